@@ -1,0 +1,144 @@
+//! Block kernels: the one implementation of every op, over contiguous runs of elements.
+//!
+//! Guarantees: each kernel exists for three CPU levels (baseline, AVX2+FMA, AVX-512) and gives the same bits at each:
+//! its source is one Rust expression of the op table, instantiated three times; no kernel traps or panics on any
+//! data; arithmetic that gives NaN gives the canonical one; kernels of fallible ops report the fault as a status.
+//! Does not: broadcast, convert or allocate. `unsafe` is allowed here because kernels take raw pointers from the
+//! driver, which proves their bounds.
+
+#![allow(unsafe_code, reason = "kernels read and write raw runs of elements; each block has its proof")]
+
+use std::sync::OnceLock;
+
+use crate::dtype::DType;
+use crate::scalar::Bits;
+
+pub(crate) mod cast;
+pub(crate) mod driver;
+pub(crate) mod gather;
+pub(crate) mod math;
+mod num;
+mod rows;
+
+pub(crate) use rows::kernel;
+
+/// Runs an op over `n` elements: up to three operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
+///
+/// # Safety
+/// Each pointer that the op uses must be aligned to its element and valid for `n` elements (reads for operands,
+/// writes for the result); the result must not overlap an operand; bool bytes must be 0 or 1.
+pub(crate) type BlockFn = unsafe fn(args: [*const u8; 3], out: *mut u8, n: usize) -> u32;
+
+/// The status of an integer division that met a zero divisor.
+pub(crate) const DIVIDED_BY_ZERO: u32 = 1;
+
+/// What the CPU offers to block kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CpuLevel {
+    /// What every machine of the target has.
+    Baseline,
+    /// AVX2, FMA and F16C.
+    Avx2,
+    /// AVX-512 F, BW, CD, DQ and VL besides.
+    Avx512,
+}
+
+impl CpuLevel {
+    /// The best level that this machine has and the environment variable `CASTWISE_CPU` (`baseline`, `avx2`,
+    /// `avx512`) allows. Read once per process.
+    pub fn get() -> CpuLevel {
+        static LEVEL: OnceLock<CpuLevel> = OnceLock::new();
+        *LEVEL.get_or_init(|| {
+            let wish = match std::env::var("CASTWISE_CPU").as_deref() {
+                Ok("baseline") => CpuLevel::Baseline,
+                Ok("avx2") => CpuLevel::Avx2,
+                _ => CpuLevel::Avx512,
+            };
+            wish.min(CpuLevel::detect())
+        })
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn detect() -> CpuLevel {
+        macro_rules! has { ($($f:tt)*) => { true $(&& std::arch::is_x86_feature_detected!($f))* }; }
+        let avx2 = has!("avx2" "fma" "f16c" "bmi1" "bmi2" "lzcnt" "popcnt");
+        let avx512 = has!("avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl");
+        match (avx2, avx512) {
+            (true, true) => CpuLevel::Avx512,
+            (true, false) => CpuLevel::Avx2,
+            _ => CpuLevel::Baseline,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn detect() -> CpuLevel {
+        CpuLevel::Baseline
+    }
+}
+
+/// Instantiates the body of a generic kernel for each CPU level: `levels!(binary, body, <T, F: Bin<T>>, [T, F])`
+/// makes `fn binary<T, F>(level) -> BlockFn`.
+macro_rules! levels {
+    ($name:ident, $body:ident, <$($p:ident $(: $bound:path)?),*>) => {
+        pub(super) fn $name<$($p: 'static $(+ $bound)?),*>(level: $crate::block::CpuLevel) -> $crate::block::BlockFn {
+            unsafe fn baseline<$($p: 'static $(+ $bound)?),*>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+                // SAFETY: the caller keeps the contract of `BlockFn`.
+                unsafe { $body::<$($p),*>(args, out, n) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+            unsafe fn avx2<$($p: 'static $(+ $bound)?),*>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+                // SAFETY: the caller keeps the contract of `BlockFn`.
+                unsafe { $body::<$($p),*>(args, out, n) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+            unsafe fn avx512<$($p: 'static $(+ $bound)?),*>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+                // SAFETY: the caller keeps the contract of `BlockFn`.
+                unsafe { $body::<$($p),*>(args, out, n) }
+            }
+            match level {
+                #[cfg(target_arch = "x86_64")]
+                $crate::block::CpuLevel::Avx512 => avx512::<$($p),*>,
+                #[cfg(target_arch = "x86_64")]
+                $crate::block::CpuLevel::Avx2 => avx2::<$($p),*>,
+                _ => baseline::<$($p),*>,
+            }
+        }
+    };
+}
+pub(crate) use levels;
+
+/// The operands of a kernel as slices.
+///
+/// # Safety
+/// As for [`BlockFn`]; `T` is the operand's element type.
+#[inline(always)]
+unsafe fn slice<'a, T>(p: *const u8, n: usize) -> &'a [T] {
+    // SAFETY: aligned and valid for `n` reads by the contract of `BlockFn`.
+    unsafe { std::slice::from_raw_parts(p.cast(), n) }
+}
+
+/// The result of a kernel as a slice.
+///
+/// # Safety
+/// As for [`BlockFn`]; `T` is the result's element type.
+#[inline(always)]
+unsafe fn slice_mut<'a, T>(p: *mut u8, n: usize) -> &'a mut [T] {
+    // SAFETY: aligned, valid for `n` writes, initialised, and not overlapping an operand, by the contract.
+    unsafe { std::slice::from_raw_parts_mut(p.cast(), n) }
+}
+
+/// Converts one element from one dtype to another: the same steps that cast a tensor.
+pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
+    let mut now = bits;
+    for step in cast::path(from, to) {
+        let mut next = Bits::default();
+        if let Some(f) = cast::kernel(step.from, step.to, CpuLevel::get()) {
+            // SAFETY: `Bits` is 16-aligned and holds one element of any dtype.
+            unsafe { f([(&raw const now).cast(), std::ptr::null(), std::ptr::null()], (&raw mut next).cast(), 1) };
+        }
+        now = next;
+    }
+    now
+}

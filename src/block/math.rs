@@ -1,0 +1,14 @@
+//! The elementary functions, written here so that no result depends on the host's libm.
+//!
+//! Guarantees: plain Rust expressions over one element, without tables or data-dependent loops where they are meant
+//! to vectorize; the same bits on every CPU level; NaN results are canonical; accuracy as each function's doc states.
+
+pub(crate) mod complex;
+pub(crate) mod erf;
+pub(crate) mod exp;
+pub(crate) mod hyper;
+pub(crate) mod invtrig;
+pub(crate) mod log;
+pub(crate) mod pow;
+pub(crate) mod trig;
+pub(crate) mod trig_reduce;

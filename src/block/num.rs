@@ -1,0 +1,276 @@
+//! What the op table's expressions may call: integer, real and complex arithmetic beyond Rust's operators.
+//!
+//! Guarantees: total functions, the same bits on every machine. Sources: Python's `//` and `%` as PyTorch's
+//! `div_floor_floating` and `remainder` implement them; IEEE 754-2019 `maximum`/`minimum` with +0 > -0.
+
+use num_complex::Complex;
+
+use super::math;
+
+/// Integer arithmetic.
+pub(crate) trait Int: Copy {
+    /// `a / b` rounded down; `MIN / -1` wraps. `b` is not 0.
+    fn floor_div(a: Self, b: Self) -> Self;
+    /// `a - b * floor_div(a, b)`. `b` is not 0.
+    fn floor_mod(a: Self, b: Self) -> Self;
+    /// `a` to the power `b`, wrapping; a negative power of anything but ±1 is 0.
+    fn power(a: Self, b: Self) -> Self;
+    /// |a|, wrapping.
+    fn absolute(a: Self) -> Self;
+    /// -1, 0 or 1.
+    fn sign(a: Self) -> Self;
+}
+
+macro_rules! ints {
+    ($($t:ty, $unsigned:ty, $negative:expr, $abs:expr, $sign:expr);*) => {$(
+        impl Int for $t {
+            #[inline(always)]
+            fn floor_div(a: $t, b: $t) -> $t {
+                let (q, r) = (a.wrapping_div(b), a.wrapping_rem(b));
+                let down = (r != 0) & ($negative(r) != $negative(b));
+                if down { q.wrapping_sub(1) } else { q }
+            }
+            #[inline(always)]
+            fn floor_mod(a: $t, b: $t) -> $t {
+                let r = a.wrapping_rem(b);
+                let fix = (r != 0) & ($negative(r) != $negative(b));
+                if fix { r.wrapping_add(b) } else { r }
+            }
+            #[inline(always)]
+            fn power(a: $t, b: $t) -> $t {
+                if $negative(b) {
+                    let odd = b & 1 == 1;
+                    return if a == 1 { 1 } else if a.wrapping_add(1) == 0 { if odd { a } else { 1 } } else { 0 };
+                }
+                let (mut base, mut left, mut result) = (a, b as $unsigned, 1 as $t);
+                while left > 0 {
+                    if left & 1 == 1 {
+                        result = result.wrapping_mul(base);
+                    }
+                    base = base.wrapping_mul(base);
+                    left >>= 1;
+                }
+                result
+            }
+            #[inline(always)]
+            fn absolute(a: $t) -> $t { $abs(a) }
+            #[inline(always)]
+            fn sign(a: $t) -> $t { $sign(a) }
+        }
+    )*};
+}
+
+ints!(u8, u8, |_: u8| false, |a: u8| a, |a: u8| a.min(1);
+    i8, u8, i8::is_negative, i8::wrapping_abs, i8::signum;
+    i16, u16, i16::is_negative, i16::wrapping_abs, i16::signum;
+    i32, u32, i32::is_negative, i32::wrapping_abs, i32::signum;
+    i64, u64, i64::is_negative, i64::wrapping_abs, i64::signum);
+
+/// Arithmetic of f32 and f64.
+pub(crate) trait Real: Copy {
+    /// The largest |x| for which the `_small` forms are valid.
+    const SMALL: Self;
+    fn is_inf(a: Self) -> bool;
+    fn is_finite(a: Self) -> bool;
+    fn floor_div(a: Self, b: Self) -> Self;
+    fn floor_mod(a: Self, b: Self) -> Self;
+    fn pow(a: Self, b: Self) -> Self;
+    fn maximum(a: Self, b: Self) -> Self;
+    fn minimum(a: Self, b: Self) -> Self;
+    fn fmax(a: Self, b: Self) -> Self;
+    fn fmin(a: Self, b: Self) -> Self;
+    fn sign(a: Self) -> Self;
+    fn relu(a: Self) -> Self;
+    fn sqrt(a: Self) -> Self;
+    fn floor(a: Self) -> Self;
+    fn ceil(a: Self) -> Self;
+    fn round(a: Self) -> Self;
+    fn trunc(a: Self) -> Self;
+    fn exp(a: Self) -> Self;
+    fn expm1(a: Self) -> Self;
+    fn log(a: Self) -> Self;
+    fn log1p(a: Self) -> Self;
+    fn tanh(a: Self) -> Self;
+    fn sigmoid(a: Self) -> Self;
+    fn erf(a: Self) -> Self;
+    fn sin(a: Self) -> Self;
+    fn cos(a: Self) -> Self;
+    fn tan(a: Self) -> Self;
+    fn sin_small(a: Self) -> Self;
+    fn cos_small(a: Self) -> Self;
+    fn tan_small(a: Self) -> Self;
+}
+
+macro_rules! reals {
+    ($t:ident, $bound:expr, $fmod:path, $($method:ident = $function:path),*; pow = $pow:path) => {
+        impl Real for $t {
+            const SMALL: $t = $bound;
+            #[inline(always)]
+            fn is_inf(a: $t) -> bool { a.abs() == $t::INFINITY }
+            #[inline(always)]
+            fn is_finite(a: $t) -> bool { a.abs() < $t::INFINITY }
+            #[inline(always)]
+            fn floor_div(a: $t, b: $t) -> $t {
+                let rest = $fmod(a, b);
+                let exact = (a - rest) / b;
+                let low = if (rest != 0.0) & ((rest < 0.0) != (b < 0.0)) { exact - 1.0 } else { exact };
+                let down = low.floor();
+                let near = if low - down > 0.5 { down + 1.0 } else { down };
+                let quotient = a / b;
+                let zero = (0.0 as $t).copysign(quotient);
+                let result = if low != 0.0 { near } else { zero };
+                if b == 0.0 { quotient } else { result }
+            }
+            #[inline(always)]
+            fn floor_mod(a: $t, b: $t) -> $t {
+                let rest = $fmod(a, b);
+                if (rest != 0.0) & ((rest < 0.0) != (b < 0.0)) { rest + b } else { rest }
+            }
+            #[inline(always)]
+            fn pow(a: $t, b: $t) -> $t { $pow(a, b) }
+            #[inline(always)]
+            fn maximum(a: $t, b: $t) -> $t {
+                // Equal operands differ at most in the sign of zero: `and` keeps +0.
+                let tie = $t::from_bits(a.to_bits() & b.to_bits());
+                let larger = if a > b { a } else if a == b { tie } else { b };
+                if (a != a) | (b != b) { $t::NAN } else { larger }
+            }
+            #[inline(always)]
+            fn minimum(a: $t, b: $t) -> $t {
+                let tie = $t::from_bits(a.to_bits() | b.to_bits());
+                let smaller = if a < b { a } else if a == b { tie } else { b };
+                if (a != a) | (b != b) { $t::NAN } else { smaller }
+            }
+            #[inline(always)]
+            fn fmax(a: $t, b: $t) -> $t {
+                let tie = $t::from_bits(a.to_bits() & b.to_bits());
+                let larger = if a > b { a } else if a == b { tie } else { b };
+                if b != b { a } else { larger }
+            }
+            #[inline(always)]
+            fn fmin(a: $t, b: $t) -> $t {
+                let tie = $t::from_bits(a.to_bits() | b.to_bits());
+                let smaller = if a < b { a } else if a == b { tie } else { b };
+                if b != b { a } else { smaller }
+            }
+            #[inline(always)]
+            fn sign(a: $t) -> $t {
+                let positive = if a > 0.0 { 1.0 } else { 0.0 };
+                if a < 0.0 { -1.0 } else { positive }
+            }
+            #[inline(always)]
+            fn relu(a: $t) -> $t {
+                let positive = if a > 0.0 { a } else { 0.0 };
+                if a != a { $t::NAN } else { positive }
+            }
+            #[inline(always)]
+            fn sqrt(a: $t) -> $t { a.sqrt() }
+            #[inline(always)]
+            fn floor(a: $t) -> $t { a.floor() }
+            #[inline(always)]
+            fn ceil(a: $t) -> $t { a.ceil() }
+            #[inline(always)]
+            fn round(a: $t) -> $t { a.round_ties_even() }
+            #[inline(always)]
+            fn trunc(a: $t) -> $t { a.trunc() }
+            $(#[inline(always)]
+            fn $method(a: $t) -> $t { $function(a) })*
+        }
+    };
+}
+
+reals!(f32, math::trig::TRIG_BOUND_F32, math::trig_reduce::fmod_f32, exp = math::exp::exp_f32, expm1 = math::exp::expm1_f32,
+    log = math::log::log_f32, log1p = math::log::log1p_f32, tanh = math::hyper::tanh_f32,
+    sigmoid = math::exp::sigmoid_f32, erf = math::erf::erf_f32, sin = math::trig::sin_f32, cos = math::trig::cos_f32,
+    tan = math::trig::tan_f32, sin_small = math::trig::sin_f32_small, cos_small = math::trig::cos_f32_small,
+    tan_small = math::trig::tan_f32_small; pow = math::pow::pow_f32);
+reals!(f64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math::exp::exp_f64, expm1 = math::exp::expm1_f64,
+    log = math::log::log_f64, log1p = math::log::log1p_f64, tanh = math::hyper::tanh_f64,
+    sigmoid = math::exp::sigmoid_f64, erf = math::erf::erf_f64, sin = math::trig::sin_f64, cos = math::trig::cos_f64,
+    tan = math::trig::tan_f64, sin_small = math::trig::sin_f64_small, cos_small = math::trig::cos_f64_small,
+    tan_small = math::trig::tan_f64_small; pow = math::pow::pow_f64);
+
+/// Arithmetic of the two complex types.
+pub(crate) trait Cplx: Copy {
+    type Part;
+    fn mul(a: Self, b: Self) -> Self;
+    fn div(a: Self, b: Self) -> Self;
+    fn pow(a: Self, b: Self) -> Self;
+    fn truth(a: Self) -> bool;
+    fn modulus(a: Self) -> Self::Part;
+    fn sqrt(a: Self) -> Self;
+    fn rsqrt(a: Self) -> Self;
+    fn reciprocal(a: Self) -> Self;
+    fn exp(a: Self) -> Self;
+    fn expm1(a: Self) -> Self;
+    fn log(a: Self) -> Self;
+    fn log1p(a: Self) -> Self;
+    fn sin(a: Self) -> Self;
+    fn cos(a: Self) -> Self;
+    fn tan(a: Self) -> Self;
+    fn tanh(a: Self) -> Self;
+    fn sigmoid(a: Self) -> Self;
+}
+
+macro_rules! complexes {
+    ($t:ident, modulus = $abs:path, $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
+        impl Cplx for Complex<$t> {
+            type Part = $t;
+            #[inline(always)]
+            fn truth(a: Self) -> bool { (a.re != 0.0) | (a.im != 0.0) }
+            #[inline(always)]
+            fn modulus(a: Self) -> $t { $abs(a) }
+            $(#[inline(always)]
+            fn $method(a: Self) -> Self { $function(a) })*
+            $(#[inline(always)]
+            fn $two(a: Self, b: Self) -> Self { $binary(a, b) })*
+        }
+    };
+}
+
+complexes!(f32, modulus = math::complex::abs_c64, sqrt = math::complex::sqrt_c64, rsqrt = math::complex::rsqrt_c64,
+    reciprocal = math::complex::reciprocal_c64, exp = math::complex::exp_c64, expm1 = math::complex::expm1_c64,
+    log = math::complex::log_c64, log1p = math::complex::log1p_c64, sin = math::complex::sin_c64,
+    cos = math::complex::cos_c64, tan = math::complex::tan_c64, tanh = math::complex::tanh_c64,
+    sigmoid = math::complex::sigmoid_c64; mul = math::complex::mul_c64, div = math::complex::div_c64,
+    pow = math::complex::pow_c64);
+complexes!(f64, modulus = math::complex::abs_c128, sqrt = math::complex::sqrt_c128, rsqrt = math::complex::rsqrt_c128,
+    reciprocal = math::complex::reciprocal_c128, exp = math::complex::exp_c128, expm1 = math::complex::expm1_c128,
+    log = math::complex::log_c128, log1p = math::complex::log1p_c128, sin = math::complex::sin_c128,
+    cos = math::complex::cos_c128, tan = math::complex::tan_c128, tanh = math::complex::tanh_c128,
+    sigmoid = math::complex::sigmoid_c128; mul = math::complex::mul_c128, div = math::complex::div_c128,
+    pow = math::complex::pow_c128);
+
+/// Arithmetic results with every NaN made the canonical quiet one of its type: payloads depend on operand order in
+/// compiled code, so they can't be part of a promise.
+pub(crate) trait Canonical {
+    fn canonical(self) -> Self;
+}
+
+macro_rules! already_canonical {
+    ($($t:ty),*) => {$(
+        impl Canonical for $t {
+            #[inline(always)]
+            fn canonical(self) -> $t { self }
+        }
+    )*};
+}
+already_canonical!(bool, u8, i8, i16, i32, i64);
+
+macro_rules! canonical_nan {
+    ($($t:ident),*) => {$(
+        impl Canonical for $t {
+            #[inline(always)]
+            fn canonical(self) -> $t {
+                // On the bits: the compiler may pick any payload for a NaN that it sees come out of arithmetic.
+                let magnitude = self.to_bits() & !(-0.0 as $t).to_bits();
+                if magnitude > $t::INFINITY.to_bits() { $t::NAN } else { self }
+            }
+        }
+        impl Canonical for Complex<$t> {
+            #[inline(always)]
+            fn canonical(self) -> Self { Complex::new(self.re.canonical(), self.im.canonical()) }
+        }
+    )*};
+}
+canonical_nan!(f32, f64);

@@ -1,0 +1,287 @@
+//! Kernels of the op table: each expression of a row becomes loops over its Rust types.
+//!
+//! Guarantees: a kernel for every op and every compute dtype that a rule set accepts (tested below). The half types
+//! have kernels only for ops that move bits; the rest compute in their op math and round in a step of its own.
+
+use num_complex::Complex;
+
+use super::num::{Canonical, Cplx, Int, Real};
+use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, levels, slice, slice_mut};
+use crate::dtype::DType;
+use crate::ops::{Op, for_each_op};
+
+/// An op on one element type with one operand.
+trait Un<T> {
+    type Out;
+    fn eval(a: T) -> Self::Out;
+}
+
+/// An op with two operands of one type.
+trait Bin<T> {
+    type Out;
+    fn eval(a: T, b: T) -> Self::Out;
+}
+
+/// A second form of a unary op, valid and fast for |a| <= [`Real::SMALL`], with the same bits there.
+trait Small<T>: Un<T> {
+    fn eval_small(a: T) -> Self::Out;
+    fn is_small(a: T) -> bool;
+}
+
+/// # Safety
+/// As [`BlockFn`] for one operand of `T` and a result of `F::Out`.
+#[inline(always)]
+unsafe fn un_body<T: Copy, F: Un<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<F::Out>(out, n)) };
+    for (o, a) in out.iter_mut().zip(a) {
+        *o = F::eval(*a);
+    }
+    0
+}
+
+/// # Safety
+/// As [`BlockFn`] for two operands of `T` and a result of `F::Out`.
+#[inline(always)]
+unsafe fn bin_body<T: Copy, F: Bin<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let (a, b, out) = unsafe { (slice::<T>(args[0], n), slice::<T>(args[1], n), slice_mut::<F::Out>(out, n)) };
+    for ((o, a), b) in out.iter_mut().zip(a).zip(b) {
+        *o = F::eval(*a, *b);
+    }
+    0
+}
+
+/// # Safety
+/// As [`bin_body`].
+#[inline(always)]
+unsafe fn checked_body<T: Copy + PartialEq + Default, F: Bin<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let divisors = unsafe { slice::<T>(args[1], n) };
+    if divisors.iter().fold(false, |any, b| any | (*b == T::default())) {
+        return DIVIDED_BY_ZERO;
+    }
+    // SAFETY: the same contract.
+    unsafe { bin_body::<T, F>(args, out, n) }
+}
+
+/// # Safety
+/// As [`un_body`].
+#[inline(always)]
+unsafe fn guarded_body<T: Copy, F: Small<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<F::Out>(out, n)) };
+    for (a, out) in a.chunks(128).zip(out.chunks_mut(128)) {
+        if a.iter().fold(true, |all, a| all & F::is_small(*a)) {
+            for (o, a) in out.iter_mut().zip(a) {
+                *o = F::eval_small(*a);
+            }
+        } else {
+            for (o, a) in out.iter_mut().zip(a) {
+                *o = F::eval(*a);
+            }
+        }
+    }
+    0
+}
+
+/// # Safety
+/// As [`BlockFn`] for a bool, two operands of `T` and a result of `T`.
+#[inline(always)]
+unsafe fn where_body<T: Copy>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let (c, a, b) = unsafe { (slice::<bool>(args[0], n), slice::<T>(args[1], n), slice::<T>(args[2], n)) };
+    // SAFETY: the same contract.
+    let out = unsafe { slice_mut::<T>(out, n) };
+    for (((o, c), a), b) in out.iter_mut().zip(c).zip(a).zip(b) {
+        *o = if *c { *a } else { *b };
+    }
+    0
+}
+
+levels!(un, un_body, <T: Copy, F: OpUn<T>>);
+levels!(bin, bin_body, <T: Copy, F: OpBin<T>>);
+levels!(checked, checked_body, <T: CheckedInt, F: OpBin<T>>);
+levels!(guarded, guarded_body, <T: Copy, F: OpSmall<T>>);
+levels!(select, where_body, <T: Copy>);
+
+use Bin as OpBin;
+use Small as OpSmall;
+use Un as OpUn;
+
+/// An integer that can be compared with zero.
+trait CheckedInt: Copy + PartialEq + Default {}
+impl<T: Copy + PartialEq + Default> CheckedInt for T {}
+
+/// The Rust result type of an op on `$t`.
+macro_rules! out_type {
+    (Same $t:ty) => { $t };
+    (Bool $t:ty) => { bool };
+    (Real Complex<$t:ty>) => { $t };
+    (Real $t:ty) => { $t };
+}
+
+/// The types of a category.
+macro_rules! for_types {
+    (bool $m:ident $args:tt) => { $m!($args Bool bool); };
+    (int $m:ident $args:tt) => { $m!($args U8 u8); $m!($args I8 i8); $m!($args I16 i16); $m!($args I32 i32); $m!($args I64 i64); };
+    (int_checked $m:ident $args:tt) => { for_types!(int $m $args); };
+    (float $m:ident $args:tt) => { $m!($args F32 f32); $m!($args F64 f64); };
+    (float_guarded $m:ident $args:tt) => { for_types!(float $m $args); };
+    (complex $m:ident $args:tt) => { $m!($args C64 Complex<f32>); $m!($args C128 Complex<f64>); };
+}
+
+macro_rules! impl_eval {
+    (($op:ident $out:ident ($a:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl Un<$($t)+> for $op {
+            type Out = out_type!($out $($t)+);
+            #[inline(always)]
+            fn eval($a: $($t)+) -> Self::Out { finish!($op $body) }
+        }
+    };
+    (($op:ident $out:ident ($a:ident) $body:expr, $small:expr) $d:ident $($t:tt)+) => {
+        impl_eval!(($op $out ($a) $body) $d $($t)+);
+        impl Small<$($t)+> for $op {
+            #[inline(always)]
+            fn eval_small($a: $($t)+) -> Self::Out { finish!($op $small) }
+            #[inline(always)]
+            fn is_small(a: $($t)+) -> bool { a.abs() <= <$($t)+ as Real>::SMALL }
+        }
+    };
+    (($op:ident $out:ident ($a:ident, $b:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl Bin<$($t)+> for $op {
+            type Out = out_type!($out $($t)+);
+            #[inline(always)]
+            fn eval($a: $($t)+, $b: $($t)+) -> Self::Out { finish!($op $body) }
+        }
+    };
+}
+
+/// Negation and absolute value flip bits and keep a NaN's payload; everything else gives canonical NaNs.
+macro_rules! finish {
+    (Neg $body:expr) => { $body };
+    (Abs $body:expr) => { $body };
+    ($op:ident $body:expr) => { Canonical::canonical($body) };
+}
+
+macro_rules! find {
+    (($dtype:ident $level:ident $maker:ident $op:ident) $d:ident $($t:tt)+) => {
+        if $dtype == DType::$d {
+            return Some($maker::<$($t)+, $op>($level));
+        }
+    };
+}
+
+macro_rules! maker {
+    (int_checked ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!(int find ($dtype $level checked $op)); };
+    (float_guarded ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!(float find ($dtype $level guarded $op)); };
+    ($category:ident ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level un $op)); };
+    ($category:ident ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level bin $op)); };
+}
+
+macro_rules! define_row {
+    ($op:ident $out:ident moves;) => {
+        impl Row for $op {
+            fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
+        }
+    };
+    ($op:ident $out:ident $($category:ident: |$($arg:ident),+| $body:expr $(, $small:expr)?;)+) => {
+        $(for_types!($category impl_eval ($op $out ($($arg),+) $body $(, $small)?));)+
+        impl Row for $op {
+            fn kernel(dtype: DType, level: CpuLevel) -> Option<BlockFn> {
+                $(maker!($category ($($arg),+) dtype level $op);)+
+                None
+            }
+        }
+    };
+}
+
+/// A row's kernels.
+trait Row {
+    fn kernel(dtype: DType, level: CpuLevel) -> Option<BlockFn>;
+}
+
+macro_rules! define_kernels {
+    ($(
+        #[doc = $doc:literal]
+        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident
+        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+    )*) => {
+        $(struct $variant; define_row!($variant $output $($math)*);)*
+
+        fn from_table(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
+            match op { $(Op::$variant => <$variant as Row>::kernel(dtype, level),)* }
+        }
+    };
+}
+for_each_op!(define_kernels);
+
+/// Sign operations on the half types, whose bits are integers here.
+struct FlipHalf;
+struct ClearHalf;
+struct FlipPair;
+
+impl Un<u16> for FlipHalf {
+    type Out = u16;
+    #[inline(always)]
+    fn eval(a: u16) -> u16 {
+        a ^ 0x8000
+    }
+}
+
+impl Un<u16> for ClearHalf {
+    type Out = u16;
+    #[inline(always)]
+    fn eval(a: u16) -> u16 {
+        a & 0x7fff
+    }
+}
+
+impl Un<u32> for FlipPair {
+    type Out = u32;
+    #[inline(always)]
+    fn eval(a: u32) -> u32 {
+        a ^ 0x8000_8000
+    }
+}
+
+/// The kernel of an op for a compute dtype at a CPU level; `None` where the op computes in its op math.
+pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
+    match (op, dtype) {
+        (Op::Where, d) => Some(match d.size() {
+            1 => select::<u8>(level),
+            2 => select::<u16>(level),
+            4 => select::<u32>(level),
+            8 => select::<u64>(level),
+            _ => select::<u128>(level),
+        }),
+        (Op::Neg, DType::F16 | DType::BF16) => Some(un::<u16, FlipHalf>(level)),
+        (Op::Abs, DType::F16 | DType::BF16) => Some(un::<u16, ClearHalf>(level)),
+        (Op::Neg, DType::C32) => Some(un::<u32, FlipPair>(level)),
+        _ => from_table(op, dtype, level),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Promotion;
+
+    #[test]
+    fn every_accepted_dtype_has_a_kernel() {
+        for op in Op::ALL.iter().filter(|op| **op != Op::Cast) {
+            let def = op.def();
+            for d in DType::ALL {
+                let compute = match def.torch.promotion {
+                    Promotion::IntToFloat if d.is_integral() => DType::F32,
+                    Promotion::BoolToInt if d == DType::Bool => DType::I64,
+                    _ => d,
+                };
+                if def.torch.accepts.has(d) || def.paddle.accepts.has(d) {
+                    let found = kernel(*op, compute, CpuLevel::Baseline).or(kernel(*op, compute.op_math(), CpuLevel::Baseline));
+                    assert!(found.is_some(), "{op} has no kernel for {compute}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What can go wrong, as types: one [`Error`] for the library, one [`Diagnostic`] for a mistake in a program.
+//!
+//! Guarantees: a diagnostic names the op, its operands with dtype and shape, what was expected, and the place the
+//! user wrote it (a Rust line, or a range of the expression's text). Names from files and feeds are escaped and cut.
+//! Does not: print in colour or draw carets; that is the command's business.
+
+use std::fmt;
+use std::ops::Range;
+use std::panic::Location;
+
+use crate::dtype::DType;
+
+/// The result of a castwise call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Where the user wrote the thing a diagnostic or a cast speaks of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Not known: made by the library itself.
+    #[default]
+    None,
+    /// A line of Rust.
+    Rust(&'static Location<'static>),
+    /// A byte range of the program or expression text.
+    Text(Range<u32>),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::None => f.write_str("(no source line)"),
+            Place::Rust(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
+            Place::Text(r) => write!(f, "characters {}..{}", r.start, r.end),
+        }
+    }
+}
+
+/// The kind of a mistake in a program, for code that wants to tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The op does not take this dtype (after promotion).
+    UnsupportedDType,
+    /// The rule set has no implicit promotion for this mix; a cast would make it work.
+    PromotionRefused,
+    /// A dtype differs where the op wants equal ones.
+    DTypeMismatch,
+    /// The op takes tensors there, not a scalar.
+    ArgNotTensor,
+    /// Shapes do not broadcast.
+    Broadcast,
+    /// The condition of `where` is not bool.
+    ConditionDType,
+    /// `-` on bool.
+    BoolArithmetic,
+    /// A negative integer exponent on integers.
+    NegativeIntegerPower,
+    /// A parameter out of its range.
+    BadParameter,
+    /// A handle of another program.
+    ForeignVar,
+    /// A name used twice or not at all where it must be unique or known.
+    Name,
+    /// The text does not parse.
+    Syntax,
+}
+
+/// One mistake in a program, with everything a reader needs to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What kind of mistake.
+    pub fault: Fault,
+    /// One sentence: op, operands with dtype and shape, expected and found.
+    pub message: String,
+    /// What to write instead, if there is an answer.
+    pub help: Option<String>,
+    /// Where the user wrote it.
+    pub place: Place,
+}
+
+impl Diagnostic {
+    /// A diagnostic without help or place.
+    pub(crate) fn new(fault: Fault, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { fault, message: message.into(), help: None, place: Place::None }
+    }
+
+    /// The same with a suggestion.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same at a place.
+    pub(crate) fn at(mut self, place: &Place) -> Diagnostic {
+        self.place = place.clone();
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if self.place != Place::None {
+            write!(f, "\n  at {}", self.place)?;
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that a castwise call can answer besides a result. Each variant says whose business it is.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The program is wrong: all its mistakes, in program order.
+    #[error("{}", list(.0))]
+    Invalid(Vec<Diagnostic>),
+    /// Not the name of a dtype.
+    #[error("unknown dtype `{}`; known: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64 c128", shown(.0))]
+    UnknownDType(String),
+    /// A tensor was read as another dtype than it has.
+    #[error("the tensor is {found}, not {expected}")]
+    DType {
+        /// What the caller asked for.
+        expected: DType,
+        /// What the tensor is.
+        found: DType,
+    },
+    /// A shape, view or index that does not fit its tensor.
+    #[error("{0}")]
+    Shape(String),
+    /// A feed that is missing, unknown, or not what the program declares.
+    #[error("feed `{}`: {problem}", shown(.name))]
+    Feed {
+        /// The name of the feed.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Integer division or remainder by zero in the data.
+    #[error("integer division by zero in `{op}`\n  at {place}")]
+    DivisionByZero {
+        /// The op that divided.
+        op: &'static str,
+        /// Where the user wrote it.
+        place: Place,
+    },
+    /// The data does not fit into memory.
+    #[error("out of memory: {bytes} bytes could not be allocated")]
+    OutOfMemory {
+        /// What was asked of the allocator.
+        bytes: usize,
+    },
+    /// A limit of this library or of the settings.
+    #[error("{which} is {got}, more than the limit of {max}")]
+    Limit {
+        /// What is limited.
+        which: &'static str,
+        /// The limit.
+        max: u64,
+        /// What was asked for.
+        got: u64,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not what its format demands.
+    #[error("{path}: {message}")]
+    Format {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// An eager value was computed from one that had failed with this error.
+    #[error(transparent)]
+    Earlier(std::sync::Arc<Error>),
+    /// A fault of castwise itself: please report it with the program's text.
+    #[error("internal error (a bug in castwise): {0}")]
+    Internal(String),
+}
+
+impl From<Diagnostic> for Error {
+    fn from(d: Diagnostic) -> Error {
+        Error::Invalid(vec![d])
+    }
+}
+
+impl Error {
+    /// The diagnostics of a wrong program; empty for other errors.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Error::Invalid(list) => list,
+            Error::Earlier(e) => e.diagnostics(),
+            _ => &[],
+        }
+    }
+}
+
+/// The diagnostics one below the other, the first hundred of them.
+fn list(all: &[Diagnostic]) -> String {
+    let mut text = all.iter().take(100).map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    if all.len() > 100 {
+        text += &format!("\n(and {} more)", all.len() - 100);
+    }
+    text
+}
+
+/// A name from outside as it may stand in a message: control characters escaped, at most 80 characters of it.
+pub(crate) fn shown(name: &str) -> String {
+    // `escape_debug` leaves direction marks alone, and a terminal would obey them.
+    let unsafe_mark = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut text = String::new();
+    for c in name.chars().take(80) {
+        if unsafe_mark(c) { text.extend(c.escape_unicode()) } else { text.extend(c.escape_debug()) }
+    }
+    if name.chars().nth(80).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_and_cut() {
+        assert_eq!(shown("a\x1b[2J\u{202e}"), "a\\u{1b}[2J\\u{202e}");
+        assert_eq!(shown(&"x".repeat(1000)).chars().count(), 81);
+    }
+}

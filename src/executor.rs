@@ -1,0 +1,352 @@
+//! `Executor`: runs programs, and keeps what it has compiled.
+//!
+//! Guarantees: feeds are checked by name, dtype, rank and dims before anything runs, and dynamic dims against each
+//! other; a program is planned once for each set of fetches, and a kernel compiled once for each way its operands
+//! broadcast, whatever the extents are; the caches are bounded and an entry is whole or absent; `run` can be called
+//! from many threads. Does not: change a program.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::block::CpuLevel;
+use crate::block::driver::SegmentFn;
+use crate::codegen::{Code, available, compile, inline};
+use crate::eager::{refused, run_blocks};
+use crate::error::{Error, Result, shown};
+use crate::fuse::{Origin, Plan, foldable, plan};
+use crate::infer::infer;
+use crate::kernel::Kernel;
+use crate::launch::{Call, Ready, launch};
+use crate::program::Program;
+use crate::schedule::{Class, Schedule, schedule};
+use crate::shape::{SymDim, dims_text};
+use crate::tensor::Tensor;
+use crate::typed::{NodeId, TypedKind, TypedProgram};
+use crate::var::Var;
+
+/// The tensors for a program's placeholders, by name. See [`feeds!`](crate::feeds).
+#[derive(Clone, Debug, Default)]
+pub struct Feeds(Vec<(String, Tensor)>);
+
+impl<N: Into<String>> From<Vec<(N, Tensor)>> for Feeds {
+    fn from(all: Vec<(N, Tensor)>) -> Feeds {
+        Feeds(all.into_iter().map(|(n, t)| (n.into(), t)).collect())
+    }
+}
+
+impl<N: Into<String>, const K: usize> From<[(N, Tensor); K]> for Feeds {
+    fn from(all: [(N, Tensor); K]) -> Feeds {
+        Feeds(all.into_iter().map(|(n, t)| (n.into(), t)).collect())
+    }
+}
+
+/// Feeds from names and tensors (or references to tensors): `feeds! { "a" => t, "b" => &u }`.
+#[macro_export]
+macro_rules! feeds {
+    ($($name:expr => $tensor:expr),* $(,)?) => {
+        $crate::Feeds::from(::std::vec![$((::std::string::String::from($name), $crate::Tensor::clone(&$tensor))),*])
+    };
+}
+
+/// Settings of an [`Executor`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    threads: usize,
+    jit: bool,
+    cache: usize,
+}
+
+impl Builder {
+    /// The most threads that one run uses; at least 1. Default: the machine's cores.
+    pub fn threads(mut self, n: usize) -> Builder {
+        self.threads = n.max(1);
+        self
+    }
+
+    /// Whether to compile loops. Without, every op is a block kernel: the same bits, slower. Default: true.
+    pub fn jit(mut self, on: bool) -> Builder {
+        self.jit = on;
+        self
+    }
+
+    /// The most plans and the most compiled kernels that are kept. Default: 1024 each.
+    pub fn cache(mut self, entries: usize) -> Builder {
+        self.cache = entries.max(1);
+        self
+    }
+
+    /// The executor.
+    pub fn build(self) -> Executor {
+        Executor { settings: self, caches: Mutex::default() }
+    }
+}
+
+/// A schedule and its compiled segments.
+struct Compiled {
+    schedule: Schedule,
+    code: Option<Code>,
+}
+
+impl Ready for Arc<Compiled> {
+    fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    fn segments(&self) -> &[SegmentFn] {
+        self.code.as_ref().map_or(&[], Code::functions)
+    }
+}
+
+/// A map that forgets its oldest entry when it is full.
+struct Bounded<K, V> {
+    map: HashMap<K, (u64, V)>,
+    clock: u64,
+}
+
+impl<K, V> Default for Bounded<K, V> {
+    fn default() -> Self {
+        Bounded { map: HashMap::new(), clock: 0 }
+    }
+}
+
+impl<K: std::hash::Hash + Eq + Clone, V: Clone> Bounded<K, V> {
+    fn get(&mut self, key: &K) -> Option<V> {
+        self.clock += 1;
+        let (used, v) = self.map.get_mut(key)?;
+        *used = self.clock;
+        Some(v.clone())
+    }
+
+    fn insert(&mut self, key: K, v: V, most: usize) {
+        if self.map.len() >= most
+            && let Some(oldest) = self.map.iter().min_by_key(|(_, (used, _))| *used).map(|(k, _)| k.clone())
+        {
+            self.map.remove(&oldest);
+        }
+        self.clock += 1;
+        self.map.insert(key, (self.clock, v));
+    }
+}
+
+/// Which program, how much of it was written, and what is fetched.
+type PlanKey = (u64, usize, Vec<usize>);
+
+#[derive(Default)]
+struct Caches {
+    plans: Bounded<PlanKey, Arc<Plan>>,
+    kernels: Bounded<(Arc<Kernel>, Vec<Class>), Arc<Compiled>>,
+    compiles: u64,
+}
+
+/// Runs programs. See the [crate documentation](crate) for an example.
+pub struct Executor {
+    settings: Builder,
+    caches: Mutex<Caches>,
+}
+
+impl Default for Executor {
+    fn default() -> Executor {
+        Executor::new()
+    }
+}
+
+impl Executor {
+    /// An executor with default settings.
+    pub fn new() -> Executor {
+        Executor::builder().build()
+    }
+
+    /// Settings to choose before building.
+    pub fn builder() -> Builder {
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Builder { threads, jit: true, cache: 1024 }
+    }
+
+    /// Computes `fetches`. Errors: everything that [`Program::check`] reports; a feed that is missing, unknown, or of
+    /// another dtype, rank or extent than declared; a fetch of another program; division of integers by zero.
+    pub fn run<'a>(
+        &self,
+        program: &Program,
+        feeds: impl Into<Feeds>,
+        fetches: impl IntoIterator<Item = &'a Var>,
+    ) -> Result<Vec<Tensor>> {
+        let fetches: Vec<&Var> = fetches.into_iter().collect();
+        let plan = self.plan(program, &fetches)?;
+        let bound = bind(&plan.typed, feeds.into(), program)?;
+        self.execute(&plan, &bound)
+    }
+
+    /// How many kernels have been compiled so far.
+    pub fn compiles(&self) -> u64 {
+        self.caches().compiles
+    }
+
+    fn caches(&self) -> std::sync::MutexGuard<'_, Caches> {
+        // Entries are inserted whole, so a panic elsewhere leaves the maps sound.
+        self.caches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn plan(&self, program: &Program, fetches: &[&Var]) -> Result<Arc<Plan>> {
+        let nodes = fetches.iter().map(|v| program.node_of(v).map(|n| n.index())).collect::<Result<Vec<_>>>()?;
+        let key = (program.shared.id, program.len(), nodes);
+        if let Some(known) = self.caches().plans.get(&key) {
+            return Ok(known);
+        }
+        let typed = Arc::new(infer(program)?);
+        typed.verify()?;
+        let nodes = fetches.iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;
+        let mut folded: HashMap<NodeId, Tensor> = HashMap::new();
+        for n in foldable(&typed, &nodes) {
+            // A fault in constants is a fault of the run that needs them.
+            folded.insert(n, run_blocks(&typed, n)?);
+        }
+        let plan = Arc::new(plan(&typed, &nodes, &folded)?);
+        self.caches().plans.insert(key, plan.clone(), self.settings.cache);
+        Ok(plan)
+    }
+
+    /// Runs the kernels of a plan in order, and drops each buffer after its last use.
+    fn execute(&self, plan: &Plan, bound: &Bound) -> Result<Vec<Tensor>> {
+        let mut values: Vec<Option<Tensor>> = Vec::with_capacity(plan.buffers.len());
+        for b in &plan.buffers {
+            values.push(match &b.origin {
+                Origin::Feed(name) => Some(bound.feed(name)?),
+                Origin::Constant(t) => Some(t.clone()),
+                Origin::Kernel => None,
+            });
+        }
+        let early = || Error::Internal("a buffer was read before it was computed".into());
+        for (at, k) in plan.kernels.iter().enumerate() {
+            let inputs =
+                k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
+            let one = |b: &u32| plan.typed.shapes[plan.buffers[*b as usize].shape as usize].iter().all(|d| *d == SymDim::Fixed(1));
+            let single: Vec<bool> = k.inputs.iter().map(one).collect();
+            let extents = bound.extents(&plan.typed, k.shape)?;
+            let threads = self.settings.threads;
+            let call = Call { kernel: &k.kernel, consts: &k.consts, inputs: &inputs, single: &single, extents: &extents, threads };
+            let made = launch(&call, |classes| self.ready(&k.kernel, classes))?;
+            let made = made.map_err(|r| refused(&plan.typed, k.nodes[r.0 as usize]))?;
+            for (b, t) in k.outputs.iter().zip(made) {
+                values[*b as usize] = Some(t);
+            }
+            for b in &k.inputs {
+                if plan.buffers[*b as usize].last_use == at {
+                    values[*b as usize] = None;
+                }
+            }
+        }
+        plan.fetches.iter().map(|b| values[*b as usize].clone().ok_or_else(early)).collect()
+    }
+
+    /// The schedule and code of a kernel for the classes of its operands.
+    fn ready(&self, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
+        let key = (kernel.clone(), classes.to_vec());
+        if let Some(known) = self.caches().kernels.get(&key) {
+            return Ok(known);
+        }
+        let jit = self.settings.jit && available();
+        let schedule = schedule(kernel, classes, CpuLevel::get(), &|step| jit && inline(step))?;
+        let code = if schedule.segments.is_empty() { None } else { Some(compile(kernel, &schedule)?) };
+        let compiled = Arc::new(Compiled { schedule, code });
+        let mut caches = self.caches();
+        caches.compiles += u64::from(compiled.code.is_some());
+        caches.kernels.insert(key, compiled.clone(), self.settings.cache);
+        Ok(compiled)
+    }
+}
+
+/// Feeds that fit their placeholders, and what the dynamic dims are with them.
+struct Bound {
+    feeds: HashMap<String, Tensor>,
+    dyn_dims: Vec<usize>,
+}
+
+impl Bound {
+    fn feed(&self, name: &str) -> Result<Tensor> {
+        self.feeds.get(name).cloned().ok_or_else(|| missing(name))
+    }
+
+    fn extents(&self, typed: &TypedProgram, shape: u32) -> Result<Vec<usize>> {
+        let dims = &typed.shapes[shape as usize];
+        let all: Option<Vec<usize>> = dims.iter().map(|d| d.extent(&self.dyn_dims)).collect();
+        all.ok_or_else(|| Error::Internal(format!("{} has no extents", dims_text(dims))))
+    }
+}
+
+fn missing(name: &str) -> Error {
+    Error::Feed { name: name.into(), problem: "is missing".into() }
+}
+
+/// Checks feeds against placeholders and finds the dynamic dims.
+fn bind(typed: &TypedProgram, feeds: Feeds, program: &Program) -> Result<Bound> {
+    let mut given: HashMap<String, Tensor> = HashMap::with_capacity(feeds.0.len());
+    for (name, t) in feeds.0 {
+        let problem = if given.contains_key(&name) {
+            "is given twice".to_string()
+        } else if program.feed(&name).is_none() {
+            format!("is not a placeholder of the program; it has: {}", known_names(program))
+        } else {
+            given.insert(name, t);
+            continue;
+        };
+        return Err(Error::Feed { name, problem });
+    }
+    let mut dyn_dims: Vec<Option<(usize, &str, usize)>> = vec![None; typed.dyn_dims.len()];
+    for (i, n) in typed.nodes.iter().enumerate() {
+        let TypedKind::Feed(name) = &n.kind else { continue };
+        let t = given.get(&**name).ok_or_else(|| missing(name))?;
+        let dims = typed.shape_of(i as u32);
+        let wrong = |problem: String| Error::Feed { name: name.to_string(), problem };
+        let declared = || format!("{}{}", n.dtype, dims_text(dims));
+        if t.dtype() != n.dtype || t.rank() != dims.len() {
+            return Err(wrong(format!("is {}{}, the program declares {}", t.dtype(), dims_text(t.shape()), declared())));
+        }
+        for (axis, (d, got)) in dims.iter().zip(t.shape()).enumerate() {
+            match d {
+                SymDim::Fixed(n) if n != got => {
+                    return Err(wrong(format!("has {got} at axis {axis}, the program declares {}", declared())));
+                }
+                SymDim::Fixed(_) => {}
+                SymDim::Sym(s) => match &mut dyn_dims[s[0] as usize] {
+                    Some((n, other, at)) if n != got => {
+                        return Err(wrong(format!("has {got} at axis {axis}, but `{}` has {n} at axis {at}, and they are one dim", shown(other))));
+                    }
+                    slot => *slot = Some((*got, name, axis)),
+                },
+            }
+        }
+    }
+    let dyn_dims: Vec<usize> = dyn_dims.iter().map(|d| d.map_or(1, |(n, ..)| n)).collect();
+    for c in &typed.checks {
+        check_dims(typed, c, &dyn_dims)?;
+    }
+    Ok(Bound { feeds: given, dyn_dims })
+}
+
+/// Whether two dims that were unknown until now broadcast.
+fn check_dims(typed: &TypedProgram, c: &crate::typed::DimCheck, values: &[usize]) -> Result<()> {
+    let both = (c.dims.0.extent(values), c.dims.1.extent(values));
+    if matches!(both, (Some(a), Some(b)) if a == b || a == 1 || b == 1) {
+        return Ok(());
+    }
+    let named = |d: &SymDim| match d {
+        SymDim::Fixed(n) => format!("{n}"),
+        SymDim::Sym(set) => {
+            let feeds = set.iter().filter_map(|s| {
+                let dim = typed.dyn_dims.get(*s as usize)?;
+                Some(format!("{} (axis {} of feed `{}`)", values.get(*s as usize)?, dim.axis, shown(&dim.feed)))
+            });
+            feeds.collect::<Vec<_>>().join(" and ")
+        }
+    };
+    let (a, b) = (named(&c.dims.0), named(&c.dims.1));
+    Err(Error::Shape(format!("cannot broadcast in `{}` at axis {}: {a} vs {b}\n  at {}", c.op, c.axis, c.place)))
+}
+
+fn known_names(program: &Program) -> String {
+    let mut names: Vec<String> = program.feed_names().iter().take(20).map(|n| format!("`{}`", shown(n))).collect();
+    if names.is_empty() {
+        names.push("none".into());
+    }
+    names.join(", ")
+}

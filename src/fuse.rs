@@ -1,0 +1,299 @@
+//! Fusion: a typed program and its fetches become kernels, one an iteration domain, and the buffers between them.
+//!
+//! Guarantees: only what the fetches need is there; nodes of one domain are steps of one kernel, with any number of
+//! results; a value that another domain broadcasts is computed once, in its own domain; the order of kernels respects
+//! their data; no recursion, so a program of a million nodes fuses. Does not: compile, or know extents.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Builder, Kernel, Operand, Source, ValueId};
+use crate::scalar::Bits;
+use crate::tensor::Tensor;
+use crate::typed::{Arg, NodeId, TypedKind, TypedProgram};
+
+/// Index of a buffer of a plan.
+pub(crate) type BufferId = u32;
+
+/// Where a buffer's contents come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// A feed of this name.
+    Feed(Arc<str>),
+    /// A constant of the program, or a value of constants alone.
+    Constant(Tensor),
+    /// A kernel's result.
+    Kernel,
+}
+
+/// A tensor that a plan reads or makes.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer {
+    pub(crate) origin: Origin,
+    pub(crate) dtype: DType,
+    /// Index into the typed program's shapes.
+    pub(crate) shape: u32,
+    /// The last kernel that reads it; `usize::MAX` if it is fetched.
+    pub(crate) last_use: usize,
+}
+
+/// A kernel with its place in the plan.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedKernel {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) consts: Vec<Bits>,
+    /// For each step, the typed node it serves.
+    pub(crate) nodes: Vec<NodeId>,
+    /// The domain: index into the typed program's shapes.
+    pub(crate) shape: u32,
+    pub(crate) inputs: Vec<BufferId>,
+    pub(crate) outputs: Vec<BufferId>,
+}
+
+/// What has to run, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) typed: Arc<TypedProgram>,
+    pub(crate) kernels: Vec<PlannedKernel>,
+    pub(crate) buffers: Vec<Buffer>,
+    /// The buffer of each fetch.
+    pub(crate) fetches: Vec<BufferId>,
+}
+
+/// Plans the computation of `fetches`. `known` has values of nodes that need no computing.
+pub(crate) fn plan(typed: &Arc<TypedProgram>, fetches: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Result<Plan> {
+    let aliases = aliases(typed);
+    let fetches: Vec<NodeId> = fetches.iter().map(|n| aliases[*n as usize]).collect();
+    let live = live(typed, &fetches, &aliases, known);
+    let mut f = Fusion {
+        plan: Plan { typed: typed.clone(), kernels: Vec::new(), buffers: Vec::new(), fetches: Vec::new() },
+        buffer_of: HashMap::new(),
+    };
+    let groups = groups(typed, &live, &aliases, known)?;
+    let crossing = crossing(typed, &groups, &fetches, &aliases, known);
+    for node in (0..typed.len() as u32).filter(|n| live[*n as usize]) {
+        let origin = match (&typed.nodes[node as usize].kind, known.get(&node)) {
+            (_, Some(t)) => Origin::Constant(t.clone()),
+            (TypedKind::Feed(name), _) => Origin::Feed(name.clone()),
+            (TypedKind::Constant(t), _) => Origin::Constant(t.clone()),
+            _ => continue,
+        };
+        f.buffer(node, origin);
+    }
+    for nodes in groups.list {
+        f.kernel(nodes, &aliases, &crossing)?;
+    }
+    for node in &fetches {
+        let id = f.buffer_of.get(node).copied();
+        let id = id.ok_or_else(|| Error::Internal(format!("typed node {node} is fetched but not computed")))?;
+        f.plan.buffers[id as usize].last_use = usize::MAX;
+        f.plan.fetches.push(id);
+    }
+    Ok(f.plan)
+}
+
+/// For each node, the node whose value it has: casts to the same dtype are their operand.
+fn aliases(typed: &TypedProgram) -> Vec<NodeId> {
+    let mut of: Vec<NodeId> = Vec::with_capacity(typed.len());
+    for (i, n) in typed.nodes.iter().enumerate() {
+        let id = match n.kind {
+            TypedKind::Cast { from, .. } if typed.nodes[from as usize].dtype == n.dtype => of[from as usize],
+            _ => i as u32,
+        };
+        of.push(id);
+    }
+    of
+}
+
+/// The nodes that the fetches need.
+fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Vec<bool> {
+    let mut live = vec![false; typed.len()];
+    fetches.iter().for_each(|n| live[*n as usize] = true);
+    for i in (0..typed.len()).rev() {
+        if live[i] && !known.contains_key(&(i as u32)) {
+            typed.nodes[i].inputs().for_each(|a| live[aliases[a as usize] as usize] = true);
+        }
+    }
+    live
+}
+
+/// The computed nodes, by kernel.
+struct Groups {
+    list: Vec<Vec<NodeId>>,
+    /// For each node, its group; `u32::MAX` if it is not computed.
+    of: Vec<u32>,
+}
+
+/// Groups the computed nodes by domain, and orders the groups by their data.
+///
+/// A node's domain is at least as large as its operands', so data never flow back into a domain they have left, and
+/// one group a domain is enough.
+fn groups(typed: &TypedProgram, live: &[bool], aliases: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Result<Groups> {
+    let mut of = vec![u32::MAX; typed.len()];
+    let mut group_of_shape: HashMap<u32, u32> = HashMap::new();
+    let mut members: Vec<Vec<NodeId>> = Vec::new();
+    let mut after: HashSet<(u32, u32)> = HashSet::new();
+    for (i, n) in typed.nodes.iter().enumerate() {
+        let computed = matches!(n.kind, TypedKind::Apply { .. } | TypedKind::Cast { .. }) && aliases[i] == i as u32;
+        if !live[i] || !computed || known.contains_key(&(i as u32)) {
+            continue;
+        }
+        let g = *group_of_shape.entry(n.shape).or_insert_with(|| {
+            members.push(Vec::new());
+            members.len() as u32 - 1
+        });
+        members[g as usize].push(i as u32);
+        of[i] = g;
+        for a in n.inputs().map(|a| of[aliases[a as usize] as usize]) {
+            if a != g && a != u32::MAX {
+                after.insert((a, g));
+            }
+        }
+    }
+    let order = topological(members.len(), &after)?;
+    let list = order.iter().map(|g| std::mem::take(&mut members[*g as usize])).collect();
+    Ok(Groups { list, of })
+}
+
+/// Groups in an order that respects the edges.
+fn topological(count: usize, edges: &HashSet<(u32, u32)>) -> Result<Vec<u32>> {
+    let (mut waits, mut next) = (vec![0usize; count], vec![Vec::new(); count]);
+    for (from, to) in edges {
+        waits[*to as usize] += 1;
+        next[*from as usize].push(*to);
+    }
+    // A fixed order among the ready ones, so that a plan prints the same every time.
+    let mut ready: BinaryHeap<Reverse<u32>> = (0..count as u32).filter(|g| waits[*g as usize] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(count);
+    while let Some(Reverse(g)) = ready.pop() {
+        order.push(g);
+        for to in &next[g as usize] {
+            waits[*to as usize] -= 1;
+            if waits[*to as usize] == 0 {
+                ready.push(Reverse(*to));
+            }
+        }
+    }
+    if order.len() == count { Ok(order) } else { Err(Error::Internal("domains that need each other".into())) }
+}
+
+/// Which computed nodes need a buffer: those fetched, and those that another group reads.
+fn crossing(
+    typed: &TypedProgram,
+    groups: &Groups,
+    fetches: &[NodeId],
+    aliases: &[NodeId],
+    known: &HashMap<NodeId, Tensor>,
+) -> Vec<bool> {
+    let mut crossing = vec![false; typed.len()];
+    fetches.iter().for_each(|n| crossing[*n as usize] = true);
+    for (i, n) in typed.nodes.iter().enumerate() {
+        if groups.of[i] != u32::MAX && !known.contains_key(&(i as u32)) {
+            for a in n.inputs().map(|a| aliases[a as usize] as usize) {
+                crossing[a] |= groups.of[a] != groups.of[i];
+            }
+        }
+    }
+    crossing
+}
+
+struct Fusion {
+    plan: Plan,
+    buffer_of: HashMap<NodeId, BufferId>,
+}
+
+impl Fusion {
+    fn buffer(&mut self, node: NodeId, origin: Origin) -> BufferId {
+        let n = &self.plan.typed.nodes[node as usize];
+        self.plan.buffers.push(Buffer { origin, dtype: n.dtype, shape: n.shape, last_use: 0 });
+        let id = self.plan.buffers.len() as u32 - 1;
+        self.buffer_of.insert(node, id);
+        id
+    }
+
+    /// Lowers the nodes of one group, in program order.
+    fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool]) -> Result<()> {
+        let typed = self.plan.typed.clone();
+        let at = self.plan.kernels.len();
+        let mut b = Builder::default();
+        let mut values: HashMap<NodeId, ValueId> = HashMap::new();
+        let mut inputs: Vec<BufferId> = Vec::new();
+        let mut outputs: Vec<BufferId> = Vec::new();
+        let mut stored: HashMap<ValueId, BufferId> = HashMap::new();
+        let shape = nodes.first().map_or(0, |n| typed.nodes[*n as usize].shape);
+        for id in nodes {
+            let n = &typed.nodes[id as usize];
+            b.on_behalf_of(id);
+            for a in n.inputs().map(|a| aliases[a as usize]) {
+                if let std::collections::hash_map::Entry::Vacant(slot) = values.entry(a) {
+                    let buffer = self.buffer_of.get(&a).copied();
+                    let buffer = buffer.ok_or_else(|| Error::Internal(format!("typed node {a} is read too early")))?;
+                    self.plan.buffers[buffer as usize].last_use = at;
+                    inputs.push(buffer);
+                    slot.insert(b.input(typed.nodes[a as usize].dtype));
+                }
+            }
+            let value = match &n.kind {
+                TypedKind::Cast { from, .. } => b.cast(values[&aliases[*from as usize]], n.dtype),
+                TypedKind::Apply { op, compute, args } => {
+                    let operands: Vec<Operand> = args
+                        .iter()
+                        .flatten()
+                        .map(|a| match a {
+                            Arg::Node(a) => Operand::Value(values[&aliases[*a as usize]]),
+                            Arg::Scalar(s, d) => Operand::Scalar(*s, *d),
+                        })
+                        .collect();
+                    b.apply(*op, *compute, &operands)
+                }
+                _ => continue,
+            };
+            values.insert(id, value);
+            if crossing[id as usize] {
+                match stored.get(&value) {
+                    Some(same) => {
+                        self.buffer_of.insert(id, *same);
+                    }
+                    None => {
+                        let buffer = self.buffer(id, Origin::Kernel);
+                        if !matches!(b.kernel.value(value).source, Source::Step(_)) {
+                            return Err(Error::Internal(format!("typed node {id} needs no step")));
+                        }
+                        b.kernel.outputs.push(value);
+                        outputs.push(buffer);
+                        stored.insert(value, buffer);
+                    }
+                }
+            }
+        }
+        let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
+        self.plan.kernels.push(PlannedKernel { kernel, consts, nodes, shape, inputs, outputs });
+        Ok(())
+    }
+}
+
+/// The nodes of constants alone that something else needs: they are computed once, when the plan is made.
+pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> {
+    let mut constant = vec![false; typed.len()];
+    for (i, n) in typed.nodes.iter().enumerate() {
+        constant[i] = match n.kind {
+            TypedKind::Feed(_) => false,
+            TypedKind::Constant(_) => true,
+            _ => n.inputs().count() > 0 && n.inputs().all(|a| constant[a as usize]),
+        };
+    }
+    let mut wanted = vec![false; typed.len()];
+    let aliases = aliases(typed);
+    let live = live(typed, fetches, &aliases, &HashMap::new());
+    fetches.iter().for_each(|n| wanted[*n as usize] = constant[*n as usize]);
+    for (i, n) in typed.nodes.iter().enumerate() {
+        if live[i] && !constant[i] {
+            n.inputs().for_each(|a| wanted[a as usize] |= constant[a as usize]);
+        }
+    }
+    let computed = |n: &NodeId| !matches!(typed.nodes[*n as usize].kind, TypedKind::Constant(_));
+    (0..typed.len() as u32).filter(|n| wanted[*n as usize] && aliases[*n as usize] == *n).filter(computed).collect()
+}

@@ -1,0 +1,299 @@
+//! Inference: one pass over the program that gives every node a dtype and a shape and writes the casts out.
+//!
+//! Guarantees: visits each node once, in program order (which is topological), without recursion; dtypes come from
+//! `signature` alone; all mistakes of the program are reported together, each once: a node that uses a faulty one is
+//! skipped. Does not: look at values; drop or merge nodes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use petgraph::graph::NodeIndex;
+
+use crate::dtype::DType;
+use crate::error::{Diagnostic, Error, Fault, Place, Result};
+use crate::ops::{Attrs, Op};
+use crate::program::{Input, Kind, Program, State};
+use crate::promotion::{OperandType, Settings, category_of, reason, signature};
+use crate::shape::{Dim, Dims, SymDim, broadcast, dims_text};
+use crate::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
+use crate::var::Var;
+
+/// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
+pub fn infer(program: &Program) -> Result<TypedProgram> {
+    let state = program.shared.read();
+    let mut pass = Pass::new(program.settings(), state.nodes.node_count());
+    for node in state.nodes.node_indices() {
+        let id = pass.visit(&state, node);
+        pass.of_program.push(id);
+    }
+    let of_program = pass.of_program.iter().map(|id| id.unwrap_or(0)).collect();
+    if !pass.faults.is_empty() {
+        return Err(Error::Invalid(pass.faults));
+    }
+    Ok(TypedProgram {
+        settings: pass.settings,
+        nodes: pass.nodes,
+        shapes: pass.shapes.list,
+        dyn_dims: pass.dyn_dims,
+        checks: pass.checks,
+        of_program,
+        program: program.clone(),
+    })
+}
+
+impl Program {
+    /// Types the program: dtypes, shapes, explicit casts. Errors: [`Error::Invalid`] with every mistake in it.
+    pub fn infer(&self) -> Result<TypedProgram> {
+        infer(self)
+    }
+
+    /// Reports every mistake made so far, at once.
+    pub fn check(&self) -> Result<()> {
+        infer(self).map(|_| ())
+    }
+}
+
+/// The distinct shapes met so far.
+#[derive(Default)]
+struct Shapes {
+    list: Vec<Arc<[SymDim]>>,
+    ids: HashMap<Arc<[SymDim]>, u32>,
+    /// Broadcasts already worked out.
+    pairs: HashMap<(u32, u32), u32>,
+}
+
+impl Shapes {
+    fn id(&mut self, shape: &[SymDim]) -> u32 {
+        if let Some(id) = self.ids.get(shape) {
+            return *id;
+        }
+        let (id, shape): (u32, Arc<[SymDim]>) = (self.list.len() as u32, shape.into());
+        self.list.push(shape.clone());
+        self.ids.insert(shape, id);
+        id
+    }
+}
+
+struct Pass {
+    settings: Settings,
+    nodes: Vec<TypedNode>,
+    shapes: Shapes,
+    dyn_dims: Vec<DynDim>,
+    named_dims: HashMap<Arc<str>, u32>,
+    checks: Vec<DimCheck>,
+    checked: HashSet<(SymDim, SymDim)>,
+    of_program: Vec<Option<NodeId>>,
+    faults: Vec<Diagnostic>,
+}
+
+/// An operand before casts: what promotion sees, and where it is.
+struct Operand {
+    seen: OperandType,
+    arg: Input,
+    node: Option<NodeId>,
+}
+
+impl Pass {
+    fn new(settings: Settings, nodes: usize) -> Pass {
+        Pass {
+            settings,
+            nodes: Vec::with_capacity(nodes + nodes / 4),
+            shapes: Shapes::default(),
+            dyn_dims: Vec::new(),
+            named_dims: HashMap::new(),
+            checks: Vec::new(),
+            checked: HashSet::new(),
+            of_program: Vec::with_capacity(nodes),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Types one node; `None` if it, or something it uses, is faulty.
+    fn visit(&mut self, state: &State, node: NodeIndex) -> Option<NodeId> {
+        let weight = state.nodes.node_weight(node)?;
+        let place = &weight.place;
+        match &weight.kind {
+            Kind::Data { name, dtype, dims } => {
+                let shape = self.declared(name, dims);
+                Some(self.push(TypedKind::Feed(name.clone()), *dtype, shape, place))
+            }
+            Kind::Constant(t) => {
+                let dims: Vec<SymDim> = t.shape().iter().map(|n| SymDim::Fixed(*n)).collect();
+                let shape = self.shapes.id(&dims);
+                Some(self.push(TypedKind::Constant(t.clone()), t.dtype(), shape, place))
+            }
+            Kind::Apply { op, attrs, .. } => {
+                let operands = self.operands(state, node)?;
+                match self.apply(*op, attrs, &operands, place) {
+                    Ok(id) => Some(id),
+                    Err(d) => {
+                        self.faults.push(d.at(place));
+                        None
+                    }
+                }
+            }
+            Kind::Poison(d) => {
+                self.faults.push(Diagnostic::clone(d));
+                None
+            }
+        }
+    }
+
+    fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32, place: &Place) -> NodeId {
+        self.nodes.push(TypedNode { kind, dtype, shape, place: place.clone() });
+        self.nodes.len() as u32 - 1
+    }
+
+    /// The shape of a placeholder: each dynamic dim is a symbol, equal names are one symbol.
+    fn declared(&mut self, feed: &Arc<str>, dims: &Dims) -> u32 {
+        let mut shape = Vec::with_capacity(dims.0.len());
+        for (axis, d) in dims.0.iter().enumerate() {
+            let fresh = self.dyn_dims.len() as u32;
+            let symbol = match d {
+                Dim::Fixed(n) => {
+                    shape.push(SymDim::Fixed(*n));
+                    continue;
+                }
+                Dim::Dynamic => fresh,
+                Dim::Named(name) => *self.named_dims.entry(name.clone()).or_insert(fresh),
+            };
+            if symbol == fresh {
+                self.dyn_dims.push(DynDim { feed: feed.clone(), axis });
+            }
+            shape.push(SymDim::symbol(symbol));
+        }
+        self.shapes.id(&shape)
+    }
+
+    /// The operands of an application; `None` if one of them is faulty.
+    fn operands(&self, state: &State, node: NodeIndex) -> Option<Vec<Operand>> {
+        let one = |input: Input| match input {
+            Input::Scalar(s) => Some(Operand { seen: OperandType::Scalar(s), arg: input, node: None }),
+            Input::Node(i) => {
+                let id = self.of_program.get(i.index()).copied().flatten()?;
+                let n = &self.nodes[id as usize];
+                let zero_dim = self.shapes.list[n.shape as usize].is_empty();
+                Some(Operand { seen: OperandType::Tensor { dtype: n.dtype, zero_dim }, arg: input, node: Some(id) })
+            }
+        };
+        state.operands(node).into_iter().flatten().map(one).collect()
+    }
+
+    fn apply(&mut self, op: Op, attrs: &Attrs, operands: &[Operand], place: &Place) -> Result<NodeId, Diagnostic> {
+        let seen: Vec<OperandType> = operands.iter().map(|o| o.seen).collect();
+        let sig = signature(&self.settings, op, &seen, attrs).map_err(|d| self.with_shapes(d, operands))?;
+        if op == Op::Cast
+            && let [Operand { node: Some(from), .. }] = operands
+        {
+            let why = Why { op, operand: 0, other: None, reason: crate::promotion::Reason::Requested };
+            let shape = self.nodes[*from as usize].shape;
+            return Ok(self.push(TypedKind::Cast { from: *from, why }, sig.result, shape, place));
+        }
+        let shape = self.broadcast(op, operands, place)?;
+        let mut args: Args = [None; 3];
+        for (i, o) in operands.iter().enumerate() {
+            let to = sig.operand(i);
+            args[i] = Some(match (o.arg, o.node) {
+                (_, Some(id)) => Arg::Node(self.cast(id, to, op, i, &seen, place)),
+                (Input::Scalar(s), _) => Arg::Scalar(s, to),
+                (Input::Node(_), None) => return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` misses an operand"))),
+            });
+        }
+        Ok(self.push(TypedKind::Apply { op, compute: sig.compute, args }, sig.result, shape, place))
+    }
+
+    /// The operand as the application wants it: itself, or a cast node with the reason.
+    fn cast(&mut self, id: NodeId, to: DType, op: Op, operand: usize, seen: &[OperandType], place: &Place) -> NodeId {
+        let (from, shape) = (self.nodes[id as usize].dtype, self.nodes[id as usize].shape);
+        if from == to {
+            return id;
+        }
+        let first = if op == Op::Where { 1 } else { 0 };
+        let other = seen.iter().enumerate().skip(first).find(|(i, _)| *i != operand).map(|(_, o)| match o {
+            OperandType::Tensor { dtype, .. } => Other::Tensor(*dtype),
+            OperandType::Scalar(_) => Other::Scalar(category_of(o)),
+        });
+        let why = Why { op, operand: operand as u8, other, reason: reason(op, seen, from, to) };
+        self.push(TypedKind::Cast { from: id, why }, to, shape, place)
+    }
+
+    /// The common shape of the operands; what only the feeds can decide is noted as a check.
+    fn broadcast(&mut self, op: Op, operands: &[Operand], place: &Place) -> Result<u32, Diagnostic> {
+        let mut common: Option<u32> = None;
+        for id in operands.iter().filter_map(|o| o.node) {
+            let next = self.nodes[id as usize].shape;
+            common = Some(match common {
+                None => next,
+                Some(c) if c == next => c,
+                Some(c) => match self.shapes.pairs.get(&(c, next)) {
+                    Some(known) => *known,
+                    None => self.broadcast_pair(op, c, next, operands, place)?,
+                },
+            });
+        }
+        common.ok_or_else(|| Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone")))
+    }
+
+    fn broadcast_pair(&mut self, op: Op, a: u32, b: u32, operands: &[Operand], place: &Place) -> Result<u32, Diagnostic> {
+        let (x, y) = (self.shapes.list[a as usize].clone(), self.shapes.list[b as usize].clone());
+        let shape = broadcast(&x, &y).map_err(|m| {
+            let (l, r) = (self.typed_name(operands, 0), self.typed_name(operands, 1));
+            let message =
+                format!("cannot broadcast {l} with {r} in `{op}`: axis {} is {} vs {}", m.axis, m.dims.0, m.dims.1);
+            Diagnostic::new(Fault::Broadcast, message)
+        })?;
+        let fixed: Vec<usize> = shape.iter().map(|d| if let SymDim::Fixed(n) = d { *n } else { 1 }).collect();
+        if let Err(e) = crate::shape::check(&fixed) {
+            return Err(Diagnostic::new(Fault::Broadcast, format!("the result of `{op}`, {}: {e}", dims_text(&shape))));
+        }
+        for i in 0..x.len().min(y.len()) {
+            let dims = (x[x.len() - 1 - i].clone(), y[y.len() - 1 - i].clone());
+            let known = matches!(dims, (SymDim::Fixed(_), SymDim::Fixed(_))) || dims.0 == dims.1;
+            if !known && self.checked.insert(dims.clone()) {
+                self.checks.push(DimCheck { dims, op, axis: shape.len() - 1 - i, place: place.clone() });
+            }
+        }
+        let id = self.shapes.id(&shape);
+        self.shapes.pairs.insert((a, b), id);
+        Ok(id)
+    }
+
+    /// An operand with dtype and shape: `i32[3, 4]`.
+    fn typed_name(&self, operands: &[Operand], i: usize) -> String {
+        let tensors: Vec<NodeId> = operands.iter().filter_map(|o| o.node).collect();
+        // `where` and scalars shift positions: name the tensors that met.
+        let skip = tensors.len().saturating_sub(2);
+        match tensors.get(skip + i) {
+            Some(id) => {
+                let n = &self.nodes[*id as usize];
+                format!("{}{}", n.dtype, dims_text(&self.shapes.list[n.shape as usize]))
+            }
+            None => String::new(),
+        }
+    }
+
+    /// A refusal of dtypes with the operands' shapes in it.
+    fn with_shapes(&self, mut d: Diagnostic, operands: &[Operand]) -> Diagnostic {
+        if operands.len() > 1 {
+            let all: Vec<String> = operands
+                .iter()
+                .map(|o| match (o.node, o.seen) {
+                    (Some(id), _) => {
+                        let n = &self.nodes[id as usize];
+                        format!("{}{}", n.dtype, dims_text(&self.shapes.list[n.shape as usize]))
+                    }
+                    (None, seen) => seen.to_string(),
+                })
+                .collect();
+            d.message += &format!(" (operands: {})", all.join(", "));
+        }
+        d
+    }
+}
+
+impl TypedProgram {
+    /// Whether the value's shape is known before the feeds are.
+    pub fn is_static(&self, v: &Var) -> bool {
+        self.shape(v).is_some_and(|s| s.iter().all(|d| matches!(d, SymDim::Fixed(_))))
+    }
+}

@@ -1,0 +1,304 @@
+//! `.safetensors`: named tensors behind a JSON header, read and written one tensor at a time.
+//!
+//! Guarantees: the header is at most 100 MB and fits the file; its offsets cover the data without hole or overlap;
+//! each size is that of its dtype and shape; a name stands once. Only the header and one tensor are ever in memory.
+//! Does not: read dtypes that castwise lacks (the error names tensor and dtype; other tensors of the file load), or
+//! write c32 and c128, which the format lacks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, TensorInfo};
+use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
+
+use super::{Existing, Output, format_error, io_error, open, read_exact, read_tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Result, shown};
+use crate::shape::{check, dims_text};
+use crate::tensor::Tensor;
+
+const MAX_HEADER: u64 = 100_000_000;
+
+const DTYPES: [(Dtype, DType); 11] = [
+    (Dtype::BOOL, DType::Bool),
+    (Dtype::U8, DType::U8),
+    (Dtype::I8, DType::I8),
+    (Dtype::I16, DType::I16),
+    (Dtype::I32, DType::I32),
+    (Dtype::I64, DType::I64),
+    (Dtype::F16, DType::F16),
+    (Dtype::BF16, DType::BF16),
+    (Dtype::F32, DType::F32),
+    (Dtype::F64, DType::F64),
+    (Dtype::C64, DType::C64),
+];
+
+/// An open `.safetensors` file: its header in memory, its tensors on disk until [`load`](SafeTensors::load) reads one.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use castwise::{DType, Tensor, io::{Existing, SafeTensors, SafeTensorsWriter}};
+/// let path = std::env::temp_dir().join(format!("castwise-doc-{}.safetensors", std::process::id()));
+/// let w = Tensor::from_slice(&[1.0f32, 2.0], [2])?;
+///
+/// let list = [("w".to_string(), w.dtype(), w.shape().to_vec())];
+/// let mut out = SafeTensorsWriter::create(&path, &list, &BTreeMap::new(), Existing::Replace)?;
+/// out.write("w", &w)?;
+/// out.finish()?;
+///
+/// let mut file = SafeTensors::open(&path)?;
+/// assert_eq!(file.info("w")?, (DType::F32, &[2][..]));
+/// assert_eq!(file.load("w")?.to_vec::<f32>()?, [1.0, 2.0]);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SafeTensors {
+    path: PathBuf,
+    file: File,
+    data_at: u64,
+    tensors: Vec<(String, TensorInfo)>,
+    index: HashMap<String, usize>,
+    metadata: BTreeMap<String, String>,
+}
+
+impl SafeTensors {
+    /// Opens a file and checks its header.
+    pub fn open(path: impl AsRef<Path>) -> Result<SafeTensors> {
+        let path = path.as_ref();
+        let refuse = |m: String| format_error(path, m);
+        let (mut file, len) = open(path)?;
+        let mut head = [0; 8];
+        if len < 8 {
+            return Err(refuse(format!("{len} bytes are too short for a .safetensors file")));
+        }
+        read_exact(&mut file, path, &mut head)?;
+        let header_len = u64::from_le_bytes(head);
+        if header_len > MAX_HEADER || header_len > len - 8 {
+            let max = MAX_HEADER.min(len - 8);
+            return Err(refuse(format!("not a .safetensors file: a header of {header_len} bytes, where at most {max} can be")));
+        }
+        let mut text = vec![0; header_len as usize];
+        read_exact(&mut file, path, &mut text)?;
+        let header: Header = serde_json::from_slice(&text).map_err(|e| refuse(format!("header: {e}")))?;
+        let Header { mut tensors, metadata } = header;
+        tensors.sort_by_key(|(_, info)| info.data_offsets);
+        let index = tensors.iter().enumerate().map(|(i, (name, _))| (name.clone(), i)).collect();
+        let covered = covered(&tensors).map_err(refuse)?;
+        let data_at = 8 + header_len;
+        if covered as u64 != len - data_at {
+            return Err(format_error(path, format!("{} bytes of data, but the header lists {covered}", len - data_at)));
+        }
+        Ok(SafeTensors { path: path.to_path_buf(), file, data_at, tensors, index, metadata })
+    }
+
+    /// The names of the tensors, in the order of their data.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether there is a tensor of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.index.contains_key(name)
+    }
+
+    /// The file's `__metadata__`: free text under names.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.metadata
+    }
+
+    /// Dtype and shape of a tensor. Errors: no such tensor; a dtype that castwise does not have.
+    pub fn info(&self, name: &str) -> Result<(DType, &[usize])> {
+        let (info, dtype) = self.find(name)?;
+        Ok((dtype, &info.shape))
+    }
+
+    /// Reads a tensor.
+    pub fn load(&mut self, name: &str) -> Result<Tensor> {
+        let (info, dtype) = self.find(name)?;
+        let (at, shape) = (self.data_at + info.data_offsets.0 as u64, info.shape.clone());
+        self.file.seek(SeekFrom::Start(at)).map_err(|e| io_error(&self.path, e))?;
+        read_tensor(&mut self.file, &self.path, &format!("`{}`", shown(name)), dtype, &shape, false)
+    }
+
+    fn find(&self, name: &str) -> Result<(&TensorInfo, DType)> {
+        let found = self.index.get(name).and_then(|i| self.tensors.get(*i));
+        let refuse = |m: String| format_error(&self.path, m);
+        let (_, info) = found.ok_or_else(|| refuse(format!("there is no tensor `{}`", shown(name))))?;
+        let dtype = DTYPES.iter().find(|(theirs, _)| *theirs == info.dtype).map(|(_, d)| *d);
+        let dtype = dtype.ok_or_else(|| {
+            refuse(format!("the tensor `{}` is {}, a dtype that castwise does not have", shown(name), info.dtype))
+        })?;
+        check(&info.shape).map_err(|e| refuse(format!("the tensor `{}`: {e}", shown(name))))?;
+        Ok((info, dtype))
+    }
+}
+
+/// How many bytes of data the tensors (in the order of their data) cover: all up to there, each byte once.
+fn covered(tensors: &[(String, TensorInfo)]) -> Result<usize, String> {
+    let mut at = 0;
+    for (name, info) in tensors {
+        let (start, end) = info.data_offsets;
+        if start != at || end < start {
+            return Err(format!("the data of `{}` is at {start}..{end}, but the data before it ends at {at}", shown(name)));
+        }
+        let count = match info.shape.contains(&0) {
+            true => Some(0),
+            false => info.shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)),
+        };
+        let bits = count.and_then(|n| n.checked_mul(info.dtype.bitsize()));
+        if bits.is_none_or(|b| b % 8 != 0 || b / 8 != end - start) {
+            let (of, shape) = (info.dtype, dims_text(&info.shape));
+            return Err(format!("`{}` is {of}{shape}, which does not have the {} bytes at {start}..{end}", shown(name), end - start));
+        }
+        at = end;
+    }
+    Ok(at)
+}
+
+/// The header, every name once.
+struct Header {
+    tensors: Vec<(String, TensorInfo)>,
+    metadata: BTreeMap<String, String>,
+}
+
+/// A tensor's entry. A field that stands twice is an error.
+#[derive(serde::Deserialize)]
+struct Entry {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: (usize, usize),
+}
+
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Header, D::Error> {
+        struct OfMap;
+        impl<'de> Visitor<'de> for OfMap {
+            type Value = Header;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of tensors by name")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+                let (mut tensors, mut metadata): (BTreeMap<String, TensorInfo>, _) = (BTreeMap::new(), None);
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == "__metadata__" {
+                        if metadata.replace(map.next_value()?).is_some() {
+                            return Err(A::Error::custom("`__metadata__` stands twice"));
+                        }
+                        continue;
+                    }
+                    let e: Entry = map.next_value()?;
+                    let text = IntoDeserializer::<serde::de::value::Error>::into_deserializer(e.dtype.as_str());
+                    let dtype = Dtype::deserialize(text).map_err(|_| {
+                        let (name, dtype) = (shown(&name), shown(&e.dtype));
+                        A::Error::custom(format!("the tensor `{name}` has the unknown dtype `{dtype}`"))
+                    })?;
+                    let info = TensorInfo { dtype, shape: e.shape, data_offsets: e.data_offsets };
+                    let shown_name = shown(&name);
+                    if tensors.insert(name, info).is_some() {
+                        return Err(A::Error::custom(format!("the name `{shown_name}` stands twice")));
+                    }
+                }
+                Ok(Header { tensors: tensors.into_iter().collect(), metadata: metadata.unwrap_or_default() })
+            }
+        }
+        d.deserialize_map(OfMap)
+    }
+}
+
+/// A `.safetensors` file in the making: the header is written first, then the tensors, in any order; the file appears
+/// under its name when [`finish`](SafeTensorsWriter::finish) has been called, and not at all if it is not.
+pub struct SafeTensorsWriter {
+    out: Output,
+    data_at: u64,
+    slots: HashMap<String, Slot>,
+    missing: usize,
+}
+
+struct Slot {
+    dtype: DType,
+    shape: Vec<usize>,
+    at: u64,
+    written: bool,
+}
+
+impl SafeTensorsWriter {
+    /// Starts a file with the given tensors. Errors: c32 and c128, which the format lacks; a name that stands twice.
+    pub fn create(
+        path: impl AsRef<Path>,
+        tensors: &[(String, DType, Vec<usize>)],
+        metadata: &BTreeMap<String, String>,
+        existing: Existing,
+    ) -> Result<SafeTensorsWriter> {
+        let path = path.as_ref();
+        let refuse = |m: String| format_error(path, m);
+        // The largest elements first keeps every tensor aligned to its element.
+        let mut order: Vec<_> = tensors.iter().collect();
+        order.sort_by(|a, b| b.1.size().cmp(&a.1.size()).then_with(|| a.0.cmp(&b.0)));
+        let (mut slots, mut at, mut entries) = (HashMap::with_capacity(order.len()), 0u64, Vec::new());
+        if !metadata.is_empty() {
+            entries.push(format!("\"__metadata__\":{}", json(metadata)?));
+        }
+        for (name, dtype, shape) in order {
+            let theirs = DTYPES.iter().find(|(_, d)| d == dtype).map(|(theirs, _)| theirs).ok_or_else(|| {
+                refuse(format!("safetensors has no {dtype} (for `{}`): cast it (`--out-dtype`)", shown(name)))
+            })?;
+            let bytes = check(shape)? * dtype.size();
+            let end = at.checked_add(bytes as u64).filter(|e| *e <= i64::MAX as u64);
+            let end = end.ok_or_else(|| refuse("the tensors are too large for a file".into()))?;
+            let dims = json(shape)?;
+            entries.push(format!("{}:{{\"dtype\":\"{theirs}\",\"shape\":{dims},\"data_offsets\":[{at},{end}]}}", json(name)?));
+            let slot = Slot { dtype: *dtype, shape: shape.clone(), at, written: false };
+            if name == "__metadata__" || slots.insert(name.clone(), slot).is_some() {
+                return Err(refuse(format!("the name `{}` stands twice", shown(name))));
+            }
+            at = end;
+        }
+        let mut header = format!("{{{}}}", entries.join(","));
+        header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
+        let len = header.len() as u64;
+        if len > MAX_HEADER {
+            return Err(Error::Limit { which: "the size of the .safetensors header", max: MAX_HEADER, got: len });
+        }
+        let mut out = Output::create(path, existing)?;
+        out.write(&len.to_le_bytes())?;
+        out.write(header.as_bytes())?;
+        Ok(SafeTensorsWriter { out, data_at: 8 + len, missing: slots.len(), slots })
+    }
+
+    /// Writes one of the tensors. Errors: not on the list, another dtype or shape than listed, written already.
+    pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
+        let refuse = |m: &str| format_error(&self.out.path, format!("the tensor `{}` {m}", shown(name)));
+        let slot = self.slots.get_mut(name).ok_or_else(|| refuse("is not on the list"))?;
+        if slot.written {
+            return Err(refuse("is written twice"));
+        }
+        if slot.dtype != t.dtype() || slot.shape != t.shape() {
+            let (listed, given) = (dims_text(&slot.shape), dims_text(t.shape()));
+            return Err(refuse(&format!("is {}{given}, but listed as {}{listed}", t.dtype(), slot.dtype)));
+        }
+        let at = SeekFrom::Start(self.data_at + slot.at);
+        slot.written = true;
+        self.out.file.seek(at).map_err(|e| self.out.error(e))?;
+        self.out.tensor(t)?;
+        self.missing -= 1;
+        Ok(())
+    }
+
+    /// Brings the file to disk and gives it its name. Errors: a listed tensor is missing.
+    pub fn finish(self) -> Result<()> {
+        if self.missing > 0 {
+            return Err(format_error(&self.out.path, format!("{} listed tensors were not written", self.missing)));
+        }
+        self.out.publish()
+    }
+}
+
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::Internal(format!("JSON: {e}")))
+}

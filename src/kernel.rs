@@ -1,0 +1,265 @@
+//! Kernel IR: one loop over one iteration domain, as a list of steps.
+//!
+//! Guarantees: a step computes one op or one primitive conversion of its operands, element by element; operands come
+//! before their uses; equal steps are one step; a kernel holds no extents, strides or constants' values that its code
+//! depends on, so that one compiled kernel serves every size. Does not: say how a step is computed (inline or as a
+//! block kernel); `codegen` and the driver do.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::block::cast::{Prim, path};
+use crate::block::convert;
+use crate::dtype::DType;
+use crate::ops::{Op, Output};
+use crate::scalar::{Bits, Scalar};
+
+/// Index of a value of a kernel.
+pub(crate) type ValueId = u32;
+
+/// What a step computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum StepOp {
+    /// An op, in the compute dtype of [`Step::dtype`].
+    Apply(Op),
+    /// A primitive conversion.
+    Cast(Prim),
+}
+
+/// One step: `out = op(args)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Step {
+    pub(crate) op: StepOp,
+    /// The dtype an op computes in; the source of a conversion.
+    pub(crate) dtype: DType,
+    pub(crate) args: [Option<ValueId>; 3],
+    pub(crate) out: ValueId,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    /// An operand of the kernel.
+    Input(u32),
+    /// A constant of the kernel.
+    Const(u32),
+    /// A step.
+    Step(u32),
+}
+
+/// A value of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Value {
+    pub(crate) dtype: DType,
+    pub(crate) source: Source,
+}
+
+/// The steps over one iteration domain. Equality and hash leave the constants' values out: code does not depend on
+/// them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Kernel {
+    pub(crate) inputs: Vec<DType>,
+    pub(crate) consts: Vec<DType>,
+    pub(crate) values: Vec<Value>,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) outputs: Vec<ValueId>,
+}
+
+impl Kernel {
+    pub(crate) fn value(&self, id: ValueId) -> Value {
+        self.values[id as usize]
+    }
+}
+
+/// Builds a kernel, merging equal steps and computing steps of constants at once.
+#[derive(Default)]
+pub(crate) struct Builder {
+    pub(crate) kernel: Kernel,
+    pub(crate) const_bits: Vec<Bits>,
+    /// For each step, which node asked for it first: for errors.
+    pub(crate) origins: Vec<u32>,
+    known: HashMap<(StepOp, DType, [Option<ValueId>; 3]), ValueId>,
+    const_ids: HashMap<(DType, Bits), ValueId>,
+    origin: u32,
+}
+
+/// An operand of an application that is lowered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operand {
+    Value(ValueId),
+    Scalar(Scalar, DType),
+}
+
+impl Builder {
+    fn push(&mut self, dtype: DType, source: Source) -> ValueId {
+        self.kernel.values.push(Value { dtype, source });
+        self.kernel.values.len() as u32 - 1
+    }
+
+    /// A new operand.
+    pub(crate) fn input(&mut self, dtype: DType) -> ValueId {
+        self.kernel.inputs.push(dtype);
+        self.push(dtype, Source::Input(self.kernel.inputs.len() as u32 - 1))
+    }
+
+    /// A constant; the same one twice is one value.
+    pub(crate) fn constant(&mut self, dtype: DType, bits: Bits) -> ValueId {
+        if let Some(id) = self.const_ids.get(&(dtype, bits)) {
+            return *id;
+        }
+        self.kernel.consts.push(dtype);
+        self.const_bits.push(bits);
+        let id = self.push(dtype, Source::Const(self.kernel.consts.len() as u32 - 1));
+        self.const_ids.insert((dtype, bits), id);
+        id
+    }
+
+    /// Says on whose behalf the next steps are.
+    pub(crate) fn on_behalf_of(&mut self, node: u32) {
+        self.origin = node;
+    }
+
+    fn step(&mut self, op: StepOp, dtype: DType, args: [Option<ValueId>; 3], to: DType) -> ValueId {
+        if let Some(known) = self.known.get(&(op, dtype, args)) {
+            return *known;
+        }
+        let out = self.push(to, Source::Step(self.kernel.steps.len() as u32));
+        self.kernel.steps.push(Step { op, dtype, args, out });
+        self.origins.push(self.origin);
+        self.known.insert((op, dtype, args), out);
+        out
+    }
+
+    /// The value in another dtype: the primitive steps of the path, or the converted constant.
+    pub(crate) fn cast(&mut self, v: ValueId, to: DType) -> ValueId {
+        let Value { dtype, source } = self.kernel.value(v);
+        if let Source::Const(i) = source {
+            let bits = convert(self.const_bits[i as usize], dtype, to);
+            return self.constant(to, bits);
+        }
+        path(dtype, to).into_iter().fold(v, |v, p| self.step(StepOp::Cast(p), p.from, [Some(v), None, None], p.to))
+    }
+
+    fn operand(&mut self, o: Operand) -> ValueId {
+        match o {
+            Operand::Value(v) => v,
+            Operand::Scalar(s, to) => {
+                let bits = convert(s.own_bits(), s.own_dtype(), to);
+                self.constant(to, bits)
+            }
+        }
+    }
+
+    /// An application of an op in a compute dtype: operands to op math, the op, and one rounding of its result.
+    pub(crate) fn apply(&mut self, op: Op, compute: DType, args: &[Operand]) -> ValueId {
+        if op == Op::Pow
+            && let [base, Operand::Scalar(e, _)] = args
+            && let Some(v) = self.power(*base, *e, compute)
+        {
+            return v;
+        }
+        let values: Vec<ValueId> = args.iter().map(|o| self.operand(*o)).collect();
+        let math = if op.is_move() && (op != Op::Abs || !compute.is_complex()) { compute } else { compute.op_math() };
+        self.apply_in(op, math, compute, &values)
+    }
+
+    /// The op in its op math `math`, rounded once to what `compute` gives.
+    fn apply_in(&mut self, op: Op, math: DType, compute: DType, values: &[ValueId]) -> ValueId {
+        let mut args = [None; 3];
+        for (i, v) in values.iter().enumerate().take(3) {
+            let to = if op == Op::Where && i == 0 { DType::Bool } else { math };
+            args[i] = Some(self.cast(*v, to));
+        }
+        let wide = self.step(StepOp::Apply(op), math, args, op.result(math));
+        match op.def().output {
+            Output::Bool => wide,
+            Output::Same => self.cast(wide, compute),
+            Output::Real => self.cast(wide, compute.real()),
+        }
+    }
+
+    /// Powers with an exponent for which a few multiplications, a division or a root are exact steps: those that
+    /// PyTorch takes this way. In op math, rounded once.
+    fn power(&mut self, base: Operand, e: Scalar, compute: DType) -> Option<ValueId> {
+        let e = match e {
+            Scalar::Int(e) => e as f64,
+            Scalar::Float(e) => e,
+            _ => return None,
+        };
+        let math = compute.op_math();
+        if !math.is_float() {
+            return None;
+        }
+        let base = self.operand(base);
+        let x = self.cast(base, math);
+        let mut op = |op, args: &[ValueId]| self.apply_in(op, math, math, args);
+        let wide = match e {
+            2.0 => op(Op::Mul, &[x, x]),
+            3.0 => {
+                let square = op(Op::Mul, &[x, x]);
+                op(Op::Mul, &[square, x])
+            }
+            -1.0 => op(Op::Reciprocal, &[x]),
+            -2.0 => {
+                let square = op(Op::Mul, &[x, x]);
+                op(Op::Reciprocal, &[square])
+            }
+            0.5 => op(Op::Sqrt, &[x]),
+            -0.5 => op(Op::Rsqrt, &[x]),
+            _ => return None,
+        };
+        Some(self.cast(wide, compute))
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("kernel {\n")?;
+        for (i, v) in self.values.iter().enumerate() {
+            match v.source {
+                Source::Input(k) => writeln!(f, "  %{i}: {} = load in{k}", v.dtype)?,
+                Source::Const(k) => writeln!(f, "  %{i}: {} = const c{k}", v.dtype)?,
+                Source::Step(k) => {
+                    let step = &self.steps[k as usize];
+                    match step.op {
+                        StepOp::Apply(op) => write!(f, "  %{i}: {} = {op}.{}", v.dtype, step.dtype)?,
+                        StepOp::Cast(p) => write!(f, "  %{i}: {} = cast.{}", v.dtype, p.from)?,
+                    }
+                    for (n, a) in step.args.iter().flatten().enumerate() {
+                        write!(f, "{} %{a}", if n == 0 { "" } else { "," })?;
+                    }
+                    f.write_str("\n")?;
+                }
+            }
+        }
+        for (k, o) in self.outputs.iter().enumerate() {
+            writeln!(f, "  store out{k}, %{o}")?;
+        }
+        f.write_str("}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_ops_widen_compute_and_round_once_and_equal_steps_merge() {
+        let mut b = Builder::default();
+        let (x, y) = (b.input(DType::F16), b.input(DType::F16));
+        let args = [Operand::Value(x), Operand::Value(y)];
+        let (s, t) = (b.apply(Op::Add, DType::F16, &args), b.apply(Op::Add, DType::F16, &args));
+        assert_eq!((s, b.kernel.steps.len()), (t, 4));
+        let n = b.apply(Op::Neg, DType::F16, &[Operand::Value(s)]);
+        assert_eq!((b.kernel.value(n).dtype, b.kernel.steps.len()), (DType::F16, 5));
+    }
+
+    #[test]
+    fn scalars_become_constants_of_their_dtype() {
+        let mut b = Builder::default();
+        let x = b.input(DType::F32);
+        b.apply(Op::Mul, DType::F32, &[Operand::Value(x), Operand::Scalar(Scalar::Float(0.1), DType::F32)]);
+        assert_eq!(b.const_bits, [Bits::of(&0.1f32.to_ne_bytes())]);
+        assert_eq!(b.kernel.steps.len(), 1);
+    }
+}

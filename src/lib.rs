@@ -1,0 +1,70 @@
+//! A lazy static-graph compiler for elementwise tensor programs.
+//!
+//! A [`Program`] is written with ordinary operators and computes nothing. One inference pass gives every node a dtype
+//! and a broadcast shape by the rules of PyTorch or PaddlePaddle ([`Rules`]) and writes every implicit conversion as
+//! a `cast` node with the reason it is there. An [`Executor`] fuses the graph into loops, compiles them, and runs
+//! them. [`Eager`] mode computes one op at a time and gives the same dtypes and the same bits.
+//!
+//! ```
+//! use castwise::prelude::*;
+//!
+//! let p = Program::new(Rules::Paddle);
+//! let a = p.data("a", DType::F16, [3, 3]);
+//! let b = p.data("b", DType::F32, [None, Some(3)]);      // a dynamic dim
+//! let c = &a + &b * 2.0;                                 // the scalar stays weak: f32 * 2.0 is f32
+//!
+//! println!("{}", p.infer()?.explain());                  // the typed graph, each cast with its reason
+//!
+//! let ta = Tensor::full([3, 3], half::f16::from_f32(1.5))?;
+//! let tb = Tensor::full([1, 3], 0.25f32)?;               // broadcasts
+//! let out = Executor::new().run(&p, feeds! { "a" => ta, "b" => tb }, [&c])?;
+//! assert_eq!(out[0].dtype(), DType::F32);
+//! assert_eq!(out[0].to_vec::<f32>()?, [2.0; 9]);
+//! # Ok::<(), castwise::Error>(())
+//! ```
+//!
+//! What is guaranteed, room by room, stands at the head of each module and in ARCHITECTURE.md.
+
+mod block;
+mod codegen;
+mod dtype;
+mod eager;
+mod error;
+mod executor;
+pub mod expr;
+mod fuse;
+mod geometry;
+mod infer;
+#[cfg(feature = "cli")]
+pub mod io;
+mod kernel;
+mod launch;
+pub mod ops;
+mod program;
+pub mod promotion;
+mod scalar;
+mod schedule;
+pub mod shape;
+mod tensor;
+mod text;
+mod typed;
+mod var;
+
+pub use block::CpuLevel;
+pub use dtype::{Category, DType, DTypeSet, Element};
+pub use eager::{Eager, EagerValue};
+pub use error::{Diagnostic, Error, Fault, Place, Result};
+pub use executor::{Builder, Executor, Feeds};
+pub use infer::infer;
+pub use ops::{Attrs, Op};
+pub use program::{Graph, MAX_NODES, NodeRef, Program};
+pub use promotion::{Loss, Reason, Rules, Settings, promote_types};
+pub use scalar::Scalar;
+pub use tensor::Tensor;
+pub use typed::{CastNote, TypedProgram};
+pub use var::{Mode, Operand, Var, apply};
+
+/// What most programs need: `use castwise::prelude::*;`.
+pub mod prelude {
+    pub use crate::{DType, Eager, Executor, Feeds, Mode, Program, Rules, Scalar, Settings, Tensor, Var, feeds};
+}

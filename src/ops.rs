@@ -1,0 +1,274 @@
+//! THE table of ops: one row an op, everything else derives from it.
+//!
+//! A row of `ops/rows.rs` gives an op its variant, method, names, operands, result kind, what it accepts and how it
+//! promotes under each rule set, one sentence of documentation, and its arithmetic by category. From the rows derive:
+//! the enum [`Op`], [`OpDef`] with [`Op::ALL`], the methods of [`Var`](crate::Var), the text names, the block kernels,
+//! and the generators of the tests.
+//!
+//! Guarantees: names and aliases are unique (tested); an op has arithmetic for every dtype that a rule set accepts
+//! (tested in `block`). Does not: decide dtypes (that is `promotion`, from these columns) or compute (that is
+//! `block`, from these rows).
+
+use std::fmt;
+
+use crate::dtype::{DType, DTypeSet};
+
+mod rows;
+pub(crate) use rows::for_each_op;
+
+/// How operands become the dtype an op computes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promotion {
+    /// All operands go to their common dtype.
+    Common,
+    /// As [`Common`](Promotion::Common), and bool and integers go on to the default float dtype: `div`, `exp`, ….
+    IntToFloat,
+    /// As [`Common`](Promotion::Common), and bool goes on to `i64`: `square`.
+    BoolToInt,
+    /// The dtype is given by the `dtype` attribute: `cast`.
+    Given,
+}
+
+/// What the result's dtype is, once the compute dtype is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The compute dtype.
+    Same,
+    /// `bool`.
+    Bool,
+    /// The real dtype of a complex one, else the compute dtype: `abs`.
+    Real,
+}
+
+/// The columns of PyTorch's rules.
+#[derive(Clone, Copy, Debug)]
+pub struct TorchColumns {
+    /// How operands promote.
+    pub promotion: Promotion,
+    /// The common dtypes (before an int goes to float) that the op takes.
+    pub accepts: DTypeSet,
+    /// Whether a scalar on the right stays in the op-math dtype (`f32` for `f16` and `bf16`) instead of being rounded
+    /// to the operands' common dtype first: `mul`, `div`, `floor_divide`.
+    pub wide_scalar: bool,
+}
+
+/// The columns of Paddle's rules.
+#[derive(Clone, Copy, Debug)]
+pub struct PaddleColumns {
+    /// How operands promote.
+    pub promotion: Promotion,
+    /// The common dtypes that the op takes.
+    pub accepts: DTypeSet,
+    /// Whether tensors of different dtypes may promote; the bitwise ops want equal dtypes.
+    pub mixes: bool,
+    /// Whether a scalar may stand for an operand.
+    pub scalars: bool,
+    /// Whether a 0-d tensor counts like a scalar (arithmetic and comparisons) or like any tensor.
+    pub zero_dim_is_scalar: bool,
+}
+
+/// One row of the op table.
+#[derive(Debug)]
+pub struct OpDef {
+    /// The op.
+    pub op: Op,
+    /// Its name in the text form.
+    pub name: &'static str,
+    /// Other names it goes by: Paddle's, PyTorch's.
+    pub aliases: &'static [&'static str],
+    /// The names of its operands.
+    pub operands: &'static [&'static str],
+    /// The result's dtype.
+    pub output: Output,
+    /// PyTorch's rules.
+    pub torch: TorchColumns,
+    /// Paddle's rules.
+    pub paddle: PaddleColumns,
+    /// What it computes, with NaN and edge cases.
+    pub doc: &'static str,
+}
+
+/// Shorthands for the columns of the rows.
+pub(crate) mod columns {
+    use super::*;
+    use DType::*;
+
+    const BOOL: DTypeSet = DTypeSet::of(&[Bool]);
+    /// The five integers.
+    pub(crate) const INTS: DTypeSet = DTypeSet::of(&[U8, I8, I16, I32, I64]);
+    /// bool and integers.
+    pub(crate) const BITS: DTypeSet = BOOL.and(INTS);
+    const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
+    /// Integers and floats.
+    pub(crate) const NUMBERS: DTypeSet = INTS.and(FLOATS);
+    /// Everything but complex.
+    pub(crate) const REALS: DTypeSet = BOOL.and(NUMBERS);
+    /// Every dtype.
+    pub(crate) const ANY: DTypeSet = DTypeSet::of(&DType::ALL);
+    /// Every dtype but `c32`, for which PyTorch has almost no kernels.
+    pub(crate) const NO_C32: DTypeSet = ANY.without(DTypeSet::of(&[C32]));
+    /// Everything but bool.
+    pub(crate) const NO_BOOL: DTypeSet = ANY.without(BOOL);
+    /// Everything but bool and `c32`.
+    pub(crate) const POW: DTypeSet = NO_C32.without(BOOL);
+
+    /// PyTorch: operands promote to their common dtype.
+    pub(crate) const fn common(accepts: DTypeSet) -> TorchColumns {
+        TorchColumns { promotion: Promotion::Common, accepts, wide_scalar: false }
+    }
+
+    /// PyTorch: as `common`, integers then go to float.
+    pub(crate) const fn float(accepts: DTypeSet) -> TorchColumns {
+        TorchColumns { promotion: Promotion::IntToFloat, accepts, wide_scalar: false }
+    }
+
+    /// PyTorch: as `common`, bool then goes to i64.
+    pub(crate) const fn bool_to_int(accepts: DTypeSet) -> TorchColumns {
+        TorchColumns { promotion: Promotion::BoolToInt, accepts, wide_scalar: false }
+    }
+
+    impl TorchColumns {
+        /// A right-hand scalar stays in op math.
+        pub(crate) const fn wide(self) -> TorchColumns {
+            TorchColumns { wide_scalar: true, ..self }
+        }
+
+        /// Paddle's columns with the same promotion and dtypes: scalars allowed, 0-d tensors like scalars.
+        pub(crate) const fn paddle(self) -> PaddleColumns {
+            PaddleColumns {
+                promotion: self.promotion,
+                accepts: self.accepts,
+                mixes: true,
+                scalars: true,
+                zero_dim_is_scalar: true,
+            }
+        }
+    }
+
+    impl PaddleColumns {
+        /// A 0-d tensor is a tensor like any other.
+        pub(crate) const fn zero_dim_tensor(self) -> PaddleColumns {
+            PaddleColumns { zero_dim_is_scalar: false, ..self }
+        }
+
+        /// Both operands must be tensors.
+        pub(crate) const fn no_scalar(self) -> PaddleColumns {
+            PaddleColumns { scalars: false, zero_dim_is_scalar: false, ..self }
+        }
+
+        /// Tensors must have one dtype.
+        pub(crate) const fn same(self) -> PaddleColumns {
+            PaddleColumns { mixes: false, ..self }
+        }
+    }
+
+    /// Both rule sets' columns of `cast`.
+    pub(crate) const GIVEN: TorchColumns =
+        TorchColumns { promotion: Promotion::Given, accepts: ANY, wide_scalar: false };
+}
+
+macro_rules! define_ops {
+    ($(
+        #[doc = $doc:literal]
+        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident
+        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+    )*) => {
+        /// An op of the table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Op {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        impl Op {
+            /// Every op, in the order of the table.
+            pub const ALL: &'static [Op] = &[$(Op::$variant),*];
+        }
+
+        static TABLE: &[OpDef] = {
+            use columns::*;
+            &[$(OpDef {
+                op: Op::$variant,
+                name: $name,
+                aliases: &$aliases,
+                operands: &[$(stringify!($operand)),+],
+                output: Output::$output,
+                torch: $torch,
+                paddle: $paddle,
+                doc: $doc,
+            }),*]
+        };
+    };
+}
+for_each_op!(define_ops);
+
+impl Op {
+    /// The row of the table.
+    pub fn def(self) -> &'static OpDef {
+        &TABLE[self as usize]
+    }
+
+    /// The name in the text form.
+    pub fn name(self) -> &'static str {
+        self.def().name
+    }
+
+    /// The number of operands.
+    pub fn arity(self) -> usize {
+        self.def().operands.len()
+    }
+
+    /// The op of a name or an alias.
+    pub fn from_name(name: &str) -> Option<Op> {
+        TABLE.iter().find(|d| d.name == name || d.aliases.contains(&name)).map(|d| d.op)
+    }
+
+    /// The result's dtype for a compute dtype.
+    pub(crate) fn result(self, compute: DType) -> DType {
+        match self.def().output {
+            Output::Same => compute,
+            Output::Bool => DType::Bool,
+            Output::Real => compute.real(),
+        }
+    }
+
+    /// Whether the op only moves or flips bits, so that a half dtype needs no op math and a NaN keeps its payload.
+    pub(crate) fn is_move(self) -> bool {
+        matches!(self, Op::Where | Op::Neg | Op::Abs)
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What an op is told besides its operands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attrs {
+    /// The target of `cast`.
+    pub dtype: Option<DType>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_sound() {
+        let mut names = HashSet::new();
+        for (i, op) in Op::ALL.iter().enumerate() {
+            let def = op.def();
+            assert_eq!((*op as usize, def.op), (i, *op));
+            for name in std::iter::once(&def.name).chain(def.aliases) {
+                assert!(names.insert(*name), "{name} is twice in the table");
+                assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{name}");
+                assert_eq!(Op::from_name(name), Some(*op));
+            }
+            assert!((1..=3).contains(&def.operands.len()) && def.doc.ends_with('.'), "{op}");
+        }
+    }
+}

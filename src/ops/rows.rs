@@ -1,0 +1,282 @@
+//! The rows. Columns, in order: variant, method, name, aliases, operands, result dtype, PyTorch's promotion and
+//! accepted dtypes, Paddle's, and the arithmetic by category.
+//!
+//! The arithmetic is expanded in `block`, once for each Rust type of the category: `bool` over bool, `int` over the
+//! five integers, `float` over f32 and f64 (the half types compute in f32 and round once), `complex` over the two
+//! complex types (c32 computes in c64). `Int`, `Real` and `Cplx` are the traits of `block::num`. `int_checked`
+//! refuses a zero in the last operand before it runs; `float_guarded` gives a second form that is valid for small
+//! arguments only and vectorizes. Sources of the NaN and edge rules: the PyTorch and Paddle
+//! documentation of each op, and IEEE 754 / C99 for the functions.
+
+/// Calls `$callback!` with all rows.
+macro_rules! for_each_op {
+    ($callback:ident) => {
+        $callback! {
+            /// Sum. Integers wrap; bool is `or`.
+            Add add "add" [] (x, y) Same
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |a, b| a | b; int: |a, b| a.wrapping_add(b); float: |a, b| a + b; complex: |a, b| a + b; }
+
+            /// Difference. Integers wrap; bool is refused.
+            Sub sub "sub" ["subtract"] (x, y) Same
+            torch common(NO_BOOL), paddle common(NO_BOOL).paddle(),
+            { int: |a, b| a.wrapping_sub(b); float: |a, b| a - b; complex: |a, b| a - b; }
+
+            /// Product. Integers wrap; bool is `and`; complex is the plain formula.
+            Mul mul "mul" ["multiply"] (x, y) Same
+            torch common(ANY).wide(), paddle common(ANY).paddle(),
+            { bool: |a, b| a & b; int: |a, b| a.wrapping_mul(b); float: |a, b| a * b; complex: |a, b| Cplx::mul(a, b); }
+
+            /// True quotient. Integers and bool give a float; complex division is scaled against overflow.
+            Div div "div" ["divide", "true_divide"] (x, y) Same
+            torch float(NO_C32).wide(), paddle float(NO_C32).paddle(),
+            { float: |a, b| a / b; complex: |a, b| Cplx::div(a, b); }
+
+            /// Quotient rounded towards minus infinity, as Python's `//`. An integer zero divisor is an error; `MIN // -1` is `MIN`.
+            FloorDivide floor_divide "floor_divide" [] (x, y) Same
+            torch common(NUMBERS).wide(), paddle common(NUMBERS).paddle(),
+            { int_checked: |a, b| Int::floor_div(a, b); float: |a, b| Real::floor_div(a, b); }
+
+            /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign.
+            Remainder remainder "remainder" ["mod"] (x, y) Same
+            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            { int_checked: |a, b| Int::floor_mod(a, b); float: |a, b| Real::floor_mod(a, b); }
+
+            /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is refused as a scalar.
+            Pow pow "pow" [] (x, y) Same
+            torch common(POW), paddle common(POW).paddle(),
+            { int: |a, b| Int::power(a, b); float: |a, b| Real::pow(a, b); complex: |a, b| Cplx::pow(a, b); }
+
+            /// Larger operand; NaN if either is NaN; +0 is larger than -0.
+            Maximum maximum "maximum" [] (x, y) Same
+            torch common(REALS), paddle common(REALS).paddle().no_scalar(),
+            { bool: |a, b| a | b; int: |a, b| if a > b { a } else { b }; float: |a, b| Real::maximum(a, b); }
+
+            /// Smaller operand; NaN if either is NaN; -0 is smaller than +0.
+            Minimum minimum "minimum" [] (x, y) Same
+            torch common(REALS), paddle common(REALS).paddle().no_scalar(),
+            { bool: |a, b| a & b; int: |a, b| if a < b { a } else { b }; float: |a, b| Real::minimum(a, b); }
+
+            /// Larger operand; the other one if one is NaN; +0 is larger than -0.
+            Fmax fmax "fmax" [] (x, y) Same
+            torch common(REALS), paddle common(REALS).paddle().no_scalar(),
+            { bool: |a, b| a | b; int: |a, b| if a > b { a } else { b }; float: |a, b| Real::fmax(a, b); }
+
+            /// Smaller operand; the other one if one is NaN; -0 is smaller than +0.
+            Fmin fmin "fmin" [] (x, y) Same
+            torch common(REALS), paddle common(REALS).paddle().no_scalar(),
+            { bool: |a, b| a & b; int: |a, b| if a < b { a } else { b }; float: |a, b| Real::fmin(a, b); }
+
+            /// Whether the operands are equal, in their common dtype. NaN equals nothing.
+            Eq eq "eq" ["equal"] (x, y) Bool
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |a, b| a == b; int: |a, b| a == b; float: |a, b| a == b; complex: |a, b| a == b; }
+
+            /// Whether the operands differ, in their common dtype. NaN differs from everything.
+            Ne ne "ne" ["not_equal"] (x, y) Bool
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |a, b| a != b; int: |a, b| a != b; float: |a, b| a != b; complex: |a, b| a != b; }
+
+            /// Whether the first operand is less. False with NaN.
+            Lt lt "lt" ["less_than", "less"] (x, y) Bool
+            torch common(REALS), paddle common(REALS).paddle(),
+            { bool: |a, b| !a & b; int: |a, b| a < b; float: |a, b| a < b; }
+
+            /// Whether the first operand is less or equal. False with NaN.
+            Le le "le" ["less_equal"] (x, y) Bool
+            torch common(REALS), paddle common(REALS).paddle(),
+            { bool: |a, b| !a | b; int: |a, b| a <= b; float: |a, b| a <= b; }
+
+            /// Whether the first operand is greater. False with NaN.
+            Gt gt "gt" ["greater_than", "greater"] (x, y) Bool
+            torch common(REALS), paddle common(REALS).paddle(),
+            { bool: |a, b| a & !b; int: |a, b| a > b; float: |a, b| a > b; }
+
+            /// Whether the first operand is greater or equal. False with NaN.
+            Ge ge "ge" ["greater_equal"] (x, y) Bool
+            torch common(REALS), paddle common(REALS).paddle(),
+            { bool: |a, b| a | !b; int: |a, b| a >= b; float: |a, b| a >= b; }
+
+            /// Whether both operands are nonzero. NaN counts as true.
+            LogicalAnd logical_and "logical_and" [] (x, y) Bool
+            torch common(NO_C32), paddle common(NO_C32).paddle().zero_dim_tensor(),
+            { bool: |a, b| a & b; int: |a, b| (a != 0) & (b != 0); float: |a, b| (a != 0.0) & (b != 0.0);
+              complex: |a, b| Cplx::truth(a) & Cplx::truth(b); }
+
+            /// Whether one of the operands is nonzero. NaN counts as true.
+            LogicalOr logical_or "logical_or" [] (x, y) Bool
+            torch common(NO_C32), paddle common(NO_C32).paddle().zero_dim_tensor(),
+            { bool: |a, b| a | b; int: |a, b| (a != 0) | (b != 0); float: |a, b| (a != 0.0) | (b != 0.0);
+              complex: |a, b| Cplx::truth(a) | Cplx::truth(b); }
+
+            /// Whether exactly one of the operands is nonzero. NaN counts as true.
+            LogicalXor logical_xor "logical_xor" [] (x, y) Bool
+            torch common(NO_C32), paddle common(NO_C32).paddle().zero_dim_tensor(),
+            { bool: |a, b| a ^ b; int: |a, b| (a != 0) ^ (b != 0); float: |a, b| (a != 0.0) ^ (b != 0.0);
+              complex: |a, b| Cplx::truth(a) ^ Cplx::truth(b); }
+
+            /// Whether the operand is zero. NaN gives false.
+            LogicalNot logical_not "logical_not" [] (x) Bool
+            torch common(NO_C32), paddle common(NO_C32).paddle(),
+            { bool: |a| !a; int: |a| a == 0; float: |a| a == 0.0; complex: |a| !Cplx::truth(a); }
+
+            /// Bitwise and of bools or integers.
+            BitwiseAnd bitwise_and "bitwise_and" [] (x, y) Same
+            torch common(BITS), paddle common(BITS).paddle().same(),
+            { bool: |a, b| a & b; int: |a, b| a & b; }
+
+            /// Bitwise or of bools or integers.
+            BitwiseOr bitwise_or "bitwise_or" [] (x, y) Same
+            torch common(BITS), paddle common(BITS).paddle().same(),
+            { bool: |a, b| a | b; int: |a, b| a | b; }
+
+            /// Bitwise exclusive or of bools or integers.
+            BitwiseXor bitwise_xor "bitwise_xor" [] (x, y) Same
+            torch common(BITS), paddle common(BITS).paddle().same(),
+            { bool: |a, b| a ^ b; int: |a, b| a ^ b; }
+
+            /// Bitwise complement; logical not for bool.
+            BitwiseNot bitwise_not "bitwise_not" [] (x) Same
+            torch common(BITS), paddle common(BITS).paddle(),
+            { bool: |a| !a; int: |a| !a; }
+
+            /// The second operand where the condition (a bool tensor) holds, else the third. Moves bits: NaNs keep their payload.
+            Where where_ "where" [] (condition, x, y) Same
+            torch common(ANY), paddle common(ANY).paddle().zero_dim_tensor(),
+            { moves; }
+
+            /// Conversion to a dtype. Rounds to nearest even, once; float to integer truncates, saturates, and takes NaN to 0; complex to real drops the imaginary part; to bool is `x != 0`.
+            Cast cast_to "cast" ["astype"] (x) Same
+            torch GIVEN, paddle GIVEN.paddle(),
+            { moves; }
+
+            /// Negation. Integers wrap; bool is refused. Flips the sign bit of floats, of NaN too.
+            Neg neg "neg" ["negative"] (x) Same
+            torch common(NO_BOOL), paddle common(NO_BOOL).paddle(),
+            { int: |a| a.wrapping_neg(); float: |a| -a; complex: |a| -a; }
+
+            /// Absolute value; the modulus of a complex number, as a real dtype. `abs(MIN)` is `MIN`.
+            Abs abs "abs" ["absolute"] (x) Real
+            torch common(NO_BOOL), paddle common(NO_BOOL).paddle(),
+            { int: |a| Int::absolute(a); float: |a| a.abs(); complex: |a| Cplx::modulus(a); }
+
+            /// -1, 0 or 1 by the sign; 0 for NaN and for both zeros.
+            Sign sign "sign" [] (x) Same
+            torch common(REALS), paddle common(REALS).paddle(),
+            { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); }
+
+            /// The operand times itself. Bool gives i64.
+            Square square "square" [] (x) Same
+            torch bool_to_int(NO_C32), paddle bool_to_int(NO_C32).paddle(),
+            { int: |a| a.wrapping_mul(a); float: |a| a * a; complex: |a| Cplx::mul(a, a); }
+
+            /// Square root, correctly rounded; NaN below zero. Complex: the root with a non-negative real part.
+            Sqrt sqrt "sqrt" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::sqrt(a); complex: |a| Cplx::sqrt(a); }
+
+            /// 1 / sqrt(x).
+            Rsqrt rsqrt "rsqrt" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| 1.0 / Real::sqrt(a); complex: |a| Cplx::rsqrt(a); }
+
+            /// 1 / x.
+            Reciprocal reciprocal "reciprocal" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| 1.0 / a; complex: |a| Cplx::reciprocal(a); }
+
+            /// e to the power x.
+            Exp exp "exp" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::exp(a); complex: |a| Cplx::exp(a); }
+
+            /// exp(x) - 1 without cancellation near 0.
+            Expm1 expm1 "expm1" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::expm1(a); complex: |a| Cplx::expm1(a); }
+
+            /// Natural logarithm; NaN below zero, -inf at zero.
+            Log log "log" ["ln"] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::log(a); complex: |a| Cplx::log(a); }
+
+            /// log(1 + x) without cancellation near 0.
+            Log1p log1p "log1p" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::log1p(a); complex: |a| Cplx::log1p(a); }
+
+            /// Sine, accurate for every finite argument.
+            Sin sin "sin" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float_guarded: |a| Real::sin(a), Real::sin_small(a); complex: |a| Cplx::sin(a); }
+
+            /// Cosine, accurate for every finite argument.
+            Cos cos "cos" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float_guarded: |a| Real::cos(a), Real::cos_small(a); complex: |a| Cplx::cos(a); }
+
+            /// Tangent, accurate for every finite argument.
+            Tan tan "tan" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float_guarded: |a| Real::tan(a), Real::tan_small(a); complex: |a| Cplx::tan(a); }
+
+            /// Hyperbolic tangent.
+            Tanh tanh "tanh" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::tanh(a); complex: |a| Cplx::tanh(a); }
+
+            /// 1 / (1 + exp(-x)).
+            Sigmoid sigmoid "sigmoid" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::sigmoid(a); complex: |a| Cplx::sigmoid(a); }
+
+            /// The error function.
+            Erf erf "erf" [] (x) Same
+            torch float(REALS), paddle float(REALS).paddle(),
+            { float: |a| Real::erf(a); }
+
+            /// The operand where it is positive, else 0; NaN stays NaN.
+            Relu relu "relu" [] (x) Same
+            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            { int: |a| if a > 0 { a } else { 0 }; float: |a| Real::relu(a); }
+
+            /// Largest integer that is not greater. Integers stay.
+            Floor floor "floor" [] (x) Same
+            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            { int: |a| a; float: |a| Real::floor(a); }
+
+            /// Smallest integer that is not less. Integers stay.
+            Ceil ceil "ceil" [] (x) Same
+            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            { int: |a| a; float: |a| Real::ceil(a); }
+
+            /// Nearest integer, halves to even. Integers stay.
+            Round round "round" [] (x) Same
+            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            { int: |a| a; float: |a| Real::round(a); }
+
+            /// The operand without its fraction. Integers stay.
+            Trunc trunc "trunc" [] (x) Same
+            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            { int: |a| a; float: |a| Real::trunc(a); }
+
+            /// Whether the operand (or a part of it) is NaN.
+            Isnan isnan "isnan" [] (x) Bool
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |_a| false; int: |_a| false; float: |a| a != a; complex: |a| (a.re != a.re) | (a.im != a.im); }
+
+            /// Whether the operand (or a part of it) is infinite.
+            Isinf isinf "isinf" [] (x) Bool
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |_a| false; int: |_a| false; float: |a| Real::is_inf(a);
+              complex: |a| Real::is_inf(a.re) | Real::is_inf(a.im); }
+
+            /// Whether the operand (with all its parts) is neither infinite nor NaN.
+            Isfinite isfinite "isfinite" [] (x) Bool
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |_a| true; int: |_a| true; float: |a| Real::is_finite(a);
+              complex: |a| Real::is_finite(a.re) & Real::is_finite(a.im); }
+        }
+    };
+}
+pub(crate) use for_each_op;

@@ -1,0 +1,286 @@
+//! `Program`: what the user has written, as a graph; nothing in it is computed or typed.
+//!
+//! Guarantees: append-only, so a node's operands come before it and no pass has to sort; it stores no derived dtype
+//! or shape (only what placeholders and constants declare); a mistake (a handle of another program, a name used
+//! twice) is remembered with the caller's line and reported by `check`, `infer` and `run`; `Program` and its handles
+//! are `Send + Sync`. Does not: decide dtypes; `infer` does.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::EdgeRef;
+
+use crate::dtype::DType;
+use crate::error::{Diagnostic, Error, Fault, Place, Result, shown};
+use crate::ops::{Attrs, Op};
+use crate::promotion::{Rules, Settings};
+use crate::scalar::Scalar;
+use crate::shape::{Dim, Dims, MAX_RANK};
+use crate::tensor::Tensor;
+use crate::var::{Mode, Operand, Sealed, Var, here};
+
+/// The most nodes a program may have.
+pub const MAX_NODES: usize = 1 << 24;
+
+/// A node of the graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    pub(crate) place: Place,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    /// A placeholder that a feed fills.
+    Data { name: Arc<str>, dtype: DType, dims: Dims },
+    /// A tensor known when the program is written.
+    Constant(Tensor),
+    /// An application of an op. Operands that are nodes are incoming edges, the others are here.
+    Apply { op: Op, attrs: Attrs, scalars: [Option<Scalar>; 3] },
+    /// A mistake made while building: whatever uses it is not typed either.
+    Poison(Box<Diagnostic>),
+}
+
+/// The graph: an edge carries the position of its source among the target's operands.
+pub(crate) type Nodes = DiGraph<Node, u8>;
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) nodes: Nodes,
+    pub(crate) feeds: HashMap<Arc<str>, NodeIndex>,
+}
+
+/// One operand of a node, as [`State::operand`] reads it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Input {
+    Node(NodeIndex),
+    Scalar(Scalar),
+}
+
+impl State {
+    /// The operands of an application, in order: the one accessor, because petgraph lists edges newest first.
+    pub(crate) fn operands(&self, node: NodeIndex) -> [Option<Input>; 3] {
+        let mut all = [None; 3];
+        if let Some(Kind::Apply { scalars, .. }) = self.nodes.node_weight(node).map(|n| &n.kind) {
+            for (to, s) in all.iter_mut().zip(scalars) {
+                *to = s.map(Input::Scalar);
+            }
+        }
+        for e in self.nodes.edges_directed(node, petgraph::Direction::Incoming) {
+            if let Some(to) = all.get_mut(*e.weight() as usize) {
+                *to = Some(Input::Node(e.source()));
+            }
+        }
+        all
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) id: u64,
+    pub(crate) settings: Settings,
+    state: RwLock<State>,
+}
+
+impl Shared {
+    /// The graph, for reading. A panic elsewhere can't leave it half changed: nodes are added in one step.
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(self: &Arc<Self>, kind: Kind, place: Place, inputs: &[(NodeIndex, u8)]) -> Var {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let kind = match kind {
+            _ if state.nodes.node_count() >= MAX_NODES => {
+                // Every further handle is the one node that says so.
+                let node = NodeIndex::new(state.nodes.node_count() - 1);
+                let message = format!("a program of more than {MAX_NODES} nodes");
+                let full = Diagnostic::new(Fault::BadParameter, message).at(&place);
+                if let Some(n) = state.nodes.node_weight_mut(node) {
+                    n.kind = Kind::Poison(Box::new(full));
+                }
+                return Var(NodeRef { program: self.clone(), node });
+            }
+            Kind::Data { ref name, .. } => match state.feeds.get(name) {
+                Some(_) => {
+                    let message = format!("the placeholder name `{}` is used twice", shown(name));
+                    Kind::Poison(Box::new(Diagnostic::new(Fault::Name, message).at(&place)))
+                }
+                None => {
+                    let at = NodeIndex::new(state.nodes.node_count());
+                    state.feeds.insert(name.clone(), at);
+                    kind
+                }
+            },
+            kind => kind,
+        };
+        let node = state.nodes.add_node(Node { kind, place });
+        for (from, position) in inputs {
+            state.nodes.add_edge(*from, node, *position);
+        }
+        Var(NodeRef { program: self.clone(), node })
+    }
+}
+
+/// A handle's target: a node of a program.
+#[derive(Clone)]
+pub struct NodeRef {
+    pub(crate) program: Arc<Shared>,
+    pub(crate) node: NodeIndex,
+}
+
+/// The mode of a program's handles: an application appends a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Graph;
+
+impl Sealed for Graph {}
+
+impl Mode for Graph {
+    type Value = NodeRef;
+
+    fn apply(op: Op, operands: &[Operand<Graph>], attrs: Attrs, place: Place) -> Var {
+        let first = operands.iter().find_map(|o| match o {
+            Operand::Var(v) => Some(v),
+            Operand::Scalar(_) => None,
+        });
+        // Methods and operators have a handle as `self`; only `apply` can be called with scalars alone.
+        let Some(first) = first else {
+            let program = Program::new(Rules::Torch);
+            return program.poison(Fault::BadParameter, format!("`{op}` of scalars alone"), place);
+        };
+        let program = &first.0.program;
+        let (mut scalars, mut inputs) = ([None; 3], Vec::with_capacity(3));
+        for (i, o) in operands.iter().enumerate().take(3) {
+            match o {
+                Operand::Scalar(s) => scalars[i] = Some(*s),
+                Operand::Var(v) if Arc::ptr_eq(&v.0.program, program) => inputs.push((v.0.node, i as u8)),
+                Operand::Var(_) => {
+                    let message = format!("operand {i} of `{op}` is a handle of another program");
+                    let d = Diagnostic::new(Fault::ForeignVar, message).at(&place);
+                    return program.push(Kind::Poison(Box::new(d)), place, &[]);
+                }
+            }
+        }
+        program.push(Kind::Apply { op, attrs, scalars }, place, &inputs)
+    }
+}
+
+impl Var {
+    /// The position of the handle's node in its program, as the printed form counts (`%3`).
+    pub fn index(&self) -> usize {
+        self.0.node.index()
+    }
+}
+
+impl std::fmt::Debug for Var {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Var(%{} of program {})", self.index(), self.0.program.id)
+    }
+}
+
+/// A program under construction. Cloning gives another handle of the same program.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let p = Program::new(Rules::Paddle);
+/// let a = p.data("a", DType::F16, [3, 3]);
+/// let b = p.data("b", DType::F32, [None, Some(3)]);
+/// let c = &a + &b * 2.0;
+/// assert_eq!(p.infer()?.dtype(&c), Some(DType::F32));
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Program {
+    /// An empty program under the given rules, with the default dtype f32.
+    pub fn new(rules: Rules) -> Program {
+        Program::with_settings(Settings::new(rules))
+    }
+
+    /// An empty program under the given rules and default dtype.
+    pub fn with_settings(settings: Settings) -> Program {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Program { shared: Arc::new(Shared { id, settings, state: RwLock::default() }) }
+    }
+
+    /// The program's rules and default dtype.
+    pub fn settings(&self) -> Settings {
+        self.shared.settings
+    }
+
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.shared.read().nodes.node_count()
+    }
+
+    /// Whether nothing has been written yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A placeholder: a tensor that a feed of this name gives. `dims` is `[3, 4]`, `[None, Some(4)]` (a dynamic dim),
+    /// `["n", "m"]` (dynamic, equal wherever the name stands), or `()` for 0-d.
+    #[track_caller]
+    pub fn data(&self, name: &str, dtype: DType, dims: impl Into<Dims>) -> Var {
+        self.data_at(name, dtype, dims.into(), here())
+    }
+
+    pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, place: Place) -> Var {
+        let fault = if dims.0.len() > MAX_RANK {
+            Some(format!("has {} dims, more than {MAX_RANK}", dims.0.len()))
+        } else if dtype == DType::C32 && self.settings().rules == Rules::Paddle {
+            Some("is c32, which Paddle does not have".to_string())
+        } else {
+            let fixed: Vec<usize> = dims.0.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 1 }).collect();
+            crate::shape::numel(&fixed).err().map(|e| format!("is too large: {e}"))
+        };
+        match fault {
+            Some(fault) => self.poison(Fault::BadParameter, format!("the placeholder `{}` {fault}", shown(name)), place),
+            None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, place, &[]),
+        }
+    }
+
+    /// A tensor that is part of the program.
+    #[track_caller]
+    pub fn constant(&self, tensor: Tensor) -> Var {
+        let place = here();
+        if tensor.dtype() == DType::C32 && self.settings().rules == Rules::Paddle {
+            return self.poison(Fault::UnsupportedDType, "a constant is c32, which Paddle does not have".into(), place);
+        }
+        self.shared.push(Kind::Constant(tensor), place, &[])
+    }
+
+    fn poison(&self, fault: Fault, message: String, place: Place) -> Var {
+        let d = Diagnostic::new(fault, message).at(&place);
+        self.shared.push(Kind::Poison(Box::new(d)), place, &[])
+    }
+
+    /// The placeholder of this name.
+    pub fn feed(&self, name: &str) -> Option<Var> {
+        let node = *self.shared.read().feeds.get(name)?;
+        Some(Var(NodeRef { program: self.shared.clone(), node }))
+    }
+
+    /// The names of the placeholders, in the order they were written.
+    pub fn feed_names(&self) -> Vec<String> {
+        let state = self.shared.read();
+        let mut all: Vec<_> = state.feeds.iter().map(|(name, node)| (*node, name.to_string())).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The node of a handle, or an error if the handle is another program's.
+    pub(crate) fn node_of(&self, v: &Var) -> Result<NodeIndex> {
+        if Arc::ptr_eq(&v.0.program, &self.shared) {
+            return Ok(v.0.node);
+        }
+        Err(Error::from(Diagnostic::new(Fault::ForeignVar, "a fetch is a handle of another program")))
+    }
+}

@@ -1,0 +1,336 @@
+//! Which dtype an application of an op computes in and gives: [`signature`], the only decider.
+//!
+//! Guarantees: one function for eager, inference and the command; it sees dtypes, scalar categories and whether a
+//! tensor is 0-d, never values (but the sign of a scalar exponent, to refuse it); each framework's tables are data in
+//! `torch.rs` and `paddle.rs`. Does not: look at shapes (that is `infer`'s broadcasting) or insert casts.
+//!
+//! Sources: PyTorch's `TensorIterator` and `TypeProperties.cpp` as described in "Demystifying Dtype Promotion in
+//! PyTorch"; PaddlePaddle's "Introduction to Data Type Promotion", with the contradictions of the guide resolved by
+//! what PaddlePaddle 3.3 does.
+
+use std::fmt;
+
+use crate::dtype::{Category, DType};
+use crate::error::{Diagnostic, Fault};
+use crate::ops::{Attrs, Op, Promotion};
+use crate::scalar::Scalar;
+
+mod paddle;
+mod torch;
+
+pub(crate) use paddle::{scalar_table as paddle_scalar, tensor_table as paddle_tensors};
+pub use torch::promote_types;
+
+/// Whose rules decide about mixed dtypes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rules {
+    /// PaddlePaddle's documented table: floats mix with floats, complex with anything; every other mix of tensors is
+    /// an error; a scalar follows the tensor.
+    Paddle,
+    /// PyTorch's lattice over all thirteen dtypes, in three tiers: tensors with dims, 0-d tensors, scalars.
+    Torch,
+}
+
+impl fmt::Display for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Rules::Paddle => "paddle",
+            Rules::Torch => "torch",
+        })
+    }
+}
+
+impl std::str::FromStr for Rules {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Rules, String> {
+        match s {
+            "paddle" => Ok(Rules::Paddle),
+            "torch" => Ok(Rules::Torch),
+            _ => Err(format!("unknown rules `{}`: `torch` or `paddle`", crate::error::shown(s))),
+        }
+    }
+}
+
+/// What promotion depends on besides the operands: chosen per program, printed with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// Whose rules.
+    pub rules: Rules,
+    /// What a float scalar counts as, and what integers become where an op wants floats (PyTorch's
+    /// `torch.set_default_dtype`): f16, bf16, f32 or f64.
+    pub default_dtype: DType,
+}
+
+impl Settings {
+    /// The rules with the default dtype f32.
+    pub const fn new(rules: Rules) -> Settings {
+        Settings { rules, default_dtype: DType::F32 }
+    }
+}
+
+/// What promotion sees of an operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum OperandType {
+    /// A tensor.
+    Tensor {
+        /// Its dtype.
+        dtype: DType,
+        /// Whether it has no dims.
+        zero_dim: bool,
+    },
+    /// A scalar the user wrote.
+    Scalar(Scalar),
+}
+
+impl OperandType {
+    /// A tensor with dims.
+    pub const fn dim(dtype: DType) -> OperandType {
+        OperandType::Tensor { dtype, zero_dim: false }
+    }
+
+    /// A 0-d tensor.
+    pub const fn zero(dtype: DType) -> OperandType {
+        OperandType::Tensor { dtype, zero_dim: true }
+    }
+}
+
+impl fmt::Display for OperandType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OperandType::Tensor { dtype, zero_dim: false } => write!(f, "{dtype}"),
+            OperandType::Tensor { dtype, zero_dim: true } => write!(f, "{dtype}[]"),
+            OperandType::Scalar(s) => write!(f, "scalar {s}"),
+        }
+    }
+}
+
+/// Why an operand was cast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The user wrote the cast.
+    Requested,
+    /// The framework's table of two dtypes of one category.
+    Table,
+    /// An operand of a higher category decides.
+    Category,
+    /// A 0-d tensor follows the tensors with dims.
+    ZeroDim,
+    /// The op computes in floats: bool and integers go to the default float dtype.
+    IntToFloat,
+    /// The op has no bool arithmetic: bool goes to i64.
+    BoolToInt,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Requested => "requested",
+            Reason::Table => "table",
+            Reason::Category => "category",
+            Reason::ZeroDim => "0-d follows dims",
+            Reason::IntToFloat => "integers to float",
+            Reason::BoolToInt => "bool to i64",
+        })
+    }
+}
+
+/// What a cast may lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Loss {
+    /// Every value of the source is a value of the target.
+    Exact,
+    /// Values may be rounded, but stay in range.
+    Rounds,
+    /// Values may leave the target's range (overflow, saturate), lose their sign or their imaginary part.
+    Range,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Loss::Exact => "exact",
+            Loss::Rounds => "rounds",
+            Loss::Range => "range",
+        })
+    }
+}
+
+impl Loss {
+    /// What a cast between two dtypes may lose.
+    pub fn of(from: DType, to: DType) -> Loss {
+        let drops_part = from.category() > to.category() && to.category() < Category::Float
+            || from.is_complex() && !to.is_complex();
+        let drops_sign = to == DType::U8 && from.digits() > 1 && from != DType::U8;
+        if from == to {
+            Loss::Exact
+        } else if drops_part || drops_sign || from.range_bits() > to.range_bits() {
+            Loss::Range
+        } else if from.digits() > to.digits() {
+            Loss::Rounds
+        } else {
+            Loss::Exact
+        }
+    }
+}
+
+/// What one application of an op does with dtypes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The dtype each operand is cast to; as many as the op has operands.
+    operands: [DType; 3],
+    /// The dtype the op is applied in. (f16, bf16 and c32 compute in their op math and round once.)
+    pub compute: DType,
+    /// The dtype of the result.
+    pub result: DType,
+}
+
+impl Signature {
+    /// The dtype operand `i` is cast to.
+    pub fn operand(&self, i: usize) -> DType {
+        self.operands[i.min(2)]
+    }
+}
+
+/// Decides operand, compute and result dtypes of one application, or refuses it.
+///
+/// `operands` has as many entries as the op; the refusal names the op and all operands but has no place yet.
+pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
+    let def = op.def();
+    if operands.len() != def.operands.len() {
+        let (want, got) = (def.operands.len(), operands.len());
+        return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` takes {want} operands, not {got}")));
+    }
+    // The condition of `where` takes no part in promotion.
+    let (promoted, condition) = if op == Op::Where { (&operands[1..], operands.first()) } else { (operands, None) };
+    if let Some(c) = condition
+        && !matches!(c, OperandType::Tensor { dtype: DType::Bool, .. })
+    {
+        let message = format!("the condition of `where` is {c}, not a bool tensor");
+        return Err(Diagnostic::new(Fault::ConditionDType, message).help("compare it: `c != 0`"));
+    }
+    let (promotion, accepts) = match s.rules {
+        Rules::Torch => (def.torch.promotion, def.torch.accepts),
+        Rules::Paddle => (def.paddle.promotion, def.paddle.accepts),
+    };
+    let common = match s.rules {
+        Rules::Torch => torch::common_dtype(promoted, s.default_dtype),
+        Rules::Paddle => paddle::common_dtype(op, promoted)?,
+    };
+    if !accepts.has(common) {
+        return Err(unsupported(op, operands, common));
+    }
+    refuse_negative_exponent(op, operands, common)?;
+    let compute = match promotion {
+        Promotion::Common => common,
+        Promotion::IntToFloat if common.is_integral() => float_for_ints(s),
+        Promotion::BoolToInt if common == DType::Bool => DType::I64,
+        Promotion::Given => attrs.dtype.unwrap_or(common),
+        Promotion::IntToFloat | Promotion::BoolToInt => common,
+    };
+    if s.rules == Rules::Paddle && compute == DType::C32 {
+        return Err(Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no c32")));
+    }
+    let wide = s.rules == Rules::Torch && def.torch.wide_scalar;
+    let mut dtypes = [compute; 3];
+    if condition.is_some() {
+        dtypes[0] = DType::Bool;
+    }
+    if wide && matches!(operands, [OperandType::Tensor { .. }, OperandType::Scalar(_)]) {
+        dtypes[1] = compute.op_math();
+    }
+    Ok(Signature { operands: dtypes, compute, result: op.result(compute) })
+}
+
+/// The dtype that bool and integers compute in where an op wants floats.
+fn float_for_ints(s: &Settings) -> DType {
+    match s.rules {
+        Rules::Torch => s.default_dtype,
+        Rules::Paddle => DType::F32,
+    }
+}
+
+/// Why an operand of dtype `from` was cast to `to` in an application with this signature.
+pub(crate) fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reason {
+    let promoted = if op == Op::Where { &operands[1..] } else { operands };
+    let highest = promoted.iter().map(category_of).max().unwrap_or(Category::Bool);
+    if op == Op::Cast {
+        Reason::Requested
+    } else if to.category() > highest && to == DType::I64 {
+        Reason::BoolToInt
+    } else if to.category() > highest {
+        Reason::IntToFloat
+    } else if from.category() < to.category() {
+        Reason::Category
+    } else if from.digits() > to.digits() || from.range_bits() > to.range_bits() {
+        Reason::ZeroDim
+    } else {
+        Reason::Table
+    }
+}
+
+pub(crate) fn category_of(o: &OperandType) -> Category {
+    match o {
+        OperandType::Tensor { dtype, .. } => dtype.category(),
+        OperandType::Scalar(s) => s.category(),
+    }
+}
+
+/// The operands as an error names them: `i64 and f32`.
+pub(crate) fn named(operands: &[OperandType]) -> String {
+    operands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+fn unsupported(op: Op, operands: &[OperandType], common: DType) -> Diagnostic {
+    let fault = if common == DType::Bool && matches!(op, Op::Sub | Op::Neg) {
+        Fault::BoolArithmetic
+    } else {
+        Fault::UnsupportedDType
+    };
+    let what = if operands.len() > 1 { format!("; {} promote to it", named(operands)) } else { String::new() };
+    let d = Diagnostic::new(fault, format!("`{op}` does not take {common}{what}"));
+    match (fault, op) {
+        (Fault::BoolArithmetic, Op::Sub) => d.help("for bool write `logical_xor`, or cast to an integer dtype"),
+        (Fault::BoolArithmetic, _) => d.help("for bool write `logical_not`"),
+        _ => d,
+    }
+}
+
+fn refuse_negative_exponent(op: Op, operands: &[OperandType], common: DType) -> Result<(), Diagnostic> {
+    match operands {
+        [_, OperandType::Scalar(Scalar::Int(e))] if op == Op::Pow && *e < 0 && common.is_integral() => {
+            let message = format!("`pow` of {common} by the negative integer {e}");
+            let help = format!("write `{e}.0` for a float result");
+            Err(Diagnostic::new(Fault::NegativeIntegerPower, message).help(help))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DType::*;
+
+    #[test]
+    fn loss_classes() {
+        use Loss::*;
+        let cases = [
+            (F16, F32, Exact), (BF16, F16, Range), (F16, BF16, Rounds), (F64, F32, Range), (F32, BF16, Rounds),
+            (I32, F32, Rounds), (I32, F64, Exact), (I64, F64, Rounds), (I32, F16, Range), (I8, U8, Range),
+            (U8, I8, Range), (U8, I16, Exact), (Bool, U8, Exact), (F32, C64, Exact), (F64, C64, Range),
+            (C64, F32, Range), (F32, Bool, Range), (I64, C64, Rounds), (U8, F16, Exact), (I16, F16, Rounds),
+        ];
+        for (from, to, loss) in cases {
+            assert_eq!(Loss::of(from, to), loss, "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_op_operands_and_help() {
+        let s = Settings::new(Rules::Paddle);
+        let e = signature(&s, Op::Add, &[OperandType::dim(I64), OperandType::dim(F32)], &Attrs::default());
+        let text = e.unwrap_err().to_string();
+        assert!(text.contains("`add`") && text.contains("i64 and f32") && text.contains("cast"), "{text}");
+    }
+}

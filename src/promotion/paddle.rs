@@ -1,0 +1,148 @@
+//! Paddle's promotion: the guide's two tables, and what 0-d tensors do.
+
+use super::{OperandType, category_of, named, promote_types};
+use crate::dtype::{Category, DType, DType::*};
+use crate::error::{Diagnostic, Fault};
+use crate::ops::Op;
+use crate::scalar::Scalar;
+
+/// Row and column order of [`TENSORS`], as the guide prints it.
+const ORDER: [DType; 12] = [BF16, F16, F32, F64, Bool, U8, I8, I16, I32, I64, C64, C128];
+
+const NO: Option<DType> = None;
+const B: Option<DType> = Some(BF16);
+const H: Option<DType> = Some(F16);
+const S: Option<DType> = Some(F32);
+const D: Option<DType> = Some(F64);
+const C: Option<DType> = Some(C64);
+const Z: Option<DType> = Some(C128);
+
+/// Tensor with tensor. `NO` is a type error (equal dtypes aside, which need no promotion).
+///
+/// Source: the guide's table. Its row c64 says c64 for f64 and c128 for i64, its column c64 the opposite; it promises
+/// commutativity, and PaddlePaddle computes what the column says.
+#[rustfmt::skip]
+const TENSORS: [[Option<DType>; 12]; 12] = [
+    /*          bf16 f16 f32 f64 bool u8 i8 i16 i32 i64 c64 c128 */
+    /* bf16 */ [B,   S,  S,  D,  NO,  NO, NO, NO, NO, NO, C, Z],
+    /* f16  */ [S,   H,  S,  D,  NO,  NO, NO, NO, NO, NO, C, Z],
+    /* f32  */ [S,   S,  S,  D,  NO,  NO, NO, NO, NO, NO, C, Z],
+    /* f64  */ [D,   D,  D,  D,  NO,  NO, NO, NO, NO, NO, Z, Z],
+    /* bool */ [NO,  NO, NO, NO, NO,  NO, NO, NO, NO, NO, C, Z],
+    /* u8   */ [NO,  NO, NO, NO, NO,  NO, NO, NO, NO, NO, C, Z],
+    /* i8   */ [NO,  NO, NO, NO, NO,  NO, NO, NO, NO, NO, C, Z],
+    /* i16  */ [NO,  NO, NO, NO, NO,  NO, NO, NO, NO, NO, C, Z],
+    /* i32  */ [NO,  NO, NO, NO, NO,  NO, NO, NO, NO, NO, C, Z],
+    /* i64  */ [NO,  NO, NO, NO, NO,  NO, NO, NO, NO, NO, C, Z],
+    /* c64  */ [C,   C,  C,  Z,  C,   C,  C,  C,  C,  C,  C, Z],
+    /* c128 */ [Z,   Z,  Z,  Z,  Z,   Z,  Z,  Z,  Z,  Z,  Z, Z],
+];
+
+/// Tensor with scalar, columns bool, int, float, complex. Source: the guide's second table.
+#[rustfmt::skip]
+const SCALARS: [[DType; 4]; 12] = [
+    /* bf16 */ [BF16, BF16, BF16, C64],
+    /* f16  */ [F16,  F16,  F16,  C64],
+    /* f32  */ [F32,  F32,  F32,  C64],
+    /* f64  */ [F64,  F64,  F64,  C128],
+    /* bool */ [Bool, I64,  F32,  C64],
+    /* u8   */ [U8,   U8,   F32,  C64],
+    /* i8   */ [I8,   I8,   F32,  C64],
+    /* i16  */ [I16,  I16,  F32,  C64],
+    /* i32  */ [I32,  I32,  F32,  C64],
+    /* i64  */ [I64,  I64,  F32,  C64],
+    /* c64  */ [C64,  C64,  C64,  C64],
+    /* c128 */ [C128, C128, C128, C128],
+];
+
+fn index(d: DType) -> Option<usize> {
+    ORDER.iter().position(|o| *o == d)
+}
+
+/// The guide's cell for two tensors with dims; equal dtypes give themselves.
+pub(crate) fn tensor_table(a: DType, b: DType) -> Option<DType> {
+    let (i, j) = (index(a)?, index(b)?);
+    if a == b { Some(a) } else { TENSORS[i][j] }
+}
+
+/// The guide's cell for a tensor and a scalar.
+pub(crate) fn scalar_table(tensor: DType, scalar: Category) -> Option<DType> {
+    Some(SCALARS[index(tensor)?][scalar as usize])
+}
+
+/// The common dtype of an op's operands, or the refusal.
+pub(super) fn common_dtype(op: Op, operands: &[OperandType]) -> Result<DType, Diagnostic> {
+    if operands.iter().any(|o| matches!(o, OperandType::Tensor { dtype: C32, .. })) {
+        return Err(Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no c32")));
+    }
+    match *operands {
+        [OperandType::Tensor { dtype, .. }] => Ok(dtype),
+        [OperandType::Tensor { dtype: a, zero_dim: za }, OperandType::Tensor { dtype: b, zero_dim: zb }] => {
+            two_tensors(op, operands, (a, za), (b, zb))
+        }
+        [OperandType::Tensor { dtype, .. }, OperandType::Scalar(s)]
+        | [OperandType::Scalar(s), OperandType::Tensor { dtype, .. }] => with_scalar(op, operands, dtype, s),
+        // `where` with two scalars: what each counts as, by the lattice.
+        _ => Ok(operands.iter().map(own_dtype).reduce(promote_types).unwrap_or(F32)),
+    }
+}
+
+fn two_tensors(
+    op: Op,
+    operands: &[OperandType],
+    (a, zero_a): (DType, bool),
+    (b, zero_b): (DType, bool),
+) -> Result<DType, Diagnostic> {
+    let columns = &op.def().paddle;
+    if a == b {
+        return Ok(a);
+    }
+    if !columns.mixes {
+        let message = format!("`{op}` wants equal dtypes under Rules::Paddle, not {}", named(operands));
+        return Err(Diagnostic::new(Fault::DTypeMismatch, message).help(format!("write `cast(x, {b})`")));
+    }
+    if columns.zero_dim_is_scalar && (zero_a || zero_b) {
+        let same_class = a.category() == b.category();
+        return Ok(match (zero_a, zero_b) {
+            (false, true) if same_class => a,
+            (true, false) if same_class => b,
+            _ => without_c32(promote_types(a, b)),
+        });
+    }
+    tensor_table(a, b).ok_or_else(|| refused(op, operands, a, b))
+}
+
+/// The lattice's answer in a world without c32 (f16 with a complex operand).
+fn without_c32(d: DType) -> DType {
+    if d == C32 { C64 } else { d }
+}
+
+fn with_scalar(op: Op, operands: &[OperandType], tensor: DType, s: Scalar) -> Result<DType, Diagnostic> {
+    if !op.def().paddle.scalars {
+        let message = format!("`{op}` takes two tensors under Rules::Paddle, not {}", named(operands));
+        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help("pass the scalar as a 0-d constant"));
+    }
+    scalar_table(tensor, s.category())
+        .ok_or_else(|| Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no {tensor}")))
+}
+
+/// int counts as i64, float as f32, bool as bool, complex as c64.
+fn own_dtype(o: &OperandType) -> DType {
+    match o {
+        OperandType::Tensor { dtype, .. } => *dtype,
+        OperandType::Scalar(_) => match category_of(o) {
+            Category::Bool => Bool,
+            Category::Int => I64,
+            Category::Float => F32,
+            Category::Complex => C64,
+        },
+    }
+}
+
+fn refused(op: Op, operands: &[OperandType], a: DType, b: DType) -> Diagnostic {
+    let message = format!("`{op}` has no implicit promotion for {} under Rules::Paddle", named(operands));
+    let common = promote_types(a, b);
+    let which = if common == a { "second operand" } else { "first operand" };
+    Diagnostic::new(Fault::PromotionRefused, message)
+        .help(format!("cast the {which}, e.g. `cast(x, {common})`; Rules::Torch would give {common}"))
+}

@@ -1,0 +1,79 @@
+//! PyTorch's promotion: the 13×13 table and the three tiers.
+
+use super::OperandType;
+use crate::dtype::DType::{self, *};
+use crate::scalar::Scalar;
+
+/// Row and column order of [`TABLE`]: that of [`DType::ALL`].
+///
+/// Source: `promoteTypes` in PyTorch's `c10/core/ScalarType.cpp`.
+#[rustfmt::skip]
+const TABLE: [[DType; 13]; 13] = [
+    /*           bool  u8    i8    i16   i32   i64   f16   bf16  f32  f64   c32   c64   c128 */
+    /* bool */ [Bool, U8,   I8,   I16,  I32,  I64,  F16,  BF16, F32, F64,  C32,  C64,  C128],
+    /* u8   */ [U8,   U8,   I16,  I16,  I32,  I64,  F16,  BF16, F32, F64,  C32,  C64,  C128],
+    /* i8   */ [I8,   I16,  I8,   I16,  I32,  I64,  F16,  BF16, F32, F64,  C32,  C64,  C128],
+    /* i16  */ [I16,  I16,  I16,  I16,  I32,  I64,  F16,  BF16, F32, F64,  C32,  C64,  C128],
+    /* i32  */ [I32,  I32,  I32,  I32,  I32,  I64,  F16,  BF16, F32, F64,  C32,  C64,  C128],
+    /* i64  */ [I64,  I64,  I64,  I64,  I64,  I64,  F16,  BF16, F32, F64,  C32,  C64,  C128],
+    /* f16  */ [F16,  F16,  F16,  F16,  F16,  F16,  F16,  F32,  F32, F64,  C32,  C64,  C128],
+    /* bf16 */ [BF16, BF16, BF16, BF16, BF16, BF16, F32,  BF16, F32, F64,  C64,  C64,  C128],
+    /* f32  */ [F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32, F64,  C64,  C64,  C128],
+    /* f64  */ [F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64, F64,  C128, C128, C128],
+    /* c32  */ [C32,  C32,  C32,  C32,  C32,  C32,  C32,  C64,  C64, C128, C32,  C64,  C128],
+    /* c64  */ [C64,  C64,  C64,  C64,  C64,  C64,  C64,  C64,  C64, C128, C64,  C64,  C128],
+    /* c128 */ [C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128],
+];
+
+/// The smallest dtype that PyTorch lets two dtypes of equal standing promote to (`torch.promote_types`).
+///
+/// ```
+/// use castwise::{DType, promote_types};
+/// assert_eq!(promote_types(DType::F16, DType::BF16), DType::F32);
+/// assert_eq!(promote_types(DType::U8, DType::I8), DType::I16);
+/// ```
+pub fn promote_types(a: DType, b: DType) -> DType {
+    TABLE[a as usize][b as usize]
+}
+
+/// The common dtype of operands: each tier is folded with the table, then the tiers are combined.
+pub(super) fn common_dtype(operands: &[OperandType], default: DType) -> DType {
+    let (mut dim, mut zero, mut wrapped) = (None, None, None);
+    for o in operands {
+        let (tier, dtype) = match *o {
+            OperandType::Tensor { dtype, zero_dim: false } => (&mut dim, dtype),
+            OperandType::Tensor { dtype, zero_dim: true } => (&mut zero, dtype),
+            OperandType::Scalar(s) => (&mut wrapped, scalar_dtype(s, default)),
+        };
+        *tier = Some(tier.map_or(dtype, |t| promote_types(t, dtype)));
+    }
+    // An application has at least one operand, so one tier is there.
+    combine(dim, combine(zero, wrapped)).unwrap_or(default)
+}
+
+/// What a scalar counts as: a float is the default dtype, a complex number its complex.
+fn scalar_dtype(s: Scalar, default: DType) -> DType {
+    match s {
+        Scalar::Bool(_) => Bool,
+        Scalar::Int(_) => I64,
+        Scalar::Float(_) => default,
+        Scalar::Complex(_) => default.to_complex(),
+    }
+}
+
+/// `combine_categories` of PyTorch's `TypeProperties.cpp`: the lower tier matters only by a higher category.
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
+    let (Some(h), Some(l)) = (higher, lower) else { return higher.or(lower) };
+    Some(if h.is_complex() {
+        h
+    } else if l.is_complex() {
+        // A float keeps its width. bf16 has no complex of its own: c64.
+        if h.is_float() { h.to_complex() } else { l }
+    } else if h.is_float() {
+        h
+    } else if h == Bool || l.is_float() {
+        promote_types(h, l)
+    } else {
+        h
+    })
+}

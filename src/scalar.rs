@@ -1,0 +1,129 @@
+//! A scalar as the user writes it: `2`, `2.5`, `true`, a complex number.
+//!
+//! Guarantees: it keeps the user's value at full precision (i64, f64, two f64) until inference gives it a dtype; that
+//! conversion is the same one that casts a tensor's element. Does not: take part in dtype decisions by its value;
+//! only its category counts.
+
+use std::fmt;
+
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use crate::dtype::{Category, DType};
+
+/// A constant without a dtype of its own (PyTorch: wrapped number; JAX: weak type).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scalar {
+    /// `true` or `false`.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating-point number.
+    Float(f64),
+    /// A complex number.
+    Complex(Complex<f64>),
+}
+
+impl Scalar {
+    /// The category, which is all that promotion sees.
+    pub const fn category(self) -> Category {
+        match self {
+            Scalar::Bool(_) => Category::Bool,
+            Scalar::Int(_) => Category::Int,
+            Scalar::Float(_) => Category::Float,
+            Scalar::Complex(_) => Category::Complex,
+        }
+    }
+
+    /// The dtype that holds the scalar's value exactly: bool, i64, f64 or c128.
+    pub(crate) const fn own_dtype(self) -> DType {
+        match self {
+            Scalar::Bool(_) => DType::Bool,
+            Scalar::Int(_) => DType::I64,
+            Scalar::Float(_) => DType::F64,
+            Scalar::Complex(_) => DType::C128,
+        }
+    }
+
+    /// The bits of the value in its [`own_dtype`](Scalar::own_dtype).
+    pub(crate) fn own_bits(self) -> Bits {
+        match self {
+            Scalar::Bool(v) => Bits::of(&[v as u8]),
+            Scalar::Int(v) => Bits::of(&v.to_ne_bytes()),
+            Scalar::Float(v) => Bits::of(&v.to_ne_bytes()),
+            Scalar::Complex(v) => Bits::of(bytemuck::bytes_of(&v)),
+        }
+    }
+}
+
+/// One element of any dtype as its bytes in memory order, padded with zeros.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(C, align(16))]
+pub(crate) struct Bits(pub(crate) [u8; 16]);
+
+impl Bits {
+    /// The element whose bytes these are; longer input is cut.
+    pub(crate) fn of(bytes: &[u8]) -> Bits {
+        let mut all = [0; 16];
+        for (to, from) in all.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        Bits(all)
+    }
+
+    /// The first `N` bytes.
+    pub(crate) fn head<const N: usize>(self) -> [u8; N] {
+        std::array::from_fn(|i| self.0.get(i).copied().unwrap_or(0))
+    }
+}
+
+impl fmt::Debug for Bits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#034x}", u128::from_le_bytes(self.0))
+    }
+}
+
+impl fmt::Display for Scalar {
+    /// As the text form writes it: a float always has a point or an exponent, so that `2.0` and `2` stay apart.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scalar::Bool(v) => write!(f, "{v}"),
+            Scalar::Int(v) => write!(f, "{v}"),
+            Scalar::Float(v) => write!(f, "{}", Float(*v)),
+            Scalar::Complex(v) => write!(f, "({}, {})", Float(v.re), Float(v.im)),
+        }
+    }
+}
+
+/// Prints the shortest decimal that parses back to the same f64, with a point or exponent.
+pub(crate) struct Float(pub(crate) f64);
+
+impl fmt::Display for Float {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let v = self.0;
+        if v.is_nan() { f.write_str("nan") } else { write!(f, "{v:?}") }
+    }
+}
+
+macro_rules! scalar_from {
+    ($($t:ty => $variant:ident as $as:ty),*) => {$(
+        impl From<$t> for Scalar {
+            fn from(v: $t) -> Scalar { Scalar::$variant(<$as>::from(v)) }
+        }
+    )*};
+}
+
+scalar_from!(bool => Bool as bool, u8 => Int as i64, i8 => Int as i64, i16 => Int as i64, i32 => Int as i64,
+    i64 => Int as i64, f16 => Float as f64, bf16 => Float as f64, f32 => Float as f64, f64 => Float as f64);
+
+impl From<Complex<f32>> for Scalar {
+    fn from(v: Complex<f32>) -> Scalar {
+        Scalar::Complex(Complex::new(v.re.into(), v.im.into()))
+    }
+}
+
+impl From<Complex<f64>> for Scalar {
+    fn from(v: Complex<f64>) -> Scalar {
+        Scalar::Complex(v)
+    }
+}

@@ -1,0 +1,331 @@
+//! Turns a kernel into stages over tiles: which steps run inline in compiled segments, which as block kernels, and
+//! where each value lives between stages.
+//!
+//! Guarantees: a stage reads only values of earlier stages, operands and constants; values that are the same for a
+//! whole run of the inner dim ("uniform") are computed once a run, in the prologue; a value that crosses stages has a
+//! slot of its own while it is alive, so no stage writes what it reads. Does not: generate code; `codegen` compiles
+//! the segments, and without it every step is a block kernel.
+
+use std::collections::HashMap;
+
+use crate::block::{BlockFn, CpuLevel, cast, kernel as block_kernel};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Source, Step, StepOp, ValueId};
+
+/// Elements of a tile: what a block stage handles at a time. Measured: 512 elements keep a stage's operands in L1.
+pub(crate) const TILE: usize = 512;
+
+/// Steps of a segment at most: beyond it, values spill and compile time per step grows.
+const MAX_SEGMENT: usize = 192;
+
+/// Steps that are reordered together; bounds how many values are alive between stages.
+const WINDOW: usize = 512;
+
+/// How a kernel's operand varies along the inner run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// One element after the other.
+    Vector,
+    /// The same element for the whole run.
+    Splat,
+}
+
+/// A pointer the stages use. The driver keeps a table of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// An operand that moves with the tile, or sits still if its class is splat.
+    Input(u32),
+    /// A constant.
+    Const(u32),
+    /// The `n`-th scratch tile.
+    Tile(u32),
+    /// One element: a uniform value.
+    Single(u32),
+    /// A result.
+    Output(u32),
+}
+
+/// Index into the slots.
+pub(crate) type SlotId = u32;
+
+/// Steps that are compiled into one loop.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Segment {
+    pub(crate) steps: Vec<u32>,
+    /// Values read from slots: value, slot, and whether it is one element for all.
+    pub(crate) loads: Vec<(ValueId, SlotId, bool)>,
+    pub(crate) stores: Vec<(ValueId, SlotId)>,
+}
+
+/// A step run as a block kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockStage {
+    pub(crate) f: BlockFn,
+    pub(crate) args: [Option<SlotId>; 3],
+    pub(crate) out: SlotId,
+    pub(crate) step: u32,
+}
+
+/// Part of the work on a tile.
+#[derive(Clone, Debug)]
+pub(crate) enum Stage {
+    Block(BlockStage),
+    /// The `n`-th segment.
+    Segment(u32),
+}
+
+/// One element repeated over a tile (or over a result).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fill {
+    pub(crate) from: SlotId,
+    pub(crate) to: SlotId,
+    pub(crate) dtype: crate::dtype::DType,
+    /// Whether the element is a constant: filled once, not once a run.
+    pub(crate) constant: bool,
+}
+
+/// A kernel as the driver runs it, for one assignment of classes to its operands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schedule {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) prologue: Vec<BlockStage>,
+    pub(crate) fills: Vec<Fill>,
+    /// Results that are uniform: repeated over the run.
+    pub(crate) out_fills: Vec<Fill>,
+    pub(crate) body: Vec<Stage>,
+    pub(crate) segments: Vec<Segment>,
+    pub(crate) tiles: u32,
+    pub(crate) singles: u32,
+}
+
+/// Which values are the same along the whole inner run.
+pub(crate) fn uniform_values(k: &Kernel, classes: &[Class]) -> Vec<bool> {
+    let mut uniform: Vec<bool> = Vec::with_capacity(k.values.len());
+    for v in &k.values {
+        let u = match v.source {
+            Source::Input(i) => classes.get(i as usize) == Some(&Class::Splat),
+            Source::Const(_) => true,
+            Source::Step(s) => k.steps[s as usize].args.iter().flatten().all(|a| uniform[*a as usize]),
+        };
+        uniform.push(u);
+    }
+    uniform
+}
+
+/// Plans a kernel. `inline` says which steps a segment can hold; with `|_| false` everything is a block kernel.
+pub(crate) fn schedule(k: &Kernel, classes: &[Class], level: CpuLevel, inline: &dyn Fn(&Step) -> bool) -> Result<Schedule> {
+    let mut p = Planner {
+        k,
+        level,
+        uniform: uniform_values(k, classes),
+        out: Schedule::default(),
+        slot_of: vec![None; k.values.len()],
+        filled: HashMap::new(),
+    };
+    let body: Vec<u32> = (0..k.steps.len() as u32).filter(|s| !p.uniform[k.steps[*s as usize].out as usize]).collect();
+    let groups = group(k, &body, &p.uniform, inline);
+    p.prologue()?;
+    p.place(&groups);
+    p.stages(&groups)?;
+    for (o, v) in k.outputs.iter().enumerate() {
+        if p.uniform[*v as usize] {
+            let (from, to) = (p.slot(*v), p.new_slot(Slot::Output(o as u32)));
+            p.out.out_fills.push(Fill { from, to, dtype: k.value(*v).dtype, constant: false });
+        }
+    }
+    Ok(p.out)
+}
+
+/// A block step, or steps that go into one segment.
+enum Group {
+    Block(u32),
+    Inline(Vec<u32>),
+}
+
+/// Orders the steps so that inline ones stand together: within a window, by the number of switches between inline
+/// and block that lie before a step.
+fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> bool) -> Vec<Group> {
+    let mut groups = Vec::new();
+    let mut phase = vec![0u32; k.values.len()];
+    for window in body.chunks(WINDOW) {
+        let mut order: Vec<(u32, u32)> = Vec::with_capacity(window.len());
+        for s in window {
+            let step = &k.steps[*s as usize];
+            let before = step.args.iter().flatten().filter(|a| !uniform[**a as usize]).map(|a| phase[*a as usize]).max();
+            let (before, parity) = (before.unwrap_or(0), u32::from(!inline(step)));
+            // Inline steps have even phases, block steps odd ones.
+            let at = before + u32::from(before % 2 != parity);
+            phase[step.out as usize] = at;
+            order.push((at, *s));
+        }
+        order.sort_unstable();
+        for (at, s) in order {
+            match groups.last_mut() {
+                _ if at % 2 == 1 => groups.push(Group::Block(s)),
+                Some(Group::Inline(all)) if all.len() < MAX_SEGMENT => all.push(s),
+                _ => groups.push(Group::Inline(vec![s])),
+            }
+        }
+        // The next window starts afresh.
+        window.iter().for_each(|s| phase[k.steps[*s as usize].out as usize] = 0);
+    }
+    groups
+}
+
+struct Planner<'a> {
+    k: &'a Kernel,
+    level: CpuLevel,
+    uniform: Vec<bool>,
+    out: Schedule,
+    slot_of: Vec<Option<SlotId>>,
+    filled: HashMap<ValueId, SlotId>,
+}
+
+impl Planner<'_> {
+    fn new_slot(&mut self, slot: Slot) -> SlotId {
+        self.out.slots.push(slot);
+        self.out.slots.len() as u32 - 1
+    }
+
+    /// Where a value can be read. Every value that crosses stages has been placed before it is read.
+    fn slot(&mut self, v: ValueId) -> SlotId {
+        if let Some(known) = self.slot_of[v as usize] {
+            return known;
+        }
+        let slot = match self.k.value(v).source {
+            Source::Input(i) => Slot::Input(i),
+            Source::Const(c) => Slot::Const(c),
+            Source::Step(_) => {
+                self.out.singles += 1;
+                Slot::Single(self.out.singles - 1)
+            }
+        };
+        let id = self.new_slot(slot);
+        self.slot_of[v as usize] = Some(id);
+        id
+    }
+
+    fn block(&self, s: u32) -> Result<BlockFn> {
+        let step = &self.k.steps[s as usize];
+        let found = match step.op {
+            StepOp::Apply(op) => block_kernel(op, step.dtype, self.level),
+            StepOp::Cast(p) => cast::kernel(p.from, p.to, self.level),
+        };
+        found.ok_or_else(|| Error::Internal(format!("no kernel for {:?} in {}", step.op, step.dtype)))
+    }
+
+    /// The steps on uniform values, one element each.
+    fn prologue(&mut self) -> Result<()> {
+        for s in 0..self.k.steps.len() as u32 {
+            let step = self.k.steps[s as usize];
+            if self.uniform[step.out as usize] {
+                let f = self.block(s)?;
+                let args = step.args.map(|a| a.map(|a| self.slot(a)));
+                let out = self.slot(step.out);
+                self.out.prologue.push(BlockStage { f, args, out, step: s });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every value that crosses groups a slot: its result, or a tile that is free again after its last use.
+    fn place(&mut self, groups: &[Group]) {
+        let mut last_use = vec![0usize; self.k.values.len()];
+        let mut maker = vec![usize::MAX; self.k.values.len()];
+        for (g, group) in groups.iter().enumerate() {
+            for s in group.steps() {
+                let step = &self.k.steps[*s as usize];
+                maker[step.out as usize] = g;
+                step.args.iter().flatten().for_each(|a| last_use[*a as usize] = g);
+            }
+        }
+        for (o, v) in self.k.outputs.iter().enumerate() {
+            if !self.uniform[*v as usize] {
+                let slot = self.new_slot(Slot::Output(o as u32));
+                self.slot_of[*v as usize] = Some(slot);
+            }
+        }
+        let mut ends: HashMap<usize, Vec<u32>> = HashMap::new();
+        let mut free: Vec<u32> = Vec::new();
+        let mut tile_slots: Vec<SlotId> = Vec::new();
+        for (g, group) in groups.iter().enumerate() {
+            for s in group.steps() {
+                let v = self.k.steps[*s as usize].out as usize;
+                let crosses = last_use[v] > maker[v] || matches!(group, Group::Block(_));
+                if self.slot_of[v].is_some() || !crosses {
+                    continue;
+                }
+                let tile = free.pop().unwrap_or_else(|| {
+                    self.out.tiles += 1;
+                    tile_slots.push(self.new_slot(Slot::Tile(self.out.tiles - 1)));
+                    self.out.tiles - 1
+                });
+                self.slot_of[v] = Some(tile_slots[tile as usize]);
+                ends.entry(last_use[v].max(g)).or_default().push(tile);
+            }
+            // Only now: no stage may write what it reads.
+            free.extend(ends.remove(&g).unwrap_or_default());
+        }
+    }
+
+    fn stages(&mut self, groups: &[Group]) -> Result<()> {
+        for group in groups {
+            match group {
+                Group::Block(s) => {
+                    let (f, step) = (self.block(*s)?, self.k.steps[*s as usize]);
+                    let args = step.args.map(|a| a.map(|a| self.vector(a)));
+                    let out = self.slot(step.out);
+                    self.out.body.push(Stage::Block(BlockStage { f, args, out, step: *s }));
+                }
+                Group::Inline(steps) => {
+                    let segment = self.segment(steps);
+                    self.out.segments.push(segment);
+                    self.out.body.push(Stage::Segment(self.out.segments.len() as u32 - 1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A slot with one element after the other, for block kernels: uniform values are repeated over a tile.
+    fn vector(&mut self, v: ValueId) -> SlotId {
+        if !self.uniform[v as usize] {
+            return self.slot(v);
+        }
+        if let Some(known) = self.filled.get(&v) {
+            return *known;
+        }
+        let from = self.slot(v);
+        let to = self.new_slot(Slot::Tile(self.out.tiles));
+        self.out.tiles += 1;
+        let constant = matches!(self.k.value(v).source, Source::Const(_));
+        self.out.fills.push(Fill { from, to, dtype: self.k.value(v).dtype, constant });
+        self.filled.insert(v, to);
+        to
+    }
+
+    fn segment(&mut self, steps: &[u32]) -> Segment {
+        let made: Vec<ValueId> = steps.iter().map(|s| self.k.steps[*s as usize].out).collect();
+        let inside: std::collections::HashSet<ValueId> = made.iter().copied().collect();
+        let mut seen = std::collections::HashSet::new();
+        let mut loads = Vec::new();
+        for s in steps {
+            for a in self.k.steps[*s as usize].args.iter().flatten() {
+                if !inside.contains(a) && seen.insert(*a) {
+                    loads.push((*a, self.slot(*a), self.uniform[*a as usize]));
+                }
+            }
+        }
+        let stores = made.iter().filter_map(|v| self.slot_of[*v as usize].map(|slot| (*v, slot))).collect();
+        Segment { steps: steps.to_vec(), loads, stores }
+    }
+}
+
+impl Group {
+    fn steps(&self) -> &[u32] {
+        match self {
+            Group::Block(s) => std::slice::from_ref(s),
+            Group::Inline(all) => all,
+        }
+    }
+}

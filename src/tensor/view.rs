@@ -1,0 +1,199 @@
+//! Views: the same bytes under another shape and other strides, and the copy that makes a view contiguous.
+
+use super::Tensor;
+use crate::error::{Error, Result};
+use crate::shape::{MAX_RANK, check, contiguous_strides, dims_text};
+
+impl Tensor {
+    fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Tensor {
+        Tensor { storage: self.storage.clone(), dtype: self.dtype, shape: shape.into(), strides: strides.into(), offset }
+    }
+
+    fn axis(&self, axis: usize) -> Result<usize> {
+        let rank = self.rank();
+        if axis < rank { Ok(axis) } else { Err(Error::Shape(format!("axis {axis} of a tensor with {rank} dims"))) }
+    }
+
+    /// Swaps two dims.
+    pub fn transpose(&self, a: usize, b: usize) -> Result<Tensor> {
+        let mut order: Vec<usize> = (0..self.rank()).collect();
+        order.swap(self.axis(a)?, self.axis(b)?);
+        self.permute(&order)
+    }
+
+    /// Reorders the dims: dim `i` of the result is dim `order[i]` of this tensor.
+    pub fn permute(&self, order: &[usize]) -> Result<Tensor> {
+        let mut seen = vec![false; self.rank()];
+        for axis in order {
+            seen[self.axis(*axis)?] = true;
+        }
+        if order.len() != self.rank() || seen.contains(&false) {
+            return Err(Error::Shape(format!("{order:?} is not an order of {} dims", self.rank())));
+        }
+        let shape = order.iter().map(|i| self.shape[*i]).collect();
+        let strides = order.iter().map(|i| self.strides[*i]).collect();
+        Ok(self.view(shape, strides, self.offset))
+    }
+
+    /// Elements `start..end` of one dim, every `step`-th.
+    pub fn slice(&self, axis: usize, start: usize, end: usize, step: usize) -> Result<Tensor> {
+        let n = self.shape[self.axis(axis)?];
+        if start > end || end > n || step == 0 {
+            return Err(Error::Shape(format!("slice {start}..{end} by {step} of axis {axis} with {n} elements")));
+        }
+        let (mut shape, mut strides) = (self.shape.to_vec(), self.strides.to_vec());
+        let taken = (end - start).div_ceil(step);
+        // An empty slice may start past the last element: leave the offset where it is valid.
+        let skip = if taken == 0 || self.numel() == 0 { 0 } else { start as isize * strides[axis] };
+        shape[axis] = taken;
+        strides[axis] = strides[axis].saturating_mul(step.min(isize::MAX as usize) as isize);
+        Ok(self.view(shape, strides, self.offset.saturating_add_signed(skip)))
+    }
+
+    /// One dim backwards.
+    pub fn flip(&self, axis: usize) -> Result<Tensor> {
+        let axis = self.axis(axis)?;
+        let mut strides = self.strides.to_vec();
+        let skip = if self.numel() == 0 { 0 } else { (self.shape[axis] as isize - 1) * strides[axis] };
+        strides[axis] = -strides[axis];
+        Ok(self.view(self.shape.to_vec(), strides, self.offset.saturating_add_signed(skip)))
+    }
+
+    /// Repeats dims of extent 1, and puts new dims in front, without copying.
+    pub fn broadcast_to(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
+        let shape = shape.as_ref();
+        check(shape)?;
+        let refuse = || {
+            let (from, to) = (dims_text(&self.shape), dims_text(shape));
+            Error::Shape(format!("cannot broadcast {from} to {to}"))
+        };
+        let front = shape.len().checked_sub(self.rank()).ok_or_else(refuse)?;
+        let mut strides = vec![0; shape.len()];
+        for (i, (n, s)) in self.shape.iter().zip(self.strides.iter()).enumerate() {
+            match shape[front + i] {
+                to if to == *n => strides[front + i] = *s,
+                _ if *n == 1 => {}
+                _ => return Err(refuse()),
+            }
+        }
+        Ok(self.view(shape.to_vec(), strides, self.offset))
+    }
+
+    /// The same elements, row-major, under another shape: a view where the strides allow it, else an error (make the
+    /// tensor [`contiguous`](Tensor::contiguous) first).
+    pub fn reshape(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
+        let shape = shape.as_ref();
+        let n = check(shape)?;
+        if n != self.numel() {
+            let (from, to) = (dims_text(&self.shape), dims_text(shape));
+            return Err(Error::Shape(format!("cannot reshape {from} ({} elements) to {to} ({n})", self.numel())));
+        }
+        let strides = if self.is_contiguous() {
+            contiguous_strides(shape)
+        } else {
+            regroup(&self.shape, &self.strides, shape).ok_or_else(|| {
+                let to = dims_text(shape);
+                Error::Shape(format!("a tensor with strides {:?} has no view of shape {to}", self.strides))
+            })?
+        };
+        Ok(self.view(shape.to_vec(), strides, self.offset))
+    }
+
+    /// A new dim of extent 1 before dim `axis` (or at the end).
+    pub fn unsqueeze(&self, axis: usize) -> Result<Tensor> {
+        if axis > self.rank() || self.rank() == MAX_RANK {
+            return Err(Error::Shape(format!("no room for a new dim at {axis} of {} dims", self.rank())));
+        }
+        let (mut shape, mut strides) = (self.shape.to_vec(), self.strides.to_vec());
+        shape.insert(axis, 1);
+        strides.insert(axis, 0);
+        Ok(self.view(shape, strides, self.offset))
+    }
+}
+
+/// Strides of `shape` over the elements of a strided tensor of the same count, if one set of strides can say it.
+///
+/// Walks both shapes from the last dim: a run of old dims that lie behind each other without gaps can be cut anew, a
+/// gap must fall between two new dims.
+fn regroup(old: &[usize], old_strides: &[isize], shape: &[usize]) -> Option<Vec<isize>> {
+    let old: Vec<(isize, isize)> =
+        old.iter().zip(old_strides).filter(|(n, _)| **n != 1).map(|(n, s)| (*n as isize, *s)).collect();
+    let mut strides = vec![0; shape.len()];
+    let (mut run, mut cut, mut to) = (1, 1, shape.len());
+    let mut unit = old.last()?.1;
+    for (d, (n, _)) in old.iter().enumerate().rev() {
+        run *= n;
+        let before = d.checked_sub(1).map(|b| old[b].1);
+        if before == Some(run * unit) {
+            continue;
+        }
+        while to > 0 && (cut < run || shape[to - 1] == 1) {
+            to -= 1;
+            strides[to] = cut * unit;
+            cut *= shape[to] as isize;
+        }
+        if cut != run {
+            return None;
+        }
+        (run, cut, unit) = (1, 1, before.unwrap_or(0));
+    }
+    Some(strides)
+}
+
+/// Copies the elements of a view, row-major, into `out`.
+pub(super) fn gather(t: &Tensor, out: &mut [u8]) {
+    let (bytes, size) = (t.storage.bytes(), t.dtype.size());
+    let mut index = vec![0usize; t.rank()];
+    let mut at = t.offset as isize;
+    for to in out.chunks_exact_mut(size) {
+        let from = at as usize * size;
+        to.copy_from_slice(&bytes[from..from + size]);
+        for d in (0..t.rank()).rev() {
+            index[d] += 1;
+            at += t.strides[d];
+            if index[d] < t.shape[d] {
+                break;
+            }
+            at -= t.strides[d] * t.shape[d] as isize;
+            index[d] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(shape: &[usize]) -> Tensor {
+        let n: usize = shape.iter().product();
+        Tensor::from_vec((0..n as i32).collect(), shape).unwrap()
+    }
+
+    #[test]
+    fn views_read_the_right_elements() {
+        let t = counted(&[2, 3, 4]);
+        let v = t.permute(&[2, 0, 1]).unwrap().slice(0, 1, 4, 2).unwrap();
+        assert_eq!(v.to_vec::<i32>().unwrap(), [1, 5, 9, 13, 17, 21, 3, 7, 11, 15, 19, 23]);
+        assert_eq!(t.flip(2).unwrap().slice(0, 1, 2, 1).unwrap().to_vec::<i32>().unwrap()[..4], [15, 14, 13, 12]);
+        let b = counted(&[3, 1]).broadcast_to([2, 3, 2]).unwrap();
+        assert_eq!(b.to_vec::<i32>().unwrap(), [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2]);
+        assert!(t.broadcast_to([2, 3, 5]).is_err() && t.slice(0, 1, 3, 1).is_err() && t.transpose(0, 3).is_err());
+    }
+
+    #[test]
+    fn reshape_is_a_view_where_strides_allow() {
+        let t = counted(&[4, 6]);
+        assert_eq!(t.reshape([2, 2, 3, 2]).unwrap().strides(), [12, 6, 2, 1]);
+        let columns = t.slice(1, 0, 6, 2).unwrap();
+        let split = columns.reshape([2, 2, 3]).unwrap();
+        assert_eq!(split.to_vec::<i32>().unwrap(), columns.to_vec::<i32>().unwrap());
+        let swapped = t.transpose(0, 1).unwrap();
+        assert!(swapped.reshape([24]).is_err());
+        let split = swapped.reshape([3, 2, 1, 4]).unwrap();
+        assert_eq!(split.to_vec::<i32>().unwrap(), swapped.to_vec::<i32>().unwrap());
+        assert!(t.reshape([5, 5]).is_err());
+        assert_eq!(counted(&[0, 3]).reshape([3, 0]).unwrap().shape(), [3, 0]);
+        let one = counted(&[1]).reshape([1, 1]).unwrap();
+        assert_eq!(one.to_vec::<i32>().unwrap(), [0]);
+    }
+}

@@ -1,0 +1,196 @@
+//! `Var`: the handle that operators and methods work on, in a program or eagerly.
+//!
+//! Guarantees: every method and operator derives from the op table and exists in both modes, so a function over
+//! `Var<M>` builds a graph or computes at once; operators never panic: a mistake is remembered with the caller's line
+//! and comes out of `check`, `infer`, `run` or `result`. Does not: know what a mode does with an application.
+
+use std::ops;
+
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use crate::dtype::DType;
+use crate::error::Place;
+use crate::ops::{Attrs, Op, for_each_op};
+use crate::scalar::Scalar;
+
+mod sealed {
+    pub trait Sealed {}
+}
+pub(crate) use sealed::Sealed;
+
+/// What applying an op means: [`Graph`](crate::Graph) appends a node, [`Eager`](crate::Eager) computes. Sealed.
+pub trait Mode: Sealed + Sized + 'static {
+    /// What a handle holds.
+    type Value: Clone + Send + Sync;
+
+    #[doc(hidden)]
+    fn apply(op: Op, operands: &[Operand<Self>], attrs: Attrs, place: Place) -> Var<Self>;
+}
+
+/// A value of a program (by default) or of eager mode. Cloning is cheap; operators take `Var`, `&Var` and Rust scalars
+/// on either side; named methods exist for every row of the op table.
+///
+/// One function serves both modes:
+///
+/// ```
+/// use castwise::prelude::*;
+///
+/// fn gelu<M: Mode>(x: &Var<M>) -> Var<M> {
+///     x * 0.5 * (((x + x.pow(3.0) * 0.044715) * 0.7978845608).tanh() + 1.0)
+/// }
+///
+/// let t = Tensor::from_slice(&[-1.0f32, 0.0, 2.0], [3])?;
+/// let eager = gelu(&Eager::new(Rules::Torch).tensor(&t)).result()?;
+///
+/// let p = Program::new(Rules::Torch);
+/// let y = gelu(&p.data("x", DType::F32, [None]));
+/// let fused = Executor::new().run(&p, feeds! { "x" => t }, [&y])?;
+/// assert_eq!(eager.to_vec::<f32>()?, fused[0].to_vec::<f32>()?);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub struct Var<M: Mode = crate::program::Graph>(pub(crate) M::Value);
+
+impl<M: Mode> Clone for Var<M> {
+    fn clone(&self) -> Self {
+        Var(self.0.clone())
+    }
+}
+
+/// An operand of an op: a handle, or a scalar the user wrote.
+pub enum Operand<M: Mode = crate::program::Graph> {
+    /// A handle.
+    Var(Var<M>),
+    /// A scalar: it stays without dtype until inference.
+    Scalar(Scalar),
+}
+
+impl<M: Mode> From<Var<M>> for Operand<M> {
+    fn from(v: Var<M>) -> Self {
+        Operand::Var(v)
+    }
+}
+
+impl<M: Mode> From<&Var<M>> for Operand<M> {
+    fn from(v: &Var<M>) -> Self {
+        Operand::Var(v.clone())
+    }
+}
+
+macro_rules! operand_from_scalar {
+    ($($t:ty),*) => {$(
+        impl<M: Mode> From<$t> for Operand<M> {
+            fn from(v: $t) -> Self { Operand::Scalar(v.into()) }
+        }
+    )*};
+}
+operand_from_scalar!(bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>, Scalar);
+
+macro_rules! define_methods {
+    ($(
+        #[doc = $doc:literal]
+        $variant:ident $method:ident $name:literal $aliases:tt ($first:ident $(, $rest:ident)*) $output:ident
+        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+    )*) => {
+        /// One method a row of the op table, named as the op; the first operand is `self`.
+        impl<M: Mode> Var<M> {
+            $(
+                #[doc = $doc]
+                #[track_caller]
+                pub fn $method(&self $(, $rest: impl Into<Operand<M>>)*) -> Var<M> {
+                    M::apply(Op::$variant, &[self.into() $(, $rest.into())*], Attrs::default(), here())
+                }
+            )*
+        }
+    };
+}
+for_each_op!(define_methods);
+
+impl<M: Mode> Var<M> {
+    /// Conversion to a dtype: rounds to nearest even, once; float to integer truncates and saturates, NaN gives 0.
+    #[track_caller]
+    pub fn cast(&self, dtype: DType) -> Var<M> {
+        M::apply(Op::Cast, &[self.into()], Attrs { dtype: Some(dtype) }, here())
+    }
+
+    /// [`cast`](Var::cast), by PyTorch's, Paddle's and NumPy's name.
+    #[track_caller]
+    pub fn astype(&self, dtype: DType) -> Var<M> {
+        self.cast(dtype)
+    }
+}
+
+/// Applies an op to operands; for code that has the op as a value.
+#[track_caller]
+pub fn apply<M: Mode>(op: Op, operands: &[Operand<M>], attrs: Attrs) -> Var<M> {
+    M::apply(op, operands, attrs, here())
+}
+
+/// The caller's line.
+#[track_caller]
+pub(crate) fn here() -> Place {
+    Place::Rust(std::panic::Location::caller())
+}
+
+macro_rules! operators {
+    ($($trait:ident $fn:ident $op:ident),*) => {$(
+        impl<M: Mode, T: Into<Operand<M>>> ops::$trait<T> for Var<M> {
+            type Output = Var<M>;
+            #[track_caller]
+            fn $fn(self, other: T) -> Var<M> {
+                M::apply(Op::$op, &[Operand::Var(self), other.into()], Attrs::default(), here())
+            }
+        }
+        impl<M: Mode, T: Into<Operand<M>>> ops::$trait<T> for &Var<M> {
+            type Output = Var<M>;
+            #[track_caller]
+            fn $fn(self, other: T) -> Var<M> {
+                M::apply(Op::$op, &[self.into(), other.into()], Attrs::default(), here())
+            }
+        }
+        scalar_on_the_left!($trait $fn $op: bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>, Scalar);
+    )*};
+}
+
+macro_rules! scalar_on_the_left {
+    ($trait:ident $fn:ident $op:ident: $($t:ty),*) => {$(
+        impl<M: Mode> ops::$trait<Var<M>> for $t {
+            type Output = Var<M>;
+            #[track_caller]
+            fn $fn(self, other: Var<M>) -> Var<M> {
+                M::apply(Op::$op, &[self.into(), Operand::Var(other)], Attrs::default(), here())
+            }
+        }
+        impl<M: Mode> ops::$trait<&Var<M>> for $t {
+            type Output = Var<M>;
+            #[track_caller]
+            fn $fn(self, other: &Var<M>) -> Var<M> {
+                M::apply(Op::$op, &[self.into(), other.into()], Attrs::default(), here())
+            }
+        }
+    )*};
+}
+
+operators!(Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Remainder, BitAnd bitand BitwiseAnd,
+    BitOr bitor BitwiseOr, BitXor bitxor BitwiseXor);
+
+macro_rules! unary_operators {
+    ($($trait:ident $fn:ident $op:ident),*) => {$(
+        impl<M: Mode> ops::$trait for Var<M> {
+            type Output = Var<M>;
+            #[track_caller]
+            fn $fn(self) -> Var<M> {
+                M::apply(Op::$op, &[Operand::Var(self)], Attrs::default(), here())
+            }
+        }
+        impl<M: Mode> ops::$trait for &Var<M> {
+            type Output = Var<M>;
+            #[track_caller]
+            fn $fn(self) -> Var<M> {
+                M::apply(Op::$op, &[self.into()], Attrs::default(), here())
+            }
+        }
+    )*};
+}
+
+unary_operators!(Neg neg Neg, Not not BitwiseNot);

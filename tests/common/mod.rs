@@ -1,0 +1,138 @@
+//! Samples and comparisons that several tests share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use castwise::prelude::*;
+
+thread_local! {
+    /// One executor for a test thread, so that equal kernels compile once.
+    pub static EXECUTOR: Executor = Executor::builder().threads(1).build();
+}
+
+/// How an operand lies in memory. The logical shape is that of [`Layout::shape`] for each operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    Contiguous,
+    /// Operands broadcast against each other along rows, columns and both.
+    Broadcast,
+    /// Transposed and every second element.
+    Strided,
+    ZeroDim,
+    ZeroSize,
+    /// Long enough for several tiles and an odd remainder.
+    Long,
+    /// A short inner dim, broadcast.
+    Short,
+}
+
+impl Layout {
+    pub const ALL: [Layout; 7] =
+        [Layout::Contiguous, Layout::Broadcast, Layout::Strided, Layout::ZeroDim, Layout::ZeroSize, Layout::Long, Layout::Short];
+
+    pub fn shape(self, operand: usize) -> Vec<usize> {
+        match (self, operand) {
+            (Layout::Contiguous, _) => vec![40],
+            (Layout::Broadcast, 0) => vec![3, 1, 70],
+            (Layout::Broadcast, 1) => vec![2, 1],
+            (Layout::Broadcast, _) => vec![1, 70],
+            (Layout::Strided, _) => vec![5, 67],
+            (Layout::ZeroDim, _) => vec![],
+            (Layout::ZeroSize, _) => vec![0, 3],
+            (Layout::Long, _) => vec![2, 685],
+            (Layout::Short, 0) => vec![50, 3],
+            (Layout::Short, _) => vec![3],
+        }
+    }
+}
+
+/// A small fast generator (splitmix64): the same samples on every machine.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+}
+
+/// The bytes of one element: specials, small integers, ordinary values, and raw bit patterns.
+pub fn element(d: DType, r: &mut Random, avoid_zero: bool) -> Vec<u8> {
+    if d.is_complex() {
+        return [element(d.real(), r, avoid_zero), element(d.real(), r, avoid_zero)].concat();
+    }
+    if d == DType::Bool {
+        return vec![u8::from(r.below(2) == 1 || avoid_zero)];
+    }
+    if !d.is_float() {
+        let specials = [i64::MIN, i64::MAX, -1, 1, 2, 0, 127, -128, 255];
+        let raw = match r.below(3) {
+            0 => specials[r.below(9) as usize],
+            1 => r.below(41) as i64 - 20,
+            _ => r.next() as i64,
+        };
+        let bytes = raw.to_le_bytes()[..d.size()].to_vec();
+        return if avoid_zero && bytes.iter().all(|b| *b == 0) { vec![1; d.size()] } else { bytes };
+    }
+    let specials = [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-45, 1e-310, 65504.0, 1e38, 1e300, 0.5, 2.5];
+    let raw = r.next();
+    let value = match r.below(4) {
+        0 => specials[r.below(14) as usize],
+        1 => r.below(4001) as f64 / 200.0 - 10.0,
+        2 => (r.next() as f64 / u64::MAX as f64 - 0.5) * 8.0,
+        _ => return raw.to_le_bytes()[..d.size()].to_vec(),
+    };
+    match d {
+        DType::F16 => half::f16::from_f64(value).to_le_bytes().to_vec(),
+        DType::BF16 => half::bf16::from_f64(value).to_le_bytes().to_vec(),
+        DType::F32 => (value as f32).to_le_bytes().to_vec(),
+        _ => value.to_le_bytes().to_vec(),
+    }
+}
+
+/// A contiguous tensor of random elements.
+pub fn random_tensor(d: DType, shape: &[usize], r: &mut Random, avoid_zero: bool) -> Tensor {
+    let n: usize = shape.iter().product();
+    let bytes: Vec<u8> = (0..n).flat_map(|_| element(d, r, avoid_zero)).collect();
+    Tensor::from_bytes(d, shape, &bytes).unwrap()
+}
+
+/// The `operand`-th operand of a case.
+pub fn sample(d: DType, layout: Layout, operand: usize, seed: u64, avoid_zero: bool) -> Tensor {
+    let mut r = Random(seed * 1000 + operand as u64 * 17 + d as u64);
+    let shape = layout.shape(operand);
+    if layout == Layout::Strided {
+        let wide = random_tensor(d, &[shape[1] * 2, shape[0] + 1], &mut r, avoid_zero);
+        let view = wide.transpose(0, 1).unwrap().slice(0, 1, shape[0] + 1, 1).unwrap().slice(1, 0, shape[1] * 2, 2).unwrap();
+        return if operand == 1 { view.flip(1).unwrap() } else { view };
+    }
+    random_tensor(d, &shape, &mut r, avoid_zero)
+}
+
+/// Compares dtype, shape and every bit, NaNs too: arithmetic gives the canonical one in both modes, moves keep
+/// payloads in both. Prints the case on a difference.
+pub fn assert_same_bits(a: &Tensor, b: &Tensor, case: &dyn Fn() -> String) {
+    assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()), "{}", case());
+    let (x, y) = (a.contiguous().unwrap(), b.contiguous().unwrap());
+    let (x, y) = (x.as_bytes().unwrap(), y.as_bytes().unwrap());
+    let size = a.dtype().size();
+    for (i, (p, q)) in x.chunks(size).zip(y.chunks(size)).enumerate() {
+        assert!(p == q, "element {i}: {p:02x?} is not {q:02x?}\n{}", case());
+    }
+}
+
+/// Whether the bytes of one float are a NaN.
+pub fn is_nan(d: DType, b: &[u8]) -> bool {
+    match d {
+        DType::F16 => half::f16::from_le_bytes([b[0], b[1]]).is_nan(),
+        DType::BF16 => half::bf16::from_le_bytes([b[0], b[1]]).is_nan(),
+        DType::F32 => f32::from_le_bytes([b[0], b[1], b[2], b[3]]).is_nan(),
+        DType::F64 => f64::from_le_bytes(b.try_into().unwrap()).is_nan(),
+        _ => false,
+    }
+}
