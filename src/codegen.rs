@@ -60,7 +60,7 @@ fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'_>) {
     b.switch_to_block(entry);
     let (table, n) = (b.block_params(entry)[0], b.block_params(entry)[1]);
     let trusted = MemFlags::new().with_notrap();
-    let mut pointer = |b: &mut FunctionBuilder<'_>, slot: u32| b.ins().load(types::I64, trusted, table, slot as i32 * 8);
+    let pointer = |b: &mut FunctionBuilder<'_>, slot: u32| b.ins().load(types::I64, trusted, table, slot as i32 * 8);
     let mut e = Emit { b, kernel, width, values: Default::default() };
     let mut moving = Vec::new();
     for (v, slot, uniform) in &segment.loads {

@@ -115,7 +115,7 @@ fn apply(settings: Settings, op: Op, operands: &[Operand<Eager>], attrs: Attrs, 
 
 /// Computes one node of a program without feeds with block kernels alone.
 pub(crate) fn run_blocks(typed: &Arc<crate::typed::TypedProgram>, node: u32) -> Result<Tensor> {
-    let plan = plan(typed, &[node], &Default::default())?;
+    let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()])?;
     let mut values: Vec<Option<Tensor>> = plan
         .buffers
         .iter()
@@ -128,8 +128,8 @@ pub(crate) fn run_blocks(typed: &Arc<crate::typed::TypedProgram>, node: u32) -> 
     for k in &plan.kernels {
         let inputs = k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
         let extents = concrete(&plan.typed, k.shape)?;
-        let single: Vec<bool> = inputs.iter().map(|t| t.numel() == 1).collect();
-        let call = Call { kernel: &k.kernel, consts: &k.consts, inputs: &inputs, single: &single, extents: &extents, threads: 1 };
+        let (kernel, consts) = (&k.kernel, &k.consts);
+        let call = Call { kernel, consts, inputs: &inputs, spread: &k.spread, extents: &extents, threads: 1, pool: None };
         let made = launch(&call, |classes| schedule(&k.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks))?;
         let made = made.map_err(|r| refused(&plan.typed, k.nodes[r.0 as usize]))?;
         for (b, t) in k.outputs.iter().zip(made) {

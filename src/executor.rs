@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::block::CpuLevel;
 use crate::block::driver::SegmentFn;
 use crate::codegen::{Code, available, compile, inline};
+use crate::domain::{Pattern, pattern};
 use crate::eager::{refused, run_blocks};
 use crate::error::{Error, Result, shown};
 use crate::fuse::{Origin, Plan, foldable, plan};
@@ -20,7 +21,7 @@ use crate::launch::{Call, Ready, launch};
 use crate::program::Program;
 use crate::schedule::{Class, Schedule, schedule};
 use crate::shape::{SymDim, dims_text};
-use crate::tensor::Tensor;
+use crate::tensor::{Pool, Tensor};
 use crate::typed::{NodeId, TypedKind, TypedProgram};
 use crate::var::Var;
 
@@ -54,6 +55,7 @@ pub struct Builder {
     threads: usize,
     jit: bool,
     cache: usize,
+    pool: usize,
 }
 
 impl Builder {
@@ -75,9 +77,15 @@ impl Builder {
         self
     }
 
+    /// The most bytes of dropped results that are kept for new ones. Default: 1 GiB.
+    pub fn pool(mut self, bytes: usize) -> Builder {
+        self.pool = bytes;
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
-        Executor { settings: self, caches: Mutex::default() }
+        Executor { pool: Arc::new(Pool::new(self.pool)), settings: self, caches: Mutex::default() }
     }
 }
 
@@ -95,6 +103,12 @@ impl Ready for Arc<Compiled> {
     fn segments(&self) -> &[SegmentFn] {
         self.code.as_ref().map_or(&[], Code::functions)
     }
+}
+
+/// A plan, and for each of its kernels what has been made ready so far.
+struct Planned {
+    plan: Plan,
+    ready: Vec<Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>>,
 }
 
 /// A map that forgets its oldest entry when it is full.
@@ -128,12 +142,13 @@ impl<K: std::hash::Hash + Eq + Clone, V: Clone> Bounded<K, V> {
     }
 }
 
-/// Which program, how much of it was written, and what is fetched.
-type PlanKey = (u64, usize, Vec<usize>);
+/// Which program, how much of it was written, what is fetched, and which dynamic dims are broadcast.
+type PlanKey = (u64, usize, Vec<NodeId>, Pattern);
 
 #[derive(Default)]
 struct Caches {
-    plans: Bounded<PlanKey, Arc<Plan>>,
+    typed: Bounded<(u64, usize), Arc<TypedProgram>>,
+    plans: Bounded<PlanKey, Arc<Planned>>,
     kernels: Bounded<(Arc<Kernel>, Vec<Class>), Arc<Compiled>>,
     compiles: u64,
 }
@@ -142,6 +157,7 @@ struct Caches {
 pub struct Executor {
     settings: Builder,
     caches: Mutex<Caches>,
+    pool: Arc<Pool>,
 }
 
 impl Default for Executor {
@@ -159,7 +175,7 @@ impl Executor {
     /// Settings to choose before building.
     pub fn builder() -> Builder {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        Builder { threads, jit: true, cache: 1024 }
+        Builder { threads, jit: true, cache: 1024, pool: 1 << 30 }
     }
 
     /// Computes `fetches`. Errors: everything that [`Program::check`] reports; a feed that is missing, unknown, or of
@@ -171,8 +187,9 @@ impl Executor {
         fetches: impl IntoIterator<Item = &'a Var>,
     ) -> Result<Vec<Tensor>> {
         let fetches: Vec<&Var> = fetches.into_iter().collect();
-        let plan = self.plan(program, &fetches)?;
-        let bound = bind(&plan.typed, feeds.into(), program)?;
+        let typed = self.typed(program)?;
+        let bound = bind(&typed, feeds.into())?;
+        let plan = self.plan(&typed, program, &fetches, pattern(&typed, &bound.dyn_dims))?;
         self.execute(&plan, &bound)
     }
 
@@ -186,31 +203,42 @@ impl Executor {
         self.caches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn plan(&self, program: &Program, fetches: &[&Var]) -> Result<Arc<Plan>> {
-        let nodes = fetches.iter().map(|v| program.node_of(v).map(|n| n.index())).collect::<Result<Vec<_>>>()?;
-        let key = (program.shared.id, program.len(), nodes);
-        if let Some(known) = self.caches().plans.get(&key) {
+    /// The program, typed and verified.
+    fn typed(&self, program: &Program) -> Result<Arc<TypedProgram>> {
+        let key = (program.shared.id, program.len());
+        if let Some(known) = self.caches().typed.get(&key) {
             return Ok(known);
         }
         let typed = Arc::new(infer(program)?);
         typed.verify()?;
+        self.caches().typed.insert(key, typed.clone(), self.settings.cache);
+        Ok(typed)
+    }
+
+    fn plan(&self, typed: &Arc<TypedProgram>, program: &Program, fetches: &[&Var], pattern: Pattern) -> Result<Arc<Planned>> {
         let nodes = fetches.iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;
-        let mut folded: HashMap<NodeId, Tensor> = HashMap::new();
-        for n in foldable(&typed, &nodes) {
-            // A fault in constants is a fault of the run that needs them.
-            folded.insert(n, run_blocks(&typed, n)?);
+        let key = (program.shared.id, typed.of_program.len(), nodes, pattern);
+        if let Some(known) = self.caches().plans.get(&key) {
+            return Ok(known);
         }
-        let plan = Arc::new(plan(&typed, &nodes, &folded)?);
-        self.caches().plans.insert(key, plan.clone(), self.settings.cache);
-        Ok(plan)
+        let mut folded: HashMap<NodeId, Tensor> = HashMap::new();
+        for n in foldable(typed, &key.2) {
+            // A fault in constants is a fault of the run that needs them.
+            folded.insert(n, run_blocks(typed, n)?);
+        }
+        let plan = plan(typed, &key.2, &folded, &key.3)?;
+        let planned = Arc::new(Planned { ready: plan.kernels.iter().map(|_| Mutex::default()).collect(), plan });
+        self.caches().plans.insert(key, planned.clone(), self.settings.cache);
+        Ok(planned)
     }
 
     /// Runs the kernels of a plan in order, and drops each buffer after its last use.
-    fn execute(&self, plan: &Plan, bound: &Bound) -> Result<Vec<Tensor>> {
+    fn execute(&self, planned: &Planned, bound: &Bound) -> Result<Vec<Tensor>> {
+        let plan = &planned.plan;
         let mut values: Vec<Option<Tensor>> = Vec::with_capacity(plan.buffers.len());
         for b in &plan.buffers {
             values.push(match &b.origin {
-                Origin::Feed(name) => Some(bound.feed(name)?),
+                Origin::Feed(i) => bound.feeds.get(*i as usize).cloned(),
                 Origin::Constant(t) => Some(t.clone()),
                 Origin::Kernel => None,
             });
@@ -219,12 +247,10 @@ impl Executor {
         for (at, k) in plan.kernels.iter().enumerate() {
             let inputs =
                 k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
-            let one = |b: &u32| plan.typed.shapes[plan.buffers[*b as usize].shape as usize].iter().all(|d| *d == SymDim::Fixed(1));
-            let single: Vec<bool> = k.inputs.iter().map(one).collect();
             let extents = bound.extents(&plan.typed, k.shape)?;
-            let threads = self.settings.threads;
-            let call = Call { kernel: &k.kernel, consts: &k.consts, inputs: &inputs, single: &single, extents: &extents, threads };
-            let made = launch(&call, |classes| self.ready(&k.kernel, classes))?;
+            let (kernel, consts, threads, pool) = (&*k.kernel, &*k.consts, self.settings.threads, Some(&self.pool));
+            let call = Call { kernel, consts, inputs: &inputs, spread: &k.spread, extents: &extents, threads, pool };
+            let made = launch(&call, |classes| self.ready(&planned.ready[at], &k.kernel, classes))?;
             let made = made.map_err(|r| refused(&plan.typed, k.nodes[r.0 as usize]))?;
             for (b, t) in k.outputs.iter().zip(made) {
                 values[*b as usize] = Some(t);
@@ -238,8 +264,19 @@ impl Executor {
         plan.fetches.iter().map(|b| values[*b as usize].clone().ok_or_else(early)).collect()
     }
 
-    /// The schedule and code of a kernel for the classes of its operands.
-    fn ready(&self, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
+    /// The schedule and code of a plan's kernel for the classes of its operands.
+    fn ready(&self, near: &Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
+        let lock = || near.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = lock().iter().find(|(c, _)| c == classes) {
+            return Ok(known.clone());
+        }
+        let made = self.compiled(kernel, classes)?;
+        lock().push((classes.to_vec(), made.clone()));
+        Ok(made)
+    }
+
+    /// The schedule and code of a kernel, shared by all programs that have an equal one.
+    fn compiled(&self, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
         let key = (kernel.clone(), classes.to_vec());
         if let Some(known) = self.caches().kernels.get(&key) {
             return Ok(known);
@@ -255,17 +292,13 @@ impl Executor {
     }
 }
 
-/// Feeds that fit their placeholders, and what the dynamic dims are with them.
+/// Feeds that fit their placeholders, in program order, and what the dynamic dims are with them.
 struct Bound {
-    feeds: HashMap<String, Tensor>,
+    feeds: Vec<Tensor>,
     dyn_dims: Vec<usize>,
 }
 
 impl Bound {
-    fn feed(&self, name: &str) -> Result<Tensor> {
-        self.feeds.get(name).cloned().ok_or_else(|| missing(name))
-    }
-
     fn extents(&self, typed: &TypedProgram, shape: u32) -> Result<Vec<usize>> {
         let dims = &typed.shapes[shape as usize];
         let all: Option<Vec<usize>> = dims.iter().map(|d| d.extent(&self.dyn_dims)).collect();
@@ -273,29 +306,39 @@ impl Bound {
     }
 }
 
-fn missing(name: &str) -> Error {
-    Error::Feed { name: name.into(), problem: "is missing".into() }
-}
-
-/// Checks feeds against placeholders and finds the dynamic dims.
-fn bind(typed: &TypedProgram, feeds: Feeds, program: &Program) -> Result<Bound> {
-    let mut given: HashMap<String, Tensor> = HashMap::with_capacity(feeds.0.len());
+/// Puts feeds into program order.
+fn sorted(typed: &TypedProgram, feeds: Feeds) -> Result<Vec<Tensor>> {
+    let mut given: Vec<Option<Tensor>> = vec![None; typed.feeds.len()];
     for (name, t) in feeds.0 {
-        let problem = if given.contains_key(&name) {
-            "is given twice".to_string()
-        } else if program.feed(&name).is_none() {
-            format!("is not a placeholder of the program; it has: {}", known_names(program))
-        } else {
-            given.insert(name, t);
-            continue;
+        let problem = match typed.feed_index.get(name.as_str()) {
+            None => format!("is not a placeholder of the program; it has: {}", known_names(typed)),
+            Some(i) if given[*i as usize].is_some() => "is given twice".to_string(),
+            Some(i) => {
+                given[*i as usize] = Some(t);
+                continue;
+            }
         };
         return Err(Error::Feed { name, problem });
     }
+    let one = |(t, node): (Option<Tensor>, &NodeId)| {
+        t.ok_or_else(|| Error::Feed { name: name_of(typed, *node).into(), problem: "is missing".into() })
+    };
+    given.into_iter().zip(&typed.feeds).map(one).collect()
+}
+
+fn name_of(typed: &TypedProgram, feed: NodeId) -> &str {
+    match &typed.nodes[feed as usize].kind {
+        TypedKind::Feed(name) => name,
+        _ => "",
+    }
+}
+
+/// Checks feeds against placeholders and finds the dynamic dims.
+fn bind(typed: &TypedProgram, feeds: Feeds) -> Result<Bound> {
+    let feeds = sorted(typed, feeds)?;
     let mut dyn_dims: Vec<Option<(usize, &str, usize)>> = vec![None; typed.dyn_dims.len()];
-    for (i, n) in typed.nodes.iter().enumerate() {
-        let TypedKind::Feed(name) = &n.kind else { continue };
-        let t = given.get(&**name).ok_or_else(|| missing(name))?;
-        let dims = typed.shape_of(i as u32);
+    for (t, i) in feeds.iter().zip(&typed.feeds) {
+        let (n, name, dims) = (&typed.nodes[*i as usize], name_of(typed, *i), typed.shape_of(*i));
         let wrong = |problem: String| Error::Feed { name: name.to_string(), problem };
         let declared = || format!("{}{}", n.dtype, dims_text(dims));
         if t.dtype() != n.dtype || t.rank() != dims.len() {
@@ -309,7 +352,9 @@ fn bind(typed: &TypedProgram, feeds: Feeds, program: &Program) -> Result<Bound> 
                 SymDim::Fixed(_) => {}
                 SymDim::Sym(s) => match &mut dyn_dims[s[0] as usize] {
                     Some((n, other, at)) if n != got => {
-                        return Err(wrong(format!("has {got} at axis {axis}, but `{}` has {n} at axis {at}, and they are one dim", shown(other))));
+                        let other = shown(other);
+                        let first = format!("`{other}` has {n} at axis {at}");
+                        return Err(wrong(format!("has {got} at axis {axis}, but {first}, and they are one dim")));
                     }
                     slot => *slot = Some((*got, name, axis)),
                 },
@@ -320,7 +365,7 @@ fn bind(typed: &TypedProgram, feeds: Feeds, program: &Program) -> Result<Bound> 
     for c in &typed.checks {
         check_dims(typed, c, &dyn_dims)?;
     }
-    Ok(Bound { feeds: given, dyn_dims })
+    Ok(Bound { feeds, dyn_dims })
 }
 
 /// Whether two dims that were unknown until now broadcast.
@@ -343,8 +388,8 @@ fn check_dims(typed: &TypedProgram, c: &crate::typed::DimCheck, values: &[usize]
     Err(Error::Shape(format!("cannot broadcast in `{}` at axis {}: {a} vs {b}\n  at {}", c.op, c.axis, c.place)))
 }
 
-fn known_names(program: &Program) -> String {
-    let mut names: Vec<String> = program.feed_names().iter().take(20).map(|n| format!("`{}`", shown(n))).collect();
+fn known_names(typed: &TypedProgram) -> String {
+    let mut names: Vec<String> = typed.feeds.iter().take(20).map(|n| format!("`{}`", shown(name_of(typed, *n)))).collect();
     if names.is_empty() {
         names.push("none".into());
     }

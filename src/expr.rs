@@ -178,7 +178,9 @@ impl<M: Mode> Parser<'_, '_, M> {
             loop {
                 let (token, span) = self.lexer.next()?;
                 match token {
-                    Token::Symbol(Symbol::Not) => return Err(span.syntax("`~` stands before an operand, not between two")),
+                    Token::Symbol(Symbol::Not) => {
+                        return Err(span.syntax("`~` stands before an operand, not between two"));
+                    }
                     Token::Symbol(symbol) => {
                         self.binary(symbol, span)?;
                         break;
@@ -329,9 +331,7 @@ impl<M: Mode> Parser<'_, '_, M> {
                 let Some((value, inner)) = self.values.pop() else { return Err(at.syntax("an operand is missing")) };
                 let span = at.to(inner);
                 let value = match (symbol, value) {
-                    (Symbol::Sub, Value::Constant(a)) => {
-                        Value::Constant(fold::negate(a).map_err(|m| span.syntax(m))?)
-                    }
+                    (Symbol::Sub, Value::Constant(a)) => Value::Constant(fold::negate(a).map_err(|m| span.syntax(m))?),
                     (Symbol::Sub, x) => self.step(Op::Neg, &[x], None, span)?,
                     (Symbol::Not, x) => self.step(Op::BitwiseNot, &[x], None, span)?,
                     (_, x) => x,
@@ -477,8 +477,12 @@ impl<M: Mode> Parser<'_, '_, M> {
     fn stray(&self, token: &Token<'_>, span: Span) -> Diagnostic {
         let missing = span.syntax("an operator is missing before this");
         match token {
-            Token::Name("and") => span.syntax("`and` is not an operator here").help("write `x & y`, or `logical_and(x, y)`"),
-            Token::Name("or") => span.syntax("`or` is not an operator here").help("write `x | y`, or `logical_or(x, y)`"),
+            Token::Name("and") => {
+                span.syntax("`and` is not an operator here").help("write `x & y`, or `logical_and(x, y)`")
+            }
+            Token::Name("or") => {
+                span.syntax("`or` is not an operator here").help("write `x | y`, or `logical_or(x, y)`")
+            }
             Token::Name("if" | "else") => missing.help("write `where(condition, x, y)`"),
             Token::Open => match self.values.last() {
                 Some((Value::Term(Term::Handle(_)), _)) => missing.help("a name is not an op: write `*` to multiply"),
@@ -533,7 +537,7 @@ fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<
         return None;
     }
     let begun = |n: &str| word.len() >= 3 && n.starts_with(word);
-    let cost = |n: &str| if begun(n) { 1 } else { edits(word, n) };
+    let cost = |n: &str| if begun(n) { 0 } else { edits(word, n) };
     let allowed = |n: &str| word.len().max(n.len()).div_ceil(3).min(3);
     // Of one-letter names none is like another.
     let likely = |n: &&str| n.len() <= 64 && cost(n) <= allowed(n) && word.len().max(n.len()) > 1;

@@ -8,8 +8,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::dtype::DType;
+use crate::domain::{Domains, Pattern, domains};
 use crate::error::{Error, Result};
+use crate::geometry::Spread;
 use crate::kernel::{Builder, Kernel, Operand, Source, ValueId};
 use crate::scalar::Bits;
 use crate::tensor::Tensor;
@@ -21,8 +22,8 @@ pub(crate) type BufferId = u32;
 /// Where a buffer's contents come from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// A feed of this name.
-    Feed(Arc<str>),
+    /// A feed: its position among the typed program's.
+    Feed(u32),
     /// A constant of the program, or a value of constants alone.
     Constant(Tensor),
     /// A kernel's result.
@@ -33,9 +34,8 @@ pub(crate) enum Origin {
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     pub(crate) origin: Origin,
-    pub(crate) dtype: DType,
-    /// Index into the typed program's shapes.
-    pub(crate) shape: u32,
+    /// The index of its shape in the typed program.
+    shape: u32,
     /// The last kernel that reads it; `usize::MAX` if it is fetched.
     pub(crate) last_use: usize,
 }
@@ -47,9 +47,11 @@ pub(crate) struct PlannedKernel {
     pub(crate) consts: Vec<Bits>,
     /// For each step, the typed node it serves.
     pub(crate) nodes: Vec<NodeId>,
-    /// The domain: index into the typed program's shapes.
+    /// The domain: the index of a shape of the typed program that has its extents.
     pub(crate) shape: u32,
     pub(crate) inputs: Vec<BufferId>,
+    /// How each of the inputs is spread over the domain.
+    pub(crate) spread: Vec<Spread>,
     pub(crate) outputs: Vec<BufferId>,
 }
 
@@ -64,7 +66,13 @@ pub(crate) struct Plan {
 }
 
 /// Plans the computation of `fetches`. `known` has values of nodes that need no computing.
-pub(crate) fn plan(typed: &Arc<TypedProgram>, fetches: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Result<Plan> {
+pub(crate) fn plan(
+    typed: &Arc<TypedProgram>,
+    fetches: &[NodeId],
+    known: &HashMap<NodeId, Tensor>,
+    pattern: &Pattern,
+) -> Result<Plan> {
+    let domains = domains(typed, pattern);
     let aliases = aliases(typed);
     let fetches: Vec<NodeId> = fetches.iter().map(|n| aliases[*n as usize]).collect();
     let live = live(typed, &fetches, &aliases, known);
@@ -72,19 +80,19 @@ pub(crate) fn plan(typed: &Arc<TypedProgram>, fetches: &[NodeId], known: &HashMa
         plan: Plan { typed: typed.clone(), kernels: Vec::new(), buffers: Vec::new(), fetches: Vec::new() },
         buffer_of: HashMap::new(),
     };
-    let groups = groups(typed, &live, &aliases, known)?;
+    let groups = groups(typed, &live, &aliases, known, &domains)?;
     let crossing = crossing(typed, &groups, &fetches, &aliases, known);
     for node in (0..typed.len() as u32).filter(|n| live[*n as usize]) {
         let origin = match (&typed.nodes[node as usize].kind, known.get(&node)) {
             (_, Some(t)) => Origin::Constant(t.clone()),
-            (TypedKind::Feed(name), _) => Origin::Feed(name.clone()),
+            (TypedKind::Feed(name), _) => Origin::Feed(typed.feed_index.get(name).copied().unwrap_or(0)),
             (TypedKind::Constant(t), _) => Origin::Constant(t.clone()),
             _ => continue,
         };
         f.buffer(node, origin);
     }
     for nodes in groups.list {
-        f.kernel(nodes, &aliases, &crossing)?;
+        f.kernel(nodes, &aliases, &crossing, &domains)?;
     }
     for node in &fetches {
         let id = f.buffer_of.get(node).copied();
@@ -131,9 +139,15 @@ struct Groups {
 ///
 /// A node's domain is at least as large as its operands', so data never flow back into a domain they have left, and
 /// one group a domain is enough.
-fn groups(typed: &TypedProgram, live: &[bool], aliases: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Result<Groups> {
+fn groups(
+    typed: &TypedProgram,
+    live: &[bool],
+    aliases: &[NodeId],
+    known: &HashMap<NodeId, Tensor>,
+    domains: &Domains,
+) -> Result<Groups> {
     let mut of = vec![u32::MAX; typed.len()];
-    let mut group_of_shape: HashMap<u32, u32> = HashMap::new();
+    let mut group_of_domain: HashMap<u32, u32> = HashMap::new();
     let mut members: Vec<Vec<NodeId>> = Vec::new();
     let mut after: HashSet<(u32, u32)> = HashSet::new();
     for (i, n) in typed.nodes.iter().enumerate() {
@@ -141,7 +155,7 @@ fn groups(typed: &TypedProgram, live: &[bool], aliases: &[NodeId], known: &HashM
         if !live[i] || !computed || known.contains_key(&(i as u32)) {
             continue;
         }
-        let g = *group_of_shape.entry(n.shape).or_insert_with(|| {
+        let g = *group_of_domain.entry(domains.of_shape[n.shape as usize]).or_insert_with(|| {
             members.push(Vec::new());
             members.len() as u32 - 1
         });
@@ -208,14 +222,14 @@ struct Fusion {
 impl Fusion {
     fn buffer(&mut self, node: NodeId, origin: Origin) -> BufferId {
         let n = &self.plan.typed.nodes[node as usize];
-        self.plan.buffers.push(Buffer { origin, dtype: n.dtype, shape: n.shape, last_use: 0 });
+        self.plan.buffers.push(Buffer { origin, shape: n.shape, last_use: 0 });
         let id = self.plan.buffers.len() as u32 - 1;
         self.buffer_of.insert(node, id);
         id
     }
 
     /// Lowers the nodes of one group, in program order.
-    fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool]) -> Result<()> {
+    fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.kernels.len();
         let mut b = Builder::default();
@@ -270,7 +284,8 @@ impl Fusion {
             }
         }
         let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
-        self.plan.kernels.push(PlannedKernel { kernel, consts, nodes, shape, inputs, outputs });
+        let spread = inputs.iter().map(|b| domains.spread(self.plan.buffers[*b as usize].shape, shape)).collect();
+        self.plan.kernels.push(PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs });
         Ok(())
     }
 }

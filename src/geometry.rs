@@ -20,6 +20,17 @@ pub(crate) enum Access {
     Gather(Vec<usize>, Vec<isize>),
 }
 
+/// What an operand's type says about how it is broadcast, before extents are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// It has one element.
+    One,
+    /// It is repeated along the domain's last dim.
+    Run,
+    /// It has the domain's last dim.
+    Varies,
+}
+
 /// An operand of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
@@ -38,18 +49,19 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     /// Plans a domain. `strides` has, for each operand, a stride in elements for each dim of the domain (0 where it
-    /// is broadcast); `single` marks operands that have one element by their type, whatever the feeds are.
-    pub(crate) fn new(extents: &[usize], strides: &[Vec<isize>], single: &[bool]) -> Geometry {
+    /// is broadcast); `spread` is what the operands' types say, so that the class depends on extents as little as it
+    /// can: an operand that is repeated only because an extent happens to be 1 is gathered.
+    pub(crate) fn new(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread]) -> Geometry {
         let (dims, strides) = collapse(extents, strides);
         let total = dims.iter().product();
         let Some((run, rows)) = dims.split_last() else {
             // One element: an operand is splat only if it always is, so that the class does not depend on extents.
-            let access = |s: &bool| if *s { Access::Splat } else { Access::Direct };
-            let operands = single.iter().map(|s| Operand { rows: vec![], access: access(s) }).collect();
+            let access = |s: &Spread| if *s == Spread::Varies { Access::Direct } else { Access::Splat };
+            let operands = spread.iter().map(|s| Operand { rows: vec![], access: access(s) }).collect();
             return Geometry { rows: vec![], run: 1, operands };
         };
         let flat = !rows.is_empty() && *run < SHORT_RUN;
-        let operands = strides.into_iter().map(|s| operand(&dims, s, flat)).collect();
+        let operands = strides.into_iter().zip(spread).map(|(s, spread)| operand(&dims, s, *spread, flat)).collect();
         if flat {
             Geometry { rows: vec![], run: total, operands }
         } else {
@@ -68,9 +80,9 @@ impl Geometry {
     }
 }
 
-fn operand(dims: &[usize], mut strides: Vec<isize>, flat: bool) -> Operand {
+fn operand(dims: &[usize], mut strides: Vec<isize>, spread: Spread, flat: bool) -> Operand {
     if flat {
-        let access = if strides.iter().all(|s| *s == 0) {
+        let access = if spread == Spread::One {
             Access::Splat
         } else if strides.windows(2).zip(&dims[1..]).all(|(s, n)| s[0] == s[1] * *n as isize) && strides.last() == Some(&1) {
             Access::Direct
@@ -80,7 +92,7 @@ fn operand(dims: &[usize], mut strides: Vec<isize>, flat: bool) -> Operand {
         return Operand { rows: vec![], access };
     }
     let access = match strides.pop() {
-        Some(0) => Access::Splat,
+        Some(0) if spread != Spread::Varies => Access::Splat,
         Some(1) => Access::Direct,
         inner => Access::Gather(dims[dims.len() - 1..].to_vec(), inner.into_iter().collect()),
     };
@@ -121,9 +133,9 @@ mod tests {
 
     #[test]
     fn contiguous_dims_become_one_run_and_broadcasts_rows() {
-        let g = Geometry::new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[false; 2]);
+        let g = Geometry::new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[Spread::Varies; 2]);
         assert_eq!((g.rows.as_slice(), g.run), (&[][..], 2400));
-        let g = Geometry::new(&[2, 3, 400], &[vec![1200, 400, 1], vec![0, 0, 1], vec![3, 1, 0]], &[false; 3]);
+        let g = Geometry::new(&[2, 3, 400], &[vec![1200, 400, 1], vec![0, 0, 1], vec![3, 1, 0]], &[Spread::Varies, Spread::Varies, Spread::Run]);
         assert_eq!((g.rows.as_slice(), g.run), (&[6][..], 400));
         assert_eq!(g.operands[1], Operand { rows: vec![0], access: Access::Direct });
         assert_eq!(g.operands[2], Operand { rows: vec![1], access: Access::Splat });
@@ -131,7 +143,7 @@ mod tests {
 
     #[test]
     fn short_runs_are_joined() {
-        let g = Geometry::new(&[100, 3], &[vec![3, 1], vec![0, 1], vec![0, 0]], &[false, false, true]);
+        let g = Geometry::new(&[100, 3], &[vec![3, 1], vec![0, 1], vec![0, 0]], &[Spread::Varies, Spread::Varies, Spread::One]);
         assert_eq!((g.rows.as_slice(), g.run), (&[][..], 300));
         assert_eq!(g.operands[0].access, Access::Direct);
         assert_eq!(g.operands[1].access, Access::Gather(vec![100, 3], vec![0, 1]));
@@ -140,7 +152,9 @@ mod tests {
 
     #[test]
     fn the_class_of_one_element_does_not_depend_on_extents() {
-        let g = Geometry::new(&[1, 1], &[vec![0, 0], vec![0, 0]], &[false, true]);
+        let g = Geometry::new(&[1, 1], &[vec![0, 0], vec![0, 0]], &[Spread::Varies, Spread::One]);
         assert_eq!(g.classes(), [Class::Vector, Class::Splat]);
+        let g = Geometry::new(&[90, 1], &[vec![1, 1], vec![0, 1]], &[Spread::Varies, Spread::Varies]);
+        assert_eq!(g.classes(), [Class::Vector, Class::Vector]);
     }
 }

@@ -30,8 +30,17 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
     if !pass.faults.is_empty() {
         return Err(Error::Invalid(pass.faults));
     }
+    let (mut feeds, mut feed_index) = (Vec::new(), HashMap::new());
+    for (i, n) in pass.nodes.iter().enumerate() {
+        if let TypedKind::Feed(name) = &n.kind {
+            feed_index.insert(name.clone(), feeds.len() as u32);
+            feeds.push(i as NodeId);
+        }
+    }
     Ok(TypedProgram {
         settings: pass.settings,
+        feeds,
+        feed_index,
         nodes: pass.nodes,
         shapes: pass.shapes.list,
         dyn_dims: pass.dyn_dims,

@@ -65,7 +65,14 @@ fn byte_len(path: &Path, dtype: DType, shape: &[usize]) -> Result<usize> {
 }
 
 /// Reads a row-major tensor from where the file stands. `what` names it in messages.
-fn read_tensor(file: &mut File, path: &Path, what: &str, dtype: DType, shape: &[usize], big_endian: bool) -> Result<Tensor> {
+fn read_tensor(
+    file: &mut File,
+    path: &Path,
+    what: &str,
+    dtype: DType,
+    shape: &[usize],
+    big_endian: bool,
+) -> Result<Tensor> {
     let mut storage = Storage::zeroed(byte_len(path, dtype, shape)?)?;
     read_exact(file, path, storage.bytes_mut())?;
     if big_endian != cfg!(target_endian = "big") {

@@ -3,15 +3,17 @@
 //! Guarantees: the one way to run a kernel, for eager mode and for compiled programs; results are fresh contiguous
 //! tensors. Does not: keep anything between runs; the caller holds the cache.
 
+use std::sync::Arc;
+
 use crate::block::driver::{Buffer, Launch, Output, SegmentFn, run};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, Spread};
 use crate::kernel::Kernel;
 use crate::scalar::Bits;
 use crate::schedule::{Class, Schedule};
 use crate::shape::numel;
-use crate::tensor::{Storage, Tensor};
+use crate::tensor::{Pool, Storage, Tensor};
 
 /// A kernel made ready for one assignment of classes: its schedule, and its compiled segments.
 pub(crate) trait Ready {
@@ -27,20 +29,23 @@ pub(crate) struct Call<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) consts: &'a [Bits],
     pub(crate) inputs: &'a [&'a Tensor],
-    /// For each operand, whether its type says that it has one element.
-    pub(crate) single: &'a [bool],
+    /// How each operand is spread over the domain by its type.
+    pub(crate) spread: &'a [Spread],
     pub(crate) extents: &'a [usize],
     pub(crate) threads: usize,
+    /// Where the results' memory comes from.
+    pub(crate) pool: Option<&'a Arc<Pool>>,
 }
 
 /// Runs a kernel; `ready` gives its schedule and code for the operands' classes.
 pub(crate) fn launch<R: Ready>(call: &Call<'_>, ready: impl FnOnce(&[Class]) -> Result<R>) -> Result<Result<Vec<Tensor>, Refused>> {
     let total = numel(call.extents)?;
     let outputs: Vec<DType> = call.kernel.outputs.iter().map(|v| call.kernel.value(*v).dtype).collect();
-    let mut storages = outputs.iter().map(|d| Storage::zeroed(total * d.size())).collect::<Result<Vec<_>>>()?;
+    let fresh = |bytes: usize| call.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool));
+    let mut storages = outputs.iter().map(|d| fresh(total * d.size())).collect::<Result<Vec<_>>>()?;
     if total > 0 {
         let strides = call.inputs.iter().map(|t| aligned_strides(t, call.extents)).collect::<Result<Vec<_>>>()?;
-        let geometry = Geometry::new(call.extents, &strides, call.single);
+        let geometry = Geometry::new(call.extents, &strides, call.spread);
         let ready = ready(&geometry.classes())?;
         let buffers: Vec<Buffer<'_>> = call
             .inputs

@@ -27,6 +27,7 @@
 
 mod block;
 mod codegen;
+mod domain;
 mod dtype;
 mod eager;
 mod error;

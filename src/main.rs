@@ -1,1 +1,7 @@
-fn main(){}
+//! The command `castwise`: see `cli`.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

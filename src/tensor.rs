@@ -4,7 +4,7 @@
 //! its storage; views (`transpose`, `slice`, `broadcast_to`, …) copy nothing; bool bytes are 0 or 1; a failed
 //! allocation is an error. Does not: compute. Arithmetic on tensors is in `eager`, on programs in `executor`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -12,25 +12,45 @@ use crate::scalar::Bits;
 use crate::shape::{check, contiguous_strides, dims_text, numel};
 
 mod fmt;
+mod pool;
 mod view;
-pub(crate) use fmt::value_text;
+pub(crate) use pool::Pool;
 
 /// One cache line: what storage is made of, so that its start is aligned.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// Owned, aligned bytes.
+/// Owned, aligned bytes, which go back to their pool when they are dropped.
 pub(crate) struct Storage {
     lines: Vec<Line>,
     bytes: usize,
+    home: Weak<Pool>,
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        if let Some(pool) = self.home.upgrade() {
+            pool.give(std::mem::take(&mut self.lines));
+        }
+    }
 }
 
 impl Storage {
     /// Zeroed bytes.
     pub(crate) fn zeroed(bytes: usize) -> Result<Storage> {
         let lines = bytemuck::allocation::try_zeroed_vec(bytes.div_ceil(64)).map_err(|()| Error::OutOfMemory { bytes })?;
-        Ok(Storage { lines, bytes })
+        Ok(Storage { lines, bytes, home: Weak::new() })
+    }
+
+    /// Bytes to be overwritten: from the pool if it has a buffer of this size.
+    pub(crate) fn pooled(bytes: usize, pool: &Arc<Pool>) -> Result<Storage> {
+        let mut storage = match pool.take(bytes.div_ceil(64)) {
+            Some(lines) => Storage { lines, bytes, home: Weak::new() },
+            None => Storage::zeroed(bytes)?,
+        };
+        storage.home = Arc::downgrade(pool);
+        Ok(storage)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -131,7 +151,7 @@ impl Tensor {
     pub(crate) fn of_bits(dtype: DType, bits: Bits) -> Tensor {
         let mut line = Line([0; 64]);
         line.0[..16].copy_from_slice(&bits.0);
-        let storage = Storage { lines: vec![line], bytes: dtype.size() };
+        let storage = Storage { lines: vec![line], bytes: dtype.size(), home: Weak::new() };
         Tensor { storage: Arc::new(storage), dtype, shape: [].into(), strides: [].into(), offset: 0 }
     }
 
@@ -191,12 +211,6 @@ impl Tensor {
     /// All bytes of the storage and where this tensor's first element starts in them (in elements).
     pub(crate) fn raw(&self) -> (&[u8], usize) {
         (self.storage.bytes(), self.offset)
-    }
-
-    /// The storage if this tensor alone owns it and covers it whole.
-    pub(crate) fn storage_mut(&mut self) -> Option<&mut [u8]> {
-        let whole = self.offset == 0 && self.is_contiguous() && self.numel() * self.dtype.size() == self.storage.bytes;
-        Arc::get_mut(&mut self.storage).filter(|_| whole).map(Storage::bytes_mut)
     }
 
     /// The bytes of a contiguous tensor's elements; `None` if it is not contiguous.

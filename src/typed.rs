@@ -10,6 +10,7 @@
 //!
 //! Does not: know which nodes are fetched, or how they are computed.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -141,6 +142,10 @@ pub struct TypedProgram {
     pub(crate) shapes: Vec<Arc<[SymDim]>>,
     pub(crate) dyn_dims: Vec<DynDim>,
     pub(crate) checks: Vec<DimCheck>,
+    /// The placeholders, in program order.
+    pub(crate) feeds: Vec<NodeId>,
+    /// Positions in `feeds` by name.
+    pub(crate) feed_index: HashMap<Arc<str>, u32>,
     /// For each node of the program, its typed node.
     pub(crate) of_program: Vec<NodeId>,
     pub(crate) program: Program,

@@ -76,8 +76,10 @@ fn calls_names_and_casts() {
         ("ln(a)", "%0 = log %a"),
         ("where(a > 0, b, 1.5)", "%0 = gt %a, ~0; %1 = where %0, %b, ~1.5"),
         ("maximum(a + b, -c)", "%0 = add %a, %b; %1 = neg %c; %2 = maximum %0, %1"),
-        ("cast(a, bf16) + astype(b * c, float64)",
-         "%0 = cast %a {dtype = bf16}; %1 = mul %b, %c; %2 = cast %1 {dtype = f64}; %3 = add %0, %2"),
+        (
+            "cast(a, bf16) + astype(b * c, float64)",
+            "%0 = cast %a {dtype = bf16}; %1 = mul %b, %c; %2 = cast %1 {dtype = f64}; %3 = add %0, %2",
+        ),
         ("exp ( a )", "%0 = exp %a"),
         ("pow(2, a)", "%0 = pow ~2, %a"),
         ("layer.0.weight * 2", "%0 = mul %layer.0.weight, ~2"),
@@ -233,8 +235,37 @@ fn deep_nesting_and_long_chains_need_no_stack() {
 
 #[test]
 fn no_text_panics() {
-    let parts = ["a", "b", "2", "1.5", "2j", "(", ")", ",", "+", "-", "*", "**", "//", "<", "==", "~", "cast", "f32",
-        "sqrt", "where", "\"", "\\", ".", "0x", "é", " ", "true", "nan", "9223372036854775808"];
+    let parts = [
+        "a",
+        "b",
+        "2",
+        "1.5",
+        "2j",
+        "(",
+        ")",
+        ",",
+        "+",
+        "-",
+        "*",
+        "**",
+        "//",
+        "<",
+        "==",
+        "~",
+        "cast",
+        "f32",
+        "sqrt",
+        "where",
+        "\"",
+        "\\",
+        ".",
+        "0x",
+        "é",
+        " ",
+        "true",
+        "nan",
+        "9223372036854775808",
+    ];
     let mut seed = 1u64;
     for _ in 0..20_000 {
         let mut text = String::new();

@@ -165,12 +165,17 @@ impl<'t> Reader<'t> {
 
     fn unexpected(&self, wanted: &str) -> String {
         let found: String = self.0.chars().take(20).collect();
-        if found.is_empty() { format!("it ends where {wanted} is missing") } else { format!("`{}` where {wanted} is missing", shown(&found)) }
+        if found.is_empty() {
+            format!("it ends where {wanted} is missing")
+        } else {
+            format!("`{}` where {wanted} is missing", shown(&found))
+        }
     }
 
     fn string(&mut self) -> Result<&'t str, String> {
         self.skip();
-        let quote = self.0.chars().next().filter(|c| matches!(c, '\'' | '"')).ok_or_else(|| self.unexpected("a string"))?;
+        let quote =
+            self.0.chars().next().filter(|c| matches!(c, '\'' | '"')).ok_or_else(|| self.unexpected("a string"))?;
         let (text, rest) = self.0[1..].split_once(quote).ok_or("a string without end")?;
         if text.contains('\\') {
             return Err("a string with a backslash".into());
@@ -249,7 +254,9 @@ fn dtype_of(descr: &str) -> Result<(DType, bool), String> {
             Some(b'U' | b'S' | b'a') => "text",
             Some(b'M' | b'm') => "dates or times",
             Some(b'V') => "raw bytes (bf16 saved through NumPy looks like this: save it as .safetensors)",
-            Some(b'u') => "unsigned integers beyond u8, which castwise does not have: convert them to a signed dtype first",
+            Some(b'u') => {
+                "unsigned integers beyond u8, which castwise does not have: convert them to a signed dtype first"
+            }
             Some(b'f' | b'c') => "floats that castwise does not have",
             _ => "not a dtype that castwise knows",
         };

@@ -79,7 +79,9 @@ impl SafeTensors {
         let header_len = u64::from_le_bytes(head);
         if header_len > MAX_HEADER || header_len > len - 8 {
             let max = MAX_HEADER.min(len - 8);
-            return Err(refuse(format!("not a .safetensors file: a header of {header_len} bytes, where at most {max} can be")));
+            return Err(refuse(format!(
+                "not a .safetensors file: a header of {header_len} bytes, where at most {max} can be"
+            )));
         }
         let mut text = vec![0; header_len as usize];
         read_exact(&mut file, path, &mut text)?;
@@ -143,7 +145,10 @@ fn covered(tensors: &[(String, TensorInfo)]) -> Result<usize, String> {
     for (name, info) in tensors {
         let (start, end) = info.data_offsets;
         if start != at || end < start {
-            return Err(format!("the data of `{}` is at {start}..{end}, but the data before it ends at {at}", shown(name)));
+            return Err(format!(
+                "the data of `{}` is at {start}..{end}, but the data before it ends at {at}",
+                shown(name)
+            ));
         }
         let count = match info.shape.contains(&0) {
             true => Some(0),
@@ -152,7 +157,11 @@ fn covered(tensors: &[(String, TensorInfo)]) -> Result<usize, String> {
         let bits = count.and_then(|n| n.checked_mul(info.dtype.bitsize()));
         if bits.is_none_or(|b| b % 8 != 0 || b / 8 != end - start) {
             let (of, shape) = (info.dtype, dims_text(&info.shape));
-            return Err(format!("`{}` is {of}{shape}, which does not have the {} bytes at {start}..{end}", shown(name), end - start));
+            return Err(format!(
+                "`{}` is {of}{shape}, which does not have the {} bytes at {start}..{end}",
+                shown(name),
+                end - start
+            ));
         }
         at = end;
     }
@@ -252,7 +261,10 @@ impl SafeTensorsWriter {
             let end = at.checked_add(bytes as u64).filter(|e| *e <= i64::MAX as u64);
             let end = end.ok_or_else(|| refuse("the tensors are too large for a file".into()))?;
             let dims = json(shape)?;
-            entries.push(format!("{}:{{\"dtype\":\"{theirs}\",\"shape\":{dims},\"data_offsets\":[{at},{end}]}}", json(name)?));
+            entries.push(format!(
+                "{}:{{\"dtype\":\"{theirs}\",\"shape\":{dims},\"data_offsets\":[{at},{end}]}}",
+                json(name)?
+            ));
             let slot = Slot { dtype: *dtype, shape: shape.clone(), at, written: false };
             if name == "__metadata__" || slots.insert(name.clone(), slot).is_some() {
                 return Err(refuse(format!("the name `{}` stands twice", shown(name))));

@@ -332,3 +332,145 @@ pub(crate) fn hypot_f64(x: f64, y: f64) -> f64 {
     let h = canonical_f64(a.mul_add(a, b * b).sqrt() * unscale);
     if x.abs() == f64::INFINITY || y.abs() == f64::INFINITY { f64::INFINITY } else { h }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(f: fn(f64) -> f64, g: fn(f32) -> f32, table: &[(f64, f64)]) {
+        for &(x, y) in table {
+            assert!(f(x).to_bits().abs_diff(y.to_bits()) <= 1, "{x}: {} {y}", f(x));
+            let narrow = x as f32;
+            let want = f(f64::from(narrow));
+            assert!(
+                (f64::from(g(narrow)) - want).abs() <= want.abs() * 6.6e-8 + 1e-45,
+                "{narrow}: {} {want}",
+                g(narrow)
+            );
+        }
+        for nan in [-f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001)] {
+            assert_eq!(f(nan).to_bits(), f64::NAN.to_bits());
+            assert_eq!(g(nan as f32).to_bits(), f32::NAN.to_bits());
+        }
+    }
+
+    #[test]
+    fn arcs() {
+        let table = [
+            (1e-10, 1e-10),
+            (0.3, 0.3046926540153975),
+            (0.5, 0.5235987755982989),
+            (-0.7, -0.775397496610753),
+            (0.999999, 1.5693821131146521),
+            (1.0, FRAC_PI_2),
+        ];
+        check(asin_f64, asin_f32, &table);
+        let table = [
+            (0.3, 1.2661036727794992),
+            (0.5, 1.0471975511965979),
+            (-0.7, 2.3461938234056494),
+            (0.999999, 0.0014142136802445852),
+            (1.0, 0.0),
+            (-1.0, PI),
+        ];
+        check(acos_f64, acos_f32, &table);
+        let table = [
+            (1e-10, 1e-10),
+            (0.3, 0.2914567944778671),
+            (0.4142135623730951, 0.3926990816987242),
+            (0.5, 0.4636476090008061),
+            (-2.0, -1.1071487177940904),
+            (1e10, 1.5707963266948965),
+            (f64::INFINITY, FRAC_PI_2),
+        ];
+        check(atan_f64, atan_f32, &table);
+        for outside in [1.0000000000000002, -2.0, f64::INFINITY] {
+            assert_eq!(asin_f64(outside).to_bits(), f64::NAN.to_bits());
+            assert_eq!(acos_f64(outside).to_bits(), f64::NAN.to_bits());
+            assert_eq!(asin_f32(2.0 * outside as f32).to_bits(), f32::NAN.to_bits());
+            assert_eq!(acos_f32(2.0 * outside as f32).to_bits(), f32::NAN.to_bits());
+        }
+        for f in [asin_f64, atan_f64, cbrt_f64] {
+            assert_eq!((f(0.0).to_bits(), f(-0.0).to_bits(), f(-5e-324) < 0.0), (0, SIGN, true));
+        }
+        for f in [asin_f32, atan_f32, cbrt_f32] {
+            assert_eq!((f(0.0).to_bits(), f(-0.0).to_bits(), f(-1e-45) < 0.0), (0, 1 << 31, true));
+        }
+    }
+
+    #[test]
+    fn cube_root() {
+        let table = [
+            (2.0, 1.2599210498948732),
+            (-10.0, -2.154434690031884),
+            (1e-300, 1e-100),
+            (5e-324, 1.7031839360032603e-108),
+            (27.0, 3.0),
+            (f64::NEG_INFINITY, f64::NEG_INFINITY),
+        ];
+        for (x, y) in table {
+            assert!(cbrt_f64(x).to_bits().abs_diff(f64::to_bits(y)) <= 1, "{x}");
+        }
+        for (x, y) in [(2.0, 1.2599211f32), (-10.0, -2.1544347), (1e-45, 1.1190347e-15), (f32::INFINITY, f32::INFINITY)]
+        {
+            assert_eq!(cbrt_f32(x), y);
+        }
+        assert_eq!(cbrt_f64(-f64::NAN).to_bits(), f64::NAN.to_bits());
+        assert_eq!(cbrt_f32(-f32::NAN).to_bits(), f32::NAN.to_bits());
+    }
+
+    #[test]
+    fn angle_of_a_point() {
+        let inf = f64::INFINITY;
+        let table = [
+            (1.0, 2.0, 0.4636476090008061),
+            (3.0, -1.0, 1.892546881191539),
+            (-1e300, -2e300, -2.677945044588987),
+            (5e-324, 1.0, 5e-324),
+            (1e-320, 3e-320, 0.3217505543966422),
+            (0.0, 1.0, 0.0),
+            (-0.0, 1.0, -0.0),
+            (0.0, -1.0, PI),
+            (-0.0, -0.0, -PI),
+            (0.0, 0.0, 0.0),
+            (-0.0, 0.0, -0.0),
+            (1.0, 0.0, FRAC_PI_2),
+            (-1.0, -0.0, -FRAC_PI_2),
+            (1.0, inf, 0.0),
+            (-1.0, -inf, -PI),
+            (inf, 1.0, FRAC_PI_2),
+            (inf, inf, FRAC_PI_4),
+            (-inf, -inf, -2.356194490192345),
+        ];
+        for (y, x, angle) in table {
+            let got = atan2_f64(y, x);
+            assert!(got.to_bits().abs_diff(f64::to_bits(angle)) <= 1, "{y} {x}: {got}");
+            let narrow = (y as f32, x as f32);
+            if f64::from(narrow.0) == y && f64::from(narrow.1) == x {
+                let got = atan2_f32(narrow.0, narrow.1);
+                assert!((f64::from(got) - angle).abs() <= angle.abs() * 6.6e-8, "{y} {x}: {got}");
+                assert_eq!(got.is_sign_negative(), angle.is_sign_negative());
+            }
+        }
+        for (y, x) in [(f64::NAN, 1.0), (1.0, -f64::NAN), (inf, f64::NAN), (f64::NAN, 0.0), (0.0, f64::NAN)] {
+            assert_eq!(atan2_f64(y, x).to_bits(), f64::NAN.to_bits());
+            assert_eq!(atan2_f32(y as f32, x as f32).to_bits(), f32::NAN.to_bits());
+        }
+    }
+
+    #[test]
+    fn hypotenuse() {
+        for (x, y, h) in [(3.0, -4.0, 5.0), (1e300, 1e300, 1.4142135623730952e300), (1e-320, 3e-320, 3.162e-320)] {
+            assert!(hypot_f64(x, y).to_bits().abs_diff(f64::to_bits(h)) <= 1, "{x} {y}");
+        }
+        assert_eq!((hypot_f32(3e38, 0.0), hypot_f32(3e38, 3e38), hypot_f32(-3.0, 4.0)), (3e38, f32::INFINITY, 5.0));
+        assert_eq!((hypot_f64(f64::MAX, f64::MAX), hypot_f64(-0.0, -0.0).to_bits()), (f64::INFINITY, 0));
+        assert_eq!(
+            (hypot_f64(f64::NEG_INFINITY, f64::NAN), hypot_f32(f32::NAN, f32::INFINITY)),
+            (f64::INFINITY, f32::INFINITY)
+        );
+        assert_eq!(hypot_f64(1.0, -f64::NAN).to_bits(), f64::NAN.to_bits());
+        assert_eq!(hypot_f32(-f32::NAN, 1.0).to_bits(), f32::NAN.to_bits());
+    }
+}

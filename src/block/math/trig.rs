@@ -253,3 +253,71 @@ pub(crate) fn tan_f64(x: f64) -> f64 {
         f64::NAN
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Within one unit in the last place.
+    fn close(got: f64, want: f64) -> bool {
+        got.to_bits().abs_diff(want.to_bits()) <= 1
+    }
+
+    #[test]
+    fn fixed_points() {
+        let hardest = 6381956970095103.0 * f64::from_bits((1023 + 797) << 52);
+        let table = [
+            (0.5, 0.479425538604203, 0.8775825618903728, 0.5463024898437905),
+            (2.0, 0.9092974268256817, -0.4161468365471424, -2.185039863261519),
+            (-3.0, -0.1411200080598672, -0.9899924966004454, 0.1425465430742778),
+            (1e6, -0.34999350217129294, 0.9367521275331447, -0.373624453987599),
+            (1e22, -0.8522008497671888, 0.523214785395139, -1.6287782256068988),
+            (hardest, 1.0, -4.687165924254628e-19, -2.133485385753704e18),
+        ];
+        for (x, sin, cos, tan) in table {
+            assert!(close(sin_f64(x), sin), "sin {x}");
+            assert!(close(cos_f64(x), cos), "cos {x}");
+            assert!(close(tan_f64(x), tan), "tan {x}");
+        }
+    }
+
+    #[test]
+    fn special_values() {
+        for zero in [0.0, -0.0] {
+            assert_eq!(sin_f64(zero).to_bits(), zero.to_bits());
+            assert_eq!(tan_f64(zero).to_bits(), zero.to_bits());
+            assert_eq!(cos_f64(zero), 1.0);
+            let zero = zero as f32;
+            assert_eq!(sin_f32(zero).to_bits(), zero.to_bits());
+            assert_eq!(tan_f32(zero).to_bits(), zero.to_bits());
+            assert_eq!(cos_f32(zero), 1.0);
+        }
+        for x in [f64::INFINITY, f64::NEG_INFINITY, -f64::NAN, f64::from_bits(0x7ff0_0000_0000_0001)] {
+            for f in [sin_f64, cos_f64, tan_f64, sin_f64_small, cos_f64_small, tan_f64_small] {
+                assert_eq!(f(x).to_bits(), f64::NAN.to_bits());
+            }
+            for f in [sin_f32, cos_f32, tan_f32, sin_f32_small, cos_f32_small, tan_f32_small] {
+                assert_eq!(f(x as f32).to_bits(), f32::NAN.to_bits());
+            }
+        }
+        for tiny in [5e-324, -1e-310, 1e-200] {
+            assert_eq!((sin_f64(tiny), tan_f64(tiny)), (tiny, tiny));
+        }
+    }
+
+    #[test]
+    fn single_precision_rounds_double_precision() {
+        let mut x = 1e-40f32;
+        while x < f32::MAX / 1.3 {
+            let wide = f64::from(x);
+            for (f, g) in
+                [(sin_f32 as fn(f32) -> f32, sin_f64 as fn(f64) -> f64), (cos_f32, cos_f64), (tan_f32, tan_f64)]
+            {
+                let (got, want) = (f(x), g(wide));
+                assert!((f64::from(got) - want).abs() <= want.abs() * 6.1e-8 + 1e-45, "{x}: {got} {want}");
+                assert_eq!(f(-x).abs(), got.abs());
+            }
+            x *= 1.237;
+        }
+    }
+}

@@ -193,3 +193,66 @@ fn fmod_rare(x: f64, y: f64) -> f64 {
     let field = if significand >> 52 == 0 { 0 } else { u64::from(base - shift) };
     f64::from_bits((field << 52) | (significand & 0x000f_ffff_ffff_ffff)).copysign(x)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_reductions_agree() {
+        for k in 1..2000u32 {
+            let x = SMALL_BOUND / 2.0 + f64::from(k) * 37.625 + 1.0 / f64::from(k);
+            let (n, hi, lo) = half_pi_small(x);
+            let (m, high, low) = half_pi_large(x);
+            assert_eq!(n & 3, m & 3, "{x}");
+            assert!(((hi - high) + (lo - low)).abs() <= 1e-30, "{x}: {hi} + {lo}, {high} + {low}");
+        }
+    }
+
+    #[test]
+    fn large_reduction_of_the_hardest_double() {
+        // No double is closer to a multiple of π/2.
+        let (quadrant, hi, lo) = half_pi_large(6381956970095103.0 * f64::from_bits((1023 + 797) << 52));
+        assert_eq!((quadrant & 3, hi), (1, 4.687165924254628e-19));
+        assert!(lo.abs() < 1e-34);
+    }
+
+    #[test]
+    fn fmod_is_the_exact_remainder() {
+        let values = [
+            0.0,
+            -0.0,
+            5e-324,
+            -1e-310,
+            f64::MIN_POSITIVE,
+            1e-300,
+            0.1,
+            -1.0,
+            3.0,
+            -5.5,
+            1e16,
+            1e22,
+            1e300,
+            f64::MAX,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ];
+        let canonical = |r: f64| if r.is_nan() { f64::NAN.to_bits() } else { r.to_bits() };
+        for x in values {
+            for y in values {
+                assert_eq!(fmod_f64(x, y).to_bits(), canonical(x % y), "{x} {y}");
+                if fmod_is_small_f64(x, y) {
+                    assert_eq!(fmod_f64_small(x, y).to_bits(), canonical(x % y), "{x} {y}");
+                }
+                let (x, y) = (x as f32, y as f32);
+                let want = x % y;
+                let want = if want.is_nan() { f32::NAN } else { want };
+                assert_eq!(fmod_f32(x, y).to_bits(), want.to_bits(), "{x} {y}");
+                if fmod_is_small_f32(x, y) {
+                    assert_eq!(fmod_f32_small(x, y).to_bits(), want.to_bits(), "{x} {y}");
+                }
+            }
+        }
+    }
+}

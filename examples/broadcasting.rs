@@ -1,0 +1,68 @@
+//! The shape examples of Paddle's guide to broadcasting: two shapes agree if, compared from their last dims, each pair
+//! of dims is equal, or one of the two is 1 or missing. Both modes give the shape, or the same refusal.
+//!
+//! Run it: `cargo run --release --example broadcasting`
+
+use castwise::prelude::*;
+use castwise::shape::SymDim;
+
+fn main() -> castwise::Result<()> {
+    println!("x             y          x + y");
+
+    // Equal shapes.
+    accepted(&[2, 3, 4], &[2, 3, 4], &[2, 3, 4])?;
+
+    // From the back: y has 1; x has 1; both have 3; y has no dim.
+    accepted(&[2, 3, 1, 5], &[3, 4, 1], &[2, 3, 4, 5])?;
+
+    // The first comparison fails: 4 is not 6.
+    refused(&[2, 3, 4], &[2, 3, 6])?;
+
+    // The shorter shape counts as [1, 3, 1], and of each pair of dims the result takes the one that is not 1.
+    accepted(&[2, 1, 4], &[3, 1], &[2, 3, 4])?;
+
+    // The guide: "InvalidArgumentError: Broadcast dimension mismatch."
+    refused(&[2, 1, 4], &[3, 2])
+}
+
+fn sum<M: Mode>(x: &Var<M>, y: &Var<M>) -> Var<M> {
+    x + y
+}
+
+/// Adds two tensors of ones in both modes and asserts the shape of the sum and its values.
+fn accepted(x: &[usize], y: &[usize], expected: &[usize]) -> castwise::Result<()> {
+    let (program, z) = program(x, y);
+    let dims: Vec<SymDim> = expected.iter().map(|n| SymDim::Fixed(*n)).collect();
+    assert_eq!(program.infer()?.shape(&z), Some(&dims[..]));
+
+    let feeds = feeds! { "x" => Tensor::full(x, 1.0f32)?, "y" => Tensor::full(y, 1.0f32)? };
+    let out = Executor::new().run(&program, feeds, [&z])?;
+    let eager = eager(x, y)?;
+    for z in [&out[0], &eager] {
+        assert_eq!(z.shape(), expected);
+        assert!(z.to_vec::<f32>()?.iter().all(|v| *v == 2.0));
+    }
+    println!("{:<14}{:<11}{:?}", format!("{x:?}"), format!("{y:?}"), out[0].shape());
+    Ok(())
+}
+
+/// Asserts that both modes refuse the sum of two tensors with one text, and prints it.
+fn refused(x: &[usize], y: &[usize]) -> castwise::Result<()> {
+    // Nothing is computed: the program knows it is wrong before it gets any data.
+    let (program, _) = program(x, y);
+    let (Err(wrong), Err(eager)) = (program.check(), eager(x, y)) else { panic!("{x:?} + {y:?} is not refused") };
+    assert_eq!(wrong.to_string(), eager.to_string());
+    println!("{:<14}{:<11}refused:\n{wrong}", format!("{x:?}"), format!("{y:?}"));
+    Ok(())
+}
+
+fn program(x: &[usize], y: &[usize]) -> (Program, Var) {
+    let p = Program::new(Rules::Paddle);
+    let z = sum(&p.data("x", DType::F32, x), &p.data("y", DType::F32, y));
+    (p, z)
+}
+
+fn eager(x: &[usize], y: &[usize]) -> castwise::Result<Tensor> {
+    let cx = Eager::new(Rules::Paddle);
+    sum(&cx.tensor(&Tensor::full(x, 1.0f32)?), &cx.tensor(&Tensor::full(y, 1.0f32)?)).result()
+}

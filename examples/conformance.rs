@@ -1,0 +1,230 @@
+//! Compares castwise with recorded answers of the real frameworks.
+//!
+//! `cargo run --release --example conformance -- FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]`
+//!
+//! A line of a file is a case: op, operands as bits, attributes, and the framework's result or refusal. Each case runs
+//! in the modes asked for; dtype, shape, bits (as the case says how) and the kind of refusal must be the framework's, or
+//! those of a rule of `conformance/deviations.rs`, which is counted apart. The last line is
+//! `N passed, N failed, N skipped`; the exit code is 1 if a case failed and 2 if a file could not be read.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use castwise::prelude::*;
+
+#[path = "conformance/case.rs"]
+mod case;
+#[path = "conformance/compare.rs"]
+mod compare;
+#[path = "conformance/deviations.rs"]
+mod deviations;
+#[path = "conformance/run.rs"]
+mod run;
+
+use case::{Arg, Case, Cmp, Expected, Unusable};
+use deviations::DEVIATIONS;
+use run::Answer;
+
+struct Options {
+    files: Vec<String>,
+    rules: Rules,
+    modes: Vec<Mode>,
+    show: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Eager,
+    Static,
+}
+
+impl Options {
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
+        let mut o = Options { files: vec![], rules: Rules::Torch, modes: vec![Mode::Eager, Mode::Static], show: 10 };
+        let mut rules = None;
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or(format!("`{arg}` wants a value"));
+            match arg.as_str() {
+                "--rules" => rules = Some(value()?.parse()?),
+                "--show" => o.show = value()?.parse().map_err(|_| "`--show` wants a number")?,
+                "--mode" => {
+                    o.modes = match value()?.as_str() {
+                        "eager" => vec![Mode::Eager],
+                        "static" => vec![Mode::Static],
+                        "both" => vec![Mode::Eager, Mode::Static],
+                        other => return Err(format!("unknown mode `{other}`: eager, static or both")),
+                    }
+                }
+                flag if flag.starts_with('-') => return Err(format!("unknown option `{flag}`")),
+                _ => o.files.push(arg),
+            }
+        }
+        o.rules = rules.ok_or("`--rules torch` or `--rules paddle` is missing")?;
+        if o.files.is_empty() { Err("no file".into()) } else { Ok(o) }
+    }
+}
+
+/// What became of a case.
+enum Verdict {
+    Passed,
+    /// The framework's answer is no fact; ours has at least its dtype and shape.
+    Informative,
+    Deviation(&'static str),
+    Failed(String),
+}
+
+fn judge(case: &Case, answer: &Answer) -> Verdict {
+    let result = compare::compare(case, answer);
+    // Where the framework departs from the rules, its own answer would be wrong.
+    if result.is_ok() && !case.quirk {
+        return Verdict::Passed;
+    }
+    if let Some(d) = DEVIATIONS.iter().find(|d| (d.explains)(case, answer)) {
+        return Verdict::Deviation(d.name);
+    }
+    let same_kind = match (&case.expected, answer) {
+        (Expected::Value(want), Ok(got)) => want.dtype() == got.dtype() && want.shape() == got.shape(),
+        _ => false,
+    };
+    match result {
+        _ if case.cmp == Cmp::Informative && same_kind => Verdict::Informative,
+        Ok(()) => Verdict::Failed("the framework's answer, which departs from the rules".into()),
+        Err(why) => Verdict::Failed(why),
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    skipped: BTreeMap<String, usize>,
+    informative: usize,
+    deviations: BTreeMap<&'static str, usize>,
+    failures: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    fn add(&mut self, case: &Case, mode: Mode, verdict: Verdict, answer: &Answer, show: usize) -> bool {
+        match verdict {
+            Verdict::Passed => true,
+            Verdict::Informative => {
+                self.informative += 1;
+                true
+            }
+            Verdict::Deviation(name) => {
+                *self.deviations.entry(name).or_default() += 1;
+                true
+            }
+            Verdict::Failed(why) => {
+                let kind = why.split([':', ',']).next().unwrap_or_default();
+                *self.failures.entry(format!("{}: {kind}", case.op_name)).or_default() += 1;
+                if self.failed < show {
+                    print_failure(case, mode, &why, answer);
+                }
+                false
+            }
+        }
+    }
+}
+
+fn print_failure(case: &Case, mode: Mode, why: &str, answer: &Answer) {
+    println!("FAILED {}:{} {} ({mode:?}): {why}", case.file, case.line, case.summary());
+    print!("{}", run::program(case).0);
+    for (a, name) in case.args.iter().zip(run::NAMES) {
+        if let Arg::Tensor(t) = a {
+            println!("  {name} = {t:?}");
+        }
+    }
+    match &case.expected {
+        Expected::Value(t) => println!("  expected {t:?} ({:?})", case.cmp),
+        Expected::Error(category) => println!("  expected the error {category}"),
+        Expected::KernelMissing(d) => println!("  expected promotion to {d:?} (no kernel in the framework)"),
+    }
+    match answer {
+        Ok(t) => println!("  got      {t:?}\n"),
+        Err(e) => println!("  got      {}\n", e.to_string().replace('\n', "\n           ")),
+    }
+}
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(o) => o,
+        Err(e) => {
+            eprintln!("error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]");
+            return ExitCode::from(2);
+        }
+    };
+    let executor = Executor::builder().threads(1).build();
+    let mut tally = Tally::default();
+    for file in &options.files {
+        let text = match std::fs::read_to_string(file) {
+            Ok(t) => t,
+            Err(e) => {
+                eprintln!("error: {file}: {e}");
+                return ExitCode::from(2);
+            }
+        };
+        for (i, line) in text.lines().enumerate() {
+            match Case::parse(file, i + 1, line, options.rules) {
+                Ok(case) => one(&case, &options, &executor, &mut tally),
+                Err(Unusable::Skipped(what)) => *tally.skipped.entry(what).or_default() += 1,
+                Err(Unusable::Malformed(what)) => {
+                    eprintln!("error: {file}:{}: {what}", i + 1);
+                    return ExitCode::from(2);
+                }
+            }
+        }
+    }
+    report(&tally);
+    if tally.failed > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
+}
+
+/// Runs a case in the modes asked for; it passes if it passes in all.
+fn one(case: &Case, options: &Options, executor: &Executor, tally: &mut Tally) {
+    let mut first: Option<Answer> = None;
+    for mode in &options.modes {
+        let answer = match mode {
+            Mode::Eager => run::eager(case),
+            Mode::Static => run::compiled(case, executor),
+        };
+        let verdict = match &first {
+            // The second mode must give the very bits of the first.
+            Some(Ok(one)) => match &answer {
+                Ok(two) if compare::elements(one) == compare::elements(two) => Verdict::Passed,
+                _ => Verdict::Failed("the modes differ".into()),
+            },
+            Some(Err(_)) if answer.is_ok() => Verdict::Failed("the modes differ".into()),
+            Some(Err(_)) => Verdict::Passed,
+            None => judge(case, &answer),
+        };
+        if !tally.add(case, *mode, verdict, &answer, options.show) {
+            tally.failed += 1;
+            return;
+        }
+        first = Some(answer);
+    }
+    tally.passed += 1;
+}
+
+fn report(t: &Tally) {
+    let lines = |title: &str, all: &BTreeMap<String, usize>| {
+        if !all.is_empty() {
+            println!("{title}:");
+        }
+        for (name, n) in all {
+            println!("  {n:5}  {name}");
+        }
+    };
+    lines("skipped", &t.skipped);
+    if !t.deviations.is_empty() {
+        println!("passed by a documented deviation:");
+    }
+    for d in DEVIATIONS.iter().filter(|d| t.deviations.contains_key(d.name)) {
+        println!("  {:5}  {}: {}", t.deviations[d.name], d.name, d.reason);
+    }
+    if t.informative > 0 {
+        println!("passed where the framework's value is no fact: {}", t.informative);
+    }
+    lines("failed", &t.failures);
+    println!("{} passed, {} failed, {} skipped", t.passed, t.failed, t.skipped.values().sum::<usize>());
+}

@@ -1,0 +1,177 @@
+//! A recorded case: an op, its operands and attributes, and what the framework answered.
+
+use castwise::prelude::*;
+use castwise::{Attrs, Op};
+use serde_json::{Map, Value};
+
+/// How the answer is to be compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cmp {
+    Exact,
+    /// As `Exact`, but the two zeros are equal.
+    ZeroSignFree,
+    /// Within the function's bar, or the case's relative and absolute tolerance.
+    Approx(Option<(f64, f64)>),
+    /// The framework disagrees with itself or with its own scalar code there: only dtype and shape are facts.
+    Informative,
+}
+
+pub enum Arg {
+    Tensor(Tensor),
+    Scalar(Scalar),
+}
+
+impl Arg {
+    pub fn tensor(&self) -> Option<&Tensor> {
+        if let Arg::Tensor(t) = self { Some(t) } else { None }
+    }
+
+    pub fn scalar(&self) -> Option<Scalar> {
+        if let Arg::Scalar(s) = self { Some(*s) } else { None }
+    }
+}
+
+/// What the framework answered.
+pub enum Expected {
+    Value(Tensor),
+    /// A refusal, by category.
+    Error(String),
+    /// The framework has no kernel, but this is the dtype it promoted to.
+    KernelMissing(Option<DType>),
+}
+
+pub struct Case {
+    pub file: String,
+    pub line: usize,
+    pub op_name: String,
+    pub op: Op,
+    pub args: Vec<Arg>,
+    pub attrs: Attrs,
+    pub settings: Settings,
+    pub expected: Expected,
+    pub cmp: Cmp,
+    /// The framework departs from the rules that castwise promises: the answer is checked against the rule.
+    pub quirk: bool,
+}
+
+/// Why a case can't be run.
+pub enum Unusable {
+    /// Not part of the op table yet, or nothing to run: counted as skipped under this name.
+    Skipped(String),
+    /// The file is wrong.
+    Malformed(String),
+}
+
+fn malformed(what: &str) -> Unusable {
+    Unusable::Malformed(what.into())
+}
+
+fn dtype(v: &Value) -> Result<DType, Unusable> {
+    v.as_str().and_then(|s| s.parse().ok()).ok_or_else(|| malformed("a dtype"))
+}
+
+/// The bytes of all elements: one hex string an element, little-endian.
+fn bytes(v: &Value) -> Result<Vec<u8>, Unusable> {
+    let mut all = Vec::new();
+    for element in v.as_array().ok_or_else(|| malformed("bits"))? {
+        let text = element.as_str().filter(|t| t.is_ascii() && t.len() % 2 == 0).ok_or_else(|| malformed("bits"))?;
+        for i in (0..text.len()).step_by(2) {
+            all.push(u8::from_str_radix(&text[i..i + 2], 16).map_err(|_| malformed("hex"))?);
+        }
+    }
+    Ok(all)
+}
+
+fn tensor(v: &Value) -> Result<Tensor, Unusable> {
+    let dims = v["shape"].as_array().ok_or_else(|| malformed("a shape"))?;
+    let shape: Option<Vec<usize>> = dims.iter().map(|d| d.as_u64().map(|n| n as usize)).collect();
+    let shape = shape.ok_or_else(|| malformed("a shape"))?;
+    Tensor::from_bytes(dtype(&v["dtype"])?, shape, &bytes(&v["bits"])?).map_err(|e| Unusable::Malformed(e.to_string()))
+}
+
+fn scalar(v: &Value) -> Result<Scalar, Unusable> {
+    let b = bytes(&v["bits"])?;
+    let word = |at: usize| b.get(at..at + 8).and_then(|w| w.try_into().ok()).ok_or_else(|| malformed("scalar bits"));
+    Ok(match v["dtype"].as_str() {
+        Some("bool") => Scalar::Bool(b.first() == Some(&1)),
+        Some("int") => Scalar::Int(i64::from_le_bytes(word(0)?)),
+        Some("float") => Scalar::Float(f64::from_le_bytes(word(0)?)),
+        Some("complex") => {
+            Scalar::from(num_complex::Complex::new(f64::from_le_bytes(word(0)?), f64::from_le_bytes(word(8)?)))
+        }
+        _ => return Err(malformed("a scalar's dtype")),
+    })
+}
+
+/// The op of a recorded name; names that differ from every alias of the table.
+fn op(name: &str) -> Option<Op> {
+    Op::from_name(match name {
+        "div_floor" => "floor_divide",
+        name => name,
+    })
+}
+
+/// The attributes of the application, and the default dtype. One arm an attribute.
+fn attributes(op: &str, all: &Map<String, Value>, settings: &mut Settings) -> Result<Attrs, Unusable> {
+    let mut attrs = Attrs::default();
+    for (key, value) in all {
+        match key.as_str() {
+            // The operator and the function form are the same here.
+            "via" => {}
+            "default_dtype" => settings.default_dtype = dtype(value)?,
+            "dtype" if op == "cast" => attrs.dtype = Some(dtype(value)?),
+            _ => return Err(Unusable::Skipped(format!("{op} with {key}"))),
+        }
+    }
+    Ok(attrs)
+}
+
+impl Case {
+    /// Reads one line of a file.
+    pub fn parse(file: &str, line: usize, text: &str, rules: Rules) -> Result<Case, Unusable> {
+        let v: Value = serde_json::from_str(text).map_err(|e| Unusable::Malformed(e.to_string()))?;
+        let name = v["op"].as_str().ok_or_else(|| malformed("no op: is this a file of cases?"))?;
+        let op = op(name).ok_or_else(|| Unusable::Skipped(name.to_string()))?;
+        let mut settings = Settings::new(rules);
+        let empty = Map::new();
+        let attrs = attributes(name, v["attrs"].as_object().unwrap_or(&empty), &mut settings)?;
+        let mut args = Vec::new();
+        for a in v["args"].as_array().ok_or_else(|| malformed("args"))? {
+            args.push(match a["kind"].as_str() {
+                Some("tensor") => Arg::Tensor(tensor(a)?),
+                Some("scalar") => Arg::Scalar(scalar(a)?),
+                _ => return Err(malformed("an operand's kind")),
+            });
+        }
+        if args.len() != op.arity() {
+            return Err(Unusable::Skipped(format!("{name} with {} operands", args.len())));
+        }
+        if args.iter().all(|a| a.tensor().is_none()) {
+            return Err(Unusable::Skipped(format!("{name} of scalars alone")));
+        }
+        let expected = match v["error"].as_str() {
+            Some("kernel_missing") => Expected::KernelMissing(dtype(&v["promoted"]).ok()),
+            Some(category) => Expected::Error(category.to_string()),
+            None => Expected::Value(tensor(&v["out"])?),
+        };
+        let cmp = match v["cmp"].as_str() {
+            Some("exact") | None => Cmp::Exact,
+            Some("zero_sign_free") => Cmp::ZeroSignFree,
+            Some("approx") => Cmp::Approx(v["rtol"].as_f64().zip(v["atol"].as_f64())),
+            Some("quirk" | "unstable") => Cmp::Informative,
+            Some(_) => return Err(malformed("cmp")),
+        };
+        let quirk = v["quirk"].as_bool().unwrap_or(false);
+        let (file, op_name) = (file.to_string(), name.to_string());
+        Ok(Case { file, line, op_name, op, args, attrs, settings, expected, cmp, quirk })
+    }
+
+    /// The operands' dtypes and shapes, as one line.
+    pub fn summary(&self) -> String {
+        let one = |a: &Arg| match a {
+            Arg::Tensor(t) => format!("{}{:?}", t.dtype(), t.shape()),
+            Arg::Scalar(s) => format!("~{s}"),
+        };
+        format!("{}({})", self.op_name, self.args.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
+}

@@ -1,0 +1,205 @@
+//! Compares an answer with the recorded one.
+
+use castwise::promotion::{OperandType, signature};
+use castwise::{DType, Error, Fault, Op, Tensor};
+
+use crate::case::{Arg, Case, Cmp, Expected};
+use crate::run::Answer;
+
+/// The bytes of a tensor's elements, row-major.
+pub fn elements(t: &Tensor) -> Vec<Vec<u8>> {
+    let all = t.contiguous().ok().and_then(|t| t.as_bytes().map(<[u8]>::to_vec)).unwrap_or_default();
+    all.chunks(t.dtype().size()).map(<[u8]>::to_vec).collect()
+}
+
+/// A real number's value as f64 (exact but for large i64).
+pub fn real(d: DType, b: &[u8]) -> f64 {
+    let wide = || -> Option<f64> {
+        Some(match d {
+            DType::Bool | DType::U8 => f64::from(*b.first()?),
+            DType::I8 => f64::from(*b.first()? as i8),
+            DType::I16 => f64::from(i16::from_le_bytes(b.try_into().ok()?)),
+            DType::I32 => f64::from(i32::from_le_bytes(b.try_into().ok()?)),
+            DType::I64 => i64::from_le_bytes(b.try_into().ok()?) as f64,
+            DType::F16 => half::f16::from_le_bytes(b.try_into().ok()?).to_f64(),
+            DType::BF16 => half::bf16::from_le_bytes(b.try_into().ok()?).to_f64(),
+            DType::F32 => f64::from(f32::from_le_bytes(b.try_into().ok()?)),
+            DType::F64 => f64::from_le_bytes(b.try_into().ok()?),
+            _ => return None,
+        })
+    };
+    wide().unwrap_or(f64::NAN)
+}
+
+/// Real and imaginary part; the imaginary part of a real number is 0.
+pub fn parts(d: DType, b: &[u8]) -> (f64, f64) {
+    if !d.is_complex() {
+        return (real(d, b), 0.0);
+    }
+    let (re, im) = b.split_at(d.size() / 2);
+    (real(d.real(), re), real(d.real(), im))
+}
+
+/// The distance of two floats of one dtype in units of the last place: the number of floats between them.
+pub fn ulps(d: DType, a: &[u8], b: &[u8]) -> u64 {
+    let (x, y) = (real(d, a), real(d, b));
+    if x.is_nan() || y.is_nan() {
+        return if x.is_nan() && y.is_nan() { 0 } else { u64::MAX };
+    }
+    let order = |b: &[u8]| -> i128 {
+        let mut word = [0u8; 8];
+        word[8 - b.len()..].copy_from_slice(b);
+        let bits = u64::from_le_bytes(word) >> (64 - 8 * b.len());
+        let sign = 1u64 << (8 * b.len() - 1);
+        let magnitude = i128::from(bits & (sign - 1));
+        if bits & sign == 0 { magnitude } else { -magnitude }
+    };
+    order(a).abs_diff(order(b)).min(u128::from(u64::MAX)) as u64
+}
+
+/// The most units of the last place by which an answer may differ from PyTorch's: the bar of castwise's own function
+/// and what PyTorch's vector library promises for its, 1 or 2 each.
+fn bar(op: Op, d: DType) -> u64 {
+    if matches!(d, DType::F16 | DType::BF16) {
+        return 1;
+    }
+    match op.name() {
+        "sqrt" | "abs" => 1,
+        "exp" | "expm1" | "log" | "log1p" | "log2" | "sin" | "cos" | "tan" | "atan" | "asin" | "acos" | "sigmoid"
+        | "erf" | "pow" | "rsqrt" => 2,
+        _ => 4,
+    }
+}
+
+/// The same for complex results, in units of the modulus' last place: PyTorch composes them from real functions.
+const COMPLEX_BAR: f64 = 16.0;
+
+fn epsilon(d: DType) -> f64 {
+    match d.real() {
+        DType::F16 => (-10f64).exp2(),
+        DType::BF16 => (-7f64).exp2(),
+        DType::F32 => f64::from(f32::EPSILON),
+        _ => f64::EPSILON,
+    }
+}
+
+/// The same number: equal bits, or both NaN; with `zeros`, both zero.
+fn same_real(d: DType, a: &[u8], b: &[u8], zeros: bool) -> bool {
+    let (x, y) = (real(d, a), real(d, b));
+    a == b || d.is_float() && (x.is_nan() && y.is_nan() || zeros && x == 0.0 && y == 0.0)
+}
+
+/// [`same_real`] in both parts.
+pub fn same(d: DType, a: &[u8], b: &[u8], zeros: bool) -> bool {
+    if !d.is_complex() {
+        return same_real(d, a, b, zeros);
+    }
+    let half = d.size() / 2;
+    same_real(d.real(), &a[..half], &b[..half], zeros) && same_real(d.real(), &a[half..], &b[half..], zeros)
+}
+
+/// Near enough, as an inexact function may be.
+pub fn close(op: Op, d: DType, got: &[u8], want: &[u8], tolerance: Option<(f64, f64)>) -> bool {
+    if same(d, got, want, true) {
+        return true;
+    }
+    let ((gr, gi), (wr, wi)) = (parts(d, got), parts(d, want));
+    if [gr, gi, wr, wi].iter().any(|p| !p.is_finite()) {
+        // Parts that are not finite must agree, the others be near.
+        let part = |g: f64, w: f64| {
+            let tolerance = tolerance.map_or(COMPLEX_BAR * epsilon(d), |(r, _)| r);
+            g == w || g.is_nan() && w.is_nan() || (g - w).abs() <= tolerance * w.abs()
+        };
+        return d.is_complex() && part(gr, wr) && part(gi, wi);
+    }
+    let (distance, size) = ((gr - wr).hypot(gi - wi), wr.hypot(wi));
+    match tolerance {
+        Some((rtol, atol)) => distance <= atol + rtol * size,
+        None if d.is_complex() => distance <= COMPLEX_BAR * epsilon(d) * size,
+        None => ulps(d, got, want) <= bar(op, d),
+    }
+}
+
+/// Compares dtype, shape and elements; the error says what differs first.
+pub fn compare(case: &Case, answer: &Answer) -> Result<(), String> {
+    match (&case.expected, answer) {
+        (Expected::Value(want), Ok(got)) => values(case, want, got),
+        (Expected::Value(_), Err(e)) => Err(format!("refused: {}", first_line(e))),
+        (Expected::Error(category), Err(e)) if matches(category, e) => Ok(()),
+        (Expected::Error(category), Err(e)) => Err(format!("refused, but not as {category}: {}", first_line(e))),
+        (Expected::Error(category), Ok(_)) => Err(format!("not refused ({category})")),
+        (Expected::KernelMissing(_), _) => Err("no kernel to compare with".into()),
+    }
+}
+
+fn first_line(e: &Error) -> String {
+    e.to_string().lines().next().unwrap_or_default().to_string()
+}
+
+fn values(case: &Case, want: &Tensor, got: &Tensor) -> Result<(), String> {
+    if want.dtype() != got.dtype() {
+        return Err(format!("dtype {}, not {}", got.dtype(), want.dtype()));
+    }
+    if want.shape() != got.shape() {
+        return Err(format!("shape {:?}, not {:?}", got.shape(), want.shape()));
+    }
+    let d = want.dtype();
+    for (i, (g, w)) in elements(got).iter().zip(elements(want)).enumerate() {
+        let ok = match case.cmp {
+            Cmp::Exact => same(d, g, &w, false),
+            Cmp::ZeroSignFree => same(d, g, &w, true),
+            Cmp::Approx(tolerance) => close(case.op, d, g, &w, tolerance),
+            Cmp::Informative => same(d, g, &w, false),
+        };
+        if !ok {
+            let far = if d.is_float() { format!(", {} ulp", ulps(d, g, &w)) } else { String::new() };
+            return Err(format!("value, element {i}: {:?}, not {:?}{far}", parts(d, g), parts(d, &w)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an error of castwise is of a recorded category.
+pub fn matches(category: &str, e: &Error) -> bool {
+    let zero = |e: &Error| match e {
+        Error::DivisionByZero { .. } => true,
+        Error::Earlier(e) => matches!(**e, Error::DivisionByZero { .. }),
+        _ => false,
+    };
+    if zero(e) {
+        return matches!(category, "zero_division" | "div_zero");
+    }
+    let Some(d) = e.diagnostics().first() else { return false };
+    let expected: &[&str] = match d.fault {
+        Fault::UnsupportedDType => &["unsupported_dtype", "mean_dtype"],
+        Fault::PromotionRefused => &["promotion_refused"],
+        Fault::DTypeMismatch => &["dtype_mismatch"],
+        Fault::ArgNotTensor => &["arg_not_tensor"],
+        Fault::Broadcast => &["broadcast", "shape", "shape_mismatch", "axis"],
+        Fault::ConditionDType => &["condition_dtype"],
+        Fault::BoolArithmetic => &["bool_sub", "bool_neg"],
+        Fault::NegativeIntegerPower => &["negative_integer_power"],
+        Fault::BadParameter => &["bad_parameter", "invalid_attr", "axis", "alpha_kind", "empty"],
+        _ => &[],
+    };
+    expected.contains(&category)
+}
+
+/// The fault of a refusal.
+pub fn fault(answer: &Answer) -> Option<Fault> {
+    answer.as_ref().err()?.diagnostics().first().map(|d| d.fault)
+}
+
+/// The dtype that castwise computes the case in.
+pub fn computed_in(case: &Case) -> Option<DType> {
+    let seen: Vec<OperandType> = case
+        .args
+        .iter()
+        .map(|a| match a {
+            Arg::Tensor(t) if t.shape().is_empty() => OperandType::zero(t.dtype()),
+            Arg::Tensor(t) => OperandType::dim(t.dtype()),
+            Arg::Scalar(s) => OperandType::Scalar(*s),
+        })
+        .collect();
+    signature(&case.settings, case.op, &seen, &case.attrs).ok().map(|s| s.compute)
+}

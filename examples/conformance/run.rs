@@ -1,0 +1,50 @@
+//! Runs a case, eagerly and as a program.
+
+use castwise::prelude::*;
+use castwise::{Error, Operand};
+
+use crate::case::{Arg, Case};
+
+/// What castwise answered.
+pub type Answer = Result<Tensor, Error>;
+
+pub const NAMES: [&str; 3] = ["x", "y", "z"];
+
+/// The answer of eager mode.
+pub fn eager(case: &Case) -> Answer {
+    let cx = Eager::with_settings(case.settings);
+    let operands: Vec<Operand<Eager>> = case
+        .args
+        .iter()
+        .map(|a| match a {
+            Arg::Tensor(t) => cx.tensor(t).into(),
+            Arg::Scalar(s) => (*s).into(),
+        })
+        .collect();
+    castwise::apply(case.op, &operands, case.attrs).result()
+}
+
+/// The case as a program, and its result.
+pub fn program(case: &Case) -> (Program, Var) {
+    let program = Program::with_settings(case.settings);
+    let operands: Vec<Operand> = case
+        .args
+        .iter()
+        .zip(NAMES)
+        .map(|(a, name)| match a {
+            Arg::Tensor(t) => program.data(name, t.dtype(), t.shape()).into(),
+            Arg::Scalar(s) => (*s).into(),
+        })
+        .collect();
+    let result = castwise::apply(case.op, &operands, case.attrs);
+    (program, result)
+}
+
+/// The answer of a compiled program.
+pub fn compiled(case: &Case, executor: &Executor) -> Answer {
+    let (program, result) = program(case);
+    let feeds: Vec<(&str, Tensor)> =
+        case.args.iter().zip(NAMES).filter_map(|(a, n)| a.tensor().map(|t| (n, t.clone()))).collect();
+    let mut all = executor.run(&program, Feeds::from(feeds), [&result])?;
+    all.pop().ok_or_else(|| Error::Internal("no result".into()))
+}

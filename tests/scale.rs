@@ -1,0 +1,63 @@
+//! Large programs: no pass recurses over the graph, and all of them stay linear.
+
+use castwise::prelude::*;
+
+/// Runs on a stack far too small for recursion over a program.
+fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn a_million_nodes_need_no_recursion() {
+    on_a_small_stack(|| {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", DType::F32, [None]);
+        let mut y = x.clone();
+        for i in 0..500_000 {
+            y = if i % 2 == 0 { &y + 1.0 } else { &y * 0.5 };
+        }
+        // A ladder beside the chain: every node is used twice.
+        let mut z = x.clone();
+        for _ in 0..500_000 {
+            z = (&z).maximum(&z);
+        }
+        let typed = p.infer().unwrap();
+        typed.verify().unwrap();
+        assert!(typed.len() > 1_000_000 && typed.to_string().len() > 30_000_000);
+        let exe = Executor::builder().threads(1).build();
+        let t = Tensor::from_slice(&[0.5f32, -3.0, 1e6], [3]).unwrap();
+        let out = exe.run(&p, feeds! { "x" => t }, [&y, &z]).unwrap();
+        assert_eq!(out[1].to_vec::<f32>().unwrap(), [0.5, -3.0, 1e6]);
+        assert_eq!(out[0].to_vec::<f32>().unwrap(), [1.0; 3]);
+    });
+}
+
+#[test]
+fn a_wide_program_with_many_results_is_one_kernel() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [100]);
+    let all: Vec<Var> = (0..300).map(|i| (&x * i).sin() + f64::from(i)).collect();
+    let t = Tensor::from_vec((0..100).map(|i| i as f32).collect(), [100]).unwrap();
+    let out = Executor::new().run(&p, feeds! { "x" => t }, &all).unwrap();
+    assert_eq!(out.len(), 300);
+    assert_eq!(out[299].shape(), [100]);
+}
+
+#[test]
+fn a_new_batch_size_compiles_nothing() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, ["batch", "features"]);
+    let w = p.data("w", DType::F32, [None]);
+    let y = (&x * &w + 1.0).tanh() * &x;
+    let exe = Executor::new();
+    let run = |batch: usize, features: usize| {
+        let (x, w) = (Tensor::full([batch, features], 0.5f32).unwrap(), Tensor::full([features], 2.0f32).unwrap());
+        exe.run(&p, feeds! { "x" => x, "w" => w }, [&y]).unwrap()
+    };
+    run(8, 100);
+    let before = exe.compiles();
+    for (batch, features) in [(1, 100), (3, 100), (64, 128), (1000, 70), (2, 1)] {
+        assert_eq!(run(batch, features)[0].shape(), [batch, features]);
+    }
+    assert_eq!(exe.compiles(), before);
+}

@@ -1,0 +1,95 @@
+//! The house rules that a compiler does not check.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn files_under(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for path in entries.map(|e| e.unwrap().path()) {
+        if path.is_dir() {
+            files_under(&path, ending, found);
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+}
+
+fn sources(dirs: &[&str]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for dir in dirs {
+        files_under(&Path::new(env!("CARGO_MANIFEST_DIR")).join(dir), ".rs", &mut found);
+    }
+    found.sort();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    let named = |p: PathBuf| (p.to_string_lossy().replace(root, ""), fs::read_to_string(&p).unwrap());
+    found.into_iter().map(named).collect()
+}
+
+/// The room of a source file, and the rooms in the order in which they may import: each only from those before it
+/// (and from itself).
+const ROOMS: &[&str] = &[
+    "dtype", "scalar", "shape", "error", "ops", "promotion", "tensor", "var", "program", "typed", "infer", "text", "expr",
+    "domain", "block/cast", "kernel", "block", "schedule", "geometry", "block/driver", "fuse", "launch", "eager", "codegen",
+    "executor", "io", "cli", "main",
+];
+
+/// Pairs that know each other by design: the error type names dtypes, dtype parsing gives that error; a handle and
+/// the program it belongs to; a kernel's constants are converted by block kernels, which run kernels.
+const MUTUAL: &[(&str, &str)] = &[("dtype", "error"), ("scalar", "error"), ("shape", "error"), ("var", "program"), ("typed", "infer"), ("block/cast", "block"), ("kernel", "block"), ("block", "block/driver"), ("geometry", "schedule")];
+
+fn room(path: &str) -> &str {
+    let inner = path.strip_prefix("src/").unwrap_or(path).trim_end_matches(".rs");
+    match inner {
+        "block/driver" | "block/gather" => "block/driver",
+        "block/cast" => "block/cast",
+        _ => inner.split('/').next().unwrap_or(inner),
+    }
+}
+
+#[test]
+fn imports_run_one_way() {
+    let rank = |r: &str| ROOMS.iter().position(|x| *x == r);
+    let mut wrong = Vec::new();
+    for (path, text) in sources(&["src"]).iter().filter(|(p, _)| p != "src/lib.rs") {
+        let here = room(path);
+        let mine = rank(here).unwrap_or_else(|| panic!("{path} is in no room"));
+        for line in text.lines().take_while(|l| !l.contains("#[cfg(test)]")) {
+            let Some(rest) = line.trim_start().strip_prefix("use crate::").or(line.trim_start().strip_prefix("pub(crate) use crate::")) else { continue };
+            let module = rest.split([':', ';', '{']).next().unwrap_or(rest);
+            let module = if rest.starts_with("block::driver") { "block/driver" } else if rest.starts_with("block::cast") { "block/cast" } else { module };
+            let there = rank(module).unwrap_or_else(|| panic!("{path}: unknown room {module}"));
+            let mutual = MUTUAL.iter().any(|(a, b)| (*a, *b) == (here, module) || (*b, *a) == (here, module));
+            if there > mine && !mutual {
+                wrong.push(format!("{path}: {line}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "imports from a later room:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_are_at_most_600_lines() {
+    for (path, text) in sources(&["src", "tests", "examples", "benches"]) {
+        assert!(text.lines().count() <= 600, "{path} has {} lines", text.lines().count());
+    }
+}
+
+#[test]
+fn unsafe_lives_in_block_and_jit() {
+    for (path, text) in sources(&["src"]) {
+        let allowed = path.starts_with("src/block") || path == "src/codegen/jit.rs";
+        let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
+        assert!(allowed || !code.into_iter().any(|l| l.contains("unsafe ") || l.contains("unsafe{")), "{path} is unsafe");
+    }
+}
+
+#[test]
+fn sources_have_no_unfinished_marks() {
+    let marks = [concat!("todo", "!("), concat!("unimpl", "emented!("), concat!("#[ig", "nore"), concat!("FIX", "ME")];
+    for (path, text) in sources(&["src", "tests", "examples", "benches"]) {
+        for mark in marks {
+            assert!(!text.contains(mark), "{path} has {mark}");
+        }
+        assert!(text.starts_with("//!"), "{path} does not begin by saying what it is");
+    }
+}
