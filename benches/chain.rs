@@ -23,7 +23,8 @@ fn main() -> castwise::Result<()> {
     let exe = Executor::builder().threads(1).build();
     println!("{:>10} {:>14} {:>14} {:>7}", "elements", "castwise ns/el", "by hand ns/el", "ratio");
     for n in [1 << 10, 1 << 16, 1 << 24] {
-        let data: [Vec<f32>; 4] = std::array::from_fn(|k| (0..n).map(|i| ((i * (k + 3)) % 1000) as f32 / 250.0 - 2.0).collect());
+        let data: [Vec<f32>; 4] =
+            std::array::from_fn(|k| (0..n).map(|i| ((i * (k + 3)) % 1000) as f32 / 250.0 - 2.0).collect());
         let tensors: Vec<Tensor> = data.iter().map(|v| Tensor::from_slice(v, [n])).collect::<Result<_, _>>()?;
         let names = ["a", "b", "c", "d"];
         let mut out = vec![0f32; n];

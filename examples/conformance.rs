@@ -79,7 +79,7 @@ fn judge(case: &Case, answer: &Answer) -> Verdict {
     if result.is_ok() && !case.quirk {
         return Verdict::Passed;
     }
-    if let Some(d) = DEVIATIONS.iter().find(|d| (d.explains)(case, answer)) {
+    if let Some(d) = deviations::explanation(case, answer) {
         return Verdict::Deviation(d.name);
     }
     let same_kind = match (&case.expected, answer) {
@@ -150,7 +150,9 @@ fn main() -> ExitCode {
     let options = match Options::parse(std::env::args().skip(1)) {
         Ok(o) => o,
         Err(e) => {
-            eprintln!("error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]");
+            eprintln!(
+                "error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]"
+            );
             return ExitCode::from(2);
         }
     };

@@ -3,6 +3,8 @@
 //!
 //! Run it: `cargo run --release --example eager_and_static`
 
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
 use castwise::prelude::*;
 use half::{bf16, f16};
 

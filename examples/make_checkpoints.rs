@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release --example make_checkpoints [DIRECTORY]` (default: `target/demo`)
 
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

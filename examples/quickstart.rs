@@ -2,6 +2,8 @@
 //!
 //! Run it: `cargo run --release --example quickstart`
 
+#![allow(clippy::print_stdout, reason = "an example talks")]
+
 use castwise::prelude::*;
 use half::f16;
 

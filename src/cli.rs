@@ -39,7 +39,7 @@ Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
 Calls are sqrt(x), where(c, x, y), cast(x, f32), ... by the names of PyTorch and Paddle.
 Several .safetensors: the expression is applied to each tensor name that all of them have;
 a .npy beside them takes part in each.")]
-pub struct Eval {
+pub(crate) struct Eval {
     /// The expression, in the names of the inputs: 0.7*a + 0.3*b
     #[arg(value_name = "EXPR", allow_hyphen_values = true)]
     expression: String,
@@ -98,7 +98,7 @@ impl From<castwise::Error> for Failure {
 }
 
 /// Runs the command.
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let Command::Eval(arguments) = Cli::parse().command;
     match eval::run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,

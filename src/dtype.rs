@@ -284,7 +284,15 @@ mod sealed {
 
 /// A Rust type that is the element of a tensor. Sealed: the thirteen types of [`DType`] implement it.
 pub trait Element:
-    sealed::Sealed + Copy + Default + PartialEq + fmt::Debug + bytemuck::NoUninit + bytemuck::CheckedBitPattern + Send + Sync
+    sealed::Sealed
+    + Copy
+    + Default
+    + PartialEq
+    + fmt::Debug
+    + bytemuck::NoUninit
+    + bytemuck::CheckedBitPattern
+    + Send
+    + Sync
 {
     /// The dtype of this Rust type.
     const DTYPE: DType;
@@ -305,19 +313,58 @@ macro_rules! with_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {{
         use $crate::dtype::DType as D;
         match $dtype {
-            D::Bool => { type $T = bool; $body }
-            D::U8 => { type $T = u8; $body }
-            D::I8 => { type $T = i8; $body }
-            D::I16 => { type $T = i16; $body }
-            D::I32 => { type $T = i32; $body }
-            D::I64 => { type $T = i64; $body }
-            D::F16 => { type $T = half::f16; $body }
-            D::BF16 => { type $T = half::bf16; $body }
-            D::F32 => { type $T = f32; $body }
-            D::F64 => { type $T = f64; $body }
-            D::C32 => { type $T = num_complex::Complex<half::f16>; $body }
-            D::C64 => { type $T = num_complex::Complex<f32>; $body }
-            D::C128 => { type $T = num_complex::Complex<f64>; $body }
+            D::Bool => {
+                type $T = bool;
+                $body
+            }
+            D::U8 => {
+                type $T = u8;
+                $body
+            }
+            D::I8 => {
+                type $T = i8;
+                $body
+            }
+            D::I16 => {
+                type $T = i16;
+                $body
+            }
+            D::I32 => {
+                type $T = i32;
+                $body
+            }
+            D::I64 => {
+                type $T = i64;
+                $body
+            }
+            D::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            D::BF16 => {
+                type $T = half::bf16;
+                $body
+            }
+            D::F32 => {
+                type $T = f32;
+                $body
+            }
+            D::F64 => {
+                type $T = f64;
+                $body
+            }
+            D::C32 => {
+                type $T = num_complex::Complex<half::f16>;
+                $body
+            }
+            D::C64 => {
+                type $T = num_complex::Complex<f32>;
+                $body
+            }
+            D::C128 => {
+                type $T = num_complex::Complex<f64>;
+                $body
+            }
         }
     }};
 }

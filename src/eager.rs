@@ -126,10 +126,12 @@ pub(crate) fn run_blocks(typed: &Arc<crate::typed::TypedProgram>, node: u32) -> 
         .collect();
     let early = || Error::Internal("a buffer was read before it was computed".into());
     for k in &plan.kernels {
-        let inputs = k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
+        let inputs =
+            k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
         let extents = concrete(&plan.typed, k.shape)?;
         let (kernel, consts) = (&k.kernel, &k.consts);
-        let call = Call { kernel, consts, inputs: &inputs, spread: &k.spread, extents: &extents, threads: 1, pool: None };
+        let call =
+            Call { kernel, consts, inputs: &inputs, spread: &k.spread, extents: &extents, threads: 1, pool: None };
         let made = launch(&call, |classes| schedule(&k.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks))?;
         let made = made.map_err(|r| refused(&plan.typed, k.nodes[r.0 as usize]))?;
         for (b, t) in k.outputs.iter().zip(made) {

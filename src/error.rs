@@ -216,7 +216,8 @@ fn list(all: &[Diagnostic]) -> String {
 /// A name from outside as it may stand in a message: control characters escaped, at most 80 characters of it.
 pub(crate) fn shown(name: &str) -> String {
     // `escape_debug` leaves direction marks alone, and a terminal would obey them.
-    let unsafe_mark = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let unsafe_mark =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut text = String::new();
     for c in name.chars().take(80) {
         if unsafe_mark(c) { text.extend(c.escape_unicode()) } else { text.extend(c.escape_debug()) }

@@ -215,7 +215,13 @@ impl Executor {
         Ok(typed)
     }
 
-    fn plan(&self, typed: &Arc<TypedProgram>, program: &Program, fetches: &[&Var], pattern: Pattern) -> Result<Arc<Planned>> {
+    fn plan(
+        &self,
+        typed: &Arc<TypedProgram>,
+        program: &Program,
+        fetches: &[&Var],
+        pattern: Pattern,
+    ) -> Result<Arc<Planned>> {
         let nodes = fetches.iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;
         let key = (program.shared.id, typed.of_program.len(), nodes, pattern);
         if let Some(known) = self.caches().plans.get(&key) {
@@ -265,7 +271,12 @@ impl Executor {
     }
 
     /// The schedule and code of a plan's kernel for the classes of its operands.
-    fn ready(&self, near: &Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
+    fn ready(
+        &self,
+        near: &Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>,
+        kernel: &Arc<Kernel>,
+        classes: &[Class],
+    ) -> Result<Arc<Compiled>> {
         let lock = || near.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = lock().iter().find(|(c, _)| c == classes) {
             return Ok(known.clone());
@@ -342,7 +353,12 @@ fn bind(typed: &TypedProgram, feeds: Feeds) -> Result<Bound> {
         let wrong = |problem: String| Error::Feed { name: name.to_string(), problem };
         let declared = || format!("{}{}", n.dtype, dims_text(dims));
         if t.dtype() != n.dtype || t.rank() != dims.len() {
-            return Err(wrong(format!("is {}{}, the program declares {}", t.dtype(), dims_text(t.shape()), declared())));
+            return Err(wrong(format!(
+                "is {}{}, the program declares {}",
+                t.dtype(),
+                dims_text(t.shape()),
+                declared()
+            )));
         }
         for (axis, (d, got)) in dims.iter().zip(t.shape()).enumerate() {
             match d {
@@ -389,7 +405,8 @@ fn check_dims(typed: &TypedProgram, c: &crate::typed::DimCheck, values: &[usize]
 }
 
 fn known_names(typed: &TypedProgram) -> String {
-    let mut names: Vec<String> = typed.feeds.iter().take(20).map(|n| format!("`{}`", shown(name_of(typed, *n)))).collect();
+    let mut names: Vec<String> =
+        typed.feeds.iter().take(20).map(|n| format!("`{}`", shown(name_of(typed, *n)))).collect();
     if names.is_empty() {
         names.push("none".into());
     }

@@ -180,7 +180,8 @@ fn topological(count: usize, edges: &HashSet<(u32, u32)>) -> Result<Vec<u32>> {
         next[*from as usize].push(*to);
     }
     // A fixed order among the ready ones, so that a plan prints the same every time.
-    let mut ready: BinaryHeap<Reverse<u32>> = (0..count as u32).filter(|g| waits[*g as usize] == 0).map(Reverse).collect();
+    let mut ready: BinaryHeap<Reverse<u32>> =
+        (0..count as u32).filter(|g| waits[*g as usize] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(count);
     while let Some(Reverse(g)) = ready.pop() {
         order.push(g);

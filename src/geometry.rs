@@ -84,7 +84,9 @@ fn operand(dims: &[usize], mut strides: Vec<isize>, spread: Spread, flat: bool) 
     if flat {
         let access = if spread == Spread::One {
             Access::Splat
-        } else if strides.windows(2).zip(&dims[1..]).all(|(s, n)| s[0] == s[1] * *n as isize) && strides.last() == Some(&1) {
+        } else if strides.windows(2).zip(&dims[1..]).all(|(s, n)| s[0] == s[1] * *n as isize)
+            && strides.last() == Some(&1)
+        {
             Access::Direct
         } else {
             Access::Gather(dims.to_vec(), strides)
@@ -135,7 +137,11 @@ mod tests {
     fn contiguous_dims_become_one_run_and_broadcasts_rows() {
         let g = Geometry::new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[Spread::Varies; 2]);
         assert_eq!((g.rows.as_slice(), g.run), (&[][..], 2400));
-        let g = Geometry::new(&[2, 3, 400], &[vec![1200, 400, 1], vec![0, 0, 1], vec![3, 1, 0]], &[Spread::Varies, Spread::Varies, Spread::Run]);
+        let g = Geometry::new(
+            &[2, 3, 400],
+            &[vec![1200, 400, 1], vec![0, 0, 1], vec![3, 1, 0]],
+            &[Spread::Varies, Spread::Varies, Spread::Run],
+        );
         assert_eq!((g.rows.as_slice(), g.run), (&[6][..], 400));
         assert_eq!(g.operands[1], Operand { rows: vec![0], access: Access::Direct });
         assert_eq!(g.operands[2], Operand { rows: vec![1], access: Access::Splat });
@@ -143,7 +149,11 @@ mod tests {
 
     #[test]
     fn short_runs_are_joined() {
-        let g = Geometry::new(&[100, 3], &[vec![3, 1], vec![0, 1], vec![0, 0]], &[Spread::Varies, Spread::Varies, Spread::One]);
+        let g = Geometry::new(
+            &[100, 3],
+            &[vec![3, 1], vec![0, 1], vec![0, 0]],
+            &[Spread::Varies, Spread::Varies, Spread::One],
+        );
         assert_eq!((g.rows.as_slice(), g.run), (&[][..], 300));
         assert_eq!(g.operands[0].access, Access::Direct);
         assert_eq!(g.operands[1].access, Access::Gather(vec![100, 3], vec![0, 1]));

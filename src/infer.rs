@@ -205,7 +205,9 @@ impl Pass {
             args[i] = Some(match (o.arg, o.node) {
                 (_, Some(id)) => Arg::Node(self.cast(id, to, op, i, &seen, place)),
                 (Input::Scalar(s), _) => Arg::Scalar(s, to),
-                (Input::Node(_), None) => return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` misses an operand"))),
+                (Input::Node(_), None) => {
+                    return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` misses an operand")));
+                }
             });
         }
         Ok(self.push(TypedKind::Apply { op, compute: sig.compute, args }, sig.result, shape, place))
@@ -243,7 +245,14 @@ impl Pass {
         common.ok_or_else(|| Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone")))
     }
 
-    fn broadcast_pair(&mut self, op: Op, a: u32, b: u32, operands: &[Operand], place: &Place) -> Result<u32, Diagnostic> {
+    fn broadcast_pair(
+        &mut self,
+        op: Op,
+        a: u32,
+        b: u32,
+        operands: &[Operand],
+        place: &Place,
+    ) -> Result<u32, Diagnostic> {
         let (x, y) = (self.shapes.list[a as usize].clone(), self.shapes.list[b as usize].clone());
         let shape = broadcast(&x, &y).map_err(|m| {
             let (l, r) = (self.typed_name(operands, 0), self.typed_name(operands, 1));

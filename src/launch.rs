@@ -38,7 +38,10 @@ pub(crate) struct Call<'a> {
 }
 
 /// Runs a kernel; `ready` gives its schedule and code for the operands' classes.
-pub(crate) fn launch<R: Ready>(call: &Call<'_>, ready: impl FnOnce(&[Class]) -> Result<R>) -> Result<Result<Vec<Tensor>, Refused>> {
+pub(crate) fn launch<R: Ready>(
+    call: &Call<'_>,
+    ready: impl FnOnce(&[Class]) -> Result<R>,
+) -> Result<Result<Vec<Tensor>, Refused>> {
     let total = numel(call.extents)?;
     let outputs: Vec<DType> = call.kernel.outputs.iter().map(|v| call.kernel.value(*v).dtype).collect();
     let fresh = |bytes: usize| call.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool));
@@ -62,11 +65,8 @@ pub(crate) fn launch<R: Ready>(call: &Call<'_>, ready: impl FnOnce(&[Class]) -> 
             consts: call.consts,
             inputs: &buffers,
         };
-        let mut results: Vec<Output<'_>> = storages
-            .iter_mut()
-            .zip(&outputs)
-            .map(|(s, d)| Output { bytes: s.bytes_mut(), dtype: *d })
-            .collect();
+        let mut results: Vec<Output<'_>> =
+            storages.iter_mut().zip(&outputs).map(|(s, d)| Output { bytes: s.bytes_mut(), dtype: *d }).collect();
         let threads = if total * call.kernel.steps.len().max(1) < PARALLEL_WORK { 1 } else { call.threads };
         if let Err(fault) = run(&launch, &mut results, threads)? {
             return Ok(Err(Refused(fault.step)));

@@ -25,6 +25,10 @@ pub enum Promotion {
     IntToFloat,
     /// As [`Common`](Promotion::Common), and bool goes on to `i64`: `square`.
     BoolToInt,
+    /// As [`Common`](Promotion::Common), and bool and integers go on to `f64`: Paddle's `atan2`.
+    IntToDouble,
+    /// `f64`, or `c128` with a complex operand: `float_power`.
+    ToDouble,
     /// The dtype is given by the `dtype` attribute: `cast`.
     Given,
 }
@@ -50,6 +54,8 @@ pub struct TorchColumns {
     /// Whether a scalar on the right stays in the op-math dtype (`f32` for `f16` and `bf16`) instead of being rounded
     /// to the operands' common dtype first: `mul`, `div`, `floor_divide`.
     pub wide_scalar: bool,
+    /// Whether tensors of different dtypes may promote.
+    pub mixes: bool,
 }
 
 /// The columns of Paddle's rules.
@@ -98,7 +104,12 @@ pub(crate) mod columns {
     pub(crate) const INTS: DTypeSet = DTypeSet::of(&[U8, I8, I16, I32, I64]);
     /// bool and integers.
     pub(crate) const BITS: DTypeSet = BOOL.and(INTS);
-    const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
+    /// The four floats.
+    pub(crate) const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
+    /// The three complex dtypes.
+    pub(crate) const COMPLEX: DTypeSet = DTypeSet::of(&[C32, C64, C128]);
+    /// Floats and the complex dtypes but `c32`.
+    pub(crate) const FLOATS_C: DTypeSet = FLOATS.and(DTypeSet::of(&[C64, C128]));
     /// Integers and floats.
     pub(crate) const NUMBERS: DTypeSet = INTS.and(FLOATS);
     /// Everything but complex.
@@ -112,25 +123,44 @@ pub(crate) mod columns {
     /// Everything but bool and `c32`.
     pub(crate) const POW: DTypeSet = NO_C32.without(BOOL);
 
+    const fn torch(promotion: Promotion, accepts: DTypeSet) -> TorchColumns {
+        TorchColumns { promotion, accepts, wide_scalar: false, mixes: true }
+    }
+
     /// PyTorch: operands promote to their common dtype.
     pub(crate) const fn common(accepts: DTypeSet) -> TorchColumns {
-        TorchColumns { promotion: Promotion::Common, accepts, wide_scalar: false }
+        torch(Promotion::Common, accepts)
     }
 
     /// PyTorch: as `common`, integers then go to float.
     pub(crate) const fn float(accepts: DTypeSet) -> TorchColumns {
-        TorchColumns { promotion: Promotion::IntToFloat, accepts, wide_scalar: false }
+        torch(Promotion::IntToFloat, accepts)
     }
 
     /// PyTorch: as `common`, bool then goes to i64.
     pub(crate) const fn bool_to_int(accepts: DTypeSet) -> TorchColumns {
-        TorchColumns { promotion: Promotion::BoolToInt, accepts, wide_scalar: false }
+        torch(Promotion::BoolToInt, accepts)
+    }
+
+    /// As `common`, integers then go to f64.
+    pub(crate) const fn int_to_double(accepts: DTypeSet) -> TorchColumns {
+        torch(Promotion::IntToDouble, accepts)
+    }
+
+    /// f64 or c128, whatever the operands are.
+    pub(crate) const fn to_double(accepts: DTypeSet) -> TorchColumns {
+        torch(Promotion::ToDouble, accepts)
     }
 
     impl TorchColumns {
         /// A right-hand scalar stays in op math.
         pub(crate) const fn wide(self) -> TorchColumns {
             TorchColumns { wide_scalar: true, ..self }
+        }
+
+        /// Tensors must have one dtype.
+        pub(crate) const fn same(self) -> TorchColumns {
+            TorchColumns { mixes: false, ..self }
         }
 
         /// Paddle's columns with the same promotion and dtypes: scalars allowed, 0-d tensors like scalars.
@@ -163,8 +193,7 @@ pub(crate) mod columns {
     }
 
     /// Both rule sets' columns of `cast`.
-    pub(crate) const GIVEN: TorchColumns =
-        TorchColumns { promotion: Promotion::Given, accepts: ANY, wide_scalar: false };
+    pub(crate) const GIVEN: TorchColumns = torch(Promotion::Given, ANY);
 }
 
 macro_rules! define_ops {
@@ -232,9 +261,10 @@ impl Op {
         }
     }
 
-    /// Whether the op only moves or flips bits, so that a half dtype needs no op math and a NaN keeps its payload.
-    pub(crate) fn is_move(self) -> bool {
-        matches!(self, Op::Where | Op::Neg | Op::Abs)
+    /// Whether the op works on a number's own bits: moves them, flips a sign, steps to a neighbour. A half dtype then
+    /// needs no op math.
+    pub(crate) fn is_bitwise(self) -> bool {
+        matches!(self, Op::Where | Op::Neg | Op::Abs | Op::Nextafter)
     }
 }
 

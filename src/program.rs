@@ -242,7 +242,9 @@ impl Program {
             crate::shape::numel(&fixed).err().map(|e| format!("is too large: {e}"))
         };
         match fault {
-            Some(fault) => self.poison(Fault::BadParameter, format!("the placeholder `{}` {fault}", shown(name)), place),
+            Some(fault) => {
+                self.poison(Fault::BadParameter, format!("the placeholder `{}` {fault}", shown(name)), place)
+            }
             None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, place, &[]),
         }
     }

@@ -159,8 +159,8 @@ impl fmt::Display for Loss {
 impl Loss {
     /// What a cast between two dtypes may lose.
     pub fn of(from: DType, to: DType) -> Loss {
-        let drops_part = from.category() > to.category() && to.category() < Category::Float
-            || from.is_complex() && !to.is_complex();
+        let drops_part =
+            from.category() > to.category() && to.category() < Category::Float || from.is_complex() && !to.is_complex();
         let drops_sign = to == DType::U8 && from.digits() > 1 && from != DType::U8;
         if from == to {
             Loss::Exact
@@ -213,6 +213,9 @@ pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) 
         Rules::Torch => (def.torch.promotion, def.torch.accepts),
         Rules::Paddle => (def.paddle.promotion, def.paddle.accepts),
     };
+    if s.rules == Rules::Torch && !def.torch.mixes {
+        refuse_mix(op, promoted)?;
+    }
     let common = match s.rules {
         Rules::Torch => torch::common_dtype(promoted, s.default_dtype),
         Rules::Paddle => paddle::common_dtype(op, promoted)?,
@@ -225,8 +228,16 @@ pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) 
         Promotion::Common => common,
         Promotion::IntToFloat if common.is_integral() => float_for_ints(s),
         Promotion::BoolToInt if common == DType::Bool => DType::I64,
+        Promotion::IntToDouble if common.is_integral() => DType::F64,
+        Promotion::ToDouble => {
+            if common.is_complex() {
+                DType::C128
+            } else {
+                DType::F64
+            }
+        }
         Promotion::Given => attrs.dtype.unwrap_or(common),
-        Promotion::IntToFloat | Promotion::BoolToInt => common,
+        Promotion::IntToFloat | Promotion::BoolToInt | Promotion::IntToDouble => common,
     };
     if s.rules == Rules::Paddle && compute == DType::C32 {
         return Err(Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no c32")));
@@ -296,6 +307,16 @@ fn unsupported(op: Op, operands: &[OperandType], common: DType) -> Diagnostic {
     }
 }
 
+fn refuse_mix(op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
+    match operands {
+        [OperandType::Tensor { dtype: a, .. }, OperandType::Tensor { dtype: b, .. }] if a != b => {
+            let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
+            Err(Diagnostic::new(Fault::DTypeMismatch, message).help(format!("write `cast(x, {b})`")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn refuse_negative_exponent(op: Op, operands: &[OperandType], common: DType) -> Result<(), Diagnostic> {
     match operands {
         [_, OperandType::Scalar(Scalar::Int(e))] if op == Op::Pow && *e < 0 && common.is_integral() => {
@@ -316,10 +337,26 @@ mod tests {
     fn loss_classes() {
         use Loss::*;
         let cases = [
-            (F16, F32, Exact), (BF16, F16, Range), (F16, BF16, Rounds), (F64, F32, Range), (F32, BF16, Rounds),
-            (I32, F32, Rounds), (I32, F64, Exact), (I64, F64, Rounds), (I32, F16, Range), (I8, U8, Range),
-            (U8, I8, Range), (U8, I16, Exact), (Bool, U8, Exact), (F32, C64, Exact), (F64, C64, Range),
-            (C64, F32, Range), (F32, Bool, Range), (I64, C64, Rounds), (U8, F16, Exact), (I16, F16, Rounds),
+            (F16, F32, Exact),
+            (BF16, F16, Range),
+            (F16, BF16, Rounds),
+            (F64, F32, Range),
+            (F32, BF16, Rounds),
+            (I32, F32, Rounds),
+            (I32, F64, Exact),
+            (I64, F64, Rounds),
+            (I32, F16, Range),
+            (I8, U8, Range),
+            (U8, I8, Range),
+            (U8, I16, Exact),
+            (Bool, U8, Exact),
+            (F32, C64, Exact),
+            (F64, C64, Range),
+            (C64, F32, Range),
+            (F32, Bool, Range),
+            (I64, C64, Rounds),
+            (U8, F16, Exact),
+            (I16, F16, Rounds),
         ];
         for (from, to, loss) in cases {
             assert_eq!(Loss::of(from, to), loss, "{from} to {to}");

@@ -113,7 +113,12 @@ pub(crate) fn uniform_values(k: &Kernel, classes: &[Class]) -> Vec<bool> {
 }
 
 /// Plans a kernel. `inline` says which steps a segment can hold; with `|_| false` everything is a block kernel.
-pub(crate) fn schedule(k: &Kernel, classes: &[Class], level: CpuLevel, inline: &dyn Fn(&Step) -> bool) -> Result<Schedule> {
+pub(crate) fn schedule(
+    k: &Kernel,
+    classes: &[Class],
+    level: CpuLevel,
+    inline: &dyn Fn(&Step) -> bool,
+) -> Result<Schedule> {
     let mut p = Planner {
         k,
         level,
@@ -151,7 +156,8 @@ fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> b
         let mut order: Vec<(u32, u32)> = Vec::with_capacity(window.len());
         for s in window {
             let step = &k.steps[*s as usize];
-            let before = step.args.iter().flatten().filter(|a| !uniform[**a as usize]).map(|a| phase[*a as usize]).max();
+            let before =
+                step.args.iter().flatten().filter(|a| !uniform[**a as usize]).map(|a| phase[*a as usize]).max();
             let (before, parity) = (before.unwrap_or(0), u32::from(!inline(step)));
             // Inline steps have even phases, block steps odd ones.
             let at = before + u32::from(before % 2 != parity);

@@ -39,7 +39,8 @@ impl Drop for Storage {
 impl Storage {
     /// Zeroed bytes.
     pub(crate) fn zeroed(bytes: usize) -> Result<Storage> {
-        let lines = bytemuck::allocation::try_zeroed_vec(bytes.div_ceil(64)).map_err(|()| Error::OutOfMemory { bytes })?;
+        let lines =
+            bytemuck::allocation::try_zeroed_vec(bytes.div_ceil(64)).map_err(|()| Error::OutOfMemory { bytes })?;
         Ok(Storage { lines, bytes, home: Weak::new() })
     }
 
@@ -97,7 +98,11 @@ impl Tensor {
         let shape = shape.as_ref();
         let n = check(shape)?;
         if n != data.len() {
-            return Err(Error::Shape(format!("{} elements for the shape {}, which has {n}", data.len(), dims_text(shape))));
+            return Err(Error::Shape(format!(
+                "{} elements for the shape {}, which has {n}",
+                data.len(),
+                dims_text(shape)
+            )));
         }
         Tensor::from_bytes(T::DTYPE, shape, bytemuck::cast_slice(data))
     }
@@ -113,7 +118,11 @@ impl Tensor {
         let shape = shape.as_ref();
         let want = check(shape)? * dtype.size();
         if bytes.len() != want {
-            return Err(Error::Shape(format!("{} bytes for {dtype}{}, which has {want}", bytes.len(), dims_text(shape))));
+            return Err(Error::Shape(format!(
+                "{} bytes for {dtype}{}, which has {want}",
+                bytes.len(),
+                dims_text(shape)
+            )));
         }
         if dtype == DType::Bool
             && let Some(at) = bytes.iter().position(|b| *b > 1)

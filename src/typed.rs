@@ -169,9 +169,10 @@ impl TypedProgram {
 
     pub(crate) fn node(&self, v: &Var) -> Result<NodeId> {
         let node = self.program.node_of(v)?;
-        self.of_program.get(node.index()).copied().ok_or_else(|| {
-            Error::Shape(format!("%{} was written after the program was typed", node.index()))
-        })
+        self.of_program
+            .get(node.index())
+            .copied()
+            .ok_or_else(|| Error::Shape(format!("%{} was written after the program was typed", node.index())))
     }
 
     /// The dtype of a value; `None` for a handle of another program or one written after inference.
@@ -293,7 +294,11 @@ impl TypedProgram {
                 for a in n.inputs() {
                     shape = broadcast(&shape, self.shape_of(a)).map_err(|e| format!("{op}: {e:?}"))?;
                 }
-                if shape[..] == *self.shapes[n.shape as usize] { Ok(()) } else { Err(format!("{op} has a wrong shape")) }
+                if shape[..] == *self.shapes[n.shape as usize] {
+                    Ok(())
+                } else {
+                    Err(format!("{op} has a wrong shape"))
+                }
             }
         }
     }

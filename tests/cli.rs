@@ -1,5 +1,7 @@
 //! The command from the outside: files in, files out, what it prints, how it exits.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -31,7 +31,11 @@ const SHAPES: [&[usize]; 8] = [&[], &[1], &[7], &[3, 7], &[3, 1], &[2, 3, 7], &[
 fn cases() -> impl Strategy<Value = Case> {
     let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle)];
     let leaves = prop::collection::vec((0..13usize, 0..SHAPES.len()), 1..5);
-    let step = (0..Op::ALL.len(), any::<[u16; 3]>(), 0..13usize).prop_map(|(op, operands, dtype)| Step { op, operands, dtype });
+    let step = (0..Op::ALL.len(), any::<[u16; 3]>(), 0..13usize).prop_map(|(op, operands, dtype)| Step {
+        op,
+        operands,
+        dtype,
+    });
     (rules, leaves, prop::collection::vec(step, 1..24), any::<u64>(), any::<bool>())
         .prop_map(|(rules, leaves, steps, seed, dynamic)| Case { rules, leaves, steps, seed, dynamic })
 }
@@ -55,7 +59,11 @@ fn apply<M: Mode>(step: &Step, values: &[Var<M>]) -> Var<M> {
         .map(|i| {
             let pick = step.operands[i] as usize;
             // One operand in six is a scalar, but never the first.
-            if i > 0 && pick % 6 == 0 { SCALARS[pick / 6 % SCALARS.len()].into() } else { (&values[pick / 6 % values.len()]).into() }
+            if i > 0 && pick % 6 == 0 {
+                SCALARS[pick / 6 % SCALARS.len()].into()
+            } else {
+                (&values[pick / 6 % values.len()]).into()
+            }
         })
         .collect();
     castwise::apply(op, &operands, castwise::Attrs { dtype: (op == Op::Cast).then_some(DType::ALL[step.dtype]) })

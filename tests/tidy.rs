@@ -28,14 +28,49 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
 /// The room of a source file, and the rooms in the order in which they may import: each only from those before it
 /// (and from itself).
 const ROOMS: &[&str] = &[
-    "dtype", "scalar", "shape", "error", "ops", "promotion", "tensor", "var", "program", "typed", "infer", "text", "expr",
-    "domain", "block/cast", "kernel", "block", "schedule", "geometry", "block/driver", "fuse", "launch", "eager", "codegen",
-    "executor", "io", "cli", "main",
+    "dtype",
+    "scalar",
+    "shape",
+    "error",
+    "ops",
+    "promotion",
+    "tensor",
+    "var",
+    "program",
+    "typed",
+    "infer",
+    "text",
+    "expr",
+    "domain",
+    "block/cast",
+    "kernel",
+    "block",
+    "schedule",
+    "geometry",
+    "block/driver",
+    "fuse",
+    "launch",
+    "eager",
+    "codegen",
+    "executor",
+    "io",
+    "cli",
+    "main",
 ];
 
 /// Pairs that know each other by design: the error type names dtypes, dtype parsing gives that error; a handle and
 /// the program it belongs to; a kernel's constants are converted by block kernels, which run kernels.
-const MUTUAL: &[(&str, &str)] = &[("dtype", "error"), ("scalar", "error"), ("shape", "error"), ("var", "program"), ("typed", "infer"), ("block/cast", "block"), ("kernel", "block"), ("block", "block/driver"), ("geometry", "schedule")];
+const MUTUAL: &[(&str, &str)] = &[
+    ("dtype", "error"),
+    ("scalar", "error"),
+    ("shape", "error"),
+    ("var", "program"),
+    ("typed", "infer"),
+    ("block/cast", "block"),
+    ("kernel", "block"),
+    ("block", "block/driver"),
+    ("geometry", "schedule"),
+];
 
 fn room(path: &str) -> &str {
     let inner = path.strip_prefix("src/").unwrap_or(path).trim_end_matches(".rs");
@@ -54,9 +89,21 @@ fn imports_run_one_way() {
         let here = room(path);
         let mine = rank(here).unwrap_or_else(|| panic!("{path} is in no room"));
         for line in text.lines().take_while(|l| !l.contains("#[cfg(test)]")) {
-            let Some(rest) = line.trim_start().strip_prefix("use crate::").or(line.trim_start().strip_prefix("pub(crate) use crate::")) else { continue };
+            let Some(rest) = line
+                .trim_start()
+                .strip_prefix("use crate::")
+                .or(line.trim_start().strip_prefix("pub(crate) use crate::"))
+            else {
+                continue;
+            };
             let module = rest.split([':', ';', '{']).next().unwrap_or(rest);
-            let module = if rest.starts_with("block::driver") { "block/driver" } else if rest.starts_with("block::cast") { "block/cast" } else { module };
+            let module = if rest.starts_with("block::driver") {
+                "block/driver"
+            } else if rest.starts_with("block::cast") {
+                "block/cast"
+            } else {
+                module
+            };
             let there = rank(module).unwrap_or_else(|| panic!("{path}: unknown room {module}"));
             let mutual = MUTUAL.iter().any(|(a, b)| (*a, *b) == (here, module) || (*b, *a) == (here, module));
             if there > mine && !mutual {
@@ -79,7 +126,10 @@ fn unsafe_lives_in_block_and_jit() {
     for (path, text) in sources(&["src"]) {
         let allowed = path.starts_with("src/block") || path == "src/codegen/jit.rs";
         let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
-        assert!(allowed || !code.into_iter().any(|l| l.contains("unsafe ") || l.contains("unsafe{")), "{path} is unsafe");
+        assert!(
+            allowed || !code.into_iter().any(|l| l.contains("unsafe ") || l.contains("unsafe{")),
+            "{path} is unsafe"
+        );
     }
 }
 

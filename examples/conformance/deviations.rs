@@ -1,15 +1,482 @@
 //! Where castwise departs from the frameworks on purpose: docs/deviations.md as data.
+//!
+//! A rule explains a case only if castwise's answer is the one the rule states; the check does not ask the code under
+//! test, but for [`explicit`]: the same op on operands that are already tensors of the dtype the rule names.
 
-use crate::case::Case;
+use castwise::prelude::*;
+use castwise::{Category, Error, Fault, Op, Operand};
+
+use crate::case::{Arg, Case, Cmp, Expected};
+use crate::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
 use crate::run::Answer;
 
 /// One rule.
 pub struct Deviation {
     pub name: &'static str,
-    /// Why castwise differs.
+    /// What castwise does, and why.
     pub reason: &'static str,
-    /// Whether the rule speaks of the case, and if so whether the answer is the one the rule states.
+    /// Whose answers it speaks of; `None` is both.
+    pub rules: Option<Rules>,
+    /// Whether the rule speaks of the case, and the answer is the one it states.
     pub explains: fn(&Case, &Answer) -> bool,
 }
 
-pub const DEVIATIONS: &[Deviation] = &[];
+const PADDLE: Option<Rules> = Some(Rules::Paddle);
+const TORCH: Option<Rules> = Some(Rules::Torch);
+
+pub const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        name: "cast-saturates",
+        reason: "float to integer truncates and saturates, NaN gives 0; the frameworks' value is the platform's",
+        rules: None,
+        explains: cast_saturates,
+    },
+    Deviation {
+        name: "cast-rounds-once",
+        reason: "f64 to f16 and bf16 rounds once; the frameworks round to f32 on the way",
+        rules: None,
+        explains: cast_rounds_once,
+    },
+    Deviation {
+        name: "zero-ties",
+        reason: "+0 is larger than -0 for the maximum and minimum ops; the frameworks give either",
+        rules: None,
+        explains: zero_ties,
+    },
+    Deviation {
+        name: "where-scalar-wraps",
+        reason: "`where` wraps an integer scalar to the result dtype as every other op does; PyTorch refuses it there",
+        rules: TORCH,
+        explains: where_scalar_wraps,
+    },
+    Deviation {
+        name: "c32-pow",
+        reason: "`pow` refuses c32; PyTorch refuses it too, but for exponents that need no power",
+        rules: TORCH,
+        explains: |c, a| {
+            c.op == Op::Pow && refused_as(a, &[Fault::UnsupportedDType]) && any_dtype(c, |d| d == DType::C32)
+        },
+    },
+    Deviation {
+        name: "half-pow-sqrt",
+        reason: "x ** 0.5 is sqrt in every dtype; PyTorch's f16 alone calls pow, where -inf gives +inf and -0 gives +0",
+        rules: TORCH,
+        explains: half_pow_sqrt,
+    },
+    Deviation {
+        name: "kernel-missing",
+        reason: "computed where Paddle has no CPU kernel; the dtype it promoted to is ours",
+        rules: PADDLE,
+        explains: kernel_missing,
+    },
+    Deviation {
+        name: "kernel-missing-refused",
+        reason: "refused where Paddle has no kernel because the op has no meaning for the dtype",
+        rules: PADDLE,
+        explains: kernel_missing_refused,
+    },
+    Deviation {
+        name: "complex-ordering",
+        reason: "< <= > >= refuse complex numbers, as the guide says; Paddle compares something",
+        rules: PADDLE,
+        explains: |c, a| {
+            let ordering = matches!(c.op, Op::Lt | Op::Le | Op::Gt | Op::Ge);
+            ordering && refused_as(a, &[Fault::UnsupportedDType]) && any_category(c, Category::Complex)
+        },
+    },
+    Deviation {
+        name: "complex-remainder",
+        reason: "`remainder` refuses complex numbers; Paddle's result is not x - y * floor(x / y)",
+        rules: PADDLE,
+        explains: |c, a| {
+            let computed = matches!(c.expected, Expected::Value(_));
+            c.op == Op::Remainder
+                && computed
+                && refused_as(a, &[Fault::UnsupportedDType])
+                && any_category(c, Category::Complex)
+        },
+    },
+    Deviation {
+        name: "bool-division",
+        reason: "bool / bool is an f32 quotient (\"not smaller than float\"); Paddle gives bool, and fails on false",
+        rules: PADDLE,
+        explains: bool_division,
+    },
+    Deviation {
+        name: "bitwise-scalar",
+        reason: "an int or bool scalar works on either side of a bitwise op and in the function form, as the guide's table says",
+        rules: PADDLE,
+        explains: |c, a| bitwise(c.op) && error_was(c, "arg_not_tensor") && tensor_scalar(c, a),
+    },
+    Deviation {
+        name: "bitwise-float-scalar",
+        reason: "a bitwise op with a float or complex operand is refused for its dtype; Paddle complains of the scalar",
+        rules: PADDLE,
+        explains: |c, a| {
+            let high = any_category(c, Category::Float) || any_category(c, Category::Complex);
+            bitwise(c.op) && error_was(c, "arg_not_tensor") && high && refused_as(a, &[Fault::UnsupportedDType])
+        },
+    },
+    Deviation {
+        name: "scalar-in-functions",
+        reason: "the tensor-scalar rule holds for functions as for operators; Paddle's functions refuse or depart",
+        rules: PADDLE,
+        explains: |c, a| {
+            let departs = c.quirk && c.op != Op::Pow || matches!(c.expected, Expected::KernelMissing(_));
+            departs && has_scalar(c) && tensor_scalar(c, a)
+        },
+    },
+    Deviation {
+        name: "zero-dim-floor-divide",
+        reason: "a 0-d operand of the same class follows the other in `floor_divide` too; Paddle's eager mode promotes",
+        rules: PADDLE,
+        explains: |c, a| c.quirk && c.op == Op::FloorDivide && zero_dim_follows(c, a),
+    },
+    Deviation {
+        name: "integer-fmax",
+        reason: "fmax and fmin of integers are exact; Paddle compares them as floats",
+        rules: PADDLE,
+        explains: integer_fmax,
+    },
+    Deviation {
+        name: "integer-atan2",
+        reason: "atan2 of integers is computed in f64, the dtype of its result; Paddle computes it in f32",
+        rules: PADDLE,
+        explains: integer_atan2,
+    },
+    Deviation {
+        name: "complex-zero-divisor",
+        reason: "complex division by zero gives infinities or NaN by scaled division; the frameworks' parts vary",
+        rules: None,
+        explains: complex_zero_divisor,
+    },
+    Deviation {
+        name: "zero-to-complex-power",
+        reason: "0 to a complex power with a negative real part is not finite; the frameworks' parts vary",
+        rules: None,
+        explains: zero_to_complex_power,
+    },
+];
+
+/// The rule that explains an answer, if there is one.
+pub fn explanation(case: &Case, answer: &Answer) -> Option<&'static Deviation> {
+    let speaks = |d: &&Deviation| d.rules.is_none_or(|r| r == case.settings.rules);
+    DEVIATIONS.iter().filter(speaks).find(|d| (d.explains)(case, answer))
+}
+
+fn has_scalar(c: &Case) -> bool {
+    c.args.iter().any(|a| a.scalar().is_some())
+}
+
+fn any_dtype(c: &Case, is: impl Fn(DType) -> bool) -> bool {
+    c.args.iter().filter_map(Arg::tensor).any(|t| is(t.dtype()))
+}
+
+fn category(a: &Arg) -> Category {
+    match a {
+        Arg::Tensor(t) => t.dtype().category(),
+        Arg::Scalar(s) => s.category(),
+    }
+}
+
+fn any_category(c: &Case, category_of: Category) -> bool {
+    c.args.iter().any(|a| category(a) == category_of)
+}
+
+fn bitwise(op: Op) -> bool {
+    matches!(op, Op::BitwiseAnd | Op::BitwiseOr | Op::BitwiseXor)
+}
+
+fn refused_as(a: &Answer, faults: &[Fault]) -> bool {
+    fault(a).is_some_and(|f| faults.contains(&f))
+}
+
+fn error_was(c: &Case, category: &str) -> bool {
+    matches!(&c.expected, Expected::Error(e) if e == category)
+}
+
+/// The elements of an operand as the result's shape repeats them, with their dtype; a scalar's at full precision.
+fn operand(c: &Case, i: usize, shape: &[usize]) -> Option<(DType, Vec<Vec<u8>>)> {
+    let t = match c.args.get(i)? {
+        Arg::Tensor(t) => t.clone(),
+        Arg::Scalar(s) => scalar_tensor(*s),
+    };
+    Some((t.dtype(), elements(&t.broadcast_to(shape).ok()?)))
+}
+
+fn scalar_tensor(s: Scalar) -> Tensor {
+    match s {
+        Scalar::Bool(v) => Tensor::scalar(v),
+        Scalar::Int(v) => Tensor::scalar(v),
+        Scalar::Float(v) => Tensor::scalar(v),
+        Scalar::Complex(v) => Tensor::scalar(v),
+    }
+}
+
+/// One element in which answer and record differ.
+struct Difference {
+    at: usize,
+    got: Vec<u8>,
+    want: Vec<u8>,
+}
+
+/// The elements that differ by more than the zeros' sign in tensors of one dtype and shape, and the answer.
+fn differences<'a>(c: &Case, a: &'a Answer) -> Option<(&'a Tensor, Vec<Difference>)> {
+    let (Expected::Value(want), Ok(got)) = (&c.expected, a) else { return None };
+    let d = want.dtype();
+    if d != got.dtype() || want.shape() != got.shape() {
+        return None;
+    }
+    let pairs = elements(got).into_iter().zip(elements(want)).enumerate();
+    let all = pairs.filter(|(_, (g, w))| !same(d, g, w, false)).map(|(at, (got, want))| Difference { at, got, want });
+    Some((got, all.collect()))
+}
+
+/// The op on tensors of one dtype: what an implicit promotion to it must give. `where` keeps its condition.
+fn explicit(c: &Case, d: DType) -> Option<Tensor> {
+    let cx = Eager::with_settings(c.settings);
+    let keep = usize::from(c.op == Op::Where);
+    let mut operands: Vec<Operand<Eager>> = Vec::new();
+    for (i, a) in c.args.iter().enumerate() {
+        let t = match a {
+            Arg::Tensor(t) => t.clone(),
+            Arg::Scalar(s) => scalar_tensor(*s),
+        };
+        let v = cx.tensor(&t);
+        operands.push(if i < keep { v } else { v.cast(d) }.into());
+    }
+    castwise::apply(c.op, &operands, c.attrs).result().ok()
+}
+
+fn identical(a: &Answer, expected: Option<Tensor>) -> bool {
+    match (a, expected) {
+        (Ok(got), Some(want)) => {
+            (got.dtype(), got.shape()) == (want.dtype(), want.shape()) && elements(got) == elements(&want)
+        }
+        _ => false,
+    }
+}
+
+/// The guide's table of a tensor and a scalar.
+fn with_scalar(tensor: DType, scalar: Category) -> DType {
+    match (tensor.category(), scalar) {
+        (own, s) if s <= own => tensor,
+        (Category::Bool, Category::Int) => DType::I64,
+        (_, Category::Complex) if tensor == DType::F64 => DType::C128,
+        (_, Category::Complex) => DType::C64,
+        _ => DType::F32,
+    }
+}
+
+/// The answer of the tensor-scalar rule.
+fn tensor_scalar(c: &Case, a: &Answer) -> bool {
+    let keep = usize::from(c.op == Op::Where);
+    let tensors: Vec<DType> = c.args.iter().skip(keep).filter_map(Arg::tensor).map(Tensor::dtype).collect();
+    let scalars: Vec<Scalar> = c.args.iter().filter_map(Arg::scalar).collect();
+    let ([tensor], [scalar]) = (tensors.as_slice(), scalars.as_slice()) else { return false };
+    let mut d = with_scalar(*tensor, scalar.category());
+    if c.op == Op::Div && d.is_integral() {
+        d = DType::F32;
+    }
+    identical(a, explicit(c, d))
+}
+
+/// Both of one category, one of them 0-d: the other's dtype.
+fn zero_dim_follows(c: &Case, a: &Answer) -> bool {
+    let [Arg::Tensor(x), Arg::Tensor(y)] = c.args.as_slice() else { return false };
+    let d = match (x.rank(), y.rank()) {
+        (0, 1..) => y.dtype(),
+        (1.., 0) => x.dtype(),
+        _ => return false,
+    };
+    x.dtype().category() == y.dtype().category() && identical(a, explicit(c, d))
+}
+
+fn cast_saturates(c: &Case, a: &Answer) -> bool {
+    let Ok(got) = a else { return false };
+    let Some((from, source)) = operand(c, 0, got.shape()) else { return false };
+    let to = got.dtype();
+    let (low, high) = match to {
+        DType::U8 => (0, i64::from(u8::MAX)),
+        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
+        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        DType::I64 => (i64::MIN, i64::MAX),
+        _ => return false,
+    };
+    let integer = |b: &[u8]| -> i64 {
+        let mut word = [if to != DType::U8 && b.last().is_some_and(|b| *b > 127) { 0xff } else { 0 }; 8];
+        word[..b.len()].copy_from_slice(b);
+        i64::from_le_bytes(word)
+    };
+    // `as` truncates, saturates and takes NaN to 0.
+    let rule = |b: &[u8]| (parts(from, b).0 as i64).clamp(low, high);
+    c.op == Op::Cast
+        && Some(to) == c.attrs.dtype
+        && (from.is_float() || from.is_complex())
+        && elements(got).iter().zip(&source).all(|(g, s)| integer(g) == rule(s))
+}
+
+fn cast_rounds_once(c: &Case, a: &Answer) -> bool {
+    let Some((got, all)) = differences(c, a) else { return false };
+    let Some((from, source)) = operand(c, 0, got.shape()) else { return false };
+    let to = got.dtype();
+    let half = matches!(to, DType::F16 | DType::BF16 | DType::C32);
+    // The neighbours of the answer must not be nearer to the source.
+    let nearest = |d: &Difference| {
+        let x = parts(from, &source[d.at]);
+        let error = |b: &[u8]| {
+            let y = parts(to, b);
+            ((x.0 - y.0).abs(), (x.1 - y.1).abs())
+        };
+        let (ours, theirs) = (error(&d.got), error(&d.want));
+        ours.0 <= theirs.0 && ours.1 <= theirs.1
+    };
+    c.op == Op::Cast && half && matches!(from, DType::F64 | DType::C128) && all.iter().all(nearest)
+}
+
+fn zero_ties(c: &Case, a: &Answer) -> bool {
+    let Some((got, all)) = differences(c, a) else { return false };
+    let maximum = match c.op {
+        Op::Maximum | Op::Fmax => true,
+        Op::Minimum | Op::Fmin => false,
+        _ => return false,
+    };
+    let (Some((dx, x)), Some((dy, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
+    let zero = |d: DType, b: &[u8]| real(d, b) == 0.0;
+    let rule = |at: usize| {
+        let positive = |d: DType, b: &[u8]| real(d, b).is_sign_positive();
+        let (p, q) = (positive(dx, &x[at]), positive(dy, &y[at]));
+        if maximum { p || q } else { p && q }
+    };
+    all.iter().all(|e| {
+        zero(dx, &x[e.at])
+            && zero(dy, &y[e.at])
+            && zero(got.dtype(), &e.want)
+            && zero(got.dtype(), &e.got)
+            && real(got.dtype(), &e.got).is_sign_positive() == rule(e.at)
+    })
+}
+
+fn where_scalar_wraps(c: &Case, a: &Answer) -> bool {
+    let tensor = c.args.iter().skip(1).filter_map(Arg::tensor).next().map(Tensor::dtype);
+    c.op == Op::Where && error_was(c, "scalar_overflow") && tensor.is_some_and(|d| identical(a, explicit(c, d)))
+}
+
+fn half_pow_sqrt(c: &Case, a: &Answer) -> bool {
+    let [Arg::Tensor(x), Arg::Scalar(Scalar::Float(e))] = c.args.as_slice() else { return false };
+    let Some((_, all)) = differences(c, a) else { return false };
+    let source = elements(x);
+    let rule = |e: &Difference| {
+        let (x, got) = (real(DType::F16, &source[e.at]), real(DType::F16, &e.got));
+        x == 0.0 && got == 0.0 && got.is_sign_negative() == x.is_sign_negative()
+            || x == f64::NEG_INFINITY && got.is_nan()
+            // Within a unit of the last place, as everywhere.
+            || (got - real(DType::F16, &e.want)).abs() <= got.abs() / 1024.0
+    };
+    c.op == Op::Pow && x.dtype() == DType::F16 && *e == 0.5 && all.iter().all(rule)
+}
+
+fn kernel_missing(c: &Case, a: &Answer) -> bool {
+    let Expected::KernelMissing(promoted) = &c.expected else { return false };
+    let computed = match a {
+        Ok(_) => true,
+        // The data or the shapes are refused after promotion.
+        Err(Error::DivisionByZero { .. }) => true,
+        Err(Error::Earlier(e)) if matches!(**e, Error::DivisionByZero { .. }) => true,
+        Err(_) => refused_as(a, &[Fault::Broadcast]),
+    };
+    let ours = computed_in(c);
+    let same = match promoted {
+        // Ops that take integers to a float.
+        Some(p) if p.is_integral() && matches!(c.op.name(), "div" | "logaddexp") => ours == Some(DType::F32),
+        Some(p) if p.is_integral() && c.op.name() == "atan2" => ours == Some(DType::F64),
+        Some(p) => ours == Some(*p),
+        None => true,
+    };
+    computed && same
+}
+
+fn kernel_missing_refused(c: &Case, a: &Answer) -> bool {
+    let Expected::KernelMissing(promoted) = &c.expected else { return false };
+    let complex = any_category(c, Category::Complex);
+    let common = promoted.unwrap_or(DType::F32);
+    let meaningless = match c.op.name() {
+        "bitwise_and" | "bitwise_or" | "bitwise_xor" => complex || any_category(c, Category::Float),
+        "pow" | "sub" => common == DType::Bool,
+        "floor_divide" | "remainder" => complex || common == DType::Bool,
+        "maximum" | "minimum" | "fmax" | "fmin" | "atan2" | "logaddexp" => complex,
+        "nextafter" => !common.is_float(),
+        _ => false,
+    };
+    meaningless && refused_as(a, &[Fault::UnsupportedDType, Fault::BoolArithmetic, Fault::DTypeMismatch])
+}
+
+fn bool_division(c: &Case, a: &Answer) -> bool {
+    let Ok(got) = a else { return false };
+    let bools = c.args.iter().all(|a| category(a) == Category::Bool);
+    let (Some((_, x)), Some((_, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
+    let rule = |((x, y), g): ((&Vec<u8>, &Vec<u8>), &Vec<u8>)| {
+        same(DType::F32, g, &(f32::from(x[0]) / f32::from(y[0])).to_le_bytes(), false)
+    };
+    c.op == Op::Div && bools && got.dtype() == DType::F32 && x.iter().zip(&y).zip(&elements(got)).all(rule)
+}
+
+fn integer_fmax(c: &Case, a: &Answer) -> bool {
+    let Ok(got) = a else { return false };
+    let (Some((dx, x)), Some((dy, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
+    let narrow = |d: DType| matches!(d, DType::U8 | DType::I8 | DType::I16 | DType::I32);
+    let rule = |((x, y), g): ((&Vec<u8>, &Vec<u8>), &Vec<u8>)| {
+        let (x, y) = (real(dx, x), real(dy, y));
+        real(dx, g) == if c.op == Op::Fmax { x.max(y) } else { x.min(y) }
+    };
+    matches!(c.op, Op::Fmax | Op::Fmin)
+        && c.quirk
+        && narrow(dx)
+        && dx == dy
+        && got.dtype() == dx
+        && x.iter().zip(&y).zip(&elements(got)).all(rule)
+}
+
+fn integer_atan2(c: &Case, a: &Answer) -> bool {
+    let Ok(got) = a else { return false };
+    let (Some((dx, x)), Some((dy, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
+    let rule = |((x, y), g): ((&Vec<u8>, &Vec<u8>), &Vec<u8>)| {
+        ulps(DType::F64, g, &real(dx, x).atan2(real(dy, y)).to_le_bytes()) <= 2
+    };
+    let integers = c.args.iter().all(|a| category(a) == Category::Int);
+    c.op.name() == "atan2"
+        && c.quirk
+        && integers
+        && got.dtype() == DType::F64
+        && x.iter().zip(&y).zip(&elements(got)).all(rule)
+}
+
+fn complex_zero_divisor(c: &Case, a: &Answer) -> bool {
+    let Some((got, all)) = differences(c, a) else { return false };
+    let Some((dy, y)) = operand(c, 1, got.shape()) else { return false };
+    let rule = |e: &Difference| {
+        let (re, im) = parts(got.dtype(), &e.got);
+        parts(dy, &y[e.at]) == (0.0, 0.0) && !re.is_finite() && !im.is_finite() || near(c, got.dtype(), e)
+    };
+    c.op == Op::Div && got.dtype().is_complex() && all.iter().all(rule)
+}
+
+fn zero_to_complex_power(c: &Case, a: &Answer) -> bool {
+    let Some((got, all)) = differences(c, a) else { return false };
+    let (Some((dx, x)), Some((dy, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
+    let rule = |e: &Difference| {
+        let (re, im) = parts(got.dtype(), &e.got);
+        let singular = parts(dx, &x[e.at]) == (0.0, 0.0) && parts(dy, &y[e.at]).0 < 0.0;
+        singular && !re.is_finite() && !im.is_finite() || !singular && near(c, got.dtype(), e)
+    };
+    c.op == Op::Pow && got.dtype().is_complex() && all.iter().all(rule)
+}
+
+/// Near enough by the case's own measure.
+fn near(c: &Case, d: DType, e: &Difference) -> bool {
+    match c.cmp {
+        Cmp::Approx(tolerance) => close(c.op, d, &e.got, &e.want, tolerance),
+        _ => false,
+    }
+}

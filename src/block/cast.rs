@@ -57,8 +57,7 @@ trait Convert {
 #[inline(always)]
 unsafe fn convert_body<C: Convert>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract of `BlockFn`.
-    let (a, out) =
-        unsafe { (slice::<C::From>(args[0], n * C::PARTS), slice_mut::<C::To>(out, n * C::PARTS)) };
+    let (a, out) = unsafe { (slice::<C::From>(args[0], n * C::PARTS), slice_mut::<C::To>(out, n * C::PARTS)) };
     for (o, a) in out.iter_mut().zip(a) {
         *o = C::convert(*a);
     }

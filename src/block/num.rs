@@ -19,6 +19,14 @@ pub(crate) trait Int: Copy {
     fn absolute(a: Self) -> Self;
     /// -1, 0 or 1.
     fn sign(a: Self) -> Self;
+    /// `a << b`; 0 if `b` is negative or not less than the width.
+    fn shift_left(a: Self, b: Self) -> Self;
+    /// `a >> b` with the sign kept; the sign fill if `b` is negative or not less than the width.
+    fn shift_right(a: Self, b: Self) -> Self;
+    /// Greatest common divisor.
+    fn gcd(a: Self, b: Self) -> Self;
+    /// Least common multiple, wrapping.
+    fn lcm(a: Self, b: Self) -> Self;
 }
 
 macro_rules! ints {
@@ -56,6 +64,30 @@ macro_rules! ints {
             fn absolute(a: $t) -> $t { $abs(a) }
             #[inline(always)]
             fn sign(a: $t) -> $t { $sign(a) }
+            #[inline(always)]
+            fn shift_left(a: $t, b: $t) -> $t {
+                let inside = (b as u64) < u64::from(<$t>::BITS);
+                if inside { a.wrapping_shl(b as u32) } else { 0 }
+            }
+            #[inline(always)]
+            fn shift_right(a: $t, b: $t) -> $t {
+                let inside = (b as u64) < u64::from(<$t>::BITS);
+                let fill = if $negative(a) { <$t>::MAX.wrapping_mul(0).wrapping_sub(1) } else { 0 };
+                if inside { a.wrapping_shr(b as u32) } else { fill }
+            }
+            #[inline(always)]
+            fn gcd(a: $t, b: $t) -> $t {
+                let (mut a, mut b) = (a, b);
+                while b != 0 {
+                    (a, b) = (b, a.wrapping_rem(b));
+                }
+                $abs(a)
+            }
+            #[inline(always)]
+            fn lcm(a: $t, b: $t) -> $t {
+                let common = Self::gcd(a, b);
+                if common == 0 { 0 } else { $abs(a.wrapping_div(common).wrapping_mul(b)) }
+            }
         }
     )*};
 }
@@ -93,6 +125,29 @@ pub(crate) trait Real: Copy {
     fn tanh(a: Self) -> Self;
     fn sigmoid(a: Self) -> Self;
     fn erf(a: Self) -> Self;
+    fn exp2(a: Self) -> Self;
+    fn log2(a: Self) -> Self;
+    fn log10(a: Self) -> Self;
+    fn cbrt(a: Self) -> Self;
+    fn asin(a: Self) -> Self;
+    fn acos(a: Self) -> Self;
+    fn atan(a: Self) -> Self;
+    fn sinh(a: Self) -> Self;
+    fn cosh(a: Self) -> Self;
+    fn asinh(a: Self) -> Self;
+    fn acosh(a: Self) -> Self;
+    fn atanh(a: Self) -> Self;
+    fn erfc(a: Self) -> Self;
+    fn log1pexp(a: Self) -> Self;
+    fn angle(a: Self) -> Self;
+    fn fmod(a: Self, b: Self) -> Self;
+    fn hypot(a: Self, b: Self) -> Self;
+    fn atan2(a: Self, b: Self) -> Self;
+    fn xlogy(a: Self, b: Self) -> Self;
+    fn logaddexp(a: Self, b: Self) -> Self;
+    fn logaddexp2(a: Self, b: Self) -> Self;
+    fn heaviside(a: Self, b: Self) -> Self;
+    fn nextafter(a: Self, b: Self) -> Self;
     fn sin(a: Self) -> Self;
     fn cos(a: Self) -> Self;
     fn tan(a: Self) -> Self;
@@ -102,7 +157,7 @@ pub(crate) trait Real: Copy {
 }
 
 macro_rules! reals {
-    ($t:ident, $bound:expr, $fmod:path, $($method:ident = $function:path),*; pow = $pow:path) => {
+    ($t:ident, $bound:expr, $fmod:path, $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
         impl Real for $t {
             const SMALL: $t = $bound;
             #[inline(always)]
@@ -127,7 +182,36 @@ macro_rules! reals {
                 if (rest != 0.0) & ((rest < 0.0) != (b < 0.0)) { rest + b } else { rest }
             }
             #[inline(always)]
-            fn pow(a: $t, b: $t) -> $t { $pow(a, b) }
+            fn fmod(a: $t, b: $t) -> $t { $fmod(a, b) }
+            #[inline(always)]
+            fn angle(a: $t) -> $t {
+                let pi = std::f64::consts::PI as $t;
+                let plain = if a < 0.0 { pi } else { 0.0 };
+                if a != a { a } else { plain }
+            }
+            #[inline(always)]
+            fn xlogy(a: $t, b: $t) -> $t {
+                let product = a * Real::log(b);
+                let zero = if b != b { $t::NAN } else { 0.0 };
+                if a == 0.0 { zero } else { product }
+            }
+            #[inline(always)]
+            fn heaviside(a: $t, b: $t) -> $t {
+                let step = if a > 0.0 { 1.0 } else { 0.0 };
+                let at_zero = if a == 0.0 { b } else { step };
+                if a != a { a } else { at_zero }
+            }
+            #[inline(always)]
+            fn nextafter(a: $t, b: $t) -> $t {
+                // Away from zero the next number has the next bits; at zero it is the smallest one of b's sign.
+                let away = (a < b) == (a > 0.0);
+                let bits = a.to_bits();
+                let step = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
+                let smallest = $t::from_bits(1).copysign(b);
+                let moved = if a == 0.0 { smallest } else { $t::from_bits(step) };
+                let next = if a == b { b } else { moved };
+                if (a != a) | (b != b) { $t::NAN } else { next }
+            }
             #[inline(always)]
             fn maximum(a: $t, b: $t) -> $t {
                 // Equal operands differ at most in the sign of zero: `and` keeps +0.
@@ -175,6 +259,8 @@ macro_rules! reals {
             fn trunc(a: $t) -> $t { a.trunc() }
             $(#[inline(always)]
             fn $method(a: $t) -> $t { $function(a) })*
+            $(#[inline(always)]
+            fn $two(a: $t, b: $t) -> $t { $binary(a, b) })*
         }
     };
 }
@@ -183,12 +269,24 @@ reals!(f32, math::trig::TRIG_BOUND_F32, math::trig_reduce::fmod_f32, exp = math:
     log = math::log::log_f32, log1p = math::log::log1p_f32, tanh = math::hyper::tanh_f32,
     sigmoid = math::exp::sigmoid_f32, erf = math::erf::erf_f32, sin = math::trig::sin_f32, cos = math::trig::cos_f32,
     tan = math::trig::tan_f32, sin_small = math::trig::sin_f32_small, cos_small = math::trig::cos_f32_small,
-    tan_small = math::trig::tan_f32_small; pow = math::pow::pow_f32);
+    tan_small = math::trig::tan_f32_small, exp2 = math::exp::exp2_f32, log2 = math::log::log2_f32,
+    log10 = math::log::log10_f32, cbrt = math::invtrig::cbrt_f32, asin = math::invtrig::asin_f32,
+    acos = math::invtrig::acos_f32, atan = math::invtrig::atan_f32, sinh = math::hyper::sinh_f32,
+    cosh = math::hyper::cosh_f32, asinh = math::hyper::asinh_f32, acosh = math::hyper::acosh_f32,
+    atanh = math::hyper::atanh_f32, erfc = math::erf::erfc_f32, log1pexp = math::hyper::log1pexp_f32;
+    pow = math::pow::pow_f32, hypot = math::invtrig::hypot_f32, atan2 = math::invtrig::atan2_f32,
+    logaddexp = math::hyper::logaddexp_f32, logaddexp2 = math::hyper::logaddexp2_f32);
 reals!(f64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math::exp::exp_f64, expm1 = math::exp::expm1_f64,
     log = math::log::log_f64, log1p = math::log::log1p_f64, tanh = math::hyper::tanh_f64,
     sigmoid = math::exp::sigmoid_f64, erf = math::erf::erf_f64, sin = math::trig::sin_f64, cos = math::trig::cos_f64,
     tan = math::trig::tan_f64, sin_small = math::trig::sin_f64_small, cos_small = math::trig::cos_f64_small,
-    tan_small = math::trig::tan_f64_small; pow = math::pow::pow_f64);
+    tan_small = math::trig::tan_f64_small, exp2 = math::exp::exp2_f64, log2 = math::log::log2_f64,
+    log10 = math::log::log10_f64, cbrt = math::invtrig::cbrt_f64, asin = math::invtrig::asin_f64,
+    acos = math::invtrig::acos_f64, atan = math::invtrig::atan_f64, sinh = math::hyper::sinh_f64,
+    cosh = math::hyper::cosh_f64, asinh = math::hyper::asinh_f64, acosh = math::hyper::acosh_f64,
+    atanh = math::hyper::atanh_f64, erfc = math::erf::erfc_f64, log1pexp = math::hyper::log1pexp_f64;
+    pow = math::pow::pow_f64, hypot = math::invtrig::hypot_f64, atan2 = math::invtrig::atan2_f64,
+    logaddexp = math::hyper::logaddexp_f64, logaddexp2 = math::hyper::logaddexp2_f64);
 
 /// Arithmetic of the two complex types.
 pub(crate) trait Cplx: Copy {
@@ -198,6 +296,20 @@ pub(crate) trait Cplx: Copy {
     fn pow(a: Self, b: Self) -> Self;
     fn truth(a: Self) -> bool;
     fn modulus(a: Self) -> Self::Part;
+    fn angle(a: Self) -> Self::Part;
+    fn real(a: f64) -> Self;
+    fn logaddexp(a: Self, b: Self) -> Self;
+    fn sgn(a: Self) -> Self;
+    fn log2(a: Self) -> Self;
+    fn log10(a: Self) -> Self;
+    fn asin(a: Self) -> Self;
+    fn acos(a: Self) -> Self;
+    fn atan(a: Self) -> Self;
+    fn sinh(a: Self) -> Self;
+    fn cosh(a: Self) -> Self;
+    fn asinh(a: Self) -> Self;
+    fn acosh(a: Self) -> Self;
+    fn atanh(a: Self) -> Self;
     fn sqrt(a: Self) -> Self;
     fn rsqrt(a: Self) -> Self;
     fn reciprocal(a: Self) -> Self;
@@ -213,13 +325,23 @@ pub(crate) trait Cplx: Copy {
 }
 
 macro_rules! complexes {
-    ($t:ident, modulus = $abs:path, $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
+    ($t:ident, modulus = $abs:path, angle = $angle:path, $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
         impl Cplx for Complex<$t> {
             type Part = $t;
             #[inline(always)]
             fn truth(a: Self) -> bool { (a.re != 0.0) | (a.im != 0.0) }
             #[inline(always)]
             fn modulus(a: Self) -> $t { $abs(a) }
+            #[inline(always)]
+            fn angle(a: Self) -> $t { $angle(a) }
+            #[inline(always)]
+            fn real(a: f64) -> Self { Complex::new(a as $t, 0.0) }
+            #[inline(always)]
+            fn logaddexp(a: Self, b: Self) -> Self {
+                // The operand with the larger real part outside, so that the exponential does not overflow.
+                let (high, low) = if a.re > b.re { (a, b) } else { (b, a) };
+                if a == b && a.re.abs() == $t::INFINITY { a } else { high + Self::log1p(Self::exp(low - high)) }
+            }
             $(#[inline(always)]
             fn $method(a: Self) -> Self { $function(a) })*
             $(#[inline(always)]
@@ -228,13 +350,21 @@ macro_rules! complexes {
     };
 }
 
-complexes!(f32, modulus = math::complex::abs_c64, sqrt = math::complex::sqrt_c64, rsqrt = math::complex::rsqrt_c64,
+complexes!(f32, modulus = math::complex::abs_c64, angle = math::complex::angle_c64,
+    sgn = math::complex::sgn_c64, log2 = math::complex::log2_c64, log10 = math::complex::log10_c64,
+    asin = math::complex::asin_c64, acos = math::complex::acos_c64, atan = math::complex::atan_c64,
+    sinh = math::complex::sinh_c64, cosh = math::complex::cosh_c64, asinh = math::complex::asinh_c64,
+    acosh = math::complex::acosh_c64, atanh = math::complex::atanh_c64, sqrt = math::complex::sqrt_c64, rsqrt = math::complex::rsqrt_c64,
     reciprocal = math::complex::reciprocal_c64, exp = math::complex::exp_c64, expm1 = math::complex::expm1_c64,
     log = math::complex::log_c64, log1p = math::complex::log1p_c64, sin = math::complex::sin_c64,
     cos = math::complex::cos_c64, tan = math::complex::tan_c64, tanh = math::complex::tanh_c64,
     sigmoid = math::complex::sigmoid_c64; mul = math::complex::mul_c64, div = math::complex::div_c64,
     pow = math::complex::pow_c64);
-complexes!(f64, modulus = math::complex::abs_c128, sqrt = math::complex::sqrt_c128, rsqrt = math::complex::rsqrt_c128,
+complexes!(f64, modulus = math::complex::abs_c128, angle = math::complex::angle_c128,
+    sgn = math::complex::sgn_c128, log2 = math::complex::log2_c128, log10 = math::complex::log10_c128,
+    asin = math::complex::asin_c128, acos = math::complex::acos_c128, atan = math::complex::atan_c128,
+    sinh = math::complex::sinh_c128, cosh = math::complex::cosh_c128, asinh = math::complex::asinh_c128,
+    acosh = math::complex::acosh_c128, atanh = math::complex::atanh_c128, sqrt = math::complex::sqrt_c128, rsqrt = math::complex::rsqrt_c128,
     reciprocal = math::complex::reciprocal_c128, exp = math::complex::exp_c128, expm1 = math::complex::expm1_c128,
     log = math::complex::log_c128, log1p = math::complex::log1p_c128, sin = math::complex::sin_c128,
     cos = math::complex::cos_c128, tan = math::complex::tan_c128, tanh = math::complex::tanh_c128,

@@ -22,6 +22,12 @@ trait Bin<T> {
     fn eval(a: T, b: T) -> Self::Out;
 }
 
+/// An op with three operands of one type.
+trait Tri<T> {
+    type Out;
+    fn eval(a: T, b: T, c: T) -> Self::Out;
+}
+
 /// A second form of a unary op, valid and fast for |a| <= [`Real::SMALL`], with the same bits there.
 trait Small<T>: Un<T> {
     fn eval_small(a: T) -> Self::Out;
@@ -48,6 +54,20 @@ unsafe fn bin_body<T: Copy, F: Bin<T>>(args: [*const u8; 3], out: *mut u8, n: us
     let (a, b, out) = unsafe { (slice::<T>(args[0], n), slice::<T>(args[1], n), slice_mut::<F::Out>(out, n)) };
     for ((o, a), b) in out.iter_mut().zip(a).zip(b) {
         *o = F::eval(*a, *b);
+    }
+    0
+}
+
+/// # Safety
+/// As [`BlockFn`] for three operands of `T` and a result of `F::Out`.
+#[inline(always)]
+unsafe fn tri_body<T: Copy, F: Tri<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let (a, b, c) = unsafe { (slice::<T>(args[0], n), slice::<T>(args[1], n), slice::<T>(args[2], n)) };
+    // SAFETY: the same contract.
+    let out = unsafe { slice_mut::<F::Out>(out, n) };
+    for (((o, a), b), c) in out.iter_mut().zip(a).zip(b).zip(c) {
+        *o = F::eval(*a, *b, *c);
     }
     0
 }
@@ -101,12 +121,14 @@ unsafe fn where_body<T: Copy>(args: [*const u8; 3], out: *mut u8, n: usize) -> u
 
 levels!(un, un_body, <T: Copy, F: OpUn<T>>);
 levels!(bin, bin_body, <T: Copy, F: OpBin<T>>);
+levels!(tri, tri_body, <T: Copy, F: OpTri<T>>);
 levels!(checked, checked_body, <T: CheckedInt, F: OpBin<T>>);
 levels!(guarded, guarded_body, <T: Copy, F: OpSmall<T>>);
 levels!(select, where_body, <T: Copy>);
 
 use Bin as OpBin;
 use Small as OpSmall;
+use Tri as OpTri;
 use Un as OpUn;
 
 /// An integer that can be compared with zero.
@@ -115,10 +137,18 @@ impl<T: Copy + PartialEq + Default> CheckedInt for T {}
 
 /// The Rust result type of an op on `$t`.
 macro_rules! out_type {
-    (Same $t:ty) => { $t };
-    (Bool $t:ty) => { bool };
-    (Real Complex<$t:ty>) => { $t };
-    (Real $t:ty) => { $t };
+    (Same $t:ty) => {
+        $t
+    };
+    (Bool $t:ty) => {
+        bool
+    };
+    (Real Complex<$t:ty>) => {
+        $t
+    };
+    (Real $t:ty) => {
+        $t
+    };
 }
 
 /// The types of a category.
@@ -148,6 +178,9 @@ macro_rules! impl_eval {
             fn is_small(a: $($t)+) -> bool { a.abs() <= <$($t)+ as Real>::SMALL }
         }
     };
+    (($op:ident $out:ident ($a:ident, $b:ident, $c:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl_eval_three!(($op $out ($a, $b, $c) $body) $d $($t)+);
+    };
     (($op:ident $out:ident ($a:ident, $b:ident) $body:expr) $d:ident $($t:tt)+) => {
         impl Bin<$($t)+> for $op {
             type Out = out_type!($out $($t)+);
@@ -157,11 +190,27 @@ macro_rules! impl_eval {
     };
 }
 
+macro_rules! impl_eval_three {
+    (($op:ident $out:ident ($a:ident, $b:ident, $c:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl Tri<$($t)+> for $op {
+            type Out = out_type!($out $($t)+);
+            #[inline(always)]
+            fn eval($a: $($t)+, $b: $($t)+, $c: $($t)+) -> Self::Out { finish!($op $body) }
+        }
+    };
+}
+
 /// Negation and absolute value flip bits and keep a NaN's payload; everything else gives canonical NaNs.
 macro_rules! finish {
-    (Neg $body:expr) => { $body };
-    (Abs $body:expr) => { $body };
-    ($op:ident $body:expr) => { Canonical::canonical($body) };
+    (Neg $body:expr) => {
+        $body
+    };
+    (Abs $body:expr) => {
+        $body
+    };
+    ($op:ident $body:expr) => {
+        Canonical::canonical($body)
+    };
 }
 
 macro_rules! find {
@@ -177,6 +226,7 @@ macro_rules! maker {
     (float_guarded ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!(float find ($dtype $level guarded $op)); };
     ($category:ident ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level un $op)); };
     ($category:ident ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level bin $op)); };
+    ($category:ident ($a:ident, $b:ident, $c:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level tri $op)); };
 }
 
 macro_rules! define_row {
@@ -245,6 +295,28 @@ impl Un<u32> for FlipPair {
     }
 }
 
+/// The neighbour of a 16-bit float, on its bits: `INF` is the format's infinity.
+struct NextHalf<const INF: u16>;
+
+impl<const INF: u16> Bin<u16> for NextHalf<INF> {
+    type Out = u16;
+    #[inline(always)]
+    fn eval(a: u16, b: u16) -> u16 {
+        // Bits as integers that grow with the number; both zeros are 0.
+        let order = |x: u16| if x & 0x8000 != 0 { -i32::from(x & 0x7fff) } else { i32::from(x) };
+        let (x, y) = (order(a), order(b));
+        let next = if x < y { x + 1 } else { x - 1 };
+        let bits = if next < 0 || next == 0 && x < 0 { (-next) as u16 | 0x8000 } else { next as u16 };
+        let moved = if x == y { b } else { bits };
+        if (a & 0x7fff > INF) | (b & 0x7fff > INF) { INF | half_quiet(INF) } else { moved }
+    }
+}
+
+/// The quiet bit below an infinity's exponent.
+const fn half_quiet(inf: u16) -> u16 {
+    (inf & inf.wrapping_neg()) >> 1
+}
+
 /// The kernel of an op for a compute dtype at a CPU level; `None` where the op computes in its op math.
 pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
     match (op, dtype) {
@@ -257,6 +329,8 @@ pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
         }),
         (Op::Neg, DType::F16 | DType::BF16) => Some(un::<u16, FlipHalf>(level)),
         (Op::Abs, DType::F16 | DType::BF16) => Some(un::<u16, ClearHalf>(level)),
+        (Op::Nextafter, DType::F16) => Some(bin::<u16, NextHalf<0x7c00>>(level)),
+        (Op::Nextafter, DType::BF16) => Some(bin::<u16, NextHalf<0x7f80>>(level)),
         (Op::Neg, DType::C32) => Some(un::<u32, FlipPair>(level)),
         _ => from_table(op, dtype, level),
     }
@@ -275,10 +349,14 @@ mod tests {
                 let compute = match def.torch.promotion {
                     Promotion::IntToFloat if d.is_integral() => DType::F32,
                     Promotion::BoolToInt if d == DType::Bool => DType::I64,
+                    Promotion::ToDouble if d.is_complex() => DType::C128,
+                    Promotion::ToDouble => DType::F64,
+                    _ if d.is_integral() && def.paddle.promotion != def.torch.promotion => DType::F64,
                     _ => d,
                 };
                 if def.torch.accepts.has(d) || def.paddle.accepts.has(d) {
-                    let found = kernel(*op, compute, CpuLevel::Baseline).or(kernel(*op, compute.op_math(), CpuLevel::Baseline));
+                    let found =
+                        kernel(*op, compute, CpuLevel::Baseline).or(kernel(*op, compute.op_math(), CpuLevel::Baseline));
                     assert!(found.is_some(), "{op} has no kernel for {compute}");
                 }
             }

@@ -39,7 +39,7 @@ struct Job {
     plan: usize,
 }
 
-pub fn run(arguments: &Eval) -> Result<(), Failure> {
+pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     let settings =
         Settings { rules: arguments.rules.unwrap_or(castwise::Rules::Torch), default_dtype: arguments.default_dtype };
     let formats = check_files(arguments)?;
@@ -240,21 +240,18 @@ fn plan(arguments: &Eval, settings: Settings, inputs: &[Input], signature: &Sign
 
 /// Prints the typed program of each combination of dtypes and ranks.
 fn explain(inputs: &[Input], plans: &[Plan], jobs: &[Job]) -> Result<(), Failure> {
-    let kind = |job: &Job| -> Result<Vec<(DType, usize)>, Error> {
-        inputs.iter().map(|i| i.info(&job.name).map(|(d, s)| (d, s.len()))).collect()
-    };
-    let mut kinds: Vec<(Vec<(DType, usize)>, Vec<&Job>)> = Vec::new();
+    let mut kinds: Vec<Vec<&Job>> = Vec::new();
     let mut index: HashMap<Vec<(DType, usize)>, usize> = HashMap::new();
     for job in jobs {
-        let kind = kind(job)?;
-        let i = *index.entry(kind.clone()).or_insert(kinds.len());
-        if i == kinds.len() {
-            kinds.push((kind, Vec::new()));
+        let kind: Result<_, Error> = inputs.iter().map(|i| i.info(&job.name).map(|(d, s)| (d, s.len()))).collect();
+        let i = *index.entry(kind?).or_insert(kinds.len());
+        match kinds.get_mut(i) {
+            Some(of_kind) => of_kind.push(job),
+            None => kinds.push(vec![job]),
         }
-        kinds[i].1.push(job);
     }
     let mut text = String::new();
-    for (_, of_kind) in &kinds {
+    for of_kind in &kinds {
         let Some(first) = of_kind.first() else { continue };
         if inputs.iter().any(|i| i.names().is_some()) {
             let more = if of_kind.len() > 1 { format!(" and {} like it", of_kind.len() - 1) } else { String::new() };

@@ -11,14 +11,14 @@ use castwise::{DType, Error, Tensor};
 
 /// The formats that are read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(super) enum Format {
     Npy,
     SafeTensors,
 }
 
 impl Format {
     /// The format a file's extension tells.
-    pub fn of(path: &Path) -> Result<Format, String> {
+    pub(super) fn of(path: &Path) -> Result<Format, String> {
         let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
         match extension.as_str() {
             "npy" => Ok(Format::Npy),
@@ -29,9 +29,9 @@ impl Format {
 }
 
 /// One input: its name in the expression, and where its tensors come from.
-pub struct Input {
-    pub name: String,
-    pub path: PathBuf,
+pub(super) struct Input {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
     source: Source,
 }
 
@@ -41,7 +41,7 @@ enum Source {
 }
 
 impl Input {
-    pub fn open(name: &str, path: &Path, format: Format) -> castwise::Result<Input> {
+    pub(super) fn open(name: &str, path: &Path, format: Format) -> castwise::Result<Input> {
         let source = match format {
             Format::Npy => Source::Npy(read_npy(path)?),
             Format::SafeTensors => Source::SafeTensors(Box::new(SafeTensors::open(path)?)),
@@ -50,7 +50,7 @@ impl Input {
     }
 
     /// The names of its tensors, in the order of the file; `None` if it is one array without a name.
-    pub fn names(&self) -> Option<Vec<&str>> {
+    pub(super) fn names(&self) -> Option<Vec<&str>> {
         match &self.source {
             Source::Npy(_) => None,
             Source::SafeTensors(f) => Some(f.names().collect()),
@@ -58,7 +58,7 @@ impl Input {
     }
 
     /// Whether it takes part in the evaluation of this tensor name.
-    pub fn has(&self, tensor: &str) -> bool {
+    pub(super) fn has(&self, tensor: &str) -> bool {
         match &self.source {
             Source::Npy(_) => true,
             Source::SafeTensors(f) => f.has(tensor),
@@ -66,7 +66,7 @@ impl Input {
     }
 
     /// The free text of the file.
-    pub fn metadata(&self) -> Option<&BTreeMap<String, String>> {
+    pub(super) fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.source {
             Source::Npy(_) => None,
             Source::SafeTensors(f) => Some(f.metadata()),
@@ -74,7 +74,7 @@ impl Input {
     }
 
     /// Dtype and shape of its tensor of this name.
-    pub fn info(&self, tensor: &str) -> Result<(DType, Vec<usize>), Error> {
+    pub(super) fn info(&self, tensor: &str) -> Result<(DType, Vec<usize>), Error> {
         match &self.source {
             Source::Npy(t) => Ok((t.dtype(), t.shape().to_vec())),
             Source::SafeTensors(f) => f.info(tensor).map(|(d, s)| (d, s.to_vec())),
@@ -82,7 +82,7 @@ impl Input {
     }
 
     /// Its tensor of this name, and how many bytes were read for it.
-    pub fn load(&mut self, tensor: &str) -> Result<(Tensor, u64), Error> {
+    pub(super) fn load(&mut self, tensor: &str) -> Result<(Tensor, u64), Error> {
         match &mut self.source {
             Source::Npy(t) => Ok((t.clone(), 0)),
             Source::SafeTensors(f) => {
@@ -94,7 +94,7 @@ impl Input {
     }
 
     /// The bytes that were read to open it, beyond a header.
-    pub fn read_already(&self) -> u64 {
+    pub(super) fn read_already(&self) -> u64 {
         match &self.source {
             Source::Npy(t) => bytes(t.dtype(), t.shape()),
             Source::SafeTensors(_) => 0,
@@ -103,6 +103,6 @@ impl Input {
 }
 
 /// The bytes of a tensor's elements.
-pub fn bytes(dtype: DType, shape: &[usize]) -> u64 {
+pub(super) fn bytes(dtype: DType, shape: &[usize]) -> u64 {
     shape.iter().fold(dtype.size() as u64, |n, d| n.saturating_mul(*d as u64))
 }

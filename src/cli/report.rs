@@ -17,12 +17,12 @@ fn renderer() -> Renderer {
 }
 
 /// `error: ...`
-pub fn error(message: &str) -> String {
+pub(super) fn error(message: &str) -> String {
     format!("error: {message}")
 }
 
 /// An error of the expression, with notes: with a caret where its place is known.
-pub fn of_expression(text: &str, e: &Error, notes: &[String]) -> String {
+pub(super) fn of_expression(text: &str, e: &Error, notes: &[String]) -> String {
     let list = match e {
         Error::DivisionByZero { op, place } => {
             vec![(format!("integer division by zero in `{op}`"), None, place)]
@@ -55,7 +55,7 @@ pub fn of_expression(text: &str, e: &Error, notes: &[String]) -> String {
 }
 
 /// Names for a message: the first of them, quoted and escaped.
-pub fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
+pub(super) fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
     let all: Vec<&str> = all.into_iter().collect();
     let mut text: Vec<String> = all.iter().take(5).map(|n| format!("`{}`", escaped(n))).collect();
     if all.len() > 5 {
@@ -65,7 +65,7 @@ pub fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
 }
 
 /// A name from a file, safe for a terminal.
-pub fn escaped(name: &str) -> String {
+pub(super) fn escaped(name: &str) -> String {
     let unsafe_mark =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut text = String::new();

@@ -97,7 +97,11 @@ pub(crate) fn compile(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_
     })
 }
 
-fn define(module: &mut JITModule, count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<Vec<SegmentFn>> {
+fn define(
+    module: &mut JITModule,
+    count: usize,
+    emit: &dyn Fn(usize, &mut FunctionBuilder<'_>),
+) -> Result<Vec<SegmentFn>> {
     let (mut context, mut shared) = (module.make_context(), FunctionBuilderContext::new());
     let mut ids = Vec::with_capacity(count);
     for i in 0..count {

@@ -1,7 +1,9 @@
 //! How an iteration's elements lie in 128-bit vectors, and moving them between lane widths.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::{ConstantData, Endianness, InstBuilder, MemFlagsData as MemFlags, Type, Value as Clif, types};
+use cranelift_codegen::ir::{
+    ConstantData, Endianness, InstBuilder, MemFlagsData as MemFlags, Type, Value as Clif, types,
+};
 
 use super::Emit;
 use crate::dtype::DType;

@@ -24,7 +24,9 @@ pub(crate) fn inline(step: &Step) -> bool {
         (Where, _) => true,
         (Neg | Abs, _) if matches!(d, DType::F16 | DType::BF16) => true,
         (Neg, _) if d == DType::C32 => true,
-        (Eq | Ne | LogicalAnd | LogicalOr | LogicalXor | LogicalNot | Isnan | Isinf | Isfinite, Category::Complex) => false,
+        (Eq | Ne | LogicalAnd | LogicalOr | LogicalXor | LogicalNot | Isnan | Isinf | Isfinite, Category::Complex) => {
+            false
+        }
         (Add | Sub | Mul | Square | Neg, Category::Complex) => true,
         (_, Category::Complex) => false,
         (Mul | Square, Category::Int) => d.size() > 1,
@@ -61,7 +63,9 @@ impl Emit<'_, '_> {
         match (op, d.category()) {
             (Op::Where, _) => self.select(d, args),
             _ if d == DType::Bool => self.truth(op, args),
-            (Op::Neg | Op::Abs, _) if d.size() == 2 && d != DType::I16 || d == DType::C32 => self.half_sign(op, d, args),
+            (Op::Neg | Op::Abs, _) if d.size() == 2 && d != DType::I16 || d == DType::C32 => {
+                self.half_sign(op, d, args)
+            }
             (_, Category::Int) => self.int(op, d, args),
             (_, Category::Complex) => self.complex(op, d, args),
             _ => self.real(op, d, args),
@@ -217,9 +221,8 @@ impl Emit<'_, '_> {
         let ty = vector(d);
         let lane = d.size() / 2;
         // Bytes of the real part, the imaginary part, and the other part of each lane.
-        let picks = |f: fn(usize) -> usize| -> [u8; 16] {
-            std::array::from_fn(|i| (f(i / lane) * lane + i % lane) as u8)
-        };
+        let picks =
+            |f: fn(usize) -> usize| -> [u8; 16] { std::array::from_fn(|i| (f(i / lane) * lane + i % lane) as u8) };
         let (re, im) = (self.pick(a, a, picks(|l| l & !1)), self.pick(a, a, picks(|l| l | 1)));
         let swapped = self.pick(b, b, picks(|l| l ^ 1));
         let (re, im, swapped) = (self.bits(re, ty), self.bits(im, ty), self.bits(swapped, ty));

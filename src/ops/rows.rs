@@ -276,6 +276,208 @@ macro_rules! for_each_op {
             torch common(ANY), paddle common(ANY).paddle(),
             { bool: |_a| true; int: |_a| true; float: |a| Real::is_finite(a);
               complex: |a| Real::is_finite(a.re) & Real::is_finite(a.im); }
+
+            /// 2 to the power x.
+            Exp2 exp2 "exp2" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::exp2(a); complex: |a| Cplx::pow(Cplx::real(2.0), a); }
+
+            /// Logarithm to base 2.
+            Log2 log2 "log2" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::log2(a); complex: |a| Cplx::log2(a); }
+
+            /// Logarithm to base 10.
+            Log10 log10 "log10" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::log10(a); complex: |a| Cplx::log10(a); }
+
+            /// Cube root.
+            Cbrt cbrt "cbrt" [] (x) Same
+            torch float(REALS), paddle float(REALS).paddle(),
+            { float: |a| Real::cbrt(a); }
+
+            /// Arc sine; NaN outside [-1, 1].
+            Asin asin "asin" ["arcsin"] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::asin(a); complex: |a| Cplx::asin(a); }
+
+            /// Arc cosine; NaN outside [-1, 1].
+            Acos acos "acos" ["arccos"] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::acos(a); complex: |a| Cplx::acos(a); }
+
+            /// Arc tangent.
+            Atan atan "atan" ["arctan"] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::atan(a); complex: |a| Cplx::atan(a); }
+
+            /// Hyperbolic sine.
+            Sinh sinh "sinh" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::sinh(a); complex: |a| Cplx::sinh(a); }
+
+            /// Hyperbolic cosine.
+            Cosh cosh "cosh" [] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::cosh(a); complex: |a| Cplx::cosh(a); }
+
+            /// Inverse of the hyperbolic sine.
+            Asinh asinh "asinh" ["arcsinh"] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::asinh(a); complex: |a| Cplx::asinh(a); }
+
+            /// Inverse of the hyperbolic cosine; NaN below 1.
+            Acosh acosh "acosh" ["arccosh"] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::acosh(a); complex: |a| Cplx::acosh(a); }
+
+            /// Inverse of the hyperbolic tangent; NaN outside [-1, 1].
+            Atanh atanh "atanh" ["arctanh"] (x) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::atanh(a); complex: |a| Cplx::atanh(a); }
+
+            /// 1 - erf(x) without cancellation.
+            Erfc erfc "erfc" [] (x) Same
+            torch float(REALS), paddle float(REALS).paddle(),
+            { float: |a| Real::erfc(a); }
+
+            /// -1, 0 or 1 by the sign; of a complex number, the number over its modulus.
+            Sgn sgn "sgn" [] (x) Same
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); complex: |a| Cplx::sgn(a); }
+
+            /// The operand without its integer part; keeps the sign.
+            Frac frac "frac" [] (x) Same
+            torch common(FLOATS), paddle common(FLOATS).paddle(),
+            { float: |a| a - Real::trunc(a); }
+
+            /// x * sigmoid(x).
+            Silu silu "silu" ["swish"] (x) Same
+            torch common(FLOATS_C), paddle common(FLOATS_C).paddle(),
+            { float: |a| a / (1.0 + Real::exp(-a)); complex: |a| Cplx::mul(a, Cplx::sigmoid(a)); }
+
+            /// log(1 + exp(x)).
+            Softplus softplus "softplus" [] (x) Same
+            torch common(FLOATS), paddle common(FLOATS).paddle(),
+            { float: |a| Real::log1pexp(a); }
+
+            /// The real part.
+            RealPart real "real" [] (x) Real
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |a| a; int: |a| a; float: |a| a; complex: |a| a.re; }
+
+            /// The imaginary part of a complex number.
+            ImagPart imag "imag" [] (x) Real
+            torch common(COMPLEX), paddle common(COMPLEX).paddle(),
+            { complex: |a| a.im; }
+
+            /// The complex conjugate; real numbers stay.
+            Conj conj "conj" [] (x) Same
+            torch common(ANY), paddle common(ANY).paddle(),
+            { bool: |a| a; int: |a| a; float: |a| a; complex: |a| a.conj(); }
+
+            /// The argument of a complex number; 0 or pi for real ones, NaN for NaN.
+            Angle angle "angle" [] (x) Real
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |a| Real::angle(a); complex: |a| Cplx::angle(a); }
+
+            /// The operand itself; bool is refused.
+            Positive positive "positive" [] (x) Same
+            torch common(NO_BOOL), paddle common(NO_BOOL).paddle(),
+            { int: |a| a; float: |a| a; complex: |a| a; }
+
+            /// Remainder with the sign of the dividend, as C's `fmod`. An integer zero divisor is an error.
+            Fmod fmod "fmod" [] (x, y) Same
+            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            { int_checked: |a, b| a.wrapping_rem(b); float: |a, b| Real::fmod(a, b); }
+
+            /// Quotient rounded towards zero. An integer zero divisor is an error; `MIN / -1` is `MIN`.
+            DivTrunc div_trunc "div_trunc" ["trunc_divide"] (x, y) Same
+            torch common(NUMBERS).wide(), paddle common(NUMBERS).paddle(),
+            { int_checked: |a, b| a.wrapping_div(b); float: |a, b| Real::trunc(a / b); }
+
+            /// Bits moved up; a count below 0 or beyond the width gives 0.
+            ShiftLeft bitwise_left_shift "bitwise_left_shift" ["shift_left"] (x, y) Same
+            torch common(INTS), paddle common(INTS).paddle().same(),
+            { int: |a, b| Int::shift_left(a, b); }
+
+            /// Bits moved down, the sign kept; a count below 0 or beyond the width gives the sign fill.
+            ShiftRight bitwise_right_shift "bitwise_right_shift" ["shift_right"] (x, y) Same
+            torch common(INTS), paddle common(INTS).paddle().same(),
+            { int: |a, b| Int::shift_right(a, b); }
+
+            /// Length of the hypotenuse, without overflow on the way.
+            Hypot hypot "hypot" [] (x, y) Same
+            torch common(FLOATS), paddle common(FLOATS).paddle(),
+            { float: |a, b| Real::hypot(a, b); }
+
+            /// The first operand's magnitude with the second one's sign.
+            Copysign copysign "copysign" [] (x, y) Same
+            torch float(REALS), paddle float(REALS).paddle(),
+            { float: |a, b| a.copysign(b); }
+
+            /// Angle of the point (y, x) with the x axis.
+            Atan2 atan2 "atan2" ["arctan2"] (y, x) Same
+            torch float(REALS), paddle int_to_double(REALS).paddle().no_scalar(),
+            { float: |a, b| Real::atan2(a, b); }
+
+            /// x * log(y); 0 where x is 0 and y is not NaN.
+            Xlogy xlogy "xlogy" [] (x, y) Same
+            torch float(REALS), paddle float(REALS).paddle(),
+            { float: |a, b| Real::xlogy(a, b); }
+
+            /// log(exp(x) + exp(y)) without overflow.
+            Logaddexp logaddexp "logaddexp" [] (x, y) Same
+            torch common(FLOATS_C), paddle float(NUMBERS).paddle().no_scalar(),
+            { float: |a, b| Real::logaddexp(a, b); complex: |a, b| Cplx::logaddexp(a, b); }
+
+            /// log2(2^x + 2^y) without overflow.
+            Logaddexp2 logaddexp2 "logaddexp2" [] (x, y) Same
+            torch common(FLOATS), paddle common(FLOATS).paddle().no_scalar(),
+            { float: |a, b| Real::logaddexp2(a, b); }
+
+            /// Power in f64, or c128 with a complex operand.
+            FloatPower float_power "float_power" [] (x, y) Same
+            torch to_double(ANY), paddle to_double(ANY).paddle(),
+            { float: |a, b| Real::pow(a, b); complex: |a, b| Cplx::pow(a, b); }
+
+            /// Greatest common divisor; not negative but for MIN.
+            Gcd gcd "gcd" [] (x, y) Same
+            torch common(INTS), paddle common(INTS).paddle(),
+            { int: |a, b| Int::gcd(a, b); }
+
+            /// Least common multiple, wrapping; 0 if an operand is 0.
+            Lcm lcm "lcm" [] (x, y) Same
+            torch common(INTS), paddle common(INTS).paddle(),
+            { int: |a, b| Int::lcm(a, b); }
+
+            /// 0 below zero, 1 above, the second operand at zero; NaN at NaN. Equal dtypes only.
+            Heaviside heaviside "heaviside" [] (x, values) Same
+            torch common(REALS).same(), paddle common(REALS).paddle().same(),
+            { bool: |a, b| a | b; int: |a, b| if a == 0 { b } else { (a > 0).into() };
+              float: |a, b| Real::heaviside(a, b); }
+
+            /// The next representable number from the first operand towards the second.
+            Nextafter nextafter "nextafter" [] (x, y) Same
+            torch common(FLOATS), paddle common(FLOATS).paddle().no_scalar(),
+            { float: |a, b| Real::nextafter(a, b); }
+
+            /// The operand kept between two bounds; the upper one wins; NaN if one of the three is NaN.
+            Clamp clamp "clamp" ["clip"] (x, min, max) Same
+            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            { int: |x, low, high| { let up = if x > low { x } else { low }; if up < high { up } else { high } };
+              float: |x, low, high| Real::minimum(Real::maximum(x, low), high); }
+
+            /// The operand, or the lower bound where it is below; NaN if one of the two is NaN.
+            ClampMin clamp_min "clamp_min" [] (x, min) Same
+            torch common(REALS), paddle common(REALS).paddle(),
+            { bool: |a, b| a | b; int: |a, b| if a > b { a } else { b }; float: |a, b| Real::maximum(a, b); }
+
+            /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.
+            ClampMax clamp_max "clamp_max" [] (x, max) Same
+            torch common(REALS), paddle common(REALS).paddle(),
+            { bool: |a, b| a & b; int: |a, b| if a < b { a } else { b }; float: |a, b| Real::minimum(a, b); }
         }
     };
 }

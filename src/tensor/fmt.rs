@@ -37,7 +37,8 @@ impl Tensor {
 /// One element as text: floats in the shortest form that reads back in f64, complex as `re+imj`.
 pub(crate) fn value_text<T: Element>(v: T) -> String {
     let float = |v: f64| Float(v).to_string();
-    let complex = |re: f64, im: f64| format!("{}{}{}j", float(re), if im.is_sign_negative() { "" } else { "+" }, float(im));
+    let complex =
+        |re: f64, im: f64| format!("{}{}{}j", float(re), if im.is_sign_negative() { "" } else { "+" }, float(im));
     let bytes = bytemuck::bytes_of(&v);
     let as_f64 = |b: &[u8], d: DType| match d {
         DType::F16 => half::f16::from_ne_bytes([b[0], b[1]]).to_f64(),

@@ -6,7 +6,13 @@ use crate::shape::{MAX_RANK, check, contiguous_strides, dims_text};
 
 impl Tensor {
     fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Tensor {
-        Tensor { storage: self.storage.clone(), dtype: self.dtype, shape: shape.into(), strides: strides.into(), offset }
+        Tensor {
+            storage: self.storage.clone(),
+            dtype: self.dtype,
+            shape: shape.into(),
+            strides: strides.into(),
+            offset,
+        }
     }
 
     fn axis(&self, axis: usize) -> Result<usize> {

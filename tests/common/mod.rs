@@ -25,8 +25,15 @@ pub enum Layout {
 }
 
 impl Layout {
-    pub const ALL: [Layout; 7] =
-        [Layout::Contiguous, Layout::Broadcast, Layout::Strided, Layout::ZeroDim, Layout::ZeroSize, Layout::Long, Layout::Short];
+    pub const ALL: [Layout; 7] = [
+        Layout::Contiguous,
+        Layout::Broadcast,
+        Layout::Strided,
+        Layout::ZeroDim,
+        Layout::ZeroSize,
+        Layout::Long,
+        Layout::Short,
+    ];
 
     pub fn shape(self, operand: usize) -> Vec<usize> {
         match (self, operand) {
@@ -79,7 +86,22 @@ pub fn element(d: DType, r: &mut Random, avoid_zero: bool) -> Vec<u8> {
         let bytes = raw.to_le_bytes()[..d.size()].to_vec();
         return if avoid_zero && bytes.iter().all(|b| *b == 0) { vec![1; d.size()] } else { bytes };
     }
-    let specials = [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-45, 1e-310, 65504.0, 1e38, 1e300, 0.5, 2.5];
+    let specials = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        1e-45,
+        1e-310,
+        65504.0,
+        1e38,
+        1e300,
+        0.5,
+        2.5,
+    ];
     let raw = r.next();
     let value = match r.below(4) {
         0 => specials[r.below(14) as usize],
@@ -108,7 +130,8 @@ pub fn sample(d: DType, layout: Layout, operand: usize, seed: u64, avoid_zero: b
     let shape = layout.shape(operand);
     if layout == Layout::Strided {
         let wide = random_tensor(d, &[shape[1] * 2, shape[0] + 1], &mut r, avoid_zero);
-        let view = wide.transpose(0, 1).unwrap().slice(0, 1, shape[0] + 1, 1).unwrap().slice(1, 0, shape[1] * 2, 2).unwrap();
+        let view =
+            wide.transpose(0, 1).unwrap().slice(0, 1, shape[0] + 1, 1).unwrap().slice(1, 0, shape[1] * 2, 2).unwrap();
         return if operand == 1 { view.flip(1).unwrap() } else { view };
     }
     random_tensor(d, &shape, &mut r, avoid_zero)

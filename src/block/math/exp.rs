@@ -131,8 +131,7 @@ pub(super) fn exp_two_f32(x: f32) -> (f32, f32) {
 
 /// `e^x`. Largest error 0.81 ulp over all arguments.
 ///
-/// ±0 give 1, +∞ gives +∞, -∞ gives +0; too large a result is +∞, and the
-/// subnormal ones are rounded like the others.
+/// ±0 give 1, +∞ gives +∞, -∞ gives +0; too large a result is +∞, and the subnormal ones are rounded like the others.
 #[inline(always)]
 pub(crate) fn exp_f32(x: f32) -> f32 {
     let y = if 89.0 < x { 89.0 } else { x };
@@ -154,8 +153,7 @@ pub(super) fn exp_two_f64(x: f64) -> (f64, f64) {
 
 /// `e^x`. Largest error 0.79 ulp over 10^7 random arguments.
 ///
-/// ±0 give 1, +∞ gives +∞, -∞ gives +0; too large a result is +∞, and the
-/// subnormal ones are rounded like the others.
+/// ±0 give 1, +∞ gives +∞, -∞ gives +0; too large a result is +∞, and the subnormal ones are rounded like the others.
 #[inline(always)]
 pub(crate) fn exp_f64(x: f64) -> f64 {
     let y = if 710.0 < x { 710.0 } else { x };
@@ -309,8 +307,7 @@ pub(crate) fn expm1_f64(x: f64) -> f64 {
 
 /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.80 ulp over all arguments.
 ///
-/// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal
-/// numbers.
+/// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal numbers.
 #[inline(always)]
 pub(crate) fn sigmoid_f32(x: f32) -> f32 {
     let y = -x;
@@ -337,8 +334,7 @@ pub(crate) fn sigmoid_f32(x: f32) -> f32 {
 
 /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.77 ulp over 10^7 random arguments.
 ///
-/// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal
-/// numbers.
+/// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal numbers.
 #[inline(always)]
 pub(crate) fn sigmoid_f64(x: f64) -> f64 {
     let y = -x;

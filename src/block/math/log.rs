@@ -1,23 +1,23 @@
 //! The logarithm family: `log`, `log2`, `log10`, `log1p`.
 //!
 //! The argument is `2^k·m` with `m` between `√½` and `√2`, and the logarithm of `m = 1 + f` a polynomial in `f`, which is
-//! exact. The terms `k·ln 2` and `f` are added without loss (the rounding error of their sum is kept), so that only the
-//! small rest of the polynomial and the last addition round. Nothing branches, so that a loop vectorizes; every fused
+//! exact. The terms `k·ln 2` and `f - f²/2` are added without loss (the rounding errors are kept), so that only the small
+//! rest of the polynomial and the last addition round. Nothing branches, so that a loop vectorizes; every fused
 //! multiply-add is written out, so that the bits are the same at every feature level.
 
 use super::exp::{LN2_HI_F32, LN2_HI_F64, LN2_LO_F32, LN2_LO_F64, TINY_F32, TINY_F64};
 
 /// `√½`, from which the significands are counted.
 const SQRT_HALF_F32: u32 = 0x3f35_04f3;
-const SQRT_HALF_F64: u64 = 0x3fe6_a09e_667f_3bcd;
+pub(super) const SQRT_HALF_F64: u64 = 0x3fe6_a09e_667f_3bcd;
 
 /// `2^52`, whose low bits take an integer.
-const TWO52: f64 = 4_503_599_627_370_496.0;
+pub(super) const TWO52: f64 = 4_503_599_627_370_496.0;
 
-/// `(ln(1 + f) - f + f²/2) / f³` for `f` from `√½ - 1` to `√2 - 1`: within `2^-30.2` of the logarithm.
+/// `(ln(1 + f) - f + f²/2) / f³` for `f` from `√½ - 1` to `√2 - 1`, degree 8: within `2^-30.2` of the logarithm.
 const LN_F32: [f32; 9] =
     [0.33333313, -0.25000012, 0.20002073, -0.16667852, 0.1422023, -0.124082774, 0.118863225, -0.11660123, 0.06732009];
-/// The same for `f64`: within `2^-59.2` of the logarithm.
+/// The same for `f64`, degree 19: within `2^-59.2` of the logarithm.
 const LN_F64: [f64; 20] = [
     0.33333333333333454,
     -0.24999999999998923,
@@ -40,6 +40,7 @@ const LN_F64: [f64; 20] = [
     0.05698082499648485,
     -0.024283830552326156,
 ];
+
 /// `log10 2` cut so that its product with an exponent is exact, and the rest of it.
 const LOG10_2_HI_F32: f32 = f32::from_bits(0x3e9a_2000);
 const LOG10_2_LO_F32: f32 = f32::from_bits(0x369a_84fc);
@@ -147,7 +148,7 @@ pub(super) struct SumF32 {
     pub(super) f_lo: f32,
 }
 
-/// Takes `one + x` apart. An `x` below `2^-25` loses digits here and is the caller's business.
+/// Takes `one + x` apart. A subnormal `x` loses digits here and is the caller's business.
 #[inline(always)]
 pub(super) fn sum_f32(one: f32, x: f32) -> SumF32 {
     let u = (one + x).to_bits().wrapping_add(0x3f80_0000 - SQRT_HALF_F32);
@@ -172,8 +173,7 @@ pub(super) fn ln_sum_f32(k: f32, f: f32, f_lo: f32) -> f32 {
 
 /// `ln(1 + x)`. Largest error 0.65 ulp over all arguments.
 ///
-/// ±0 and numbers next to them give themselves, -1 gives -∞, +∞ gives +∞, numbers below -1
-/// give NaN.
+/// ±0 and numbers next to them give themselves, -1 gives -∞, +∞ gives +∞, numbers below -1 give NaN.
 #[inline(always)]
 pub(crate) fn log1p_f32(x: f32) -> f32 {
     let p = sum_f32(1.0, x);
@@ -255,7 +255,7 @@ pub(super) struct SumF64 {
     pub(super) f_lo: f64,
 }
 
-/// Takes `one + x` apart. An `x` below `2^-25` loses digits here and is the caller's business.
+/// Takes `one + x` apart. A subnormal `x` loses digits here and is the caller's business.
 #[inline(always)]
 pub(super) fn sum_f64(one: f64, x: f64) -> SumF64 {
     let u = (one + x).to_bits().wrapping_add(0x3ff0_0000_0000_0000 - SQRT_HALF_F64);
@@ -280,8 +280,7 @@ pub(super) fn ln_sum_f64(k: f64, f: f64, f_lo: f64) -> f64 {
 
 /// `ln(1 + x)`. Largest error 0.65 ulp over 10^7 random arguments.
 ///
-/// ±0 and numbers next to them give themselves, -1 gives -∞, +∞ gives +∞, numbers below -1
-/// give NaN.
+/// ±0 and numbers next to them give themselves, -1 gives -∞, +∞ gives +∞, numbers below -1 give NaN.
 #[inline(always)]
 pub(crate) fn log1p_f64(x: f64) -> f64 {
     let p = sum_f64(1.0, x);

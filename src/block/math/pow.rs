@@ -6,9 +6,7 @@
 //! are the same at every feature level.
 
 use super::exp::{LN2_HI_F64, LN2_LO_F64, ROUND_F64, halves_f64, pow2_f64, tail_f64};
-use super::log::split_f64;
-
-const TWO52: f64 = 4_503_599_627_370_496.0;
+use super::log::{SQRT_HALF_F64, TWO52, split_f64};
 
 /// `log2(1 + f) / f` for `f` from `√½ - 1` to `√2 - 1`, degree 12: within `2^-35.8` of the logarithm.
 const LOG2: [f64; 13] = [
@@ -52,15 +50,14 @@ const ATANH: [f64; 8] = [
 
 /// `x^y`, the special cases those of C99. Largest error 0.55 ulp over 10^8 random arguments.
 ///
-/// 1 to any power and anything to the power 0 are 1, NaN
-/// included; a negative number to a fractional power is NaN.
+/// 1 to any power and anything to the power 0 are 1, NaN included; a negative number to a fractional power is NaN.
 #[inline(always)]
 pub(crate) fn pow_f32(x: f32, y: f32) -> f32 {
     let a = x.abs();
     // Every f32, subnormal or not, is a normal f64.
     let wide = f64::from(a);
-    let u = wide.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - 0x3fe6_a09e_667f_3bcd);
-    let m = f64::from_bits((u & 0x000f_ffff_ffff_ffff).wrapping_add(0x3fe6_a09e_667f_3bcd));
+    let u = wide.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - SQRT_HALF_F64);
+    let m = f64::from_bits((u & 0x000f_ffff_ffff_ffff).wrapping_add(SQRT_HALF_F64));
     let k = f64::from_bits((u >> 52) | TWO52.to_bits()) - (TWO52 + 1023.0);
     let f = m - 1.0;
     let f2 = f * f;
@@ -146,8 +143,7 @@ fn ln_two(x: f64) -> (f64, f64) {
 
 /// `x^y`, the special cases those of C99. Largest error 0.76 ulp over 10^7 random arguments.
 ///
-/// 1 to any power and anything to the power 0 are 1, NaN
-/// included; a negative number to a fractional power is NaN.
+/// 1 to any power and anything to the power 0 are 1, NaN included; a negative number to a fractional power is NaN.
 #[inline(always)]
 pub(crate) fn pow_f64(x: f64, y: f64) -> f64 {
     let a = x.abs();

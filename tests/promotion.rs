@@ -1,0 +1,427 @@
+//! Promotion against the frameworks: PyTorch's recorded tables cell by cell, the Paddle guide's tables as printed
+//! there, and commutativity over all pairs. A failing test prints the cells that differ, and only those.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use castwise::promotion::{OperandType, signature};
+use castwise::{Attrs, Category, DType, Fault, Op, Rules, Scalar, Settings, promote_types};
+use num_complex::Complex;
+use serde_json::Value;
+
+const PADDLE_DTYPES: [&str; 12] = ["bf16", "f16", "f32", "f64", "bool", "u8", "i8", "i16", "i32", "i64", "c64", "c128"];
+
+fn dtype(name: &str) -> DType {
+    name.parse().unwrap()
+}
+
+fn golden(name: &str) -> Value {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// An operand's class as the recorded tables write it: `dim:f32`, `zero:f32`, `wrapped:float`.
+fn operand(class: &str) -> OperandType {
+    match class.split_once(':').unwrap() {
+        ("dim", d) => OperandType::dim(dtype(d)),
+        ("zero", d) => OperandType::zero(dtype(d)),
+        (_, kind) => OperandType::Scalar(scalar(kind)),
+    }
+}
+
+fn scalar(kind: &str) -> Scalar {
+    match kind {
+        "bool" => Scalar::Bool(true),
+        "int" => Scalar::Int(2),
+        "float" => Scalar::Float(2.5),
+        "complex" => Scalar::Complex(Complex::new(1.0, 2.0)),
+        _ => panic!("a scalar of kind {kind}"),
+    }
+}
+
+/// The result's dtype, or `-` for a refusal.
+fn result(settings: &Settings, op: Op, operands: &[OperandType]) -> String {
+    signature(settings, op, operands, &Attrs::default()).map_or("-".into(), |s| s.result.to_string())
+}
+
+fn report(differing: Vec<String>, cells: usize) {
+    assert!(cells > 0, "nothing was compared");
+    assert!(differing.is_empty(), "{} of {cells} cells differ:\n{}", differing.len(), differing.join("\n"));
+}
+
+#[test]
+fn torch_promote_types() {
+    let (table, mut differing, mut cells) = (golden("torch-promote-types.json"), vec![], 0);
+    for a in DType::ALL {
+        for b in DType::ALL {
+            let (want, got) = (dtype(table[a.name()][b.name()].as_str().unwrap()), promote_types(a, b));
+            cells += 1;
+            if want != got {
+                differing.push(format!("{a} x {b}: {got}, not {want}"));
+            }
+        }
+    }
+    assert_eq!(cells, 169);
+    report(differing, cells);
+}
+
+/// `torch.result_type` and the dtype of `a + b`, over all pairs of operand classes and all default dtypes.
+#[test]
+fn torch_result_type() {
+    let (tables, mut differing, mut cells, mut exceptions) = (golden("torch-result-type.json"), vec![], 0, 0);
+    for (default, table) in tables.as_object().unwrap() {
+        let settings = Settings { default_dtype: dtype(default), ..Settings::new(Rules::Torch) };
+        for (pair, recorded) in table.as_object().unwrap() {
+            let (a, b) = pair.split_once('|').unwrap();
+            let got = result(&settings, Op::Add, &[operand(a), operand(b)]);
+            let result_type = recorded[0].as_str().unwrap();
+            // PyTorch 2.15 promotes bf16 with a complex of a lower tier to a dtype it has no kernels for. c64 is what
+            // it gave before, and what it gives within a tier.
+            let bf16_complex = result_type == "torch.bcomplex32";
+            exceptions += usize::from(bf16_complex);
+            let want = if bf16_complex { "c64" } else { result_type };
+            cells += 1;
+            if got != want {
+                differing.push(format!("{pair}, default {default}: {got}, not {want}"));
+            }
+            // Two Python scalars are not added by PyTorch: no second entry.
+            match recorded[1].as_str() {
+                Some(sum) if !bf16_complex && got != sum => {
+                    differing.push(format!("{pair}, default {default}: a + b is {got}, not {sum}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_eq!((cells, exceptions), (3600, 40));
+    report(differing, cells);
+}
+
+/// A line of `torch-op-rules.txt`: the op, and the outcome for each common dtype.
+fn outcomes(line: &str) -> Option<(&str, BTreeMap<String, String>)> {
+    let (op, rest) = line.split_once(" | ")?;
+    let dict = rest.split(" | scalars").next()?;
+    // `{'outcome': ['dtype', …], …}`: strings in either quote, dtypes inside brackets.
+    let (mut all, mut outcome, mut in_list) = (BTreeMap::new(), String::new(), false);
+    let mut chars = dict.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '[' => in_list = true,
+            ']' => in_list = false,
+            '\'' | '"' => {
+                let text: String = chars.by_ref().take_while(|x| *x != c).collect();
+                if in_list {
+                    all.insert(text, outcome.clone());
+                } else {
+                    outcome = text;
+                }
+            }
+            _ => {}
+        }
+    }
+    Some((op, all))
+}
+
+/// The operands of an op whose promoted ones are `a` and `b`.
+fn application(op: Op, a: OperandType, b: OperandType) -> Vec<OperandType> {
+    if op == Op::Where { vec![OperandType::dim(DType::Bool), a, b] } else { vec![a, b] }
+}
+
+/// Every op of the table that the recorded rules speak of, over every pair of operand classes: the outcome follows
+/// from the common dtype.
+#[test]
+fn torch_op_rules() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/torch-op-rules.txt");
+    let text = std::fs::read_to_string(path).unwrap();
+    let table = golden("torch-result-type.json");
+    let settings = Settings::new(Rules::Torch);
+    let (mut differing, mut cells, mut ops) = (vec![], 0, BTreeSet::new());
+    for (name, outcomes) in text.lines().filter_map(outcomes) {
+        let op = match name {
+            "div_floor" => Some(Op::FloorDivide),
+            name => Op::from_name(name),
+        };
+        let Some(op) = op.filter(|op| op.arity() == 2 || *op == Op::Where) else { continue };
+        ops.insert(op.name());
+        for (pair, recorded) in table["float32"].as_object().unwrap() {
+            let (a, b) = pair.split_once('|').map(|(a, b)| (operand(a), operand(b))).unwrap();
+            let scalars = [a, b].iter().filter(|o| matches!(o, OperandType::Scalar(_))).count();
+            let common = recorded[0].as_str().unwrap();
+            if common == "torch.bcomplex32" || scalars == 2 {
+                continue;
+            }
+            let bool_operand = [a, b].iter().any(|o| {
+                matches!(o, OperandType::Tensor { dtype: DType::Bool, .. } | OperandType::Scalar(Scalar::Bool(_)))
+            });
+            let want = match outcomes[common].as_str() {
+                // The one exception to "by the common dtype": subtraction refuses a bool on either side.
+                _ if op == Op::Sub && bool_operand => "-",
+                "=common" => common,
+                outcome if outcome.starts_with("E:") => "-",
+                outcome => outcome,
+            };
+            let got = result(&settings, op, &application(op, a, b));
+            cells += 1;
+            if got != want {
+                differing.push(format!("{name} of {pair}: {got}, not {want}"));
+            }
+        }
+    }
+    println!("{} ops, {cells} applications", ops.len());
+    assert!(ops.len() >= 22, "{ops:?}");
+    report(differing, cells);
+}
+
+/// The guide's table of two tensors. Three cells are read as the rows f64 and i64 have them, in both orders: the row
+/// c64 of the guide says c64 for f64 and c128 for i64, while it promises commutativity.
+const TENSOR_TENSOR: &str = "
+    bf16 | bf16 | f32  | f32  | f64  | -   | -   | -   | -   | -   | -   | c64  | c128
+    f16  | f32  | f16  | f32  | f64  | -   | -   | -   | -   | -   | -   | c64  | c128
+    f32  | f32  | f32  | f32  | f64  | -   | -   | -   | -   | -   | -   | c64  | c128
+    f64  | f64  | f64  | f64  | f64  | -   | -   | -   | -   | -   | -   | c128 | c128
+    bool | -    | -    | -    | -    | -   | -   | -   | -   | -   | -   | c64  | c128
+    u8   | -    | -    | -    | -    | -   | -   | -   | -   | -   | -   | c64  | c128
+    i8   | -    | -    | -    | -    | -   | -   | -   | -   | -   | -   | c64  | c128
+    i16  | -    | -    | -    | -    | -   | -   | -   | -   | -   | -   | c64  | c128
+    i32  | -    | -    | -    | -    | -   | -   | -   | -   | -   | -   | c64  | c128
+    i64  | -    | -    | -    | -    | -   | -   | -   | -   | -   | -   | c64  | c128
+    c64  | c64  | c64  | c64  | c128 | c64 | c64 | c64 | c64 | c64 | c64 | c64  | c128
+    c128 | c128 | c128 | c128 | c128 | c128| c128| c128| c128| c128| c128| c128 | c128";
+
+/// The guide's table of a tensor and a scalar: bool, int, float, complex.
+const TENSOR_SCALAR: &str = "
+    bool | bool | i64  | f32  | c64
+    u8   | u8   | u8   | f32  | c64
+    i8   | i8   | i8   | f32  | c64
+    i16  | i16  | i16  | f32  | c64
+    i32  | i32  | i32  | f32  | c64
+    i64  | i64  | i64  | f32  | c64
+    bf16 | bf16 | bf16 | bf16 | c64
+    f16  | f16  | f16  | f16  | c64
+    f32  | f32  | f32  | f32  | c64
+    f64  | f64  | f64  | f64  | c128
+    c64  | c64  | c64  | c64  | c64
+    c128 | c128 | c128 | c128 | c128";
+
+/// The cells of a table with the given columns, by row and column.
+fn cells<'a>(table: &'a str, columns: &[&'a str]) -> BTreeMap<(&'a str, &'a str), &'a str> {
+    let mut all = BTreeMap::new();
+    for line in table.lines().filter(|l| l.contains('|')) {
+        let row: Vec<&str> = line.split('|').map(str::trim).collect();
+        assert_eq!(row.len(), columns.len() + 1, "{line}");
+        all.extend(columns.iter().zip(&row[1..]).map(|(c, cell)| ((row[0], *c), *cell)));
+    }
+    all
+}
+
+/// What two tensors with dims promote to: the table, and equal dtypes need no promotion.
+fn tensors(a: &str, b: &str) -> &'static str {
+    if a == b {
+        return PADDLE_DTYPES.iter().find(|d| **d == a).unwrap();
+    }
+    cells(TENSOR_TENSOR, &PADDLE_DTYPES)[&(a, b)]
+}
+
+/// How the result of an op follows from the common dtype, and what it refuses.
+#[derive(Clone, Copy, PartialEq)]
+enum Class {
+    Common,
+    Bool,
+    /// Bool and integers become f32.
+    Divide,
+    /// Bool and integers become f64.
+    Atan2,
+}
+
+/// The guide's APIs that are in the op table: result class, whether scalars may stand for an operand, whether a 0-d
+/// tensor counts like a scalar, and the common dtypes that the op refuses by its meaning.
+const APIS: &[(&str, Class, bool, bool, &[&str])] = &[
+    ("add", Class::Common, true, true, &[]),
+    ("subtract", Class::Common, true, true, &["bool"]),
+    ("multiply", Class::Common, true, true, &[]),
+    ("divide", Class::Divide, true, true, &[]),
+    ("floor_divide", Class::Common, true, true, &["bool", "c64", "c128"]),
+    ("remainder", Class::Common, true, true, &["bool", "c64", "c128"]),
+    ("pow", Class::Common, true, true, &["bool"]),
+    ("equal", Class::Bool, true, true, &[]),
+    ("not_equal", Class::Bool, true, true, &[]),
+    ("less_than", Class::Bool, true, true, &["c64", "c128"]),
+    ("less_equal", Class::Bool, true, true, &["c64", "c128"]),
+    ("greater_than", Class::Bool, true, true, &["c64", "c128"]),
+    ("greater_equal", Class::Bool, true, true, &["c64", "c128"]),
+    ("logical_and", Class::Bool, true, false, &[]),
+    ("logical_or", Class::Bool, true, false, &[]),
+    ("logical_xor", Class::Bool, true, false, &[]),
+    ("where", Class::Common, true, false, &[]),
+    ("maximum", Class::Common, false, false, &["c64", "c128"]),
+    ("minimum", Class::Common, false, false, &["c64", "c128"]),
+    ("fmax", Class::Common, false, false, &["c64", "c128"]),
+    ("fmin", Class::Common, false, false, &["c64", "c128"]),
+    ("atan2", Class::Atan2, false, false, &["c64", "c128"]),
+    ("nextafter", Class::Common, false, false, &["bool", "u8", "i8", "i16", "i32", "i64", "c64", "c128"]),
+];
+
+fn outcome(class: Class, common: &str, refuses: &[&str]) -> String {
+    match class {
+        _ if common == "-" || refuses.contains(&common) => "-".into(),
+        Class::Bool => "bool".into(),
+        Class::Divide if dtype(common).is_integral() => "f32".into(),
+        Class::Atan2 if dtype(common).is_integral() => "f64".into(),
+        _ => common.into(),
+    }
+}
+
+/// Compares every API of the guide over all cells that `case` gives: operands and their common dtype.
+fn compare_apis(case: impl Fn(bool, bool) -> Vec<([OperandType; 2], String)>) {
+    let settings = Settings::new(Rules::Paddle);
+    let (mut differing, mut count, mut apis) = (vec![], 0, 0);
+    for (api, class, scalars, zero_dim_is_scalar, refuses) in APIS {
+        let Some(op) = Op::from_name(api) else { continue };
+        apis += 1;
+        for ([a, b], common) in case(*scalars, *zero_dim_is_scalar) {
+            let want = outcome(*class, &common, refuses);
+            let got = result(&settings, op, &application(op, a, b));
+            count += 1;
+            if got != want {
+                differing.push(format!("{api}({a}, {b}): {got}, not {want}"));
+            }
+        }
+    }
+    assert!(apis >= 21, "{apis} of {} APIs are in the op table", APIS.len());
+    report(differing, count);
+}
+
+#[test]
+fn paddle_tensor_with_tensor() {
+    compare_apis(|_, _| {
+        let one =
+            |a: &str, b: &str| ([OperandType::dim(dtype(a)), OperandType::dim(dtype(b))], tensors(a, b).to_string());
+        PADDLE_DTYPES.iter().flat_map(|a| PADDLE_DTYPES.iter().map(move |b| one(a, b))).collect()
+    });
+}
+
+#[test]
+fn paddle_tensor_with_scalar() {
+    let kinds = ["bool", "int", "float", "complex"];
+    compare_apis(|scalars, _| {
+        let table = cells(TENSOR_SCALAR, &kinds);
+        assert_eq!(table.len(), 48);
+        let mut all = vec![];
+        for ((tensor, kind), cell) in table {
+            let common = if scalars { cell } else { "-" };
+            for tensor in [OperandType::dim(dtype(tensor)), OperandType::zero(dtype(tensor))] {
+                let s = OperandType::Scalar(scalar(kind));
+                all.extend([([tensor, s], common.to_string()), ([s, tensor], common.to_string())]);
+            }
+        }
+        all
+    });
+}
+
+/// 0-d tensors: where they count like scalars, one of the same class follows the tensor with dims, and everything
+/// else goes by the full table, which is PyTorch's.
+#[test]
+fn paddle_zero_dim() {
+    let full = golden("torch-promote-types.json");
+    compare_apis(|_, zero_dim_is_scalar| {
+        let mut all = vec![];
+        for a in PADDLE_DTYPES {
+            for b in PADDLE_DTYPES {
+                let same_class = dtype(a).category() == dtype(b).category();
+                let lookup = full[a][b].as_str().unwrap();
+                let (dim, zero) = (OperandType::dim, OperandType::zero);
+                let (one, both) = match zero_dim_is_scalar {
+                    true => (if same_class { a } else { lookup }, lookup),
+                    false => (tensors(a, b), tensors(a, b)),
+                };
+                all.push(([dim(dtype(a)), zero(dtype(b))], one.to_string()));
+                all.push(([zero(dtype(b)), dim(dtype(a))], one.to_string()));
+                all.push(([zero(dtype(a)), zero(dtype(b))], both.to_string()));
+            }
+        }
+        all
+    });
+}
+
+/// Bitwise ops promote no tensors, 0-d or not; an integer or bool scalar follows the tensor.
+#[test]
+fn paddle_bitwise() {
+    let settings = Settings::new(Rules::Paddle);
+    let (mut differing, mut count) = (vec![], 0);
+    let mut check = |op: Op, operands: [OperandType; 2], want: &str| {
+        let got = result(&settings, op, &operands);
+        count += 1;
+        if got != want {
+            differing.push(format!("{op}({}, {}): {got}, not {want}", operands[0], operands[1]));
+        }
+    };
+    let bits = |d: &str| matches!(dtype(d).category(), Category::Bool | Category::Int);
+    for op in [Op::BitwiseAnd, Op::BitwiseOr, Op::BitwiseXor] {
+        for a in PADDLE_DTYPES {
+            for b in PADDLE_DTYPES {
+                let want = if a == b && bits(a) { a } else { "-" };
+                for (a, b) in [
+                    (OperandType::dim(dtype(a)), OperandType::dim(dtype(b))),
+                    (OperandType::dim(dtype(a)), OperandType::zero(dtype(b))),
+                    (OperandType::zero(dtype(a)), OperandType::dim(dtype(b))),
+                ] {
+                    check(op, [a, b], want);
+                }
+            }
+        }
+        for ((tensor, kind), cell) in cells(TENSOR_SCALAR, &["bool", "int", "float", "complex"]) {
+            let (t, s) = (OperandType::dim(dtype(tensor)), OperandType::Scalar(scalar(kind)));
+            let want = if bits(cell) { cell } else { "-" };
+            check(op, [t, s], want);
+            check(op, [s, t], want);
+        }
+    }
+    report(differing, count);
+}
+
+/// A refused mix names both operands and what to write; a refused scalar names the way out.
+#[test]
+fn paddle_refusals_say_what_to_write() {
+    let settings = Settings::new(Rules::Paddle);
+    for a in PADDLE_DTYPES {
+        for b in PADDLE_DTYPES {
+            let operands = [OperandType::dim(dtype(a)), OperandType::dim(dtype(b))];
+            let Err(d) = signature(&settings, Op::Add, &operands, &Attrs::default()) else { continue };
+            let help = d.help.unwrap_or_default();
+            assert_eq!(d.fault, Fault::PromotionRefused, "{a} + {b}");
+            assert!(d.message.contains(&format!("{a} and {b}")) && help.contains("cast"), "{}; {help}", d.message);
+        }
+        let operands = [OperandType::dim(dtype(a)), OperandType::Scalar(Scalar::Int(2))];
+        let d = signature(&settings, Op::Maximum, &operands, &Attrs::default()).unwrap_err();
+        assert_eq!(d.fault, Fault::ArgNotTensor);
+        assert!(d.help.unwrap_or_default().contains("0-d"), "{}", d.message);
+    }
+}
+
+/// The order of the operands decides nothing: not the result, not the compute dtype, not the refusal.
+#[test]
+fn commutative_in_dtype() {
+    for rules in [Rules::Torch, Rules::Paddle] {
+        let (settings, mut differing, mut count) = (Settings::new(rules), vec![], 0);
+        let mut operands: Vec<OperandType> =
+            ["bool", "int", "float", "complex"].map(|k| OperandType::Scalar(scalar(k))).into();
+        for d in DType::ALL {
+            operands.extend([OperandType::dim(d), OperandType::zero(d)]);
+        }
+        for op in Op::ALL.iter().copied().filter(|op| op.arity() == 2 || *op == Op::Where) {
+            for a in &operands {
+                for b in &operands {
+                    let one = signature(&settings, op, &application(op, *a, *b), &Attrs::default());
+                    let other = signature(&settings, op, &application(op, *b, *a), &Attrs::default());
+                    let decided = |s: castwise::promotion::Signature| (s.compute, s.result);
+                    let fault = |d: castwise::Diagnostic| d.fault;
+                    count += 1;
+                    let (one, other) = (one.map(decided).map_err(fault), other.map(decided).map_err(fault));
+                    if one != other {
+                        differing.push(format!("{rules}: {op}({a}, {b}) is {one:?}, swapped {other:?}"));
+                    }
+                }
+            }
+        }
+        report(differing, count);
+    }
+}
