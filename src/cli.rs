@@ -74,7 +74,7 @@ fn input(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 fn float(text: &str) -> Result<DType, String> {
-    let dtype: DType = text.parse().map_err(|e: castwise::Error| e.to_string())?;
+    let dtype: DType = text.parse().map_err(|e: castwise::UnknownDType| e.to_string())?;
     if dtype.is_float() { Ok(dtype) } else { Err(format!("{dtype} is not a float: f16, bf16, f32 or f64")) }
 }
 

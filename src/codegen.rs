@@ -20,13 +20,18 @@ mod jit;
 mod lanes;
 mod lower;
 
-pub(crate) use jit::{Code, available, clif};
+pub(crate) use jit::{Code, available};
 use lanes::{Lanes, Repr};
 pub(crate) use lower::inline;
 
 /// Compiles all segments of a schedule into one block of code.
 pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
     jit::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
+}
+
+/// The text of all segments of a schedule, before optimization.
+pub(crate) fn clif(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
+    jit::clif(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
 }
 
 /// Elements that one iteration handles: as many as a vector holds of the narrowest dtype in the segment.

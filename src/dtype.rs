@@ -211,8 +211,13 @@ impl fmt::Debug for DType {
     }
 }
 
+/// A text that names no dtype.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown dtype `{0}`; known: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64 c128")]
+pub struct UnknownDType(String);
+
 impl FromStr for DType {
-    type Err = crate::error::Error;
+    type Err = UnknownDType;
 
     /// Takes the short names and the names PyTorch, Paddle and NumPy use: `float16`, `half`, `bfloat16`, `float`,
     /// `double`, `long`, `complex64`, … (`float` is f32 and `double` f64, as in PyTorch).
@@ -231,7 +236,7 @@ impl FromStr for DType {
             "c32" | "complex32" | "chalf" => C32,
             "c64" | "complex64" | "cfloat" => C64,
             "c128" | "complex128" | "cdouble" => C128,
-            _ => return Err(crate::error::Error::UnknownDType(s.chars().take(40).collect())),
+            _ => return Err(UnknownDType(s.chars().take(40).flat_map(char::escape_debug).collect())),
         })
     }
 }

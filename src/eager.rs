@@ -13,11 +13,11 @@ use crate::fuse::{Origin, plan};
 use crate::infer::infer;
 use crate::launch::{Call, Ready, launch};
 use crate::ops::{Attrs, Op};
-use crate::program::{Graph, Program};
+use crate::program::Program;
 use crate::promotion::{Rules, Settings};
 use crate::schedule::{Schedule, schedule};
 use crate::tensor::Tensor;
-use crate::var::{Mode, Operand, Sealed, Var};
+use crate::var::{Graph, Mode, Operand, Sealed, Var};
 
 /// The eager mode under given rules: makes handles of tensors, whose operators compute at once.
 ///

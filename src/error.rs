@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
 
-use crate::dtype::DType;
+use crate::dtype::{DType, UnknownDType};
 
 /// The result of a castwise call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -118,8 +118,8 @@ pub enum Error {
     #[error("{}", list(.0))]
     Invalid(Vec<Diagnostic>),
     /// Not the name of a dtype.
-    #[error("unknown dtype `{}`; known: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64 c128", shown(.0))]
-    UnknownDType(String),
+    #[error(transparent)]
+    UnknownDType(#[from] UnknownDType),
     /// A tensor was read as another dtype than it has.
     #[error("the tensor is {found}, not {expected}")]
     DType {

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::block::CpuLevel;
 use crate::block::driver::SegmentFn;
-use crate::codegen::{Code, available, compile, inline};
+use crate::codegen::{Code, available, clif, compile, inline};
 use crate::domain::{Pattern, pattern};
 use crate::eager::{refused, run_blocks};
 use crate::error::{Error, Result, shown};
 use crate::fuse::{Origin, Plan, foldable, plan};
+use crate::geometry::Spread;
 use crate::infer::infer;
 use crate::kernel::Kernel;
 use crate::launch::{Call, Ready, launch};
@@ -105,10 +106,13 @@ impl Ready for Arc<Compiled> {
     }
 }
 
+/// What has been made ready of one kernel: an entry for each assignment of classes met so far.
+type Variants = Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>;
+
 /// A plan, and for each of its kernels what has been made ready so far.
 struct Planned {
     plan: Plan,
-    ready: Vec<Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>>,
+    ready: Vec<Variants>,
 }
 
 /// A map that forgets its oldest entry when it is full.
@@ -193,6 +197,25 @@ impl Executor {
         self.execute(&plan, &bound)
     }
 
+    /// The kernels that compute `fetches`, as text, each with the code of its segments before optimization (CLIF).
+    /// Dynamic dims are taken not to be broadcast.
+    pub fn dump<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
+        let fetches: Vec<&Var> = fetches.into_iter().collect();
+        let typed = self.typed(program)?;
+        let planned = self.plan(&typed, program, &fetches, vec![false; typed.dyn_dims.len()])?;
+        let mut text = String::new();
+        for k in &planned.plan.kernels {
+            let class = |s: &Spread| if *s == Spread::Varies { Class::Vector } else { Class::Splat };
+            let classes: Vec<Class> = k.spread.iter().map(class).collect();
+            let schedule = schedule(&k.kernel, &classes, CpuLevel::get(), &|step| available() && inline(step))?;
+            text += &format!("; over {}\n{}", dims_text(&typed.shapes[k.shape as usize]), k.kernel);
+            if !schedule.segments.is_empty() {
+                text += &clif(&k.kernel, &schedule)?;
+            }
+        }
+        Ok(text)
+    }
+
     /// How many kernels have been compiled so far.
     pub fn compiles(&self) -> u64 {
         self.caches().compiles
@@ -271,12 +294,7 @@ impl Executor {
     }
 
     /// The schedule and code of a plan's kernel for the classes of its operands.
-    fn ready(
-        &self,
-        near: &Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>,
-        kernel: &Arc<Kernel>,
-        classes: &[Class],
-    ) -> Result<Arc<Compiled>> {
+    fn ready(&self, near: &Variants, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
         let lock = || near.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, known)) = lock().iter().find(|(c, _)| c == classes) {
             return Ok(known.clone());

@@ -25,6 +25,8 @@
 //!
 //! What is guaranteed, room by room, stands at the head of each module and in ARCHITECTURE.md.
 
+#![warn(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
 mod block;
 mod codegen;
 mod domain;
@@ -52,18 +54,18 @@ mod typed;
 mod var;
 
 pub use block::CpuLevel;
-pub use dtype::{Category, DType, DTypeSet, Element};
+pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
 pub use executor::{Builder, Executor, Feeds};
 pub use infer::infer;
 pub use ops::{Attrs, Op};
-pub use program::{Graph, MAX_NODES, NodeRef, Program};
+pub use program::{MAX_NODES, NodeRef, Program};
 pub use promotion::{Loss, Reason, Rules, Settings, promote_types};
 pub use scalar::Scalar;
 pub use tensor::Tensor;
 pub use typed::{CastNote, TypedProgram};
-pub use var::{Mode, Operand, Var, apply};
+pub use var::{Graph, Mode, Operand, Var, apply};
 
 /// What most programs need: `use castwise::prelude::*;`.
 pub mod prelude {

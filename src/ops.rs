@@ -96,8 +96,8 @@ pub struct OpDef {
 
 /// Shorthands for the columns of the rows.
 pub(crate) mod columns {
-    use super::*;
-    use DType::*;
+    use super::DType::*;
+    use super::{DType, DTypeSet, PaddleColumns, Promotion, TorchColumns};
 
     const BOOL: DTypeSet = DTypeSet::of(&[Bool]);
     /// The five integers.

@@ -19,7 +19,7 @@ use crate::promotion::{Rules, Settings};
 use crate::scalar::Scalar;
 use crate::shape::{Dim, Dims, MAX_RANK};
 use crate::tensor::Tensor;
-use crate::var::{Mode, Operand, Sealed, Var, here};
+use crate::var::{Graph, Mode, Operand, Sealed, Var, here};
 
 /// The most nodes a program may have.
 pub const MAX_NODES: usize = 1 << 24;
@@ -131,10 +131,6 @@ pub struct NodeRef {
     pub(crate) program: Arc<Shared>,
     pub(crate) node: NodeIndex,
 }
-
-/// The mode of a program's handles: an application appends a node.
-#[derive(Clone, Copy, Debug)]
-pub struct Graph;
 
 impl Sealed for Graph {}
 

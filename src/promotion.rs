@@ -18,7 +18,6 @@ use crate::scalar::Scalar;
 mod paddle;
 mod torch;
 
-pub(crate) use paddle::{scalar_table as paddle_scalar, tensor_table as paddle_tensors};
 pub use torch::promote_types;
 
 /// Whose rules decide about mixed dtypes.

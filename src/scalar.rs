@@ -70,11 +70,6 @@ impl Bits {
         }
         Bits(all)
     }
-
-    /// The first `N` bytes.
-    pub(crate) fn head<const N: usize>(self) -> [u8; N] {
-        std::array::from_fn(|i| self.0.get(i).copied().unwrap_or(0))
-    }
 }
 
 impl fmt::Debug for Bits {

@@ -28,6 +28,10 @@ pub trait Mode: Sealed + Sized + 'static {
     fn apply(op: Op, operands: &[Operand<Self>], attrs: Attrs, place: Place) -> Var<Self>;
 }
 
+/// The mode of a program's handles: an application appends a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Graph;
+
 /// A value of a program (by default) or of eager mode. Cloning is cheap; operators take `Var`, `&Var` and Rust scalars
 /// on either side; named methods exist for every row of the op table.
 ///
@@ -49,7 +53,7 @@ pub trait Mode: Sealed + Sized + 'static {
 /// assert_eq!(eager.to_vec::<f32>()?, fused[0].to_vec::<f32>()?);
 /// # Ok::<(), castwise::Error>(())
 /// ```
-pub struct Var<M: Mode = crate::program::Graph>(pub(crate) M::Value);
+pub struct Var<M: Mode = Graph>(pub(crate) M::Value);
 
 impl<M: Mode> Clone for Var<M> {
     fn clone(&self) -> Self {
@@ -58,7 +62,7 @@ impl<M: Mode> Clone for Var<M> {
 }
 
 /// An operand of an op: a handle, or a scalar the user wrote.
-pub enum Operand<M: Mode = crate::program::Graph> {
+pub enum Operand<M: Mode = Graph> {
     /// A handle.
     Var(Var<M>),
     /// A scalar: it stays without dtype until inference.

@@ -7,6 +7,7 @@ use castwise::prelude::*;
 use castwise::{Op, Operand};
 use common::{Random, assert_same_bits, random_tensor};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 
 /// One step: an op and where its operands come from.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ fn apply<M: Mode>(step: &Step, values: &[Var<M>]) -> Var<M> {
         .map(|i| {
             let pick = step.operands[i] as usize;
             // One operand in six is a scalar, but never the first.
-            if i > 0 && pick % 6 == 0 {
+            if i > 0 && pick.is_multiple_of(6) {
                 SCALARS[pick / 6 % SCALARS.len()].into()
             } else {
                 (&values[pick / 6 % values.len()]).into()
@@ -143,5 +144,3 @@ fn most_random_steps_are_valid() {
     println!("{valid} steps valid, {refused} refused");
     assert!(valid > refused);
 }
-
-use proptest::strategy::ValueTree;

@@ -19,7 +19,7 @@ fn a_million_nodes_need_no_recursion() {
         // A ladder beside the chain: every node is used twice.
         let mut z = x.clone();
         for _ in 0..500_000 {
-            z = (&z).maximum(&z);
+            z = z.maximum(&z);
         }
         let typed = p.infer().unwrap();
         typed.verify().unwrap();

@@ -103,16 +103,29 @@ fn scalar(v: &Value) -> Result<Scalar, Unusable> {
     })
 }
 
-/// The op of a recorded name; names that differ from every alias of the table.
-fn op(name: &str) -> Option<Op> {
-    Op::from_name(match name {
-        "div_floor" => "floor_divide",
-        name => name,
+/// The op of a recorded name: where it is no alias of the table, or the attributes choose among ops.
+fn op(name: &str, attrs: &Map<String, Value>) -> Option<Op> {
+    Op::from_name(match (name, attrs.contains_key("min"), attrs.contains_key("max")) {
+        ("div_floor", ..) => "floor_divide",
+        ("clamp", true, false) => "clamp_min",
+        ("clamp", false, true) => "clamp_max",
+        (name, ..) => name,
     })
 }
 
-/// The attributes of the application, and the default dtype. One arm an attribute.
-fn attributes(op: &str, all: &Map<String, Value>, settings: &mut Settings) -> Result<Attrs, Unusable> {
+/// A Python scalar among the attributes: `2` and `2.0` differ.
+fn python(v: &Value) -> Result<Arg, Unusable> {
+    let number = || v.as_i64().map(Scalar::Int).or_else(|| v.as_f64().map(Scalar::Float));
+    v.as_bool().map(Scalar::Bool).or_else(number).map(Arg::Scalar).ok_or_else(|| malformed("a number"))
+}
+
+/// The attributes of the application, and the default dtype; some are operands here. One arm an attribute.
+fn attributes(
+    op: &str,
+    all: &Map<String, Value>,
+    args: &mut Vec<Arg>,
+    settings: &mut Settings,
+) -> Result<Attrs, Unusable> {
     let mut attrs = Attrs::default();
     for (key, value) in all {
         match key.as_str() {
@@ -120,6 +133,9 @@ fn attributes(op: &str, all: &Map<String, Value>, settings: &mut Settings) -> Re
             "via" => {}
             "default_dtype" => settings.default_dtype = dtype(value)?,
             "dtype" if op == "cast" => attrs.dtype = Some(dtype(value)?),
+            // The bounds of a clamp are operands, in this order.
+            "min" if op == "clamp" => args.insert(1, python(value)?),
+            "max" if op == "clamp" => args.push(python(value)?),
             _ => return Err(Unusable::Skipped(format!("{op} with {key}"))),
         }
     }
@@ -133,8 +149,6 @@ impl Case {
         let name = v["op"].as_str().ok_or_else(|| malformed("no op: is this a file of cases?"))?;
         let op = op(name).ok_or_else(|| Unusable::Skipped(name.to_string()))?;
         let mut settings = Settings::new(rules);
-        let empty = Map::new();
-        let attrs = attributes(name, v["attrs"].as_object().unwrap_or(&empty), &mut settings)?;
         let mut args = Vec::new();
         for a in v["args"].as_array().ok_or_else(|| malformed("args"))? {
             args.push(match a["kind"].as_str() {
@@ -143,6 +157,8 @@ impl Case {
                 _ => return Err(malformed("an operand's kind")),
             });
         }
+        let empty = Map::new();
+        let attrs = attributes(name, v["attrs"].as_object().unwrap_or(&empty), &mut args, &mut settings)?;
         if args.len() != op.arity() {
             return Err(Unusable::Skipped(format!("{name} with {} operands", args.len())));
         }

@@ -11,25 +11,25 @@ use crate::dtype::DType;
 use crate::ops::{Op, for_each_op};
 
 /// An op on one element type with one operand.
-trait Un<T> {
+pub(in crate::block) trait Un<T> {
     type Out;
     fn eval(a: T) -> Self::Out;
 }
 
 /// An op with two operands of one type.
-trait Bin<T> {
+pub(in crate::block) trait Bin<T> {
     type Out;
     fn eval(a: T, b: T) -> Self::Out;
 }
 
 /// An op with three operands of one type.
-trait Tri<T> {
+pub(in crate::block) trait Tri<T> {
     type Out;
     fn eval(a: T, b: T, c: T) -> Self::Out;
 }
 
 /// A second form of a unary op, valid and fast for |a| <= [`Real::SMALL`], with the same bits there.
-trait Small<T>: Un<T> {
+pub(in crate::block) trait Small<T>: Un<T> {
     fn eval_small(a: T) -> Self::Out;
     fn is_small(a: T) -> bool;
 }
@@ -132,7 +132,7 @@ use Tri as OpTri;
 use Un as OpUn;
 
 /// An integer that can be compared with zero.
-trait CheckedInt: Copy + PartialEq + Default {}
+pub(in crate::block) trait CheckedInt: Copy + PartialEq + Default {}
 impl<T: Copy + PartialEq + Default> CheckedInt for T {}
 
 /// The Rust result type of an op on `$t`.

@@ -27,7 +27,7 @@ impl Emit<'_, '_> {
     /// A conversion that [`inline`] accepts.
     pub(super) fn convert(&mut self, p: Prim, a: &Lanes) -> Lanes {
         match (p.from, p.to) {
-            (_, Bool) => self.to_truth(p.from, a),
+            (_, Bool) => self.truth_of(p.from, a),
             (Bool, to) => {
                 let one = match to {
                     F32 => self.float(types::F32X4, 1.0),
@@ -51,7 +51,7 @@ impl Emit<'_, '_> {
             }
             (from, F64) => {
                 let wide = self.resized(a.parts.clone(), from, 4);
-                Lanes::data(wide.into_iter().flat_map(|p| self.to_doubles(p)).collect())
+                Lanes::data(wide.into_iter().flat_map(|p| self.doubles(p)).collect())
             }
             (from, to) => Lanes::data(self.resized(a.parts.clone(), from, to.size())),
         }
@@ -65,7 +65,7 @@ impl Emit<'_, '_> {
         self.bits(kept, ty)
     }
 
-    fn to_truth(&mut self, from: DType, a: &Lanes) -> Lanes {
+    fn truth_of(&mut self, from: DType, a: &Lanes) -> Lanes {
         let ty = vector(from);
         let parts = if from.is_float() {
             let zero = self.float(ty, 0.0);
@@ -112,7 +112,7 @@ impl Emit<'_, '_> {
         [self.b.ins().fvpromote_low(p), self.b.ins().fvpromote_low(high)]
     }
 
-    fn to_doubles(&mut self, p: Clif) -> [Clif; 2] {
+    fn doubles(&mut self, p: Clif) -> [Clif; 2] {
         let high = self.upper(p);
         [p, high].map(|p| {
             let wide = self.b.ins().swiden_low(p);

@@ -60,13 +60,13 @@ fn index(d: DType) -> Option<usize> {
 }
 
 /// The guide's cell for two tensors with dims; equal dtypes give themselves.
-pub(crate) fn tensor_table(a: DType, b: DType) -> Option<DType> {
+fn tensor_table(a: DType, b: DType) -> Option<DType> {
     let (i, j) = (index(a)?, index(b)?);
     if a == b { Some(a) } else { TENSORS[i][j] }
 }
 
 /// The guide's cell for a tensor and a scalar.
-pub(crate) fn scalar_table(tensor: DType, scalar: Category) -> Option<DType> {
+fn scalar_table(tensor: DType, scalar: Category) -> Option<DType> {
     Some(SCALARS[index(tensor)?][scalar as usize])
 }
 

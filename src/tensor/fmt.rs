@@ -30,7 +30,7 @@ impl Tensor {
         }
         let size = self.dtype.size();
         let bytes = self.storage.bytes().get(at as usize * size..).and_then(|b| b.get(..size)).unwrap_or(&[]);
-        with_dtype!(self.dtype, T => bytemuck::checked::try_pod_read_unaligned::<T>(bytes).map_or("?".into(), |v| value_text(v)))
+        with_dtype!(self.dtype, T => bytemuck::checked::try_pod_read_unaligned::<T>(bytes).map_or("?".into(), value_text))
     }
 }
 
