@@ -71,3 +71,8 @@ pub use var::{Graph, Mode, Operand, Var, apply};
 pub mod prelude {
     pub use crate::{DType, Eager, Executor, Feeds, Mode, Program, Rules, Scalar, Settings, Tensor, Var, feeds};
 }
+
+/// The README's Rust blocks, compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

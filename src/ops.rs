@@ -54,8 +54,10 @@ pub struct TorchColumns {
     /// Whether a scalar on the right stays in the op-math dtype (`f32` for `f16` and `bf16`) instead of being rounded
     /// to the operands' common dtype first: `mul`, `div`, `floor_divide`.
     pub wide_scalar: bool,
-    /// Whether tensors of different dtypes may promote.
+    /// Whether operands of different dtypes may promote.
     pub mixes: bool,
+    /// Whether a bool operand may promote to another dtype.
+    pub bools: bool,
 }
 
 /// The columns of Paddle's rules.
@@ -124,7 +126,7 @@ pub(crate) mod columns {
     pub(crate) const POW: DTypeSet = NO_C32.without(BOOL);
 
     const fn torch(promotion: Promotion, accepts: DTypeSet) -> TorchColumns {
-        TorchColumns { promotion, accepts, wide_scalar: false, mixes: true }
+        TorchColumns { promotion, accepts, wide_scalar: false, mixes: true, bools: true }
     }
 
     /// PyTorch: operands promote to their common dtype.
@@ -158,7 +160,12 @@ pub(crate) mod columns {
             TorchColumns { wide_scalar: true, ..self }
         }
 
-        /// Tensors must have one dtype.
+        /// A bool operand is refused, whatever the other one is.
+        pub(crate) const fn no_bool(self) -> TorchColumns {
+            TorchColumns { bools: false, ..self }
+        }
+
+        /// Operands must have one dtype.
         pub(crate) const fn same(self) -> TorchColumns {
             TorchColumns { mixes: false, ..self }
         }

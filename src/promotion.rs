@@ -212,11 +212,11 @@ pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) 
         Rules::Torch => (def.torch.promotion, def.torch.accepts),
         Rules::Paddle => (def.paddle.promotion, def.paddle.accepts),
     };
-    if s.rules == Rules::Torch && !def.torch.mixes {
-        refuse_mix(op, promoted)?;
-    }
     let common = match s.rules {
-        Rules::Torch => torch::common_dtype(promoted, s.default_dtype),
+        Rules::Torch => {
+            refuse_mix(s, op, promoted)?;
+            torch::common_dtype(promoted, s.default_dtype)
+        }
         Rules::Paddle => paddle::common_dtype(op, promoted)?,
     };
     if !accepts.has(common) {
@@ -306,9 +306,15 @@ fn unsupported(op: Op, operands: &[OperandType], common: DType) -> Diagnostic {
     }
 }
 
-fn refuse_mix(op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
-    match operands {
-        [OperandType::Tensor { dtype: a, .. }, OperandType::Tensor { dtype: b, .. }] if a != b => {
+/// PyTorch's ops that take equal dtypes only, or no bool among their operands.
+fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
+    let columns = &op.def().torch;
+    let dtypes: Vec<DType> = operands.iter().map(|o| torch::dtype_of(o, s.default_dtype)).collect();
+    if !columns.bools && dtypes.contains(&DType::Bool) {
+        return Err(unsupported(op, operands, DType::Bool));
+    }
+    match dtypes.as_slice() {
+        [a, b, ..] if !columns.mixes && a != b => {
             let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
             Err(Diagnostic::new(Fault::DTypeMismatch, message).help(format!("write `cast(x, {b})`")))
         }

@@ -147,7 +147,9 @@ impl Case {
     pub fn parse(file: &str, line: usize, text: &str, rules: Rules) -> Result<Case, Unusable> {
         let v: Value = serde_json::from_str(text).map_err(|e| Unusable::Malformed(e.to_string()))?;
         let name = v["op"].as_str().ok_or_else(|| malformed("no op: is this a file of cases?"))?;
-        let op = op(name).ok_or_else(|| Unusable::Skipped(name.to_string()))?;
+        let empty = Map::new();
+        let recorded = v["attrs"].as_object().unwrap_or(&empty);
+        let op = op(name, recorded).ok_or_else(|| Unusable::Skipped(name.to_string()))?;
         let mut settings = Settings::new(rules);
         let mut args = Vec::new();
         for a in v["args"].as_array().ok_or_else(|| malformed("args"))? {
@@ -157,8 +159,7 @@ impl Case {
                 _ => return Err(malformed("an operand's kind")),
             });
         }
-        let empty = Map::new();
-        let attrs = attributes(name, v["attrs"].as_object().unwrap_or(&empty), &mut args, &mut settings)?;
+        let attrs = attributes(name, recorded, &mut args, &mut settings)?;
         if args.len() != op.arity() {
             return Err(Unusable::Skipped(format!("{name} with {} operands", args.len())));
         }

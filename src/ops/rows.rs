@@ -19,7 +19,7 @@ macro_rules! for_each_op {
 
             /// Difference. Integers wrap; bool is refused.
             Sub sub "sub" ["subtract"] (x, y) Same
-            torch common(NO_BOOL), paddle common(NO_BOOL).paddle(),
+            torch common(NO_BOOL).no_bool(), paddle common(NO_BOOL).paddle(),
             { int: |a, b| a.wrapping_sub(b); float: |a, b| a - b; complex: |a, b| a - b; }
 
             /// Product. Integers wrap; bool is `and`; complex is the plain formula.

@@ -40,15 +40,24 @@ pub fn promote_types(a: DType, b: DType) -> DType {
 pub(super) fn common_dtype(operands: &[OperandType], default: DType) -> DType {
     let (mut dim, mut zero, mut wrapped) = (None, None, None);
     for o in operands {
-        let (tier, dtype) = match *o {
-            OperandType::Tensor { dtype, zero_dim: false } => (&mut dim, dtype),
-            OperandType::Tensor { dtype, zero_dim: true } => (&mut zero, dtype),
-            OperandType::Scalar(s) => (&mut wrapped, scalar_dtype(s, default)),
+        let tier = match o {
+            OperandType::Tensor { zero_dim: false, .. } => &mut dim,
+            OperandType::Tensor { zero_dim: true, .. } => &mut zero,
+            OperandType::Scalar(_) => &mut wrapped,
         };
+        let dtype = dtype_of(o, default);
         *tier = Some(tier.map_or(dtype, |t| promote_types(t, dtype)));
     }
     // An application has at least one operand, so one tier is there.
     combine(dim, combine(zero, wrapped)).unwrap_or(default)
+}
+
+/// What an operand counts as on its own.
+pub(super) fn dtype_of(o: &OperandType, default: DType) -> DType {
+    match *o {
+        OperandType::Tensor { dtype, .. } => dtype,
+        OperandType::Scalar(s) => scalar_dtype(s, default),
+    }
 }
 
 /// What a scalar counts as: a float is the default dtype, a complex number its complex.

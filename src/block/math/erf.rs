@@ -59,7 +59,7 @@ pub(crate) fn erf_f32(x: f32) -> f32 {
     if y.is_nan() { f32::NAN } else { y }
 }
 
-/// erf x. Maximum error MAXERF64 ulp. erf(±0) = ±0, erf(±∞) = ±1.
+/// erf x. Maximum error 0.93 ulp. erf(±0) = ±0, erf(±∞) = ±1.
 ///
 /// * `|x| < 0.84375`: x + x·p(x²), p of degree 10, relative error 1.4e-17.
 /// * else 1 - e^(-q(x)), q of degree 18 on `[0.84375, 5.95]` approximating -ln erfc x; the error of the result is 4.4e-18.
@@ -148,7 +148,7 @@ pub(crate) fn erfc_f32(x: f32) -> f32 {
     if y.is_nan() { f32::NAN } else { y }
 }
 
-/// erfc x. Maximum error MAXERFC64 ulp. erfc(±0) = 1, erfc(∞) = 0, erfc(-∞) = 2.
+/// erfc x. Maximum error 1.61 ulp. erfc(±0) = 1, erfc(∞) = 0, erfc(-∞) = 2.
 ///
 /// e^(-x²)·(c + x·p(x)/q(x))/(c + x) for |x|, c = 0.5625, p of degree 10 and q of degree 11 on `[0, 27.5]`, relative error
 /// 4.7e-19; the other half line is 2 less that. With this c, x·p/q is a correction of at most a fifth, so that its

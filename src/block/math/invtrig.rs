@@ -137,7 +137,7 @@ fn cbrt_parts(x: f64) -> (f64, f64, f64) {
     (v, y.mul_add(series, y), f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52))
 }
 
-/// The cube root. Maximum error 0.51 ulp. cbrt(±0) = ±0, cbrt(±∞) = ±∞.
+/// The cube root. Maximum error 0.53 ulp. cbrt(±0) = ±0, cbrt(±∞) = ±∞.
 #[inline(always)]
 pub(crate) fn cbrt_f32(x: f32) -> f32 {
     let (v, y, root) = cbrt_parts(f64::from(x.abs()));
@@ -146,7 +146,7 @@ pub(crate) fn cbrt_f32(x: f32) -> f32 {
     if x.is_nan() { f32::NAN } else { r }
 }
 
-/// The cube root. Maximum error MAXCBRT64 ulp. cbrt(±0) = ±0, cbrt(±∞) = ±∞.
+/// The cube root. Maximum error 0.56 ulp. cbrt(±0) = ±0, cbrt(±∞) = ±∞.
 #[inline(always)]
 pub(crate) fn cbrt_f64(x: f64) -> f64 {
     let a = x.abs();
@@ -227,7 +227,7 @@ impl Turn {
     }
 }
 
-/// atan x. Maximum error MAXATAN64 ulp. atan(±0) = ±0, atan(±∞) = ±π/2.
+/// atan x. Maximum error 0.75 ulp. atan(±0) = ±0, atan(±∞) = ±π/2.
 #[inline(always)]
 pub(crate) fn atan_f64(x: f64) -> f64 {
     // Beyond 2^64 the result no longer depends on the argument; infinity has no place in the quotient.
@@ -236,7 +236,7 @@ pub(crate) fn atan_f64(x: f64) -> f64 {
     canonical_f64(Turn::new(a, 1.0).angle().copysign(x))
 }
 
-/// The angle of the point (x, y). Maximum error MAXATAN264 ulp. Zeros and infinities as in C: atan2(±0, x) is ±0 for x > 0
+/// The angle of the point (x, y). Maximum error 1.21 ulp. Zeros and infinities as in C: atan2(±0, x) is ±0 for x > 0
 /// or +0 and ±π for x < 0 or -0; atan2(±∞, +∞) is ±π/4 and atan2(±∞, -∞) is ±3π/4.
 #[inline(always)]
 pub(crate) fn atan2_f64(y: f64, x: f64) -> f64 {
@@ -288,7 +288,7 @@ fn root_parts(s: f64, p: f64) -> (f64, f64) {
     (root, (root * s).mul_add(p, root_lo))
 }
 
-/// asin x. Maximum error MAXASIN64 ulp. asin(±0) = ±0; NaN outside of [-1, 1].
+/// asin x. Maximum error 0.80 ulp. asin(±0) = ±0; NaN outside of [-1, 1].
 #[inline(always)]
 pub(crate) fn asin_f64(x: f64) -> f64 {
     let a = x.abs();
@@ -303,7 +303,7 @@ pub(crate) fn asin_f64(x: f64) -> f64 {
     canonical_f64(y.copysign(x))
 }
 
-/// acos x. Maximum error MAXACOS64 ulp. acos(1) = 0; NaN outside of [-1, 1].
+/// acos x. Maximum error 0.79 ulp. acos(1) = 0; NaN outside of [-1, 1].
 #[inline(always)]
 pub(crate) fn acos_f64(x: f64) -> f64 {
     let a = x.abs();
@@ -320,7 +320,7 @@ pub(crate) fn acos_f64(x: f64) -> f64 {
     canonical_f64(from_base(base, head, tail))
 }
 
-/// √(x² + y²) without overflow or underflow on the way. Maximum error MAXHYPOT64 ulp; hypot of an infinity is ∞, also with
+/// √(x² + y²) without overflow or underflow on the way. Maximum error 0.99 ulp; hypot of an infinity is ∞, also with
 /// NaN.
 #[inline(always)]
 pub(crate) fn hypot_f64(x: f64, y: f64) -> f64 {

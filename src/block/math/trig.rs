@@ -215,7 +215,7 @@ pub(crate) fn tan_f64_small(x: f64) -> f64 {
     canonical_f64(f64::from_bits(y.to_bits() ^ x.to_bits() & SIGN))
 }
 
-/// sin x. Maximum error MAXSIN64 ulp. sin(±0) = ±0; sin(±∞) is NaN.
+/// sin x. Maximum error 0.78 ulp. sin(±0) = ±0; sin(±∞) is NaN.
 #[inline(always)]
 pub(crate) fn sin_f64(x: f64) -> f64 {
     if x.abs() <= TRIG_BOUND_F64 {
@@ -228,7 +228,7 @@ pub(crate) fn sin_f64(x: f64) -> f64 {
     }
 }
 
-/// cos x. Maximum error MAXCOS64 ulp. cos(±0) = 1; cos(±∞) is NaN.
+/// cos x. Maximum error 0.77 ulp. cos(±0) = 1; cos(±∞) is NaN.
 #[inline(always)]
 pub(crate) fn cos_f64(x: f64) -> f64 {
     if x.abs() <= TRIG_BOUND_F64 {
@@ -241,7 +241,7 @@ pub(crate) fn cos_f64(x: f64) -> f64 {
     }
 }
 
-/// tan x. Maximum error MAXTAN64 ulp. tan(±0) = ±0; tan(±∞) is NaN.
+/// tan x. Maximum error 0.86 ulp. tan(±0) = ±0; tan(±∞) is NaN.
 #[inline(always)]
 pub(crate) fn tan_f64(x: f64) -> f64 {
     if x.abs() <= TRIG_BOUND_F64 {
