@@ -244,11 +244,12 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Whether the run must be cut into tiles; a single segment over operands in place needs none.
+    /// Whether the run must be cut into tiles: a single stage over operands in place needs none, as long as nothing of
+    /// it lies in a tile.
     fn is_tiled(&self) -> bool {
         let launch = self.job.launch;
         let gathers = launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Gather(..)));
-        gathers || launch.schedule.body.len() != 1
+        gathers || launch.schedule.body.len() != 1 || launch.schedule.tiles > 0
     }
 
     /// Pointers that stay the same for the whole launch.

@@ -448,14 +448,22 @@ pub(crate) fn atan_c128(z: C128) -> C128 {
     over_i(atanh_c128(times_i(z)))
 }
 
-/// a^b as e^(b·ln a). Anything to the power of 0 is 1, and 0 to any other power is 0.
+/// a^b as e^(b·ln a). Anything to the power of 0 is 1. 0 to a power is 0 if its real part is positive, infinite in
+/// modulus if that is negative, and NaN if it is 0: the modulus is then that of no number.
 #[inline(always)]
 pub(crate) fn pow_c128(a: C128, b: C128) -> C128 {
     if b.re == 0.0 && b.im == 0.0 {
         return Complex::new(1.0, 0.0);
     }
     if a.re == 0.0 && a.im == 0.0 {
-        return Complex::new(0.0, 0.0);
+        let re = if b.re > 0.0 {
+            0.0
+        } else if b.re < 0.0 {
+            f64::INFINITY
+        } else {
+            f64::NAN
+        };
+        return Complex::new(re, if b.re > 0.0 { 0.0 } else { f64::NAN });
     }
     let log = log_c128(a);
     // A real exponent must not meet an infinite logarithm with its zero.

@@ -151,7 +151,7 @@ pub(super) fn exp_two_f64(x: f64) -> (f64, f64) {
     (v * s1 * s2, (l - (v - h)) * s1 * s2)
 }
 
-/// `e^x`. Largest error 0.79 ulp over 10^7 random arguments.
+/// `e^x`. Largest error 0.79 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give 1, +∞ gives +∞, -∞ gives +0; too large a result is +∞, and the subnormal ones are rounded like the others.
 #[inline(always)]
@@ -216,7 +216,7 @@ pub(super) fn exp2_two_f64(x: f64) -> (f64, f64) {
     (v * s1 * s2, (l - (v - h)) * s1 * s2)
 }
 
-/// `2^x`. Largest error 0.76 ulp over 10^7 random arguments.
+/// `2^x`. Largest error 0.77 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give 1, +∞ gives +∞, -∞ gives +0; a whole `x` gives the power exactly.
 #[inline(always)]
@@ -264,7 +264,7 @@ pub(crate) fn expm1_f32(x: f32) -> f32 {
     if x.is_nan() { f32::NAN } else { v }
 }
 
-/// `e^x - 1`. Largest error 0.71 ulp over 10^7 random arguments.
+/// `e^x - 1`. Largest error 0.71 ulp over 3·10^7 random arguments.
 ///
 /// ±0 and numbers next to them give themselves, +∞ gives +∞, -∞ gives -1.
 #[inline(always)]
@@ -332,7 +332,7 @@ pub(crate) fn sigmoid_f32(x: f32) -> f32 {
     if x.is_nan() { f32::NAN } else { v }
 }
 
-/// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.77 ulp over 10^7 random arguments.
+/// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.78 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal numbers.
 #[inline(always)]

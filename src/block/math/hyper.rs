@@ -44,7 +44,7 @@ pub(crate) fn tanh_f32(x: f32) -> f32 {
     if x.is_nan() { f32::NAN } else { v }
 }
 
-/// The hyperbolic tangent. Largest error 1.42 ulp over 10^7 random arguments.
+/// The hyperbolic tangent. Largest error 1.42 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give ±0, ±∞ give ±1. The error is above 0.9 ulp only where the result is about to round to 1.
 #[inline(always)]
@@ -163,19 +163,21 @@ pub(crate) fn asinh_f32(x: f32) -> f32 {
     if x.is_nan() { f32::NAN } else { v }
 }
 
-/// The inverse hyperbolic cosine. Largest error 1.61 ulp over all arguments.
+/// The inverse hyperbolic cosine. Largest error 0.95 ulp over all arguments.
 ///
 /// 1 gives +0, +∞ gives +∞, numbers below 1 give NaN.
 #[inline(always)]
 pub(crate) fn acosh_f32(x: f32) -> f32 {
     // acosh x = ln(1 + (x - 1) + √(x² - 1)), and ln 2x for a large one.
-    let root = x.mul_add(x, -1.0).sqrt();
+    let square = x.mul_add(x, -1.0);
+    let root = square.sqrt();
+    let root_lo = (-root).mul_add(root, square) * (0.5 / root);
     let t = x - 1.0;
     let t_lo = (x - t) - 1.0;
     let z = root + t;
     let big = x > BIG_F32;
     let one = if big { 0.0 } else { 1.0 };
-    let z_lo = if big { 0.0 } else { (t - (z - root)) + t_lo };
+    let z_lo = if big { 0.0 } else { (t - (z - root)) + (t_lo + root_lo) };
     let z = if big { x } else { z };
     let v = ln_two_f32(one, z, z_lo, 1.0 - one);
     let v = if x == f32::INFINITY { x } else { v };
@@ -257,7 +259,7 @@ fn add_f32(m: f32, h: f32, l: f32) -> f32 {
     if v.is_nan() { f32::NAN } else { v }
 }
 
-/// `ln(e^a + e^b)`. Largest error 1.33 ulp over 10^8 random arguments whose sum does not cancel to
+/// `ln(e^a + e^b)`. Largest error 1.33 ulp over 2·10^8 random arguments whose sum does not cancel to
 /// below a quarter of a term.
 ///
 /// Two equal infinities give themselves; NaN where one of the two is.
@@ -269,7 +271,7 @@ pub(crate) fn logaddexp_f32(a: f32, b: f32) -> f32 {
     add_f32(m, h, l)
 }
 
-/// `log2(2^a + 2^b)`. Largest error 1.55 ulp over 10^8 random arguments whose sum does not cancel to
+/// `log2(2^a + 2^b)`. Largest error 1.55 ulp over 2·10^8 random arguments whose sum does not cancel to
 /// below a quarter of a term.
 ///
 /// Two equal infinities give themselves; NaN where one of the two is.
@@ -326,7 +328,7 @@ fn pair_f64(a: f64) -> PairF64 {
     }
 }
 
-/// The hyperbolic sine. Largest error 1.07 ulp over 10^7 random arguments.
+/// The hyperbolic sine. Largest error 1.09 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give ±0, ±∞ give ±∞.
 #[inline(always)]
@@ -342,7 +344,7 @@ pub(crate) fn sinh_f64(x: f64) -> f64 {
     if x.is_nan() { f64::NAN } else { v }
 }
 
-/// The hyperbolic cosine. Largest error 0.78 ulp over 10^7 random arguments.
+/// The hyperbolic cosine. Largest error 0.78 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give 1, ±∞ give +∞.
 #[inline(always)]
@@ -364,7 +366,7 @@ fn ln_two_f64(one: f64, z: f64, z_lo: f64, twice: f64) -> f64 {
     ln_sum_f64(p.k + twice, p.f, (z_lo * 0.25).mul_add(p.scale4, p.f_lo))
 }
 
-/// The inverse hyperbolic sine. Largest error 1.02 ulp over 10^7 random arguments.
+/// The inverse hyperbolic sine. Largest error 1.02 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give ±0, ±∞ give ±∞.
 #[inline(always)]
@@ -384,19 +386,21 @@ pub(crate) fn asinh_f64(x: f64) -> f64 {
     if x.is_nan() { f64::NAN } else { v }
 }
 
-/// The inverse hyperbolic cosine. Largest error 1.51 ulp over 10^7 random arguments.
+/// The inverse hyperbolic cosine. Largest error 0.96 ulp over 3·10^7 random arguments.
 ///
 /// 1 gives +0, +∞ gives +∞, numbers below 1 give NaN.
 #[inline(always)]
 pub(crate) fn acosh_f64(x: f64) -> f64 {
     // acosh x = ln(1 + (x - 1) + √(x² - 1)), and ln 2x for a large one.
-    let root = x.mul_add(x, -1.0).sqrt();
+    let square = x.mul_add(x, -1.0);
+    let root = square.sqrt();
+    let root_lo = (-root).mul_add(root, square) * (0.5 / root);
     let t = x - 1.0;
     let t_lo = (x - t) - 1.0;
     let z = root + t;
     let big = x > BIG_F64;
     let one = if big { 0.0 } else { 1.0 };
-    let z_lo = if big { 0.0 } else { (t - (z - root)) + t_lo };
+    let z_lo = if big { 0.0 } else { (t - (z - root)) + (t_lo + root_lo) };
     let z = if big { x } else { z };
     let v = ln_two_f64(one, z, z_lo, 1.0 - one);
     let v = if x == f64::INFINITY { x } else { v };
@@ -404,7 +408,7 @@ pub(crate) fn acosh_f64(x: f64) -> f64 {
     if x >= 1.0 { v } else { f64::NAN }
 }
 
-/// The inverse hyperbolic tangent. Largest error 0.71 ulp over 10^7 random arguments.
+/// The inverse hyperbolic tangent. Largest error 0.73 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give ±0, ±1 give ±∞, numbers beyond give NaN.
 #[inline(always)]
@@ -440,7 +444,7 @@ fn ln_1p_two_f64(e: f64, e_lo: f64) -> (f64, f64) {
     (h, l + ((-f).mul_add(f_lo, f_lo) + low))
 }
 
-/// `ln(1 + e^x)`, the softplus function. Largest error 1.05 ulp over 10^7 random arguments.
+/// `ln(1 + e^x)`, the softplus function. Largest error 1.06 ulp over 3·10^7 random arguments.
 ///
 /// -∞ gives +0, through the subnormal numbers; +∞ gives +∞.
 #[inline(always)]
@@ -478,7 +482,7 @@ fn add_f64(m: f64, h: f64, l: f64) -> f64 {
     if v.is_nan() { f64::NAN } else { v }
 }
 
-/// `ln(e^a + e^b)`. Largest error 1.00 ulp over 10^7 random arguments whose sum does not cancel to
+/// `ln(e^a + e^b)`. Largest error 1.03 ulp over 3·10^7 random arguments whose sum does not cancel to
 /// below a quarter of a term.
 ///
 /// Two equal infinities give themselves; NaN where one of the two is.
@@ -490,7 +494,7 @@ pub(crate) fn logaddexp_f64(a: f64, b: f64) -> f64 {
     add_f64(m, h, l)
 }
 
-/// `log2(2^a + 2^b)`. Largest error 1.14 ulp over 10^7 random arguments whose sum does not cancel to
+/// `log2(2^a + 2^b)`. Largest error 1.24 ulp over 3·10^7 random arguments whose sum does not cancel to
 /// below a quarter of a term.
 ///
 /// Two equal infinities give themselves; NaN where one of the two is.

@@ -236,7 +236,7 @@ fn add_ln_2_f64(k: f64, g: f64, low: f64) -> f64 {
     h + (l + k.mul_add(LN2_LO_F64, low))
 }
 
-/// The natural logarithm. Largest error 0.65 ulp over 10^7 random arguments.
+/// The natural logarithm. Largest error 0.65 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give -∞, 1 gives +0, +∞ gives +∞, numbers below 0 give NaN.
 #[inline(always)]
@@ -278,7 +278,7 @@ pub(super) fn ln_sum_f64(k: f64, f: f64, f_lo: f64) -> f64 {
     add_ln_2_f64(k, g, low + (-f).mul_add(f_lo, f_lo))
 }
 
-/// `ln(1 + x)`. Largest error 0.65 ulp over 10^7 random arguments.
+/// `ln(1 + x)`. Largest error 0.67 ulp over 3·10^7 random arguments.
 ///
 /// ±0 and numbers next to them give themselves, -1 gives -∞, +∞ gives +∞, numbers below -1 give NaN.
 #[inline(always)]
@@ -291,7 +291,7 @@ pub(crate) fn log1p_f64(x: f64) -> f64 {
     if x >= -1.0 { v } else { f64::NAN }
 }
 
-/// The binary logarithm. Largest error 0.70 ulp over 10^7 random arguments.
+/// The binary logarithm. Largest error 0.73 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give -∞, +∞ gives +∞, numbers below 0 give NaN; powers of two are exact.
 #[inline(always)]
@@ -307,7 +307,7 @@ pub(crate) fn log2_f64(x: f64) -> f64 {
     finish_f64(x, h + (l + p_lo))
 }
 
-/// The decimal logarithm. Largest error 0.63 ulp over 10^7 random arguments.
+/// The decimal logarithm. Largest error 0.64 ulp over 3·10^7 random arguments.
 ///
 /// ±0 give -∞, 1 gives +0, +∞ gives +∞, numbers below 0 give NaN.
 #[inline(always)]

@@ -48,7 +48,7 @@ const ATANH: [f64; 8] = [
     0.05990498057181762,
 ];
 
-/// `x^y`, the special cases those of C99. Largest error 0.55 ulp over 10^8 random arguments.
+/// `x^y`, the special cases those of C99. Largest error 0.55 ulp over 2·10^8 random arguments.
 ///
 /// 1 to any power and anything to the power 0 are 1, NaN included; a negative number to a fractional power is NaN.
 #[inline(always)]
@@ -141,7 +141,7 @@ fn ln_two(x: f64) -> (f64, f64) {
     (sum, h_lo - (sum - h))
 }
 
-/// `x^y`, the special cases those of C99. Largest error 0.76 ulp over 10^7 random arguments.
+/// `x^y`, the special cases those of C99. Largest error 0.77 ulp over 3·10^7 random arguments.
 ///
 /// 1 to any power and anything to the power 0 are 1, NaN included; a negative number to a fractional power is NaN.
 #[inline(always)]

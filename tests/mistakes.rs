@@ -1,0 +1,178 @@
+//! Mistakes in programs and feeds: each is answered with op, operands, and the line of this file that made it; all of
+//! a program's mistakes come at once; nothing panics.
+
+use castwise::prelude::*;
+use castwise::{Error, Fault, Place};
+
+/// The lines of this file that the diagnostics of a program name, with their kinds.
+fn faults(p: &Program) -> Vec<(u32, Fault)> {
+    let error = p.check().unwrap_err();
+    let line = |place: &Place| match place {
+        Place::Rust(l) => {
+            assert!(l.file().ends_with("mistakes.rs"));
+            l.line()
+        }
+        _ => 0,
+    };
+    error.diagnostics().iter().map(|d| (line(&d.place), d.fault)).collect()
+}
+
+#[test]
+fn every_mistake_is_reported_once_with_its_line() {
+    let p = Program::new(Rules::Paddle);
+    let other = Program::new(Rules::Paddle);
+    let a = p.data("a", DType::I64, [3, 3]);
+    let b = p.data("b", DType::F32, [3, 3]);
+    let start = line!();
+    let wrong = &a + &b; // 1: promotion
+    let _used = (&wrong * 2.0).exp(); // not reported: it uses a wrong value
+    let _shape = &b * p.data("c", DType::F32, [2]); // 3: broadcast
+    let _foreign = &b + other.data("d", DType::F32, [3]); // 4: handle of another program
+    let _bits = &b & &b; // 5: dtype
+    let _power = a.pow(-1); // 6: exponent
+    let _twice = p.data("a", DType::F32, ()); // 7: name
+    let _scalar = b.maximum(1.0); // 8: a scalar where Paddle wants a tensor
+    let _condition = b.where_(&b, &b); // 9: condition
+    let expected = [
+        (1, Fault::PromotionRefused),
+        (3, Fault::Broadcast),
+        (4, Fault::ForeignVar),
+        (5, Fault::UnsupportedDType),
+        (6, Fault::NegativeIntegerPower),
+        (7, Fault::Name),
+        (8, Fault::ArgNotTensor),
+        (9, Fault::ConditionDType),
+    ];
+    assert_eq!(faults(&p), expected.map(|(l, f)| (start + l, f)));
+    let text = p.check().unwrap_err().to_string();
+    assert!(text.contains("`add` has no implicit promotion for i64 and f32"), "{text}");
+    assert!(text.contains("operands: i64[3, 3], f32[3, 3]") && text.contains("cast(x, f32)"), "{text}");
+    assert!(text.contains("cannot broadcast f32[3, 3] with f32[2] in `mul`: axis 1 is 3 vs 2"), "{text}");
+    // `run` and `infer` say the same.
+    assert_eq!(p.infer().unwrap_err().to_string(), text);
+    assert_eq!(Executor::new().run(&p, Feeds::default(), [&wrong]).unwrap_err().to_string(), text);
+}
+
+#[test]
+fn feeds_are_checked_by_name_dtype_rank_and_dims() {
+    let p = Program::new(Rules::Torch);
+    let x =
+        p.data("x", DType::F32, ["n", "3"].map(|s| if s == "3" { castwise::shape::Dim::Fixed(3) } else { s.into() }));
+    let y = p.data("y", DType::F32, ["n"]);
+    let z = p.data("z", DType::F32, [None, Some(1)]);
+    let sum = &x + &z;
+    let exe = Executor::new();
+    let f = |shape: &[usize]| Tensor::zeros(DType::F32, shape).unwrap();
+    let good = feeds! { "x" => f(&[2, 3]), "y" => f(&[2]), "z" => f(&[2, 1]) };
+    assert_eq!(exe.run(&p, good, [&sum, &y]).unwrap()[0].shape(), [2, 3]);
+    let cases = [
+        (feeds! { "x" => f(&[2, 3]), "y" => f(&[2]) }, "feed `z`: is missing"),
+        (
+            feeds! { "x" => f(&[2, 3]), "q" => f(&[2]) },
+            "feed `q`: is not a placeholder of the program; it has: `x`, `y`, `z`",
+        ),
+        (feeds! { "x" => f(&[2, 3]), "x" => f(&[2, 3]) }, "feed `x`: is given twice"),
+        (feeds! { "x" => f(&[2, 3, 1]), "y" => f(&[2]), "z" => f(&[2, 1]) }, "feed `x`: is f32[2, 3, 1]"),
+        (feeds! { "x" => f(&[2, 4]), "y" => f(&[2]), "z" => f(&[2, 1]) }, "feed `x`: has 4 at axis 1"),
+        (
+            feeds! { "x" => f(&[2, 3]), "y" => f(&[5]), "z" => f(&[2, 1]) },
+            "feed `y`: has 5 at axis 0, but `x` has 2 at axis 0",
+        ),
+        (
+            feeds! { "x" => f(&[2, 3]), "y" => f(&[2]), "z" => f(&[4, 1]) },
+            "2 (axis 0 of feed `x`) vs 4 (axis 0 of feed `z`)",
+        ),
+        (
+            feeds! { "x" => Tensor::zeros(DType::F64, [2, 3]).unwrap(), "y" => f(&[2]), "z" => f(&[2, 1]) },
+            "feed `x`: is f64[2, 3]",
+        ),
+    ];
+    for (feeds, expected) in cases {
+        let text = exe.run(&p, feeds, [&sum, &y]).unwrap_err().to_string();
+        assert!(text.contains(expected), "{text}\nis not\n{expected}");
+    }
+    let foreign = Program::new(Rules::Torch).data("x", DType::F32, [1]);
+    assert!(matches!(exe.run(&p, Feeds::default(), [&foreign]), Err(Error::Invalid(_) | Error::Feed { .. })));
+}
+
+#[test]
+fn data_that_an_op_refuses_names_op_and_line() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::I32, [None]);
+    let line = line!() + 1;
+    let y = (&x + 1).floor_divide(&x);
+    let t = Tensor::from_slice(&[1i32, 0, 3], [3]).unwrap();
+    let exe = Executor::new();
+    match exe.run(&p, feeds! { "x" => t }, [&y]).unwrap_err() {
+        Error::DivisionByZero { op: "floor_divide", place: Place::Rust(l) } => assert_eq!(l.line(), line),
+        other => panic!("{other}"),
+    }
+    // The executor goes on.
+    let t = Tensor::from_slice(&[1i32, -2], [2]).unwrap();
+    assert_eq!(exe.run(&p, feeds! { "x" => t }, [&y]).unwrap()[0].to_vec::<i32>().unwrap(), [2, 0]);
+}
+
+#[test]
+fn fetches_may_repeat_be_feeds_or_be_none() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [2]);
+    let y = x.cast(DType::F32);
+    let z = &y + 1.0;
+    let exe = Executor::new();
+    let t = Tensor::from_slice(&[1.0f32, 2.0], [2]).unwrap();
+    let out = exe.run(&p, feeds! { "x" => &t }, [&x, &z, &z, &y]).unwrap();
+    let values: Vec<Vec<f32>> = out.iter().map(|t| t.to_vec().unwrap()).collect();
+    assert_eq!(values, [vec![1.0, 2.0], vec![2.0, 3.0], vec![2.0, 3.0], vec![1.0, 2.0]]);
+    assert!(exe.run(&p, feeds! { "x" => t }, []).unwrap().is_empty());
+}
+
+#[test]
+fn threads_and_block_kernels_alone_give_the_same_bits() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [None, None]);
+    let w = p.data("w", DType::BF16, [None]);
+    let y = (&x * &w + 0.5).tanh() / (x.abs() + 1.0).sqrt();
+    let n = 700_001usize;
+    let data: Vec<f32> = (0..n * 3).map(|i| (i as f32 * 0.37).rem_euclid(9.0) - 4.5).collect();
+    let tx = Tensor::from_vec(data, [n, 3]).unwrap();
+    let tw =
+        Tensor::from_vec(["0.5", "-3", "7"].map(|s| half::bf16::from_f32(s.parse().unwrap())).to_vec(), [3]).unwrap();
+    let run = |exe: Executor, tx: &Tensor| exe.run(&p, feeds! { "x" => tx, "w" => tw }, [&y]).unwrap().remove(0);
+    let one = run(Executor::builder().threads(1).build(), &tx);
+    for exe in [
+        Executor::builder().threads(2),
+        Executor::builder().threads(3),
+        Executor::builder().threads(8),
+        Executor::builder().jit(false),
+    ] {
+        assert_eq!(run(exe.build(), &tx).as_bytes(), one.as_bytes());
+    }
+    // Rows instead of one long run.
+    let turned = tx.transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap();
+    assert_eq!(run(Executor::builder().threads(3).build(), &turned).as_bytes(), one.as_bytes());
+}
+
+#[test]
+fn programs_and_executors_are_shared_between_threads() {
+    fn shareable<T: Send + Sync + 'static>() {}
+    shareable::<Program>();
+    shareable::<Var>();
+    shareable::<Executor>();
+    shareable::<Tensor>();
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::I32, [None]);
+    let y = &x * 3 - 1;
+    let exe = Executor::new();
+    std::thread::scope(|s| {
+        for k in 0..8 {
+            let (p, exe, y) = (&p, &exe, &y);
+            s.spawn(move || {
+                for i in 0..200 {
+                    let t = Tensor::from_slice(&[i, k, i * k], [3]).unwrap();
+                    let out = exe.run(p, feeds! { "x" => t }, [y]).unwrap();
+                    assert_eq!(out[0].to_vec::<i32>().unwrap(), [i * 3 - 1, k * 3 - 1, i * k * 3 - 1]);
+                }
+            });
+        }
+    });
+}
