@@ -126,6 +126,12 @@ pub(crate) fn run_blocks(typed: &Arc<crate::typed::TypedProgram>, node: u32) -> 
         .collect();
     let early = || Error::Internal("a buffer was read before it was computed".into());
     for k in &plan.kernels {
+        for b in &k.inputs {
+            if let Origin::View(base) = plan.buffers[*b as usize].origin {
+                let extents = concrete(&plan.typed, plan.buffers[*b as usize].shape)?;
+                values[*b as usize] = Some(values[base as usize].as_ref().ok_or_else(early)?.reshape(extents)?);
+            }
+        }
         let inputs =
             k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
         let extents = concrete(&plan.typed, k.shape)?;

@@ -49,6 +49,8 @@ pub enum Fault {
     ArgNotTensor,
     /// Shapes do not broadcast.
     Broadcast,
+    /// `axis` out of range, or an operand that does not fit there.
+    Axis,
     /// The condition of `where` is not bool.
     ConditionDType,
     /// `-` on bool.

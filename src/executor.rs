@@ -269,11 +269,17 @@ impl Executor {
             values.push(match &b.origin {
                 Origin::Feed(i) => bound.feeds.get(*i as usize).cloned(),
                 Origin::Constant(t) => Some(t.clone()),
-                Origin::Kernel => None,
+                Origin::Kernel | Origin::View(_) => None,
             });
         }
         let early = || Error::Internal("a buffer was read before it was computed".into());
         for (at, k) in plan.kernels.iter().enumerate() {
+            for b in &k.inputs {
+                if let Origin::View(base) = plan.buffers[*b as usize].origin {
+                    let extents = bound.extents(&plan.typed, plan.buffers[*b as usize].shape)?;
+                    values[*b as usize] = Some(values[base as usize].as_ref().ok_or_else(early)?.reshape(extents)?);
+                }
+            }
             let inputs =
                 k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
             let extents = bound.extents(&plan.typed, k.shape)?;

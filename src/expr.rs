@@ -454,7 +454,12 @@ impl<M: Mode> Parser<'_, '_, M> {
                     Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
                 });
             }
-            built.push(Some(M::apply(step.op, &operands, Attrs { dtype: step.dtype }, step.span.place())));
+            built.push(Some(M::apply(
+                step.op,
+                &operands,
+                Attrs { dtype: step.dtype, ..Attrs::default() },
+                step.span.place(),
+            )));
         }
         let value = match root {
             Term::Step(i) => built.get_mut(i as usize).and_then(Option::take),

@@ -28,6 +28,8 @@ pub(crate) enum Origin {
     Constant(Tensor),
     /// A kernel's result.
     Kernel,
+    /// The elements of another buffer under this one's shape.
+    View(BufferId),
 }
 
 /// A tensor that a plan reads or makes.
@@ -35,7 +37,7 @@ pub(crate) enum Origin {
 pub(crate) struct Buffer {
     pub(crate) origin: Origin,
     /// The index of its shape in the typed program.
-    shape: u32,
+    pub(crate) shape: u32,
     /// The last kernel that reads it; `usize::MAX` if it is fetched.
     pub(crate) last_use: usize,
 }
@@ -116,6 +118,15 @@ fn aliases(typed: &TypedProgram) -> Vec<NodeId> {
     of
 }
 
+/// The node whose elements a node has, under whatever shape.
+fn source(typed: &TypedProgram, aliases: &[NodeId], node: NodeId) -> NodeId {
+    let mut node = aliases[node as usize];
+    while let TypedKind::View { from } = typed.nodes[node as usize].kind {
+        node = aliases[from as usize];
+    }
+    node
+}
+
 /// The nodes that the fetches need.
 fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Vec<bool> {
     let mut live = vec![false; typed.len()];
@@ -161,7 +172,7 @@ fn groups(
         });
         members[g as usize].push(i as u32);
         of[i] = g;
-        for a in n.inputs().map(|a| of[aliases[a as usize] as usize]) {
+        for a in n.inputs().map(|a| of[source(typed, aliases, a) as usize]) {
             if a != g && a != u32::MAX {
                 after.insert((a, g));
             }
@@ -207,8 +218,10 @@ fn crossing(
     fetches.iter().for_each(|n| crossing[*n as usize] = true);
     for (i, n) in typed.nodes.iter().enumerate() {
         if groups.of[i] != u32::MAX && !known.contains_key(&(i as u32)) {
-            for a in n.inputs().map(|a| aliases[a as usize] as usize) {
-                crossing[a] |= groups.of[a] != groups.of[i];
+            for a in n.inputs() {
+                let viewed = matches!(typed.nodes[aliases[a as usize] as usize].kind, TypedKind::View { .. });
+                let a = source(typed, aliases, a) as usize;
+                crossing[a] |= viewed || groups.of[a] != groups.of[i];
             }
         }
     }
@@ -229,6 +242,19 @@ impl Fusion {
         id
     }
 
+    /// The buffer of an operand that another group made, used by kernel `at`; views get one here.
+    fn operand(&mut self, node: NodeId, aliases: &[NodeId], at: usize) -> Result<BufferId> {
+        let made = source(&self.plan.typed, aliases, node);
+        let base = self.buffer_of.get(&made).copied();
+        let base = base.ok_or_else(|| Error::Internal(format!("typed node {made} is read too early")))?;
+        self.plan.buffers[base as usize].last_use = at;
+        if made == node {
+            return Ok(base);
+        }
+        let known = self.buffer_of.get(&node).copied();
+        Ok(known.unwrap_or_else(|| self.buffer(node, Origin::View(base))))
+    }
+
     /// Lowers the nodes of one group, in program order.
     fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
@@ -244,9 +270,7 @@ impl Fusion {
             b.on_behalf_of(id);
             for a in n.inputs().map(|a| aliases[a as usize]) {
                 if let std::collections::hash_map::Entry::Vacant(slot) = values.entry(a) {
-                    let buffer = self.buffer_of.get(&a).copied();
-                    let buffer = buffer.ok_or_else(|| Error::Internal(format!("typed node {a} is read too early")))?;
-                    self.plan.buffers[buffer as usize].last_use = at;
+                    let buffer = self.operand(a, aliases, at)?;
                     inputs.push(buffer);
                     slot.insert(b.input(typed.nodes[a as usize].dtype));
                 }
@@ -307,9 +331,10 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
     fetches.iter().for_each(|n| wanted[*n as usize] = constant[*n as usize]);
     for (i, n) in typed.nodes.iter().enumerate() {
         if live[i] && !constant[i] {
-            n.inputs().for_each(|a| wanted[a as usize] |= constant[a as usize]);
+            n.inputs().map(|a| source(typed, &aliases, a) as usize).for_each(|a| wanted[a] |= constant[a]);
         }
     }
-    let computed = |n: &NodeId| !matches!(typed.nodes[*n as usize].kind, TypedKind::Constant(_));
+    let computed =
+        |n: &NodeId| matches!(typed.nodes[*n as usize].kind, TypedKind::Apply { .. } | TypedKind::Cast { .. });
     (0..typed.len() as u32).filter(|n| wanted[*n as usize] && aliases[*n as usize] == *n).filter(computed).collect()
 }

@@ -14,7 +14,7 @@ use crate::error::{Diagnostic, Error, Fault, Place, Result};
 use crate::ops::{Attrs, Op};
 use crate::program::{Input, Kind, Program, State};
 use crate::promotion::{OperandType, Settings, category_of, reason, signature};
-use crate::shape::{Dim, Dims, SymDim, broadcast, dims_text};
+use crate::shape::{Dim, Dims, SymDim, at_axis, broadcast, dims_text};
 use crate::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::var::Var;
 
@@ -96,6 +96,7 @@ struct Pass {
 }
 
 /// An operand before casts: what promotion sees, and where it is.
+#[derive(Clone)]
 struct Operand {
     seen: OperandType,
     arg: Input,
@@ -198,6 +199,14 @@ impl Pass {
             let shape = self.nodes[*from as usize].shape;
             return Ok(self.push(TypedKind::Cast { from: *from, why }, sig.result, shape, place));
         }
+        let placed: Vec<Operand>;
+        let operands = match attrs.axis {
+            Some(axis) => {
+                placed = self.at_axis(op, axis, operands, place)?;
+                &placed
+            }
+            None => operands,
+        };
         let shape = self.broadcast(op, operands, place)?;
         let mut args: Args = [None; 3];
         for (i, o) in operands.iter().enumerate() {
@@ -226,6 +235,25 @@ impl Pass {
         });
         let why = Why { op, operand: operand as u8, other, reason: reason(op, seen, from, to) };
         self.push(TypedKind::Cast { from: id, why }, to, shape, place)
+    }
+
+    /// The operands of a binary op with the one of lower rank placed at an axis of the other, as a view.
+    fn at_axis(&mut self, op: Op, axis: i64, operands: &[Operand], place: &Place) -> Result<Vec<Operand>, Diagnostic> {
+        let mut all = operands.to_vec();
+        let ids: Vec<(usize, NodeId)> = operands.iter().enumerate().filter_map(|(i, o)| Some((i, o.node?))).collect();
+        let rank = |id: NodeId| self.shapes.list[self.nodes[id as usize].shape as usize].len();
+        let [(i, a), (j, b)] = ids[..] else {
+            let message = format!("`{op}` with `axis` takes two tensors");
+            return Err(Diagnostic::new(Fault::Axis, message));
+        };
+        let (low, id, high) = if rank(a) < rank(b) { (i, a, rank(b)) } else { (j, b, rank(a)) };
+        let dims = self.shapes.list[self.nodes[id as usize].shape as usize].clone();
+        let placed = at_axis(&dims, high, axis).map_err(|m| Diagnostic::new(Fault::Axis, format!("`{op}`: {m}")))?;
+        if placed[..] != *dims {
+            let (dtype, shape) = (self.nodes[id as usize].dtype, self.shapes.id(&placed));
+            all[low].node = Some(self.push(TypedKind::View { from: id }, dtype, shape, place));
+        }
+        Ok(all)
     }
 
     /// The common shape of the operands; what only the feeds can decide is noted as a check.

@@ -67,6 +67,9 @@ pub use tensor::Tensor;
 pub use typed::{CastNote, TypedProgram};
 pub use var::{Graph, Mode, Operand, Var, apply};
 
+pub use half::{bf16, f16};
+pub use num_complex::Complex;
+
 /// What most programs need: `use castwise::prelude::*;`.
 pub mod prelude {
     pub use crate::{DType, Eager, Executor, Feeds, Mode, Program, Rules, Scalar, Settings, Tensor, Var, feeds};

@@ -44,6 +44,17 @@ pub enum Output {
     Real,
 }
 
+/// The scalar operands that PyTorch keeps in op math.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WideScalar {
+    /// None.
+    No,
+    /// The one on the right: `div`, `floor_divide`.
+    Right,
+    /// Either one: `mul`, where a scalar on the left is the same call.
+    Either,
+}
+
 /// The columns of PyTorch's rules.
 #[derive(Clone, Copy, Debug)]
 pub struct TorchColumns {
@@ -51,9 +62,9 @@ pub struct TorchColumns {
     pub promotion: Promotion,
     /// The common dtypes (before an int goes to float) that the op takes.
     pub accepts: DTypeSet,
-    /// Whether a scalar on the right stays in the op-math dtype (`f32` for `f16` and `bf16`) instead of being rounded
-    /// to the operands' common dtype first: `mul`, `div`, `floor_divide`.
-    pub wide_scalar: bool,
+    /// Which scalars stay in the op-math dtype (`f32` for `f16` and `bf16`) instead of being rounded to the operands'
+    /// common dtype first.
+    pub wide_scalar: WideScalar,
     /// Whether operands of different dtypes may promote.
     pub mixes: bool,
     /// Whether a bool operand may promote to another dtype.
@@ -99,7 +110,7 @@ pub struct OpDef {
 /// Shorthands for the columns of the rows.
 pub(crate) mod columns {
     use super::DType::*;
-    use super::{DType, DTypeSet, PaddleColumns, Promotion, TorchColumns};
+    use super::{DType, DTypeSet, PaddleColumns, Promotion, TorchColumns, WideScalar};
 
     const BOOL: DTypeSet = DTypeSet::of(&[Bool]);
     /// The five integers.
@@ -126,7 +137,7 @@ pub(crate) mod columns {
     pub(crate) const POW: DTypeSet = NO_C32.without(BOOL);
 
     const fn torch(promotion: Promotion, accepts: DTypeSet) -> TorchColumns {
-        TorchColumns { promotion, accepts, wide_scalar: false, mixes: true, bools: true }
+        TorchColumns { promotion, accepts, wide_scalar: WideScalar::No, mixes: true, bools: true }
     }
 
     /// PyTorch: operands promote to their common dtype.
@@ -157,7 +168,12 @@ pub(crate) mod columns {
     impl TorchColumns {
         /// A right-hand scalar stays in op math.
         pub(crate) const fn wide(self) -> TorchColumns {
-            TorchColumns { wide_scalar: true, ..self }
+            TorchColumns { wide_scalar: WideScalar::Right, ..self }
+        }
+
+        /// A scalar on either side stays in op math.
+        pub(crate) const fn wide_both(self) -> TorchColumns {
+            TorchColumns { wide_scalar: WideScalar::Either, ..self }
         }
 
         /// A bool operand is refused, whatever the other one is.
@@ -286,6 +302,21 @@ impl fmt::Display for Op {
 pub struct Attrs {
     /// The target of `cast`.
     pub dtype: Option<DType>,
+    /// Where the operand of lower rank is placed along the other one's dims (Paddle's `axis`): its first dim lies at
+    /// this one. `None` and -1 align the last dims.
+    pub axis: Option<i64>,
+}
+
+impl Attrs {
+    /// The attributes of a cast.
+    pub fn cast(dtype: DType) -> Attrs {
+        Attrs { dtype: Some(dtype), ..Attrs::default() }
+    }
+
+    /// The attributes of a binary op with Paddle's `axis`.
+    pub fn axis(axis: i64) -> Attrs {
+        Attrs { axis: Some(axis), ..Attrs::default() }
+    }
 }
 
 #[cfg(test)]

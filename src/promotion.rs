@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::dtype::{Category, DType};
 use crate::error::{Diagnostic, Fault};
-use crate::ops::{Attrs, Op, Promotion};
+use crate::ops::{Attrs, Op, Promotion, WideScalar};
 use crate::scalar::Scalar;
 
 mod paddle;
@@ -241,15 +241,27 @@ pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) 
     if s.rules == Rules::Paddle && compute == DType::C32 {
         return Err(Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no c32")));
     }
-    let wide = s.rules == Rules::Torch && def.torch.wide_scalar;
     let mut dtypes = [compute; 3];
     if condition.is_some() {
         dtypes[0] = DType::Bool;
     }
-    if wide && matches!(operands, [OperandType::Tensor { .. }, OperandType::Scalar(_)]) {
-        dtypes[1] = compute.op_math();
+    if let Some(i) = wide_scalar(s, op, operands) {
+        dtypes[i] = compute.op_math();
     }
     Ok(Signature { operands: dtypes, compute, result: op.result(compute) })
+}
+
+/// The scalar operand that stays in op math, if there is one.
+fn wide_scalar(s: &Settings, op: Op, operands: &[OperandType]) -> Option<usize> {
+    match (s.rules, op.def().torch.wide_scalar, operands) {
+        (
+            Rules::Torch,
+            WideScalar::Right | WideScalar::Either,
+            [OperandType::Tensor { .. }, OperandType::Scalar(_)],
+        ) => Some(1),
+        (Rules::Torch, WideScalar::Either, [OperandType::Scalar(_), OperandType::Tensor { .. }]) => Some(0),
+        _ => None,
+    }
 }
 
 /// The dtype that bool and integers compute in where an op wants floats.

@@ -245,9 +245,43 @@ pub(crate) fn contiguous_strides(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
+/// The dims of the operand of lower rank, placed from `axis` on along `rank` dims: ones behind, or trailing ones
+/// dropped where it would stick out. -1 leaves it aligned at the last dims.
+///
+/// Source: Paddle's guide "Broadcasting"; the valid range of `axis` is the one PaddlePaddle checks.
+pub(crate) fn at_axis<D: Broadcast + PartialEq>(low: &[D], rank: usize, axis: i64) -> Result<Vec<D>, String> {
+    let most = if low.len() == rank { 1 } else { rank as i64 };
+    if axis == -1 {
+        return Ok(low.to_vec());
+    }
+    let start = usize::try_from(axis).ok().filter(|_| axis < most);
+    let start = start.ok_or_else(|| format!("`axis` is {axis}, but must be -1 or at least 0 and below {most}"))?;
+    let mut dims = low.to_vec();
+    while start + dims.len() > rank && dims.last() == Some(&D::one()) {
+        dims.pop();
+    }
+    if start + dims.len() > rank {
+        return Err(format!("{} placed at axis {axis} does not fit into {rank} dims", dims_text(low)));
+    }
+    dims.resize(rank - start, D::one());
+    Ok(dims)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn axis_places_the_lower_rank() {
+        assert_eq!(at_axis(&[3usize], 4, 1), Ok(vec![3, 1, 1]));
+        assert_eq!(at_axis(&[3usize, 1], 3, 1), Ok(vec![3, 1]));
+        assert_eq!(at_axis(&[3usize, 1], 3, 2), Ok(vec![3]));
+        assert_eq!(at_axis(&[4usize, 5], 4, 1), Ok(vec![4, 5, 1]));
+        assert_eq!(at_axis(&[4usize, 5], 4, -1), Ok(vec![4, 5]));
+        assert!(at_axis(&[4usize, 5], 3, 2).is_err() && at_axis(&[4usize], 3, 3).is_err());
+        assert!(at_axis(&[4usize], 3, -2).is_err() && at_axis(&[4usize], 1, 1).is_err());
+        assert_eq!(at_axis(&[4usize], 1, 0), Ok(vec![4]));
+    }
 
     #[test]
     fn broadcast_takes_the_dim_that_is_not_one() {

@@ -89,8 +89,10 @@ fn untyped_line(f: &mut fmt::Formatter<'_>, state: &State, id: NodeIndex, names:
                 Input::Scalar(s) => format!("~{s}"),
             });
             comma_list(f, operands)?;
-            if let Some(d) = attrs.dtype {
-                write!(f, " {{dtype = {d}}}")?;
+            match (attrs.dtype, attrs.axis) {
+                (Some(d), _) => write!(f, " {{dtype = {d}}}")?,
+                (_, Some(axis)) => write!(f, " {{axis = {axis}}}")?,
+                _ => {}
             }
             f.write_str("\n")
         }
@@ -169,6 +171,7 @@ impl TypedProgram {
                     }),
                 )?;
             }
+            TypedKind::View { from } => write!(f, "view {}", names[*from as usize])?,
             TypedKind::Cast { from, why } => {
                 let before = self.nodes[*from as usize].dtype;
                 write!(f, "cast {}          ; {before}", names[*from as usize])?;

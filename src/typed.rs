@@ -6,7 +6,8 @@
 //!    condition of `where` is bool): no conversion is left implicit;
 //! 3. an application's dtype is the one the op table derives from its compute dtype;
 //! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
-//! 5. a scalar has a dtype.
+//! 5. a view differs from its operand in dims of extent 1 only;
+//! 6. a scalar has a dtype.
 //!
 //! Does not: know which nodes are fetched, or how they are computed.
 
@@ -40,8 +41,19 @@ pub(crate) enum Arg {
 pub(crate) enum TypedKind {
     Feed(Arc<str>),
     Constant(Tensor),
-    Apply { op: Op, compute: DType, args: Args },
-    Cast { from: NodeId, why: Why },
+    Apply {
+        op: Op,
+        compute: DType,
+        args: Args,
+    },
+    Cast {
+        from: NodeId,
+        why: Why,
+    },
+    /// The same elements under a shape with other dims of extent 1.
+    View {
+        from: NodeId,
+    },
 }
 
 /// Up to three operands.
@@ -87,7 +99,7 @@ impl TypedNode {
     pub(crate) fn inputs(&self) -> impl Iterator<Item = NodeId> + '_ {
         let (args, from) = match &self.kind {
             TypedKind::Apply { args, .. } => (&args[..], None),
-            TypedKind::Cast { from, .. } => (&[][..], Some(*from)),
+            TypedKind::Cast { from, .. } | TypedKind::View { from } => (&[][..], Some(*from)),
             _ => (&[][..], None),
         };
         let nodes = args.iter().flatten().filter_map(|a| match a {
@@ -284,6 +296,14 @@ impl TypedProgram {
             TypedKind::Cast { from, .. } => {
                 let source = &self.nodes[*from as usize];
                 if source.shape == n.shape { Ok(()) } else { Err("a cast changes the shape".into()) }
+            }
+            TypedKind::View { from } => {
+                let ones = |s: u32| -> Vec<&SymDim> {
+                    self.shapes[s as usize].iter().filter(|d| **d != SymDim::Fixed(1)).collect()
+                };
+                let source = &self.nodes[*from as usize];
+                let same = source.dtype == n.dtype && ones(source.shape) == ones(n.shape);
+                if same { Ok(()) } else { Err("a view changes more than ones".into()) }
             }
             TypedKind::Apply { op, compute, args } => {
                 self.verify_dtypes(n, *op, *compute, args)?;

@@ -110,11 +110,58 @@ macro_rules! define_methods {
 }
 for_each_op!(define_methods);
 
+/// A handle whose binary ops place the operand of lower rank at an axis of the other one: see [`Var::at_axis`].
+pub struct AtAxis<M: Mode = Graph> {
+    var: Var<M>,
+    axis: i64,
+}
+
+impl<M: Mode> Var<M> {
+    /// Paddle's `axis` for the next binary op: the dims of the operand of lower rank (either one) are placed along
+    /// the other one's from `axis` on, and padded with ones behind; -1 aligns the last dims, as without. Nothing is
+    /// copied. Source: Paddle's guide "Broadcasting".
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Paddle);
+    /// let x = cx.tensor(&Tensor::zeros(DType::F32, [2, 3, 4, 5])?);
+    /// let y = cx.tensor(&Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3])?);
+    /// assert_eq!(x.at_axis(1).add(&y).result()?.shape(), [2, 3, 4, 5]);
+    /// assert!(x.add(&y).result().is_err());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn at_axis(&self, axis: i64) -> AtAxis<M> {
+        AtAxis { var: self.clone(), axis }
+    }
+}
+
+macro_rules! define_axis_methods {
+    (@ $(#[$doc:meta])* $variant:ident $method:ident ($first:ident, $second:ident)) => {
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $method(&self, $second: impl Into<Operand<M>>) -> Var<M> {
+            M::apply(Op::$variant, &[Operand::Var(self.var.clone()), $second.into()], Attrs::axis(self.axis), here())
+        }
+    };
+    (@ $(#[$doc:meta])* $variant:ident $method:ident ($($other:ident),+)) => {};
+    ($(
+        #[doc = $doc:literal]
+        $variant:ident $method:ident $name:literal $aliases:tt $operands:tt $output:ident
+        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+    )*) => {
+        /// Every binary row of the op table, with `axis`.
+        impl<M: Mode> AtAxis<M> {
+            $(define_axis_methods!(@ #[doc = $doc] $variant $method $operands);)*
+        }
+    };
+}
+for_each_op!(define_axis_methods);
+
 impl<M: Mode> Var<M> {
     /// Conversion to a dtype: rounds to nearest even, once; float to integer truncates and saturates, NaN gives 0.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Var<M> {
-        M::apply(Op::Cast, &[self.into()], Attrs { dtype: Some(dtype) }, here())
+        M::apply(Op::Cast, &[self.into()], Attrs::cast(dtype), here())
     }
 
     /// [`cast`](Var::cast), by PyTorch's, Paddle's and NumPy's name.

@@ -99,7 +99,7 @@ fn every_cast() {
     for from in DType::ALL {
         for to in DType::ALL {
             for layout in Layout::ALL {
-                let attrs = castwise::Attrs { dtype: Some(to) };
+                let attrs = castwise::Attrs::cast(to);
                 assert!(compare(Rules::Torch, Op::Cast, &[sample(from, layout, 0, 3, false)], attrs), "{from} to {to}");
             }
         }

@@ -133,6 +133,7 @@ fn attributes(
             "via" => {}
             "default_dtype" => settings.default_dtype = dtype(value)?,
             "dtype" if op == "cast" => attrs.dtype = Some(dtype(value)?),
+            "axis" if value.is_i64() => attrs.axis = value.as_i64(),
             // The bounds of a clamp are operands, in this order.
             "min" if op == "clamp" => args.insert(1, python(value)?),
             "max" if op == "clamp" => args.push(python(value)?),

@@ -178,11 +178,12 @@ pub fn matches(category: &str, e: &Error) -> bool {
         Fault::PromotionRefused => &["promotion_refused"],
         Fault::DTypeMismatch => &["dtype_mismatch"],
         Fault::ArgNotTensor => &["arg_not_tensor"],
-        Fault::Broadcast => &["broadcast", "shape", "shape_mismatch", "axis"],
+        Fault::Broadcast => &["broadcast", "shape", "shape_mismatch"],
+        Fault::Axis => &["axis"],
         Fault::ConditionDType => &["condition_dtype"],
         Fault::BoolArithmetic => &["bool_sub", "bool_neg"],
         Fault::NegativeIntegerPower => &["negative_integer_power"],
-        Fault::BadParameter => &["bad_parameter", "invalid_attr", "axis", "alpha_kind", "empty"],
+        Fault::BadParameter => &["bad_parameter", "invalid_attr", "alpha_kind", "empty"],
         _ => &[],
     };
     expected.contains(&category)

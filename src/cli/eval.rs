@@ -224,7 +224,7 @@ fn plan(arguments: &Eval, settings: Settings, inputs: &[Input], signature: &Sign
     let mut result = program.expression(&arguments.expression)?;
     if let Some(dtype) = arguments.out_dtype {
         let place = Place::Text(0..arguments.expression.len() as u32);
-        result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs { dtype: Some(dtype) }, place);
+        result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), place);
     }
     let typed = program.infer()?;
     let unknown = || Error::Internal("a result without a type".into());

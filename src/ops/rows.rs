@@ -24,7 +24,7 @@ macro_rules! for_each_op {
 
             /// Product. Integers wrap; bool is `and`; complex is the plain formula.
             Mul mul "mul" ["multiply"] (x, y) Same
-            torch common(ANY).wide(), paddle common(ANY).paddle(),
+            torch common(ANY).wide_both(), paddle common(ANY).paddle(),
             { bool: |a, b| a & b; int: |a, b| a.wrapping_mul(b); float: |a, b| a * b; complex: |a, b| Cplx::mul(a, b); }
 
             /// True quotient. Integers and bool give a float; complex division is scaled against overflow.

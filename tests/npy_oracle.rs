@@ -1,0 +1,171 @@
+//! `.npy` files against npyz, a reader and writer that shares nothing with ours.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use castwise::io::{Existing, read_npy, write_npy};
+use castwise::{DType, Element, Tensor};
+use common::{Random, random_tensor};
+use npyz::{AutoSerialize, Deserialize, NpyFile, Order, Serialize, WriteOptions, WriterBuilder};
+use num_complex::Complex;
+
+/// 0-d, zero-size in each place, one element, 1-d, and more dims; the last ones fill several buffers.
+const SHAPES: &[&[usize]] =
+    &[&[], &[0], &[1], &[7], &[0, 3], &[3, 0], &[2, 0, 4], &[1, 1], &[5, 3], &[2, 3, 4], &[3, 1, 2, 2], &[33, 7, 130]];
+
+/// A file of one test, removed when the test is done.
+struct TestFile(PathBuf);
+
+impl TestFile {
+    fn new(name: &str) -> TestFile {
+        TestFile(std::env::temp_dir().join(format!("castwise-npyz-{}-{name}.npy", std::process::id())))
+    }
+}
+
+impl Drop for TestFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// What a dtype of NumPy needs for both libraries.
+trait Both: Element + AutoSerialize + Serialize + Deserialize {}
+impl<T: Element + AutoSerialize + Serialize + Deserialize> Both for T {}
+
+/// Calls a generic function with each dtype that NumPy has, and its type string without the byte order.
+macro_rules! for_numpy_dtypes {
+    ($f:ident) => {
+        $f::<bool>("b1");
+        $f::<u8>("u1");
+        $f::<i8>("i1");
+        $f::<i16>("i2");
+        $f::<i32>("i4");
+        $f::<i64>("i8");
+        $f::<half::f16>("f2");
+        $f::<f32>("f4");
+        $f::<f64>("f8");
+        $f::<Complex<f32>>("c8");
+        $f::<Complex<f64>>("c16");
+    };
+}
+
+fn dims(shape: &[usize]) -> Vec<u64> {
+    shape.iter().map(|n| *n as u64).collect()
+}
+
+/// Random elements: infinities, NaNs with payloads and both zeros among them.
+fn sample<T: Both>(shape: &[usize]) -> Tensor {
+    random_tensor(T::DTYPE, shape, &mut Random(T::DTYPE as u64 + 100 * shape.len() as u64), false)
+}
+
+/// All dims backwards.
+fn reversed(t: &Tensor) -> Tensor {
+    t.permute(&(0..t.rank()).rev().collect::<Vec<_>>()).unwrap()
+}
+
+#[track_caller]
+fn assert_same(got: &Tensor, want: &Tensor, what: &str) {
+    assert_eq!((got.dtype(), got.shape()), (want.dtype(), want.shape()), "{what}");
+    let (got, want) = (got.contiguous().unwrap(), want.contiguous().unwrap());
+    assert!(got.as_bytes() == want.as_bytes(), "{what}: other elements");
+}
+
+/// Writes a tensor with castwise and reads it with npyz.
+fn out<T: Both>(t: &Tensor, kind: &str, file: &TestFile) {
+    let what = format!("{}{:?}", T::DTYPE, t.shape());
+    write_npy(&file.0, t, Existing::Replace).unwrap();
+    let bytes = fs::read(&file.0).unwrap();
+    let theirs = NpyFile::new(&bytes[..]).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let order = if T::DTYPE.size() == 1 { '|' } else { '<' };
+    assert_eq!(theirs.dtype(), npyz::DType::Plain(format!("{order}{kind}").parse().unwrap()), "{what}");
+    assert_eq!((theirs.shape(), theirs.order()), (&dims(t.shape())[..], Order::C), "{what}");
+    // NumPy maps the data of a file into memory, where it must be aligned.
+    assert_eq!((bytes.len() - t.numel() * T::DTYPE.size()) % 64, 0, "{what}");
+    let read = Tensor::from_vec(theirs.into_vec::<T>().unwrap(), t.shape()).unwrap();
+    assert_same(&read, t, &what);
+}
+
+#[test]
+fn npyz_reads_what_castwise_writes() {
+    fn check<T: Both>(kind: &str) {
+        let file = TestFile::new(&format!("out-{kind}"));
+        for shape in SHAPES {
+            out::<T>(&sample::<T>(shape), kind, &file);
+        }
+        // Views that are not row-major.
+        let t = sample::<T>(&[4, 3, 5]);
+        out::<T>(&reversed(&t), kind, &file);
+        out::<T>(&t.slice(2, 1, 5, 2).unwrap().flip(0).unwrap(), kind, &file);
+        out::<T>(&sample::<T>(&[3, 1]).broadcast_to([2, 3, 2]).unwrap(), kind, &file);
+    }
+    for_numpy_dtypes!(check);
+}
+
+#[test]
+fn castwise_reads_what_npyz_writes() {
+    fn check<T: Both>(kind: &str) {
+        let file = TestFile::new(&format!("in-{kind}"));
+        let orders: &[char] = if T::DTYPE.size() == 1 { &['|', '<', '>'] } else { &['<', '>'] };
+        for shape in SHAPES {
+            let t = sample::<T>(shape);
+            for order in [Order::C, Order::Fortran] {
+                let elements = match order {
+                    Order::C => t.to_vec::<T>().unwrap(),
+                    Order::Fortran => reversed(&t).to_vec::<T>().unwrap(),
+                };
+                for byte_order in orders {
+                    let descr = format!("{byte_order}{kind}");
+                    let mut bytes = Vec::new();
+                    let options = WriteOptions::new().dtype(npyz::DType::Plain(descr.parse().unwrap()));
+                    let mut writer = options.shape(&dims(shape)).order(order).writer(&mut bytes).begin_nd().unwrap();
+                    writer.extend(elements.iter().copied()).unwrap();
+                    writer.finish().unwrap();
+                    fs::write(&file.0, &bytes).unwrap();
+                    let what = format!("{descr} {shape:?} {order:?}");
+                    let read = read_npy(&file.0).unwrap_or_else(|e| panic!("{what}: {e}"));
+                    assert_same(&read, &t, &what);
+                }
+            }
+        }
+        // The other forms that npyz writes: its own choice of dtype, and a length filled in at the end.
+        let t = sample::<T>(&[12]);
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        let mut writer = WriteOptions::new().default_dtype().writer(&mut bytes).begin_1d().unwrap();
+        writer.extend(t.to_vec::<T>().unwrap()).unwrap();
+        writer.finish().unwrap();
+        fs::write(&file.0, bytes.get_ref()).unwrap();
+        assert_same(&read_npy(&file.0).unwrap(), &t, kind);
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        let options = WriteOptions::new().default_dtype().order(Order::Fortran);
+        let mut writer = options.writer(&mut bytes).begin_2d(4).unwrap();
+        writer.extend(t.to_vec::<T>().unwrap()).unwrap();
+        writer.finish().unwrap();
+        fs::write(&file.0, bytes.get_ref()).unwrap();
+        assert_same(&read_npy(&file.0).unwrap(), &t.reshape([3, 4]).unwrap().transpose(0, 1).unwrap(), kind);
+    }
+    for_numpy_dtypes!(check);
+}
+
+#[test]
+fn dtypes_of_one_side_are_refused() {
+    let file = TestFile::new("refused");
+    for d in [DType::BF16, DType::C32] {
+        let t = Tensor::zeros(d, [2]).unwrap();
+        assert!(write_npy(&file.0, &t, Existing::Replace).is_err() && !file.0.exists(), "{d}");
+    }
+    fn check<T: AutoSerialize + Serialize + Default>(file: &TestFile) {
+        let mut bytes = Vec::new();
+        let options = WriteOptions::new().default_dtype().shape(&[2]).writer(&mut bytes);
+        let mut writer = options.begin_nd().unwrap();
+        writer.extend([T::default(), T::default()]).unwrap();
+        writer.finish().unwrap();
+        fs::write(&file.0, &bytes).unwrap();
+        let refused = read_npy(&file.0).unwrap_err().to_string();
+        assert!(refused.contains("unsigned"), "{refused}");
+    }
+    check::<u16>(&file);
+    check::<u32>(&file);
+    check::<u64>(&file);
+}
