@@ -18,6 +18,7 @@ pub(crate) mod driver;
 pub(crate) mod gather;
 pub(crate) mod math;
 mod num;
+pub(crate) mod reduce;
 mod rows;
 
 pub(crate) use rows::kernel;

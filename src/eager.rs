@@ -7,16 +7,17 @@
 use std::sync::Arc;
 
 use crate::block::CpuLevel;
-use crate::block::driver::SegmentFn;
 use crate::error::{Error, Place, Result};
-use crate::fuse::{Origin, plan};
+use crate::fuse::plan;
 use crate::infer::infer;
-use crate::launch::{Call, Ready, launch};
+use crate::kernel::Kernel;
+use crate::launch::{Blocks, Run, run_plan};
 use crate::ops::{Attrs, Op};
 use crate::program::Program;
 use crate::promotion::{Rules, Settings};
-use crate::schedule::{Schedule, schedule};
+use crate::schedule::schedule;
 use crate::tensor::Tensor;
+use crate::typed::{NodeId, TypedProgram};
 use crate::var::{Graph, Mode, Operand, Sealed, Var};
 
 /// The eager mode under given rules: makes handles of tensors, whose operators compute at once.
@@ -114,65 +115,11 @@ fn apply(settings: Settings, op: Op, operands: &[Operand<Eager>], attrs: Attrs, 
 }
 
 /// Computes one node of a program without feeds with block kernels alone.
-pub(crate) fn run_blocks(typed: &Arc<crate::typed::TypedProgram>, node: u32) -> Result<Tensor> {
+pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
     let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()])?;
-    let mut values: Vec<Option<Tensor>> = plan
-        .buffers
-        .iter()
-        .map(|b| match &b.origin {
-            Origin::Constant(t) => Some(t.clone()),
-            _ => None,
-        })
-        .collect();
-    let early = || Error::Internal("a buffer was read before it was computed".into());
-    for k in &plan.kernels {
-        for b in &k.inputs {
-            if let Origin::View(base) = plan.buffers[*b as usize].origin {
-                let extents = concrete(&plan.typed, plan.buffers[*b as usize].shape)?;
-                values[*b as usize] = Some(values[base as usize].as_ref().ok_or_else(early)?.reshape(extents)?);
-            }
-        }
-        let inputs =
-            k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
-        let extents = concrete(&plan.typed, k.shape)?;
-        let (kernel, consts) = (&k.kernel, &k.consts);
-        let call =
-            Call { kernel, consts, inputs: &inputs, spread: &k.spread, extents: &extents, threads: 1, pool: None };
-        let made = launch(&call, |classes| schedule(&k.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks))?;
-        let made = made.map_err(|r| refused(&plan.typed, k.nodes[r.0 as usize]))?;
-        for (b, t) in k.outputs.iter().zip(made) {
-            values[*b as usize] = Some(t);
-        }
-    }
-    values.get(plan.fetches[0] as usize).cloned().flatten().ok_or_else(early)
-}
-
-/// A schedule of block kernels alone.
-pub(crate) struct Blocks(pub(crate) Schedule);
-
-impl Ready for Blocks {
-    fn schedule(&self) -> &Schedule {
-        &self.0
-    }
-
-    fn segments(&self) -> &[SegmentFn] {
-        &[]
-    }
-}
-
-/// The error of data that a node refuses.
-pub(crate) fn refused(typed: &crate::typed::TypedProgram, node: u32) -> Error {
-    let n = &typed.nodes[node as usize];
-    let op = match &n.kind {
-        crate::typed::TypedKind::Apply { op, .. } => op.name(),
-        _ => "cast",
-    };
-    Error::DivisionByZero { op, place: n.place.clone() }
-}
-
-/// A shape of a program without dynamic dims.
-fn concrete(typed: &crate::typed::TypedProgram, shape: u32) -> Result<Vec<usize>> {
-    let extent = |d: &crate::shape::SymDim| d.extent(&[]);
-    let all: Option<Vec<usize>> = typed.shapes[shape as usize].iter().map(extent).collect();
-    all.ok_or_else(|| Error::Internal("a dynamic dim in eager mode".into()))
+    let run = Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None };
+    let blocks =
+        |_, kernel: &Arc<Kernel>, classes: &[_]| schedule(kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
+    let made = run_plan(&plan, &run, &blocks)?.pop();
+    made.ok_or_else(|| Error::Internal("an application without a result".into()))
 }

@@ -47,6 +47,8 @@ pub enum Fault {
     DTypeMismatch,
     /// The op takes tensors there, not a scalar.
     ArgNotTensor,
+    /// A result that can't be cast to the dtype of its output.
+    Cast,
     /// Shapes do not broadcast.
     Broadcast,
     /// `axis` out of range, or an operand that does not fit there.
@@ -145,6 +147,14 @@ pub enum Error {
     #[error("integer division by zero in `{op}`\n  at {place}")]
     DivisionByZero {
         /// The op that divided.
+        op: &'static str,
+        /// Where the user wrote it.
+        place: Place,
+    },
+    /// The largest or smallest of no elements.
+    #[error("`{op}` over dims without elements\n  at {place}")]
+    EmptyReduction {
+        /// The op that reduced.
         op: &'static str,
         /// Where the user wrote it.
         place: Place,

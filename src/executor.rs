@@ -12,13 +12,13 @@ use crate::block::CpuLevel;
 use crate::block::driver::SegmentFn;
 use crate::codegen::{Code, available, clif, compile, inline};
 use crate::domain::{Pattern, pattern};
-use crate::eager::{refused, run_blocks};
+use crate::eager::run_blocks;
 use crate::error::{Error, Result, shown};
-use crate::fuse::{Origin, Plan, foldable, plan};
+use crate::fuse::{Plan, Work, foldable, plan};
 use crate::geometry::Spread;
 use crate::infer::infer;
 use crate::kernel::Kernel;
-use crate::launch::{Call, Ready, launch};
+use crate::launch::{Ready, Run, run_plan};
 use crate::program::Program;
 use crate::schedule::{Class, Schedule, schedule};
 use crate::shape::{SymDim, dims_text};
@@ -204,7 +204,8 @@ impl Executor {
         let typed = self.typed(program)?;
         let planned = self.plan(&typed, program, &fetches, vec![false; typed.dyn_dims.len()])?;
         let mut text = String::new();
-        for k in &planned.plan.kernels {
+        for work in &planned.plan.work {
+            let Work::Kernel(k) = work else { continue };
             let class = |s: &Spread| if *s == Spread::Varies { Class::Vector } else { Class::Splat };
             let classes: Vec<Class> = k.spread.iter().map(class).collect();
             let schedule = schedule(&k.kernel, &classes, CpuLevel::get(), &|step| available() && inline(step))?;
@@ -256,47 +257,15 @@ impl Executor {
             folded.insert(n, run_blocks(typed, n)?);
         }
         let plan = plan(typed, &key.2, &folded, &key.3)?;
-        let planned = Arc::new(Planned { ready: plan.kernels.iter().map(|_| Mutex::default()).collect(), plan });
+        let planned = Arc::new(Planned { ready: plan.work.iter().map(|_| Mutex::default()).collect(), plan });
         self.caches().plans.insert(key, planned.clone(), self.settings.cache);
         Ok(planned)
     }
 
-    /// Runs the kernels of a plan in order, and drops each buffer after its last use.
     fn execute(&self, planned: &Planned, bound: &Bound) -> Result<Vec<Tensor>> {
-        let plan = &planned.plan;
-        let mut values: Vec<Option<Tensor>> = Vec::with_capacity(plan.buffers.len());
-        for b in &plan.buffers {
-            values.push(match &b.origin {
-                Origin::Feed(i) => bound.feeds.get(*i as usize).cloned(),
-                Origin::Constant(t) => Some(t.clone()),
-                Origin::Kernel | Origin::View(_) => None,
-            });
-        }
-        let early = || Error::Internal("a buffer was read before it was computed".into());
-        for (at, k) in plan.kernels.iter().enumerate() {
-            for b in &k.inputs {
-                if let Origin::View(base) = plan.buffers[*b as usize].origin {
-                    let extents = bound.extents(&plan.typed, plan.buffers[*b as usize].shape)?;
-                    values[*b as usize] = Some(values[base as usize].as_ref().ok_or_else(early)?.reshape(extents)?);
-                }
-            }
-            let inputs =
-                k.inputs.iter().map(|b| values[*b as usize].as_ref().ok_or_else(early)).collect::<Result<Vec<_>>>()?;
-            let extents = bound.extents(&plan.typed, k.shape)?;
-            let (kernel, consts, threads, pool) = (&*k.kernel, &*k.consts, self.settings.threads, Some(&self.pool));
-            let call = Call { kernel, consts, inputs: &inputs, spread: &k.spread, extents: &extents, threads, pool };
-            let made = launch(&call, |classes| self.ready(&planned.ready[at], &k.kernel, classes))?;
-            let made = made.map_err(|r| refused(&plan.typed, k.nodes[r.0 as usize]))?;
-            for (b, t) in k.outputs.iter().zip(made) {
-                values[*b as usize] = Some(t);
-            }
-            for b in &k.inputs {
-                if plan.buffers[*b as usize].last_use == at {
-                    values[*b as usize] = None;
-                }
-            }
-        }
-        plan.fetches.iter().map(|b| values[*b as usize].clone().ok_or_else(early)).collect()
+        let (feeds, dyn_dims) = (&*bound.feeds, &*bound.dyn_dims);
+        let run = Run { feeds, dyn_dims, threads: self.settings.threads, pool: Some(&self.pool) };
+        run_plan(&planned.plan, &run, &|at, kernel, classes| self.ready(&planned.ready[at], kernel, classes))
     }
 
     /// The schedule and code of a plan's kernel for the classes of its operands.
@@ -331,14 +300,6 @@ impl Executor {
 struct Bound {
     feeds: Vec<Tensor>,
     dyn_dims: Vec<usize>,
-}
-
-impl Bound {
-    fn extents(&self, typed: &TypedProgram, shape: u32) -> Result<Vec<usize>> {
-        let dims = &typed.shapes[shape as usize];
-        let all: Option<Vec<usize>> = dims.iter().map(|d| d.extent(&self.dyn_dims)).collect();
-        all.ok_or_else(|| Error::Internal(format!("{} has no extents", dims_text(dims))))
-    }
 }
 
 /// Puts feeds into program order.

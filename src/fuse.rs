@@ -57,11 +57,37 @@ pub(crate) struct PlannedKernel {
     pub(crate) outputs: Vec<BufferId>,
 }
 
+/// A reduction with its place in the plan.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedReduce {
+    /// The typed node: op, dims and dtype.
+    pub(crate) node: NodeId,
+    pub(crate) input: BufferId,
+    pub(crate) output: BufferId,
+}
+
+/// One thing to run.
+#[derive(Clone, Debug)]
+pub(crate) enum Work {
+    Kernel(PlannedKernel),
+    Reduce(PlannedReduce),
+}
+
+impl Work {
+    /// The buffers it reads.
+    pub(crate) fn inputs(&self) -> &[BufferId] {
+        match self {
+            Work::Kernel(k) => &k.inputs,
+            Work::Reduce(r) => std::slice::from_ref(&r.input),
+        }
+    }
+}
+
 /// What has to run, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) typed: Arc<TypedProgram>,
-    pub(crate) kernels: Vec<PlannedKernel>,
+    pub(crate) work: Vec<Work>,
     pub(crate) buffers: Vec<Buffer>,
     /// The buffer of each fetch.
     pub(crate) fetches: Vec<BufferId>,
@@ -79,7 +105,7 @@ pub(crate) fn plan(
     let fetches: Vec<NodeId> = fetches.iter().map(|n| aliases[*n as usize]).collect();
     let live = live(typed, &fetches, &aliases, known);
     let mut f = Fusion {
-        plan: Plan { typed: typed.clone(), kernels: Vec::new(), buffers: Vec::new(), fetches: Vec::new() },
+        plan: Plan { typed: typed.clone(), work: Vec::new(), buffers: Vec::new(), fetches: Vec::new() },
         buffer_of: HashMap::new(),
     };
     let groups = groups(typed, &live, &aliases, known, &domains)?;
@@ -127,6 +153,14 @@ fn source(typed: &TypedProgram, aliases: &[NodeId], node: NodeId) -> NodeId {
     node
 }
 
+/// Whether a node's elements are computed, not given or viewed.
+fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
+    matches!(
+        typed.nodes[node as usize].kind,
+        TypedKind::Apply { .. } | TypedKind::Cast { .. } | TypedKind::Reduce { .. }
+    )
+}
+
 /// The nodes that the fetches need.
 fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Vec<bool> {
     let mut live = vec![false; typed.len()];
@@ -146,10 +180,10 @@ struct Groups {
     of: Vec<u32>,
 }
 
-/// Groups the computed nodes by domain, and orders the groups by their data.
+/// Groups the computed nodes by domain, and orders the groups by their data. A reduction is a group of its own.
 ///
-/// A node's domain is at least as large as its operands', so data never flow back into a domain they have left, and
-/// one group a domain is enough.
+/// Between reductions, a node's domain is at least as large as its operands', so data never flow back into a domain
+/// they have left, and one group for each domain and number of reductions before it is enough.
 fn groups(
     typed: &TypedProgram,
     live: &[bool],
@@ -158,18 +192,24 @@ fn groups(
     domains: &Domains,
 ) -> Result<Groups> {
     let mut of = vec![u32::MAX; typed.len()];
-    let mut group_of_domain: HashMap<u32, u32> = HashMap::new();
+    // Data that went through a reduction may come back into a domain: a stage later.
+    let mut stage = vec![0u32; typed.len()];
+    let mut group_of_domain: HashMap<(u32, u32), u32> = HashMap::new();
     let mut members: Vec<Vec<NodeId>> = Vec::new();
     let mut after: HashSet<(u32, u32)> = HashSet::new();
     for (i, n) in typed.nodes.iter().enumerate() {
-        let computed = matches!(n.kind, TypedKind::Apply { .. } | TypedKind::Cast { .. }) && aliases[i] == i as u32;
-        if !live[i] || !computed || known.contains_key(&(i as u32)) {
+        let reduces = matches!(n.kind, TypedKind::Reduce { .. });
+        let before = n.inputs().map(|a| stage[a as usize]).max().unwrap_or(0);
+        stage[i] = before + u32::from(reduces);
+        if !live[i] || !is_computed(typed, i as u32) || aliases[i] != i as u32 || known.contains_key(&(i as u32)) {
             continue;
         }
-        let g = *group_of_domain.entry(domains.of_shape[n.shape as usize]).or_insert_with(|| {
+        let mut fresh = || {
             members.push(Vec::new());
             members.len() as u32 - 1
-        });
+        };
+        let key = (stage[i], domains.of_shape[n.shape as usize]);
+        let g = if reduces { fresh() } else { *group_of_domain.entry(key).or_insert_with(fresh) };
         members[g as usize].push(i as u32);
         of[i] = g;
         for a in n.inputs().map(|a| of[source(typed, aliases, a) as usize]) {
@@ -258,7 +298,15 @@ impl Fusion {
     /// Lowers the nodes of one group, in program order.
     fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
-        let at = self.plan.kernels.len();
+        let at = self.plan.work.len();
+        if let [only] = nodes[..]
+            && let TypedKind::Reduce { from, .. } = typed.nodes[only as usize].kind
+        {
+            let input = self.operand(aliases[from as usize], aliases, at)?;
+            let output = self.buffer(only, Origin::Kernel);
+            self.plan.work.push(Work::Reduce(PlannedReduce { node: only, input, output }));
+            return Ok(());
+        }
         let mut b = Builder::default();
         let mut values: HashMap<NodeId, ValueId> = HashMap::new();
         let mut inputs: Vec<BufferId> = Vec::new();
@@ -310,7 +358,8 @@ impl Fusion {
         }
         let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
         let spread = inputs.iter().map(|b| domains.spread(self.plan.buffers[*b as usize].shape, shape)).collect();
-        self.plan.kernels.push(PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs });
+        let planned = PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs };
+        self.plan.work.push(Work::Kernel(planned));
         Ok(())
     }
 }
@@ -334,7 +383,6 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
             n.inputs().map(|a| source(typed, &aliases, a) as usize).for_each(|a| wanted[a] |= constant[a]);
         }
     }
-    let computed =
-        |n: &NodeId| matches!(typed.nodes[*n as usize].kind, TypedKind::Apply { .. } | TypedKind::Cast { .. });
+    let computed = |n: &NodeId| is_computed(typed, *n);
     (0..typed.len() as u32).filter(|n| wanted[*n as usize] && aliases[*n as usize] == *n).filter(computed).collect()
 }

@@ -13,8 +13,8 @@ use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result};
 use crate::ops::{Attrs, Op};
 use crate::program::{Input, Kind, Program, State};
-use crate::promotion::{OperandType, Settings, category_of, reason, signature};
-use crate::shape::{Dim, Dims, SymDim, at_axis, broadcast, dims_text};
+use crate::promotion::{OperandType, Settings, Signature, category_of, reason, signature};
+use crate::shape::{Dim, Dims, SymDim, at_axis, axes, broadcast, dims_text, reduced};
 use crate::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::var::Var;
 
@@ -48,6 +48,20 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
         of_program,
         program: program.clone(),
     })
+}
+
+/// What each node gives under any settings: its dtype or the refusal of it; `None` for what uses a refused one.
+pub(crate) fn outcomes(program: &Program, settings: Settings) -> Vec<Option<Result<DType, Box<Diagnostic>>>> {
+    let state = program.shared.read();
+    let mut pass = Pass::new(settings, state.nodes.node_count());
+    let one = |node| {
+        let before = pass.faults.len();
+        let id = pass.visit(&state, node);
+        pass.of_program.push(id);
+        let refusal = pass.faults.get(before).map(|d| Err(Box::new(d.clone())));
+        id.map(|id| Ok(pass.nodes[id as usize].dtype)).or(refusal)
+    };
+    state.nodes.node_indices().map(one).collect()
 }
 
 impl Program {
@@ -199,6 +213,11 @@ impl Pass {
             let shape = self.nodes[*from as usize].shape;
             return Ok(self.push(TypedKind::Cast { from: *from, why }, sig.result, shape, place));
         }
+        if op.is_reduction()
+            && let [Operand { node: Some(from), .. }] = operands
+        {
+            return self.reduce(op, attrs, *from, &sig, &seen, place);
+        }
         let placed: Vec<Operand>;
         let operands = match attrs.axis {
             Some(axis) => {
@@ -235,6 +254,25 @@ impl Pass {
         });
         let why = Why { op, operand: operand as u8, other, reason: reason(op, seen, from, to) };
         self.push(TypedKind::Cast { from: id, why }, to, shape, place)
+    }
+
+    fn reduce(
+        &mut self,
+        op: Op,
+        attrs: &Attrs,
+        from: NodeId,
+        sig: &Signature,
+        seen: &[OperandType],
+        place: &Place,
+    ) -> Result<NodeId, Diagnostic> {
+        let dims = self.shapes.list[self.nodes[from as usize].shape as usize].clone();
+        let axes = axes(attrs.dims.as_deref(), dims.len())
+            .map_err(|m| Diagnostic::new(Fault::BadParameter, format!("`{op}`: {m}")))?;
+        let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
+        let from = self.cast(from, sig.operand(0), op, 0, seen, place);
+        let kind = TypedKind::Reduce { op, from, axes: axes.into(), keep: attrs.keepdim };
+        let id = self.push(kind, sig.compute, shape, place);
+        Ok(self.cast(id, sig.result, op, 0, seen, place))
     }
 
     /// The operands of a binary op with the one of lower rank placed at an axis of the other, as a view.

@@ -174,7 +174,7 @@ impl Builder {
         let wide = self.step(StepOp::Apply(op), math, args, op.result(math));
         match op.def().output {
             Output::Bool => wide,
-            Output::Same => self.cast(wide, compute),
+            Output::Same | Output::Fold => self.cast(wide, compute),
             Output::Real => self.cast(wide, compute.real()),
         }
     }

@@ -29,6 +29,7 @@
 
 mod block;
 mod codegen;
+mod compare;
 mod domain;
 mod dtype;
 mod eager;
@@ -43,6 +44,7 @@ pub mod io;
 mod kernel;
 mod launch;
 pub mod ops;
+mod ops_doc;
 mod program;
 pub mod promotion;
 mod scalar;
@@ -54,18 +56,21 @@ mod typed;
 mod var;
 
 pub use block::CpuLevel;
+pub use compare::{Difference, Outcome, compare};
 pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
 pub use executor::{Builder, Executor, Feeds};
 pub use infer::infer;
 pub use ops::{Attrs, Op};
+#[doc(hidden)]
+pub use ops_doc::ops_markdown;
 pub use program::{MAX_NODES, NodeRef, Program};
 pub use promotion::{Loss, Reason, Rules, Settings, promote_types};
 pub use scalar::Scalar;
 pub use tensor::Tensor;
 pub use typed::{CastNote, TypedProgram};
-pub use var::{Graph, Mode, Operand, Var, apply};
+pub use var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 
 pub use half::{bf16, f16};
 pub use num_complex::Complex;

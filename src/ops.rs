@@ -10,6 +10,7 @@
 //! `block`, from these rows).
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::dtype::{DType, DTypeSet};
 
@@ -29,6 +30,10 @@ pub enum Promotion {
     IntToDouble,
     /// `f64`, or `c128` with a complex operand: `float_power`.
     ToDouble,
+    /// Bool and integers go to `i64`, in which they are summed up.
+    ToLong,
+    /// The truth of the operand: `any`, `all`. Under PyTorch's rules u8 stays u8.
+    Truth,
     /// The dtype is given by the `dtype` attribute: `cast`.
     Given,
 }
@@ -42,6 +47,8 @@ pub enum Output {
     Bool,
     /// The real dtype of a complex one, else the compute dtype: `abs`.
     Real,
+    /// The compute dtype, of fewer elements: the op combines the elements along dims.
+    Fold,
 }
 
 /// The scalar operands that PyTorch keeps in op math.
@@ -69,6 +76,9 @@ pub struct TorchColumns {
     pub mixes: bool,
     /// Whether a bool operand may promote to another dtype.
     pub bools: bool,
+    /// How many of the last operands are parameters: scalars in op math that take no part in promotion. The same
+    /// under Paddle's rules.
+    pub parameters: usize,
 }
 
 /// The columns of Paddle's rules.
@@ -121,6 +131,8 @@ pub(crate) mod columns {
     pub(crate) const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
     /// The three complex dtypes.
     pub(crate) const COMPLEX: DTypeSet = DTypeSet::of(&[C32, C64, C128]);
+    /// Floats and complex.
+    pub(crate) const FLOATS_ALL: DTypeSet = FLOATS.and(COMPLEX);
     /// Floats and the complex dtypes but `c32`.
     pub(crate) const FLOATS_C: DTypeSet = FLOATS.and(DTypeSet::of(&[C64, C128]));
     /// Integers and floats.
@@ -137,7 +149,7 @@ pub(crate) mod columns {
     pub(crate) const POW: DTypeSet = NO_C32.without(BOOL);
 
     const fn torch(promotion: Promotion, accepts: DTypeSet) -> TorchColumns {
-        TorchColumns { promotion, accepts, wide_scalar: WideScalar::No, mixes: true, bools: true }
+        TorchColumns { promotion, accepts, wide_scalar: WideScalar::No, mixes: true, bools: true, parameters: 0 }
     }
 
     /// PyTorch: operands promote to their common dtype.
@@ -153,6 +165,16 @@ pub(crate) mod columns {
     /// PyTorch: as `common`, bool then goes to i64.
     pub(crate) const fn bool_to_int(accepts: DTypeSet) -> TorchColumns {
         torch(Promotion::BoolToInt, accepts)
+    }
+
+    /// Bool and integers go to i64.
+    pub(crate) const fn to_long(accepts: DTypeSet) -> TorchColumns {
+        torch(Promotion::ToLong, accepts)
+    }
+
+    /// The operand's truth.
+    pub(crate) const fn truth(accepts: DTypeSet) -> TorchColumns {
+        torch(Promotion::Truth, accepts)
     }
 
     /// As `common`, integers then go to f64.
@@ -179,6 +201,11 @@ pub(crate) mod columns {
         /// A bool operand is refused, whatever the other one is.
         pub(crate) const fn no_bool(self) -> TorchColumns {
             TorchColumns { bools: false, ..self }
+        }
+
+        /// The last operand is a parameter.
+        pub(crate) const fn parameter(self) -> TorchColumns {
+            TorchColumns { parameters: 1, ..self }
         }
 
         /// Operands must have one dtype.
@@ -275,10 +302,15 @@ impl Op {
         TABLE.iter().find(|d| d.name == name || d.aliases.contains(&name)).map(|d| d.op)
     }
 
+    /// Whether the op combines elements along dims.
+    pub fn is_reduction(self) -> bool {
+        self.def().output == Output::Fold
+    }
+
     /// The result's dtype for a compute dtype.
     pub(crate) fn result(self, compute: DType) -> DType {
         match self.def().output {
-            Output::Same => compute,
+            Output::Same | Output::Fold => compute,
             Output::Bool => DType::Bool,
             Output::Real => compute.real(),
         }
@@ -298,19 +330,30 @@ impl fmt::Display for Op {
 }
 
 /// What an op is told besides its operands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attrs {
-    /// The target of `cast`.
+    /// The target of `cast`; the dtype that a reduction converts its operand to first.
     pub dtype: Option<DType>,
+    /// Whether a cast must be one that an output allows: never to a lower category ([`DType::can_cast`]).
+    pub output: bool,
     /// Where the operand of lower rank is placed along the other one's dims (Paddle's `axis`): its first dim lies at
     /// this one. `None` and -1 align the last dims.
     pub axis: Option<i64>,
+    /// The dims that a reduction combines, negative ones counted from the last; `None` combines all.
+    pub dims: Option<Arc<[i64]>>,
+    /// Whether a reduction leaves its dims as dims of extent 1.
+    pub keepdim: bool,
 }
 
 impl Attrs {
     /// The attributes of a cast.
     pub fn cast(dtype: DType) -> Attrs {
         Attrs { dtype: Some(dtype), ..Attrs::default() }
+    }
+
+    /// The attributes of a cast to the dtype of an output.
+    pub fn output(dtype: DType) -> Attrs {
+        Attrs { dtype: Some(dtype), output: true, ..Attrs::default() }
     }
 
     /// The attributes of a binary op with Paddle's `axis`.

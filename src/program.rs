@@ -93,6 +93,10 @@ impl Shared {
 
     fn push(self: &Arc<Self>, kind: Kind, place: Place, inputs: &[(NodeIndex, u8)]) -> Var {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let kind = match foreign_dtype(self.settings.rules, &kind) {
+            Some(d) => Kind::Poison(Box::new(d.at(&place))),
+            None => kind,
+        };
         let kind = match kind {
             _ if state.nodes.node_count() >= MAX_NODES => {
                 // Every further handle is the one node that says so.
@@ -123,6 +127,18 @@ impl Shared {
         }
         Var(NodeRef { program: self.clone(), node })
     }
+}
+
+/// The refusal of a placeholder or constant whose dtype the rules do not have.
+fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
+    let what = match kind {
+        _ if rules != Rules::Paddle => return None,
+        Kind::Data { name, dtype: DType::C32, .. } => format!("the placeholder `{}`", shown(name)),
+        Kind::Constant(t) if t.dtype() == DType::C32 => "a constant".to_string(),
+        _ => return None,
+    };
+    let message = format!("{what} is c32, which Paddle does not have");
+    Some(Diagnostic::new(Fault::UnsupportedDType, message).help("use c64"))
 }
 
 /// A handle's target: a node of a program.
@@ -165,7 +181,8 @@ impl Mode for Graph {
 }
 
 impl Var {
-    /// The position of the handle's node in its program, as the printed form counts (`%3`).
+    /// The position of the handle's node in its program, in the order in which the nodes were written:
+    /// [`Program::var`] goes back.
     pub fn index(&self) -> usize {
         self.0.node.index()
     }
@@ -206,6 +223,39 @@ impl Program {
         Program { shared: Arc::new(Shared { id, settings, state: RwLock::default() }) }
     }
 
+    /// A new program with the same nodes under other rules: names, places and positions stay, and so does the default
+    /// dtype; a mistake made while building stays one. Handles of this program are not handles of the new one:
+    /// [`var`](Program::var) and [`feed`](Program::feed) give those.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let sum = p.data("steps", DType::I64, [3]) + p.data("loss", DType::F32, [3]);
+    /// assert!(p.check().is_ok());
+    ///
+    /// let q = p.with_rules(Rules::Paddle);
+    /// println!("{}", q.check().expect_err("Paddle does not promote i64 with f32"));
+    ///
+    /// let back = q.with_rules(Rules::Torch);
+    /// let same = back.var(sum.index()).expect("the same nodes");
+    /// assert_eq!(back.infer()?.dtype(&same), Some(DType::F32));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn with_rules(&self, rules: Rules) -> Program {
+        let program = Program::with_settings(Settings { rules, ..self.settings() });
+        let (mut nodes, feeds) = {
+            let state = self.shared.read();
+            (state.nodes.clone(), state.feeds.clone())
+        };
+        for node in nodes.node_weights_mut() {
+            if let Some(d) = foreign_dtype(rules, &node.kind) {
+                node.kind = Kind::Poison(Box::new(d.at(&node.place)));
+            }
+        }
+        *program.shared.state.write().unwrap_or_else(PoisonError::into_inner) = State { nodes, feeds };
+        program
+    }
+
     /// The program's rules and default dtype.
     pub fn settings(&self) -> Settings {
         self.shared.settings
@@ -231,8 +281,6 @@ impl Program {
     pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, place: Place) -> Var {
         let fault = if dims.0.len() > MAX_RANK {
             Some(format!("has {} dims, more than {MAX_RANK}", dims.0.len()))
-        } else if dtype == DType::C32 && self.settings().rules == Rules::Paddle {
-            Some("is c32, which Paddle does not have".to_string())
         } else {
             let fixed: Vec<usize> = dims.0.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 1 }).collect();
             crate::shape::numel(&fixed).err().map(|e| format!("is too large: {e}"))
@@ -248,16 +296,18 @@ impl Program {
     /// A tensor that is part of the program.
     #[track_caller]
     pub fn constant(&self, tensor: Tensor) -> Var {
-        let place = here();
-        if tensor.dtype() == DType::C32 && self.settings().rules == Rules::Paddle {
-            return self.poison(Fault::UnsupportedDType, "a constant is c32, which Paddle does not have".into(), place);
-        }
-        self.shared.push(Kind::Constant(tensor), place, &[])
+        self.shared.push(Kind::Constant(tensor), here(), &[])
     }
 
     fn poison(&self, fault: Fault, message: String, place: Place) -> Var {
         let d = Diagnostic::new(fault, message).at(&place);
         self.shared.push(Kind::Poison(Box::new(d)), place, &[])
+    }
+
+    /// The handle of the node at a position ([`Var::index`]).
+    pub fn var(&self, index: usize) -> Option<Var> {
+        let node = NodeIndex::new(index);
+        (index < self.len()).then(|| Var(NodeRef { program: self.shared.clone(), node }))
     }
 
     /// The placeholder of this name.

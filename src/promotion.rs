@@ -10,11 +10,12 @@
 
 use std::fmt;
 
-use crate::dtype::{Category, DType};
+use crate::dtype::{Category, DType, DTypeSet};
 use crate::error::{Diagnostic, Fault};
 use crate::ops::{Attrs, Op, Promotion, WideScalar};
 use crate::scalar::Scalar;
 
+mod help;
 mod paddle;
 mod torch;
 
@@ -28,6 +29,15 @@ pub enum Rules {
     Paddle,
     /// PyTorch's lattice over all thirteen dtypes, in three tiers: tensors with dims, 0-d tensors, scalars.
     Torch,
+}
+
+impl Rules {
+    fn other(self) -> Rules {
+        match self {
+            Rules::Paddle => Rules::Torch,
+            Rules::Torch => Rules::Paddle,
+        }
+    }
 }
 
 impl fmt::Display for Rules {
@@ -119,6 +129,8 @@ pub enum Reason {
     IntToFloat,
     /// The op has no bool arithmetic: bool goes to i64.
     BoolToInt,
+    /// The dtype in which a reduction combines, or that it was given.
+    Reduction,
 }
 
 impl fmt::Display for Reason {
@@ -130,6 +142,7 @@ impl fmt::Display for Reason {
             Reason::ZeroDim => "0-d follows dims",
             Reason::IntToFloat => "integers to float",
             Reason::BoolToInt => "bool to i64",
+            Reason::Reduction => "dtype of the reduction",
         })
     }
 }
@@ -193,20 +206,36 @@ impl Signature {
 
 /// Decides operand, compute and result dtypes of one application, or refuses it.
 ///
-/// `operands` has as many entries as the op; the refusal names the op and all operands but has no place yet.
+/// `operands` has as many entries as the op; the refusal names the op and all operands, and says what to write and
+/// what the other rule set would do, but has no place yet.
 pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
+    decide(s, op, operands, attrs).map_err(|d| {
+        let there = Settings { rules: s.rules.other(), ..*s };
+        help::elsewhere(d, there.rules, decide(&there, op, operands, attrs), operands)
+    })
+}
+
+fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
     let def = op.def();
     if operands.len() != def.operands.len() {
         let (want, got) = (def.operands.len(), operands.len());
         return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` takes {want} operands, not {got}")));
     }
     // The condition of `where` takes no part in promotion.
+    let (operands, parameters) = operands.split_at(operands.len() - def.torch.parameters.min(operands.len()));
+    if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
+        return Err(Diagnostic::new(Fault::BadParameter, format!("the last operand of `{op}` is {p}, not a scalar")));
+    }
     let (promoted, condition) = if op == Op::Where { (&operands[1..], operands.first()) } else { (operands, None) };
     if let Some(c) = condition
         && !matches!(c, OperandType::Tensor { dtype: DType::Bool, .. })
     {
         let message = format!("the condition of `where` is {c}, not a bool tensor");
-        return Err(Diagnostic::new(Fault::ConditionDType, message).help("compare it: `c != 0`"));
+        let help = match c {
+            OperandType::Tensor { .. } => "compare it: `c != 0`",
+            OperandType::Scalar(_) => "pass a bool tensor, e.g. a 0-d constant",
+        };
+        return Err(Diagnostic::new(Fault::ConditionDType, message).help(help));
     }
     let (promotion, accepts) = match s.rules {
         Rules::Torch => (def.torch.promotion, def.torch.accepts),
@@ -215,12 +244,20 @@ pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) 
     let common = match s.rules {
         Rules::Torch => {
             refuse_mix(s, op, promoted)?;
-            torch::common_dtype(promoted, s.default_dtype)
+            // Where dtypes must be equal, the first operand has it; a weight behind follows.
+            let deciding = if def.torch.mixes { promoted } else { &promoted[..promoted.len().min(2)] };
+            torch::common_dtype(deciding, s.default_dtype)
         }
         Rules::Paddle => paddle::common_dtype(op, promoted)?,
     };
+    // A reduction converts its operand to the dtype it is given, and goes on from there.
+    let common = if op.is_reduction() { attrs.dtype.unwrap_or(common) } else { common };
+    if let Some(to) = attrs.dtype.filter(|to| attrs.output && !common.can_cast(*to)) {
+        let message = format!("result type {common} can't be cast to the desired output type {to}");
+        return Err(Diagnostic::new(Fault::Cast, message));
+    }
     if !accepts.has(common) {
-        return Err(unsupported(op, operands, common));
+        return Err(unsupported(op, accepts, operands, common));
     }
     refuse_negative_exponent(op, operands, common)?;
     let compute = match promotion {
@@ -235,20 +272,41 @@ pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) 
                 DType::F64
             }
         }
+        Promotion::ToLong if common.is_integral() && attrs.dtype.is_none() => DType::I64,
+        // The truth of u8 is u8 for PyTorch: a cast behind the reduction.
+        Promotion::Truth => DType::Bool,
         Promotion::Given => attrs.dtype.unwrap_or(common),
-        Promotion::IntToFloat | Promotion::BoolToInt | Promotion::IntToDouble => common,
+        Promotion::IntToFloat | Promotion::BoolToInt | Promotion::IntToDouble | Promotion::ToLong => common,
     };
     if s.rules == Rules::Paddle && compute == DType::C32 {
-        return Err(Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no c32")));
+        return Err(paddle::no_c32(op));
     }
+    let byte = promotion == Promotion::Truth && s.rules == Rules::Torch && common == DType::U8;
     let mut dtypes = [compute; 3];
     if condition.is_some() {
         dtypes[0] = DType::Bool;
     }
+    if !parameters.is_empty() {
+        check_parameters(op, parameters, common)?;
+        dtypes[operands.len()..].fill(compute.op_math());
+    }
     if let Some(i) = wide_scalar(s, op, operands) {
         dtypes[i] = compute.op_math();
     }
-    Ok(Signature { operands: dtypes, compute, result: op.result(compute) })
+    let result = if byte { DType::U8 } else { op.result(compute) };
+    Ok(Signature { operands: dtypes, compute, result })
+}
+
+/// A parameter must be of no higher category than the operands: PyTorch's rule for `alpha`.
+fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result<(), Diagnostic> {
+    let fits = |p: &OperandType| match p {
+        OperandType::Scalar(Scalar::Bool(_)) => common == DType::Bool,
+        p => category_of(p) <= common.category().max(Category::Int),
+    };
+    match parameters.iter().find(|p| !fits(p)) {
+        Some(p) => Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` of {common} with the parameter {p}"))),
+        None => Ok(()),
+    }
 }
 
 /// The scalar operand that stays in op math, if there is one.
@@ -278,6 +336,8 @@ pub(crate) fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -
     let highest = promoted.iter().map(category_of).max().unwrap_or(Category::Bool);
     if op == Op::Cast {
         Reason::Requested
+    } else if op.is_reduction() {
+        Reason::Reduction
     } else if to.category() > highest && to == DType::I64 {
         Reason::BoolToInt
     } else if to.category() > highest {
@@ -303,32 +363,46 @@ pub(crate) fn named(operands: &[OperandType]) -> String {
     operands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-fn unsupported(op: Op, operands: &[OperandType], common: DType) -> Diagnostic {
-    let fault = if common == DType::Bool && matches!(op, Op::Sub | Op::Neg) {
+fn unsupported(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -> Diagnostic {
+    let fault = if common == DType::Bool && (!op.def().torch.bools || op == Op::Neg) {
         Fault::BoolArithmetic
     } else {
         Fault::UnsupportedDType
     };
-    let what = if operands.len() > 1 { format!("; {} promote to it", named(operands)) } else { String::new() };
-    let d = Diagnostic::new(fault, format!("`{op}` does not take {common}{what}"));
-    match (fault, op) {
-        (Fault::BoolArithmetic, Op::Sub) => d.help("for bool write `logical_xor`, or cast to an integer dtype"),
-        (Fault::BoolArithmetic, _) => d.help("for bool write `logical_not`"),
-        _ => d,
-    }
+    // A higher category beside bool: the op takes no bool, whatever the other operand is.
+    let beside = operands.len() > 1 && operands.iter().any(|o| category_of(o) > common.category());
+    let plain = |o: &OperandType| matches!(o, OperandType::Tensor { dtype, .. } if *dtype == common);
+    let what = if operands.len() == 1 || operands.iter().all(plain) {
+        String::new()
+    } else if beside {
+        format!(" in a mix; it is given {}", named(operands))
+    } else {
+        format!("; {} promote to it", named(operands))
+    };
+    let mut d = Diagnostic::new(fault, format!("`{op}` does not take {common}{what}"));
+    d.help = match (fault, op) {
+        _ if beside => help::bool_beside(op, operands),
+        (Fault::BoolArithmetic, Op::Neg) => Some("for bool write `logical_not`".into()),
+        (Fault::BoolArithmetic, _) => Some("for bool write `logical_xor`, or cast to an integer dtype".into()),
+        _ => help::unsupported(op, accepts, operands, common),
+    };
+    d
 }
 
 /// PyTorch's ops that take equal dtypes only, or no bool among their operands.
 fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
     let columns = &op.def().torch;
-    let dtypes: Vec<DType> = operands.iter().map(|o| torch::dtype_of(o, s.default_dtype)).collect();
+    // A third operand is a weight: as a scalar it may be of any dtype.
+    let counts = |(i, o): &(usize, &OperandType)| *i < 2 || matches!(o, OperandType::Tensor { .. });
+    let counted = operands.iter().enumerate().filter(counts);
+    let dtypes: Vec<DType> = counted.map(|(_, o)| torch::dtype_of(o, s.default_dtype)).collect();
     if !columns.bools && dtypes.contains(&DType::Bool) {
-        return Err(unsupported(op, operands, DType::Bool));
+        return Err(unsupported(op, columns.accepts, operands, DType::Bool));
     }
     match dtypes.as_slice() {
-        [a, b, ..] if !columns.mixes && a != b => {
+        [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) => {
             let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
-            Err(Diagnostic::new(Fault::DTypeMismatch, message).help(format!("write `cast(x, {b})`")))
+            Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help::mix(op, columns.accepts, operands, &dtypes)))
         }
         _ => Ok(()),
     }

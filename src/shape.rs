@@ -245,6 +245,36 @@ pub(crate) fn contiguous_strides(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
+/// A shape without some of its dims, or with ones in their place.
+pub(crate) fn reduced<D: Broadcast>(dims: &[D], axes: &[usize], keep: bool) -> Vec<D> {
+    let kept = |(i, d): (usize, &D)| match (axes.contains(&i), keep) {
+        (false, _) => Some(d.clone()),
+        (true, true) => Some(D::one()),
+        (true, false) => None,
+    };
+    dims.iter().enumerate().filter_map(kept).collect()
+}
+
+/// The dims that a reduction names, ascending: negative ones count from the last, none means all.
+pub(crate) fn axes(dims: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, String> {
+    let Some(dims) = dims else { return Ok((0..rank).collect()) };
+    // A 0-d tensor takes dim 0 and -1, as in PyTorch and NumPy.
+    let most = rank.max(1) as i64;
+    let mut all = Vec::with_capacity(dims.len());
+    for d in dims {
+        if *d < -most || *d >= most {
+            return Err(format!("dim {d} of a tensor with {rank} dims"));
+        }
+        all.push(d.rem_euclid(most) as usize);
+    }
+    all.sort_unstable();
+    if all.windows(2).any(|w| w[0] == w[1]) {
+        return Err(format!("{dims:?} names a dim twice"));
+    }
+    all.retain(|d| *d < rank);
+    Ok(all)
+}
+
 /// The dims of the operand of lower rank, placed from `axis` on along `rank` dims: ones behind, or trailing ones
 /// dropped where it would stick out. -1 leaves it aligned at the last dims.
 ///

@@ -89,10 +89,15 @@ fn untyped_line(f: &mut fmt::Formatter<'_>, state: &State, id: NodeIndex, names:
                 Input::Scalar(s) => format!("~{s}"),
             });
             comma_list(f, operands)?;
-            match (attrs.dtype, attrs.axis) {
-                (Some(d), _) => write!(f, " {{dtype = {d}}}")?,
-                (_, Some(axis)) => write!(f, " {{axis = {axis}}}")?,
-                _ => {}
+            let given = [
+                attrs.dtype.map(|d| format!("dtype = {d}")),
+                attrs.axis.map(|a| format!("axis = {a}")),
+                attrs.dims.as_ref().map(|d| format!("dims = {d:?}")),
+                attrs.keepdim.then(|| "keepdim".to_string()),
+            ];
+            let given: Vec<String> = given.into_iter().flatten().collect();
+            if !given.is_empty() {
+                write!(f, " {{{}}}", given.join(", "))?;
             }
             f.write_str("\n")
         }
@@ -170,6 +175,9 @@ impl TypedProgram {
                         Arg::Scalar(s, d) => format!("{s}:{d}"),
                     }),
                 )?;
+            }
+            TypedKind::Reduce { op, from, axes, keep } => {
+                write!(f, "{op} {} {{dims = {axes:?}{}}}", names[*from as usize], if *keep { ", keepdim" } else { "" })?
             }
             TypedKind::View { from } => write!(f, "view {}", names[*from as usize])?,
             TypedKind::Cast { from, why } => {

@@ -6,8 +6,9 @@
 //!    condition of `where` is bool): no conversion is left implicit;
 //! 3. an application's dtype is the one the op table derives from its compute dtype;
 //! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
-//! 5. a view differs from its operand in dims of extent 1 only;
-//! 6. a scalar has a dtype.
+//! 5. a reduction has its operand's dtype, and its shape without the reduced dims (or with ones there);
+//! 6. a view differs from its operand in dims of extent 1 only;
+//! 7. a scalar has a dtype.
 //!
 //! Does not: know which nodes are fetched, or how they are computed.
 
@@ -21,7 +22,7 @@ use crate::ops::Op;
 use crate::program::Program;
 use crate::promotion::{Loss, Reason, Settings};
 use crate::scalar::Scalar;
-use crate::shape::{SymDim, broadcast, dims_text};
+use crate::shape::{SymDim, broadcast, dims_text, reduced};
 use crate::tensor::Tensor;
 use crate::var::Var;
 
@@ -49,6 +50,13 @@ pub(crate) enum TypedKind {
     Cast {
         from: NodeId,
         why: Why,
+    },
+    /// The elements combined along dims.
+    Reduce {
+        op: Op,
+        from: NodeId,
+        axes: Arc<[usize]>,
+        keep: bool,
     },
     /// The same elements under a shape with other dims of extent 1.
     View {
@@ -99,7 +107,9 @@ impl TypedNode {
     pub(crate) fn inputs(&self) -> impl Iterator<Item = NodeId> + '_ {
         let (args, from) = match &self.kind {
             TypedKind::Apply { args, .. } => (&args[..], None),
-            TypedKind::Cast { from, .. } | TypedKind::View { from } => (&[][..], Some(*from)),
+            TypedKind::Cast { from, .. } | TypedKind::View { from } | TypedKind::Reduce { from, .. } => {
+                (&[][..], Some(*from))
+            }
             _ => (&[][..], None),
         };
         let nodes = args.iter().flatten().filter_map(|a| match a {
@@ -296,6 +306,12 @@ impl TypedProgram {
             TypedKind::Cast { from, .. } => {
                 let source = &self.nodes[*from as usize];
                 if source.shape == n.shape { Ok(()) } else { Err("a cast changes the shape".into()) }
+            }
+            TypedKind::Reduce { op, from, axes, keep } => {
+                let source = &self.nodes[*from as usize];
+                let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
+                let same = source.dtype == n.dtype && shape[..] == *self.shapes[n.shape as usize];
+                if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
             TypedKind::View { from } => {
                 let ones = |s: u32| -> Vec<&SymDim> {

@@ -110,6 +110,66 @@ macro_rules! define_methods {
 }
 for_each_op!(define_methods);
 
+/// A handle whose reductions combine some of its dims: see [`Var::over`].
+pub struct Over<M: Mode = Graph> {
+    var: Var<M>,
+    attrs: Attrs,
+}
+
+impl<M: Mode> Var<M> {
+    /// The dims that the next reduction combines; negative ones count from the last. Without `over`, all are.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Torch);
+    /// let x = cx.tensor(&Tensor::from_slice(&[1u8, 2, 3, 4, 5, 6], [2, 3])?);
+    /// assert_eq!(x.sum().result()?.item::<i64>()?, 21);                    // integers are summed in i64
+    /// assert_eq!(x.over([-1]).amax().result()?.to_vec::<u8>()?, [3, 6]);
+    /// assert_eq!(x.over([0]).keepdim().dtype(DType::F32).mean().result()?.shape(), [1, 3]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn over(&self, dims: impl AsRef<[i64]>) -> Over<M> {
+        let attrs = Attrs { dims: Some(dims.as_ref().into()), ..Attrs::default() };
+        Over { var: self.clone(), attrs }
+    }
+}
+
+impl<M: Mode> Over<M> {
+    /// The reduced dims stay, with extent 1.
+    pub fn keepdim(mut self) -> Over<M> {
+        self.attrs.keepdim = true;
+        self
+    }
+
+    /// The operand is converted to this dtype before it is reduced.
+    pub fn dtype(mut self, dtype: DType) -> Over<M> {
+        self.attrs.dtype = Some(dtype);
+        self
+    }
+}
+
+macro_rules! define_reductions {
+    (@ $(#[$doc:meta])* $variant:ident $method:ident Fold) => {
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $method(&self) -> Var<M> {
+            M::apply(Op::$variant, &[Operand::Var(self.var.clone())], self.attrs.clone(), here())
+        }
+    };
+    (@ $(#[$doc:meta])* $variant:ident $method:ident $other:ident) => {};
+    ($(
+        #[doc = $doc:literal]
+        $variant:ident $method:ident $name:literal $aliases:tt $operands:tt $output:ident
+        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+    )*) => {
+        /// Every reduction of the op table, over the chosen dims.
+        impl<M: Mode> Over<M> {
+            $(define_reductions!(@ #[doc = $doc] $variant $method $output);)*
+        }
+    };
+}
+for_each_op!(define_reductions);
+
 /// A handle whose binary ops place the operand of lower rank at an axis of the other one: see [`Var::at_axis`].
 pub struct AtAxis<M: Mode = Graph> {
     var: Var<M>,
@@ -162,6 +222,24 @@ impl<M: Mode> Var<M> {
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Var<M> {
         M::apply(Op::Cast, &[self.into()], Attrs::cast(dtype), here())
+    }
+
+    /// Conversion to the dtype of an output, as PyTorch's `out=` does it: to the same or a higher category only, so that
+    /// no complex number becomes real, no float an integer, and nothing but bool becomes bool.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [4]) + p.data("y", DType::F64, [4]);
+    /// y.cast_output(DType::BF16);
+    /// p.check()?;
+    /// y.cast_output(DType::I32);
+    /// assert!(p.check().unwrap_err().to_string().contains("f64 can't be cast to the desired output type i32"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn cast_output(&self, dtype: DType) -> Var<M> {
+        M::apply(Op::Cast, &[self.into()], Attrs::output(dtype), here())
     }
 
     /// [`cast`](Var::cast), by PyTorch's, Paddle's and NumPy's name.

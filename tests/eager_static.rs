@@ -11,7 +11,7 @@ use common::{Layout, assert_same_bits, sample};
 fn compare(rules: Rules, op: Op, tensors: &[Tensor], attrs: castwise::Attrs) -> bool {
     let eager = Eager::new(rules);
     let operands: Vec<Operand<Eager>> = tensors.iter().map(|t| eager.tensor(t).into()).collect();
-    let one = castwise::apply(op, &operands, attrs).result();
+    let one = castwise::apply(op, &operands, attrs.clone()).result();
     let program = Program::new(rules);
     let names = ["x", "y", "z"];
     let vars: Vec<Operand> =

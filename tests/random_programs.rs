@@ -72,6 +72,10 @@ fn apply<M: Mode>(step: &Step, values: &[Var<M>], dynamic: bool) -> Var<M> {
         // Some binary ops place an operand at an axis. (Which trailing ones can be dropped there depends on extents,
         // so programs with dynamic dims refuse some of what eager mode takes.)
         _ if op.arity() == 2 && step.dtype < 2 && !dynamic => castwise::Attrs::axis(step.operands[2] as i64 % 4 - 1),
+        _ if op.is_reduction() && !values.is_empty() => {
+            let dims = [&[][..], &[0], &[-1], &[0, -1], &[1]][step.dtype % 5];
+            castwise::Attrs { dims: Some(dims.into()), keepdim: step.dtype > 6, ..castwise::Attrs::default() }
+        }
         _ => castwise::Attrs::default(),
     };
     castwise::apply(op, &operands, attrs)

@@ -30,8 +30,8 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
 #[rustfmt::skip]
 const ROOMS: &[&str] = &[
     "dtype", "scalar", "error", "shape", "ops", "promotion", "tensor", "var", "program", "typed", "infer", "text",
-    "block", "kernel", "schedule", "geometry", "domain", "block/driver", "fuse", "launch", "eager", "codegen",
-    "executor", "expr", "io", "cli", "main",
+    "compare", "block", "kernel", "schedule", "geometry", "domain", "block/driver", "fuse", "launch", "eager", "codegen",
+    "executor", "ops_doc", "expr", "io", "cli", "main",
 ];
 
 fn room(path: &str) -> &str {

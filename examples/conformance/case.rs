@@ -47,6 +47,8 @@ pub struct Case {
     pub op: Op,
     pub args: Vec<Arg>,
     pub attrs: Attrs,
+    /// The dtype of the tensor that the result is written to.
+    pub output: Option<DType>,
     pub settings: Settings,
     pub expected: Expected,
     pub cmp: Cmp,
@@ -106,6 +108,9 @@ fn scalar(v: &Value) -> Result<Scalar, Unusable> {
 /// The op of a recorded name: where it is no alias of the table, or the attributes choose among ops.
 fn op(name: &str, attrs: &Map<String, Value>) -> Option<Op> {
     Op::from_name(match (name, attrs.contains_key("min"), attrs.contains_key("max")) {
+        ("add", ..) if attrs.contains_key("alpha") => "add_scaled",
+        ("sub", ..) if attrs.contains_key("alpha") => "sub_scaled",
+        ("gelu", ..) if attrs.get("approximate").is_some_and(|a| a == "tanh") => "gelu_tanh",
         ("div_floor", ..) => "floor_divide",
         ("clamp", true, false) => "clamp_min",
         ("clamp", false, true) => "clamp_max",
@@ -132,7 +137,18 @@ fn attributes(
             // The operator and the function form are the same here.
             "via" => {}
             "default_dtype" => settings.default_dtype = dtype(value)?,
-            "dtype" if op == "cast" => attrs.dtype = Some(dtype(value)?),
+            "dtype" => attrs.dtype = Some(dtype(value)?),
+            "dim" if value.is_i64() => attrs.dims = value.as_i64().map(|d| [d].into()),
+            "dim" if value.is_array() => {
+                let dims = value.as_array().into_iter().flatten().map(|d| d.as_i64().ok_or_else(|| malformed("dim")));
+                attrs.dims = Some(dims.collect::<Result<_, _>>()?);
+            }
+            "dim" if value.is_null() => {}
+            "approximate" => {}
+            // The dtype of the output is no attribute of the op.
+            "out_dtype" => {}
+            "alpha" => args.push(python(value)?),
+            "keepdim" if value.is_boolean() => attrs.keepdim = value == true,
             "axis" if value.is_i64() => attrs.axis = value.as_i64(),
             // The bounds of a clamp are operands, in this order.
             "min" if op == "clamp" => args.insert(1, python(value)?),
@@ -160,6 +176,7 @@ impl Case {
                 _ => return Err(malformed("an operand's kind")),
             });
         }
+        let output = recorded.get("out_dtype").map(dtype).transpose()?;
         let attrs = attributes(name, recorded, &mut args, &mut settings)?;
         if args.len() != op.arity() {
             return Err(Unusable::Skipped(format!("{name} with {} operands", args.len())));
@@ -181,7 +198,7 @@ impl Case {
         };
         let quirk = v["quirk"].as_bool().unwrap_or(false);
         let (file, op_name) = (file.to_string(), name.to_string());
-        Ok(Case { file, line, op_name, op, args, attrs, settings, expected, cmp, quirk })
+        Ok(Case { file, line, op_name, op, args, attrs, output, settings, expected, cmp, quirk })
     }
 
     /// The operands' dtypes and shapes, as one line.

@@ -169,12 +169,17 @@ pub fn matches(category: &str, e: &Error) -> bool {
         Error::Earlier(e) => matches!(**e, Error::DivisionByZero { .. }),
         _ => false,
     };
+    let empty = |e: &Error| matches!(e, Error::EmptyReduction { .. });
+    if empty(e) || matches!(e, Error::Earlier(e) if empty(e)) {
+        return category == "empty";
+    }
     if zero(e) {
         return matches!(category, "zero_division" | "div_zero");
     }
     let Some(d) = e.diagnostics().first() else { return false };
     let expected: &[&str] = match d.fault {
         Fault::UnsupportedDType => &["unsupported_dtype", "mean_dtype"],
+        Fault::Cast => &["cast"],
         Fault::PromotionRefused => &["promotion_refused"],
         Fault::DTypeMismatch => &["dtype_mismatch"],
         Fault::ArgNotTensor => &["arg_not_tensor"],

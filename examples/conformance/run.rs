@@ -21,7 +21,12 @@ pub fn eager(case: &Case) -> Answer {
             Arg::Scalar(s) => (*s).into(),
         })
         .collect();
-    castwise::apply(case.op, &operands, case.attrs).result()
+    written(case, castwise::apply(case.op, &operands, case.attrs.clone())).result()
+}
+
+/// The result in the dtype of the tensor it is written to.
+fn written<M: Mode>(case: &Case, result: Var<M>) -> Var<M> {
+    case.output.map_or(result.clone(), |d| result.cast_output(d))
 }
 
 /// The case as a program, and its result.
@@ -36,7 +41,7 @@ pub fn program(case: &Case) -> (Program, Var) {
             Arg::Scalar(s) => (*s).into(),
         })
         .collect();
-    let result = castwise::apply(case.op, &operands, case.attrs);
+    let result = written(case, castwise::apply(case.op, &operands, case.attrs.clone()));
     (program, result)
 }
 

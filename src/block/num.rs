@@ -9,6 +9,10 @@ use super::math;
 
 /// Integer arithmetic.
 pub(crate) trait Int: Copy {
+    /// The smallest number.
+    const LEAST: Self;
+    /// The largest number.
+    const MOST: Self;
     /// `a / b` rounded down; `MIN / -1` wraps. `b` is not 0.
     fn floor_div(a: Self, b: Self) -> Self;
     /// `a - b * floor_div(a, b)`. `b` is not 0.
@@ -32,6 +36,8 @@ pub(crate) trait Int: Copy {
 macro_rules! ints {
     ($($t:ty, $unsigned:ty, $negative:expr, $abs:expr, $sign:expr);*) => {$(
         impl Int for $t {
+            const LEAST: $t = <$t>::MIN;
+            const MOST: $t = <$t>::MAX;
             #[inline(always)]
             fn floor_div(a: $t, b: $t) -> $t {
                 let (q, r) = (a.wrapping_div(b), a.wrapping_rem(b));
@@ -100,6 +106,8 @@ ints!(u8, u8, |_: u8| false, |a: u8| a, |a: u8| a.min(1);
 
 /// Arithmetic of f32 and f64.
 pub(crate) trait Real: Copy {
+    const INF: Self;
+    const NEG_INF: Self;
     /// The largest |x| for which the `_small` forms are valid.
     const SMALL: Self;
     fn is_inf(a: Self) -> bool;
@@ -140,6 +148,8 @@ pub(crate) trait Real: Copy {
     fn erfc(a: Self) -> Self;
     fn log1pexp(a: Self) -> Self;
     fn angle(a: Self) -> Self;
+    fn gelu(a: Self) -> Self;
+    fn gelu_tanh(a: Self) -> Self;
     fn fmod(a: Self, b: Self) -> Self;
     fn hypot(a: Self, b: Self) -> Self;
     fn atan2(a: Self, b: Self) -> Self;
@@ -159,6 +169,8 @@ pub(crate) trait Real: Copy {
 macro_rules! reals {
     ($t:ident, $bound:expr, $fmod:path, $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
         impl Real for $t {
+            const INF: $t = $t::INFINITY;
+            const NEG_INF: $t = $t::NEG_INFINITY;
             const SMALL: $t = $bound;
             #[inline(always)]
             fn is_inf(a: $t) -> bool { a.abs() == $t::INFINITY }
@@ -183,6 +195,25 @@ macro_rules! reals {
             }
             #[inline(always)]
             fn fmod(a: $t, b: $t) -> $t { $fmod(a, b) }
+            #[inline(always)]
+            fn gelu(a: $t) -> $t {
+                // erfc falls so steeply that the rounding of a / sqrt 2 would show: its first-order effect is taken back.
+                let root = std::f64::consts::FRAC_1_SQRT_2 as $t;
+                let rest = (std::f64::consts::FRAC_1_SQRT_2 - f64::from(root) - 4.833646656726457e-17) as $t;
+                let at = -a * root;
+                let off = (-a).mul_add(root, -at) - a * rest;
+                let slope = std::f64::consts::FRAC_2_SQRT_PI as $t * Real::exp(-at * at);
+                // Beyond the range of exp, where both are 0, `off` may be NaN.
+                let tail = if slope == 0.0 { Real::erfc(at) } else { Real::erfc(at) - slope * off };
+                0.5 * a * tail
+            }
+            #[inline(always)]
+            fn gelu_tanh(a: $t) -> $t {
+                // sqrt(2 / pi)
+                let scale = (std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2) as $t;
+                let inner = scale * (a + 0.044715 * a * a * a);
+                0.5 * a * (1.0 + Real::tanh(inner))
+            }
             #[inline(always)]
             fn angle(a: $t) -> $t {
                 let pi = std::f64::consts::PI as $t;
@@ -290,11 +321,14 @@ reals!(f64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math:
 
 /// Arithmetic of the two complex types.
 pub(crate) trait Cplx: Copy {
+    const ZERO: Self;
+    const ONE: Self;
     type Part;
     fn mul(a: Self, b: Self) -> Self;
     fn div(a: Self, b: Self) -> Self;
     fn pow(a: Self, b: Self) -> Self;
     fn truth(a: Self) -> bool;
+    fn lerp(a: Self, end: Self, weight: Self) -> Self;
     fn modulus(a: Self) -> Self::Part;
     fn angle(a: Self) -> Self::Part;
     fn real(a: f64) -> Self;
@@ -328,6 +362,15 @@ macro_rules! complexes {
     ($t:ident, modulus = $abs:path, angle = $angle:path, $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
         impl Cplx for Complex<$t> {
             type Part = $t;
+            const ZERO: Self = Complex::new(0.0, 0.0);
+            const ONE: Self = Complex::new(1.0, 0.0);
+            #[inline(always)]
+            fn lerp(a: Self, end: Self, weight: Self) -> Self {
+                let way = end - a;
+                let left = Self::ONE - weight;
+                // PyTorch picks the end that is nearer, by the weight's modulus.
+                if weight.norm_sqr() < 0.25 { a + Self::mul(weight, way) } else { end - Self::mul(way, left) }
+            }
             #[inline(always)]
             fn truth(a: Self) -> bool { (a.re != 0.0) | (a.im != 0.0) }
             #[inline(always)]

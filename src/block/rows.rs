@@ -28,6 +28,12 @@ pub(in crate::block) trait Tri<T> {
     fn eval(a: T, b: T, c: T) -> Self::Out;
 }
 
+/// A reduction: how two elements combine, and what combining nothing gives.
+pub(in crate::block) trait Fold<T> {
+    const START: T;
+    fn combine(a: T, b: T) -> T;
+}
+
 /// A second form of a unary op, valid and fast for |a| <= [`Real::SMALL`], with the same bits there.
 pub(in crate::block) trait Small<T>: Un<T> {
     fn eval_small(a: T) -> Self::Out;
@@ -85,6 +91,54 @@ unsafe fn checked_body<T: Copy + PartialEq + Default, F: Bin<T>>(args: [*const u
     unsafe { bin_body::<T, F>(args, out, n) }
 }
 
+/// Elements that are combined lane by lane before their sums are paired: enough for the lanes to run at full speed,
+/// few enough for rounding errors to stay those of a short sum.
+const FOLD_BLOCK: usize = 1024;
+
+/// Combines `n` elements into one: blocks of [`FOLD_BLOCK`] in sixteen lanes, and the blocks' results in pairs, so
+/// that the order depends on `n` alone and errors grow with its logarithm.
+///
+/// # Safety
+/// As [`BlockFn`] for one operand of `T` and a result of one `T`.
+#[inline(always)]
+unsafe fn fold_body<T: Copy + Canonical, F: Fold<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract.
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
+    let mut pending = [F::START; usize::BITS as usize];
+    let mut result = F::START;
+    for (i, block) in a.chunks(FOLD_BLOCK).enumerate() {
+        let mut lanes = [F::START; 16];
+        let whole = block.chunks_exact(16);
+        for (lane, x) in lanes.iter_mut().zip(whole.remainder()) {
+            *lane = F::combine(*lane, *x);
+        }
+        for x in whole {
+            for (lane, x) in lanes.iter_mut().zip(x) {
+                *lane = F::combine(*lane, *x);
+            }
+        }
+        for width in [8, 4, 2, 1] {
+            for k in 0..width {
+                lanes[k] = F::combine(lanes[k], lanes[k + width]);
+            }
+        }
+        // As a binary counter: two results of equal size become one of twice the size.
+        let mut sum = lanes[0];
+        for level in pending.iter().take((i + 1).trailing_zeros() as usize) {
+            sum = F::combine(*level, sum);
+        }
+        pending[(i + 1).trailing_zeros() as usize] = sum;
+    }
+    let blocks = n.div_ceil(FOLD_BLOCK);
+    for (level, sum) in pending.iter().enumerate() {
+        if blocks >> level & 1 == 1 {
+            result = F::combine(*sum, result);
+        }
+    }
+    out[0] = result.canonical();
+    0
+}
+
 /// # Safety
 /// As [`un_body`].
 #[inline(always)]
@@ -125,11 +179,17 @@ levels!(tri, tri_body, <T: Copy, F: OpTri<T>>);
 levels!(checked, checked_body, <T: CheckedInt, F: OpBin<T>>);
 levels!(guarded, guarded_body, <T: Copy, F: OpSmall<T>>);
 levels!(select, where_body, <T: Copy>);
+levels!(fold, fold_body, <T: FoldElement, F: OpFold<T>>);
 
 use Bin as OpBin;
+use Fold as OpFold;
 use Small as OpSmall;
 use Tri as OpTri;
 use Un as OpUn;
+
+/// An element that folds.
+pub(in crate::block) trait FoldElement: Copy + Canonical {}
+impl<T: Copy + Canonical> FoldElement for T {}
 
 /// An integer that can be compared with zero.
 pub(in crate::block) trait CheckedInt: Copy + PartialEq + Default {}
@@ -229,7 +289,26 @@ macro_rules! maker {
     ($category:ident ($a:ident, $b:ident, $c:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level tri $op)); };
 }
 
+macro_rules! impl_fold {
+    (($op:ident $start:expr, ($a:ident, $b:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl Fold<$($t)+> for $op {
+            const START: $($t)+ = $start;
+            #[inline(always)]
+            fn combine($a: $($t)+, $b: $($t)+) -> $($t)+ { $body }
+        }
+    };
+}
+
 macro_rules! define_row {
+    ($op:ident $out:ident folds; $($category:ident: $start:expr, |$a:ident, $b:ident| $body:expr;)+) => {
+        $(for_types!($category impl_fold ($op $start, ($a, $b) $body));)+
+        impl Row for $op {
+            fn kernel(dtype: DType, level: CpuLevel) -> Option<BlockFn> {
+                $(for_types!($category find (dtype level fold $op));)+
+                None
+            }
+        }
+    };
     ($op:ident $out:ident moves;) => {
         impl Row for $op {
             fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
@@ -351,6 +430,8 @@ mod tests {
                     Promotion::BoolToInt if d == DType::Bool => DType::I64,
                     Promotion::ToDouble if d.is_complex() => DType::C128,
                     Promotion::ToDouble => DType::F64,
+                    Promotion::ToLong if d.is_integral() => DType::I64,
+                    Promotion::Truth => DType::Bool,
                     _ if d.is_integral() && def.paddle.promotion != def.torch.promotion => DType::F64,
                     _ => d,
                 };

@@ -355,7 +355,17 @@ macro_rules! for_each_op {
             /// x * sigmoid(x).
             Silu silu "silu" ["swish"] (x) Same
             torch common(FLOATS_C), paddle common(FLOATS_C).paddle(),
-            { float: |a| a / (1.0 + Real::exp(-a)); complex: |a| Cplx::mul(a, Cplx::sigmoid(a)); }
+            { float: |a| a * Real::sigmoid(a); complex: |a| Cplx::mul(a, Cplx::sigmoid(a)); }
+
+            /// x times the normal distribution function of x: x / 2 * erfc(-x / sqrt 2).
+            Gelu gelu "gelu" [] (x) Same
+            torch common(FLOATS), paddle common(FLOATS).paddle(),
+            { float: |a| Real::gelu(a); }
+
+            /// The usual approximation of `gelu` by a hyperbolic tangent.
+            GeluTanh gelu_tanh "gelu_tanh" [] (x) Same
+            torch common(FLOATS), paddle common(FLOATS).paddle(),
+            { float: |a| Real::gelu_tanh(a); }
 
             /// log(1 + exp(x)).
             Softplus softplus "softplus" [] (x) Same
@@ -473,6 +483,63 @@ macro_rules! for_each_op {
             ClampMin clamp_min "clamp_min" [] (x, min) Same
             torch common(REALS), paddle common(REALS).paddle(),
             { bool: |a, b| a | b; int: |a, b| if a > b { a } else { b }; float: |a, b| Real::maximum(a, b); }
+
+            /// x + alpha * y, rounded once in the half types. Integers wrap.
+            AddScaled add_scaled "add_scaled" [] (x, y, alpha) Same
+            torch common(ANY).parameter(), paddle common(ANY).paddle(),
+            { bool: |x, y, a| x | (a & y); int: |x, y, a| x.wrapping_add(a.wrapping_mul(y)); float: |x, y, a| x + a * y;
+              complex: |x, y, a| x + Cplx::mul(a, y); }
+
+            /// x - alpha * y, rounded once in the half types. Integers wrap; bool is refused.
+            SubScaled sub_scaled "sub_scaled" [] (x, y, alpha) Same
+            torch common(NO_BOOL).no_bool().parameter(), paddle common(NO_BOOL).paddle(),
+            { int: |x, y, a| x.wrapping_sub(a.wrapping_mul(y)); float: |x, y, a| x - a * y;
+              complex: |x, y, a| x - Cplx::mul(a, y); }
+
+            /// x + weight * (end - x), exact at both ends.
+            Lerp lerp "lerp" [] (x, end, weight) Same
+            torch common(FLOATS_C).same(), paddle common(FLOATS_C).paddle(),
+            { float: |x, e, w| if w.abs() < 0.5 { x + w * (e - x) } else { e - (e - x) * (1.0 - w) };
+              complex: |x, e, w| Cplx::lerp(x, e, w); }
+
+            /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. 0 of nothing.
+            Sum sum "sum" [] (x) Fold
+            torch to_long(NO_C32), paddle to_long(NO_C32).paddle(),
+            { folds; bool: false, |a, b| a | b; int: 0, |a, b| a.wrapping_add(b); float: 0.0, |a, b| a + b;
+              complex: Cplx::ZERO, |a, b| a + b; }
+
+            /// Mean of the elements: their sum over their number, rounded once. Integers are refused; NaN of nothing.
+            Mean mean "mean" [] (x) Fold
+            torch common(FLOATS_ALL), paddle common(FLOATS_ALL).paddle(),
+            { folds; float: 0.0, |a, b| a + b; complex: Cplx::ZERO, |a, b| a + b; }
+
+            /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. 1 of nothing.
+            Prod prod "prod" [] (x) Fold
+            torch to_long(NO_C32), paddle to_long(NO_C32).paddle(),
+            { folds; bool: true, |a, b| a & b; int: 1, |a, b| a.wrapping_mul(b); float: 1.0, |a, b| a * b;
+              complex: Cplx::ONE, |a, b| Cplx::mul(a, b); }
+
+            /// Largest element; NaN if there is one. An error of nothing.
+            Amax amax "amax" [] (x) Fold
+            torch common(REALS), paddle common(REALS).paddle(),
+            { folds; bool: false, |a, b| a | b; int: Int::LEAST, |a, b| if a > b { a } else { b };
+              float: Real::NEG_INF, |a, b| Real::maximum(a, b); }
+
+            /// Smallest element; NaN if there is one. An error of nothing.
+            Amin amin "amin" [] (x) Fold
+            torch common(REALS), paddle common(REALS).paddle(),
+            { folds; bool: true, |a, b| a & b; int: Int::MOST, |a, b| if a < b { a } else { b };
+              float: Real::INF, |a, b| Real::minimum(a, b); }
+
+            /// Whether an element is nonzero; NaN counts as true. False of nothing.
+            Any any "any" [] (x) Fold
+            torch truth(ANY), paddle truth(ANY).paddle(),
+            { folds; bool: false, |a, b| a | b; }
+
+            /// Whether all elements are nonzero; NaN counts as true. True of nothing.
+            All all "all" [] (x) Fold
+            torch truth(ANY), paddle truth(ANY).paddle(),
+            { folds; bool: true, |a, b| a & b; }
 
             /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.
             ClampMax clamp_max "clamp_max" [] (x, max) Same

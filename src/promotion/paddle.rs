@@ -1,6 +1,6 @@
 //! Paddle's promotion: the guide's two tables, and what 0-d tensors do.
 
-use super::{OperandType, category_of, named, promote_types};
+use super::{OperandType, category_of, help, named, promote_types};
 use crate::dtype::{Category, DType, DType::*};
 use crate::error::{Diagnostic, Fault};
 use crate::ops::Op;
@@ -73,7 +73,7 @@ fn scalar_table(tensor: DType, scalar: Category) -> Option<DType> {
 /// The common dtype of an op's operands, or the refusal.
 pub(super) fn common_dtype(op: Op, operands: &[OperandType]) -> Result<DType, Diagnostic> {
     if operands.iter().any(|o| matches!(o, OperandType::Tensor { dtype: C32, .. })) {
-        return Err(Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no c32")));
+        return Err(no_c32(op));
     }
     match *operands {
         [OperandType::Tensor { dtype, .. }] => Ok(dtype),
@@ -99,7 +99,12 @@ fn two_tensors(
     }
     if !columns.mixes {
         let message = format!("`{op}` wants equal dtypes under Rules::Paddle, not {}", named(operands));
-        return Err(Diagnostic::new(Fault::DTypeMismatch, message).help(format!("write `cast(x, {b})`")));
+        return Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help::mix(
+            op,
+            columns.accepts,
+            operands,
+            &[a, b],
+        )));
     }
     if columns.zero_dim_is_scalar && (zero_a || zero_b) {
         let same_class = a.category() == b.category();
@@ -120,7 +125,11 @@ fn without_c32(d: DType) -> DType {
 fn with_scalar(op: Op, operands: &[OperandType], tensor: DType, s: Scalar) -> Result<DType, Diagnostic> {
     if !op.def().paddle.scalars {
         let message = format!("`{op}` takes two tensors under Rules::Paddle, not {}", named(operands));
-        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help("pass the scalar as a 0-d constant"));
+        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help(help::scalar(
+            op,
+            tensor,
+            scalar_table(tensor, s.category()),
+        )));
     }
     scalar_table(tensor, s.category())
         .ok_or_else(|| Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no {tensor}")))
@@ -141,8 +150,10 @@ fn own_dtype(o: &OperandType) -> DType {
 
 fn refused(op: Op, operands: &[OperandType], a: DType, b: DType) -> Diagnostic {
     let message = format!("`{op}` has no implicit promotion for {} under Rules::Paddle", named(operands));
-    let common = promote_types(a, b);
-    let which = if common == a { "second operand" } else { "first operand" };
-    Diagnostic::new(Fault::PromotionRefused, message)
-        .help(format!("cast the {which}, e.g. `cast(x, {common})`; Rules::Torch would give {common}"))
+    let help = help::mix(op, op.def().paddle.accepts, operands, &[a, b]);
+    Diagnostic::new(Fault::PromotionRefused, message).help(help)
+}
+
+pub(super) fn no_c32(op: Op) -> Diagnostic {
+    Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no c32")).help("use c64")
 }

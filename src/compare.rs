@@ -1,0 +1,92 @@
+//! What another rule set would make of a program, application by application.
+//!
+//! Guarantees: the outcomes are those of inference, also where a program as a whole is refused; one difference has one
+//! entry: what merely uses a refused node has none. Does not: look at values or shapes; two rule sets that agree on
+//! dtypes may round differently inside an op.
+
+use std::fmt;
+
+use crate::dtype::DType;
+use crate::error::{Diagnostic, Place};
+use crate::infer::outcomes;
+use crate::ops::Op;
+use crate::program::{Kind, Program};
+use crate::promotion::{Rules, Settings};
+
+/// What an application gives under a rule set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A result of this dtype.
+    DType(DType),
+    /// A mistake.
+    Refused(Diagnostic),
+}
+
+/// An application that two rule sets type differently. `Display` is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The op.
+    pub op: Op,
+    /// The position of the node: [`Program::var`] gives its handle.
+    pub node: usize,
+    /// Where the user wrote it.
+    pub place: Place,
+    /// What each rule set gives, in the order of the question. At most one of the two is a refusal.
+    pub outcomes: [(Rules, Outcome); 2],
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.op)?;
+        if self.place != Place::None {
+            write!(f, " at {}", self.place)?;
+        }
+        for (i, (rules, outcome)) in self.outcomes.iter().enumerate() {
+            f.write_str([": ", "; "][i])?;
+            match outcome {
+                Outcome::DType(d) => write!(f, "{rules} gives {d}")?,
+                Outcome::Refused(d) => write!(f, "{rules} refuses: {}", d.message)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The applications of a program whose result dtype differs between two rule sets, or that one of them refuses, in
+/// program order. The program's own rules do not matter; its default dtype is that of both.
+///
+/// An application that both refuse is no difference, and one that uses a refused value has no outcome to compare:
+/// neither is listed.
+///
+/// ```
+/// use castwise::prelude::*;
+/// use castwise::{Outcome, compare};
+///
+/// let p = Program::new(Rules::Torch);
+/// let x = p.data("x", DType::I32, [3]) + p.data("y", DType::F32, [3]);
+/// let _ = x * 2.0;
+///
+/// let found = compare(&p, Rules::Torch, Rules::Paddle);
+/// assert_eq!(found.len(), 1);                                // `mul` only uses what Paddle refuses
+/// assert_eq!(found[0].outcomes[0], (Rules::Torch, Outcome::DType(DType::F32)));
+/// println!("{}", found[0]);
+/// ```
+pub fn compare(program: &Program, a: Rules, b: Rules) -> Vec<Difference> {
+    let under = |rules| outcomes(program, Settings { rules, ..program.settings() });
+    let (left, right) = (under(a), under(b));
+    let state = program.shared.read();
+    let mut found = Vec::new();
+    for (node, ((weight, left), right)) in state.nodes.node_weights().zip(left).zip(right).enumerate() {
+        let (Kind::Apply { op, .. }, Some(left), Some(right)) = (&weight.kind, left, right) else { continue };
+        let differ = match (&left, &right) {
+            (Ok(l), Ok(r)) => l != r,
+            (l, r) => l.is_ok() != r.is_ok(),
+        };
+        if differ {
+            let outcome = |o: Result<DType, Box<Diagnostic>>| o.map_or_else(|d| Outcome::Refused(*d), Outcome::DType);
+            let outcomes = [(a, outcome(left)), (b, outcome(right))];
+            found.push(Difference { op: *op, node, place: weight.place.clone(), outcomes });
+        }
+    }
+    found
+}

@@ -1,0 +1,185 @@
+//! `docs/ops.md`: the op table as a document.
+//!
+//! Guarantees: everything in it comes from the rows, from `signature` and from what computes, so that it is true as
+//! long as `tests/ops_doc.rs` passes. Does not: know any op by name.
+
+use crate::block::{CpuLevel, kernel};
+use crate::codegen::inline;
+use crate::dtype::{Category, DType};
+use crate::kernel::{Step, StepOp};
+use crate::ops::{Attrs, Op, OpDef, Promotion, WideScalar};
+use crate::promotion::{OperandType, Rules, Settings, Signature, signature};
+use crate::scalar::Scalar;
+
+const CATEGORIES: [Category; 4] = [Category::Bool, Category::Int, Category::Float, Category::Complex];
+
+const HEAD: &str = "\
+# Ops
+
+Made from the op table (`src/ops/rows.rs`) by `CASTWISE_BLESS=1 cargo test --test ops_doc`; do not edit.
+
+An op is a method of `Var`, and a function of expressions by its name or an alias. For each rule set:
+
+- **promotion**: how operands of several dtypes become the one the op computes in (`castwise::ops::Promotion`): to their
+  *common* dtype, from which *int to float* takes bool and integers on to the default float dtype, and so on;
+- **accepts**: the dtypes that operands of one dtype may have;
+- **gives**: the result's dtype for them, with the default dtype f32.
+
+What is *compiled* becomes part of a fused loop; a *block kernel* runs beside it, tile by tile, with the same bits. Both
+are listed by the dtype that the op computes in, which for f16 and bf16 is f32 and for c32 is c64 unless they are listed.
+";
+
+/// The document.
+pub fn ops_markdown() -> String {
+    let mut text = HEAD.to_string();
+    text += "\nGroups of dtypes:";
+    for (i, c) in CATEGORIES.into_iter().enumerate().skip(1) {
+        let members = DType::ALL.into_iter().filter(|d| d.category() == c).map(DType::name);
+        text += &format!("{} *{c}* is {}", if i == 1 { "" } else { ";" }, members.collect::<Vec<_>>().join(" "));
+    }
+    text += ".\n";
+    for op in Op::ALL {
+        text += &section(op.def());
+    }
+    text
+}
+
+fn section(def: &OpDef) -> String {
+    let mut text = format!("\n## {}\n\n{}\n\n`{0}({})`", def.name, def.doc.trim(), def.operands.join(", "));
+    for (i, alias) in def.aliases.iter().enumerate() {
+        text += &format!("{} `{alias}`", if i == 0 { ", also" } else { "," });
+    }
+    let parameters = &def.operands[def.operands.len() - def.torch.parameters..];
+    if !parameters.is_empty() {
+        text += &format!("; `{}` is a scalar that takes no part in promotion", parameters.join("`, `"));
+    }
+    if def.op.is_reduction() {
+        text += "; combines the elements along the given dims, or all";
+    }
+    text += "\n\n| rules | promotion | accepts | gives |\n| --- | --- | --- | --- |\n";
+    for rules in [Rules::Torch, Rules::Paddle] {
+        let accepted = accepted(def, rules);
+        let dtypes: Vec<DType> = accepted.iter().map(|(d, _)| *d).collect();
+        let given = gives(def, rules, &accepted);
+        text += &format!("| {rules} | {} | {} | {given} |\n", promotion(def, rules), names(&dtypes));
+    }
+    text + &computed(def)
+}
+
+/// The dtypes that operands of one dtype may have, and what the op does with them.
+fn accepted(def: &OpDef, rules: Rules) -> Vec<(DType, Signature)> {
+    let settings = Settings::new(rules);
+    let one = |d: DType| {
+        let mut operands = vec![OperandType::dim(d); def.operands.len()];
+        if def.operands[0] == "condition" {
+            operands[0] = OperandType::dim(DType::Bool);
+        }
+        let parameters = operands.len() - def.torch.parameters;
+        operands[parameters..].fill(OperandType::Scalar(Scalar::Int(1)));
+        Some((d, signature(&settings, def.op, &operands, &Attrs::default()).ok()?))
+    };
+    DType::ALL.into_iter().filter_map(one).collect()
+}
+
+fn promotion(def: &OpDef, rules: Rules) -> String {
+    let mut notes = Vec::new();
+    let mut note = |holds: bool, text: &'static str| notes.extend(holds.then_some(text));
+    let (t, p) = (&def.torch, &def.paddle);
+    let how = match rules {
+        Rules::Torch => {
+            note(!t.mixes, "equal dtypes only");
+            note(!t.bools, "no bool operand");
+            note(t.wide_scalar == WideScalar::Right, "a scalar on the right stays in op math");
+            note(t.wide_scalar == WideScalar::Either, "a scalar stays in op math");
+            t.promotion
+        }
+        Rules::Paddle => {
+            note(!p.mixes, "equal dtypes only");
+            note(!p.scalars, "tensors only");
+            note(!p.zero_dim_is_scalar && p.scalars, "a 0-d tensor counts as a tensor");
+            p.promotion
+        }
+    };
+    notes.insert(0, "");
+    words(&format!("{how:?}")) + &notes.join("; ")
+}
+
+/// `IntToFloat` as `int to float`.
+fn words(camel: &str) -> String {
+    let mut text = String::new();
+    for c in camel.chars() {
+        if c.is_ascii_uppercase() && !text.is_empty() {
+            text.push(' ');
+        }
+        text.push(c.to_ascii_lowercase());
+    }
+    text
+}
+
+fn gives(def: &OpDef, rules: Rules, accepted: &[(DType, Signature)]) -> String {
+    let how = if rules == Rules::Torch { def.torch.promotion } else { def.paddle.promotion };
+    if how == Promotion::Given {
+        return "the dtype asked for".into();
+    }
+    let all = |d: DType| accepted.iter().all(|(_, s)| s.result == d);
+    if let Some((_, first)) = accepted.first()
+        && all(first.result)
+    {
+        return first.result.to_string();
+    }
+    let mut parts = Vec::new();
+    for to in DType::ALL {
+        let changed = accepted.iter().filter(|(d, s)| s.result == to && *d != to);
+        let from: Vec<DType> = changed.map(|(d, _)| *d).collect();
+        if !from.is_empty() {
+            parts.push(format!("{to} for {}", names(&from)));
+        }
+    }
+    if parts.is_empty() {
+        return "the same".into();
+    }
+    if accepted.iter().any(|(d, s)| s.result == *d) {
+        parts.push("else the same".into());
+    }
+    parts.join(", ")
+}
+
+/// Dtypes, whole categories by their name.
+fn names(dtypes: &[DType]) -> String {
+    if dtypes.len() == DType::ALL.len() {
+        return "all".into();
+    }
+    let mut parts = Vec::new();
+    for c in CATEGORIES {
+        let of = |all: &[DType]| all.iter().filter(|d| d.category() == c).map(|d| d.to_string()).collect::<Vec<_>>();
+        let (here, whole) = (of(dtypes), of(&DType::ALL));
+        if here.len() == whole.len() { parts.push(c.to_string()) } else { parts.extend(here) }
+    }
+    if parts.is_empty() { "none".into() } else { parts.join(" ") }
+}
+
+/// In which dtypes the op is compiled, and in which a block kernel runs.
+fn computed(def: &OpDef) -> String {
+    let (mut compiled, mut blocks) = (Vec::new(), Vec::new());
+    let mut computes: Vec<DType> = Vec::new();
+    for rules in [Rules::Torch, Rules::Paddle] {
+        computes.extend(accepted(def, rules).iter().map(|(_, s)| s.compute));
+    }
+    for compute in DType::ALL.into_iter().filter(|d| computes.contains(d)) {
+        let found = [compute, compute.op_math()].map(|d| kernel(def.op, d, CpuLevel::Baseline).map(|_| d));
+        let Some(dtype) = found[0].or(found[1]) else { continue };
+        let step = Step { op: StepOp::Apply(def.op), dtype, args: [None; 3], out: 0 };
+        let list = if inline(&step) { &mut compiled } else { &mut blocks };
+        if !list.contains(&dtype) {
+            list.push(dtype);
+        }
+    }
+    compiled.sort_unstable();
+    blocks.sort_unstable();
+    match (compiled.is_empty(), blocks.is_empty()) {
+        (true, true) => String::new(),
+        (true, _) => format!("\nBlock kernel: {}.\n", names(&blocks)),
+        (_, true) => format!("\nCompiled: {}.\n", names(&compiled)),
+        _ => format!("\nCompiled: {}. Block kernel: {}.\n", names(&compiled), names(&blocks)),
+    }
+}

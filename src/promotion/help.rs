@@ -1,0 +1,117 @@
+//! What a refusal tells the user to write: the cast that makes it work, and what the other rule set would do.
+//!
+//! Everything comes from the op table's columns; the casts that are named do work (tested in `tests/compare.rs`).
+
+use super::{OperandType, Rules, Signature, category_of, promote_types};
+use crate::dtype::{Category, DType, DTypeSet};
+use crate::error::{Diagnostic, Fault};
+use crate::ops::{Op, Output};
+
+/// The dtype that an op takes and that comes closest to one it does not take.
+fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
+    use DType::*;
+    let complex = if d == F64 { C128 } else { C64 };
+    let candidates = match d.category() {
+        Category::Bool => [I64, F32, C64],
+        Category::Int => [F32, C64, Bool],
+        Category::Float => [I64, complex, Bool],
+        Category::Complex => [C64, d.real(), I64],
+    };
+    candidates.into_iter().find(|c| *c != d && accepts.has(*c))
+}
+
+const ORDINALS: [&str; 3] = ["first", "second", "third"];
+
+/// For operands of different dtypes that do not promote: which one to cast, and to what. `dtypes` are what the
+/// operands count as.
+pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &[DType]) -> String {
+    let counted = || operands.iter().zip(dtypes);
+    if counted().any(|(o, _)| matches!(o, OperandType::Scalar(_)))
+        && let Some((_, d)) = counted().find(|(o, _)| matches!(o, OperandType::Tensor { .. }))
+    {
+        return format!("pass the scalar as a 0-d {d} constant");
+    }
+    let common = dtypes.iter().copied().reduce(promote_types).unwrap_or(DType::F32);
+    let to = if accepts.has(common) { common } else { closest(accepts, common).unwrap_or(common) };
+    // The condition of `where` stands before the operands that promote.
+    let first = usize::from(op == Op::Where);
+    let wrong: Vec<usize> = (0..dtypes.len()).filter(|i| dtypes[*i] != to).map(|i| i + first).collect();
+    let which = match wrong.len() {
+        1 => format!("the {} operand", ORDINALS[wrong[0]]),
+        n if n < dtypes.len() => format!("the {} and {} operands", ORDINALS[wrong[0]], ORDINALS[wrong[1]]),
+        _ => "the operands".to_string(),
+    };
+    format!("cast {which}, e.g. `cast({}, {to})`", op.def().operands[wrong.first().copied().unwrap_or(first)])
+}
+
+/// For operands whose common dtype the op does not take.
+pub(super) fn unsupported(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -> Option<String> {
+    let to = closest(accepts, common)?;
+    let (mut scalar, mut tensor) = (false, to.category() >= common.category());
+    for o in operands.iter().filter(|o| category_of(o) > to.category()) {
+        let which = if matches!(o, OperandType::Scalar(_)) { &mut scalar } else { &mut tensor };
+        *which = true;
+    }
+    let tensor = tensor.then(|| match (common.category(), to.category()) {
+        (Category::Complex, Category::Float) if op.def().output == Output::Bool => {
+            "compare `abs(x)` or `real(x)`".into()
+        }
+        (Category::Complex, Category::Float) => "apply it to `abs(x)`, or to `real(x)` and `imag(x)`".into(),
+        (Category::Complex, Category::Int) => format!("cast the real part, e.g. `cast(real(x), {to})`"),
+        (_, Category::Int) => format!("cast to an integer dtype, e.g. `cast(x, {to})`"),
+        (_, Category::Float) => format!("cast to a float dtype, e.g. `cast(x, {to})`"),
+        (_, c) => format!("cast to {c}, e.g. `cast(x, {to})`"),
+    });
+    let kind = if to.category() == Category::Float { "a real" } else { "an integer" };
+    let scalar = scalar.then(|| format!("write {kind} scalar"));
+    Some(tensor.into_iter().chain(scalar).collect::<Vec<_>>().join(", and "))
+}
+
+/// For an op that takes no bool, given one beside an operand of another dtype.
+pub(super) fn bool_beside(op: Op, operands: &[OperandType]) -> Option<String> {
+    let at = operands.iter().position(|o| category_of(o) == Category::Bool)?;
+    let other = match (operands.get(at)?, operands.get(1 - at.min(1))?) {
+        (OperandType::Scalar(_), _) => return Some("write the scalar as a number".into()),
+        (_, OperandType::Tensor { dtype, .. }) => *dtype,
+        (_, OperandType::Scalar(s)) if s.category() == Category::Int => DType::I64,
+        (_, OperandType::Scalar(_)) => DType::F32,
+    };
+    let (which, name) = (ORDINALS[at], op.def().operands[at]);
+    Some(format!("cast the {which} operand, e.g. `cast({name}, {other})`"))
+}
+
+/// For a scalar where Paddle takes two tensors; `common` is what the guide's table gives for the pair.
+pub(super) fn scalar(op: Op, tensor: DType, common: Option<DType>) -> String {
+    match common {
+        Some(c) if c != tensor && op.def().paddle.accepts.has(c) => {
+            format!("pass the scalar as a 0-d {c} constant and cast the tensor to {c}")
+        }
+        _ => format!("pass the scalar as a 0-d {tensor} constant"),
+    }
+}
+
+/// The refusal with what the other rule set does in its help.
+pub(super) fn elsewhere(
+    mut d: Diagnostic,
+    rules: Rules,
+    there: Result<Signature, Diagnostic>,
+    operands: &[OperandType],
+) -> Diagnostic {
+    if matches!(d.fault, Fault::BadParameter | Fault::ConditionDType) {
+        return d;
+    }
+    let mut dtypes = operands.iter().filter_map(|o| match o {
+        OperandType::Tensor { dtype, .. } => Some(*dtype),
+        OperandType::Scalar(_) => None,
+    });
+    let first = dtypes.next();
+    let mixed = dtypes.any(|d| Some(d) != first);
+    let says = match there {
+        Ok(s) if s.result == DType::Bool => format!("Rules::{rules:?} would compute in {}", s.compute),
+        Ok(s) => format!("Rules::{rules:?} would give {}", s.result),
+        Err(_) if mixed => format!("Rules::{rules:?} refuses it too"),
+        Err(_) => return d,
+    };
+    d.help = Some(d.help.map_or(says.clone(), |h| format!("{h}; {says}")));
+    d
+}

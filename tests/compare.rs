@@ -1,0 +1,240 @@
+//! `compare` and `with_rules`: where two rule sets differ about one program; and the help of refusals: what it tells
+//! to write works, and what it says of the other rule set is so.
+
+use castwise::prelude::*;
+use castwise::promotion::{OperandType, signature};
+use castwise::{Attrs, Difference, Fault, Op, Operand, Outcome, Place, apply, compare};
+
+const TORCH: Rules = Rules::Torch;
+const PADDLE: Rules = Rules::Paddle;
+
+/// `op torch paddle` of each difference, `-` for a refusal.
+fn table(p: &Program) -> Vec<String> {
+    let cell = |o: &Outcome| match o {
+        Outcome::DType(d) => d.to_string(),
+        Outcome::Refused(_) => "-".into(),
+    };
+    let line = |d: &Difference| format!("{} {} {}", d.op, cell(&d.outcomes[0].1), cell(&d.outcomes[1].1));
+    let found = compare(p, TORCH, PADDLE);
+    let mut turned = compare(p, PADDLE, TORCH);
+    turned.iter_mut().for_each(|d| d.outcomes.reverse());
+    assert_eq!(found, turned);
+    assert_eq!(compare(p, TORCH, TORCH), []);
+    found.iter().map(line).collect()
+}
+
+#[test]
+fn a_mix_that_one_refuses_is_listed_once_with_its_line() {
+    for rules in [TORCH, PADDLE] {
+        let p = Program::new(rules);
+        let (a, b) = (p.data("a", DType::I64, [3]), p.data("b", DType::F32, [3]));
+        let line = line!() + 1;
+        let sum = &a + &b;
+        let _uses = (&sum * 2.0).exp();
+        let _broadcast = &b + p.data("c", DType::F32, [2]);
+        let _agree = &b * &b;
+        assert_eq!(table(&p), ["add f32 -"]);
+
+        let d = compare(&p, TORCH, PADDLE).remove(0);
+        assert_eq!((d.node, p.var(d.node).map(|v| v.index())), (sum.index(), Some(sum.index())));
+        assert!(matches!(d.place, Place::Rust(l) if l.line() == line), "{:?}", d.place);
+        let Outcome::Refused(refusal) = &d.outcomes[1].1 else { panic!("{d}") };
+        assert_eq!((refusal.fault, &refusal.place), (Fault::PromotionRefused, &d.place));
+        let text = d.to_string();
+        assert!(text.starts_with("`add` at ") && text.contains("compare.rs"), "{text}");
+        assert!(text.contains(": torch gives f32; paddle refuses: ") && text.contains("i64[3], f32[3]"), "{text}");
+        assert_eq!(text.lines().count(), 1);
+    }
+}
+
+#[test]
+fn integers_to_float() {
+    let of = |default_dtype| {
+        let p = Program::with_settings(Settings { default_dtype, ..Settings::new(TORCH) });
+        let (a, b) = (p.data("a", DType::I32, [3]), p.data("b", DType::I32, [3]));
+        let _ = (&a / &b, a.atan2(&b), a.exp(), &a + &b, a.float_power(&b));
+        table(&p)
+    };
+    assert_eq!(of(DType::F32), ["atan2 f32 f64"]);
+    assert_eq!(of(DType::F64), ["div f64 f32", "exp f64 f32"]);
+}
+
+#[test]
+fn zero_dim_tensors() {
+    let p = Program::new(TORCH);
+    let zero = |d: DType| p.data(&format!("zero {d}"), d, ());
+    let dims = |d: DType| p.data(&format!("dims {d}"), d, [3]);
+    let (i32s, i64z) = (dims(DType::I32), zero(DType::I64));
+    let (f16s, f64z) = (dims(DType::F16), zero(DType::F64));
+    let c = dims(DType::Bool);
+    let _agree = (&i32s + &i64z, &i64z * 2, &i32s * &f64z, &f64z + &i64z, f16s.lt(&f64z), c.where_(&f16s, &f16s));
+    assert_eq!(table(&p), Vec::<String>::new());
+    let _differ = (c.where_(&f16s, &f64z), i32s.maximum(&i64z), &f16s + zero(DType::C64), f16s.logical_and(&i64z));
+    assert_eq!(table(&p), ["where f16 f64", "maximum i32 -", "add c32 c64", "logical_and bool -"]);
+}
+
+#[test]
+fn what_both_refuse_is_no_difference() {
+    let p = Program::new(TORCH);
+    let (b, c) = (p.data("b", DType::Bool, [3]), p.data("c", DType::C64, [3]));
+    let _ = (&b - &b, -&b, c.lt(&c), c.maximum(&c), &c & &c);
+    assert_eq!(table(&p), Vec::<String>::new());
+    let text = p.check().unwrap_err().to_string();
+    for help in ["logical_xor", "logical_not", "compare `abs(x)` or `real(x)`", "`cast(real(x), i64)`"] {
+        assert!(text.contains(help), "{text}");
+    }
+    // Paddle subtracts a bool from a complex tensor, PyTorch never.
+    let _ = (&c - &b, &b - p.data("i", DType::I64, [3]));
+    assert_eq!(table(&p), ["sub - c64"]);
+}
+
+#[test]
+fn equal_floats_agree_under_every_op() {
+    let p = Program::new(TORCH);
+    let (c, x) = (p.data("c", DType::Bool, [3]), p.data("x", DType::F32, [3]));
+    for op in Op::ALL {
+        let def = op.def();
+        let parameters = def.operands.len() - def.torch.parameters;
+        let operand = |(i, name): (usize, &&str)| match *name {
+            "condition" => Operand::Var(c.clone()),
+            _ if i >= parameters => Operand::Scalar(Scalar::Float(0.5)),
+            _ => Operand::Var(x.clone()),
+        };
+        let operands: Vec<Operand> = def.operands.iter().enumerate().map(operand).collect();
+        apply(*op, &operands, if *op == Op::Cast { Attrs::cast(DType::F16) } else { Attrs::default() });
+    }
+    assert_eq!(table(&p), Vec::<String>::new());
+}
+
+#[test]
+fn with_rules_keeps_nodes_names_places_and_mistakes() {
+    let p = Program::with_settings(Settings { rules: TORCH, default_dtype: DType::F64 });
+    let (a, b) = (p.data("a", DType::I64, ["n"]), p.data("b", DType::F32, ["n"]));
+    let k = p.constant(Tensor::from_slice(&[1.5f32, 2.5], [2]).unwrap());
+    let y = (&b / &k).where_(&a, 2);
+    let z = &k * 2.0 - &b;
+    let _twice = p.data("a", DType::F32, ());
+    let q = p.with_rules(PADDLE);
+    assert_eq!((q.len(), q.feed_names()), (p.len(), p.feed_names()));
+    assert_eq!(q.settings(), Settings { rules: PADDLE, default_dtype: DType::F64 });
+    assert_eq!(q.to_string(), p.to_string().replace("rules = torch", "rules = paddle"));
+    assert_eq!(q.with_rules(TORCH).check().unwrap_err().to_string(), p.check().unwrap_err().to_string());
+    assert!(q.var(q.len()).is_none());
+    for v in [&a, &b, &k, &y, &z] {
+        assert_eq!(q.var(v.index()).unwrap().index(), v.index());
+    }
+    // The two are apart: handles, and what is written later.
+    assert!((q.feed("b").unwrap() + &b).index() > z.index());
+    assert!(q.check().unwrap_err().diagnostics().iter().any(|d| d.fault == Fault::ForeignVar));
+    assert_eq!(q.len(), p.len() + 1);
+
+    let p = Program::new(TORCH);
+    let y = p.data("x", DType::F16, [None]) * p.data("w", DType::F32, ());
+    let q = p.with_rules(PADDLE);
+    let feeds =
+        || feeds! { "x" => Tensor::full([2], half::f16::ONE).unwrap(), "w" => Tensor::full([], 0.5f32).unwrap() };
+    let exe = Executor::new();
+    assert_eq!(exe.run(&p, feeds(), [&y]).unwrap()[0].dtype(), DType::F16);
+    assert_eq!(exe.run(&q, feeds(), [&q.var(y.index()).unwrap()]).unwrap()[0].dtype(), DType::F16);
+}
+
+#[test]
+fn paddle_has_no_c32() {
+    let p = Program::new(TORCH);
+    let x = p.data("x", DType::C32, [3]);
+    let (_, line) = (&x + &x, line!());
+    assert_eq!(table(&p), ["add c32 -"]);
+    let error = p.with_rules(PADDLE).check().unwrap_err();
+    let [d] = error.diagnostics() else { panic!("{error}") };
+    assert!(d.message.contains("the placeholder `x` is c32"), "{d}");
+    assert!(matches!(d.place, Place::Rust(l) if l.line() == line - 1), "{d}");
+}
+
+/// The operands as the help tells to write them.
+fn mended(op: Op, operands: &[OperandType], help: &str) -> Vec<OperandType> {
+    let help = help.split("; Rules::").next().unwrap();
+    let dtype = |after: &str, before: &str| -> Option<DType> {
+        help.split(after).nth(1)?.split(before).next()?.rsplit([' ', ',']).next()?.parse().ok()
+    };
+    let cast = dtype("`cast(", ")`").or(dtype("cast the tensor to ", ";"));
+    let constant = dtype("0-d ", " constant");
+    let which = |i: usize| help.contains("cast the ") && help.contains(["first", "second", "third"][i]);
+    let all = !(0..3).any(which);
+    let parts = help.contains("`real(x)`");
+    let known = ["logical_", "use c64", "write "].iter().any(|h| help.contains(h));
+    assert!(cast.is_some() || constant.is_some() || parts || known, "{help}");
+    let mend = |(i, o): (usize, &OperandType)| match *o {
+        OperandType::Tensor { zero_dim, .. } if op.def().operands[i] != "condition" && (all || which(i)) => {
+            let OperandType::Tensor { dtype, .. } = *o else { unreachable!() };
+            let dtype = cast.unwrap_or(if parts { dtype.real() } else { dtype });
+            OperandType::Tensor { dtype, zero_dim }
+        }
+        OperandType::Scalar(_) if i >= op.def().operands.len() - op.def().torch.parameters => *o,
+        OperandType::Scalar(_) if constant.is_some() => OperandType::zero(constant.unwrap()),
+        OperandType::Scalar(_) if help.contains("an integer scalar") => OperandType::Scalar(Scalar::Int(2)),
+        OperandType::Scalar(_) if help.contains("a real scalar") => OperandType::Scalar(Scalar::Float(2.5)),
+        OperandType::Scalar(_) if help.contains("the scalar as a number") => OperandType::Scalar(Scalar::Int(2)),
+        o => o,
+    };
+    operands.iter().enumerate().map(mend).collect()
+}
+
+#[test]
+fn every_refusal_has_help_that_works_and_says_what_the_other_rules_do() {
+    let mut all: Vec<OperandType> =
+        DType::ALL.iter().flat_map(|d| [OperandType::dim(*d), OperandType::zero(*d)]).collect();
+    let complex = castwise::Complex::new(0.0, 2.0);
+    all.extend(
+        [Scalar::Bool(true), Scalar::Int(2), Scalar::Float(2.5), Scalar::Complex(complex)].map(OperandType::Scalar),
+    );
+    let mut counts = [0; 4];
+    for op in Op::ALL.iter().copied().filter(|op| *op != Op::Cast) {
+        for a in &all {
+            for b in &all {
+                let names = op.def().operands;
+                let condition = (names[0] == "condition").then_some(OperandType::dim(DType::Bool));
+                let parameters = names.len() - op.def().torch.parameters;
+                let mut operands: Vec<OperandType> = condition.into_iter().chain([*a, *b, *b]).collect();
+                operands.truncate(parameters);
+                operands.resize(names.len(), OperandType::Scalar(Scalar::Int(2)));
+                let tensors =
+                    operands.iter().skip(condition.iter().len()).any(|o| matches!(o, OperandType::Tensor { .. }));
+                if !tensors || names.len() == 1 && a != b {
+                    continue;
+                }
+                for (rules, other) in [(TORCH, PADDLE), (PADDLE, TORCH)] {
+                    let decide = |rules, o: &[OperandType]| signature(&Settings::new(rules), op, o, &Attrs::default());
+                    let Err(d) = decide(rules, &operands) else { continue };
+                    let help = d.help.clone().unwrap_or_else(|| panic!("no help: {d}"));
+                    counts[0] += 1;
+                    // What the help tells to write is accepted, at the latest after the help for that. (Where the
+                    // operands stay, it tells to use another op, or no c32.)
+                    let (mut now, mut refusal) = (operands.clone(), Some(d.clone()));
+                    for _ in 0..2 {
+                        let Some(d) = &refusal else { break };
+                        let help = d.help.as_deref().unwrap();
+                        let next = mended(op, &now, help);
+                        assert!(next != now || help.contains("logical_") || help.contains("use c64"), "{rules}: {d}");
+                        refusal = if next == now { None } else { decide(rules, &next).err() };
+                        now = next;
+                        counts[1] += 1;
+                    }
+                    assert!(refusal.is_none(), "{rules}: {d}\n{now:?}: {}", refusal.unwrap());
+                    match decide(other, &operands) {
+                        Ok(s) => {
+                            let dtype = if s.result == DType::Bool { s.compute } else { s.result };
+                            let end = format!("{dtype}");
+                            assert!(help.contains(&format!("Rules::{other:?} would ")) && help.ends_with(&end), "{d}");
+                            counts[2] += 1;
+                        }
+                        Err(_) => {
+                            assert!(!help.contains("would"), "{d}");
+                            counts[3] += usize::from(help.contains("refuses it too"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(counts.iter().all(|n| *n > 100), "{counts:?}");
+}
