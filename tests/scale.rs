@@ -61,3 +61,37 @@ fn a_new_batch_size_compiles_nothing() {
     }
     assert_eq!(exe.compiles(), before);
 }
+
+#[test]
+fn dropping_executors_returns_the_memory_of_their_code() {
+    // Mapped regions of this process; each module of compiled code is one or more.
+    let regions = || std::fs::read_to_string("/proc/self/maps").map_or(0, |m| m.lines().count());
+    let compile = |i: i64| {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", DType::F32, [64]);
+        let y = (0..i % 20 + 1).fold(x.clone(), |y, k| if k % 2 == 0 { &y * &x } else { &y + &x });
+        let exe = Executor::new();
+        let t = Tensor::full([64], 1.0f32).unwrap();
+        exe.run(&p, feeds! { "x" => t }, [&y]).unwrap();
+        assert_eq!(exe.compiles(), 1);
+    };
+    (0..20).for_each(compile);
+    let before = regions();
+    (0..500).for_each(compile);
+    assert!(regions() < before + 50, "{before} regions became {}", regions());
+}
+
+#[test]
+fn the_cache_of_kernels_is_bounded() {
+    let exe = Executor::builder().cache(4).build();
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [8]);
+    let t = Tensor::full([8], 2.0f32).unwrap();
+    let all: Vec<Var> = (1..12).map(|i| (0..i).fold(x.clone(), |y, _| &y * &x)).collect();
+    for _ in 0..3 {
+        for (i, y) in all.iter().enumerate() {
+            let out = exe.run(&p, feeds! { "x" => &t }, [y]).unwrap();
+            assert_eq!(out[0].to_vec::<f32>().unwrap(), [2f32.powi(i as i32 + 2); 8]);
+        }
+    }
+}
