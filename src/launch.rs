@@ -72,12 +72,11 @@ impl Buffers<'_> {
     }
 }
 
+/// Gives the schedule and code of a plan's `n`-th piece of work, for the classes of its operands.
+pub(crate) type Readier<'a, R> = dyn Fn(usize, &Arc<Kernel>, &[Class]) -> Result<R> + 'a;
+
 /// Runs a plan. `ready` gives the schedule and code of its `n`-th piece of work, for the classes of its operands.
-pub(crate) fn run_plan<R: Ready>(
-    plan: &Plan,
-    run: &Run<'_>,
-    ready: &dyn Fn(usize, &Arc<Kernel>, &[Class]) -> Result<R>,
-) -> Result<Vec<Tensor>> {
+pub(crate) fn run_plan<R: Ready>(plan: &Plan, run: &Run<'_>, ready: &Readier<'_, R>) -> Result<Vec<Tensor>> {
     let given = |b: &crate::fuse::Buffer| match &b.origin {
         Origin::Feed(i) => run.feeds.get(*i as usize).cloned(),
         Origin::Constant(t) => Some(t.clone()),

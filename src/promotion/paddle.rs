@@ -75,16 +75,26 @@ pub(super) fn common_dtype(op: Op, operands: &[OperandType]) -> Result<DType, Di
     if operands.iter().any(|o| matches!(o, OperandType::Tensor { dtype: C32, .. })) {
         return Err(no_c32(op));
     }
-    match *operands {
-        [OperandType::Tensor { dtype, .. }] => Ok(dtype),
-        [OperandType::Tensor { dtype: a, zero_dim: za }, OperandType::Tensor { dtype: b, zero_dim: zb }] => {
-            two_tensors(op, operands, (a, za), (b, zb))
+    // Tensors first, in pairs; then each scalar meets what they gave.
+    let mut common: Option<(DType, bool)> = None;
+    for o in operands {
+        if let OperandType::Tensor { dtype, zero_dim } = *o {
+            common = Some(match common {
+                None => (dtype, zero_dim),
+                Some(c) => (two_tensors(op, operands, c, (dtype, zero_dim))?, c.1 && zero_dim),
+            });
         }
-        [OperandType::Tensor { dtype, .. }, OperandType::Scalar(s)]
-        | [OperandType::Scalar(s), OperandType::Tensor { dtype, .. }] => with_scalar(op, operands, dtype, s),
-        // `where` with two scalars: what each counts as, by the lattice.
-        _ => Ok(operands.iter().map(own_dtype).reduce(promote_types).unwrap_or(F32)),
     }
+    let Some((mut dtype, _)) = common else {
+        // `where` with two scalars: what each counts as, by the lattice.
+        return Ok(operands.iter().map(own_dtype).reduce(promote_types).unwrap_or(F32));
+    };
+    for o in operands {
+        if let OperandType::Scalar(s) = *o {
+            dtype = with_scalar(op, operands, dtype, s)?;
+        }
+    }
+    Ok(dtype)
 }
 
 fn two_tensors(
