@@ -18,6 +18,8 @@ mod case;
 mod compare;
 #[path = "conformance/deviations.rs"]
 mod deviations;
+#[path = "conformance/loss.rs"]
+mod loss;
 #[path = "conformance/run.rs"]
 mod run;
 

@@ -81,6 +81,10 @@ impl Sealed for Eager {}
 impl Mode for Eager {
     type Value = EagerValue;
 
+    fn settings(value: &EagerValue) -> Settings {
+        value.settings
+    }
+
     fn apply(op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Var<Eager> {
         let settings = operands.iter().find_map(|o| match o {
             Operand::Var(v) => Some(v.0.settings),

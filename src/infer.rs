@@ -11,7 +11,7 @@ use petgraph::graph::NodeIndex;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result};
-use crate::ops::{Attrs, Op};
+use crate::ops::{Attrs, LossShapes, Op};
 use crate::program::{Input, Kind, Program, State};
 use crate::promotion::{OperandType, Settings, Signature, category_of, reason, signature};
 use crate::shape::{Dim, Dims, SymDim, at_axis, axes, broadcast, dims_text, reduced};
@@ -227,6 +227,9 @@ impl Pass {
             None => operands,
         };
         let shape = self.broadcast(op, operands, place)?;
+        if attrs.loss == Some(LossShapes::Equal) {
+            self.equal_shapes(op, operands)?;
+        }
         let mut args: Args = [None; 3];
         for (i, o) in operands.iter().enumerate() {
             let to = sig.operand(i);
@@ -238,7 +241,8 @@ impl Pass {
                 }
             });
         }
-        Ok(self.push(TypedKind::Apply { op, compute: sig.compute, args }, sig.result, shape, place))
+        let id = self.push(TypedKind::Apply { op, compute: sig.compute, args }, op.result(sig.compute), shape, place);
+        Ok(self.cast(id, sig.result, op, 0, &seen, place))
     }
 
     /// The operand as the application wants it: itself, or a cast node with the reason.
@@ -292,6 +296,24 @@ impl Pass {
             all[low].node = Some(self.push(TypedKind::View { from: id }, dtype, shape, place));
         }
         Ok(all)
+    }
+
+    /// Paddle's losses that do not broadcast. Dims that only the feeds will tell are taken to be equal.
+    fn equal_shapes(&self, op: Op, operands: &[Operand]) -> Result<(), Diagnostic> {
+        let mut shapes =
+            operands.iter().filter_map(|o| o.node).map(|id| &self.shapes.list[self.nodes[id as usize].shape as usize]);
+        let first = shapes.next();
+        let differ = |a: &[SymDim], b: &[SymDim]| {
+            let known = |(a, b): (&SymDim, &SymDim)| matches!((a, b), (SymDim::Fixed(m), SymDim::Fixed(n)) if m != n);
+            a.len() != b.len() || a.iter().zip(b).any(known)
+        };
+        match (first, first.and_then(|f| shapes.find(|s| differ(f, s)))) {
+            (Some(a), Some(b)) => {
+                let message = format!("`{op}` wants equal shapes, not {} and {}", dims_text(a), dims_text(b));
+                Err(Diagnostic::new(Fault::Broadcast, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The common shape of the operands; what only the feeds can decide is noted as a check.

@@ -43,6 +43,7 @@ mod infer;
 pub mod io;
 mod kernel;
 mod launch;
+mod loss;
 pub mod ops;
 mod ops_doc;
 mod program;
@@ -62,6 +63,7 @@ pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
 pub use executor::{Builder, Executor, Feeds};
 pub use infer::infer;
+pub use loss::Reduction;
 pub use ops::{Attrs, Op};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;

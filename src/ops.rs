@@ -76,6 +76,8 @@ pub struct TorchColumns {
     pub mixes: bool,
     /// Whether a bool operand may promote to another dtype.
     pub bools: bool,
+    /// Whether the result is cast to the first operand's dtype, which must allow it.
+    pub to_first: bool,
     /// How many of the last operands are parameters: scalars in op math that take no part in promotion. The same
     /// under Paddle's rules.
     pub parameters: usize,
@@ -149,7 +151,15 @@ pub(crate) mod columns {
     pub(crate) const POW: DTypeSet = NO_C32.without(BOOL);
 
     const fn torch(promotion: Promotion, accepts: DTypeSet) -> TorchColumns {
-        TorchColumns { promotion, accepts, wide_scalar: WideScalar::No, mixes: true, bools: true, parameters: 0 }
+        TorchColumns {
+            promotion,
+            accepts,
+            wide_scalar: WideScalar::No,
+            mixes: true,
+            bools: true,
+            to_first: false,
+            parameters: 0,
+        }
     }
 
     /// PyTorch: operands promote to their common dtype.
@@ -203,6 +213,11 @@ pub(crate) mod columns {
             TorchColumns { bools: false, ..self }
         }
 
+        /// The result has the first operand's dtype.
+        pub(crate) const fn to_first(self) -> TorchColumns {
+            TorchColumns { to_first: true, ..self }
+        }
+
         /// The last operand is a parameter.
         pub(crate) const fn parameter(self) -> TorchColumns {
             TorchColumns { parameters: 1, ..self }
@@ -234,6 +249,11 @@ pub(crate) mod columns {
         /// Both operands must be tensors.
         pub(crate) const fn no_scalar(self) -> PaddleColumns {
             PaddleColumns { scalars: false, zero_dim_is_scalar: false, ..self }
+        }
+
+        /// Both operands must be tensors, but a 0-d one counts like a scalar.
+        pub(crate) const fn no_scalar_like_zero_dim(self) -> PaddleColumns {
+            PaddleColumns { scalars: false, ..self }
         }
 
         /// Tensors must have one dtype.
@@ -343,6 +363,18 @@ pub struct Attrs {
     pub dims: Option<Arc<[i64]>>,
     /// Whether a reduction leaves its dims as dims of extent 1.
     pub keepdim: bool,
+    /// For a binary op inside a loss: operands are broadcast before they promote, so that a 0-d tensor beside one with
+    /// dims counts as one with dims (PyTorch), or must have equal shapes.
+    pub loss: Option<LossShapes>,
+}
+
+/// How the operands of a loss meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossShapes {
+    /// They broadcast.
+    Broadcast,
+    /// They must be equal.
+    Equal,
 }
 
 impl Attrs {

@@ -153,6 +153,10 @@ impl Sealed for Graph {}
 impl Mode for Graph {
     type Value = NodeRef;
 
+    fn settings(value: &NodeRef) -> Settings {
+        value.program.settings
+    }
+
     fn apply(op: Op, operands: &[Operand<Graph>], attrs: Attrs, place: Place) -> Var {
         let first = operands.iter().find_map(|o| match o {
             Operand::Var(v) => Some(v),

@@ -237,6 +237,8 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
         };
         return Err(Diagnostic::new(Fault::ConditionDType, message).help(help));
     }
+    let broadcast = broadcast_first(s, promoted, attrs);
+    let promoted = broadcast.as_deref().unwrap_or(promoted);
     let (promotion, accepts) = match s.rules {
         Rules::Torch => (def.torch.promotion, def.torch.accepts),
         Rules::Paddle => (def.paddle.promotion, def.paddle.accepts),
@@ -254,7 +256,16 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     let common = if op.is_reduction() { attrs.dtype.unwrap_or(common) } else { common };
     if let Some(to) = attrs.dtype.filter(|to| attrs.output && !common.can_cast(*to)) {
         let message = format!("result type {common} can't be cast to the desired output type {to}");
-        return Err(Diagnostic::new(Fault::Cast, message));
+        return Err(Diagnostic::new(Fault::Cast, message).help(format!("ask for an output of {common}")));
+    }
+    let first = match promoted.first() {
+        Some(OperandType::Tensor { dtype, .. }) if s.rules == Rules::Torch && def.torch.to_first => Some(*dtype),
+        _ => None,
+    };
+    if let Some(to) = first.filter(|to| !common.can_cast(*to)) {
+        let message = format!("`{op}`: result type {common} can't be cast to the desired output type {to}");
+        let dtypes: Vec<DType> = promoted.iter().map(|o| torch::dtype_of(o, s.default_dtype)).collect();
+        return Err(Diagnostic::new(Fault::Cast, message).help(help::mix(op, accepts, promoted, &dtypes)));
     }
     if !accepts.has(common) {
         return Err(unsupported(op, accepts, operands, common));
@@ -293,7 +304,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     if let Some(i) = wide_scalar(s, op, operands) {
         dtypes[i] = compute.op_math();
     }
-    let result = if byte { DType::U8 } else { op.result(compute) };
+    let result = if byte { DType::U8 } else { first.unwrap_or(op.result(compute)) };
     Ok(Signature { operands: dtypes, compute, result })
 }
 
@@ -303,10 +314,37 @@ fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result
         OperandType::Scalar(Scalar::Bool(_)) => common == DType::Bool,
         p => category_of(p) <= common.category().max(Category::Int),
     };
+    let (least, open) = match op {
+        Op::Huber => (0.0, true),
+        Op::SmoothL1 => (0.0, false),
+        _ => (f64::NEG_INFINITY, false),
+    };
+    let inside = |p: &OperandType| match p {
+        OperandType::Scalar(Scalar::Float(v)) => *v > least || !open && *v == least || least == f64::NEG_INFINITY,
+        _ => true,
+    };
+    if let Some(p) = parameters.iter().find(|p| !inside(p)) {
+        let bound = if open { "greater than" } else { "at least" };
+        return Err(Diagnostic::new(
+            Fault::BadParameter,
+            format!("`{op}` with the {p}, which must be {bound} {least}"),
+        ));
+    }
     match parameters.iter().find(|p| !fits(p)) {
         Some(p) => Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` of {common} with the parameter {p}"))),
         None => Ok(()),
     }
+}
+
+/// The operands of PyTorch's losses as they are after broadcasting: 0-d ones have dims if another one does.
+fn broadcast_first(s: &Settings, operands: &[OperandType], attrs: &Attrs) -> Option<Vec<OperandType>> {
+    let dims = operands.iter().any(|o| matches!(o, OperandType::Tensor { zero_dim: false, .. }));
+    let with_dims = |o: &OperandType| match *o {
+        OperandType::Tensor { dtype, .. } => OperandType::dim(dtype),
+        scalar => scalar,
+    };
+    let wanted = s.rules == Rules::Torch && attrs.loss.is_some() && dims;
+    wanted.then(|| operands.iter().map(with_dims).collect())
 }
 
 /// The scalar operand that stays in op math, if there is one.

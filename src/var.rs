@@ -12,6 +12,7 @@ use num_complex::Complex;
 use crate::dtype::DType;
 use crate::error::Place;
 use crate::ops::{Attrs, Op, for_each_op};
+use crate::promotion::Settings;
 use crate::scalar::Scalar;
 
 mod sealed {
@@ -23,6 +24,9 @@ pub(crate) use sealed::Sealed;
 pub trait Mode: Sealed + Sized + 'static {
     /// What a handle holds.
     type Value: Clone + Send + Sync;
+
+    #[doc(hidden)]
+    fn settings(value: &Self::Value) -> Settings;
 
     #[doc(hidden)]
     fn apply(op: Op, operands: &[Operand<Self>], attrs: Attrs, place: Place) -> Var<Self>;

@@ -1,5 +1,6 @@
 //! A recorded case: an op, its operands and attributes, and what the framework answered.
 
+use crate::loss::Loss;
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use serde_json::{Map, Value};
@@ -47,6 +48,8 @@ pub struct Case {
     pub op: Op,
     pub args: Vec<Arg>,
     pub attrs: Attrs,
+    /// The loss, if it is one; `op` is then the row of its elements.
+    pub loss: Option<Loss>,
     /// The dtype of the tensor that the result is written to.
     pub output: Option<DType>,
     pub settings: Settings,
@@ -145,6 +148,7 @@ fn attributes(
             }
             "dim" if value.is_null() => {}
             "approximate" => {}
+            key if Loss::takes(key) => {}
             // The dtype of the output is no attribute of the op.
             "out_dtype" => {}
             "alpha" => args.push(python(value)?),
@@ -166,7 +170,9 @@ impl Case {
         let name = v["op"].as_str().ok_or_else(|| malformed("no op: is this a file of cases?"))?;
         let empty = Map::new();
         let recorded = v["attrs"].as_object().unwrap_or(&empty);
-        let op = op(name, recorded).ok_or_else(|| Unusable::Skipped(name.to_string()))?;
+        let loss = Loss::parse(name, recorded).map_err(Unusable::Skipped)?;
+        let op =
+            loss.map(|l| l.op).or_else(|| op(name, recorded)).ok_or_else(|| Unusable::Skipped(name.to_string()))?;
         let mut settings = Settings::new(rules);
         let mut args = Vec::new();
         for a in v["args"].as_array().ok_or_else(|| malformed("args"))? {
@@ -178,7 +184,11 @@ impl Case {
         }
         let output = recorded.get("out_dtype").map(dtype).transpose()?;
         let attrs = attributes(name, recorded, &mut args, &mut settings)?;
-        if args.len() != op.arity() {
+        let (operands, tensors) = (args.len(), args.iter().filter(|a| a.tensor().is_some()).count());
+        if loss.is_some() && tensors < 2 {
+            return Err(Unusable::Skipped(format!("{name} with a scalar")));
+        }
+        if loss.is_none() && operands != op.arity() {
             return Err(Unusable::Skipped(format!("{name} with {} operands", args.len())));
         }
         if args.iter().all(|a| a.tensor().is_none()) {
@@ -198,7 +208,7 @@ impl Case {
         };
         let quirk = v["quirk"].as_bool().unwrap_or(false);
         let (file, op_name) = (file.to_string(), name.to_string());
-        Ok(Case { file, line, op_name, op, args, attrs, output, settings, expected, cmp, quirk })
+        Ok(Case { file, line, op_name, op, args, attrs, loss, output, settings, expected, cmp, quirk })
     }
 
     /// The operands' dtypes and shapes, as one line.

@@ -21,7 +21,13 @@ pub fn eager(case: &Case) -> Answer {
             Arg::Scalar(s) => (*s).into(),
         })
         .collect();
-    written(case, castwise::apply(case.op, &operands, case.attrs.clone())).result()
+    written(case, apply(case, &operands)).result()
+}
+
+/// The application: a loss, or an op of the table.
+fn apply<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
+    let loss = case.loss.and_then(|l| l.apply(operands));
+    loss.unwrap_or_else(|| castwise::apply(case.op, operands, case.attrs.clone()))
 }
 
 /// The result in the dtype of the tensor it is written to.
@@ -41,7 +47,7 @@ pub fn program(case: &Case) -> (Program, Var) {
             Arg::Scalar(s) => (*s).into(),
         })
         .collect();
-    let result = written(case, castwise::apply(case.op, &operands, case.attrs.clone()));
+    let result = written(case, apply(case, &operands));
     (program, result)
 }
 

@@ -496,6 +496,22 @@ macro_rules! for_each_op {
             { int: |x, y, a| x.wrapping_sub(a.wrapping_mul(y)); float: |x, y, a| x - a * y;
               complex: |x, y, a| x - Cplx::mul(a, y); }
 
+            /// The square of x - y.
+            SquaredDifference squared_difference "squared_difference" [] (x, y) Same
+            torch common(FLOATS), paddle common(NO_BOOL).paddle().no_scalar_like_zero_dim(),
+            { int: |x, y| { let d = x.wrapping_sub(y); d.wrapping_mul(d) }; float: |x, y| { let d = x - y; d * d };
+              complex: |x, y| { let d = x - y; Cplx::mul(d, d) }; }
+
+            /// Huber's function of x - y: half its square up to delta, and a line beyond. PyTorch gives it in the dtype of x.
+            Huber huber "huber" [] (x, y, delta) Same
+            torch common(FLOATS).parameter().to_first(), paddle common(FLOATS).paddle().no_scalar(),
+            { float: |x, y, delta| { let r = (x - y).abs(); if r <= delta { 0.5 * r * r } else { delta * (r - 0.5 * delta) } }; }
+
+            /// The smooth L1 function of x - y: its square over 2 beta below beta, and a line beyond.
+            SmoothL1 smooth_l1 "smooth_l1" [] (x, y, beta) Same
+            torch common(FLOATS).parameter(), paddle common(FLOATS).paddle().no_scalar(),
+            { float: |x, y, beta| { let r = (x - y).abs(); if r < beta { 0.5 * r * r / beta } else { r - 0.5 * beta } }; }
+
             /// x + weight * (end - x), exact at both ends.
             Lerp lerp "lerp" [] (x, end, weight) Same
             torch common(FLOATS_C).same(), paddle common(FLOATS_C).paddle(),

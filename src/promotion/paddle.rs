@@ -113,7 +113,7 @@ fn two_tensors(
             op,
             columns.accepts,
             operands,
-            &[a, b],
+            &met(operands, a, b),
         )));
     }
     if columns.zero_dim_is_scalar && (zero_a || zero_b) {
@@ -158,9 +158,18 @@ fn own_dtype(o: &OperandType) -> DType {
     }
 }
 
+/// The dtypes that did not meet: of all operands if they are tensors, else of the two.
+fn met(operands: &[OperandType], a: DType, b: DType) -> Vec<DType> {
+    let tensor = |o: &OperandType| match o {
+        OperandType::Tensor { dtype, .. } => Some(*dtype),
+        OperandType::Scalar(_) => None,
+    };
+    operands.iter().map(tensor).collect::<Option<Vec<_>>>().unwrap_or_else(|| vec![a, b])
+}
+
 fn refused(op: Op, operands: &[OperandType], a: DType, b: DType) -> Diagnostic {
     let message = format!("`{op}` has no implicit promotion for {} under Rules::Paddle", named(operands));
-    let help = help::mix(op, op.def().paddle.accepts, operands, &[a, b]);
+    let help = help::mix(op, op.def().paddle.accepts, operands, &met(operands, a, b));
     Diagnostic::new(Fault::PromotionRefused, message).help(help)
 }
 

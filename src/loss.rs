@@ -1,0 +1,97 @@
+//! Losses: each is a few rows of the op table, in both modes.
+//!
+//! Guarantees: both modes run the same rows; operands meet as the rule set wants it (PyTorch broadcasts before it
+//! promotes, Paddle's `huber_loss` wants equal shapes); a bad parameter is refused as any mistake of a program.
+//! Sources: the documentation of each loss in PyTorch and PaddlePaddle.
+
+use crate::ops::{Attrs, LossShapes, Op};
+use crate::promotion::Rules;
+use crate::scalar::Scalar;
+use crate::var::{Mode, Operand, Var, here};
+
+/// What becomes of a loss's elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reduction {
+    /// They stay.
+    None,
+    /// Their mean: NaN of nothing. Integers are refused.
+    #[default]
+    Mean,
+    /// Their sum: 0 of nothing. Integers are summed in i64.
+    Sum,
+}
+
+impl std::str::FromStr for Reduction {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Reduction, String> {
+        match s {
+            "none" => Ok(Reduction::None),
+            "mean" => Ok(Reduction::Mean),
+            "sum" => Ok(Reduction::Sum),
+            _ => Err(format!("unknown reduction `{}`: `none`, `mean` or `sum`", crate::error::shown(s))),
+        }
+    }
+}
+
+impl<M: Mode> Var<M> {
+    /// |x - y|; the modulus for complex numbers.
+    ///
+    /// ```
+    /// use castwise::{Reduction, prelude::*};
+    /// let cx = Eager::new(Rules::Torch);
+    /// let x = cx.tensor(&Tensor::from_slice(&[1.0f32, 2.0, 4.0], [3])?);
+    /// let y = cx.tensor(&Tensor::from_slice(&[1.0f32, 0.0, 1.0], [3])?);
+    /// assert_eq!(x.l1_loss(&y, Reduction::Sum).result()?.item::<f32>()?, 5.0);
+    /// assert_eq!(x.mse_loss(&y, Reduction::None).result()?.to_vec::<f32>()?, [0.0, 4.0, 9.0]);
+    /// assert_eq!(x.huber_loss(&y, 1.0, Reduction::None).result()?.to_vec::<f32>()?, [0.0, 1.5, 2.5]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn l1_loss(&self, target: &Var<M>, reduction: Reduction) -> Var<M> {
+        self.loss(Op::Sub, target, None, LossShapes::Broadcast).abs().reduced(reduction)
+    }
+
+    /// (x - y)².
+    #[track_caller]
+    pub fn mse_loss(&self, target: &Var<M>, reduction: Reduction) -> Var<M> {
+        self.loss(Op::SquaredDifference, target, None, LossShapes::Broadcast).reduced(reduction)
+    }
+
+    /// Half of (x - y)² where |x - y| is at most `delta`, `delta * (|x - y| - delta / 2)` beyond. `delta` is greater
+    /// than 0. Under PyTorch's rules the result has the dtype of x; under Paddle's the shapes must be equal.
+    #[track_caller]
+    pub fn huber_loss(&self, target: &Var<M>, delta: f64, reduction: Reduction) -> Var<M> {
+        let shapes = match M::settings(&self.0).rules {
+            Rules::Torch => LossShapes::Broadcast,
+            Rules::Paddle => LossShapes::Equal,
+        };
+        self.loss(Op::Huber, target, Some(delta), shapes).reduced(reduction)
+    }
+
+    /// (x - y)² / (2 * `beta`) where |x - y| is below `beta`, |x - y| - `beta` / 2 beyond. `beta` is at least 0, where
+    /// it is the L1 loss.
+    #[track_caller]
+    pub fn smooth_l1_loss(&self, target: &Var<M>, beta: f64, reduction: Reduction) -> Var<M> {
+        if beta == 0.0 {
+            return self.l1_loss(target, reduction);
+        }
+        self.loss(Op::SmoothL1, target, Some(beta), LossShapes::Broadcast).reduced(reduction)
+    }
+
+    #[track_caller]
+    fn loss(&self, op: Op, target: &Var<M>, parameter: Option<f64>, shapes: LossShapes) -> Var<M> {
+        let mut operands: Vec<Operand<M>> = vec![self.into(), target.into()];
+        operands.extend(parameter.map(|p| Operand::Scalar(Scalar::Float(p))));
+        M::apply(op, &operands, Attrs { loss: Some(shapes), ..Attrs::default() }, here())
+    }
+
+    #[track_caller]
+    fn reduced(&self, reduction: Reduction) -> Var<M> {
+        match reduction {
+            Reduction::None => self.clone(),
+            Reduction::Mean => self.mean(),
+            Reduction::Sum => self.sum(),
+        }
+    }
+}
