@@ -11,6 +11,7 @@
 use std::sync::OnceLock;
 
 use crate::dtype::DType;
+use crate::ops::MAX_OPERANDS;
 use crate::scalar::Bits;
 
 pub(crate) mod cast;
@@ -23,12 +24,12 @@ mod rows;
 
 pub(crate) use rows::kernel;
 
-/// Runs an op over `n` elements: up to three operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
+/// Runs an op over `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
 ///
 /// # Safety
 /// Each pointer that the op uses must be aligned to its element and valid for `n` elements (reads for operands,
 /// writes for the result); the result must not overlap an operand; bool bytes must be 0 or 1.
-pub(crate) type BlockFn = unsafe fn(args: [*const u8; 3], out: *mut u8, n: usize) -> u32;
+pub(crate) type BlockFn = unsafe fn(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32;
 
 /// The status of an integer division that met a zero divisor.
 pub(crate) const DIVIDED_BY_ZERO: u32 = 1;
@@ -82,19 +83,19 @@ impl CpuLevel {
 macro_rules! levels {
     ($name:ident, $body:ident, <$($p:ident $(: $bound:path)?),*>) => {
         pub(super) fn $name<$($p: 'static $(+ $bound)?),*>(level: $crate::block::CpuLevel) -> $crate::block::BlockFn {
-            unsafe fn baseline<$($p: 'static $(+ $bound)?),*>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+            unsafe fn baseline<$($p: 'static $(+ $bound)?),*>(args: [*const u8; $crate::ops::MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
                 // SAFETY: the caller keeps the contract of `BlockFn`.
                 unsafe { $body::<$($p),*>(args, out, n) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-            unsafe fn avx2<$($p: 'static $(+ $bound)?),*>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+            unsafe fn avx2<$($p: 'static $(+ $bound)?),*>(args: [*const u8; $crate::ops::MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
                 // SAFETY: the caller keeps the contract of `BlockFn`.
                 unsafe { $body::<$($p),*>(args, out, n) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-            unsafe fn avx512<$($p: 'static $(+ $bound)?),*>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+            unsafe fn avx512<$($p: 'static $(+ $bound)?),*>(args: [*const u8; $crate::ops::MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
                 // SAFETY: the caller keeps the contract of `BlockFn`.
                 unsafe { $body::<$($p),*>(args, out, n) }
             }
@@ -130,6 +131,11 @@ unsafe fn slice_mut<'a, T>(p: *mut u8, n: usize) -> &'a mut [T] {
     unsafe { std::slice::from_raw_parts_mut(p.cast(), n) }
 }
 
+/// The operands of a kernel that has fewer than the most.
+pub(crate) fn operands<const N: usize>(given: [*const u8; N]) -> [*const u8; MAX_OPERANDS] {
+    std::array::from_fn(|i| given.get(i).copied().unwrap_or(std::ptr::null()))
+}
+
 /// Converts one element from one dtype to another: the same steps that cast a tensor.
 pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
     let mut now = bits;
@@ -137,7 +143,7 @@ pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
         let mut next = Bits::default();
         if let Some(f) = cast::kernel(step.from, step.to, CpuLevel::get()) {
             // SAFETY: `Bits` is 16-aligned and holds one element of any dtype.
-            unsafe { f([(&raw const now).cast(), std::ptr::null(), std::ptr::null()], (&raw mut next).cast(), 1) };
+            unsafe { f(operands([(&raw const now).cast()]), (&raw mut next).cast(), 1) };
         }
         now = next;
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::block::CpuLevel;
-use crate::error::{Error, Place, Result};
+use crate::error::{Diagnostic, Error, Place, Result};
 use crate::fuse::plan;
 use crate::infer::infer;
 use crate::kernel::Kernel;
@@ -80,6 +80,10 @@ impl Sealed for Eager {}
 
 impl Mode for Eager {
     type Value = EagerValue;
+
+    fn refuse(value: &EagerValue, mistake: Diagnostic) -> Var<Eager> {
+        Var(EagerValue { settings: value.settings, value: Err(Arc::new(mistake.into())) })
+    }
 
     fn settings(value: &EagerValue) -> Settings {
         value.settings

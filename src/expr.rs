@@ -16,7 +16,7 @@ use num_complex::Complex;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Result, shown};
-use crate::ops::{Attrs, Op};
+use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::program::{MAX_NODES, Program};
 use crate::scalar::Scalar;
 use crate::var::{Mode, Operand, Var};
@@ -95,7 +95,7 @@ enum Term {
 struct Step {
     op: Op,
     dtype: Option<DType>,
-    operands: [Option<Term>; 3],
+    operands: [Option<Term>; MAX_OPERANDS],
     span: Span,
 }
 
@@ -412,7 +412,7 @@ impl<M: Mode> Parser<'_, '_, M> {
         if self.steps.len() >= MAX_NODES {
             return Err(span.syntax(format!("an expression of more than {MAX_NODES} applications")));
         }
-        let mut terms = [None; 3];
+        let mut terms = [None; MAX_OPERANDS];
         for (to, operand) in terms.iter_mut().zip(operands) {
             *to = Some(match operand {
                 Value::Term(t) => *t,

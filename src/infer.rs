@@ -11,7 +11,7 @@ use petgraph::graph::NodeIndex;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result};
-use crate::ops::{Attrs, LossShapes, Op};
+use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::program::{Input, Kind, Program, State};
 use crate::promotion::{OperandType, Settings, Signature, category_of, reason, signature};
 use crate::shape::{Dim, Dims, SymDim, at_axis, axes, broadcast, dims_text, reduced};
@@ -227,10 +227,13 @@ impl Pass {
             None => operands,
         };
         let shape = self.broadcast(op, operands, place)?;
+        if op.def().torch.promotion == Promotion::First {
+            self.keeps_shape(op, operands, shape)?;
+        }
         if attrs.loss == Some(LossShapes::Equal) {
             self.equal_shapes(op, operands)?;
         }
-        let mut args: Args = [None; 3];
+        let mut args: Args = [None; MAX_OPERANDS];
         for (i, o) in operands.iter().enumerate() {
             let to = sig.operand(i);
             args[i] = Some(match (o.arg, o.node) {
@@ -296,6 +299,20 @@ impl Pass {
             all[low].node = Some(self.push(TypedKind::View { from: id }, dtype, shape, place));
         }
         Ok(all)
+    }
+
+    /// An operation in place can't give its tensor another shape.
+    fn keeps_shape(&self, op: Op, operands: &[Operand], shape: u32) -> Result<(), Diagnostic> {
+        let first = operands.first().and_then(|o| o.node).map(|id| self.nodes[id as usize].shape);
+        match first {
+            Some(f) if f != shape => {
+                let (from, to) =
+                    (dims_text(&self.shapes.list[f as usize]), dims_text(&self.shapes.list[shape as usize]));
+                let message = format!("`{op}`: output with shape {from} doesn't match the broadcast shape {to}");
+                Err(Diagnostic::new(Fault::Broadcast, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Paddle's losses that do not broadcast. Dims that only the feeds will tell are taken to be equal.

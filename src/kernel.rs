@@ -11,7 +11,7 @@ use std::fmt;
 use crate::block::cast::{Prim, path};
 use crate::block::convert;
 use crate::dtype::DType;
-use crate::ops::{Op, Output};
+use crate::ops::{MAX_OPERANDS, Op, Output};
 use crate::scalar::{Bits, Scalar};
 
 /// Index of a value of a kernel.
@@ -32,7 +32,7 @@ pub(crate) struct Step {
     pub(crate) op: StepOp,
     /// The dtype an op computes in; the source of a conversion.
     pub(crate) dtype: DType,
-    pub(crate) args: [Option<ValueId>; 3],
+    pub(crate) args: [Option<ValueId>; MAX_OPERANDS],
     pub(crate) out: ValueId,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Builder {
     pub(crate) const_bits: Vec<Bits>,
     /// For each step, which node asked for it first: for errors.
     pub(crate) origins: Vec<u32>,
-    known: HashMap<(StepOp, DType, [Option<ValueId>; 3]), ValueId>,
+    known: HashMap<(StepOp, DType, [Option<ValueId>; MAX_OPERANDS]), ValueId>,
     const_ids: HashMap<(DType, Bits), ValueId>,
     origin: u32,
 }
@@ -88,6 +88,11 @@ pub(crate) struct Builder {
 pub(crate) enum Operand {
     Value(ValueId),
     Scalar(Scalar, DType),
+}
+
+/// Operands of a step that has fewer than the most.
+fn operands<const N: usize>(given: [ValueId; N]) -> [Option<ValueId>; MAX_OPERANDS] {
+    std::array::from_fn(|i| given.get(i).copied())
 }
 
 impl Builder {
@@ -119,7 +124,7 @@ impl Builder {
         self.origin = node;
     }
 
-    fn step(&mut self, op: StepOp, dtype: DType, args: [Option<ValueId>; 3], to: DType) -> ValueId {
+    fn step(&mut self, op: StepOp, dtype: DType, args: [Option<ValueId>; MAX_OPERANDS], to: DType) -> ValueId {
         if let Some(known) = self.known.get(&(op, dtype, args)) {
             return *known;
         }
@@ -137,7 +142,7 @@ impl Builder {
             let bits = convert(self.const_bits[i as usize], dtype, to);
             return self.constant(to, bits);
         }
-        path(dtype, to).into_iter().fold(v, |v, p| self.step(StepOp::Cast(p), p.from, [Some(v), None, None], p.to))
+        path(dtype, to).into_iter().fold(v, |v, p| self.step(StepOp::Cast(p), p.from, operands([v]), p.to))
     }
 
     fn operand(&mut self, o: Operand) -> ValueId {
@@ -166,8 +171,8 @@ impl Builder {
 
     /// The op in its op math `math`, rounded once to what `compute` gives.
     fn apply_in(&mut self, op: Op, math: DType, compute: DType, values: &[ValueId]) -> ValueId {
-        let mut args = [None; 3];
-        for (i, v) in values.iter().enumerate().take(3) {
+        let mut args = [None; MAX_OPERANDS];
+        for (i, v) in values.iter().enumerate().take(MAX_OPERANDS) {
             let to = if op == Op::Where && i == 0 { DType::Bool } else { math };
             args[i] = Some(self.cast(*v, to));
         }

@@ -63,7 +63,7 @@ pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
 pub use executor::{Builder, Executor, Feeds};
 pub use infer::infer;
-pub use loss::Reduction;
+pub use loss::{PoissonNll, Reduction};
 pub use ops::{Attrs, Op};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;

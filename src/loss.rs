@@ -4,6 +4,7 @@
 //! promotes, Paddle's `huber_loss` wants equal shapes); a bad parameter is refused as any mistake of a program.
 //! Sources: the documentation of each loss in PyTorch and PaddlePaddle.
 
+use crate::error::{Diagnostic, Fault};
 use crate::ops::{Attrs, LossShapes, Op};
 use crate::promotion::Rules;
 use crate::scalar::Scalar;
@@ -19,6 +20,25 @@ pub enum Reduction {
     Mean,
     /// Their sum: 0 of nothing. Integers are summed in i64.
     Sum,
+}
+
+/// The parameters of [`Var::poisson_nll_loss`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PoissonNll {
+    /// Whether x is the logarithm of the rate. Default: true.
+    pub log_input: bool,
+    /// Whether to add Stirling's term. Default: false.
+    pub full: bool,
+    /// Keeps the logarithm of the rate finite. Default: 1e-8.
+    pub epsilon: f64,
+    /// Default: mean.
+    pub reduction: Reduction,
+}
+
+impl Default for PoissonNll {
+    fn default() -> PoissonNll {
+        PoissonNll { log_input: true, full: false, epsilon: 1e-8, reduction: Reduction::Mean }
+    }
 }
 
 impl std::str::FromStr for Reduction {
@@ -77,6 +97,33 @@ impl<M: Mode> Var<M> {
             return self.l1_loss(target, reduction);
         }
         self.loss(Op::SmoothL1, target, Some(beta), LossShapes::Broadcast).reduced(reduction)
+    }
+
+    /// The negative log likelihood of `self` as the (logarithm of the) rate of a Poisson distribution.
+    ///
+    /// `exp(x) - y * x` if `log_input`, else `x - y * log(x + epsilon)`; `full` adds Stirling's approximation of
+    /// `log(y!)` where y > 1. Composed of these ops, each with its own promotion and rounding; under Paddle's rules
+    /// the operands promote first, shapes must be equal, and `epsilon` must be greater than 0.
+    #[track_caller]
+    pub fn poisson_nll_loss(&self, target: &Var<M>, options: PoissonNll) -> Var<M> {
+        let paddle = M::settings(&self.0).rules == Rules::Paddle;
+        let attrs = || Attrs { loss: Some(LossShapes::Equal), ..Attrs::default() };
+        let promoted = |a: &Var<M>, b: &Var<M>| M::apply(Op::PromoteWith, &[a.into(), b.into()], attrs(), here());
+        let (x, y) =
+            if paddle { (promoted(self, target), promoted(target, self)) } else { (self.clone(), target.clone()) };
+        if paddle && options.epsilon <= 0.0 {
+            let message = format!("`poisson_nll_loss` with epsilon {}, which must be greater than 0", options.epsilon);
+            return M::refuse(&self.0, Diagnostic::new(Fault::BadParameter, message).at(&here()));
+        }
+        let likelihood = if options.log_input { x.exp() - &y * &x } else { &x - &y * (&x + options.epsilon).log() };
+        let loss = if options.full {
+            let stirling = &y * y.log() - &y + (&y * (2.0 * std::f64::consts::PI)).log() * 0.5;
+            // PyTorch adds in place: the dtype stays.
+            likelihood.assign(&likelihood + y.le(1).where_(0, stirling))
+        } else {
+            likelihood
+        };
+        loss.reduced(options.reduction)
     }
 
     #[track_caller]

@@ -17,6 +17,9 @@ use crate::dtype::{DType, DTypeSet};
 mod rows;
 pub(crate) use rows::for_each_op;
 
+/// The most operands that an op has.
+pub const MAX_OPERANDS: usize = 4;
+
 /// How operands become the dtype an op computes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promotion {
@@ -34,6 +37,8 @@ pub enum Promotion {
     ToLong,
     /// The truth of the operand: `any`, `all`. Under PyTorch's rules u8 stays u8.
     Truth,
+    /// The first operand's dtype, to which the others must be castable; its shape too: `assign`.
+    First,
     /// The dtype is given by the `dtype` attribute: `cast`.
     Given,
 }
@@ -81,6 +86,8 @@ pub struct TorchColumns {
     /// How many of the last operands are parameters: scalars in op math that take no part in promotion. The same
     /// under Paddle's rules.
     pub parameters: usize,
+    /// Whether a parameter may be of a higher category than the operands, and is then converted to theirs.
+    pub converts: bool,
 }
 
 /// The columns of Paddle's rules.
@@ -159,6 +166,7 @@ pub(crate) mod columns {
             bools: true,
             to_first: false,
             parameters: 0,
+            converts: false,
         }
     }
 
@@ -175,6 +183,11 @@ pub(crate) mod columns {
     /// PyTorch: as `common`, bool then goes to i64.
     pub(crate) const fn bool_to_int(accepts: DTypeSet) -> TorchColumns {
         torch(Promotion::BoolToInt, accepts)
+    }
+
+    /// The first operand's dtype.
+    pub(crate) const fn first(accepts: DTypeSet) -> TorchColumns {
+        torch(Promotion::First, accepts)
     }
 
     /// Bool and integers go to i64.
@@ -221,6 +234,11 @@ pub(crate) mod columns {
         /// The last operand is a parameter.
         pub(crate) const fn parameter(self) -> TorchColumns {
             TorchColumns { parameters: 1, ..self }
+        }
+
+        /// The last operand is a parameter that is converted to the operands' category.
+        pub(crate) const fn converted_parameter(self) -> TorchColumns {
+            TorchColumns { parameters: 1, converts: true, ..self }
         }
 
         /// Operands must have one dtype.
@@ -411,7 +429,7 @@ mod tests {
                 assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{name}");
                 assert_eq!(Op::from_name(name), Some(*op));
             }
-            assert!((1..=3).contains(&def.operands.len()) && def.doc.ends_with('.'), "{op}");
+            assert!((1..=MAX_OPERANDS).contains(&def.operands.len()) && def.doc.ends_with('.'), "{op}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::block::{CpuLevel, kernel};
 use crate::codegen::inline;
 use crate::dtype::{Category, DType};
 use crate::kernel::{Step, StepOp};
-use crate::ops::{Attrs, Op, OpDef, Promotion, WideScalar};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion, WideScalar};
 use crate::promotion::{OperandType, Rules, Settings, Signature, signature};
 use crate::scalar::Scalar;
 
@@ -168,7 +168,7 @@ fn computed(def: &OpDef) -> String {
     for compute in DType::ALL.into_iter().filter(|d| computes.contains(d)) {
         let found = [compute, compute.op_math()].map(|d| kernel(def.op, d, CpuLevel::Baseline).map(|_| d));
         let Some(dtype) = found[0].or(found[1]) else { continue };
-        let step = Step { op: StepOp::Apply(def.op), dtype, args: [None; 3], out: 0 };
+        let step = Step { op: StepOp::Apply(def.op), dtype, args: [None; MAX_OPERANDS], out: 0 };
         let list = if inline(&step) { &mut compiled } else { &mut blocks };
         if !list.contains(&dtype) {
             list.push(dtype);

@@ -14,7 +14,7 @@ use petgraph::visit::EdgeRef;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result, shown};
-use crate::ops::{Attrs, Op};
+use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::{Rules, Settings};
 use crate::scalar::Scalar;
 use crate::shape::{Dim, Dims, MAX_RANK};
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     /// A tensor known when the program is written.
     Constant(Tensor),
     /// An application of an op. Operands that are nodes are incoming edges, the others are here.
-    Apply { op: Op, attrs: Attrs, scalars: [Option<Scalar>; 3] },
+    Apply { op: Op, attrs: Attrs, scalars: [Option<Scalar>; MAX_OPERANDS] },
     /// A mistake made while building: whatever uses it is not typed either.
     Poison(Box<Diagnostic>),
 }
@@ -62,8 +62,8 @@ pub(crate) enum Input {
 
 impl State {
     /// The operands of an application, in order: the one accessor, because petgraph lists edges newest first.
-    pub(crate) fn operands(&self, node: NodeIndex) -> [Option<Input>; 3] {
-        let mut all = [None; 3];
+    pub(crate) fn operands(&self, node: NodeIndex) -> [Option<Input>; MAX_OPERANDS] {
+        let mut all = [None; MAX_OPERANDS];
         if let Some(Kind::Apply { scalars, .. }) = self.nodes.node_weight(node).map(|n| &n.kind) {
             for (to, s) in all.iter_mut().zip(scalars) {
                 *to = s.map(Input::Scalar);
@@ -153,6 +153,11 @@ impl Sealed for Graph {}
 impl Mode for Graph {
     type Value = NodeRef;
 
+    fn refuse(value: &NodeRef, mistake: Diagnostic) -> Var {
+        let place = mistake.place.clone();
+        value.program.push(Kind::Poison(Box::new(mistake)), place, &[])
+    }
+
     fn settings(value: &NodeRef) -> Settings {
         value.program.settings
     }
@@ -168,8 +173,8 @@ impl Mode for Graph {
             return program.poison(Fault::BadParameter, format!("`{op}` of scalars alone"), place);
         };
         let program = &first.0.program;
-        let (mut scalars, mut inputs) = ([None; 3], Vec::with_capacity(3));
-        for (i, o) in operands.iter().enumerate().take(3) {
+        let (mut scalars, mut inputs) = ([None; MAX_OPERANDS], Vec::with_capacity(3));
+        for (i, o) in operands.iter().enumerate().take(MAX_OPERANDS) {
             match o {
                 Operand::Scalar(s) => scalars[i] = Some(*s),
                 Operand::Var(v) if Arc::ptr_eq(&v.0.program, program) => inputs.push((v.0.node, i as u8)),

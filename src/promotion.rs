@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::dtype::{Category, DType, DTypeSet};
 use crate::error::{Diagnostic, Fault};
-use crate::ops::{Attrs, Op, Promotion, WideScalar};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion, WideScalar};
 use crate::scalar::Scalar;
 
 mod help;
@@ -190,7 +190,7 @@ impl Loss {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// The dtype each operand is cast to; as many as the op has operands.
-    operands: [DType; 3],
+    operands: [DType; MAX_OPERANDS],
     /// The dtype the op is applied in. (f16, bf16 and c32 compute in their op math and round once.)
     pub compute: DType,
     /// The dtype of the result.
@@ -200,7 +200,7 @@ pub struct Signature {
 impl Signature {
     /// The dtype operand `i` is cast to.
     pub fn operand(&self, i: usize) -> DType {
-        self.operands[i.min(2)]
+        self.operands[i.min(MAX_OPERANDS - 1)]
     }
 }
 
@@ -244,6 +244,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
         Rules::Paddle => (def.paddle.promotion, def.paddle.accepts),
     };
     let common = match s.rules {
+        _ if promotion == Promotion::First => first_dtype(op, promoted)?,
         Rules::Torch => {
             refuse_mix(s, op, promoted)?;
             // Where dtypes must be equal, the first operand has it; a weight behind follows.
@@ -272,7 +273,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     }
     refuse_negative_exponent(op, operands, common)?;
     let compute = match promotion {
-        Promotion::Common => common,
+        Promotion::Common | Promotion::First => common,
         Promotion::IntToFloat if common.is_integral() => float_for_ints(s),
         Promotion::BoolToInt if common == DType::Bool => DType::I64,
         Promotion::IntToDouble if common.is_integral() => DType::F64,
@@ -293,7 +294,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
         return Err(paddle::no_c32(op));
     }
     let byte = promotion == Promotion::Truth && s.rules == Rules::Torch && common == DType::U8;
-    let mut dtypes = [compute; 3];
+    let mut dtypes = [compute; MAX_OPERANDS];
     if condition.is_some() {
         dtypes[0] = DType::Bool;
     }
@@ -311,6 +312,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
 /// A parameter must be of no higher category than the operands: PyTorch's rule for `alpha`.
 fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result<(), Diagnostic> {
     let fits = |p: &OperandType| match p {
+        _ if op.def().torch.converts => category_of(p) < Category::Complex || common.is_complex(),
         OperandType::Scalar(Scalar::Bool(_)) => common == DType::Bool,
         p => category_of(p) <= common.category().max(Category::Int),
     };
@@ -333,6 +335,30 @@ fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result
     match parameters.iter().find(|p| !fits(p)) {
         Some(p) => Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` of {common} with the parameter {p}"))),
         None => Ok(()),
+    }
+}
+
+/// The dtype of the first operand, if the others can be cast to it as to an output.
+fn first_dtype(op: Op, operands: &[OperandType]) -> Result<DType, Diagnostic> {
+    let Some(OperandType::Tensor { dtype: to, .. }) = operands.first() else {
+        let message = format!("the first operand of `{op}` is {}, not a tensor", named(&operands[..1]));
+        let like = operands.iter().find_map(|o| match o {
+            OperandType::Tensor { dtype, .. } => Some(*dtype),
+            OperandType::Scalar(_) => None,
+        });
+        let help = format!("pass the scalar as a 0-d {} constant", like.unwrap_or(DType::F32));
+        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help(help));
+    };
+    match operands.iter().find(|o| category_of(o) > to.category()) {
+        Some(o) => {
+            let (what, help) = match o {
+                OperandType::Tensor { dtype, .. } => (dtype.to_string(), format!("cast it, e.g. `cast(value, {to})`")),
+                OperandType::Scalar(s) => (format!("scalar {s}"), format!("pass the scalar as a 0-d {to} constant")),
+            };
+            let message = format!("`{op}`: result type {what} can't be cast to the desired output type {to}");
+            Err(Diagnostic::new(Fault::Cast, message).help(help))
+        }
+        None => Ok(*to),
     }
 }
 

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use crate::block::{BlockFn, CpuLevel, cast, kernel as block_kernel};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Source, Step, StepOp, ValueId};
+use crate::ops::MAX_OPERANDS;
 
 /// Elements of a tile: what a block stage handles at a time. Measured: 512 elements keep a stage's operands in L1.
 pub(crate) const TILE: usize = 512;
@@ -61,7 +62,7 @@ pub(crate) struct Segment {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockStage {
     pub(crate) f: BlockFn,
-    pub(crate) args: [Option<SlotId>; 3],
+    pub(crate) args: [Option<SlotId>; MAX_OPERANDS],
     pub(crate) out: SlotId,
     pub(crate) step: u32,
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Place, Result};
-use crate::ops::Op;
+use crate::ops::{MAX_OPERANDS, Op};
 use crate::program::Program;
 use crate::promotion::{Loss, Reason, Settings};
 use crate::scalar::Scalar;
@@ -65,7 +65,7 @@ pub(crate) enum TypedKind {
 }
 
 /// Up to three operands.
-pub(crate) type Args = [Option<Arg>; 3];
+pub(crate) type Args = [Option<Arg>; MAX_OPERANDS];
 
 /// Why a cast is there: the application it serves and the rule behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

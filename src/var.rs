@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use crate::dtype::DType;
-use crate::error::Place;
+use crate::error::{Diagnostic, Place};
 use crate::ops::{Attrs, Op, for_each_op};
 use crate::promotion::Settings;
 use crate::scalar::Scalar;
@@ -24,6 +24,9 @@ pub(crate) use sealed::Sealed;
 pub trait Mode: Sealed + Sized + 'static {
     /// What a handle holds.
     type Value: Clone + Send + Sync;
+
+    #[doc(hidden)]
+    fn refuse(value: &Self::Value, mistake: Diagnostic) -> Var<Self>;
 
     #[doc(hidden)]
     fn settings(value: &Self::Value) -> Settings;

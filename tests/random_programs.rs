@@ -13,7 +13,7 @@ use proptest::strategy::ValueTree;
 #[derive(Clone, Debug)]
 struct Step {
     op: usize,
-    operands: [u16; 3],
+    operands: [u16; 4],
     dtype: usize,
 }
 
@@ -32,7 +32,7 @@ const SHAPES: [&[usize]; 8] = [&[], &[1], &[7], &[3, 7], &[3, 1], &[2, 3, 7], &[
 fn cases() -> impl Strategy<Value = Case> {
     let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle)];
     let leaves = prop::collection::vec((0..13usize, 0..SHAPES.len()), 1..5);
-    let step = (0..Op::ALL.len(), any::<[u16; 3]>(), 0..13usize).prop_map(|(op, operands, dtype)| Step {
+    let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..13usize).prop_map(|(op, operands, dtype)| Step {
         op,
         operands,
         dtype,
@@ -55,12 +55,17 @@ const SCALARS: [Scalar; 9] = [
 
 /// Applies a step to values; `None` picks nothing usable.
 fn apply<M: Mode>(step: &Step, values: &[Var<M>], dynamic: bool) -> Var<M> {
-    let op = Op::ALL[step.op];
+    // `assign` must keep its tensor's shape, which dynamic dims do not show before they are fed: it refuses them.
+    let op = match Op::ALL[step.op] {
+        Op::Assign if dynamic => Op::PromoteWith,
+        op => op,
+    };
     let operands: Vec<Operand<M>> = (0..op.arity())
         .map(|i| {
             let pick = step.operands[i] as usize;
-            // One operand in six is a scalar, but never the first.
-            if i > 0 && pick.is_multiple_of(6) {
+            // One operand in six is a scalar, but never the first; parameters always are.
+            let parameter = i >= op.arity() - op.def().torch.parameters;
+            if parameter || i > 0 && pick.is_multiple_of(6) {
                 SCALARS[pick / 6 % SCALARS.len()].into()
             } else {
                 (&values[pick / 6 % values.len()]).into()

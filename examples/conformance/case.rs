@@ -52,6 +52,8 @@ pub struct Case {
     pub loss: Option<Loss>,
     /// The dtype of the tensor that the result is written to.
     pub output: Option<DType>,
+    /// Whether the result is written to the first operand.
+    pub in_place: bool,
     pub settings: Settings,
     pub expected: Expected,
     pub cmp: Cmp,
@@ -149,6 +151,8 @@ fn attributes(
             "dim" if value.is_null() => {}
             "approximate" => {}
             key if Loss::takes(key) => {}
+            "value" => {}
+            "inplace" => {}
             // The dtype of the output is no attribute of the op.
             "out_dtype" => {}
             "alpha" => args.push(python(value)?),
@@ -183,7 +187,11 @@ impl Case {
             });
         }
         let output = recorded.get("out_dtype").map(dtype).transpose()?;
+        let in_place = recorded.get("inplace").is_some_and(|v| v == true);
         let attrs = attributes(name, recorded, &mut args, &mut settings)?;
+        if matches!(op, Op::Addcmul | Op::Addcdiv) {
+            args.push(recorded.get("value").map_or(Ok(Arg::Scalar(Scalar::Int(1))), python)?);
+        }
         let (operands, tensors) = (args.len(), args.iter().filter(|a| a.tensor().is_some()).count());
         if loss.is_some() && tensors < 2 {
             return Err(Unusable::Skipped(format!("{name} with a scalar")));
@@ -208,7 +216,7 @@ impl Case {
         };
         let quirk = v["quirk"].as_bool().unwrap_or(false);
         let (file, op_name) = (file.to_string(), name.to_string());
-        Ok(Case { file, line, op_name, op, args, attrs, loss, output, settings, expected, cmp, quirk })
+        Ok(Case { file, line, op_name, op, args, attrs, loss, output, in_place, settings, expected, cmp, quirk })
     }
 
     /// The operands' dtypes and shapes, as one line.

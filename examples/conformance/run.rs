@@ -8,7 +8,7 @@ use crate::case::{Arg, Case};
 /// What castwise answered.
 pub type Answer = Result<Tensor, Error>;
 
-pub const NAMES: [&str; 3] = ["x", "y", "z"];
+pub const NAMES: [&str; 4] = ["x", "y", "z", "w"];
 
 /// The answer of eager mode.
 pub fn eager(case: &Case) -> Answer {
@@ -26,6 +26,14 @@ pub fn eager(case: &Case) -> Answer {
 
 /// The application: a loss, or an op of the table.
 fn apply<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
+    let result = applied(case, operands);
+    match operands.first() {
+        Some(Operand::Var(x)) if case.in_place => x.assign(result),
+        _ => result,
+    }
+}
+
+fn applied<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
     let loss = case.loss.and_then(|l| l.apply(operands));
     loss.unwrap_or_else(|| castwise::apply(case.op, operands, case.attrs.clone()))
 }

@@ -9,6 +9,7 @@ use num_complex::Complex;
 use super::num::Canonical;
 use super::{BlockFn, CpuLevel, levels, slice, slice_mut};
 use crate::dtype::DType::{self, *};
+use crate::ops::MAX_OPERANDS;
 
 /// One primitive conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +56,7 @@ pub(in crate::block) trait Convert {
 /// # Safety
 /// As [`BlockFn`] for one operand of `PARTS` times `From` an element, and a result of `PARTS` times `To`.
 #[inline(always)]
-unsafe fn convert_body<C: Convert>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+unsafe fn convert_body<C: Convert>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract of `BlockFn`.
     let (a, out) = unsafe { (slice::<C::From>(args[0], n * C::PARTS), slice_mut::<C::To>(out, n * C::PARTS)) };
     for (o, a) in out.iter_mut().zip(a) {

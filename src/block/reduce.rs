@@ -3,8 +3,8 @@
 //! Guarantees: each row is combined by the op's fold kernel in an order that depends on its length alone; a mean is the
 //! sum over the number of elements. Does not: permute dims or widen half types; `launch` does.
 
-use super::CpuLevel;
 use super::rows::kernel;
+use super::{CpuLevel, operands};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::Op;
@@ -24,7 +24,7 @@ pub(crate) fn reduce(op: Op, dtype: DType, from: &[u8], run: usize, out: &mut [u
         // shared and an exclusive borrow, so they don't overlap; bool bytes of tensors are 0 or 1.
         unsafe {
             let start = from.as_ptr().add(row * run * size);
-            f([start, std::ptr::null(), std::ptr::null()], out.as_mut_ptr().add(row * size), run);
+            f(operands([start]), out.as_mut_ptr().add(row * size), run);
         }
     }
     if op == Op::Mean {

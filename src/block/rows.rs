@@ -8,7 +8,7 @@ use num_complex::Complex;
 use super::num::{Canonical, Cplx, Int, Real};
 use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, levels, slice, slice_mut};
 use crate::dtype::DType;
-use crate::ops::{Op, for_each_op};
+use crate::ops::{MAX_OPERANDS, Op, for_each_op};
 
 /// An op on one element type with one operand.
 pub(in crate::block) trait Un<T> {
@@ -28,6 +28,12 @@ pub(in crate::block) trait Tri<T> {
     fn eval(a: T, b: T, c: T) -> Self::Out;
 }
 
+/// An op with four operands of one type.
+pub(in crate::block) trait Quad<T> {
+    type Out;
+    fn eval(a: T, b: T, c: T, d: T) -> Self::Out;
+}
+
 /// A reduction: how two elements combine, and what combining nothing gives.
 pub(in crate::block) trait Fold<T> {
     const START: T;
@@ -43,7 +49,7 @@ pub(in crate::block) trait Small<T>: Un<T> {
 /// # Safety
 /// As [`BlockFn`] for one operand of `T` and a result of `F::Out`.
 #[inline(always)]
-unsafe fn un_body<T: Copy, F: Un<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+unsafe fn un_body<T: Copy, F: Un<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract of `BlockFn`.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<F::Out>(out, n)) };
     for (o, a) in out.iter_mut().zip(a) {
@@ -55,7 +61,7 @@ unsafe fn un_body<T: Copy, F: Un<T>>(args: [*const u8; 3], out: *mut u8, n: usiz
 /// # Safety
 /// As [`BlockFn`] for two operands of `T` and a result of `F::Out`.
 #[inline(always)]
-unsafe fn bin_body<T: Copy, F: Bin<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+unsafe fn bin_body<T: Copy, F: Bin<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract of `BlockFn`.
     let (a, b, out) = unsafe { (slice::<T>(args[0], n), slice::<T>(args[1], n), slice_mut::<F::Out>(out, n)) };
     for ((o, a), b) in out.iter_mut().zip(a).zip(b) {
@@ -67,7 +73,7 @@ unsafe fn bin_body<T: Copy, F: Bin<T>>(args: [*const u8; 3], out: *mut u8, n: us
 /// # Safety
 /// As [`BlockFn`] for three operands of `T` and a result of `F::Out`.
 #[inline(always)]
-unsafe fn tri_body<T: Copy, F: Tri<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+unsafe fn tri_body<T: Copy, F: Tri<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract of `BlockFn`.
     let (a, b, c) = unsafe { (slice::<T>(args[0], n), slice::<T>(args[1], n), slice::<T>(args[2], n)) };
     // SAFETY: the same contract.
@@ -79,9 +85,27 @@ unsafe fn tri_body<T: Copy, F: Tri<T>>(args: [*const u8; 3], out: *mut u8, n: us
 }
 
 /// # Safety
+/// As [`BlockFn`] for four operands of `T` and a result of `F::Out`.
+#[inline(always)]
+unsafe fn quad_body<T: Copy, F: Quad<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let [a, b, c, d] = args.map(|p| unsafe { slice::<T>(p, n) });
+    // SAFETY: the same contract.
+    let out = unsafe { slice_mut::<F::Out>(out, n) };
+    for ((((o, a), b), c), d) in out.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+        *o = F::eval(*a, *b, *c, *d);
+    }
+    0
+}
+
+/// # Safety
 /// As [`bin_body`].
 #[inline(always)]
-unsafe fn checked_body<T: Copy + PartialEq + Default, F: Bin<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+unsafe fn checked_body<T: Copy + PartialEq + Default, F: Bin<T>>(
+    args: [*const u8; MAX_OPERANDS],
+    out: *mut u8,
+    n: usize,
+) -> u32 {
     // SAFETY: the contract of `BlockFn`.
     let divisors = unsafe { slice::<T>(args[1], n) };
     if divisors.iter().fold(false, |any, b| any | (*b == T::default())) {
@@ -101,7 +125,7 @@ const FOLD_BLOCK: usize = 1024;
 /// # Safety
 /// As [`BlockFn`] for one operand of `T` and a result of one `T`.
 #[inline(always)]
-unsafe fn fold_body<T: Copy + Canonical, F: Fold<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+unsafe fn fold_body<T: Copy + Canonical, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
     let mut pending = [F::START; usize::BITS as usize];
@@ -142,7 +166,7 @@ unsafe fn fold_body<T: Copy + Canonical, F: Fold<T>>(args: [*const u8; 3], out: 
 /// # Safety
 /// As [`un_body`].
 #[inline(always)]
-unsafe fn guarded_body<T: Copy, F: Small<T>>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+unsafe fn guarded_body<T: Copy, F: Small<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract of `BlockFn`.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<F::Out>(out, n)) };
     for (a, out) in a.chunks(128).zip(out.chunks_mut(128)) {
@@ -162,7 +186,7 @@ unsafe fn guarded_body<T: Copy, F: Small<T>>(args: [*const u8; 3], out: *mut u8,
 /// # Safety
 /// As [`BlockFn`] for a bool, two operands of `T` and a result of `T`.
 #[inline(always)]
-unsafe fn where_body<T: Copy>(args: [*const u8; 3], out: *mut u8, n: usize) -> u32 {
+unsafe fn where_body<T: Copy>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract of `BlockFn`.
     let (c, a, b) = unsafe { (slice::<bool>(args[0], n), slice::<T>(args[1], n), slice::<T>(args[2], n)) };
     // SAFETY: the same contract.
@@ -176,6 +200,7 @@ unsafe fn where_body<T: Copy>(args: [*const u8; 3], out: *mut u8, n: usize) -> u
 levels!(un, un_body, <T: Copy, F: OpUn<T>>);
 levels!(bin, bin_body, <T: Copy, F: OpBin<T>>);
 levels!(tri, tri_body, <T: Copy, F: OpTri<T>>);
+levels!(quad, quad_body, <T: Copy, F: OpQuad<T>>);
 levels!(checked, checked_body, <T: CheckedInt, F: OpBin<T>>);
 levels!(guarded, guarded_body, <T: Copy, F: OpSmall<T>>);
 levels!(select, where_body, <T: Copy>);
@@ -183,6 +208,7 @@ levels!(fold, fold_body, <T: FoldElement, F: OpFold<T>>);
 
 use Bin as OpBin;
 use Fold as OpFold;
+use Quad as OpQuad;
 use Small as OpSmall;
 use Tri as OpTri;
 use Un as OpUn;
@@ -238,6 +264,9 @@ macro_rules! impl_eval {
             fn is_small(a: $($t)+) -> bool { a.abs() <= <$($t)+ as Real>::SMALL }
         }
     };
+    (($op:ident $out:ident ($a:ident, $b:ident, $c:ident, $e:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl_eval_four!(($op $out ($a, $b, $c, $e) $body) $d $($t)+);
+    };
     (($op:ident $out:ident ($a:ident, $b:ident, $c:ident) $body:expr) $d:ident $($t:tt)+) => {
         impl_eval_three!(($op $out ($a, $b, $c) $body) $d $($t)+);
     };
@@ -286,7 +315,20 @@ macro_rules! maker {
     (float_guarded ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!(float find ($dtype $level guarded $op)); };
     ($category:ident ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level un $op)); };
     ($category:ident ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level bin $op)); };
+    ($category:ident ($a:ident, $b:ident, $c:ident, $d:ident) $dtype:ident $level:ident $op:ident) => {
+        for_types!($category find ($dtype $level quad $op));
+    };
     ($category:ident ($a:ident, $b:ident, $c:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level tri $op)); };
+}
+
+macro_rules! impl_eval_four {
+    (($op:ident $out:ident ($a:ident, $b:ident, $c:ident, $e:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl Quad<$($t)+> for $op {
+            type Out = out_type!($out $($t)+);
+            #[inline(always)]
+            fn eval($a: $($t)+, $b: $($t)+, $c: $($t)+, $e: $($t)+) -> Self::Out { finish!($op $body) }
+        }
+    };
 }
 
 macro_rules! impl_fold {

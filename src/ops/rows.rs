@@ -496,6 +496,27 @@ macro_rules! for_each_op {
             { int: |x, y, a| x.wrapping_sub(a.wrapping_mul(y)); float: |x, y, a| x - a * y;
               complex: |x, y, a| x - Cplx::mul(a, y); }
 
+            /// x + value * a * b, rounded once in the half types. Integers wrap.
+            Addcmul addcmul "addcmul" [] (x, a, b, value) Same
+            torch common(NO_BOOL).converted_parameter(), paddle common(NO_BOOL).paddle(),
+            { int: |x, a, b, v| x.wrapping_add(v.wrapping_mul(a).wrapping_mul(b)); float: |x, a, b, v| x + v * a * b;
+              complex: |x, a, b, v| x + Cplx::mul(Cplx::mul(v, a), b); }
+
+            /// x + value * a / b, rounded once in the half types.
+            Addcdiv addcdiv "addcdiv" [] (x, a, b, value) Same
+            torch common(FLOATS_C).converted_parameter(), paddle common(FLOATS_C).paddle(),
+            { float: |x, a, b, v| x + v * a / b; complex: |x, a, b, v| x + Cplx::div(Cplx::mul(v, a), b); }
+
+            /// The value, in the dtype and shape of x: what x is after an operation in place. Never to a lower category.
+            Assign assign "assign" [] (x, value) Same
+            torch first(ANY), paddle first(ANY).paddle(),
+            { bool: |_x, v| v; int: |_x, v| v; float: |_x, v| v; complex: |_x, v| v; }
+
+            /// The first operand in the common dtype of both.
+            PromoteWith promote_with "promote_with" [] (x, y) Same
+            torch common(ANY), paddle common(ANY).paddle().no_scalar_like_zero_dim(),
+            { bool: |x, _y| x; int: |x, _y| x; float: |x, _y| x; complex: |x, _y| x; }
+
             /// The square of x - y.
             SquaredDifference squared_difference "squared_difference" [] (x, y) Same
             torch common(FLOATS), paddle common(NO_BOOL).paddle().no_scalar_like_zero_dim(),

@@ -5,7 +5,7 @@
 use super::{OperandType, Rules, Signature, category_of, promote_types};
 use crate::dtype::{Category, DType, DTypeSet};
 use crate::error::{Diagnostic, Fault};
-use crate::ops::{Op, Output};
+use crate::ops::{MAX_OPERANDS, Op, Output};
 
 /// The dtype that an op takes and that comes closest to one it does not take.
 fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
@@ -20,7 +20,7 @@ fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
     candidates.into_iter().find(|c| *c != d && accepts.has(*c))
 }
 
-const ORDINALS: [&str; 3] = ["first", "second", "third"];
+const ORDINALS: [&str; MAX_OPERANDS] = ["first", "second", "third", "fourth"];
 
 /// For operands of different dtypes that do not promote: which one to cast, and to what. `dtypes` are what the
 /// operands count as.
