@@ -22,7 +22,7 @@ mod num;
 pub(crate) mod reduce;
 mod rows;
 
-pub(crate) use rows::kernel;
+pub(crate) use rows::{copy_kernel, kernel};
 
 /// Runs an op over `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
 ///

@@ -157,7 +157,7 @@ fn source(typed: &TypedProgram, aliases: &[NodeId], node: NodeId) -> NodeId {
 fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
     matches!(
         typed.nodes[node as usize].kind,
-        TypedKind::Apply { .. } | TypedKind::Cast { .. } | TypedKind::Reduce { .. }
+        TypedKind::Apply { .. } | TypedKind::Cast { .. } | TypedKind::Bits { .. } | TypedKind::Reduce { .. }
     )
 }
 
@@ -325,6 +325,7 @@ impl Fusion {
             }
             let value = match &n.kind {
                 TypedKind::Cast { from, .. } => b.cast(values[&aliases[*from as usize]], n.dtype),
+                TypedKind::Bits { from } => b.bits(values[&aliases[*from as usize]], n.dtype),
                 TypedKind::Apply { op, compute, args } => {
                     let operands: Vec<Operand> = args
                         .iter()

@@ -213,6 +213,17 @@ impl Pass {
             let shape = self.nodes[*from as usize].shape;
             return Ok(self.push(TypedKind::Cast { from: *from, why }, sig.result, shape, place));
         }
+        if op == Op::ViewAs
+            && let [Operand { node: Some(from), .. }] = operands
+        {
+            let n = &self.nodes[*from as usize];
+            let (dtype, shape) = (n.dtype, n.shape);
+            if dtype.size() != sig.result.size() {
+                let message = format!("`{op}` of {dtype} as {}, which has another size", sig.result);
+                return Err(Diagnostic::new(Fault::BadParameter, message));
+            }
+            return Ok(self.push(TypedKind::Bits { from: *from }, sig.result, shape, place));
+        }
         if op.is_reduction()
             && let [Operand { node: Some(from), .. }] = operands
         {

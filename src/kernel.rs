@@ -24,6 +24,8 @@ pub(crate) enum StepOp {
     Apply(Op),
     /// A primitive conversion.
     Cast(Prim),
+    /// The same bits under this dtype.
+    Bits(DType),
 }
 
 /// One step: `out = op(args)`.
@@ -145,6 +147,12 @@ impl Builder {
         path(dtype, to).into_iter().fold(v, |v, p| self.step(StepOp::Cast(p), p.from, operands([v]), p.to))
     }
 
+    /// The same bits under another dtype of the same size.
+    pub(crate) fn bits(&mut self, v: ValueId, to: DType) -> ValueId {
+        let dtype = self.kernel.value(v).dtype;
+        self.step(StepOp::Bits(to), dtype, operands([v]), to)
+    }
+
     fn operand(&mut self, o: Operand) -> ValueId {
         match o {
             Operand::Value(v) => v,
@@ -229,6 +237,7 @@ impl fmt::Display for Kernel {
                     let step = &self.steps[k as usize];
                     match step.op {
                         StepOp::Apply(op) => write!(f, "  %{i}: {} = {op}.{}", v.dtype, step.dtype)?,
+                        StepOp::Bits(_) => write!(f, "  %{i}: {} = bits.{}", v.dtype, step.dtype)?,
                         StepOp::Cast(p) => write!(f, "  %{i}: {} = cast.{}", v.dtype, p.from)?,
                     }
                     for (n, a) in step.args.iter().flatten().enumerate() {

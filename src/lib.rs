@@ -30,6 +30,7 @@
 mod block;
 mod codegen;
 mod compare;
+mod compose;
 mod domain;
 mod dtype;
 mod eager;
@@ -43,7 +44,6 @@ mod infer;
 pub mod io;
 mod kernel;
 mod launch;
-mod loss;
 pub mod ops;
 mod ops_doc;
 mod program;
@@ -58,12 +58,12 @@ mod var;
 
 pub use block::CpuLevel;
 pub use compare::{Difference, Outcome, compare};
+pub use compose::{PoissonNll, Reduction};
 pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
 pub use executor::{Builder, Executor, Feeds};
 pub use infer::infer;
-pub use loss::{PoissonNll, Reduction};
 pub use ops::{Attrs, Op};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::block::{BlockFn, CpuLevel, cast, kernel as block_kernel};
+use crate::block::{BlockFn, CpuLevel, cast, copy_kernel, kernel as block_kernel};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Source, Step, StepOp, ValueId};
 use crate::ops::MAX_OPERANDS;
@@ -216,6 +216,7 @@ impl Planner<'_> {
         let step = &self.k.steps[s as usize];
         let found = match step.op {
             StepOp::Apply(op) => block_kernel(op, step.dtype, self.level),
+            StepOp::Bits(to) => Some(copy_kernel(step.dtype, to, self.level)),
             StepOp::Cast(p) => cast::kernel(p.from, p.to, self.level),
         };
         found.ok_or_else(|| Error::Internal(format!("no kernel for {:?} in {}", step.op, step.dtype)))

@@ -179,6 +179,7 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, axes, keep } => {
                 write!(f, "{op} {} {{dims = {axes:?}{}}}", names[*from as usize], if *keep { ", keepdim" } else { "" })?
             }
+            TypedKind::Bits { from } => write!(f, "view_as {}", names[*from as usize])?,
             TypedKind::View { from } => write!(f, "view {}", names[*from as usize])?,
             TypedKind::Cast { from, why } => {
                 let before = self.nodes[*from as usize].dtype;

@@ -51,6 +51,10 @@ pub(crate) enum TypedKind {
         from: NodeId,
         why: Why,
     },
+    /// The same bits under another dtype of the same size.
+    Bits {
+        from: NodeId,
+    },
     /// The elements combined along dims.
     Reduce {
         op: Op,
@@ -107,9 +111,10 @@ impl TypedNode {
     pub(crate) fn inputs(&self) -> impl Iterator<Item = NodeId> + '_ {
         let (args, from) = match &self.kind {
             TypedKind::Apply { args, .. } => (&args[..], None),
-            TypedKind::Cast { from, .. } | TypedKind::View { from } | TypedKind::Reduce { from, .. } => {
-                (&[][..], Some(*from))
-            }
+            TypedKind::Cast { from, .. }
+            | TypedKind::Bits { from }
+            | TypedKind::View { from }
+            | TypedKind::Reduce { from, .. } => (&[][..], Some(*from)),
             _ => (&[][..], None),
         };
         let nodes = args.iter().flatten().filter_map(|a| match a {
@@ -306,6 +311,11 @@ impl TypedProgram {
             TypedKind::Cast { from, .. } => {
                 let source = &self.nodes[*from as usize];
                 if source.shape == n.shape { Ok(()) } else { Err("a cast changes the shape".into()) }
+            }
+            TypedKind::Bits { from } => {
+                let source = &self.nodes[*from as usize];
+                let same = source.shape == n.shape && source.dtype.size() == n.dtype.size();
+                if same { Ok(()) } else { Err("the same bits have another size".into()) }
             }
             TypedKind::Reduce { op, from, axes, keep } => {
                 let source = &self.nodes[*from as usize];

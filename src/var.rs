@@ -249,6 +249,20 @@ impl<M: Mode> Var<M> {
         M::apply(Op::Cast, &[self.into()], Attrs::output(dtype), here())
     }
 
+    /// The same bits under another dtype of the same size: `f32` as `i32`, `f16` as `bf16`. NaNs keep their payload.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let one = Eager::new(Rules::Torch).tensor(&Tensor::scalar(1.0f32));
+    /// assert_eq!(one.view_as(DType::I32).result()?.item::<i32>()?, 0x3f80_0000);
+    /// assert!(one.view_as(DType::F64).result().is_err());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn view_as(&self, dtype: DType) -> Var<M> {
+        M::apply(Op::ViewAs, &[self.into()], Attrs::cast(dtype), here())
+    }
+
     /// [`cast`](Var::cast), by PyTorch's, Paddle's and NumPy's name.
     #[track_caller]
     pub fn astype(&self, dtype: DType) -> Var<M> {

@@ -73,7 +73,7 @@ fn apply<M: Mode>(step: &Step, values: &[Var<M>], dynamic: bool) -> Var<M> {
         })
         .collect();
     let attrs = match op {
-        Op::Cast => castwise::Attrs::cast(DType::ALL[step.dtype]),
+        Op::Cast | Op::ViewAs => castwise::Attrs::cast(DType::ALL[step.dtype]),
         // Some binary ops place an operand at an axis. (Which trailing ones can be dropped there depends on extents,
         // so programs with dynamic dims refuse some of what eager mode takes.)
         _ if op.arity() == 2 && step.dtype < 2 && !dynamic => castwise::Attrs::axis(step.operands[2] as i64 % 4 - 1),

@@ -416,6 +416,42 @@ impl Un<u32> for FlipPair {
     }
 }
 
+/// Bits moved as they are.
+struct Copied;
+/// A byte as a bool.
+struct Truth;
+
+macro_rules! impl_copied {
+    ($($t:ty),*) => {$(
+        impl Un<$t> for Copied {
+            type Out = $t;
+            #[inline(always)]
+            fn eval(a: $t) -> $t { a }
+        }
+    )*};
+}
+impl_copied!(u8, u16, u32, u64, u128);
+
+impl Un<u8> for Truth {
+    type Out = bool;
+    #[inline(always)]
+    fn eval(a: u8) -> bool {
+        a != 0
+    }
+}
+
+/// The kernel that moves the bits of one dtype to another of the same size.
+pub(crate) fn copy_kernel(from: DType, to: DType, level: CpuLevel) -> BlockFn {
+    match from.size() {
+        1 if to == DType::Bool => un::<u8, Truth>(level),
+        1 => un::<u8, Copied>(level),
+        2 => un::<u16, Copied>(level),
+        4 => un::<u32, Copied>(level),
+        8 => un::<u64, Copied>(level),
+        _ => un::<u128, Copied>(level),
+    }
+}
+
 /// The neighbour of a 16-bit float, on its bits: `INF` is the format's infinity.
 struct NextHalf<const INF: u16>;
 
@@ -464,7 +500,7 @@ mod tests {
 
     #[test]
     fn every_accepted_dtype_has_a_kernel() {
-        for op in Op::ALL.iter().filter(|op| **op != Op::Cast) {
+        for op in Op::ALL.iter().filter(|op| op.def().torch.promotion != Promotion::Given) {
             let def = op.def();
             for d in DType::ALL {
                 let compute = match def.torch.promotion {

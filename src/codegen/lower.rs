@@ -18,6 +18,7 @@ pub(crate) fn inline(step: &Step) -> bool {
     let d = step.dtype;
     let op = match step.op {
         StepOp::Cast(p) => return super::cast::inline(p),
+        StepOp::Bits(_) => return false,
         StepOp::Apply(op) => op,
     };
     match (op, d.category()) {
@@ -58,6 +59,8 @@ impl Emit<'_, '_> {
     pub(super) fn step(&mut self, step: &Step, args: &[Lanes]) -> Lanes {
         let (op, d) = match step.op {
             StepOp::Cast(p) => return self.convert(p, &args[0]),
+            // Never lowered; the value would be this one.
+            StepOp::Bits(_) => return args[0].clone(),
             StepOp::Apply(op) => (op, step.dtype),
         };
         match (op, d.category()) {

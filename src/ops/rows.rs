@@ -33,7 +33,7 @@ macro_rules! for_each_op {
             { float: |a, b| a / b; complex: |a, b| Cplx::div(a, b); }
 
             /// Quotient rounded towards minus infinity, as Python's `//`. An integer zero divisor is an error; `MIN // -1` is `MIN`.
-            FloorDivide floor_divide "floor_divide" [] (x, y) Same
+            FloorDivide floor_divide "floor_divide" ["div_floor"] (x, y) Same
             torch common(NUMBERS).wide(), paddle common(NUMBERS).paddle(),
             { int_checked: |a, b| Int::floor_div(a, b); float: |a, b| Real::floor_div(a, b); }
 
@@ -147,6 +147,11 @@ macro_rules! for_each_op {
 
             /// Conversion to a dtype. Rounds to nearest even, once; float to integer truncates, saturates, and takes NaN to 0; complex to real drops the imaginary part; to bool is `x != 0`.
             Cast cast_to "cast" ["astype"] (x) Same
+            torch GIVEN, paddle GIVEN.paddle(),
+            { moves; }
+
+            /// The same bits under another dtype of the same size. A byte that becomes bool is true if it is not 0.
+            ViewAs view_bits "view_as" [] (x) Same
             torch GIVEN, paddle GIVEN.paddle(),
             { moves; }
 
