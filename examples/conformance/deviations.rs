@@ -111,18 +111,6 @@ pub const DEVIATIONS: &[Deviation] = &[
         },
     },
     Deviation {
-        name: "complex-remainder",
-        reason: "`remainder` refuses complex numbers; Paddle's result is not x - y * floor(x / y)",
-        rules: PADDLE,
-        explains: |c, a| {
-            let computed = matches!(c.expected, Expected::Value(_));
-            c.op == Op::Remainder
-                && computed
-                && refused_as(a, &[Fault::UnsupportedDType])
-                && any_category(c, Category::Complex)
-        },
-    },
-    Deviation {
         name: "bool-division",
         reason: "bool / bool is an f32 quotient (\"not smaller than float\"); Paddle gives bool, and fails on false",
         rules: PADDLE,
@@ -480,7 +468,8 @@ fn kernel_missing_refused(c: &Case, a: &Answer) -> bool {
         "bitwise_and" | "bitwise_or" | "bitwise_xor" => complex || any_category(c, Category::Float),
         "pow" | "sub" | "squared_difference" => common == DType::Bool,
         "huber" => !common.is_float(),
-        "floor_divide" | "remainder" => complex || common == DType::Bool,
+        "floor_divide" => complex || common == DType::Bool,
+        "remainder" => common == DType::Bool,
         "maximum" | "minimum" | "fmax" | "fmin" | "atan2" | "logaddexp" => complex,
         "nextafter" => !common.is_float(),
         _ => false,

@@ -329,6 +329,7 @@ pub(crate) trait Cplx: Copy {
     fn pow(a: Self, b: Self) -> Self;
     fn truth(a: Self) -> bool;
     fn lerp(a: Self, end: Self, weight: Self) -> Self;
+    fn remainder(a: Self, b: Self) -> Self;
     fn modulus(a: Self) -> Self::Part;
     fn angle(a: Self) -> Self::Part;
     fn real(a: f64) -> Self;
@@ -364,6 +365,15 @@ macro_rules! complexes {
             type Part = $t;
             const ZERO: Self = Complex::new(0.0, 0.0);
             const ONE: Self = Complex::new(1.0, 0.0);
+            #[inline(always)]
+            fn remainder(a: Self, b: Self) -> Self {
+                // PaddlePaddle's rule: both parts of the quotient to the nearest integer, halves away from zero.
+                let length = $abs(b);
+                let square = length * length;
+                let re = ((a.re * b.re + a.im * b.im) / square).round();
+                let im = ((a.im * b.re - a.re * b.im) / square).round();
+                Complex::new(a.re - (re * b.re - im * b.im), a.im - (re * b.im + im * b.re))
+            }
             #[inline(always)]
             fn lerp(a: Self, end: Self, weight: Self) -> Self {
                 let way = end - a;

@@ -37,10 +37,11 @@ macro_rules! for_each_op {
             torch common(NUMBERS).wide(), paddle common(NUMBERS).paddle(),
             { int_checked: |a, b| Int::floor_div(a, b); float: |a, b| Real::floor_div(a, b); }
 
-            /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign.
+            /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle alone): what is left of x after the multiple of y by the nearest Gaussian integer.
             Remainder remainder "remainder" ["mod"] (x, y) Same
-            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
-            { int_checked: |a, b| Int::floor_mod(a, b); float: |a, b| Real::floor_mod(a, b); }
+            torch common(NUMBERS), paddle common(NUMBERS.and(FLOATS_C)).paddle(),
+            { int_checked: |a, b| Int::floor_mod(a, b); float: |a, b| Real::floor_mod(a, b);
+              complex: |a, b| Cplx::remainder(a, b); }
 
             /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is refused as a scalar.
             Pow pow "pow" [] (x, y) Same
