@@ -252,7 +252,7 @@ const APIS: &[(&str, Class, bool, bool, &[&str])] = &[
     ("multiply", Class::Common, true, true, &[]),
     ("divide", Class::Divide, true, true, &[]),
     ("floor_divide", Class::Common, true, true, &["bool", "c64", "c128"]),
-    ("remainder", Class::Common, true, true, &["bool", "c64", "c128"]),
+    ("remainder", Class::Common, true, true, &["bool"]),
     ("pow", Class::Common, true, true, &["bool"]),
     ("equal", Class::Bool, true, true, &[]),
     ("not_equal", Class::Bool, true, true, &[]),
