@@ -265,7 +265,10 @@ impl TypedProgram {
             count(Loss::Range)
         );
         for c in casts.iter().filter(|c| c.reason != Reason::Requested || c.loss != Loss::Exact) {
-            text += &format!("  cast {} -> {} ({}) for {} at {}: {}\n", c.from, c.to, c.reason, c.op, c.place, c.loss);
+            let operand = c.op.def().operands.get(c.operand).copied().unwrap_or_default();
+            let (from, to, why, op) = (c.from, c.to, c.reason, c.op);
+            text +=
+                &format!("  cast {from} -> {to} ({why}) for operand {operand} of {op} at {}: {}\n", c.place, c.loss);
         }
         let narrow = self.narrow_results();
         if !narrow.is_empty() {

@@ -90,6 +90,9 @@ fn every_mix_of_two_dtypes() {
                         (Layout::Contiguous, Layout::Contiguous),
                         (Layout::Contiguous, Layout::ZeroDim),
                         (Layout::ZeroDim, Layout::Strided),
+                        (Layout::Strided, Layout::Strided),
+                        (Layout::Broadcast, Layout::Broadcast),
+                        (Layout::ZeroSize, Layout::ZeroSize),
                     ] {
                         let avoid_zero = matches!(op, Op::FloorDivide | Op::Remainder | Op::Fmod | Op::DivTrunc);
                         let tensors = [sample(a, x, 0, 2, false), sample(b, y, 1, 2, avoid_zero)];

@@ -212,7 +212,8 @@ macro_rules! reals {
                 // sqrt(2 / pi)
                 let scale = (std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2) as $t;
                 let inner = scale * (a + 0.044715 * a * a * a);
-                0.5 * a * (1.0 + Real::tanh(inner))
+                // (1 + tanh u) / 2 without the cancellation below zero.
+                a * Real::sigmoid(2.0 * inner)
             }
             #[inline(always)]
             fn angle(a: $t) -> $t {
