@@ -149,3 +149,6 @@ pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
     }
     now
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! The three CPU levels give the same bits, for every kernel that this machine can run.
+
+use super::{CpuLevel, cast, kernel, operands};
+use crate::dtype::DType;
+use crate::ops::Op;
+
+/// Random bytes (splitmix64), as valid elements of a dtype.
+fn sample(d: DType, n: usize, seed: u64) -> Vec<u128> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    let mut words: Vec<u128> = (0..n).map(|_| u128::from(next()) << 64 | u128::from(next())).collect();
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    match d {
+        DType::Bool => bytes.iter_mut().for_each(|b| *b &= 1),
+        // Ordinary magnitudes in half of the elements, raw bits in the others.
+        DType::F32 | DType::C64 => bytemuck::cast_slice_mut::<u8, f32>(bytes).iter_mut().step_by(2).for_each(|x| {
+            *x = (x.to_bits() % 4000) as f32 / 200.0 - 10.0;
+        }),
+        DType::F64 | DType::C128 => bytemuck::cast_slice_mut::<u8, f64>(bytes).iter_mut().step_by(2).for_each(|x| {
+            *x = (x.to_bits() % 4000) as f64 / 200.0 - 10.0;
+        }),
+        // No zero divisors.
+        _ => bytes.iter_mut().for_each(|b| *b |= 1),
+    }
+    words
+}
+
+fn levels() -> Vec<CpuLevel> {
+    let best = CpuLevel::detect();
+    [CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= best).collect()
+}
+
+/// Runs a kernel at each level on `n` elements and compares the bytes of the results.
+fn same_bits(name: &str, at: &dyn Fn(CpuLevel) -> super::BlockFn, args: &[Vec<u128>; 4], n: usize) {
+    let run = |level| {
+        let mut out = vec![0u128; n];
+        let args = operands([0, 1, 2, 3].map(|i: usize| args[i].as_ptr().cast::<u8>()));
+        // SAFETY: every buffer has 16 bytes an element, which is the most; bools are 0 or 1.
+        unsafe { at(level)(args, out.as_mut_ptr().cast(), n) };
+        out
+    };
+    let all = levels();
+    let base = run(all[0]);
+    for level in &all[1..] {
+        assert!(run(*level) == base, "{name} at {level:?} differs from the baseline");
+    }
+}
+
+#[test]
+fn every_kernel_has_the_same_bits_at_every_level() {
+    let n = 515;
+    for d in DType::ALL {
+        let args = [1, 2, 3, 4].map(|seed| sample(d, n, seed));
+        for op in Op::ALL {
+            if kernel(*op, d, CpuLevel::Baseline).is_some() {
+                let mut args = args.clone();
+                if *op == Op::Where {
+                    args[0] = sample(DType::Bool, n, 5);
+                }
+                let at = |level| kernel(*op, d, level).unwrap();
+                same_bits(&format!("{op} of {d}"), &at, &args, n);
+            }
+        }
+        for to in DType::ALL {
+            if cast::kernel(d, to, CpuLevel::Baseline).is_some() {
+                same_bits(&format!("{d} to {to}"), &|level| cast::kernel(d, to, level).unwrap(), &args, n);
+            }
+        }
+    }
+}
