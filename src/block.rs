@@ -16,13 +16,14 @@ use crate::scalar::Bits;
 
 pub(crate) mod cast;
 pub(crate) mod driver;
+pub(crate) mod fold;
 pub(crate) mod gather;
 pub(crate) mod math;
 mod num;
-pub(crate) mod reduce;
 mod rows;
+mod team;
 
-pub(crate) use rows::{copy_kernel, kernel};
+pub(crate) use rows::{copy_kernel, fold_kernel, kernel};
 
 /// Runs an op over `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
 ///

@@ -6,16 +6,13 @@
 
 use std::sync::Arc;
 
-use crate::block::CpuLevel;
 use crate::error::{Diagnostic, Error, Place, Result};
 use crate::fuse::plan;
 use crate::infer::infer;
-use crate::kernel::Kernel;
-use crate::launch::{Blocks, Run, run_plan};
+use crate::launch::{BlockEngine, Run, run_plan};
 use crate::ops::{Attrs, Op};
 use crate::program::Program;
 use crate::promotion::{Rules, Settings};
-use crate::schedule::schedule;
 use crate::tensor::Tensor;
 use crate::typed::{NodeId, TypedProgram};
 use crate::var::{Graph, Mode, Operand, Sealed, Var};
@@ -126,8 +123,6 @@ fn apply(settings: Settings, op: Op, operands: &[Operand<Eager>], attrs: Attrs, 
 pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
     let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()])?;
     let run = Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None };
-    let blocks =
-        |_, kernel: &Arc<Kernel>, classes: &[_]| schedule(kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
-    let made = run_plan(&plan, &run, &blocks)?.pop();
+    let made = run_plan(&plan, &run, &BlockEngine, &mut [])?.pop().flatten();
     made.ok_or_else(|| Error::Internal("an application without a result".into()))
 }

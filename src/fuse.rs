@@ -40,6 +40,8 @@ pub(crate) struct Buffer {
     pub(crate) shape: u32,
     /// The last kernel that reads it; `usize::MAX` if it is fetched.
     pub(crate) last_use: usize,
+    /// Whether a kernel reads it.
+    pub(crate) read: bool,
 }
 
 /// A kernel with its place in the plan.
@@ -55,39 +57,17 @@ pub(crate) struct PlannedKernel {
     /// How each of the inputs is spread over the domain.
     pub(crate) spread: Vec<Spread>,
     pub(crate) outputs: Vec<BufferId>,
-}
-
-/// A reduction with its place in the plan.
-#[derive(Clone, Debug)]
-pub(crate) struct PlannedReduce {
-    /// The typed node: op, dims and dtype.
-    pub(crate) node: NodeId,
-    pub(crate) input: BufferId,
-    pub(crate) output: BufferId,
-}
-
-/// One thing to run.
-#[derive(Clone, Debug)]
-pub(crate) enum Work {
-    Kernel(PlannedKernel),
-    Reduce(PlannedReduce),
-}
-
-impl Work {
-    /// The buffers it reads.
-    pub(crate) fn inputs(&self) -> &[BufferId] {
-        match self {
-            Work::Kernel(k) => &k.inputs,
-            Work::Reduce(r) => std::slice::from_ref(&r.input),
-        }
-    }
+    /// The dims of the domain that are reduced, ascending, if the kernel reduces.
+    pub(crate) reduced: Option<Arc<[usize]>>,
+    /// For each fold of the kernel, the typed node (op and dtype) and the buffer of its result.
+    pub(crate) folds: Vec<(NodeId, BufferId)>,
 }
 
 /// What has to run, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) typed: Arc<TypedProgram>,
-    pub(crate) work: Vec<Work>,
+    pub(crate) work: Vec<PlannedKernel>,
     pub(crate) buffers: Vec<Buffer>,
     /// The buffer of each fetch.
     pub(crate) fetches: Vec<BufferId>,
@@ -108,7 +88,8 @@ pub(crate) fn plan(
         plan: Plan { typed: typed.clone(), work: Vec::new(), buffers: Vec::new(), fetches: Vec::new() },
         buffer_of: HashMap::new(),
     };
-    let groups = groups(typed, &live, &aliases, known, &domains)?;
+    let scope = Scope { typed, live: &live, aliases: &aliases, known, domains: &domains };
+    let groups = scope.groups(&fetches)?;
     let crossing = crossing(typed, &groups, &fetches, &aliases, known);
     for node in (0..typed.len() as u32).filter(|n| live[*n as usize]) {
         let origin = match (&typed.nodes[node as usize].kind, known.get(&node)) {
@@ -180,47 +161,116 @@ struct Groups {
     of: Vec<u32>,
 }
 
-/// Groups the computed nodes by domain, and orders the groups by their data. A reduction is a group of its own.
-///
-/// Between reductions, a node's domain is at least as large as its operands', so data never flow back into a domain
-/// they have left, and one group for each domain and number of reductions before it is enough.
-fn groups(
-    typed: &TypedProgram,
-    live: &[bool],
-    aliases: &[NodeId],
-    known: &HashMap<NodeId, Tensor>,
-    domains: &Domains,
-) -> Result<Groups> {
-    let mut of = vec![u32::MAX; typed.len()];
-    // Data that went through a reduction may come back into a domain: a stage later.
-    let mut stage = vec![0u32; typed.len()];
-    let mut group_of_domain: HashMap<(u32, u32), u32> = HashMap::new();
-    let mut members: Vec<Vec<NodeId>> = Vec::new();
-    let mut after: HashSet<(u32, u32)> = HashSet::new();
-    for (i, n) in typed.nodes.iter().enumerate() {
-        let reduces = matches!(n.kind, TypedKind::Reduce { .. });
-        let before = n.inputs().map(|a| stage[a as usize]).max().unwrap_or(0);
-        stage[i] = before + u32::from(reduces);
-        if !live[i] || !is_computed(typed, i as u32) || aliases[i] != i as u32 || known.contains_key(&(i as u32)) {
-            continue;
+/// What grouping looks at.
+struct Scope<'a> {
+    typed: &'a TypedProgram,
+    live: &'a [bool],
+    aliases: &'a [NodeId],
+    known: &'a HashMap<NodeId, Tensor>,
+    domains: &'a Domains,
+}
+
+/// A domain, and how many reductions lie before it: the nodes that share one are one kernel.
+type Key = (u32, u32);
+
+impl Scope<'_> {
+    /// Whether a node is part of some kernel.
+    fn takes_part(&self, node: NodeId) -> bool {
+        let i = node as usize;
+        self.live[i] && is_computed(self.typed, node) && self.aliases[i] == node && !self.known.contains_key(&node)
+    }
+
+    /// The key of each node that takes part.
+    fn keys(&self) -> Vec<Option<Key>> {
+        let mut stage = vec![0u32; self.typed.len()];
+        let mut keys = Vec::with_capacity(self.typed.len());
+        for (i, n) in self.typed.nodes.iter().enumerate() {
+            let reduces = matches!(n.kind, TypedKind::Reduce { .. });
+            let before = n.inputs().map(|a| stage[a as usize]).max().unwrap_or(0);
+            // Data that went through a reduction may come back into a domain: a stage later.
+            stage[i] = before + u32::from(reduces);
+            keys.push(self.takes_part(i as u32).then(|| (stage[i], self.domains.of_shape[n.shape as usize])));
         }
-        let mut fresh = || {
-            members.push(Vec::new());
-            members.len() as u32 - 1
-        };
-        let key = (stage[i], domains.of_shape[n.shape as usize]);
-        let g = if reduces { fresh() } else { *group_of_domain.entry(key).or_insert_with(fresh) };
-        members[g as usize].push(i as u32);
-        of[i] = g;
-        for a in n.inputs().map(|a| of[source(typed, aliases, a) as usize]) {
-            if a != g && a != u32::MAX {
-                after.insert((a, g));
+        keys
+    }
+
+    /// The reductions that are done by the kernel that computes what they reduce. A kernel reduces one set of dims;
+    /// and if it has other results besides, only the last dims, for which it need not change the order of its loop.
+    fn fused(&self, keys: &[Option<Key>], fetches: &[NodeId]) -> HashSet<NodeId> {
+        let is_reduction = |n: NodeId| matches!(self.typed.nodes[n as usize].kind, TypedKind::Reduce { .. });
+        let mut stored: HashSet<Key> =
+            fetches.iter().filter(|n| !is_reduction(**n)).filter_map(|n| keys[*n as usize]).collect();
+        let mut candidates: HashMap<Key, Vec<NodeId>> = HashMap::new();
+        for i in (0..self.typed.len()).filter(|i| keys[*i].is_some()) {
+            for a in self.typed.nodes[i].inputs() {
+                let (direct, made) = (self.aliases[a as usize], source(self.typed, self.aliases, a));
+                let Some(key) = keys[made as usize].filter(|_| !is_reduction(made)) else { continue };
+                if is_reduction(i as u32) && direct == made {
+                    candidates.entry(key).or_default().push(i as u32);
+                } else if direct != made || keys[i] != Some(key) || is_reduction(i as u32) {
+                    stored.insert(key);
+                }
             }
         }
+        let mut fused = HashSet::new();
+        for (key, nodes) in candidates {
+            let trailing = |n: &NodeId| {
+                self.reduces(*n).is_some_and(|(axes, rank)| axes.iter().copied().eq(rank - axes.len()..rank))
+            };
+            let same = |n: &NodeId, m: &NodeId| self.reduces(*n).map(|r| r.0) == self.reduces(*m).map(|r| r.0);
+            let free = !stored.contains(&key) && nodes.iter().all(|n| same(n, &nodes[0]));
+            if let Some(chosen) = nodes.iter().copied().find(|n| free || trailing(n)) {
+                fused.extend(nodes.iter().filter(|n| same(n, &chosen)));
+            }
+        }
+        fused
     }
-    let order = topological(members.len(), &after)?;
-    let list = order.iter().map(|g| std::mem::take(&mut members[*g as usize])).collect();
-    Ok(Groups { list, of })
+
+    /// The dims that a node reduces, and the rank of what it reduces.
+    fn reduces(&self, node: NodeId) -> Option<(&[usize], usize)> {
+        match &self.typed.nodes[node as usize].kind {
+            TypedKind::Reduce { from, axes, .. } => Some((axes, self.typed.shape_of(*from).len())),
+            _ => None,
+        }
+    }
+
+    /// Groups the computed nodes by domain, and orders the groups by their data. A reduction joins the group of what
+    /// it reduces, or is one of its own.
+    ///
+    /// Between reductions, a node's domain is at least as large as its operands', so data never flow back into a
+    /// domain they have left, and one group for each domain and number of reductions before it is enough.
+    fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
+        let (typed, keys) = (self.typed, self.keys());
+        let fused = self.fused(&keys, fetches);
+        let mut of = vec![u32::MAX; typed.len()];
+        let mut group_of_key: HashMap<Key, u32> = HashMap::new();
+        let mut members: Vec<Vec<NodeId>> = Vec::new();
+        let mut after: HashSet<(u32, u32)> = HashSet::new();
+        for (i, n) in typed.nodes.iter().enumerate() {
+            let Some(key) = keys[i] else { continue };
+            let mut fresh = || {
+                members.push(Vec::new());
+                members.len() as u32 - 1
+            };
+            let g = match n.kind {
+                TypedKind::Reduce { from, .. } if fused.contains(&(i as u32)) => {
+                    of[self.aliases[from as usize] as usize]
+                }
+                TypedKind::Reduce { .. } => fresh(),
+                _ => *group_of_key.entry(key).or_insert_with(fresh),
+            };
+            members[g as usize].push(i as u32);
+            of[i] = g;
+            for a in n.inputs().map(|a| of[source(typed, self.aliases, a) as usize]) {
+                if a != g && a != u32::MAX {
+                    after.insert((a, g));
+                }
+            }
+        }
+        let order = topological(members.len(), &after)?;
+        let list = order.iter().map(|g| std::mem::take(&mut members[*g as usize])).collect();
+        Ok(Groups { list, of })
+    }
 }
 
 /// Groups in an order that respects the edges.
@@ -276,7 +326,7 @@ struct Fusion {
 impl Fusion {
     fn buffer(&mut self, node: NodeId, origin: Origin) -> BufferId {
         let n = &self.plan.typed.nodes[node as usize];
-        self.plan.buffers.push(Buffer { origin, shape: n.shape, last_use: 0 });
+        self.plan.buffers.push(Buffer { origin, shape: n.shape, last_use: 0, read: false });
         let id = self.plan.buffers.len() as u32 - 1;
         self.buffer_of.insert(node, id);
         id
@@ -287,7 +337,8 @@ impl Fusion {
         let made = source(&self.plan.typed, aliases, node);
         let base = self.buffer_of.get(&made).copied();
         let base = base.ok_or_else(|| Error::Internal(format!("typed node {made} is read too early")))?;
-        self.plan.buffers[base as usize].last_use = at;
+        let buffer = &mut self.plan.buffers[base as usize];
+        (buffer.last_use, buffer.read) = (at, true);
         if made == node {
             return Ok(base);
         }
@@ -299,20 +350,17 @@ impl Fusion {
     fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
-        if let [only] = nodes[..]
-            && let TypedKind::Reduce { from, .. } = typed.nodes[only as usize].kind
-        {
-            let input = self.operand(aliases[from as usize], aliases, at)?;
-            let output = self.buffer(only, Origin::Kernel);
-            self.plan.work.push(Work::Reduce(PlannedReduce { node: only, input, output }));
-            return Ok(());
-        }
         let mut b = Builder::default();
         let mut values: HashMap<NodeId, ValueId> = HashMap::new();
         let mut inputs: Vec<BufferId> = Vec::new();
         let mut outputs: Vec<BufferId> = Vec::new();
         let mut stored: HashMap<ValueId, BufferId> = HashMap::new();
-        let shape = nodes.first().map_or(0, |n| typed.nodes[*n as usize].shape);
+        let mut folds: Vec<(NodeId, BufferId)> = Vec::new();
+        let mut reduced: Option<Arc<[usize]>> = None;
+        let shape = nodes.first().map_or(0, |n| match typed.nodes[*n as usize].kind {
+            TypedKind::Reduce { from, .. } => typed.nodes[from as usize].shape,
+            _ => typed.nodes[*n as usize].shape,
+        });
         for id in nodes {
             let n = &typed.nodes[id as usize];
             b.on_behalf_of(id);
@@ -337,6 +385,13 @@ impl Fusion {
                         .collect();
                     b.apply(*op, *compute, &operands)
                 }
+                TypedKind::Reduce { op, from, axes, .. } => {
+                    let wide = b.cast(values[&aliases[*from as usize]], n.dtype.op_math());
+                    b.kernel.folds.push((*op, wide));
+                    folds.push((id, self.buffer(id, Origin::Kernel)));
+                    reduced = Some(axes.clone());
+                    continue;
+                }
                 _ => continue,
             };
             values.insert(id, value);
@@ -359,8 +414,8 @@ impl Fusion {
         }
         let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
         let spread = inputs.iter().map(|b| domains.spread(self.plan.buffers[*b as usize].shape, shape)).collect();
-        let planned = PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs };
-        self.plan.work.push(Work::Kernel(planned));
+        let planned = PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs, reduced, folds };
+        self.plan.work.push(planned);
         Ok(())
     }
 }

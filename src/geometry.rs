@@ -1,13 +1,20 @@
 //! The iteration domain of a launch: dims that lie behind each other become one, and what is left is rows of one
-//! inner run.
+//! inner run. A domain that is reduced is walked so that what is combined lies along the run or along the rows.
 //!
-//! Guarantees: every operand's elements are met in row-major order of the domain; each operand is classed by how it
-//! moves along the run. Does not: touch data.
+//! Guarantees: without a reduction, every operand's elements are met in row-major order of the domain; each operand
+//! is classed by how it moves along the run; how a reduction is cut up depends on the extents and the reduced dims
+//! alone. Does not: touch data.
 
 use crate::schedule::Class;
 
 /// Runs shorter than this are joined: operands that then have gaps are gathered into tiles.
 const SHORT_RUN: usize = 64;
+
+/// From this extent on, dims behind the reduced ones are the run, and rows are combined element by element.
+const COLUMNS: usize = 16;
+
+/// Elements of a repeated operand that are written out at most, so that tiles can point into them.
+const LONGEST_PERIOD: usize = 4096;
 
 /// How an operand is read along the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +23,8 @@ pub(crate) enum Access {
     Splat,
     /// Neighbours in memory.
     Direct,
+    /// The same so many neighbours in memory, again and again.
+    Periodic(usize),
     /// Any strides: copied tile by tile. The dims make up the run.
     Gather(Vec<usize>, Vec<isize>),
 }
@@ -31,12 +40,23 @@ pub(crate) enum Spread {
     Varies,
 }
 
+/// How the elements of a reduced domain are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fold {
+    /// Every so many neighbours along the run become one: a whole run, or one of several short rows that were joined.
+    Rows(usize),
+    /// Every so many rows become one.
+    Columns(usize),
+}
+
 /// An operand of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
     /// Its stride (in elements) along each of the outer dims.
     pub(crate) rows: Vec<isize>,
     pub(crate) access: Access,
+    /// How far before and behind the first element the domain walks, in elements.
+    pub(crate) reach: (i128, i128),
 }
 
 /// The domain of a launch as rows times a run, and its operands.
@@ -45,27 +65,31 @@ pub(crate) struct Geometry {
     pub(crate) rows: Vec<usize>,
     pub(crate) run: usize,
     pub(crate) operands: Vec<Operand>,
+    pub(crate) fold: Option<Fold>,
 }
+
+/// Extents, and the strides of each operand.
+type Dims = (Vec<usize>, Vec<Vec<isize>>);
 
 impl Geometry {
     /// Plans a domain. `strides` has, for each operand, a stride in elements for each dim of the domain (0 where it
     /// is broadcast); `spread` is what the operands' types say, so that the class depends on extents as little as it
-    /// can: an operand that is repeated only because an extent happens to be 1 is gathered.
-    pub(crate) fn new(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread]) -> Geometry {
-        let (dims, strides) = collapse(extents, strides);
-        let total = dims.iter().product();
-        let Some((run, rows)) = dims.split_last() else {
-            // One element: an operand is splat only if it always is, so that the class does not depend on extents.
-            let access = |s: &Spread| if *s == Spread::Varies { Access::Direct } else { Access::Splat };
-            let operands = spread.iter().map(|s| Operand { rows: vec![], access: access(s) }).collect();
-            return Geometry { rows: vec![], run: 1, operands };
-        };
-        let flat = !rows.is_empty() && *run < SHORT_RUN;
-        let operands = strides.into_iter().zip(spread).map(|(s, spread)| operand(&dims, s, *spread, flat)).collect();
-        if flat {
-            Geometry { rows: vec![], run: total, operands }
-        } else {
-            Geometry { rows: rows.to_vec(), run: *run, operands }
+    /// can: an operand that is repeated only because an extent happens to be 1 is gathered. `reduced` has the dims
+    /// that are reduced, if any are.
+    pub(crate) fn new(
+        extents: &[usize],
+        strides: &[Vec<isize>],
+        spread: &[Spread],
+        reduced: Option<&[usize]>,
+    ) -> Geometry {
+        match reduced {
+            Some(reduced) => folded(extents, strides, spread, reduced),
+            None => {
+                let (mut rows, mut outer) = collapse(extents, strides);
+                let run: Vec<usize> = rows.pop().into_iter().collect();
+                let inner = outer.iter_mut().map(|s| s.pop().into_iter().collect()).collect();
+                plain((rows, outer), (run, inner), spread, None)
+            }
         }
     }
 
@@ -80,29 +104,105 @@ impl Geometry {
     }
 }
 
-fn operand(dims: &[usize], mut strides: Vec<isize>, spread: Spread, flat: bool) -> Operand {
-    if flat {
-        let access = if spread == Spread::One {
-            Access::Splat
-        } else if strides.windows(2).zip(&dims[1..]).all(|(s, n)| s[0] == s[1] * *n as isize)
-            && strides.last() == Some(&1)
-        {
-            Access::Direct
-        } else {
-            Access::Gather(dims.to_vec(), strides)
-        };
-        return Operand { rows: vec![], access };
+/// Rows and a run as they are, or one run of all if it is short.
+fn plain(rows: Dims, run: Dims, spread: &[Spread], fold: Option<Fold>) -> Geometry {
+    let length: usize = run.0.iter().product();
+    if run.0.is_empty() && rows.0.is_empty() {
+        // One element: an operand is splat only if it always is, so that the class does not depend on extents.
+        let access = |s: &Spread| if *s == Spread::Varies { Access::Direct } else { Access::Splat };
+        let operands = spread.iter().map(|s| Operand { rows: vec![], access: access(s), reach: (0, 0) }).collect();
+        return Geometry { rows: vec![], run: 1, operands, fold };
     }
-    let access = match strides.pop() {
-        Some(0) if spread != Spread::Varies => Access::Splat,
-        Some(1) => Access::Direct,
-        inner => Access::Gather(dims[dims.len() - 1..].to_vec(), inner.into_iter().collect()),
+    let flat = !rows.0.is_empty() && length < SHORT_RUN && !matches!(fold, Some(Fold::Columns(_)));
+    if flat {
+        let all: Vec<usize> = rows.0.iter().chain(&run.0).copied().collect();
+        let strides: Vec<Vec<isize>> =
+            rows.1.iter().zip(&run.1).map(|(o, i)| o.iter().chain(i).copied().collect()).collect();
+        let (all, strides) = collapse(&all, &strides);
+        let total = all.iter().product();
+        let operand = |(s, spread): (&Vec<isize>, &Spread)| {
+            let access = if *spread == Spread::One { Access::Splat } else { access(&all, s) };
+            Operand { rows: vec![], access, reach: reach(&[(&all, s)]) }
+        };
+        let operands = strides.iter().zip(spread).map(operand).collect();
+        return Geometry { rows: vec![], run: total, operands, fold };
+    }
+    let operand = |((outer, inner), spread): ((&Vec<isize>, &Vec<isize>), &Spread)| {
+        let splat = *spread != Spread::Varies && inner.iter().all(|s| *s == 0);
+        let access = if splat { Access::Splat } else { access(&run.0, inner) };
+        Operand { rows: outer.clone(), access, reach: reach(&[(&rows.0, outer), (&run.0, inner)]) }
     };
-    Operand { rows: strides, access }
+    let operands = rows.1.iter().zip(&run.1).zip(spread).map(operand).collect();
+    Geometry { rows: rows.0, run: length, operands, fold }
+}
+
+/// A reduced domain. If there is enough behind the last reduced dim, that is the run and rows are combined; else the
+/// reduced dims are the run.
+fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread], reduced: &[usize]) -> Geometry {
+    let behind = reduced.last().map_or(0, |last| last + 1);
+    let columns = extents[behind..].iter().product::<usize>() >= COLUMNS && !reduced.is_empty();
+    let kept_end = if columns { behind } else { extents.len() };
+    let kept: Vec<usize> = (0..kept_end).filter(|d| !reduced.contains(d)).collect();
+    let pick = |dims: &[usize]| -> Dims {
+        let of = |s: &Vec<isize>| dims.iter().map(|d| s[*d]).collect();
+        collapse(
+            &dims.iter().map(|d| extents[*d]).collect::<Vec<_>>(),
+            &strides.iter().map(of).collect::<Vec<Vec<isize>>>(),
+        )
+    };
+    let count = reduced.iter().map(|d| extents[*d]).product();
+    let (mut outer, inner) = (pick(&kept), pick(reduced));
+    // An operand's type tells nothing about dims that are moved: only what has one element is sure to be splat.
+    let last = |dims: &[usize]| dims.last().is_some_and(|d| d + 1 == extents.len());
+    let moved = |dims: &[usize]| -> Vec<Spread> {
+        let one = |s: &Spread| match s {
+            Spread::Run if !(last(dims) && dims.len() == 1) => Spread::Varies,
+            s => *s,
+        };
+        spread.iter().map(one).collect()
+    };
+    if columns {
+        outer.0.extend(inner.0);
+        outer.1.iter_mut().zip(inner.1).for_each(|(o, i)| o.extend(i));
+        let behind: Vec<usize> = (behind..extents.len()).collect();
+        let run = pick(&behind);
+        let run = if run.0.is_empty() { (vec![1], vec![vec![0]; strides.len()]) } else { run };
+        return plain(outer, run, &moved(&behind), Some(Fold::Columns(count)));
+    }
+    plain(outer, inner, &moved(reduced), Some(Fold::Rows(count)))
+}
+
+/// How an operand of these strides is read.
+fn access(dims: &[usize], strides: &[isize]) -> Access {
+    let joined = |from: usize| {
+        let (dims, strides) = (&dims[from..], &strides[from..]);
+        strides.last() == Some(&1) && strides.windows(2).zip(&dims[1..]).all(|(s, n)| s[0] == s[1] * *n as isize)
+    };
+    if joined(0) {
+        return Access::Direct;
+    }
+    let repeated = strides.iter().take_while(|s| **s == 0).count();
+    let period: usize = dims[repeated..].iter().product();
+    if repeated > 0 && repeated < dims.len() && period <= LONGEST_PERIOD && joined(repeated) {
+        return Access::Periodic(period);
+    }
+    Access::Gather(dims.to_vec(), strides.to_vec())
+}
+
+/// How far walks of these extents and strides go, together.
+fn reach(walks: &[(&Vec<usize>, &Vec<isize>)]) -> (i128, i128) {
+    let (mut low, mut high) = (0, 0);
+    for (extents, strides) in walks {
+        for (n, s) in extents.iter().zip(*strides) {
+            let reach = (*n as i128 - 1) * *s as i128;
+            if reach < 0 { low += reach } else { high += reach }
+        }
+    }
+    (low, high)
 }
 
 /// Drops dims of extent 1 and joins neighbours that every operand walks as one.
-fn collapse(extents: &[usize], strides: &[Vec<isize>]) -> (Vec<usize>, Vec<Vec<isize>>) {
+fn collapse(extents: &[usize], strides: &[Vec<isize>]) -> Dims {
     let mut dims: Vec<usize> = Vec::with_capacity(extents.len());
     let mut out: Vec<Vec<isize>> = vec![Vec::with_capacity(extents.len()); strides.len()];
     for (d, n) in extents.iter().enumerate() {
@@ -133,38 +233,63 @@ fn collapse(extents: &[usize], strides: &[Vec<isize>]) -> (Vec<usize>, Vec<Vec<i
 mod tests {
     use super::*;
 
+    fn new(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread]) -> Geometry {
+        Geometry::new(extents, strides, spread, None)
+    }
+
     #[test]
     fn contiguous_dims_become_one_run_and_broadcasts_rows() {
-        let g = Geometry::new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[Spread::Varies; 2]);
+        let g = new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[Spread::Varies; 2]);
         assert_eq!((g.rows.as_slice(), g.run), (&[][..], 2400));
-        let g = Geometry::new(
+        let g = new(
             &[2, 3, 400],
             &[vec![1200, 400, 1], vec![0, 0, 1], vec![3, 1, 0]],
             &[Spread::Varies, Spread::Varies, Spread::Run],
         );
         assert_eq!((g.rows.as_slice(), g.run), (&[6][..], 400));
-        assert_eq!(g.operands[1], Operand { rows: vec![0], access: Access::Direct });
-        assert_eq!(g.operands[2], Operand { rows: vec![1], access: Access::Splat });
+        assert_eq!(g.operands[1], Operand { rows: vec![0], access: Access::Direct, reach: (0, 399) });
+        assert_eq!(g.operands[2], Operand { rows: vec![1], access: Access::Splat, reach: (0, 5) });
     }
 
     #[test]
     fn short_runs_are_joined() {
-        let g = Geometry::new(
+        let g = new(
             &[100, 3],
-            &[vec![3, 1], vec![0, 1], vec![0, 0]],
-            &[Spread::Varies, Spread::Varies, Spread::One],
+            &[vec![3, 1], vec![0, 1], vec![1, 0], vec![0, 0]],
+            &[Spread::Varies, Spread::Varies, Spread::Run, Spread::One],
         );
         assert_eq!((g.rows.as_slice(), g.run), (&[][..], 300));
         assert_eq!(g.operands[0].access, Access::Direct);
-        assert_eq!(g.operands[1].access, Access::Gather(vec![100, 3], vec![0, 1]));
-        assert_eq!(g.operands[2].access, Access::Splat);
+        assert_eq!(g.operands[1].access, Access::Periodic(3));
+        assert_eq!(g.operands[2].access, Access::Gather(vec![100, 3], vec![1, 0]));
+        assert_eq!(g.operands[3].access, Access::Splat);
     }
 
     #[test]
     fn the_class_of_one_element_does_not_depend_on_extents() {
-        let g = Geometry::new(&[1, 1], &[vec![0, 0], vec![0, 0]], &[Spread::Varies, Spread::One]);
+        let g = new(&[1, 1], &[vec![0, 0], vec![0, 0]], &[Spread::Varies, Spread::One]);
         assert_eq!(g.classes(), [Class::Vector, Class::Splat]);
-        let g = Geometry::new(&[90, 1], &[vec![1, 1], vec![0, 1]], &[Spread::Varies, Spread::Varies]);
+        let g = new(&[90, 1], &[vec![1, 1], vec![0, 1]], &[Spread::Varies, Spread::Varies]);
         assert_eq!(g.classes(), [Class::Vector, Class::Vector]);
+    }
+
+    #[test]
+    fn reduced_dims_are_the_run_or_the_rows() {
+        let dense = |extents: &[usize]| vec![crate::shape::contiguous_strides(extents)];
+        let folded = |extents: &[usize], reduced: &[usize]| {
+            Geometry::new(extents, &dense(extents), &[Spread::Varies], Some(reduced))
+        };
+        let g = folded(&[4, 100, 200], &[0, 1, 2]);
+        assert_eq!((g.rows.len(), g.run, g.fold), (0, 80_000, Some(Fold::Rows(80_000))));
+        let g = folded(&[4, 100, 200], &[2]);
+        assert_eq!((g.rows.as_slice(), g.run, g.fold), (&[400][..], 200, Some(Fold::Rows(200))));
+        let g = folded(&[400, 5], &[1]);
+        assert_eq!((g.rows.len(), g.run, g.fold), (0, 2000, Some(Fold::Rows(5))));
+        let g = folded(&[4, 100, 200], &[1]);
+        assert_eq!((g.rows.as_slice(), g.run, g.fold), (&[4, 100][..], 200, Some(Fold::Columns(100))));
+        // Too little behind the reduced dim: it is gathered.
+        let g = folded(&[4, 100, 3], &[1]);
+        assert_eq!((g.rows.as_slice(), g.run, g.fold), (&[4, 3][..], 100, Some(Fold::Rows(100))));
+        assert_eq!(g.operands[0].access, Access::Gather(vec![100], vec![3]));
     }
 }

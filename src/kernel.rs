@@ -65,6 +65,8 @@ pub(crate) struct Kernel {
     pub(crate) values: Vec<Value>,
     pub(crate) steps: Vec<Step>,
     pub(crate) outputs: Vec<ValueId>,
+    /// Values that are reduced, and by which op.
+    pub(crate) folds: Vec<(Op, ValueId)>,
 }
 
 impl Kernel {
@@ -249,6 +251,9 @@ impl fmt::Display for Kernel {
         }
         for (k, o) in self.outputs.iter().enumerate() {
             writeln!(f, "  store out{k}, %{o}")?;
+        }
+        for (op, v) in &self.folds {
+            writeln!(f, "  fold {op}, %{v}")?;
         }
         f.write_str("}\n")
     }

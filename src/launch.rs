@@ -1,168 +1,33 @@
-//! Runs plans on tensors: for each kernel geometry, schedule, code and driver; reductions; views.
+//! Runs plans on tensors: for each kernel geometry, schedule, code and driver, and what its reductions leave to do.
 //!
-//! Guarantees: the one way to run a plan, for eager mode and for compiled programs; results are fresh contiguous
-//! tensors; a buffer is dropped after its last use. Does not: keep anything between runs; the caller holds the cache.
+//! Guarantees: the one way to run a plan, for eager mode and for compiled programs; results are contiguous and fresh,
+//! or written to the tensors given for them if nothing else holds those; a buffer is dropped after its last use. Does
+//! not: keep anything between runs; the caller holds the caches.
 
 use std::sync::Arc;
 
-use crate::block::CpuLevel;
-use crate::block::driver::{Buffer, Launch, Output, SegmentFn, run};
-use crate::block::reduce::reduce;
+use smallvec::SmallVec;
+
+use crate::block::driver::{Buffer, Folded, Launch, Output, SegmentFn, run};
+use crate::block::{CpuLevel, fold, fold_kernel};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::fuse::{BufferId, Origin, Plan, Work};
-use crate::geometry::{Geometry, Spread};
+use crate::fuse::{BufferId, Origin, Plan, PlannedKernel};
+use crate::geometry::{Fold, Geometry, Spread};
 use crate::kernel::{Builder, Kernel};
 use crate::ops::Op;
 use crate::scalar::Bits;
 use crate::schedule::{Class, Schedule, schedule};
-use crate::shape::{dims_text, numel, reduced};
-use crate::tensor::{Pool, Storage, Tensor};
+use crate::shape::{SymDim, dims_text, numel};
+use crate::tensor::{Layout, Pool, Storage, Tensor};
 use crate::typed::{NodeId, TypedKind, TypedProgram};
 
 /// A kernel made ready for one assignment of classes: its schedule, and its compiled segments.
 pub(crate) trait Ready {
     fn schedule(&self) -> &Schedule;
     fn segments(&self) -> &[SegmentFn];
-}
-
-/// The outcome of data that an op refuses: the index of its step.
-struct Refused(u32);
-
-/// What a run has besides a plan.
-pub(crate) struct Run<'a> {
-    /// The feeds, in program order.
-    pub(crate) feeds: &'a [Tensor],
-    /// The dynamic dims.
-    pub(crate) dyn_dims: &'a [usize],
-    pub(crate) threads: usize,
-    /// Where the results' memory comes from.
-    pub(crate) pool: Option<&'a Arc<Pool>>,
-}
-
-/// The buffers of a run.
-struct Buffers<'a> {
-    plan: &'a Plan,
-    run: &'a Run<'a>,
-    values: Vec<Option<Tensor>>,
-}
-
-impl Buffers<'_> {
-    fn extents(&self, shape: u32) -> Result<Vec<usize>> {
-        let dims = &self.plan.typed.shapes[shape as usize];
-        let all: Option<Vec<usize>> = dims.iter().map(|d| d.extent(self.run.dyn_dims)).collect();
-        all.ok_or_else(|| Error::Internal(format!("{} has no extents", dims_text(dims))))
-    }
-
-    fn get(&self, id: BufferId) -> Result<&Tensor> {
-        let early = || Error::Internal("a buffer was read before it was computed".into());
-        self.values[id as usize].as_ref().ok_or_else(early)
-    }
-
-    /// Makes the views among a piece of work's operands.
-    fn view(&mut self, inputs: &[BufferId]) -> Result<()> {
-        for b in inputs {
-            let buffer = &self.plan.buffers[*b as usize];
-            if let Origin::View(base) = buffer.origin {
-                let extents = self.extents(buffer.shape)?;
-                self.values[*b as usize] = Some(self.get(base)?.reshape(extents)?);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Gives the schedule and code of a plan's `n`-th piece of work, for the classes of its operands.
-pub(crate) type Readier<'a, R> = dyn Fn(usize, &Arc<Kernel>, &[Class]) -> Result<R> + 'a;
-
-/// Runs a plan. `ready` gives the schedule and code of its `n`-th piece of work, for the classes of its operands.
-pub(crate) fn run_plan<R: Ready>(plan: &Plan, run: &Run<'_>, ready: &Readier<'_, R>) -> Result<Vec<Tensor>> {
-    let given = |b: &crate::fuse::Buffer| match &b.origin {
-        Origin::Feed(i) => run.feeds.get(*i as usize).cloned(),
-        Origin::Constant(t) => Some(t.clone()),
-        Origin::Kernel | Origin::View(_) => None,
-    };
-    let mut buffers = Buffers { plan, run, values: plan.buffers.iter().map(given).collect() };
-    for (at, work) in plan.work.iter().enumerate() {
-        buffers.view(work.inputs())?;
-        match work {
-            Work::Kernel(k) => {
-                let inputs = k.inputs.iter().map(|b| buffers.get(*b)).collect::<Result<Vec<_>>>()?;
-                let extents = buffers.extents(k.shape)?;
-                let (kernel, consts, spread) = (&*k.kernel, &*k.consts, &*k.spread);
-                let (threads, pool) = (run.threads, run.pool);
-                let call = Call { kernel, consts, inputs: &inputs, spread, extents: &extents, threads, pool };
-                let made = launch(&call, |classes| ready(at, &k.kernel, classes))?;
-                let made = made.map_err(|r| refused(&plan.typed, k.nodes[r.0 as usize]))?;
-                for (b, t) in k.outputs.iter().zip(made) {
-                    buffers.values[*b as usize] = Some(t);
-                }
-            }
-            Work::Reduce(r) => {
-                let made = reduction(&plan.typed, r.node, buffers.get(r.input)?)?;
-                buffers.values[r.output as usize] = Some(made);
-            }
-        }
-        for b in work.inputs() {
-            if plan.buffers[*b as usize].last_use == at {
-                buffers.values[*b as usize] = None;
-            }
-        }
-    }
-    plan.fetches.iter().map(|b| buffers.get(*b).cloned()).collect()
-}
-
-/// The error of data that a node refuses.
-fn refused(typed: &TypedProgram, node: NodeId) -> Error {
-    let n = &typed.nodes[node as usize];
-    let op = match &n.kind {
-        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => op.name(),
-        _ => "cast",
-    };
-    Error::DivisionByZero { op, place: n.place.clone() }
-}
-
-/// Reduces a tensor as a node says: half types in their op math, rounded once.
-fn reduction(typed: &TypedProgram, node: NodeId, t: &Tensor) -> Result<Tensor> {
-    let n = &typed.nodes[node as usize];
-    let TypedKind::Reduce { op, axes, keep, .. } = &n.kind else {
-        return Err(Error::Internal(format!("typed node {node} is no reduction")));
-    };
-    let run = axes.iter().try_fold(1usize, |n, a| n.checked_mul(t.shape()[*a])).unwrap_or(0);
-    if run == 0 && matches!(op, Op::Amax | Op::Amin) {
-        return Err(Error::EmptyReduction { op: op.name(), place: n.place.clone() });
-    }
-    let kept = (0..t.rank()).filter(|i| !axes.contains(i));
-    let order: Vec<usize> = kept.chain(axes.iter().copied()).collect();
-    let math = n.dtype.op_math();
-    let rows = cast_tensor(&t.permute(&order)?.contiguous()?, math)?;
-    let shape = reduced(t.shape(), axes, *keep);
-    let mut out = Storage::zeroed(numel(&shape)? * math.size())?;
-    reduce(*op, math, rows.as_bytes().unwrap_or(&[]), run, out.bytes_mut())?;
-    cast_tensor(&Tensor::from_storage(out, math, &shape)?, n.dtype)
-}
-
-/// A tensor in another dtype, by the block kernels of the conversion's path.
-fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
-    if t.dtype() == to {
-        return Ok(t.clone());
-    }
-    let mut b = Builder::default();
-    let x = b.input(t.dtype());
-    let y = b.cast(x, to);
-    b.kernel.outputs.push(y);
-    let call = Call {
-        kernel: &b.kernel,
-        consts: &b.const_bits,
-        inputs: &[t],
-        spread: &[Spread::Varies],
-        extents: t.shape(),
-        threads: 1,
-        pool: None,
-    };
-    let made = launch(&call, |classes| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks))?;
-    let one = made.ok().and_then(|mut all| all.pop());
-    one.ok_or_else(|| Error::Internal(format!("no result of a cast to {to}")))
+    /// Whether the segments take any number of elements.
+    fn any_length(&self) -> bool;
 }
 
 /// A schedule of block kernels alone.
@@ -176,62 +41,419 @@ impl Ready for Blocks {
     fn segments(&self) -> &[SegmentFn] {
         &[]
     }
+
+    fn any_length(&self) -> bool {
+        true
+    }
 }
 
-/// A kernel, its constants, its operands and its domain.
+/// Everything about a kernel's launch that depends on its operands' layouts but not on their data.
+pub(crate) struct Shot<R> {
+    dyn_dims: Vec<usize>,
+    inputs: Vec<Arc<Layout>>,
+    geometry: Geometry,
+    /// `None` if the domain has no elements: there is nothing to run.
+    ready: Option<R>,
+    output: Arc<Layout>,
+    total: usize,
+    /// For each fold, the layout of its result.
+    folds: Vec<Arc<Layout>>,
+    /// How many elements each result of a fold combines.
+    folded: usize,
+}
+
+impl<R> Shot<R> {
+    fn fits(&self, dyn_dims: &[usize], inputs: &[&Tensor]) -> bool {
+        let same = |(known, t): (&Arc<Layout>, &&Tensor)| Arc::ptr_eq(known, t.layout()) || **known == **t.layout();
+        self.dyn_dims == dyn_dims && self.inputs.iter().zip(inputs).all(same)
+    }
+}
+
+/// What a caller of [`run_plan`] provides: code, and memory for what does not change from run to run.
+pub(crate) trait Engine {
+    type Ready: Ready;
+    /// The schedule and code of a plan's `at`-th kernel for the classes of its operands.
+    fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Self::Ready>;
+    /// What was last kept for the `at`-th kernel.
+    fn last(&self, at: usize) -> Option<Arc<Shot<Self::Ready>>>;
+    /// Keeps the shot of the `at`-th kernel.
+    fn keep(&self, at: usize, shot: &Arc<Shot<Self::Ready>>);
+}
+
+/// The engine of block kernels alone, which keeps nothing.
+pub(crate) struct BlockEngine;
+
+impl Engine for BlockEngine {
+    type Ready = Blocks;
+
+    fn ready(&self, _: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Blocks> {
+        schedule(kernel, classes, CpuLevel::get(), &|_| false).map(Blocks)
+    }
+
+    fn last(&self, _: usize) -> Option<Arc<Shot<Blocks>>> {
+        None
+    }
+
+    fn keep(&self, _: usize, _: &Arc<Shot<Blocks>>) {}
+}
+
+/// What a run has besides a plan.
+pub(crate) struct Run<'a> {
+    /// The feeds, in program order.
+    pub(crate) feeds: &'a [&'a Tensor],
+    /// The dynamic dims.
+    pub(crate) dyn_dims: &'a [usize],
+    pub(crate) threads: usize,
+    /// Where the results' memory comes from.
+    pub(crate) pool: Option<&'a Arc<Pool>>,
+}
+
+impl Run<'_> {
+    fn storage(&self, bytes: usize) -> Result<Storage> {
+        self.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool))
+    }
+}
+
+/// Elements that fit the usual number of operands and results without allocating.
+const FEW: usize = 8;
+
+/// What a buffer holds during a run.
+enum Value<'a> {
+    Given(&'a Tensor),
+    Made(Tensor),
+    /// In the tensor that the caller gave for it.
+    Delivered,
+}
+
+/// The buffers of a run.
+struct Buffers<'a> {
+    plan: &'a Plan,
+    run: &'a Run<'a>,
+    values: SmallVec<[Option<Value<'a>>; FEW]>,
+}
+
+impl<'a> Buffers<'a> {
+    fn new(plan: &'a Plan, run: &'a Run<'a>) -> Buffers<'a> {
+        let given = |b: &'a crate::fuse::Buffer| match &b.origin {
+            Origin::Feed(i) => run.feeds.get(*i as usize).copied().map(Value::Given),
+            Origin::Constant(t) => Some(Value::Given(t)),
+            Origin::Kernel | Origin::View(_) => None,
+        };
+        Buffers { plan, run, values: plan.buffers.iter().map(given).collect() }
+    }
+
+    fn get(&self, id: BufferId) -> Result<&Tensor> {
+        match &self.values[id as usize] {
+            Some(Value::Given(t)) => Ok(t),
+            Some(Value::Made(t)) => Ok(t),
+            _ => Err(Error::Internal("a buffer was read before it was computed".into())),
+        }
+    }
+
+    /// Makes the views among a kernel's operands.
+    fn view(&mut self, inputs: &[BufferId]) -> Result<()> {
+        for b in inputs {
+            let buffer = &self.plan.buffers[*b as usize];
+            if let Origin::View(base) = buffer.origin {
+                let extents = extents(&self.plan.typed.shapes[buffer.shape as usize], self.run.dyn_dims)?;
+                self.values[*b as usize] = Some(Value::Made(self.get(base)?.reshape(extents)?));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The extents of a shape, once the dynamic dims are known.
+fn extents(dims: &[SymDim], values: &[usize]) -> Result<Vec<usize>> {
+    let all: Option<Vec<usize>> = dims.iter().map(|d| d.extent(values)).collect();
+    all.ok_or_else(|| Error::Internal(format!("{} has no extents", dims_text(dims))))
+}
+
+/// Runs a plan. A result goes to the tensor of `into` that stands for its fetch, if there is one and it can.
+pub(crate) fn run_plan<E: Engine>(
+    plan: &Plan,
+    run: &Run<'_>,
+    engine: &E,
+    into: &mut [Tensor],
+) -> Result<SmallVec<[Option<Tensor>; 4]>> {
+    let mut buffers = Buffers::new(plan, run);
+    let mut targets: SmallVec<[Option<&mut Tensor>; FEW]> = into.iter_mut().map(Some).collect();
+    for (at, k) in plan.work.iter().enumerate() {
+        buffers.view(&k.inputs)?;
+        let inputs: SmallVec<[&Tensor; FEW]> = k.inputs.iter().map(|b| buffers.get(*b)).collect::<Result<_>>()?;
+        let shot = match engine.last(at).filter(|s| s.fits(run.dyn_dims, &inputs)) {
+            Some(known) => known,
+            None => {
+                let made = Arc::new(aim(plan, k, at, run, &inputs, engine)?);
+                engine.keep(at, &made);
+                made
+            }
+        };
+        let target = |b: &BufferId| -> Option<&mut Tensor> {
+            // What another kernel reads is kept apart from the caller's tensors.
+            let wanted = plan.fetches.iter().position(|f| f == b).filter(|_| !plan.buffers[*b as usize].read);
+            targets.get_mut(wanted?)?.take()
+        };
+        let given = k.outputs.iter().map(target).collect();
+        let made = fire(plan, k, run, &shot, &inputs, given)?;
+        drop(inputs);
+        for (b, t) in k.outputs.iter().chain(k.folds.iter().map(|(_, b)| b)).zip(made) {
+            buffers.values[*b as usize] = Some(t.map_or(Value::Delivered, Value::Made));
+        }
+        for b in &k.inputs {
+            if plan.buffers[*b as usize].last_use == at {
+                buffers.values[*b as usize] = None;
+            }
+        }
+    }
+    let fetched = |b: &BufferId| match &buffers.values[*b as usize] {
+        Some(Value::Delivered) => Ok(None),
+        _ => buffers.get(*b).cloned().map(Some),
+    };
+    plan.fetches.iter().map(fetched).collect()
+}
+
+/// Plans the launch of a plan's kernel for operands of these layouts.
+fn aim<E: Engine>(
+    plan: &Plan,
+    k: &PlannedKernel,
+    at: usize,
+    run: &Run<'_>,
+    inputs: &[&Tensor],
+    engine: &E,
+) -> Result<Shot<E::Ready>> {
+    let typed = &plan.typed;
+    let shape_of = |shape: u32| extents(&typed.shapes[shape as usize], run.dyn_dims);
+    let domain = shape_of(k.shape)?;
+    let folds = k.folds.iter().map(|(n, _)| Layout::contiguous(&shape_of(typed.nodes[*n as usize].shape)?));
+    let folds = folds.collect::<Result<Vec<_>>>()?;
+    let ready = |classes: &[Class]| engine.ready(at, &k.kernel, classes);
+    let call = Call { inputs, spread: &k.spread, extents: &domain, reduced: k.reduced.as_deref() };
+    let mut shot = plan_launch(&call, folds, ready)?;
+    shot.dyn_dims = run.dyn_dims.to_vec();
+    Ok(shot)
+}
+
+/// The operands and the domain of a launch.
 struct Call<'a> {
-    kernel: &'a Kernel,
-    consts: &'a [Bits],
     inputs: &'a [&'a Tensor],
     /// How each operand is spread over the domain by its type.
     spread: &'a [Spread],
     extents: &'a [usize],
-    threads: usize,
-    /// Where the results' memory comes from.
-    pool: Option<&'a Arc<Pool>>,
+    reduced: Option<&'a [usize]>,
 }
 
-/// Runs a kernel; `ready` gives its schedule and code for the operands' classes.
-fn launch<R: Ready>(
+fn plan_launch<R>(
     call: &Call<'_>,
+    folds: Vec<Arc<Layout>>,
     ready: impl FnOnce(&[Class]) -> Result<R>,
-) -> Result<Result<Vec<Tensor>, Refused>> {
+) -> Result<Shot<R>> {
     let total = numel(call.extents)?;
-    let outputs: Vec<DType> = call.kernel.outputs.iter().map(|v| call.kernel.value(*v).dtype).collect();
-    let fresh = |bytes: usize| call.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool));
-    let mut storages = outputs.iter().map(|d| fresh(total * d.size())).collect::<Result<Vec<_>>>()?;
-    if total > 0 {
-        let strides = call.inputs.iter().map(|t| aligned_strides(t, call.extents)).collect::<Result<Vec<_>>>()?;
-        let geometry = Geometry::new(call.extents, &strides, call.spread);
-        let ready = ready(&geometry.classes())?;
-        let buffers: Vec<Buffer<'_>> = call
-            .inputs
-            .iter()
-            .map(|t| {
-                let (bytes, offset) = t.raw();
-                Buffer { bytes, dtype: t.dtype(), offset }
-            })
-            .collect();
-        let launch = Launch {
-            schedule: ready.schedule(),
-            segments: ready.segments(),
-            geometry: &geometry,
-            consts: call.consts,
-            inputs: &buffers,
-        };
-        let mut results: Vec<Output<'_>> =
-            storages.iter_mut().zip(&outputs).map(|(s, d)| Output { bytes: s.bytes_mut(), dtype: *d }).collect();
-        let threads = if total * call.kernel.steps.len().max(1) < PARALLEL_WORK { 1 } else { call.threads };
-        if let Err(fault) = run(&launch, &mut results, threads)? {
-            return Ok(Err(Refused(fault.step)));
-        }
-    }
-    let made = storages.into_iter().zip(outputs).map(|(s, d)| Tensor::from_storage(s, d, call.extents));
-    made.collect::<Result<Vec<_>>>().map(Ok)
+    let strides = call.inputs.iter().map(|t| aligned_strides(t, call.extents)).collect::<Result<Vec<_>>>()?;
+    let geometry = Geometry::new(call.extents, &strides, call.spread, call.reduced);
+    let ready = if total == 0 { None } else { Some(ready(&geometry.classes())?) };
+    let folded = call.reduced.map_or(1, |axes| axes.iter().map(|a| call.extents[*a]).product());
+    let inputs = call.inputs.iter().map(|t| t.layout().clone()).collect();
+    let output = Layout::contiguous(call.extents)?;
+    Ok(Shot { dyn_dims: Vec::new(), inputs, geometry, ready, output, total, folds, folded })
 }
 
-/// Element-steps below which waking another thread costs more than it brings (about 60 µs of work).
+/// The results of a launch: those of the kernel, then those of its folds. `None` for one that is in its target.
+type Results = SmallVec<[Option<Tensor>; FEW]>;
+
+/// Runs a planned kernel. A result goes to its target if that has its dtype and shape and nothing else holds it.
+fn fire<R: Ready>(
+    plan: &Plan,
+    k: &PlannedKernel,
+    run: &Run<'_>,
+    shot: &Shot<R>,
+    inputs: &[&Tensor],
+    targets: SmallVec<[Option<&mut Tensor>; FEW]>,
+) -> Result<Results> {
+    let made = launch(&k.kernel, &k.consts, run, shot, inputs, targets)?;
+    let (mut results, partials) = made.map_err(|step| refused(&plan.typed, k.nodes[step as usize]))?;
+    for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&shot.folds) {
+        results.push(Some(finish(&plan.typed, *node, partial, shot, layout, run)?));
+    }
+    Ok(results)
+}
+
+/// Element-steps below which waking another thread costs more than it brings.
 const PARALLEL_WORK: usize = 1 << 18;
+
+/// A kernel's results and the partial results of its folds, or the index of the step that refused its data.
+type Made = Result<(Results, SmallVec<[Storage; 2]>), u32>;
+
+/// Runs a kernel.
+fn launch<R: Ready>(
+    kernel: &Kernel,
+    consts: &[Bits],
+    run_with: &Run<'_>,
+    shot: &Shot<R>,
+    inputs: &[&Tensor],
+    mut targets: SmallVec<[Option<&mut Tensor>; FEW]>,
+) -> Result<Made> {
+    let Some(ready) = &shot.ready else {
+        let empty =
+            |v: &u32| Tensor::with_layout(Storage::zeroed(0)?, kernel.value(*v).dtype, shot.output.clone()).map(Some);
+        let results = kernel.outputs.iter().map(empty).collect::<Result<_>>()?;
+        return Ok(Ok((results, kernel.folds.iter().map(|_| Storage::zeroed(0)).collect::<Result<_>>()?)));
+    };
+    let dtype = |v: u32| kernel.value(v).dtype;
+    let mut bytes: SmallVec<[Option<&mut [u8]>; FEW]> = SmallVec::new();
+    let (mut fresh, mut owned) = (SmallVec::<[Option<Storage>; FEW]>::new(), SmallVec::<[bool; FEW]>::new());
+    targets.resize_with(kernel.outputs.len(), || None);
+    for (v, target) in kernel.outputs.iter().zip(targets) {
+        let own = target.and_then(|t: &mut Tensor| t.own_bytes(dtype(*v), &shot.output));
+        owned.push(own.is_some());
+        let needed = shot.total * dtype(*v).size();
+        fresh.push(if own.is_some() { None } else { Some(run_with.storage(needed)?) });
+        bytes.push(own);
+    }
+    let operands: SmallVec<[Buffer<'_>; FEW]> = inputs.iter().map(|t| buffer(t)).collect();
+    let launch = Launch {
+        schedule: ready.schedule(),
+        segments: ready.segments(),
+        any_length: ready.any_length(),
+        geometry: &shot.geometry,
+        consts,
+        inputs: &operands,
+    };
+    let partials = |v: u32| run_with.storage(launch.partials() * dtype(v).size());
+    let mut partial: SmallVec<[Storage; 2]> = kernel.folds.iter().map(|(_, v)| partials(*v)).collect::<Result<_>>()?;
+    let mut results: SmallVec<[Output<'_>; FEW]> = SmallVec::new();
+    for ((own, storage), v) in bytes.into_iter().zip(&mut fresh).zip(&kernel.outputs) {
+        let bytes = own.or_else(|| storage.as_mut().map(Storage::bytes_mut)).unwrap_or(&mut []);
+        results.push(Output { bytes, dtype: dtype(*v) });
+    }
+    let mut folds: SmallVec<[Folded<'_>; 2]> = SmallVec::new();
+    for (s, (op, v)) in partial.iter_mut().zip(&kernel.folds) {
+        folds.push(folded(*op, dtype(*v), &shot.geometry, s.bytes_mut())?);
+    }
+    let threads = if shot.total * kernel.steps.len().max(1) < PARALLEL_WORK { 1 } else { run_with.threads };
+    if let Err(fault) = run(&launch, &mut results, &mut folds, threads)? {
+        return Ok(Err(fault.step));
+    }
+    drop((results, folds));
+    let tensor = |(storage, v): (Option<Storage>, &u32)| match storage {
+        Some(s) => Tensor::with_layout(s, dtype(*v), shot.output.clone()).map(Some),
+        None => Ok(None),
+    };
+    let made = fresh.into_iter().zip(&kernel.outputs).map(tensor).collect::<Result<Results>>()?;
+    Ok(Ok((made, partial)))
+}
+
+fn buffer(t: &Tensor) -> Buffer<'_> {
+    let (bytes, offset) = t.raw();
+    Buffer { bytes, dtype: t.dtype(), offset }
+}
+
+/// A reduction as the driver wants it.
+fn folded<'a>(op: Op, dtype: DType, geometry: &Geometry, bytes: &'a mut [u8]) -> Result<Folded<'a>> {
+    let part = match geometry.fold {
+        Some(Fold::Columns(_)) => fold::Part::Rows,
+        Some(Fold::Rows(n)) if n < geometry.run => fold::Part::Short,
+        _ => fold::Part::Tile,
+    };
+    let level = CpuLevel::get();
+    let f = fold_kernel(op, dtype, part, level).ok_or_else(|| no_fold(op, dtype))?;
+    Ok(Folded { bytes, dtype, f, start: nothing(op, dtype)? })
+}
+
+fn no_fold(op: Op, dtype: DType) -> Error {
+    Error::Internal(format!("no kernel for {op} in {dtype}"))
+}
+
+/// What a reduction of no elements gives, before the division of a mean.
+fn nothing(op: Op, dtype: DType) -> Result<Bits> {
+    let f = fold_kernel(op, dtype, fold::Part::Tile, CpuLevel::get()).ok_or_else(|| no_fold(op, dtype))?;
+    Ok(fold::of_nothing(f))
+}
+
+/// The error of data that a node refuses.
+fn refused(typed: &TypedProgram, node: NodeId) -> Error {
+    let n = &typed.nodes[node as usize];
+    let op = match &n.kind {
+        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => op.name(),
+        _ => "cast",
+    };
+    Error::DivisionByZero { op, place: n.place.clone() }
+}
+
+/// Makes a reduction's result of its partial results: combined until there is one for each element, divided if it is
+/// a mean, and rounded to the node's dtype.
+fn finish<R>(
+    typed: &TypedProgram,
+    node: NodeId,
+    partial: Storage,
+    shot: &Shot<R>,
+    layout: &Arc<Layout>,
+    run: &Run<'_>,
+) -> Result<Tensor> {
+    let n = &typed.nodes[node as usize];
+    let TypedKind::Reduce { op, .. } = n.kind else {
+        return Err(Error::Internal(format!("typed node {node} is no reduction")));
+    };
+    let math = n.dtype.op_math();
+    let results = layout.elements();
+    let mut whole = if shot.total == 0 {
+        if results > 0 && shot.folded == 0 && matches!(op, Op::Amax | Op::Amin) {
+            return Err(Error::EmptyReduction { op: op.name(), place: n.place.clone() });
+        }
+        let mut storage = run.storage(results * math.size())?;
+        let start = nothing(op, math)?;
+        storage.bytes_mut().chunks_exact_mut(math.size()).for_each(|to| to.copy_from_slice(&start.0[..math.size()]));
+        storage
+    } else {
+        combined(op, math, partial, &shot.geometry, results, run)?
+    };
+    if op == Op::Mean {
+        fold::divide(math, whole.bytes_mut(), shot.folded);
+    }
+    cast_tensor(&Tensor::with_layout(whole, math, layout.clone())?, n.dtype)
+}
+
+/// Combines partial results in the same way until there are `results` of them.
+fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize, run: &Run<'_>) -> Result<Storage> {
+    let count = partial.len() / math.size();
+    if count == results {
+        return Ok(partial);
+    }
+    // Partial results of a row, or of the rows of a group, lie behind each other.
+    let (extents, reduced) = match g.fold {
+        Some(Fold::Columns(_)) => (vec![results / g.run, count / results, g.run], 1),
+        _ => (vec![results, count / results], 1),
+    };
+    let t = Tensor::from_storage(partial, math, &extents)?;
+    let mut b = Builder::default();
+    let x = b.input(math);
+    b.kernel.folds.push((op, x));
+    let call = Call { inputs: &[&t], spread: &[Spread::Varies], extents: &extents, reduced: Some(&[reduced]) };
+    let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
+    let shot = plan_launch(&call, vec![], ready)?;
+    let made = launch(&b.kernel, &[], run, &shot, &[&t], SmallVec::new())?;
+    let next = made.ok().and_then(|(_, mut all)| all.pop());
+    let next = next.ok_or_else(|| Error::Internal(format!("no result of {op}")))?;
+    combined(op, math, next, &shot.geometry, results, run)
+}
+
+/// A tensor in another dtype, by the block kernels of the conversion's path.
+pub(crate) fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
+    if t.dtype() == to {
+        return Ok(t.clone());
+    }
+    let mut b = Builder::default();
+    let x = b.input(t.dtype());
+    let y = b.cast(x, to);
+    b.kernel.outputs.push(y);
+    let call = Call { inputs: &[t], spread: &[Spread::Varies], extents: t.shape(), reduced: None };
+    let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
+    let shot = plan_launch(&call, vec![], ready)?;
+    let run = Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None };
+    let made = launch(&b.kernel, &b.const_bits, &run, &shot, &[t], SmallVec::new())?;
+    let one = made.ok().and_then(|(mut all, _)| all.pop().flatten());
+    one.ok_or_else(|| Error::Internal(format!("no result of a cast to {to}")))
+}
 
 /// A tensor's strides along the dims of a domain it broadcasts to.
 fn aligned_strides(t: &Tensor, extents: &[usize]) -> Result<Vec<isize>> {

@@ -62,7 +62,7 @@ pub use compose::{PoissonNll, Reduction};
 pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
-pub use executor::{Builder, Executor, Feeds};
+pub use executor::{Builder, Executor, Feeds, Prepared};
 pub use infer::infer;
 pub use ops::{Attrs, Op};
 #[doc(hidden)]

@@ -95,6 +95,8 @@ pub(crate) struct Schedule {
     pub(crate) out_fills: Vec<Fill>,
     pub(crate) body: Vec<Stage>,
     pub(crate) segments: Vec<Segment>,
+    /// Where the values are that are reduced, once the body has run.
+    pub(crate) folds: Vec<SlotId>,
     pub(crate) tiles: u32,
     pub(crate) singles: u32,
 }
@@ -138,6 +140,10 @@ pub(crate) fn schedule(
             let (from, to) = (p.slot(*v), p.new_slot(Slot::Output(o as u32)));
             p.out.out_fills.push(Fill { from, to, dtype: k.value(*v).dtype, constant: false });
         }
+    }
+    for (_, v) in &k.folds {
+        let slot = p.vector(*v);
+        p.out.folds.push(slot);
     }
     Ok(p.out)
 }
@@ -252,6 +258,9 @@ impl Planner<'_> {
                 let slot = self.new_slot(Slot::Output(o as u32));
                 self.slot_of[*v as usize] = Some(slot);
             }
+        }
+        for (_, v) in &self.k.folds {
+            last_use[*v as usize] = groups.len();
         }
         let mut ends: HashMap<usize, Vec<u32>> = HashMap::new();
         let mut free: Vec<u32> = Vec::new();

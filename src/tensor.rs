@@ -4,7 +4,7 @@
 //! its storage; views (`transpose`, `slice`, `broadcast_to`, …) copy nothing; bool bytes are 0 or 1; a failed
 //! allocation is an error. Does not: compute. Arithmetic on tensors is in `eager`, on programs in `executor`.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -12,55 +12,57 @@ use crate::scalar::Bits;
 use crate::shape::{check, contiguous_strides, dims_text, numel};
 
 mod fmt;
+mod memory;
 mod pool;
 mod view;
+pub(crate) use memory::Storage;
 pub(crate) use pool::Pool;
 
-/// One cache line: what storage is made of, so that its start is aligned.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
-/// Owned, aligned bytes, which go back to their pool when they are dropped.
-pub(crate) struct Storage {
-    lines: Vec<Line>,
-    bytes: usize,
-    home: Weak<Pool>,
+/// The extents and strides of a tensor, shared by tensors that have the same.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    shape: Box<[usize]>,
+    /// In elements.
+    strides: Box<[isize]>,
+    elements: usize,
+    contiguous: bool,
 }
 
-impl Drop for Storage {
-    fn drop(&mut self) {
-        if let Some(pool) = self.home.upgrade() {
-            pool.give(std::mem::take(&mut self.lines));
+impl Layout {
+    /// A layout of a shape that [`check`] accepts.
+    fn new(shape: Vec<usize>, strides: Vec<isize>) -> Layout {
+        let contiguous = is_contiguous(&shape, &strides);
+        let elements = numel(&shape).unwrap_or(0);
+        Layout { shape: shape.into(), strides: strides.into(), elements, contiguous }
+    }
+
+    /// The number of elements.
+    pub(crate) fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Row-major, without gaps.
+    pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
+        check(shape)?;
+        Ok(Arc::new(Layout::new(shape.to_vec(), contiguous_strides(shape))))
+    }
+}
+
+/// Whether elements of these strides lie row-major without gaps.
+fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
+    let mut expected = 1;
+    if shape.contains(&0) {
+        return true;
+    }
+    for (n, s) in shape.iter().zip(strides).rev() {
+        if *n != 1 {
+            if *s != expected {
+                return false;
+            }
+            expected *= *n as isize;
         }
     }
-}
-
-impl Storage {
-    /// Zeroed bytes.
-    pub(crate) fn zeroed(bytes: usize) -> Result<Storage> {
-        let lines =
-            bytemuck::allocation::try_zeroed_vec(bytes.div_ceil(64)).map_err(|()| Error::OutOfMemory { bytes })?;
-        Ok(Storage { lines, bytes, home: Weak::new() })
-    }
-
-    /// Bytes to be overwritten: from the pool if it has a buffer of this size.
-    pub(crate) fn pooled(bytes: usize, pool: &Arc<Pool>) -> Result<Storage> {
-        let mut storage = match pool.take(bytes.div_ceil(64)) {
-            Some(lines) => Storage { lines, bytes, home: Weak::new() },
-            None => Storage::zeroed(bytes)?,
-        };
-        storage.home = Arc::downgrade(pool);
-        Ok(storage)
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.bytes]
-    }
-
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
-    }
+    true
 }
 
 /// An n-dimensional array of one [`DType`]. Cloning shares the storage.
@@ -76,21 +78,36 @@ impl Storage {
 #[derive(Clone)]
 pub struct Tensor {
     storage: Arc<Storage>,
+    layout: Arc<Layout>,
     dtype: DType,
-    shape: Arc<[usize]>,
-    strides: Arc<[isize]>,
     offset: usize,
 }
 
 impl Tensor {
     /// A contiguous tensor over storage that holds exactly its elements.
     pub(crate) fn from_storage(storage: Storage, dtype: DType, shape: &[usize]) -> Result<Tensor> {
-        let n = check(shape)?;
-        if storage.bytes != n * dtype.size() {
-            return Err(Error::Internal(format!("{} bytes of storage for {dtype}{shape:?}", storage.bytes)));
+        Tensor::with_layout(storage, dtype, Layout::contiguous(shape)?)
+    }
+
+    /// A tensor over storage that holds exactly the elements of a contiguous layout.
+    pub(crate) fn with_layout(storage: Storage, dtype: DType, layout: Arc<Layout>) -> Result<Tensor> {
+        if storage.len() != layout.elements * dtype.size() || !layout.contiguous {
+            return Err(Error::Internal(format!("{} bytes of storage for {dtype}{:?}", storage.len(), layout.shape)));
         }
-        let strides = contiguous_strides(shape).into();
-        Ok(Tensor { storage: Arc::new(storage), dtype, shape: shape.into(), strides, offset: 0 })
+        Ok(Tensor { storage: Arc::new(storage), layout, dtype, offset: 0 })
+    }
+
+    /// Extents and strides.
+    pub(crate) fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The bytes of a tensor of this dtype and layout, if nothing else holds its storage.
+    pub(crate) fn own_bytes(&mut self, dtype: DType, layout: &Layout) -> Option<&mut [u8]> {
+        let same = self.dtype == dtype && *self.layout == *layout;
+        let range = self.offset * dtype.size()..(self.offset + self.layout.elements) * dtype.size();
+        let storage = if same { Arc::get_mut(&mut self.storage) } else { None };
+        storage?.bytes_mut().get_mut(range)
     }
 
     /// A tensor with a copy of `data`, row-major. `data` must have as many elements as the shape.
@@ -158,10 +175,8 @@ impl Tensor {
 
     /// A 0-d tensor of the given element bytes.
     pub(crate) fn of_bits(dtype: DType, bits: Bits) -> Tensor {
-        let mut line = Line([0; 64]);
-        line.0[..16].copy_from_slice(&bits.0);
-        let storage = Storage { lines: vec![line], bytes: dtype.size(), home: Weak::new() };
-        Tensor { storage: Arc::new(storage), dtype, shape: [].into(), strides: [].into(), offset: 0 }
+        let layout = Arc::new(Layout::new(vec![], vec![]));
+        Tensor { storage: Arc::new(Storage::one(&bits.0[..dtype.size()])), layout, dtype, offset: 0 }
     }
 
     /// The element type.
@@ -171,40 +186,27 @@ impl Tensor {
 
     /// The extents; empty for a 0-d tensor.
     pub fn shape(&self) -> &[usize] {
-        &self.shape
+        &self.layout.shape
     }
 
     /// The strides, in elements; 0 where a dim repeats one element.
     pub fn strides(&self) -> &[isize] {
-        &self.strides
+        &self.layout.strides
     }
 
     /// The number of dims.
     pub fn rank(&self) -> usize {
-        self.shape.len()
+        self.layout.shape.len()
     }
 
     /// The number of elements.
     pub fn numel(&self) -> usize {
-        // A shape whose count overflows can't be constructed.
-        numel(&self.shape).unwrap_or(0)
+        self.layout.elements
     }
 
     /// Whether the elements lie row-major without gaps.
     pub fn is_contiguous(&self) -> bool {
-        let mut expected = 1;
-        for (n, s) in self.shape.iter().zip(self.strides.iter()).rev() {
-            if *n == 0 {
-                return true;
-            }
-            if *n != 1 {
-                if *s != expected {
-                    return false;
-                }
-                expected *= *n as isize;
-            }
-        }
-        true
+        self.layout.contiguous
     }
 
     /// This tensor, row-major: itself if it is already, else a copy.
@@ -214,7 +216,7 @@ impl Tensor {
         }
         let mut storage = Storage::zeroed(self.numel() * self.dtype.size())?;
         view::gather(self, storage.bytes_mut());
-        Tensor::from_storage(storage, self.dtype, &self.shape)
+        Tensor::from_storage(storage, self.dtype, self.shape())
     }
 
     /// All bytes of the storage and where this tensor's first element starts in them (in elements).

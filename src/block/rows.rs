@@ -5,6 +5,7 @@
 
 use num_complex::Complex;
 
+use super::fold::{Fold, Part, part};
 use super::num::{Canonical, Cplx, Int, Real};
 use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, levels, slice, slice_mut};
 use crate::dtype::DType;
@@ -32,12 +33,6 @@ pub(in crate::block) trait Tri<T> {
 pub(in crate::block) trait Quad<T> {
     type Out;
     fn eval(a: T, b: T, c: T, d: T) -> Self::Out;
-}
-
-/// A reduction: how two elements combine, and what combining nothing gives.
-pub(in crate::block) trait Fold<T> {
-    const START: T;
-    fn combine(a: T, b: T) -> T;
 }
 
 /// A second form of a unary op, valid and fast for |a| <= [`Real::SMALL`], with the same bits there.
@@ -115,54 +110,6 @@ unsafe fn checked_body<T: Copy + PartialEq + Default, F: Bin<T>>(
     unsafe { bin_body::<T, F>(args, out, n) }
 }
 
-/// Elements that are combined lane by lane before their sums are paired: enough for the lanes to run at full speed,
-/// few enough for rounding errors to stay those of a short sum.
-const FOLD_BLOCK: usize = 1024;
-
-/// Combines `n` elements into one: blocks of [`FOLD_BLOCK`] in sixteen lanes, and the blocks' results in pairs, so
-/// that the order depends on `n` alone and errors grow with its logarithm.
-///
-/// # Safety
-/// As [`BlockFn`] for one operand of `T` and a result of one `T`.
-#[inline(always)]
-unsafe fn fold_body<T: Copy + Canonical, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
-    // SAFETY: the contract.
-    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
-    let mut pending = [F::START; usize::BITS as usize];
-    let mut result = F::START;
-    for (i, block) in a.chunks(FOLD_BLOCK).enumerate() {
-        let mut lanes = [F::START; 16];
-        let whole = block.chunks_exact(16);
-        for (lane, x) in lanes.iter_mut().zip(whole.remainder()) {
-            *lane = F::combine(*lane, *x);
-        }
-        for x in whole {
-            for (lane, x) in lanes.iter_mut().zip(x) {
-                *lane = F::combine(*lane, *x);
-            }
-        }
-        for width in [8, 4, 2, 1] {
-            for k in 0..width {
-                lanes[k] = F::combine(lanes[k], lanes[k + width]);
-            }
-        }
-        // As a binary counter: two results of equal size become one of twice the size.
-        let mut sum = lanes[0];
-        for level in pending.iter().take((i + 1).trailing_zeros() as usize) {
-            sum = F::combine(*level, sum);
-        }
-        pending[(i + 1).trailing_zeros() as usize] = sum;
-    }
-    let blocks = n.div_ceil(FOLD_BLOCK);
-    for (level, sum) in pending.iter().enumerate() {
-        if blocks >> level & 1 == 1 {
-            result = F::combine(*sum, result);
-        }
-    }
-    out[0] = result.canonical();
-    0
-}
-
 /// # Safety
 /// As [`un_body`].
 #[inline(always)]
@@ -204,18 +151,12 @@ levels!(quad, quad_body, <T: Copy, F: OpQuad<T>>);
 levels!(checked, checked_body, <T: CheckedInt, F: OpBin<T>>);
 levels!(guarded, guarded_body, <T: Copy, F: OpSmall<T>>);
 levels!(select, where_body, <T: Copy>);
-levels!(fold, fold_body, <T: FoldElement, F: OpFold<T>>);
 
 use Bin as OpBin;
-use Fold as OpFold;
 use Quad as OpQuad;
 use Small as OpSmall;
 use Tri as OpTri;
 use Un as OpUn;
-
-/// An element that folds.
-pub(in crate::block) trait FoldElement: Copy + Canonical {}
-impl<T: Copy + Canonical> FoldElement for T {}
 
 /// An integer that can be compared with zero.
 pub(in crate::block) trait CheckedInt: Copy + PartialEq + Default {}
@@ -310,6 +251,14 @@ macro_rules! find {
     };
 }
 
+macro_rules! find_fold {
+    (($dtype:ident $part:ident $level:ident $op:ident) $d:ident $($t:tt)+) => {
+        if $dtype == DType::$d {
+            return Some(part::<$($t)+, $op>($part, $level));
+        }
+    };
+}
+
 macro_rules! maker {
     (int_checked ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!(int find ($dtype $level checked $op)); };
     (float_guarded ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!(float find ($dtype $level guarded $op)); };
@@ -345,8 +294,9 @@ macro_rules! define_row {
     ($op:ident $out:ident folds; $($category:ident: $start:expr, |$a:ident, $b:ident| $body:expr;)+) => {
         $(for_types!($category impl_fold ($op $start, ($a, $b) $body));)+
         impl Row for $op {
-            fn kernel(dtype: DType, level: CpuLevel) -> Option<BlockFn> {
-                $(for_types!($category find (dtype level fold $op));)+
+            fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
+            fn fold(dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> {
+                $(for_types!($category find_fold (dtype part level $op));)+
                 None
             }
         }
@@ -370,6 +320,9 @@ macro_rules! define_row {
 /// A row's kernels.
 trait Row {
     fn kernel(dtype: DType, level: CpuLevel) -> Option<BlockFn>;
+    fn fold(_: DType, _: Part, _: CpuLevel) -> Option<BlockFn> {
+        None
+    }
 }
 
 macro_rules! define_kernels {
@@ -382,6 +335,11 @@ macro_rules! define_kernels {
 
         fn from_table(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
             match op { $(Op::$variant => <$variant as Row>::kernel(dtype, level),)* }
+        }
+
+        /// A kernel of a reduction in a compute dtype.
+        pub(crate) fn fold_kernel(op: Op, dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> {
+            match op { $(Op::$variant => <$variant as Row>::fold(dtype, part, level),)* }
         }
     };
 }
@@ -514,8 +472,9 @@ mod tests {
                     _ => d,
                 };
                 if def.torch.accepts.has(d) || def.paddle.accepts.has(d) {
-                    let found =
-                        kernel(*op, compute, CpuLevel::Baseline).or(kernel(*op, compute.op_math(), CpuLevel::Baseline));
+                    let level = CpuLevel::Baseline;
+                    let found = |d| kernel(*op, d, level).or(fold_kernel(*op, d, Part::Tile, level));
+                    let found = found(compute).or(found(compute.op_math()));
                     assert!(found.is_some(), "{op} has no kernel for {compute}");
                 }
             }

@@ -24,7 +24,7 @@ impl Tensor {
     /// The element at a row-major position, as text.
     fn element_text(&self, position: usize) -> String {
         let (mut rest, mut at) = (position, self.offset as isize);
-        for (n, s) in self.shape.iter().zip(self.strides.iter()).rev() {
+        for (n, s) in self.shape().iter().zip(self.strides().iter()).rev() {
             at += (rest % n) as isize * s;
             rest /= n;
         }

@@ -1,83 +1,100 @@
 //! Memory of dropped results, kept for the next ones: fresh pages cost several times what filling them does.
 //!
-//! Guarantees: a buffer is handed out to one owner at a time; no more than the limit is kept; the memory is freed
-//! with the pool. Does not: clear buffers; whoever takes one writes all of it.
+//! Guarantees: a buffer is handed out to one owner at a time; no more than the limit is kept; a closed pool keeps
+//! nothing. Does not: clear buffers; whoever takes one writes all of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::Line;
+use super::memory::Memory;
 
-/// Buffers that wait for reuse, by size in lines.
-#[derive(Default)]
-pub(crate) struct Pool {
-    state: Mutex<State>,
-    limit: usize,
-}
+/// Different sizes that may wait at once: beyond, the emptied ones are forgotten.
+const SIZES: usize = 64;
 
-#[derive(Default)]
+/// Buffers that wait for reuse, by size.
+pub(crate) struct Pool(Mutex<State>);
+
 struct State {
-    free: BTreeMap<usize, Vec<Vec<Line>>>,
-    lines: usize,
+    free: BTreeMap<usize, Vec<Memory>>,
+    bytes: usize,
+    limit: usize,
 }
 
 impl Pool {
     /// A pool that keeps at most `bytes`.
     pub(crate) fn new(bytes: usize) -> Pool {
-        Pool { state: Mutex::default(), limit: bytes / 64 }
+        Pool(Mutex::new(State { free: BTreeMap::new(), bytes: 0, limit: bytes }))
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         // Every change leaves the state sound, so a panic elsewhere does not matter.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees what is kept, and keeps nothing from now on.
+    pub(crate) fn close(&self) {
+        let mut s = self.state();
+        s.limit = 0;
+        s.bytes = 0;
+        let freed = std::mem::take(&mut s.free);
+        drop(s);
+        drop(freed);
     }
 
     /// A kept buffer of exactly this size.
-    pub(super) fn take(&self, lines: usize) -> Option<Vec<Line>> {
+    pub(super) fn take(&self, size: usize) -> Option<Memory> {
         let mut s = self.state();
-        let all = s.free.get_mut(&lines)?;
-        let found = all.pop();
-        if all.is_empty() {
-            s.free.remove(&lines);
-        }
+        let found = s.free.get_mut(&size)?.pop();
         if found.is_some() {
-            s.lines -= lines;
+            s.bytes -= size;
         }
         found
     }
 
     /// Keeps a buffer, or frees it and the largest ones if they are too much.
-    pub(super) fn give(&self, buffer: Vec<Line>) {
-        let lines = buffer.len();
-        if lines > self.limit || lines == 0 {
+    pub(super) fn give(&self, buffer: Memory) {
+        let size = buffer.size();
+        let mut s = self.state();
+        if size == 0 || size > s.limit {
+            drop(s);
             return;
         }
-        let mut s = self.state();
         let mut freed = Vec::new();
-        while s.lines + lines > self.limit
-            && let Some((size, all)) = s.free.pop_last()
+        while s.bytes + size > s.limit
+            && let Some((each, all)) = s.free.pop_last()
         {
-            s.lines -= size * all.len();
+            s.bytes -= each * all.len();
             freed.push(all);
         }
-        s.lines += lines;
-        s.free.entry(lines).or_default().push(buffer);
+        if s.free.len() >= SIZES {
+            s.free.retain(|_, all| !all.is_empty());
+        }
+        s.bytes += size;
+        s.free.entry(size).or_default().push(buffer);
+        drop(s);
+        drop(freed);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::Storage;
     use super::*;
 
     #[test]
-    fn a_pool_keeps_at_most_its_limit() {
-        let pool = Pool::new(64 * 10);
-        for _ in 0..3 {
-            pool.give(vec![Line([0; 64]); 4]);
-        }
-        pool.give(vec![Line([0; 64]); 11]);
-        assert_eq!(pool.state().lines, 4);
-        assert_eq!(pool.take(4).map(|b| b.len()), Some(4));
-        assert!(pool.take(4).is_none() && pool.take(11).is_none());
+    fn a_pool_keeps_at_most_its_limit_and_nothing_once_closed() {
+        let pool = Arc::new(Pool::new(64 * 10));
+        let made: Vec<Storage> = (0..3).map(|_| Storage::pooled(64 * 4, &pool).unwrap()).collect();
+        drop(made);
+        drop(Storage::pooled(64 * 11, &pool).unwrap());
+        assert_eq!(pool.state().bytes, 64 * 4);
+        assert_eq!(pool.take(64 * 4).map(|b| b.size()), Some(64 * 4));
+        assert!(pool.take(64 * 4).is_none() && pool.take(64 * 11).is_none());
+        let last = Storage::pooled(64, &pool).unwrap();
+        pool.close();
+        drop(last);
+        assert_eq!(pool.state().bytes, 0);
     }
 }

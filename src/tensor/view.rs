@@ -1,6 +1,8 @@
 //! Views: the same bytes under another shape and other strides, and the copy that makes a view contiguous.
 
-use super::Tensor;
+use std::sync::Arc;
+
+use super::{Layout, Tensor};
 use crate::error::{Error, Result};
 use crate::shape::{MAX_RANK, check, contiguous_strides, dims_text};
 
@@ -8,9 +10,8 @@ impl Tensor {
     fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Tensor {
         Tensor {
             storage: self.storage.clone(),
+            layout: Arc::new(Layout::new(shape, strides)),
             dtype: self.dtype,
-            shape: shape.into(),
-            strides: strides.into(),
             offset,
         }
     }
@@ -36,18 +37,18 @@ impl Tensor {
         if order.len() != self.rank() || seen.contains(&false) {
             return Err(Error::Shape(format!("{order:?} is not an order of {} dims", self.rank())));
         }
-        let shape = order.iter().map(|i| self.shape[*i]).collect();
-        let strides = order.iter().map(|i| self.strides[*i]).collect();
+        let shape = order.iter().map(|i| self.shape()[*i]).collect();
+        let strides = order.iter().map(|i| self.strides()[*i]).collect();
         Ok(self.view(shape, strides, self.offset))
     }
 
     /// Elements `start..end` of one dim, every `step`-th.
     pub fn slice(&self, axis: usize, start: usize, end: usize, step: usize) -> Result<Tensor> {
-        let n = self.shape[self.axis(axis)?];
+        let n = self.shape()[self.axis(axis)?];
         if start > end || end > n || step == 0 {
             return Err(Error::Shape(format!("slice {start}..{end} by {step} of axis {axis} with {n} elements")));
         }
-        let (mut shape, mut strides) = (self.shape.to_vec(), self.strides.to_vec());
+        let (mut shape, mut strides) = (self.shape().to_vec(), self.strides().to_vec());
         let taken = (end - start).div_ceil(step);
         // An empty slice may start past the last element: leave the offset where it is valid.
         let skip = if taken == 0 || self.numel() == 0 { 0 } else { start as isize * strides[axis] };
@@ -59,10 +60,10 @@ impl Tensor {
     /// One dim backwards.
     pub fn flip(&self, axis: usize) -> Result<Tensor> {
         let axis = self.axis(axis)?;
-        let mut strides = self.strides.to_vec();
-        let skip = if self.numel() == 0 { 0 } else { (self.shape[axis] as isize - 1) * strides[axis] };
+        let mut strides = self.strides().to_vec();
+        let skip = if self.numel() == 0 { 0 } else { (self.shape()[axis] as isize - 1) * strides[axis] };
         strides[axis] = -strides[axis];
-        Ok(self.view(self.shape.to_vec(), strides, self.offset.saturating_add_signed(skip)))
+        Ok(self.view(self.shape().to_vec(), strides, self.offset.saturating_add_signed(skip)))
     }
 
     /// Repeats dims of extent 1, and puts new dims in front, without copying.
@@ -70,12 +71,12 @@ impl Tensor {
         let shape = shape.as_ref();
         check(shape)?;
         let refuse = || {
-            let (from, to) = (dims_text(&self.shape), dims_text(shape));
+            let (from, to) = (dims_text(self.shape()), dims_text(shape));
             Error::Shape(format!("cannot broadcast {from} to {to}"))
         };
         let front = shape.len().checked_sub(self.rank()).ok_or_else(refuse)?;
         let mut strides = vec![0; shape.len()];
-        for (i, (n, s)) in self.shape.iter().zip(self.strides.iter()).enumerate() {
+        for (i, (n, s)) in self.shape().iter().zip(self.strides().iter()).enumerate() {
             match shape[front + i] {
                 to if to == *n => strides[front + i] = *s,
                 _ if *n == 1 => {}
@@ -91,15 +92,15 @@ impl Tensor {
         let shape = shape.as_ref();
         let n = check(shape)?;
         if n != self.numel() {
-            let (from, to) = (dims_text(&self.shape), dims_text(shape));
+            let (from, to) = (dims_text(self.shape()), dims_text(shape));
             return Err(Error::Shape(format!("cannot reshape {from} ({} elements) to {to} ({n})", self.numel())));
         }
         let strides = if self.is_contiguous() {
             contiguous_strides(shape)
         } else {
-            regroup(&self.shape, &self.strides, shape).ok_or_else(|| {
+            regroup(self.shape(), self.strides(), shape).ok_or_else(|| {
                 let to = dims_text(shape);
-                Error::Shape(format!("a tensor with strides {:?} has no view of shape {to}", self.strides))
+                Error::Shape(format!("a tensor with strides {:?} has no view of shape {to}", self.strides()))
             })?
         };
         Ok(self.view(shape.to_vec(), strides, self.offset))
@@ -110,7 +111,7 @@ impl Tensor {
         if axis > self.rank() || self.rank() == MAX_RANK {
             return Err(Error::Shape(format!("no room for a new dim at {axis} of {} dims", self.rank())));
         }
-        let (mut shape, mut strides) = (self.shape.to_vec(), self.strides.to_vec());
+        let (mut shape, mut strides) = (self.shape().to_vec(), self.strides().to_vec());
         shape.insert(axis, 1);
         strides.insert(axis, 0);
         Ok(self.view(shape, strides, self.offset))
@@ -156,11 +157,11 @@ pub(super) fn gather(t: &Tensor, out: &mut [u8]) {
         to.copy_from_slice(&bytes[from..from + size]);
         for d in (0..t.rank()).rev() {
             index[d] += 1;
-            at += t.strides[d];
-            if index[d] < t.shape[d] {
+            at += t.strides()[d];
+            if index[d] < t.shape()[d] {
                 break;
             }
-            at -= t.strides[d] * t.shape[d] as isize;
+            at -= t.strides()[d] * t.shape()[d] as isize;
             index[d] = 0;
         }
     }

@@ -1,0 +1,452 @@
+//! One thread's part of a launch: where every slot of the schedule points, tile by tile.
+//!
+//! Guarantees: as [`super::run`]'s, under the bounds it has proved. Does not: split work among threads.
+
+use std::cell::RefCell;
+
+use super::super::gather::{Strided, fill, gather};
+use super::super::operands;
+use super::{Access, BlockFn, Fold, FoldOut, Job, ROWS, WIDTH};
+use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
+
+/// Room for one element of the widest dtype times [`WIDTH`].
+const PADDED: usize = 16 * WIDTH;
+
+/// Room for a tile of the widest dtype.
+const WIDE_TILE: usize = 16 * TILE;
+
+/// Memory of a thread, kept from launch to launch.
+#[derive(Default)]
+struct Scratch {
+    words: Vec<u128>,
+    table: Vec<*mut u8>,
+    bases: Vec<*const u8>,
+    index: Vec<usize>,
+    moving: Vec<(SlotId, u32)>,
+    results: Vec<(SlotId, u32)>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch {
+        words: Vec::new(),
+        table: Vec::new(),
+        bases: Vec::new(),
+        index: Vec::new(),
+        moving: Vec::new(),
+        results: Vec::new(),
+    }) };
+}
+
+/// Where the parts of the scratch begin, in bytes.
+struct Layout {
+    singles: usize,
+    gathered: usize,
+    padded: usize,
+    staged: usize,
+    total: usize,
+}
+
+impl Layout {
+    fn new(job: &Job<'_>) -> Layout {
+        let launch = job.launch;
+        let singles = launch.schedule.tiles as usize * WIDE_TILE;
+        let gathered = singles + (launch.schedule.singles as usize * 16).next_multiple_of(64);
+        let copies = launch.geometry.operands.iter().map(|o| copy_room(&o.access)).sum::<usize>();
+        let padded = gathered + copies;
+        let staged = padded + (launch.inputs.len() + job.outputs.len()) * PADDED;
+        // Of each reduction, a tile that was computed in two pieces, and two rows of results.
+        Layout { singles, gathered, padded, staged, total: staged + job.folds.len() * 3 * WIDE_TILE }
+    }
+}
+
+/// Scratch for the copies of an operand.
+fn copy_room(access: &Access) -> usize {
+    match access {
+        Access::Splat | Access::Direct => 0,
+        Access::Periodic(n) => ((n + TILE) * 16).next_multiple_of(64),
+        Access::Gather(..) => WIDE_TILE,
+    }
+}
+
+/// A thread's view of a launch.
+pub(super) struct Worker<'a> {
+    job: &'a Job<'a>,
+    /// The pointers of the slots.
+    table: &'a mut [*mut u8],
+    scratch: *mut u8,
+    layout: Layout,
+    /// Base address of each operand in the current row.
+    bases: &'a mut [*const u8],
+    /// The current row, by dims.
+    index: &'a mut [usize],
+    /// Slots of operands that move along the run, and which operand.
+    moving: &'a [(SlotId, u32)],
+    /// Slots of results, and which result.
+    results: &'a [(SlotId, u32)],
+    tiled: bool,
+    /// Whether an operand is written out for every row.
+    periodic: bool,
+    /// Whether the last tile was computed in two pieces, and its values to reduce are staged.
+    split: bool,
+}
+
+/// Gives a worker with the thread's scratch to `work`.
+pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -> T) -> T {
+    let (launch, layout) = (job.launch, Layout::new(job));
+    let words = layout.total.div_ceil(16) + 4;
+    // A launch never starts another one on this thread while it holds the scratch: kernels call no user code. If one
+    // did, it would find an empty scratch and fill its own.
+    let mut scratch = SCRATCH.take();
+    if scratch.words.len() < words {
+        scratch.words.resize(words, 0);
+    }
+    let start = scratch.words.as_mut_ptr().cast::<u8>();
+    let skip = start.align_offset(64);
+    scratch.table.clear();
+    scratch.table.resize(launch.schedule.slots.len(), std::ptr::null_mut());
+    scratch.bases.clear();
+    scratch.bases.resize(launch.inputs.len(), std::ptr::null());
+    scratch.index.clear();
+    scratch.index.resize(launch.geometry.rows.len(), 0);
+    scratch.moving.clear();
+    scratch.results.clear();
+    for (s, slot) in launch.schedule.slots.iter().enumerate() {
+        match slot {
+            Slot::Input(i) if launch.geometry.operands[*i as usize].access != Access::Splat => {
+                scratch.moving.push((s as SlotId, *i));
+            }
+            Slot::Output(o) => scratch.results.push((s as SlotId, *o)),
+            _ => {}
+        }
+    }
+    let mut worker = Worker {
+        job,
+        table: &mut scratch.table,
+        // SAFETY: `words` leaves room for the alignment of 64.
+        scratch: unsafe { start.add(skip) },
+        layout,
+        bases: &mut scratch.bases,
+        index: &mut scratch.index,
+        moving: &scratch.moving,
+        results: &scratch.results,
+        tiled: job.is_tiled(),
+        periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
+        split: false,
+    };
+    // SAFETY: the scratch is as large as its layout.
+    unsafe { worker.fixed_slots() };
+    let made = work(&mut worker);
+    SCRATCH.set(scratch);
+    made
+}
+
+impl Worker<'_> {
+    /// Runs tiles, counted along the rows.
+    ///
+    /// # Safety
+    /// The bounds of all operands must have been proved for the whole domain, and the results' sizes.
+    pub(super) unsafe fn tiles(&mut self, from: usize, to: usize) -> Result<(), u32> {
+        let (run, tile, tiles) = (self.job.launch.geometry.run, self.job.launch.tile(), self.job.launch.tiles());
+        let mut unit = from;
+        while unit < to {
+            let (row, first) = (unit / tiles, unit % tiles);
+            let last = tiles.min(first + (to - unit));
+            // SAFETY: passed on; the row and the columns are of the domain.
+            unsafe {
+                if unit == from {
+                    self.seek(row)?
+                } else {
+                    self.next_row()?
+                }
+                let (mut at, end) = (first * tile, run.min(last * tile));
+                while at < end {
+                    let n = if self.tiled { (end - at).min(tile) } else { end - at };
+                    self.span(row, at, n)?;
+                    self.fold_rows(row, at, n);
+                    at += n;
+                }
+            }
+            unit += last - first;
+        }
+        Ok(())
+    }
+
+    /// Combines up to [`ROWS`] rows of a tile's width into one.
+    ///
+    /// # Safety
+    /// As [`Worker::tiles`].
+    pub(super) unsafe fn columns(&mut self, unit: usize, count: usize) -> Result<(), u32> {
+        let (run, tiles) = (self.job.launch.geometry.run, self.job.launch.tiles());
+        let (group, at) = (unit / tiles, unit % tiles * TILE);
+        let groups = count.div_ceil(ROWS);
+        let (outer, first) = (group / groups, group % groups * ROWS);
+        let n = TILE.min(run - at);
+        // SAFETY: the staged tiles are the reductions' own; partial results have a run for each group.
+        unsafe {
+            for (k, fold) in self.job.folds.iter().enumerate() {
+                fill((&raw const fold.nothing).cast(), fold.dtype, n, self.staged(k, 1));
+            }
+            let rows = ROWS.min(count - first);
+            for r in 0..rows {
+                let row = outer * count + first + r;
+                if r == 0 {
+                    self.seek(row)?
+                } else {
+                    self.next_row()?
+                }
+                self.span(row, at, n)?;
+                for (k, fold) in self.job.folds.iter().enumerate() {
+                    let (sum, next) = (self.staged(k, 1 + r % 2), self.staged(k, 1 + (r + 1) % 2));
+                    (fold.f)(operands([sum.cast_const(), self.folded(k)]), next, n);
+                }
+            }
+            for (k, fold) in self.job.folds.iter().enumerate() {
+                let size = fold.dtype.size();
+                let to = fold.start.add((group * run + at) * size);
+                std::ptr::copy_nonoverlapping(self.staged(k, 1 + rows % 2), to, n * size);
+            }
+        }
+        Ok(())
+    }
+
+    /// Pointers that stay the same for the whole launch.
+    unsafe fn fixed_slots(&mut self) {
+        let launch = self.job.launch;
+        for (to, slot) in self.table.iter_mut().zip(&launch.schedule.slots) {
+            // SAFETY: the offsets are those of the layout.
+            unsafe {
+                match *slot {
+                    Slot::Const(c) => *to = (&raw const launch.consts[c as usize]).cast_mut().cast(),
+                    Slot::Tile(t) => *to = self.scratch.add(t as usize * WIDE_TILE),
+                    Slot::Single(s) => *to = self.scratch.add(self.layout.singles + s as usize * 16),
+                    Slot::Input(_) | Slot::Output(_) => {}
+                }
+            }
+        }
+        // SAFETY: constants' slots have just been set.
+        unsafe { self.fills(true) };
+    }
+
+    unsafe fn fills(&mut self, constant: bool) {
+        for f in self.job.launch.schedule.fills.iter().filter(|f| f.constant == constant) {
+            // SAFETY: the source holds one element; the target is a tile.
+            unsafe { fill(self.table[f.from as usize], f.dtype, TILE, self.table[f.to as usize]) };
+        }
+    }
+
+    /// Goes to a row.
+    unsafe fn seek(&mut self, row: usize) -> Result<(), u32> {
+        let (launch, g) = (self.job.launch, self.job.launch.geometry);
+        let mut rest = row;
+        for (i, n) in self.index.iter_mut().zip(&g.rows).rev() {
+            *i = rest % n;
+            rest /= n;
+        }
+        for ((base, o), b) in self.bases.iter_mut().zip(&g.operands).zip(launch.inputs) {
+            let steps: isize = self.index.iter().zip(&o.rows).map(|(i, s)| *i as isize * s).sum();
+            // SAFETY: inside the buffer, by `Buffer::check`.
+            *base = unsafe { b.bytes.as_ptr().offset((b.offset as isize + steps) * b.dtype.size() as isize) };
+        }
+        // SAFETY: passed on.
+        unsafe { self.row_started() }
+    }
+
+    /// Goes to the next row.
+    unsafe fn next_row(&mut self) -> Result<(), u32> {
+        let (launch, g) = (self.job.launch, self.job.launch.geometry);
+        let mut d = g.rows.len();
+        while d > 0 {
+            d -= 1;
+            self.index[d] += 1;
+            let wrapped = self.index[d] == g.rows[d];
+            if wrapped {
+                self.index[d] = 0;
+            }
+            for ((base, o), b) in self.bases.iter_mut().zip(&g.operands).zip(launch.inputs) {
+                let steps = if wrapped { o.rows[d] * (1 - g.rows[d] as isize) } else { o.rows[d] };
+                *base = base.wrapping_offset(steps * b.dtype.size() as isize);
+            }
+            if !wrapped {
+                break;
+            }
+        }
+        // SAFETY: passed on.
+        unsafe { self.row_started() }
+    }
+
+    /// What depends on the row: the pointers of operands that are the same along it, and values computed of them.
+    unsafe fn row_started(&mut self) -> Result<(), u32> {
+        let launch = self.job.launch;
+        for (to, slot) in self.table.iter_mut().zip(&launch.schedule.slots) {
+            if let Slot::Input(i) = slot
+                && launch.geometry.operands[*i as usize].access == Access::Splat
+            {
+                *to = self.bases[*i as usize].cast_mut();
+            }
+        }
+        if self.periodic {
+            // SAFETY: passed on.
+            unsafe { self.patterns() };
+        }
+        // SAFETY: the prologue reads and writes single elements; passed on.
+        unsafe {
+            launch.schedule.prologue.iter().try_for_each(|stage| self.block(stage, 1))?;
+            self.fills(false);
+        }
+        Ok(())
+    }
+
+    /// Writes operands out that repeat along the run, so that a tile can begin anywhere in them.
+    unsafe fn patterns(&mut self) {
+        let launch = self.job.launch;
+        let mut to = self.layout.gathered;
+        for (i, o) in launch.geometry.operands.iter().enumerate() {
+            if let Access::Periodic(period) = o.access {
+                let from = Strided { base: self.bases[i], extents: &[2 + TILE / period, period], strides: &[0, 1] };
+                let n = period + TILE;
+                // SAFETY: the operand has `period` neighbours from its base on; the scratch has room for `n`.
+                unsafe { gather(from, launch.inputs[i].dtype, 0, n, self.scratch.add(to)) };
+            }
+            to += copy_room(&o.access);
+        }
+    }
+
+    /// Computes `n` elements of the row from `at` on. What is reduced of them is then where [`Worker::folded`] says.
+    unsafe fn span(&mut self, row: usize, at: usize, n: usize) -> Result<(), u32> {
+        let launch = self.job.launch;
+        self.split = false;
+        let whole = if launch.any_length || launch.segments.is_empty() { n } else { n - n % WIDTH };
+        // SAFETY: passed on.
+        unsafe {
+            if whole > 0 {
+                self.tile(row, at, whole, false)?;
+            }
+            if whole == n {
+                return Ok(());
+            }
+            if whole > 0 {
+                self.stage(0, whole);
+            }
+            self.tile(row, at + whole, n - whole, true)?;
+            if whole > 0 {
+                self.stage(whole, n - whole);
+                self.split = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the body on `n` elements from `at`; `padded` if they are fewer than segments take.
+    unsafe fn tile(&mut self, row: usize, at: usize, n: usize, padded: bool) -> Result<(), u32> {
+        let launch = self.job.launch;
+        let position = row * launch.geometry.run + at;
+        // SAFETY: elements `at..at + n` of the row exist; padded copies hold at most WIDTH elements.
+        unsafe {
+            for m in 0..self.moving.len() {
+                let (slot, i) = self.moving[m];
+                self.table[slot as usize] = self.input(i as usize, at, n, padded);
+            }
+            for (slot, o) in self.results {
+                let out = self.job.outputs[*o as usize];
+                let pad = self.padded(launch.inputs.len() + *o as usize);
+                self.table[*slot as usize] = if padded { pad } else { out.start.add(position * out.dtype.size()) };
+            }
+            let width = if padded { WIDTH } else { n };
+            for stage in &launch.schedule.body {
+                match stage {
+                    Stage::Block(b) => self.block(b, n)?,
+                    Stage::Segment(s) => launch.segments[*s as usize](self.table.as_ptr(), width),
+                }
+            }
+            for f in &launch.schedule.out_fills {
+                fill(self.table[f.from as usize], f.dtype, n, self.table[f.to as usize]);
+            }
+            if padded {
+                for (o, out) in self.job.outputs.iter().enumerate() {
+                    let (size, from) = (out.dtype.size(), self.padded(launch.inputs.len() + o));
+                    std::ptr::copy_nonoverlapping(from, out.start.add(position * size), n * size);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the values are that reduction `k` combines.
+    fn folded(&self, k: usize) -> *const u8 {
+        if self.split {
+            // SAFETY: a place of the layout.
+            return unsafe { self.staged(k, 0) };
+        }
+        self.table[self.job.launch.schedule.folds[k] as usize].cast_const()
+    }
+
+    /// Keeps `n` values of each reduction, behind the first `at`.
+    unsafe fn stage(&mut self, at: usize, n: usize) {
+        for (k, fold) in self.job.folds.iter().enumerate() {
+            let size = fold.dtype.size();
+            // SAFETY: a staged tile has room for all elements of a tile.
+            unsafe { std::ptr::copy_nonoverlapping(self.folded(k), self.staged(k, 0).add(at * size), n * size) };
+        }
+    }
+
+    /// Combines the elements of a tile, or of each short row in it, into one.
+    unsafe fn fold_rows(&mut self, row: usize, at: usize, n: usize) {
+        let Some(Fold::Rows(length)) = self.job.launch.geometry.fold else { return };
+        let (launch, short) = (self.job.launch, length < self.job.launch.geometry.run);
+        let position = if short { at / length } else { row * launch.tiles() + at / TILE };
+        for (k, FoldOut { start, dtype, f, .. }) in self.job.folds.iter().enumerate() {
+            let (f, from): (BlockFn, _) = (*f, self.folded(k));
+            // SAFETY: the partial results have an element for this tile, or for each of its rows; the kernel for
+            // short rows takes their length as its second operand.
+            unsafe {
+                f(operands([from, std::ptr::without_provenance(length)]), start.add(position * dtype.size()), n);
+            }
+        }
+    }
+
+    unsafe fn padded(&self, index: usize) -> *mut u8 {
+        // SAFETY: the layout has a padded place for every operand and result.
+        unsafe { self.scratch.add(self.layout.padded + index * PADDED) }
+    }
+
+    /// One of the three tiles of reduction `k`.
+    unsafe fn staged(&self, k: usize, which: usize) -> *mut u8 {
+        // SAFETY: the layout has three tiles for every reduction.
+        unsafe { self.scratch.add(self.layout.staged + (3 * k + which) * WIDE_TILE) }
+    }
+
+    /// Where elements `at..at + n` of operand `i` can be read.
+    unsafe fn input(&mut self, i: usize, at: usize, n: usize, padded: bool) -> *mut u8 {
+        let launch = self.job.launch;
+        let (dtype, base) = (launch.inputs[i].dtype, self.bases[i]);
+        let operands = &launch.geometry.operands;
+        let room = || operands[..i].iter().map(|o| copy_room(&o.access)).sum::<usize>() + self.layout.gathered;
+        // SAFETY: elements `at..at + n` of the row exist; the copies go to places of their own.
+        unsafe {
+            match &operands[i].access {
+                Access::Splat => base.cast_mut(),
+                Access::Direct if padded => {
+                    let to = self.padded(i);
+                    std::ptr::copy_nonoverlapping(base.add(at * dtype.size()), to, n * dtype.size());
+                    to
+                }
+                Access::Direct => base.add(at * dtype.size()).cast_mut(),
+                Access::Periodic(period) => self.scratch.add(room() + at % period * dtype.size()),
+                Access::Gather(extents, strides) => {
+                    let to = self.scratch.add(room());
+                    gather(Strided { base, extents, strides }, dtype, at, n, to);
+                    to
+                }
+            }
+        }
+    }
+
+    unsafe fn block(&self, stage: &BlockStage, n: usize) -> Result<(), u32> {
+        let args = stage.args.map(|a| a.map_or(std::ptr::null(), |a| self.table[a as usize].cast_const()));
+        // SAFETY: every slot points at `n` elements of its value's dtype, aligned; the result has a slot of its own.
+        match unsafe { (stage.f)(args, self.table[stage.out as usize], n) } {
+            0 => Ok(()),
+            _ => Err(stage.step),
+        }
+    }
+}

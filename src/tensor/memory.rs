@@ -1,0 +1,150 @@
+//! The bytes under tensors: aligned, shared, and large ones on large pages.
+//!
+//! Guarantees: the start is 64-byte aligned; memory that the system refuses is an error; a buffer goes back to its
+//! pool when its last tensor is dropped. Does not: know dtypes or shapes.
+
+use std::sync::Arc;
+
+use memmap2::{MmapMut, MmapOptions};
+
+use super::Pool;
+use crate::error::{Error, Result};
+
+/// From this size on, memory is mapped by itself and on huge pages where the system has them: filling fresh memory
+/// then costs 1.4 times what reused memory does, and 3.7 times otherwise.
+const LARGE: usize = 4 << 20;
+
+/// The size of a huge page: mappings are multiples of it.
+const HUGE_PAGE: usize = 2 << 20;
+
+/// One cache line: what small buffers are made of, so that their start is aligned.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Owned bytes, at least as many as were asked for.
+pub(super) struct Memory(Kind);
+
+enum Kind {
+    Lines(Vec<Line>),
+    Mapped(MmapMut),
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory(Kind::Lines(Vec::new()))
+    }
+}
+
+impl Memory {
+    /// The size of the memory that is made for so many bytes: what a pool sorts by.
+    pub(super) fn size_for(bytes: usize) -> usize {
+        let unit = if bytes < LARGE { 64 } else { HUGE_PAGE };
+        bytes.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
+    }
+
+    /// Zeroed bytes.
+    fn zeroed(bytes: usize) -> Result<Memory> {
+        let size = Memory::size_for(bytes);
+        let refused = || Error::OutOfMemory { bytes };
+        if bytes < LARGE {
+            let lines = bytemuck::allocation::try_zeroed_vec(size / 64).map_err(|()| refused())?;
+            return Ok(Memory(Kind::Lines(lines)));
+        }
+        let map = MmapOptions::new().len(size).map_anon().map_err(|_| refused())?;
+        // A wish: without huge pages the memory is as good, only slower at first.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        Ok(Memory(Kind::Mapped(map)))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Kind::Lines(lines) => bytemuck::cast_slice(lines),
+            Kind::Mapped(map) => map,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.0 {
+            Kind::Lines(lines) => bytemuck::cast_slice_mut(lines),
+            Kind::Mapped(map) => map,
+        }
+    }
+
+    /// The number of bytes.
+    pub(super) fn size(&self) -> usize {
+        self.bytes().len()
+    }
+}
+
+/// Owned, aligned bytes, which go back to their pool when they are dropped.
+pub(crate) struct Storage {
+    memory: Memory,
+    bytes: usize,
+    home: Option<Arc<Pool>>,
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.home {
+            pool.give(std::mem::take(&mut self.memory));
+        }
+    }
+}
+
+impl Storage {
+    /// Zeroed bytes.
+    pub(crate) fn zeroed(bytes: usize) -> Result<Storage> {
+        Ok(Storage { memory: Memory::zeroed(bytes)?, bytes, home: None })
+    }
+
+    /// A copy of at most 64 bytes.
+    pub(super) fn one(bytes: &[u8]) -> Storage {
+        let mut line = Line([0; 64]);
+        let n = bytes.len().min(64);
+        line.0[..n].copy_from_slice(&bytes[..n]);
+        Storage { memory: Memory(Kind::Lines(vec![line])), bytes: n, home: None }
+    }
+
+    /// Bytes to be overwritten: from the pool if it has a buffer of this size.
+    pub(crate) fn pooled(bytes: usize, pool: &Arc<Pool>) -> Result<Storage> {
+        let memory = match pool.take(Memory::size_for(bytes)) {
+            Some(memory) => memory,
+            None => Memory::zeroed(bytes)?,
+        };
+        Ok(Storage { memory, bytes, home: Some(pool.clone()) })
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.memory.bytes()[..self.bytes]
+    }
+
+    /// The bytes, to be written.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory.bytes_mut()[..self.bytes]
+    }
+
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_zeroed_and_as_long_as_asked() {
+        for bytes in [0, 1, 63, 64, 65, 4096, LARGE - 1, LARGE, LARGE + 1] {
+            let mut s = Storage::zeroed(bytes).unwrap();
+            assert_eq!((s.bytes().len(), s.bytes().as_ptr().addr() % 64), (bytes, 0));
+            assert!(s.bytes().iter().all(|b| *b == 0));
+            s.bytes_mut().fill(7);
+        }
+        assert!(matches!(Storage::zeroed(usize::MAX), Err(Error::OutOfMemory { .. })));
+        assert!(matches!(Storage::zeroed(isize::MAX as usize), Err(Error::OutOfMemory { .. })));
+    }
+}

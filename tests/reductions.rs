@@ -1,0 +1,159 @@
+//! Reductions against plain loops: every set of dims, layouts, threads, and fused with what feeds them.
+
+use castwise::prelude::*;
+use castwise::{Op, apply};
+
+/// Row-major positions of a shape.
+fn positions(shape: &[usize]) -> Vec<Vec<usize>> {
+    let mut all = vec![vec![]];
+    for n in shape {
+        all = all.into_iter().flat_map(|p| (0..*n).map(move |i| [p.clone(), vec![i]].concat())).collect();
+    }
+    all
+}
+
+/// The sums of integers over some dims, by a plain loop: exact in any order.
+fn sums(values: &[i64], shape: &[usize], axes: &[usize]) -> Vec<i64> {
+    let kept: Vec<usize> = (0..shape.len()).filter(|d| !axes.contains(d)).collect();
+    let targets = positions(&kept.iter().map(|d| shape[*d]).collect::<Vec<_>>());
+    let mut out = vec![0i64; targets.len()];
+    for (p, v) in positions(shape).iter().zip(values) {
+        let at: Vec<usize> = kept.iter().map(|d| p[*d]).collect();
+        out[targets.iter().position(|t| *t == at).unwrap()] += v;
+    }
+    out
+}
+
+fn subsets(rank: usize) -> impl Iterator<Item = Vec<usize>> {
+    (0..1usize << rank).map(move |bits| (0..rank).filter(|d| bits >> d & 1 == 1).collect())
+}
+
+#[test]
+fn every_set_of_dims_of_every_layout_has_the_right_sums() {
+    let mut cases = 0;
+    for shape in [
+        vec![7],
+        vec![3, 5],
+        vec![2, 3, 40],
+        vec![70, 3, 17],
+        vec![2, 1, 3, 19],
+        vec![1, 600, 2],
+        vec![0, 4],
+        vec![130, 20],
+    ] {
+        let n: usize = shape.iter().product();
+        let values: Vec<i64> = (0..n as i64).map(|i| i * i % 1009 - 400).collect();
+        let dense = Tensor::from_slice(&values.iter().map(|v| *v as f32).collect::<Vec<_>>(), &shape).unwrap();
+        let mut layouts = vec![dense.clone()];
+        if shape.len() > 1 {
+            // The same elements with the first two dims swapped in memory.
+            layouts.push(dense.transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap());
+        }
+        for axes in subsets(shape.len()).filter(|a| !a.is_empty()) {
+            let want: Vec<f32> = sums(&values, &shape, &axes).iter().map(|v| *v as f32).collect();
+            let dims: Vec<i64> = axes.iter().map(|a| *a as i64).collect();
+            for t in &layouts {
+                for jit in [true, false] {
+                    let p = Program::new(Rules::Torch);
+                    let x = p.data("x", DType::F32, shape.as_slice());
+                    // A plain one, one fused with what it reduces, and one whose operand is fetched besides.
+                    let double = &x + &x;
+                    let fetches = [
+                        x.over(&dims).sum(),
+                        (&x - 1.0 + 1.0).over(&dims).keepdim().sum(),
+                        double.over(&dims).sum(),
+                        double,
+                    ];
+                    let exe = Executor::builder().jit(jit).threads(3).build();
+                    let out = exe.run(&p, feeds! { "x" => t }, &fetches).unwrap();
+                    assert_eq!(out[0].to_vec::<f32>().unwrap(), want, "{shape:?} over {axes:?}");
+                    assert_eq!(out[1].to_vec::<f32>().unwrap(), want, "{shape:?} over {axes:?}, fused");
+                    let twice: Vec<f32> = want.iter().map(|v| 2.0 * v).collect();
+                    assert_eq!(out[2].to_vec::<f32>().unwrap(), twice, "{shape:?} over {axes:?}, stored too");
+                    assert_eq!(out[3].shape(), shape);
+                    cases += 3;
+                }
+            }
+        }
+    }
+    assert!(cases > 200, "{cases} cases");
+}
+
+#[test]
+fn sums_have_the_same_bits_whatever_the_threads_and_modes() {
+    let n = 300_001;
+    let values: Vec<f32> = (0..n).map(|i| ((i * 2_654_435_761_u64) as u32) as f32 * 1e-9 - 2.0).collect();
+    let x = Tensor::from_vec(values, [n as usize]).unwrap();
+    let square = x.slice(0, 0, 299_000, 1).unwrap().reshape([299, 1000]).unwrap();
+    let eager = Eager::new(Rules::Torch).tensor(&x);
+    let want = (&eager * &eager).mean().result().unwrap().item::<f32>().unwrap();
+    let rows = (Eager::new(Rules::Torch).tensor(&square) * 0.3).over([0]).sum().result().unwrap();
+    for threads in [1, 2, 3, 8] {
+        let exe = Executor::builder().threads(threads).build();
+        let p = Program::new(Rules::Torch);
+        let v = p.data("x", DType::F32, [None]);
+        let out = exe.run(&p, feeds! { "x" => x }, [&(&v * &v).mean()]).unwrap();
+        assert_eq!(out[0].item::<f32>().unwrap().to_bits(), want.to_bits(), "{threads} threads");
+        let q = Program::new(Rules::Torch);
+        let v = q.data("x", DType::F32, [None, None]);
+        let out = exe.run(&q, feeds! { "x" => square }, [&(&v * 0.3).over([0]).sum()]).unwrap();
+        assert_eq!(out[0].as_bytes(), rows.as_bytes(), "{threads} threads, over rows");
+    }
+}
+
+#[test]
+fn long_f32_sums_stay_accurate() {
+    // The multiples of a small number: the exact sum is known.
+    let n = 1usize << 22;
+    let x = Tensor::from_vec((0..n).map(|i| (i % 1000) as f32 * 0.125).collect(), [n]).unwrap();
+    let exact: f64 = (0..n).map(|i| (i % 1000) as f64 * 0.125).sum();
+    for shape in [vec![n], vec![1 << 16, 64]] {
+        let t = x.reshape(&shape).unwrap();
+        let sum = Eager::new(Rules::Torch).tensor(&t).over([0]).sum().over([]).sum().result().unwrap();
+        let sum = Eager::new(Rules::Torch).tensor(&sum).sum().result().unwrap();
+        let error = (f64::from(sum.item::<f32>().unwrap()) - exact).abs() / exact;
+        assert!(error < 1e-6, "{shape:?}: relative error {error:e}");
+    }
+}
+
+#[test]
+fn nothing_reduces_to_the_neutral_element_or_is_refused() {
+    let empty = Tensor::zeros(DType::F32, [0, 3]).unwrap();
+    let run = |op: Op, dims: &[i64]| {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", DType::F32, [None, Some(3)]);
+        let y = match op {
+            Op::Sum => x.over(dims).sum(),
+            Op::Prod => x.over(dims).prod(),
+            Op::Mean => x.over(dims).mean(),
+            _ => x.over(dims).amax(),
+        };
+        Executor::new().run(&p, feeds! { "x" => empty }, [&y]).map(|mut all| all.remove(0))
+    };
+    assert_eq!(run(Op::Sum, &[0]).unwrap().to_vec::<f32>().unwrap(), [0.0; 3]);
+    assert_eq!(run(Op::Prod, &[0, 1]).unwrap().to_vec::<f32>().unwrap(), [1.0]);
+    assert!(run(Op::Mean, &[0]).unwrap().to_vec::<f32>().unwrap().iter().all(|v| v.is_nan()));
+    assert_eq!(run(Op::Sum, &[1]).unwrap().shape(), [0]);
+    assert_eq!(run(Op::Amax, &[1]).unwrap().shape(), [0]);
+    assert!(run(Op::Amax, &[0]).unwrap_err().to_string().contains("amax"));
+    // The eager function refuses too.
+    let operand = castwise::Operand::Var(Eager::new(Rules::Torch).tensor(&empty));
+    assert!(apply(Op::Amin, &[operand], Default::default()).result().is_err());
+}
+
+#[test]
+fn a_softmax_is_the_same_in_both_modes() {
+    fn softmax<M: Mode>(x: &Var<M>) -> Var<M> {
+        let e = (x - x.over([-1]).keepdim().amax()).exp();
+        &e / e.over([-1]).keepdim().sum()
+    }
+    for columns in [5, 100, 1500] {
+        let values = (0..30 * columns).map(|i| ((i * 37 % 101) as f32) * 0.1 - 5.0).collect();
+        let t = Tensor::from_vec(values, [30, columns]).unwrap();
+        let eager = softmax(&Eager::new(Rules::Torch).tensor(&t)).result().unwrap();
+        let p = Program::new(Rules::Torch);
+        let out =
+            Executor::new().run(&p, feeds! { "x" => t }, [&softmax(&p.data("x", DType::F32, [None, None]))]).unwrap();
+        assert_eq!(out[0].as_bytes(), eager.as_bytes(), "{columns} columns");
+    }
+}
