@@ -4,6 +4,7 @@
 //! block kernels, so a fused program has the same bits; a failed op poisons what is computed from it, and `result`
 //! gives the error. Does not: fuse, generate code, or use threads.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::{Diagnostic, Error, Place, Result};
@@ -123,6 +124,6 @@ fn apply(settings: Settings, op: Op, operands: &[Operand<Eager>], attrs: Attrs, 
 pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
     let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()])?;
     let run = Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None };
-    let made = run_plan(&plan, &run, &BlockEngine, &mut [])?.pop().flatten();
+    let made = run_plan(&plan, &run, &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?.pop().flatten();
     made.ok_or_else(|| Error::Internal("an application without a result".into()))
 }

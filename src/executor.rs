@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::block::CpuLevel;
 use crate::codegen::{available, clif, inline};
 use crate::error::Result;
@@ -95,7 +97,10 @@ impl Executor {
         feeds: impl Into<Feeds<'f>>,
         fetches: impl IntoIterator<Item = &'a Var>,
     ) -> Result<Vec<Tensor>> {
-        self.prepare(program, fetches)?.run_named(feeds)
+        let fetches: SmallVec<[&Var; 8]> = fetches.into_iter().collect();
+        let core = self.inner.core(program, &fetches)?;
+        let feeds = feeds.into();
+        core.run(&self.inner, core.in_order(&feeds)?)
     }
 
     /// Computes `fetches` into the caller's tensors, one for each. See [`Prepared::run_into`] for which tensors fit.
@@ -106,9 +111,10 @@ impl Executor {
         fetches: impl IntoIterator<Item = &'a Var>,
         into: &mut [Tensor],
     ) -> Result<()> {
-        let prepared = self.prepare(program, fetches)?;
+        let fetches: SmallVec<[&Var; 8]> = fetches.into_iter().collect();
+        let core = self.inner.core(program, &fetches)?;
         let feeds = feeds.into();
-        prepared.run_into(&prepared.in_order(&feeds)?, into)
+        core.run_into(&self.inner, core.in_order(&feeds)?, into)
     }
 
     /// Makes `fetches` of a program ready to be computed again and again: what is known without feeds is done once.

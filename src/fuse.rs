@@ -350,7 +350,7 @@ impl Fusion {
     fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
-        let mut b = Builder::default();
+        let mut b = Builder::new(typed.settings.rounding);
         let mut values: HashMap<NodeId, ValueId> = HashMap::new();
         let mut inputs: Vec<BufferId> = Vec::new();
         let mut outputs: Vec<BufferId> = Vec::new();

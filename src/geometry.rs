@@ -98,6 +98,11 @@ impl Geometry {
         self.operands.iter().map(|o| if o.access == Access::Splat { Class::Splat } else { Class::Vector }).collect()
     }
 
+    /// Whether the domain is one run over operands where they are.
+    pub(crate) fn in_place(&self) -> bool {
+        self.rows.is_empty() && self.operands.iter().all(|o| matches!(o.access, Access::Splat | Access::Direct))
+    }
+
     /// The number of rows.
     pub(crate) fn row_count(&self) -> usize {
         self.rows.iter().product()

@@ -12,6 +12,7 @@ use crate::block::cast::{Prim, path};
 use crate::block::convert;
 use crate::dtype::DType;
 use crate::ops::{MAX_OPERANDS, Op, Output};
+use crate::promotion::Rounding;
 use crate::scalar::{Bits, Scalar};
 
 /// Index of a value of a kernel.
@@ -85,6 +86,10 @@ pub(crate) struct Builder {
     known: HashMap<(StepOp, DType, [Option<ValueId>; MAX_OPERANDS]), ValueId>,
     const_ids: HashMap<(DType, Bits), ValueId>,
     origin: u32,
+    /// Whether results of half dtypes go on unrounded to the steps behind them.
+    relaxed: bool,
+    /// For rounded results of half dtypes, what was rounded.
+    unrounded: HashMap<ValueId, ValueId>,
 }
 
 /// An operand of an application that is lowered.
@@ -100,6 +105,11 @@ fn operands<const N: usize>(given: [ValueId; N]) -> [Option<ValueId>; MAX_OPERAN
 }
 
 impl Builder {
+    /// A builder under a program's choice of rounding.
+    pub(crate) fn new(rounding: Rounding) -> Builder {
+        Builder { relaxed: rounding == Rounding::Relaxed, ..Builder::default() }
+    }
+
     fn push(&mut self, dtype: DType, source: Source) -> ValueId {
         self.kernel.values.push(Value { dtype, source });
         self.kernel.values.len() as u32 - 1
@@ -141,6 +151,8 @@ impl Builder {
 
     /// The value in another dtype: the primitive steps of the path, or the converted constant.
     pub(crate) fn cast(&mut self, v: ValueId, to: DType) -> ValueId {
+        let half = matches!(to, DType::F16 | DType::BF16);
+        let v = if half { v } else { self.unrounded.get(&v).copied().unwrap_or(v) };
         let Value { dtype, source } = self.kernel.value(v);
         if let Source::Const(i) = source {
             let bits = convert(self.const_bits[i as usize], dtype, to);
@@ -179,6 +191,15 @@ impl Builder {
         self.apply_in(op, math, compute, &values)
     }
 
+    /// The result of a half op's op math in its dtype.
+    fn rounded(&mut self, wide: ValueId, to: DType) -> ValueId {
+        let narrow = self.cast(wide, to);
+        if self.relaxed && matches!(to, DType::F16 | DType::BF16) && narrow != wide {
+            self.unrounded.insert(narrow, wide);
+        }
+        narrow
+    }
+
     /// The op in its op math `math`, rounded once to what `compute` gives.
     fn apply_in(&mut self, op: Op, math: DType, compute: DType, values: &[ValueId]) -> ValueId {
         let mut args = [None; MAX_OPERANDS];
@@ -189,8 +210,8 @@ impl Builder {
         let wide = self.step(StepOp::Apply(op), math, args, op.result(math));
         match op.def().output {
             Output::Bool => wide,
-            Output::Same | Output::Fold => self.cast(wide, compute),
-            Output::Real => self.cast(wide, compute.real()),
+            Output::Same | Output::Fold => self.rounded(wide, compute),
+            Output::Real => self.rounded(wide, compute.real()),
         }
     }
 
@@ -224,7 +245,7 @@ impl Builder {
             -0.5 => op(Op::Rsqrt, &[x]),
             _ => return None,
         };
-        Some(self.cast(wide, compute))
+        Some(self.rounded(wide, compute))
     }
 }
 

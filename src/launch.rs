@@ -4,6 +4,7 @@
 //! or written to the tensors given for them if nothing else holds those; a buffer is dropped after its last use. Does
 //! not: keep anything between runs; the caller holds the caches.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -47,10 +48,9 @@ impl Ready for Blocks {
     }
 }
 
-/// Everything about a kernel's launch that depends on its operands' layouts but not on their data.
+/// Everything about a kernel's launch that depends on its operands' layouts but not on their data: feeds of the same
+/// layouts have the same shots.
 pub(crate) struct Shot<R> {
-    dyn_dims: Vec<usize>,
-    inputs: Vec<Arc<Layout>>,
     geometry: Geometry,
     /// `None` if the domain has no elements: there is nothing to run.
     ready: Option<R>,
@@ -62,25 +62,14 @@ pub(crate) struct Shot<R> {
     folded: usize,
 }
 
-impl<R> Shot<R> {
-    fn fits(&self, dyn_dims: &[usize], inputs: &[&Tensor]) -> bool {
-        let same = |(known, t): (&Arc<Layout>, &&Tensor)| Arc::ptr_eq(known, t.layout()) || **known == **t.layout();
-        self.dyn_dims == dyn_dims && self.inputs.iter().zip(inputs).all(same)
-    }
-}
-
-/// What a caller of [`run_plan`] provides: code, and memory for what does not change from run to run.
+/// What gives a plan's kernels their code.
 pub(crate) trait Engine {
     type Ready: Ready;
     /// The schedule and code of a plan's `at`-th kernel for the classes of its operands.
     fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Self::Ready>;
-    /// What was last kept for the `at`-th kernel.
-    fn last(&self, at: usize) -> Option<Arc<Shot<Self::Ready>>>;
-    /// Keeps the shot of the `at`-th kernel.
-    fn keep(&self, at: usize, shot: &Arc<Shot<Self::Ready>>);
 }
 
-/// The engine of block kernels alone, which keeps nothing.
+/// The engine of block kernels alone.
 pub(crate) struct BlockEngine;
 
 impl Engine for BlockEngine {
@@ -89,12 +78,6 @@ impl Engine for BlockEngine {
     fn ready(&self, _: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Blocks> {
         schedule(kernel, classes, CpuLevel::get(), &|_| false).map(Blocks)
     }
-
-    fn last(&self, _: usize) -> Option<Arc<Shot<Blocks>>> {
-        None
-    }
-
-    fn keep(&self, _: usize, _: &Arc<Shot<Blocks>>) {}
 }
 
 /// What a run has besides a plan.
@@ -115,7 +98,7 @@ impl Run<'_> {
 }
 
 /// Elements that fit the usual number of operands and results without allocating.
-const FEW: usize = 8;
+const FEW: usize = 4;
 
 /// What a buffer holds during a run.
 enum Value<'a> {
@@ -169,33 +152,37 @@ fn extents(dims: &[SymDim], values: &[usize]) -> Result<Vec<usize>> {
     all.ok_or_else(|| Error::Internal(format!("{} has no extents", dims_text(dims))))
 }
 
+/// The results of a run, in the order of the fetches; `None` for one that is in the tensor given for it.
+pub(crate) type Fetched = SmallVec<[Option<Tensor>; 2]>;
+
 /// Runs a plan. A result goes to the tensor of `into` that stands for its fetch, if there is one and it can.
+///
+/// `shots` has the kernels' shots of an earlier run with feeds of the same layouts, or is empty: then they are made.
 pub(crate) fn run_plan<E: Engine>(
     plan: &Plan,
     run: &Run<'_>,
     engine: &E,
+    shots: &mut Cow<'_, [Arc<Shot<E::Ready>>]>,
     into: &mut [Tensor],
-) -> Result<SmallVec<[Option<Tensor>; 4]>> {
+) -> Result<Fetched> {
+    let known = shots.len() == plan.work.len();
     let mut buffers = Buffers::new(plan, run);
     let mut targets: SmallVec<[Option<&mut Tensor>; FEW]> = into.iter_mut().map(Some).collect();
     for (at, k) in plan.work.iter().enumerate() {
         buffers.view(&k.inputs)?;
         let inputs: SmallVec<[&Tensor; FEW]> = k.inputs.iter().map(|b| buffers.get(*b)).collect::<Result<_>>()?;
-        let shot = match engine.last(at).filter(|s| s.fits(run.dyn_dims, &inputs)) {
-            Some(known) => known,
-            None => {
-                let made = Arc::new(aim(plan, k, at, run, &inputs, engine)?);
-                engine.keep(at, &made);
-                made
-            }
-        };
+        if !known {
+            let made = aim(plan, k, at, run, &inputs, engine)?;
+            shots.to_mut().push(Arc::new(made));
+        }
+        let shot = &*shots[at];
         let target = |b: &BufferId| -> Option<&mut Tensor> {
             // What another kernel reads is kept apart from the caller's tensors.
             let wanted = plan.fetches.iter().position(|f| f == b).filter(|_| !plan.buffers[*b as usize].read);
             targets.get_mut(wanted?)?.take()
         };
         let given = k.outputs.iter().map(target).collect();
-        let made = fire(plan, k, run, &shot, &inputs, given)?;
+        let made = fire(plan, k, run, shot, &inputs, given)?;
         drop(inputs);
         for (b, t) in k.outputs.iter().chain(k.folds.iter().map(|(_, b)| b)).zip(made) {
             buffers.values[*b as usize] = Some(t.map_or(Value::Delivered, Value::Made));
@@ -229,9 +216,7 @@ fn aim<E: Engine>(
     let folds = folds.collect::<Result<Vec<_>>>()?;
     let ready = |classes: &[Class]| engine.ready(at, &k.kernel, classes);
     let call = Call { inputs, spread: &k.spread, extents: &domain, reduced: k.reduced.as_deref() };
-    let mut shot = plan_launch(&call, folds, ready)?;
-    shot.dyn_dims = run.dyn_dims.to_vec();
-    Ok(shot)
+    plan_launch(&call, folds, ready)
 }
 
 /// The operands and the domain of a launch.
@@ -253,9 +238,8 @@ fn plan_launch<R>(
     let geometry = Geometry::new(call.extents, &strides, call.spread, call.reduced);
     let ready = if total == 0 { None } else { Some(ready(&geometry.classes())?) };
     let folded = call.reduced.map_or(1, |axes| axes.iter().map(|a| call.extents[*a]).product());
-    let inputs = call.inputs.iter().map(|t| t.layout().clone()).collect();
     let output = Layout::contiguous(call.extents)?;
-    Ok(Shot { dyn_dims: Vec::new(), inputs, geometry, ready, output, total, folds, folded })
+    Ok(Shot { geometry, ready, output, total, folds, folded })
 }
 
 /// The results of a launch: those of the kernel, then those of its folds. `None` for one that is in its target.

@@ -68,7 +68,7 @@ pub use ops::{Attrs, Op};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
 pub use program::{MAX_NODES, NodeRef, Program};
-pub use promotion::{Loss, Reason, Rules, Settings, promote_types};
+pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
 pub use scalar::Scalar;
 pub use tensor::Tensor;
 pub use typed::{CastNote, TypedProgram};

@@ -69,12 +69,31 @@ pub struct Settings {
     /// What a float scalar counts as, and what integers become where an op wants floats (PyTorch's
     /// `torch.set_default_dtype`): f16, bf16, f32 or f64.
     pub default_dtype: DType,
+    /// When chains of f16 and bf16 are rounded.
+    pub rounding: Rounding,
+}
+
+/// When values of f16 and bf16 between two ops are rounded to their dtype.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// After every op: fused results are those of one op at a time, bit for bit.
+    #[default]
+    Exact,
+    /// Only where a value is stored: inside a fused loop they stay in f32, as with `torch.compile`. Results depend
+    /// on what is fused; never the default.
+    Relaxed,
+}
+
+impl fmt::Display for Rounding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Rounding::Exact { "exact" } else { "relaxed" })
+    }
 }
 
 impl Settings {
     /// The rules with the default dtype f32.
     pub const fn new(rules: Rules) -> Settings {
-        Settings { rules, default_dtype: DType::F32 }
+        Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact }
     }
 }
 

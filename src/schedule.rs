@@ -99,6 +99,8 @@ pub(crate) struct Schedule {
     pub(crate) folds: Vec<SlotId>,
     pub(crate) tiles: u32,
     pub(crate) singles: u32,
+    /// Whether there is nothing but one segment over operands, constants and results.
+    pub(crate) plain: bool,
 }
 
 /// Which values are the same along the whole inner run.
@@ -145,6 +147,13 @@ pub(crate) fn schedule(
         let slot = p.vector(*v);
         p.out.folds.push(slot);
     }
+    let o = &mut p.out;
+    o.plain = matches!(o.body[..], [Stage::Segment(_)])
+        && o.tiles + o.singles == 0
+        && o.prologue.is_empty()
+        && o.fills.is_empty()
+        && o.out_fills.is_empty()
+        && o.folds.is_empty();
     Ok(p.out)
 }
 

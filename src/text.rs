@@ -9,7 +9,7 @@ use std::fmt;
 use crate::error::shown;
 use crate::ops::Op;
 use crate::program::{Input, Kind, Program, State};
-use crate::promotion::{Loss, Reason};
+use crate::promotion::{Loss, Reason, Rounding};
 use crate::shape::dims_fmt;
 use crate::typed::{Arg, NodeId, TypedKind, TypedProgram};
 
@@ -34,6 +34,9 @@ impl fmt::Display for Program {
         write!(f, "program(rules = {}", self.settings().rules)?;
         if self.settings().default_dtype != crate::dtype::DType::F32 {
             write!(f, ", default = {}", self.settings().default_dtype)?;
+        }
+        if self.settings().rounding != Rounding::Exact {
+            write!(f, ", rounding = {}", self.settings().rounding)?;
         }
         f.write_str(") (")?;
         let mut feeds = 0;
@@ -122,6 +125,9 @@ impl fmt::Display for TypedProgram {
         write!(f, "program(rules = {}", self.settings.rules)?;
         if self.settings.default_dtype != crate::dtype::DType::F32 {
             write!(f, ", default = {}", self.settings.default_dtype)?;
+        }
+        if self.settings.rounding != Rounding::Exact {
+            write!(f, ", rounding = {}", self.settings.rounding)?;
         }
         f.write_str(") (")?;
         let mut feeds = 0;

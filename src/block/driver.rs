@@ -13,7 +13,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::geometry::{Access, Fold, Geometry};
 use crate::scalar::Bits;
-use crate::schedule::{Schedule, TILE};
+use crate::schedule::{Schedule, Slot, TILE};
 
 mod worker;
 use worker::with_worker;
@@ -84,6 +84,38 @@ impl Launch<'_> {
             Some(Fold::Rows(_)) => g.row_count() * self.tiles(),
             Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * g.run,
         }
+    }
+}
+
+/// Slots of a launch that is called without scratch.
+const MOST_SLOTS: usize = 32;
+
+impl Launch<'_> {
+    /// Whether it is one call of one segment.
+    fn is_simple(&self) -> bool {
+        let (s, g) = (self.schedule, self.geometry);
+        let whole = self.any_length || g.run.is_multiple_of(WIDTH);
+        s.plain && whole && s.slots.len() <= MOST_SLOTS && g.in_place() && self.segments.len() == 1
+    }
+
+    /// Calls the segment of a simple launch, whose bounds and results' sizes have been proved.
+    fn call(&self, outputs: &mut [Output<'_>]) {
+        let mut table = [std::ptr::null_mut::<u8>(); MOST_SLOTS];
+        for (to, slot) in table.iter_mut().zip(&self.schedule.slots) {
+            *to = match *slot {
+                Slot::Input(i) => {
+                    let b = &self.inputs[i as usize];
+                    b.bytes.as_ptr().wrapping_add(b.offset * b.dtype.size()).cast_mut()
+                }
+                Slot::Const(c) => (&raw const self.consts[c as usize]).cast_mut().cast(),
+                Slot::Output(o) => outputs[o as usize].bytes.as_mut_ptr(),
+                // A plain schedule has no others.
+                Slot::Tile(_) | Slot::Single(_) => return,
+            };
+        }
+        // SAFETY: every slot of the schedule points at its operand, constant or result, whose bounds have been
+        // proved for the run; the length is one that the segment takes.
+        unsafe { self.segments[0](table.as_ptr(), self.geometry.run) };
     }
 }
 
@@ -159,6 +191,10 @@ pub(crate) fn run(
     }
     for (b, o) in launch.inputs.iter().zip(&g.operands) {
         b.check(o.reach)?;
+    }
+    if threads <= 1 && launch.is_simple() {
+        launch.call(outputs);
+        return Ok(Ok(()));
     }
     let outs: smallvec::SmallVec<[Out; FEW]> =
         outputs.iter_mut().map(|o| Out { start: o.bytes.as_mut_ptr(), dtype: o.dtype }).collect();

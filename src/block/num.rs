@@ -17,6 +17,10 @@ pub(crate) trait Int: Copy {
     fn floor_div(a: Self, b: Self) -> Self;
     /// `a - b * floor_div(a, b)`. `b` is not 0.
     fn floor_mod(a: Self, b: Self) -> Self;
+    /// `a / b` rounded towards zero; `MIN / -1` wraps. `b` is not 0.
+    fn trunc_div(a: Self, b: Self) -> Self;
+    /// `a - b * trunc_div(a, b)`. `b` is not 0.
+    fn trunc_mod(a: Self, b: Self) -> Self;
     /// `a` to the power `b`, wrapping; a negative power of anything but ±1 is 0.
     fn power(a: Self, b: Self) -> Self;
     /// |a|, wrapping.
@@ -33,23 +37,63 @@ pub(crate) trait Int: Copy {
     fn lcm(a: Self, b: Self) -> Self;
 }
 
+/// Division through floats, which vectorizes. It is exact: the float holds both operands, and a quotient that is no
+/// whole number differs from the nearest one by at least 1/|b|, which is relative to it more than rounding can move it
+/// (|a| < 2^31 in f64, 2^16 in f32). Adding one and a half times the mantissa's range leaves the whole number in the
+/// low bits, wrapped.
+macro_rules! float_division {
+    ($t:ident $float:ident) => {
+        #[inline(always)]
+        fn floor_div(a: $t, b: $t) -> $t {
+            let magic = 1.5 / $float::EPSILON;
+            ((a as $float / b as $float).floor() + magic).to_bits() as $t
+        }
+        #[inline(always)]
+        fn trunc_div(a: $t, b: $t) -> $t {
+            let magic = 1.5 / $float::EPSILON;
+            ((a as $float / b as $float).trunc() + magic).to_bits() as $t
+        }
+        #[inline(always)]
+        fn floor_mod(a: $t, b: $t) -> $t {
+            a.wrapping_sub(b.wrapping_mul(<$t as Int>::floor_div(a, b)))
+        }
+        #[inline(always)]
+        fn trunc_mod(a: $t, b: $t) -> $t {
+            a.wrapping_sub(b.wrapping_mul(<$t as Int>::trunc_div(a, b)))
+        }
+    };
+}
+
+/// Division by the machine's instruction.
+macro_rules! whole_division {
+    ($t:ident) => {
+        #[inline(always)]
+        fn floor_div(a: $t, b: $t) -> $t {
+            let (q, r) = (a.wrapping_div(b), a.wrapping_rem(b));
+            if (r != 0) & ((r < 0) != (b < 0)) { q.wrapping_sub(1) } else { q }
+        }
+        #[inline(always)]
+        fn trunc_div(a: $t, b: $t) -> $t {
+            a.wrapping_div(b)
+        }
+        #[inline(always)]
+        fn floor_mod(a: $t, b: $t) -> $t {
+            let r = a.wrapping_rem(b);
+            if (r != 0) & ((r < 0) != (b < 0)) { r.wrapping_add(b) } else { r }
+        }
+        #[inline(always)]
+        fn trunc_mod(a: $t, b: $t) -> $t {
+            a.wrapping_rem(b)
+        }
+    };
+}
+
 macro_rules! ints {
-    ($($t:ty, $unsigned:ty, $negative:expr, $abs:expr, $sign:expr);*) => {$(
+    ($($t:ident, $unsigned:ty, $division:ident $($float:ident)?, $negative:expr, $abs:expr, $sign:expr);*) => {$(
         impl Int for $t {
             const LEAST: $t = <$t>::MIN;
             const MOST: $t = <$t>::MAX;
-            #[inline(always)]
-            fn floor_div(a: $t, b: $t) -> $t {
-                let (q, r) = (a.wrapping_div(b), a.wrapping_rem(b));
-                let down = (r != 0) & ($negative(r) != $negative(b));
-                if down { q.wrapping_sub(1) } else { q }
-            }
-            #[inline(always)]
-            fn floor_mod(a: $t, b: $t) -> $t {
-                let r = a.wrapping_rem(b);
-                let fix = (r != 0) & ($negative(r) != $negative(b));
-                if fix { r.wrapping_add(b) } else { r }
-            }
+            $division!($t $($float)?);
             #[inline(always)]
             fn power(a: $t, b: $t) -> $t {
                 if $negative(b) {
@@ -98,11 +142,11 @@ macro_rules! ints {
     )*};
 }
 
-ints!(u8, u8, |_: u8| false, |a: u8| a, |a: u8| a.min(1);
-    i8, u8, i8::is_negative, i8::wrapping_abs, i8::signum;
-    i16, u16, i16::is_negative, i16::wrapping_abs, i16::signum;
-    i32, u32, i32::is_negative, i32::wrapping_abs, i32::signum;
-    i64, u64, i64::is_negative, i64::wrapping_abs, i64::signum);
+ints!(u8, u8, float_division f32, |_: u8| false, |a: u8| a, |a: u8| a.min(1);
+    i8, u8, float_division f32, i8::is_negative, i8::wrapping_abs, i8::signum;
+    i16, u16, float_division f32, i16::is_negative, i16::wrapping_abs, i16::signum;
+    i32, u32, float_division f64, i32::is_negative, i32::wrapping_abs, i32::signum;
+    i64, u64, whole_division, i64::is_negative, i64::wrapping_abs, i64::signum);
 
 /// Arithmetic of f32 and f64.
 pub(crate) trait Real: Copy {

@@ -73,3 +73,57 @@ fn every_kernel_has_the_same_bits_at_every_level() {
         }
     }
 }
+
+/// Integer division against wide arithmetic.
+fn check_division<T: super::num::Int + Copy + PartialEq + std::fmt::Debug>(a: i128, b: i128, to: impl Fn(i128) -> T) {
+    use super::num::Int;
+    let (x, y) = (to(a), to(b));
+    let floor = a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0);
+    assert_eq!(Int::floor_div(x, y), to(floor), "{a} // {b}");
+    assert_eq!(Int::floor_mod(x, y), to(a - b * floor), "{a} mod {b}");
+    assert_eq!(Int::trunc_div(x, y), to(a / b), "{a} / {b}");
+    assert_eq!(Int::trunc_mod(x, y), to(a % b), "{a} rem {b}");
+}
+
+#[test]
+fn integer_division_is_exact() {
+    for a in -128..128i128 {
+        for b in (-128..128i128).filter(|b| *b != 0) {
+            check_division(a, b, |v| v as i8);
+            if b > -128 {
+                check_division(a + 128, b + 128, |v| v as u8);
+            }
+        }
+    }
+    let edges = |bits: u32| {
+        let powers = (0..bits).flat_map(move |k| [-1i128, 0, 1].map(|d| (1i128 << k) + d));
+        powers.flat_map(|v| [v, -v]).filter(move |v| *v >= -(1 << (bits - 1)) && *v < 1 << (bits - 1))
+    };
+    for a in edges(16) {
+        (-32768..32768i128).filter(|b| *b != 0).for_each(|b| check_division(a, b, |v| v as i16));
+        edges(16).filter(|b| *b != 0).for_each(|b| check_division(a * 7 % 32768, b, |v| v as i16));
+    }
+    let mut seed = 1u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 32) as i32
+    };
+    for a in edges(32) {
+        for b in edges(32).filter(|b| *b != 0) {
+            check_division(a, b, |v| v as i32);
+        }
+        for _ in 0..1000 {
+            let (c, k) = (i128::from(next()), i128::from(next() >> 16));
+            if c != 0 {
+                check_division(a, c, |v| v as i32);
+                // Quotients next to whole numbers.
+                for d in [-1, 0, 1] {
+                    check_division(i128::from((c * k + d) as i32), c, |v| v as i32);
+                }
+            }
+        }
+    }
+    for a in edges(64) {
+        edges(64).filter(|b| *b != 0).for_each(|b| check_division(a, b, |v| v as i64));
+    }
+}

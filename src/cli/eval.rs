@@ -40,8 +40,10 @@ struct Job {
 }
 
 pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
-    let settings =
-        Settings { rules: arguments.rules.unwrap_or(castwise::Rules::Torch), default_dtype: arguments.default_dtype };
+    let settings = Settings {
+        default_dtype: arguments.default_dtype,
+        ..Settings::new(arguments.rules.unwrap_or(castwise::Rules::Torch))
+    };
     let formats = check_files(arguments)?;
     let used = check_expression(arguments, settings)?;
     if arguments.rules.is_none() {

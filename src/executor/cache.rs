@@ -4,11 +4,14 @@
 //! fetches, and a kernel compiled once for each way its operands broadcast, whatever the extents are. Does not: check
 //! feeds.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use petgraph::graph::NodeIndex;
+
 use super::Builder;
-use super::feeds::Bound;
+use super::prepared::Core;
 use crate::block::CpuLevel;
 use crate::block::driver::SegmentFn;
 use crate::codegen::{Code, available, compile, inline};
@@ -18,11 +21,12 @@ use crate::error::Result;
 use crate::fuse::{Plan, foldable, plan};
 use crate::infer::infer;
 use crate::kernel::Kernel;
-use crate::launch::{Engine, Ready, Run, Shot, run_plan};
+use crate::launch::{Engine, Fetched, Ready, Run, Shot, run_plan};
 use crate::program::Program;
 use crate::schedule::{Class, Schedule, schedule};
 use crate::tensor::{Pool, Tensor};
 use crate::typed::{NodeId, TypedProgram};
+use crate::var::Var;
 
 /// A schedule and its compiled segments.
 pub(super) struct Compiled {
@@ -44,20 +48,23 @@ impl Ready for Arc<Compiled> {
     }
 }
 
-/// What has been made ready of a plan's kernel.
-#[derive(Default)]
-struct Near {
-    /// An entry for each assignment of classes met so far.
-    variants: Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>,
-    /// The last launch.
-    shot: Mutex<Option<Arc<Shot<Arc<Compiled>>>>>,
-}
+/// A kernel's entry for each assignment of classes met so far.
+type Variants = Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>;
 
 /// A plan, and for each of its kernels what has been made ready so far.
 pub(super) struct Planned {
     pub(super) plan: Plan,
-    near: Vec<Near>,
+    near: Vec<Variants>,
 }
+
+/// The launches of a plan's kernels for feeds of some layouts.
+pub(super) type Shots = Vec<Arc<Shot<Arc<Compiled>>>>;
+
+/// Fetches that were asked for lately: most at once.
+const RECENT: usize = 8;
+
+/// The program, how much of it was written, the fetched nodes, and what was prepared for them.
+type Asked = (u64, usize, Vec<NodeIndex>, Arc<Core>);
 
 /// A map that forgets its oldest entry when it is full.
 struct Bounded<K, V> {
@@ -105,6 +112,8 @@ pub(super) struct Caches {
 pub(super) struct Inner {
     settings: Builder,
     caches: Mutex<Caches>,
+    /// The latest first.
+    recent: Mutex<Vec<Asked>>,
     pool: Arc<Pool>,
 }
 
@@ -115,7 +124,7 @@ impl Drop for Inner {
     }
 }
 
-fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     // Entries are inserted whole, so a panic elsewhere leaves what is locked here sound.
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -123,7 +132,7 @@ fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Inner {
     pub(super) fn new(settings: Builder) -> Inner {
         let pool = Arc::new(Pool::new(settings.pool));
-        Inner { settings, caches: Mutex::default(), pool }
+        Inner { settings, caches: Mutex::default(), recent: Mutex::default(), pool }
     }
 
     pub(super) fn caches(&self) -> std::sync::MutexGuard<'_, Caches> {
@@ -154,25 +163,50 @@ impl Inner {
             folded.insert(n, run_blocks(typed, n)?);
         }
         let plan = plan(typed, &key.2, &folded, &key.3)?;
-        let planned = Arc::new(Planned { near: plan.work.iter().map(|_| Near::default()).collect(), plan });
+        let planned = Arc::new(Planned { near: plan.work.iter().map(|_| Mutex::default()).collect(), plan });
         self.caches().plans.insert(key, planned.clone(), self.settings.cache);
         Ok(planned)
     }
 
-    /// Runs a plan on feeds that were bound. A result is written to its tensor of `into`, if it can be.
+    /// What computes `fetches` of a program.
+    pub(super) fn core(&self, program: &Program, fetches: &[&Var]) -> Result<Arc<Core>> {
+        let len = program.len();
+        let same = |(id, n, nodes, _): &Asked| {
+            let fetched = |(v, n): (&&Var, &NodeIndex)| v.0.node == *n && v.0.program.id == *id;
+            *id == program.shared.id
+                && *n == len
+                && nodes.len() == fetches.len()
+                && fetches.iter().zip(nodes).all(fetched)
+        };
+        {
+            let mut recent = lock(&self.recent);
+            if let Some(at) = recent.iter().position(same) {
+                recent[..=at].rotate_right(1);
+                return Ok(recent[0].3.clone());
+            }
+        }
+        let typed = self.typed(program)?;
+        let nodes = fetches.iter().map(|v| typed.node(v)).collect::<Result<Vec<NodeId>>>()?;
+        let core = Arc::new(Core::new(typed, nodes));
+        let mut recent = lock(&self.recent);
+        recent.truncate(RECENT.min(self.settings.cache).saturating_sub(1));
+        let asked = fetches.iter().map(|v| v.0.node).collect();
+        recent.insert(0, (program.shared.id, len, asked, core.clone()));
+        Ok(core)
+    }
+
+    /// Runs a plan on feeds that were bound. A result is written to its tensor of `into`, if it can be. `shots` are
+    /// those of feeds of the same layouts, or are made.
     pub(super) fn execute(
         &self,
         planned: &Planned,
-        bound: &Bound<'_>,
+        feeds: &[&Tensor],
+        dyn_dims: &[usize],
+        shots: &mut Cow<'_, [Arc<Shot<Arc<Compiled>>>]>,
         into: &mut [Tensor],
-    ) -> Result<smallvec::SmallVec<[Option<Tensor>; 4]>> {
-        let run = Run {
-            feeds: &bound.feeds,
-            dyn_dims: &bound.dyn_dims,
-            threads: self.settings.threads,
-            pool: Some(&self.pool),
-        };
-        run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, into)
+    ) -> Result<Fetched> {
+        let run = Run { feeds, dyn_dims, threads: self.settings.threads, pool: Some(&self.pool) };
+        run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, shots, into)
     }
 
     /// The schedule and code of a kernel, shared by all programs that have an equal one.
@@ -207,20 +241,12 @@ impl Engine for Compiler<'_> {
     type Ready = Arc<Compiled>;
 
     fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
-        let near = &self.planned.near[at].variants;
+        let near = &self.planned.near[at];
         if let Some((_, known)) = lock(near).iter().find(|(c, _)| c == classes) {
             return Ok(known.clone());
         }
         let made = self.inner.compiled(kernel, classes)?;
         lock(near).push((classes.to_vec(), made.clone()));
         Ok(made)
-    }
-
-    fn last(&self, at: usize) -> Option<Arc<Shot<Arc<Compiled>>>> {
-        lock(&self.planned.near[at].shot).clone()
-    }
-
-    fn keep(&self, at: usize, shot: &Arc<Shot<Arc<Compiled>>>) {
-        *lock(&self.planned.near[at].shot) = Some(shot.clone());
     }
 }

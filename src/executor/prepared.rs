@@ -1,57 +1,73 @@
 //! A program's fetches made ready: a call looks nothing up by name or program.
 //!
-//! Guarantees: as [`Executor::run`](super::Executor::run)'s; later changes of the program do not matter. Does not:
-//! plan anew unless dynamic dims are broadcast in another way than in the last call.
+//! Guarantees: as [`Executor::run`](super::Executor::run)'s; later changes of the program do not matter; feeds of the
+//! same dtypes and layouts as in the last call are bound, planned and aimed by comparing those alone. Does not: hold
+//! tensors between calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
-use super::cache::{Inner, Planned, pattern_of};
-use super::feeds::{Bound, Feeds, bind, name_of, sorted};
-use crate::domain::Pattern;
+use super::cache::{Inner, Planned, Shots, lock, pattern_of};
+use super::feeds::{Feeds, bind, name_of, sorted};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::launch::cast_tensor;
+use crate::launch::{Fetched, cast_tensor};
 use crate::promotion::Rules;
 use crate::shape::dims_text;
-use crate::tensor::Tensor;
+use crate::tensor::{Layout, Tensor};
 use crate::typed::{NodeId, TypedProgram};
 
 /// Fetches of a program that are ready to be computed. Made by [`Executor::prepare`](super::Executor::prepare), which
 /// has an example; can be called from many threads.
 pub struct Prepared {
     inner: Arc<Inner>,
+    core: Core,
+}
+
+/// The tensors of a call, in program order.
+type InOrder<'a> = SmallVec<[&'a Tensor; 8]>;
+
+/// Fetches of a typed program, and how they were computed last.
+pub(super) struct Core {
     typed: Arc<TypedProgram>,
     nodes: Vec<NodeId>,
-    /// The plan of the last call.
-    last: Mutex<Option<(Pattern, Arc<Planned>)>>,
+    last: Mutex<Option<Arc<Last>>>,
+}
+
+/// Everything about a call that depends on its feeds' dtypes and layouts alone.
+struct Last {
+    feeds: Vec<(DType, Arc<Layout>)>,
+    dyn_dims: Vec<usize>,
+    planned: Arc<Planned>,
+    shots: Shots,
+}
+
+impl Last {
+    fn fits(&self, feeds: &[&Tensor]) -> bool {
+        let same = |((d, known), t): (&(DType, Arc<Layout>), &&Tensor)| {
+            *d == t.dtype() && (Arc::ptr_eq(known, t.layout()) || **known == **t.layout())
+        };
+        self.feeds.len() == feeds.len() && self.feeds.iter().zip(feeds).all(same)
+    }
 }
 
 impl Prepared {
     pub(super) fn new(inner: Arc<Inner>, typed: Arc<TypedProgram>, nodes: Vec<NodeId>) -> Prepared {
-        Prepared { inner, typed, nodes, last: Mutex::default() }
+        Prepared { inner, core: Core::new(typed, nodes) }
     }
 
     /// The names of the program's placeholders, in the order in which [`run`](Prepared::run) wants their tensors:
     /// that of the program.
     pub fn feed_names(&self) -> impl Iterator<Item = &str> {
-        self.typed.feeds.iter().map(|n| name_of(&self.typed, *n))
+        self.core.typed.feeds.iter().map(|n| name_of(&self.core.typed, *n))
     }
 
     /// Computes the fetches from a tensor for each placeholder, in program order. Errors: another number of feeds
     /// than placeholders; a feed of another dtype, rank or extent than declared; division of integers by zero.
     pub fn run(&self, feeds: &[&Tensor]) -> Result<Vec<Tensor>> {
-        let bound = self.bound(feeds)?;
-        let made = self.execute(&bound, &mut [])?;
-        made.into_iter().map(|t| t.ok_or_else(delivered)).collect()
-    }
-
-    /// Computes the fetches from named feeds.
-    pub(super) fn run_named<'f>(&self, feeds: impl Into<Feeds<'f>>) -> Result<Vec<Tensor>> {
-        let feeds = feeds.into();
-        let bound = bind(&self.typed, sorted(&self.typed, &feeds)?)?;
-        let made = self.execute(&bound, &mut [])?;
-        made.into_iter().map(|t| t.ok_or_else(delivered)).collect()
+        self.core.run(&self.inner, self.counted(feeds)?)
     }
 
     /// Computes the fetches into the caller's tensors, one for each, in the order of the fetches.
@@ -64,9 +80,40 @@ impl Prepared {
     /// Errors: as [`run`](Prepared::run)'s; another number of tensors than fetches; a tensor of another shape, or of
     /// a dtype that the result can't be cast to.
     pub fn run_into(&self, feeds: &[&Tensor], into: &mut [Tensor]) -> Result<()> {
-        let bound = self.bound(feeds)?;
-        self.check_targets(&bound, into)?;
-        let made = self.execute(&bound, into)?;
+        self.core.run_into(&self.inner, self.counted(feeds)?, into)
+    }
+
+    fn counted<'a>(&self, feeds: &[&'a Tensor]) -> Result<InOrder<'a>> {
+        let want = self.core.typed.feeds.len();
+        if feeds.len() == want {
+            return Ok(feeds.into());
+        }
+        let names = self.feed_names().take(20).collect::<Vec<_>>().join(", ");
+        let problem = format!("{} tensors for {want} placeholders: {names}", feeds.len());
+        Err(Error::Feed { name: "feeds".into(), problem })
+    }
+}
+
+impl Core {
+    pub(super) fn new(typed: Arc<TypedProgram>, nodes: Vec<NodeId>) -> Core {
+        Core { typed, nodes, last: Mutex::default() }
+    }
+
+    /// Feeds by name, in program order.
+    pub(super) fn in_order<'a>(&self, feeds: &'a Feeds<'_>) -> Result<InOrder<'a>> {
+        sorted(&self.typed, feeds)
+    }
+
+    pub(super) fn run(&self, inner: &Inner, feeds: InOrder<'_>) -> Result<Vec<Tensor>> {
+        let made = self.execute(inner, feeds, &mut [])?;
+        made.into_iter().map(|t| t.ok_or_else(|| Error::Internal("a result without a tensor".into()))).collect()
+    }
+
+    pub(super) fn run_into(&self, inner: &Inner, feeds: InOrder<'_>, into: &mut [Tensor]) -> Result<()> {
+        if into.len() != self.nodes.len() {
+            return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
+        }
+        let made = self.execute(inner, feeds, into)?;
         for (to, t) in into.iter_mut().zip(made) {
             if let Some(t) = t {
                 *to = cast_tensor(&t, to.dtype())?;
@@ -75,29 +122,33 @@ impl Prepared {
         Ok(())
     }
 
-    /// Feeds by name, in program order.
-    pub(super) fn in_order<'a>(&self, feeds: &'a Feeds<'_>) -> Result<SmallVec<[&'a Tensor; 8]>> {
-        sorted(&self.typed, feeds)
+    fn execute(&self, inner: &Inner, feeds: InOrder<'_>, into: &mut [Tensor]) -> Result<Fetched> {
+        let last = lock(&self.last).clone();
+        if let Some(last) = last.filter(|last| last.fits(&feeds)) {
+            self.check_targets(&last.dyn_dims, into)?;
+            let mut shots = Cow::Borrowed(&*last.shots);
+            return inner.execute(&last.planned, &feeds, &last.dyn_dims, &mut shots, into);
+        }
+        let bound = bind(&self.typed, feeds)?;
+        self.check_targets(&bound.dyn_dims, into)?;
+        let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
+        let mut shots = Cow::Owned(Vec::new());
+        let made = inner.execute(&planned, &bound.feeds, &bound.dyn_dims, &mut shots, into)?;
+        let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
+        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, shots: shots.into_owned() };
+        *lock(&self.last) = Some(Arc::new(now));
+        Ok(made)
     }
 
-    fn bound<'a>(&self, feeds: &[&'a Tensor]) -> Result<Bound<'a>> {
-        if feeds.len() != self.typed.feeds.len() {
-            let (want, names) = (self.typed.feeds.len(), self.feed_names().take(20).collect::<Vec<_>>().join(", "));
-            let problem = format!("{} tensors for {want} placeholders: {names}", feeds.len());
-            return Err(Error::Feed { name: "feeds".into(), problem });
-        }
-        bind(&self.typed, feeds.into())
-    }
-
-    fn check_targets(&self, bound: &Bound<'_>, into: &[Tensor]) -> Result<()> {
-        if into.len() != self.nodes.len() {
-            return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
-        }
+    /// Whether the caller's tensors fit the results.
+    fn check_targets(&self, dyn_dims: &[usize], into: &[Tensor]) -> Result<()> {
         for (i, (node, t)) in self.nodes.iter().zip(into).enumerate() {
             let (n, dims) = (&self.typed.nodes[*node as usize], self.typed.shape_of(*node));
-            let extents: Option<Vec<usize>> = dims.iter().map(|d| d.extent(&bound.dyn_dims)).collect();
-            if extents.as_deref() != Some(t.shape()) {
-                let (want, have) = (dims_text(&extents.unwrap_or_default()), dims_text(t.shape()));
+            let same =
+                dims.len() == t.rank() && dims.iter().zip(t.shape()).all(|(d, n)| d.extent(dyn_dims) == Some(*n));
+            if !same {
+                let extents: Vec<usize> = dims.iter().filter_map(|d| d.extent(dyn_dims)).collect();
+                let (want, have) = (dims_text(&extents), dims_text(t.shape()));
                 return Err(Error::Shape(format!("tensor {i} is {have}, result {i} is {want}")));
             }
             let torch = self.typed.settings.rules == Rules::Torch;
@@ -107,28 +158,4 @@ impl Prepared {
         }
         Ok(())
     }
-
-    fn execute(&self, bound: &Bound<'_>, into: &mut [Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
-        let planned = self.planned(bound)?;
-        self.inner.execute(&planned, bound, into)
-    }
-
-    /// The plan for feeds whose dynamic dims are broadcast as these are.
-    fn planned(&self, bound: &Bound<'_>) -> Result<Arc<Planned>> {
-        let pattern = pattern_of(&self.typed, &bound.dyn_dims);
-        let lock = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, planned)) = &*lock()
-            && *known == pattern
-        {
-            return Ok(planned.clone());
-        }
-        let planned = self.inner.plan(&self.typed, self.nodes.clone(), pattern.clone())?;
-        *lock() = Some((pattern, planned.clone()));
-        Ok(planned)
-    }
-}
-
-/// Without targets nothing is delivered.
-fn delivered() -> Error {
-    Error::Internal("a result without a tensor".into())
 }

@@ -406,12 +406,12 @@ macro_rules! for_each_op {
             /// Remainder with the sign of the dividend, as C's `fmod`. An integer zero divisor is an error.
             Fmod fmod "fmod" [] (x, y) Same
             torch common(NUMBERS), paddle common(NUMBERS).paddle(),
-            { int_checked: |a, b| a.wrapping_rem(b); float: |a, b| Real::fmod(a, b); }
+            { int_checked: |a, b| Int::trunc_mod(a, b); float: |a, b| Real::fmod(a, b); }
 
             /// Quotient rounded towards zero. An integer zero divisor is an error; `MIN / -1` is `MIN`.
             DivTrunc div_trunc "div_trunc" ["trunc_divide"] (x, y) Same
             torch common(NUMBERS).wide(), paddle common(NUMBERS).paddle(),
-            { int_checked: |a, b| a.wrapping_div(b); float: |a, b| Real::trunc(a / b); }
+            { int_checked: |a, b| Int::trunc_div(a, b); float: |a, b| Real::trunc(a / b); }
 
             /// Bits moved up; a count below 0 or beyond the width gives 0.
             ShiftLeft bitwise_left_shift "bitwise_left_shift" ["shift_left"] (x, y) Same
