@@ -8,6 +8,10 @@ use num_complex::Complex;
 
 use super::*;
 
+mod damage;
+mod npz;
+mod sharded;
+
 /// A directory of this test's own, removed when the test is done.
 struct Dir(PathBuf);
 
@@ -203,19 +207,6 @@ fn broken_npy_files_are_refused_with_the_reason() {
     let e = write_npy(dir.0.join("b.npy"), &Tensor::scalar(bf16::ONE), Existing::Replace).unwrap_err().to_string();
     assert!(e.contains("--out-dtype"), "{e}");
     assert_eq!(dir.names(), ["bad.npy"]);
-}
-
-#[test]
-fn every_cut_of_a_file_is_an_error() {
-    let dir = Dir::new("cuts");
-    let whole = npy(1, &header("'<f4'", "False", "(3,)"), &[0; 12]);
-    for n in 0..whole.len() {
-        assert!(read_npy(dir.file("cut.npy", &whole[..n])).is_err(), "{n}");
-    }
-    let whole = safetensors(r#"{"x":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}}"#, &[0; 12]);
-    for n in 0..whole.len() {
-        assert!(SafeTensors::open(dir.file("cut.safetensors", &whole[..n])).is_err(), "{n}");
-    }
 }
 
 #[test]
