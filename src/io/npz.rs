@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use zip::read::{ZipArchive, ZipFile};
@@ -183,7 +183,7 @@ fn is_inside(name: &str) -> bool {
 /// A `.npz` file in the making: arrays are written in any order; the file appears under its name when
 /// [`finish`](NpzWriter::finish) has been called, and not at all if it is not.
 pub struct NpzWriter {
-    zip: ZipWriter<BufWriter<File>>,
+    zip: ZipWriter<Target>,
     draft: Draft,
     ledger: Ledger,
     compression: CompressionMethod,
@@ -219,7 +219,8 @@ impl NpzWriter {
             Compression::Stored => CompressionMethod::Stored,
             Compression::Deflated => CompressionMethod::Deflated,
         };
-        Ok(NpzWriter { zip: ZipWriter::new(file), draft, ledger, compression })
+        let zip = ZipWriter::new(Target { file, at: 0, end: 0, failed: false });
+        Ok(NpzWriter { zip, draft, ledger, compression })
     }
 
     /// Writes one of the arrays. Errors: not on the list, another dtype or shape than listed, written already.
@@ -235,13 +236,63 @@ impl NpzWriter {
             .start_file(format!("{name}.npy"), options)
             .map_err(|e| zip_error(Origin::file(&self.draft.path), e))?;
         self.zip.write_all(&header).map_err(|e| self.draft.error(e))?;
-        write_tensor(&mut self.zip, t)?.map_err(|e| self.draft.error(e))
+        write_tensor(&mut self.zip, t)?.map_err(|e| self.draft.error(e))?;
+        self.ledger.written();
+        Ok(())
     }
 
     /// Brings the file to disk and gives it its name. Errors: a listed array is missing.
     pub fn finish(self) -> Result<()> {
         self.ledger.complete(&self.draft.path)?;
-        let file = self.zip.finish().map_err(|e| zip_error(Origin::file(&self.draft.path), e))?;
-        self.draft.seal(file)?.publish()
+        let target = self.zip.finish().map_err(|e| zip_error(Origin::file(&self.draft.path), e))?;
+        self.draft.seal(target.file)?.publish()
+    }
+}
+
+/// The file under a `ZipWriter`, which finishes the archive when it is dropped, and complains on stderr if it can't:
+/// so whatever follows a failure goes nowhere, and succeeds.
+struct Target {
+    file: BufWriter<File>,
+    at: u64,
+    end: u64,
+    failed: bool,
+}
+
+impl Target {
+    /// Does something to the file, unless it has failed.
+    fn file<T>(&mut self, instead: T, act: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
+        if self.failed {
+            return Ok(instead);
+        }
+        let done = act(&mut self.file);
+        // What is interrupted is tried again.
+        self.failed = done.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::Interrupted);
+        done
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.file(bytes.len(), |f| f.write(bytes))?;
+        self.at += n as u64;
+        self.end = self.end.max(self.at);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file((), |f| f.flush())
+    }
+}
+
+impl Seek for Target {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(n) => Some(n),
+            SeekFrom::Current(n) => self.at.checked_add_signed(n),
+            SeekFrom::End(n) => self.end.checked_add_signed(n),
+        };
+        let at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        self.at = self.file(at, |f| f.seek(SeekFrom::Start(at)))?;
+        Ok(at)
     }
 }

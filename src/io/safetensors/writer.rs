@@ -98,7 +98,9 @@ impl SafeTensorsWriter {
     pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
         let at = self.ledger.take(&self.out.draft.path, name, t)?;
         self.out.file.seek(SeekFrom::Start(self.data_at + at)).map_err(|e| self.out.draft.error(e))?;
-        self.out.tensor(t)
+        self.out.tensor(t)?;
+        self.ledger.written();
+        Ok(())
     }
 
     /// Brings the file to disk and gives it its name. Errors: a listed tensor is missing.

@@ -96,6 +96,7 @@ impl ShardedWriter {
         writer.write(name, t)?;
         // A whole shard is closed, so that few files are open however many shards there are.
         shard.state = if writer.is_complete() { State::Whole(writer.seal()?) } else { State::Open(writer) };
+        self.ledger.written();
         Ok(())
     }
 
