@@ -223,6 +223,7 @@ fn a_tensor_that_castwise_can_not_read_matters_only_if_it_is_needed() {
 }
 
 /// The number before the unit, in bytes.
+#[cfg(target_os = "linux")]
 fn human(text: &str) -> f64 {
     let (number, unit) = text.split_once(' ').unwrap();
     let factor = match unit {
@@ -238,8 +239,8 @@ fn human(text: &str) -> f64 {
 #[cfg(target_os = "linux")]
 fn memory_is_that_of_a_few_tensors() {
     let dir = Dir::new("memory");
-    // Two inputs of 320 MiB each, in tensors of 16 MiB; the results are u8 too.
-    let (count, size) = (20, 16 << 20);
+    // Two inputs of 400 MiB each, in tensors of 40 MiB, which glibc gives back to the system; the results are u8 too.
+    let (count, size) = (10, 40 << 20);
     sparse(&dir, "a.safetensors", count, size);
     sparse(&dir, "b.safetensors", count, size);
     let files = ["-i", "a=a.safetensors", "-i", "b=b.safetensors"];
@@ -248,9 +249,9 @@ fn memory_is_that_of_a_few_tensors() {
         human(out.stderr.trim_end().rsplit_once("peak memory ").unwrap().1)
     };
     for output in [&["-o", "c.safetensors"][..], &["-o", "c.index.json", "--max-shard-size", "100MiB"]] {
-        // Three tensors are 48 MiB; the process without them has some 20.
+        // Three tensors are 120 MiB; the process without them has some 10.
         let peak = peak(output);
-        assert!(peak < 100.0 * 1024.0 * 1024.0, "{output:?}: {peak}");
+        assert!(peak < 160.0 * 1024.0 * 1024.0, "{output:?}: {peak}");
         for name in dir.names().into_iter().filter(|n| n.starts_with('c')) {
             std::fs::remove_file(dir.0.join(name)).unwrap();
         }

@@ -4,7 +4,7 @@
 //! has only the bytes that a header may have, and its dims multiply without overflow (npyz parses by recursion and
 //! multiplies unchecked); there must be exactly the bytes that dtype and shape ask for; what is written is byte for byte
 //! what NumPy writes for a row-major array. Does not: read objects, structures, text, dates, or the unsigned types
-//! beyond u8; write bf16 and c32, which NumPy does not have.
+//! beyond u8; write bf16 and c32, which NumPy does not have; read an array in Fortran order without holding it twice.
 
 use std::io::Read;
 use std::path::Path;

@@ -78,17 +78,14 @@ impl ShardedSafeTensors {
         let files: Vec<&str> = files.into_iter().collect();
         let file = |i: usize| files.get(i).map_or(String::new(), |f| shown(f));
         for (name, shard) in &weight_map.0 {
-            let found = shards.iter().position(|s| s.has(name));
-            match (shard_of.get(name), found) {
-                (Some(listed), _) if shards.get(*listed).is_some_and(|s| s.has(name)) => {}
-                (_, Some(other)) => {
-                    let (name, shard, other) = (shown(name), shown(shard), file(other));
-                    return Err(refuse(format!("the tensor `{name}` is listed in `{shard}`, but is in `{other}`")));
-                }
-                (_, None) => {
-                    let (name, shard) = (shown(name), shown(shard));
-                    return Err(refuse(format!("the tensor `{name}` is listed in `{shard}`, but is not there")));
-                }
+            let listed = shard_of.get(name).and_then(|i| shards.get(*i));
+            if !listed.is_some_and(|s| s.has(name)) {
+                let place = match shards.iter().position(|s| s.has(name)) {
+                    Some(other) => format!("in `{}`", file(other)),
+                    None => "not there".to_string(),
+                };
+                let (name, shard) = (shown(name), shown(shard));
+                return Err(refuse(format!("the tensor `{name}` is listed in `{shard}`, but is {place}")));
             }
         }
         for (i, shard) in shards.iter().enumerate() {

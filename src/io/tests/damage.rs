@@ -112,6 +112,49 @@ fn every_flipped_bit_is_an_error_or_a_tensor() {
 }
 
 #[test]
+fn random_edits_are_errors_or_tensors() {
+    // What headers are made of, and what numbers are broken with.
+    const BYTES: &[u8] = b"()[]{}'\",:0123456789TrueFalsdcipth_o<>|=\\-+.LE \n\0\x01\x7f\x80\xff";
+    let dir = Dir::new("edits");
+    let mut state = 1u64;
+    let mut below = |n: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % n
+    };
+    for path in files(&dir) {
+        let whole = std::fs::read(&path).unwrap();
+        let mut errors = 0;
+        let file = File::options().write(true).open(&path).unwrap();
+        let put = |bytes: &[u8]| {
+            (&file).rewind().unwrap();
+            (&file).write_all(bytes).unwrap();
+            file.set_len(bytes.len() as u64).unwrap();
+        };
+        for _ in 0..3000 {
+            let mut bytes = whole.clone();
+            for _ in 0..=below(4) {
+                let (at, byte) = (below(bytes.len()), BYTES[below(BYTES.len())]);
+                match below(4) {
+                    0 => bytes.insert(at, byte),
+                    1 => drop(bytes.remove(at)),
+                    2 => {
+                        // A run of it from elsewhere, over or between.
+                        let from = below(bytes.len());
+                        let run = bytes[from..bytes.len().min(from + 12)].to_vec();
+                        drop(bytes.splice(at..at, run));
+                    }
+                    _ => bytes[at] = byte,
+                }
+            }
+            put(&bytes);
+            errors += usize::from(read_all(&path).is_err());
+        }
+        assert!(errors > 1000, "{}: {errors}", path.display());
+        put(&whole);
+    }
+}
+
+#[test]
 fn what_is_not_a_regular_file_is_refused() {
     let dir = Dir::new("irregular");
     for name in ["d.npy", "d.npz", "d.safetensors", "d.index.json"] {
