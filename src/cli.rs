@@ -1,7 +1,7 @@
 //! The command line: `castwise eval EXPR -i name=FILE ... -o FILE`.
 //!
 //! Guarantees: exit code 0 when the output is whole, 1 on any failure (then there is no output and no change to an
-//! old one), 2 on wrong usage; results and typed programs go to stdout, everything else to stderr. Does not: compute
+//! old one), 2 on wrong usage; a signal that ends the command leaves no temporary file; results and typed programs go to stdout, everything else to stderr. Does not: compute
 //! or decide dtypes; it calls the library's public interface only.
 
 use std::io::Write;
@@ -13,7 +13,9 @@ use clap::{Parser, Subcommand};
 
 mod eval;
 mod inputs;
+mod outputs;
 mod report;
+mod signals;
 
 /// Mixed-dtype elementwise tensor programs over files.
 #[derive(Parser)]
@@ -25,7 +27,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Evaluate an expression over .npy arrays or over every tensor that .safetensors files share.
+    /// Evaluate an expression over .npy arrays, or over every tensor that .safetensors or .npz files share.
     Eval(Eval),
 }
 
@@ -37,16 +39,17 @@ enum Command {
 
 Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
 Calls are sqrt(x), where(c, x, y), cast(x, f32), ... by the names of PyTorch and Paddle.
-Several .safetensors: the expression is applied to each tensor name that all of them have;
-a .npy beside them takes part in each.")]
+Files of several tensors (.safetensors, .npz, and the .index.json of a checkpoint in shards):
+the expression is applied to each tensor name that all of them have; a .npy beside them takes
+part in each.")]
 pub(crate) struct Eval {
     /// The expression, in the names of the inputs: 0.7*a + 0.3*b
     #[arg(value_name = "EXPR", allow_hyphen_values = true)]
     expression: String,
-    /// An input: its name in the expression, and a .npy or .safetensors file.
+    /// An input: its name in the expression, and a file: .npy, .npz, .safetensors, or the .index.json of shards.
     #[arg(short, long = "input", value_name = "NAME=FILE", value_parser = input, required = true)]
     inputs: Vec<(String, PathBuf)>,
-    /// The file to write: .npy or .safetensors.
+    /// The file to write: .npy, .npz, .safetensors, or the .index.json of shards.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Whose rules decide about mixed dtypes: torch (the default) or paddle.
@@ -64,6 +67,13 @@ pub(crate) struct Eval {
     /// Replace the output file if it exists.
     #[arg(short, long)]
     force: bool,
+    /// Write shards of at most this size and an index: 5GB, 500M, 4GiB (.safetensors that fit one file stay one file;
+    /// .index.json without this: 5GB).
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_shard_size: Option<u64>,
+    /// Deflate the arrays of a .npz.
+    #[arg(long)]
+    compress: bool,
 }
 
 fn input(text: &str) -> Result<(String, PathBuf), String> {
@@ -76,6 +86,24 @@ fn input(text: &str) -> Result<(String, PathBuf), String> {
 fn float(text: &str) -> Result<DType, String> {
     let dtype: DType = text.parse().map_err(|e: castwise::UnknownDType| e.to_string())?;
     if dtype.is_float() { Ok(dtype) } else { Err(format!("{dtype} is not a float: f16, bf16, f32 or f64")) }
+}
+
+/// A number of bytes: decimal units, or binary ones with an `i`.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let factor: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "k" | "kb" => Some(1_000),
+        "m" | "mb" => Some(1_000_000),
+        "g" | "gb" => Some(1_000_000_000),
+        "kib" => Some(1 << 10),
+        "mib" => Some(1 << 20),
+        "gib" => Some(1 << 30),
+        _ => None,
+    };
+    let bytes = number.parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f)).filter(|n| *n > 0);
+    bytes.ok_or_else(|| "write it as 5GB, 500MB or 4GiB (units K, M and G; with `iB` powers of 1024)".to_string())
 }
 
 /// Why the command failed: what stderr is told, and the exit code.
@@ -100,6 +128,7 @@ impl From<castwise::Error> for Failure {
 /// Runs the command.
 pub(crate) fn main() -> ExitCode {
     let Command::Eval(arguments) = Cli::parse().command;
+    signals::watch();
     match eval::run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -1,4 +1,5 @@
-//! `.npy` files against npyz, a reader and writer that shares nothing with ours.
+//! `.npy` files against npyz's reader and writer. It parses our headers too, so this checks the data: its order, its
+//! byte order, its elements. What is independent of both is `tests/numpy_files.rs`.
 
 mod common;
 

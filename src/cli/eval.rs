@@ -2,22 +2,23 @@
 //!
 //! Guarantees: all names are typed from the file headers before the first byte is written, and all refusals are
 //! reported together; then one tensor name after the other is read, computed and written, so that memory holds one
-//! name's tensors; one program serves all names of equal dtypes and shapes. Does not: match names that differ.
+//! name's tensors, however large the files; one program serves all names of equal dtypes and shapes. Does not: match names that differ.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use castwise::io::{Existing, SafeTensorsWriter, write_npy};
 use castwise::{
     Attrs, DType, Diagnostic, Error, Executor, Fault, Feeds, Graph, Mode, Op, Operand, Place, Program, Settings, Var,
 };
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::inputs::{Format, Input, bytes};
+use super::outputs::{self, Output};
 use super::{Eval, Failure, report, say};
 
-/// The name of the only tensor when arrays without names are written as .safetensors.
+/// The name of the only tensor when arrays without names are written into a file that has names.
 const UNNAMED: &str = "result";
 /// How many different refusals are shown.
 const REFUSALS: usize = 10;
@@ -60,7 +61,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     let names = match shared_names(&inputs)? {
         Some(names) if formats.output == Format::Npy => {
             let text =
-                format!("{} tensors go into one .npy file: give the output the extension .safetensors", names.len());
+                format!("{} tensors do not go into a .npy file: write .safetensors, .index.json or .npz", names.len());
             return Err(Failure::usage(text));
         }
         Some(names) => names,
@@ -89,17 +90,15 @@ fn check_files(arguments: &Eval) -> Result<Formats, Failure> {
         inputs: inputs.map_err(Failure::usage)?,
         output: Format::of(&arguments.output).map_err(Failure::usage)?,
     };
-    let output = &arguments.output;
-    let same = |p| {
-        output == p || matches!((output.canonicalize(), std::path::Path::canonicalize(p)), (Ok(a), Ok(b)) if a == b)
-    };
-    let message = |m: String| Failure { text: report::error(&m), code: 1 };
-    if let Some((_, path)) = arguments.inputs.iter().find(|(_, p)| same(p)) {
-        return Err(message(format!("{}: the output is also an input", path.display())));
+    let wants_shards = matches!(formats.output, Format::SafeTensors | Format::Index);
+    if arguments.max_shard_size.is_some() && !wants_shards {
+        return Err(Failure::usage("--max-shard-size is for outputs .safetensors and .index.json"));
     }
-    if !arguments.force && output.symlink_metadata().is_ok() {
-        return Err(message(format!("{}: the output exists; --force replaces it", output.display())));
+    if arguments.compress && formats.output != Format::Npz {
+        return Err(Failure::usage("--compress is for outputs .npz"));
     }
+    let read: Vec<&Path> = arguments.inputs.iter().map(|(_, p)| p.as_path()).collect();
+    outputs::check(std::slice::from_ref(&arguments.output), &read, arguments.force)?;
     Ok(formats)
 }
 
@@ -279,16 +278,10 @@ fn evaluate(
     jobs: &[Job],
 ) -> Result<(), Failure> {
     let start = Instant::now();
-    let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
-    let mut writer = match format {
-        Format::Npy => None,
-        Format::SafeTensors => {
-            let list: Vec<_> =
-                jobs.iter().map(|j| (j.name.clone(), plans[j.plan].dtype, plans[j.plan].shape.clone())).collect();
-            let metadata = inputs.iter().find_map(Input::metadata).cloned().unwrap_or_else(BTreeMap::new);
-            Some(SafeTensorsWriter::create(&arguments.output, &list, &metadata, existing)?)
-        }
-    };
+    let list: Vec<_> =
+        jobs.iter().map(|j| (j.name.clone(), plans[j.plan].dtype, plans[j.plan].shape.clone())).collect();
+    let metadata = inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
+    let mut output = Output::create(arguments, format, inputs, &list, &metadata)?;
     let (mut read, mut written): (u64, u64) = (inputs.iter().map(Input::read_already).sum(), 0);
     let bar = progress(inputs, plans, jobs);
     let executor = Executor::new();
@@ -309,17 +302,12 @@ fn evaluate(
         };
         let computed = computed.map_err(refuse)?;
         let Some(t) = computed.first() else { return Err(Error::Internal("a run without a result".into()).into()) };
-        match &mut writer {
-            Some(w) => w.write(&job.name, t)?,
-            None => write_npy(&arguments.output, t, existing)?,
-        }
+        output.write(&job.name, t)?;
         let n = bytes(t.dtype(), t.shape());
         written += n;
         bar.inc(n);
     }
-    if let Some(w) = writer {
-        w.finish()?;
-    }
+    output.finish()?;
     bar.finish_and_clear();
     say(&summary(jobs.len(), read, written, start.elapsed()));
     Ok(())

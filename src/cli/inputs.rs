@@ -1,29 +1,36 @@
 //! The input files of a command.
 //!
-//! Guarantees: the format is told by the file's extension; a .npy is read once and serves every tensor name; of a
-//! .safetensors only the header is read until a tensor is asked for. Does not: compute.
+//! Guarantees: the format is told by the file's name; a .npy is read once and serves every tensor name; of the other
+//! formats only the headers are read until a tensor is asked for. Does not: compute.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use castwise::io::{SafeTensors, read_npy};
+use castwise::io::{Npz, SafeTensors, ShardedSafeTensors, read_npy};
 use castwise::{DType, Error, Tensor};
 
 /// The formats that are read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Npy,
+    Npz,
     SafeTensors,
+    /// The index of a checkpoint in shards.
+    Index,
 }
 
 impl Format {
-    /// The format a file's extension tells.
+    /// The format a file's name tells.
     pub(super) fn of(path: &Path) -> Result<Format, String> {
-        let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-        match extension.as_str() {
-            "npy" => Ok(Format::Npy),
-            "safetensors" => Ok(Format::SafeTensors),
-            _ => Err(format!("{}: the extension is neither .npy nor .safetensors", path.display())),
+        let name = path.file_name().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
+        if name.ends_with(".index.json") {
+            return Ok(Format::Index);
+        }
+        match name.rsplit_once('.') {
+            Some((_, "npy")) => Ok(Format::Npy),
+            Some((_, "npz")) => Ok(Format::Npz),
+            Some((_, "safetensors")) => Ok(Format::SafeTensors),
+            _ => Err(format!("{}: the extension is not .npy, .npz, .safetensors or .index.json", path.display())),
         }
     }
 }
@@ -37,23 +44,38 @@ pub(super) struct Input {
 
 enum Source {
     Npy(Tensor),
+    Npz(Box<Npz>),
     SafeTensors(Box<SafeTensors>),
+    Sharded(Box<ShardedSafeTensors>),
 }
 
 impl Input {
     pub(super) fn open(name: &str, path: &Path, format: Format) -> castwise::Result<Input> {
         let source = match format {
             Format::Npy => Source::Npy(read_npy(path)?),
+            Format::Npz => Source::Npz(Box::new(Npz::open(path)?)),
             Format::SafeTensors => Source::SafeTensors(Box::new(SafeTensors::open(path)?)),
+            Format::Index => Source::Sharded(Box::new(ShardedSafeTensors::open(path)?)),
         };
         Ok(Input { name: name.to_string(), path: path.to_path_buf(), source })
+    }
+
+    /// The files it reads.
+    pub(super) fn files(&self) -> Vec<&Path> {
+        let mut files = vec![self.path.as_path()];
+        if let Source::Sharded(f) = &self.source {
+            files.extend(f.files());
+        }
+        files
     }
 
     /// The names of its tensors, in the order of the file; `None` if it is one array without a name.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
         match &self.source {
             Source::Npy(_) => None,
+            Source::Npz(f) => Some(f.names().collect()),
             Source::SafeTensors(f) => Some(f.names().collect()),
+            Source::Sharded(f) => Some(f.names().collect()),
         }
     }
 
@@ -61,43 +83,49 @@ impl Input {
     pub(super) fn has(&self, tensor: &str) -> bool {
         match &self.source {
             Source::Npy(_) => true,
+            Source::Npz(f) => f.has(tensor),
             Source::SafeTensors(f) => f.has(tensor),
+            Source::Sharded(f) => f.has(tensor),
         }
     }
 
     /// The free text of the file.
     pub(super) fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.source {
-            Source::Npy(_) => None,
+            Source::Npy(_) | Source::Npz(_) => None,
             Source::SafeTensors(f) => Some(f.metadata()),
+            Source::Sharded(f) => f.metadata(),
         }
     }
 
     /// Dtype and shape of its tensor of this name.
     pub(super) fn info(&self, tensor: &str) -> Result<(DType, Vec<usize>), Error> {
-        match &self.source {
-            Source::Npy(t) => Ok((t.dtype(), t.shape().to_vec())),
-            Source::SafeTensors(f) => f.info(tensor).map(|(d, s)| (d, s.to_vec())),
-        }
+        let (dtype, shape) = match &self.source {
+            Source::Npy(t) => (t.dtype(), t.shape()),
+            Source::Npz(f) => f.info(tensor)?,
+            Source::SafeTensors(f) => f.info(tensor)?,
+            Source::Sharded(f) => f.info(tensor)?,
+        };
+        Ok((dtype, shape.to_vec()))
     }
 
     /// Its tensor of this name, and how many bytes were read for it.
     pub(super) fn load(&mut self, tensor: &str) -> Result<(Tensor, u64), Error> {
-        match &mut self.source {
-            Source::Npy(t) => Ok((t.clone(), 0)),
-            Source::SafeTensors(f) => {
-                let t = f.load(tensor)?;
-                let bytes = bytes(t.dtype(), t.shape());
-                Ok((t, bytes))
-            }
-        }
+        let t = match &mut self.source {
+            Source::Npy(t) => return Ok((t.clone(), 0)),
+            Source::Npz(f) => f.load(tensor)?,
+            Source::SafeTensors(f) => f.load(tensor)?,
+            Source::Sharded(f) => f.load(tensor)?,
+        };
+        let bytes = bytes(t.dtype(), t.shape());
+        Ok((t, bytes))
     }
 
     /// The bytes that were read to open it, beyond a header.
     pub(super) fn read_already(&self) -> u64 {
         match &self.source {
             Source::Npy(t) => bytes(t.dtype(), t.shape()),
-            Source::SafeTensors(_) => 0,
+            Source::Npz(_) | Source::SafeTensors(_) | Source::Sharded(_) => 0,
         }
     }
 }

@@ -1,20 +1,27 @@
 //! NumPy's `.npy`: versions 1 to 3, both orders, both byte orders.
 //!
-//! Guarantees: the header is parsed by a small reader of its own, without recursion, and at most 64 KiB of it; the
-//! file must have exactly the bytes that dtype and shape ask for. Does not: read objects, structures, text, dates, or
-//! the unsigned types beyond u8; write bf16 and c32, which NumPy does not have.
+//! Guarantees: before npyz parses a header, it is at most 64 KiB and inside its file, nests brackets at most 8 deep,
+//! has only the bytes that a header may have, and its dims multiply without overflow (npyz parses by recursion and
+//! multiplies unchecked); there must be exactly the bytes that dtype and shape ask for; what is written is byte for byte
+//! what NumPy writes for a row-major array. Does not: read objects, structures, text, dates, or the unsigned types
+//! beyond u8; write bf16 and c32, which NumPy does not have; read an array in Fortran order without holding it twice.
 
-use std::io::Seek;
+use std::io::Read;
 use std::path::Path;
 
-use super::{Existing, Output, byte_len, format_error, io_error, open, read_exact, read_tensor};
+use npyz::write_options::WriteOptions;
+use npyz::{NpyHeader, Order, TypeChar, TypeStr, WriterBuilder};
+
+use super::output::{Existing, Output};
+use super::{Origin, byte_len, format_error, open, read_exact, read_tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shown};
-use crate::shape::MAX_RANK;
+use crate::shape::{MAX_RANK, dims_text};
 use crate::tensor::Tensor;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const MAX_HEADER: u64 = 1 << 16;
+const MAX_NESTING: usize = 8;
 
 /// Reads the array of a `.npy` file; one in Fortran order comes out with the same shape and elements.
 ///
@@ -29,33 +36,7 @@ const MAX_HEADER: u64 = 1 << 16;
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let (mut file, len) = open(path)?;
-    let mut start = [0; 12];
-    let first = usize::try_from(len).unwrap_or(usize::MAX).min(12);
-    let head = start.get_mut(..first).unwrap_or(&mut []);
-    read_exact(&mut file, path, head)?;
-    let (header_at, header_len) = preamble(path, head)?;
-    let data_at = header_at + header_len;
-    if header_len > MAX_HEADER || data_at > len {
-        let limit = MAX_HEADER.min(len.saturating_sub(header_at));
-        return Err(format_error(path, format!("a header of {header_len} bytes, where at most {limit} can be")));
-    }
-    let mut text = vec![0; header_len as usize];
-    file.seek(std::io::SeekFrom::Start(header_at)).map_err(|e| io_error(path, e))?;
-    read_exact(&mut file, path, &mut text)?;
-    let header = Header::parse(&text).map_err(|m| format_error(path, format!("header: {m}")))?;
-    let (dtype, big_endian) = dtype_of(&header.descr).map_err(|m| format_error(path, m))?;
-    let want = byte_len(path, dtype, &header.shape)? as u64;
-    let have = len - data_at;
-    if want != have {
-        let shape = crate::shape::dims_text(&header.shape);
-        return Err(format_error(path, format!("{have} bytes of data, but {dtype}{shape} has {want}")));
-    }
-    if !header.fortran_order || header.shape.len() < 2 {
-        return read_tensor(&mut file, path, "the array", dtype, &header.shape, big_endian);
-    }
-    let reversed: Vec<usize> = header.shape.iter().rev().copied().collect();
-    let order: Vec<usize> = (0..reversed.len()).rev().collect();
-    read_tensor(&mut file, path, "the array", dtype, &reversed, big_endian)?.permute(&order)?.contiguous()
+    Header::read(&mut file, Origin::file(path), len)?.tensor(&mut file, Origin::file(path))
 }
 
 /// Writes a tensor as a `.npy` file, version 1.0, little-endian, row-major.
@@ -63,169 +44,157 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 /// Errors: bf16 and c32, which NumPy does not have; whatever the system refuses. No partial file is left.
 pub fn write_npy(path: impl AsRef<Path>, t: &Tensor, existing: Existing) -> Result<()> {
     let path = path.as_ref();
-    let descr = descr_of(t.dtype()).ok_or_else(|| {
-        let message = format!("NumPy has no {}: write .safetensors, or cast (`--out-dtype`)", t.dtype());
-        format_error(path, message)
-    })?;
-    let dims: Vec<String> = t.shape().iter().map(ToString::to_string).collect();
-    let comma = if dims.len() == 1 { "," } else { "" };
-    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}{comma}), }}", dims.join(", "));
-    let unpadded = MAGIC.len() + 4 + header.len() + 1;
-    header.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
-    header.push('\n');
-    let len = u16::try_from(header.len()).map_err(|_| Error::Internal("a .npy header beyond 64 KiB".into()))?;
+    let header = header(path, t.dtype(), t.shape())?;
     let mut out = Output::create(path, existing)?;
-    out.write(MAGIC)?;
-    out.write(&[1, 0])?;
-    out.write(&len.to_le_bytes())?;
-    out.write(header.as_bytes())?;
+    out.write(&header)?;
     out.tensor(t)?;
     out.publish()
 }
 
-/// Where the header starts and how long it is, from the first bytes of a file.
-fn preamble(path: &Path, head: &[u8]) -> Result<(u64, u64)> {
-    let refuse = |m: &str| Err(format_error(path, m));
-    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        return refuse("a zip archive (.npz?), not a .npy file");
-    }
-    if !head.starts_with(MAGIC) {
-        return refuse("not a .npy file: it does not start with \\x93NUMPY");
-    }
-    match head.get(6..) {
-        Some([1, 0, a, b, ..]) => Ok((10, u16::from_le_bytes([*a, *b]).into())),
-        Some([2 | 3, 0, a, b, c, d]) => Ok((12, u32::from_le_bytes([*a, *b, *c, *d]).into())),
-        Some([1, 0, ..] | [2 | 3, 0, ..]) | Some([] | [_]) | None => refuse("the file ends within its header"),
-        Some([major, minor, ..]) => refuse(&format!("version {major}.{minor} of the .npy format, not 1.0, 2.0 or 3.0")),
-    }
-}
-
-/// What a header says.
-#[derive(Debug, PartialEq)]
-struct Header {
-    descr: String,
+/// What stands before an array's data.
+pub(super) struct Header {
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
     fortran_order: bool,
-    shape: Vec<usize>,
+    big_endian: bool,
 }
 
 impl Header {
-    /// Parses the one form NumPy writes: a dict of `descr`, `fortran_order` and `shape`, in any order.
-    fn parse(text: &[u8]) -> Result<Header, String> {
-        let text = std::str::from_utf8(text).ok().filter(|t| t.is_ascii()).ok_or("not ASCII text")?;
-        let mut r = Reader(text);
-        let (mut descr, mut fortran_order, mut shape) = (None, None, None);
-        r.expect('{')?;
-        while !r.eat('}') {
-            let key = r.string()?;
-            r.expect(':')?;
-            let again = match key {
-                "descr" => descr.replace(r.descr()?).is_some(),
-                "fortran_order" => fortran_order.replace(r.bool()?).is_some(),
-                "shape" => shape.replace(r.shape()?).is_some(),
-                _ => return Err(format!("the unknown key '{}'", shown(key))),
-            };
-            if again {
-                return Err(format!("the key '{key}' twice"));
-            }
-            if !r.eat(',') {
-                r.expect('}')?;
-                break;
-            }
+    /// Reads the header of an array of `len` bytes in all, and checks it against them.
+    pub(super) fn read(from: &mut impl Read, origin: Origin<'_>, len: u64) -> Result<Header> {
+        // Up to the length of the header in version 1.
+        let mut bytes = vec![0; len.min(10) as usize];
+        read_exact(from, origin, &mut bytes)?;
+        let wide = wide_length(&bytes).map_err(|m| origin.refuse(m))?;
+        if wide {
+            let mut more = [0; 2];
+            read_exact(from, origin, &mut more)?;
+            bytes.extend(more);
         }
-        r.skip();
-        if !r.0.is_empty() {
-            return Err(format!("`{}` behind the dict", shown(r.0)));
+        let header_len = match bytes[8..] {
+            [a, b] => u64::from(u16::from_le_bytes([a, b])),
+            [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
+            _ => return Err(origin.refuse("it ends within its header")),
+        };
+        let limit = MAX_HEADER.min(len.saturating_sub(bytes.len() as u64));
+        if header_len > limit {
+            return Err(origin.refuse(format!("a header of {header_len} bytes, where at most {limit} can be")));
         }
-        let missing = |key| move || format!("no key '{key}'");
-        Ok(Header {
-            descr: descr.ok_or_else(missing("descr"))?,
-            fortran_order: fortran_order.ok_or_else(missing("fortran_order"))?,
-            shape: shape.ok_or_else(missing("shape"))?,
-        })
+        let mut text = vec![0; header_len as usize];
+        read_exact(from, origin, &mut text)?;
+        let have = len - bytes.len() as u64 - header_len;
+        bytes.extend(guarded(&text).map_err(|m| origin.refuse(format!("header: {m}")))?);
+        let parsed = NpyHeader::from_reader(&bytes[..]).map_err(|e| {
+            let message = e.to_string();
+            origin.refuse(match message.starts_with("could not parse") {
+                true => format!("header: not the dict that NumPy writes: `{}`", shown(&String::from_utf8_lossy(&text))),
+                // It may quote the text, which the guard left printable.
+                false => format!("header: {}", message.chars().take(200).collect::<String>()),
+            })
+        })?;
+        let (dtype, big_endian) = dtype_of(&parsed.dtype()).map_err(|m| origin.refuse(m))?;
+        let dims = parsed.shape().iter().map(|d| usize::try_from(*d)).collect::<Result<Vec<_>, _>>();
+        let shape = dims.map_err(|_| origin.refuse("header: a dim is too large for this machine"))?;
+        let want = byte_len(origin, dtype, &shape)? as u64;
+        if want != have {
+            let shape = dims_text(&shape);
+            return Err(origin.refuse(format!("{have} bytes of data, but {dtype}{shape} has {want}")));
+        }
+        Ok(Header { dtype, shape, fortran_order: parsed.order() == Order::Fortran, big_endian })
+    }
+
+    /// Reads the data behind the header.
+    pub(super) fn tensor(&self, from: &mut impl Read, origin: Origin<'_>) -> Result<Tensor> {
+        let read = |from, shape| read_tensor(from, origin, "the array", self.dtype, shape, self.big_endian);
+        if !self.fortran_order || self.shape.len() < 2 {
+            return read(from, &self.shape);
+        }
+        let reversed: Vec<usize> = self.shape.iter().rev().copied().collect();
+        let order: Vec<usize> = (0..reversed.len()).rev().collect();
+        read(from, &reversed)?.permute(&order)?.contiguous()
     }
 }
 
-/// What is left of a header.
-struct Reader<'t>(&'t str);
-
-impl<'t> Reader<'t> {
-    fn skip(&mut self) {
-        self.0 = self.0.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+/// Whether the length of the header takes four bytes instead of two, from the first bytes of a file.
+fn wide_length(head: &[u8]) -> Result<bool, String> {
+    if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        return Err("a zip archive (.npz?), not a .npy file".into());
     }
-
-    /// Takes the token if it is next.
-    fn eat(&mut self, c: char) -> bool {
-        self.skip();
-        self.0.strip_prefix(c).inspect(|rest| self.0 = rest).is_some()
+    if !head.starts_with(MAGIC) {
+        return Err("not a .npy file: it does not start with \\x93NUMPY".into());
     }
-
-    fn expect(&mut self, c: char) -> Result<(), String> {
-        if self.eat(c) { Ok(()) } else { Err(self.unexpected(&format!("`{c}`"))) }
+    match head.get(6..) {
+        Some([1, 0, _, _]) => Ok(false),
+        Some([2 | 3, 0, _, _]) => Ok(true),
+        Some([1..=3, 0, ..] | [] | [_]) | None => Err("it ends within its header".into()),
+        Some([major, minor, ..]) => Err(format!("version {major}.{minor} of the .npy format, not 1.0, 2.0 or 3.0")),
     }
+}
 
-    fn unexpected(&self, wanted: &str) -> String {
-        let found: String = self.0.chars().take(20).collect();
-        if found.is_empty() {
-            format!("it ends where {wanted} is missing")
-        } else {
-            format!("`{}` where {wanted} is missing", shown(&found))
-        }
-    }
-
-    fn string(&mut self) -> Result<&'t str, String> {
-        self.skip();
-        let quote =
-            self.0.chars().next().filter(|c| matches!(c, '\'' | '"')).ok_or_else(|| self.unexpected("a string"))?;
-        let (text, rest) = self.0[1..].split_once(quote).ok_or("a string without end")?;
-        if text.contains('\\') {
-            return Err("a string with a backslash".into());
-        }
-        self.0 = rest;
-        Ok(text)
-    }
-
-    fn descr(&mut self) -> Result<String, String> {
-        self.skip();
-        if self.0.starts_with(['[', '(']) {
-            return Err("a structured dtype, which castwise does not read".into());
-        }
-        self.string().map(str::to_string)
-    }
-
-    fn bool(&mut self) -> Result<bool, String> {
-        self.skip();
-        for (word, value) in [("True", true), ("False", false)] {
-            if let Some(rest) = self.0.strip_prefix(word) {
-                self.0 = rest;
-                return Ok(value);
+/// A header's text as npyz may have it, of the same length: NumPy's dict of three entries in ASCII, with nothing in
+/// it that takes npyz long, deep or beyond 64 bits.
+fn guarded(text: &[u8]) -> Result<Vec<u8>, String> {
+    let mut clean = text.to_vec();
+    let (mut depth, mut entries, mut dims, mut product) = (0usize, 0, 0, 1u64);
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        let run = |wanted: fn(&u8) -> bool| text[at..].iter().take_while(|b| wanted(b)).count();
+        let mut length = 1;
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' => clean[at] = b' ',
+            b',' => {}
+            b':' => entries += 1,
+            b'(' | b'{' | b'[' => {
+                depth += 1;
+                if depth > MAX_NESTING {
+                    return Err(format!("brackets nested more than {MAX_NESTING} deep"));
+                }
+                match byte {
+                    b'[' => return Err("a structured dtype, which castwise does not read".into()),
+                    b'{' if depth > 1 => return Err("a dict within the dict".into()),
+                    _ => {}
+                }
             }
-        }
-        Err(self.unexpected("True or False"))
-    }
-
-    fn shape(&mut self) -> Result<Vec<usize>, String> {
-        let mut dims = Vec::new();
-        self.expect('(')?;
-        while !self.eat(')') {
-            self.skip();
-            let digits = self.0.len() - self.0.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-            let (number, rest) = self.0.split_at(digits);
-            if number.is_empty() {
-                return Err(self.unexpected("a dim"));
+            b')' | b'}' => depth = depth.saturating_sub(1),
+            b'\'' | b'"' => {
+                let inner = text[at + 1..].iter().take_while(|b| *b != byte);
+                length = 2 + inner.clone().count();
+                if at + length > text.len() {
+                    return Err("a string without end".into());
+                }
+                if let Some(b) = inner.clone().find(|b| !matches!(b, b' '..=b'~') || **b == b'\\') {
+                    return Err(format!("the byte {b:#04x} in a string"));
+                }
             }
-            dims.push(number.parse().map_err(|_| format!("the dim {} is too large", shown(number)))?);
-            if dims.len() > MAX_RANK {
-                return Err(format!("more than {MAX_RANK} dims"));
+            b'0'..=b'9' => {
+                length = run(u8::is_ascii_digit);
+                let digits = &text[at..at + length];
+                let dim: Option<u64> = std::str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
+                dims += 1;
+                if dims > MAX_RANK {
+                    return Err(format!("more than {MAX_RANK} dims"));
+                }
+                // A dim of 0 does not excuse the others: NumPy refuses them too.
+                product = dim.and_then(|d| product.checked_mul(d.max(1))).ok_or("the shape is beyond all limits")?;
             }
             // Python 2 wrote long integers so.
-            self.0 = rest.strip_prefix('L').unwrap_or(rest);
-            if !self.eat(',') {
-                self.expect(')')?;
-                return if dims.len() == 1 { Err("a shape that is a number, not a tuple".into()) } else { Ok(dims) };
+            b'L' if at > 0 && text[at - 1].is_ascii_digit() => clean[at] = b' ',
+            b'a'..=b'z' | b'A'..=b'Z' => {
+                length = run(u8::is_ascii_alphabetic);
+                let word = &text[at..at + length];
+                if word != b"True" && word != b"False" {
+                    return Err(format!("the word `{}`", shown(&String::from_utf8_lossy(word))));
+                }
             }
+            b => return Err(format!("the byte {b:#04x} (`{}`)", char::from(*b).escape_default())),
         }
-        Ok(dims)
+        at += length;
     }
+    // npyz finds the three keys or refuses; so with three entries none stands twice, and none is unknown.
+    if entries > 3 {
+        return Err(format!("{entries} entries, where a header has 3: a key stands twice, or is unknown"));
+    }
+    Ok(clean)
 }
 
 const KINDS: [(&str, DType); 11] = [
@@ -242,35 +211,55 @@ const KINDS: [(&str, DType); 11] = [
     ("c16", DType::C128),
 ];
 
-/// The dtype of a NumPy type string, and whether its numbers are big-endian.
-fn dtype_of(descr: &str) -> Result<(DType, bool), String> {
-    let (order, kind) = match descr.chars().next() {
-        Some(c @ ('<' | '>' | '=' | '|')) => (c, &descr[1..]),
-        _ => ('|', descr),
+/// The dtype of a NumPy dtype, and whether its numbers are big-endian.
+fn dtype_of(theirs: &npyz::DType) -> Result<(DType, bool), String> {
+    let npyz::DType::Plain(theirs) = theirs else {
+        return Err("a structured dtype, which castwise does not read".into());
     };
-    let Some((_, dtype)) = KINDS.iter().find(|(k, _)| *k == kind) else {
-        let why = match kind.as_bytes().first() {
-            Some(b'O') => "Python objects, which are never read: they can run code",
-            Some(b'U' | b'S' | b'a') => "text",
-            Some(b'M' | b'm') => "dates or times",
-            Some(b'V') => "raw bytes (bf16 saved through NumPy looks like this: save it as .safetensors)",
-            Some(b'u') => {
-                "unsigned integers beyond u8, which castwise does not have: convert them to a signed dtype first"
-            }
-            Some(b'f' | b'c') => "floats that castwise does not have",
-            _ => "not a dtype that castwise knows",
-        };
-        return Err(format!("dtype '{}': {why}", shown(descr)));
-    };
-    match order {
-        '|' if dtype.size() > 1 => Err(format!("dtype '{}' does not tell its byte order", shown(descr))),
-        '=' => Ok((*dtype, cfg!(target_endian = "big"))),
-        order => Ok((*dtype, order == '>')),
+    let kind = format!("{}{}", theirs.type_char(), theirs.size_field());
+    if let Some((_, dtype)) = KINDS.iter().find(|(k, _)| *k == kind) {
+        return Ok((*dtype, theirs.endianness() == npyz::Endianness::Big));
     }
+    let why = match theirs.type_char() {
+        TypeChar::Object => "Python objects, which are never read: they can run code",
+        TypeChar::UnicodeStr | TypeChar::ByteStr => "text",
+        TypeChar::DateTime | TypeChar::TimeDelta => "dates or times",
+        TypeChar::RawData => "raw bytes (bf16 saved through NumPy looks like this: save it as .safetensors)",
+        TypeChar::Uint => {
+            "unsigned integers beyond u8, which castwise does not have: convert them to a signed dtype first"
+        }
+        TypeChar::Float | TypeChar::Complex => "floats that castwise does not have",
+        _ => "not a dtype that castwise knows",
+    };
+    Err(format!("dtype '{theirs}': {why}"))
 }
 
-/// The NumPy type string of a dtype, little-endian; `None` if NumPy does not have it.
-fn descr_of(dtype: DType) -> Option<String> {
-    let (kind, _) = KINDS.iter().find(|(_, d)| *d == dtype)?;
-    Some(format!("{}{kind}", if dtype.size() == 1 { '|' } else { '<' }))
+/// All that stands before the data of an array, as NumPy writes it. Errors: NumPy does not have the dtype.
+pub(super) fn header(path: &Path, dtype: DType, shape: &[usize]) -> Result<Vec<u8>> {
+    let Some((kind, _)) = KINDS.iter().find(|(_, d)| *d == dtype) else {
+        let message = format!("NumPy has no {dtype}: write .safetensors, or cast (`--out-dtype`)");
+        return Err(format_error(path, message));
+    };
+    let fault = |m: String| Error::Internal(format!("a .npy header: {m}"));
+    let order = if dtype.size() == 1 { '|' } else { '<' };
+    let descr: TypeStr = format!("{order}{kind}").parse().map_err(|e| fault(format!("{e}")))?;
+    let dims: Vec<u64> = shape.iter().map(|d| *d as u64).collect();
+    let mut theirs = Vec::new();
+    let options = WriteOptions::new_header_only().dtype(npyz::DType::new_scalar(descr)).shape(&dims);
+    options.writer(&mut theirs).write_header_only().map_err(|e| fault(e.to_string()))?;
+    let (preamble, text) = theirs.split_at_checked(10).ok_or_else(|| fault("too short".into()))?;
+    let text = std::str::from_utf8(text).map_err(|e| fault(e.to_string()))?;
+    // npyz writes `(2, 3, )` and aligns the data to 16 bytes. NumPy writes `(2, 3)`, leaves room for the first dim to
+    // grow to 21 digits, and aligns to 64, as programs that map the file like it.
+    let close = if shape.len() == 1 { ",)" } else { ")" };
+    let mut dict = text.trim_end().replacen(", )", close, 1);
+    let growth = shape.first().map_or(0, |d| 21 - d.to_string().len());
+    let unpadded = preamble.len() + dict.len() + growth + 1;
+    dict.extend(std::iter::repeat_n(' ', growth + 64 - unpadded % 64));
+    dict.push('\n');
+    let len = u16::try_from(dict.len()).map_err(|e| fault(e.to_string()))?;
+    let mut bytes = preamble[..8].to_vec();
+    bytes.extend(len.to_le_bytes());
+    bytes.extend(dict.as_bytes());
+    Ok(bytes)
 }

@@ -2,8 +2,8 @@
 //!
 //! Guarantees: the header is at most 100 MB and fits the file; its offsets cover the data without hole or overlap;
 //! each size is that of its dtype and shape; a name stands once. Only the header and one tensor are ever in memory.
-//! Does not: read dtypes that castwise lacks (the error names tensor and dtype; other tensors of the file load), or
-//! write c32 and c128, which the format lacks.
+//! Does not: read dtypes that castwise lacks (the error names tensor and dtype, and comes when that tensor is asked
+//! for; the others of the file load), or write c32 and c128, which the format lacks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,13 +14,18 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, TensorInfo};
 use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 
-use super::{Existing, Output, format_error, io_error, open, read_exact, read_tensor};
+use super::{Origin, format_error, io_error, open, read_exact, read_tensor};
 use crate::dtype::DType;
-use crate::error::{Error, Result, shown};
+use crate::error::{Result, shown};
 use crate::shape::{check, dims_text};
 use crate::tensor::Tensor;
 
-const MAX_HEADER: u64 = 100_000_000;
+mod writer;
+
+pub(super) use writer::Layout;
+pub use writer::SafeTensorsWriter;
+
+pub(super) const MAX_HEADER: u64 = 100_000_000;
 
 const DTYPES: [(Dtype, DType); 11] = [
     (Dtype::BOOL, DType::Bool),
@@ -57,25 +62,64 @@ const DTYPES: [(Dtype, DType); 11] = [
 /// ```
 #[derive(Debug)]
 pub struct SafeTensors {
-    path: PathBuf,
+    contents: Contents,
     file: File,
-    data_at: u64,
-    tensors: Vec<(String, TensorInfo)>,
-    index: HashMap<String, usize>,
-    metadata: BTreeMap<String, String>,
 }
 
 impl SafeTensors {
     /// Opens a file and checks its header.
     pub fn open(path: impl AsRef<Path>) -> Result<SafeTensors> {
-        let path = path.as_ref();
+        let (contents, file) = Contents::open(path.as_ref())?;
+        Ok(SafeTensors { contents, file })
+    }
+
+    /// The names of the tensors, in the order of their data.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.contents.names()
+    }
+
+    /// Whether there is a tensor of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.contents.has(name)
+    }
+
+    /// The file's `__metadata__`: free text under names.
+    pub fn metadata(&self) -> &BTreeMap<String, String> {
+        &self.contents.metadata
+    }
+
+    /// Dtype and shape of a tensor. Errors: no such tensor; a dtype that castwise does not have.
+    pub fn info(&self, name: &str) -> Result<(DType, &[usize])> {
+        self.contents.info(name)
+    }
+
+    /// Reads a tensor.
+    pub fn load(&mut self, name: &str) -> Result<Tensor> {
+        self.contents.load(&mut self.file, name)
+    }
+}
+
+/// What a file's header says, checked.
+#[derive(Debug)]
+pub(super) struct Contents {
+    pub(super) path: PathBuf,
+    /// Of the whole file.
+    len: u64,
+    data_at: u64,
+    tensors: Vec<(String, TensorInfo)>,
+    index: HashMap<String, usize>,
+    pub(super) metadata: BTreeMap<String, String>,
+}
+
+impl Contents {
+    pub(super) fn open(path: &Path) -> Result<(Contents, File)> {
         let refuse = |m: String| format_error(path, m);
         let (mut file, len) = open(path)?;
         let mut head = [0; 8];
         if len < 8 {
             return Err(refuse(format!("{len} bytes are too short for a .safetensors file")));
         }
-        read_exact(&mut file, path, &mut head)?;
+        read_exact(&mut file, Origin::file(path), &mut head)?;
         let header_len = u64::from_le_bytes(head);
         if header_len > MAX_HEADER || header_len > len - 8 {
             let max = MAX_HEADER.min(len - 8);
@@ -84,7 +128,7 @@ impl SafeTensors {
             )));
         }
         let mut text = vec![0; header_len as usize];
-        read_exact(&mut file, path, &mut text)?;
+        read_exact(&mut file, Origin::file(path), &mut text)?;
         let header: Header = serde_json::from_slice(&text).map_err(|e| refuse(format!("header: {e}")))?;
         let Header { mut tensors, metadata } = header;
         tensors.sort_by_key(|(_, info)| info.data_offsets);
@@ -94,36 +138,37 @@ impl SafeTensors {
         if covered as u64 != len - data_at {
             return Err(format_error(path, format!("{} bytes of data, but the header lists {covered}", len - data_at)));
         }
-        Ok(SafeTensors { path: path.to_path_buf(), file, data_at, tensors, index, metadata })
+        Ok((Contents { path: path.to_path_buf(), len, data_at, tensors, index, metadata }, file))
     }
 
-    /// The names of the tensors, in the order of their data.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    /// Opens the file again. Errors: it has another length than it had.
+    pub(super) fn reopen(&self) -> Result<File> {
+        match open(&self.path)? {
+            (file, len) if len == self.len => Ok(file),
+            (_, len) => Err(format_error(&self.path, format!("was {} bytes long and now is {len}", self.len))),
+        }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.tensors.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether there is a tensor of this name.
-    pub fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.index.contains_key(name)
     }
 
-    /// The file's `__metadata__`: free text under names.
-    pub fn metadata(&self) -> &BTreeMap<String, String> {
-        &self.metadata
-    }
-
-    /// Dtype and shape of a tensor. Errors: no such tensor; a dtype that castwise does not have.
-    pub fn info(&self, name: &str) -> Result<(DType, &[usize])> {
+    pub(super) fn info(&self, name: &str) -> Result<(DType, &[usize])> {
         let (info, dtype) = self.find(name)?;
         Ok((dtype, &info.shape))
     }
 
-    /// Reads a tensor.
-    pub fn load(&mut self, name: &str) -> Result<Tensor> {
+    /// Reads a tensor from the opened file.
+    pub(super) fn load(&self, file: &mut File, name: &str) -> Result<Tensor> {
         let (info, dtype) = self.find(name)?;
-        let (at, shape) = (self.data_at + info.data_offsets.0 as u64, info.shape.clone());
-        self.file.seek(SeekFrom::Start(at)).map_err(|e| io_error(&self.path, e))?;
-        read_tensor(&mut self.file, &self.path, &format!("`{}`", shown(name)), dtype, &shape, false)
+        let at = self.data_at + info.data_offsets.0 as u64;
+        file.seek(SeekFrom::Start(at)).map_err(|e| io_error(&self.path, e))?;
+        let what = format!("`{}`", shown(name));
+        read_tensor(file, Origin::file(&self.path), &what, dtype, &info.shape, false)
     }
 
     fn find(&self, name: &str) -> Result<(&TensorInfo, DType)> {
@@ -218,99 +263,4 @@ impl<'de> Deserialize<'de> for Header {
         }
         d.deserialize_map(OfMap)
     }
-}
-
-/// A `.safetensors` file in the making: the header is written first, then the tensors, in any order; the file appears
-/// under its name when [`finish`](SafeTensorsWriter::finish) has been called, and not at all if it is not.
-pub struct SafeTensorsWriter {
-    out: Output,
-    data_at: u64,
-    slots: HashMap<String, Slot>,
-    missing: usize,
-}
-
-struct Slot {
-    dtype: DType,
-    shape: Vec<usize>,
-    at: u64,
-    written: bool,
-}
-
-impl SafeTensorsWriter {
-    /// Starts a file with the given tensors. Errors: c32 and c128, which the format lacks; a name that stands twice.
-    pub fn create(
-        path: impl AsRef<Path>,
-        tensors: &[(String, DType, Vec<usize>)],
-        metadata: &BTreeMap<String, String>,
-        existing: Existing,
-    ) -> Result<SafeTensorsWriter> {
-        let path = path.as_ref();
-        let refuse = |m: String| format_error(path, m);
-        // The largest elements first keeps every tensor aligned to its element.
-        let mut order: Vec<_> = tensors.iter().collect();
-        order.sort_by(|a, b| b.1.size().cmp(&a.1.size()).then_with(|| a.0.cmp(&b.0)));
-        let (mut slots, mut at, mut entries) = (HashMap::with_capacity(order.len()), 0u64, Vec::new());
-        if !metadata.is_empty() {
-            entries.push(format!("\"__metadata__\":{}", json(metadata)?));
-        }
-        for (name, dtype, shape) in order {
-            let theirs = DTYPES.iter().find(|(_, d)| d == dtype).map(|(theirs, _)| theirs).ok_or_else(|| {
-                refuse(format!("safetensors has no {dtype} (for `{}`): cast it (`--out-dtype`)", shown(name)))
-            })?;
-            let bytes = check(shape)? * dtype.size();
-            let end = at.checked_add(bytes as u64).filter(|e| *e <= i64::MAX as u64);
-            let end = end.ok_or_else(|| refuse("the tensors are too large for a file".into()))?;
-            let dims = json(shape)?;
-            entries.push(format!(
-                "{}:{{\"dtype\":\"{theirs}\",\"shape\":{dims},\"data_offsets\":[{at},{end}]}}",
-                json(name)?
-            ));
-            let slot = Slot { dtype: *dtype, shape: shape.clone(), at, written: false };
-            if name == "__metadata__" || slots.insert(name.clone(), slot).is_some() {
-                return Err(refuse(format!("the name `{}` stands twice", shown(name))));
-            }
-            at = end;
-        }
-        let mut header = format!("{{{}}}", entries.join(","));
-        header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
-        let len = header.len() as u64;
-        if len > MAX_HEADER {
-            return Err(Error::Limit { which: "the size of the .safetensors header", max: MAX_HEADER, got: len });
-        }
-        let mut out = Output::create(path, existing)?;
-        out.write(&len.to_le_bytes())?;
-        out.write(header.as_bytes())?;
-        Ok(SafeTensorsWriter { out, data_at: 8 + len, missing: slots.len(), slots })
-    }
-
-    /// Writes one of the tensors. Errors: not on the list, another dtype or shape than listed, written already.
-    pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
-        let refuse = |m: &str| format_error(&self.out.path, format!("the tensor `{}` {m}", shown(name)));
-        let slot = self.slots.get_mut(name).ok_or_else(|| refuse("is not on the list"))?;
-        if slot.written {
-            return Err(refuse("is written twice"));
-        }
-        if slot.dtype != t.dtype() || slot.shape != t.shape() {
-            let (listed, given) = (dims_text(&slot.shape), dims_text(t.shape()));
-            return Err(refuse(&format!("is {}{given}, but listed as {}{listed}", t.dtype(), slot.dtype)));
-        }
-        let at = SeekFrom::Start(self.data_at + slot.at);
-        slot.written = true;
-        self.out.file.seek(at).map_err(|e| self.out.error(e))?;
-        self.out.tensor(t)?;
-        self.missing -= 1;
-        Ok(())
-    }
-
-    /// Brings the file to disk and gives it its name. Errors: a listed tensor is missing.
-    pub fn finish(self) -> Result<()> {
-        if self.missing > 0 {
-            return Err(format_error(&self.out.path, format!("{} listed tensors were not written", self.missing)));
-        }
-        self.out.publish()
-    }
-}
-
-fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|e| Error::Internal(format!("JSON: {e}")))
 }

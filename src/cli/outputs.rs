@@ -1,0 +1,107 @@
+//! The output of a command: one file, or the files of a checkpoint in shards.
+//!
+//! Guarantees: every file that would be written is checked against the inputs and against what exists before anything
+//! is computed. Does not: decide formats beyond what the name and `--max-shard-size` say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use castwise::io::{Compression, Existing, NpzWriter, SafeTensorsWriter, ShardedWriter, write_npy};
+use castwise::{DType, Error, Tensor};
+
+use super::inputs::{Format, Input, bytes};
+use super::{Eval, Failure, report};
+
+/// The size of a shard if none is given: that of the Hugging Face libraries.
+const SHARD: u64 = 5_000_000_000;
+
+/// The tensors to be written: names, dtypes and shapes.
+type List = [(String, DType, Vec<usize>)];
+
+/// A file in the making.
+pub(super) enum Output {
+    Npy(PathBuf, Existing),
+    Npz(Box<NpzWriter>),
+    SafeTensors(Box<SafeTensorsWriter>),
+    Sharded(Box<ShardedWriter>),
+}
+
+impl Output {
+    /// Starts the output of these tensors.
+    pub(super) fn create(
+        arguments: &Eval,
+        format: Format,
+        inputs: &[Input],
+        list: &List,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<Output, Failure> {
+        let path = &arguments.output;
+        let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
+        let total = list.iter().fold(0u64, |n, (_, dtype, shape)| n.saturating_add(bytes(*dtype, shape)));
+        let index = match (format, arguments.max_shard_size) {
+            (Format::Index, size) => Some((path.clone(), size.unwrap_or(SHARD))),
+            // What fits one file needs no index.
+            (Format::SafeTensors, Some(size)) if total > size => {
+                let mut name = path.clone().into_os_string();
+                name.push(".index.json");
+                Some((PathBuf::from(name), size))
+            }
+            _ => None,
+        };
+        let files = match &index {
+            Some((index, size)) => ShardedWriter::files(index, list, *size)?,
+            None => vec![path.clone()],
+        };
+        let read: Vec<&Path> = inputs.iter().flat_map(Input::files).collect();
+        check(&files, &read, arguments.force)?;
+        Ok(match (index, format) {
+            (Some((index, size)), _) => {
+                Output::Sharded(Box::new(ShardedWriter::create(index, list, metadata, size, existing)?))
+            }
+            (None, Format::Npy) => Output::Npy(path.clone(), existing),
+            (None, Format::Npz) => {
+                let compression = if arguments.compress { Compression::Deflated } else { Compression::Stored };
+                Output::Npz(Box::new(NpzWriter::create(path, list, compression, existing)?))
+            }
+            (None, Format::SafeTensors | Format::Index) => {
+                Output::SafeTensors(Box::new(SafeTensorsWriter::create(path, list, metadata, existing)?))
+            }
+        })
+    }
+
+    /// Writes one of the tensors.
+    pub(super) fn write(&mut self, name: &str, t: &Tensor) -> Result<(), Error> {
+        match self {
+            Output::Npy(path, existing) => write_npy(path, t, *existing),
+            Output::Npz(w) => w.write(name, t),
+            Output::SafeTensors(w) => w.write(name, t),
+            Output::Sharded(w) => w.write(name, t),
+        }
+    }
+
+    /// Brings the output to disk and gives it its name.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        match self {
+            Output::Npy(..) => Ok(()),
+            Output::Npz(w) => w.finish(),
+            Output::SafeTensors(w) => w.finish(),
+            Output::Sharded(w) => w.finish(),
+        }
+    }
+}
+
+/// Refuses outputs that are inputs, and without `--force` those that exist.
+pub(super) fn check(outputs: &[PathBuf], inputs: &[&Path], force: bool) -> Result<(), Failure> {
+    let refuse = |m: String| Err(Failure { text: report::error(&m), code: 1 });
+    for output in outputs {
+        let real = output.canonicalize().ok();
+        let same = |p: &&&Path| output == **p || (real.is_some() && real == p.canonicalize().ok());
+        if let Some(path) = inputs.iter().find(same) {
+            return refuse(format!("{}: the output is also an input", path.display()));
+        }
+        if !force && output.symlink_metadata().is_ok() {
+            return refuse(format!("{}: the output exists; --force replaces it", output.display()));
+        }
+    }
+    Ok(())
+}

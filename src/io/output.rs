@@ -1,0 +1,243 @@
+//! Files in the making.
+//!
+//! Guarantees: bytes go to a new temporary file beside the final name, and reach the disk before the file gets that
+//! name; a file that is not published, for whatever error, is removed; no step follows a link that somebody put at
+//! the temporary name; [`remove_temporaries`] may be called from any thread at any time, and nothing is published or
+//! left behind after it. Does not: keep the permissions of a file that is replaced, or handle signals (the command
+//! does).
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{directory, io_error, write_tensor};
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+/// What to do when there is a file under the name to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Leave it alone and give an error.
+    Keep,
+    /// Replace it, in one step, once the new file is whole.
+    Replace,
+}
+
+/// The temporary files of this process. Files are created, named and removed with the lock held.
+struct Registry {
+    files: Vec<PathBuf>,
+    next: u64,
+    closed: bool,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { files: Vec::new(), next: 0, closed: false });
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    fn check(&self) -> io::Result<()> {
+        if self.closed {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "the process is ending"));
+        }
+        Ok(())
+    }
+}
+
+/// Removes the temporary files of all outputs in the making, and lets no output be started or published from then
+/// on. For a program that is told to end by a signal and exits without dropping its writers.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use castwise::io::{Existing, SafeTensorsWriter, remove_temporaries};
+/// let path = std::env::temp_dir().join(format!("castwise-doc-end-{}.safetensors", std::process::id()));
+/// let writer = SafeTensorsWriter::create(&path, &[], &BTreeMap::new(), Existing::Keep)?;
+/// remove_temporaries();
+/// assert!(writer.finish().is_err() && !path.exists());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn remove_temporaries() {
+    let mut registry = registry();
+    registry.closed = true;
+    for file in registry.files.drain(..) {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+/// Whether a file may be written under this name.
+pub(super) fn check_target(path: &Path, existing: Existing) -> Result<()> {
+    let refuse = |kind, text: &str| Err(io_error(path, io::Error::new(kind, text)));
+    if path.file_name().is_none() {
+        return refuse(io::ErrorKind::InvalidInput, "not the name of a file");
+    }
+    match std::fs::symlink_metadata(path) {
+        Ok(_) if existing == Existing::Keep => refuse(io::ErrorKind::AlreadyExists, "the file exists"),
+        Ok(found) if !found.is_file() && !found.is_symlink() => {
+            refuse(io::ErrorKind::InvalidInput, "exists and is not a regular file")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file beside the final name. Dropped before it is published, it is removed.
+pub(super) struct Draft {
+    temporary: PathBuf,
+    pub(super) path: PathBuf,
+    existing: Existing,
+}
+
+impl Draft {
+    fn create(path: &Path, existing: Existing) -> Result<(Draft, File)> {
+        check_target(path, existing)?;
+        let mut registry = registry();
+        registry.check().map_err(|e| io_error(path, e))?;
+        loop {
+            let n = registry.next;
+            registry.next += 1;
+            let temporary = directory(path).join(format!(".castwise-{}-{n}.tmp", std::process::id()));
+            // `create_new` follows no link that somebody else has put there.
+            match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+                Ok(file) => {
+                    registry.files.push(temporary.clone());
+                    return Ok((Draft { temporary, path: path.to_path_buf(), existing }, file));
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(io_error(path, e)),
+            }
+        }
+    }
+
+    pub(super) fn error(&self, source: io::Error) -> Error {
+        io_error(&self.path, source)
+    }
+
+    /// Brings the bytes to disk.
+    pub(super) fn seal(self, mut file: BufWriter<File>) -> Result<Sealed> {
+        file.flush().map_err(|e| self.error(e))?;
+        file.get_ref().sync_all().map_err(|e| self.error(e))?;
+        Ok(Sealed(self))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let mut registry = registry();
+        // A file that is published is not listed any more.
+        if let Some(i) = registry.files.iter().position(|f| *f == self.temporary) {
+            registry.files.swap_remove(i);
+            let _ = std::fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// A whole file, on disk, that has not got its name yet.
+pub(super) struct Sealed(Draft);
+
+impl Sealed {
+    /// Gives the file its name.
+    pub(super) fn publish(self) -> Result<()> {
+        let mut registry = registry();
+        let named = self.name(&mut registry);
+        drop(registry);
+        named.and_then(|()| sync_directory(&self.0.path))
+    }
+
+    fn name(&self, registry: &mut Registry) -> Result<()> {
+        let (Draft { temporary, path, existing }, refuse) = (&self.0, |e| self.0.error(e));
+        registry.check().map_err(refuse)?;
+        match existing {
+            Existing::Replace => std::fs::rename(temporary, path).map_err(refuse)?,
+            Existing::Keep => name_new(temporary, path).map_err(refuse)?,
+        }
+        registry.files.retain(|f| f != temporary);
+        Ok(())
+    }
+}
+
+/// A new link, unlike a rename, fails if the name was taken meanwhile.
+fn name_new(temporary: &Path, path: &Path) -> io::Result<()> {
+    match std::fs::hard_link(temporary, path) {
+        Ok(()) => {
+            let _ = std::fs::remove_file(temporary);
+            Ok(())
+        }
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
+        // The file system has no links.
+        Err(_) if std::fs::symlink_metadata(path).is_err() => std::fs::rename(temporary, path),
+        Err(e) => Err(e),
+    }
+}
+
+/// Gives several files their names, and then the file that makes them one thing its own, so that who sees the last
+/// one sees all. An old one of that name goes first: it must never speak of new parts.
+pub(super) fn publish_set(parts: &[Sealed], whole: &Sealed) -> Result<()> {
+    let path = &whole.0.path;
+    let mut registry = registry();
+    registry.check().map_err(|e| io_error(path, e))?;
+    match (whole.0.existing, std::fs::symlink_metadata(path)) {
+        (Existing::Keep, Ok(_)) => {
+            return Err(io_error(path, io::Error::new(io::ErrorKind::AlreadyExists, "the file exists")));
+        }
+        (Existing::Replace, Ok(_)) => {
+            std::fs::remove_file(path).map_err(|e| io_error(path, e))?;
+            sync_directory(path)?;
+        }
+        (_, Err(_)) => {}
+    }
+    for (i, part) in parts.iter().enumerate() {
+        if let Err(e) = part.name(&mut registry) {
+            let new = parts[..i].iter().filter(|p| p.0.existing == Existing::Keep);
+            for part in new {
+                let _ = std::fs::remove_file(&part.0.path);
+            }
+            return Err(e);
+        }
+    }
+    sync_directory(path)?;
+    whole.name(&mut registry)?;
+    sync_directory(path)
+}
+
+/// Makes names durable, where directories can be synced.
+fn sync_directory(of: &Path) -> Result<()> {
+    let Ok(directory) = File::open(directory(of)) else { return Ok(()) };
+    match directory.sync_all() {
+        Err(e) if !matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) && cfg!(unix) => {
+            Err(io_error(of, e))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A file in the making, and the bytes on their way to it.
+pub(super) struct Output {
+    pub(super) file: BufWriter<File>,
+    pub(super) draft: Draft,
+}
+
+impl Output {
+    pub(super) fn create(path: &Path, existing: Existing) -> Result<Output> {
+        let (draft, file) = Draft::create(path, existing)?;
+        Ok(Output { file: BufWriter::with_capacity(1 << 16, file), draft })
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|e| self.draft.error(e))
+    }
+
+    pub(super) fn tensor(&mut self, t: &Tensor) -> Result<()> {
+        write_tensor(&mut self.file, t)?.map_err(|e| self.draft.error(e))
+    }
+
+    /// Brings the bytes to disk.
+    pub(super) fn seal(self) -> Result<Sealed> {
+        self.draft.seal(self.file)
+    }
+
+    /// Brings the bytes to disk and gives the file its name.
+    pub(super) fn publish(self) -> Result<()> {
+        self.seal()?.publish()
+    }
+}

@@ -1,0 +1,125 @@
+//! `.safetensors`, out.
+//!
+//! Guarantees: every tensor lies at a multiple of its element's size, and the data at a multiple of 8; equal tensors
+//! and metadata give equal files. Does not: hold more than one tensor.
+
+use std::collections::BTreeMap;
+use std::io::{Seek, SeekFrom};
+use std::path::Path;
+
+use super::{DTYPES, MAX_HEADER};
+use crate::dtype::DType;
+use crate::error::{Error, Result, shown};
+use crate::io::format_error;
+use crate::io::ledger::Ledger;
+use crate::io::output::{Existing, Output, Sealed};
+use crate::shape::check;
+use crate::tensor::Tensor;
+
+/// A `.safetensors` file in the making: the header is written first, then the tensors, in any order; the file appears
+/// under its name when [`finish`](SafeTensorsWriter::finish) has been called, and not at all if it is not.
+pub struct SafeTensorsWriter {
+    out: Output,
+    data_at: u64,
+    ledger: Ledger,
+}
+
+/// The header of a file, and where its tensors go.
+#[derive(Default)]
+pub(in crate::io) struct Layout {
+    header: String,
+    ledger: Ledger,
+}
+
+impl Layout {
+    /// Lays out a file with the given tensors, as [`SafeTensorsWriter::create`] does.
+    pub(in crate::io) fn new(
+        path: &Path,
+        tensors: &[(String, DType, Vec<usize>)],
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<Layout> {
+        let refuse = |m: String| format_error(path, m);
+        // The largest elements first keeps every tensor aligned to its element.
+        let mut order: Vec<_> = tensors.iter().collect();
+        order.sort_by(|a, b| b.1.size().cmp(&a.1.size()).then_with(|| a.0.cmp(&b.0)));
+        let (mut ledger, mut at, mut entries) = (Ledger::default(), 0u64, Vec::new());
+        if !metadata.is_empty() {
+            entries.push(format!("\"__metadata__\":{}", json(metadata)?));
+        }
+        for (name, dtype, shape) in order {
+            let theirs = DTYPES.iter().find(|(_, d)| d == dtype).map(|(theirs, _)| theirs).ok_or_else(|| {
+                refuse(format!("safetensors has no {dtype} (for `{}`): cast it (`--out-dtype`)", shown(name)))
+            })?;
+            let bytes = check(shape)? * dtype.size();
+            let end = at.checked_add(bytes as u64).filter(|e| *e <= i64::MAX as u64);
+            let end = end.ok_or_else(|| refuse("the tensors are too large for a file".into()))?;
+            let dims = json(shape)?;
+            entries.push(format!(
+                "{}:{{\"dtype\":\"{theirs}\",\"shape\":{dims},\"data_offsets\":[{at},{end}]}}",
+                json(name)?
+            ));
+            if name == "__metadata__" {
+                return Err(refuse("a tensor can't have the name `__metadata__`".into()));
+            }
+            ledger.add(path, name, *dtype, shape, at)?;
+            at = end;
+        }
+        let mut header = format!("{{{}}}", entries.join(","));
+        header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
+        if header.len() as u64 > MAX_HEADER {
+            let got = header.len() as u64;
+            return Err(Error::Limit { which: "the size of the .safetensors header", max: MAX_HEADER, got });
+        }
+        Ok(Layout { header, ledger })
+    }
+
+    /// Starts the file.
+    pub(in crate::io) fn start(self, path: &Path, existing: Existing) -> Result<SafeTensorsWriter> {
+        let mut out = Output::create(path, existing)?;
+        let len = self.header.len() as u64;
+        out.write(&len.to_le_bytes())?;
+        out.write(self.header.as_bytes())?;
+        Ok(SafeTensorsWriter { out, data_at: 8 + len, ledger: self.ledger })
+    }
+}
+
+impl SafeTensorsWriter {
+    /// Starts a file with the given tensors. Errors: c32 and c128, which the format lacks; a name that stands twice.
+    pub fn create(
+        path: impl AsRef<Path>,
+        tensors: &[(String, DType, Vec<usize>)],
+        metadata: &BTreeMap<String, String>,
+        existing: Existing,
+    ) -> Result<SafeTensorsWriter> {
+        Layout::new(path.as_ref(), tensors, metadata)?.start(path.as_ref(), existing)
+    }
+
+    /// Writes one of the tensors. Errors: not on the list, another dtype or shape than listed, written already.
+    pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
+        let at = self.ledger.take(&self.out.draft.path, name, t)?;
+        self.out.file.seek(SeekFrom::Start(self.data_at + at)).map_err(|e| self.out.draft.error(e))?;
+        self.out.tensor(t)?;
+        self.ledger.written();
+        Ok(())
+    }
+
+    /// Brings the file to disk and gives it its name. Errors: a listed tensor is missing.
+    pub fn finish(self) -> Result<()> {
+        self.seal()?.publish()
+    }
+
+    /// Whether every listed tensor is written.
+    pub(in crate::io) fn is_complete(&self) -> bool {
+        self.ledger.is_complete()
+    }
+
+    /// Brings the file to disk. Errors: a listed tensor is missing.
+    pub(in crate::io) fn seal(self) -> Result<Sealed> {
+        self.ledger.complete(&self.out.draft.path)?;
+        self.out.seal()
+    }
+}
+
+fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|e| Error::Internal(format!("JSON: {e}")))
+}

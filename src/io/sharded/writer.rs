@@ -1,0 +1,154 @@
+//! Checkpoints in shards, out, in the form of the Hugging Face libraries.
+//!
+//! Guarantees: shards are `NAME-00001-of-00003.safetensors` beside `NAME.safetensors.index.json`, each of at most the
+//! given size unless one tensor alone is larger; the index is published last, and an old index goes before the first
+//! new shard is in place, so that there is never an index whose shards are not its own. Does not: remove the shards
+//! of an older checkpoint that have other names.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::io::ledger::Ledger;
+use crate::io::output::{Existing, Output, Sealed, check_target, publish_set};
+use crate::io::safetensors::{Layout, SafeTensorsWriter};
+use crate::io::{directory, format_error};
+use crate::shape::check;
+use crate::tensor::Tensor;
+
+/// A tensor's name, dtype and shape.
+type Listed = (String, DType, Vec<usize>);
+
+/// A checkpoint in shards in the making: tensors are written in any order, best in the order of the list (then one
+/// shard is open at a time); the files appear under their names when [`finish`](ShardedWriter::finish) has been called,
+/// and not at all if it is not.
+pub struct ShardedWriter {
+    index: Output,
+    shards: Vec<Shard>,
+    ledger: Ledger,
+    existing: Existing,
+}
+
+struct Shard {
+    path: PathBuf,
+    state: State,
+}
+
+enum State {
+    Waiting(Layout),
+    Open(SafeTensorsWriter),
+    Whole(Sealed),
+}
+
+impl ShardedWriter {
+    /// The files that [`create`](ShardedWriter::create) would write for these tensors, the index last.
+    pub fn files(path: impl AsRef<Path>, tensors: &[Listed], max_shard_size: u64) -> Result<Vec<PathBuf>> {
+        let path = path.as_ref();
+        let mut files = shard_paths(path, split(tensors, max_shard_size)?.len())?;
+        files.push(path.to_path_buf());
+        Ok(files)
+    }
+
+    /// Starts a checkpoint of the given tensors; `path` is the index. Errors: a name that does not end in `.index.json`;
+    /// c32 and c128, which the format lacks; a name that stands twice.
+    pub fn create(
+        path: impl AsRef<Path>,
+        tensors: &[Listed],
+        metadata: &BTreeMap<String, String>,
+        max_shard_size: u64,
+        existing: Existing,
+    ) -> Result<ShardedWriter> {
+        let path = path.as_ref();
+        let groups = split(tensors, max_shard_size)?;
+        let paths = shard_paths(path, groups.len())?;
+        let (mut ledger, mut weight_map, mut total) = (Ledger::default(), BTreeMap::new(), 0u64);
+        let mut shards = Vec::with_capacity(groups.len());
+        for (i, (tensors, path)) in groups.into_iter().zip(paths).enumerate() {
+            let file = path.file_name().and_then(|f| f.to_str()).unwrap_or_default();
+            for (name, dtype, shape) in tensors {
+                ledger.add(&path, name, *dtype, shape, i as u64)?;
+                weight_map.insert(name.as_str(), file.to_string());
+                total = total.saturating_add(bytes(*dtype, shape)?);
+            }
+            check_target(&path, existing)?;
+            let state = State::Waiting(Layout::new(&path, tensors, metadata)?);
+            shards.push(Shard { path, state });
+        }
+        let mut index = Output::create(path, existing)?;
+        let value = serde_json::json!({ "metadata": { "total_size": total }, "weight_map": weight_map });
+        let text = serde_json::to_string_pretty(&value).map_err(|e| Error::Internal(format!("JSON: {e}")))?;
+        index.write(text.as_bytes())?;
+        index.write(b"\n")?;
+        Ok(ShardedWriter { index, shards, ledger, existing })
+    }
+
+    /// Writes one of the tensors. Errors: not on the list, another dtype or shape than listed, written already.
+    pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
+        let i = self.ledger.take(&self.index.draft.path, name, t)? as usize;
+        let Some(shard) = self.shards.get_mut(i) else { return Err(lost()) };
+        let layout = Layout::default();
+        let mut writer = match std::mem::replace(&mut shard.state, State::Waiting(layout)) {
+            State::Waiting(layout) => layout.start(&shard.path, self.existing)?,
+            State::Open(writer) => writer,
+            State::Whole(_) => return Err(lost()),
+        };
+        writer.write(name, t)?;
+        // A whole shard is closed, so that few files are open however many shards there are.
+        shard.state = if writer.is_complete() { State::Whole(writer.seal()?) } else { State::Open(writer) };
+        self.ledger.written();
+        Ok(())
+    }
+
+    /// Brings all files to disk and gives them their names, the index last. Errors: a listed tensor is missing.
+    pub fn finish(self) -> Result<()> {
+        self.ledger.complete(&self.index.draft.path)?;
+        let mut whole = Vec::with_capacity(self.shards.len());
+        for shard in self.shards {
+            match shard.state {
+                State::Whole(sealed) => whole.push(sealed),
+                _ => return Err(lost()),
+            }
+        }
+        let index = self.index.seal()?;
+        publish_set(&whole, &index)
+    }
+}
+
+fn lost() -> Error {
+    Error::Internal("a shard in a state that it can't be in".into())
+}
+
+fn bytes(dtype: DType, shape: &[usize]) -> Result<u64> {
+    Ok((check(shape)? * dtype.size()) as u64)
+}
+
+/// The tensors of each shard: in their order, as many as fit.
+fn split(tensors: &[Listed], max: u64) -> Result<Vec<&[Listed]>> {
+    let (mut groups, mut start, mut size) = (Vec::new(), 0, 0u64);
+    for (i, (_, dtype, shape)) in tensors.iter().enumerate() {
+        let bytes = bytes(*dtype, shape)?;
+        let larger = size.saturating_add(bytes);
+        if i > start && larger > max {
+            groups.push(&tensors[start..i]);
+            (start, size) = (i, bytes);
+        } else {
+            size = larger;
+        }
+    }
+    if start < tensors.len() {
+        groups.push(&tensors[start..]);
+    }
+    Ok(groups)
+}
+
+/// The files of `count` shards: beside the index, and named after it.
+fn shard_paths(index: &Path, count: usize) -> Result<Vec<PathBuf>> {
+    let name = index.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".index.json"));
+    let stem = name.map(|n| n.strip_suffix(".safetensors").unwrap_or(n)).filter(|n| !n.is_empty());
+    let Some(stem) = stem else {
+        return Err(format_error(index, "the name of an index is `NAME.safetensors.index.json`"));
+    };
+    let path = |i| directory(index).join(format!("{stem}-{i:05}-of-{count:05}.safetensors"));
+    Ok((1..=count).map(path).collect())
+}

@@ -1,0 +1,350 @@
+//! The command and its files: archives, shards, outputs that fail or are interrupted, memory.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command;
+
+use std::collections::BTreeMap;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use castwise::io::{Compression, Existing, Npz, NpzWriter, SafeTensors, ShardedSafeTensors, ShardedWriter};
+use castwise::{DType, Rules, Tensor};
+use command::{Dir, bf16_tensor, eager, half_tensor};
+
+const MERGE: &str = "0.7*a + 0.3*b";
+
+type Tensors = Vec<(&'static str, Tensor)>;
+
+fn listed(all: &Tensors) -> Vec<(String, DType, Vec<usize>)> {
+    all.iter().map(|(n, t)| (n.to_string(), t.dtype(), t.shape().to_vec())).collect()
+}
+
+fn npz(dir: &Dir, name: &str, all: &Tensors) {
+    let mut out = NpzWriter::create(dir.0.join(name), &listed(all), Compression::Deflated, Existing::Keep).unwrap();
+    for (name, t) in all {
+        out.write(name, t).unwrap();
+    }
+    out.finish().unwrap();
+}
+
+fn shards(dir: &Dir, name: &str, all: &Tensors, max: u64) {
+    let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
+    let mut out = ShardedWriter::create(dir.0.join(name), &listed(all), &metadata, max, Existing::Keep).unwrap();
+    for (name, t) in all {
+        out.write(name, t).unwrap();
+    }
+    out.finish().unwrap();
+}
+
+/// A checkpoint of zeros, u8, that takes no room on the disk.
+fn sparse(dir: &Dir, name: &str, count: usize, bytes: usize) {
+    let entry =
+        |i| format!(r#""{i}":{{"dtype":"U8","shape":[{bytes}],"data_offsets":[{},{}]}}"#, i * bytes, (i + 1) * bytes);
+    let header = format!("{{{}}}", (0..count).map(entry).collect::<Vec<_>>().join(","));
+    dir.file(name, &[&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat());
+    let file = std::fs::File::options().write(true).open(dir.0.join(name)).unwrap();
+    file.set_len((8 + header.len() + count * bytes) as u64).unwrap();
+}
+
+/// The tensors of a small model in two dtypes.
+fn models() -> (Tensors, Tensors) {
+    let shapes: [(&str, &[usize]); 5] =
+        [("embed", &[37, 53]), ("0.bias", &[53]), ("scale", &[]), ("none", &[0, 3]), ("head", &[53, 37])];
+    let a = shapes.iter().enumerate().map(|(i, (n, s))| (*n, bf16_tensor(i as u64, s))).collect();
+    (a, shapes.iter().enumerate().map(|(i, (n, s))| (*n, half_tensor(i as u64 + 9, s))).collect())
+}
+
+#[test]
+fn a_merge_of_shards_has_the_bits_of_eager_mode() {
+    let dir = Dir::new("shards");
+    let (a, b) = models();
+    shards(&dir, "a.safetensors.index.json", &a, 4000);
+    shards(&dir, "b.safetensors.index.json", &b, 100);
+    let files = ["-i", "a=a.safetensors.index.json", "-i", "b=b.safetensors.index.json"];
+    let sizes = ["--max-shard-size", "8KB", "-o", "m.safetensors.index.json"];
+    let out = dir.eval(&[&[MERGE], &files[..], &sizes].concat()).ok();
+    assert!(out.stderr.contains("5 tensors: "), "{}", out.stderr);
+    let written: Vec<String> = dir.names().into_iter().filter(|n| n.starts_with('m')).collect();
+    let shard = |i| format!("m-{i:05}-of-00003.safetensors");
+    assert_eq!(written, [shard(1), shard(2), shard(3), "m.safetensors.index.json".to_string()]);
+
+    let mut merged = ShardedSafeTensors::open(dir.0.join("m.safetensors.index.json")).unwrap();
+    assert_eq!(merged.names().count(), 5);
+    assert_eq!(merged.metadata().unwrap().get("format").unwrap(), "pt");
+    for ((name, a), (_, b)) in a.iter().zip(&b) {
+        let (got, expected) = (merged.load(name).unwrap(), eager(Rules::Torch, MERGE, &[("a", a), ("b", b)]));
+        assert_eq!((got.dtype(), got.shape()), (DType::F32, expected.shape()), "{name}");
+        assert_eq!(got.as_bytes(), expected.as_bytes(), "{name}");
+    }
+    // Shards and one file mix, on both sides.
+    dir.checkpoint("b.safetensors", &b);
+    let files = ["-i", "a=a.safetensors.index.json", "-i", "b=b.safetensors", "-o", "m.safetensors"];
+    dir.eval(&[&[MERGE], &files[..]].concat()).ok();
+    let mut one = SafeTensors::open(dir.0.join("m.safetensors")).unwrap();
+    for (name, _) in &a {
+        assert_eq!(one.load(name).unwrap().as_bytes(), merged.load(name).unwrap().as_bytes(), "{name}");
+    }
+}
+
+#[test]
+fn the_size_of_shards_decides_between_one_file_and_several() {
+    let dir = Dir::new("shard-size");
+    let t = || Tensor::full([1000], 1.0f32).unwrap();
+    dir.checkpoint("a.safetensors", &[("x", t()), ("y", t())]);
+    let eval = |size: &str, output: &str| {
+        dir.eval(&["a + 1", "-i", "a=a.safetensors", "--max-shard-size", size, "-o", output])
+    };
+    for (size, output) in [("8000", "one"), ("8KB", "two"), ("8 kb", "three"), ("1GiB", "four"), ("5g", "five")] {
+        let output = format!("{output}.safetensors");
+        eval(size, &output).ok();
+        assert_eq!(SafeTensors::open(dir.0.join(&output)).unwrap().names().count(), 2, "{size}");
+    }
+    for (size, output) in [("7999", "six"), ("7KiB", "seven"), ("1", "eight")] {
+        eval(size, &format!("{output}.safetensors")).ok();
+        let index = dir.0.join(format!("{output}.safetensors.index.json"));
+        assert_eq!(ShardedSafeTensors::open(index).unwrap().files().count(), 2, "{size}");
+    }
+    // An index is what was asked for, even of one shard.
+    eval("1MB", "nine.index.json").ok();
+    assert!(dir.0.join("nine-00001-of-00001.safetensors").exists());
+    dir.eval(&["a + 1", "-i", "a=a.safetensors", "-o", "ten.index.json"]).ok();
+    assert!(dir.0.join("ten-00001-of-00001.safetensors").exists());
+    for size in ["", "GB", "5XB", "0", "-1", "1.5GB", "99999999999GB"] {
+        assert_eq!(eval(size, "no.safetensors").code, Some(2), "{size}");
+    }
+    assert_eq!(eval("5GB", "no.npz").code, Some(2));
+    let compress = ["a + 1", "-i", "a=a.safetensors", "--compress", "-o", "no.safetensors"];
+    assert_eq!(dir.eval(&compress).code, Some(2));
+}
+
+#[test]
+fn shards_never_replace_an_input_and_what_exists_only_by_force() {
+    let dir = Dir::new("shard-names");
+    let (a, _) = models();
+    shards(&dir, "a.index.json", &a, 1 << 20);
+    let arguments = ["a + 1", "-i", "a=a.index.json", "-o", "b.index.json"];
+    dir.eval(&arguments).ok();
+    let stderr = dir.refused(&arguments);
+    assert!(stderr.contains("b.index.json: the output exists; --force"), "{stderr}");
+    std::fs::remove_file(dir.0.join("b.index.json")).unwrap();
+    let stderr = dir.refused(&arguments);
+    assert!(stderr.contains("b-00001-of-00001.safetensors: the output exists; --force"), "{stderr}");
+    dir.eval(&[&arguments[..], &["--force"]].concat()).ok();
+    // The output's shard would be the input's.
+    let stderr = dir.refused(&["a + 1", "-i", "a=a.index.json", "-o", "a.safetensors.index.json", "--force"]);
+    assert!(stderr.contains("a-00001-of-00001.safetensors: the output is also an input"), "{stderr}");
+    let stderr = dir.refused(&["a", "-i", "a=a-00001-of-00001.safetensors", "-o", "a.index.json", "--force"]);
+    assert!(stderr.contains("a-00001-of-00001.safetensors: the output is also an input"), "{stderr}");
+}
+
+#[test]
+fn archives_are_merged_as_checkpoints_are() {
+    let dir = Dir::new("archives");
+    let (_, b) = models();
+    let a: Tensors = b.iter().map(|(n, t)| (*n, t.flip_all())).collect();
+    npz(&dir, "a.npz", &a);
+    dir.checkpoint("b.safetensors", &b);
+    for (output, flags) in [("m.npz", &[][..]), ("n.npz", &["--compress"])] {
+        let files = ["-i", "a=a.npz", "-i", "b=b.safetensors", "-o", output];
+        dir.eval(&[&[MERGE], &files[..], flags].concat()).ok();
+        let mut merged = Npz::open(dir.0.join(output)).unwrap();
+        assert_eq!(merged.names().count(), 5);
+        for ((name, a), (_, b)) in a.iter().zip(&b) {
+            let (got, expected) = (merged.load(name).unwrap(), eager(Rules::Torch, MERGE, &[("a", a), ("b", b)]));
+            assert_eq!((got.dtype(), got.shape()), (expected.dtype(), expected.shape()), "{name}");
+            assert_eq!(got.as_bytes(), expected.as_bytes(), "{name}");
+        }
+    }
+    assert_eq!(dir.eval(&["a", "-i", "a=a.npz", "-o", "c.npy"]).code, Some(2));
+    let stderr = dir.refused(&["a", "-i", "a=a.npz", "-o", "c.npz", "--out-dtype", "bf16"]);
+    assert!(stderr.contains("NumPy has no bf16"), "{stderr}");
+    // An array without a name gets one.
+    dir.npy("x.npy", &b[0].1);
+    dir.eval(&["x", "-i", "x=x.npy", "-o", "x.npz"]).ok();
+    let x = Npz::open(dir.0.join("x.npz")).unwrap().load("result").unwrap();
+    assert_eq!(x.as_bytes(), b[0].1.as_bytes());
+    dir.file("bad.npz", b"PK\x05\x06");
+    let stderr = dir.refused(&["a", "-i", "a=bad.npz", "-o", "c.npz"]);
+    assert!(stderr.contains("error: bad.npz: "), "{stderr}");
+}
+
+/// All elements backwards.
+trait FlipAll {
+    fn flip_all(&self) -> Tensor;
+}
+
+impl FlipAll for Tensor {
+    fn flip_all(&self) -> Tensor {
+        (0..self.rank()).fold(self.clone(), |t, d| t.flip(d).unwrap()).contiguous().unwrap()
+    }
+}
+
+#[test]
+fn complex_tensors_go_as_far_as_their_format() {
+    let dir = Dir::new("complex");
+    let z = Tensor::from_slice(&[castwise::Complex::new(1.0f32, -2.0), castwise::Complex::new(0.5, 0.0)], [2]).unwrap();
+    dir.checkpoint("z.safetensors", &[("z", z.clone())]);
+    dir.eval(&["z * 1", "-i", "z=z.safetensors", "-o", "y.safetensors"]).ok();
+    assert_eq!(SafeTensors::open(dir.0.join("y.safetensors")).unwrap().load("z").unwrap().as_bytes(), z.as_bytes());
+    for (dtype, output) in [("c128", "w.safetensors"), ("c128", "w.index.json"), ("c32", "w.safetensors")] {
+        let stderr = dir.refused(&["z", "-i", "z=z.safetensors", "-o", output, "--out-dtype", dtype]);
+        assert!(stderr.contains(&format!("has no {dtype} (for `z`)")), "{stderr}");
+    }
+    dir.eval(&["z", "-i", "z=z.safetensors", "-o", "w.npz", "--out-dtype", "c128"]).ok();
+    assert_eq!(Npz::open(dir.0.join("w.npz")).unwrap().info("z").unwrap().0, DType::C128);
+}
+
+#[test]
+fn a_tensor_that_castwise_can_not_read_matters_only_if_it_is_needed() {
+    let dir = Dir::new("needed");
+    let entries = ["U16", "U32", "U64", "F8_E5M2"].iter().scan(0, |at, dtype| {
+        let (from, size) = (
+            *at,
+            match *dtype {
+                "U16" => 2,
+                "U32" => 4,
+                "U64" => 8,
+                _ => 1,
+            },
+        );
+        *at += size;
+        Some(format!(r#""{dtype}":{{"dtype":"{dtype}","shape":[1],"data_offsets":[{from},{}]}}"#, *at))
+    });
+    let x = r#""x":{"dtype":"F16","shape":[1],"data_offsets":[15,17]}"#.to_string();
+    let header = format!("{{{}}}", entries.chain([x]).collect::<Vec<_>>().join(","));
+    dir.file("a.safetensors", &[&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 17]].concat());
+    dir.checkpoint("b.safetensors", &[("x", half_tensor(1, &[1]))]);
+    dir.eval(&["a + b", "-i", "a=a.safetensors", "-i", "b=b.safetensors", "-o", "c.safetensors"]).ok();
+    let stderr = dir.refused(&["a * 2", "-i", "a=a.safetensors", "-o", "d.safetensors"]);
+    for dtype in ["U16", "U32", "U64", "F8_E5M2"] {
+        assert!(stderr.contains(&format!("the tensor `{dtype}` is {dtype}, a dtype that castwise")), "{stderr}");
+    }
+}
+
+/// The number before the unit, in bytes.
+#[cfg(target_os = "linux")]
+fn human(text: &str) -> f64 {
+    let (number, unit) = text.split_once(' ').unwrap();
+    let factor = match unit {
+        "B" => 1.0,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        _ => 1024.0 * 1024.0 * 1024.0,
+    };
+    number.parse::<f64>().unwrap() * factor
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_is_that_of_a_few_tensors() {
+    let dir = Dir::new("memory");
+    // Two inputs of 400 MiB each, in tensors of 40 MiB, which glibc gives back to the system; the results are u8 too.
+    let (count, size) = (10, 40 << 20);
+    sparse(&dir, "a.safetensors", count, size);
+    sparse(&dir, "b.safetensors", count, size);
+    let files = ["-i", "a=a.safetensors", "-i", "b=b.safetensors"];
+    let peak = |output: &[&str]| {
+        let out = dir.eval(&[&["a ^ b"], &files[..], output].concat()).ok();
+        human(out.stderr.trim_end().rsplit_once("peak memory ").unwrap().1)
+    };
+    for output in [&["-o", "c.safetensors"][..], &["-o", "c.index.json", "--max-shard-size", "100MiB"]] {
+        // Three tensors are 120 MiB; the process without them has some 10.
+        let peak = peak(output);
+        assert!(peak < 160.0 * 1024.0 * 1024.0, "{output:?}: {peak}");
+        for name in dir.names().into_iter().filter(|n| n.starts_with('c')) {
+            std::fs::remove_file(dir.0.join(name)).unwrap();
+        }
+    }
+}
+
+/// Starts a merge that would take minutes, and waits until its output is begun.
+#[cfg(unix)]
+fn start(dir: &Dir, before: &str) -> Child {
+    sparse(dir, "a.safetensors", 4000, 8 << 20);
+    let script = format!("{before} exec \"$0\" eval 'a ^ 1' -i a=a.safetensors -o b.safetensors");
+    let mut sh = Command::new("sh");
+    sh.args(["-c", &script, env!("CARGO_BIN_EXE_castwise")]).current_dir(&dir.0);
+    let mut child = sh.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    while !dir.names().iter().any(|n| n.ends_with(".tmp")) {
+        if let Some(status) = child.try_wait().unwrap() {
+            panic!("it ended: {status}");
+        }
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("no output was begun");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Waits for a process that is told to end.
+#[cfg(unix)]
+fn ended(mut child: Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_leaves_no_temporary_file() {
+    use std::os::unix::process::ExitStatusExt;
+    for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
+        let dir = Dir::new(&format!("signal{name}"));
+        let child = start(&dir, "trap - INT TERM HUP;");
+        signal(&child, name);
+        assert_eq!(ended(child).signal(), Some(number));
+        assert_eq!(dir.names(), ["a.safetensors"], "{name}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_ignored_signal_stays_ignored() {
+    use std::os::unix::process::ExitStatusExt;
+    let dir = Dir::new("nohup");
+    let child = start(&dir, "trap '' HUP;");
+    signal(&child, "-HUP");
+    // Were it not ignored, it would end the process in this time.
+    std::thread::sleep(Duration::from_millis(200));
+    signal(&child, "-TERM");
+    assert_eq!(ended(child).signal(), Some(15));
+    assert_eq!(dir.names(), ["a.safetensors"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_failed_write_leaves_no_file() {
+    let dir = Dir::new("full");
+    dir.checkpoint("a.safetensors", &[("x", half_tensor(1, &[400, 400])), ("y", half_tensor(2, &[400, 400]))]);
+    dir.npy("x.npy", &half_tensor(1, &[400, 400]));
+    let before = dir.names();
+    for output in ["b.safetensors", "b.npz", "b.index.json", "b.npy"] {
+        // No file may be larger than 64 blocks of 512 bytes, as on a full disk.
+        let input = if output == "b.npy" { "a=x.npy" } else { "a=a.safetensors" };
+        let script = format!("trap '' XFSZ; ulimit -f 64; exec \"$0\" eval 'a * 2' -i {input} -o {output}");
+        let mut sh = Command::new("sh");
+        let out = sh.args(["-c", &script, env!("CARGO_BIN_EXE_castwise")]).current_dir(&dir.0).output().unwrap();
+        let stderr = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("File too large") && stderr.contains("b"), "{stderr}");
+        assert!(!stderr.contains("ZipWriter"), "{stderr}");
+        assert_eq!(dir.names(), before, "{output}");
+    }
+}

@@ -1,0 +1,113 @@
+//! What the tests of the command share: a directory, files in it, and runs of the command.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use castwise::expr::parse_expression;
+use castwise::io::{Existing, SafeTensorsWriter, write_npy};
+use castwise::{Eager, Rules, Settings, Tensor};
+use half::{bf16, f16};
+
+/// A directory of one test's own.
+pub struct Dir(pub PathBuf);
+
+impl Dir {
+    pub fn new(name: &str) -> Dir {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cli-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Dir(dir)
+    }
+
+    pub fn npy(&self, name: &str, t: &Tensor) {
+        write_npy(self.0.join(name), t, Existing::Replace).unwrap();
+    }
+
+    pub fn checkpoint(&self, name: &str, tensors: &[(&str, Tensor)]) {
+        let list: Vec<_> = tensors.iter().map(|(n, t)| (n.to_string(), t.dtype(), t.shape().to_vec())).collect();
+        let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
+        let mut file = SafeTensorsWriter::create(self.0.join(name), &list, &metadata, Existing::Replace).unwrap();
+        for (name, t) in tensors {
+            file.write(name, t).unwrap();
+        }
+        file.finish().unwrap();
+    }
+
+    pub fn file(&self, name: &str, bytes: &[u8]) {
+        std::fs::write(self.0.join(name), bytes).unwrap();
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut all: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        all.sort();
+        all
+    }
+
+    /// Runs `castwise eval` in the directory.
+    pub fn eval(&self, arguments: &[&str]) -> Outcome {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
+        let out = command.arg("eval").args(arguments).current_dir(&self.0).output().unwrap();
+        Outcome {
+            code: out.status.code(),
+            stdout: String::from_utf8(out.stdout).unwrap(),
+            stderr: String::from_utf8(out.stderr).unwrap(),
+        }
+    }
+
+    /// Runs `castwise eval`, which must fail with exit code 1 and leave the directory as it was.
+    pub fn refused(&self, arguments: &[&str]) -> String {
+        let before = self.names();
+        let out = self.eval(arguments);
+        assert_eq!((out.code, out.stdout.as_str()), (Some(1), ""), "{arguments:?}: {}", out.stderr);
+        assert_eq!(self.names(), before, "{arguments:?}");
+        out.stderr
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub struct Outcome {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    pub fn ok(self) -> Outcome {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self
+    }
+}
+
+pub fn noise(seed: u64, n: usize) -> Vec<f32> {
+    let mut state = seed;
+    let next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((state >> 40) as f32 / (1 << 24) as f32 - 0.5) * 4.0
+    };
+    std::iter::repeat_with(next).take(n).collect()
+}
+
+pub fn half_tensor(seed: u64, shape: &[usize]) -> Tensor {
+    let v: Vec<f16> = noise(seed, shape.iter().product()).into_iter().map(f16::from_f32).collect();
+    Tensor::from_vec(v, shape).unwrap()
+}
+
+pub fn bf16_tensor(seed: u64, shape: &[usize]) -> Tensor {
+    let v: Vec<bf16> = noise(seed, shape.iter().product()).into_iter().map(bf16::from_f32).collect();
+    Tensor::from_vec(v, shape).unwrap()
+}
+
+/// The expression, one op at a time.
+pub fn eager(rules: Rules, text: &str, operands: &[(&str, &Tensor)]) -> Tensor {
+    let cx = Eager::with_settings(Settings::new(rules));
+    let find = |name: &str| operands.iter().find(|(n, _)| *n == name).map(|(_, t)| cx.tensor(t));
+    parse_expression(text, find).unwrap().result().unwrap()
+}
