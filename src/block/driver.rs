@@ -1,8 +1,8 @@
 //! Runs a scheduled kernel over its domain: rows, tiles, stages.
 //!
 //! Guarantees: before anything is touched, every address that the run can form is proved to lie inside its buffer
-//! ([`Buffer::check`]); compiled segments are called with whole multiples of their width, so the elements left over
-//! go through padded copies; results do not depend on tiles, rows or threads. Does not: allocate results.
+//! ([`Buffer::check`]); compiled segments that need it are called with whole multiples of their width, so the elements
+//! left over go through padded copies; results do not depend on tiles, rows or threads. Does not: allocate results.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,8 +14,14 @@ use crate::geometry::{Access, Geometry};
 use crate::scalar::Bits;
 use crate::schedule::{BlockStage, Schedule, Slot, Stage, TILE};
 
-/// A compiled segment: reads and writes `n` elements at the pointers of the table; `n` is a multiple of [`WIDTH`].
-pub(crate) type SegmentFn = unsafe extern "C" fn(table: *const *mut u8, n: usize);
+/// A compiled segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentFn {
+    /// Reads and writes `n` elements at the pointers of the table.
+    pub(crate) run: unsafe extern "C" fn(table: *const *mut u8, n: usize),
+    /// Whether `n` can be any number from 1 up; else it is a multiple of [`WIDTH`].
+    pub(crate) any_length: bool,
+}
 
 /// Elements that every compiled segment's width divides.
 pub(crate) const WIDTH: usize = 16;
@@ -230,7 +236,7 @@ impl Worker<'_> {
                 while at < part.columns.1 {
                     let left = part.columns.1 - at;
                     let n = if tiled { left.min(TILE) } else { left };
-                    let whole = if launch.segments.is_empty() { n } else { n - n % WIDTH };
+                    let whole = if launch.segments.iter().all(|s| s.any_length) { n } else { n - n % WIDTH };
                     if whole > 0 {
                         self.tile(row, at, whole, false)?;
                     }
@@ -318,7 +324,7 @@ impl Worker<'_> {
             for stage in &launch.schedule.body {
                 match stage {
                     Stage::Block(b) => self.block(b, n)?,
-                    Stage::Segment(s) => launch.segments[*s as usize](self.table.as_ptr(), width),
+                    Stage::Segment(s) => (launch.segments[*s as usize].run)(self.table.as_ptr(), width),
                 }
             }
             for f in &launch.schedule.out_fills {
