@@ -32,16 +32,16 @@ impl Lower<'_> {
             (F32, F64) | (C64, C128) => Out::Raw(self.body.un(f::PS2PD, n * 8, a), quiet),
             (F64, F32) | (C128, C64) => Out::Raw(self.body.un(f::PD2PS, n * 8, a), quiet),
             (F16, F32) | (C32, C64) => Out::Raw(self.body.un(f::PH2PS, n * 4, a), quiet),
-            (BF16, F32) => Out::Raw(self.from_bf16(n, a), nan),
-            (F32, F16) | (C64, C32) => self.to_f16(single, a, nan, out),
+            (BF16, F32) => Out::Raw(self.single_of_bf16(n, a), nan),
+            (F32, F16) | (C64, C32) => self.f16(single, a, nan, out),
             (F64, F16) | (C128, C32) => {
-                let odd = self.to_odd(n, a);
-                self.to_f16(single, odd, Nan::Quiet, out)
+                let odd = self.odd_single(n, a);
+                self.f16(single, odd, Nan::Quiet, out)
             }
-            (F32, BF16) => self.to_bf16(single, a),
+            (F32, BF16) => self.bf16(single, a),
             (F64, BF16) => {
-                let odd = self.to_odd(n, a);
-                self.to_bf16(single, odd)
+                let odd = self.odd_single(n, a);
+                self.bf16(single, odd)
             }
             (I64, BF16) => {
                 let near = self.body.truncated(f::QQ2PD, a);
@@ -49,8 +49,8 @@ impl Lower<'_> {
                 let inexact = self.body.bin_imm(f::PCMPQ, n * 8, back, a, 4);
                 let last = self.body.lanes(8, 1);
                 let odd = self.body.or_where(8, n * 8, inexact, near, last);
-                let odd = self.to_odd(n, odd);
-                self.to_bf16(single, odd)
+                let odd = self.odd_single(n, odd);
+                self.bf16(single, odd)
             }
             // Parts move as they are.
             (C32 | C64 | C128, _) => Out::Done(self.part(p.from, a, false), nan),
@@ -65,7 +65,7 @@ impl Lower<'_> {
                 let wide = self.resized(n, from, 4, a);
                 done(self.body.un(f::DQ2PD, n * 8, wide))
             }
-            (F32 | F64, to) => done(self.to_int(n, p.from, to, a)),
+            (F32 | F64, to) => done(self.integer(n, p.from, to, a)),
             (from, to) => done(self.resized(n, from, to.size(), a)),
         }
     }
@@ -107,7 +107,7 @@ impl Lower<'_> {
     }
 
     /// Truncates, saturates, and takes NaN to 0.
-    fn to_int(&mut self, n: usize, from: DType, to: DType, a: Reg) -> Reg {
+    fn integer(&mut self, n: usize, from: DType, to: DType, a: Reg) -> Reg {
         let x = self.real(from);
         // Smaller integers go by i32.
         let wide = to.size().max(4);
@@ -140,7 +140,7 @@ impl Lower<'_> {
     }
 
     /// f64 to f32 by truncation, with the last bit set if anything was cut off.
-    fn to_odd(&mut self, n: usize, a: Reg) -> Reg {
+    fn odd_single(&mut self, n: usize, a: Reg) -> Reg {
         let near = self.body.truncated(f::PD2PS, a);
         let back = self.body.un(f::PS2PD, n * 8, near);
         let inexact = self.compare(Real { size: 8, bytes: n * 8 }, NE, back, a);
@@ -148,7 +148,7 @@ impl Lower<'_> {
         self.body.or_where(4, n * 4, inexact, near, last)
     }
 
-    fn to_f16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
+    fn f16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
         // The canonical NaN becomes the canonical one.
         let settle = nan != Nan::Canonical && self.seen(out);
         let from = if settle { self.canonical(x, a) } else { a };
@@ -156,7 +156,7 @@ impl Lower<'_> {
         Out::Done(self.body.un_imm(f::PS2PH, x.bytes, from, 0), known)
     }
 
-    fn to_bf16(&mut self, x: Real, a: Reg) -> Out {
+    fn bf16(&mut self, x: Real, a: Reg) -> Out {
         // Half of the last place that is kept, less one if that place is even: ties go to even.
         let (below, half) = (self.body.lanes(4, 0x7fff), self.body.lanes(4, 0x8000));
         let place = self.body.lanes(4, 0x1_0000);
@@ -173,7 +173,7 @@ impl Lower<'_> {
         Out::Done(r, Nan::Canonical)
     }
 
-    fn from_bf16(&mut self, n: usize, a: Reg) -> Reg {
+    fn single_of_bf16(&mut self, n: usize, a: Reg) -> Reg {
         // If it was rounded here, its bits are still in their place.
         if let Some(wide) = self.body.wide(a) {
             let upper = self.body.lanes(4, 0xffff_0000);

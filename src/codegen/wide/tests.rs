@@ -127,7 +127,7 @@ impl Data {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
         let start = bytes.len() - n * dtype.size();
         for (i, to) in bytes[start..].chunks_exact_mut(part).enumerate() {
-            let paired = if operand % 2 == 0 { i % some.len() } else { i / some.len() };
+            let paired = if operand.is_multiple_of(2) { i % some.len() } else { i / some.len() };
             let bits = match random.below(4) {
                 0 => random.next(),
                 1 => random.pick(&some),
