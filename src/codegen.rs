@@ -1,36 +1,50 @@
-//! Compiles the segments of a schedule: each becomes one loop over 128-bit vectors.
+//! Compiles the segments of a schedule: each becomes one loop over vectors.
+//!
+//! There are two generators. On machines with AVX-512 it is `wide`. Elsewhere it is Cranelift, which makes 128-bit
+//! vectors: `lower`, `cast`, `lanes` and what is here.
 //!
 //! Guarantees: only (op, dtype) pairs of [`inline`] are lowered, each to instructions that cannot trap on data; loads
-//! and stores go only to the addresses of the table, `n` elements each, with `n` a multiple of the segment's width;
-//! results have the same bits as the block kernels, because both are made of IEEE operations in the same order and a
+//! and stores go only to the addresses of the table, `n` elements each, with `n` (for Cranelift's loops) a multiple of
+//! the segment's width; results have the same bits as the block kernels, because both are made of IEEE operations in the same order and a
 //! NaN that leaves arithmetic is made canonical. Does not: handle what is left of a run after whole vectors (the
-//! driver pads), broadcast (a splat operand is one element), or lower transcendentals, 16-bit floats and integer
-//! division (those are block kernels).
+//! driver pads), broadcast (a splat operand is one element), or lower transcendentals and integer division (those are
+//! block kernels, and for Cranelift 16-bit floats too).
 
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData as MemFlags, Value as Clif, condcodes::IntCC, types};
 use cranelift_frontend::FunctionBuilder;
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernel::{Kernel, ValueId};
+use crate::kernel::{Kernel, Step, ValueId};
 use crate::schedule::{Schedule, Segment};
 
 mod cast;
 mod jit;
 mod lanes;
 mod lower;
+mod wide;
 
 pub(crate) use jit::{Code, available};
 use lanes::{Lanes, Repr};
-pub(crate) use lower::inline;
+
+/// Whether a step is lowered into a segment.
+pub(crate) fn inline(step: &Step) -> bool {
+    if wide::available() { wide::inline(step) } else { lower::inline(step) }
+}
 
 /// Compiles all segments of a schedule into one block of code.
 pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
+    if wide::available() {
+        return wide::compile(kernel, schedule);
+    }
     jit::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
 }
 
-/// The text of all segments of a schedule, before optimization.
+/// The text of all segments of a schedule: Cranelift's IR before optimization, or instructions.
 pub(crate) fn clif(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
+    if wide::available() {
+        return wide::listing(kernel, schedule);
+    }
     jit::clif(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
 }
 

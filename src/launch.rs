@@ -27,8 +27,6 @@ use crate::typed::{NodeId, TypedKind, TypedProgram};
 pub(crate) trait Ready {
     fn schedule(&self) -> &Schedule;
     fn segments(&self) -> &[SegmentFn];
-    /// Whether the segments take any number of elements.
-    fn any_length(&self) -> bool;
 }
 
 /// A schedule of block kernels alone.
@@ -41,10 +39,6 @@ impl Ready for Blocks {
 
     fn segments(&self) -> &[SegmentFn] {
         &[]
-    }
-
-    fn any_length(&self) -> bool {
-        true
     }
 }
 
@@ -298,7 +292,7 @@ fn launch<R: Ready>(
     let launch = Launch {
         schedule: ready.schedule(),
         segments: ready.segments(),
-        any_length: ready.any_length(),
+        any_length: ready.segments().iter().all(|s| s.any_length),
         geometry: &shot.geometry,
         consts,
         inputs: &operands,

@@ -18,9 +18,14 @@ use crate::schedule::{Schedule, Slot, TILE};
 mod worker;
 use worker::with_worker;
 
-/// A compiled segment: reads and writes `n` elements at the pointers of the table; `n` is a multiple of [`WIDTH`]
-/// unless the code takes any number.
-pub(crate) type SegmentFn = unsafe extern "C" fn(table: *const *mut u8, n: usize);
+/// A compiled segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SegmentFn {
+    /// Reads and writes `n` elements at the pointers of the table.
+    pub(crate) run: unsafe extern "C" fn(table: *const *mut u8, n: usize),
+    /// Whether `n` can be any number from 1 up; else it is a multiple of [`WIDTH`].
+    pub(crate) any_length: bool,
+}
 
 /// Elements that every compiled segment's width divides.
 pub(crate) const WIDTH: usize = 16;
@@ -115,7 +120,7 @@ impl Launch<'_> {
         }
         // SAFETY: every slot of the schedule points at its operand, constant or result, whose bounds have been
         // proved for the run; the length is one that the segment takes.
-        unsafe { self.segments[0](table.as_ptr(), self.geometry.run) };
+        unsafe { (self.segments[0].run)(table.as_ptr(), self.geometry.run) };
     }
 }
 

@@ -27,7 +27,8 @@ struct Helper {
 }
 
 struct Team {
-    /// Epoch of the job (32 bits), number of its parts (16), the next part to take (16).
+    /// Epoch of the job (32 bits), end of the parts that are left (16), their begin (16). The caller takes from the
+    /// front and helpers from the back, so that in run after run a core meets the data it has in its caches.
     ticket: AtomicU64,
     /// The closure of the job: where the caller's [`Work`] is. Valid while a part of the ticket's epoch is undone.
     work: AtomicPtr<()>,
@@ -91,6 +92,12 @@ impl Drop for Done {
     }
 }
 
+/// The parts that a ticket has left, if there are any.
+fn left(ticket: u64) -> Option<(usize, usize)> {
+    let (first, end) = ((ticket & 0xffff) as usize, (ticket >> 16 & 0xffff) as usize);
+    (first < end).then_some((first, end))
+}
+
 impl Team {
     /// Offers the parts to the helpers and takes part. The caller holds the lead.
     fn lead(&'static self, parts: usize, helpers: usize, work: Work<'_>) {
@@ -108,7 +115,7 @@ impl Team {
             }
         }
         let wait = Wait { parts };
-        while self.take() {}
+        while self.take(true) {}
         drop(wait);
         if self.panicked.swap(false, Ordering::Relaxed) {
             // Parts run kernels, which do not panic; if one did, its results are not to be used.
@@ -117,10 +124,11 @@ impl Team {
     }
 
     /// Does one part of the present job, if one is left.
-    fn take(&self) -> bool {
+    fn take(&self, front: bool) -> bool {
         let mut seen = self.ticket.load(Ordering::Acquire);
-        while (seen & 0xffff) < (seen >> 16 & 0xffff) {
-            match self.ticket.compare_exchange_weak(seen, seen + 1, Ordering::AcqRel, Ordering::Acquire) {
+        while let Some((first, end)) = left(seen) {
+            let (part, after) = if front { (first, seen + 1) } else { (end - 1, seen - (1 << 16)) };
+            match self.ticket.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
                 Err(now) => seen = now,
                 Ok(_) => {
                     let _done = Done;
@@ -128,7 +136,7 @@ impl Team {
                     // SAFETY: the exchange took a part of the job whose ticket was current, and that job's caller
                     // stays in `lead`, where the closure lives, until this part is counted as done. The pointer was
                     // stored before the ticket, which the exchange has acquired.
-                    unsafe { (*work)((seen & 0xffff) as usize) };
+                    unsafe { (*work)(part) };
                     return true;
                 }
             }
@@ -160,7 +168,7 @@ impl Team {
     /// Counts one part that nobody will do.
     fn skip(&self) -> bool {
         let seen = self.ticket.load(Ordering::Acquire);
-        if (seen & 0xffff) >= (seen >> 16 & 0xffff) {
+        if left(seen).is_none() {
             return false;
         }
         if self.ticket.compare_exchange(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
@@ -189,7 +197,7 @@ fn help(i: usize) {
     let mut turns = 0u32;
     loop {
         // A panic of a part is told to the caller; the helper goes on.
-        match std::panic::catch_unwind(|| i < TEAM.limit.load(Ordering::Relaxed) && TEAM.take()) {
+        match std::panic::catch_unwind(|| i < TEAM.limit.load(Ordering::Relaxed) && TEAM.take(false)) {
             Ok(false) => {}
             _ => {
                 (idle, turns) = (Instant::now(), 0);
@@ -203,7 +211,7 @@ fn help(i: usize) {
                 me.asleep.store(true, Ordering::SeqCst);
                 let seen = TEAM.ticket.load(Ordering::SeqCst);
                 // A caller that did not see the flag has stored its ticket before this look at it.
-                if (seen & 0xffff) >= (seen >> 16 & 0xffff) {
+                if left(seen).is_none() {
                     std::thread::park();
                 }
                 me.asleep.store(false, Ordering::SeqCst);

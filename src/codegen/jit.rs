@@ -16,7 +16,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, isa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{Linkage, Module, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 
 use crate::block::driver::SegmentFn;
 use crate::error::{Error, Result};
@@ -83,11 +83,54 @@ fn internal(e: impl std::fmt::Display) -> Error {
 
 /// Builds `count` functions `(table, n)` with `emit` and makes them executable.
 pub(crate) fn compile(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<Code> {
+    finished(false, |module| {
+        let (mut context, mut shared) = (module.make_context(), FunctionBuilderContext::new());
+        let mut ids = Vec::with_capacity(count);
+        for i in 0..count {
+            build(module, &mut context, &mut shared, i, emit);
+            let name = format!("segment{i}");
+            let id = module.declare_function(&name, Linkage::Local, &context.func.signature).map_err(internal)?;
+            module.define_function(id, &mut context).map_err(internal)?;
+            module.clear_context(&mut context);
+            ids.push(id);
+        }
+        Ok(ids)
+    })
+}
+
+/// Makes finished machine code executable: functions `(table, n)` of the C calling convention that take any `n` from 1
+/// up.
+pub(crate) fn place(functions: &[Vec<u8>]) -> Result<Code> {
+    finished(true, |module| {
+        let mut signature = module.make_signature();
+        signature.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I64)]);
+        let mut ids = Vec::with_capacity(functions.len());
+        for (i, bytes) in functions.iter().enumerate() {
+            let id = module.declare_function(&format!("segment{i}"), Linkage::Local, &signature).map_err(internal)?;
+            module.define_function_bytes(id, 64, bytes, &[]).map_err(internal)?;
+            ids.push(id);
+        }
+        Ok(ids)
+    })
+}
+
+/// A module with the functions that `define` puts into it.
+fn finished(any_length: bool, define: impl FnOnce(&mut JITModule) -> Result<Vec<FuncId>>) -> Result<Code> {
     let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
-        match define(&mut module, count, emit) {
-            Ok(functions) => Ok(Code { module: ManuallyDrop::new(module), functions }),
+        let ids = define(&mut module).and_then(|ids| module.finalize_definitions().map_err(internal).map(|()| ids));
+        let function = |module: &JITModule, id| {
+            let start = module.get_finalized_function(id);
+            // SAFETY: `start` is the entry of a finished function with exactly this signature and calling convention.
+            let run = unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn(*const *mut u8, usize)>(start) };
+            SegmentFn { run, any_length }
+        };
+        match ids {
+            Ok(ids) => {
+                let functions = ids.into_iter().map(|id| function(&module, id)).collect();
+                Ok(Code { module: ManuallyDrop::new(module), functions })
+            }
             Err(e) => {
                 // SAFETY: no function of the module has been handed out.
                 unsafe { module.free_memory() };
@@ -95,30 +138,6 @@ pub(crate) fn compile(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_
             }
         }
     })
-}
-
-fn define(
-    module: &mut JITModule,
-    count: usize,
-    emit: &dyn Fn(usize, &mut FunctionBuilder<'_>),
-) -> Result<Vec<SegmentFn>> {
-    let (mut context, mut shared) = (module.make_context(), FunctionBuilderContext::new());
-    let mut ids = Vec::with_capacity(count);
-    for i in 0..count {
-        build(module, &mut context, &mut shared, i, emit);
-        let name = format!("segment{i}");
-        let id = module.declare_function(&name, Linkage::Local, &context.func.signature).map_err(internal)?;
-        module.define_function(id, &mut context).map_err(internal)?;
-        module.clear_context(&mut context);
-        ids.push(id);
-    }
-    module.finalize_definitions().map_err(internal)?;
-    let function = |id| {
-        let start = module.get_finalized_function(id);
-        // SAFETY: `start` is the entry of a finished function with exactly this signature and calling convention.
-        unsafe { std::mem::transmute::<*const u8, SegmentFn>(start) }
-    };
-    Ok(ids.into_iter().map(function).collect())
 }
 
 fn build(

@@ -12,8 +12,8 @@ use crate::dtype::{Category, DType};
 use crate::kernel::{Step, StepOp};
 use crate::ops::Op;
 
-/// Whether a step is lowered into a segment.
-pub(crate) fn inline(step: &Step) -> bool {
+/// Whether Cranelift lowers a step into a segment.
+pub(super) fn inline(step: &Step) -> bool {
     use Op::*;
     let d = step.dtype;
     let op = match step.op {

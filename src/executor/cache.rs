@@ -42,10 +42,6 @@ impl Ready for Arc<Compiled> {
     fn segments(&self) -> &[SegmentFn] {
         self.code.as_ref().map_or(&[], Code::functions)
     }
-
-    fn any_length(&self) -> bool {
-        false
-    }
 }
 
 /// A kernel's entry for each assignment of classes met so far.

@@ -355,7 +355,7 @@ impl Worker<'_> {
             for stage in &launch.schedule.body {
                 match stage {
                     Stage::Block(b) => self.block(b, n)?,
-                    Stage::Segment(s) => launch.segments[*s as usize](self.table.as_ptr(), width),
+                    Stage::Segment(s) => (launch.segments[*s as usize].run)(self.table.as_ptr(), width),
                 }
             }
             for f in &launch.schedule.out_fills {

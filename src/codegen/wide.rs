@@ -1,0 +1,89 @@
+//! The second code generator: segments as loops over 512-bit vectors, for machines with AVX-512.
+//!
+//! It has its own instruction selection because Cranelift makes vectors of 128 bits at most. A segment is one basic
+//! block, so a short pipeline does: `lower` chooses instructions on virtual registers (`ir`), `alloc` assigns machine
+//! registers in one walk, and `emit` has them encoded by iced-x86. An iteration handles as many elements as a vector
+//! holds of the widest dtype in the segment, so that every value is one register (or a part of one), and every truth
+//! value one mask register.
+//!
+//! Guarantees: the same bits as the block kernels; no instruction that can trap on data (`forms` lists them all); a
+//! segment takes any number of elements from 1 up and touches no memory beside them. Does not: unroll (measured: no
+//! gain, the processor overlaps iterations by itself), contract, or make code executable; `jit` does that.
+
+mod alloc;
+mod cast;
+mod emit;
+mod forms;
+mod ir;
+mod lower;
+mod parts;
+
+use iced_x86::{Decoder, DecoderOptions, FastFormatter};
+pub(crate) use lower::inline;
+
+use super::jit::{self, Code};
+use crate::block::CpuLevel;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::kernel::{Kernel, StepOp};
+use crate::schedule::{Schedule, Segment};
+
+/// Whether this machine runs wide segments. Their calling convention is System V's.
+pub(crate) fn available() -> bool {
+    cfg!(all(target_arch = "x86_64", unix)) && CpuLevel::get() == CpuLevel::Avx512
+}
+
+/// Compiles all segments of a schedule.
+pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
+    let all = schedule.segments.iter().map(|s| Ok(function(kernel, s)?.bytes));
+    jit::place(&all.collect::<Result<Vec<_>>>()?)
+}
+
+/// Elements of an iteration: as many as a vector holds of the segment's widest dtype.
+fn lanes(kernel: &Kernel, segment: &Segment) -> usize {
+    let sizes = segment.steps.iter().map(|s| {
+        let step = &kernel.steps[*s as usize];
+        let args = step.args.iter().flatten().map(|a| kernel.value(*a).dtype.size()).max().unwrap_or(1);
+        args.max(kernel.value(step.out).dtype.size())
+    });
+    64 / sizes.max().unwrap_or(1)
+}
+
+fn function(kernel: &Kernel, segment: &Segment) -> Result<emit::Function> {
+    let lanes = lanes(kernel, segment);
+    let body = lower::lower(kernel, segment, lanes);
+    let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
+    let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
+    // Mask registers below hold the rest of the elements; number 0 cannot mask.
+    let allocated = alloc::allocate(&body, if twice { 3 } else { 2 });
+    emit::function(&emit::Segment { lanes, allocated: &allocated, constants: &body.constants, twice })
+}
+
+/// The steps and instructions of all segments of a schedule, as text.
+pub(crate) fn listing(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
+    let mut text = String::new();
+    for (i, segment) in schedule.segments.iter().enumerate() {
+        text += &format!("segment{i}: {} elements an iteration\n", lanes(kernel, segment));
+        for s in &segment.steps {
+            let step = &kernel.steps[*s as usize];
+            let what = match step.op {
+                StepOp::Apply(op) => format!("{op}.{}", step.dtype),
+                StepOp::Cast(p) => format!("cast.{}", p.from),
+                StepOp::Bits(_) => format!("bits.{}", step.dtype),
+            };
+            let args: Vec<String> = step.args.iter().flatten().map(|a| format!("%{a}")).collect();
+            text += &format!("  %{}: {} = {what} {}\n", step.out, kernel.value(step.out).dtype, args.join(", "));
+        }
+        let function = function(kernel, segment)?;
+        let mut formatter = FastFormatter::new();
+        for instruction in &mut Decoder::with_ip(64, &function.bytes[..function.code], 0, DecoderOptions::NONE) {
+            text += &format!("  {:04x}  ", instruction.ip());
+            formatter.format(&instruction, &mut text);
+            text.push('\n');
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

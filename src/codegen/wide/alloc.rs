@@ -1,0 +1,250 @@
+//! Machine registers for a body: a walk along its instructions that evicts the value whose next use is farthest.
+//!
+//! Guarantees: a source is in a register when its instruction reads it; a value that was stored to the stack keeps its
+//! place there until its last use. Operands, uniform values and constants are never stored: they are loaded again. The
+//! uniform values and constants that are used most stay in registers for the whole loop. Does not: reorder.
+
+use super::ir::{Body, Def, Inst, NONE, Op, Reg};
+use crate::dtype::DType;
+use crate::schedule::SlotId;
+
+/// An instruction on machine registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Machine {
+    Op {
+        op: Op,
+        dst: u8,
+        src: [u8; 2],
+        mask: u8,
+    },
+    Load {
+        slot: SlotId,
+        dtype: DType,
+        dst: u8,
+    },
+    Splat {
+        slot: SlotId,
+        dtype: DType,
+        dst: u8,
+    },
+    Const {
+        index: u32,
+        dst: u8,
+    },
+    Store {
+        slot: SlotId,
+        dtype: DType,
+        src: u8,
+    },
+    /// To and from the stack, at a multiple of 64 bytes.
+    Spill {
+        mask: bool,
+        src: u8,
+        at: u32,
+    },
+    Fill {
+        mask: bool,
+        dst: u8,
+        at: u32,
+    },
+}
+
+/// The result.
+#[derive(Debug, Default)]
+pub(super) struct Allocated {
+    /// What is loaded once, before the loop.
+    pub(super) hoisted: Vec<Machine>,
+    pub(super) body: Vec<Machine>,
+    /// Places on the stack, 64 bytes each.
+    pub(super) places: u32,
+}
+
+/// Registers left to the body at least, however many values could be hoisted.
+const BODY_LEAST: usize = 12;
+/// Registers left to the body at most when there are more values to hoist.
+const BODY_MOST: usize = 20;
+
+/// No machine register.
+const NOWHERE: u8 = u8::MAX;
+
+struct Walk<'a> {
+    body: &'a Body,
+    /// The instructions that read each register: `uses[next[r]..end[r]]` are still to come.
+    uses: Vec<u32>,
+    next: Vec<u32>,
+    end: Vec<u32>,
+    /// The machine register of each virtual one, and its place on the stack.
+    place: Vec<u8>,
+    stack: Vec<u32>,
+    /// What each machine register holds: vectors, then masks.
+    holds: [Vec<Reg>; 2],
+    /// Machine registers that hold nothing, as bits.
+    free: [u32; 2],
+    free_stack: Vec<u32>,
+    out: Allocated,
+}
+
+/// Assigns registers; masks from `first_mask` up are free to use.
+pub(super) fn allocate(body: &Body, first_mask: u8) -> Allocated {
+    let n = body.defs.len();
+    let mut end = vec![0u32; n];
+    for inst in &body.insts {
+        inst.sources().for_each(|r| end[r as usize] += 1);
+    }
+    let mut next = Vec::with_capacity(n);
+    let mut total = 0;
+    for count in &mut end {
+        next.push(total);
+        total += std::mem::replace(count, total);
+    }
+    let mut uses = vec![0u32; total as usize];
+    for (i, inst) in body.insts.iter().enumerate() {
+        for r in inst.sources() {
+            uses[end[r as usize] as usize] = i as u32;
+            end[r as usize] += 1;
+        }
+    }
+    let mut walk = Walk {
+        body,
+        uses,
+        next,
+        end,
+        place: vec![NOWHERE; n],
+        stack: vec![u32::MAX; n],
+        holds: [vec![NONE; 32], vec![NONE; 8]],
+        free: [u32::MAX, 0xff & (u32::MAX << first_mask)],
+        free_stack: Vec::new(),
+        out: Allocated::default(),
+    };
+    walk.hoist();
+    for (i, inst) in body.insts.iter().enumerate() {
+        walk.step(i as u32, inst);
+    }
+    walk.out
+}
+
+impl Walk<'_> {
+    fn next_use(&self, r: Reg) -> u32 {
+        let r = r as usize;
+        if self.next[r] < self.end[r] { self.uses[self.next[r] as usize] } else { u32::MAX }
+    }
+
+    /// The most vectors alive at once that can't be hoisted.
+    fn pressure(&self) -> usize {
+        let mut change = vec![0i32; self.body.insts.len() + 1];
+        let mut start = vec![u32::MAX; self.body.defs.len()];
+        for (i, inst) in self.body.insts.iter().enumerate() {
+            if let Inst::Op(op) = inst {
+                start[op.dst as usize] = i as u32;
+            }
+        }
+        for (r, def) in self.body.defs.iter().enumerate() {
+            let used = self.next[r] < self.end[r];
+            if used && !self.body.is_mask[r] && matches!(def, Def::Made | Def::Load(..)) {
+                let first = if *def == Def::Made { start[r] } else { self.uses[self.next[r] as usize] };
+                change[first as usize] += 1;
+                change[self.uses[self.end[r] as usize - 1] as usize] -= 1;
+            }
+        }
+        let mut now = 0;
+        change.iter().map(|c| (now += c, now).1).max().unwrap_or(0).max(0) as usize + 2
+    }
+
+    /// Puts the uniform values and constants with the most uses into registers for good.
+    fn hoist(&mut self) {
+        let count = |w: &Self, r: Reg| w.end[r as usize] - w.next[r as usize];
+        let uniform = |d: &Def| matches!(d, Def::Splat(..) | Def::Const(_));
+        let mut all: Vec<Reg> = (0..self.body.defs.len() as Reg)
+            .filter(|r| uniform(&self.body.defs[*r as usize]) && count(self, *r) > 0)
+            .collect();
+        all.sort_by_key(|r| std::cmp::Reverse(count(self, *r)));
+        let room = 32 - self.pressure().clamp(BODY_LEAST, BODY_MOST);
+        for (i, r) in all.into_iter().take(room).enumerate() {
+            let dst = 31 - i as u8;
+            self.free[0] &= !(1 << dst);
+            self.place[r as usize] = dst;
+            let load = self.load(r, dst);
+            self.out.hoisted.push(load);
+        }
+    }
+
+    fn load(&self, r: Reg, dst: u8) -> Machine {
+        match self.body.defs[r as usize] {
+            Def::Load(slot, dtype) => Machine::Load { slot, dtype, dst },
+            Def::Splat(slot, dtype) => Machine::Splat { slot, dtype, dst },
+            Def::Const(index) => Machine::Const { index, dst },
+            Def::Made => Machine::Fill { mask: self.body.is_mask[r as usize], dst, at: self.stack[r as usize] },
+        }
+    }
+
+    fn step(&mut self, i: u32, inst: &Inst) {
+        let sources = || inst.sources();
+        for r in sources() {
+            if self.place[r as usize] == NOWHERE {
+                let dst = self.take(r, sources);
+                let load = self.load(r, dst);
+                self.out.body.push(load);
+            }
+        }
+        let at = |r: Reg| if r == NONE { 0 } else { self.place[r as usize] };
+        let mut machine = match inst {
+            Inst::Op(op) => Machine::Op { op: *op, dst: 0, src: op.src.map(at), mask: at(op.mask) },
+            Inst::Store(slot, dtype, r) => Machine::Store { slot: *slot, dtype: *dtype, src: at(*r) },
+        };
+        for r in sources() {
+            while self.next_use(r) == i {
+                self.next[r as usize] += 1;
+            }
+            if self.next_use(r) == u32::MAX {
+                self.release(r);
+            }
+        }
+        if let (Inst::Op(op), Machine::Op { dst, .. }) = (inst, &mut machine) {
+            *dst = self.take(op.dst, std::iter::empty);
+        }
+        self.out.body.push(machine);
+    }
+
+    /// Gives up the register and the place of a value that is not used again.
+    fn release(&mut self, r: Reg) {
+        let (file, place) = (usize::from(self.body.is_mask[r as usize]), self.place[r as usize]);
+        if place != NOWHERE && self.holds[file][usize::from(place)] == r {
+            self.holds[file][usize::from(place)] = NONE;
+            self.free[file] |= 1 << place;
+            self.place[r as usize] = NOWHERE;
+        }
+        if self.stack[r as usize] != u32::MAX {
+            self.free_stack.push(std::mem::replace(&mut self.stack[r as usize], u32::MAX));
+        }
+    }
+
+    /// A machine register for `r`: a free one, or that of the value whose next use is farthest, `kept` excepted.
+    fn take<I: Iterator<Item = Reg>>(&mut self, r: Reg, kept: impl Fn() -> I) -> u8 {
+        let file = usize::from(self.body.is_mask[r as usize]);
+        if self.free[file] == 0 {
+            let victims = self.holds[file].iter().copied().filter(|v| *v != NONE && !kept().any(|k| k == *v));
+            if let Some(victim) = victims.max_by_key(|v| self.next_use(*v)) {
+                self.evict(victim, file);
+            }
+        }
+        let place = self.free[file].trailing_zeros() as u8;
+        self.free[file] &= !(1 << place);
+        self.holds[file][usize::from(place)] = r;
+        self.place[r as usize] = place;
+        place
+    }
+
+    fn evict(&mut self, r: Reg, file: usize) {
+        let src = std::mem::replace(&mut self.place[r as usize], NOWHERE);
+        if self.body.defs[r as usize] == Def::Made && self.stack[r as usize] == u32::MAX {
+            let at = self.free_stack.pop().unwrap_or_else(|| {
+                self.out.places += 1;
+                self.out.places - 1
+            });
+            self.stack[r as usize] = at;
+            self.out.body.push(Machine::Spill { mask: file == 1, src, at });
+        }
+        self.holds[file][usize::from(src)] = NONE;
+        self.free[file] |= 1 << src;
+    }
+}

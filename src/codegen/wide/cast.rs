@@ -1,0 +1,185 @@
+//! Primitive conversions: all of them.
+//!
+//! Guarantees: those of the block conversions. Float to integer saturates and takes NaN to 0; a half type is rounded
+//! once, to nearest even, with subnormals (so not by `vcvtneps2bf16`, which flushes them), from a wider type through an
+//! f32 that was truncated with its last bit set if anything was cut off.
+
+use super::forms::{self as f, Form};
+use super::ir::Reg;
+use super::lower::{GE, Lower, NE, Nan, ORDERED, Out, Real, UNORDERED};
+use crate::block::cast::Prim;
+use crate::dtype::DType::{self, *};
+use crate::kernel::ValueId;
+
+impl Lower<'_> {
+    /// A conversion whose result is `out`.
+    pub(super) fn convert(&mut self, p: Prim, a: Reg, nan: Nan, out: ValueId) -> Out {
+        let n = self.lanes * if p.from.is_complex() && p.to.is_complex() { 2 } else { 1 };
+        let (double, single) = (Real { size: 8, bytes: n * 8 }, Real { size: 4, bytes: n * 4 });
+        // A conversion makes a NaN quiet and keeps the canonical one.
+        let quiet = nan.max(Nan::Quiet);
+        let done = |r| Out::Done(r, Nan::Any);
+        match (p.from, p.to) {
+            (_, Bool) => done(self.truth_of(p.from, a)),
+            (Bool, to) => {
+                let one = match to {
+                    F32 => self.float(single, 1.0),
+                    F64 => self.float(double, 1.0),
+                    _ => self.body.lanes(to.size(), 1),
+                };
+                Out::Done(self.body.keep(to.size(), n * to.size(), a, one), Nan::Canonical)
+            }
+            (F32, F64) | (C64, C128) => Out::Raw(self.body.un(f::PS2PD, n * 8, a), quiet),
+            (F64, F32) | (C128, C64) => Out::Raw(self.body.un(f::PD2PS, n * 8, a), quiet),
+            (F16, F32) | (C32, C64) => Out::Raw(self.body.un(f::PH2PS, n * 4, a), quiet),
+            (BF16, F32) => Out::Raw(self.single_of_bf16(n, a), nan),
+            (F32, F16) | (C64, C32) => self.f16(single, a, nan, out),
+            (F64, F16) | (C128, C32) => {
+                let odd = self.odd_single(n, a);
+                self.f16(single, odd, Nan::Quiet, out)
+            }
+            (F32, BF16) => self.bf16(single, a),
+            (F64, BF16) => {
+                let odd = self.odd_single(n, a);
+                self.bf16(single, odd)
+            }
+            (I64, BF16) => {
+                let near = self.body.truncated(f::QQ2PD, a);
+                let back = self.body.un(f::PD2QQ, n * 8, near);
+                let inexact = self.body.bin_imm(f::PCMPQ, n * 8, back, a, 4);
+                let last = self.body.lanes(8, 1);
+                let odd = self.body.or_where(8, n * 8, inexact, near, last);
+                let odd = self.odd_single(n, odd);
+                self.bf16(single, odd)
+            }
+            // Parts move as they are.
+            (C32 | C64 | C128, _) => Out::Done(self.part(p.from, a, false), nan),
+            (_, C32 | C64 | C128) => Out::Done(self.widened(p.to, a), nan),
+            (I64, F32) => done(self.body.un(f::QQ2PS, n * 8, a)),
+            (I64, F64) => done(self.body.un(f::QQ2PD, n * 8, a)),
+            (from, F32) => {
+                let wide = self.resized(n, from, 4, a);
+                done(self.body.un(f::DQ2PS, n * 4, wide))
+            }
+            (from, F64) => {
+                let wide = self.resized(n, from, 4, a);
+                done(self.body.un(f::DQ2PD, n * 8, wide))
+            }
+            (F32 | F64, to) => done(self.integer(n, p.from, to, a)),
+            (from, to) => done(self.resized(n, from, to.size(), a)),
+        }
+    }
+
+    fn truth_of(&mut self, from: DType, a: Reg) -> Reg {
+        if from.is_complex() {
+            return self.complex_truth(from, a);
+        }
+        if from.is_float() {
+            let x = self.real(from);
+            let zero = self.float(x, 0.0);
+            return self.compare(x, NE, a, zero);
+        }
+        self.nonzero(from.size(), self.lanes * from.size(), a)
+    }
+
+    /// Integers of dtype `from` in lanes of `size` bytes: extended by their sign, or cut.
+    fn resized(&mut self, n: usize, from: DType, size: usize, a: Reg) -> Reg {
+        let bytes = n * from.size().max(size);
+        let form: Form = match (from.size(), size) {
+            (1, 2) if from == U8 => f::ZXBW,
+            (1, 4) if from == U8 => f::ZXBD,
+            (1, 8) if from == U8 => f::ZXBQ,
+            (1, 2) => f::SXBW,
+            (1, 4) => f::SXBD,
+            (1, 8) => f::SXBQ,
+            (2, 4) => f::SXWD,
+            (2, 8) => f::SXWQ,
+            (4, 8) => f::SXDQ,
+            (2, 1) => f::CUTWB,
+            (4, 1) => f::CUTDB,
+            (8, 1) => f::CUTQB,
+            (4, 2) => f::CUTDW,
+            (8, 2) => f::CUTQW,
+            (8, 4) => f::CUTQD,
+            _ => return a,
+        };
+        self.body.un(form, bytes, a)
+    }
+
+    /// Truncates, saturates, and takes NaN to 0.
+    fn integer(&mut self, n: usize, from: DType, to: DType, a: Reg) -> Reg {
+        let x = self.real(from);
+        // Smaller integers go by i32.
+        let wide = to.size().max(4);
+        let form = match (from.size(), wide) {
+            (4, 4) => f::PS2DQ,
+            (4, _) => f::PS2QQ,
+            (_, 4) => f::PD2DQ,
+            _ => f::PD2QQ,
+        };
+        let bytes = n * from.size().max(wide);
+        // What is out of range becomes the least integer: right below the range.
+        let cut = self.body.un(form, bytes, a);
+        let bits = 8 * wide as u32 - 1;
+        let limit = self.float(x, 2f64.powi(bits as i32));
+        let above = self.compare(x, GE, a, limit);
+        let most = self.body.lanes(wide, (1 << bits) - 1);
+        let capped = self.body.choose(wide, n * wide, above, most, cut);
+        let numbers = self.compare(x, ORDERED, a, a);
+        let r = self.body.keep(wide, n * wide, numbers, capped);
+        match to {
+            I8 => self.body.un(f::SATDB, n * 4, r),
+            I16 => self.body.un(f::SATDW, n * 4, r),
+            U8 => {
+                let zero = self.body.lanes(4, 0);
+                let positive = self.body.bin(f::PMAXSD, n * 4, r, zero);
+                self.body.un(f::SATUDB, n * 4, positive)
+            }
+            _ => r,
+        }
+    }
+
+    /// f64 to f32 by truncation, with the last bit set if anything was cut off.
+    fn odd_single(&mut self, n: usize, a: Reg) -> Reg {
+        let near = self.body.truncated(f::PD2PS, a);
+        let back = self.body.un(f::PS2PD, n * 8, near);
+        let inexact = self.compare(Real { size: 8, bytes: n * 8 }, NE, back, a);
+        let last = self.body.lanes(4, 1);
+        self.body.or_where(4, n * 4, inexact, near, last)
+    }
+
+    fn f16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
+        // The canonical NaN becomes the canonical one.
+        let settle = nan != Nan::Canonical && self.seen(out);
+        let from = if settle { self.canonical(x, a) } else { a };
+        let known = if settle { Nan::Canonical } else { nan.max(Nan::Quiet) };
+        Out::Done(self.body.un_imm(f::PS2PH, x.bytes, from, 0), known)
+    }
+
+    fn bf16(&mut self, x: Real, a: Reg) -> Out {
+        // Half of the last place that is kept, less one if that place is even: ties go to even.
+        let (below, half) = (self.body.lanes(4, 0x7fff), self.body.lanes(4, 0x8000));
+        let place = self.body.lanes(4, 0x1_0000);
+        let odd = self.body.bin(f::PTESTMD, x.bytes, a, place);
+        let more = self.body.choose(4, x.bytes, odd, half, below);
+        let rounded = self.body.bin(f::PADDD, x.bytes, a, more);
+        // The sum could carry a NaN's payload out of it.
+        let is_nan = self.compare(x, UNORDERED, a, a);
+        let nan = self.float(x, f64::NAN);
+        let wide = self.body.choose(4, x.bytes, is_nan, nan, rounded);
+        let down = self.body.un_imm(f::PSRLD, x.bytes, wide, 16);
+        let r = self.body.un(f::CUTDW, x.bytes, down);
+        self.body.remember_wide(r, wide);
+        Out::Done(r, Nan::Canonical)
+    }
+
+    fn single_of_bf16(&mut self, n: usize, a: Reg) -> Reg {
+        // If it was rounded here, its bits are still in their place.
+        if let Some(wide) = self.body.wide(a) {
+            let upper = self.body.lanes(4, 0xffff_0000);
+            return self.body.bin(f::AND, n * 4, wide, upper);
+        }
+        let wide = self.body.un(f::ZXWD, n * 4, a);
+        self.body.un_imm(f::PSLLD, n * 4, wide, 16)
+    }
+}

@@ -1,0 +1,366 @@
+//! Machine code of a segment: the loop over whole vectors, and its body once more for the elements that are left.
+//!
+//! Guarantees: any number of elements from 1 up; the rest of them is loaded and stored under a mask, which reads and
+//! writes no other memory; registers that the caller of a System V function expects back are given back; every page of
+//! a large stack frame is touched in order. Slots that are written must not overlap slots that are read. Does not:
+//! choose instructions or registers of the body.
+
+use std::collections::HashMap;
+
+use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, OpKind, Register, RoundingControl};
+
+use super::alloc::{Allocated, Machine};
+use super::forms::{self as f, Form, length};
+use super::ir::Constant;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::schedule::SlotId;
+
+/// The table of pointers (first argument), the number of elements (second), the index of the current element.
+const TABLE: Register = Register::RDI;
+const COUNT: Register = Register::RSI;
+const INDEX: Register = Register::RAX;
+/// A pointer that has no register of its own.
+const POINTER: Register = Register::R11;
+/// The constants.
+const POOL: Register = Register::R10;
+/// Twice the index: elements of 16 bytes have no scale.
+const TWICE: Register = Register::R9;
+/// The rest of the elements as a mask, and two bits for each.
+const REST: Register = Register::K1;
+const REST_TWICE: Register = Register::K2;
+/// What else holds pointers; the caller expects the latter back.
+const UNSAVED: [Register; 3] = [Register::RCX, Register::RDX, Register::R8];
+const SAVED: [Register; 5] = [Register::RBX, Register::R12, Register::R13, Register::R14, Register::R15];
+
+/// The bytes of a function, and how many of them are instructions; the constants follow.
+pub(super) struct Function {
+    pub(super) bytes: Vec<u8>,
+    pub(super) code: usize,
+}
+
+/// A segment with registers assigned.
+pub(super) struct Segment<'a> {
+    /// Elements of an iteration.
+    pub(super) lanes: usize,
+    pub(super) allocated: &'a Allocated,
+    pub(super) constants: &'a [Constant],
+    /// Whether a slot has elements of 16 bytes.
+    pub(super) twice: bool,
+}
+
+struct Writer<'a> {
+    encoder: Encoder,
+    at: u64,
+    segment: &'a Segment<'a>,
+    pointers: HashMap<SlotId, Register>,
+    /// Where each constant lies in the pool.
+    offsets: Vec<i64>,
+    /// Instructions whose last four bytes say how far the pool is.
+    pool_uses: Vec<u64>,
+}
+
+/// Encodes a segment.
+pub(super) fn function(segment: &Segment<'_>) -> Result<Function> {
+    let mut w = Writer {
+        encoder: Encoder::new(64),
+        at: 0,
+        segment,
+        pointers: HashMap::new(),
+        offsets: Vec::new(),
+        pool_uses: Vec::new(),
+    };
+    let mut pool = Vec::new();
+    for c in segment.constants {
+        w.offsets.push(pool.len() as i64);
+        // Most are one quadword repeated.
+        let count = if c.iter().all(|q| *q == c[0]) { 1 } else { 8 };
+        c[..count].iter().for_each(|q| pool.extend(q.to_le_bytes()));
+    }
+    w.whole()?;
+    let uses = std::mem::take(&mut w.pool_uses);
+    let mut bytes = w.encoder.take_buffer();
+    let code = bytes.len();
+    bytes.resize(code.next_multiple_of(8), 0xcc);
+    for end in uses {
+        patch(&mut bytes, end as usize, code.next_multiple_of(8));
+    }
+    bytes.extend(pool);
+    Ok(Function { bytes, code })
+}
+
+/// Makes the four bytes before `end` the distance from there to `target`.
+fn patch(bytes: &mut [u8], end: usize, target: usize) {
+    let distance = (target as i64 - end as i64) as i32;
+    bytes[end - 4..end].copy_from_slice(&distance.to_le_bytes());
+}
+
+fn wrong(e: impl std::fmt::Display) -> Error {
+    Error::Internal(format!("code generation: {e}"))
+}
+
+impl Writer<'_> {
+    fn put(&mut self, instruction: &Instruction) -> Result<()> {
+        self.at += self.encoder.encode(instruction, self.at).map_err(wrong)? as u64;
+        Ok(())
+    }
+
+    fn add(&mut self, instruction: std::result::Result<Instruction, IcedError>) -> Result<()> {
+        self.put(&instruction.map_err(wrong)?)
+    }
+
+    /// A jump whose target is given later; returns where it ends.
+    fn jump_ahead(&mut self, code: Code) -> Result<usize> {
+        let jump = Instruction::with_branch(code, self.at + 0x1000_0000).map_err(wrong)?;
+        self.put(&jump)?;
+        Ok(self.at as usize)
+    }
+
+    fn whole(&mut self) -> Result<()> {
+        let (segment, lanes) = (self.segment, self.segment.lanes as i32);
+        let saved = self.assign_pointers();
+        let frame = i64::from(segment.allocated.places) * 64;
+        let framed = frame > 0;
+        if framed {
+            self.add(Instruction::with1(Code::Push_r64, Register::RBP))?;
+            self.add(Instruction::with2(Code::Mov_r64_rm64, Register::RBP, Register::RSP))?;
+        }
+        for r in &saved {
+            self.add(Instruction::with1(Code::Push_r64, *r))?;
+        }
+        if framed {
+            self.frame(frame)?;
+        }
+        let mut slots: Vec<(SlotId, Register)> = self.pointers.iter().map(|(s, r)| (*s, *r)).collect();
+        slots.sort_unstable();
+        for (slot, r) in slots {
+            self.pointer(slot, r)?;
+        }
+        if !segment.constants.is_empty() {
+            // The distance is known at the end.
+            let far = MemoryOperand::with_base_displ(Register::RIP, self.at as i64 + 0x1000_0000);
+            self.add(Instruction::with2(Code::Lea_r64_m, POOL, far))?;
+            self.pool_uses.push(self.at);
+        }
+        for m in &segment.allocated.hoisted {
+            self.machine(m, false)?;
+        }
+        self.add(Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX))?;
+        self.add(Instruction::with2(Code::Sub_rm64_imm32, COUNT, lanes))?;
+        let skip = self.jump_ahead(Code::Jb_rel32_64)?;
+        let head = self.at;
+        self.body(false)?;
+        self.add(Instruction::with2(Code::Add_rm64_imm8, INDEX, lanes))?;
+        self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
+        self.add(Instruction::with_branch(Code::Jbe_rel32_64, head))?;
+        let rest = self.at as usize;
+        self.add(Instruction::with2(Code::Add_rm64_imm32, COUNT, lanes))?;
+        self.add(Instruction::with2(Code::Sub_r64_rm64, COUNT, INDEX))?;
+        let done = self.jump_ahead(Code::Je_rel32_64)?;
+        self.rest_masks()?;
+        self.body(true)?;
+        let end = self.at as usize;
+        self.put(&Instruction::with(Code::VEX_Vzeroupper))?;
+        if framed {
+            let below = saved.len() as i64 * 8;
+            self.add(Instruction::with2(
+                Code::Lea_r64_m,
+                Register::RSP,
+                MemoryOperand::with_base_displ(Register::RBP, -below),
+            ))?;
+        }
+        for r in saved.iter().rev() {
+            self.add(Instruction::with1(Code::Pop_r64, *r))?;
+        }
+        if framed {
+            self.add(Instruction::with1(Code::Pop_r64, Register::RBP))?;
+        }
+        self.put(&Instruction::with(Code::Retnq))?;
+        let mut bytes = self.encoder.take_buffer();
+        patch(&mut bytes, skip, rest);
+        patch(&mut bytes, done, end);
+        self.encoder.set_buffer(bytes);
+        Ok(())
+    }
+
+    /// Room on the stack, aligned to vectors.
+    fn frame(&mut self, mut bytes: i64) -> Result<()> {
+        // Page by page, so that an overflow meets the guard page.
+        while bytes > 4096 {
+            self.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, 4096))?;
+            self.add(Instruction::with2(Code::Test_rm64_r64, MemoryOperand::with_base(Register::RSP), Register::RSP))?;
+            bytes -= 4096;
+        }
+        self.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, bytes as i32))?;
+        self.add(Instruction::with2(Code::And_rm64_imm8, Register::RSP, -64))
+    }
+
+    /// Registers for the pointers of slots, as far as they last; returns those that must be saved.
+    fn assign_pointers(&mut self) -> Vec<Register> {
+        let mut free = UNSAVED.iter().chain(&SAVED);
+        for m in &self.segment.allocated.body {
+            if let Machine::Load { slot, .. } | Machine::Store { slot, .. } = m
+                && !self.pointers.contains_key(slot)
+                && let Some(r) = free.next()
+            {
+                self.pointers.insert(*slot, *r);
+            }
+        }
+        SAVED.into_iter().filter(|r| self.pointers.values().any(|used| used == r)).collect()
+    }
+
+    fn pointer(&mut self, slot: SlotId, to: Register) -> Result<()> {
+        self.add(Instruction::with2(Code::Mov_r64_rm64, to, MemoryOperand::with_base_displ(TABLE, i64::from(slot) * 8)))
+    }
+
+    /// The masks of the elements that are left: `COUNT` of them.
+    fn rest_masks(&mut self) -> Result<()> {
+        self.first_bits(REST, COUNT)?;
+        if self.segment.twice {
+            self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(COUNT, COUNT)))?;
+            self.first_bits(REST_TWICE, TWICE)?;
+        }
+        Ok(())
+    }
+
+    /// A mask with as many of its first bits set as a register says.
+    fn first_bits(&mut self, mask: Register, count: Register) -> Result<()> {
+        self.add(Instruction::with2(Code::Mov_rm64_imm32, POINTER, -1))?;
+        self.add(Instruction::with3(Code::VEX_Bzhi_r64_rm64_r64, POINTER, POINTER, count))?;
+        self.add(Instruction::with2(Code::VEX_Kmovq_kr_r64, mask, POINTER))
+    }
+
+    fn body(&mut self, rest: bool) -> Result<()> {
+        if self.segment.twice {
+            self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(INDEX, INDEX)))?;
+        }
+        let allocated = self.segment.allocated;
+        allocated.body.iter().try_for_each(|m| self.machine(m, rest))
+    }
+
+    fn machine(&mut self, m: &Machine, rest: bool) -> Result<()> {
+        let stack = |at: u32| MemoryOperand::with_base_displ(Register::RSP, i64::from(at) * 64);
+        match *m {
+            Machine::Op { op, dst, src, mask } => {
+                let mut i = Instruction::default();
+                i.set_code(op.form.code_at(op.length));
+                i.set_op0_register(op.form.dst.register(op.length, dst));
+                i.set_op1_register(op.form.src.register(op.length, src[0]));
+                let binary = op.src[1] != super::ir::NONE;
+                if binary {
+                    i.set_op2_register(op.form.src.register(op.length, src[1]));
+                }
+                if let Some(imm) = op.imm {
+                    if binary {
+                        i.set_op3_kind(OpKind::Immediate8)
+                    } else {
+                        i.set_op2_kind(OpKind::Immediate8)
+                    }
+                    i.set_immediate8(imm);
+                }
+                if op.mask != super::ir::NONE {
+                    i.set_op_mask(Register::K0 + u32::from(mask));
+                }
+                i.set_zeroing_masking(op.zeroing);
+                if op.truncate {
+                    i.set_rounding_control(RoundingControl::RoundTowardZero);
+                }
+                self.put(&i)
+            }
+            Machine::Load { slot, dtype, dst } => self.transfer(slot, dtype, dst, rest, true),
+            Machine::Store { slot, dtype, src } => self.transfer(slot, dtype, src, rest, false),
+            Machine::Splat { slot, dtype, dst } => {
+                self.pointer(slot, POINTER)?;
+                let code = match dtype.size() {
+                    1 => Code::EVEX_Vpbroadcastb_zmm_k1z_xmmm8,
+                    2 => Code::EVEX_Vpbroadcastw_zmm_k1z_xmmm16,
+                    4 => Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32,
+                    8 => Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64,
+                    _ => Code::EVEX_Vbroadcasti64x2_zmm_k1z_m128,
+                };
+                self.add(Instruction::with2(code, Register::ZMM0 + u32::from(dst), MemoryOperand::with_base(POINTER)))
+            }
+            Machine::Const { index, dst } => {
+                let c = self.segment.constants[index as usize];
+                let low = Register::XMM0 + u32::from(dst);
+                let wide = Register::ZMM0 + u32::from(dst);
+                let place = MemoryOperand::with_base_displ(POOL, self.offsets[index as usize]);
+                if c == [0; 8] {
+                    self.add(Instruction::with3(Code::EVEX_Vpxord_xmm_k1z_xmm_xmmm128b32, low, low, low))
+                } else if c.iter().all(|q| *q == c[0]) {
+                    self.add(Instruction::with2(Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64, wide, place))
+                } else {
+                    self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, wide, place))
+                }
+            }
+            Machine::Spill { mask: false, src, at } => self.add(Instruction::with2(
+                Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm,
+                stack(at),
+                Register::ZMM0 + u32::from(src),
+            )),
+            Machine::Fill { mask: false, dst, at } => self.add(Instruction::with2(
+                Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512,
+                Register::ZMM0 + u32::from(dst),
+                stack(at),
+            )),
+            Machine::Spill { src, at, .. } => {
+                self.add(Instruction::with2(Code::VEX_Kmovq_m64_kr, stack(at), Register::K0 + u32::from(src)))
+            }
+            Machine::Fill { dst, at, .. } => {
+                self.add(Instruction::with2(Code::VEX_Kmovq_kr_km64, Register::K0 + u32::from(dst), stack(at)))
+            }
+        }
+    }
+
+    /// A load or a store of the lanes of a dtype, under the mask of the rest if `rest`.
+    fn transfer(&mut self, slot: SlotId, dtype: DType, register: u8, rest: bool, load: bool) -> Result<()> {
+        let base = match self.pointers.get(&slot) {
+            Some(r) => *r,
+            None => {
+                self.pointer(slot, POINTER)?;
+                POINTER
+            }
+        };
+        let size = dtype.size();
+        let (index, scale) = if size == 16 { (TWICE, 8) } else { (INDEX, size as u32) };
+        let memory = MemoryOperand::with_base_index_scale(base, index, scale);
+        let bytes = self.segment.lanes * size;
+        let form = [f::MOVB, f::MOVW, f::MOVD, f::MOVQ][(size.trailing_zeros() as usize).min(3)];
+        let vector = form.src.register(length(bytes), register);
+        if bytes < 16 && !rest {
+            // Not a whole vector, and nothing behind it may be touched.
+            let (from, to) = if bytes == 8 {
+                (Code::EVEX_Vmovq_xmm_xmmm64, Code::EVEX_Vmovq_xmmm64_xmm)
+            } else {
+                (Code::EVEX_Vmovd_xmm_rm32, Code::EVEX_Vmovd_rm32_xmm)
+            };
+            return if load {
+                self.add(Instruction::with2(from, vector, memory))
+            } else {
+                self.add(Instruction::with2(to, memory, vector))
+            };
+        }
+        let mut i = if load {
+            Instruction::with2(form.code_at(length(bytes)), vector, memory)
+        } else {
+            Instruction::with2(stored(form, length(bytes)), memory, vector)
+        }
+        .map_err(wrong)?;
+        if rest {
+            i.set_op_mask(if size == 16 { REST_TWICE } else { REST });
+            i.set_zeroing_masking(load);
+        }
+        self.put(&i)
+    }
+}
+
+/// The store of a move.
+fn stored(form: Form, length: u8) -> Code {
+    let code = match form {
+        f::MOVB => Code::EVEX_Vmovdqu8_xmmm128_k1z_xmm,
+        f::MOVW => Code::EVEX_Vmovdqu16_xmmm128_k1z_xmm,
+        f::MOVD => Code::EVEX_Vmovdqu32_xmmm128_k1z_xmm,
+        _ => Code::EVEX_Vmovdqu64_xmmm128_k1z_xmm,
+    };
+    Form { code, ..form }.code_at(length)
+}

@@ -1,0 +1,208 @@
+//! The instructions that the wide generator uses: the only ones that it can emit into a loop's body.
+//!
+//! Guarantees: no instruction here traps on data (floating-point exceptions are masked, and no integer division, no
+//! alignment check and no gather is listed). A form names the 128-bit variant of an instruction; the 256- and 512-bit
+//! ones follow it in the assembler's table, which a test checks for every form. Does not: know what they are used for.
+
+use iced_x86::{Code, Register};
+
+/// The register of an operand, for an instruction of some vector length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A vector of the instruction's length.
+    Full,
+    /// A vector of half the length, but at least 128 bits; of a quarter; of an eighth.
+    Half,
+    Quarter,
+    Eighth,
+    /// A mask register.
+    Mask,
+}
+
+/// An instruction: its 128-bit variant, and the registers of its result and of its sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) code: Code,
+    pub(super) dst: Shape,
+    pub(super) src: Shape,
+}
+
+/// The index of the vector length that holds this many bytes: 0 for 128 bits, 1 for 256, 2 for 512.
+pub(super) fn length(bytes: usize) -> u8 {
+    match bytes {
+        0..=16 => 0,
+        17..=32 => 1,
+        _ => 2,
+    }
+}
+
+impl Form {
+    /// The variant for a vector length. Mask instructions have only one.
+    pub(super) fn code_at(self, length: u8) -> Code {
+        if self.dst == Shape::Mask && self.src == Shape::Mask {
+            return self.code;
+        }
+        Code::try_from(self.code as usize + usize::from(length)).unwrap_or(self.code)
+    }
+}
+
+impl Shape {
+    /// The register with this number.
+    pub(super) fn register(self, length: u8, number: u8) -> Register {
+        let less = match self {
+            Shape::Mask => return Register::K0 + u32::from(number),
+            Shape::Full => 0,
+            Shape::Half => 1,
+            Shape::Quarter => 2,
+            Shape::Eighth => 3,
+        };
+        let first = [Register::XMM0, Register::YMM0, Register::ZMM0][usize::from(length.saturating_sub(less))];
+        first + u32::from(number)
+    }
+}
+
+macro_rules! forms {
+    ($($name:ident = $code:ident, $dst:ident <- $src:ident;)*) => {
+        $(pub(super) const $name: Form = Form { code: Code::$code, dst: Shape::$dst, src: Shape::$src };)*
+        /// Every form.
+        #[cfg(test)]
+        pub(super) const ALL: &[Form] = &[$($name),*];
+    };
+}
+
+forms! {
+    // Floats.
+    ADDPS = EVEX_Vaddps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    ADDPD = EVEX_Vaddpd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    SUBPS = EVEX_Vsubps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    SUBPD = EVEX_Vsubpd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    MULPS = EVEX_Vmulps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    MULPD = EVEX_Vmulpd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    DIVPS = EVEX_Vdivps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    DIVPD = EVEX_Vdivpd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    SQRTPS = EVEX_Vsqrtps_xmm_k1z_xmmm128b32, Full <- Full;
+    SQRTPD = EVEX_Vsqrtpd_xmm_k1z_xmmm128b64, Full <- Full;
+    RNDPS = EVEX_Vrndscaleps_xmm_k1z_xmmm128b32_imm8, Full <- Full;
+    RNDPD = EVEX_Vrndscalepd_xmm_k1z_xmmm128b64_imm8, Full <- Full;
+    RANGEPS = EVEX_Vrangeps_xmm_k1z_xmm_xmmm128b32_imm8, Full <- Full;
+    RANGEPD = EVEX_Vrangepd_xmm_k1z_xmm_xmmm128b64_imm8, Full <- Full;
+    CMPPS = EVEX_Vcmpps_kr_k1_xmm_xmmm128b32_imm8, Mask <- Full;
+    CMPPD = EVEX_Vcmppd_kr_k1_xmm_xmmm128b64_imm8, Mask <- Full;
+    // Bits.
+    AND = EVEX_Vpandd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    ANDN = EVEX_Vpandnd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    OR = EVEX_Vpord_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    XOR = EVEX_Vpxord_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    // Integers.
+    PADDB = EVEX_Vpaddb_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PADDW = EVEX_Vpaddw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PADDD = EVEX_Vpaddd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    PADDQ = EVEX_Vpaddq_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    PSUBB = EVEX_Vpsubb_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PSUBW = EVEX_Vpsubw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PSUBD = EVEX_Vpsubd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    PSUBQ = EVEX_Vpsubq_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    PMULLW = EVEX_Vpmullw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PMULLD = EVEX_Vpmulld_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    PMULLQ = EVEX_Vpmullq_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    PMAXSB = EVEX_Vpmaxsb_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PMAXSW = EVEX_Vpmaxsw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PMAXSD = EVEX_Vpmaxsd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    PMAXSQ = EVEX_Vpmaxsq_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    PMAXUB = EVEX_Vpmaxub_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PMINSB = EVEX_Vpminsb_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PMINSW = EVEX_Vpminsw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PMINSD = EVEX_Vpminsd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    PMINSQ = EVEX_Vpminsq_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    PMINUB = EVEX_Vpminub_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PABSB = EVEX_Vpabsb_xmm_k1z_xmmm128, Full <- Full;
+    PABSW = EVEX_Vpabsw_xmm_k1z_xmmm128, Full <- Full;
+    PABSD = EVEX_Vpabsd_xmm_k1z_xmmm128b32, Full <- Full;
+    PABSQ = EVEX_Vpabsq_xmm_k1z_xmmm128b64, Full <- Full;
+    PSLLW = EVEX_Vpsllw_xmm_k1z_xmmm128_imm8, Full <- Full;
+    PSRLW = EVEX_Vpsrlw_xmm_k1z_xmmm128_imm8, Full <- Full;
+    PSRAW = EVEX_Vpsraw_xmm_k1z_xmmm128_imm8, Full <- Full;
+    PSLLD = EVEX_Vpslld_xmm_k1z_xmmm128b32_imm8, Full <- Full;
+    PSRLD = EVEX_Vpsrld_xmm_k1z_xmmm128b32_imm8, Full <- Full;
+    PSRLQ = EVEX_Vpsrlq_xmm_k1z_xmmm128b64_imm8, Full <- Full;
+    PSLLVW = EVEX_Vpsllvw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PSLLVD = EVEX_Vpsllvd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    PSLLVQ = EVEX_Vpsllvq_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    PSRLVW = EVEX_Vpsrlvw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PSRAVW = EVEX_Vpsravw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    PSRAVD = EVEX_Vpsravd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    PSRAVQ = EVEX_Vpsravq_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    PCMPB = EVEX_Vpcmpb_kr_k1_xmm_xmmm128_imm8, Mask <- Full;
+    PCMPW = EVEX_Vpcmpw_kr_k1_xmm_xmmm128_imm8, Mask <- Full;
+    PCMPD = EVEX_Vpcmpd_kr_k1_xmm_xmmm128b32_imm8, Mask <- Full;
+    PCMPQ = EVEX_Vpcmpq_kr_k1_xmm_xmmm128b64_imm8, Mask <- Full;
+    PCMPUB = EVEX_Vpcmpub_kr_k1_xmm_xmmm128_imm8, Mask <- Full;
+    PTESTMB = EVEX_Vptestmb_kr_k1_xmm_xmmm128, Mask <- Full;
+    PTESTMW = EVEX_Vptestmw_kr_k1_xmm_xmmm128, Mask <- Full;
+    PTESTMD = EVEX_Vptestmd_kr_k1_xmm_xmmm128b32, Mask <- Full;
+    PTESTMQ = EVEX_Vptestmq_kr_k1_xmm_xmmm128b64, Mask <- Full;
+    PTESTNMB = EVEX_Vptestnmb_kr_k1_xmm_xmmm128, Mask <- Full;
+    PTESTNMW = EVEX_Vptestnmw_kr_k1_xmm_xmmm128, Mask <- Full;
+    PTESTNMD = EVEX_Vptestnmd_kr_k1_xmm_xmmm128b32, Mask <- Full;
+    PTESTNMQ = EVEX_Vptestnmq_kr_k1_xmm_xmmm128b64, Mask <- Full;
+    // Choosing and moving by masks.
+    BLENDB = EVEX_Vpblendmb_xmm_k1z_xmm_xmmm128, Full <- Full;
+    BLENDW = EVEX_Vpblendmw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    BLENDD = EVEX_Vpblendmd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    BLENDQ = EVEX_Vpblendmq_xmm_k1z_xmm_xmmm128b64, Full <- Full;
+    MOVB = EVEX_Vmovdqu8_xmm_k1z_xmmm128, Full <- Full;
+    MOVW = EVEX_Vmovdqu16_xmm_k1z_xmmm128, Full <- Full;
+    MOVD = EVEX_Vmovdqu32_xmm_k1z_xmmm128, Full <- Full;
+    MOVQ = EVEX_Vmovdqu64_xmm_k1z_xmmm128, Full <- Full;
+    // Pairs of lanes.
+    SLDUP = EVEX_Vmovsldup_xmm_k1z_xmmm128, Full <- Full;
+    SHDUP = EVEX_Vmovshdup_xmm_k1z_xmmm128, Full <- Full;
+    PERMPS = EVEX_Vpermilps_xmm_k1z_xmmm128b32_imm8, Full <- Full;
+    PERMPD = EVEX_Vpermilpd_xmm_k1z_xmmm128b64_imm8, Full <- Full;
+    PSHUFD = EVEX_Vpshufd_xmm_k1z_xmmm128b32_imm8, Full <- Full;
+    PERMW = EVEX_Vpermw_xmm_k1z_xmm_xmmm128, Full <- Full;
+    MASKD = EVEX_Vpmovm2d_xmm_kr, Full <- Mask;
+    MASKQ = EVEX_Vpmovm2q_xmm_kr, Full <- Mask;
+    Q2MASK = EVEX_Vpmovq2m_kr_xmm, Mask <- Full;
+    // Lane widths.
+    SXBW = EVEX_Vpmovsxbw_xmm_k1z_xmmm64, Full <- Half;
+    SXBD = EVEX_Vpmovsxbd_xmm_k1z_xmmm32, Full <- Quarter;
+    SXBQ = EVEX_Vpmovsxbq_xmm_k1z_xmmm16, Full <- Eighth;
+    SXWD = EVEX_Vpmovsxwd_xmm_k1z_xmmm64, Full <- Half;
+    SXWQ = EVEX_Vpmovsxwq_xmm_k1z_xmmm32, Full <- Quarter;
+    SXDQ = EVEX_Vpmovsxdq_xmm_k1z_xmmm64, Full <- Half;
+    ZXBW = EVEX_Vpmovzxbw_xmm_k1z_xmmm64, Full <- Half;
+    ZXBD = EVEX_Vpmovzxbd_xmm_k1z_xmmm32, Full <- Quarter;
+    ZXBQ = EVEX_Vpmovzxbq_xmm_k1z_xmmm16, Full <- Eighth;
+    ZXWD = EVEX_Vpmovzxwd_xmm_k1z_xmmm64, Full <- Half;
+    ZXDQ = EVEX_Vpmovzxdq_xmm_k1z_xmmm64, Full <- Half;
+    CUTWB = EVEX_Vpmovwb_xmmm64_k1z_xmm, Half <- Full;
+    CUTDB = EVEX_Vpmovdb_xmmm32_k1z_xmm, Quarter <- Full;
+    CUTQB = EVEX_Vpmovqb_xmmm16_k1z_xmm, Eighth <- Full;
+    CUTDW = EVEX_Vpmovdw_xmmm64_k1z_xmm, Half <- Full;
+    CUTQW = EVEX_Vpmovqw_xmmm32_k1z_xmm, Quarter <- Full;
+    CUTQD = EVEX_Vpmovqd_xmmm64_k1z_xmm, Half <- Full;
+    SATDB = EVEX_Vpmovsdb_xmmm32_k1z_xmm, Quarter <- Full;
+    SATDW = EVEX_Vpmovsdw_xmmm64_k1z_xmm, Half <- Full;
+    SATUDB = EVEX_Vpmovusdb_xmmm32_k1z_xmm, Quarter <- Full;
+    // Conversions.
+    PS2PD = EVEX_Vcvtps2pd_xmm_k1z_xmmm64b32, Full <- Half;
+    PD2PS = EVEX_Vcvtpd2ps_xmm_k1z_xmmm128b64, Half <- Full;
+    DQ2PS = EVEX_Vcvtdq2ps_xmm_k1z_xmmm128b32, Full <- Full;
+    DQ2PD = EVEX_Vcvtdq2pd_xmm_k1z_xmmm64b32, Full <- Half;
+    QQ2PS = EVEX_Vcvtqq2ps_xmm_k1z_xmmm128b64, Half <- Full;
+    QQ2PD = EVEX_Vcvtqq2pd_xmm_k1z_xmmm128b64, Full <- Full;
+    PS2DQ = EVEX_Vcvttps2dq_xmm_k1z_xmmm128b32, Full <- Full;
+    PS2QQ = EVEX_Vcvttps2qq_xmm_k1z_xmmm64b32, Full <- Half;
+    PD2DQ = EVEX_Vcvttpd2dq_xmm_k1z_xmmm128b64, Half <- Full;
+    PD2QQ = EVEX_Vcvttpd2qq_xmm_k1z_xmmm128b64, Full <- Full;
+    PH2PS = EVEX_Vcvtph2ps_xmm_k1z_xmmm64, Full <- Half;
+    PS2PH = EVEX_Vcvtps2ph_xmmm64_k1z_xmm_imm8, Half <- Full;
+    // Masks, all 64 bits: those beyond the lanes mean nothing.
+    KAND = VEX_Kandq_kr_kr_kr, Mask <- Mask;
+    KANDN = VEX_Kandnq_kr_kr_kr, Mask <- Mask;
+    KOR = VEX_Korq_kr_kr_kr, Mask <- Mask;
+    KXOR = VEX_Kxorq_kr_kr_kr, Mask <- Mask;
+    KXNOR = VEX_Kxnorq_kr_kr_kr, Mask <- Mask;
+    KNOT = VEX_Knotq_kr_kr, Mask <- Mask;
+}

@@ -1,0 +1,209 @@
+//! The body of a loop in virtual registers: straight-line code, each value defined once.
+//!
+//! Guarantees: a value is a vector or a mask, and its definition comes before its uses. Does not: know machine
+//! registers; `alloc` does.
+
+use std::collections::HashMap;
+
+use super::forms::{self as f, Form, Shape, length};
+use crate::dtype::DType;
+use crate::schedule::SlotId;
+
+/// A virtual register.
+pub(super) type Reg = u32;
+
+/// No register.
+pub(super) const NONE: Reg = u32::MAX;
+
+/// Where a virtual register's value comes from. All but `Made` can be had again at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Def {
+    /// An instruction.
+    Made,
+    /// Elements of a slot.
+    Load(SlotId, DType),
+    /// The one element of a slot, in every lane.
+    Splat(SlotId, DType),
+    /// A constant, by its index.
+    Const(u32),
+}
+
+/// A constant: eight quadwords, all the same for most.
+pub(super) type Constant = [u64; 8];
+
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Op {
+    pub(super) form: Form,
+    /// The vector length of the instruction: 0 for 128 bits, 1 for 256, 2 for 512.
+    pub(super) length: u8,
+    pub(super) dst: Reg,
+    pub(super) src: [Reg; 2],
+    /// Lanes that are written; the others become zero, or (in a blend) are those of the first source.
+    pub(super) mask: Reg,
+    pub(super) zeroing: bool,
+    pub(super) imm: Option<u8>,
+    /// Rounds towards zero instead of to nearest; 512-bit forms only.
+    pub(super) truncate: bool,
+}
+
+/// An instruction, or a store of all lanes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Inst {
+    Op(Op),
+    Store(SlotId, DType, Reg),
+}
+
+/// The body.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    pub(super) insts: Vec<Inst>,
+    pub(super) defs: Vec<Def>,
+    /// Whether the register is a mask.
+    pub(super) is_mask: Vec<bool>,
+    pub(super) constants: Vec<Constant>,
+    known: HashMap<Constant, Reg>,
+    wide: HashMap<Reg, Reg>,
+}
+
+impl Body {
+    fn define(&mut self, def: Def, is_mask: bool) -> Reg {
+        self.defs.push(def);
+        self.is_mask.push(is_mask);
+        self.defs.len() as Reg - 1
+    }
+
+    /// The elements of a slot, or its one element in every lane.
+    pub(super) fn load(&mut self, slot: SlotId, dtype: DType, uniform: bool) -> Reg {
+        self.define(if uniform { Def::Splat(slot, dtype) } else { Def::Load(slot, dtype) }, false)
+    }
+
+    /// A constant vector.
+    pub(super) fn vector(&mut self, c: Constant) -> Reg {
+        if let Some(known) = self.known.get(&c) {
+            return *known;
+        }
+        self.constants.push(c);
+        let r = self.define(Def::Const(self.constants.len() as u32 - 1), false);
+        self.known.insert(c, r);
+        r
+    }
+
+    /// A constant of `size` bytes in every lane.
+    pub(super) fn lanes(&mut self, size: usize, bits: u64) -> Reg {
+        let mut quad = bits & (u64::MAX >> (64 - 8 * size.min(8)));
+        for shift in [8, 16, 32] {
+            if 8 * size <= shift {
+                quad |= quad << shift;
+            }
+        }
+        self.vector([quad; 8])
+    }
+
+    pub(super) fn store(&mut self, slot: SlotId, dtype: DType, r: Reg) {
+        self.insts.push(Inst::Store(slot, dtype, r));
+    }
+
+    fn op(&mut self, form: Form, bytes: usize, src: [Reg; 2]) -> Reg {
+        let dst = self.define(Def::Made, form.dst == Shape::Mask);
+        let length = length(bytes);
+        let op = Op { form, length, dst, src, mask: NONE, zeroing: false, imm: None, truncate: false };
+        self.insts.push(Inst::Op(op));
+        dst
+    }
+
+    fn last(&mut self, change: impl FnOnce(&mut Op)) {
+        if let Some(Inst::Op(op)) = self.insts.last_mut() {
+            change(op);
+        }
+    }
+
+    /// An instruction with one source over a vector of this many bytes (of the wider of its two sides).
+    pub(super) fn un(&mut self, form: Form, bytes: usize, a: Reg) -> Reg {
+        self.op(form, bytes, [a, NONE])
+    }
+
+    pub(super) fn un_imm(&mut self, form: Form, bytes: usize, a: Reg, imm: u8) -> Reg {
+        let r = self.un(form, bytes, a);
+        self.last(|op| op.imm = Some(imm));
+        r
+    }
+
+    /// A conversion that rounds towards zero.
+    pub(super) fn truncated(&mut self, form: Form, a: Reg) -> Reg {
+        // Rounding control exists for 512 bits only. Lanes beyond the vector are whatever they are.
+        let r = self.un(form, 64, a);
+        self.last(|op| op.truncate = true);
+        r
+    }
+
+    pub(super) fn bin(&mut self, form: Form, bytes: usize, a: Reg, b: Reg) -> Reg {
+        self.op(form, bytes, [a, b])
+    }
+
+    pub(super) fn bin_imm(&mut self, form: Form, bytes: usize, a: Reg, b: Reg, imm: u8) -> Reg {
+        let r = self.bin(form, bytes, a, b);
+        self.last(|op| op.imm = Some(imm));
+        r
+    }
+
+    /// `mask ? a : b` in lanes of `size` bytes.
+    pub(super) fn choose(&mut self, size: usize, bytes: usize, mask: Reg, a: Reg, b: Reg) -> Reg {
+        let form = [f::BLENDB, f::BLENDW, f::BLENDD, f::BLENDQ][size.trailing_zeros() as usize % 4];
+        let r = self.bin(form, bytes, b, a);
+        self.last(|op| op.mask = mask);
+        r
+    }
+
+    /// `mask ? a : 0` in lanes of `size` bytes.
+    pub(super) fn keep(&mut self, size: usize, bytes: usize, mask: Reg, a: Reg) -> Reg {
+        let form = [f::MOVB, f::MOVW, f::MOVD, f::MOVQ][size.trailing_zeros() as usize % 4];
+        let r = self.un(form, bytes, a);
+        self.last(|op| (op.mask, op.zeroing) = (mask, true));
+        r
+    }
+
+    /// Notes that the upper halves of the lanes of `wide` are the lanes of `narrow`.
+    pub(super) fn remember_wide(&mut self, narrow: Reg, wide: Reg) {
+        self.wide.insert(narrow, wide);
+    }
+
+    /// A register whose lanes have those of `narrow` as their upper halves.
+    pub(super) fn wide(&self, narrow: Reg) -> Option<Reg> {
+        self.wide.get(&narrow).copied()
+    }
+
+    /// `a` with more bits set in the lanes of the mask, which have `size` bytes.
+    pub(super) fn or_where(&mut self, size: usize, bytes: usize, mask: Reg, a: Reg, bits: Reg) -> Reg {
+        let more = self.keep(size, bytes, mask, bits);
+        self.bin(f::OR, bytes, a, more)
+    }
+
+    /// Drops instructions whose results nothing uses.
+    pub(super) fn prune(&mut self) {
+        let mut used = vec![false; self.defs.len()];
+        let mut keep = vec![true; self.insts.len()];
+        for (i, inst) in self.insts.iter().enumerate().rev() {
+            match inst {
+                Inst::Op(op) if !used[op.dst as usize] => keep[i] = false,
+                _ => inst.sources().for_each(|r| used[r as usize] = true),
+            }
+        }
+        let mut at = 0;
+        self.insts.retain(|_| {
+            at += 1;
+            keep[at - 1]
+        });
+    }
+}
+
+impl Inst {
+    /// The registers that an instruction reads.
+    pub(super) fn sources(&self) -> impl Iterator<Item = Reg> + use<> {
+        let all = match self {
+            Inst::Op(op) => [op.src[0], op.src[1], op.mask],
+            Inst::Store(_, _, r) => [*r, NONE, NONE],
+        };
+        all.into_iter().filter(|r| *r != NONE)
+    }
+}

@@ -1,0 +1,558 @@
+//! Wide segments against the block kernels: bits, tails, memory beside the elements, pressure, and what is emitted.
+
+use std::collections::HashSet;
+
+use iced_x86::{Code, Decoder, DecoderOptions};
+
+use super::{available, forms, function, inline, lanes};
+use crate::block::driver::{Buffer, Launch, Output, run};
+use crate::block::{CpuLevel, cast, kernel as block_kernel};
+use crate::dtype::DType::{self, *};
+use crate::geometry::{Access, Geometry, Operand};
+use crate::kernel::{Kernel, Source, Step, StepOp, Value, ValueId};
+use crate::ops::{MAX_OPERANDS, Op};
+use crate::scalar::Bits;
+use crate::schedule::{Class, schedule};
+
+/// Numbers from a seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+/// Bit patterns of a part of a dtype where ops have their edges.
+fn specials(d: DType) -> Vec<u64> {
+    let numbers: &[f64] = &[
+        0.0,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        2.5,
+        3.0,
+        0.25,
+        0.499,
+        126.5,
+        127.0,
+        127.5,
+        128.0,
+        255.0,
+        255.5,
+        256.0,
+        32767.5,
+        32768.0,
+        65504.0,
+        65519.0,
+        65520.0,
+        65536.0,
+        2147483520.0,
+        2147483647.0,
+        2147483647.5,
+        2147483648.0,
+        4294967296.0,
+        9223372036854774784.0,
+        9223372036854775808.0,
+        1e10,
+        1e30,
+        3.4028234663852886e38,
+        3.4028235677973366e38,
+        1e300,
+        1e-8,
+        5.960464477539063e-8,
+        2.98e-8,
+        1e-40,
+        1e-45,
+        1e-310,
+        1.0009765625,
+        1.00048828125,
+        1.00390625,
+        1.01171875,
+    ];
+    let signed = |bits: Vec<u64>, top: u64| bits.iter().flat_map(|b| [*b, b | top]).collect();
+    match d.real() {
+        F16 => {
+            let some = [0, 1, 0x3ff, 0x400, 0x3800, 0x3c00, 0x7bff, 0x7c00, 0x7c01, 0x7dff, 0x7e00, 0x7e01, 0x7fff];
+            signed(some.to_vec(), 0x8000)
+        }
+        BF16 => {
+            let some = [0, 1, 0x7f, 0x80, 0x3f00, 0x3f80, 0x7f7f, 0x7f80, 0x7f81, 0x7fbf, 0x7fc0, 0x7fc1, 0x7fff];
+            signed(some.to_vec(), 0x8000)
+        }
+        F32 => {
+            let nans = [0x7f80_0000, 0x7f80_0001, 0x7fa0_0000, 0x7fc0_0000, 0x7fc0_0001, 0x7fff_ffff, 0x7fbf_ffff];
+            let plain = numbers.iter().map(|x| u64::from((*x as f32).to_bits()));
+            signed(plain.chain(nans).chain([1, 0x7f_ffff, 0x80_0000]).collect(), 1 << 31)
+        }
+        F64 => {
+            let nans = [0x7ff0 << 48, (0x7ff0 << 48) + 1, 0x7ff8 << 48, (0x7ff8 << 48) + 1, u64::MAX >> 1];
+            let plain = numbers.iter().map(|x| x.to_bits());
+            signed(plain.chain(nans).chain([1, (1 << 52) - 1, 1 << 52]).collect(), 1 << 63)
+        }
+        Bool => vec![0, 1],
+        d => {
+            let bits = 8 * d.size() as u32;
+            let near = |at: u64| [at.wrapping_sub(1), at, at.wrapping_add(1)];
+            let powers = (0..bits).flat_map(|b| near(1u64 << b));
+            powers.chain(near(0)).chain(near((1 << 53) + (1 << 30))).collect()
+        }
+    }
+}
+
+/// `n` elements: all pairs of specials along two operands, then specials and random bits. Kept at the very end of a
+/// large allocation, behind which there often is no memory.
+struct Data {
+    words: Vec<u128>,
+    dtype: DType,
+}
+
+impl Data {
+    fn new(dtype: DType, n: usize, operand: usize, random: &mut Random) -> Data {
+        let mut words = vec![0u128; (1 << 16) - 1];
+        let part = dtype.real().size();
+        let some = specials(dtype);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        let start = bytes.len() - n * dtype.size();
+        for (i, to) in bytes[start..].chunks_exact_mut(part).enumerate() {
+            let paired = if operand.is_multiple_of(2) { i % some.len() } else { i / some.len() };
+            let bits = match random.below(4) {
+                0 => random.next(),
+                1 => random.pick(&some),
+                _ if i < some.len() * some.len() => some[paired],
+                _ => random.pick(&some),
+            };
+            let bits = if dtype == Bool { bits & 1 } else { bits };
+            to.copy_from_slice(&bits.to_le_bytes()[..part]);
+        }
+        Data { words, dtype }
+    }
+
+    /// The last `n` elements.
+    fn last(&self, n: usize) -> &[u8] {
+        let bytes: &[u8] = bytemuck::cast_slice(&self.words);
+        &bytes[bytes.len() - n * self.dtype.size()..]
+    }
+}
+
+/// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them.
+fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, jit: bool) -> Vec<Vec<u8>> {
+    let access = |s: &bool| if *s { Access::Splat } else { Access::Direct };
+    let operands = splat.iter().map(|s| Operand { rows: vec![], access: access(s) }).collect();
+    let geometry = Geometry { rows: vec![], run: n, operands };
+    let classes: Vec<Class> = geometry.classes();
+    let schedule = schedule(k, &classes, CpuLevel::get(), &|step| jit && inline(step)).unwrap();
+    let code = (!schedule.segments.is_empty()).then(|| super::compile(k, &schedule).unwrap());
+    let inputs: Vec<Buffer<'_>> = data.iter().map(|d| Buffer { bytes: d.last(n), dtype: d.dtype, offset: 0 }).collect();
+    let dtypes: Vec<DType> = k.outputs.iter().map(|v| k.value(*v).dtype).collect();
+    let mut memory: Vec<Vec<u128>> = dtypes.iter().map(|d| vec![u128::MAX / 3; n * d.size() / 16 + 10]).collect();
+    let mut outputs: Vec<Output<'_>> = memory
+        .iter_mut()
+        .zip(&dtypes)
+        .map(|(m, d)| {
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(m);
+            Output { bytes: &mut bytes[64 + d.size()..][..n * d.size()], dtype: *d }
+        })
+        .collect();
+    let launch = Launch {
+        schedule: &schedule,
+        segments: code.as_ref().map_or(&[], |c| c.functions()),
+        geometry: &geometry,
+        consts,
+        inputs: &inputs,
+    };
+    assert!(run(&launch, &mut outputs, 1).unwrap().is_ok());
+    memory.into_iter().map(|m| bytemuck::cast_slice(&m).to_vec()).collect()
+}
+
+/// Checks a kernel for one number of elements.
+fn check(name: &str, k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize) {
+    let (ours, theirs) = (results(k, consts, data, splat, n, true), results(k, consts, data, splat, n, false));
+    for (o, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+        if ours != theirs {
+            let size = k.value(k.outputs[o]).dtype.size();
+            let at = ours.iter().zip(theirs).position(|(a, b)| a != b).unwrap_or(0);
+            let i = (at as isize - 64 - size as isize).div_euclid(size as isize);
+            let from = at / size * size;
+            let operands: Vec<&[u8]> = data
+                .iter()
+                .zip(splat)
+                .filter(|_| i >= 0 && (i as usize) < n)
+                .map(|(d, s)| &d.last(n)[if *s { 0 } else { i as usize } * d.dtype.size()..][..d.dtype.size()])
+                .collect();
+            panic!(
+                "{name}, {n} elements: result {o} differs at {i} of {operands:02x?}: {:02x?} and not {:02x?}\n{k}",
+                &ours[from..from + size],
+                &theirs[from..from + size]
+            );
+        }
+    }
+}
+
+/// A kernel under construction.
+#[derive(Default)]
+struct Make(Kernel);
+
+impl Make {
+    fn value(&mut self, dtype: DType, source: Source) -> ValueId {
+        self.0.values.push(Value { dtype, source });
+        self.0.values.len() as ValueId - 1
+    }
+
+    fn input(&mut self, d: DType) -> ValueId {
+        self.0.inputs.push(d);
+        self.value(d, Source::Input(self.0.inputs.len() as u32 - 1))
+    }
+
+    fn constant(&mut self, d: DType) -> ValueId {
+        self.0.consts.push(d);
+        self.value(d, Source::Const(self.0.consts.len() as u32 - 1))
+    }
+
+    fn step(&mut self, op: StepOp, dtype: DType, args: &[ValueId], to: DType) -> ValueId {
+        let out = self.value(to, Source::Step(self.0.steps.len() as u32));
+        let mut all = [None; MAX_OPERANDS];
+        all.iter_mut().zip(args).for_each(|(to, a)| *to = Some(*a));
+        self.0.steps.push(Step { op, dtype, args: all, out });
+        out
+    }
+
+    fn apply(&mut self, op: Op, d: DType, args: &[ValueId]) -> ValueId {
+        self.step(StepOp::Apply(op), d, args, op.result(d))
+    }
+
+    fn cast(&mut self, from: DType, to: DType, a: ValueId) -> ValueId {
+        self.step(StepOp::Cast(cast::Prim { from, to }), from, &[a], to)
+    }
+
+    fn output(mut self, v: ValueId) -> Kernel {
+        self.0.outputs.push(v);
+        self.0
+    }
+}
+
+/// Every op and dtype that is lowered.
+fn ops() -> Vec<(Op, DType)> {
+    let all = Op::ALL.iter().flat_map(|op| DType::ALL.map(|d| (*op, d)));
+    let args = [None; MAX_OPERANDS];
+    all.filter(|(op, d)| {
+        let step = Step { op: StepOp::Apply(*op), dtype: *d, args, out: 0 };
+        block_kernel(*op, *d, CpuLevel::get()).is_some() && inline(&step) && !op.is_reduction()
+    })
+    .collect()
+}
+
+/// Every primitive conversion.
+fn casts() -> Vec<(DType, DType)> {
+    let all = DType::ALL.iter().flat_map(|from| DType::ALL.map(|to| (*from, to)));
+    all.filter(|(from, to)| cast::kernel(*from, *to, CpuLevel::get()).is_some()).collect()
+}
+
+fn op_kernel(op: Op, d: DType) -> Kernel {
+    let mut m = Make::default();
+    let args: Vec<ValueId> =
+        (0..op.arity()).map(|i| m.input(if op == Op::Where && i == 0 { Bool } else { d })).collect();
+    let out = m.apply(op, d, &args);
+    m.output(out)
+}
+
+/// One kernel for each op, conversion and reinterpretation.
+fn single_kernels() -> Vec<(String, Kernel)> {
+    let mut all: Vec<(String, Kernel)> =
+        ops().into_iter().map(|(op, d)| (format!("{op} of {d}"), op_kernel(op, d))).collect();
+    for (from, to) in casts() {
+        let mut m = Make::default();
+        let x = m.input(from);
+        let y = m.cast(from, to, x);
+        all.push((format!("{from} to {to}"), m.output(y)));
+    }
+    for from in DType::ALL {
+        for to in DType::ALL.into_iter().filter(|to| to.size() == from.size() && *to != from) {
+            let mut m = Make::default();
+            let x = m.input(from);
+            let y = m.step(StepOp::Bits(to), from, &[x], to);
+            all.push((format!("bits of {from} as {to}"), m.output(y)));
+        }
+    }
+    all
+}
+
+fn data_of(k: &Kernel, n: usize, seed: u64) -> Vec<Data> {
+    let mut random = Random(seed);
+    k.inputs.iter().enumerate().map(|(i, d)| Data::new(*d, n, i, &mut random)).collect()
+}
+
+#[test]
+fn every_op_and_conversion_has_the_bits_of_its_block_kernel() {
+    if !available() {
+        return;
+    }
+    let all = single_kernels();
+    assert!(all.len() > 500, "{}", all.len());
+    for (name, k) in &all {
+        let data = data_of(k, 9001, 1);
+        check(name, k, &[], &data, &vec![false; k.inputs.len()], 9001);
+    }
+}
+
+#[test]
+fn any_number_of_elements_is_taken_and_nothing_beside_them_is_touched() {
+    if !available() {
+        return;
+    }
+    for (name, k) in &single_kernels() {
+        let classes = vec![Class::Vector; k.inputs.len()];
+        let planned = schedule(k, &classes, CpuLevel::get(), &inline).unwrap();
+        let v = lanes(k, &planned.segments[0]);
+        let data = data_of(k, 2 * v + 3, 2);
+        for n in 1..=2 * v + 3 {
+            check(name, k, &[], &data, &vec![false; k.inputs.len()], n);
+        }
+        // With one operand the same for all elements.
+        if k.inputs.len() > 1 {
+            for which in 0..k.inputs.len() {
+                let splat: Vec<bool> = (0..k.inputs.len()).map(|i| i == which).collect();
+                check(name, k, &[], &data, &splat, v + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn nans_are_canonical_wherever_their_bits_can_be_seen() {
+    if !available() {
+        return;
+    }
+    for (op, d) in ops().into_iter().filter(|(op, d)| matches!(op.result(*d), F32 | F64 | C64 | C128)) {
+        let made = op.result(d);
+        for seen in [Op::Neg, Op::Abs, Op::Where, Op::Copysign, Op::Fmax, Op::RealPart] {
+            if block_kernel(seen, made, CpuLevel::get()).is_none() {
+                continue;
+            }
+            let mut m = Make::default();
+            let args: Vec<ValueId> =
+                (0..op.arity()).map(|i| m.input(if op == Op::Where && i == 0 { Bool } else { d })).collect();
+            let (c, other) = (m.input(Bool), m.input(made));
+            let first = m.apply(op, d, &args);
+            let second = match seen {
+                Op::Where => m.apply(seen, made, &[c, first, other]),
+                Op::Copysign | Op::Fmax => m.apply(seen, made, &[other, first]),
+                _ => m.apply(seen, made, &[first]),
+            };
+            let k = m.output(second);
+            let data = data_of(&k, 700, 3);
+            check(&format!("{op} then {seen} of {d}"), &k, &[], &data, &vec![false; k.inputs.len()], 700);
+        }
+        for to in DType::ALL.into_iter().filter(|to| cast::kernel(made, *to, CpuLevel::get()).is_some()) {
+            let mut m = Make::default();
+            let args: Vec<ValueId> =
+                (0..op.arity()).map(|i| m.input(if op == Op::Where && i == 0 { Bool } else { d })).collect();
+            let first = m.apply(op, d, &args);
+            let mut last = m.cast(made, to, first);
+            // And back, so that the value between is not seen.
+            if cast::kernel(to, made, CpuLevel::get()).is_some() {
+                last = m.cast(to, made, last);
+            }
+            let k = m.output(last);
+            let data = data_of(&k, 700, 4);
+            check(&format!("{op} of {d}, then to {to}"), &k, &[], &data, &vec![false; k.inputs.len()], 700);
+        }
+    }
+}
+
+#[test]
+fn every_half_converts_both_ways() {
+    if !available() {
+        return;
+    }
+    for half in [F16, BF16] {
+        for chained in [false, true] {
+            let mut m = Make::default();
+            let x = m.input(half);
+            let wide = m.cast(half, F32, x);
+            let k = if chained {
+                let sum = m.apply(Op::Add, F32, &[wide, wide]);
+                let near = m.cast(F32, half, sum);
+                let back = m.cast(half, F32, near);
+                let narrow = m.cast(F32, half, back);
+                m.output(narrow)
+            } else {
+                m.output(wide)
+            };
+            let mut data = data_of(&k, 1 << 16, 5);
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut data[0].words);
+            let start = bytes.len() - (2 << 16);
+            for (i, to) in bytes[start..].chunks_exact_mut(2).enumerate() {
+                to.copy_from_slice(&(i as u16).to_le_bytes());
+            }
+            check(&format!("{half}"), &k, &[], &data, &[false], 1 << 16);
+        }
+        // Around every value, and halfway to the next.
+        for from in [F32, F64] {
+            let mut m = Make::default();
+            let x = m.input(from);
+            let near = m.cast(from, half, x);
+            let k = m.output(near);
+            let n = 10 << 16;
+            let mut values = Vec::with_capacity(n);
+            for i in 0..=u16::MAX {
+                let wide =
+                    if half == F16 { half::f16::from_bits(i).to_f32() } else { half::bf16::from_bits(i).to_f32() };
+                let step = if half == F16 { 0x1000 } else { 0x8000 };
+                for nudge in [-1i32, 0, 1] {
+                    for halfway in [0, step] {
+                        let bits = wide.to_bits().wrapping_add(halfway).wrapping_add_signed(nudge);
+                        values.push(f64::from(f32::from_bits(bits)));
+                    }
+                }
+                // Closer to halfway than an f32 can be.
+                let tie = f64::from(f32::from_bits(wide.to_bits().wrapping_add(step)));
+                values.extend([f64::from_bits(tie.to_bits() + 1), f64::from_bits(tie.to_bits() - 1), tie * 1.5, -tie]);
+            }
+            let mut words = vec![0u128; n / 2];
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+            let size = from.size();
+            let start = bytes.len() - n * size;
+            for (to, v) in bytes[start..].chunks_exact_mut(size).zip(&values) {
+                if size == 4 {
+                    to.copy_from_slice(&(*v as f32).to_le_bytes());
+                } else {
+                    to.copy_from_slice(&v.to_le_bytes());
+                }
+            }
+            check(&format!("{from} to {half}"), &k, &[], &[Data { words, dtype: from }], &[false], n);
+        }
+    }
+}
+
+/// A kernel with many values alive at once: inputs, constants, masks, results.
+fn crowded(random: &mut Random, d: DType, inputs: usize, consts: usize, steps: usize, outputs: usize) -> Kernel {
+    let mut m = Make::default();
+    let mut values: Vec<ValueId> = (0..inputs).map(|_| m.input(d)).collect();
+    let mut masks = vec![m.input(Bool)];
+    values.extend((0..consts).map(|_| m.constant(d)));
+    for _ in 0..steps {
+        let (a, b) = (random.pick(&values), random.pick(&values));
+        match random.below(8) {
+            0 => masks.push(m.apply(random.pick(&[Op::Lt, Op::Eq, Op::Ge]), d, &[a, b])),
+            1 => {
+                let (x, y) = (random.pick(&masks), random.pick(&masks));
+                masks.push(m.apply(random.pick(&[Op::LogicalAnd, Op::LogicalXor]), Bool, &[x, y]));
+            }
+            2 => {
+                let c = random.pick(&masks);
+                values.push(m.apply(Op::Where, d, &[c, a, b]));
+            }
+            3 if d.is_float() => values.push(m.apply(Op::Maximum, d, &[a, b])),
+            4 => values.push(m.apply(Op::Neg, d, &[a])),
+            _ => values.push(m.apply(random.pick(&[Op::Add, Op::Sub, Op::Mul, Op::Minimum]), d, &[a, b])),
+        }
+    }
+    // Every value is used once more, in the order they were made, so that all are alive in the middle.
+    let mut sum = values[0];
+    for v in values.clone() {
+        sum = m.apply(Op::Add, d, &[sum, v]);
+    }
+    for c in masks {
+        sum = m.apply(Op::Where, d, &[c, sum, values[1]]);
+    }
+    let mut made: Vec<ValueId> =
+        m.0.steps.iter().rev().map(|s| s.out).filter(|v| m.0.values[*v as usize].dtype == d).take(outputs).collect();
+    made.push(sum);
+    made.sort_unstable();
+    made.dedup();
+    m.0.outputs = made;
+    m.0
+}
+
+#[test]
+fn crowded_registers_lose_nothing() {
+    if !available() {
+        return;
+    }
+    let mut random = Random(6);
+    for (d, inputs, consts, steps, outputs) in
+        [(F32, 30, 40, 60, 20), (F64, 3, 40, 120, 2), (I32, 30, 1, 90, 20), (F32, 2, 0, 150, 1), (I8, 12, 12, 90, 12)]
+    {
+        for _ in 0..4 {
+            let k = crowded(&mut random, d, inputs, consts, steps, outputs);
+            let consts: Vec<Bits> =
+                k.consts.iter().map(|d| Bits::of(&random.next().to_le_bytes()[..d.size()])).collect();
+            let data = data_of(&k, 100, random.next());
+            let splat: Vec<bool> = (0..k.inputs.len()).map(|i| i % 5 == 4).collect();
+            for n in [1, 15, 16, 17, 100] {
+                check("crowded", &k, &consts, &data, &splat, n);
+            }
+        }
+    }
+}
+
+/// What surrounds a body: the frame, pointers, the loop, masks of the rest, memory, constants.
+#[rustfmt::skip]
+const FRAME: &[Code] = &[
+    Code::Push_r64, Code::Pop_r64, Code::Mov_r64_rm64, Code::Lea_r64_m, Code::Sub_rm64_imm32, Code::And_rm64_imm8,
+    Code::Test_rm64_r64, Code::Xor_r32_rm32, Code::Jb_rel32_64, Code::Jbe_rel32_64, Code::Je_rel32_64,
+    Code::Add_rm64_imm8, Code::Add_rm64_imm32, Code::Cmp_r64_rm64, Code::Sub_r64_rm64, Code::Mov_rm64_imm32,
+    Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Kmovq_kr_r64, Code::VEX_Kmovq_m64_kr, Code::VEX_Kmovq_kr_km64,
+    Code::VEX_Vzeroupper, Code::Retnq,
+    Code::EVEX_Vpbroadcastb_zmm_k1z_xmmm8, Code::EVEX_Vpbroadcastw_zmm_k1z_xmmm16,
+    Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64,
+    Code::EVEX_Vbroadcasti64x2_zmm_k1z_m128,
+    Code::EVEX_Vmovq_xmm_xmmm64, Code::EVEX_Vmovq_xmmm64_xmm, Code::EVEX_Vmovd_xmm_rm32, Code::EVEX_Vmovd_rm32_xmm,
+    Code::EVEX_Vmovdqu8_xmmm128_k1z_xmm, Code::EVEX_Vmovdqu8_ymmm256_k1z_ymm, Code::EVEX_Vmovdqu8_zmmm512_k1z_zmm,
+    Code::EVEX_Vmovdqu16_xmmm128_k1z_xmm, Code::EVEX_Vmovdqu16_ymmm256_k1z_ymm, Code::EVEX_Vmovdqu16_zmmm512_k1z_zmm,
+    Code::EVEX_Vmovdqu32_xmmm128_k1z_xmm, Code::EVEX_Vmovdqu32_ymmm256_k1z_ymm, Code::EVEX_Vmovdqu32_zmmm512_k1z_zmm,
+    Code::EVEX_Vmovdqu64_xmmm128_k1z_xmm, Code::EVEX_Vmovdqu64_ymmm256_k1z_ymm, Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm,
+];
+
+#[test]
+fn only_listed_instructions_are_emitted() {
+    let mut allowed: HashSet<Code> = FRAME.iter().copied().collect();
+    allowed.extend(forms::ALL.iter().flat_map(|f| [0, 1, 2].map(|length| f.code_at(length))));
+    let mut random = Random(7);
+    let crowd = (0..3).map(|_| ("crowded".to_string(), crowded(&mut random, F64, 30, 40, 90, 20)));
+    for (name, k) in single_kernels().into_iter().chain(crowd) {
+        let classes: Vec<Class> =
+            (0..k.inputs.len()).map(|i| if i % 2 == 0 { Class::Vector } else { Class::Splat }).collect();
+        let planned = schedule(&k, &classes, CpuLevel::get(), &inline).unwrap();
+        for s in &planned.segments {
+            let made = function(&k, s).unwrap();
+            for i in &mut Decoder::new(64, &made.bytes[..made.code], DecoderOptions::NONE) {
+                assert!(allowed.contains(&i.code()), "{name} emits {:?}", i.code());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_wider_variants_follow_the_128_bit_ones() {
+    for form in forms::ALL {
+        let names = [0, 1, 2].map(|length| format!("{:?}", form.code_at(length)));
+        if form.dst == form.src && form.dst == forms::Shape::Mask {
+            continue;
+        }
+        assert!([1, 2].iter().all(|l| form.code_at(*l).mnemonic() == form.code.mnemonic()), "{names:?}");
+        assert!(names[0].contains("xmm") && !names[0].contains("ymm"), "{names:?}");
+        assert!(names[1].contains("ymm") && !names[1].contains("zmm") && names[2].contains("zmm"), "{names:?}");
+    }
+}
+
+#[test]
+fn the_listing_shows_steps_and_instructions() {
+    let k = op_kernel(Op::Add, F32);
+    let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &inline).unwrap();
+    let text = super::listing(&k, &planned).unwrap();
+    assert!(text.contains("16 elements") && text.contains("add.f32 %0, %1") && text.contains("vaddps"), "{text}");
+}
