@@ -4,7 +4,7 @@
 //! promotes, Paddle's `huber_loss` wants equal shapes); a bad parameter is refused as any mistake of a program.
 //! Sources: the documentation of each loss in PyTorch and PaddlePaddle.
 
-use crate::error::{Diagnostic, Fault};
+use crate::error::{Diagnostic, Error, Fault, shown};
 use crate::ops::{Attrs, LossShapes, Op};
 use crate::promotion::Rules;
 use crate::scalar::Scalar;
@@ -42,14 +42,24 @@ impl Default for PoissonNll {
 }
 
 impl std::str::FromStr for Reduction {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(s: &str) -> Result<Reduction, String> {
+    /// ```
+    /// use castwise::{Fault, Reduction};
+    /// assert_eq!("sum".parse::<Reduction>()?, Reduction::Sum);
+    /// let refusal = "avg".parse::<Reduction>().expect_err("no such reduction");
+    /// assert_eq!(refusal.diagnostics()[0].fault, Fault::BadParameter);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    fn from_str(s: &str) -> Result<Reduction, Error> {
         match s {
             "none" => Ok(Reduction::None),
             "mean" => Ok(Reduction::Mean),
             "sum" => Ok(Reduction::Sum),
-            _ => Err(format!("unknown reduction `{}`: `none`, `mean` or `sum`", crate::error::shown(s))),
+            _ => {
+                let message = format!("unknown reduction `{}`: `none`, `mean` or `sum`", shown(s));
+                Err(Diagnostic::new(Fault::BadParameter, message).into())
+            }
         }
     }
 }

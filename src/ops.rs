@@ -88,6 +88,8 @@ pub struct TorchColumns {
     pub parameters: usize,
     /// Whether a parameter may be of a higher category than the operands, and is then converted to theirs.
     pub converts: bool,
+    /// Whether the third operand may divide the second where both are integral.
+    pub integer_quotients: bool,
 }
 
 /// The columns of Paddle's rules.
@@ -140,8 +142,6 @@ pub(crate) mod columns {
     pub(crate) const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
     /// The three complex dtypes.
     pub(crate) const COMPLEX: DTypeSet = DTypeSet::of(&[C32, C64, C128]);
-    /// Floats and complex.
-    pub(crate) const FLOATS_ALL: DTypeSet = FLOATS.and(COMPLEX);
     /// Floats and the complex dtypes but `c32`.
     pub(crate) const FLOATS_C: DTypeSet = FLOATS.and(DTypeSet::of(&[C64, C128]));
     /// Integers and floats.
@@ -167,6 +167,7 @@ pub(crate) mod columns {
             to_first: false,
             parameters: 0,
             converts: false,
+            integer_quotients: true,
         }
     }
 
@@ -239,6 +240,11 @@ pub(crate) mod columns {
         /// The last operand is a parameter that is converted to the operands' category.
         pub(crate) const fn converted_parameter(self) -> TorchColumns {
             TorchColumns { parameters: 1, converts: true, ..self }
+        }
+
+        /// The second operand and the third, which divides it, must not both be integral.
+        pub(crate) const fn no_integer_quotient(self) -> TorchColumns {
+            TorchColumns { integer_quotients: false, ..self }
         }
 
         /// Operands must have one dtype.

@@ -463,8 +463,18 @@ fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diag
     if !columns.bools && dtypes.contains(&DType::Bool) {
         return Err(unsupported(op, columns.accepts, operands, DType::Bool));
     }
+    let integral = |o: &OperandType| category_of(o) <= Category::Int;
+    if !columns.integer_quotients && operands.len() > 2 && operands[1..].iter().all(integral) {
+        let (names, d) = (op.def().operands, dtypes[0]);
+        let to = if columns.accepts.has(d) { d } else { s.default_dtype };
+        let message = format!("`{op}` does not divide integers: it is given {}", named(operands));
+        let help = format!("cast the divisor, e.g. `cast({}, {to})`", names[2]);
+        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help(help));
+    }
+    // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake.
+    let hopeless = || !columns.accepts.has(torch::common_dtype(&operands[..operands.len().min(2)], s.default_dtype));
     match dtypes.as_slice() {
-        [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) => {
+        [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) && !hopeless() => {
             let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
             Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help::mix(op, columns.accepts, operands, &dtypes)))
         }

@@ -29,12 +29,13 @@ pub(crate) trait Int: Copy {
     fn shift_right(a: Self, b: Self) -> Self;
     /// Greatest common divisor.
     fn gcd(a: Self, b: Self) -> Self;
-    /// Least common multiple, wrapping.
+    /// Least common multiple, wrapping: 8 and 16 bits multiply in i32, where nothing is lost, so they wrap the
+    /// magnitude; 32 and 64 bits give the magnitude of the wrapped product. As C's integer promotion has it.
     fn lcm(a: Self, b: Self) -> Self;
 }
 
 macro_rules! ints {
-    ($($t:ty, $unsigned:ty, $negative:expr, $abs:expr, $sign:expr);*) => {$(
+    ($($t:ty, $unsigned:ty, $product:ty, $negative:expr, $abs:expr, $sign:expr);*) => {$(
         impl Int for $t {
             const LEAST: $t = <$t>::MIN;
             const MOST: $t = <$t>::MAX;
@@ -91,18 +92,18 @@ macro_rules! ints {
             }
             #[inline(always)]
             fn lcm(a: $t, b: $t) -> $t {
-                let common = Self::gcd(a, b);
-                if common == 0 { 0 } else { $abs(a.wrapping_div(common).wrapping_mul(b)) }
+                let (common, a, b) = (<$product>::from(Self::gcd(a, b)), <$product>::from(a), <$product>::from(b));
+                if common == 0 { 0 } else { a.wrapping_div(common).wrapping_mul(b).wrapping_abs() as $t }
             }
         }
     )*};
 }
 
-ints!(u8, u8, |_: u8| false, |a: u8| a, |a: u8| a.min(1);
-    i8, u8, i8::is_negative, i8::wrapping_abs, i8::signum;
-    i16, u16, i16::is_negative, i16::wrapping_abs, i16::signum;
-    i32, u32, i32::is_negative, i32::wrapping_abs, i32::signum;
-    i64, u64, i64::is_negative, i64::wrapping_abs, i64::signum);
+ints!(u8, u8, i32, |_: u8| false, |a: u8| a, |a: u8| a.min(1);
+    i8, u8, i32, i8::is_negative, i8::wrapping_abs, i8::signum;
+    i16, u16, i32, i16::is_negative, i16::wrapping_abs, i16::signum;
+    i32, u32, i32, i32::is_negative, i32::wrapping_abs, i32::signum;
+    i64, u64, i64, i64::is_negative, i64::wrapping_abs, i64::signum);
 
 /// Arithmetic of f32 and f64.
 pub(crate) trait Real: Copy {
@@ -230,8 +231,7 @@ macro_rules! reals {
             #[inline(always)]
             fn heaviside(a: $t, b: $t) -> $t {
                 let step = if a > 0.0 { 1.0 } else { 0.0 };
-                let at_zero = if a == 0.0 { b } else { step };
-                if a != a { a } else { at_zero }
+                if a == 0.0 { b } else { step }
             }
             #[inline(always)]
             fn nextafter(a: $t, b: $t) -> $t {
