@@ -41,6 +41,9 @@ fn judge(p: &Points) -> castwise::Result<Option<(Vec<f64>, usize)>> {
 
 /// Prints the table of the file's points; gives what is beyond its bar.
 fn table(text: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    if !points::is_points(text) {
+        return Err("not a file of points".into());
+    }
     let all = Points::read(text)?;
     let mut names: Vec<(&str, bool)> = Vec::new();
     for p in &all {

@@ -172,7 +172,7 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         };
-        if text.starts_with("{\"f\":") {
+        if points::is_points(&text) {
             if let Err(e) = points_of(file, &text, &options, &executor, &mut tally) {
                 eprintln!("error: {file}: {e}");
                 return ExitCode::from(2);

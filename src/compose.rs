@@ -1,4 +1,4 @@
-//! What is composed of a few rows of the op table, in both modes: the losses, `ldexp`.
+//! The losses: what is composed of a few rows of the op table, in both modes.
 //!
 //! Guarantees: both modes run the same rows; operands meet as the rule set wants it (PyTorch broadcasts before it
 //! promotes, Paddle's `huber_loss` wants equal shapes); a bad parameter is refused as any mistake of a program.
@@ -65,23 +65,6 @@ impl std::str::FromStr for Reduction {
 }
 
 impl<M: Mode> Var<M> {
-    /// x times 2 to the power `exponent`, composed as PyTorch does: `x * pow(2.0, exponent)`, each with its own
-    /// promotion and rounding.
-    ///
-    /// ```
-    /// use castwise::prelude::*;
-    /// let cx = Eager::new(Rules::Torch);
-    /// let x = cx.tensor(&Tensor::from_slice(&[0.75f32, -1.0], [2])?);
-    /// let e = cx.tensor(&Tensor::from_slice(&[2i32, 10], [2])?);
-    /// assert_eq!(x.ldexp(&e).result()?.to_vec::<f32>()?, [3.0, -1024.0]);
-    /// # Ok::<(), castwise::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn ldexp(&self, exponent: &Var<M>) -> Var<M> {
-        let two = Operand::Scalar(Scalar::Float(2.0));
-        self * M::apply(Op::Pow, &[two, exponent.into()], Attrs::default(), here())
-    }
-
     /// |x - y|; the modulus for complex numbers.
     ///
     /// ```

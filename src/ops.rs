@@ -39,6 +39,8 @@ pub enum Promotion {
     Truth,
     /// The first operand's dtype, to which the others must be castable; its shape too: `assign`.
     First,
+    /// `f64` if an operand has it, else `f32`; complex operands promote as ever: Paddle's `ldexp`.
+    SingleOrDouble,
     /// The dtype is given by the `dtype` attribute: `cast`.
     Given,
 }
@@ -204,6 +206,11 @@ pub(crate) mod columns {
     /// As `common`, integers then go to f64.
     pub(crate) const fn int_to_double(accepts: DTypeSet) -> TorchColumns {
         torch(Promotion::IntToDouble, accepts)
+    }
+
+    /// f32, or f64 beside f64, whatever the operands are.
+    pub(crate) const fn single_or_double(accepts: DTypeSet) -> TorchColumns {
+        torch(Promotion::SingleOrDouble, accepts)
     }
 
     /// f64 or c128, whatever the operands are.

@@ -1,4 +1,4 @@
-//! What is composed of rows, among the recorded cases: losses and `ldexp`, methods of a handle.
+//! Losses among the recorded cases: methods of a handle, composed of rows.
 
 use castwise::prelude::*;
 use castwise::{Error, Op, Operand, PoissonNll, Reduction};
@@ -19,7 +19,6 @@ impl Composed {
     /// The composed op of a recorded name; `Err` names what castwise does not take.
     pub fn parse(name: &str, attrs: &Map<String, Value>) -> Result<Option<Composed>, String> {
         let (op, parameter) = match name {
-            "ldexp" => (Op::Pow, None),
             "l1_loss" => (Op::Sub, None),
             "mse_loss" => (Op::SquaredDifference, None),
             "huber_loss" => (Op::Huber, Some("delta")),
@@ -53,7 +52,6 @@ impl Composed {
         let [Operand::Var(x), Operand::Var(y)] = operands else { return None };
         let reduction = self.reduction().ok()?;
         Some(match self.op {
-            Op::Pow => x.ldexp(y),
             Op::Sub => x.l1_loss(y, reduction),
             Op::SquaredDifference => x.mse_loss(y, reduction),
             Op::PromoteWith => x.poisson_nll_loss(y, PoissonNll { reduction, ..self.poisson }),

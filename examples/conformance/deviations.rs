@@ -82,6 +82,12 @@ pub const DEVIATIONS: &[Deviation] = &[
         explains: softplus_threshold,
     },
     Deviation {
+        name: "ldexp-promotes-first",
+        reason: "ldexp promotes x and the exponent and computes there, or refuses c32; PyTorch takes 2^e in the exponent's own dtype first, for which it may have no kernel",
+        rules: TORCH,
+        explains: ldexp_promotes_first,
+    },
+    Deviation {
         name: "gcd-of-min",
         reason: "the gcd with MIN has the magnitude of the true one; PyTorch goes on with a negative |MIN|",
         rules: TORCH,
@@ -451,6 +457,16 @@ fn softplus_threshold(c: &Case, a: &Answer) -> bool {
         x > 20.0 && ulps(DType::F64, &e.got, &(x + (-x).exp().ln_1p()).to_le_bytes()) <= 1 || near(c, from, e)
     };
     c.op == Op::Softplus && got.dtype() == DType::F64 && all.iter().all(rule)
+}
+
+/// The answer is that of both operands cast to their common dtype by hand; of c32 it is a refusal.
+fn ldexp_promotes_first(c: &Case, a: &Answer) -> bool {
+    let exponent = c.args.get(1).map(category);
+    if c.op != Op::Ldexp || exponent == Some(Category::Int) && !any_category(c, Category::Complex) {
+        return false;
+    }
+    let refused = refused_as(a, &[Fault::UnsupportedDType]) && any_dtype(c, |d| d == DType::C32);
+    refused || computed_in(c).is_some_and(|d| identical(a, explicit(c, d)))
 }
 
 /// One operand is MIN, and the result is Euclid's on the magnitudes.

@@ -8,7 +8,7 @@ use castwise::Op;
 use castwise::prelude::*;
 use serde_json::Value;
 
-/// The largest error in ulps that is promised of a function in f32 and f64.
+/// The largest error in ulps that is promised of a function in f32 and f64; docs/accuracy.md says why these.
 pub fn bar(function: &str) -> Option<f64> {
     match function {
         "sqrt" => Some(0.5),
@@ -21,6 +21,12 @@ pub fn bar(function: &str) -> Option<f64> {
         "asinh" | "softplus" | "logaddexp" | "logaddexp2" | "xlogy" => Some(2.0),
         _ => None,
     }
+}
+
+/// Whether a file's first line is a point: it names a function.
+pub fn is_points(text: &str) -> bool {
+    let first = text.lines().next().and_then(|l| serde_json::from_str::<Value>(l).ok());
+    first.is_some_and(|v| v["f"].is_string())
 }
 
 /// The points of one function in one dtype; the ill-conditioned ones are a group of their own.
@@ -72,8 +78,8 @@ impl Points {
 
     /// For each point the error of an answer in ulps of the correctly rounded result.
     ///
-    /// Of an ill-conditioned point, where the terms cancel, in ulps of the larger operand: no formula on rounded
-    /// operands' exponentials does better, and the promise is absolute there.
+    /// Of an ill-conditioned point in ulps of the larger operand: there the result is the difference of that operand
+    /// and a term of nearly its size, which is rounded to its digits. The promise is absolute.
     pub fn errors(&self, ours: &Tensor) -> Vec<f64> {
         let size = self.dtype.size();
         let ours = ours.as_bytes().filter(|_| ours.dtype() == self.dtype).unwrap_or(&[]);
@@ -87,8 +93,8 @@ impl Points {
             } else {
                 f64::INFINITY
             };
-            let operand = |b: &Vec<u8>| b.get(i * size..(i + 1) * size).map_or(0.0, |b| real(b).abs());
-            let larger = self.operands.iter().map(operand).fold(0.0, f64::max);
+            let operand = |b: &Vec<u8>| b.get(i * size..(i + 1) * size).map_or(f64::NAN, real);
+            let larger = self.operands.iter().map(operand).fold(f64::NEG_INFINITY, f64::max);
             if self.ill_conditioned { error * ulp(self.dtype, y) / ulp(self.dtype, larger) } else { error }
         };
         self.wanted.iter().enumerate().map(error).collect()

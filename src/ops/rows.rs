@@ -584,6 +584,11 @@ macro_rules! for_each_op {
             torch truth(ANY), paddle truth(ANY).paddle(),
             { folds; bool: true, |a, b| a & b; }
 
+            /// x times 2 to the power e, rounded once for whole e, also where 2^e alone leaves the range.
+            Ldexp ldexp "ldexp" [] (x, e) Same
+            torch float(NO_C32), paddle single_or_double(REALS).paddle(),
+            { float: |x, e| Real::ldexp(x, e); complex: |x, e| Cplx::mul(x, Cplx::pow(Cplx::real(2.0), e)); }
+
             /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.
             ClampMax clamp_max "clamp_max" [] (x, max) Same
             torch common(REALS), paddle common(REALS).paddle(),

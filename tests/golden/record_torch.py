@@ -177,6 +177,9 @@ class Recorder:
                     return None
                 self.refused.add(mix)
                 return self.write(op, args, attrs, {"error": category(e)}, "exact")
+            if op == "ldexp" and (args[1].is_floating_point() or out.is_complex()):
+                # A power that is not whole, or is computed by the complex formula.
+                cmp = "approx"
             if out.is_complex() and op == "neg":
                 # PyTorch subtracts from 0, or flips the sign, depending on where the element lies.
                 cmp = "zero_sign_free"
@@ -346,6 +349,11 @@ def binary(r):
     for d in FLOATS:
         x = values(d, [1.0, 1.5, -0.75, 3.0, -1.0, 0.0])
         r.case("ldexp", torch.ldexp, [x, values("i32", [3, -4, 10, -14, 0, 5])])
+        f = torch.finfo(DTYPES[d])
+        least, span = f.tiny * f.eps, int(np.log2(f.max) - np.log2(f.tiny * f.eps))
+        # From one end to the other, and halves of the smallest number: to even.
+        x = values(d, [least, f.max, f.max, 3 * least, 5 * least, -7 * least, 1.0, 0.0])
+        r.case("ldexp", torch.ldexp, [x, values("i32", [span - 10, -span + 8, 1, -1, -1, -2, 3 * span, 3 * span])])
     for op, (f, cmp) in OLD_BINARY.items():
         for d in DTYPES:
             s = special(d)
