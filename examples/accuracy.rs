@@ -56,7 +56,7 @@ fn table(text: &str) -> Result<Vec<String>, Box<dyn Error>> {
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (name, ill) in names {
         let label = format!("{name}{}", if ill { " (ill-conditioned)" } else { "" });
-        let bar = bar(name);
+        let bar = bar(name, ill);
         let mut row = format!("| {label} | {} ", bar.map_or("–".into(), |b| b.to_string()));
         let mut known = true;
         for d in [DType::F32, DType::F64] {

@@ -221,7 +221,7 @@ fn one(case: &Case, options: &Options, executor: &Executor, tally: &mut Tally) {
 /// Runs the functions of a file of points in the modes asked for; a point passes if it is within its bar in all.
 fn points_of(file: &str, text: &str, options: &Options, executor: &Executor, tally: &mut Tally) -> Result<(), String> {
     for p in Points::read(text)? {
-        let (Some(op), Some(bar)) = (p.op(), points::bar(&p.function)) else {
+        let (Some(op), Some(bar)) = (p.op(), points::bar(&p.function, p.ill_conditioned)) else {
             *tally.skipped.entry(p.function.clone()).or_default() += p.wanted.len();
             continue;
         };

@@ -470,10 +470,14 @@ fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diag
     }
     let integral = |o: &OperandType| category_of(o) <= Category::Int;
     if !columns.integer_quotients && operands.len() > 2 && operands[1..].iter().all(integral) {
-        let (names, d) = (op.def().operands, dtypes[0]);
-        let to = if columns.accepts.has(d) { d } else { s.default_dtype };
+        let to = if columns.accepts.has(dtypes[0]) { dtypes[0] } else { s.default_dtype };
         let message = format!("`{op}` does not divide integers: it is given {}", named(operands));
-        let help = format!("cast the divisor, e.g. `cast({}, {to})`", names[2]);
+        let help = match operands[2] {
+            OperandType::Tensor { .. } => {
+                format!("cast the third operand, e.g. `cast({}, {to})`", op.def().operands[2])
+            }
+            OperandType::Scalar(_) => format!("pass the scalar as a 0-d {to} constant"),
+        };
         return Err(Diagnostic::new(Fault::UnsupportedDType, message).help(help));
     }
     // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake.

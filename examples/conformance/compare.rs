@@ -67,7 +67,7 @@ fn bar(op: Op, d: DType) -> u64 {
     match op.name() {
         "sqrt" | "abs" => 1,
         "rsqrt" => 2,
-        name if points::bar(name).is_some_and(|b| b <= 1.0) => 2,
+        name if points::bar(name, false).is_some_and(|b| b <= 1.0) => 2,
         _ => 4,
     }
 }
@@ -76,7 +76,7 @@ fn bar(op: Op, d: DType) -> u64 {
 const COMPLEX_BAR: f64 = 16.0;
 
 /// The distance from 1 to the next larger number.
-pub fn epsilon(d: DType) -> f64 {
+fn epsilon(d: DType) -> f64 {
     match d.real() {
         DType::F16 => (-10f64).exp2(),
         DType::BF16 => (-7f64).exp2(),
