@@ -1,7 +1,7 @@
 //! How accurate the elementary functions are, against results from multi-precision arithmetic.
 //!
 //! `cargo run --release --example accuracy` reads `tests/golden/ulp.jsonl` (or the file named), computes each function
-//! on all its points in eager mode, prints the largest errors as a table, and fails if one is beyond its bar. Then it
+//! on all its points in eager mode, prints the largest errors as a table, and fails if one is beyond its bar or has none. Then it
 //! computes every unary op on all 65,536 values of f16 and of bf16, and counts where the result is not the f64 result
 //! rounded once. docs/accuracy.md has the output.
 
@@ -11,141 +11,67 @@ use std::error::Error;
 
 use castwise::prelude::*;
 use castwise::{Attrs, Op, Operand};
-use serde_json::Value;
+
+#[path = "conformance/points.rs"]
+mod points;
+
+use points::{Points, bar};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1);
     let file = file.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/ulp.jsonl").into());
-    let mut failures = points(&std::fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?)?;
+    let mut failures = table(&std::fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?)?;
     println!();
     failures.extend(halves()?);
     assert!(failures.is_empty(), "beyond the bar:\n{}", failures.join("\n"));
     Ok(())
 }
 
-/// The points of one function in one dtype.
-struct Points {
-    function: String,
-    dtype: DType,
-    /// The bytes of each operand's elements.
-    operands: Vec<Vec<u8>>,
-    /// For each point: the correctly rounded result, and the exact one minus that, in ulps.
-    wanted: Vec<(Vec<u8>, f64)>,
-}
-
-impl Points {
-    /// Adds the points of a file's lines, in groups: the ill-conditioned points of a function are a group of their own.
-    fn read(text: &str) -> Result<Vec<Points>, Box<dyn Error>> {
-        let mut all: Vec<Points> = Vec::new();
-        for (i, line) in text.lines().enumerate() {
-            let bad = || format!("line {}: not a point", i + 1);
-            let line: Value = serde_json::from_str(line)?;
-            let word = |key: &str| line[key].as_str().ok_or_else(bad);
-            let ill = if line["c"] == 1 { " (ill-conditioned)" } else { "" };
-            let (function, dtype) = (word("f")?.to_string() + ill, word("d")?.parse::<DType>()?);
-            let x = line["x"].as_array().ok_or_else(bad)?;
-            let at = all.iter().position(|p| p.function == function && p.dtype == dtype).unwrap_or_else(|| {
-                all.push(Points { function, dtype, operands: vec![vec![]; x.len()], wanted: vec![] });
-                all.len() - 1
-            });
-            for (to, bits) in all[at].operands.iter_mut().zip(x) {
-                to.extend(unhex(bits.as_str().ok_or_else(bad)?).ok_or_else(bad)?);
-            }
-            let rest = line["e"].as_f64().ok_or_else(bad)?;
-            all[at].wanted.push((unhex(word("y")?).ok_or_else(bad)?, rest));
-        }
-        Ok(all)
-    }
-
-    /// The largest error in ulps and how many results are correctly rounded; nothing if castwise lacks the function.
-    fn judge(&self) -> castwise::Result<Option<(f64, usize)>> {
-        let Some(op) = Op::from_name(self.function.trim_end_matches(" (ill-conditioned)")) else { return Ok(None) };
-        let cx = Eager::new(Rules::Torch);
-        let operands = self.operands.iter().map(|b| {
-            let t = Tensor::from_bytes(self.dtype, [self.wanted.len()], b)?;
-            Ok(cx.tensor(&t).into())
-        });
-        let operands: Vec<Operand<Eager>> = operands.collect::<castwise::Result<_>>()?;
-        let ours = castwise::apply(op, &operands, Attrs::default()).result()?;
-        assert_eq!(ours.dtype(), self.dtype, "{op}");
-        let ours = ours.as_bytes().unwrap_or(&[]).chunks(self.dtype.size());
-        let (mut worst, mut right) = (0f64, 0);
-        for (o, (y, rest)) in ours.zip(&self.wanted) {
-            right += usize::from(o == y);
-            let (o, y) = (real(o), real(y));
-            let error = if o == y && o.is_sign_negative() == y.is_sign_negative() {
-                rest.abs()
-            } else if o.is_finite() && y.is_finite() && !(o == 0.0 && y == 0.0) {
-                ((o - y) / ulp(self.dtype, y) - rest).abs()
-            } else {
-                f64::INFINITY
-            };
-            worst = worst.max(error);
-        }
-        Ok(Some((worst, right)))
-    }
-}
-
-fn unhex(s: &str) -> Option<Vec<u8>> {
-    (0..s.len()).step_by(2).map(|i| u8::from_str_radix(s.get(i..i + 2)?, 16).ok()).collect()
-}
-
-/// The value of an f32's or an f64's bytes; NaN for any others.
-fn real(bytes: &[u8]) -> f64 {
-    match (bytes.try_into().map(f32::from_le_bytes), bytes.try_into().map(f64::from_le_bytes)) {
-        (Ok(narrow), _) => narrow.into(),
-        (_, Ok(wide)) => wide,
-        _ => f64::NAN,
-    }
-}
-
-/// The distance from `y` to the next larger number of the dtype.
-fn ulp(d: DType, y: f64) -> f64 {
-    let (smallest, digits) = if d == DType::F32 { (-126, 23) } else { (-1022, 52) };
-    let exponent = (y.abs().to_bits() >> 52) as i32 - 1023;
-    f64::from(exponent.max(smallest) - digits).exp2()
-}
-
-/// The largest error in ulps that is promised of a function in f32 and f64.
-fn bar(function: &str) -> Option<f64> {
-    match function {
-        "sqrt" => Some(0.5),
-        "exp" | "expm1" | "log" | "log1p" | "log2" | "sin" | "cos" | "tan" | "atan" | "asin" | "acos" | "sigmoid"
-        | "erf" | "pow" => Some(1.0),
-        "sinh" | "cosh" | "tanh" | "erfc" | "atan2" | "hypot" => Some(2.0),
-        _ => None,
-    }
+/// The errors of castwise's results and how many of these are correctly rounded; nothing if it lacks the function.
+fn judge(p: &Points) -> castwise::Result<Option<(Vec<f64>, usize)>> {
+    let Some(op) = p.op() else { return Ok(None) };
+    let cx = Eager::new(Rules::Torch);
+    let operands: Vec<Operand<Eager>> = p.tensors()?.iter().map(|t| cx.tensor(t).into()).collect();
+    let ours = castwise::apply(op, &operands, Attrs::default()).result()?;
+    assert_eq!(ours.dtype(), p.dtype, "{op}");
+    let results = ours.as_bytes().unwrap_or(&[]).chunks(p.dtype.size());
+    let right = results.zip(&p.wanted).filter(|(o, (y, _))| *o == y).count();
+    Ok(Some((p.errors(&ours), right)))
 }
 
 /// Prints the table of the file's points; gives what is beyond its bar.
-fn points(text: &str) -> Result<Vec<String>, Box<dyn Error>> {
+fn table(text: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    if !points::is_points(text) {
+        return Err("not a file of points".into());
+    }
     let all = Points::read(text)?;
-    let mut names: Vec<&str> = Vec::new();
+    let mut names: Vec<(&str, bool)> = Vec::new();
     for p in &all {
-        if !names.contains(&p.function.as_str()) {
-            names.push(&p.function);
+        if !names.contains(&(&p.function, p.ill_conditioned)) {
+            names.push((&p.function, p.ill_conditioned));
         }
     }
     let (mut failures, mut lacking) = (Vec::new(), Vec::new());
     println!("| function | bar | f32: points | max error | right | f64: points | max error | right |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
-    for name in names {
-        let mut row = format!("| {name} | {} ", bar(name).map_or("–".into(), |b| b.to_string()));
+    for (name, ill) in names {
+        let label = format!("{name}{}", if ill { " (ill-conditioned)" } else { "" });
+        let bar = bar(name, ill);
+        let mut row = format!("| {label} | {} ", bar.map_or("–".into(), |b| b.to_string()));
         let mut known = true;
         for d in [DType::F32, DType::F64] {
-            let Some(p) = all.iter().find(|p| p.function == name && p.dtype == d) else {
+            let Some(p) = all.iter().find(|p| p.function == name && p.ill_conditioned == ill && p.dtype == d) else {
                 row += "| 0 | – | – ";
                 continue;
             };
-            let Some((worst, right)) = p.judge()? else {
+            let Some((errors, right)) = judge(p)? else {
                 known = false;
                 break;
             };
-            let n = p.wanted.len();
-            let worst_text = if worst < 1000.0 { format!("{worst:.3}") } else { format!("{worst:.1e}") };
-            row += &format!("| {n} | {worst_text} | {:.1} % ", 100.0 * right as f64 / n as f64);
-            if bar(name).is_some_and(|b| worst > b) {
-                failures.push(format!("{name} {d}: {worst} ulp"));
+            let (n, worst) = (p.wanted.len(), errors.into_iter().fold(0f64, f64::max));
+            row += &format!("| {n} | {worst:.3} | {:.1} % ", 100.0 * right as f64 / n as f64);
+            if bar.is_none_or(|b| worst > b) {
+                failures.push(format!("{label} {d}: {worst} ulp"));
             }
         }
         if known {

@@ -4,7 +4,8 @@
 //!
 //! A line of a file is a case: op, operands as bits, attributes, and the framework's result or refusal. Each case runs
 //! in the modes asked for; dtype, shape, bits (as the case says how) and the kind of refusal must be the framework's, or
-//! those of a rule of `conformance/deviations.rs`, which is counted apart. The last line is
+//! those of a rule of `conformance/deviations.rs`, which is counted apart. A file of points with exact results (`ulp.jsonl`)
+//! is run by function: each point must lie within the function's bar of `conformance/points.rs`. The last line is
 //! `N passed, N failed, N skipped`; the exit code is 1 if a case failed and 2 if a file could not be read.
 
 use std::collections::BTreeMap;
@@ -16,15 +17,18 @@ use castwise::prelude::*;
 mod case;
 #[path = "conformance/compare.rs"]
 mod compare;
+#[path = "conformance/composed.rs"]
+mod composed;
 #[path = "conformance/deviations.rs"]
 mod deviations;
-#[path = "conformance/loss.rs"]
-mod loss;
+#[path = "conformance/points.rs"]
+mod points;
 #[path = "conformance/run.rs"]
 mod run;
 
 use case::{Arg, Case, Cmp, Expected, Unusable};
 use deviations::DEVIATIONS;
+use points::Points;
 use run::Answer;
 
 struct Options {
@@ -168,6 +172,13 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         };
+        if points::is_points(&text) {
+            if let Err(e) = points_of(file, &text, &options, &executor, &mut tally) {
+                eprintln!("error: {file}: {e}");
+                return ExitCode::from(2);
+            }
+            continue;
+        }
         for (i, line) in text.lines().enumerate() {
             match Case::parse(file, i + 1, line, options.rules) {
                 Ok(case) => one(&case, &options, &executor, &mut tally),
@@ -187,10 +198,7 @@ fn main() -> ExitCode {
 fn one(case: &Case, options: &Options, executor: &Executor, tally: &mut Tally) {
     let mut first: Option<Answer> = None;
     for mode in &options.modes {
-        let answer = match mode {
-            Mode::Eager => run::eager(case),
-            Mode::Static => run::compiled(case, executor),
-        };
+        let answer = answer(case, *mode, executor);
         let verdict = match &first {
             // The second mode must give the very bits of the first.
             Some(Ok(one)) => match &answer {
@@ -208,6 +216,51 @@ fn one(case: &Case, options: &Options, executor: &Executor, tally: &mut Tally) {
         first = Some(answer);
     }
     tally.passed += 1;
+}
+
+/// Runs the functions of a file of points in the modes asked for; a point passes if it is within its bar in all.
+fn points_of(file: &str, text: &str, options: &Options, executor: &Executor, tally: &mut Tally) -> Result<(), String> {
+    for p in Points::read(text)? {
+        let (Some(op), Some(bar)) = (p.op(), points::bar(&p.function, p.ill_conditioned)) else {
+            *tally.skipped.entry(p.function.clone()).or_default() += p.wanted.len();
+            continue;
+        };
+        let tensors = p.tensors().map_err(|e| e.to_string())?;
+        let case = Case::bare(file, op, tensors, Settings::new(options.rules));
+        let answers: Vec<Answer> = options.modes.iter().map(|m| answer(&case, *m, executor)).collect();
+        let answers: Result<Vec<Tensor>, _> = answers.into_iter().collect();
+        let answers = answers.map_err(|e| format!("{}: {e}", p.function))?;
+        let errors: Vec<Vec<f64>> = answers.iter().map(|t| p.errors(t)).collect();
+        for i in 0..p.wanted.len() {
+            let worst = errors.iter().map(|e| e[i]).fold(0.0, f64::max);
+            if worst <= bar {
+                tally.passed += 1;
+                continue;
+            }
+            let kind = format!("{}: {} point beyond {bar} ulp", p.function, p.dtype);
+            *tally.failures.entry(kind).or_default() += 1;
+            if tally.failed < options.show {
+                let x: Vec<f64> =
+                    p.operands.iter().map(|b| points::real(&b[i * p.dtype.size()..][..p.dtype.size()])).collect();
+                let (y, rest) = &p.wanted[i];
+                println!(
+                    "FAILED {file} {} {}{x:?}: {worst} ulp from {} + {rest} ulp",
+                    p.function,
+                    p.dtype,
+                    points::real(y)
+                );
+            }
+            tally.failed += 1;
+        }
+    }
+    Ok(())
+}
+
+fn answer(case: &Case, mode: Mode, executor: &Executor) -> Answer {
+    match mode {
+        Mode::Eager => run::eager(case),
+        Mode::Static => run::compiled(case, executor),
+    }
 }
 
 fn report(t: &Tally) {

@@ -1,10 +1,10 @@
-//! What is composed of a few rows of the op table, in both modes: the losses, `ldexp`.
+//! The losses: what is composed of a few rows of the op table, in both modes.
 //!
 //! Guarantees: both modes run the same rows; operands meet as the rule set wants it (PyTorch broadcasts before it
 //! promotes, Paddle's `huber_loss` wants equal shapes); a bad parameter is refused as any mistake of a program.
 //! Sources: the documentation of each loss in PyTorch and PaddlePaddle.
 
-use crate::error::{Diagnostic, Fault};
+use crate::error::{Diagnostic, Error, Fault, shown};
 use crate::ops::{Attrs, LossShapes, Op};
 use crate::promotion::Rules;
 use crate::scalar::Scalar;
@@ -42,36 +42,29 @@ impl Default for PoissonNll {
 }
 
 impl std::str::FromStr for Reduction {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(s: &str) -> Result<Reduction, String> {
+    /// ```
+    /// use castwise::{Fault, Reduction};
+    /// assert_eq!("sum".parse::<Reduction>()?, Reduction::Sum);
+    /// let refusal = "avg".parse::<Reduction>().expect_err("no such reduction");
+    /// assert_eq!(refusal.diagnostics()[0].fault, Fault::BadParameter);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    fn from_str(s: &str) -> Result<Reduction, Error> {
         match s {
             "none" => Ok(Reduction::None),
             "mean" => Ok(Reduction::Mean),
             "sum" => Ok(Reduction::Sum),
-            _ => Err(format!("unknown reduction `{}`: `none`, `mean` or `sum`", crate::error::shown(s))),
+            _ => {
+                let message = format!("unknown reduction `{}`: `none`, `mean` or `sum`", shown(s));
+                Err(Diagnostic::new(Fault::BadParameter, message).into())
+            }
         }
     }
 }
 
 impl<M: Mode> Var<M> {
-    /// x times 2 to the power `exponent`, composed as PyTorch does: `x * pow(2.0, exponent)`, each with its own
-    /// promotion and rounding.
-    ///
-    /// ```
-    /// use castwise::prelude::*;
-    /// let cx = Eager::new(Rules::Torch);
-    /// let x = cx.tensor(&Tensor::from_slice(&[0.75f32, -1.0], [2])?);
-    /// let e = cx.tensor(&Tensor::from_slice(&[2i32, 10], [2])?);
-    /// assert_eq!(x.ldexp(&e).result()?.to_vec::<f32>()?, [3.0, -1024.0]);
-    /// # Ok::<(), castwise::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn ldexp(&self, exponent: &Var<M>) -> Var<M> {
-        let two = Operand::Scalar(Scalar::Float(2.0));
-        self * M::apply(Op::Pow, &[two, exponent.into()], Attrs::default(), here())
-    }
-
     /// |x - y|; the modulus for complex numbers.
     ///
     /// ```

@@ -51,7 +51,7 @@ pub enum Fault {
     Cast,
     /// Shapes do not broadcast.
     Broadcast,
-    /// `axis` out of range, or an operand that does not fit there.
+    /// `axis` out of range, or an operand that does not fit there; a dim of a reduction out of range, or named twice.
     Axis,
     /// The condition of `where` is not bool.
     ConditionDType,

@@ -285,7 +285,7 @@ impl Pass {
     ) -> Result<NodeId, Diagnostic> {
         let dims = self.shapes.list[self.nodes[from as usize].shape as usize].clone();
         let axes = axes(attrs.dims.as_deref(), dims.len())
-            .map_err(|m| Diagnostic::new(Fault::BadParameter, format!("`{op}`: {m}")))?;
+            .map_err(|m| Diagnostic::new(Fault::Axis, format!("`{op}`: {m}")))?;
         let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
         let from = self.cast(from, sig.operand(0), op, 0, seen, place);
         let kind = TypedKind::Reduce { op, from, axes: axes.into(), keep: attrs.keepdim };

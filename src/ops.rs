@@ -39,6 +39,8 @@ pub enum Promotion {
     Truth,
     /// The first operand's dtype, to which the others must be castable; its shape too: `assign`.
     First,
+    /// `f64` if an operand has it, else `f32`; complex operands promote as ever: Paddle's `ldexp`.
+    SingleOrDouble,
     /// The dtype is given by the `dtype` attribute: `cast`.
     Given,
 }
@@ -88,6 +90,8 @@ pub struct TorchColumns {
     pub parameters: usize,
     /// Whether a parameter may be of a higher category than the operands, and is then converted to theirs.
     pub converts: bool,
+    /// Whether the third operand may divide the second where both are integral.
+    pub integer_quotients: bool,
 }
 
 /// The columns of Paddle's rules.
@@ -140,8 +144,6 @@ pub(crate) mod columns {
     pub(crate) const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
     /// The three complex dtypes.
     pub(crate) const COMPLEX: DTypeSet = DTypeSet::of(&[C32, C64, C128]);
-    /// Floats and complex.
-    pub(crate) const FLOATS_ALL: DTypeSet = FLOATS.and(COMPLEX);
     /// Floats and the complex dtypes but `c32`.
     pub(crate) const FLOATS_C: DTypeSet = FLOATS.and(DTypeSet::of(&[C64, C128]));
     /// Integers and floats.
@@ -167,6 +169,7 @@ pub(crate) mod columns {
             to_first: false,
             parameters: 0,
             converts: false,
+            integer_quotients: true,
         }
     }
 
@@ -205,6 +208,11 @@ pub(crate) mod columns {
         torch(Promotion::IntToDouble, accepts)
     }
 
+    /// f32, or f64 beside f64, whatever the operands are.
+    pub(crate) const fn single_or_double(accepts: DTypeSet) -> TorchColumns {
+        torch(Promotion::SingleOrDouble, accepts)
+    }
+
     /// f64 or c128, whatever the operands are.
     pub(crate) const fn to_double(accepts: DTypeSet) -> TorchColumns {
         torch(Promotion::ToDouble, accepts)
@@ -239,6 +247,11 @@ pub(crate) mod columns {
         /// The last operand is a parameter that is converted to the operands' category.
         pub(crate) const fn converted_parameter(self) -> TorchColumns {
             TorchColumns { parameters: 1, converts: true, ..self }
+        }
+
+        /// The second operand and the third, which divides it, must not both be integral.
+        pub(crate) const fn no_integer_quotient(self) -> TorchColumns {
+            TorchColumns { integer_quotients: false, ..self }
         }
 
         /// Operands must have one dtype.

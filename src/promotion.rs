@@ -262,6 +262,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
         Rules::Torch => (def.torch.promotion, def.torch.accepts),
         Rules::Paddle => (def.paddle.promotion, def.paddle.accepts),
     };
+    let is_complex = |o: &OperandType| category_of(o) == Category::Complex;
     let common = match s.rules {
         _ if promotion == Promotion::First => first_dtype(op, promoted)?,
         Rules::Torch => {
@@ -269,6 +270,10 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
             // Where dtypes must be equal, the first operand has it; a weight behind follows.
             let deciding = if def.torch.mixes { promoted } else { &promoted[..promoted.len().min(2)] };
             torch::common_dtype(deciding, s.default_dtype)
+        }
+        _ if promotion == Promotion::SingleOrDouble && !promoted.iter().any(is_complex) => {
+            let double = |o: &OperandType| matches!(o, OperandType::Tensor { dtype: DType::F64, .. });
+            if promoted.iter().any(double) { DType::F64 } else { DType::F32 }
         }
         Rules::Paddle => paddle::common_dtype(op, promoted)?,
     };
@@ -292,7 +297,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     }
     refuse_negative_exponent(op, operands, common)?;
     let compute = match promotion {
-        Promotion::Common | Promotion::First => common,
+        Promotion::Common | Promotion::First | Promotion::SingleOrDouble => common,
         Promotion::IntToFloat if common.is_integral() => float_for_ints(s),
         Promotion::BoolToInt if common == DType::Bool => DType::I64,
         Promotion::IntToDouble if common.is_integral() => DType::F64,
@@ -482,8 +487,22 @@ fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diag
     if !columns.bools && dtypes.contains(&DType::Bool) {
         return Err(unsupported(op, columns.accepts, operands, DType::Bool));
     }
+    let integral = |o: &OperandType| category_of(o) <= Category::Int;
+    if !columns.integer_quotients && operands.len() > 2 && operands[1..].iter().all(integral) {
+        let to = if columns.accepts.has(dtypes[0]) { dtypes[0] } else { s.default_dtype };
+        let message = format!("`{op}` does not divide integers: it is given {}", named(operands));
+        let help = match operands[2] {
+            OperandType::Tensor { .. } => {
+                format!("cast the third operand, e.g. `cast({}, {to})`", op.def().operands[2])
+            }
+            OperandType::Scalar(_) => format!("pass the scalar as a 0-d {to} constant"),
+        };
+        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help(help));
+    }
+    // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake.
+    let hopeless = || !columns.accepts.has(torch::common_dtype(&operands[..operands.len().min(2)], s.default_dtype));
     match dtypes.as_slice() {
-        [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) => {
+        [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) && !hopeless() => {
             let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
             Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help::mix(op, columns.accepts, operands, &dtypes)))
         }
@@ -535,6 +554,23 @@ mod tests {
         for (from, to, loss) in cases {
             assert_eq!(Loss::of(from, to), loss, "{from} to {to}");
         }
+    }
+
+    #[test]
+    fn dtypes_that_pytorch_refuses() {
+        let decided = |op, dtypes: &[DType]| {
+            let mut operands: Vec<OperandType> = dtypes.iter().copied().map(OperandType::dim).collect();
+            operands.extend((op == Op::Addcdiv).then_some(OperandType::Scalar(Scalar::Int(1))));
+            let decision = signature(&Settings::new(Rules::Torch), op, &operands, &Attrs::default());
+            decision.map(|s| s.result).map_err(|d| d.fault)
+        };
+        assert_eq!(decided(Op::Mean, &[C32]), Err(Fault::UnsupportedDType));
+        assert_eq!(decided(Op::Addcdiv, &[F32, I32, Bool]), Err(Fault::UnsupportedDType));
+        assert_eq!(decided(Op::Addcdiv, &[I32, I32, F16]), Ok(F16));
+        // Equal dtypes would not help complex numbers, but they help these.
+        assert_eq!(decided(Op::Heaviside, &[U8, C64]), Err(Fault::UnsupportedDType));
+        assert_eq!(decided(Op::Heaviside, &[U8, F32]), Err(Fault::DTypeMismatch));
+        assert_eq!(decided(Op::Ldexp, &[F16, I64]), Ok(F16));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A recorded case: an op, its operands and attributes, and what the framework answered.
 
-use crate::loss::Loss;
+use crate::composed::Composed;
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use serde_json::{Map, Value};
@@ -48,8 +48,8 @@ pub struct Case {
     pub op: Op,
     pub args: Vec<Arg>,
     pub attrs: Attrs,
-    /// The loss, if it is one; `op` is then the row of its elements.
-    pub loss: Option<Loss>,
+    /// What it is composed of, if it is no row; `op` then stands for it.
+    pub composed: Option<Composed>,
     /// The dtype of the tensor that the result is written to.
     pub output: Option<DType>,
     /// Whether the result is written to the first operand.
@@ -150,7 +150,7 @@ fn attributes(
             }
             "dim" if value.is_null() => {}
             "approximate" => {}
-            key if Loss::takes(key) => {}
+            key if Composed::takes(key) => {}
             "value" => {}
             "inplace" => {}
             // The dtype of the output is no attribute of the op.
@@ -174,9 +174,9 @@ impl Case {
         let name = v["op"].as_str().ok_or_else(|| malformed("no op: is this a file of cases?"))?;
         let empty = Map::new();
         let recorded = v["attrs"].as_object().unwrap_or(&empty);
-        let loss = Loss::parse(name, recorded).map_err(Unusable::Skipped)?;
-        let op =
-            loss.map(|l| l.op).or_else(|| op(name, recorded)).ok_or_else(|| Unusable::Skipped(name.to_string()))?;
+        let composed = Composed::parse(name, recorded).map_err(Unusable::Skipped)?;
+        let op = composed.as_ref().map(|c| c.op).or_else(|| op(name, recorded));
+        let op = op.ok_or_else(|| Unusable::Skipped(name.to_string()))?;
         let mut settings = Settings::new(rules);
         let mut args = Vec::new();
         for a in v["args"].as_array().ok_or_else(|| malformed("args"))? {
@@ -193,10 +193,10 @@ impl Case {
             args.push(recorded.get("value").map_or(Ok(Arg::Scalar(Scalar::Int(1))), python)?);
         }
         let (operands, tensors) = (args.len(), args.iter().filter(|a| a.tensor().is_some()).count());
-        if loss.is_some() && tensors < 2 {
+        if composed.is_some() && tensors < 2 {
             return Err(Unusable::Skipped(format!("{name} with a scalar")));
         }
-        if loss.is_none() && operands != op.arity() {
+        if composed.is_none() && operands != op.arity() {
             return Err(Unusable::Skipped(format!("{name} with {} operands", args.len())));
         }
         if args.iter().all(|a| a.tensor().is_none()) {
@@ -216,7 +216,26 @@ impl Case {
         };
         let quirk = v["quirk"].as_bool().unwrap_or(false);
         let (file, op_name) = (file.to_string(), name.to_string());
-        Ok(Case { file, line, op_name, op, args, attrs, loss, output, in_place, settings, expected, cmp, quirk })
+        Ok(Case { file, line, op_name, op, args, attrs, composed, output, in_place, settings, expected, cmp, quirk })
+    }
+
+    /// The application of an op to tensors, without a recorded answer.
+    pub fn bare(file: &str, op: Op, tensors: Vec<Tensor>, settings: Settings) -> Case {
+        Case {
+            file: file.to_string(),
+            line: 0,
+            op_name: op.name().to_string(),
+            op,
+            args: tensors.into_iter().map(Arg::Tensor).collect(),
+            attrs: Attrs::default(),
+            composed: None,
+            output: None,
+            in_place: false,
+            settings,
+            expected: Expected::KernelMissing(None),
+            cmp: Cmp::Informative,
+            quirk: false,
+        }
     }
 
     /// The operands' dtypes and shapes, as one line.

@@ -1,9 +1,10 @@
 //! Runs a case, eagerly and as a program.
 
 use castwise::prelude::*;
-use castwise::{Error, Operand};
+use castwise::{Error, Operand, Reduction};
 
 use crate::case::{Arg, Case};
+use crate::composed::Composed;
 
 /// What castwise answered.
 pub type Answer = Result<Tensor, Error>;
@@ -12,6 +13,7 @@ pub const NAMES: [&str; 4] = ["x", "y", "z", "w"];
 
 /// The answer of eager mode.
 pub fn eager(case: &Case) -> Answer {
+    case.composed.as_ref().map_or(Ok(Reduction::None), Composed::reduction)?;
     let cx = Eager::with_settings(case.settings);
     let operands: Vec<Operand<Eager>> = case
         .args
@@ -24,7 +26,7 @@ pub fn eager(case: &Case) -> Answer {
     written(case, apply(case, &operands)).result()
 }
 
-/// The application: a loss, or an op of the table.
+/// The application: composed, or an op of the table.
 fn apply<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
     let result = applied(case, operands);
     match operands.first() {
@@ -34,8 +36,8 @@ fn apply<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
 }
 
 fn applied<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
-    let loss = case.loss.and_then(|l| l.apply(operands));
-    loss.unwrap_or_else(|| castwise::apply(case.op, operands, case.attrs.clone()))
+    let composed = case.composed.as_ref().and_then(|c| c.apply(operands));
+    composed.unwrap_or_else(|| castwise::apply(case.op, operands, case.attrs.clone()))
 }
 
 /// The result in the dtype of the tensor it is written to.
@@ -61,6 +63,7 @@ pub fn program(case: &Case) -> (Program, Var) {
 
 /// The answer of a compiled program.
 pub fn compiled(case: &Case, executor: &Executor) -> Answer {
+    case.composed.as_ref().map_or(Ok(Reduction::None), Composed::reduction)?;
     let (program, result) = program(case);
     let feeds: Vec<(&str, Tensor)> =
         case.args.iter().zip(NAMES).filter_map(|(a, n)| a.tensor().map(|t| (n, t.clone()))).collect();

@@ -33,7 +33,8 @@ pub(crate) trait Int: Copy {
     fn shift_right(a: Self, b: Self) -> Self;
     /// Greatest common divisor.
     fn gcd(a: Self, b: Self) -> Self;
-    /// Least common multiple, wrapping.
+    /// Least common multiple, wrapping: 8 and 16 bits multiply in i32, where nothing is lost, so they wrap the
+    /// magnitude; 32 and 64 bits give the magnitude of the wrapped product. As C's integer promotion has it.
     fn lcm(a: Self, b: Self) -> Self;
 }
 
@@ -89,7 +90,7 @@ macro_rules! whole_division {
 }
 
 macro_rules! ints {
-    ($($t:ident, $unsigned:ty, $division:ident $($float:ident)?, $negative:expr, $abs:expr, $sign:expr);*) => {$(
+    ($($t:ident, $unsigned:ty, $product:ty, $division:ident $($float:ident)?, $negative:expr, $abs:expr, $sign:expr);*) => {$(
         impl Int for $t {
             const LEAST: $t = <$t>::MIN;
             const MOST: $t = <$t>::MAX;
@@ -135,18 +136,18 @@ macro_rules! ints {
             }
             #[inline(always)]
             fn lcm(a: $t, b: $t) -> $t {
-                let common = Self::gcd(a, b);
-                if common == 0 { 0 } else { $abs(a.wrapping_div(common).wrapping_mul(b)) }
+                let (common, a, b) = (<$product>::from(Self::gcd(a, b)), <$product>::from(a), <$product>::from(b));
+                if common == 0 { 0 } else { a.wrapping_div(common).wrapping_mul(b).wrapping_abs() as $t }
             }
         }
     )*};
 }
 
-ints!(u8, u8, float_division f32, |_: u8| false, |a: u8| a, |a: u8| a.min(1);
-    i8, u8, float_division f32, i8::is_negative, i8::wrapping_abs, i8::signum;
-    i16, u16, float_division f32, i16::is_negative, i16::wrapping_abs, i16::signum;
-    i32, u32, float_division f64, i32::is_negative, i32::wrapping_abs, i32::signum;
-    i64, u64, whole_division, i64::is_negative, i64::wrapping_abs, i64::signum);
+ints!(u8, u8, i32, float_division f32, |_: u8| false, |a: u8| a, |a: u8| a.min(1);
+    i8, u8, i32, float_division f32, i8::is_negative, i8::wrapping_abs, i8::signum;
+    i16, u16, i32, float_division f32, i16::is_negative, i16::wrapping_abs, i16::signum;
+    i32, u32, i32, float_division f64, i32::is_negative, i32::wrapping_abs, i32::signum;
+    i64, u64, i64, whole_division, i64::is_negative, i64::wrapping_abs, i64::signum);
 
 /// Arithmetic of f32 and f64.
 pub(crate) trait Real: Copy {
@@ -201,6 +202,8 @@ pub(crate) trait Real: Copy {
     fn logaddexp(a: Self, b: Self) -> Self;
     fn logaddexp2(a: Self, b: Self) -> Self;
     fn heaviside(a: Self, b: Self) -> Self;
+    /// a · 2^b; rounded once for whole b.
+    fn ldexp(a: Self, b: Self) -> Self;
     fn nextafter(a: Self, b: Self) -> Self;
     fn sin(a: Self) -> Self;
     fn cos(a: Self) -> Self;
@@ -274,8 +277,27 @@ macro_rules! reals {
             #[inline(always)]
             fn heaviside(a: $t, b: $t) -> $t {
                 let step = if a > 0.0 { 1.0 } else { 0.0 };
-                let at_zero = if a == 0.0 { b } else { step };
-                if a != a { a } else { at_zero }
+                if a == 0.0 { b } else { step }
+            }
+            #[inline(always)]
+            fn ldexp(a: $t, b: $t) -> $t {
+                // Where 2^b leaves the range, a · 2^b may not: factors are taken first, twice at most. The one down
+                // leaves room for the digits of a, so that the last product alone rounds.
+                let (most, up) = (($t::MAX_EXP - 2) as $t, 1.0 / $t::MIN_POSITIVE);
+                let least = ($t::MIN_EXP - 1 + $t::MANTISSA_DIGITS as i32) as $t;
+                let down = $t::MIN_POSITIVE * (2.0 / $t::EPSILON);
+                let low = ($t::MIN_EXP - 1) as $t;
+                // Beyond these every result is infinite or zero, of a power that is neither; an infinite b has an infinite power.
+                let b = if (b > 3.0 * most) & (b < Self::INF) { 3.0 * most } else { b };
+                let floor = 2.0 * least + low;
+                let b = if (b < floor) & (b > Self::NEG_INF) { floor } else { b };
+                let (mut a, mut b) = (a, b);
+                for _ in 0..2 {
+                    let (over, under) = (b > most, b < low);
+                    a *= if over { up } else if under { down } else { 1.0 };
+                    b -= if over { most } else if under { least } else { 0.0 };
+                }
+                a * Real::exp2(b)
             }
             #[inline(always)]
             fn nextafter(a: $t, b: $t) -> $t {
@@ -502,3 +524,40 @@ macro_rules! canonical_nan {
     )*};
 }
 canonical_nan!(f32, f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ldexp_rounds_once_from_end_to_end() {
+        let least = f32::from_bits(1);
+        assert_eq!(Real::ldexp(least, 276.0f32), 127f32.exp2());
+        assert_eq!(Real::ldexp(f32::MAX, -276.0f32), 2.0 * least);
+        assert_eq!(Real::ldexp(f32::MAX, -278.0f32), 0.0);
+        // Halves of the smallest numbers go to the even one; in two roundings they would not.
+        for (x, half) in [(1.0f32, 0.0f32), (3.0, 2.0), (5.0, 2.0), (-7.0, -4.0)] {
+            assert_eq!(Real::ldexp(x * least, -1.0f32), half * least, "{x}");
+            assert_eq!(Real::ldexp(x, -150.0f32), half * least, "{x}");
+        }
+        assert_eq!(Real::ldexp(f64::from_bits(3), 2097.0), 1.5 * 1024f64.exp2() / 2.0);
+        assert_eq!(Real::ldexp(0.0f64, 1e9), 0.0);
+        assert!(f64::is_nan(Real::ldexp(0.0f64, f64::INFINITY)));
+        assert!(f32::is_nan(Real::ldexp(1.0f32, f32::NAN)));
+        assert_eq!(Real::ldexp(f32::INFINITY, -1e9f32), f32::INFINITY);
+    }
+
+    #[test]
+    fn narrow_multiples_wrap_their_magnitude() {
+        assert_eq!((Int::lcm(-15i8, 10), Int::lcm(25i8, 6), Int::lcm(0i8, 6)), (30, -106, 0));
+        assert_eq!(Int::lcm(100u8, 3), 44);
+        assert_eq!(Int::lcm(i16::MIN, i16::MIN), i16::MIN);
+        assert_eq!(Int::lcm(65536i32, 65537), 65536);
+    }
+
+    #[test]
+    fn heaviside_of_nan_is_zero() {
+        let steps = [f32::NAN, -1.0, -0.0, 2.0].map(|x| Real::heaviside(x, 0.5));
+        assert_eq!(steps, [0.0, 0.0, 0.5, 1.0]);
+    }
+}

@@ -468,7 +468,7 @@ macro_rules! for_each_op {
             torch common(INTS), paddle common(INTS).paddle(),
             { int: |a, b| Int::lcm(a, b); }
 
-            /// 0 below zero, 1 above, the second operand at zero; NaN at NaN. Equal dtypes only.
+            /// 1 above zero, the second operand at zero, else 0: at NaN too. Equal dtypes only.
             Heaviside heaviside "heaviside" [] (x, values) Same
             torch common(REALS).same(), paddle common(REALS).paddle().same(),
             { bool: |a, b| a | b; int: |a, b| if a == 0 { b } else { (a > 0).into() };
@@ -508,9 +508,9 @@ macro_rules! for_each_op {
             { int: |x, a, b, v| x.wrapping_add(v.wrapping_mul(a).wrapping_mul(b)); float: |x, a, b, v| x + v * a * b;
               complex: |x, a, b, v| x + Cplx::mul(Cplx::mul(v, a), b); }
 
-            /// x + value * a / b, rounded once in the half types.
+            /// x + value * a / b, rounded once in the half types. PyTorch refuses it where a and b are both integers.
             Addcdiv addcdiv "addcdiv" [] (x, a, b, value) Same
-            torch common(FLOATS_C).converted_parameter(), paddle common(FLOATS_C).paddle(),
+            torch common(FLOATS_C).converted_parameter().no_integer_quotient(), paddle common(FLOATS_C).paddle(),
             { float: |x, a, b, v| x + v * a / b; complex: |x, a, b, v| x + Cplx::div(Cplx::mul(v, a), b); }
 
             /// The value, in the dtype and shape of x: what x is after an operation in place. Never to a lower category.
@@ -553,7 +553,7 @@ macro_rules! for_each_op {
 
             /// Mean of the elements: their sum over their number, rounded once. Integers are refused; NaN of nothing.
             Mean mean "mean" [] (x) Fold
-            torch common(FLOATS_ALL), paddle common(FLOATS_ALL).paddle(),
+            torch common(FLOATS_C), paddle common(FLOATS_C).paddle(),
             { folds; float: 0.0, |a, b| a + b; complex: Cplx::ZERO, |a, b| a + b; }
 
             /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. 1 of nothing.
@@ -583,6 +583,11 @@ macro_rules! for_each_op {
             All all "all" [] (x) Fold
             torch truth(ANY), paddle truth(ANY).paddle(),
             { folds; bool: true, |a, b| a & b; }
+
+            /// x times 2 to the power e, rounded once for whole e, also where 2^e alone leaves the range.
+            Ldexp ldexp "ldexp" [] (x, e) Same
+            torch float(NO_C32), paddle single_or_double(REALS).paddle(),
+            { float: |x, e| Real::ldexp(x, e); complex: |x, e| Cplx::mul(x, Cplx::pow(Cplx::real(2.0), e)); }
 
             /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.
             ClampMax clamp_max "clamp_max" [] (x, max) Same
