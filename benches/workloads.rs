@@ -4,8 +4,8 @@
 //! for the tables of the README from such lines of castwise and others.
 //!
 //! Variants: `fresh` makes its result in each call, with memory that the executor's pool kept of the call before;
-//! `fresh+nopool` has no pool; `builtin` is the one op made for it. Guarantees: a row is `ok` if its dtype is right
-//! and every element within the dtype's tolerance; the process fails if a row is not. Does not: compare times.
+//! `fresh+nopool` has no pool; `builtin` is the one op made for it. Guarantees: a row is `ok` if its dtype and
+//! shape are right and every element is within the dtype's tolerance; the process fails if a row is not. Does not: compare times.
 
 use std::process::ExitCode;
 
@@ -58,7 +58,7 @@ impl Variant {
     }
 
     fn of(w: &Workload, n: usize) -> Vec<Variant> {
-        let large = !w.mean && w.domain(n).iter().product::<usize>() * w.out.size() >= 1 << 20;
+        let large = w.out_bytes(n) >= 1 << 20;
         let extra = [(Variant::FreshNoPool, large), (Variant::Builtin, w.builtin.is_some())];
         [Variant::Fresh].into_iter().chain(extra.into_iter().filter_map(|(v, on)| on.then_some(v))).collect()
     }
@@ -166,6 +166,7 @@ fn row(
 
     let result = call.fresh()?;
     let (error, dtype) = (expected.max_rel_err(&result), result.dtype());
+    let right = error <= w.tolerance() && dtype == w.out && result.shape() == w.out_shape(n);
     drop(result);
     let times = measure(|| call.fresh(), if o.small { 0.02 } else { 0.3 })?;
     let bytes = w.bytes_moved_minimum(n);
@@ -173,7 +174,7 @@ fn row(
         "peer": peer.name, "workload": w.name, "size": n, "threads": o.threads, "variant": variant.name(),
         "median_s": times.median, "min_s": times.min, "runs": times.runs, "bytes_moved_minimum": bytes,
         "gbps": (bytes as f64 / times.median / 1e6).round() / 1e3, "max_rel_err": compile::finite(error),
-        "out_dtype": numpy_name(dtype), "ok": error <= w.tolerance() && dtype == w.out,
+        "out_dtype": numpy_name(dtype), "ok": right,
     });
     if let Some(cores) = times.cpu_per_wall {
         row["cpu_per_wall"] = json!((cores * 100.0).round() / 100.0);
@@ -197,17 +198,17 @@ fn numpy_name(dtype: DType) -> String {
 }
 
 const HEAD: &str =
-    "workload                    size  thr  variant              median          min      GB/s  max rel err";
+    "workload                    size  thr  variant              median        min      GB/s  max rel err";
 
 /// A row of the table.
 fn readable(row: &Value) -> String {
     let time = |key: &str| row[key].as_f64().map_or(String::new(), table::short);
     let gbps = row["gbps"].as_f64().map_or(String::new(), |x| format!("{x:.2}"));
     format!(
-        "{:<22} {:>9} {:>4}  {:<16} {:>10} {:>12} {:>9}  {:>11.1e}{}",
+        "{:<22} {:>9} {:>4}  {:<16} {:>10} {:>10} {:>9}  {:>11.1e}{}",
         row["workload"].as_str().unwrap_or(""),
-        row["size"],
-        row["threads"],
+        row["size"].to_string(),
+        row["threads"].to_string(),
         row["variant"].as_str().unwrap_or(""),
         time("median_s"),
         time("min_s"),

@@ -60,11 +60,18 @@ impl Workload {
         shapes.max_by_key(|s| s.iter().product::<usize>()).unwrap_or_default()
     }
 
+    pub fn out_shape(&self, n: usize) -> Vec<usize> {
+        if self.mean { Vec::new() } else { self.domain(n) }
+    }
+
+    pub fn out_bytes(&self, n: usize) -> usize {
+        self.out_shape(n).iter().product::<usize>() * self.out.size()
+    }
+
     /// Each input once and the result once.
     pub fn bytes_moved_minimum(&self, n: usize) -> usize {
         let bytes = |i: &Input| (i.shape)(n).iter().product::<usize>() * i.dtype.size();
-        let out = if self.mean { 1 } else { self.domain(n).iter().product() };
-        self.inputs.iter().map(bytes).sum::<usize>() + out * self.out.size()
+        self.inputs.iter().map(bytes).sum::<usize>() + self.out_bytes(n)
     }
 
     /// The largest relative error that is right for the result's dtype.
