@@ -1,0 +1,162 @@
+//! Small measurements by criterion: compile latency, dispatch, kernels of functions, inference.
+//!
+//! `cargo bench --bench micro [-- FILTER]`. After the kernels, a table gives nanoseconds an element beside `exp` of
+//! f32. Guarantees: one thread; compile latency includes writing the program and is that of a new executor each time.
+//! Does not: verify results; the tests and the workloads bench do.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use castwise::ops::{Attrs, Op};
+use castwise::prelude::*;
+use castwise::{Operand, apply};
+use criterion::{BenchmarkId, Criterion, Throughput};
+
+#[path = "workloads/graphs.rs"]
+mod graphs;
+
+use graphs::{chain, four, line};
+
+type Feed = Vec<(&'static str, Tensor)>;
+
+fn executor() -> Executor {
+    Executor::builder().threads(1).build()
+}
+
+fn f32s(n: usize) -> Tensor {
+    Tensor::from_vec((0..n).map(|i| 0.5 + (i % 97) as f32 / 200.0).collect(), [n]).expect("n elements")
+}
+
+fn feeds(n: usize) -> Feed {
+    ["a", "b", "c", "d"].map(|name| (name, f32s(n))).to_vec()
+}
+
+/// From nothing to the first result at 16 elements.
+fn compile(c: &mut Criterion) {
+    let mut group = c.benchmark_group("compile");
+    for ops in [10, 100, 1000] {
+        group.throughput(Throughput::Elements(ops as u64));
+        let feeds = feeds(16);
+        group.bench_with_input(BenchmarkId::from_parameter(ops), &ops, |b, ops| {
+            b.iter(|| {
+                let (p, vars) = four(16);
+                let y = line(&vars, *ops, 0);
+                executor().run(&p, feeds.clone(), [&y]).expect("it runs")
+            });
+        });
+    }
+    group.finish();
+}
+
+/// One call of a cached chain of ten operations at 16 elements, and the same op by op.
+fn dispatch(c: &mut Criterion) {
+    let mut group = c.benchmark_group("dispatch");
+    let (p, vars) = four(16);
+    let (y, executor, feeds) = (chain(&vars), executor(), feeds(16));
+    group.bench_function("cached", |b| {
+        b.iter(|| executor.run(&p, feeds.clone(), [&y]).expect("it runs"));
+    });
+    let cx = Eager::new(Rules::Torch);
+    let v: Vec<Var<Eager>> = feeds.iter().map(|(_, t)| cx.tensor(t)).collect();
+    group.bench_function("eager", |b| {
+        b.iter(|| {
+            let (a, b, c, d) = (&v[0], &v[1], &v[2], &v[3]);
+            let y = ((a * b + c) * 0.5 - d) * (a + 1.25) + (b - c) * (d * 0.125);
+            y.result().expect("it runs")
+        });
+    });
+    group.finish();
+}
+
+/// The ops of one float operand that compute a function of each element.
+fn functions() -> impl Iterator<Item = Op> {
+    let typed = |op: &Op, d| {
+        let p = Program::new(Rules::Torch);
+        let y = apply(*op, &[Operand::Var(p.data("x", d, [1]))], Attrs::default());
+        p.infer().is_ok_and(|t| t.dtype(&y).is_some())
+    };
+    Op::ALL.iter().copied().filter(move |op| {
+        op.arity() == 1 && !op.is_reduction() && !matches!(op, Op::Cast | Op::ViewAs) && typed(op, DType::F64)
+    })
+}
+
+/// Every function on 4096 elements, as a program of one op. The arguments lie in `0.5..1`, where all functions are
+/// defined but `acosh`, which gets one more.
+fn kernels(c: &mut Criterion) {
+    const N: usize = 4096;
+    let seen: RefCell<BTreeMap<(&str, DType), f64>> = RefCell::default();
+    let mut group = c.benchmark_group("kernel");
+    group.throughput(Throughput::Elements(N as u64));
+    group.sample_size(10).warm_up_time(Duration::from_millis(50)).measurement_time(Duration::from_millis(150));
+    for op in functions() {
+        for dtype in [DType::F32, DType::F64] {
+            let shift = if op == Op::Acosh { 1.0 } else { 0.0 };
+            let x = (Eager::new(Rules::Torch).tensor(&f32s(N)) + shift).cast(dtype).result().expect("it runs");
+            let p = Program::new(Rules::Torch);
+            let y = apply(op, &[Operand::Var(p.data("x", dtype, [N]))], Attrs::default());
+            let (executor, feeds): (Executor, Feed) = (executor(), vec![("x", x)]);
+            group.bench_function(BenchmarkId::new(op.name(), dtype), |b| {
+                b.iter_custom(|rounds| {
+                    let start = Instant::now();
+                    for _ in 0..rounds {
+                        black_box(executor.run(&p, feeds.clone(), [&y]).expect("it runs"));
+                    }
+                    let all = start.elapsed();
+                    let each = all.as_secs_f64() * 1e9 / (rounds as f64 * N as f64);
+                    seen.borrow_mut().entry((op.name(), dtype)).and_modify(|t| *t = t.min(each)).or_insert(each);
+                    all
+                });
+            });
+        }
+    }
+    group.finish();
+    ratios(&seen.into_inner());
+}
+
+/// The best round of each kernel beside `exp` of f32. The time of a call is in it, as `positive`, which is free, shows.
+fn ratios(seen: &BTreeMap<(&str, DType), f64>) {
+    let Some(exp) = seen.get(&("exp", DType::F32)) else { return };
+    println!("{:<12} {:>5} {:>12} {:>14}", "kernel", "dtype", "ns/element", "of exp in f32");
+    for ((name, dtype), t) in seen {
+        println!("{name:<12} {:>5} {t:>12.3} {:>14.2}", dtype.name(), t / exp);
+    }
+    println!();
+}
+
+/// Typing a program, per node.
+fn inference(c: &mut Criterion) {
+    let mut group = c.benchmark_group("infer");
+    group.sample_size(10);
+    for nodes in [1_000, 100_000] {
+        let (p, vars) = four(16);
+        line(&vars, nodes - vars.len(), 0);
+        assert_eq!(p.len(), nodes);
+        group.throughput(Throughput::Elements(nodes as u64));
+        group.bench_function(BenchmarkId::new("one_dtype", nodes), |b| b.iter(|| p.infer().expect("it is right")));
+
+        // Every third operation meets another dtype, so that casts are written.
+        let p = Program::new(Rules::Torch);
+        let vars = [DType::F16, DType::BF16, DType::I32].map(|d| p.data(d.name(), d, [16]));
+        let mut y = vars[0].clone();
+        for i in 0..nodes - vars.len() {
+            y = if i % 3 == 0 { &y * 0.5 } else { y.cast(DType::F16) + &vars[i % 3] };
+            if p.len() >= nodes {
+                break;
+            }
+        }
+        group.throughput(Throughput::Elements(p.len() as u64));
+        group.bench_function(BenchmarkId::new("mixed_dtypes", nodes), |b| b.iter(|| p.infer().expect("it is right")));
+    }
+    group.finish();
+}
+
+fn main() {
+    let mut c = Criterion::default().configure_from_args();
+    compile(&mut c);
+    dispatch(&mut c);
+    kernels(&mut c);
+    inference(&mut c);
+    c.final_summary();
+}

@@ -1,0 +1,216 @@
+//! Inputs, references and errors.
+//!
+//! Guarantees: inputs are the same on every machine and every run. An error is |result - reference| over the larger of
+//! |reference| and the mean |reference|, so that cancellation does not count as error; every element is compared, and
+//! a NaN is an infinite error. Does not: use castwise for more than to read a tensor's elements.
+
+use castwise::prelude::*;
+use castwise::{Complex, Element, bf16, f16};
+
+use crate::defs::{Input, Reference, Workload};
+
+/// Elements that are widened at a time.
+const CHUNK: usize = 4096;
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    /// Another sequence for each input of each workload: its names in FNV-1a.
+    fn of(workload: &str, input: &str) -> Random {
+        let bytes = workload.bytes().chain([0]).chain(input.bytes());
+        Random(bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in [0, 1).
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The tensor of an input for `n` elements of the result.
+pub fn tensor(w: &Workload, input: &Input, n: usize) -> castwise::Result<Tensor> {
+    let shape = (input.shape)(n);
+    let mut r = Random::of(w.name, input.name);
+    let mut draw = || input.low + r.unit() * (input.high - input.low);
+    match input.dtype {
+        DType::F16 => fill(&shape, || f16::from_f64(draw())),
+        DType::BF16 => fill(&shape, || bf16::from_f64(draw())),
+        DType::F32 => fill(&shape, || draw() as f32),
+        DType::F64 => fill(&shape, draw),
+        DType::C64 => fill(&shape, || Complex::new(draw() as f32, draw() as f32)),
+        DType::I32 => fill(&shape, || draw().floor() as i32),
+        DType::U8 => fill(&shape, || draw() as u8),
+        other => unreachable!("no workload has inputs of {other}"),
+    }
+}
+
+fn fill<T: Element>(shape: &[usize], mut next: impl FnMut() -> T) -> castwise::Result<Tensor> {
+    Tensor::from_vec((0..shape.iter().product()).map(|_| next()).collect(), shape)
+}
+
+/// What a reference computes in.
+trait Wide: Copy + Default {
+    /// The elements of `t` at these places.
+    fn read(t: &Tensor, at: &[usize], into: &mut Vec<Self>);
+    fn size(self) -> f64;
+    fn distance(self, other: Self) -> f64;
+}
+
+fn each<T: Element, W>(t: &Tensor, at: &[usize], into: &mut Vec<W>, widen: impl Fn(T) -> W) {
+    let all = t.as_slice::<T>().expect("inputs and results are contiguous");
+    into.extend(at.iter().map(|i| widen(all[*i])));
+}
+
+impl Wide for f64 {
+    fn read(t: &Tensor, at: &[usize], into: &mut Vec<f64>) {
+        match t.dtype() {
+            DType::F16 => each(t, at, into, f16::to_f64),
+            DType::BF16 => each(t, at, into, bf16::to_f64),
+            DType::F32 => each(t, at, into, |x: f32| f64::from(x)),
+            DType::F64 => each(t, at, into, |x: f64| x),
+            DType::U8 => each(t, at, into, |x: u8| f64::from(x)),
+            other => unreachable!("{other} is not read as f64"),
+        }
+    }
+
+    fn size(self) -> f64 {
+        self.abs()
+    }
+
+    fn distance(self, other: f64) -> f64 {
+        (self - other).abs()
+    }
+}
+
+impl Wide for Complex<f64> {
+    fn read(t: &Tensor, at: &[usize], into: &mut Vec<Complex<f64>>) {
+        each(t, at, into, |z: Complex<f32>| Complex::new(f64::from(z.re), f64::from(z.im)));
+    }
+
+    fn size(self) -> f64 {
+        self.norm()
+    }
+
+    fn distance(self, other: Complex<f64>) -> f64 {
+        (self - other).norm()
+    }
+}
+
+impl Wide for i64 {
+    fn read(t: &Tensor, at: &[usize], into: &mut Vec<i64>) {
+        match t.dtype() {
+            DType::I32 => each(t, at, into, |x: i32| i64::from(x)),
+            DType::Bool => each(t, at, into, |x: bool| i64::from(x)),
+            other => unreachable!("{other} is not read as i64"),
+        }
+    }
+
+    /// 1, so that a wrong truth value is an error of 1.
+    fn size(self) -> f64 {
+        1.0
+    }
+
+    fn distance(self, other: i64) -> f64 {
+        self.abs_diff(other) as f64
+    }
+}
+
+/// A workload's right result.
+pub struct Expected(Values);
+
+enum Values {
+    Real(Vec<f64>),
+    Complex(Vec<Complex<f64>>),
+    Truth(Vec<i64>),
+}
+
+/// The reference on these inputs.
+pub fn expected(w: &Workload, n: usize, inputs: &[Tensor]) -> Expected {
+    let domain = w.domain(n);
+    let values = match w.reference {
+        Reference::Real(f) if w.mean => {
+            let terms = evaluate(&domain, inputs, f);
+            Values::Real(vec![terms.iter().sum::<f64>() / terms.len() as f64])
+        }
+        Reference::Real(f) => Values::Real(evaluate(&domain, inputs, f)),
+        Reference::Complex(f) => Values::Complex(evaluate(&domain, inputs, f)),
+        Reference::Truth(f) => Values::Truth(evaluate(&domain, inputs, |v: &[i64]| i64::from(f(v)))),
+    };
+    Expected(values)
+}
+
+impl Expected {
+    /// The largest error of a result, or of a truth value: how many of them are wrong, as a part of all.
+    pub fn max_rel_err(&self, result: &Tensor) -> f64 {
+        match &self.0 {
+            Values::Real(all) => errors(all, result).1,
+            Values::Complex(all) => errors(all, result).1,
+            Values::Truth(all) => errors(all, result).0,
+        }
+    }
+}
+
+/// `f` on every element, the inputs broadcast over `domain`.
+fn evaluate<W: Wide>(domain: &[usize], inputs: &[Tensor], f: impl Fn(&[W]) -> W) -> Vec<W> {
+    let numel: usize = domain.iter().product();
+    let mut out = Vec::with_capacity(numel);
+    let (mut at, mut columns) = (Vec::new(), vec![Vec::with_capacity(CHUNK); inputs.len()]);
+    let mut operands = vec![W::default(); inputs.len()];
+    for start in (0..numel).step_by(CHUNK) {
+        let chunk = start..(start + CHUNK).min(numel);
+        for (t, column) in inputs.iter().zip(&mut columns) {
+            at.clear();
+            at.extend(chunk.clone().map(|i| if t.shape() == domain { i } else { place(i, domain, t.shape()) }));
+            column.clear();
+            W::read(t, &at, column);
+        }
+        for i in 0..chunk.len() {
+            operands.iter_mut().zip(&columns).for_each(|(to, column)| *to = column[i]);
+            out.push(f(&operands));
+        }
+    }
+    out
+}
+
+/// Where an operand of `shape` has the element `flat` of `domain`.
+fn place(mut flat: usize, domain: &[usize], shape: &[usize]) -> usize {
+    let (mut at, mut stride) = (0, 1);
+    for (axis, extent) in domain.iter().enumerate().rev() {
+        let index = flat % extent;
+        flat /= extent;
+        if let Some(own) = (axis + shape.len()).checked_sub(domain.len()).map(|a| shape[a]) {
+            at += if own == 1 { 0 } else { index * stride };
+            stride *= own;
+        }
+    }
+    at
+}
+
+/// The mean error and the largest one, relative.
+fn errors<W: Wide>(expected: &[W], result: &Tensor) -> (f64, f64) {
+    if result.numel() != expected.len() {
+        return (f64::INFINITY, f64::INFINITY);
+    }
+    let mean = expected.iter().map(|x| x.size()).sum::<f64>() / expected.len() as f64;
+    let (mut sum, mut worst, mut got) = (0.0, 0.0f64, Vec::with_capacity(CHUNK));
+    for (chunk, start) in expected.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
+        got.clear();
+        W::read(result, &(start..start + chunk.len()).collect::<Vec<_>>(), &mut got);
+        for (want, got) in chunk.iter().zip(&got) {
+            let e = got.distance(*want) / want.size().max(mean);
+            let e = if e.is_nan() { f64::INFINITY } else { e };
+            sum += e;
+            worst = worst.max(e);
+        }
+    }
+    (sum / expected.len() as f64, worst)
+}

@@ -1,0 +1,83 @@
+//! Timing, and the one place that knows how castwise is called.
+//!
+//! Guarantees: a timed call looks up what is ready, checks the feeds, makes the result, computes it and drops it;
+//! compilation happens in the warm-up. Does not: pin threads or look after the machine's load, but reports the cores
+//! that were really used.
+
+use std::fs;
+use std::hint::black_box;
+use std::time::Instant;
+
+use castwise::prelude::*;
+
+/// A program with its feeds, ready to be called again and again.
+pub struct Call {
+    executor: Executor,
+    program: Program,
+    fetch: Var,
+    feeds: Vec<(String, Tensor)>,
+}
+
+impl Call {
+    /// Feeds in the order of the program's placeholders.
+    pub fn new(executor: Executor, program: Program, fetch: Var, feeds: Vec<Tensor>) -> Call {
+        let feeds = program.feed_names().into_iter().zip(feeds).collect();
+        Call { executor, program, fetch, feeds }
+    }
+
+    /// One call that makes its result.
+    pub fn fresh(&self) -> castwise::Result<Tensor> {
+        Ok(self.executor.run(&self.program, self.feeds.clone(), [&self.fetch])?.swap_remove(0))
+    }
+}
+
+/// Seconds a call.
+pub struct Times {
+    pub median: f64,
+    pub min: f64,
+    pub runs: usize,
+    /// Cores used, if the system tells.
+    pub cpu_per_wall: Option<f64>,
+}
+
+/// Warms up, then calls for at least `min_s` seconds and 5 times. Very short calls are grouped, so that the clock is
+/// not what is measured.
+pub fn measure<T>(call: impl Fn() -> castwise::Result<T>, min_s: f64) -> castwise::Result<Times> {
+    let (start, mut warm) = (Instant::now(), 0u32);
+    while warm < 2 || (start.elapsed().as_secs_f64() < min_s / 4.0 && warm < 5000) {
+        black_box(call()?);
+        warm += 1;
+    }
+    let inner = ((20e-6 / (start.elapsed().as_secs_f64() / f64::from(warm))) as usize).max(1);
+    let (mut samples, cpu, start) = (Vec::new(), cpu_seconds(), Instant::now());
+    let total = loop {
+        let t = Instant::now();
+        for _ in 0..inner {
+            black_box(call()?);
+        }
+        samples.push(t.elapsed().as_secs_f64() / inner as f64);
+        let total = start.elapsed().as_secs_f64();
+        if (total >= min_s && samples.len() >= 5) || (total > 5.0 && samples.len() >= 3) {
+            break total;
+        }
+    };
+    let cpu_per_wall = cpu.zip(cpu_seconds()).map(|(a, b)| (b - a) / total);
+    let runs = samples.len() * inner;
+    Ok(Times { median: median(&mut samples), min: samples[0], runs, cpu_per_wall })
+}
+
+/// The middle value; sorts.
+pub fn median(all: &mut [f64]) -> f64 {
+    all.sort_by(f64::total_cmp);
+    let n = all.len();
+    (all[(n - 1) / 2] + all[n / 2]) / 2.0
+}
+
+/// The processor time of this process, by Linux in hundredths of a second.
+fn cpu_seconds() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the process may have spaces; it ends with the last `)`. User and system time are fields 14 and 15.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / 100.0)
+}
