@@ -19,6 +19,8 @@ impl Lower<'_> {
         // A conversion makes a NaN quiet and keeps the canonical one.
         let quiet = nan.max(Nan::Quiet);
         let done = |r| Out::Done(r, Nan::Any);
+        // There is no NaN that could be another one.
+        let number = |r| Out::Done(r, Nan::Canonical);
         match (p.from, p.to) {
             (_, Bool) => done(self.truth_of(p.from, a)),
             (Bool, to) => {
@@ -27,7 +29,7 @@ impl Lower<'_> {
                     F64 => self.float(double, 1.0),
                     _ => self.body.lanes(to.size(), 1),
                 };
-                Out::Done(self.body.keep(to.size(), n * to.size(), a, one), Nan::Canonical)
+                number(self.body.keep(to.size(), n * to.size(), a, one))
             }
             (F32, F64) | (C64, C128) => Out::Raw(self.body.un(f::PS2PD, n * 8, a), quiet),
             (F64, F32) | (C128, C64) => Out::Raw(self.body.un(f::PD2PS, n * 8, a), quiet),
@@ -55,15 +57,15 @@ impl Lower<'_> {
             // Parts move as they are.
             (C32 | C64 | C128, _) => Out::Done(self.part(p.from, a, false), nan),
             (_, C32 | C64 | C128) => Out::Done(self.widened(p.to, a), nan),
-            (I64, F32) => done(self.body.un(f::QQ2PS, n * 8, a)),
-            (I64, F64) => done(self.body.un(f::QQ2PD, n * 8, a)),
+            (I64, F32) => number(self.body.un(f::QQ2PS, n * 8, a)),
+            (I64, F64) => number(self.body.un(f::QQ2PD, n * 8, a)),
             (from, F32) => {
                 let wide = self.resized(n, from, 4, a);
-                done(self.body.un(f::DQ2PS, n * 4, wide))
+                number(self.body.un(f::DQ2PS, n * 4, wide))
             }
             (from, F64) => {
                 let wide = self.resized(n, from, 4, a);
-                done(self.body.un(f::DQ2PD, n * 8, wide))
+                number(self.body.un(f::DQ2PD, n * 8, wide))
             }
             (F32 | F64, to) => done(self.integer(n, p.from, to, a)),
             (from, to) => done(self.resized(n, from, to.size(), a)),

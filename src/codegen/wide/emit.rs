@@ -185,11 +185,13 @@ impl Writer<'_> {
 
     /// Room on the stack, aligned to vectors.
     fn frame(&mut self, mut bytes: i64) -> Result<()> {
-        // Page by page, so that an overflow meets the guard page.
-        while bytes > 4096 {
-            self.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, 4096))?;
-            self.add(Instruction::with2(Code::Test_rm64_r64, MemoryOperand::with_base(Register::RSP), Register::RSP))?;
-            bytes -= 4096;
+        // In steps of less than a page, so that an overflow meets the guard page.
+        let step = 2048;
+        while bytes > step {
+            self.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, step as i32))?;
+            let here = MemoryOperand::with_base(Register::RSP);
+            self.add(Instruction::with2(Code::Test_rm64_r64, here, Register::RSP))?;
+            bytes -= step;
         }
         self.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, bytes as i32))?;
         self.add(Instruction::with2(Code::And_rm64_imm8, Register::RSP, -64))

@@ -150,8 +150,11 @@ impl Data {
 /// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them.
 fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, jit: bool) -> Vec<Vec<u8>> {
     let access = |s: &bool| if *s { Access::Splat } else { Access::Direct };
-    let operands = splat.iter().map(|s| Operand { rows: vec![], access: access(s) }).collect();
-    let geometry = Geometry { rows: vec![], run: n, operands };
+    let operands = splat
+        .iter()
+        .map(|s| Operand { rows: vec![], access: access(s), reach: (0, if *s { 0 } else { n as i128 - 1 }) })
+        .collect();
+    let geometry = Geometry { rows: vec![], run: n, operands, fold: None };
     let classes: Vec<Class> = geometry.classes();
     let schedule = schedule(k, &classes, CpuLevel::get(), &|step| jit && inline(step)).unwrap();
     let code = (!schedule.segments.is_empty()).then(|| super::compile(k, &schedule).unwrap());
@@ -169,11 +172,12 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
     let launch = Launch {
         schedule: &schedule,
         segments: code.as_ref().map_or(&[], |c| c.functions()),
+        any_length: code.is_some() || schedule.segments.is_empty(),
         geometry: &geometry,
         consts,
         inputs: &inputs,
     };
-    assert!(run(&launch, &mut outputs, 1).unwrap().is_ok());
+    assert!(run(&launch, &mut outputs, &mut [], 1).unwrap().is_ok());
     memory.into_iter().map(|m| bytemuck::cast_slice(&m).to_vec()).collect()
 }
 
