@@ -55,8 +55,9 @@ impl std::str::FromStr for Reduction {
 }
 
 impl<M: Mode> Var<M> {
-    /// x times 2 to the power `exponent`, composed as PyTorch does: `x * pow(2.0, exponent)`, each with its own
-    /// promotion and rounding.
+    /// x times 2 to the power `exponent`. Under PyTorch's rules in the common dtype of both, which for an integer
+    /// exponent is that of x (PyTorch 2.6 and later), and for integers alone the default float dtype; under Paddle's
+    /// composed: `x * pow(2.0, exponent)`, each with its own promotion and rounding.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -68,8 +69,13 @@ impl<M: Mode> Var<M> {
     /// ```
     #[track_caller]
     pub fn ldexp(&self, exponent: &Var<M>) -> Var<M> {
-        let two = Operand::Scalar(Scalar::Float(2.0));
-        self * M::apply(Op::Pow, &[two, exponent.into()], Attrs::default(), here())
+        match M::settings(&self.0).rules {
+            Rules::Torch => M::apply(Op::Ldexp, &[self.into(), exponent.into()], Attrs::default(), here()),
+            Rules::Paddle => {
+                let two = Operand::Scalar(Scalar::Float(2.0));
+                self * M::apply(Op::Pow, &[two, exponent.into()], Attrs::default(), here())
+            }
+        }
     }
 
     /// |x - y|; the modulus for complex numbers.

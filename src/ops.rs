@@ -140,8 +140,6 @@ pub(crate) mod columns {
     pub(crate) const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
     /// The three complex dtypes.
     pub(crate) const COMPLEX: DTypeSet = DTypeSet::of(&[C32, C64, C128]);
-    /// Floats and complex.
-    pub(crate) const FLOATS_ALL: DTypeSet = FLOATS.and(COMPLEX);
     /// Floats and the complex dtypes but `c32`.
     pub(crate) const FLOATS_C: DTypeSet = FLOATS.and(DTypeSet::of(&[C64, C128]));
     /// Integers and floats.

@@ -272,6 +272,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
         return Err(unsupported(op, accepts, operands, common));
     }
     refuse_negative_exponent(op, operands, common)?;
+    refuse_integer_division(s, op, operands)?;
     let compute = match promotion {
         Promotion::Common | Promotion::First => common,
         Promotion::IntToFloat if common.is_integral() => float_for_ints(s),
@@ -463,10 +464,29 @@ fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diag
     if !columns.bools && dtypes.contains(&DType::Bool) {
         return Err(unsupported(op, columns.accepts, operands, DType::Bool));
     }
+    // It is converted to theirs, but no complex number is to a real one.
+    let weight = operands.get(2).filter(|w| !columns.mixes && matches!(w, OperandType::Scalar(Scalar::Complex(_))));
+    if let Some((w, a)) = weight.zip(dtypes.first()).filter(|(_, a)| !a.is_complex()) {
+        let message = format!("`{op}` of {a} does not take the complex weight {w}");
+        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`"));
+    }
     match dtypes.as_slice() {
         [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) => {
             let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
             Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help::mix(op, columns.accepts, operands, &dtypes)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// PyTorch's `addcdiv` divides floats: one of the two, whatever it is added to, must be one.
+fn refuse_integer_division(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
+    match operands {
+        [_, a, b]
+            if op == Op::Addcdiv && s.rules == Rules::Torch && category_of(a).max(category_of(b)) < Category::Float =>
+        {
+            let message = format!("`addcdiv` does not divide integers, here {a} by {b}");
+            Err(Diagnostic::new(Fault::UnsupportedDType, message).help("cast one of them, e.g. `cast(a, f32)`"))
         }
         _ => Ok(()),
     }

@@ -164,6 +164,7 @@ pub(crate) trait Real: Copy {
     fn sin_small(a: Self) -> Self;
     fn cos_small(a: Self) -> Self;
     fn tan_small(a: Self) -> Self;
+    fn ldexp(a: Self, b: Self) -> Self;
 }
 
 macro_rules! reals {
@@ -307,7 +308,7 @@ reals!(f32, math::trig::TRIG_BOUND_F32, math::trig_reduce::fmod_f32, exp = math:
     cosh = math::hyper::cosh_f32, asinh = math::hyper::asinh_f32, acosh = math::hyper::acosh_f32,
     atanh = math::hyper::atanh_f32, erfc = math::erf::erfc_f32, log1pexp = math::hyper::log1pexp_f32;
     pow = math::pow::pow_f32, hypot = math::invtrig::hypot_f32, atan2 = math::invtrig::atan2_f32,
-    logaddexp = math::hyper::logaddexp_f32, logaddexp2 = math::hyper::logaddexp2_f32);
+    logaddexp = math::hyper::logaddexp_f32, logaddexp2 = math::hyper::logaddexp2_f32, ldexp = math::exp::ldexp_f32);
 reals!(f64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math::exp::exp_f64, expm1 = math::exp::expm1_f64,
     log = math::log::log_f64, log1p = math::log::log1p_f64, tanh = math::hyper::tanh_f64,
     sigmoid = math::exp::sigmoid_f64, erf = math::erf::erf_f64, sin = math::trig::sin_f64, cos = math::trig::cos_f64,
@@ -318,7 +319,7 @@ reals!(f64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math:
     cosh = math::hyper::cosh_f64, asinh = math::hyper::asinh_f64, acosh = math::hyper::acosh_f64,
     atanh = math::hyper::atanh_f64, erfc = math::erf::erfc_f64, log1pexp = math::hyper::log1pexp_f64;
     pow = math::pow::pow_f64, hypot = math::invtrig::hypot_f64, atan2 = math::invtrig::atan2_f64,
-    logaddexp = math::hyper::logaddexp_f64, logaddexp2 = math::hyper::logaddexp2_f64);
+    logaddexp = math::hyper::logaddexp_f64, logaddexp2 = math::hyper::logaddexp2_f64, ldexp = math::exp::ldexp_f64);
 
 /// Arithmetic of the two complex types.
 pub(crate) trait Cplx: Copy {

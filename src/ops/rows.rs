@@ -553,7 +553,7 @@ macro_rules! for_each_op {
 
             /// Mean of the elements: their sum over their number, rounded once. Integers are refused; NaN of nothing.
             Mean mean "mean" [] (x) Fold
-            torch common(FLOATS_ALL), paddle common(FLOATS_ALL).paddle(),
+            torch common(FLOATS_C), paddle common(FLOATS_C).paddle(),
             { folds; float: 0.0, |a, b| a + b; complex: Cplx::ZERO, |a, b| a + b; }
 
             /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. 1 of nothing.
@@ -588,6 +588,11 @@ macro_rules! for_each_op {
             ClampMax clamp_max "clamp_max" [] (x, max) Same
             torch common(REALS), paddle common(REALS).paddle(),
             { bool: |a, b| a & b; int: |a, b| if a < b { a } else { b }; float: |a, b| Real::minimum(a, b); }
+
+            /// x times 2 to the power `exponent`, without overflow on the way, in the common dtype of both; an infinite exponent counts as a very large one.
+            Ldexp ldexp_promoted "ldexp" [] (x, exponent) Same
+            torch float(NO_C32), paddle float(NO_C32).paddle(),
+            { float: |x, e| Real::ldexp(x, e); complex: |x, e| Cplx::mul(x, Cplx::pow(Cplx::real(2.0), e)); }
         }
     };
 }
