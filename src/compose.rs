@@ -1,4 +1,4 @@
-//! What is composed of a few rows of the op table, in both modes: the losses, `ldexp`.
+//! What is composed of a few rows of the op table, in both modes: the losses, Paddle's `ldexp`.
 //!
 //! Guarantees: both modes run the same rows; operands meet as the rule set wants it (PyTorch broadcasts before it
 //! promotes, Paddle's `huber_loss` wants equal shapes); a bad parameter is refused as any mistake of a program.
@@ -65,6 +65,7 @@ impl<M: Mode> Var<M> {
     /// let x = cx.tensor(&Tensor::from_slice(&[0.75f32, -1.0], [2])?);
     /// let e = cx.tensor(&Tensor::from_slice(&[2i32, 10], [2])?);
     /// assert_eq!(x.ldexp(&e).result()?.to_vec::<f32>()?, [3.0, -1024.0]);
+    /// assert_eq!(x.cast(DType::F16).ldexp(&e).result()?.dtype(), DType::F16);
     /// # Ok::<(), castwise::Error>(())
     /// ```
     #[track_caller]
