@@ -108,10 +108,13 @@ fn commutative_rows_give_the_same_bits_in_either_order() {
 /// The handles of a case, by name: `x` and `z` of one dtype, `y` of another one, `c` a condition.
 type Handles<M> = [(&'static str, Var<M>); 4];
 
+/// A way to write an application.
+type Form<M> = Box<dyn Fn(&Handles<M>) -> Var<M>>;
+
 /// One application, written in several ways.
 struct Case<M: Mode> {
     name: String,
-    forms: Vec<Box<dyn Fn(&Handles<M>) -> Var<M>>>,
+    forms: Vec<Form<M>>,
 }
 
 fn operand<M: Mode>(all: &Handles<M>, name: &str) -> Operand<M> {
@@ -131,14 +134,14 @@ fn operands(op: Op) -> Vec<&'static str> {
     names
 }
 
-fn row<M: Mode>(op: Op, names: Vec<&'static str>) -> Box<dyn Fn(&Handles<M>) -> Var<M>> {
+fn row<M: Mode>(op: Op, names: Vec<&'static str>) -> Form<M> {
     Box::new(move |all| {
         let operands: Vec<Operand<M>> = names.iter().map(|name| operand(all, name)).collect();
         castwise::apply(op, &operands, Attrs::default())
     })
 }
 
-fn text<M: Mode>(text: String) -> Box<dyn Fn(&Handles<M>) -> Var<M>> {
+fn text<M: Mode>(text: String) -> Form<M> {
     Box::new(move |all| {
         let known = |name: &str| all.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
         parse_expression(&text, known).unwrap()
@@ -204,7 +207,7 @@ fn operators<M: Mode>() -> Vec<Case<M>> {
     let scalars =
         [("true", Scalar::Bool(true)), ("0.3", Scalar::Float(0.3)), ("2j", Scalar::from(Complex::new(0.0, 2.0)))];
     for (written, scalar) in scalars {
-        let forms: Vec<Box<dyn Fn(&Handles<M>) -> Var<M>>> = vec![
+        let forms: Vec<Form<M>> = vec![
             Box::new(move |all| castwise::apply(Op::Mul, &[operand(all, "x"), scalar.into()], Attrs::default())),
             text(format!("x * {written}")),
             Box::new(move |all| &all[1].1 * scalar),

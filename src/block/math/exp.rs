@@ -127,9 +127,14 @@ macro_rules! bodies {
             const DOWN: i32 = $float::MIN_EXP - 1 + $float::MANTISSA_DIGITS as i32;
             const LEAST: $float = ($float::MIN_EXP - 1) as $float;
             const MOST: $float = ($float::MAX_EXP - 1) as $float;
-            let y = if 2.4 * MOST < e { 2.4 * MOST } else { e };
-            let y = if -2.4 * MOST > y { -2.4 * MOST } else { y };
-            let k = (y + ROUND) - ROUND;
+            const FAR: $float = 2.25 * (MOST + 1.0);
+            let y = if FAR < e { FAR } else { e };
+            let y = if -FAR > y { -FAR } else { y };
+            // The fraction has the sign of `e`. It is multiplied where the number is larger: on the way down first, on
+            // the way up last.
+            let k = y.trunc();
+            let fraction = exp2(y - k);
+            let (first, last) = if k < 0.0 { (fraction, 1.0) } else { (1.0, fraction) };
             let (down, up) = (pow2(DOWN as $bits), pow2(MOST as $bits));
             let step = |(v, k): ($float, $float)| {
                 let (factor, taken) = if k < LEAST {
@@ -141,8 +146,8 @@ macro_rules! bodies {
                 };
                 (v * factor, k - taken)
             };
-            let (v, k) = step(step((x * exp2(y - k), k)));
-            let v = v * pow2((k + ROUND).to_bits().wrapping_sub(ROUND.to_bits()));
+            let (v, k) = step(step((x * first, k)));
+            let v = v * pow2((k + ROUND).to_bits().wrapping_sub(ROUND.to_bits())) * last;
             if x.is_nan() || e.is_nan() { $float::NAN } else { v }
         }
 
@@ -405,7 +410,10 @@ pub(super) mod tests {
             (0.0, f64::INFINITY, 0.0),
             (-2.0, f64::INFINITY, f64::NEG_INFINITY),
             (f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY),
-            (8.0, 0.5, 8.0 * 2.0f64.sqrt()),
+            (8.0, 0.5, 8.0 * exp2_f64(0.5)),
+            (f64::MAX, -0.5, f64::MAX * exp2_f64(-0.5)),
+            (f64::MAX, -1.25, f64::MAX * 0.5 * exp2_f64(-0.25)),
+            (5e-324, 1.5, 1.5e-323),
         ] {
             assert_eq!(ldexp_f64(x, e).to_bits(), want.to_bits(), "{x:e} * 2^{e}: {:e}", ldexp_f64(x, e));
         }
