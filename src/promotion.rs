@@ -499,6 +499,12 @@ fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diag
         };
         return Err(Diagnostic::new(Fault::UnsupportedDType, message).help(help));
     }
+    // It is converted to theirs, but no complex number is to a real one.
+    let weight = operands.get(2).filter(|w| !columns.mixes && matches!(w, OperandType::Scalar(Scalar::Complex(_))));
+    if let Some((w, a)) = weight.zip(dtypes.first()).filter(|(_, a)| !a.is_complex()) {
+        let message = format!("`{op}` of {a} does not take the complex weight {w}");
+        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`"));
+    }
     // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake.
     let hopeless = || !columns.accepts.has(torch::common_dtype(&operands[..operands.len().min(2)], s.default_dtype));
     match dtypes.as_slice() {

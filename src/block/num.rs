@@ -458,8 +458,10 @@ macro_rules! complexes {
             fn real(a: f64) -> Self { Complex::new(a as $t, 0.0) }
             #[inline(always)]
             fn logaddexp(a: Self, b: Self) -> Self {
-                // The operand with the larger real part outside, so that the exponential does not overflow.
-                let (high, low) = if a.re > b.re { (a, b) } else { (b, a) };
+                // The operand with the larger real part outside, so that the exponential does not overflow; between equal
+                // ones the imaginary part decides, so that the order of the operands does not.
+                let first = (a.re > b.re) | (a.re == b.re) & (a.im > b.im);
+                let (high, low) = if first { (a, b) } else { (b, a) };
                 if a == b && a.re.abs() == $t::INFINITY { a } else { high + Self::log1p(Self::exp(low - high)) }
             }
             $(#[inline(always)]

@@ -3,52 +3,11 @@
 
 use castwise::prelude::*;
 
+pub mod operands;
+
 thread_local! {
     /// One executor for a test thread, so that equal kernels compile once.
     pub static EXECUTOR: Executor = Executor::builder().threads(1).build();
-}
-
-/// How an operand lies in memory. The logical shape is that of [`Layout::shape`] for each operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    Contiguous,
-    /// Operands broadcast against each other along rows, columns and both.
-    Broadcast,
-    /// Transposed and every second element.
-    Strided,
-    ZeroDim,
-    ZeroSize,
-    /// Long enough for several tiles and an odd remainder.
-    Long,
-    /// A short inner dim, broadcast.
-    Short,
-}
-
-impl Layout {
-    pub const ALL: [Layout; 7] = [
-        Layout::Contiguous,
-        Layout::Broadcast,
-        Layout::Strided,
-        Layout::ZeroDim,
-        Layout::ZeroSize,
-        Layout::Long,
-        Layout::Short,
-    ];
-
-    pub fn shape(self, operand: usize) -> Vec<usize> {
-        match (self, operand) {
-            (Layout::Contiguous, _) => vec![40],
-            (Layout::Broadcast, 0) => vec![3, 1, 70],
-            (Layout::Broadcast, 1) => vec![2, 1],
-            (Layout::Broadcast, _) => vec![1, 70],
-            (Layout::Strided, _) => vec![5, 67],
-            (Layout::ZeroDim, _) => vec![],
-            (Layout::ZeroSize, _) => vec![0, 3],
-            (Layout::Long, _) => vec![2, 685],
-            (Layout::Short, 0) => vec![50, 3],
-            (Layout::Short, _) => vec![3],
-        }
-    }
 }
 
 /// A small fast generator (splitmix64): the same samples on every machine.
@@ -122,19 +81,6 @@ pub fn random_tensor(d: DType, shape: &[usize], r: &mut Random, avoid_zero: bool
     let n: usize = shape.iter().product();
     let bytes: Vec<u8> = (0..n).flat_map(|_| element(d, r, avoid_zero)).collect();
     Tensor::from_bytes(d, shape, &bytes).unwrap()
-}
-
-/// The `operand`-th operand of a case.
-pub fn sample(d: DType, layout: Layout, operand: usize, seed: u64, avoid_zero: bool) -> Tensor {
-    let mut r = Random(seed * 1000 + operand as u64 * 17 + d as u64);
-    let shape = layout.shape(operand);
-    if layout == Layout::Strided {
-        let wide = random_tensor(d, &[shape[1] * 2, shape[0] + 1], &mut r, avoid_zero);
-        let view =
-            wide.transpose(0, 1).unwrap().slice(0, 1, shape[0] + 1, 1).unwrap().slice(1, 0, shape[1] * 2, 2).unwrap();
-        return if operand == 1 { view.flip(1).unwrap() } else { view };
-    }
-    random_tensor(d, &shape, &mut r, avoid_zero)
 }
 
 /// Compares dtype, shape and every bit, NaNs too: arithmetic gives the canonical one in both modes, moves keep

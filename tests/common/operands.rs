@@ -1,0 +1,172 @@
+//! Operands of cases: every dtype in every place, of random elements with all the special ones among them.
+
+use castwise::prelude::*;
+use num_complex::Complex;
+
+use super::{Random, element};
+
+/// How an operand lies in memory, or that it is none. All but [`Place::Empty`] broadcast to [`DOMAIN`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Contiguous,
+    /// One row for all of them.
+    Row,
+    /// One column for all of them.
+    Column,
+    /// One element, with dims.
+    One,
+    /// One row, repeated by a stride of 0.
+    Expanded,
+    Transposed,
+    /// Every second row and element.
+    Stepped,
+    /// Backwards along both dims.
+    Reversed,
+    ZeroDim,
+    Scalar,
+    /// Without elements.
+    Empty,
+}
+
+pub const PLACES: [Place; 11] = [
+    Place::Contiguous,
+    Place::Row,
+    Place::Column,
+    Place::One,
+    Place::Expanded,
+    Place::Transposed,
+    Place::Stepped,
+    Place::Reversed,
+    Place::ZeroDim,
+    Place::Scalar,
+    Place::Empty,
+];
+
+/// What an operand is to promotion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tier {
+    Dim,
+    Zero,
+    Scalar,
+}
+
+impl Place {
+    pub fn tier(self) -> Tier {
+        match self {
+            Place::Scalar => Tier::Scalar,
+            Place::ZeroDim => Tier::Zero,
+            _ => Tier::Dim,
+        }
+    }
+}
+
+/// More than a tile of 512, and no length in it is a multiple of 16.
+pub const DOMAIN: [usize; 2] = [3, 181];
+
+#[derive(Clone, Debug)]
+pub enum Given {
+    Tensor(Tensor),
+    Scalar(Scalar),
+}
+
+/// A scalar for each dtype, of its category: those that `pow` treats on their own, and those that no half type holds.
+fn scalar(d: DType, zeros: bool) -> Scalar {
+    match d {
+        DType::Bool => Scalar::Bool(true),
+        DType::U8 => Scalar::Int(3),
+        DType::I8 => Scalar::Int(-300),
+        DType::I16 => Scalar::Int(2),
+        DType::I32 => Scalar::Int(i64::from(!zeros)),
+        DType::I64 => Scalar::Int(i64::MAX),
+        DType::F16 => Scalar::Float(0.3),
+        DType::BF16 => Scalar::Float(f64::NAN),
+        DType::F32 => Scalar::Float(0.5),
+        DType::F64 => Scalar::Float(-0.0),
+        DType::C32 => Scalar::Complex(Complex::new(0.3, -2.0)),
+        DType::C64 => Scalar::Complex(Complex::new(f64::INFINITY, f64::NAN)),
+        DType::C128 => Scalar::Complex(Complex::new(-0.0, 1.0)),
+    }
+}
+
+/// The bits of one element that arithmetic treats on its own: signed zeros and infinities, quiet and signalling NaNs
+/// with payloads, the ends of the subnormal and normal ranges; extremes of integers, and counts about their width.
+fn specials(d: DType) -> Vec<u64> {
+    let (exponent, fraction) = match d {
+        DType::F16 => (5, 10),
+        DType::BF16 => (8, 7),
+        DType::F32 => (8, 23),
+        DType::F64 => (11, 52),
+        DType::Bool => return vec![0, 1],
+        _ => {
+            let bits = 8 * d.size() as u64;
+            return vec![0, 1, 2, 3, 7, bits - 1, bits, u64::MAX, u64::MAX - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1];
+        }
+    };
+    let sign = 1u64 << (exponent + fraction);
+    let infinity = ((1 << exponent) - 1) << fraction;
+    let (quiet, one, normal) = (1 << (fraction - 1), ((1 << (exponent - 1)) - 1) << fraction, 1 << fraction);
+    let unsigned = [0, one, infinity, infinity | quiet, infinity | quiet | 0x2b, infinity | 1, infinity | 0x15];
+    let edges = [1, normal - 1, normal, infinity - 1];
+    unsigned.iter().chain(&edges).flat_map(|v| [*v, v | sign]).collect()
+}
+
+/// Random elements, but the first ones are special: every special one of an operand meets every one of the next.
+fn elements(d: DType, shape: &[usize], index: usize, zeros: bool, r: &mut Random) -> Tensor {
+    let (part, size) = (d.real(), d.real().size());
+    let special = specials(part);
+    let (n, k) = (shape.iter().product::<usize>(), special.len());
+    let mut bytes = vec![];
+    for j in 0..n {
+        for imaginary in 0..d.size() / size {
+            let pick = if (index + imaginary).is_multiple_of(2) { j / k } else { j };
+            if j < k * k {
+                bytes.extend_from_slice(&special[(pick + index / 2) % k].to_le_bytes()[..size]);
+            } else {
+                bytes.extend(element(part, r, !zeros));
+            }
+        }
+    }
+    if !zeros && !d.is_complex() && !d.is_float() {
+        bytes.chunks_mut(size).filter(|e| e.iter().all(|b| *b == 0)).for_each(|e| e[0] = 1);
+    }
+    Tensor::from_bytes(d, shape, &bytes).unwrap()
+}
+
+/// The `index`-th operand of a case. Without `zeros`, no integer of it is 0.
+pub fn given(d: DType, place: Place, index: usize, zeros: bool) -> Given {
+    let mut r = Random(place as u64 * 1000 + index as u64 * 17 + d as u64);
+    let [m, n] = DOMAIN;
+    let mut of = |shape: &[usize]| elements(d, shape, index, zeros, &mut r);
+    Given::Tensor(match place {
+        Place::Contiguous => of(&[m, n]),
+        Place::Row => of(&[n]),
+        Place::Column => of(&[m, 1]),
+        Place::One => of(&[1, 1]),
+        Place::Expanded => of(&[1, n]).broadcast_to([m, n]).unwrap(),
+        Place::Transposed => of(&[n, m]).transpose(0, 1).unwrap(),
+        Place::Stepped => of(&[2 * m, 2 * n]).slice(0, 1, 2 * m, 2).unwrap().slice(1, 0, 2 * n, 2).unwrap(),
+        Place::Reversed => of(&[m, n]).flip(0).unwrap().flip(1).unwrap(),
+        Place::ZeroDim => of(&[]),
+        Place::Empty => of(&[0, n]),
+        Place::Scalar => return Given::Scalar(scalar(d, zeros)),
+    })
+}
+
+/// A tensor of three dims for reductions.
+pub fn solid(d: DType, place: Place) -> Option<Tensor> {
+    let mut r = Random(place as u64 * 1000 + 7 + d as u64);
+    let mut of = |shape: &[usize]| elements(d, shape, 0, true, &mut r);
+    Some(match place {
+        Place::Contiguous => of(&[3, 5, 37]),
+        // More than a tile along one dim.
+        Place::Row => of(&[2, 3, 523]),
+        Place::Column => of(&[523, 3, 1]),
+        Place::One => of(&[1, 1, 1]),
+        Place::Expanded => of(&[3, 1, 37]).broadcast_to([3, 5, 37]).unwrap(),
+        Place::Transposed => of(&[37, 5, 3]).permute(&[2, 0, 1]).unwrap(),
+        Place::Stepped => of(&[3, 10, 74]).slice(1, 1, 10, 2).unwrap().slice(2, 0, 74, 2).unwrap(),
+        Place::Reversed => of(&[3, 5, 37]).flip(0).unwrap().flip(2).unwrap(),
+        Place::Empty => of(&[3, 0, 37]),
+        Place::ZeroDim | Place::Scalar => return None,
+    })
+}
