@@ -505,8 +505,9 @@ fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diag
         let message = format!("`{op}` of {a} does not take the complex weight {w}");
         return Err(Diagnostic::new(Fault::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`"));
     }
-    // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake.
-    let hopeless = || !columns.accepts.has(torch::common_dtype(&operands[..operands.len().min(2)], s.default_dtype));
+    // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake. PyTorch's
+    // ops of three operands look at equality first.
+    let hopeless = || operands.len() == 2 && !columns.accepts.has(torch::common_dtype(operands, s.default_dtype));
     match dtypes.as_slice() {
         [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) && !hopeless() => {
             let message = format!("`{op}` wants equal dtypes, not {}", named(operands));

@@ -1,6 +1,6 @@
 //! Timing, and the one place that knows how castwise is called.
 //!
-//! Guarantees: a timed call looks up what is ready, checks the feeds, makes the result, computes it and drops it;
+//! Guarantees: a timed call of a prepared program checks the feeds, makes the result, computes it and drops it;
 //! compilation happens in the warm-up. Does not: pin threads or look after the machine's load, but reports the cores
 //! that were really used.
 
@@ -8,26 +8,32 @@ use std::fs;
 use std::hint::black_box;
 use std::time::Instant;
 
-use castwise::prelude::*;
+use castwise::{Prepared, prelude::*};
 
 /// A program with its feeds, ready to be called again and again.
 pub struct Call {
-    executor: Executor,
-    program: Program,
-    fetch: Var,
-    feeds: Vec<(String, Tensor)>,
+    prepared: Prepared,
+    feeds: Vec<Tensor>,
 }
 
 impl Call {
     /// Feeds in the order of the program's placeholders.
-    pub fn new(executor: Executor, program: Program, fetch: Var, feeds: Vec<Tensor>) -> Call {
-        let feeds = program.feed_names().into_iter().zip(feeds).collect();
-        Call { executor, program, fetch, feeds }
+    pub fn new(executor: &Executor, program: &Program, fetch: &Var, feeds: Vec<Tensor>) -> castwise::Result<Call> {
+        Ok(Call { prepared: executor.prepare(program, [fetch])?, feeds })
+    }
+
+    fn feeds(&self) -> Vec<&Tensor> {
+        self.feeds.iter().collect()
     }
 
     /// One call that makes its result.
     pub fn fresh(&self) -> castwise::Result<Tensor> {
-        Ok(self.executor.run(&self.program, self.feeds.clone(), [&self.fetch])?.swap_remove(0))
+        Ok(self.prepared.run(&self.feeds())?.swap_remove(0))
+    }
+
+    /// One call into a tensor that is there.
+    pub fn run_into(&self, out: &mut Tensor) -> castwise::Result<()> {
+        self.prepared.run_into(&self.feeds(), std::slice::from_mut(out))
     }
 }
 
@@ -42,7 +48,7 @@ pub struct Times {
 
 /// Warms up, then calls for at least `min_s` seconds and 5 times. Very short calls are grouped, so that the clock is
 /// not what is measured.
-pub fn measure<T>(call: impl Fn() -> castwise::Result<T>, min_s: f64) -> castwise::Result<Times> {
+pub fn measure<T>(mut call: impl FnMut() -> castwise::Result<T>, min_s: f64) -> castwise::Result<Times> {
     let (start, mut warm) = (Instant::now(), 0u32);
     while warm < 2 || (start.elapsed().as_secs_f64() < min_s / 4.0 && warm < 5000) {
         black_box(call()?);

@@ -514,10 +514,7 @@ impl Lower<'_> {
                     return Out::Done(self.body.choose(x.size, x.bytes, below, minus, up), Nan::Canonical);
                 }
                 let at_zero = self.compare(x, EQ, a, zero);
-                let step = self.body.choose(x.size, x.bytes, at_zero, b, up);
-                let is_nan = self.compare(x, UNORDERED, a, a);
-                let nan = self.float(x, f64::NAN);
-                Out::Raw(self.body.choose(x.size, x.bytes, is_nan, nan, step), nb)
+                Out::Raw(self.body.choose(x.size, x.bytes, at_zero, b, up), nb)
             }
             Op::Angle => {
                 let (pi, nan) = (self.float(x, std::f64::consts::PI), self.float(x, f64::NAN));
