@@ -100,7 +100,7 @@ impl Executor {
         let fetches: SmallVec<[&Var; 8]> = fetches.into_iter().collect();
         let core = self.inner.core(program, &fetches)?;
         let feeds = feeds.into();
-        core.run(&self.inner, core.in_order(&feeds)?)
+        core.run(&self.inner, &core.in_order(&feeds)?)
     }
 
     /// Computes `fetches` into the caller's tensors, one for each. See [`Prepared::run_into`] for which tensors fit.
@@ -114,7 +114,7 @@ impl Executor {
         let fetches: SmallVec<[&Var; 8]> = fetches.into_iter().collect();
         let core = self.inner.core(program, &fetches)?;
         let feeds = feeds.into();
-        core.run_into(&self.inner, core.in_order(&feeds)?, into)
+        core.run_into(&self.inner, &core.in_order(&feeds)?, into)
     }
 
     /// Makes `fetches` of a program ready to be computed again and again: what is known without feeds is done once.

@@ -194,6 +194,59 @@ pub(crate) fn run_plan<E: Engine>(
     plan.fetches.iter().map(fetched).collect()
 }
 
+/// Whether a plan is one call of one segment over feeds and constants, with one result: what [`run_direct`] runs.
+pub(crate) fn is_direct<R: Ready>(plan: &Plan, shots: &[Arc<Shot<R>>]) -> bool {
+    let ([k], [shot]) = (&*plan.work, shots) else { return false };
+    let given = |b: &BufferId| matches!(plan.buffers[*b as usize].origin, Origin::Feed(_) | Origin::Constant(_));
+    let code = |r: &R| r.schedule().plain && r.segments().iter().all(|s| s.any_length);
+    k.folds.is_empty()
+        && k.outputs.len() == 1
+        && k.outputs == plan.fetches
+        && k.inputs.iter().all(given)
+        && shot.ready.as_ref().is_some_and(code)
+        && shot.geometry.in_place()
+        && !is_parallel(&k.kernel, shot.total)
+}
+
+/// Runs a plan that [`is_direct`]: what [`run_plan`] does, without what such a plan does not need. `None` if the
+/// result is in `into`.
+pub(crate) fn run_direct<R: Ready>(
+    plan: &Plan,
+    run_with: &Run<'_>,
+    shot: &Shot<R>,
+    into: Option<&mut Tensor>,
+) -> Result<Option<Tensor>> {
+    let (Some(k), Some(ready)) = (plan.work.first(), &shot.ready) else {
+        return Err(Error::Internal("a plan without a kernel was run directly".into()));
+    };
+    let mut inputs: SmallVec<[Buffer<'_>; 8]> = SmallVec::new();
+    for b in &k.inputs {
+        inputs.push(match &plan.buffers[*b as usize].origin {
+            Origin::Feed(i) => buffer(run_with.feeds[*i as usize]),
+            Origin::Constant(t) => buffer(t),
+            Origin::Kernel | Origin::View(_) => continue,
+        });
+    }
+    let launch = Launch {
+        schedule: ready.schedule(),
+        segments: ready.segments(),
+        any_length: true,
+        geometry: &shot.geometry,
+        consts: &k.consts,
+        inputs: &inputs,
+    };
+    let dtype = k.kernel.value(k.kernel.outputs[0]).dtype;
+    let results = |bytes: &mut [u8]| run(&launch, &mut [Output { bytes, dtype }], &mut [], 1);
+    if let Some(own) = into.and_then(|t| t.own_bytes(dtype, &shot.output)) {
+        // A plain schedule has no step that refuses data.
+        let _ = results(own)?;
+        return Ok(None);
+    }
+    let mut storage = run_with.storage(shot.total * dtype.size())?;
+    let _ = results(storage.bytes_mut())?;
+    Tensor::with_layout(storage, dtype, shot.output.clone()).map(Some)
+}
+
 /// Plans the launch of a plan's kernel for operands of these layouts.
 fn aim<E: Engine>(
     plan: &Plan,
@@ -259,6 +312,10 @@ fn fire<R: Ready>(
 /// Element-steps below which waking another thread costs more than it brings.
 const PARALLEL_WORK: usize = 1 << 18;
 
+fn is_parallel(kernel: &Kernel, total: usize) -> bool {
+    total * kernel.steps.len().max(1) >= PARALLEL_WORK
+}
+
 /// A kernel's results and the partial results of its folds, or the index of the step that refused its data.
 type Made = Result<(Results, SmallVec<[Storage; 2]>), u32>;
 
@@ -308,7 +365,7 @@ fn launch<R: Ready>(
     for (s, (op, v)) in partial.iter_mut().zip(&kernel.folds) {
         folds.push(folded(*op, dtype(*v), &shot.geometry, s.bytes_mut())?);
     }
-    let threads = if shot.total * kernel.steps.len().max(1) < PARALLEL_WORK { 1 } else { run_with.threads };
+    let threads = if is_parallel(kernel, shot.total) { run_with.threads } else { 1 };
     if let Err(fault) = run(&launch, &mut results, &mut folds, threads)? {
         return Ok(Err(fault.step));
     }

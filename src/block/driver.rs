@@ -224,7 +224,7 @@ pub(crate) fn run(
 }
 
 /// Parts that a thread takes of a job, one after the other.
-const PARTS_PER_THREAD: usize = 4;
+const PARTS_PER_THREAD: usize = 8;
 
 impl Job<'_> {
     /// Pieces of the work that can be done independently: tiles, or tiles of a group of rows that become one.

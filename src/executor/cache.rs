@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::fuse::{Plan, foldable, plan};
 use crate::infer::infer;
 use crate::kernel::Kernel;
-use crate::launch::{Engine, Fetched, Ready, Run, Shot, run_plan};
+use crate::launch::{Engine, Fetched, Ready, Run, Shot, run_direct, run_plan};
 use crate::program::Program;
 use crate::schedule::{Class, Schedule, schedule};
 use crate::tensor::{Pool, Tensor};
@@ -203,6 +203,17 @@ impl Inner {
     ) -> Result<Fetched> {
         let run = Run { feeds, dyn_dims, threads: self.settings.threads, pool: Some(&self.pool) };
         run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, shots, into)
+    }
+
+    /// Runs a plan that is one call.
+    pub(super) fn execute_direct(
+        &self,
+        planned: &Planned,
+        feeds: &[&Tensor],
+        shot: &Shot<Arc<Compiled>>,
+        into: Option<&mut Tensor>,
+    ) -> Result<Option<Tensor>> {
+        run_direct(&planned.plan, &Run { feeds, dyn_dims: &[], threads: 1, pool: Some(&self.pool) }, shot, into)
     }
 
     /// The schedule and code of a kernel, shared by all programs that have an equal one.

@@ -13,7 +13,7 @@ use super::cache::{Inner, Planned, Shots, lock, pattern_of};
 use super::feeds::{Feeds, bind, name_of, sorted};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::launch::{Fetched, cast_tensor};
+use crate::launch::{Fetched, cast_tensor, is_direct};
 use crate::promotion::Rules;
 use crate::shape::dims_text;
 use crate::tensor::{Layout, Tensor};
@@ -42,6 +42,8 @@ struct Last {
     dyn_dims: Vec<usize>,
     planned: Arc<Planned>,
     shots: Shots,
+    /// Whether the plan is one call: see [`is_direct`].
+    direct: bool,
 }
 
 impl Last {
@@ -67,7 +69,8 @@ impl Prepared {
     /// Computes the fetches from a tensor for each placeholder, in program order. Errors: another number of feeds
     /// than placeholders; a feed of another dtype, rank or extent than declared; division of integers by zero.
     pub fn run(&self, feeds: &[&Tensor]) -> Result<Vec<Tensor>> {
-        self.core.run(&self.inner, self.counted(feeds)?)
+        self.counted(feeds)?;
+        self.core.run(&self.inner, feeds)
     }
 
     /// Computes the fetches into the caller's tensors, one for each, in the order of the fetches.
@@ -80,13 +83,14 @@ impl Prepared {
     /// Errors: as [`run`](Prepared::run)'s; another number of tensors than fetches; a tensor of another shape, or of
     /// a dtype that the result can't be cast to.
     pub fn run_into(&self, feeds: &[&Tensor], into: &mut [Tensor]) -> Result<()> {
-        self.core.run_into(&self.inner, self.counted(feeds)?, into)
+        self.counted(feeds)?;
+        self.core.run_into(&self.inner, feeds, into)
     }
 
-    fn counted<'a>(&self, feeds: &[&'a Tensor]) -> Result<InOrder<'a>> {
+    fn counted(&self, feeds: &[&Tensor]) -> Result<()> {
         let want = self.core.typed.feeds.len();
         if feeds.len() == want {
-            return Ok(feeds.into());
+            return Ok(());
         }
         let names = self.feed_names().take(20).collect::<Vec<_>>().join(", ");
         let problem = format!("{} tensors for {want} placeholders: {names}", feeds.len());
@@ -104,38 +108,57 @@ impl Core {
         sorted(&self.typed, feeds)
     }
 
-    pub(super) fn run(&self, inner: &Inner, feeds: InOrder<'_>) -> Result<Vec<Tensor>> {
-        let made = self.execute(inner, feeds, &mut [])?;
-        made.into_iter().map(|t| t.ok_or_else(|| Error::Internal("a result without a tensor".into()))).collect()
+    pub(super) fn run(&self, inner: &Inner, feeds: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let missing = || Error::Internal("a result without a tensor".into());
+        let last = lock(&self.last).clone().filter(|last| last.fits(feeds));
+        if let Some(last) = last.as_ref().filter(|last| last.direct) {
+            return Ok(vec![inner.execute_direct(&last.planned, feeds, &last.shots[0], None)?.ok_or_else(missing)?]);
+        }
+        self.execute(inner, feeds, last, &mut [])?.into_iter().map(|t| t.ok_or_else(missing)).collect()
     }
 
-    pub(super) fn run_into(&self, inner: &Inner, feeds: InOrder<'_>, into: &mut [Tensor]) -> Result<()> {
+    pub(super) fn run_into(&self, inner: &Inner, feeds: &[&Tensor], into: &mut [Tensor]) -> Result<()> {
         if into.len() != self.nodes.len() {
             return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
         }
-        let made = self.execute(inner, feeds, into)?;
-        for (to, t) in into.iter_mut().zip(made) {
+        let last = lock(&self.last).clone().filter(|last| last.fits(feeds));
+        let set = |(to, t): (&mut Tensor, Option<Tensor>)| -> Result<()> {
             if let Some(t) = t {
                 *to = cast_tensor(&t, to.dtype())?;
             }
+            Ok(())
+        };
+        if let Some(last) = last.as_ref().filter(|last| last.direct) {
+            self.check_targets(&last.dyn_dims, into)?;
+            let made = inner.execute_direct(&last.planned, feeds, &last.shots[0], into.first_mut())?;
+            return into.iter_mut().zip([made]).try_for_each(set);
         }
-        Ok(())
+        let made = self.execute(inner, feeds, last, into)?;
+        into.iter_mut().zip(made).try_for_each(set)
     }
 
-    fn execute(&self, inner: &Inner, feeds: InOrder<'_>, into: &mut [Tensor]) -> Result<Fetched> {
-        let last = lock(&self.last).clone();
-        if let Some(last) = last.filter(|last| last.fits(&feeds)) {
+    /// Computes the fetches; `last` is the last call if its feeds had the same layouts.
+    fn execute(
+        &self,
+        inner: &Inner,
+        feeds: &[&Tensor],
+        last: Option<Arc<Last>>,
+        into: &mut [Tensor],
+    ) -> Result<Fetched> {
+        if let Some(last) = last {
             self.check_targets(&last.dyn_dims, into)?;
             let mut shots = Cow::Borrowed(&*last.shots);
-            return inner.execute(&last.planned, &feeds, &last.dyn_dims, &mut shots, into);
+            return inner.execute(&last.planned, feeds, &last.dyn_dims, &mut shots, into);
         }
-        let bound = bind(&self.typed, feeds)?;
+        let bound = bind(&self.typed, feeds.into())?;
         self.check_targets(&bound.dyn_dims, into)?;
         let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
         let mut shots = Cow::Owned(Vec::new());
         let made = inner.execute(&planned, &bound.feeds, &bound.dyn_dims, &mut shots, into)?;
         let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
-        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, shots: shots.into_owned() };
+        let shots = shots.into_owned();
+        let direct = is_direct(&planned.plan, &shots);
+        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, shots, direct };
         *lock(&self.last) = Some(Arc::new(now));
         Ok(made)
     }
