@@ -11,7 +11,7 @@ use super::BlockFn;
 use super::team::share;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::geometry::{Access, Fold, Geometry};
+use crate::geometry::{Access, Fold, Geometry, Operand};
 use crate::scalar::Bits;
 use crate::schedule::{Schedule, Slot, TILE};
 
@@ -29,6 +29,10 @@ pub(crate) struct SegmentFn {
 
 /// Elements that every compiled segment's width divides.
 pub(crate) const WIDTH: usize = 16;
+
+/// Rows that are walked together, tile by tile, where an operand lies across: the elements of a cache line then serve
+/// as many rows as it has.
+const ROW_BLOCK: usize = 16;
 
 /// Rows that are combined into one before their results are combined.
 pub(crate) const ROWS: usize = 64;
@@ -226,14 +230,32 @@ pub(crate) fn run(
 /// Parts that a thread takes of a job, one after the other.
 const PARTS_PER_THREAD: usize = 8;
 
+/// Whether an operand's neighbours along the run are far from each other, but not those of neighbouring rows.
+fn is_across(o: &Operand) -> bool {
+    match &o.access {
+        Access::Gather(_, strides) if strides.len() == 1 => {
+            o.rows.last().is_some_and(|r| *r != 0 && r.unsigned_abs() < strides[0].unsigned_abs())
+        }
+        _ => false,
+    }
+}
+
 impl Job<'_> {
     /// Pieces of the work that can be done independently: tiles, or tiles of a group of rows that become one.
     fn units(&self) -> usize {
         let (g, tiles) = (self.launch.geometry, self.launch.tiles());
         match g.fold {
             Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * tiles,
+            _ if self.lies_across() => {
+                let (last, outer) = g.rows.split_last().map_or((1, 1), |(n, o)| (*n, o.iter().product()));
+                outer * last.div_ceil(ROW_BLOCK) * tiles
+            }
             _ => g.row_count() * tiles,
         }
+    }
+
+    fn lies_across(&self) -> bool {
+        self.launch.geometry.operands.iter().any(is_across)
     }
 
     /// Runs the units from `from` to before `to`.
@@ -242,6 +264,7 @@ impl Job<'_> {
         let faulty = with_worker(self, |worker| unsafe {
             match self.launch.geometry.fold {
                 Some(Fold::Columns(n)) => (from..to).try_for_each(|unit| worker.columns(unit, n)),
+                _ if self.lies_across() => (from..to).try_for_each(|unit| worker.row_block(unit)),
                 _ => worker.tiles(from, to),
             }
         });

@@ -1,6 +1,7 @@
 //! Copies a strided operand into a contiguous tile.
 
 use crate::dtype::DType;
+use crate::schedule::TILE;
 
 /// Where the elements of an operand lie: base address, and extent and stride (in elements) of each dim.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +53,47 @@ unsafe fn gather_as<T: Copy>(from: Strided<'_>, start: usize, n: usize, out: *mu
         }
         done += run;
         (column, row) = (0, row + 1);
+    }
+}
+
+/// Copies `rows` rows of elements `start..start + n` of an operand of one dim, whose rows are `row_stride` elements
+/// apart, to rows of [`TILE`] elements each: element by element of the dim, so that neighbours from row to row are read
+/// together.
+///
+/// # Safety
+/// As [`gather`], for each of the rows; `n` is at most [`TILE`], and `out` writable for `rows` tiles.
+pub(super) unsafe fn gather_rows(
+    from: Strided<'_>,
+    (rows, row_stride): (usize, isize),
+    dtype: DType,
+    (start, n): (usize, usize),
+    out: *mut u8,
+) {
+    /// # Safety
+    /// As `gather_rows`, for elements of the size of `T`.
+    unsafe fn rows_as<T: Copy>(base: *const T, stride: isize, rows: usize, row_stride: isize, n: usize, out: *mut T) {
+        for i in 0..n {
+            for r in 0..rows {
+                // SAFETY: element `i` of row `r`, both of the operand and of the tiles.
+                unsafe {
+                    let from = base.offset(i as isize * stride + r as isize * row_stride);
+                    out.add(r * TILE + i).write(from.read());
+                }
+            }
+        }
+    }
+    let stride = from.strides.last().copied().unwrap_or(0);
+    let first = start as isize * stride * dtype.size() as isize;
+    // SAFETY: passed on; the first element is one of the operand.
+    unsafe {
+        let base = from.base.offset(first);
+        match dtype.size() {
+            1 => rows_as(base, stride, rows, row_stride, n, out),
+            2 => rows_as(base.cast::<u16>(), stride, rows, row_stride, n, out.cast()),
+            4 => rows_as(base.cast::<u32>(), stride, rows, row_stride, n, out.cast()),
+            8 => rows_as(base.cast::<u64>(), stride, rows, row_stride, n, out.cast()),
+            _ => rows_as(base.cast::<[u64; 2]>(), stride, rows, row_stride, n, out.cast()),
+        }
     }
 }
 

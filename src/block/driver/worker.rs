@@ -4,9 +4,9 @@
 
 use std::cell::RefCell;
 
-use super::super::gather::{Strided, fill, gather};
+use super::super::gather::{Strided, fill, gather, gather_rows};
 use super::super::operands;
-use super::{Access, BlockFn, Fold, FoldOut, Job, ROWS, WIDTH};
+use super::{Access, BlockFn, Fold, FoldOut, Job, Operand, ROW_BLOCK, ROWS, WIDTH, is_across};
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
 
 /// Room for one element of the widest dtype times [`WIDTH`].
@@ -51,7 +51,7 @@ impl Layout {
         let launch = job.launch;
         let singles = launch.schedule.tiles as usize * WIDE_TILE;
         let gathered = singles + (launch.schedule.singles as usize * 16).next_multiple_of(64);
-        let copies = launch.geometry.operands.iter().map(|o| copy_room(&o.access)).sum::<usize>();
+        let copies = launch.geometry.operands.iter().map(copy_room).sum::<usize>();
         let padded = gathered + copies;
         let staged = padded + (launch.inputs.len() + job.outputs.len()) * PADDED;
         // Of each reduction, a tile that was computed in two pieces, and two rows of results.
@@ -60,10 +60,11 @@ impl Layout {
 }
 
 /// Scratch for the copies of an operand.
-fn copy_room(access: &Access) -> usize {
-    match access {
+fn copy_room(o: &Operand) -> usize {
+    match &o.access {
         Access::Splat | Access::Direct => 0,
         Access::Periodic(n) => ((n + TILE) * 16).next_multiple_of(64),
+        Access::Gather(..) if is_across(o) => ROW_BLOCK * WIDE_TILE,
         Access::Gather(..) => WIDE_TILE,
     }
 }
@@ -88,6 +89,8 @@ pub(super) struct Worker<'a> {
     periodic: bool,
     /// Whether the last tile was computed in two pieces, and its values to reduce are staged.
     split: bool,
+    /// In a block of rows: which of them this is, and where the tile begins whose operands have been turned.
+    turned: Option<(usize, usize)>,
 }
 
 /// Gives a worker with the thread's scratch to `work`.
@@ -132,6 +135,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         tiled: job.is_tiled(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
         split: false,
+        turned: None,
     };
     // SAFETY: the scratch is as large as its layout.
     unsafe { worker.fixed_slots() };
@@ -169,6 +173,52 @@ impl Worker<'_> {
             unit += last - first;
         }
         Ok(())
+    }
+
+    /// Runs one tile of each of up to [`ROW_BLOCK`] rows.
+    ///
+    /// # Safety
+    /// As [`Worker::tiles`].
+    pub(super) unsafe fn row_block(&mut self, unit: usize) -> Result<(), u32> {
+        let (g, tile, tiles) = (self.job.launch.geometry, self.job.launch.tile(), self.job.launch.tiles());
+        let last = g.rows.last().copied().unwrap_or(1);
+        let (block, at) = (unit / tiles, unit % tiles * tile);
+        let (outer, inner) = (block / last.div_ceil(ROW_BLOCK), block % last.div_ceil(ROW_BLOCK) * ROW_BLOCK);
+        let (first, count) = (outer * last + inner, ROW_BLOCK.min(last - inner));
+        let n = tile.min(g.run - at);
+        for r in 0..count {
+            // SAFETY: passed on; the rows are neighbours along the last of the outer dims, and the columns of the run.
+            unsafe {
+                if r == 0 {
+                    self.seek(first)?;
+                    self.turn(count, at, n);
+                } else {
+                    self.next_row()?;
+                }
+                self.turned = Some((r, at));
+                self.span(first + r, at, n)?;
+                self.fold_rows(first + r, at, n);
+            }
+        }
+        self.turned = None;
+        Ok(())
+    }
+
+    /// Copies a tile's width of `count` rows of the operands that lie across, from the current row on.
+    unsafe fn turn(&mut self, count: usize, at: usize, n: usize) {
+        let launch = self.job.launch;
+        let mut to = self.layout.gathered;
+        for (i, o) in launch.geometry.operands.iter().enumerate() {
+            if let Access::Gather(extents, strides) = &o.access
+                && is_across(o)
+            {
+                let from = Strided { base: self.bases[i], extents, strides };
+                let rows = (count, o.rows.last().copied().unwrap_or(0));
+                // SAFETY: elements `at..at + n` of these rows exist; the scratch has room for a block of tiles.
+                unsafe { gather_rows(from, rows, launch.inputs[i].dtype, (at, n), self.scratch.add(to)) };
+            }
+            to += copy_room(o);
+        }
     }
 
     /// Combines up to [`ROWS`] rows of a tile's width into one.
@@ -307,7 +357,7 @@ impl Worker<'_> {
                 // SAFETY: the operand has `period` neighbours from its base on; the scratch has room for `n`.
                 unsafe { gather(from, launch.inputs[i].dtype, 0, n, self.scratch.add(to)) };
             }
-            to += copy_room(&o.access);
+            to += copy_room(o);
         }
     }
 
@@ -420,7 +470,7 @@ impl Worker<'_> {
         let launch = self.job.launch;
         let (dtype, base) = (launch.inputs[i].dtype, self.bases[i]);
         let operands = &launch.geometry.operands;
-        let room = || operands[..i].iter().map(|o| copy_room(&o.access)).sum::<usize>() + self.layout.gathered;
+        let room = || operands[..i].iter().map(copy_room).sum::<usize>() + self.layout.gathered;
         // SAFETY: elements `at..at + n` of the row exist; the copies go to places of their own.
         unsafe {
             match &operands[i].access {
@@ -432,6 +482,10 @@ impl Worker<'_> {
                 }
                 Access::Direct => base.add(at * dtype.size()).cast_mut(),
                 Access::Periodic(period) => self.scratch.add(room() + at % period * dtype.size()),
+                Access::Gather(..) if is_across(&operands[i]) && self.turned.is_some() => {
+                    let (r, start) = self.turned.unwrap_or_default();
+                    self.scratch.add(room() + (r * TILE + at - start) * dtype.size())
+                }
                 Access::Gather(extents, strides) => {
                     let to = self.scratch.add(room());
                     gather(Strided { base, extents, strides }, dtype, at, n, to);

@@ -1,0 +1,58 @@
+//! Operands that lie across the loop: transposed, permuted, flipped and cut views give the results of their copies.
+
+use castwise::prelude::*;
+
+/// Views of one shape over memory in other orders.
+fn views(shape: &[usize], dtype: DType) -> Vec<Tensor> {
+    let n: usize = shape.iter().product();
+    let values = Tensor::from_vec((0..n as i64).map(|i| i * 7919 % 113 - 20).collect(), shape).unwrap();
+    let cast = Eager::new(Rules::Torch).tensor(&values).cast(dtype).result().unwrap();
+    let mut all = vec![cast.clone()];
+    let rank = shape.len();
+    for a in 0..rank {
+        all.push(cast.flip(a).unwrap());
+        for b in a + 1..rank {
+            // The same elements, stored with two dims swapped.
+            let swapped = cast.transpose(a, b).unwrap().contiguous().unwrap().transpose(a, b).unwrap();
+            all.push(swapped.flip(b).unwrap());
+            all.push(swapped);
+        }
+    }
+    all
+}
+
+#[test]
+fn views_across_give_the_results_of_their_copies() {
+    for shape in
+        [vec![70, 130], vec![130, 70], vec![17, 600], vec![600, 65], vec![3, 40, 200], vec![200, 3, 70], vec![16, 64]]
+    {
+        for dtype in [DType::U8, DType::F16, DType::F32, DType::I64, DType::C64, DType::C128] {
+            let all = views(&shape, dtype);
+            for (i, a) in all.iter().enumerate() {
+                let b = &all[(i + 2) % all.len()];
+                let p = Program::new(Rules::Torch);
+                let (x, y) = (p.data("x", dtype, shape.as_slice()), p.data("y", dtype, shape.as_slice()));
+                let product = &x * &y + &x;
+                let mut fetches = vec![product.clone(), x.over([-1]).sum(), (&x + &y).over([0]).sum()];
+                if dtype.is_float() {
+                    // A step that is a block kernel.
+                    fetches.push((&x * 0.01).exp() + &y);
+                }
+                let copies = feeds! { "x" => a.contiguous().unwrap(), "y" => b.contiguous().unwrap() };
+                let want = Executor::builder().threads(1).build().run(&p, copies, &fetches).unwrap();
+                for (jit, threads) in [(true, 1), (false, 1), (true, 3)] {
+                    let exe = Executor::builder().jit(jit).threads(threads).build();
+                    let got = exe.run(&p, feeds! { "x" => a, "y" => b }, &fetches).unwrap();
+                    for (k, (got, want)) in got.iter().zip(&want).enumerate() {
+                        assert_eq!(
+                            got.as_bytes(),
+                            want.as_bytes(),
+                            "result {k} of {dtype}{shape:?}, views {i}, {:?}",
+                            a.strides()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
