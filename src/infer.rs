@@ -12,7 +12,7 @@ use petgraph::graph::NodeIndex;
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result};
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
-use crate::program::{Input, Kind, Program, State};
+use crate::program::{Fetched, Input, Kind, Program, State};
 use crate::promotion::{OperandType, Settings, Signature, category_of, reason, signature};
 use crate::shape::{Dim, Dims, SymDim, at_axis, axes, broadcast, dims_text, reduced};
 use crate::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
@@ -26,10 +26,12 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
         let id = pass.visit(&state, node);
         pass.of_program.push(id);
     }
-    let of_program = pass.of_program.iter().map(|id| id.unwrap_or(0)).collect();
+    let of_program: Vec<NodeId> = pass.of_program.iter().map(|id| id.unwrap_or(0)).collect();
     if !pass.faults.is_empty() {
         return Err(Error::Invalid(pass.faults));
     }
+    let fetched = |(name, node): Fetched| Some((name, *of_program.get(node.index())?));
+    let fetches = state.fetched().into_iter().filter_map(fetched).collect();
     let (mut feeds, mut feed_index) = (Vec::new(), HashMap::new());
     for (i, n) in pass.nodes.iter().enumerate() {
         if let TypedKind::Feed(name) = &n.kind {
@@ -46,6 +48,7 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
         dyn_dims: pass.dyn_dims,
         checks: pass.checks,
         of_program,
+        fetches,
         program: program.clone(),
     })
 }

@@ -67,10 +67,11 @@ pub use infer::infer;
 pub use ops::{Attrs, Op};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
-pub use program::{MAX_NODES, NodeRef, Program};
+pub use program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
 pub use scalar::Scalar;
 pub use tensor::Tensor;
+pub use text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
 pub use typed::{CastNote, TypedProgram};
 pub use var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 

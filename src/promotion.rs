@@ -90,6 +90,18 @@ impl fmt::Display for Rounding {
     }
 }
 
+impl std::str::FromStr for Rounding {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Rounding, String> {
+        match s {
+            "exact" => Ok(Rounding::Exact),
+            "relaxed" => Ok(Rounding::Relaxed),
+            _ => Err(format!("unknown rounding `{}`: `exact` or `relaxed`", crate::error::shown(s))),
+        }
+    }
+}
+
 impl Settings {
     /// The rules with the default dtype f32.
     pub const fn new(rules: Rules) -> Settings {

@@ -100,6 +100,24 @@ impl fmt::Display for Float {
     }
 }
 
+/// The f64 whose shortest decimal is the shortest one that reads back as `v` in this float dtype. `v` is one of the
+/// dtype's values.
+pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
+    let reads_back = |short: &f64| match dtype {
+        DType::F16 => f16::from_f64(*short).to_bits() == f16::from_f64(v).to_bits(),
+        _ => bf16::from_f64(*short).to_bits() == bf16::from_f64(v).to_bits(),
+    };
+    match dtype {
+        _ if !v.is_finite() => v,
+        DType::F32 => (v as f32).to_string().parse().unwrap_or(v),
+        DType::F16 | DType::BF16 => {
+            let mut digits = (0..6).filter_map(|n| format!("{v:.n$e}").parse().ok());
+            digits.find(reads_back).unwrap_or(v)
+        }
+        _ => v,
+    }
+}
+
 macro_rules! scalar_from {
     ($($t:ty => $variant:ident as $as:ty),*) => {$(
         impl From<$t> for Scalar {

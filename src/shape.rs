@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Name, Result};
 
 /// The most dims a tensor may have.
 pub const MAX_RANK: usize = 64;
@@ -46,7 +46,7 @@ impl fmt::Display for Dim {
         match self {
             Dim::Fixed(n) => write!(f, "{n}"),
             Dim::Dynamic => f.write_str("?"),
-            Dim::Named(n) => f.write_str(n),
+            Dim::Named(n) => Name(n).fmt(f),
         }
     }
 }
