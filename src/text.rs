@@ -20,6 +20,7 @@ use crate::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use petgraph::graph::NodeIndex;
 
 mod lex;
+mod operands;
 mod parse;
 mod value;
 
