@@ -22,9 +22,11 @@ use crate::var::Var;
 mod cache;
 mod feeds;
 mod prepared;
+mod stats;
 use cache::Inner;
 pub use feeds::Feeds;
 pub use prepared::Prepared;
+pub use stats::{KernelTime, Stats};
 
 /// Settings of an [`Executor`].
 #[derive(Clone, Debug)]
@@ -33,6 +35,7 @@ pub struct Builder {
     jit: bool,
     cache: usize,
     pool: usize,
+    timing: bool,
 }
 
 impl Builder {
@@ -57,6 +60,12 @@ impl Builder {
     /// The most bytes of dropped results that are kept for new ones. Default: 1 GiB.
     pub fn pool(mut self, bytes: usize) -> Builder {
         self.pool = bytes;
+        self
+    }
+
+    /// Whether to measure the time of each run and each kernel for [`Executor::stats`]. Default: false.
+    pub fn timing(mut self, on: bool) -> Builder {
+        self.timing = on;
         self
     }
 
@@ -86,7 +95,7 @@ impl Executor {
     /// Settings to choose before building.
     pub fn builder() -> Builder {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        Builder { threads, jit: true, cache: 1024, pool: 1 << 30 }
+        Builder { threads, jit: true, cache: 1024, pool: 1 << 30, timing: false }
     }
 
     /// Computes `fetches`. Errors: everything that [`Program::check`] reports; a feed that is missing, unknown, or of
@@ -160,6 +169,11 @@ impl Executor {
 
     /// How many kernels have been compiled so far.
     pub fn compiles(&self) -> u64 {
-        self.inner.caches().compiles
+        self.inner.counters.compiles.get()
+    }
+
+    /// What has been done so far: runs, compilations, bytes, times. [`Stats`] has an example.
+    pub fn stats(&self) -> Stats {
+        self.inner.counters.stats()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::scalar::Bits;
-use crate::shape::{check, contiguous_strides, dims_text, numel};
+use crate::shape::{check, contiguous_strides, dims_fmt, dims_text, numel};
 
 mod fmt;
 mod memory;
@@ -81,6 +81,30 @@ pub struct Tensor {
     layout: Arc<Layout>,
     dtype: DType,
     offset: usize,
+}
+
+/// A tensor's dtype and shape, without its data.
+///
+/// ```
+/// use castwise::{DType, Tensor};
+/// let meta = Tensor::zeros(DType::F16, [2, 3])?.meta();
+/// assert_eq!(meta.to_string(), "f16[2, 3]");
+/// assert_eq!(Tensor::zeros(meta.dtype, &meta.shape)?.meta(), meta);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorMeta {
+    /// The element type.
+    pub dtype: DType,
+    /// The extents.
+    pub shape: Vec<usize>,
+}
+
+impl std::fmt::Display for TensorMeta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.dtype)?;
+        dims_fmt(&self.shape, f)
+    }
 }
 
 impl Tensor {
@@ -192,6 +216,11 @@ impl Tensor {
     /// The strides, in elements; 0 where a dim repeats one element.
     pub fn strides(&self) -> &[isize] {
         &self.layout.strides
+    }
+
+    /// The dtype and the shape.
+    pub fn meta(&self) -> TensorMeta {
+        TensorMeta { dtype: self.dtype, shape: self.shape().to_vec() }
     }
 
     /// The number of dims.

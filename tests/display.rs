@@ -39,7 +39,7 @@ fn values_are_written_as_rust_writes_them() {
     shows(&Tensor::from_slice(&[1e8f32, 1.5], [2]).unwrap(), &["[  1e8 1.5e0]"]);
     shows(&Tensor::from_slice(&[bf16::from_f32(1e-5), bf16::ZERO], [2]).unwrap(), &["[1e-5  0e0]"]);
     let complex = [Complex::new(1.0f32, 2.0), Complex::new(-0.5, -0.0), Complex::new(f32::INFINITY, f32::NAN)];
-    shows(&Tensor::from_slice(&complex, [3]).unwrap(), &["[   1+2j -0.5-0j inf+nanj]"]);
+    shows(&Tensor::from_slice(&complex, [3]).unwrap(), &["[    1+2j  -0.5-0j inf+nanj]"]);
     let half = [Complex::new(f16::from_f32(0.1), f16::ONE)];
     shows(&Tensor::from_slice(&half, [1]).unwrap(), &["[0.1+1j]"]);
 }

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::cache::{Inner, Planned, Shots, lock, pattern_of};
 use super::feeds::{Feeds, bind, name_of, sorted};
+use super::stats::Traffic;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::launch::{Fetched, cast_tensor};
@@ -41,6 +42,7 @@ struct Last {
     feeds: Vec<(DType, Arc<Layout>)>,
     dyn_dims: Vec<usize>,
     planned: Arc<Planned>,
+    traffic: Traffic,
     shots: Shots,
 }
 
@@ -127,15 +129,17 @@ impl Core {
         if let Some(last) = last.filter(|last| last.fits(&feeds)) {
             self.check_targets(&last.dyn_dims, into)?;
             let mut shots = Cow::Borrowed(&*last.shots);
-            return inner.execute(&last.planned, &feeds, &last.dyn_dims, &mut shots, into);
+            return inner.execute(&last.planned, last.traffic, &feeds, &last.dyn_dims, &mut shots, into);
         }
+        inner.counters.bindings.add(1);
         let bound = bind(&self.typed, feeds)?;
         self.check_targets(&bound.dyn_dims, into)?;
         let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
         let mut shots = Cow::Owned(Vec::new());
-        let made = inner.execute(&planned, &bound.feeds, &bound.dyn_dims, &mut shots, into)?;
+        let traffic = Traffic::of(&planned.plan, &bound.dyn_dims);
+        let made = inner.execute(&planned, traffic, &bound.feeds, &bound.dyn_dims, &mut shots, into)?;
         let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
-        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, shots: shots.into_owned() };
+        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, traffic, shots: shots.into_owned() };
         *lock(&self.last) = Some(Arc::new(now));
         Ok(made)
     }
