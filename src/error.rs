@@ -140,6 +140,20 @@ impl fmt::Display for Diagnostic {
 }
 
 /// Everything that a castwise call can answer besides a result. Each variant says whose business it is.
+///
+/// ```
+/// use castwise::{Error, Fault, prelude::*};
+/// let p = Program::new(Rules::Torch);
+/// let (x, y) = (p.data("x", DType::F32, [3]), p.data("y", DType::F32, [4]));
+/// let z = &x + &y;
+/// match Executor::new().run(&p, feeds! {}, [&z]) {
+///     Err(Error::Invalid(mistakes)) => {
+///         assert_eq!(mistakes[0].fault, Fault::Broadcast);
+///         println!("{}", mistakes[0]);                                   // with the line above
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

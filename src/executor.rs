@@ -29,6 +29,17 @@ pub use prepared::Prepared;
 pub use stats::{KernelTime, Stats};
 
 /// Settings of an [`Executor`].
+///
+/// ```
+/// use castwise::prelude::*;
+/// let exe = Executor::builder().threads(1).cache(64).pool(64 << 20).build();
+/// let plain = Executor::builder().jit(false).build();                    // the same bits, slower
+/// let p = Program::new(Rules::Torch);
+/// let y = p.data("x", DType::F32, [3]).tanh() * 0.1;
+/// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0, 3.0]) };
+/// assert_eq!(exe.run(&p, feeds(), [&y])?[0].as_bytes(), plain.run(&p, feeds(), [&y])?[0].as_bytes());
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
     threads: usize,
@@ -75,7 +86,20 @@ impl Builder {
     }
 }
 
-/// Runs programs. See the [crate documentation](crate) for an example.
+/// Runs programs: types, plans and compiles them once, then runs what it has. Can be used from many threads.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let p = Program::new(Rules::Torch);
+/// let (x, y) = (p.data("x", DType::I32, [None]), p.data("y", DType::F32, [None]));
+/// let (sum, mean) = (&x + &y, (&x + &y).mean());
+/// let exe = Executor::new();
+/// let feeds = feeds! { "x" => Tensor::from([1i32, 2]), "y" => Tensor::from([0.5f32, 1.5]) };
+/// let out = exe.run(&p, feeds, [&sum, &mean])?;
+/// assert_eq!(out[0].to_vec::<f32>()?, [1.5, 3.5]);
+/// assert_eq!(out[1].item::<f32>()?, 2.5);
+/// # Ok::<(), castwise::Error>(())
+/// ```
 pub struct Executor {
     inner: Arc<Inner>,
 }

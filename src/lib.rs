@@ -83,7 +83,10 @@ pub use num_complex::Complex;
 
 /// What most programs need: `use castwise::prelude::*;`.
 pub mod prelude {
-    pub use crate::{DType, Eager, Executor, Feeds, Mode, Program, Rules, Scalar, Settings, Tensor, Var, feeds};
+    pub use crate::{
+        Complex, DType, Eager, Executor, Feeds, Mode, Op, Program, Reduction, Rounding, Rules, Scalar, Settings,
+        Tensor, Var, bf16, f16, feeds,
+    };
 }
 
 /// The README's Rust blocks, compiled and run with the documentation tests.

@@ -12,6 +12,16 @@ use num_complex::Complex;
 use crate::dtype::{Category, DType};
 
 /// A constant without a dtype of its own (PyTorch: wrapped number; JAX: weak type).
+///
+/// ```
+/// use castwise::prelude::*;
+/// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([1u8, 2]));
+/// assert_eq!((&x * 2).result()?.dtype(), DType::U8);                     // the tensor's dtype stays
+/// assert_eq!((&x * 2.0).result()?.dtype(), DType::F32);                  // a higher category decides
+/// let chosen_at_run_time = Scalar::from(2.5f32);
+/// assert_eq!((x + chosen_at_run_time).result()?.to_vec::<f32>()?, [3.5, 4.5]);
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// `true` or `false`.

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::scalar::Bits;
 use crate::shape::{check, contiguous_strides, dims_fmt, dims_text, numel};
 
+mod convert;
 mod fmt;
 mod memory;
 mod pool;
@@ -200,7 +201,7 @@ impl Tensor {
     /// A 0-d tensor of the given element bytes.
     pub(crate) fn of_bits(dtype: DType, bits: Bits) -> Tensor {
         let layout = Arc::new(Layout::new(vec![], vec![]));
-        Tensor { storage: Arc::new(Storage::one(&bits.0[..dtype.size()])), layout, dtype, offset: 0 }
+        Tensor { storage: Arc::new(Storage::copied(&bits.0[..dtype.size()])), layout, dtype, offset: 0 }
     }
 
     /// The element type.

@@ -161,6 +161,18 @@ pub struct CastNote {
 }
 
 /// A program after inference. `Display` prints it as text, one node a line, the reasons of casts as comments.
+///
+/// ```
+/// use castwise::{Loss, prelude::*};
+/// let p = Program::new(Rules::Torch);
+/// let y = p.data("i", DType::I64, [None, Some(3)]) * p.data("f", DType::F32, [3]);
+/// let typed = p.infer()?;
+/// assert_eq!(typed.dtype(&y), Some(DType::F32));
+/// let casts = typed.casts();
+/// assert_eq!((casts[0].from, casts[0].to, casts[0].loss), (DType::I64, DType::F32, Loss::Rounds));
+/// println!("{typed}");
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TypedProgram {
     pub(crate) settings: Settings,
