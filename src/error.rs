@@ -4,7 +4,7 @@
 //! user wrote it (a Rust line, or a range of the expression's text). Names from files and feeds are escaped and cut.
 //! Does not: print in colour or draw carets; that is the command's business.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::ops::Range;
 use std::panic::Location;
 
@@ -69,6 +69,31 @@ pub enum Fault {
     Syntax,
 }
 
+impl Fault {
+    /// Every kind, as the text form names them.
+    pub(crate) const ALL: [Fault; 14] = [
+        Fault::UnsupportedDType,
+        Fault::PromotionRefused,
+        Fault::DTypeMismatch,
+        Fault::ArgNotTensor,
+        Fault::Cast,
+        Fault::Broadcast,
+        Fault::Axis,
+        Fault::ConditionDType,
+        Fault::BoolArithmetic,
+        Fault::NegativeIntegerPower,
+        Fault::BadParameter,
+        Fault::ForeignVar,
+        Fault::Name,
+        Fault::Syntax,
+    ];
+
+    /// The kind of this name.
+    pub(crate) fn from_name(name: &str) -> Option<Fault> {
+        Fault::ALL.into_iter().find(|f| format!("{f:?}") == name)
+    }
+}
+
 /// One mistake in a program, with everything a reader needs to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
@@ -115,6 +140,20 @@ impl fmt::Display for Diagnostic {
 }
 
 /// Everything that a castwise call can answer besides a result. Each variant says whose business it is.
+///
+/// ```
+/// use castwise::{Error, Fault, prelude::*};
+/// let p = Program::new(Rules::Torch);
+/// let (x, y) = (p.data("x", DType::F32, [3]), p.data("y", DType::F32, [4]));
+/// let z = &x + &y;
+/// match Executor::new().run(&p, feeds! {}, [&z]) {
+///     Err(Error::Invalid(mistakes)) => {
+///         assert_eq!(mistakes[0].fault, Fault::Broadcast);
+///         println!("{}", mistakes[0]);                                   // with the line above
+///     }
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -225,14 +264,46 @@ fn list(all: &[Diagnostic]) -> String {
     text
 }
 
+/// Whether a terminal would obey this character: `escape_debug` leaves direction marks alone.
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text in double quotes from which it can be read back: quotes, backslashes and what can't be seen are escaped.
+pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                '\'' => f.write_char(c)?,
+                c if is_direction_mark(c) || c.escape_debug().len() > 1 => write!(f, "{}", c.escape_unicode())?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// A name as the text form writes it: bare if it is a plain identifier, else quoted.
+pub(crate) struct Name<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chars = self.0.chars();
+        let plain = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+        if plain { f.write_str(self.0) } else { Quoted(self.0).fmt(f) }
+    }
+}
+
 /// A name from outside as it may stand in a message: control characters escaped, at most 80 characters of it.
 pub(crate) fn shown(name: &str) -> String {
-    // `escape_debug` leaves direction marks alone, and a terminal would obey them.
-    let unsafe_mark =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut text = String::new();
     for c in name.chars().take(80) {
-        if unsafe_mark(c) { text.extend(c.escape_unicode()) } else { text.extend(c.escape_debug()) }
+        if is_direction_mark(c) { text.extend(c.escape_unicode()) } else { text.extend(c.escape_debug()) }
     }
     if name.chars().nth(80).is_some() {
         text.push('…');
@@ -245,8 +316,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_kind_of_mistake_has_a_name() {
+        for f in Fault::ALL {
+            use Fault::*;
+            // A new kind does not compile here: it belongs into `ALL` too.
+            match f {
+                UnsupportedDType | PromotionRefused | DTypeMismatch | ArgNotTensor | Cast | Broadcast | Axis => {}
+                ConditionDType | BoolArithmetic | NegativeIntegerPower | BadParameter | ForeignVar | Name | Syntax => {}
+            }
+            assert_eq!(Fault::from_name(&format!("{f:?}")), Some(f));
+        }
+        assert_eq!(Fault::ALL.map(|f| f as usize), std::array::from_fn(|i| i));
+    }
+
+    #[test]
     fn names_are_escaped_and_cut() {
         assert_eq!(shown("a\x1b[2J\u{202e}"), "a\\u{1b}[2J\\u{202e}");
         assert_eq!(shown(&"x".repeat(1000)).chars().count(), 81);
+        assert_eq!(Name("layer.0").to_string(), "layer.0");
+        assert_eq!(Name("0").to_string(), "\"0\"");
+        assert_eq!(Name("it's \"ä\"\\\n\u{202e}").to_string(), r#""it's \"ä\"\\\u{a}\u{202e}""#);
     }
 }

@@ -22,17 +22,31 @@ use crate::var::Var;
 mod cache;
 mod feeds;
 mod prepared;
+mod stats;
 use cache::Inner;
 pub use feeds::Feeds;
 pub use prepared::Prepared;
+pub use stats::{KernelTime, Stats};
 
 /// Settings of an [`Executor`].
+///
+/// ```
+/// use castwise::prelude::*;
+/// let exe = Executor::builder().threads(1).cache(64).pool(64 << 20).build();
+/// let plain = Executor::builder().jit(false).build();                    // the same bits, slower
+/// let p = Program::new(Rules::Torch);
+/// let y = p.data("x", DType::F32, [3]).tanh() * 0.1;
+/// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0, 3.0]) };
+/// assert_eq!(exe.run(&p, feeds(), [&y])?[0].as_bytes(), plain.run(&p, feeds(), [&y])?[0].as_bytes());
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
     threads: usize,
     jit: bool,
     cache: usize,
     pool: usize,
+    timing: bool,
 }
 
 impl Builder {
@@ -60,13 +74,32 @@ impl Builder {
         self
     }
 
+    /// Whether to measure the time of each run and each kernel for [`Executor::stats`]. Default: false.
+    pub fn timing(mut self, on: bool) -> Builder {
+        self.timing = on;
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
         Executor { inner: Arc::new(Inner::new(self)) }
     }
 }
 
-/// Runs programs. See the [crate documentation](crate) for an example.
+/// Runs programs: types, plans and compiles them once, then runs what it has. Can be used from many threads.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let p = Program::new(Rules::Torch);
+/// let (x, y) = (p.data("x", DType::I32, [None]), p.data("y", DType::F32, [None]));
+/// let (sum, mean) = (&x + &y, (&x + &y).mean());
+/// let exe = Executor::new();
+/// let feeds = feeds! { "x" => Tensor::from([1i32, 2]), "y" => Tensor::from([0.5f32, 1.5]) };
+/// let out = exe.run(&p, feeds, [&sum, &mean])?;
+/// assert_eq!(out[0].to_vec::<f32>()?, [1.5, 3.5]);
+/// assert_eq!(out[1].item::<f32>()?, 2.5);
+/// # Ok::<(), castwise::Error>(())
+/// ```
 pub struct Executor {
     inner: Arc<Inner>,
 }
@@ -86,7 +119,7 @@ impl Executor {
     /// Settings to choose before building.
     pub fn builder() -> Builder {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        Builder { threads, jit: true, cache: 1024, pool: 1 << 30 }
+        Builder { threads, jit: true, cache: 1024, pool: 1 << 30, timing: false }
     }
 
     /// Computes `fetches`. Errors: everything that [`Program::check`] reports; a feed that is missing, unknown, or of
@@ -160,6 +193,11 @@ impl Executor {
 
     /// How many kernels have been compiled so far.
     pub fn compiles(&self) -> u64 {
-        self.inner.caches().compiles
+        self.inner.counters.compiles.get()
+    }
+
+    /// What has been done so far: runs, compilations, bytes, times. [`Stats`] has an example.
+    pub fn stats(&self) -> Stats {
+        self.inner.counters.stats()
     }
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use smallvec::SmallVec;
 
@@ -61,6 +62,12 @@ pub(crate) trait Engine {
     type Ready: Ready;
     /// The schedule and code of a plan's `at`-th kernel for the classes of its operands.
     fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Self::Ready>;
+    /// The time, if launches are to be measured.
+    fn clock(&self) -> Option<Instant> {
+        None
+    }
+    /// A kernel was launched at this time, and has ended now.
+    fn launched(&self, _: &Arc<Kernel>, _: Instant) {}
 }
 
 /// The engine of block kernels alone.
@@ -176,7 +183,11 @@ pub(crate) fn run_plan<E: Engine>(
             targets.get_mut(wanted?)?.take()
         };
         let given = k.outputs.iter().map(target).collect();
+        let began = engine.clock();
         let made = fire(plan, k, run, shot, &inputs, given)?;
+        if let Some(began) = began {
+            engine.launched(&k.kernel, began);
+        }
         drop(inputs);
         for (b, t) in k.outputs.iter().chain(k.folds.iter().map(|(_, b)| b)).zip(made) {
             buffers.values[*b as usize] = Some(t.map_or(Value::Delivered, Value::Made));

@@ -40,6 +40,8 @@ pub mod expr;
 mod fuse;
 mod geometry;
 mod infer;
+#[cfg(any(feature = "ndarray", feature = "serde"))]
+mod interop;
 #[cfg(feature = "cli")]
 pub mod io;
 mod kernel;
@@ -53,6 +55,7 @@ mod schedule;
 pub mod shape;
 mod tensor;
 mod text;
+mod trace;
 mod typed;
 mod var;
 
@@ -62,15 +65,16 @@ pub use compose::{PoissonNll, Reduction};
 pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
-pub use executor::{Builder, Executor, Feeds, Prepared};
+pub use executor::{Builder, Executor, Feeds, KernelTime, Prepared, Stats};
 pub use infer::infer;
 pub use ops::{Attrs, Op};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
-pub use program::{MAX_NODES, NodeRef, Program};
+pub use program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
 pub use scalar::Scalar;
-pub use tensor::Tensor;
+pub use tensor::{Tensor, TensorMeta};
+pub use text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
 pub use typed::{CastNote, TypedProgram};
 pub use var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 
@@ -79,7 +83,10 @@ pub use num_complex::Complex;
 
 /// What most programs need: `use castwise::prelude::*;`.
 pub mod prelude {
-    pub use crate::{DType, Eager, Executor, Feeds, Mode, Program, Rules, Scalar, Settings, Tensor, Var, feeds};
+    pub use crate::{
+        Complex, DType, Eager, Executor, Feeds, Mode, Op, Program, Reduction, Rounding, Rules, Scalar, Settings,
+        Tensor, Var, bf16, f16, feeds,
+    };
 }
 
 /// The README's Rust blocks, compiled and run with the documentation tests.

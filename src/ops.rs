@@ -304,6 +304,16 @@ macro_rules! define_ops {
         torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
     )*) => {
         /// An op of the table.
+        ///
+        /// ```
+        /// use castwise::prelude::*;
+        /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([-1.5f32, 2.5]));
+        /// let op = Op::from_name("absolute").unwrap_or(Op::Abs);
+        /// let y = castwise::apply(op, &[(&x).into()], Default::default());
+        /// assert_eq!(y.result()?.to_vec::<f32>()?, [1.5, 2.5]);
+        /// println!("{op}: {}", op.def().doc);
+        /// # Ok::<(), castwise::Error>(())
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum Op {

@@ -5,7 +5,7 @@
 //! twice) is remembered with the caller's line and reported by `check`, `infer` and `run`; `Program` and its handles
 //! are `Send + Sync`. Does not: decide dtypes; `infer` does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -47,11 +47,16 @@ pub(crate) enum Kind {
 /// The graph: an edge carries the position of its source among the target's operands.
 pub(crate) type Nodes = DiGraph<Node, u8>;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub(crate) nodes: Nodes,
     pub(crate) feeds: HashMap<Arc<str>, NodeIndex>,
+    /// The results that the program declares.
+    pub(crate) fetches: Vec<Fetched>,
 }
+
+/// A declared result: its name, if it has one, and its node.
+pub(crate) type Fetched = (Option<Arc<str>>, NodeIndex);
 
 /// One operand of a node, as [`State::operand`] reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +66,15 @@ pub(crate) enum Input {
 }
 
 impl State {
+    /// The declared results; without any, the nodes that nothing uses.
+    pub(crate) fn fetched(&self) -> Vec<Fetched> {
+        if !self.fetches.is_empty() {
+            return self.fetches.clone();
+        }
+        let unused = |n: &NodeIndex| self.nodes.edges(*n).next().is_none();
+        self.nodes.node_indices().filter(unused).map(|n| (None, n)).collect()
+    }
+
     /// The operands of an application, in order: the one accessor, because petgraph lists edges newest first.
     pub(crate) fn operands(&self, node: NodeIndex) -> [Option<Input>; MAX_OPERANDS] {
         let mut all = [None; MAX_OPERANDS];
@@ -139,6 +153,26 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
     };
     let message = format!("{what} is c32, which Paddle does not have");
     Some(Diagnostic::new(Fault::UnsupportedDType, message).help("use c64"))
+}
+
+/// Why no tensor can have the declared dims, if that is so.
+pub(crate) fn impossible(name: &str, dims: &Dims) -> Option<String> {
+    let fault = if dims.0.len() > MAX_RANK {
+        format!("has {} dims, more than {MAX_RANK}", dims.0.len())
+    } else {
+        let fixed: Vec<usize> = dims.0.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 1 }).collect();
+        format!("is too large: {}", crate::shape::numel(&fixed).err()?)
+    };
+    Some(format!("the placeholder `{}` {fault}", shown(name)))
+}
+
+/// A result that a program declares: see [`Program::fetches`].
+#[derive(Clone, Debug)]
+pub struct Fetch {
+    /// The result's name, if it has one.
+    pub name: Option<String>,
+    /// The value.
+    pub var: Var,
 }
 
 /// A handle's target: a node of a program.
@@ -252,16 +286,13 @@ impl Program {
     /// ```
     pub fn with_rules(&self, rules: Rules) -> Program {
         let program = Program::with_settings(Settings { rules, ..self.settings() });
-        let (mut nodes, feeds) = {
-            let state = self.shared.read();
-            (state.nodes.clone(), state.feeds.clone())
-        };
+        let State { mut nodes, feeds, fetches } = self.shared.read().clone();
         for node in nodes.node_weights_mut() {
             if let Some(d) = foreign_dtype(rules, &node.kind) {
                 node.kind = Kind::Poison(Box::new(d.at(&node.place)));
             }
         }
-        *program.shared.state.write().unwrap_or_else(PoisonError::into_inner) = State { nodes, feeds };
+        *program.shared.state.write().unwrap_or_else(PoisonError::into_inner) = State { nodes, feeds, fetches };
         program
     }
 
@@ -288,18 +319,66 @@ impl Program {
     }
 
     pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, place: Place) -> Var {
-        let fault = if dims.0.len() > MAX_RANK {
-            Some(format!("has {} dims, more than {MAX_RANK}", dims.0.len()))
-        } else {
-            let fixed: Vec<usize> = dims.0.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 1 }).collect();
-            crate::shape::numel(&fixed).err().map(|e| format!("is too large: {e}"))
-        };
-        match fault {
-            Some(fault) => {
-                self.poison(Fault::BadParameter, format!("the placeholder `{}` {fault}", shown(name)), place)
-            }
+        match impossible(name, &dims) {
+            Some(message) => self.poison(Fault::BadParameter, message, place),
             None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, place, &[]),
         }
+    }
+
+    /// Adds a node whose operands are this program's.
+    pub(crate) fn append(&self, kind: Kind, place: Place, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
+        self.shared.push(kind, place, inputs).0.node
+    }
+
+    /// Declares the results.
+    pub(crate) fn declare(&self, fetches: Vec<Fetched>) {
+        self.shared.state.write().unwrap_or_else(PoisonError::into_inner).fetches = fetches;
+    }
+
+    /// Declares which values are the program's results, and their names: what the text form writes as
+    /// `fetch %5 as "loss"`. It decides nothing about what can be computed: every value can be fetched.
+    ///
+    /// Errors: a handle of another program; a name that is there twice.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F32, [None]);
+    /// p.set_fetches([("double", &(&x + &x)), ("square", &(&x * &x))])?;
+    /// let results = p.fetches();
+    /// assert_eq!(results[1].name.as_deref(), Some("square"));
+    /// let t = Tensor::from_slice(&[3.0f32], [1])?;
+    /// let out = Executor::new().run(&p, feeds! { "x" => t }, results.iter().map(|r| &r.var))?;
+    /// assert_eq!(out[1].item::<f32>()?, 9.0);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn set_fetches<'a, N: Into<Option<&'a str>>>(
+        &self,
+        fetches: impl IntoIterator<Item = (N, &'a Var)>,
+    ) -> Result<()> {
+        let mut all: Vec<Fetched> = Vec::new();
+        let mut names = HashSet::new();
+        for (name, v) in fetches {
+            let name = name.into();
+            if let Some(name) = name.filter(|n| !names.insert(*n)) {
+                let message = format!("two fetches have the name `{}`", shown(name));
+                return Err(Diagnostic::new(Fault::Name, message).into());
+            }
+            all.push((name.map(Arc::from), self.node_of(v)?));
+        }
+        self.declare(all);
+        Ok(())
+    }
+
+    /// The program's results, in the order in which they were [declared](Program::set_fetches); if none were, every
+    /// value that nothing uses, in program order.
+    pub fn fetches(&self) -> Vec<Fetch> {
+        let all = self.shared.read().fetched();
+        let one = |(name, node): Fetched| Fetch {
+            name: name.map(|n| n.to_string()),
+            var: Var(NodeRef { program: self.shared.clone(), node }),
+        };
+        all.into_iter().map(one).collect()
     }
 
     /// A tensor that is part of the program.

@@ -22,6 +22,16 @@ mod torch;
 pub use torch::promote_types;
 
 /// Whose rules decide about mixed dtypes.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let (i, f) = (Tensor::from([1i64, 2]), Tensor::from([0.5f32, 0.5]));
+/// let mix = |rules| (Eager::new(rules).tensor(&i) + Eager::new(rules).tensor(&f)).result();
+/// assert_eq!(mix(Rules::Torch)?.dtype(), DType::F32);
+/// assert!(mix(Rules::Paddle).is_err());
+/// assert_eq!("paddle".parse(), Ok(Rules::Paddle));
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rules {
     /// PaddlePaddle's documented table: floats mix with floats, complex with anything; every other mix of tensors is
@@ -62,6 +72,14 @@ impl std::str::FromStr for Rules {
 }
 
 /// What promotion depends on besides the operands: chosen per program, printed with it.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let p = Program::with_settings(Settings { default_dtype: DType::F64, ..Settings::new(Rules::Torch) });
+/// let half = p.data("n", DType::I32, [4]) / 2;                           // integers divide to the default dtype
+/// assert_eq!(p.infer()?.dtype(&half), Some(DType::F64));
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Whose rules.
@@ -87,6 +105,18 @@ pub enum Rounding {
 impl fmt::Display for Rounding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if *self == Rounding::Exact { "exact" } else { "relaxed" })
+    }
+}
+
+impl std::str::FromStr for Rounding {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Rounding, String> {
+        match s {
+            "exact" => Ok(Rounding::Exact),
+            "relaxed" => Ok(Rounding::Relaxed),
+            _ => Err(format!("unknown rounding `{}`: `exact` or `relaxed`", crate::error::shown(s))),
+        }
     }
 }
 

@@ -12,6 +12,16 @@ use num_complex::Complex;
 use crate::dtype::{Category, DType};
 
 /// A constant without a dtype of its own (PyTorch: wrapped number; JAX: weak type).
+///
+/// ```
+/// use castwise::prelude::*;
+/// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([1u8, 2]));
+/// assert_eq!((&x * 2).result()?.dtype(), DType::U8);                     // the tensor's dtype stays
+/// assert_eq!((&x * 2.0).result()?.dtype(), DType::F32);                  // a higher category decides
+/// let chosen_at_run_time = Scalar::from(2.5f32);
+/// assert_eq!((x + chosen_at_run_time).result()?.to_vec::<f32>()?, [3.5, 4.5]);
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// `true` or `false`.
@@ -97,6 +107,24 @@ impl fmt::Display for Float {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let v = self.0;
         if v.is_nan() { f.write_str("nan") } else { write!(f, "{v:?}") }
+    }
+}
+
+/// The f64 whose shortest decimal is the shortest one that reads back as `v` in this float dtype. `v` is one of the
+/// dtype's values.
+pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
+    let reads_back = |short: &f64| match dtype {
+        DType::F16 => f16::from_f64(*short).to_bits() == f16::from_f64(v).to_bits(),
+        _ => bf16::from_f64(*short).to_bits() == bf16::from_f64(v).to_bits(),
+    };
+    match dtype {
+        _ if !v.is_finite() => v,
+        DType::F32 => (v as f32).to_string().parse().unwrap_or(v),
+        DType::F16 | DType::BF16 => {
+            let mut digits = (0..6).filter_map(|n| format!("{v:.n$e}").parse().ok());
+            digits.find(reads_back).unwrap_or(v)
+        }
+        _ => v,
     }
 }
 

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Name, Result};
 
 /// The most dims a tensor may have.
 pub const MAX_RANK: usize = 64;
@@ -46,13 +46,20 @@ impl fmt::Display for Dim {
         match self {
             Dim::Fixed(n) => write!(f, "{n}"),
             Dim::Dynamic => f.write_str("?"),
-            Dim::Named(n) => f.write_str(n),
+            Dim::Named(n) => Name(n).fmt(f),
         }
     }
 }
 
 /// A declared shape: what [`Program::data`](crate::Program::data) takes. `[3, 4]`, `[None, Some(4)]`, `["n", "m"]`,
 /// `()` for 0-d, `vec![Dim::Dynamic, 3.into()]`.
+///
+/// ```
+/// use castwise::shape::{Dim, Dims};
+/// assert_eq!(Dims::from([None, Some(4)]).to_string(), "[?, 4]");
+/// assert_eq!(Dims::from(vec![Dim::from("batch"), 3.into(), Dim::Dynamic]).to_string(), "[batch, 3, ?]");
+/// assert_eq!(Dims::from(()).to_string(), "[]");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Dims(pub Vec<Dim>);
 

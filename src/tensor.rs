@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::scalar::Bits;
-use crate::shape::{check, contiguous_strides, dims_text, numel};
+use crate::shape::{check, contiguous_strides, dims_fmt, dims_text, numel};
 
+mod convert;
 mod fmt;
 mod memory;
 mod pool;
@@ -81,6 +82,30 @@ pub struct Tensor {
     layout: Arc<Layout>,
     dtype: DType,
     offset: usize,
+}
+
+/// A tensor's dtype and shape, without its data.
+///
+/// ```
+/// use castwise::{DType, Tensor};
+/// let meta = Tensor::zeros(DType::F16, [2, 3])?.meta();
+/// assert_eq!(meta.to_string(), "f16[2, 3]");
+/// assert_eq!(Tensor::zeros(meta.dtype, &meta.shape)?.meta(), meta);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorMeta {
+    /// The element type.
+    pub dtype: DType,
+    /// The extents.
+    pub shape: Vec<usize>,
+}
+
+impl std::fmt::Display for TensorMeta {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.dtype)?;
+        dims_fmt(&self.shape, f)
+    }
 }
 
 impl Tensor {
@@ -176,7 +201,7 @@ impl Tensor {
     /// A 0-d tensor of the given element bytes.
     pub(crate) fn of_bits(dtype: DType, bits: Bits) -> Tensor {
         let layout = Arc::new(Layout::new(vec![], vec![]));
-        Tensor { storage: Arc::new(Storage::one(&bits.0[..dtype.size()])), layout, dtype, offset: 0 }
+        Tensor { storage: Arc::new(Storage::copied(&bits.0[..dtype.size()])), layout, dtype, offset: 0 }
     }
 
     /// The element type.
@@ -192,6 +217,11 @@ impl Tensor {
     /// The strides, in elements; 0 where a dim repeats one element.
     pub fn strides(&self) -> &[isize] {
         &self.layout.strides
+    }
+
+    /// The dtype and the shape.
+    pub fn meta(&self) -> TensorMeta {
+        TensorMeta { dtype: self.dtype, shape: self.shape().to_vec() }
     }
 
     /// The number of dims.

@@ -2,43 +2,57 @@
 //!
 //! Guarantees: one node a line, operands before their uses, feeds by name, other nodes numbered in order; a weak
 //! scalar prints as `~1.5`, a typed one as `1.5:f16`; comments after `;` carry the reason and loss of each cast.
-//! Does not: abbreviate; a program of a million nodes prints a million lines.
+//! The form of a [`Program`] loses nothing but the lines of Rust it was written on, and [`Program::parse`] reads it:
+//! text, program, text gives the same text. Reading takes any text, reports several mistakes with their places, does
+//! not recurse, and allocates no more than the text's length allows. Does not: abbreviate (a program of a million
+//! nodes prints a million lines); read the form of a [`TypedProgram`].
 
 use std::fmt;
 
-use crate::error::shown;
-use crate::ops::Op;
+use crate::error::{Name, Quoted};
+use crate::ops::{LossShapes, Op};
 use crate::program::{Input, Kind, Program, State};
-use crate::promotion::{Loss, Reason, Rounding};
+use crate::promotion::{Loss, Reason, Rounding, Settings};
+use crate::scalar::Scalar;
 use crate::shape::dims_fmt;
 use crate::typed::{Arg, NodeId, TypedKind, TypedProgram};
 
 use petgraph::graph::NodeIndex;
 
-/// A feed's name as the text form writes it: bare if it is a plain identifier, else quoted.
-pub(crate) struct Name<'a>(pub(crate) &'a str);
+mod lex;
+mod operands;
+mod parse;
+mod value;
 
-impl fmt::Display for Name<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut chars = self.0.chars();
-        let plain = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-        if plain { f.write_str(self.0) } else { write!(f, "\"{}\"", shown(self.0)) }
+use value::{Constant, Exact};
+
+/// The version of the text form that this castwise writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The longest text that is read as a program, in bytes.
+pub const MAX_PROGRAM_TEXT: usize = 1 << 30;
+
+/// The most mistakes of one text that are reported; reading stops there.
+pub const MAX_MISTAKES: usize = 100;
+
+/// `program(rules = torch, …) (`.
+fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
+    write!(f, "program(rules = {}", settings.rules)?;
+    if settings.default_dtype != crate::dtype::DType::F32 {
+        write!(f, ", default = {}", settings.default_dtype)?;
     }
+    if settings.rounding != Rounding::Exact {
+        write!(f, ", rounding = {}", settings.rounding)?;
+    }
+    f.write_str(") (")
 }
 
 impl fmt::Display for Program {
-    /// The program as written: no dtypes but those of placeholders and constants.
+    /// The program as written: no dtypes but those of placeholders and constants. [`Program::parse`] reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.shared.read();
-        write!(f, "program(rules = {}", self.settings().rules)?;
-        if self.settings().default_dtype != crate::dtype::DType::F32 {
-            write!(f, ", default = {}", self.settings().default_dtype)?;
-        }
-        if self.settings().rounding != Rounding::Exact {
-            write!(f, ", rounding = {}", self.settings().rounding)?;
-        }
-        f.write_str(") (")?;
+        writeln!(f, "castwise {FORMAT_VERSION}")?;
+        header(f, self.settings())?;
         let mut feeds = 0;
         for node in state.nodes.node_weights() {
             if let Kind::Data { name, dtype, dims } = &node.kind {
@@ -48,16 +62,11 @@ impl fmt::Display for Program {
         }
         f.write_str(") {\n")?;
         let names = program_names(&state);
-        let mut used = vec![false; names.len()];
         for id in state.nodes.node_indices() {
-            for input in state.operands(id).into_iter().flatten() {
-                if let Input::Node(n) = input {
-                    used[n.index()] = true;
-                }
-            }
             untyped_line(f, &state, id, &names)?;
         }
-        fetch_line(f, (0..names.len()).filter(|i| !used[*i]).map(|i| names[i].as_str()))?;
+        let fetched = state.fetched();
+        fetch_line(f, fetched.iter().map(|(name, n)| (name.as_deref(), names[n.index()].as_str())))?;
         f.write_str("}\n")
     }
 }
@@ -83,20 +92,28 @@ fn untyped_line(f: &mut fmt::Formatter<'_>, state: &State, id: NodeIndex, names:
     let name = &names[id.index()];
     match &node.kind {
         Kind::Data { .. } => Ok(()),
-        Kind::Constant(t) => writeln!(f, "  {name} = constant {t:?}"),
-        Kind::Poison(d) => writeln!(f, "  {name} = error ; {}", d.message),
+        Kind::Constant(t) => writeln!(f, "  {name} = constant {}", Constant(t)),
+        Kind::Poison(d) => {
+            write!(f, "  {name} = error {:?} {}", d.fault, Quoted(&d.message))?;
+            if let Some(help) = &d.help {
+                write!(f, " help {}", Quoted(help))?;
+            }
+            f.write_str("\n")
+        }
         Kind::Apply { op, attrs, .. } => {
             write!(f, "  {name} = {op}")?;
             let operands = state.operands(id).into_iter().flatten().map(|o| match o {
                 Input::Node(n) => names[n.index()].clone(),
-                Input::Scalar(s) => format!("~{s}"),
+                Input::Scalar(s) => weak(s),
             });
             comma_list(f, operands)?;
             let given = [
                 attrs.dtype.map(|d| format!("dtype = {d}")),
+                attrs.output.then(|| "output".to_string()),
                 attrs.axis.map(|a| format!("axis = {a}")),
                 attrs.dims.as_ref().map(|d| format!("dims = {d:?}")),
                 attrs.keepdim.then(|| "keepdim".to_string()),
+                attrs.loss.map(|l| format!("loss = {}", if l == LossShapes::Equal { "equal" } else { "broadcast" })),
             ];
             let given: Vec<String> = given.into_iter().flatten().collect();
             if !given.is_empty() {
@@ -107,6 +124,16 @@ fn untyped_line(f: &mut fmt::Formatter<'_>, state: &State, id: NodeIndex, names:
     }
 }
 
+/// A scalar without dtype, with every bit of it.
+fn weak(s: Scalar) -> String {
+    match s {
+        Scalar::Bool(v) => format!("~{v}"),
+        Scalar::Int(v) => format!("~{v}"),
+        Scalar::Float(v) => format!("~{}", Exact::from(v)),
+        Scalar::Complex(v) => format!("~({}, {})", Exact::from(v.re), Exact::from(v.im)),
+    }
+}
+
 fn comma_list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = String>) -> fmt::Result {
     for (i, item) in items.enumerate() {
         write!(f, "{} {item}", if i == 0 { "" } else { "," })?;
@@ -114,22 +141,22 @@ fn comma_list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = String>) -
     Ok(())
 }
 
-fn fetch_line<'a>(f: &mut fmt::Formatter<'_>, sinks: impl Iterator<Item = &'a str>) -> fmt::Result {
-    let all: Vec<&str> = sinks.collect();
-    if all.is_empty() { Ok(()) } else { writeln!(f, "  fetch {}", all.join(", ")) }
+fn fetch_line<'a>(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = (Option<&'a str>, &'a str)>) -> fmt::Result {
+    let mut any = false;
+    for (name, value) in all {
+        write!(f, "{} {value}", if any { "," } else { "  fetch" })?;
+        if let Some(name) = name {
+            write!(f, " as {}", Quoted(name))?;
+        }
+        any = true;
+    }
+    if any { f.write_str("\n") } else { Ok(()) }
 }
 
 impl fmt::Display for TypedProgram {
     /// Every node with dtype and shape; every cast with rule, loss and place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "program(rules = {}", self.settings.rules)?;
-        if self.settings.default_dtype != crate::dtype::DType::F32 {
-            write!(f, ", default = {}", self.settings.default_dtype)?;
-        }
-        if self.settings.rounding != Rounding::Exact {
-            write!(f, ", rounding = {}", self.settings.rounding)?;
-        }
-        f.write_str(") (")?;
+        header(f, self.settings)?;
         let mut feeds = 0;
         for (i, n) in self.nodes.iter().enumerate() {
             if let TypedKind::Feed(name) = &n.kind {
@@ -145,7 +172,7 @@ impl fmt::Display for TypedProgram {
                 self.line(f, i as u32, &names)?;
             }
         }
-        fetch_line(f, self.sinks().into_iter().map(|i| names[i as usize].as_str()))?;
+        fetch_line(f, self.fetches.iter().map(|(name, i)| (name.as_deref(), names[*i as usize].as_str())))?;
         f.write_str("}\n")
     }
 }

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::dtype::DType;
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, Name, Place, Result};
 use crate::ops::{MAX_OPERANDS, Op};
 use crate::program::Program;
 use crate::promotion::{Loss, Reason, Settings};
@@ -161,6 +161,18 @@ pub struct CastNote {
 }
 
 /// A program after inference. `Display` prints it as text, one node a line, the reasons of casts as comments.
+///
+/// ```
+/// use castwise::{Loss, prelude::*};
+/// let p = Program::new(Rules::Torch);
+/// let y = p.data("i", DType::I64, [None, Some(3)]) * p.data("f", DType::F32, [3]);
+/// let typed = p.infer()?;
+/// assert_eq!(typed.dtype(&y), Some(DType::F32));
+/// let casts = typed.casts();
+/// assert_eq!((casts[0].from, casts[0].to, casts[0].loss), (DType::I64, DType::F32, Loss::Rounds));
+/// println!("{typed}");
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TypedProgram {
     pub(crate) settings: Settings,
@@ -175,6 +187,8 @@ pub struct TypedProgram {
     pub(crate) feed_index: HashMap<Arc<str>, u32>,
     /// For each node of the program, its typed node.
     pub(crate) of_program: Vec<NodeId>,
+    /// The program's results: names, if they have one, and nodes.
+    pub(crate) fetches: Vec<(Option<Arc<str>>, NodeId)>,
     pub(crate) program: Program,
 }
 
@@ -230,15 +244,6 @@ impl TypedProgram {
         self.nodes.iter().filter_map(note).collect()
     }
 
-    /// The nodes that no other node uses: what a printed program shows as fetched.
-    pub(crate) fn sinks(&self) -> Vec<NodeId> {
-        let mut used = vec![false; self.nodes.len()];
-        for n in &self.nodes {
-            n.inputs().for_each(|i| used[i as usize] = true);
-        }
-        (0..self.nodes.len() as u32).filter(|i| !used[*i as usize]).collect()
-    }
-
     /// The text of the program with a summary in front: result dtypes, then the casts by what they lose.
     ///
     /// ```
@@ -251,9 +256,10 @@ impl TypedProgram {
     /// ```
     pub fn explain(&self) -> String {
         let mut text = String::new();
-        for n in self.sinks() {
-            let node = &self.nodes[n as usize];
-            text += &format!("result {}{}\n", node.dtype, dims_text(self.shape_of(n)));
+        for (name, n) in &self.fetches {
+            let colon = name.as_ref().map_or(String::new(), |name| format!("{}: ", Name(name)));
+            let node = &self.nodes[*n as usize];
+            text += &format!("result {colon}{}{}\n", node.dtype, dims_text(self.shape_of(*n)));
         }
         let casts = self.casts();
         let count = |l: Loss| casts.iter().filter(|c| c.loss == l).count();

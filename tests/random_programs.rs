@@ -141,6 +141,62 @@ fn check(case: &Case) -> (usize, usize) {
     (eager.len() - tensors.len(), refused)
 }
 
+/// The text of a program reads back as a program with the same text, types and results.
+fn check_text(case: &Case) {
+    let tensors = leaves(case);
+    let program = Program::new(case.rules);
+    let (mut all, mut feeds): (Vec<Var>, _) = (Vec::new(), Vec::new());
+    for (i, t) in tensors.iter().enumerate() {
+        // Every second leaf is a constant, in its layout.
+        if i % 2 == 1 {
+            all.push(program.constant(t.clone()));
+            continue;
+        }
+        let dims: Vec<Option<usize>> = t.shape().iter().map(|n| (!case.dynamic).then_some(*n)).collect();
+        all.push(program.data(&format!("x {i}"), t.dtype(), dims));
+        feeds.push((format!("x {i}"), t.clone()));
+    }
+    // Refused steps stay: a wrong program prints and reads back too.
+    case.steps.iter().for_each(|step| all.push(apply(step, &all, case.dynamic)));
+    let text = program.to_string();
+    let again = Program::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(again.to_string(), text);
+    let (typed, typed_again) = match (program.infer(), again.infer()) {
+        (Ok(a), Ok(b)) => (a, b),
+        (Err(a), Err(b)) => {
+            let messages = |e: &castwise::Error| -> Vec<String> {
+                e.diagnostics().iter().map(|d| format!("{:?} {} {:?}", d.fault, d.message, d.help)).collect()
+            };
+            return assert_eq!(messages(&a), messages(&b), "{text}");
+        }
+        (a, b) => panic!("{a:?}\n{b:?}\n{text}"),
+    };
+    let without_places = |typed: &castwise::TypedProgram| -> String {
+        typed.to_string().lines().map(|l| l.split(" at ").next().unwrap().to_string() + "\n").collect()
+    };
+    assert_eq!(without_places(&typed), without_places(&typed_again));
+    let run = |p: &Program| {
+        let fetches = p.fetches();
+        common::EXECUTOR.with(|e| e.run(p, feeds.clone(), fetches.iter().map(|f| &f.var)))
+    };
+    match (run(&program), run(&again)) {
+        (Ok(a), Ok(b)) => a.iter().zip(&b).for_each(|(a, b)| assert_same_bits(a, b, &|| text.clone())),
+        (a, b) => assert_eq!(a.is_err(), b.is_err(), "{text}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn texts_of_random_programs_read_back(mut case in cases()) {
+        check_text(&case);
+        // With few steps, most programs have no mistake.
+        case.steps.truncate(2);
+        check_text(&case);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 

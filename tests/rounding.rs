@@ -46,9 +46,9 @@ fn relaxed_chains_are_rounded_once_where_they_are_stored() {
 fn the_choice_is_printed_with_the_program_and_kept_under_other_rules() {
     let p = Program::with_settings(settings(Rounding::Relaxed));
     let _ = chain(&p, DType::BF16);
-    assert!(p.to_string().starts_with("program(rules = torch, rounding = relaxed) ("), "{p}");
+    assert!(p.to_string().starts_with("castwise 1\nprogram(rules = torch, rounding = relaxed) ("), "{p}");
     assert!(p.infer().unwrap().to_string().starts_with("program(rules = torch, rounding = relaxed) ("));
     assert_eq!(p.with_rules(Rules::Paddle).settings().rounding, Rounding::Relaxed);
     let exact = Program::with_settings(settings(Rounding::Exact));
-    assert!(exact.to_string().starts_with("program(rules = torch) ("));
+    assert!(exact.to_string().starts_with("castwise 1\nprogram(rules = torch) ("));
 }

@@ -29,8 +29,8 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
 /// (and from itself).
 #[rustfmt::skip]
 const ROOMS: &[&str] = &[
-    "dtype", "scalar", "error", "shape", "ops", "promotion", "tensor", "var", "program", "compose", "typed", "infer", "text",
-    "compare", "block", "kernel", "schedule", "geometry", "domain", "block/driver", "fuse", "launch", "eager", "codegen",
+    "dtype", "scalar", "error", "trace", "shape", "ops", "promotion", "tensor", "var", "program", "compose", "typed", "infer", "text",
+    "compare", "interop", "block", "kernel", "schedule", "geometry", "domain", "block/driver", "fuse", "launch", "eager", "codegen",
     "executor", "ops_doc", "expr", "io", "cli", "main",
 ];
 

@@ -7,11 +7,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use petgraph::graph::NodeIndex;
 
 use super::Builder;
 use super::prepared::Core;
+use super::stats::{Counters, Traffic};
 use crate::block::CpuLevel;
 use crate::block::driver::SegmentFn;
 use crate::codegen::{Code, available, compile, inline};
@@ -25,6 +27,7 @@ use crate::launch::{Engine, Fetched, Ready, Run, Shot, run_direct, run_plan};
 use crate::program::Program;
 use crate::schedule::{Class, Schedule, schedule};
 use crate::tensor::{Pool, Tensor};
+use crate::trace::{record, span};
 use crate::typed::{NodeId, TypedProgram};
 use crate::var::Var;
 
@@ -101,7 +104,6 @@ pub(super) struct Caches {
     typed: Bounded<(u64, usize), Arc<TypedProgram>>,
     plans: Bounded<PlanKey, Arc<Planned>>,
     kernels: Bounded<(Arc<Kernel>, Vec<Class>), Arc<Compiled>>,
-    pub(super) compiles: u64,
 }
 
 /// An executor's settings and what it keeps, shared with what it has prepared.
@@ -111,6 +113,7 @@ pub(super) struct Inner {
     /// The latest first.
     recent: Mutex<Vec<Asked>>,
     pool: Arc<Pool>,
+    pub(super) counters: Counters,
 }
 
 impl Drop for Inner {
@@ -128,10 +131,10 @@ pub(super) fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Inner {
     pub(super) fn new(settings: Builder) -> Inner {
         let pool = Arc::new(Pool::new(settings.pool));
-        Inner { settings, caches: Mutex::default(), recent: Mutex::default(), pool }
+        Inner { settings, caches: Mutex::default(), recent: Mutex::default(), pool, counters: Counters::default() }
     }
 
-    pub(super) fn caches(&self) -> std::sync::MutexGuard<'_, Caches> {
+    fn caches(&self) -> std::sync::MutexGuard<'_, Caches> {
         lock(&self.caches)
     }
 
@@ -141,8 +144,11 @@ impl Inner {
         if let Some(known) = self.caches().typed.get(&key) {
             return Ok(known);
         }
+        let began = Instant::now();
         let typed = Arc::new(infer(program)?);
         typed.verify()?;
+        self.counters.inferences.add(1);
+        self.counters.inferring.since(began);
         self.caches().typed.insert(key, typed.clone(), self.settings.cache);
         Ok(typed)
     }
@@ -151,15 +157,21 @@ impl Inner {
     pub(super) fn plan(&self, typed: &Arc<TypedProgram>, nodes: Vec<NodeId>, pattern: Pattern) -> Result<Arc<Planned>> {
         let key = (typed.program.shared.id, typed.of_program.len(), nodes, pattern);
         if let Some(known) = self.caches().plans.get(&key) {
+            self.counters.plan_hits.add(1);
             return Ok(known);
         }
+        let began = Instant::now();
+        span!(DEBUG, span = "plan" { nodes: typed.len(), fetches: key.2.len() } + kernels);
         let mut folded: HashMap<NodeId, Tensor> = HashMap::new();
         for n in foldable(typed, &key.2) {
             // A fault in constants is a fault of the run that needs them.
             folded.insert(n, run_blocks(typed, n)?);
         }
         let plan = plan(typed, &key.2, &folded, &key.3)?;
+        record!(span, kernels: plan.work.len());
         let planned = Arc::new(Planned { near: plan.work.iter().map(|_| Mutex::default()).collect(), plan });
+        self.counters.plans.add(1);
+        self.counters.planning.since(began);
         self.caches().plans.insert(key, planned.clone(), self.settings.cache);
         Ok(planned)
     }
@@ -192,27 +204,48 @@ impl Inner {
     }
 
     /// Runs a plan on feeds that were bound. A result is written to its tensor of `into`, if it can be. `shots` are
-    /// those of feeds of the same layouts, or are made.
+    /// those of feeds of the same layouts, or are made; `traffic` is what runs with such feeds move.
     pub(super) fn execute(
         &self,
         planned: &Planned,
+        traffic: Traffic,
         feeds: &[&Tensor],
         dyn_dims: &[usize],
         shots: &mut Cow<'_, [Arc<Shot<Arc<Compiled>>>]>,
         into: &mut [Tensor],
     ) -> Result<Fetched> {
+        span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
+        self.counters.run(traffic);
+        let began = self.clock();
         let run = Run { feeds, dyn_dims, threads: self.settings.threads, pool: Some(&self.pool) };
-        run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, shots, into)
+        let made = run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, shots, into);
+        if let Some(began) = began {
+            self.counters.running.since(began);
+        }
+        made
+    }
+
+    /// The time, if runs are measured.
+    fn clock(&self) -> Option<Instant> {
+        self.settings.timing.then(Instant::now)
+    }
+
+    /// Whether calls are measured, kernel by kernel.
+    pub(super) fn is_timed(&self) -> bool {
+        self.settings.timing
     }
 
     /// Runs a plan that is one call.
     pub(super) fn execute_direct(
         &self,
         planned: &Planned,
+        traffic: Traffic,
         feeds: &[&Tensor],
         shot: &Shot<Arc<Compiled>>,
         into: Option<&mut Tensor>,
     ) -> Result<Option<Tensor>> {
+        span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
+        self.counters.run(traffic);
         run_direct(&planned.plan, &Run { feeds, dyn_dims: &[], threads: 1, pool: Some(&self.pool) }, shot, into)
     }
 
@@ -220,15 +253,19 @@ impl Inner {
     fn compiled(&self, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
         let key = (kernel.clone(), classes.to_vec());
         if let Some(known) = self.caches().kernels.get(&key) {
+            self.counters.kernel_hits.add(1);
             return Ok(known);
         }
+        let began = Instant::now();
+        span!(DEBUG, span = "compile" { steps: kernel.steps.len() } + segments);
         let jit = self.settings.jit && available();
         let schedule = schedule(kernel, classes, CpuLevel::get(), &|step| jit && inline(step))?;
         let code = if schedule.segments.is_empty() { None } else { Some(compile(kernel, &schedule)?) };
+        record!(span, segments: schedule.segments.len());
         let compiled = Arc::new(Compiled { schedule, code });
-        let mut caches = self.caches();
-        caches.compiles += u64::from(compiled.code.is_some());
-        caches.kernels.insert(key, compiled.clone(), self.settings.cache);
+        self.counters.compiles.add(u64::from(compiled.code.is_some()));
+        self.counters.compiling.since(began);
+        self.caches().kernels.insert(key, compiled.clone(), self.settings.cache);
         Ok(compiled)
     }
 }
@@ -250,10 +287,19 @@ impl Engine for Compiler<'_> {
     fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
         let near = &self.planned.near[at];
         if let Some((_, known)) = lock(near).iter().find(|(c, _)| c == classes) {
+            self.inner.counters.kernel_hits.add(1);
             return Ok(known.clone());
         }
         let made = self.inner.compiled(kernel, classes)?;
         lock(near).push((classes.to_vec(), made.clone()));
         Ok(made)
+    }
+
+    fn clock(&self) -> Option<Instant> {
+        self.inner.clock()
+    }
+
+    fn launched(&self, kernel: &Arc<Kernel>, began: Instant) {
+        self.inner.counters.launch(kernel, began, self.inner.settings.cache);
     }
 }

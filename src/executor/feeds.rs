@@ -12,7 +12,18 @@ use crate::shape::{SymDim, dims_text};
 use crate::tensor::Tensor;
 use crate::typed::{NodeId, TypedKind, TypedProgram};
 
-/// The tensors for a program's placeholders, by name. See [`feeds!`](crate::feeds).
+/// The tensors for a program's placeholders, by name. See [`feeds!`](crate::feeds); what is known only at run time
+/// can be given as a list too.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let p = Program::new(Rules::Torch);
+/// let all: Vec<Var> = (0..3).map(|i| p.data(&format!("x{i}"), DType::F32, [2])).collect();
+/// let sum = &all[0] + &all[1] + &all[2];
+/// let feeds: Vec<(String, Tensor)> = (0..3).map(|i| (format!("x{i}"), Tensor::from([i as f32, 1.0]))).collect();
+/// assert_eq!(Executor::new().run(&p, feeds, [&sum])?[0].to_vec::<f32>()?, [3.0, 3.0]);
+/// # Ok::<(), castwise::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Feeds<'a>(Vec<(Cow<'a, str>, Tensor)>);
 

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::cache::{Inner, Planned, Shots, lock, pattern_of};
 use super::feeds::{Feeds, bind, name_of, sorted};
+use super::stats::Traffic;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::launch::{Fetched, cast_tensor, is_direct};
@@ -41,6 +42,7 @@ struct Last {
     feeds: Vec<(DType, Arc<Layout>)>,
     dyn_dims: Vec<usize>,
     planned: Arc<Planned>,
+    traffic: Traffic,
     shots: Shots,
     /// Whether the plan is one call: see [`is_direct`].
     direct: bool,
@@ -112,7 +114,9 @@ impl Core {
         let missing = || Error::Internal("a result without a tensor".into());
         let last = lock(&self.last).clone().filter(|last| last.fits(feeds));
         if let Some(last) = last.as_ref().filter(|last| last.direct) {
-            return Ok(vec![inner.execute_direct(&last.planned, feeds, &last.shots[0], None)?.ok_or_else(missing)?]);
+            return Ok(vec![
+                inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], None)?.ok_or_else(missing)?,
+            ]);
         }
         self.execute(inner, feeds, last, &mut [])?.into_iter().map(|t| t.ok_or_else(missing)).collect()
     }
@@ -130,7 +134,7 @@ impl Core {
         };
         if let Some(last) = last.as_ref().filter(|last| last.direct) {
             self.check_targets(&last.dyn_dims, into)?;
-            let made = inner.execute_direct(&last.planned, feeds, &last.shots[0], into.first_mut())?;
+            let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], into.first_mut())?;
             return into.iter_mut().zip([made]).try_for_each(set);
         }
         let made = self.execute(inner, feeds, last, into)?;
@@ -148,17 +152,19 @@ impl Core {
         if let Some(last) = last {
             self.check_targets(&last.dyn_dims, into)?;
             let mut shots = Cow::Borrowed(&*last.shots);
-            return inner.execute(&last.planned, feeds, &last.dyn_dims, &mut shots, into);
+            return inner.execute(&last.planned, last.traffic, feeds, &last.dyn_dims, &mut shots, into);
         }
+        inner.counters.bindings.add(1);
         let bound = bind(&self.typed, feeds.into())?;
         self.check_targets(&bound.dyn_dims, into)?;
         let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
         let mut shots = Cow::Owned(Vec::new());
-        let made = inner.execute(&planned, &bound.feeds, &bound.dyn_dims, &mut shots, into)?;
+        let traffic = Traffic::of(&planned.plan, &bound.dyn_dims);
+        let made = inner.execute(&planned, traffic, &bound.feeds, &bound.dyn_dims, &mut shots, into)?;
         let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
         let shots = shots.into_owned();
-        let direct = is_direct(&planned.plan, &shots);
-        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, shots, direct };
+        let direct = !inner.is_timed() && is_direct(&planned.plan, &shots);
+        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, traffic, shots, direct };
         *lock(&self.last) = Some(Arc::new(now));
         Ok(made)
     }

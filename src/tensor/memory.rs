@@ -99,12 +99,11 @@ impl Storage {
         Ok(Storage { memory: Memory::zeroed(bytes)?, bytes, home: None })
     }
 
-    /// A copy of at most 64 bytes.
-    pub(super) fn one(bytes: &[u8]) -> Storage {
-        let mut line = Line([0; 64]);
-        let n = bytes.len().min(64);
-        line.0[..n].copy_from_slice(&bytes[..n]);
-        Storage { memory: Memory(Kind::Lines(vec![line])), bytes: n, home: None }
+    /// A copy of bytes that are few: running out of memory is as fatal as for any `Vec`.
+    pub(super) fn copied(bytes: &[u8]) -> Storage {
+        let mut lines = vec![Line([0; 64]); bytes.len().div_ceil(64)];
+        bytemuck::cast_slice_mut(&mut lines)[..bytes.len()].copy_from_slice(bytes);
+        Storage { memory: Memory(Kind::Lines(lines)), bytes: bytes.len(), home: None }
     }
 
     /// Bytes to be overwritten: from the pool if it has a buffer of this size.

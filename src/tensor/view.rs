@@ -106,6 +106,26 @@ impl Tensor {
         Ok(self.view(shape.to_vec(), strides, self.offset))
     }
 
+    /// The bytes of each element, row-major.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = &[u8]> {
+        let (bytes, size) = (self.storage.bytes(), self.dtype.size());
+        let mut index = vec![0usize; self.rank()];
+        let mut at = self.offset as isize;
+        (0..self.numel()).map(move |_| {
+            let from = at as usize * size;
+            for d in (0..index.len()).rev() {
+                index[d] += 1;
+                at += self.strides()[d];
+                if index[d] < self.shape()[d] {
+                    break;
+                }
+                at -= self.strides()[d] * self.shape()[d] as isize;
+                index[d] = 0;
+            }
+            &bytes[from..from + size]
+        })
+    }
+
     /// A new dim of extent 1 before dim `axis` (or at the end).
     pub fn unsqueeze(&self, axis: usize) -> Result<Tensor> {
         if axis > self.rank() || self.rank() == MAX_RANK {
@@ -149,21 +169,8 @@ fn regroup(old: &[usize], old_strides: &[isize], shape: &[usize]) -> Option<Vec<
 
 /// Copies the elements of a view, row-major, into `out`.
 pub(super) fn gather(t: &Tensor, out: &mut [u8]) {
-    let (bytes, size) = (t.storage.bytes(), t.dtype.size());
-    let mut index = vec![0usize; t.rank()];
-    let mut at = t.offset as isize;
-    for to in out.chunks_exact_mut(size) {
-        let from = at as usize * size;
-        to.copy_from_slice(&bytes[from..from + size]);
-        for d in (0..t.rank()).rev() {
-            index[d] += 1;
-            at += t.strides()[d];
-            if index[d] < t.shape()[d] {
-                break;
-            }
-            at -= t.strides()[d] * t.shape()[d] as isize;
-            index[d] = 0;
-        }
+    for (to, from) in out.chunks_exact_mut(t.dtype.size()).zip(t.elements()) {
+        to.copy_from_slice(from);
     }
 }
 

@@ -1,0 +1,92 @@
+//! `Serialize` and `Deserialize`: dtypes, rules and roundings as their names, settings and types of tensors as maps,
+//! programs as their text.
+//!
+//! Guarantees: what is serialized is deserialized to an equal value; what is deserialized has passed the checks of the
+//! text form and of shapes. Does not: serialize a tensor's data; the file formats do.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use ::serde::de::Error as _;
+use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::dtype::DType;
+use crate::program::Program;
+use crate::promotion::{Rounding, Rules, Settings};
+use crate::shape::check;
+use crate::tensor::TensorMeta;
+
+fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    String::deserialize(from)?.parse().map_err(D::Error::custom)
+}
+
+macro_rules! as_text {
+    ($($t:ty),*) => {$(
+        impl Serialize for $t {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $t {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$t, D::Error> {
+                parsed(from)
+            }
+        }
+    )*};
+}
+
+as_text!(DType, Rules, Rounding, Program);
+
+/// Settings as they are written: what is left out has its default.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Settings", deny_unknown_fields)]
+struct SettingsForm {
+    rules: Rules,
+    #[serde(default = "default_dtype")]
+    default_dtype: DType,
+    #[serde(default)]
+    rounding: Rounding,
+}
+
+fn default_dtype() -> DType {
+    DType::F32
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Settings { rules, default_dtype, rounding } = *self;
+        SettingsForm { rules, default_dtype, rounding }.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
+        let SettingsForm { rules, default_dtype, rounding } = SettingsForm::deserialize(from)?;
+        if !default_dtype.is_float() {
+            return Err(D::Error::custom(format!("the default dtype is {default_dtype}, not a float dtype")));
+        }
+        Ok(Settings { rules, default_dtype, rounding })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "TensorMeta", deny_unknown_fields)]
+struct MetaForm {
+    dtype: DType,
+    shape: Vec<usize>,
+}
+
+impl Serialize for TensorMeta {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        MetaForm { dtype: self.dtype, shape: self.shape.clone() }.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for TensorMeta {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TensorMeta, D::Error> {
+        let MetaForm { dtype, shape } = MetaForm::deserialize(from)?;
+        check(&shape).map_err(D::Error::custom)?;
+        Ok(TensorMeta { dtype, shape })
+    }
+}

@@ -1,0 +1,93 @@
+//! Conversions into tensors by `From` and `TryFrom`.
+//!
+//! Guarantees: a scalar becomes a 0-d tensor, nested arrays a tensor of their extents; what may not fit into memory a
+//! second time (`Vec`, slices) can fail. Does not: convert dtypes.
+
+use std::sync::Arc;
+
+use super::{Layout, Storage, Tensor};
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use crate::shape::contiguous_strides;
+
+/// A 0-d tensor.
+///
+/// ```
+/// use castwise::prelude::*;
+/// assert_eq!(Tensor::from(2.5f32).item::<f32>()?, 2.5);
+/// assert_eq!(Tensor::from([[1u8, 2, 3], [4, 5, 6]]).shape(), [2, 3]);
+/// assert_eq!(Tensor::try_from(vec![1i64, 2])?.shape(), [2]);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+impl<T: Element> From<T> for Tensor {
+    fn from(value: T) -> Tensor {
+        Tensor::scalar(value)
+    }
+}
+
+impl Tensor {
+    /// A tensor with a copy of an array's elements, which are as many as the shape has.
+    fn of_array<T: Element>(elements: &[T], shape: Vec<usize>) -> Tensor {
+        let strides = contiguous_strides(&shape);
+        let storage = Arc::new(Storage::copied(bytemuck::cast_slice(elements)));
+        Tensor { storage, layout: Arc::new(Layout::new(shape, strides)), dtype: T::DTYPE, offset: 0 }
+    }
+}
+
+impl<T: Element, const A: usize> From<[T; A]> for Tensor {
+    fn from(array: [T; A]) -> Tensor {
+        Tensor::of_array(&array, vec![A])
+    }
+}
+
+impl<T: Element, const A: usize, const B: usize> From<[[T; B]; A]> for Tensor {
+    fn from(array: [[T; B]; A]) -> Tensor {
+        Tensor::of_array(array.as_flattened(), vec![A, B])
+    }
+}
+
+impl<T: Element, const A: usize, const B: usize, const C: usize> From<[[[T; C]; B]; A]> for Tensor {
+    fn from(array: [[[T; C]; B]; A]) -> Tensor {
+        Tensor::of_array(array.as_flattened().as_flattened(), vec![A, B, C])
+    }
+}
+
+/// A tensor of one dim.
+impl<T: Element> TryFrom<&[T]> for Tensor {
+    type Error = Error;
+
+    fn try_from(elements: &[T]) -> Result<Tensor> {
+        Tensor::from_slice(elements, [elements.len()])
+    }
+}
+
+/// A tensor of one dim.
+impl<T: Element> TryFrom<Vec<T>> for Tensor {
+    type Error = Error;
+
+    fn try_from(elements: Vec<T>) -> Result<Tensor> {
+        Tensor::try_from(&elements[..])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    #[test]
+    fn arrays_keep_their_extents_and_elements() {
+        let t = Tensor::from([[[1i16, 2], [3, 4], [5, 6]]]);
+        assert_eq!((t.dtype(), t.shape(), t.strides()), (DType::I16, &[1, 3, 2][..], &[6, 2, 1][..]));
+        assert_eq!(t.transpose(1, 2).unwrap().to_vec::<i16>().unwrap(), [1, 3, 5, 2, 4, 6]);
+        let long: [f64; 1000] = std::array::from_fn(|i| i as f64);
+        assert_eq!(Tensor::from(long).as_slice::<f64>().unwrap(), long);
+        assert_eq!(Tensor::from(long).as_bytes().unwrap().as_ptr().addr() % 64, 0);
+        let none: [[bool; 0]; 3] = [[]; 3];
+        assert_eq!((Tensor::from(none).shape(), Tensor::from(none).numel()), (&[3, 0][..], 0));
+        assert!(Tensor::from(none).to_vec::<bool>().unwrap().is_empty());
+        assert_eq!(Tensor::from(true).rank(), 0);
+        assert_eq!(Tensor::try_from(&long[..3]).unwrap().to_vec::<f64>().unwrap(), [0.0, 1.0, 2.0]);
+        assert_eq!(Tensor::try_from(Vec::<u8>::new()).unwrap().shape(), [0]);
+    }
+}
