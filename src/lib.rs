@@ -44,6 +44,7 @@ mod infer;
 pub mod io;
 mod kernel;
 mod launch;
+mod nodes;
 pub mod ops;
 mod ops_doc;
 mod program;
@@ -64,6 +65,7 @@ pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
 pub use executor::{Builder, Executor, Feeds, Prepared};
 pub use infer::infer;
+pub use nodes::{NodeKind, NodeOperand, NodeView};
 pub use ops::{Attrs, Op};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
@@ -71,7 +73,7 @@ pub use program::{MAX_NODES, NodeRef, Program};
 pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
 pub use scalar::Scalar;
 pub use tensor::Tensor;
-pub use typed::{CastNote, TypedProgram};
+pub use typed::{CastNote, RoundingNote, TypedProgram};
 pub use var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 
 pub use half::{bf16, f16};

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use petgraph::graph::NodeIndex;
 
@@ -106,6 +107,7 @@ pub(super) struct Caches {
     plans: Bounded<PlanKey, Arc<Planned>>,
     kernels: Bounded<(Arc<Kernel>, Vec<Class>), Arc<Compiled>>,
     pub(super) compiles: u64,
+    pub(super) compile_time: Duration,
 }
 
 /// An executor's settings and what it keeps, shared with what it has prepared.
@@ -215,12 +217,14 @@ impl Inner {
         if let Some(known) = self.caches().kernels.get(&key) {
             return Ok(known);
         }
+        let start = Instant::now();
         let jit = self.settings.jit && available();
         let schedule = schedule(kernel, classes, CpuLevel::get(), &|step| jit && inline(step))?;
         let code = if schedule.segments.is_empty() { None } else { Some(compile(kernel, &schedule)?) };
         let compiled = Arc::new(Compiled { schedule, code });
         let mut caches = self.caches();
         caches.compiles += u64::from(compiled.code.is_some());
+        caches.compile_time += start.elapsed();
         caches.kernels.insert(key, compiled.clone(), self.settings.cache);
         Ok(compiled)
     }
