@@ -142,6 +142,43 @@ fn a_dry_run_and_a_denied_one_write_nothing() {
     assert!(out.code == Some(1) && out.stderr.contains("the output exists"), "{}", out.stderr);
 }
 
+/// The middle one of relative errors, as the command writes it.
+fn median(low: &[f64], exact: &[f64]) -> String {
+    let mut all: Vec<f64> = low.iter().zip(exact).map(|(l, e)| (l - e).abs() / e.abs()).collect();
+    all.sort_by(f64::total_cmp);
+    format!("{:.1e}", all[all.len() / 2])
+}
+
+#[test]
+fn the_measured_errors_are_those_of_f64() {
+    let dir = Dir::new("numeric");
+    let (a, b) = (bf16_tensor(1, &[64, 33]), half_tensor(2, &[64, 33]));
+    dir.checkpoint("a.safetensors", &[("x", a.clone())]);
+    dir.npy("b.npy", &b);
+    let out = dir.castwise(&["explain", "0.7*a + 0.3*b", "-i", "a=a.safetensors", "-i", "b=b.npy", "--numeric"]).ok();
+    let run = |text: &str| eager(Rules::Torch, text, &[("a", &a), ("b", &b)]).to_vec::<f64>().unwrap();
+    let exact = run("0.7*cast(a, f64) + 0.3*cast(b, f64)");
+    let half = run("cast(0.7*a, f64) + 0.3*cast(b, f64)");
+    let low = run("cast(0.7*a + 0.3*b, f64)");
+    let whole = format!("result f32: relative error {} in the median", median(&low, &exact));
+    assert!(out.stdout.contains(&whole), "{whole}: {}", out.stdout);
+    // The first place is `0.7*a`, with what it alone does to the result, and what it is off itself.
+    let own = median(&run("cast(0.7*a, f64)"), &run("0.7*cast(a, f64)"));
+    let first = out.stdout.lines().skip_while(|l| !l.contains("where")).nth(1).unwrap();
+    let words: Vec<&str> = first.split_whitespace().collect();
+    assert_eq!((words[0], words[2]), (median(&half, &exact).as_str(), own.as_str()), "{first}");
+    assert!(first.ends_with("`mul` rounds to bf16, in `0.7*a`"), "{first}");
+    assert!(out.stdout.ends_with("1 | 0.7*a + 0.3*b\n  | ^^^^^ `mul` rounds to bf16\n"), "{}", out.stdout);
+}
+
+#[test]
+fn more_places_than_are_traced_have_their_own_errors() {
+    let dir = Dir::new("places");
+    let text = format!("x{}", " * 1.001".repeat(70));
+    let out = dir.castwise(&["explain", &text, "-i", "x=bf16[500]", "--numeric"]).ok();
+    assert!(out.stdout.contains("  -        -             ") && out.stdout.contains("(and 50 more)"), "{}", out.stdout);
+}
+
 #[test]
 fn completions_and_manuals_know_every_command() {
     let dir = Dir::new("manuals");

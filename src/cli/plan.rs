@@ -112,8 +112,9 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
         notes.push(format!("note: the expression does not use the parameter `{}`", report::escaped(name)));
     }
     let named = inputs.iter().any(|i| i.names().is_some());
-    if !named && !maps.is_empty() {
-        return Err(Failure::usage("--map is for inputs of several tensors: .safetensors, .index.json, .npz"));
+    if !named && !(maps.is_empty() && common.select.is_none() && common.skip.is_none()) {
+        let text = "--map, --select and --skip are for inputs of several tensors: .safetensors, .index.json, .npz";
+        return Err(Failure::usage(text));
     }
     let mut work =
         Work { inputs, expressions, plans: Vec::new(), jobs: Vec::new(), out_dtype: common.out_dtype, named, notes };
