@@ -74,7 +74,7 @@ fn scripts_print_what_they_say() {
             if said != masked(&step.expected) {
                 wrong.push(format!("{name}.txt:{}: $ {}\nprints\n{said}\n", step.at, step.line));
             }
-            let command: Vec<&str> = lines[step.at - 1..].iter().copied().collect();
+            let command = &lines[step.at - 1..];
             let end = command.iter().position(|l| !l.ends_with('\\')).unwrap_or(0);
             written += &format!("{}\n{said}\n\n", command[..=end].join("\n"));
         }

@@ -108,7 +108,7 @@ fn equal_floats_agree_under_every_op() {
 
 #[test]
 fn with_rules_keeps_nodes_names_places_and_mistakes() {
-    let p = Program::with_settings(Settings { rules: TORCH, default_dtype: DType::F64 });
+    let p = Program::with_settings(Settings { default_dtype: DType::F64, ..Settings::new(TORCH) });
     let (a, b) = (p.data("a", DType::I64, ["n"]), p.data("b", DType::F32, ["n"]));
     let k = p.constant(Tensor::from_slice(&[1.5f32, 2.5], [2]).unwrap());
     let y = (&b / &k).where_(&a, 2);
@@ -116,7 +116,7 @@ fn with_rules_keeps_nodes_names_places_and_mistakes() {
     let _twice = p.data("a", DType::F32, ());
     let q = p.with_rules(PADDLE);
     assert_eq!((q.len(), q.feed_names()), (p.len(), p.feed_names()));
-    assert_eq!(q.settings(), Settings { rules: PADDLE, default_dtype: DType::F64 });
+    assert_eq!(q.settings(), Settings { default_dtype: DType::F64, ..Settings::new(PADDLE) });
     assert_eq!(q.to_string(), p.to_string().replace("rules = torch", "rules = paddle"));
     assert_eq!(q.with_rules(TORCH).check().unwrap_err().to_string(), p.check().unwrap_err().to_string());
     assert!(q.var(q.len()).is_none());

@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         return Err(Failure::usage(format!("the input `{name}` has no data: give a file, or --dry-run")));
     }
     let list = list(&work)?;
-    let (_, files) = outputs::layout(arguments, format, &list)?;
+    let files = outputs::layout(arguments, format, &list)?.files;
     let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
     if arguments.dry_run {
         let read: Vec<&Path> = work.inputs.iter().flat_map(Input::files).collect();

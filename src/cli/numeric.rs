@@ -231,13 +231,16 @@ fn elements(shape: &[castwise::shape::SymDim]) -> usize {
     shape.iter().map(|d| if let castwise::shape::SymDim::Fixed(n) = d { *n } else { EXTENT }).product()
 }
 
+/// What takes a pair by its number: errors and magnitudes.
+type Take<'a> = &'a mut dyn FnMut(usize, &[f64], &[f64]);
+
 /// Computes pairs of values of these sizes, as many at once as memory should hold, and hands them over.
 fn fetch(
     mirror: &Mirror<'_>,
     executor: &Executor,
     feeds: Vec<(String, Tensor)>,
     wanted: &[(&[Var; 2], usize)],
-    take: &mut dyn FnMut(usize, &[f64], &[f64]),
+    take: Take<'_>,
 ) -> Result<(), Error> {
     let mut at = 0;
     while at < wanted.len() {

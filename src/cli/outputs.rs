@@ -38,7 +38,7 @@ impl Output {
     ) -> Result<Output, Failure> {
         let path = &arguments.output;
         let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
-        let (index, files) = layout(arguments, format, list)?;
+        let Layout { index, files } = layout(arguments, format, list)?;
         let read: Vec<&Path> = inputs.iter().flat_map(Input::files).collect();
         check(&files, &read, arguments.force)?;
         Ok(match (index, format) {
@@ -77,12 +77,16 @@ impl Output {
     }
 }
 
-/// The index and the size of its shards, if there is one; and the files that are to be written.
-pub(super) fn layout(
-    arguments: &Eval,
-    format: Format,
-    list: &List,
-) -> Result<(Option<(PathBuf, u64)>, Vec<PathBuf>), Failure> {
+/// The files of an output.
+pub(super) struct Layout {
+    /// The index, if there is one, and the size of its shards.
+    index: Option<(PathBuf, u64)>,
+    /// All files that are to be written.
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// The files that these tensors make.
+pub(super) fn layout(arguments: &Eval, format: Format, list: &List) -> Result<Layout, Failure> {
     let path = &arguments.output;
     let total = list.iter().fold(0u64, |n, (_, dtype, shape)| n.saturating_add(bytes(*dtype, shape)));
     let index = match (format, arguments.max_shard_size) {
@@ -99,7 +103,7 @@ pub(super) fn layout(
         Some((index, size)) => ShardedWriter::files(index, list, *size)?,
         None => vec![path.clone()],
     };
-    Ok((index, files))
+    Ok(Layout { index, files })
 }
 
 /// Refuses outputs that are inputs, and without `--force` those that exist.

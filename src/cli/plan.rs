@@ -112,7 +112,8 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
         notes.push(format!("note: the expression does not use the parameter `{}`", report::escaped(name)));
     }
     let named = inputs.iter().any(|i| i.names().is_some());
-    if !named && !(maps.is_empty() && common.select.is_none() && common.skip.is_none()) {
+    let by_name = !maps.is_empty() || common.select.is_some() || common.skip.is_some();
+    if by_name && !named {
         let text = "--map, --select and --skip are for inputs of several tensors: .safetensors, .index.json, .npz";
         return Err(Failure::usage(text));
     }
