@@ -172,6 +172,24 @@ fn the_measured_errors_are_those_of_f64() {
 }
 
 #[test]
+fn of_a_large_tensor_the_first_rows_are_measured() {
+    let dir = Dir::new("rows");
+    // 5000 rows of 1000; beyond the first 4194 they would be off.
+    let mut v = vec![1u8; 5_000_000];
+    v[4_300_000..].fill(200);
+    dir.npy("x.npy", &Tensor::from_vec(v, [5000, 1000]).unwrap());
+    let out = dir.castwise(&["explain", "x + x", "-i", "x=x.npy", "--numeric"]).ok();
+    assert!(
+        out.stdout.contains("measured on 4194000 elements") && out.stdout.contains("no place has"),
+        "{}",
+        out.stdout
+    );
+    // A sum wants all of them: 4300000 + 200 * 700000.
+    let out = dir.castwise(&["explain", "sum(cast(x, f32))", "-i", "x=x.npy", "--numeric"]).ok();
+    assert!(out.stdout.contains("measured on 5000000 elements"), "{}", out.stdout);
+}
+
+#[test]
 fn more_places_than_are_traced_have_their_own_errors() {
     let dir = Dir::new("places");
     let text = format!("x{}", " * 1.001".repeat(70));

@@ -8,7 +8,7 @@
 
 use annotate_snippets::Level;
 use castwise::shape::Dim;
-use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, Var};
+use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, TypedProgram, Var};
 
 use super::plan::{Expression, Job, Plan, Work, plan};
 use super::reference::Mirror;
@@ -22,6 +22,8 @@ const DRAWN: usize = 1 << 16;
 const MAX_RUNS: usize = 1024;
 /// Tensors of one kind are measured until there were so many elements.
 const ENOUGH: usize = 1 << 24;
+/// Tensors of more elements are measured in part, where that can be.
+const LARGE: usize = 1 << 22;
 /// The most bytes that are computed at once.
 const AT_ONCE: usize = 256 << 20;
 /// The most places that are traced to the result.
@@ -140,6 +142,7 @@ fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure
         let extent = |d: &Dim| Dim::Fixed(if let Dim::Fixed(n) = d { *n } else { EXTENT });
         operands.push((input.name.clone(), dtype, dims.iter().map(extent).collect::<Vec<_>>()));
     }
+    let rows = leading_rows(&first.typed, &mut operands);
     let named: Vec<_> = operands.iter().map(|(n, d, s)| (n.as_str(), *d, s.clone())).collect();
     let refuse = |e: Error| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 };
     let plan = plan(settings, first.expression, &text, out_dtype, &named, &values).map_err(refuse)?;
@@ -147,10 +150,12 @@ fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure
     let mut files = Vec::new();
     for i in &uses {
         let input = &mut work.inputs[*i];
-        files.push(if input.is_declared() { None } else { Some(input.load(&job.name)?.0) });
+        let file = if input.is_declared() { None } else { Some(input.load(&job.name)?.0) };
+        files.push(match (file, rows) {
+            (Some(t), Some(rows)) => Some(t.slice(0, 0, rows, 1)?),
+            (file, _) => file,
+        });
     }
-    let extents =
-        |dims: &[Dim]| -> Vec<usize> { dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { EXTENT }).collect() };
     let largest = operands.iter().map(|(_, _, dims)| extents(dims).iter().product::<usize>()).max().unwrap_or(1);
     let drawn = files.iter().any(Option::is_none);
     let runs = if drawn { DRAWN.div_ceil(largest.max(1)).clamp(1, MAX_RUNS) } else { 1 };
@@ -169,6 +174,26 @@ fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure
     all.elements += runs * largest;
     all.drawn |= drawn;
     Ok(())
+}
+
+/// Of operands that are too large to be measured whole, the first rows: how many. Only where that changes nothing
+/// for the elements: all shapes are equal, and nothing is reduced.
+fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)]) -> Option<usize> {
+    let dims = operands.first()?.2.clone();
+    let Some(Dim::Fixed(all)) = dims.first() else { return None };
+    let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. }));
+    let elements = extents(&dims).iter().product::<usize>();
+    if elements <= LARGE || reduces || operands.iter().any(|(_, _, d)| *d != dims) {
+        return None;
+    }
+    let rows = (LARGE / (elements / all).max(1)).clamp(1, *all);
+    operands.iter_mut().for_each(|(_, _, d)| d[0] = Dim::Fixed(rows));
+    Some(rows)
+}
+
+/// The numbers of dims, with one for those that are not told.
+fn extents(dims: &[Dim]) -> Vec<usize> {
+    dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { EXTENT }).collect()
 }
 
 /// Both evaluations of a program, and the errors between them.
