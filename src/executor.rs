@@ -182,6 +182,12 @@ impl Executor {
     }
 
     /// The time that compiling has taken so far.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let exe = Executor::builder().jit(false).build();
+    /// assert!(exe.compile_time().is_zero());
+    /// ```
     pub fn compile_time(&self) -> std::time::Duration {
         self.inner.caches().compile_time
     }

@@ -151,10 +151,21 @@ impl TypedProgram {
 
     /// The positions of the nodes that no other node uses.
     pub fn results(&self) -> Vec<usize> {
-        self.sinks().into_iter().map(|n| n as usize).collect()
+        let mut used = vec![false; self.nodes.len()];
+        self.nodes.iter().flat_map(|n| n.inputs()).for_each(|i| used[i as usize] = true);
+        (0..used.len()).filter(|i| !used[*i]).collect()
     }
 
     /// The position of a value's node; `None` as for [`dtype`](TypedProgram::dtype).
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [2]).exp();
+    /// let typed = p.infer()?;
+    /// assert_eq!(typed.position(&y), Some(1));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
     pub fn position(&self, v: &Var) -> Option<usize> {
         self.node(v).ok().map(|n| n as usize)
     }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use annotate_snippets::Level;
-use castwise::{CastNote, Loss, Place, Reason, TypedProgram};
+use castwise::{CastNote, Loss, Place, Reason, Rounding, TypedProgram};
 
 use super::plan::{Expression, Plan};
 use super::{Failure, report};
@@ -29,7 +29,9 @@ pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
         let label = format!("{} -> {} {what}{} ({})", c.from, c.to, of_operand(c), c.reason);
         found.push(Finding { span: span(&c.place), label, loss: c.loss, requested: c.reason == Reason::Requested });
     }
-    for n in typed.hidden_roundings() {
+    // Relaxed, a fused loop keeps such a value wide.
+    let exact = typed.settings().rounding == Rounding::Exact;
+    for n in typed.hidden_roundings().into_iter().filter(|_| exact) {
         let label = format!("`{}` rounds to {} before {} takes the value", n.op, n.dtype, n.to);
         found.push(Finding { span: span(&n.place), label, loss: Loss::Rounds, requested: false });
     }

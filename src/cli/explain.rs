@@ -3,13 +3,16 @@
 //! Guarantees: what a reader wants to know comes first, the typed program after it. Does not: write files.
 
 use annotate_snippets::Level;
-use castwise::{Outcome, Rules, compare};
+use castwise::{Outcome, Rounding, Rules, compare};
 
 use super::args::{Common, Explain};
 use super::plan::{Work, prepare};
 use super::{Failure, describe, numeric, print, report, say};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
+    if arguments.numeric && arguments.common.rounding == Rounding::Relaxed {
+        return Err(Failure::usage("--numeric looks at each op alone: there is no relaxed rounding in it"));
+    }
     let prepared = prepare(&arguments.common, &[], Some(&arguments.expression));
     let (mut work, refused) = match prepared {
         // What one rule set refuses can still be compared.
