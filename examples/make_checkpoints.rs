@@ -43,12 +43,18 @@ fn write<T: Element>(path: &Path, of: impl Fn(f32) -> T, drift: f32) -> castwise
     file.finish()
 }
 
+/// Writes both into a directory.
+pub fn write_both(directory: &Path) -> castwise::Result<[PathBuf; 2]> {
+    let paths = [directory.join("base.safetensors"), directory.join("tuned.safetensors")];
+    write(&paths[0], bf16::from_f32, 0.0)?;
+    write(&paths[1], f16::from_f32, 0.2)?;
+    Ok(paths)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "target/demo".into()));
     std::fs::create_dir_all(&directory)?;
-    let (base, tuned) = (directory.join("base.safetensors"), directory.join("tuned.safetensors"));
-    write(&base, bf16::from_f32, 0.0)?;
-    write(&tuned, f16::from_f32, 0.2)?;
+    let [base, tuned] = write_both(&directory)?;
     println!("{}\n{}", base.display(), tuned.display());
     Ok(())
 }

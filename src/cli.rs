@@ -1,25 +1,43 @@
-//! The command line: `castwise eval EXPR -i name=FILE ... -o FILE`.
+//! The command line: `castwise eval EXPR -i name=FILE ... -o FILE`, and what else there is to ask about an expression.
 //!
-//! Guarantees: exit code 0 when the output is whole, 1 on any failure (then there is no output and no change to an
-//! old one), 2 on wrong usage; a signal that ends the command leaves no temporary file; results and typed programs go to stdout, everything else to stderr. Does not: compute
-//! or decide dtypes; it calls the library's public interface only.
+//! Guarantees: exit code 0 when what was asked is done and an output is whole, 1 if the expression, a file or the data
+//! is wrong (then there is no output and no change to an old one), 2 on wrong usage, 3 if `--deny` found something; a
+//! signal that ends the command leaves no temporary file; results go to stdout, everything else to stderr; a reader
+//! that closes stdout early is no failure. Does not: compute or decide dtypes; it calls the library's public interface
+//! only.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use castwise::{DType, Rules};
 use clap::{Parser, Subcommand};
 
+mod args;
+mod cells;
+mod describe;
+mod draw;
 mod eval;
+mod explain;
 mod inputs;
+mod manual;
+mod metrics;
+mod numeric;
 mod outputs;
+mod page;
+mod plan;
+mod reference;
 mod report;
+mod sample;
+mod scalars;
 mod signals;
+mod table;
 
 /// Mixed-dtype elementwise tensor programs over files.
 #[derive(Parser)]
-#[command(name = "castwise", version)]
+#[command(
+    name = "castwise",
+    version,
+    after_help = "Exit codes: 0 done; 1 the expression, a file or the data is wrong; 2 wrong usage; 3 --deny found something."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,82 +46,17 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Evaluate an expression over .npy arrays, or over every tensor that .safetensors or .npz files share.
-    Eval(Eval),
-}
-
-/// The arguments of `castwise eval`.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:
-  castwise eval '0.7*a + 0.3*b' -i a=base.safetensors -i b=tuned.safetensors -o merged.safetensors
-  castwise eval '(nir - red) / (nir + red)' -i nir=nir.npy -i red=red.npy -o ndvi.npy
-
-Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
-Calls are sqrt(x), where(c, x, y), cast(x, f32), ... by the names of PyTorch and Paddle.
-Files of several tensors (.safetensors, .npz, and the .index.json of a checkpoint in shards):
-the expression is applied to each tensor name that all of them have; a .npy beside them takes
-part in each.")]
-pub(crate) struct Eval {
-    /// The expression, in the names of the inputs: 0.7*a + 0.3*b
-    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
-    expression: String,
-    /// An input: its name in the expression, and a file: .npy, .npz, .safetensors, or the .index.json of shards.
-    #[arg(short, long = "input", value_name = "NAME=FILE", value_parser = input, required = true)]
-    inputs: Vec<(String, PathBuf)>,
-    /// The file to write: .npy, .npz, .safetensors, or the .index.json of shards.
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
-    /// Whose rules decide about mixed dtypes: torch (the default) or paddle.
-    #[arg(long)]
-    rules: Option<Rules>,
-    /// Cast the result to this dtype.
-    #[arg(long, value_name = "DTYPE")]
-    out_dtype: Option<DType>,
-    /// The dtype integers become where an op needs floats: f16, bf16, f32 or f64.
-    #[arg(long, value_name = "DTYPE", default_value = "f32", value_parser = float)]
-    default_dtype: DType,
-    /// Print the typed program of each combination of dtypes and ranks, with the reason and the loss of every cast.
-    #[arg(long)]
-    explain: bool,
-    /// Replace the output file if it exists.
-    #[arg(short, long)]
-    force: bool,
-    /// Write shards of at most this size and an index: 5GB, 500M, 4GiB (.safetensors that fit one file stay one file;
-    /// .index.json without this: 5GB).
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    max_shard_size: Option<u64>,
-    /// Deflate the arrays of a .npz.
-    #[arg(long)]
-    compress: bool,
-}
-
-fn input(text: &str) -> Result<(String, PathBuf), String> {
-    match text.split_once('=') {
-        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.to_string(), file.into())),
-        _ => Err("write it as NAME=FILE".to_string()),
-    }
-}
-
-fn float(text: &str) -> Result<DType, String> {
-    let dtype: DType = text.parse().map_err(|e: castwise::UnknownDType| e.to_string())?;
-    if dtype.is_float() { Ok(dtype) } else { Err(format!("{dtype} is not a float: f16, bf16, f32 or f64")) }
-}
-
-/// A number of bytes: decimal units, or binary ones with an `i`.
-fn size(text: &str) -> Result<u64, String> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let factor: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kb" => Some(1_000),
-        "m" | "mb" => Some(1_000_000),
-        "g" | "gb" => Some(1_000_000_000),
-        "kib" => Some(1 << 10),
-        "mib" => Some(1 << 20),
-        "gib" => Some(1 << 30),
-        _ => None,
-    };
-    let bytes = number.parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f)).filter(|n| *n > 0);
-    bytes.ok_or_else(|| "write it as 5GB, 500MB or 4GiB (units K, M and G; with `iB` powers of 1024)".to_string())
+    Eval(Box<args::Eval>),
+    /// Show what an expression does with dtypes: its result, where precision is lost, every cast with its reason.
+    Explain(Box<args::Explain>),
+    /// Print a stage of an expression on its way to code.
+    Dump(Box<args::Dump>),
+    /// Print how an op promotes: the result dtype of each pair of operands, and why others are refused.
+    Table(args::Table),
+    /// Print a script for a shell that completes this command.
+    Completions(manual::Completions),
+    /// Print a manual page.
+    Man(manual::Man),
 }
 
 /// Why the command failed: what stderr is told, and the exit code.
@@ -127,9 +80,17 @@ impl From<castwise::Error> for Failure {
 
 /// Runs the command.
 pub(crate) fn main() -> ExitCode {
-    let Command::Eval(arguments) = Cli::parse().command;
+    let command = Cli::parse().command;
     signals::watch();
-    match eval::run(&arguments) {
+    let done = match &command {
+        Command::Eval(arguments) => eval::run(arguments),
+        Command::Explain(arguments) => explain::run(arguments),
+        Command::Dump(arguments) => draw::run(arguments),
+        Command::Table(arguments) => table::run(arguments),
+        Command::Completions(arguments) => manual::completions(arguments),
+        Command::Man(arguments) => manual::man(arguments),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             say(failure.text.trim_end());
@@ -141,4 +102,15 @@ pub(crate) fn main() -> ExitCode {
 /// A line on stderr; a closed stderr is not a reason to fail.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Text on stdout; a reader that has gone is not a reason to fail.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(castwise::Error::Io { path: "stdout".into(), source: e }.into())
+        }
+        _ => Ok(()),
+    }
 }

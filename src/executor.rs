@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::block::CpuLevel;
 use crate::codegen::{available, clif, inline};
 use crate::error::Result;
+use crate::fuse::PlannedKernel;
 use crate::geometry::Spread;
 use crate::program::Program;
 use crate::schedule::{Class, schedule};
@@ -189,6 +190,23 @@ impl Executor {
             }
         }
         Ok(text)
+    }
+
+    /// The kernels that compute `fetches`, as text: the first part of [`dump`](Executor::dump).
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]) * 2.0;
+    /// assert!(Executor::new().kernels(&p, [&y])?.contains("mul"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn kernels<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
+        let typed = self.inner.typed(program)?;
+        let nodes = fetches.into_iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;
+        let planned = self.inner.plan(&typed, nodes, vec![false; typed.dyn_dims.len()])?;
+        let text = |k: &PlannedKernel| format!("; over {}\n{}", dims_text(&typed.shapes[k.shape as usize]), k.kernel);
+        Ok(planned.plan.work.iter().map(text).collect())
     }
 
     /// How many kernels have been compiled so far.

@@ -9,21 +9,26 @@
 //! From low to high: `== != < <= > >=` (not chained), `|`, `^`, `&`, `+ -`, `* / // %`, unary `- + ~`, `**` (from
 //! right to left). Then calls `sqrt(x)`, `where(c, x, y)`, `cast(x, f32)`, parentheses, names (also `"in quotes"`),
 //! and constants: `2`, `0x1f`, `1.5e-3`, `2j`, `inf`, `nan`, `true`, `false`.
+//!
+//! Parts may be named before the expression that uses them: `t = a - b; base + 0.3*t`. Each must be used.
 
 use std::collections::HashMap;
 
 use num_complex::Complex;
 
 use crate::dtype::DType;
-use crate::error::{Diagnostic, Error, Fault, Result, shown};
+use crate::error::{Diagnostic, Error, Result, shown};
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::program::{MAX_NODES, Program};
 use crate::scalar::Scalar;
 use crate::var::{Mode, Operand, Var};
 
 mod fold;
+mod help;
 mod lex;
 
+pub use help::application;
+use help::wrong_arity;
 use lex::{Lexer, Span, Symbol, Token};
 
 /// The longest expression, in bytes.
@@ -44,7 +49,28 @@ impl Program {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn expression(&self, text: &str) -> Result<Var> {
-        parse(text, &mut |name| self.feed(name), &|| self.feed_names())
+        self.expression_with(text, |_| None)
+    }
+
+    /// As [`expression`](Program::expression), with names that stand for scalars: they have no dtype of their own, as
+    /// if their values were written there, and are worked out with other constants.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// p.data("a", DType::BF16, [4]);
+    /// p.data("b", DType::BF16, [4]);
+    /// let mix = p.expression_with("(1 - w) * a + w * b", |name| (name == "w").then_some(Scalar::Float(0.25)))?;
+    /// assert_eq!(p.infer()?.dtype(&mix), Some(DType::BF16));
+    /// assert!(p.to_string().contains("mul ~0.75, %a"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn expression_with(&self, text: &str, mut scalars: impl FnMut(&str) -> Option<Scalar>) -> Result<Var> {
+        let mut names = |name: &str| match scalars(name) {
+            Some(s) => Some(Operand::Scalar(s)),
+            None => self.feed(name).map(Operand::Var),
+        };
+        parse(text, &mut names, &|| self.feed_names())
     }
 }
 
@@ -59,7 +85,7 @@ impl Program {
 /// # Ok::<(), castwise::Error>(())
 /// ```
 pub fn parse_expression<M: Mode>(text: &str, mut names: impl FnMut(&str) -> Option<Var<M>>) -> Result<Var<M>> {
-    parse(text, &mut names, &Vec::new)
+    parse(text, &mut |name| names(name).map(Operand::Var), &Vec::new)
 }
 
 fn parse<M: Mode>(text: &str, names: Lookup<'_, M>, known: &dyn Fn() -> Vec<String>) -> Result<Var<M>> {
@@ -67,21 +93,10 @@ fn parse<M: Mode>(text: &str, names: Lookup<'_, M>, known: &dyn Fn() -> Vec<Stri
         let (max, got) = (MAX_EXPRESSION as u64, text.len() as u64);
         return Err(Error::Limit { which: "the length of the expression", max, got });
     }
-    let parser = Parser {
-        lexer: Lexer::new(text),
-        names,
-        known,
-        handles: Vec::new(),
-        by_name: HashMap::new(),
-        constants: Vec::new(),
-        steps: Vec::new(),
-        values: Vec::new(),
-        frames: Vec::new(),
-    };
-    Ok(parser.run()?)
+    Ok(Parser::new(text, names, known).run()?)
 }
 
-type Lookup<'a, M> = &'a mut dyn FnMut(&str) -> Option<Var<M>>;
+type Lookup<'a, M> = &'a mut dyn FnMut(&str) -> Option<Operand<M>>;
 
 /// What a value is, before anything is built.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +111,8 @@ struct Step {
     op: Op,
     dtype: Option<DType>,
     operands: [Option<Term>; MAX_OPERANDS],
+    /// Where each operand stands.
+    spans: [Option<Span>; MAX_OPERANDS],
     span: Span,
 }
 
@@ -116,12 +133,22 @@ enum Frame {
     Call(Op, Span, u32),
 }
 
+/// A part of the expression that has a name.
+struct Local {
+    value: Value,
+    at: Span,
+    used: bool,
+}
+
 struct Parser<'t, 'a, M: Mode> {
     lexer: Lexer<'t>,
     names: Lookup<'a, M>,
     known: &'a dyn Fn() -> Vec<String>,
     handles: Vec<Var<M>>,
-    by_name: HashMap<String, u32>,
+    by_name: HashMap<String, Value>,
+    /// The name that the statement being read assigns.
+    target: Option<(String, Span)>,
+    locals: HashMap<String, Local>,
     constants: Vec<Scalar>,
     steps: Vec<Step>,
     values: Vec<(Value, Span)>,
@@ -170,9 +197,31 @@ fn binary_op(symbol: Symbol) -> Op {
     }
 }
 
-impl<M: Mode> Parser<'_, '_, M> {
-    /// Reads the text: an operand, then operators and operands in turn.
+impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
+    fn new(text: &'t str, names: Lookup<'a, M>, known: &'a dyn Fn() -> Vec<String>) -> Parser<'t, 'a, M> {
+        Parser {
+            lexer: Lexer::new(text),
+            names,
+            known,
+            handles: Vec::new(),
+            by_name: HashMap::new(),
+            target: None,
+            locals: HashMap::new(),
+            constants: Vec::new(),
+            steps: Vec::new(),
+            values: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
     fn run(mut self) -> Parsed<Var<M>> {
+        let end = self.read()?;
+        self.finish(end)
+    }
+
+    /// Reads the text to its end: an operand, then operators and operands in turn.
+    fn read(&mut self) -> Parsed<Span> {
+        self.target()?;
         loop {
             self.operand()?;
             loop {
@@ -191,10 +240,64 @@ impl<M: Mode> Parser<'_, '_, M> {
                         }
                     }
                     Token::Close => self.close(span)?,
-                    Token::End => return self.finish(span),
+                    Token::Semicolon => {
+                        self.assign()?;
+                        self.target()?;
+                        break;
+                    }
+                    Token::End => return Ok(span),
                     other => return Err(self.stray(&other, span)),
                 }
             }
+        }
+    }
+
+    /// Reads `name =` if a statement begins with it.
+    fn target(&mut self) -> Parsed<()> {
+        let mut ahead = self.lexer.clone();
+        let (Ok((token, span)), Ok((Token::Assign, _))) = (ahead.next(), ahead.next()) else { return Ok(()) };
+        let name = match token {
+            Token::Name(name @ ("true" | "True" | "false" | "False" | "inf" | "nan")) => {
+                return Err(span.syntax(format!("`{name}` is a constant")).help("choose another name"));
+            }
+            Token::Name(name) => name.to_string(),
+            Token::Quoted(name) => name.into_owned(),
+            _ => return Err(span.syntax("a name must stand before `=`").help("`==` compares")),
+        };
+        let taken =
+            |what| Err(span.syntax(format!("`{}` is {what} already", shown(&name))).help("choose another name"));
+        if self.locals.contains_key(&name) {
+            return taken("assigned");
+        }
+        if self.by_name.contains_key(&name) || (self.names)(&name).is_some() {
+            return taken("an input");
+        }
+        self.lexer = ahead;
+        self.target = Some((name, span));
+        Ok(())
+    }
+
+    /// The end of a statement that gives its value a name.
+    fn assign(&mut self) -> Parsed<()> {
+        self.closed()?;
+        match (self.target.take(), self.values.pop()) {
+            (Some((name, at)), Some((value, _))) => {
+                self.locals.insert(name, Local { value, at, used: false });
+                Ok(())
+            }
+            (_, value) => Err(help::nameless(value.map(|(_, span)| span))),
+        }
+    }
+
+    /// Finishes a statement's operators; errors if a parenthesis is open.
+    fn closed(&mut self) -> Parsed<()> {
+        self.reduce_all()?;
+        match self.frames.last() {
+            Some(Frame::Open(at)) => Err(at.syntax("this parenthesis is never closed")),
+            Some(Frame::Call(op, name, _)) => {
+                Err(name.syntax(format!("the parenthesis of this `{op}` is never closed")))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -208,8 +311,8 @@ impl<M: Mode> Parser<'_, '_, M> {
                 Token::Float(v) => Scalar::Float(v),
                 Token::Imaginary(v) => Scalar::Complex(Complex::new(0.0, v)),
                 Token::Quoted(name) => {
-                    let handle = self.name(&name, span)?;
-                    return self.push(Value::Term(handle), span);
+                    let value = self.name(&name, span)?;
+                    return self.push(value, span);
                 }
                 Token::Name(name) => match self.word(name, span)? {
                     Some(value) => return self.push(value, span),
@@ -225,6 +328,8 @@ impl<M: Mode> Parser<'_, '_, M> {
                 }
                 Token::Symbol(_) => return Err(span.syntax("an operand is missing before this operator")),
                 Token::Comma => return Err(span.syntax("an operand is missing before this comma")),
+                Token::Semicolon => return Err(span.syntax("an operand is missing before this semicolon")),
+                Token::Assign => return Err(help::assigns(span)),
                 Token::Close => return Err(self.empty(span)),
                 Token::End => return Err(span.syntax("the expression ends where an operand is missing")),
             };
@@ -267,7 +372,7 @@ impl<M: Mode> Parser<'_, '_, M> {
             "not" => return Err(span.syntax("`not` is not an operator here").help("write `~x`, or `logical_not(x)`")),
             _ => {
                 if !matches!(self.lexer.clone().next(), Ok((Token::Open, _))) {
-                    return Ok(Some(Value::Term(self.name(word, span)?)));
+                    return Ok(Some(self.name(word, span)?));
                 }
                 self.lexer.next()?;
                 let op = Op::from_name(word).ok_or_else(|| self.unknown_op(word, span))?;
@@ -278,16 +383,24 @@ impl<M: Mode> Parser<'_, '_, M> {
         Ok(Some(Value::Constant(constant)))
     }
 
-    /// The handle of a name; each name is looked up once.
-    fn name(&mut self, name: &str, span: Span) -> Parsed<Term> {
-        if let Some(i) = self.by_name.get(name) {
-            return Ok(Term::Handle(*i));
+    /// What a name stands for; each name is looked up once.
+    fn name(&mut self, name: &str, span: Span) -> Parsed<Value> {
+        if let Some(local) = self.locals.get_mut(name) {
+            local.used = true;
+            return Ok(local.value);
         }
-        let handle = (self.names)(name).ok_or_else(|| self.unknown_name(name, span))?;
-        let i = self.handles.len() as u32;
-        self.by_name.insert(name.to_string(), i);
-        self.handles.push(handle);
-        Ok(Term::Handle(i))
+        if let Some(known) = self.by_name.get(name) {
+            return Ok(*known);
+        }
+        let value = match (self.names)(name).ok_or_else(|| self.unknown_name(name, span))? {
+            Operand::Scalar(s) => Value::Constant(s),
+            Operand::Var(handle) => {
+                self.handles.push(handle);
+                Value::Term(Term::Handle(self.handles.len() as u32 - 1))
+            }
+        };
+        self.by_name.insert(name.to_string(), value);
+        Ok(value)
     }
 
     /// An operator between operands: what binds tighter on its left is finished first.
@@ -323,7 +436,7 @@ impl<M: Mode> Parser<'_, '_, M> {
                     (Value::Constant(a), Value::Constant(b)) => {
                         Value::Constant(fold::binary(symbol, a, b).map_err(|m| span.syntax(m))?)
                     }
-                    _ => self.step(binary_op(symbol), &[a, b], None, span)?,
+                    _ => self.step(binary_op(symbol), &[(a, left), (b, right)], None, span)?,
                 };
                 self.push(value, span)
             }
@@ -332,8 +445,8 @@ impl<M: Mode> Parser<'_, '_, M> {
                 let span = at.to(inner);
                 let value = match (symbol, value) {
                     (Symbol::Sub, Value::Constant(a)) => Value::Constant(fold::negate(a).map_err(|m| span.syntax(m))?),
-                    (Symbol::Sub, x) => self.step(Op::Neg, &[x], None, span)?,
-                    (Symbol::Not, x) => self.step(Op::BitwiseNot, &[x], None, span)?,
+                    (Symbol::Sub, x) => self.step(Op::Neg, &[(x, inner)], None, span)?,
+                    (Symbol::Not, x) => self.step(Op::BitwiseNot, &[(x, inner)], None, span)?,
                     (_, x) => x,
                 };
                 self.push(value, span)
@@ -399,21 +512,22 @@ impl<M: Mode> Parser<'_, '_, M> {
 
     /// Replaces the operands of a call by its value.
     fn apply(&mut self, op: Op, base: u32, dtype: Option<DType>, span: Span) -> Parsed<()> {
-        let operands: Vec<Value> = self.values.drain(base as usize..).map(|(v, _)| v).collect();
+        let operands: Vec<(Value, Span)> = self.values.drain(base as usize..).collect();
         let value = self.step(op, &operands, dtype, span)?;
         self.push(value, span)
     }
 
-    fn step(&mut self, op: Op, operands: &[Value], dtype: Option<DType>, span: Span) -> Parsed<Value> {
-        if operands.iter().all(|o| matches!(o, Value::Constant(_))) {
+    fn step(&mut self, op: Op, operands: &[(Value, Span)], dtype: Option<DType>, span: Span) -> Parsed<Value> {
+        if operands.iter().all(|(o, _)| matches!(o, Value::Constant(_))) {
             let d = span.syntax(format!("`{op}` of constants alone"));
             return Err(d.help("only `+ - * / **` are worked out between constants: write the value"));
         }
         if self.steps.len() >= MAX_NODES {
             return Err(span.syntax(format!("an expression of more than {MAX_NODES} applications")));
         }
-        let mut terms = [None; MAX_OPERANDS];
-        for (to, operand) in terms.iter_mut().zip(operands) {
+        let (mut terms, mut spans) = ([None; MAX_OPERANDS], [None; MAX_OPERANDS]);
+        for ((to, at), (operand, span)) in terms.iter_mut().zip(&mut spans).zip(operands) {
+            *at = Some(*span);
             *to = Some(match operand {
                 Value::Term(t) => *t,
                 Value::Constant(s) => {
@@ -422,19 +536,19 @@ impl<M: Mode> Parser<'_, '_, M> {
                 }
             });
         }
-        self.steps.push(Step { op, dtype, operands: terms, span });
+        self.steps.push(Step { op, dtype, operands: terms, spans, span });
         Ok(Value::Term(Term::Step(self.steps.len() as u32 - 1)))
     }
 
     /// The end of the text: everything must be closed; then the steps are built, in order.
     fn finish(mut self, span: Span) -> Parsed<Var<M>> {
-        self.reduce_all()?;
-        match self.frames.last() {
-            Some(Frame::Open(at)) => return Err(at.syntax("this parenthesis is never closed")),
-            Some(Frame::Call(op, name, _)) => {
-                return Err(name.syntax(format!("the parenthesis of this `{op}` is never closed")));
-            }
-            _ => {}
+        self.closed()?;
+        if let Some((name, at)) = self.target {
+            let d = at.syntax("the expression ends with an assignment: it has no result");
+            return Err(d.help(format!("write the result behind it: `; {}`", shown(&name))));
+        }
+        if let Some((name, local)) = self.locals.iter().filter(|(_, l)| !l.used).min_by_key(|(_, l)| l.at.start) {
+            return Err(local.at.syntax(format!("`{}` is assigned and never used", shown(name))));
         }
         let root = match self.values.pop() {
             Some((Value::Term(t), _)) => t,
@@ -443,14 +557,26 @@ impl<M: Mode> Parser<'_, '_, M> {
             }
             None => return Err(span.syntax("the expression is empty")),
         };
-        // Each step is used once: eager values are let go as soon as they have been.
+        // Eager values are let go as soon as they have been used.
+        let mut uses = vec![0u32; self.steps.len()];
+        for term in self.steps.iter().flat_map(|s| s.operands.iter().flatten()).chain([&root]) {
+            if let Term::Step(i) = term {
+                uses[*i as usize] += 1;
+            }
+        }
         let mut built: Vec<Option<Var<M>>> = Vec::with_capacity(self.steps.len());
+        let mut take = |built: &mut Vec<Option<Var<M>>>, i: u32| {
+            let left = uses.get_mut(i as usize)?;
+            *left -= 1;
+            let value = built.get_mut(i as usize)?;
+            if *left == 0 { value.take() } else { value.clone() }
+        };
         for step in &self.steps {
             let mut operands = Vec::with_capacity(3);
             for term in step.operands.iter().flatten() {
                 operands.extend(match *term {
                     Term::Handle(i) => self.handles.get(i as usize).map(|v| Operand::Var(v.clone())),
-                    Term::Step(i) => built.get_mut(i as usize).and_then(Option::take).map(Operand::Var),
+                    Term::Step(i) => take(&mut built, i).map(Operand::Var),
                     Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
                 });
             }
@@ -462,110 +588,12 @@ impl<M: Mode> Parser<'_, '_, M> {
             )));
         }
         let value = match root {
-            Term::Step(i) => built.get_mut(i as usize).and_then(Option::take),
+            Term::Step(i) => take(&mut built, i),
             Term::Handle(i) => self.handles.get(i as usize).cloned(),
             Term::Constant(_) => None,
         };
         value.ok_or_else(|| span.syntax("the expression is empty"))
     }
-
-    /// A closing parenthesis where an operand is missing.
-    fn empty(&self, span: Span) -> Diagnostic {
-        match self.frames.last() {
-            Some(Frame::Call(op, name, base)) if self.values.len() == *base as usize => wrong_arity(*op, name.to(span)),
-            Some(Frame::Open(open)) => open.to(span).syntax("nothing stands between these parentheses"),
-            _ => span.syntax("an operand is missing before this parenthesis"),
-        }
-    }
-
-    /// Something that is no operator behind an operand.
-    fn stray(&self, token: &Token<'_>, span: Span) -> Diagnostic {
-        let missing = span.syntax("an operator is missing before this");
-        match token {
-            Token::Name("and") => {
-                span.syntax("`and` is not an operator here").help("write `x & y`, or `logical_and(x, y)`")
-            }
-            Token::Name("or") => {
-                span.syntax("`or` is not an operator here").help("write `x | y`, or `logical_or(x, y)`")
-            }
-            Token::Name("if" | "else") => missing.help("write `where(condition, x, y)`"),
-            Token::Open => match self.values.last() {
-                Some((Value::Term(Term::Handle(_)), _)) => missing.help("a name is not an op: write `*` to multiply"),
-                _ => missing,
-            },
-            _ => missing,
-        }
-    }
-
-    fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
-        let d = Diagnostic::new(Fault::Name, format!("there is no op `{}`", shown(word))).at(&span.place());
-        let names = Op::ALL.iter().flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
-        match nearest(word, names) {
-            Some(name) => d.help(format!("did you mean `{name}`?")),
-            None if (self.known)().iter().any(|n| n == word) => d.help("it is an input: write `*` to multiply"),
-            None => d,
-        }
-    }
-
-    fn unknown_name(&self, word: &str, span: Span) -> Diagnostic {
-        let d = Diagnostic::new(Fault::Name, format!("there is no input `{}`", shown(word))).at(&span.place());
-        let known = (self.known)();
-        if let Some(op) = Op::from_name(word) {
-            let operands = if op == Op::Cast { "x, f32".to_string() } else { op.def().operands.join(", ") };
-            return d.help(format!("it is an op: write `{word}({operands})`"));
-        }
-        match nearest(word, known.iter().map(String::as_str)) {
-            Some(name) => d.help(format!("did you mean `{}`?", shown(name))),
-            None if known.is_empty() => d,
-            None => {
-                let all: Vec<String> = known.iter().take(20).map(|n| format!("`{}`", shown(n))).collect();
-                let dots = if known.len() > 20 { ", …" } else { "" };
-                d.help(format!("the inputs are {}{dots}", all.join(", ")))
-            }
-        }
-    }
-}
-
-fn wrong_arity(op: Op, span: Span) -> Diagnostic {
-    let operands = op.def().operands;
-    if op == Op::Cast {
-        return span.syntax("a cast takes a value and a dtype").help("`cast(x, f32)`");
-    }
-    let s = if operands.len() == 1 { "" } else { "s" };
-    let message = format!("`{op}` takes {} operand{s}", operands.len());
-    span.syntax(message).help(format!("`{op}({})`", operands.join(", ")))
-}
-
-/// The candidate that is most like a mistyped word: few edits away, or begun by it.
-fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    if word.len() > 64 {
-        return None;
-    }
-    let begun = |n: &str| word.len() >= 3 && n.starts_with(word);
-    let cost = |n: &str| if begun(n) { 0 } else { edits(word, n) };
-    let allowed = |n: &str| word.len().max(n.len()).div_ceil(3).min(3);
-    // Of one-letter names none is like another.
-    let likely = |n: &&str| n.len() <= 64 && cost(n) <= allowed(n) && word.len().max(n.len()) > 1;
-    candidates.filter(likely).min_by_key(|n| (cost(n), n.len().abs_diff(word.len())))
-}
-
-/// How many letters must be added, dropped or changed, or neighbours swapped, to make one word the other.
-fn edits(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut older: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let mut least = (above[j] + (x != y) as usize).min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                least = least.min(older[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        older = std::mem::replace(&mut above, row);
-    }
-    above.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ mod interop;
 pub mod io;
 mod kernel;
 mod launch;
+mod nodes;
 pub mod ops;
 mod ops_doc;
 mod program;
@@ -67,6 +68,7 @@ pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
 pub use executor::{Builder, Executor, Feeds, KernelTime, Prepared, Stats};
 pub use infer::infer;
+pub use nodes::{NodeKind, NodeOperand, NodeView};
 pub use ops::{Attrs, Op};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
@@ -75,7 +77,7 @@ pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
 pub use scalar::Scalar;
 pub use tensor::{Tensor, TensorMeta};
 pub use text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
-pub use typed::{CastNote, TypedProgram};
+pub use typed::{CastNote, RoundingNote, TypedProgram};
 pub use var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 
 pub use half::{bf16, f16};

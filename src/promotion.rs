@@ -448,8 +448,15 @@ fn float_for_ints(s: &Settings) -> DType {
     }
 }
 
-/// Why an operand of dtype `from` was cast to `to` in an application with this signature.
-pub(crate) fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reason {
+/// Why an operand of dtype `from` is cast to `to` in an application of an op to these operands.
+///
+/// ```
+/// use castwise::promotion::{OperandType, reason};
+/// use castwise::{DType, Op, Reason};
+/// let operands = [OperandType::dim(DType::I32), OperandType::dim(DType::F32)];
+/// assert_eq!(reason(Op::Add, &operands, DType::I32, DType::F32), Reason::Category);
+/// ```
+pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reason {
     let promoted = if op == Op::Where { &operands[1..] } else { operands };
     let highest = promoted.iter().map(category_of).max().unwrap_or(Category::Bool);
     if op == Op::Cast {

@@ -160,6 +160,19 @@ pub struct CastNote {
     pub place: Place,
 }
 
+/// An op that rounds to 16 bits a value that is wider afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoundingNote {
+    /// The op.
+    pub op: Op,
+    /// The dtype it rounds to.
+    pub dtype: DType,
+    /// The dtype that its value is then cast to.
+    pub to: DType,
+    /// Where the user wrote the op.
+    pub place: Place,
+}
+
 /// A program after inference. `Display` prints it as text, one node a line, the reasons of casts as comments.
 ///
 /// ```
@@ -232,16 +245,16 @@ impl TypedProgram {
 
     /// Every cast, in program order, with rule, loss and place.
     pub fn casts(&self) -> Vec<CastNote> {
-        let note = |n: &TypedNode| match n.kind {
-            TypedKind::Cast { from, why } => {
-                let from = self.nodes[from as usize].dtype;
-                let loss = Loss::of(from, n.dtype);
-                let (op, operand, reason, place) = (why.op, why.operand.into(), why.reason, n.place.clone());
-                Some(CastNote { op, operand, from, to: n.dtype, reason, loss, place })
-            }
-            _ => None,
-        };
-        self.nodes.iter().filter_map(note).collect()
+        self.nodes.iter().filter_map(|n| self.cast_note(n)).collect()
+    }
+
+    /// What a node is as a cast.
+    pub(crate) fn cast_note(&self, n: &TypedNode) -> Option<CastNote> {
+        let TypedKind::Cast { from, why } = n.kind else { return None };
+        let from = self.nodes[from as usize].dtype;
+        let loss = Loss::of(from, n.dtype);
+        let (op, operand, reason, place) = (why.op, why.operand.into(), why.reason, n.place.clone());
+        Some(CastNote { op, operand, from, to: n.dtype, reason, loss, place })
     }
 
     /// The text of the program with a summary in front: result dtypes, then the casts by what they lose.
@@ -276,18 +289,27 @@ impl TypedProgram {
             text +=
                 &format!("  cast {from} -> {to} ({why}) for operand {operand} of {op} at {}: {}\n", c.place, c.loss);
         }
-        let narrow = self.narrow_results();
+        let narrow = self.hidden_roundings();
         if !narrow.is_empty() {
             text += &format!("{} ops round to 16 bits before a wider dtype takes the value:\n", narrow.len());
-            for (op, dtype, place) in narrow {
-                text += &format!("  {op} rounds to {dtype} at {place}\n");
+            for n in narrow {
+                text += &format!("  {} rounds to {} at {}\n", n.op, n.dtype, n.place);
             }
         }
         text + "\n" + &self.to_string()
     }
 
-    /// Arithmetic in f16 or bf16 whose result is then cast up: precision that the result's dtype hides.
-    fn narrow_results(&self) -> Vec<(Op, DType, &Place)> {
+    /// Arithmetic in f16, bf16 or c32 whose result is then cast up: precision that the result's dtype hides.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let _ = p.data("a", DType::BF16, [4]) * 0.7 + p.data("b", DType::F32, [4]);
+    /// let found = p.infer()?.hidden_roundings();
+    /// assert_eq!((found[0].dtype, found[0].to), (DType::BF16, DType::F32));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn hidden_roundings(&self) -> Vec<RoundingNote> {
         let mut found = Vec::new();
         for n in &self.nodes {
             if let TypedKind::Cast { from, .. } = n.kind {
@@ -296,7 +318,7 @@ impl TypedProgram {
                     && source.dtype.size() < n.dtype.size()
                     && source.dtype != source.dtype.op_math()
                 {
-                    found.push((op, source.dtype, &source.place));
+                    found.push(RoundingNote { op, dtype: source.dtype, to: n.dtype, place: source.place.clone() });
                 }
             }
         }

@@ -1,13 +1,18 @@
 //! The input files of a command.
 //!
 //! Guarantees: the format is told by the file's name; a .npy is read once and serves every tensor name; of the other
-//! formats only the headers are read until a tensor is asked for. Does not: compute.
+//! formats only the headers are read until a tensor is asked for. Does not: compute, or have data for an input that is
+//! only declared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use castwise::io::{Npz, SafeTensors, ShardedSafeTensors, read_npy};
+use castwise::shape::Dim;
 use castwise::{DType, Error, Tensor};
+
+use super::Failure;
+use super::args::InputSpec;
 
 /// The formats that are read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +43,13 @@ impl Format {
 /// One input: its name in the expression, and where its tensors come from.
 pub(super) struct Input {
     pub(super) name: String,
+    /// The file; what was written, if the input is only declared.
     pub(super) path: PathBuf,
     source: Source,
 }
 
 enum Source {
+    Declared(DType, Vec<Dim>),
     Npy(Tensor),
     Npz(Box<Npz>),
     SafeTensors(Box<SafeTensors>),
@@ -50,8 +57,15 @@ enum Source {
 }
 
 impl Input {
-    pub(super) fn open(name: &str, path: &Path, format: Format) -> castwise::Result<Input> {
-        let source = match format {
+    pub(super) fn open(name: &str, spec: &InputSpec) -> Result<Input, Failure> {
+        let path = match spec {
+            InputSpec::File(path) => path,
+            InputSpec::Declared(dtype, dims) => {
+                let (path, source) = (format!("{dtype}{dims}").into(), Source::Declared(*dtype, dims.0.clone()));
+                return Ok(Input { name: name.to_string(), path, source });
+            }
+        };
+        let source = match Format::of(path).map_err(Failure::usage)? {
             Format::Npy => Source::Npy(read_npy(path)?),
             Format::Npz => Source::Npz(Box::new(Npz::open(path)?)),
             Format::SafeTensors => Source::SafeTensors(Box::new(SafeTensors::open(path)?)),
@@ -72,7 +86,7 @@ impl Input {
     /// The names of its tensors, in the order of the file; `None` if it is one array without a name.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
         match &self.source {
-            Source::Npy(_) => None,
+            Source::Npy(_) | Source::Declared(..) => None,
             Source::Npz(f) => Some(f.names().collect()),
             Source::SafeTensors(f) => Some(f.names().collect()),
             Source::Sharded(f) => Some(f.names().collect()),
@@ -82,7 +96,7 @@ impl Input {
     /// Whether it takes part in the evaluation of this tensor name.
     pub(super) fn has(&self, tensor: &str) -> bool {
         match &self.source {
-            Source::Npy(_) => true,
+            Source::Npy(_) | Source::Declared(..) => true,
             Source::Npz(f) => f.has(tensor),
             Source::SafeTensors(f) => f.has(tensor),
             Source::Sharded(f) => f.has(tensor),
@@ -92,26 +106,42 @@ impl Input {
     /// The free text of the file.
     pub(super) fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.source {
-            Source::Npy(_) | Source::Npz(_) => None,
+            Source::Declared(..) | Source::Npy(_) | Source::Npz(_) => None,
             Source::SafeTensors(f) => Some(f.metadata()),
             Source::Sharded(f) => f.metadata(),
         }
     }
 
     /// Dtype and shape of its tensor of this name.
-    pub(super) fn info(&self, tensor: &str) -> Result<(DType, Vec<usize>), Error> {
+    pub(super) fn info(&self, tensor: &str) -> Result<(DType, Vec<Dim>), Error> {
         let (dtype, shape) = match &self.source {
+            Source::Declared(dtype, dims) => return Ok((*dtype, dims.clone())),
             Source::Npy(t) => (t.dtype(), t.shape()),
             Source::Npz(f) => f.info(tensor)?,
             Source::SafeTensors(f) => f.info(tensor)?,
             Source::Sharded(f) => f.info(tensor)?,
         };
-        Ok((dtype, shape.to_vec()))
+        Ok((dtype, shape.iter().map(|n| Dim::Fixed(*n)).collect()))
+    }
+
+    /// The bytes that reading its tensor of this name will take.
+    pub(super) fn to_read(&self, tensor: &str) -> u64 {
+        let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
+        match (&self.source, self.info(tensor)) {
+            (Source::Npy(_) | Source::Declared(..), _) | (_, Err(_)) => 0,
+            (_, Ok((dtype, dims))) => bytes(dtype, &dims.iter().map(fixed).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Whether it has no data.
+    pub(super) fn is_declared(&self) -> bool {
+        matches!(self.source, Source::Declared(..))
     }
 
     /// Its tensor of this name, and how many bytes were read for it.
     pub(super) fn load(&mut self, tensor: &str) -> Result<(Tensor, u64), Error> {
         let t = match &mut self.source {
+            Source::Declared(..) => return Err(Error::Internal("a declared input was read".into())),
             Source::Npy(t) => return Ok((t.clone(), 0)),
             Source::Npz(f) => f.load(tensor)?,
             Source::SafeTensors(f) => f.load(tensor)?,
@@ -125,7 +155,7 @@ impl Input {
     pub(super) fn read_already(&self) -> u64 {
         match &self.source {
             Source::Npy(t) => bytes(t.dtype(), t.shape()),
-            Source::Npz(_) | Source::SafeTensors(_) | Source::Sharded(_) => 0,
+            _ => 0,
         }
     }
 }

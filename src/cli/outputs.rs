@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use castwise::io::{Compression, Existing, NpzWriter, SafeTensorsWriter, ShardedWriter, write_npy};
 use castwise::{DType, Error, Tensor};
 
+use super::args::Eval;
 use super::inputs::{Format, Input, bytes};
-use super::{Eval, Failure, report};
+use super::{Failure, report};
 
 /// The size of a shard if none is given: that of the Hugging Face libraries.
 const SHARD: u64 = 5_000_000_000;
 
 /// The tensors to be written: names, dtypes and shapes.
-type List = [(String, DType, Vec<usize>)];
+pub(super) type List = [(String, DType, Vec<usize>)];
 
 /// A file in the making.
 pub(super) enum Output {
@@ -37,21 +38,7 @@ impl Output {
     ) -> Result<Output, Failure> {
         let path = &arguments.output;
         let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
-        let total = list.iter().fold(0u64, |n, (_, dtype, shape)| n.saturating_add(bytes(*dtype, shape)));
-        let index = match (format, arguments.max_shard_size) {
-            (Format::Index, size) => Some((path.clone(), size.unwrap_or(SHARD))),
-            // What fits one file needs no index.
-            (Format::SafeTensors, Some(size)) if total > size => {
-                let mut name = path.clone().into_os_string();
-                name.push(".index.json");
-                Some((PathBuf::from(name), size))
-            }
-            _ => None,
-        };
-        let files = match &index {
-            Some((index, size)) => ShardedWriter::files(index, list, *size)?,
-            None => vec![path.clone()],
-        };
+        let Layout { index, files } = layout(arguments, format, list)?;
         let read: Vec<&Path> = inputs.iter().flat_map(Input::files).collect();
         check(&files, &read, arguments.force)?;
         Ok(match (index, format) {
@@ -88,6 +75,35 @@ impl Output {
             Output::Sharded(w) => w.finish(),
         }
     }
+}
+
+/// The files of an output.
+pub(super) struct Layout {
+    /// The index, if there is one, and the size of its shards.
+    index: Option<(PathBuf, u64)>,
+    /// All files that are to be written.
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// The files that these tensors make.
+pub(super) fn layout(arguments: &Eval, format: Format, list: &List) -> Result<Layout, Failure> {
+    let path = &arguments.output;
+    let total = list.iter().fold(0u64, |n, (_, dtype, shape)| n.saturating_add(bytes(*dtype, shape)));
+    let index = match (format, arguments.max_shard_size) {
+        (Format::Index, size) => Some((path.clone(), size.unwrap_or(SHARD))),
+        // What fits one file needs no index.
+        (Format::SafeTensors, Some(size)) if total > size => {
+            let mut name = path.clone().into_os_string();
+            name.push(".index.json");
+            Some((PathBuf::from(name), size))
+        }
+        _ => None,
+    };
+    let files = match &index {
+        Some((index, size)) => ShardedWriter::files(index, list, *size)?,
+        None => vec![path.clone()],
+    };
+    Ok(Layout { index, files })
 }
 
 /// Refuses outputs that are inputs, and without `--force` those that exist.

@@ -4,8 +4,10 @@
 //! terminal, and not if `NO_COLOR` is set. Does not: print.
 
 use std::io::IsTerminal;
+use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use castwise::expr::application;
 use castwise::{Diagnostic, Error, Place};
 
 /// How many mistakes of one expression are shown.
@@ -21,13 +23,61 @@ pub(super) fn error(message: &str) -> String {
     format!("error: {message}")
 }
 
+/// The byte range of a place in a text.
+pub(super) fn span(text: &str, place: &Place) -> Option<Range<usize>> {
+    let Place::Text(range) = place else { return None };
+    let (start, end) = (range.start as usize, range.end as usize);
+    Some(if end <= text.len() && start <= end { start..end } else { 0..0 })
+}
+
+/// A message of a level with marks under the text that they speak of.
+pub(super) fn marked(
+    level: Level<'_>,
+    title: &str,
+    text: &str,
+    path: &str,
+    marks: &[(Range<usize>, String)],
+) -> String {
+    let mark = |(i, (span, label)): (usize, &(Range<usize>, String))| {
+        let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
+        kind.span(span.clone()).label(label.clone())
+    };
+    let snippet = Snippet::source(text).path(path).annotations(marks.iter().enumerate().map(mark));
+    renderer().render(&[level.primary_title(title).element(snippet)])
+}
+
+/// What a message of the library says, in the words of the command.
+pub(super) fn of_command(help: &str) -> String {
+    help.replace("Rules::Torch", "`--rules torch`").replace("Rules::Paddle", "`--rules paddle`")
+}
+
+/// The help of a mistake, with what the user wrote in place of the names of the op's operands.
+fn own_words(help: &str, text: &str, place: &Place) -> String {
+    let help = of_command(help);
+    let written = span(text, place).and_then(|s| text.get(s)).and_then(|t| Some((t, application(t)?)));
+    let Some((written, (op, operands))) = written else { return help };
+    let mut help = help;
+    for (name, range) in op.def().operands.iter().zip(operands) {
+        let operand = written.get(range).unwrap_or(name).trim();
+        if let Some(at) = help.find(&format!("`cast({name}, ")).filter(|_| operand.len() <= 60) {
+            help.replace_range(at + 6..at + 6 + name.len(), operand);
+            break;
+        }
+    }
+    help
+}
+
 /// An error of the expression, with notes: with a caret where its place is known.
-pub(super) fn of_expression(text: &str, e: &Error, notes: &[String]) -> String {
+pub(super) fn of_expression(text: &str, path: &str, e: &Error, notes: &[String]) -> String {
     let list = match e {
         Error::DivisionByZero { op, place } => {
             vec![(format!("integer division by zero in `{op}`"), None, place)]
         }
-        e => e.diagnostics().iter().map(|d: &Diagnostic| (d.message.clone(), d.help.as_deref(), &d.place)).collect(),
+        Error::EmptyReduction { op, place } => vec![(format!("`{op}` over dims without elements"), None, place)],
+        e => {
+            let help = |d: &Diagnostic| d.help.as_deref().map(|h| own_words(h, text, &d.place));
+            e.diagnostics().iter().map(|d| (of_command(&d.message), help(d), &d.place)).collect()
+        }
     };
     if list.is_empty() {
         let notes: String = notes.iter().map(|n| format!("\n  note: {n}")).collect();
@@ -36,13 +86,11 @@ pub(super) fn of_expression(text: &str, e: &Error, notes: &[String]) -> String {
     let mut groups = Vec::new();
     for (message, help, place) in list.iter().take(SHOWN) {
         let mut elements = Vec::new();
-        if let Place::Text(range) = place {
-            let (start, end) = (range.start as usize, range.end as usize);
-            let span = if end <= text.len() && start <= end { start..end } else { 0..0 };
-            let snippet = Snippet::source(text).path("EXPR").annotation(AnnotationKind::Primary.span(span));
+        if let Some(span) = span(text, place) {
+            let snippet = Snippet::source(text).path(path).annotation(AnnotationKind::Primary.span(span));
             elements.push(snippet.into());
         }
-        elements.extend(help.map(|h| annotate_snippets::Element::from(Level::HELP.message(h))));
+        elements.extend(help.as_deref().map(|h| annotate_snippets::Element::from(Level::HELP.message(h))));
         elements.extend(notes.iter().map(|n| annotate_snippets::Element::from(Level::NOTE.message(n.as_str()))));
         groups.push(Level::ERROR.primary_title(message.as_str()).elements(elements));
     }

@@ -68,6 +68,8 @@ pub(super) enum Token<'t> {
     Open,
     Close,
     Comma,
+    Semicolon,
+    Assign,
     End,
 }
 
@@ -98,7 +100,6 @@ const SINGLES: &[(u8, Result<Symbol, &str>)] = &[
     (b'~', Ok(Symbol::Not)),
     (b'<', Ok(Symbol::Lt)),
     (b'>', Ok(Symbol::Gt)),
-    (b'=', Err("`==` compares; an expression assigns nothing")),
     (b'!', Err("`~` negates a bool, `!=` compares")),
     (b'?', Err("write `where(condition, x, y)`")),
     (b'@', Err("every op is elementwise: there is no matrix product")),
@@ -151,6 +152,8 @@ impl<'t> Lexer<'t> {
             b'(' => Some(Token::Open),
             b')' => Some(Token::Close),
             b',' => Some(Token::Comma),
+            b';' => Some(Token::Semicolon),
+            b'=' if rest.get(1) != Some(&b'=') => Some(Token::Assign),
             _ => None,
         };
         if let Some(token) = simple {

@@ -1,7 +1,7 @@
 //! What expressions mean, by the programs they print, and where their mistakes are.
 
 use super::*;
-use crate::error::Place;
+use crate::error::{Fault, Place};
 use crate::promotion::Rules;
 
 fn program() -> Program {
@@ -91,6 +91,12 @@ fn calls_names_and_casts() {
     }
     assert_eq!(lines("a"), "");
     assert_eq!(lines("((+a))"), "");
+    // Parts with names: each is one node, however often it is used.
+    assert_eq!(lines("t = a - b; c + 0.3*t"), "%0 = sub %a, %b; %1 = mul ~0.3, %0; %2 = add %c, %1");
+    assert_eq!(lines("t = a*b; u = t + t; u * t"), "%0 = mul %a, %b; %1 = add %0, %0; %2 = mul %1, %0");
+    assert_eq!(lines("w = 1/4; v = 1 - w; v*a + w*b"), "%0 = mul ~0.75, %a; %1 = mul ~0.25, %b; %2 = add %0, %1");
+    assert_eq!(lines("\"a b\" = a; -\"a b\""), "%0 = neg %a");
+    assert_eq!(lines("t = a; t"), "");
 }
 
 #[test]
@@ -148,7 +154,19 @@ fn mistakes_point_at_the_text_they_are_in() {
         ("a and b", "and", "`and` is not"),
         ("not a", "not", "`not` is not"),
         ("a << 2", "<<", "`<<` is not"),
-        ("a = b", "=", "`=` is not"),
+        ("a = b", "a", "is an input already"),
+        ("a == b = c", "=", "`=` is not"),
+        ("a + (b = c)", "=", "`=` is not"),
+        ("t = a; t = b; t", "t", "is assigned already"),
+        ("t = a; b", "t", "assigned and never used"),
+        ("t = a", "t", "ends with an assignment"),
+        ("t = ; a", ";", "operand is missing"),
+        ("t = (a; b", "(", "never closed"),
+        ("a; b", "a", "without a name"),
+        ("2 = a; a", "2", "a name must stand"),
+        ("inf = a; a", "inf", "is a constant"),
+        ("= a", "=", "`=` is not"),
+        ("t = t + a; t", "t", "there is no input"),
         ("a ~ b", "~", "before an operand"),
         ("2x + a", "2x", "runs into a name"),
         ("1.5e + a", "1.5e", "runs into a name"),
@@ -217,6 +235,23 @@ fn nodes_carry_the_range_they_were_written_at() {
 }
 
 #[test]
+fn names_may_stand_for_scalars() {
+    let p = program();
+    p.expression_with("(1 - w)*a + w*b", |n| (n == "w").then_some(Scalar::Float(0.25))).unwrap();
+    assert!(p.to_string().contains("mul ~0.75, %a") && p.to_string().contains("mul ~0.25, %b"), "{p}");
+    let taken = p.expression_with("w = a; w", |n| (n == "w").then_some(Scalar::Int(1))).unwrap_err();
+    assert!(taken.to_string().contains("`w` is an input already"), "{taken}");
+}
+
+#[test]
+fn a_part_is_computed_once_in_eager_mode_too() {
+    let t = crate::tensor::Tensor::from_slice(&[1.5f32, 4.0], [2]).unwrap();
+    let x = crate::eager::Eager::new(Rules::Torch).tensor(&t);
+    let y = parse_expression("t = x*x; u = t + 1; t*u - t", |n| (n == "x").then(|| x.clone())).unwrap();
+    assert_eq!(y.result().unwrap().to_vec::<f32>().unwrap(), [5.0625, 256.0]);
+}
+
+#[test]
 fn deep_nesting_and_long_chains_need_no_stack() {
     let read = |text: String| {
         let small = std::thread::Builder::new().stack_size(256 << 10);
@@ -230,6 +265,9 @@ fn deep_nesting_and_long_chains_need_no_stack() {
     assert!(read(format!("a{}", " + a".repeat(n))).is_ok());
     assert!(read(format!("a{}", "**a".repeat(n))).is_ok());
     assert!(read(format!("{}a{}", "sqrt(".repeat(n), ")".repeat(n))).is_ok());
+    let n = 20_000;
+    let parts: String = (1..n).map(|i| format!("t{i} = t{} + 1;", i - 1)).collect();
+    assert!(read(format!("t0 = a; {parts} t{}", n - 1)).is_ok());
     assert!(matches!(read(" ".repeat(MAX_EXPRESSION + 1)), Err(Error::Limit { .. })));
 }
 
@@ -257,6 +295,9 @@ fn no_text_panics() {
         "sqrt",
         "where",
         "\"",
+        ";",
+        "=",
+        "t",
         "\\",
         ".",
         "0x",

@@ -48,8 +48,13 @@ impl Dir {
 
     /// Runs `castwise eval` in the directory.
     pub fn eval(&self, arguments: &[&str]) -> Outcome {
+        self.castwise(&[&["eval"], arguments].concat())
+    }
+
+    /// Runs `castwise` in the directory.
+    pub fn castwise(&self, arguments: &[&str]) -> Outcome {
         let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
-        let out = command.arg("eval").args(arguments).current_dir(&self.0).output().unwrap();
+        let out = command.args(arguments).current_dir(&self.0).output().unwrap();
         Outcome {
             code: out.status.code(),
             stdout: String::from_utf8(out.stdout).unwrap(),

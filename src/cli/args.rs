@@ -1,0 +1,272 @@
+//! The arguments of the commands, and how their values are read.
+//!
+//! Guarantees: a value that is not what its option takes is wrong usage, with what to write. Does not: open files.
+
+use std::path::PathBuf;
+
+use castwise::shape::{Dim, Dims};
+use castwise::{DType, Loss, Rounding, Rules, Settings};
+use regex::Regex;
+
+/// What every command that reads an expression takes.
+#[derive(Clone, clap::Args)]
+pub(crate) struct Common {
+    /// An input: its name in the expression, and a file (.npy, .npz, .safetensors, or the .index.json of shards), or only
+    /// a dtype and a shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d).
+    #[arg(short, long = "input", value_name = "NAME=FILE|DTYPE[SHAPE]", value_parser = input)]
+    pub(crate) inputs: Vec<(String, InputSpec)>,
+    /// A scalar of the expression: w=0.3; or one for each tensor name, from a JSON file: w=weights.json with
+    /// {"layers.0.w": 0.3, "norm": 1}. A key is a tensor's name, or a regular expression found in it (the first that is).
+    #[arg(short, long = "parameter", value_name = "NAME=NUMBER|FILE", value_parser = parameter)]
+    pub(crate) parameters: Vec<(String, String)>,
+    /// Only tensors in whose names this regular expression is found.
+    #[arg(long, value_name = "REGEX", value_parser = regex)]
+    pub(crate) select: Option<Regex>,
+    /// No tensors in whose names this regular expression is found.
+    #[arg(long, value_name = "REGEX", value_parser = regex)]
+    pub(crate) skip: Option<Regex>,
+    /// Cast the result to this dtype.
+    #[arg(long, value_name = "DTYPE")]
+    pub(crate) out_dtype: Option<DType>,
+    /// Whose rules decide about mixed dtypes: torch (the default) or paddle.
+    #[arg(long)]
+    pub(crate) rules: Option<Rules>,
+    /// The dtype integers become where an op needs floats: f16, bf16, f32 or f64.
+    #[arg(long, value_name = "DTYPE", default_value = "f32", value_parser = float)]
+    pub(crate) default_dtype: DType,
+    /// When f16 and bf16 are rounded: exact (after every op) or relaxed (only where a value is stored).
+    #[arg(long, value_name = "WHEN", default_value = "exact", value_parser = rounding)]
+    pub(crate) rounding: Rounding,
+}
+
+impl Common {
+    /// What dtypes depend on besides the inputs.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            rules: self.rules.unwrap_or(Rules::Torch),
+            default_dtype: self.default_dtype,
+            rounding: self.rounding,
+        }
+    }
+}
+
+/// The arguments of `castwise eval`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  castwise eval '0.7*a + 0.3*b' -i a=base.safetensors -i b=tuned.safetensors -o merged.safetensors
+  castwise eval '(nir - red) / (nir + red)' -i nir=nir.npy -i red=red.npy -o ndvi.npy
+  castwise eval 'd = b - a; a + w*d' -p w=weights.json --map 'norm=b' -i a=base.safetensors ...
+
+Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
+Calls are sqrt(x), where(c, x, y), cast(x, f32), ... by the names of PyTorch and Paddle.
+Parts may be named in front: d = b - a; a + 0.3*d
+Files of several tensors (.safetensors, .npz, and the .index.json of a checkpoint in shards):
+the expression is applied to each tensor name that all of them have; a .npy beside them takes
+part in each.
+
+Exit codes: 0 done; 1 the expression, a file or the data is wrong; 2 wrong usage; 3 --deny found something.")]
+pub(crate) struct Eval {
+    /// The expression, in the names of the inputs: 0.7*a + 0.3*b
+    #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present = "map")]
+    pub(crate) expression: Option<String>,
+    /// The file to write: .npy, .npz, .safetensors, or the .index.json of shards.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Another expression for the tensors in whose names a regular expression is found; the first that is found counts.
+    #[arg(long, value_name = "REGEX=EXPR", value_parser = map)]
+    pub(crate) map: Vec<(Regex, String)>,
+    /// Refuse to run if a cast that the rules insert may lose: lossy (rounds, or worse), or range only. Lossy is also an
+    /// op that rounds to 16 bits a value that is wider afterwards. Casts that the expression asks for are not refused.
+    #[arg(long, value_name = "lossy|range", value_parser = deny)]
+    pub(crate) deny: Option<Loss>,
+    /// Say what would be done and written, and do not.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print the typed program of each combination of dtypes and ranks, with the reason and the loss of every cast.
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Print one report as JSON: dtype, shape and casts of each tensor, times, sizes, peak memory.
+    #[arg(long, conflicts_with = "explain")]
+    pub(crate) json: bool,
+    /// Print nothing but errors (and what --explain or --json ask for).
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// How many threads compute (default: the machine's cores).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Replace the output file if it exists.
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// Write shards of at most this size and an index: 5GB, 500M, 4GiB (.safetensors that fit one file stay one file;
+    /// .index.json without this: 5GB).
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_shard_size: Option<u64>,
+    /// Deflate the arrays of a .npz.
+    #[arg(long)]
+    pub(crate) compress: bool,
+}
+
+/// The arguments of `castwise explain`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  castwise explain '0.7*a + 0.3*b' -i a=bf16[4] -i b=f16[4] --numeric
+  castwise explain 'steps * loss' -i steps=i64[n] -i loss=f32[n] --compare
+
+--numeric runs the program on the files (or on elements that are drawn, for inputs that are only declared) and a
+second time in f64 (c128), and names the places that cost precision, the largest first.")]
+pub(crate) struct Explain {
+    /// The expression, in the names of the inputs: 0.7*a + 0.3*b
+    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
+    pub(crate) expression: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Where the rules of PyTorch and of Paddle give different dtypes, or one of them refuses, op by op.
+    #[arg(long)]
+    pub(crate) compare: bool,
+    /// Measure the error of each op and cast against f64.
+    #[arg(long)]
+    pub(crate) numeric: bool,
+}
+
+/// The arguments of `castwise dump`.
+#[derive(clap::Args)]
+pub(crate) struct Dump {
+    /// The expression, in the names of the inputs: 0.7*a + 0.3*b
+    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
+    pub(crate) expression: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// What to print.
+    #[arg(long, value_enum)]
+    pub(crate) stage: Stage,
+}
+
+/// A stage of a program on its way to code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Stage {
+    /// The program as written.
+    Program,
+    /// With dtypes, shapes and casts.
+    Typed,
+    /// The loops it is fused into.
+    Kernels,
+    /// The loops with their code before optimization (Cranelift's CLIF).
+    Clif,
+    /// The typed program as a drawing, for Graphviz.
+    Dot,
+    /// The typed program as a drawing, for Mermaid.
+    Mermaid,
+}
+
+/// The arguments of `castwise table`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  castwise table add --rules paddle
+  castwise table all --format html > promotion.html")]
+pub(crate) struct Table {
+    /// An op by name, or all.
+    #[arg(value_name = "OP|all")]
+    pub(crate) op: String,
+    /// Whose rules: torch (the default) or paddle. A page of HTML has both.
+    #[arg(long)]
+    pub(crate) rules: Option<Rules>,
+    /// How to print it.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: TableFormat,
+}
+
+/// A form of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TableFormat {
+    Text,
+    Markdown,
+    Html,
+}
+
+/// Where an input comes from.
+#[derive(Clone, Debug)]
+pub(crate) enum InputSpec {
+    File(PathBuf),
+    Declared(DType, Dims),
+}
+
+fn named(text: &str, form: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err(format!("write it as {form}")),
+    }
+}
+
+fn input(text: &str) -> Result<(String, InputSpec), String> {
+    let (name, value) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
+    let declared = match value.strip_suffix(']').and_then(|v| v.split_once('[')) {
+        Some((dtype, dims)) => dtype.parse().ok().map(|d: DType| (d, Some(dims))),
+        None => value.parse().ok().map(|d| (d, None)),
+    };
+    let Some((dtype, dims)) = declared else { return Ok((name, InputSpec::File(value.into()))) };
+    let dim = |d: &str| match d {
+        "?" => Ok(Dim::Dynamic),
+        d if d.bytes().all(|b| b.is_ascii_digit()) && !d.is_empty() => {
+            d.parse().map(Dim::Fixed).map_err(|_| format!("the dim {d} is too large"))
+        }
+        d if d.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !d.is_empty() => Ok(Dim::Named(d.into())),
+        _ => Err("a dim is a number, a name, or `?`".to_string()),
+    };
+    let list = dims.map(str::trim).filter(|d| !d.is_empty());
+    let dims = list.map(|d| d.split(',').map(|d| dim(d.trim())).collect()).unwrap_or(Ok(Vec::new()))?;
+    Ok((name, InputSpec::Declared(dtype, Dims(dims))))
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    named(text, "NAME=NUMBER or NAME=FILE")
+}
+
+fn regex(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|e| format!("not a regular expression: {e}"))
+}
+
+fn map(text: &str) -> Result<(Regex, String), String> {
+    let (pattern, expression) = named(text, "REGEX=EXPR")?;
+    Ok((regex(&pattern)?, expression))
+}
+
+fn deny(text: &str) -> Result<Loss, String> {
+    match text {
+        "lossy" => Ok(Loss::Rounds),
+        "range" => Ok(Loss::Range),
+        _ => Err("write lossy or range".to_string()),
+    }
+}
+
+fn rounding(text: &str) -> Result<Rounding, String> {
+    match text {
+        "exact" => Ok(Rounding::Exact),
+        "relaxed" => Ok(Rounding::Relaxed),
+        _ => Err("write exact or relaxed".to_string()),
+    }
+}
+
+fn float(text: &str) -> Result<DType, String> {
+    let dtype: DType = text.parse().map_err(|e: castwise::UnknownDType| e.to_string())?;
+    if dtype.is_float() { Ok(dtype) } else { Err(format!("{dtype} is not a float: f16, bf16, f32 or f64")) }
+}
+
+/// A number of bytes: decimal units, or binary ones with an `i`.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let factor: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1),
+        "k" | "kb" => Some(1_000),
+        "m" | "mb" => Some(1_000_000),
+        "g" | "gb" => Some(1_000_000_000),
+        "kib" => Some(1 << 10),
+        "mib" => Some(1 << 20),
+        "gib" => Some(1 << 30),
+        _ => None,
+    };
+    let bytes = number.parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f)).filter(|n| *n > 0);
+    bytes.ok_or_else(|| "write it as 5GB, 500MB or 4GiB (units K, M and G; with `iB` powers of 1024)".to_string())
+}

@@ -1,0 +1,177 @@
+//! The promotion of an op as tables: what `signature` answers for each pair of operands.
+//!
+//! Guarantees: each cell is an answer of the library, with its reason; ops of one tensor have tables of one row. Does
+//! not: print.
+
+use castwise::ops::Promotion;
+use castwise::promotion::{OperandType, reason, signature};
+use castwise::{Attrs, Complex, DType, Diagnostic, Loss, Op, Program, Rules, Scalar, Settings};
+
+/// A row or column: its name, and the operand.
+pub(super) type Side = (&'static str, OperandType);
+
+/// One kind of operands of an op.
+pub(super) struct Tier {
+    pub(super) title: &'static str,
+    pub(super) rows: Vec<Side>,
+    pub(super) columns: Vec<Side>,
+}
+
+/// A cell: what it shows, and why.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Cell {
+    /// A dtype; for `cast`, what may be lost; `-` for a refusal.
+    pub(super) shown: String,
+    pub(super) why: String,
+    /// What to write instead, and what the other rules would do.
+    pub(super) help: String,
+}
+
+impl Cell {
+    fn new(shown: impl Into<String>, why: impl Into<String>) -> Cell {
+        Cell { shown: shown.into(), why: why.into(), help: String::new() }
+    }
+}
+
+fn tensors() -> Vec<Side> {
+    DType::ALL.map(|d| (d.name(), OperandType::dim(d))).to_vec()
+}
+
+fn zero_dim() -> Vec<Side> {
+    DType::ALL.map(|d| (d.name(), OperandType::zero(d))).to_vec()
+}
+
+fn scalars() -> Vec<Side> {
+    vec![
+        ("bool", OperandType::Scalar(Scalar::Bool(true))),
+        ("int", OperandType::Scalar(Scalar::Int(2))),
+        ("float", OperandType::Scalar(Scalar::Float(2.5))),
+        ("complex", OperandType::Scalar(Scalar::Complex(Complex::new(2.0, 1.0)))),
+    ]
+}
+
+/// The operands of an op that are promoted: not the condition of `where`, not parameters.
+pub(super) fn promoted(op: Op) -> &'static [&'static str] {
+    let def = op.def();
+    let first = usize::from(op == Op::Where);
+    def.operands.get(first..def.operands.len() - def.torch.parameters).unwrap_or_default()
+}
+
+/// Whether the op is told its dtype, so that columns are dtypes and not operands.
+pub(super) fn is_given(op: Op) -> bool {
+    op.def().torch.promotion == Promotion::Given
+}
+
+/// The tables of an op.
+pub(super) fn tiers(op: Op) -> Vec<Tier> {
+    let tier = |title, rows, columns| Tier { title, rows, columns };
+    if is_given(op) {
+        return vec![tier("from, to", tensors(), tensors())];
+    }
+    if promoted(op).len() == 1 {
+        let one = vec![("", OperandType::Scalar(Scalar::Bool(true)))];
+        return vec![tier("tensor", one, tensors())];
+    }
+    vec![
+        tier("tensor, tensor", tensors(), tensors()),
+        tier("tensor, 0-d tensor", tensors(), zero_dim()),
+        tier("tensor, scalar", tensors(), scalars()),
+        tier("scalar, tensor", scalars(), tensors()),
+        tier("0-d tensor, scalar", zero_dim(), scalars()),
+    ]
+}
+
+/// What an op makes of a row and a column.
+pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) -> Cell {
+    let (settings, def) = (Settings::new(rules), op.def());
+    if is_given(op) {
+        return given(settings, op, row, column);
+    }
+    let count = promoted(op).len();
+    let mut operands = Vec::with_capacity(def.operands.len());
+    if op == Op::Where {
+        operands.push(OperandType::dim(DType::Bool));
+    }
+    // Where there are more than two, the others are like the second one.
+    let of = |i: usize| if i == 0 && count > 1 { row } else { column };
+    operands.extend((0..count).map(of));
+    operands.resize(def.operands.len(), OperandType::Scalar(Scalar::Int(1)));
+    match signature(&settings, op, &operands, &Attrs::default()) {
+        Err(d) => refused(&d),
+        Ok(s) => {
+            let mut parts = Vec::new();
+            for (i, o) in operands.iter().enumerate() {
+                let (name, to) = (def.operands[i], s.operand(i));
+                match o {
+                    OperandType::Tensor { dtype, .. } if *dtype != to => {
+                        let (why, loss) = (reason(op, &operands, *dtype, to), Loss::of(*dtype, to));
+                        parts.push(format!("{name}: {dtype} -> {to} ({why}), {loss}"));
+                    }
+                    OperandType::Scalar(_) if s.compute != to => parts.push(format!("{name} is taken as {to}")),
+                    _ => {}
+                }
+            }
+            if parts.is_empty() {
+                parts.push("no cast".to_string());
+            }
+            if s.compute != s.result {
+                parts.push(format!("computed in {}", s.compute));
+            }
+            Cell::new(s.result.name(), parts.join("; "))
+        }
+    }
+}
+
+/// `cast` and `view_as`, whose column is the dtype they are given.
+fn given(settings: Settings, op: Op, row: OperandType, column: OperandType) -> Cell {
+    let (OperandType::Tensor { dtype: from, .. }, OperandType::Tensor { dtype: to, .. }) = (row, column) else {
+        return Cell::new("-", "not a tensor");
+    };
+    let program = Program::with_settings(settings);
+    let x = program.data("x", from, [2]);
+    if op == Op::Cast {
+        let _ = x.cast(to);
+    } else {
+        let _ = x.view_as(to);
+    }
+    match program.infer() {
+        Err(e) => {
+            let first = e.diagnostics().first().cloned();
+            first.map_or(Cell::new("-", e.to_string()), |d| refused(&d))
+        }
+        Ok(_) if op == Op::Cast => {
+            let why = match Loss::of(from, to) {
+                Loss::Exact => "every value is kept",
+                Loss::Rounds => "values may be rounded",
+                Loss::Range => "values may leave the range, or lose their sign or imaginary part",
+            };
+            Cell::new(Loss::of(from, to).to_string(), why)
+        }
+        Ok(_) => Cell::new(to.name(), "the same bits"),
+    }
+}
+
+fn refused(d: &Diagnostic) -> Cell {
+    let help = d.help.as_deref().map(super::report::of_command).unwrap_or_default();
+    Cell { shown: "-".to_string(), why: super::report::of_command(&d.message), help }
+}
+
+/// The text of a cell with marks for what differs from cell to cell: `\u{1}` for the row, `\u{2}` for the column,
+/// `\u{3}` for the op. Cells that differ in nothing else share a template.
+pub(super) fn template(why: &str, op: Op, row: &str, column: &str) -> String {
+    let why = why.replace(&format!("`{op}`"), "`\u{3}`");
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut text = String::new();
+    let mut rest = why.as_str();
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c: char| word(c) != word(first)).unwrap_or(rest.len());
+        let (token, behind) = rest.split_at(end);
+        rest = behind;
+        text += match token {
+            t if t == row && !row.is_empty() => "\u{1}",
+            t if t == column => "\u{2}",
+            t => t,
+        };
+    }
+    text
+}

@@ -1,0 +1,54 @@
+//! `castwise completions` and `castwise man`: made from the definitions of the command line itself.
+//!
+//! Guarantees: they have every command and option there is. Does not: install anything.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::{Cli, Failure, print, report};
+
+/// The arguments of `castwise completions`.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  castwise completions bash > ~/.local/share/bash-completion/completions/castwise")]
+pub(crate) struct Completions {
+    /// The shell that is to complete.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// The arguments of `castwise man`.
+#[derive(clap::Args)]
+#[command(after_help = "Example:
+  castwise man eval | man -l -")]
+pub(crate) struct Man {
+    /// The command that the page is about; without, castwise itself.
+    #[arg(value_name = "COMMAND")]
+    command: Option<String>,
+}
+
+fn text(bytes: Vec<u8>) -> Result<(), Failure> {
+    print(&String::from_utf8_lossy(&bytes))
+}
+
+pub(super) fn completions(arguments: &Completions) -> Result<(), Failure> {
+    let mut bytes = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "castwise", &mut bytes);
+    text(bytes)
+}
+
+pub(super) fn man(arguments: &Man) -> Result<(), Failure> {
+    let mut root = Cli::command();
+    root.build();
+    let command = match &arguments.command {
+        None => root,
+        Some(name) => {
+            let found = root.find_subcommand(name).cloned();
+            found.ok_or_else(|| Failure::usage(format!("there is no command `{}`", report::escaped(name))))?
+        }
+    };
+    let mut bytes = Vec::new();
+    let written = clap_mangen::Man::new(command).render(&mut bytes);
+    written.map_err(|source| castwise::Error::Io { path: "stdout".into(), source })?;
+    text(bytes)
+}

@@ -1,0 +1,112 @@
+//! What a run of `eval` took, and how it is told.
+//!
+//! Guarantees: the JSON report has the same fields in each run; peak memory only where the system tells it. Does not:
+//! measure what is not part of the command.
+
+use std::time::{Duration, Instant};
+
+use castwise::{Error, Place};
+use indicatif::HumanBytes;
+use serde_json::{Value, json};
+
+use super::args::Eval;
+use super::plan::Work;
+
+/// Bytes and times of a run.
+#[derive(Default)]
+pub(super) struct Metrics {
+    pub(super) read: u64,
+    pub(super) written: u64,
+    pub(super) typing: Duration,
+    pub(super) compile: Duration,
+    pub(super) reading: Duration,
+    pub(super) compute: Duration,
+    pub(super) writing: Duration,
+    pub(super) total: Duration,
+}
+
+/// Runs something, and adds the time it took.
+pub(super) fn timed<T>(time: &mut Duration, run: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let value = run();
+    *time += start.elapsed();
+    value
+}
+
+impl Metrics {
+    fn rate(&self) -> u64 {
+        ((self.read + self.written) as f64 / self.total.as_secs_f64().max(1e-9)) as u64
+    }
+
+    /// The closing line.
+    pub(super) fn summary(&self, tensors: usize) -> String {
+        let s = if tensors == 1 { "" } else { "s" };
+        let seconds = |d: Duration| format!("{:.2} s", d.as_secs_f64());
+        let memory = peak_memory().map_or(String::new(), |m| format!(", peak memory {}", HumanBytes(m)));
+        format!(
+            "{tensors} tensor{s}: {} read, {} written in {} (compile {}, read {}, compute {}, write {}), {}/s{memory}",
+            HumanBytes(self.read),
+            HumanBytes(self.written),
+            seconds(self.total),
+            seconds(self.compile),
+            seconds(self.reading),
+            seconds(self.compute),
+            seconds(self.writing),
+            HumanBytes(self.rate()),
+        )
+    }
+}
+
+/// The report of `--json`; without metrics that of a dry run.
+pub(super) fn report(
+    arguments: &Eval,
+    work: &Work,
+    files: &[String],
+    metrics: Option<&Metrics>,
+) -> Result<String, Error> {
+    let settings = arguments.common.settings();
+    let mut tensors = Vec::new();
+    for job in &work.jobs {
+        let (plan, e) = work.of(job);
+        let cast = |c: &castwise::CastNote| {
+            let place = if let Place::Text(r) = &c.place { json!([r.start, r.end]) } else { Value::Null };
+            json!({
+                "op": c.op.name(), "operand": c.operand, "from": c.from.name(), "to": c.to.name(),
+                "reason": c.reason.to_string(), "loss": c.loss.to_string(), "place": place,
+            })
+        };
+        let casts: Vec<Value> = plan.typed.casts().iter().map(cast).collect();
+        tensors.push(json!({
+            "name": job.name, "dtype": plan.dtype.name(), "shape": plan.shape()?, "expression": e.text, "casts": casts,
+        }));
+    }
+    let mut all = json!({
+        "castwise": env!("CARGO_PKG_VERSION"),
+        "rules": settings.rules.to_string(),
+        "default_dtype": settings.default_dtype.name(),
+        "rounding": settings.rounding.to_string(),
+        "dry_run": metrics.is_none(),
+        "files": files,
+        "tensors": tensors,
+        "notes": work.notes,
+    });
+    if let Some(m) = metrics {
+        let seconds = |d: Duration| d.as_secs_f64();
+        all["bytes"] = json!({ "read": m.read, "written": m.written });
+        all["seconds"] = json!({
+            "type": seconds(m.typing), "compile": seconds(m.compile), "read": seconds(m.reading),
+            "compute": seconds(m.compute), "write": seconds(m.writing), "total": seconds(m.total),
+        });
+        all["bytes_per_second"] = json!(m.rate());
+        all["peak_memory"] = json!(peak_memory());
+    }
+    let text = serde_json::to_string_pretty(&all).map_err(|e| Error::Internal(e.to_string()))?;
+    Ok(text + "\n")
+}
+
+/// The most memory this process has had, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+}

@@ -1,0 +1,363 @@
+//! `explain --numeric`: which place of a program costs how much precision, measured.
+//!
+//! Guarantees: a node's own error is that of its result against f64, given the operands that it had; its error in the
+//! result is how far the result moves when this node, and those before it, are as they were computed instead of in
+//! f64, against the node before it: these add up to the whole error. Places are ordered by the mean of that, an error
+//! of more than the whole counted as the whole. What is measured is said: which tensors, how many
+//! elements. Does not: bound errors; other data may behave otherwise.
+
+use annotate_snippets::Level;
+use castwise::shape::Dim;
+use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, TypedProgram, Var};
+
+use super::plan::{Expression, Job, Plan, Work, plan};
+use super::reference::Mirror;
+use super::sample::sample;
+use super::{Failure, describe, report};
+
+/// The extent of a dim that is not told.
+const EXTENT: usize = 256;
+/// How many elements are drawn at least, in as many runs as that takes.
+const DRAWN: usize = 1 << 16;
+const MAX_RUNS: usize = 1024;
+/// Tensors of one kind are measured until there were so many elements.
+const ENOUGH: usize = 1 << 24;
+/// Tensors of more elements are measured in part, where that can be.
+const LARGE: usize = 1 << 22;
+/// The most bytes that are computed at once.
+const AT_ONCE: usize = 256 << 20;
+/// The most places that are traced to the result.
+const TRACED: usize = 64;
+/// How many errors are kept for a median.
+const KEPT: usize = 1 << 20;
+/// How many places are listed.
+const LISTED: usize = 20;
+
+/// Relative errors at one place.
+#[derive(Clone, Default)]
+struct Errors {
+    kept: Vec<f64>,
+    largest: f64,
+    /// Elements.
+    count: u64,
+    /// Elements whose f64 value is 0 or not finite, so that there is no relative error.
+    undefined: u64,
+    /// Elements that are not finite where their f64 value is.
+    lost: u64,
+    differs: bool,
+}
+
+impl Errors {
+    fn add(&mut self, errors: &[f64], magnitudes: &[f64]) {
+        let stride = errors.len().div_ceil(DRAWN).max(1);
+        for (i, (e, m)) in errors.iter().zip(magnitudes).enumerate() {
+            self.count += 1;
+            // Both not a number, or both infinite: nothing to compare.
+            let defined = m.is_finite();
+            self.differs |= defined && *e != 0.0;
+            if defined && !e.is_finite() {
+                self.lost += 1;
+            } else if !defined || *m == 0.0 && *e != 0.0 {
+                self.undefined += 1;
+            } else {
+                let relative = if *e == 0.0 { 0.0 } else { e / m };
+                self.largest = self.largest.max(relative);
+                if i % stride == 0 && self.kept.len() < KEPT {
+                    self.kept.push(relative);
+                }
+            }
+        }
+    }
+
+    fn median(&self) -> f64 {
+        let mut all = self.kept.clone();
+        let middle = all.len() / 2;
+        if all.is_empty() { f64::NAN } else { *all.select_nth_unstable_by(middle, f64::total_cmp).1 }
+    }
+
+    /// How much is lost in the mean, if at most everything can be: what places are ordered by.
+    fn weight(&self) -> f64 {
+        let lost = self.lost as f64 / self.count.max(1) as f64;
+        lost + self.kept.iter().map(|e| e.min(1.0)).sum::<f64>() / self.kept.len().max(1) as f64
+    }
+
+    fn notes(&self) -> String {
+        let mut text = String::new();
+        if self.lost > 0 {
+            text += &format!("; not finite in {} of {}", self.lost, self.count);
+        }
+        if self.undefined > 0 {
+            text += &format!("; {} of {} have no relative error", self.undefined, self.count);
+        }
+        text
+    }
+}
+
+/// What was measured of one kind of tensors.
+#[derive(Default)]
+struct Measured {
+    own: Vec<Errors>,
+    in_result: Vec<Errors>,
+    result: Errors,
+    traced: bool,
+    tensors: usize,
+    runs: usize,
+    elements: usize,
+    drawn: bool,
+}
+
+/// Runs each kind's program on its data, and in f64.
+pub(super) fn numeric(work: &mut Work) -> Result<String, Failure> {
+    let kinds: Vec<Vec<Job>> = work
+        .kinds()?
+        .into_iter()
+        .map(|k| k.into_iter().map(|j| Job { name: j.name.clone(), plan: j.plan }).collect())
+        .collect();
+    let mut text = String::new();
+    for kind in &kinds {
+        let mut all = Measured { traced: true, ..Measured::default() };
+        let Some(first) = kind.first() else { continue };
+        for job in kind {
+            if all.elements < ENOUGH {
+                measure(work, job, &mut all)?;
+            }
+        }
+        let (plan, e) = work.of(first);
+        text += &work.heading(&kind.iter().collect::<Vec<_>>());
+        text += &told(plan, e, &all, kind.len());
+    }
+    Ok(text)
+}
+
+fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure> {
+    let (first, e) = work.of(job);
+    let (uses, text, path) = (e.uses.clone(), e.text.clone(), e.path.clone());
+    let (settings, out_dtype) = (first.typed.settings(), work.out_dtype);
+    let values: Vec<_> = first.values.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+
+    let mut operands = Vec::new();
+    for i in &uses {
+        let input = &work.inputs[*i];
+        let (dtype, dims) = input.info(&job.name)?;
+        let extent = |d: &Dim| Dim::Fixed(if let Dim::Fixed(n) = d { *n } else { EXTENT });
+        operands.push((input.name.clone(), dtype, dims.iter().map(extent).collect::<Vec<_>>()));
+    }
+    let rows = leading_rows(&first.typed, &mut operands);
+    let named: Vec<_> = operands.iter().map(|(n, d, s)| (n.as_str(), *d, s.clone())).collect();
+    let refuse = |e: Error| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 };
+    let plan = plan(settings, first.expression, &text, out_dtype, &named, &values).map_err(refuse)?;
+
+    let mut files = Vec::new();
+    for i in &uses {
+        let input = &mut work.inputs[*i];
+        let file = if input.is_declared() { None } else { Some(input.load(&job.name)?.0) };
+        files.push(match (file, rows) {
+            (Some(t), Some(rows)) => Some(t.slice(0, 0, rows, 1)?),
+            (file, _) => file,
+        });
+    }
+    let largest = operands.iter().map(|(_, _, dims)| extents(dims).iter().product::<usize>()).max().unwrap_or(1);
+    let drawn = files.iter().any(Option::is_none);
+    let runs = if drawn { DRAWN.div_ceil(largest.max(1)).clamp(1, MAX_RUNS) } else { 1 };
+    let feeds = |run: usize| -> Result<Vec<(String, Tensor)>, Error> {
+        let mut feeds = Vec::new();
+        for (at, ((name, dtype, dims), file)) in operands.iter().zip(&files).enumerate() {
+            let drawn = || sample(*dtype, &extents(dims), (run * operands.len() + at) as u64);
+            feeds.push((name.clone(), file.clone().map_or_else(drawn, Ok)?));
+        }
+        Ok(feeds)
+    };
+    let executor = Executor::new();
+    trace(&plan, &executor, runs, &feeds, all).map_err(refuse)?;
+    all.tensors += 1;
+    all.runs += runs;
+    all.elements += runs * largest;
+    all.drawn |= drawn;
+    Ok(())
+}
+
+/// Of operands that are too large to be measured whole, the first rows: how many. Only where that changes nothing
+/// for the elements: all shapes are equal, and nothing is reduced.
+fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)]) -> Option<usize> {
+    let dims = operands.first()?.2.clone();
+    let Some(Dim::Fixed(all)) = dims.first() else { return None };
+    let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. }));
+    let elements = extents(&dims).iter().product::<usize>();
+    if elements <= LARGE || reduces || operands.iter().any(|(_, _, d)| *d != dims) {
+        return None;
+    }
+    let rows = (LARGE / (elements / all).max(1)).clamp(1, *all);
+    operands.iter_mut().for_each(|(_, _, d)| d[0] = Dim::Fixed(rows));
+    Some(rows)
+}
+
+/// The numbers of dims, with one for those that are not told.
+fn extents(dims: &[Dim]) -> Vec<usize> {
+    dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { EXTENT }).collect()
+}
+
+/// Both evaluations of a program, and the errors between them.
+fn trace(
+    plan: &Plan,
+    executor: &Executor,
+    runs: usize,
+    feeds: &dyn Fn(usize) -> Result<Vec<(String, Tensor)>, Error>,
+    all: &mut Measured,
+) -> Result<(), Error> {
+    let typed = &plan.typed;
+    let mirror = Mirror::new(typed)?;
+    let result = typed.position(&plan.result).ok_or_else(|| Error::Internal("a result without a node".into()))?;
+    let sizes: Vec<usize> = typed.nodes().map(|n| elements(n.shape)).collect();
+    let computes = |k: &NodeKind<'_>| !matches!(k, NodeKind::Feed(_) | NodeKind::Constant(_));
+    let places: Vec<usize> = typed.nodes().enumerate().filter(|(_, n)| computes(&n.kind)).map(|(i, _)| i).collect();
+    all.own.resize(sizes.len(), Errors::default());
+    all.in_result.resize(sizes.len(), Errors::default());
+
+    let exact = mirror.exact_after(0);
+    let whole = mirror.error(result, &mirror.widened(result), &exact[result]);
+    let own = |i: &usize| mirror.error(*i, &mirror.widened(*i), &mirror.exact(*i, &|j| mirror.widened(j)));
+    let pairs: Vec<[Var; 2]> = places.iter().map(own).collect();
+    let mut lossy: Vec<usize> = Vec::new();
+    for run in 0..runs {
+        let mut differs = Vec::new();
+        let wanted: Vec<_> = pairs.iter().zip(&places).map(|(p, i)| (p, sizes[*i])).collect();
+        fetch(&mirror, executor, feeds(run)?, &wanted, &mut |at, e, m| {
+            let mut here = Errors::default();
+            here.add(e, m);
+            differs.extend(here.differs.then_some(places[at]));
+            all.own[places[at]].add(e, m);
+        })?;
+        fetch(&mirror, executor, feeds(run)?, &[(&whole, sizes[result])], &mut |_, e, m| all.result.add(e, m))?;
+        lossy.extend(differs);
+    }
+    lossy.sort_unstable();
+    lossy.dedup();
+    if lossy.len() > TRACED {
+        all.traced = false;
+        return Ok(());
+    }
+    // Between two lossy nodes nothing changes, so that only these need to be told apart.
+    let mut before = exact[result].clone();
+    let mut steps = Vec::new();
+    for i in &lossy {
+        let after = mirror.exact_after(i + 1)[result].clone();
+        let [change, _] = mirror.error(result, &after, &before);
+        steps.push([change, whole[1].clone()]);
+        before = after;
+    }
+    let wanted: Vec<_> = steps.iter().map(|p| (p, sizes[result])).collect();
+    for run in 0..runs {
+        fetch(&mirror, executor, feeds(run)?, &wanted, &mut |at, e, m| all.in_result[lossy[at]].add(e, m))?;
+    }
+    Ok(())
+}
+
+fn elements(shape: &[castwise::shape::SymDim]) -> usize {
+    shape.iter().map(|d| if let castwise::shape::SymDim::Fixed(n) = d { *n } else { EXTENT }).product()
+}
+
+/// What takes a pair by its number: errors and magnitudes.
+type Take<'a> = &'a mut dyn FnMut(usize, &[f64], &[f64]);
+
+/// Computes pairs of values of these sizes, as many at once as memory should hold, and hands them over.
+fn fetch(
+    mirror: &Mirror<'_>,
+    executor: &Executor,
+    feeds: Vec<(String, Tensor)>,
+    wanted: &[(&[Var; 2], usize)],
+    take: Take<'_>,
+) -> Result<(), Error> {
+    let mut at = 0;
+    while at < wanted.len() {
+        let (mut end, mut bytes) = (at, 0);
+        while end < wanted.len() && (end == at || bytes + 16 * wanted[end].1 <= AT_ONCE) {
+            bytes += 16 * wanted[end].1;
+            end += 1;
+        }
+        let fetches: Vec<&Var> = wanted[at..end].iter().flat_map(|(pair, _)| pair.iter()).collect();
+        let values = executor.run(&mirror.program, Feeds::from(feeds.clone()), fetches)?;
+        for (i, pair) in values.chunks_exact(2).enumerate() {
+            take(at + i, &pair[0].to_vec::<f64>()?, &pair[1].to_vec::<f64>()?);
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+/// The measurement as text.
+fn told(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> String {
+    let from = match (all.drawn, all.tensors) {
+        (true, _) => "elements that are drawn (floats uniform between 0 and 1)".to_string(),
+        (false, 1) if tensors == 1 => "elements".to_string(),
+        (false, n) => format!("elements of {n} of {tensors} tensors"),
+    };
+    let mut text = format!("measured on {} {from}, against the same program in f64\n", all.elements);
+    text += &format!(
+        "result {}: relative error {} in the median, {} at most{}\n",
+        plan.dtype,
+        number(all.result.median()),
+        number(all.result.largest),
+        all.result.notes()
+    );
+    let nodes: Vec<_> = plan.typed.nodes().collect();
+    let mut places: Vec<usize> = (0..nodes.len()).filter(|i| all.own.get(*i).is_some_and(|o| o.differs)).collect();
+    let weight = |i: &usize| if all.traced { &all.in_result[*i] } else { &all.own[*i] }.weight();
+    places.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
+    let Some(worst) = places.first() else {
+        return text + "no place has an error\n";
+    };
+    text += "\n  error in the result    own error\n  median   at most       median   at most   where\n";
+    let label = |i: usize| label(&nodes[i].kind, nodes[i].dtype);
+    let span = |i: usize| report::span(&e.text, nodes[i].place).unwrap_or(0..0);
+    for i in places.iter().take(LISTED) {
+        let in_result =
+            if all.traced { &all.in_result[*i] } else { &Errors { largest: f64::NAN, ..Errors::default() } };
+        let own = &all.own[*i];
+        text += &format!(
+            "  {:<8} {:<13} {:<8} {:<9} {}, in `{}`{}\n",
+            number(in_result.median()),
+            number(in_result.largest),
+            number(own.median()),
+            number(own.largest),
+            label(*i),
+            describe::piece(&e.text, span(*i)),
+            own.notes()
+        );
+    }
+    if places.len() > LISTED {
+        text += &format!("  (and {} more)\n", places.len() - LISTED);
+    }
+    let exact = nodes.iter().filter(|n| !matches!(n.kind, NodeKind::Feed(_) | NodeKind::Constant(_))).count();
+    text += &format!("  {} other ops and casts have no error of their own\n\n", exact - places.len());
+    text += &report::marked(
+        Level::NOTE,
+        "the largest error arises here",
+        &e.text,
+        &e.path,
+        &[(span(*worst), label(*worst))],
+    );
+    text + "\n"
+}
+
+fn label(kind: &NodeKind<'_>, dtype: DType) -> String {
+    match kind {
+        NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } => match dtype.category() {
+            Category::Bool => format!("`{op}` decides otherwise"),
+            Category::Int => format!("`{op}` in {dtype}"),
+            _ => format!("`{op}` rounds to {dtype}"),
+        },
+        NodeKind::Cast { note, .. } => {
+            format!("cast {} -> {}{}", note.from, note.to, describe::of_operand(note))
+        }
+        _ => format!("a value of {dtype}"),
+    }
+}
+
+/// An error with two digits.
+fn number(v: f64) -> String {
+    match v {
+        v if v.is_nan() => "-".to_string(),
+        0.0 => "0".to_string(),
+        v => format!("{v:.1e}"),
+    }
+}

@@ -1,0 +1,391 @@
+//! Which tensor names an expression is applied to, and the program of each.
+//!
+//! Guarantees: everything is typed from dtypes and shapes alone; one program serves all names of equal expression,
+//! dtypes, shapes and scalars; all refusals are reported together. Does not: read elements.
+
+use std::collections::{HashMap, HashSet};
+
+use castwise::shape::{Dim, Dims, SymDim};
+use castwise::{
+    Attrs, DType, Diagnostic, Error, Fault, Graph, Mode, Op, Operand, Place, Program, Scalar, Settings, TypedProgram,
+    Var,
+};
+use regex::Regex;
+
+use super::args::{Common, InputSpec};
+use super::inputs::{Format, Input};
+use super::scalars::Scalars;
+use super::{Failure, report};
+
+/// The name of the only tensor when arrays without names are written into a file that has names.
+pub(super) const UNNAMED: &str = "result";
+/// How many different refusals are shown.
+const REFUSALS: usize = 10;
+
+/// An expression, and which names it is for.
+pub(super) struct Expression {
+    pub(super) text: String,
+    /// Where the user wrote it.
+    pub(super) path: String,
+    /// Found in the names it is for; none: for all that are left.
+    pattern: Option<Regex>,
+    /// Positions of the inputs that it uses.
+    pub(super) uses: Vec<usize>,
+    /// The parameters that it uses.
+    parameters: Vec<String>,
+}
+
+/// A program for operands of certain dtypes and shapes, and its result.
+pub(super) struct Plan {
+    pub(super) expression: usize,
+    pub(super) typed: TypedProgram,
+    pub(super) program: Program,
+    pub(super) result: Var,
+    pub(super) dtype: DType,
+    /// The scalars of the expression.
+    pub(super) values: Vec<(String, Scalar)>,
+    dims: Vec<SymDim>,
+}
+
+impl Plan {
+    /// The shape of the result, which files always tell.
+    pub(super) fn shape(&self) -> Result<Vec<usize>, Error> {
+        let fixed = |d: &SymDim| match d {
+            SymDim::Fixed(n) => Ok(*n),
+            SymDim::Sym(_) => Err(Error::Internal("a result without a shape".into())),
+        };
+        self.dims.iter().map(fixed).collect()
+    }
+
+    /// Dtype and shape of the result as text.
+    pub(super) fn result_type(&self) -> String {
+        let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
+        format!("{}[{}]", self.dtype, dims.join(", "))
+    }
+}
+
+/// A tensor name to evaluate, and its plan.
+pub(super) struct Job {
+    pub(super) name: String,
+    pub(super) plan: usize,
+}
+
+/// Everything that a command is asked, typed.
+pub(super) struct Work {
+    pub(super) inputs: Vec<Input>,
+    pub(super) expressions: Vec<Expression>,
+    pub(super) plans: Vec<Plan>,
+    pub(super) jobs: Vec<Job>,
+    pub(super) out_dtype: Option<DType>,
+    /// Whether the tensors have names.
+    pub(super) named: bool,
+    /// What the user should know besides: lines for stderr.
+    pub(super) notes: Vec<String>,
+}
+
+/// Types expressions over inputs: `maps` first, then `rest`.
+pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&str>) -> Result<Work, Failure> {
+    let scalars = Scalars::read(&common.parameters)?;
+    check_names(common, &scalars)?;
+    let mut expressions = Vec::new();
+    for (pattern, text) in maps {
+        expressions.push((text.clone(), format!("--map {}", report::escaped(pattern.as_str())), Some(pattern.clone())));
+    }
+    expressions.extend(rest.map(|text| (text.to_string(), "EXPR".to_string(), None)));
+    let read = |(text, path, pattern)| read_expression(common, &scalars, text, path, pattern);
+    let mut expressions = expressions.into_iter().map(read).collect::<Result<Vec<Expression>, Failure>>()?;
+
+    let mut notes = Vec::new();
+    let (mut inputs, mut position) = (Vec::new(), HashMap::new());
+    for (i, (name, spec)) in common.inputs.iter().enumerate() {
+        if expressions.iter().any(|e| e.uses.contains(&i)) {
+            position.insert(i, inputs.len());
+            inputs.push(Input::open(name, spec)?);
+        } else {
+            notes.push(format!("note: the expression does not use the input `{}`", report::escaped(name)));
+        }
+    }
+    for e in &mut expressions {
+        e.uses.iter_mut().for_each(|u| *u = position.get(u).copied().unwrap_or_default());
+    }
+    for name in scalars.names().filter(|n| !expressions.iter().any(|e| e.parameters.iter().any(|p| p == n))) {
+        notes.push(format!("note: the expression does not use the parameter `{}`", report::escaped(name)));
+    }
+    let named = inputs.iter().any(|i| i.names().is_some());
+    let by_name = !maps.is_empty() || common.select.is_some() || common.skip.is_some();
+    if by_name && !named {
+        let text = "--map, --select and --skip are for inputs of several tensors: .safetensors, .index.json, .npz";
+        return Err(Failure::usage(text));
+    }
+    let mut work =
+        Work { inputs, expressions, plans: Vec::new(), jobs: Vec::new(), out_dtype: common.out_dtype, named, notes };
+    let names = work.names(common)?;
+    work.type_all(common, &scalars, names)?;
+    Ok(work)
+}
+
+/// Checks the names and the formats of inputs and parameters before any file is read.
+fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
+    let mut names = HashSet::new();
+    let inputs = common.inputs.iter().map(|(n, _)| n.as_str());
+    if let Some(twice) = inputs.chain(scalars.names()).find(|n| !names.insert(*n)) {
+        return Err(Failure::usage(format!("the input name `{}` is given twice", report::escaped(twice))));
+    }
+    if common.inputs.is_empty() {
+        return Err(Failure::usage("an expression needs an input: -i NAME=FILE"));
+    }
+    for (_, spec) in &common.inputs {
+        if let InputSpec::File(path) = spec {
+            Format::of(path).map_err(Failure::usage)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads an expression for its own sake: what it uses.
+fn read_expression(
+    common: &Common,
+    scalars: &Scalars,
+    text: String,
+    path: String,
+    pattern: Option<Regex>,
+) -> Result<Expression, Failure> {
+    let program = Program::with_settings(common.settings());
+    for (name, _) in &common.inputs {
+        program.data(name, DType::F32, ());
+    }
+    let mut used: HashSet<String> = HashSet::new();
+    let mut parameters = Vec::new();
+    let read = program.expression_with(&text, |name| {
+        let value = scalars.any(name);
+        match value {
+            Some(_) => parameters.push(name.to_string()),
+            None => drop(used.insert(name.to_string())),
+        }
+        value
+    });
+    read.map_err(|e| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 })?;
+    let uses = (0..common.inputs.len()).filter(|i| used.contains(&common.inputs[*i].0)).collect();
+    Ok(Expression { text, path, pattern, uses, parameters })
+}
+
+impl Work {
+    /// The names to evaluate, in the order of the first input that has them, each with its expression; what an input
+    /// lacks is noted.
+    fn names(&mut self, common: &Common) -> Result<Vec<(String, usize)>, Failure> {
+        if !self.named {
+            let last = self.expressions.len() - 1;
+            return Ok(vec![(UNNAMED.to_string(), last)]);
+        }
+        let mut seen = HashSet::new();
+        let mut all: Vec<&str> = Vec::new();
+        for input in &self.inputs {
+            all.extend(input.names().unwrap_or_default().into_iter().filter(|n| seen.insert(*n)));
+        }
+        let total = all.len();
+        let selected = |n: &&str| {
+            common.select.as_ref().is_none_or(|r| r.is_match(n)) && !common.skip.as_ref().is_some_and(|r| r.is_match(n))
+        };
+        all.retain(|n| selected(n));
+        if all.is_empty() && total > 0 {
+            let text = "no tensor name is selected by --select and --skip";
+            return Err(Failure { text: report::error(text), code: 1 });
+        }
+        let expression =
+            |n: &str| self.expressions.iter().position(|e| e.pattern.as_ref().is_none_or(|p| p.is_match(n)));
+        let chosen: Vec<(&str, Option<usize>)> = all.iter().map(|n| (*n, expression(n))).collect();
+        let mut notes = Vec::new();
+        let unmapped: Vec<&str> = chosen.iter().filter(|(_, e)| e.is_none()).map(|(n, _)| *n).collect();
+        if !unmapped.is_empty() {
+            let count = unmapped.len();
+            notes.push(format!("warning: {} of no --map, left out: {}", tensors(count), report::names(unmapped)));
+        }
+        let needs = |e: &usize, i: usize| self.expressions[*e].uses.contains(&i);
+        for (i, input) in self.inputs.iter().enumerate() {
+            let missing: Vec<&str> = chosen
+                .iter()
+                .filter(|(n, e)| e.as_ref().is_some_and(|e| needs(e, i)) && !input.has(n))
+                .map(|(n, _)| *n)
+                .collect();
+            if !missing.is_empty() {
+                let (name, path, count) = (report::escaped(&input.name), input.path.display(), missing.len());
+                let s = if count == 1 { "a tensor" } else { &format!("{count} tensors") };
+                let missing = report::names(missing);
+                notes.push(format!("warning: `{name}` ({path}) lacks {s} that others have, left out: {missing}"));
+            }
+        }
+        let has_all = |(n, e): &(&str, usize)| self.expressions[*e].uses.iter().all(|i| self.inputs[*i].has(n));
+        let shared: Vec<(String, usize)> = chosen
+            .into_iter()
+            .filter_map(|(n, e)| Some((n, e?)))
+            .filter(has_all)
+            .map(|(n, e)| (n.to_string(), e))
+            .collect();
+        self.notes.extend(notes);
+        if shared.is_empty() {
+            return Err(Failure { text: report::error("there is no tensor name that all inputs have"), code: 1 });
+        }
+        Ok(shared)
+    }
+
+    /// Types every name: one plan for each combination. All refusals are reported together.
+    fn type_all(&mut self, common: &Common, scalars: &Scalars, names: Vec<(String, usize)>) -> Result<(), Failure> {
+        type Key = (usize, Vec<(DType, Vec<Dim>)>, Vec<String>);
+        let is_tensor: HashSet<&str> = names.iter().map(|(n, _)| n.as_str()).collect();
+        for (parameter, key) in scalars.idle(&names.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>()) {
+            let (parameter, key) = (report::escaped(parameter), report::escaped(key));
+            self.notes.push(format!("warning: `{parameter}`: the key `{key}` is found in no tensor's name"));
+        }
+        let mut known: HashMap<Key, Result<usize, usize>> = HashMap::new();
+        let mut refusals: Vec<(Error, Option<usize>, Vec<&str>)> = Vec::new();
+        for (name, e) in &names {
+            let expression = &self.expressions[*e];
+            let types: Vec<(DType, Vec<Dim>)> =
+                match expression.uses.iter().map(|i| self.inputs[*i].info(name)).collect() {
+                    Ok(t) => t,
+                    Err(e) => {
+                        refusals.push((e, None, Vec::new()));
+                        continue;
+                    }
+                };
+            let mut values = Vec::new();
+            for p in &expression.parameters {
+                if let Some(v) = scalars.value(p, name, &is_tensor)? {
+                    values.push((p.as_str(), v));
+                }
+            }
+            let key = (*e, types, values.iter().map(|(_, v)| format!("{v:?}")).collect());
+            let plan = match known.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let plan = match self.plan(common, *e, &key.1, &values) {
+                        Ok(p) => {
+                            self.plans.push(p);
+                            Ok(self.plans.len() - 1)
+                        }
+                        Err(error) => {
+                            let same =
+                                |(other, at, _): &(Error, Option<usize>, _)| *at == Some(*e) && alike(other, &error);
+                            Err(refusals.iter().position(same).unwrap_or_else(|| {
+                                refusals.push((error, Some(*e), Vec::new()));
+                                refusals.len() - 1
+                            }))
+                        }
+                    };
+                    known.insert(key, plan);
+                    plan
+                }
+            };
+            match plan {
+                Ok(plan) => self.jobs.push(Job { name: name.clone(), plan }),
+                Err(i) => refusals[i].2.push(name),
+            }
+        }
+        if refusals.is_empty() { Ok(()) } else { Err(self.refused(&refusals)) }
+    }
+
+    /// All refusals as one failure.
+    fn refused(&self, refusals: &[(Error, Option<usize>, Vec<&str>)]) -> Failure {
+        let mut text: Vec<String> = Vec::new();
+        for (e, expression, names) in refusals.iter().take(REFUSALS) {
+            let notes = if self.named && !names.is_empty() { vec![in_tensors(names)] } else { Vec::new() };
+            let (source, path) = expression
+                .and_then(|i| self.expressions.get(i))
+                .map_or(("", "EXPR"), |e| (e.text.as_str(), e.path.as_str()));
+            text.push(report::of_expression(source, path, e, &notes));
+        }
+        if refusals.len() > REFUSALS {
+            text.push(report::error(&format!("(and {} more)", refusals.len() - REFUSALS)));
+        }
+        Failure { text: text.join("\n"), code: 1 }
+    }
+
+    /// The program for operands of these dtypes and shapes.
+    fn plan(
+        &self,
+        common: &Common,
+        expression: usize,
+        types: &[(DType, Vec<Dim>)],
+        values: &[(&str, Scalar)],
+    ) -> Result<Plan, Error> {
+        let e = &self.expressions[expression];
+        let operands: Vec<_> =
+            e.uses.iter().zip(types).map(|(i, t)| (self.inputs[*i].name.as_str(), t.0, t.1.clone())).collect();
+        plan(common.settings(), expression, &e.text, common.out_dtype, &operands, values)
+    }
+
+    /// The jobs of each combination of expression, dtypes and ranks, in the order of their first ones.
+    pub(super) fn kinds(&self) -> Result<Vec<Vec<&Job>>, Error> {
+        let mut kinds: Vec<Vec<&Job>> = Vec::new();
+        let mut index: HashMap<(usize, Vec<(DType, usize)>), usize> = HashMap::new();
+        for job in &self.jobs {
+            let expression = self.plans[job.plan].expression;
+            let of_input = |i: &usize| self.inputs[*i].info(&job.name).map(|(d, s)| (d, s.len()));
+            let types: Result<Vec<_>, Error> = self.expressions[expression].uses.iter().map(of_input).collect();
+            let i = *index.entry((expression, types?)).or_insert(kinds.len());
+            match kinds.get_mut(i) {
+                Some(of_kind) => of_kind.push(job),
+                None => kinds.push(vec![job]),
+            }
+        }
+        Ok(kinds)
+    }
+
+    /// The plan and the expression of a job.
+    pub(super) fn of(&self, job: &Job) -> (&Plan, &Expression) {
+        let plan = &self.plans[job.plan];
+        (plan, &self.expressions[plan.expression])
+    }
+
+    /// Which tensors a kind is, as a line in front of what is said of it; nothing if they have no names.
+    pub(super) fn heading(&self, kind: &[&Job]) -> String {
+        let (Some(first), true) = (kind.first(), self.named) else { return String::new() };
+        let more = if kind.len() > 1 { format!(" and {} like it", kind.len() - 1) } else { String::new() };
+        format!("`{}`{more}:\n", report::escaped(&first.name))
+    }
+}
+
+/// The program of an expression for operands of these names, dtypes and shapes.
+pub(super) fn plan(
+    settings: Settings,
+    expression: usize,
+    text: &str,
+    out_dtype: Option<DType>,
+    operands: &[(&str, DType, Vec<Dim>)],
+    values: &[(&str, Scalar)],
+) -> Result<Plan, Error> {
+    let program = Program::with_settings(settings);
+    for (name, dtype, dims) in operands {
+        program.data(name, *dtype, Dims(dims.clone()));
+    }
+    let mut result = program.expression_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?;
+    if let Some(dtype) = out_dtype {
+        let place = Place::Text(0..text.len() as u32);
+        result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), place);
+    }
+    let typed = program.infer()?;
+    let unknown = || Error::Internal("a result without a type".into());
+    let dtype = typed.dtype(&result).ok_or_else(unknown)?;
+    let dims = typed.shape(&result).ok_or_else(unknown)?.to_vec();
+    let values = values.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+    Ok(Plan { expression, typed, program, result, dtype, values, dims })
+}
+
+/// `a tensor` or `3 tensors`.
+fn tensors(count: usize) -> String {
+    if count == 1 { "a tensor".to_string() } else { format!("{count} tensors") }
+}
+
+/// `in the tensor `x``, `in 3 tensors: ...`.
+pub(super) fn in_tensors(names: &[&str]) -> String {
+    let note = if names.len() == 1 { "in the tensor".to_string() } else { format!("in {} tensors:", names.len()) };
+    format!("{note} {}", report::names(names.iter().copied()))
+}
+
+/// Whether two refusals say the same but for the shapes: which do not matter, unless they are what is refused.
+fn alike(a: &Error, b: &Error) -> bool {
+    let (a, b) = (a.diagnostics(), b.diagnostics());
+    let same =
+        |(x, y): (&Diagnostic, &Diagnostic)| x.fault == y.fault && x.place == y.place && x.fault != Fault::Broadcast;
+    !a.is_empty() && a.len() == b.len() && a.iter().zip(b).all(same)
+}

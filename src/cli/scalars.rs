@@ -1,0 +1,183 @@
+//! The scalars of an expression that are given beside it: one value, or one for each tensor name.
+//!
+//! Guarantees: a key that is a tensor's name counts for that tensor alone; of the others, the first that is found in
+//! a name counts, in the order of the file; a name without a value is an error. Does not: read anything but numbers,
+//! `true` and `false`.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use castwise::{Complex, Scalar};
+use regex::Regex;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+
+use super::{Failure, report};
+
+/// The largest file of scalars.
+const MAX_FILE: u64 = 64 << 20;
+
+pub(super) struct Scalars(Vec<Parameter>);
+
+struct Parameter {
+    name: String,
+    values: Values,
+}
+
+enum Values {
+    One(Scalar),
+    PerName { path: String, table: Vec<Row> },
+}
+
+struct Row {
+    key: String,
+    pattern: Result<Regex, String>,
+    value: Scalar,
+}
+
+impl Scalars {
+    pub(super) fn read(arguments: &[(String, String)]) -> Result<Scalars, Failure> {
+        let mut all: Vec<Parameter> = Vec::new();
+        for (name, text) in arguments {
+            if all.iter().any(|p| p.name == *name) {
+                return Err(Failure::usage(format!("the parameter `{}` is given twice", report::escaped(name))));
+            }
+            let values = match number(text) {
+                Some(value) => Values::One(value),
+                None => Values::PerName { path: text.clone(), table: table(text)? },
+            };
+            all.push(Parameter { name: name.clone(), values });
+        }
+        Ok(Scalars(all))
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|p| p.name.as_str())
+    }
+
+    /// Any value of a parameter: for reading an expression before a tensor is chosen.
+    pub(super) fn any(&self, name: &str) -> Option<Scalar> {
+        let p = self.0.iter().find(|p| p.name == name)?;
+        Some(match &p.values {
+            Values::One(v) => *v,
+            Values::PerName { table, .. } => table.first().map_or(Scalar::Float(0.5), |r| r.value),
+        })
+    }
+
+    /// A parameter's value for a tensor; `is_tensor` tells which keys are names of tensors.
+    pub(super) fn value(
+        &self,
+        parameter: &str,
+        tensor: &str,
+        is_tensor: &HashSet<&str>,
+    ) -> Result<Option<Scalar>, Failure> {
+        let Some(p) = self.0.iter().find(|p| p.name == parameter) else { return Ok(None) };
+        let (path, table) = match &p.values {
+            Values::One(v) => return Ok(Some(*v)),
+            Values::PerName { path, table } => (path, table),
+        };
+        if let Some(row) = table.iter().find(|r| r.key == tensor) {
+            return Ok(Some(row.value));
+        }
+        for row in table.iter().filter(|r| !is_tensor.contains(r.key.as_str())) {
+            match &row.pattern {
+                Ok(pattern) if pattern.is_match(tensor) => return Ok(Some(row.value)),
+                Ok(_) => {}
+                Err(e) => {
+                    let key = report::escaped(&row.key);
+                    return Err(fault(path, &format!("the key `{key}` is no tensor's name, and {e}")));
+                }
+            }
+        }
+        let (tensor, parameter) = (report::escaped(tensor), report::escaped(parameter));
+        Err(fault(
+            path,
+            &format!("`{parameter}` has no value for the tensor `{tensor}` (the key \".*\" is found in every name)"),
+        ))
+    }
+
+    /// The keys that are found in none of the names.
+    pub(super) fn idle<'s>(&'s self, names: &[&str]) -> Vec<(&'s str, &'s str)> {
+        let mut idle = Vec::new();
+        for p in &self.0 {
+            let Values::PerName { table, .. } = &p.values else { continue };
+            let found = |r: &Row| names.iter().any(|n| r.key == *n || r.pattern.as_ref().is_ok_and(|p| p.is_match(n)));
+            idle.extend(table.iter().filter(|r| !found(r)).map(|r| (p.name.as_str(), r.key.as_str())));
+        }
+        idle
+    }
+}
+
+fn fault(path: &str, message: &str) -> Failure {
+    Failure { text: report::error(&format!("{}: {message}", report::escaped(path))), code: 1 }
+}
+
+/// A number as one writes it in an expression.
+fn number(text: &str) -> Option<Scalar> {
+    match text {
+        "true" => return Some(Scalar::Bool(true)),
+        "false" => return Some(Scalar::Bool(false)),
+        _ => {}
+    }
+    if let Some(im) = text.strip_suffix('j') {
+        return im.parse().ok().map(|im| Scalar::Complex(Complex::new(0.0, im)));
+    }
+    text.parse().map(Scalar::Int).or_else(|_| text.parse().map(Scalar::Float)).ok()
+}
+
+fn table(path: &str) -> Result<Vec<Row>, Failure> {
+    let size = std::fs::metadata(path).map_err(|e| fault(path, &e.to_string()))?.len();
+    if size > MAX_FILE {
+        return Err(fault(path, "the file is larger than 64 MiB"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| fault(path, &e.to_string()))?;
+    let read: Table = serde_json::from_str(&text)
+        .map_err(|e| fault(path, &format!("not a JSON object of names and numbers: {e}")))?;
+    Ok(read.0)
+}
+
+/// The entries of a JSON object, in the order of the file.
+struct Table(Vec<Row>);
+
+/// A JSON number or truth value.
+struct Number(Scalar);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Number, D::Error> {
+        match serde_json::Value::deserialize(d)? {
+            serde_json::Value::Bool(b) => Ok(Number(Scalar::Bool(b))),
+            serde_json::Value::Number(n) => match (n.as_i64(), n.as_f64()) {
+                (Some(i), _) => Ok(Number(Scalar::Int(i))),
+                (None, Some(f)) => Ok(Number(Scalar::Float(f))),
+                (None, None) => Err(D::Error::custom("a number that f64 does not hold")),
+            },
+            other => Err(D::Error::custom(format!("expected a number, found {other}"))),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Table {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Table, D::Error> {
+        struct Rows;
+        impl<'de> Visitor<'de> for Rows {
+            type Value = Table;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of names and numbers")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Table, A::Error> {
+                let mut rows: Vec<Row> = Vec::new();
+                let mut seen = HashSet::new();
+                while let Some((key, Number(value))) = map.next_entry::<String, Number>()? {
+                    if !seen.insert(key.clone()) {
+                        return Err(A::Error::custom(format!("the key {key:?} stands twice")));
+                    }
+                    let pattern = Regex::new(&key).map_err(|e| format!("not a regular expression: {e}"));
+                    rows.push(Row { key, pattern, value });
+                }
+                Ok(Table(rows))
+            }
+        }
+        d.deserialize_map(Rows)
+    }
+}

@@ -1,0 +1,125 @@
+//! `castwise table`: the promotion of an op, as text, Markdown or a page.
+//!
+//! Guarantees: every refusal is a `-` with its reason below the table. Does not: decide dtypes.
+
+use castwise::{Op, Rules};
+
+use super::args::{Table, TableFormat};
+use super::cells::{Cell, Tier, cell, is_given, promoted, template, tiers};
+use super::{Failure, page, print, report};
+
+/// How many pairs a reason names.
+const PAIRS: usize = 6;
+
+pub(super) fn run(arguments: &Table) -> Result<(), Failure> {
+    let ops = match arguments.op.as_str() {
+        "all" => Op::ALL.to_vec(),
+        name => vec![Op::from_name(name).ok_or_else(|| unknown(name))?],
+    };
+    if arguments.format == TableFormat::Html {
+        if arguments.op != "all" {
+            return Err(Failure::usage("a page has all ops: castwise table all --format html"));
+        }
+        return print(&page::page());
+    }
+    let rules = arguments.rules.unwrap_or(Rules::Torch);
+    let text: Vec<String> = ops.into_iter().map(|op| of_op(op, rules, arguments.format)).collect();
+    print(&text.join("\n"))
+}
+
+/// The refusal of a name that no op has, with the likely one: an expression would say the same.
+fn unknown(name: &str) -> Failure {
+    let program = castwise::Program::new(Rules::Torch);
+    program.data("x", castwise::DType::F32, ());
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.is_empty();
+    let asked = program.expression(&format!("{name}(x)")).err().filter(|_| plain);
+    let help = asked.as_ref().and_then(|e| e.diagnostics().first()).and_then(|d| d.help.clone());
+    let help = help.map_or(String::new(), |h| format!(": {h}"));
+    Failure::usage(format!("there is no op `{}`{help}", report::escaped(name)))
+}
+
+fn of_op(op: Op, rules: Rules, format: TableFormat) -> String {
+    let mut text = match format {
+        TableFormat::Markdown => format!("## {op} under the rules of {rules}\n"),
+        _ => format!("{op} under the rules of {rules}\n"),
+    };
+    for tier in tiers(op) {
+        let cells: Vec<Vec<Cell>> =
+            tier.rows.iter().map(|r| tier.columns.iter().map(|c| cell(rules, op, r.1, c.1)).collect()).collect();
+        let title = heading(op, &tier);
+        text += &match format {
+            TableFormat::Markdown => format!("\n### {title}\n\n{}", markdown(&tier, &cells)),
+            _ => format!("\n{title}\n{}", plain(&tier, &cells)),
+        };
+        text += &reasons(op, &tier, &cells, format);
+    }
+    text
+}
+
+/// `tensor x (rows), 0-d tensor y (columns)`.
+fn heading(op: Op, tier: &Tier) -> String {
+    let names = promoted(op);
+    match (tier.title.split_once(", "), names) {
+        _ if is_given(op) => "from (rows) to (columns)".to_string(),
+        (Some((row, column)), [x, rest @ ..]) => {
+            format!("{row} {x} (rows), {column} {} (columns)", rest.join(" and "))
+        }
+        _ => format!("{} {}", tier.title, names.join(", ")),
+    }
+}
+
+fn plain(tier: &Tier, cells: &[Vec<Cell>]) -> String {
+    let side = tier.rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..tier.columns.len())
+        .map(|j| cells.iter().map(|row| row[j].shown.len()).chain([tier.columns[j].0.len()]).max().unwrap_or(0))
+        .collect();
+    let line = |first: &str, rest: Vec<&str>| {
+        let rest: Vec<String> = rest.iter().zip(&widths).map(|(c, w)| format!("{c:<w$}")).collect();
+        format!("  {first:<side$}  {}", rest.join("  ")).trim_end().to_string() + "\n"
+    };
+    let mut text = line("", tier.columns.iter().map(|c| c.0).collect());
+    for (row, cells) in tier.rows.iter().zip(cells) {
+        text += &line(row.0, cells.iter().map(|c| c.shown.as_str()).collect());
+    }
+    text
+}
+
+fn markdown(tier: &Tier, cells: &[Vec<Cell>]) -> String {
+    let names: Vec<&str> = tier.columns.iter().map(|c| c.0).collect();
+    let mut text = format!("| | {} |\n|{}\n", names.join(" | "), " --- |".repeat(names.len() + 1));
+    for (row, cells) in tier.rows.iter().zip(cells) {
+        let cells: Vec<&str> = cells.iter().map(|c| c.shown.as_str()).collect();
+        let name = if row.0.is_empty() { String::new() } else { format!("**{}**", row.0) };
+        text += &format!("| {name} | {} |\n", cells.join(" | "));
+    }
+    text
+}
+
+/// Why cells are refused, each reason once, with the first of its pairs.
+fn reasons(op: Op, tier: &Tier, cells: &[Vec<Cell>], format: TableFormat) -> String {
+    let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
+    for (row, cells) in tier.rows.iter().zip(cells) {
+        for (column, cell) in tier.columns.iter().zip(cells).filter(|(_, c)| c.shown == "-") {
+            let key = template(&cell.why, op, row.0, column.0);
+            let pair = if row.0.is_empty() { column.0.to_string() } else { format!("{} x {}", row.0, column.0) };
+            match found.iter_mut().find(|(k, ..)| *k == key) {
+                Some((.., pairs)) => pairs.push(pair),
+                None => {
+                    let help = if cell.help.is_empty() { String::new() } else { format!("; {}", cell.help) };
+                    found.push((key, cell.why.clone() + &help, vec![pair]));
+                }
+            }
+        }
+    }
+    let mut text = String::new();
+    for (_, why, pairs) in &found {
+        let more =
+            if pairs.len() > PAIRS { format!(", and {} more like it", pairs.len() - PAIRS) } else { String::new() };
+        let first = pairs.iter().take(PAIRS).map(String::as_str).collect::<Vec<_>>().join(", ");
+        text += &match format {
+            TableFormat::Markdown => format!("\n- {first}{more}: {why}\n"),
+            _ => format!("  - {first}{more}:\n      {why}\n"),
+        };
+    }
+    text
+}

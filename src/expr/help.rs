@@ -1,0 +1,151 @@
+//! What a mistake in an expression is told: what to write instead, the likely name.
+//!
+//! Guarantees: names are escaped and cut; a suggestion is a name that exists. Does not: find mistakes.
+
+use std::ops::Range;
+
+use super::lex::{Span, Token};
+use super::{Frame, Parser, Term, Value};
+use crate::dtype::DType;
+use crate::error::{Diagnostic, Fault, shown};
+use crate::ops::Op;
+use crate::program::Program;
+use crate::promotion::Rules;
+use crate::var::{Graph, Mode, Operand};
+
+impl<M: Mode> Parser<'_, '_, M> {
+    /// A closing parenthesis where an operand is missing.
+    pub(super) fn empty(&self, span: Span) -> Diagnostic {
+        match self.frames.last() {
+            Some(Frame::Call(op, name, base)) if self.values.len() == *base as usize => wrong_arity(*op, name.to(span)),
+            Some(Frame::Open(open)) => open.to(span).syntax("nothing stands between these parentheses"),
+            _ => span.syntax("an operand is missing before this parenthesis"),
+        }
+    }
+
+    /// Something that is no operator behind an operand.
+    pub(super) fn stray(&self, token: &Token<'_>, span: Span) -> Diagnostic {
+        let missing = span.syntax("an operator is missing before this");
+        match token {
+            Token::Assign => assigns(span),
+            Token::Name("and") => {
+                span.syntax("`and` is not an operator here").help("write `x & y`, or `logical_and(x, y)`")
+            }
+            Token::Name("or") => {
+                span.syntax("`or` is not an operator here").help("write `x | y`, or `logical_or(x, y)`")
+            }
+            Token::Name("if" | "else") => missing.help("write `where(condition, x, y)`"),
+            Token::Open => match self.values.last() {
+                Some((Value::Term(Term::Handle(_)), _)) => missing.help("a name is not an op: write `*` to multiply"),
+                _ => missing,
+            },
+            _ => missing,
+        }
+    }
+
+    pub(super) fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
+        let d = Diagnostic::new(Fault::Name, format!("there is no op `{}`", shown(word))).at(&span.place());
+        let names = Op::ALL.iter().flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
+        match nearest(word, names) {
+            Some(name) => d.help(format!("did you mean `{name}`?")),
+            None if (self.known)().iter().any(|n| n == word) => d.help("it is an input: write `*` to multiply"),
+            None => d,
+        }
+    }
+
+    pub(super) fn unknown_name(&self, word: &str, span: Span) -> Diagnostic {
+        let d = Diagnostic::new(Fault::Name, format!("there is no input `{}`", shown(word))).at(&span.place());
+        let known = (self.known)();
+        if let Some(op) = Op::from_name(word) {
+            let operands = if op == Op::Cast { "x, f32".to_string() } else { op.def().operands.join(", ") };
+            return d.help(format!("it is an op: write `{word}({operands})`"));
+        }
+        match nearest(word, known.iter().map(String::as_str)) {
+            Some(name) => d.help(format!("did you mean `{}`?", shown(name))),
+            None if known.is_empty() => d,
+            None => {
+                let all: Vec<String> = known.iter().take(20).map(|n| format!("`{}`", shown(n))).collect();
+                let dots = if known.len() > 20 { ", …" } else { "" };
+                d.help(format!("the inputs are {}{dots}", all.join(", ")))
+            }
+        }
+    }
+}
+
+/// The op that a text applies last, and where in the text its operands stand; `None` if the text applies none or is
+/// wrong. For messages: a place of an expression is itself an expression.
+///
+/// ```
+/// use castwise::{Op, expr::application};
+/// assert_eq!(application("steps * (loss + 1)"), Some((Op::Mul, vec![0..5, 8..18])));
+/// assert_eq!(application("steps"), None);
+/// ```
+pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
+    if text.len() > super::MAX_EXPRESSION {
+        return None;
+    }
+    let program = Program::new(Rules::Torch);
+    let mut names =
+        |name: &str| Some(Operand::Var(program.feed(name).unwrap_or_else(|| program.data(name, DType::F32, ()))));
+    let known = Vec::new;
+    let mut parser: Parser<'_, '_, Graph> = Parser::new(text, &mut names, &known);
+    parser.read().ok()?;
+    parser.closed().ok()?;
+    let Some((Value::Term(Term::Step(root)), _)) = parser.values.last() else { return None };
+    let step = parser.steps.get(*root as usize)?;
+    Some((step.op, step.spans.iter().flatten().map(|s| s.start as usize..s.end as usize).collect()))
+}
+
+/// A part that is neither named nor the last one.
+pub(super) fn nameless(span: Option<Span>) -> Diagnostic {
+    let d = span.unwrap_or(Span { start: 0, end: 0 });
+    d.syntax("only the last part of an expression may stand without a name").help("write `name = ` before it")
+}
+
+/// An `=` that begins no statement.
+pub(super) fn assigns(span: Span) -> Diagnostic {
+    span.syntax("`=` is not an operator here")
+        .help("`==` compares; `name = value;` in front of an expression names a part of it")
+}
+
+pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
+    let operands = op.def().operands;
+    if op == Op::Cast {
+        return span.syntax("a cast takes a value and a dtype").help("`cast(x, f32)`");
+    }
+    let s = if operands.len() == 1 { "" } else { "s" };
+    let message = format!("`{op}` takes {} operand{s}", operands.len());
+    span.syntax(message).help(format!("`{op}({})`", operands.join(", ")))
+}
+
+/// The candidate that is most like a mistyped word: few edits away, or begun by it.
+fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    if word.len() > 64 {
+        return None;
+    }
+    let begun = |n: &str| word.len() >= 3 && n.starts_with(word);
+    let cost = |n: &str| if begun(n) { 0 } else { edits(word, n) };
+    let allowed = |n: &str| word.len().max(n.len()).div_ceil(3).min(3);
+    // Of one-letter names none is like another.
+    let likely = |n: &&str| n.len() <= 64 && cost(n) <= allowed(n) && word.len().max(n.len()) > 1;
+    candidates.filter(likely).min_by_key(|n| (cost(n), n.len().abs_diff(word.len())))
+}
+
+/// How many letters must be added, dropped or changed, or neighbours swapped, to make one word the other.
+fn edits(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut older: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (above[j] + (x != y) as usize).min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(older[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        older = std::mem::replace(&mut above, row);
+    }
+    above.last().copied().unwrap_or(0)
+}

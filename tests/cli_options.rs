@@ -1,0 +1,233 @@
+//! What the options of `castwise eval` compute, and the commands beside it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command;
+
+use std::process::{Command, Stdio};
+
+use castwise::io::{SafeTensors, read_npy};
+use castwise::{DType, Rules, Tensor};
+use command::{Dir, bf16_tensor, eager, half_tensor};
+use serde_json::Value;
+
+/// Two checkpoints of four tensors.
+fn checkpoints(dir: &Dir) -> Vec<(&'static str, Tensor, Tensor)> {
+    let names = ["embed", "layers.1.mlp", "layers.10.mlp", "norm"];
+    let all: Vec<_> =
+        names.iter().zip(1..).map(|(n, i)| (*n, bf16_tensor(i, &[5, 7]), half_tensor(i + 9, &[5, 7]))).collect();
+    dir.checkpoint("a.safetensors", &all.iter().map(|(n, a, _)| (*n, a.clone())).collect::<Vec<_>>());
+    dir.checkpoint("b.safetensors", &all.iter().map(|(n, _, b)| (*n, b.clone())).collect::<Vec<_>>());
+    all
+}
+
+const FILES: [&str; 6] = ["-i", "a=a.safetensors", "-i", "b=b.safetensors", "-o", "c.safetensors"];
+
+fn same(dir: &Dir, name: &str, text: &str, a: &Tensor, b: &Tensor) {
+    let got = SafeTensors::open(dir.0.join("c.safetensors")).unwrap().load(name).unwrap();
+    let expected = eager(Rules::Torch, text, &[("a", a), ("b", b)]);
+    assert_eq!((got.dtype(), got.as_bytes()), (expected.dtype(), expected.as_bytes()), "{name}: {text}");
+}
+
+#[test]
+fn weights_by_name_are_those_of_the_file() {
+    let dir = Dir::new("weights");
+    let all = checkpoints(&dir);
+    // A key that is a tensor's name counts for it alone: `layers.1.mlp` is not found in `layers.10.mlp`, nor is `.`
+    // any character there.
+    dir.file("w.json", br#"{"layers.1.mlp": 0.125, "layers": 0.75, "norm": 2, "e": 0.5}"#);
+    dir.eval(&[&["a + w*(b - a)", "-p", "w=w.json"], &FILES[..]].concat()).ok();
+    for ((name, a, b), w) in all.iter().zip(["0.5", "0.125", "0.75", "2"]) {
+        same(&dir, name, &format!("a + {w}*(b - a)"), a, b);
+    }
+    // The first pattern that is found counts, and a name without a value is an error.
+    dir.file("w.json", br#"{"10": 4, "layers": 0.25, ".*": -1.5}"#);
+    dir.eval(&[&["w*a - b", "-p", "w=w.json", "--force"], &FILES[..]].concat()).ok();
+    for ((name, a, b), w) in all.iter().zip(["-1.5", "0.25", "4", "-1.5"]) {
+        same(&dir, name, &format!("{w}*a - b"), a, b);
+    }
+    dir.file("w.json", br#"{"layers": 0.25}"#);
+    let stderr = dir.refused(&[&["w*a - b", "-p", "w=w.json", "--force"], &FILES[..]].concat());
+    assert!(stderr.contains("`w` has no value for the tensor `embed`"), "{stderr}");
+    for bad in ["[]", "{\"x\": \"y\"}", "{\"x\": 1, \"x\": 2}", "{\"x\": [1]}", "{", "{\"x\": 1e999}"] {
+        dir.file("w.json", bad.as_bytes());
+        let stderr = dir.refused(&[&["w*a - b", "-p", "w=w.json", "--force"], &FILES[..]].concat());
+        assert!(stderr.contains("w.json: not a JSON object of names and numbers"), "{bad}: {stderr}");
+    }
+    dir.file("w.json", br#"{"(": 1}"#);
+    let stderr = dir.refused(&[&["w*a - b", "-p", "w=w.json", "--force"], &FILES[..]].concat());
+    assert!(stderr.contains("not a regular expression"), "{stderr}");
+}
+
+#[test]
+fn maps_and_selections_choose_expressions_by_name() {
+    let dir = Dir::new("maps");
+    let all = checkpoints(&dir);
+    let maps = ["--map", "10=a", "--map", "layers=t = a*b; t + t"];
+    dir.eval(&[&["a - b", "--skip", "embed"], &maps[..], &FILES[..]].concat()).ok();
+    let expected = ["", "t = a*b; t + t", "a", "a - b"];
+    let mut names: Vec<String> =
+        SafeTensors::open(dir.0.join("c.safetensors")).unwrap().names().map(ToString::to_string).collect();
+    names.sort();
+    assert_eq!(names, ["layers.1.mlp", "layers.10.mlp", "norm"]);
+    for ((name, a, b), text) in all.iter().zip(expected).skip(1) {
+        same(&dir, name, text, a, b);
+    }
+    // What a name's expression does not use may lack it.
+    dir.checkpoint("b.safetensors", &[("norm", all[3].2.clone())]);
+    let out = dir.eval(&[&["a - b", "--force"], &["--map", "layers|embed=a * 2"], &FILES[..]].concat()).ok();
+    assert!(!out.stderr.contains("warning"), "{}", out.stderr);
+    same(&dir, "embed", "a * 2", &all[0].1, &all[0].2);
+    same(&dir, "norm", "a - b", &all[3].1, &all[3].2);
+    // Without an expression for the rest, the rest is left out, and said so.
+    let out = dir.eval(&[&["--force", "--map", "norm=a * 2"], &FILES[..]].concat()).ok();
+    assert!(out.stderr.contains("3 tensors of no --map, left out: `embed`"), "{}", out.stderr);
+    assert_eq!(SafeTensors::open(dir.0.join("c.safetensors")).unwrap().names().collect::<Vec<_>>(), ["norm"]);
+}
+
+#[test]
+fn relaxed_rounding_is_that_of_the_library() {
+    let dir = Dir::new("relaxed");
+    let x = half_tensor(3, &[1000]);
+    dir.npy("x.npy", &x);
+    let run = |output: &str, rounding: &str| {
+        dir.eval(&["x * 3.14159 - x", "-i", "x=x.npy", "-o", output, "--rounding", rounding, "--threads", "2"]).ok();
+        read_npy(dir.0.join(output)).unwrap()
+    };
+    let (exact, relaxed) = (run("e.npy", "exact"), run("r.npy", "relaxed"));
+    assert_eq!(exact.as_bytes(), eager(Rules::Torch, "x * 3.14159 - x", &[("x", &x)]).as_bytes());
+    assert_ne!(relaxed.as_bytes(), exact.as_bytes());
+    assert_eq!(relaxed.dtype(), DType::F16);
+}
+
+#[test]
+fn the_report_is_json_and_alone_on_stdout() {
+    let dir = Dir::new("json");
+    let all = checkpoints(&dir);
+    let out = dir.eval(&[&["0.7*a + 0.3*b", "--json", "--quiet", "--rules", "torch"], &FILES[..]].concat()).ok();
+    assert_eq!(out.stderr, "");
+    let report: Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(report["tensors"].as_array().unwrap().len(), all.len());
+    let first = &report["tensors"][0];
+    assert_eq!(
+        (&first["name"], &first["dtype"], &first["shape"]),
+        (&"embed".into(), &"f32".into(), &vec![5, 7].into())
+    );
+    let cast = &first["casts"][0];
+    assert_eq!((&cast["from"], &cast["to"], &cast["loss"]), (&"bf16".into(), &"f32".into(), &"exact".into()));
+    assert_eq!(cast["place"], Value::from(vec![0, 13]));
+    assert_eq!(report["bytes"]["written"], 4 * 5 * 7 * 4);
+    let seconds = &report["seconds"];
+    let parts: f64 = ["type", "compile", "read", "compute", "write"].iter().map(|p| seconds[p].as_f64().unwrap()).sum();
+    assert!(parts > 0.0 && parts <= seconds["total"].as_f64().unwrap(), "{seconds}");
+    assert_eq!(report["files"], Value::from(vec!["c.safetensors"]));
+    assert_eq!(report["dry_run"], false);
+    if cfg!(target_os = "linux") {
+        assert!(report["peak_memory"].as_u64().unwrap() > 1 << 20);
+    }
+}
+
+#[test]
+fn a_dry_run_and_a_denied_one_write_nothing() {
+    let dir = Dir::new("dry");
+    checkpoints(&dir);
+    let before = dir.names();
+    dir.eval(&[&["0.7*a + 0.3*b", "--dry-run"], &FILES[..]].concat()).ok();
+    let out = dir.eval(&[&["0.7*a + 0.3*b", "--deny", "lossy"], &FILES[..]].concat());
+    assert_eq!(out.code, Some(3), "{}", out.stderr);
+    assert_eq!(dir.names(), before);
+    dir.eval(&[&["0.7*cast(a, f32) + 0.3*cast(b, f32)", "--deny", "lossy"], &FILES[..]].concat()).ok();
+    // A dry run refuses what a run would.
+    let out = dir.eval(&[&["a + b", "--dry-run"], &FILES[..]].concat());
+    assert!(out.code == Some(1) && out.stderr.contains("the output exists"), "{}", out.stderr);
+}
+
+/// The middle one of relative errors, as the command writes it.
+fn median(low: &[f64], exact: &[f64]) -> String {
+    let mut all: Vec<f64> = low.iter().zip(exact).map(|(l, e)| (l - e).abs() / e.abs()).collect();
+    all.sort_by(f64::total_cmp);
+    format!("{:.1e}", all[all.len() / 2])
+}
+
+#[test]
+fn the_measured_errors_are_those_of_f64() {
+    let dir = Dir::new("numeric");
+    let (a, b) = (bf16_tensor(1, &[64, 33]), half_tensor(2, &[64, 33]));
+    dir.checkpoint("a.safetensors", &[("x", a.clone())]);
+    dir.npy("b.npy", &b);
+    let out = dir.castwise(&["explain", "0.7*a + 0.3*b", "-i", "a=a.safetensors", "-i", "b=b.npy", "--numeric"]).ok();
+    let run = |text: &str| eager(Rules::Torch, text, &[("a", &a), ("b", &b)]).to_vec::<f64>().unwrap();
+    let exact = run("0.7*cast(a, f64) + 0.3*cast(b, f64)");
+    let half = run("cast(0.7*a, f64) + 0.3*cast(b, f64)");
+    let low = run("cast(0.7*a + 0.3*b, f64)");
+    let whole = format!("result f32: relative error {} in the median", median(&low, &exact));
+    assert!(out.stdout.contains(&whole), "{whole}: {}", out.stdout);
+    // The first place is `0.7*a`, with what it alone does to the result, and what it is off itself.
+    let own = median(&run("cast(0.7*a, f64)"), &run("0.7*cast(a, f64)"));
+    let first = out.stdout.lines().skip_while(|l| !l.contains("where")).nth(1).unwrap();
+    let words: Vec<&str> = first.split_whitespace().collect();
+    assert_eq!((words[0], words[2]), (median(&half, &exact).as_str(), own.as_str()), "{first}");
+    assert!(first.ends_with("`mul` rounds to bf16, in `0.7*a`"), "{first}");
+    assert!(out.stdout.ends_with("1 | 0.7*a + 0.3*b\n  | ^^^^^ `mul` rounds to bf16\n"), "{}", out.stdout);
+}
+
+#[test]
+fn of_a_large_tensor_the_first_rows_are_measured() {
+    let dir = Dir::new("rows");
+    // 5000 rows of 1000; beyond the first 4194 they would be off.
+    let mut v = vec![1u8; 5_000_000];
+    v[4_300_000..].fill(200);
+    dir.npy("x.npy", &Tensor::from_vec(v, [5000, 1000]).unwrap());
+    let out = dir.castwise(&["explain", "x + x", "-i", "x=x.npy", "--numeric"]).ok();
+    assert!(
+        out.stdout.contains("measured on 4194000 elements") && out.stdout.contains("no place has"),
+        "{}",
+        out.stdout
+    );
+    // A sum wants all of them: 4300000 + 200 * 700000.
+    let out = dir.castwise(&["explain", "sum(cast(x, f32))", "-i", "x=x.npy", "--numeric"]).ok();
+    assert!(out.stdout.contains("measured on 5000000 elements"), "{}", out.stdout);
+}
+
+#[test]
+fn more_places_than_are_traced_have_their_own_errors() {
+    let dir = Dir::new("places");
+    let text = format!("x{}", " * 1.001".repeat(70));
+    let out = dir.castwise(&["explain", &text, "-i", "x=bf16[500]", "--numeric"]).ok();
+    assert!(out.stdout.contains("  -        -             ") && out.stdout.contains("(and 50 more)"), "{}", out.stdout);
+}
+
+#[test]
+fn completions_and_manuals_know_every_command() {
+    let dir = Dir::new("manuals");
+    let commands = ["eval", "explain", "dump", "table", "completions", "man"];
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let out = dir.castwise(&["completions", shell]).ok();
+        for word in commands.iter().copied().chain(["numeric", "max-shard-size"]) {
+            assert!(out.stdout.contains(word), "{shell}: {word}");
+        }
+    }
+    let page = dir.castwise(&["man"]).ok().stdout;
+    for command in commands {
+        assert!(page.contains(&format!("castwise\\-{command}(1)")), "{command}: {page}");
+        let page = dir.castwise(&["man", command]).ok().stdout;
+        assert!(page.contains(&format!(".TH castwise-{command} 1")), "{page}");
+    }
+    let help = dir.castwise(&["--help"]).ok().stdout;
+    assert!(help.contains("Exit codes: 0 done; 1 "), "{help}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    for arguments in [&["table", "all"][..], &["completions", "bash"], &["man", "eval"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_castwise"))
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let out = child.wait_with_output().unwrap();
+        assert_eq!((out.status.code(), String::from_utf8_lossy(&out.stderr).as_ref()), (Some(0), ""), "{arguments:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Command lines with the output they must have, in text files.
+//!
+//! A line that begins with `$ ` is a command (a `\` at its end continues it); the lines behind it are its output, those
+//! of stderr with `2| ` in front; `? N` is its exit code, if it is not 0. Times, rates and memory count as equal.
+
+use regex::Regex;
+
+use crate::command::{Dir, Outcome};
+
+/// A command of a script, and the line numbers of what belongs to it.
+pub struct Step {
+    pub line: String,
+    pub at: usize,
+    pub expected: String,
+}
+
+/// The words of a line as a shell splits them: quotes and backslashes, nothing else.
+pub fn words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, line.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\n' => words.extend(word.take()),
+            '\'' => word.get_or_insert_default().extend(chars.by_ref().take_while(|c| *c != '\'')),
+            '"' => word.get_or_insert_default().extend(chars.by_ref().take_while(|c| *c != '"')),
+            '\\' => word.get_or_insert_default().extend(chars.next()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// The commands of a text, each with its expected output.
+pub fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut continued = false;
+    for (i, line) in text.lines().enumerate() {
+        match (line.strip_prefix("$ "), steps.last_mut()) {
+            (Some(command), _) => {
+                steps.push(Step { line: command.to_string(), at: i + 1, expected: String::new() });
+            }
+            (None, Some(step)) if continued => {
+                step.line = step.line.trim_end_matches('\\').to_string() + line.trim_start();
+            }
+            (None, Some(step)) => step.expected += &format!("{line}\n"),
+            (None, None) => {}
+        }
+        continued = (continued || line.starts_with("$ ")) && line.ends_with('\\');
+    }
+    for step in &mut steps {
+        step.expected = step.expected.trim_end().to_string();
+    }
+    steps
+}
+
+/// Runs a command line in a directory.
+pub fn run(dir: &Dir, line: &str) -> Outcome {
+    let words = words(line);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ["castwise", arguments @ ..] = &words[..] else { panic!("not a command of castwise: {line}") };
+    dir.castwise(arguments)
+}
+
+/// What a script says of a run.
+pub fn told(out: &Outcome) -> String {
+    let mut text = out.stdout.clone();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.extend(out.stderr.lines().map(|l| format!("2| {l}").trim_end().to_string() + "\n"));
+    if out.code != Some(0) {
+        text += &format!("? {}\n", out.code.unwrap_or(-1));
+    }
+    text.trim_end().to_string()
+}
+
+/// The text with times, rates and memory as marks.
+pub fn masked(text: &str) -> String {
+    let masks = [
+        (r"\d+\.\d\d s\b", "[TIME] s"),
+        (r"[\d.,]+ [KMGT]?i?B/s", "[RATE]/s"),
+        // Not every system tells it.
+        (r", peak memory [\d.,]+ [KMGT]?i?B", ""),
+        (r#"("(type|compile|read|compute|write|total)": )\d+(\.\d+(e-?\d+)?|e-?\d+)"#, "$1[TIME]"),
+        (r#"("(bytes_per_second|peak_memory)": )(\d+|null)"#, "$1[NUMBER]"),
+    ];
+    let mut text = text.to_string();
+    for (pattern, mask) in masks {
+        text = Regex::new(pattern).unwrap().replace_all(&text, mask).into_owned();
+    }
+    text
+}
