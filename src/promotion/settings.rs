@@ -1,0 +1,113 @@
+//! What a program chooses: whose rules, the default dtype, when half precision is rounded.
+//!
+//! Guarantees: plain data, printed with the program. Does not: decide anything by itself.
+
+use std::fmt;
+
+use crate::dtype::DType;
+
+/// Whose rules decide about mixed dtypes.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let (i, f) = (Tensor::from([1i64, 2]), Tensor::from([0.5f32, 0.5]));
+/// let mix = |rules| (Eager::new(rules).tensor(&i) + Eager::new(rules).tensor(&f)).result();
+/// assert_eq!(mix(Rules::Torch)?.dtype(), DType::F32);
+/// assert!(mix(Rules::Paddle).is_err());
+/// assert_eq!("paddle".parse(), Ok(Rules::Paddle));
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rules {
+    /// PaddlePaddle's documented table: floats mix with floats, complex with anything; every other mix of tensors is
+    /// an error; a scalar follows the tensor.
+    Paddle,
+    /// PyTorch's lattice over all thirteen dtypes, in three tiers: tensors with dims, 0-d tensors, scalars.
+    Torch,
+}
+
+impl Rules {
+    pub(super) fn other(self) -> Rules {
+        match self {
+            Rules::Paddle => Rules::Torch,
+            Rules::Torch => Rules::Paddle,
+        }
+    }
+}
+
+impl fmt::Display for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Rules::Paddle => "paddle",
+            Rules::Torch => "torch",
+        })
+    }
+}
+
+impl std::str::FromStr for Rules {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Rules, String> {
+        match s {
+            "paddle" => Ok(Rules::Paddle),
+            "torch" => Ok(Rules::Torch),
+            _ => Err(format!("unknown rules `{}`: `torch` or `paddle`", crate::error::shown(s))),
+        }
+    }
+}
+
+/// What promotion depends on besides the operands: chosen per program, printed with it.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let p = Program::with_settings(Settings { default_dtype: DType::F64, ..Settings::new(Rules::Torch) });
+/// let half = p.data("n", DType::I32, [4]) / 2;                           // integers divide to the default dtype
+/// assert_eq!(p.infer()?.dtype(&half), Some(DType::F64));
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// Whose rules.
+    pub rules: Rules,
+    /// What a float scalar counts as, and what integers become where an op wants floats (PyTorch's
+    /// `torch.set_default_dtype`): f16, bf16, f32 or f64.
+    pub default_dtype: DType,
+    /// When chains of f16 and bf16 are rounded.
+    pub rounding: Rounding,
+}
+
+/// When values of f16 and bf16 between two ops are rounded to their dtype.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// After every op: fused results are those of one op at a time, bit for bit.
+    #[default]
+    Exact,
+    /// Only where a value is stored: inside a fused loop they stay in f32, as with `torch.compile`. Results depend
+    /// on what is fused; never the default.
+    Relaxed,
+}
+
+impl fmt::Display for Rounding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Rounding::Exact { "exact" } else { "relaxed" })
+    }
+}
+
+impl std::str::FromStr for Rounding {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Rounding, String> {
+        match s {
+            "exact" => Ok(Rounding::Exact),
+            "relaxed" => Ok(Rounding::Relaxed),
+            _ => Err(format!("unknown rounding `{}`: `exact` or `relaxed`", crate::error::shown(s))),
+        }
+    }
+}
+
+impl Settings {
+    /// The rules with the default dtype f32.
+    pub const fn new(rules: Rules) -> Settings {
+        Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact }
+    }
+}
