@@ -17,8 +17,8 @@ fn lines(text: &str) -> String {
     let p = program();
     p.expression(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let printed = p.to_string();
-    let body: Vec<&str> =
-        printed.lines().skip(1).map(str::trim).filter(|l| *l != "}" && !l.starts_with("fetch")).collect();
+    let body = printed.lines().skip_while(|l| !l.ends_with('{')).skip(1).map(str::trim);
+    let body: Vec<&str> = body.filter(|l| *l != "}" && !l.starts_with("fetch")).collect();
     body.join("; ")
 }
 
