@@ -107,26 +107,55 @@ impl Launch<'_> {
         s.plain && whole && s.slots.len() <= MOST_SLOTS && g.in_place() && self.segments.len() == 1
     }
 
-    /// Calls the segment of a simple launch, whose bounds and results' sizes have been proved.
-    fn call(&self, outputs: &mut [Output<'_>]) {
+    /// Runs a simple launch, whose bounds and results' sizes have been proved, on up to `threads` threads.
+    fn call_shared(&self, outputs: &[Out], threads: usize) {
+        let run = self.geometry.run;
+        if threads <= 1 {
+            return self.call(outputs, 0, run);
+        }
+        let size = run.div_ceil(threads * PARTS_PER_THREAD).next_multiple_of(TILE);
+        let job = Shared { launch: self, outputs };
+        share(run.div_ceil(size), threads, &|i| {
+            let job = &job;
+            job.launch.call(job.outputs, i * size, size.min(run - i * size));
+        });
+    }
+
+    /// Calls the segment of a simple launch for `n` elements from `at` on.
+    fn call(&self, outputs: &[Out], at: usize, n: usize) {
         let mut table = [std::ptr::null_mut::<u8>(); MOST_SLOTS];
         for (to, slot) in table.iter_mut().zip(&self.schedule.slots) {
             *to = match *slot {
                 Slot::Input(i) => {
                     let b = &self.inputs[i as usize];
-                    b.bytes.as_ptr().wrapping_add(b.offset * b.dtype.size()).cast_mut()
+                    let moves = self.geometry.operands[i as usize].access == Access::Direct;
+                    let first = b.offset + if moves { at } else { 0 };
+                    b.bytes.as_ptr().wrapping_add(first * b.dtype.size()).cast_mut()
                 }
                 Slot::Const(c) => (&raw const self.consts[c as usize]).cast_mut().cast(),
-                Slot::Output(o) => outputs[o as usize].bytes.as_mut_ptr(),
+                Slot::Output(o) => {
+                    let out = outputs[o as usize];
+                    out.start.wrapping_add(at * out.dtype.size())
+                }
                 // A plain schedule has no others.
                 Slot::Tile(_) | Slot::Single(_) => return,
             };
         }
         // SAFETY: every slot of the schedule points at its operand, constant or result, whose bounds have been
-        // proved for the run; the length is one that the segment takes.
-        unsafe { (self.segments[0].run)(table.as_ptr(), self.geometry.run) };
+        // proved for the whole run, of which `at..at + n` is a part; the length is one that the segment takes: any,
+        // or a multiple of its width, as the run and the tile are.
+        unsafe { (self.segments[0].run)(table.as_ptr(), n) };
     }
 }
+
+/// A simple launch and its results, for several threads.
+struct Shared<'a> {
+    launch: &'a Launch<'a>,
+    outputs: &'a [Out],
+}
+
+// SAFETY: the threads write disjoint parts of the outputs and only read the rest.
+unsafe impl Sync for Shared<'_> {}
 
 /// A result's memory: contiguous, one element for each of the domain.
 pub(crate) struct Output<'a> {
@@ -201,12 +230,12 @@ pub(crate) fn run(
     for (b, o) in launch.inputs.iter().zip(&g.operands) {
         b.check(o.reach)?;
     }
-    if threads <= 1 && launch.is_simple() {
-        launch.call(outputs);
-        return Ok(Ok(()));
-    }
     let outs: smallvec::SmallVec<[Out; FEW]> =
         outputs.iter_mut().map(|o| Out { start: o.bytes.as_mut_ptr(), dtype: o.dtype }).collect();
+    if launch.is_simple() {
+        launch.call_shared(&outs, threads);
+        return Ok(Ok(()));
+    }
     let folds: smallvec::SmallVec<[FoldOut; FEW]> = folds
         .iter_mut()
         .map(|o| FoldOut { start: o.bytes.as_mut_ptr(), dtype: o.dtype, f: o.f, nothing: o.start })
