@@ -16,13 +16,17 @@ use crate::scalar::Bits;
 
 pub(crate) mod cast;
 pub(crate) mod driver;
+mod float_mode;
 pub(crate) mod fold;
 pub(crate) mod gather;
+#[cfg(test)]
+pub(crate) mod guard;
 pub(crate) mod math;
 mod num;
 mod rows;
 mod team;
 
+pub(crate) use float_mode::FloatMode;
 pub(crate) use rows::{copy_kernel, fold_kernel, kernel};
 
 /// Runs an op over `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
@@ -139,6 +143,7 @@ pub(crate) fn operands<const N: usize>(given: [*const u8; N]) -> [*const u8; MAX
 
 /// Converts one element from one dtype to another: the same steps that cast a tensor.
 pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
+    let _standard = FloatMode::standard();
     let mut now = bits;
     for step in cast::path(from, to) {
         let mut next = Bits::default();

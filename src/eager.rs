@@ -123,7 +123,7 @@ fn apply(settings: Settings, op: Op, operands: &[Operand<Eager>], attrs: Attrs, 
 /// Computes one node of a program without feeds with block kernels alone.
 pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
     let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()])?;
-    let run = Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None };
+    let run = Run::alone();
     let made = run_plan(&plan, &run, &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?.pop().flatten();
     made.ok_or_else(|| Error::Internal("an application without a result".into()))
 }

@@ -214,6 +214,15 @@ pub enum Error {
         /// What was asked for.
         got: u64,
     },
+    /// The run's [`CancelToken`](crate::CancelToken) was pulled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// The run took longer than the executor lets it.
+    #[error("the run was stopped: it took longer than {limit:?}")]
+    TimeLimit {
+        /// The limit of the executor's settings.
+        limit: std::time::Duration,
+    },
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Io {

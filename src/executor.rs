@@ -5,12 +5,14 @@
 //! program.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
 use crate::block::CpuLevel;
+use crate::cancel::CancelToken;
 use crate::codegen::{available, clif, inline};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fuse::PlannedKernel;
 use crate::geometry::Spread;
 use crate::program::Program;
@@ -28,6 +30,17 @@ use cache::Inner;
 pub use feeds::Feeds;
 pub use prepared::Prepared;
 pub use stats::{KernelTime, Stats};
+
+/// The most results that one run may have.
+pub const MAX_FETCHES: usize = 1 << 20;
+
+/// Refuses more results than [`MAX_FETCHES`].
+fn few(fetches: usize) -> Result<()> {
+    if fetches <= MAX_FETCHES {
+        return Ok(());
+    }
+    Err(Error::Limit { which: "the number of results", max: MAX_FETCHES as u64, got: fetches as u64 })
+}
 
 /// Settings of an [`Executor`].
 ///
@@ -48,6 +61,8 @@ pub struct Builder {
     cache: usize,
     pool: usize,
     timing: bool,
+    max_bytes: usize,
+    time_limit: Option<Duration>,
 }
 
 impl Builder {
@@ -78,6 +93,43 @@ impl Builder {
     /// Whether to measure the time of each run and each kernel for [`Executor::stats`]. Default: false.
     pub fn timing(mut self, on: bool) -> Builder {
         self.timing = on;
+        self
+    }
+
+    /// The most bytes that one run may hold at once in results, in what kernels hand to each other and in partial
+    /// results of reductions; feeds and constants are not counted. A run that would need more is
+    /// [`Error::Limit`](crate::Error::Limit) before it takes them. Default: no limit but the machine's.
+    ///
+    /// ```
+    /// use castwise::{Error, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]) + 1.0;
+    /// let exe = Executor::builder().max_bytes(4000).build();
+    /// assert!(exe.run(&p, feeds! { "x" => Tensor::full([1000], 1.0f32)? }, [&y]).is_ok());
+    /// let refused = exe.run(&p, feeds! { "x" => Tensor::full([1001], 1.0f32)? }, [&y]);
+    /// assert!(matches!(refused, Err(Error::Limit { max: 4000, got: 4004, .. })));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn max_bytes(mut self, bytes: usize) -> Builder {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// How long one run may take; then it is [`Error::TimeLimit`](crate::Error::TimeLimit) within some milliseconds
+    /// of computing. Typing, planning and the compilation of one kernel are not interrupted. Default: no limit.
+    ///
+    /// ```
+    /// use castwise::{Error, prelude::*};
+    /// use std::time::Duration;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]) + 1.0;
+    /// let exe = Executor::builder().time_limit(Duration::ZERO).build();
+    /// let stopped = exe.run(&p, feeds! { "x" => Tensor::full([9], 1.0f32)? }, [&y]);
+    /// assert!(matches!(stopped, Err(Error::TimeLimit { .. })));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn time_limit(mut self, limit: Duration) -> Builder {
+        self.time_limit = Some(limit);
         self
     }
 
@@ -120,7 +172,15 @@ impl Executor {
     /// Settings to choose before building.
     pub fn builder() -> Builder {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        Builder { threads, jit: true, cache: 1024, pool: 1 << 30, timing: false }
+        Builder {
+            threads,
+            jit: true,
+            cache: 1024,
+            pool: 1 << 30,
+            timing: false,
+            max_bytes: usize::MAX,
+            time_limit: None,
+        }
     }
 
     /// Computes `fetches`. Errors: everything that [`Program::check`] reports; a feed that is missing, unknown, or of
@@ -134,7 +194,23 @@ impl Executor {
         let fetches: SmallVec<[&Var; 8]> = fetches.into_iter().collect();
         let core = self.inner.core(program, &fetches)?;
         let feeds = feeds.into();
-        core.run(&self.inner, &core.in_order(&feeds)?)
+        core.run(&self.inner, &core.in_order(&feeds)?, None)
+    }
+
+    /// [`run`](Executor::run) that the token can stop: it then is [`Error::Cancelled`](crate::Error::Cancelled) within
+    /// some milliseconds of computing. Typing, planning and the compilation of one kernel are not interrupted.
+    /// [`CancelToken`] has an example.
+    pub fn run_with<'f, 'a>(
+        &self,
+        program: &Program,
+        feeds: impl Into<Feeds<'f>>,
+        fetches: impl IntoIterator<Item = &'a Var>,
+        token: &CancelToken,
+    ) -> Result<Vec<Tensor>> {
+        let fetches: SmallVec<[&Var; 8]> = fetches.into_iter().collect();
+        let core = self.inner.core(program, &fetches)?;
+        let feeds = feeds.into();
+        core.run(&self.inner, &core.in_order(&feeds)?, Some(token))
     }
 
     /// Computes `fetches` into the caller's tensors, one for each. See [`Prepared::run_into`] for which tensors fit.
@@ -170,6 +246,7 @@ impl Executor {
     pub fn prepare<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<Prepared> {
         let typed = self.inner.typed(program)?;
         let nodes = fetches.into_iter().map(|v| typed.node(v)).collect::<Result<Vec<NodeId>>>()?;
+        few(nodes.len())?;
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 

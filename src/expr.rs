@@ -16,6 +16,7 @@ use std::collections::HashMap;
 
 use num_complex::Complex;
 
+use crate::block::FloatMode;
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Result, shown};
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
@@ -89,6 +90,8 @@ pub fn parse_expression<M: Mode>(text: &str, mut names: impl FnMut(&str) -> Opti
 }
 
 fn parse<M: Mode>(text: &str, names: Lookup<'_, M>, known: &dyn Fn() -> Vec<String>) -> Result<Var<M>> {
+    // Constants are read and combined here.
+    let _standard = FloatMode::standard();
     if text.len() > MAX_EXPRESSION {
         let (max, got) = (MAX_EXPRESSION as u64, text.len() as u64);
         return Err(Error::Limit { which: "the length of the expression", max, got });

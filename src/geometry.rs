@@ -235,6 +235,9 @@ fn collapse(extents: &[usize], strides: &[Vec<isize>]) -> Dims {
 }
 
 #[cfg(test)]
+mod enumerated;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

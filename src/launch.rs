@@ -5,6 +5,7 @@
 //! not: keep anything between runs; the caller holds the caches.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use smallvec::SmallVec;
 
 use crate::block::driver::{Buffer, Folded, Launch, Output, SegmentFn, run};
 use crate::block::{CpuLevel, fold, fold_kernel};
+use crate::cancel::Stop;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::fuse::{BufferId, Origin, Plan, PlannedKernel};
@@ -90,10 +92,48 @@ pub(crate) struct Run<'a> {
     pub(crate) threads: usize,
     /// Where the results' memory comes from.
     pub(crate) pool: Option<&'a Arc<Pool>>,
+    /// What can stop the run.
+    pub(crate) stop: Option<&'a Stop<'a>>,
+    /// The memory it has taken.
+    pub(crate) memory: Memory,
+}
+
+/// The bytes that a run holds: results, what kernels hand to each other, and partial results of reductions.
+pub(crate) struct Memory {
+    most: usize,
+    now: Cell<usize>,
+}
+
+impl Memory {
+    /// At most so many at once.
+    pub(crate) fn limited(most: usize) -> Memory {
+        Memory { most, now: Cell::new(0) }
+    }
+
+    fn take(&self, bytes: usize) -> Result<()> {
+        let now = self.now.get().saturating_add(bytes);
+        if now > self.most {
+            let (max, got) = (self.most as u64, now as u64);
+            return Err(Error::Limit { which: "the bytes of a run's tensors", max, got });
+        }
+        self.now.set(now);
+        Ok(())
+    }
+
+    fn give(&self, bytes: usize) {
+        self.now.set(self.now.get().saturating_sub(bytes));
+    }
 }
 
 impl Run<'_> {
+    /// Of something without feeds, on this thread, that nothing limits.
+    pub(crate) fn alone() -> Run<'static> {
+        let memory = Memory::limited(usize::MAX);
+        Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None, stop: None, memory }
+    }
+
     fn storage(&self, bytes: usize) -> Result<Storage> {
+        self.memory.take(bytes)?;
         self.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool))
     }
 }
@@ -170,6 +210,9 @@ pub(crate) fn run_plan<E: Engine>(
     let mut buffers = Buffers::new(plan, run);
     let mut targets: SmallVec<[Option<&mut Tensor>; FEW]> = into.iter_mut().map(Some).collect();
     for (at, k) in plan.work.iter().enumerate() {
+        if let Some(stop) = run.stop {
+            stop.check()?;
+        }
         buffers.view(&k.inputs)?;
         let inputs: SmallVec<[&Tensor; FEW]> = k.inputs.iter().map(|b| buffers.get(*b)).collect::<Result<_>>()?;
         if !known {
@@ -193,8 +236,12 @@ pub(crate) fn run_plan<E: Engine>(
             buffers.values[*b as usize] = Some(t.map_or(Value::Delivered, Value::Made));
         }
         for b in &k.inputs {
-            if plan.buffers[*b as usize].last_use == at {
-                buffers.values[*b as usize] = None;
+            let buffer = &plan.buffers[*b as usize];
+            if buffer.last_use == at
+                && let Some(Value::Made(t)) = buffers.values[*b as usize].take()
+                && matches!(buffer.origin, Origin::Kernel)
+            {
+                run.memory.give(t.numel() * t.dtype().size());
             }
         }
     }
@@ -245,6 +292,7 @@ pub(crate) fn run_direct<R: Ready>(
         geometry: &shot.geometry,
         consts: &k.consts,
         inputs: &inputs,
+        stop: None,
     };
     let dtype = k.kernel.value(k.kernel.outputs[0]).dtype;
     let results = |bytes: &mut [u8]| run(&launch, &mut [Output { bytes, dtype }], &mut [], 1);
@@ -324,7 +372,8 @@ fn fire<R: Ready>(
 const PARALLEL_WORK: usize = 1 << 18;
 
 fn is_parallel(kernel: &Kernel, total: usize) -> bool {
-    total * kernel.steps.len().max(1) >= PARALLEL_WORK
+    // A domain that is only reduced can have more elements than any memory.
+    total.saturating_mul(kernel.steps.len().max(1)) >= PARALLEL_WORK
 }
 
 /// A kernel's results and the partial results of its folds, or the index of the step that refused its data.
@@ -364,6 +413,7 @@ fn launch<R: Ready>(
         geometry: &shot.geometry,
         consts,
         inputs: &operands,
+        stop: run_with.stop,
     };
     let partials = |v: u32| run_with.storage(launch.partials() * dtype(v).size());
     let mut partial: SmallVec<[Storage; 2]> = kernel.folds.iter().map(|(_, v)| partials(*v)).collect::<Result<_>>()?;
@@ -456,7 +506,9 @@ fn finish<R>(
     if op == Op::Mean {
         fold::divide(math, whole.bytes_mut(), shot.folded);
     }
-    cast_tensor(&Tensor::with_layout(whole, math, layout.clone())?, n.dtype)
+    let made = cast_tensor(&Tensor::with_layout(whole, math, layout.clone())?, n.dtype)?;
+    run.memory.give(results * (math.size() - n.dtype.size()));
+    Ok(made)
 }
 
 /// Combines partial results in the same way until there are `results` of them.
@@ -478,6 +530,8 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let shot = plan_launch(&call, vec![], ready)?;
     let made = launch(&b.kernel, &[], run, &shot, &[&t], SmallVec::new())?;
+    drop(t);
+    run.memory.give(count * math.size());
     let next = made.ok().and_then(|(_, mut all)| all.pop());
     let next = next.ok_or_else(|| Error::Internal(format!("no result of {op}")))?;
     combined(op, math, next, &shot.geometry, results, run)
@@ -495,7 +549,7 @@ pub(crate) fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
     let call = Call { inputs: &[t], spread: &[Spread::Varies], extents: t.shape(), reduced: None };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let shot = plan_launch(&call, vec![], ready)?;
-    let run = Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None };
+    let run = Run::alone();
     let made = launch(&b.kernel, &b.const_bits, &run, &shot, &[t], SmallVec::new())?;
     let one = made.ok().and_then(|(mut all, _)| all.pop().flatten());
     one.ok_or_else(|| Error::Internal(format!("no result of a cast to {to}")))

@@ -28,6 +28,7 @@
 #![warn(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod block;
+mod cancel;
 mod codegen;
 mod compare;
 mod compose;
@@ -61,12 +62,13 @@ mod typed;
 mod var;
 
 pub use block::CpuLevel;
+pub use cancel::CancelToken;
 pub use compare::{Difference, Outcome, compare};
 pub use compose::{PoissonNll, Reduction};
 pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use eager::{Eager, EagerValue};
 pub use error::{Diagnostic, Error, Fault, Place, Result};
-pub use executor::{Builder, Executor, Feeds, KernelTime, Prepared, Stats};
+pub use executor::{Builder, Executor, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
 pub use infer::infer;
 pub use nodes::{NodeKind, NodeOperand, NodeView};
 pub use ops::{Attrs, Op};

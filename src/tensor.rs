@@ -270,7 +270,12 @@ impl Tensor {
     /// A copy of the elements, row-major, whatever the strides. Errors: another dtype than `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.expect(T::DTYPE)?;
-        Ok(self.contiguous()?.as_slice::<T>()?.to_vec())
+        let rows = self.contiguous()?;
+        let (elements, mut all) = (rows.as_slice::<T>()?, Vec::new());
+        let refused = |_| Error::OutOfMemory { bytes: std::mem::size_of_val(elements) };
+        all.try_reserve_exact(elements.len()).map_err(refused)?;
+        all.extend_from_slice(elements);
+        Ok(all)
     }
 
     /// The only element of a tensor that has one. Errors: another dtype than `T`, or another number of elements.

@@ -5,18 +5,19 @@
 //! so the elements left over go through padded copies; results do not depend on tiles, rows or threads. Does not:
 //! allocate results, or put the partial results of a reduction together.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::BlockFn;
 use super::team::share;
+use super::{BlockFn, FloatMode};
+use crate::cancel::Stop;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::geometry::{Access, Fold, Geometry, Operand};
 use crate::scalar::Bits;
-use crate::schedule::{Schedule, Slot, TILE};
+use crate::schedule::{Schedule, Slot, Stage, TILE};
 
 mod worker;
-use worker::with_worker;
+use worker::{Worker, with_worker};
 
 /// A compiled segment.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +69,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) geometry: &'a Geometry,
     pub(crate) consts: &'a [Bits],
     pub(crate) inputs: &'a [Buffer<'a>],
+    /// What can stop the run; asked between pieces of the work.
+    pub(crate) stop: Option<&'a Stop<'a>>,
 }
 
 impl Launch<'_> {
@@ -93,6 +96,21 @@ impl Launch<'_> {
             Some(Fold::Rows(_)) => g.row_count() * self.tiles(),
             Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * g.run,
         }
+    }
+}
+
+/// Steps of tiles that are computed between two looks at what can stop a run: some milliseconds of the slowest ops.
+const STEPS_BETWEEN_CHECKS: usize = 64;
+
+impl Launch<'_> {
+    /// Units of the work between two looks at what can stop it. Where a run is cut does not change results: it is at
+    /// the tiles' ends.
+    fn units_between_checks(&self) -> usize {
+        let steps = |s: &Stage| match s {
+            Stage::Block(_) => 1,
+            Stage::Segment(i) => self.schedule.segments[*i as usize].steps.len(),
+        };
+        STEPS_BETWEEN_CHECKS / self.schedule.body.iter().map(steps).sum::<usize>().clamp(1, STEPS_BETWEEN_CHECKS)
     }
 }
 
@@ -201,6 +219,8 @@ struct Job<'a> {
     folds: &'a [FoldOut],
     /// The first faulty step by program order, or `u32::MAX`.
     fault: AtomicU32,
+    /// Whether a thread left work undone because it was told to stop.
+    stopped: AtomicBool,
 }
 
 // SAFETY: the threads of a job write disjoint parts of the outputs and only read the rest.
@@ -230,9 +250,10 @@ pub(crate) fn run(
     for (b, o) in launch.inputs.iter().zip(&g.operands) {
         b.check(o.reach)?;
     }
+    let _standard = FloatMode::standard();
     let outs: smallvec::SmallVec<[Out; FEW]> =
         outputs.iter_mut().map(|o| Out { start: o.bytes.as_mut_ptr(), dtype: o.dtype }).collect();
-    if launch.is_simple() {
+    if launch.stop.is_none() && launch.is_simple() {
         launch.call_shared(&outs, threads);
         return Ok(Ok(()));
     }
@@ -240,7 +261,8 @@ pub(crate) fn run(
         .iter_mut()
         .map(|o| FoldOut { start: o.bytes.as_mut_ptr(), dtype: o.dtype, f: o.f, nothing: o.start })
         .collect();
-    let job = Job { launch, outputs: &outs, folds: &folds, fault: AtomicU32::new(u32::MAX) };
+    let job =
+        Job { launch, outputs: &outs, folds: &folds, fault: AtomicU32::new(u32::MAX), stopped: AtomicBool::new(false) };
     let units = job.units();
     if threads <= 1 || units <= 1 {
         job.run_units(0, units);
@@ -249,6 +271,11 @@ pub(crate) fn run(
         let size = units.div_ceil(threads * PARTS_PER_THREAD);
         let part = |i: usize| job.run_units(i * size, units.min((i + 1) * size));
         share(units.div_ceil(size), threads, &part);
+    }
+    if job.stopped.into_inner()
+        && let Some(stop) = launch.stop
+    {
+        stop.check()?;
     }
     match job.fault.into_inner() {
         u32::MAX => Ok(Ok(())),
@@ -290,11 +317,24 @@ impl Job<'_> {
     /// Runs the units from `from` to before `to`.
     fn run_units(&self, from: usize, to: usize) {
         // SAFETY: `run` has proved the operands' bounds for the whole domain, and the results' sizes.
-        let faulty = with_worker(self, |worker| unsafe {
+        let piece = |worker: &mut Worker<'_>, from: usize, to: usize| unsafe {
             match self.launch.geometry.fold {
                 Some(Fold::Columns(n)) => (from..to).try_for_each(|unit| worker.columns(unit, n)),
                 _ if self.lies_across() => (from..to).try_for_each(|unit| worker.row_block(unit)),
                 _ => worker.tiles(from, to),
+            }
+        };
+        let faulty = with_worker(self, |worker| match self.launch.stop {
+            None => piece(worker, from, to),
+            Some(stop) => {
+                let size = self.launch.units_between_checks();
+                (from..to).step_by(size).try_for_each(|at| {
+                    if stop.check().is_err() {
+                        self.stopped.store(true, Ordering::Relaxed);
+                        return Err(u32::MAX);
+                    }
+                    piece(worker, at, to.min(at + size))
+                })
             }
         });
         if let Err(step) = faulty {

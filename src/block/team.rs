@@ -11,6 +11,8 @@ use std::sync::{Mutex, OnceLock, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use super::FloatMode;
+
 /// How long a helper spins before it sleeps: longer than the pause between two runs of a loop that calls them.
 const SPIN: Duration = Duration::from_micros(50);
 
@@ -68,6 +70,8 @@ pub(super) fn share(parts: usize, threads: usize, work: Work<'_>) {
         _ => {
             let next = AtomicUsize::new(0);
             let take = || {
+                // A pool's thread has the mode of the thread that started it.
+                let _standard = FloatMode::standard();
                 while let Some(part) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|p| *p < parts) {
                     work(part);
                 }
@@ -81,11 +85,14 @@ pub(super) fn share(parts: usize, threads: usize, work: Work<'_>) {
 }
 
 /// Counts a part as done even if it panics.
-struct Done;
+struct Done {
+    /// Whether the thread was unwinding before the part began: a run in a destructor. That is no panic of the part.
+    unwinding: bool,
+}
 
 impl Drop for Done {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if std::thread::panicking() && !self.unwinding {
             TEAM.panicked.store(true, Ordering::Relaxed);
         }
         TEAM.done.fetch_add(1, Ordering::Release);
@@ -131,7 +138,7 @@ impl Team {
             match self.ticket.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
                 Err(now) => seen = now,
                 Ok(_) => {
-                    let _done = Done;
+                    let _done = Done { unwinding: std::thread::panicking() };
                     let work = self.work.load(Ordering::Relaxed).cast::<Work<'_>>();
                     // SAFETY: the exchange took a part of the job whose ticket was current, and that job's caller
                     // stays in `lead`, where the closure lives, until this part is counted as done. The pointer was
@@ -193,6 +200,8 @@ fn start() -> Vec<Helper> {
 
 /// The life of helper `i`.
 fn help(i: usize) {
+    // A thread begins in the mode of the one that started it.
+    let _standard = FloatMode::standard();
     let mut idle = Instant::now();
     let mut turns = 0u32;
     loop {
@@ -247,6 +256,25 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn a_destructor_of_an_unwinding_thread_can_share_work() {
+        struct Late<'a>(&'a AtomicUsize);
+        impl Drop for Late<'_> {
+            fn drop(&mut self) {
+                share(300, 2, &|_| {
+                    self.0.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+        }
+        let sum = AtomicUsize::new(0);
+        let caught = std::panic::catch_unwind(|| {
+            let _late = Late(&sum);
+            std::panic::resume_unwind(Box::new("first"));
+        });
+        assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"first"));
+        assert_eq!(sum.into_inner(), 300);
     }
 
     #[test]

@@ -6,16 +6,18 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use petgraph::graph::NodeIndex;
 
-use super::Builder;
 use super::prepared::Core;
 use super::stats::{Counters, Traffic};
+use super::{Builder, few};
 use crate::block::CpuLevel;
 use crate::block::driver::SegmentFn;
+use crate::cancel::{CancelToken, Stop};
 use crate::codegen::{Code, available, compile, inline};
 use crate::domain::{Pattern, pattern};
 use crate::eager::run_blocks;
@@ -23,7 +25,7 @@ use crate::error::Result;
 use crate::fuse::{Plan, foldable, plan};
 use crate::infer::infer;
 use crate::kernel::Kernel;
-use crate::launch::{Engine, Fetched, Ready, Run, Shot, run_direct, run_plan};
+use crate::launch::{Engine, Fetched, Memory, Ready, Run, Shot, run_direct, run_plan};
 use crate::program::Program;
 use crate::schedule::{Class, Schedule, schedule};
 use crate::tensor::{Pool, Tensor};
@@ -50,6 +52,9 @@ impl Ready for Arc<Compiled> {
 /// A kernel's entry for each assignment of classes met so far.
 type Variants = Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>;
 
+/// Ways to broadcast one kernel's operands that a plan remembers at once. (Others are found in the cache.)
+const VARIANTS: usize = 16;
+
 /// A plan, and for each of its kernels what has been made ready so far.
 pub(super) struct Planned {
     pub(super) plan: Plan,
@@ -65,19 +70,20 @@ const RECENT: usize = 8;
 /// The program, how much of it was written, the fetched nodes, and what was prepared for them.
 type Asked = (u64, usize, Vec<NodeIndex>, Arc<Core>);
 
-/// A map that forgets its oldest entry when it is full.
-struct Bounded<K, V> {
-    map: HashMap<K, (u64, V)>,
+/// A map that forgets the entry that was not used for longest when it is full. Keys are compared in full; their hash
+/// only finds them.
+struct Bounded<K, V, S = RandomState> {
+    map: HashMap<K, (u64, V), S>,
     clock: u64,
 }
 
-impl<K, V> Default for Bounded<K, V> {
+impl<K, V, S: Default> Default for Bounded<K, V, S> {
     fn default() -> Self {
-        Bounded { map: HashMap::new(), clock: 0 }
+        Bounded { map: HashMap::default(), clock: 0 }
     }
 }
 
-impl<K: std::hash::Hash + Eq + Clone, V: Clone> Bounded<K, V> {
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Bounded<K, V, S> {
     fn get(&mut self, key: &K) -> Option<V> {
         self.clock += 1;
         let (used, v) = self.map.get_mut(key)?;
@@ -87,6 +93,7 @@ impl<K: std::hash::Hash + Eq + Clone, V: Clone> Bounded<K, V> {
 
     fn insert(&mut self, key: K, v: V, most: usize) {
         if self.map.len() >= most
+            && !self.map.contains_key(&key)
             && let Some(oldest) = self.map.iter().min_by_key(|(_, (used, _))| *used).map(|(k, _)| k.clone())
         {
             self.map.remove(&oldest);
@@ -178,6 +185,7 @@ impl Inner {
 
     /// What computes `fetches` of a program.
     pub(super) fn core(&self, program: &Program, fetches: &[&Var]) -> Result<Arc<Core>> {
+        few(fetches.len())?;
         let len = program.len();
         let same = |(id, n, nodes, _): &Asked| {
             let fetched = |(v, n): (&&Var, &NodeIndex)| v.0.node == *n && v.0.program.id == *id;
@@ -203,6 +211,17 @@ impl Inner {
         Ok(core)
     }
 
+    /// What a run has besides its plan.
+    fn run<'a>(&'a self, feeds: &'a [&'a Tensor], dyn_dims: &'a [usize], stop: Option<&'a Stop<'a>>) -> Run<'a> {
+        let memory = Memory::limited(self.settings.max_bytes);
+        Run { feeds, dyn_dims, threads: self.settings.threads, pool: Some(&self.pool), stop, memory }
+    }
+
+    /// What can stop a run that starts now.
+    pub(super) fn stop<'a>(&self, token: Option<&'a CancelToken>) -> Option<Stop<'a>> {
+        Stop::new(token, self.settings.time_limit)
+    }
+
     /// Runs a plan on feeds that were bound. A result is written to its tensor of `into`, if it can be. `shots` are
     /// those of feeds of the same layouts, or are made; `traffic` is what runs with such feeds move.
     pub(super) fn execute(
@@ -213,11 +232,12 @@ impl Inner {
         dyn_dims: &[usize],
         shots: &mut Cow<'_, [Arc<Shot<Arc<Compiled>>>]>,
         into: &mut [Tensor],
+        stop: Option<&Stop<'_>>,
     ) -> Result<Fetched> {
         span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
         self.counters.run(traffic);
         let began = self.clock();
-        let run = Run { feeds, dyn_dims, threads: self.settings.threads, pool: Some(&self.pool) };
+        let run = self.run(feeds, dyn_dims, stop);
         let made = run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, shots, into);
         if let Some(began) = began {
             self.counters.running.since(began);
@@ -246,7 +266,7 @@ impl Inner {
     ) -> Result<Option<Tensor>> {
         span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
         self.counters.run(traffic);
-        run_direct(&planned.plan, &Run { feeds, dyn_dims: &[], threads: 1, pool: Some(&self.pool) }, shot, into)
+        run_direct(&planned.plan, &self.run(feeds, &[], None), shot, into)
     }
 
     /// The schedule and code of a kernel, shared by all programs that have an equal one.
@@ -291,7 +311,11 @@ impl Engine for Compiler<'_> {
             return Ok(known.clone());
         }
         let made = self.inner.compiled(kernel, classes)?;
-        lock(near).push((classes.to_vec(), made.clone()));
+        let mut near = lock(near);
+        if near.len() >= VARIANTS {
+            near.remove(0);
+        }
+        near.push((classes.to_vec(), made.clone()));
         Ok(made)
     }
 
@@ -301,5 +325,80 @@ impl Engine for Compiler<'_> {
 
     fn launched(&self, kernel: &Arc<Kernel>, began: Instant) {
         self.inner.counters.launch(kernel, began, self.inner.settings.cache);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasherDefault, Hasher};
+
+    use super::*;
+    use crate::dtype::DType;
+    use crate::kernel;
+    use crate::ops::Op;
+
+    /// Every key has the same hash.
+    #[derive(Default)]
+    struct Colliding;
+
+    impl Hasher for Colliding {
+        fn finish(&self) -> u64 {
+            7
+        }
+
+        fn write(&mut self, _: &[u8]) {}
+    }
+
+    type Cache<V> = Bounded<(Arc<Kernel>, Vec<Class>), V, BuildHasherDefault<Colliding>>;
+
+    /// Kernels that differ in one thing each.
+    fn kernels() -> Vec<Kernel> {
+        let mut all = Vec::new();
+        for (op, d, square, outputs) in [
+            (Op::Add, DType::F32, false, 1),
+            (Op::Sub, DType::F32, false, 1),
+            (Op::Add, DType::F64, false, 1),
+            (Op::Add, DType::F32, true, 1),
+            (Op::Add, DType::F32, false, 2),
+        ] {
+            let mut b = kernel::Builder::default();
+            let (x, y) = (b.input(d), b.input(d));
+            let operand = kernel::Operand::Value;
+            let sum = b.apply(op, d, &[operand(x), operand(if square { x } else { y })]);
+            b.kernel.outputs = vec![sum; outputs];
+            all.push(b.kernel);
+        }
+        all
+    }
+
+    #[test]
+    fn keys_of_one_hash_are_told_apart() {
+        let mut cache: Cache<usize> = Bounded::default();
+        let classes = [vec![Class::Vector; 2], vec![Class::Vector, Class::Splat]];
+        let keys: Vec<_> =
+            kernels().into_iter().flat_map(|k| classes.iter().map(move |c| (Arc::new(k.clone()), c.clone()))).collect();
+        for (i, key) in keys.iter().enumerate() {
+            assert_eq!(cache.get(key), None, "{} was taken for another kernel", key.0);
+            cache.insert(key.clone(), i, 100);
+        }
+        for (i, (kernel, classes)) in keys.iter().enumerate() {
+            // An equal kernel in other memory.
+            assert_eq!(cache.get(&(Arc::new(Kernel::clone(kernel)), classes.clone())), Some(i));
+        }
+    }
+
+    #[test]
+    fn a_full_cache_forgets_what_was_not_used_for_longest() {
+        let mut cache: Bounded<u32, Arc<u32>> = Bounded::default();
+        let all: Vec<Arc<u32>> = (0..4).map(Arc::new).collect();
+        (0..3).for_each(|i| cache.insert(i, all[i as usize].clone(), 3));
+        assert!(cache.get(&0).is_some());
+        // One that is there already takes nobody's place.
+        cache.insert(2, all[2].clone(), 3);
+        assert_eq!(cache.map.len(), 3);
+        cache.insert(3, all[3].clone(), 3);
+        assert!(cache.get(&1).is_none() && [0, 2, 3].iter().all(|k| cache.get(k).is_some()));
+        // Nothing else holds what was forgotten.
+        assert_eq!(all.iter().map(Arc::strong_count).collect::<Vec<_>>(), [2, 1, 2, 2]);
     }
 }

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::cache::{Inner, Planned, Shots, lock, pattern_of};
 use super::feeds::{Feeds, bind, name_of, sorted};
 use super::stats::Traffic;
+use crate::cancel::{CancelToken, Stop};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::launch::{Fetched, cast_tensor, is_direct};
@@ -72,7 +73,13 @@ impl Prepared {
     /// than placeholders; a feed of another dtype, rank or extent than declared; division of integers by zero.
     pub fn run(&self, feeds: &[&Tensor]) -> Result<Vec<Tensor>> {
         self.counted(feeds)?;
-        self.core.run(&self.inner, feeds)
+        self.core.run(&self.inner, feeds, None)
+    }
+
+    /// [`run`](Prepared::run) that the token can stop, as [`Executor::run_with`](super::Executor::run_with).
+    pub fn run_with(&self, feeds: &[&Tensor], token: &CancelToken) -> Result<Vec<Tensor>> {
+        self.counted(feeds)?;
+        self.core.run(&self.inner, feeds, Some(token))
     }
 
     /// Computes the fetches into the caller's tensors, one for each, in the order of the fetches.
@@ -80,7 +87,8 @@ impl Prepared {
     /// A tensor must have its result's shape, and the result's dtype or, under PyTorch's rules, one that the result
     /// [can be cast](crate::DType::can_cast) to. Its memory is written to if it has the result's dtype, is contiguous
     /// and nothing else shares it; otherwise the tensor gets new memory, and others that share the old keep it
-    /// unchanged. After an error of the data (division of integers by zero) the elements are unspecified.
+    /// unchanged. After an error of the data (division of integers by zero) or of the
+    /// executor's time limit the elements are unspecified.
     ///
     /// Errors: as [`run`](Prepared::run)'s; another number of tensors than fetches; a tensor of another shape, or of
     /// a dtype that the result can't be cast to.
@@ -110,21 +118,23 @@ impl Core {
         sorted(&self.typed, feeds)
     }
 
-    pub(super) fn run(&self, inner: &Inner, feeds: &[&Tensor]) -> Result<Vec<Tensor>> {
+    pub(super) fn run(&self, inner: &Inner, feeds: &[&Tensor], token: Option<&CancelToken>) -> Result<Vec<Tensor>> {
+        let stop = inner.stop(token);
         let missing = || Error::Internal("a result without a tensor".into());
         let last = lock(&self.last).clone().filter(|last| last.fits(feeds));
-        if let Some(last) = last.as_ref().filter(|last| last.direct) {
+        if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
             return Ok(vec![
                 inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], None)?.ok_or_else(missing)?,
             ]);
         }
-        self.execute(inner, feeds, last, &mut [])?.into_iter().map(|t| t.ok_or_else(missing)).collect()
+        self.execute(inner, feeds, last, &mut [], stop.as_ref())?.into_iter().map(|t| t.ok_or_else(missing)).collect()
     }
 
     pub(super) fn run_into(&self, inner: &Inner, feeds: &[&Tensor], into: &mut [Tensor]) -> Result<()> {
         if into.len() != self.nodes.len() {
             return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
         }
+        let stop = inner.stop(None);
         let last = lock(&self.last).clone().filter(|last| last.fits(feeds));
         let set = |(to, t): (&mut Tensor, Option<Tensor>)| -> Result<()> {
             if let Some(t) = t {
@@ -132,12 +142,12 @@ impl Core {
             }
             Ok(())
         };
-        if let Some(last) = last.as_ref().filter(|last| last.direct) {
+        if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
             self.check_targets(&last.dyn_dims, into)?;
             let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], into.first_mut())?;
             return into.iter_mut().zip([made]).try_for_each(set);
         }
-        let made = self.execute(inner, feeds, last, into)?;
+        let made = self.execute(inner, feeds, last, into, stop.as_ref())?;
         into.iter_mut().zip(made).try_for_each(set)
     }
 
@@ -148,11 +158,12 @@ impl Core {
         feeds: &[&Tensor],
         last: Option<Arc<Last>>,
         into: &mut [Tensor],
+        stop: Option<&Stop<'_>>,
     ) -> Result<Fetched> {
         if let Some(last) = last {
             self.check_targets(&last.dyn_dims, into)?;
             let mut shots = Cow::Borrowed(&*last.shots);
-            return inner.execute(&last.planned, last.traffic, feeds, &last.dyn_dims, &mut shots, into);
+            return inner.execute(&last.planned, last.traffic, feeds, &last.dyn_dims, &mut shots, into, stop);
         }
         inner.counters.bindings.add(1);
         let bound = bind(&self.typed, feeds.into())?;
@@ -160,7 +171,7 @@ impl Core {
         let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
         let mut shots = Cow::Owned(Vec::new());
         let traffic = Traffic::of(&planned.plan, &bound.dyn_dims);
-        let made = inner.execute(&planned, traffic, &bound.feeds, &bound.dyn_dims, &mut shots, into)?;
+        let made = inner.execute(&planned, traffic, &bound.feeds, &bound.dyn_dims, &mut shots, into, stop)?;
         let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
         let shots = shots.into_owned();
         let direct = !inner.is_timed() && is_direct(&planned.plan, &shots);

@@ -176,6 +176,7 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
         geometry: &geometry,
         consts,
         inputs: &inputs,
+        stop: None,
     };
     assert!(run(&launch, &mut outputs, &mut [], 1).unwrap().is_ok());
     memory.into_iter().map(|m| bytemuck::cast_slice(&m).to_vec()).collect()

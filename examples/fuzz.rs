@@ -1,0 +1,92 @@
+//! Fuzzing without a special compiler: a target on mutations of its corpus, for so many seconds.
+//!
+//! `cargo run --release --example fuzz -- TARGET SECONDS [SEED]`; the targets are those of `tests/fuzz_targets`, and
+//! `all` is each of them in turn. An input that makes a target panic is written to `target/` and named. Does not: look
+//! at coverage; `fuzz/` does, by cargo-fuzz.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+#[path = "../tests/fuzz_targets/mod.rs"]
+mod fuzz_targets;
+
+use fuzz_targets::TARGETS;
+
+/// Numbers from a seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// An input made of others: bytes changed, cut out, put in, or taken from another one.
+fn mutated(corpus: &[Vec<u8>], r: &mut Random) -> Vec<u8> {
+    let mut data = match corpus.get(r.below(corpus.len() + 1)) {
+        Some(seed) => seed.clone(),
+        None => (0..r.below(200)).map(|_| r.next() as u8).collect(),
+    };
+    for _ in 0..1 + r.below(6) {
+        let (at, n) = (r.below(data.len() + 1), 1 + r.below(8));
+        let end = data.len().min(at + n);
+        match r.below(6) {
+            0 | 1 => data[at..end].iter_mut().for_each(|b| *b = r.next() as u8),
+            2 => data[at..end].iter_mut().for_each(|b| *b ^= 1 << r.below(8)),
+            3 => drop(data.drain(at..end)),
+            4 => drop(data.splice(at..at, (0..n).map(|_| r.next() as u8))),
+            _ => {
+                if let Some(other) = corpus.get(r.below(corpus.len())) {
+                    let from = r.below(other.len());
+                    let part = &other[from..other.len().min(from + 1 + r.below(40))];
+                    drop(data.splice(at..end, part.iter().copied()));
+                }
+            }
+        }
+    }
+    data
+}
+
+fn corpus(target: &str) -> std::io::Result<Vec<Vec<u8>>> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(target);
+    std::fs::read_dir(dir)?.map(|entry| std::fs::read(entry?.path())).collect()
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let seconds = args.get(1).and_then(|s| s.parse().ok()).unwrap_or(10);
+    let seed = args.get(2).and_then(|s| s.parse().ok()).unwrap_or(1);
+    let wanted = args.first().map_or("all", String::as_str);
+    let mut code = ExitCode::SUCCESS;
+    for (name, target) in TARGETS.iter().filter(|(name, _)| wanted == "all" || wanted == *name) {
+        let corpus = match corpus(name) {
+            Ok(corpus) => corpus,
+            Err(e) => {
+                eprintln!("{name}: no corpus: {e}");
+                return ExitCode::FAILURE;
+            }
+        };
+        let (mut r, start, mut runs) = (Random(seed), Instant::now(), 0u64);
+        let limit = Duration::from_secs(seconds);
+        while start.elapsed() < limit {
+            let data = mutated(&corpus, &mut r);
+            if std::panic::catch_unwind(|| target(&data)).is_err() {
+                let path = format!("target/fuzz-{name}-{runs}");
+                eprintln!("{name}: {path} makes it panic ({:?})", std::fs::write(&path, &data));
+                code = ExitCode::FAILURE;
+                break;
+            }
+            runs += 1;
+        }
+        println!("{name}: {runs} executions in {:.0} s", start.elapsed().as_secs_f64());
+    }
+    code
+}

@@ -1,0 +1,47 @@
+//! Memory between inaccessible pages, for tests: an access beside what was asked for ends the process.
+//!
+//! Guarantees: the page before [`Guarded::start`]'s bytes and the page behind [`Guarded::end`]'s can't be accessed.
+//! Does not: exist outside tests.
+
+#![cfg(unix)]
+
+use memmap2::{MmapMut, MmapOptions};
+
+/// More than any supported page.
+const PAGE: usize = 64 << 10;
+
+/// So many bytes, with an inaccessible page on either side.
+pub(crate) struct Guarded {
+    map: MmapMut,
+    size: usize,
+}
+
+impl Guarded {
+    /// At least `bytes` bytes, rounded up to whole pages.
+    pub(crate) fn new(bytes: usize) -> Guarded {
+        let size = bytes.next_multiple_of(PAGE);
+        let mut map = MmapOptions::new().len(size + 2 * PAGE).map_anon().unwrap();
+        for at in [0, PAGE + size] {
+            let page = map.as_mut_ptr().wrapping_add(at);
+            // SAFETY: the page lies in the mapping, which this value owns, and nothing reads or writes it later.
+            assert_eq!(unsafe { libc::mprotect(page.cast(), PAGE, libc::PROT_NONE) }, 0);
+        }
+        Guarded { map, size }
+    }
+
+    /// All accessible bytes.
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.map[PAGE..][..self.size]
+    }
+
+    /// The first `n` bytes, right behind an inaccessible page, and what follows them.
+    pub(crate) fn start(&mut self, n: usize) -> (&mut [u8], &mut [u8]) {
+        self.bytes().split_at_mut(n)
+    }
+
+    /// What comes before the last `n` bytes, and those, right before an inaccessible page.
+    pub(crate) fn end(&mut self, n: usize) -> (&mut [u8], &mut [u8]) {
+        let before = self.size - n;
+        self.bytes().split_at_mut(before)
+    }
+}

@@ -1,0 +1,145 @@
+//! Random domains against plain enumeration: a geometry walks every operand's elements in the order that nested loops
+//! over the dims do, and reaches exactly as far as they do.
+
+use super::*;
+
+/// Numbers from a seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+}
+
+/// A domain, its operands and what is reduced.
+#[derive(Debug)]
+struct Case {
+    extents: Vec<usize>,
+    strides: Vec<Vec<isize>>,
+    spread: Vec<Spread>,
+    reduced: Option<Vec<usize>>,
+}
+
+fn case(r: &mut Random) -> Case {
+    let rank = [0, 1, 2, 2, 3, 3, 4, 5, 8][r.below(9)];
+    let mut extents: Vec<usize> = (0..rank).map(|_| [1, 1, 2, 3, 4][r.below(5)]).collect();
+    if rank > 0 && r.below(2) == 0 {
+        // Around the lengths at which a domain is cut in another way.
+        extents[r.below(rank)] = [5, 15, 16, 17, 63, 64, 65, 130][r.below(8)];
+    }
+    let strides = (0..1 + r.below(3)).map(|_| strides(r, &extents)).collect::<Vec<_>>();
+    let spread = strides.iter().map(|s| spread(r, s, &extents)).collect();
+    let reduced = (r.below(2) == 0).then(|| (0..rank).filter(|_| r.below(2) == 0).collect());
+    Case { extents, strides, spread, reduced }
+}
+
+/// Those of a dense tensor with its dims in any order, some backwards, some broadcast, some stepped; or any.
+fn strides(r: &mut Random, extents: &[usize]) -> Vec<isize> {
+    let mut order: Vec<usize> = (0..extents.len()).collect();
+    if r.below(3) == 0 {
+        (1..order.len()).for_each(|i| order.swap(i, r.below(i + 1)));
+    }
+    let (mut strides, mut step) = (vec![0; extents.len()], 1 + r.below(5) as isize / 4);
+    let (broadcasts, backwards, any) = (r.below(2) == 0, r.below(6) == 0, r.below(12) == 0);
+    for d in order.into_iter().rev() {
+        if broadcasts && r.below(3) == 0 {
+            continue;
+        }
+        strides[d] = if backwards && r.below(2) == 0 { -step } else { step };
+        step *= extents[d] as isize;
+        if any {
+            strides[d] = r.below(9) as isize - 4;
+        }
+    }
+    strides
+}
+
+/// A type that such an operand can have: the narrowest, or none that says anything.
+fn spread(r: &mut Random, strides: &[isize], extents: &[usize]) -> Spread {
+    let still = |(n, s): (&usize, &isize)| *s == 0 || *n == 1;
+    if r.below(3) > 0 && extents.iter().zip(strides).all(still) {
+        return Spread::One;
+    }
+    let last = extents.last().zip(strides.last());
+    if r.below(3) > 0 && last.is_some_and(still) { Spread::Run } else { Spread::Varies }
+}
+
+/// The positions of all points of some dims, row-major.
+fn points(dims: &[usize], extents: &[usize], strides: &[isize]) -> Vec<isize> {
+    let mut all = vec![0];
+    for d in dims {
+        all = all.iter().flat_map(|at| (0..extents[*d] as isize).map(move |i| at + i * strides[*d])).collect();
+    }
+    all
+}
+
+/// For each result, the elements of an operand that it is made of, in order: nested loops over the dims.
+fn plainly(c: &Case, strides: &[isize]) -> Vec<Vec<isize>> {
+    let reduced = c.reduced.as_deref().unwrap_or(&[]);
+    let kept: Vec<usize> = (0..c.extents.len()).filter(|d| !reduced.contains(d)).collect();
+    let inner = points(reduced, &c.extents, strides);
+    points(&kept, &c.extents, strides).iter().map(|at| inner.iter().map(|i| at + i).collect()).collect()
+}
+
+/// The same as the driver walks a geometry.
+fn walked(g: &Geometry, o: &Operand) -> Vec<Vec<isize>> {
+    let dims: Vec<usize> = (0..g.rows.len()).collect();
+    let within: Vec<isize> = match &o.access {
+        Access::Splat => vec![0; g.run],
+        Access::Direct => (0..g.run as isize).collect(),
+        Access::Periodic(n) => (0..g.run).map(|i| (i % n) as isize).collect(),
+        Access::Gather(extents, strides) => points(&(0..extents.len()).collect::<Vec<_>>(), extents, strides),
+    };
+    assert_eq!(within.len(), g.run, "{g:?}");
+    let rows: Vec<Vec<isize>> =
+        points(&dims, &g.rows, &o.rows).iter().map(|row| within.iter().map(|i| row + i).collect()).collect();
+    assert_eq!(rows.len(), g.row_count(), "{g:?}");
+    match g.fold {
+        None => rows.concat().into_iter().map(|at| vec![at]).collect(),
+        Some(Fold::Rows(n)) => rows.concat().chunks(n).map(<[isize]>::to_vec).collect(),
+        Some(Fold::Columns(n)) => {
+            let column = |group: &[Vec<isize>], i: usize| group.iter().map(|row| row[i]).collect();
+            rows.chunks(n).flat_map(|group| (0..g.run).map(move |i| column(group, i))).collect()
+        }
+    }
+}
+
+#[test]
+fn walks_and_reaches_are_those_of_nested_loops() {
+    // The whole number needs an optimized build.
+    let cases = if cfg!(debug_assertions) { 30_000 } else { 1_000_000 };
+    let (mut r, mut seen) = (Random(1), std::collections::BTreeMap::<String, usize>::new());
+    for _ in 0..cases {
+        let c = case(&mut r);
+        let g = Geometry::new(&c.extents, &c.strides, &c.spread, c.reduced.as_deref());
+        for (strides, o) in c.strides.iter().zip(&g.operands) {
+            let plain = plainly(&c, strides);
+            assert_eq!(walked(&g, o), plain, "{c:?}\n{g:?}");
+            let all = || plain.iter().flatten().map(|at| *at as i128);
+            let reach = (all().min().unwrap_or(0), all().max().unwrap_or(0));
+            assert_eq!(o.reach, reach, "{c:?}\n{g:?}");
+            let kind = format!("{:?} {:?}", g.fold, o.access);
+            let letters = kind.chars().filter(|k| k.is_alphabetic() || *k == ' ').collect::<String>();
+            *seen.entry(letters).or_default() += 1;
+        }
+    }
+    // Every way of reading with every way of reducing.
+    assert!(seen.len() >= 11 && seen.values().all(|n| *n >= cases / 10_000), "{seen:?}");
+}
+
+#[test]
+fn a_domain_without_elements_has_a_geometry() {
+    let mut r = Random(2);
+    for _ in 0..10_000 {
+        let mut c = case(&mut r);
+        if let Some(d) = c.extents.len().checked_sub(1) {
+            c.extents[r.below(d + 1)] = 0;
+            let g = Geometry::new(&c.extents, &c.strides, &c.spread, c.reduced.as_deref());
+            assert_eq!(g.row_count() * g.run, 0, "{c:?}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is fuzzed: each target takes any bytes and must neither panic nor break a promise. `tests/no_panics.rs` runs
+//! the targets on a stored corpus and random bytes, `examples/fuzz.rs` for as long as one likes, and `fuzz/` with
+//! coverage, by cargo-fuzz.
+//!
+//! Guarantees: a panic is a fault of castwise. Does not: read or write anything but a file of its own.
+#![allow(dead_code, reason = "each user takes a part of it")]
+
+use castwise::ops::Op;
+use castwise::prelude::*;
+use castwise::shape::Dims;
+use castwise::{Attrs, CancelToken};
+
+mod calls;
+mod programs;
+
+/// Takes any bytes.
+pub type Target = fn(&[u8]);
+
+/// The targets, by name.
+pub const TARGETS: [(&str, Target); 6] = [
+    ("expression", expression),
+    ("program", programs::three_ways),
+    ("calls", calls::calls),
+    ("npy", npy),
+    ("npz", npz),
+    ("safetensors", safetensors),
+];
+
+/// Bytes as decisions. When there are no more, all of them are 0.
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl Bytes<'_> {
+    pub fn byte(&mut self) -> usize {
+        let Some((first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        usize::from(*first)
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.byte() % from.len()]
+    }
+
+    pub fn dtype(&mut self) -> DType {
+        self.pick(&DType::ALL)
+    }
+
+    /// A tensor of such a shape: raw bytes, repeated as needed.
+    pub fn tensor(&mut self, d: DType, shape: &[usize]) -> Tensor {
+        let n = shape.iter().product::<usize>() * d.size();
+        let few: Vec<u8> = (0..n.min(24)).map(|_| self.byte() as u8).collect();
+        let mask = if d == DType::Bool { 1 } else { 255 };
+        let all: Vec<u8> = few.iter().cycle().take(n).map(|b| b & mask).collect();
+        Tensor::from_bytes(d, shape, &all).expect("a tensor of as many bytes as its shape has")
+    }
+}
+
+/// The bytes of a tensor's elements, dtype and shape.
+pub fn contents(t: &Tensor) -> (DType, Vec<usize>, Vec<u8>) {
+    let rows = t.contiguous().expect("a small copy");
+    (t.dtype(), t.shape().to_vec(), rows.as_bytes().expect("a contiguous tensor").to_vec())
+}
+
+thread_local! {
+    /// Executors with compiled loops and without.
+    pub static EXECUTORS: [Executor; 2] = [true, false].map(|jit| {
+        Executor::builder().threads(1).jit(jit).cache(64).max_bytes(1 << 24).build()
+    });
+}
+
+/// Any text as an expression, in both modes.
+fn expression(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let feeds = [
+        ("a", Tensor::from_slice(&[1.5f32, -0.0, f32::NAN], [3]).expect("three")),
+        ("b", Tensor::from_slice(&[7i32, 0, i32::MIN], [3]).expect("three")),
+        ("c", Tensor::from_slice(&[true, false], [2, 1]).expect("two")),
+        ("d", Tensor::scalar(castwise::f16::from_f32(0.25))),
+        ("e", Tensor::from_slice(&[castwise::Complex::new(0.5f32, -2.0)], [1]).expect("one")),
+    ];
+    for rules in [Rules::Torch, Rules::Paddle] {
+        let (p, cx) = (Program::new(rules), Eager::new(rules));
+        for (name, t) in &feeds {
+            p.data(name, t.dtype(), Dims::from(t.shape()));
+        }
+        let before = p.len();
+        let lazy = p.expression(&text);
+        let eager = castwise::expr::parse_expression(&text, |name| {
+            feeds.iter().find(|(n, _)| *n == name).map(|(_, t)| cx.tensor(t))
+        });
+        let Ok(lazy) = lazy else {
+            assert_eq!(p.len(), before, "an expression that was refused has left nodes");
+            continue;
+        };
+        let eager = eager.expect("what one mode reads the other does").result();
+        let fused = EXECUTORS.with(|e| e[0].run(&p, feeds.clone(), [&lazy]));
+        match (eager, fused) {
+            (Ok(e), Ok(f)) => assert_eq!(contents(&e), contents(&f[0])),
+            (Err(_), Err(_)) => {}
+            (e, f) => panic!("one mode refuses: eager {e:?}, compiled {f:?}\n{p}"),
+        }
+        let _ = p.infer().map(|typed| typed.explain().to_string());
+    }
+}
+
+#[cfg(feature = "cli")]
+fn with_file(data: &[u8], ending: &str, read: impl FnOnce(&std::path::Path) -> castwise::Result<Vec<Tensor>>) {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let memory = std::path::Path::new("/dev/shm");
+    let dir = if memory.is_dir() { memory.to_path_buf() } else { std::env::temp_dir() };
+    let unique = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = dir.join(format!("castwise-fuzz-{}-{unique}.{ending}", std::process::id()));
+    std::fs::write(&path, data).expect("a temporary file");
+    let all = read(&path);
+    std::fs::remove_file(&path).expect("the temporary file");
+    // No file makes a tensor of more bytes than a small one can hold, packed or not, or of other bytes than its shape.
+    for t in all.into_iter().flatten() {
+        assert_eq!(t.as_bytes().map(<[u8]>::len), Some(t.shape().iter().product::<usize>() * t.dtype().size()));
+        assert!(t.dtype() != DType::Bool || t.as_bytes().is_some_and(|b| b.iter().all(|b| *b < 2)));
+    }
+}
+
+#[cfg(feature = "cli")]
+fn npy(data: &[u8]) {
+    with_file(data, "npy", |path| Ok(vec![castwise::io::read_npy(path)?]));
+}
+
+#[cfg(feature = "cli")]
+fn npz(data: &[u8]) {
+    with_file(data, "npz", |path| {
+        let mut file = castwise::io::Npz::open(path)?;
+        let names: Vec<String> = file.names().map(str::to_string).collect();
+        names.iter().map(|name| file.load(name)).collect()
+    });
+}
+
+#[cfg(feature = "cli")]
+fn safetensors(data: &[u8]) {
+    with_file(data, "safetensors", |path| {
+        let mut file = castwise::io::SafeTensors::open(path)?;
+        let names: Vec<String> = file.names().map(str::to_string).collect();
+        names.iter().map(|name| file.load(name)).collect()
+    });
+}
+
+#[cfg(not(feature = "cli"))]
+fn npy(_: &[u8]) {}
+#[cfg(not(feature = "cli"))]
+fn npz(_: &[u8]) {}
+#[cfg(not(feature = "cli"))]
+fn safetensors(_: &[u8]) {}
+
+/// An application of any op to any of these handles and scalars, with any attributes.
+pub fn application<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
+    let op = b.pick(Op::ALL);
+    let arity = if b.byte() == 255 { b.byte() % 6 } else { op.arity() };
+    let mut operands: Vec<castwise::Operand<M>> = Vec::with_capacity(arity);
+    for i in 0..arity {
+        let parameter = i + op.def().torch.parameters >= op.arity();
+        let scalar = parameter || i > 0 && b.byte().is_multiple_of(5);
+        operands.push(if scalar { scalar_of(b).into() } else { (&values[b.byte() % values.len()]).into() });
+    }
+    let mut attrs = Attrs::default();
+    match b.byte() % 8 {
+        0 => attrs = Attrs::axis(b.byte() as i64 % 6 - 2),
+        1 => attrs.dims = Some([b.byte() as i64 % 5 - 2, b.byte() as i64 % 5 - 2][..b.byte() % 3].into()),
+        2 => attrs.keepdim = true,
+        3 => attrs = Attrs::output(b.dtype()),
+        _ => {}
+    }
+    if matches!(op, Op::Cast | Op::ViewAs) {
+        attrs = Attrs::cast(b.dtype());
+    }
+    castwise::apply(op, &operands, attrs)
+}
+
+fn scalar_of(b: &mut Bytes<'_>) -> Scalar {
+    match b.byte() % 6 {
+        0 => Scalar::Bool(b.byte() % 2 == 1),
+        1 => Scalar::Int(b.byte() as i64 - 128),
+        2 => Scalar::Int(b.pick(&[i64::MIN, i64::MAX, 1 << 31, -(1 << 40), 0])),
+        3 => Scalar::Float(b.pick(&[0.1, -0.0, f64::NAN, f64::INFINITY, 1e300, 5e-324, 65520.0])),
+        4 => Scalar::Float((b.byte() as f64 - 128.0) / 8.0),
+        _ => Scalar::Complex(castwise::Complex::new(b.byte() as f64 / 16.0, f64::INFINITY)),
+    }
+}
+
+/// A token that may have been pulled.
+pub fn token(b: &mut Bytes<'_>) -> CancelToken {
+    let token = CancelToken::new();
+    if b.byte().is_multiple_of(2) {
+        token.cancel();
+    }
+    token
+}
