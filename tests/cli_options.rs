@@ -200,7 +200,7 @@ fn more_places_than_are_traced_have_their_own_errors() {
 #[test]
 fn completions_and_manuals_know_every_command() {
     let dir = Dir::new("manuals");
-    let commands = ["eval", "explain", "dump", "table", "completions", "man"];
+    let commands = ["eval", "run", "fmt", "explain", "dump", "table", "completions", "man"];
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let out = dir.castwise(&["completions", shell]).ok();
         for word in commands.iter().copied().chain(["numeric", "max-shard-size"]) {
