@@ -125,7 +125,8 @@ fn scripts_print_what_they_say() {
             }
             let command = &lines[step.at - 1..];
             let end = command.iter().position(|l| !l.ends_with('\\')).unwrap_or(0);
-            written += &format!("{}\n{said}\n\n", command[..=end].join("\n"));
+            let said = if said.is_empty() { said } else { said + "\n" };
+            written += &format!("{}\n{said}\n", command[..=end].join("\n"));
         }
         if bless() {
             std::fs::write(file, written.trim_end().to_string() + "\n").unwrap();

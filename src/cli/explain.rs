@@ -3,7 +3,7 @@
 //! Guarantees: what a reader wants to know comes first, the typed program after it. Does not: write files.
 
 use annotate_snippets::Level;
-use castwise::{Outcome, Program, Rounding, Rules, compare};
+use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare};
 
 use super::args::{Common, Explain};
 use super::plan::prepare;
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
             text += &describe::explain(&describe::result(plan), &plan.typed, &e.text, &e.path);
         }
         if arguments.compare {
-            text += &(separator(&text) + &compared(&plan.program, &e.text, &e.path));
+            text += &(separator(&text) + &compared(&plan.program, &e.text, &e.path, &Diagnostic::clone));
         }
     }
     print(&text)?;
@@ -71,7 +71,7 @@ fn program(arguments: &Explain, source: &Source) -> Result<(), Failure> {
     }
     // What one rule set refuses can still be compared.
     if arguments.compare && typed.as_ref().err().is_none_or(|_| source.other(&program)) {
-        text += &(separator(&text) + &compared(&program, &source.text, &source.path));
+        text += &(separator(&text) + &compared(&program, &source.text, &source.path, &|d| source.own_words(d)));
     }
     print(&text)?;
     typed.map(drop)
@@ -81,8 +81,8 @@ fn separator(text: &str) -> String {
     if text.is_empty() { String::new() } else { "\n".to_string() }
 }
 
-/// Where the two rule sets differ about a program.
-fn compared(program: &Program, source: &str, path: &str) -> String {
+/// Where the two rule sets differ about a program; refusals in the words of what it is written in.
+fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnostic) -> Diagnostic) -> String {
     let found = compare(program, Rules::Torch, Rules::Paddle);
     if found.is_empty() {
         return "the rules of PyTorch and of Paddle give the same dtypes\n".to_string();
@@ -100,6 +100,7 @@ fn compared(program: &Program, source: &str, path: &str) -> String {
         text.push('\n');
         for (_, outcome) in &d.outcomes {
             if let Outcome::Refused(d) = outcome {
+                let d = words(d);
                 let help = d.help.as_deref().map_or(String::new(), |h| format!("; {}", report::of_command(h)));
                 text += &format!("  = {}{help}\n", report::of_command(&d.message));
             }

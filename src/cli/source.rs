@@ -90,7 +90,7 @@ impl Source {
     }
 
     /// A mistake as a reader of the text says it; its line is seen from the place.
-    fn own_words(&self, d: &Diagnostic) -> Diagnostic {
+    pub(super) fn own_words(&self, d: &Diagnostic) -> Diagnostic {
         let mut d = d.clone();
         let says = |s: &str| s.replace("Rules::Torch", "`rules = torch`").replace("Rules::Paddle", "`rules = paddle`");
         d.message = says(&d.message);
