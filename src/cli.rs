@@ -1,7 +1,8 @@
-//! The command line: `castwise eval EXPR -i name=FILE ... -o FILE`, and what else there is to ask about an expression.
+//! The command line: `castwise eval EXPR -i name=FILE ... -o FILE`, the same for a program as text (`run`), and what else
+//! there is to ask about an expression or a program.
 //!
-//! Guarantees: exit code 0 when what was asked is done and an output is whole, 1 if the expression, a file or the data
-//! is wrong (then there is no output and no change to an old one), 2 on wrong usage, 3 if `--deny` found something; a
+//! Guarantees: exit code 0 when what was asked is done and an output is whole, 1 if the expression, a program, a file or
+//! the data is wrong (then there is no output and no change to an old one), 2 on wrong usage, 3 if `--deny` found something; a
 //! signal that ends the command leaves no temporary file; results go to stdout, everything else to stderr; a reader
 //! that closes stdout early is no failure. Does not: compute or decide dtypes; it calls the library's public interface
 //! only.
@@ -17,6 +18,7 @@ mod describe;
 mod draw;
 mod eval;
 mod explain;
+mod fmt;
 mod inputs;
 mod manual;
 mod metrics;
@@ -26,9 +28,11 @@ mod page;
 mod plan;
 mod reference;
 mod report;
+mod run;
 mod sample;
 mod scalars;
 mod signals;
+mod source;
 mod table;
 
 /// Mixed-dtype elementwise tensor programs over files.
@@ -36,7 +40,7 @@ mod table;
 #[command(
     name = "castwise",
     version,
-    after_help = "Exit codes: 0 done; 1 the expression, a file or the data is wrong; 2 wrong usage; 3 --deny found something."
+    after_help = "Exit codes: 0 done; 1 the expression, a program, a file or the data is wrong; 2 wrong usage; 3 --deny found something."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -47,9 +51,13 @@ struct Cli {
 enum Command {
     /// Evaluate an expression over .npy arrays, or over every tensor that .safetensors or .npz files share.
     Eval(Box<args::Eval>),
-    /// Show what an expression does with dtypes: its result, where precision is lost, every cast with its reason.
+    /// Run a program that is saved as text.
+    Run(args::Run),
+    /// Print a program that is saved as text in its canonical form.
+    Fmt(args::Fmt),
+    /// Show what an expression or a program does with dtypes: its result, where precision is lost, every cast with its reason.
     Explain(Box<args::Explain>),
-    /// Print a stage of an expression on its way to code.
+    /// Print a stage of an expression or a program on its way to code.
     Dump(Box<args::Dump>),
     /// Print how an op promotes: the result dtype of each pair of operands, and why others are refused.
     Table(args::Table),
@@ -84,6 +92,8 @@ pub(crate) fn main() -> ExitCode {
     signals::watch();
     let done = match &command {
         Command::Eval(arguments) => eval::run(arguments),
+        Command::Run(arguments) => run::run(arguments),
+        Command::Fmt(arguments) => fmt::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Dump(arguments) => draw::run(arguments),
         Command::Table(arguments) => table::run(arguments),

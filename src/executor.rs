@@ -250,8 +250,21 @@ impl Executor {
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 
-    /// The kernels that compute `fetches`, as text, each with the code of its segments before optimization (CLIF).
-    /// Dynamic dims are taken not to be broadcast.
+    /// The kernels that compute `fetches`, as text, each with the code of its segments: at [`CpuLevel::Avx512`] on
+    /// Unix their steps and the disassembly of their bytes, elsewhere what Cranelift is given (CLIF). A kernel of which
+    /// nothing is compiled has no code. Dynamic dims are taken not to be broadcast.
+    ///
+    /// ```
+    /// use castwise::{CpuLevel, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]) * 2.0;
+    /// let text = Executor::new().dump(&p, [&y])?;
+    /// # if cfg!(all(target_arch = "x86_64", unix)) {
+    /// let code = if CpuLevel::get() == CpuLevel::Avx512 { "vmulps" } else { "fmul" };
+    /// assert!(text.contains(code));
+    /// # }
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
     pub fn dump<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
         let typed = self.inner.typed(program)?;
         let nodes = fetches.into_iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;

@@ -25,7 +25,7 @@ mod sharded;
 
 pub use npy::{read_npy, write_npy};
 pub use npz::{Compression, Npz, NpzWriter};
-pub use output::{Existing, remove_temporaries};
+pub use output::{Existing, remove_temporaries, write_text};
 pub use safetensors::{SafeTensors, SafeTensorsWriter};
 pub use sharded::{ShardedSafeTensors, ShardedWriter};
 

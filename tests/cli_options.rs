@@ -7,7 +7,7 @@ mod command;
 use std::process::{Command, Stdio};
 
 use castwise::io::{SafeTensors, read_npy};
-use castwise::{DType, Rules, Tensor};
+use castwise::{CpuLevel, DType, Executor, Program, Rules, Tensor, feeds};
 use command::{Dir, bf16_tensor, eager, half_tensor};
 use serde_json::Value;
 
@@ -197,10 +197,69 @@ fn more_places_than_are_traced_have_their_own_errors() {
     assert!(out.stdout.contains("  -        -             ") && out.stdout.contains("(and 50 more)"), "{}", out.stdout);
 }
 
+/// The code of a machine with AVX-512, and of one without, on request.
+#[test]
+fn code_is_shown_of_the_generator_that_makes_it() {
+    let dir = Dir::new("stages");
+    let dump = |stage: &str, cpu: &str| {
+        dir.run(&["dump", "a*2 + 1", "-i", "a=f32[n]", "--stage", stage], &[("CASTWISE_CPU", cpu)], None)
+    };
+    let clif = dump("clif", "avx2").ok().stdout;
+    assert!(clif.contains("function") && clif.contains("fmul"), "{clif}");
+    let refused = dump("asm", "avx2");
+    assert!(refused.code == Some(2) && refused.stderr.contains("--stage clif"), "{}", refused.stderr);
+    let wide = cfg!(unix) && CpuLevel::get() == CpuLevel::Avx512;
+    let (asm, clif) = (dump("asm", "avx512"), dump("clif", "avx512"));
+    if wide {
+        assert!(clif.code == Some(2) && clif.stderr.contains("--stage asm"), "{}", clif.stderr);
+        let text = asm.ok().stdout;
+        assert!(text.contains("vmulps") && !text.contains("function"), "{text}");
+    } else {
+        assert_eq!((asm.code, clif.code), (Some(2), Some(0)));
+    }
+}
+
+/// What `run` computes has the bits of the library, whatever the files.
+#[test]
+fn programs_as_text_compute_what_the_library_computes() {
+    let dir = Dir::new("run");
+    let text = "castwise 1\nprogram(rules = torch) (%x: bf16[4, n], %y: f16[n]) {\n  %0 = add %x, %y\n  %1 = sum %0 \
+                {dims = [1]}\n  fetch %1 as \"sums\", %0 as \"all\"\n}\n";
+    dir.file("p.cw", text.as_bytes());
+    let (x, y) = (bf16_tensor(1, &[4, 6]), half_tensor(2, &[6]));
+    dir.checkpoint("x.safetensors", &[("x", x.clone()), ("other", y.clone())]);
+    dir.checkpoint("y.safetensors", &[("only", y.clone())]);
+    dir.castwise(&["run", "p.cw", "-i", "x.safetensors", "-i", "y=y.safetensors", "-o", "o.safetensors", "-q"]).ok();
+    let program = Program::parse(text).unwrap();
+    let fetches = program.fetches();
+    let wanted = Executor::new().run(&program, feeds! { "x" => x, "y" => y }, fetches.iter().map(|f| &f.var)).unwrap();
+    let mut file = SafeTensors::open(dir.0.join("o.safetensors")).unwrap();
+    for (f, t) in fetches.iter().zip(&wanted) {
+        let read = file.load(f.name.as_deref().unwrap()).unwrap();
+        assert_eq!((read.dtype(), read.shape(), read.as_bytes()), (t.dtype(), t.shape(), t.as_bytes()));
+    }
+}
+
+/// A link stays a link, and a file keeps its permissions.
+#[cfg(unix)]
+#[test]
+fn fmt_replaces_what_a_link_names() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = Dir::new("fmt");
+    dir.file("p.cw", b"castwise 1 program(rules = torch) (%x: f32[]) { }");
+    std::fs::set_permissions(dir.0.join("p.cw"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("p.cw", dir.0.join("link.cw")).unwrap();
+    dir.castwise(&["fmt", "link.cw", "--write"]).ok();
+    assert!(dir.0.join("link.cw").symlink_metadata().unwrap().is_symlink());
+    assert_eq!(dir.0.join("p.cw").metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    dir.castwise(&["fmt", "p.cw", "--check"]).ok();
+    assert_eq!(dir.names(), ["link.cw", "p.cw"]);
+}
+
 #[test]
 fn completions_and_manuals_know_every_command() {
     let dir = Dir::new("manuals");
-    let commands = ["eval", "explain", "dump", "table", "completions", "man"];
+    let commands = ["eval", "run", "fmt", "explain", "dump", "table", "completions", "man"];
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let out = dir.castwise(&["completions", shell]).ok();
         for word in commands.iter().copied().chain(["numeric", "max-shard-size"]) {

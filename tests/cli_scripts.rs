@@ -22,6 +22,33 @@ fn bless() -> bool {
     std::env::var_os("CASTWISE_BLESS").is_some()
 }
 
+/// Comments, values with names, results with and without one.
+const SCALE: &[u8] = br#"castwise 1
+program(rules = torch) (%x: f32[n], %w: f32[n]) {
+  %y = mul %x, %w             ; weighted
+  %half = cast %y {dtype = f16}
+  %s = sum %half              ; "all" of it
+  fetch %s as "total", %y
+}
+"#;
+
+/// Mistakes that reading finds.
+const WRONG: &[u8] = br#"castwise 1
+program(rules = torch) (%x: f32[3]) {
+  %a = mull %x, ~2
+  %b = add %x, %c
+  fetch %a, %b
+}
+"#;
+
+/// Mistakes that one rule set finds.
+const MIXED: &[u8] = br#"castwise 1
+program(rules = paddle) (%steps: i64[n], %loss: f32[n]) {
+  %a = mul %steps, %loss
+  fetch %a as "scaled"
+}
+"#;
+
 /// A directory with the files that scripts speak of.
 fn fixtures(name: &str) -> Dir {
     let dir = Dir::new(name);
@@ -35,6 +62,28 @@ fn fixtures(name: &str) -> Dir {
     dir.file("few.json", br#"{"model.norm.weight": 1, "lay": 0.25, "typo": 3}"#);
     dir.file("broken.json", b"[1, 2]");
     dir.file("broken.safetensors", b"not a checkpoint");
+    let twice = |t: &Tensor, name: &str| {
+        let list = [("x".to_string(), t.dtype(), t.shape().to_vec()), ("w".to_string(), t.dtype(), t.shape().to_vec())];
+        let mut all = NpzWriter::create(dir.0.join(name), &list, Compression::Stored, Existing::Keep).unwrap();
+        list.iter().for_each(|(name, ..)| all.write(name, t).unwrap());
+        all.finish().unwrap();
+    };
+    twice(&Tensor::from_slice(&[1.5f32, -2.0, 4.0], [3]).unwrap(), "feeds.npz");
+    dir.npy("x.npy", &Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]).unwrap());
+    dir.npy("w.npy", &Tensor::from_slice(&[half::f16::ONE; 3], [3]).unwrap());
+    dir.file("scale.cw", SCALE);
+    dir.file("plain.cw", b"castwise 1\nprogram(rules = torch) (%x: f32[?]) {\n  %0 = neg %x\n  fetch %0\n}\n");
+    dir.file("kept.cw", SCALE);
+    dir.file("loose.cw", b"castwise 1 program(rules = torch)\n(%x: f32[?]) {\n%y = neg %x\n}");
+    dir.file("several.cw", b"castwise 1\nprogram(rules = torch) (%x: f32[?]) {\n  %a = abs %x\n  %b = neg %x\n}\n");
+    dir.file("wrong.cw", WRONG);
+    dir.file("mixed.cw", MIXED);
+    dir.file(
+        "zero.cw",
+        b"castwise 1\nprogram(rules = torch) (%n: i64[?]) {\n  %q = floor_divide %n, ~0\n  fetch %q\n}\n",
+    );
+    dir.file("latin.cw", b"castwise 1 ; caf\xe9\n");
+    dir.file("empty.cw", b"castwise 1\nprogram(rules = torch) () {\n}\n");
     let list = |names: &[&str]| -> Vec<_> {
         names.iter().map(|n| (n.to_string(), castwise::DType::F16, vec![4, 8])).collect()
     };
@@ -76,7 +125,8 @@ fn scripts_print_what_they_say() {
             }
             let command = &lines[step.at - 1..];
             let end = command.iter().position(|l| !l.ends_with('\\')).unwrap_or(0);
-            written += &format!("{}\n{said}\n\n", command[..=end].join("\n"));
+            let said = if said.is_empty() { said } else { said + "\n" };
+            written += &format!("{}\n{said}\n", command[..=end].join("\n"));
         }
         if bless() {
             std::fs::write(file, written.trim_end().to_string() + "\n").unwrap();

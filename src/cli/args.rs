@@ -48,6 +48,13 @@ impl Common {
             rounding: self.rounding,
         }
     }
+
+    /// Whether nothing is said that a program as text says itself.
+    pub(crate) fn is_empty(&self) -> bool {
+        let names = self.inputs.is_empty() && self.parameters.is_empty();
+        let all = self.select.is_none() && self.skip.is_none() && self.out_dtype.is_none() && self.rules.is_none();
+        names && all && self.settings() == Settings::new(Rules::Torch)
+    }
 }
 
 /// The arguments of `castwise eval`.
@@ -69,9 +76,8 @@ pub(crate) struct Eval {
     /// The expression, in the names of the inputs: 0.7*a + 0.3*b
     #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present = "map")]
     pub(crate) expression: Option<String>,
-    /// The file to write: .npy, .npz, .safetensors, or the .index.json of shards.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) common: Common,
     /// Another expression for the tensors in whose names a regular expression is found; the first that is found counts.
@@ -96,6 +102,14 @@ pub(crate) struct Eval {
     /// How many threads compute (default: the machine's cores).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
+}
+
+/// The output of a command, and how it is written.
+#[derive(clap::Args)]
+pub(crate) struct Target {
+    /// The file to write: .npy, .npz, .safetensors, or the .index.json of shards.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
     /// Replace the output file if it exists.
     #[arg(short, long)]
     pub(crate) force: bool,
@@ -108,6 +122,61 @@ pub(crate) struct Eval {
     pub(crate) compress: bool,
 }
 
+/// The arguments of `castwise run`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  castwise run program.cw -i x=x.npy -i weights.safetensors -o results.npz
+  castwise run program.cw -i all.npz --fetch loss -o loss.npy
+
+The program says its placeholders, its rules and its results. A file of several tensors (.npz, .safetensors, the
+.index.json of shards) without a name gives each placeholder the tensor of its name; with a name, that placeholder
+alone the tensor of its name, or the only one. Results are written under their names; one without a name
+is `result`, or `result0`, `result1`, ... by its position.
+
+Exit codes: 0 done; 1 the program, a file or the data is wrong; 2 wrong usage.")]
+pub(crate) struct Run {
+    /// The program as text; - for stdin.
+    #[arg(value_name = "FILE.cw")]
+    pub(crate) file: PathBuf,
+    /// The tensors of placeholders: x=x.npy for one, all.npz or all.safetensors for all whose names it has.
+    #[arg(short, long = "input", value_name = "[NAME=]FILE", value_parser = feed)]
+    pub(crate) inputs: Vec<(Option<String>, PathBuf)>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Only the result of this name; may be given several times (default: all results).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) fetch: Vec<String>,
+    /// Print nothing but errors.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// How many threads compute (default: the machine's cores).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+}
+
+/// The arguments of `castwise fmt`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "The canonical text is what the library prints of a program: one value a line, values numbered in order. It has
+neither comments nor the names that values (other than placeholders and results) had.
+
+Exit codes: 0 done; 1 the text is wrong, or --check found another text; 2 wrong usage."
+)]
+pub(crate) struct Fmt {
+    /// The program as text; - for stdin.
+    #[arg(value_name = "FILE.cw")]
+    pub(crate) file: PathBuf,
+    /// Print nothing; fail if the file is not its canonical text.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Replace the file by its canonical text.
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) write: bool,
+    /// With --write: also if comments are lost.
+    #[arg(short, long, requires = "write")]
+    pub(crate) force: bool,
+}
+
 /// The arguments of `castwise explain`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -117,8 +186,8 @@ pub(crate) struct Eval {
 --numeric runs the program on the files (or on elements that are drawn, for inputs that are only declared) and a
 second time in f64 (c128), and names the places that cost precision, the largest first.")]
 pub(crate) struct Explain {
-    /// The expression, in the names of the inputs: 0.7*a + 0.3*b
-    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
+    /// The expression, in the names of the inputs: 0.7*a + 0.3*b; or a program as text, FILE.cw or - for stdin.
+    #[arg(value_name = "EXPR|FILE.cw", allow_hyphen_values = true)]
     pub(crate) expression: String,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -133,8 +202,8 @@ pub(crate) struct Explain {
 /// The arguments of `castwise dump`.
 #[derive(clap::Args)]
 pub(crate) struct Dump {
-    /// The expression, in the names of the inputs: 0.7*a + 0.3*b
-    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
+    /// The expression, in the names of the inputs: 0.7*a + 0.3*b; or a program as text, FILE.cw or - for stdin.
+    #[arg(value_name = "EXPR|FILE.cw", allow_hyphen_values = true)]
     pub(crate) expression: String,
     #[command(flatten)]
     pub(crate) common: Common,
@@ -152,8 +221,10 @@ pub(crate) enum Stage {
     Typed,
     /// The loops it is fused into.
     Kernels,
-    /// The loops with their code before optimization (Cranelift's CLIF).
+    /// The loops with their code before optimization (Cranelift's CLIF), where Cranelift makes them: without AVX-512.
     Clif,
+    /// The loops with their instructions, on machines with AVX-512 (CASTWISE_CPU=avx2 makes them as without).
+    Asm,
     /// The typed program as a drawing, for Graphviz.
     Dot,
     /// The typed program as a drawing, for Mermaid.
@@ -217,6 +288,14 @@ fn input(text: &str) -> Result<(String, InputSpec), String> {
     let list = dims.map(str::trim).filter(|d| !d.is_empty());
     let dims = list.map(|d| d.split(',').map(|d| dim(d.trim())).collect()).unwrap_or(Ok(Vec::new()))?;
     Ok((name, InputSpec::Declared(dtype, Dims(dims))))
+}
+
+fn feed(text: &str) -> Result<(Option<String>, PathBuf), String> {
+    if !text.contains('=') && !text.is_empty() {
+        return Ok((None, text.into()));
+    }
+    let (name, path) = named(text, "NAME=FILE or FILE")?;
+    Ok((Some(name), path.into()))
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use annotate_snippets::Level;
 use castwise::{CastNote, Loss, Place, Reason, Rounding, TypedProgram};
 
-use super::plan::{Expression, Plan};
+use super::plan::Plan;
 use super::{Failure, report};
 
 /// A place of an expression where something may be lost.
@@ -54,29 +54,34 @@ pub(super) fn piece(text: &str, span: Range<usize>) -> String {
     if all.chars().count() > 48 { all.chars().take(47).chain(['…']).collect() } else { all }
 }
 
-/// The summary of a typed program, and the program.
-pub(super) fn explain(plan: &Plan, e: &Expression) -> String {
-    let mut text = format!("result {}\n", plan.result_type());
-    let found = findings(&plan.typed, &e.text);
+/// The result of an expression as a line.
+pub(super) fn result(plan: &Plan) -> String {
+    format!("result {}\n", plan.result_type())
+}
+
+/// The summary of a typed program, behind lines about its results, and the program; the text it was written as.
+pub(super) fn explain(results: &str, typed: &TypedProgram, source: &str, path: &str) -> String {
+    let mut text = results.to_string();
+    let found = findings(typed, source);
     if found.is_empty() {
         text += "every cast is exact, and no value is cast up after an op has rounded it to 16 bits\n";
     } else {
         let s = if found.len() == 1 { "place" } else { "places" };
         let marks: Vec<_> = found.iter().map(|f| (f.span.clone(), f.label.clone())).collect();
         let title = format!("precision may be lost in {} {s}", marks.len());
-        text += &report::marked(Level::WARNING, &title, &e.text, &e.path, &marks);
+        text += &report::marked(Level::WARNING, &title, source, path, &marks);
         text.push('\n');
     }
-    let casts = plan.typed.casts();
+    let casts = typed.casts();
     let count = |l: Loss| casts.iter().filter(|c| c.loss == l).count();
     let s = if casts.len() == 1 { "cast" } else { "casts" };
     let (exact, rounds, range) = (count(Loss::Exact), count(Loss::Rounds), count(Loss::Range));
     text += &format!("{} {s}: {exact} exact, {rounds} that round, {range} that may leave the range\n", casts.len());
     for c in &casts {
-        let source = piece(&e.text, report::span(&e.text, &c.place).unwrap_or(0..0));
-        text += &format!("  cast {} -> {} ({}){}: {}    {source}\n", c.from, c.to, c.reason, of_operand(c), c.loss);
+        let written = piece(source, report::span(source, &c.place).unwrap_or(0..0));
+        text += &format!("  cast {} -> {} ({}){}: {}    {written}\n", c.from, c.to, c.reason, of_operand(c), c.loss);
     }
-    text + "\n" + &plan.typed.to_string()
+    text + "\n" + &typed.to_string()
 }
 
 /// Refuses what may lose `least` or worse.

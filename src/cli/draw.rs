@@ -4,13 +4,21 @@
 //! what they may lose. Does not: lay drawings out; Graphviz and Mermaid do.
 
 use castwise::shape::SymDim;
-use castwise::{Executor, Loss, NodeKind, NodeOperand, NodeView, TypedProgram};
+use castwise::{CpuLevel, Executor, Loss, NodeKind, NodeOperand, NodeView, Program, TypedProgram, Var};
 
 use super::args::{Dump, Stage};
-use super::plan::{Plan, prepare};
+use super::plan::prepare;
+use super::source::{self, Source};
 use super::{Failure, print, say};
 
 pub(super) fn run(arguments: &Dump) -> Result<(), Failure> {
+    if let Some(file) = source::named(&arguments.expression) {
+        let source = Source::of(&arguments.common, file)?;
+        let program = source.program()?;
+        let typed = source.typed(&program)?;
+        let results: Vec<Var> = source::results(&program).into_iter().map(|(_, v)| v).collect();
+        return print(&stage(arguments.stage, &program, &typed, &results, &Executor::new())?);
+    }
     let work = prepare(&arguments.common, &[], Some(&arguments.expression))?;
     work.notes.iter().for_each(|n| say(n));
     let mut text = String::new();
@@ -26,19 +34,38 @@ pub(super) fn run(arguments: &Dump) -> Result<(), Failure> {
         if !heading.is_empty() {
             text += &format!("{mark}{heading}");
         }
-        text += &stage(arguments.stage, work.of(first).0, &executor)?;
+        let plan = work.of(first).0;
+        text += &stage(arguments.stage, &plan.program, &plan.typed, std::slice::from_ref(&plan.result), &executor)?;
     }
     print(&text)
 }
 
-fn stage(stage: Stage, plan: &Plan, executor: &Executor) -> Result<String, castwise::Error> {
+fn stage(
+    stage: Stage,
+    program: &Program,
+    typed: &TypedProgram,
+    results: &[Var],
+    executor: &Executor,
+) -> Result<String, Failure> {
+    // Where the library makes its loops itself, and `Executor::dump` disassembles them.
+    let disassembled = cfg!(all(target_arch = "x86_64", unix)) && CpuLevel::get() == CpuLevel::Avx512;
     Ok(match stage {
-        Stage::Program => plan.program.to_string(),
-        Stage::Typed => plan.typed.to_string(),
-        Stage::Kernels => executor.kernels(&plan.program, [&plan.result])?,
-        Stage::Clif => executor.dump(&plan.program, [&plan.result])?,
-        Stage::Dot => dot(&plan.typed),
-        Stage::Mermaid => mermaid(&plan.typed),
+        Stage::Program => program.to_string(),
+        Stage::Typed => typed.to_string(),
+        Stage::Kernels => executor.kernels(program, results)?,
+        Stage::Clif if disassembled => {
+            let text = "Cranelift does not make the loops of a machine with AVX-512: write --stage asm, or set the \
+                        environment variable CASTWISE_CPU=avx2";
+            return Err(Failure::usage(text));
+        }
+        Stage::Asm if !disassembled => {
+            let text = "instructions are shown only of loops for AVX-512, which this machine (or CASTWISE_CPU) does \
+                        not have: write --stage clif";
+            return Err(Failure::usage(text));
+        }
+        Stage::Clif | Stage::Asm => executor.dump(program, results)?,
+        Stage::Dot => dot(typed),
+        Stage::Mermaid => mermaid(typed),
     })
 }
 

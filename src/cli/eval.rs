@@ -43,7 +43,9 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         for kind in work.kinds()? {
             let Some(first) = kind.first() else { continue };
             let (plan, e) = work.of(first);
-            text += &(work.heading(&kind) + &describe::explain(plan, e) + "\n");
+            text += &(work.heading(&kind)
+                + &describe::explain(&describe::result(plan), &plan.typed, &e.text, &e.path)
+                + "\n");
         }
         print(&text)?;
     }
@@ -55,11 +57,11 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         return Err(Failure::usage(format!("the input `{name}` has no data: give a file, or --dry-run")));
     }
     let list = list(&work)?;
-    let files = outputs::layout(arguments, format, &list)?.files;
+    let files = outputs::layout(&arguments.target, format, &list)?.files;
     let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
     if arguments.dry_run {
         let read: Vec<&Path> = work.inputs.iter().flat_map(Input::files).collect();
-        outputs::check(&files, &read, arguments.force)?;
+        outputs::check(&files, &read, arguments.target.force)?;
         let text =
             if arguments.json { metrics::report(arguments, &work, &names, None)? } else { plan_text(&work, &names)? };
         return print(&text);
@@ -77,21 +79,10 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
 
 /// Checks paths before any file is read.
 fn check_files(arguments: &Eval) -> Result<Format, Failure> {
-    let format = Format::of(&arguments.output).map_err(Failure::usage)?;
-    if arguments.max_shard_size.is_some() && !matches!(format, Format::SafeTensors | Format::Index) {
-        return Err(Failure::usage("--max-shard-size is for outputs .safetensors and .index.json"));
-    }
-    if arguments.compress && format != Format::Npz {
-        return Err(Failure::usage("--compress is for outputs .npz"));
-    }
     let file = |spec: &InputSpec| if let InputSpec::File(path) = spec { Some(path.clone()) } else { None };
     let inputs: Vec<PathBuf> = arguments.common.inputs.iter().filter_map(|(_, s)| file(s)).collect();
-    for path in &inputs {
-        Format::of(path).map_err(Failure::usage)?;
-    }
     let read: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
-    outputs::check(std::slice::from_ref(&arguments.output), &read, arguments.force)?;
-    Ok(format)
+    outputs::format(&arguments.target, &read)
 }
 
 /// The tensors to be written. What the inputs do not tell yet (of a dry run) counts as nothing.
@@ -143,7 +134,8 @@ fn evaluate(
     metrics: &mut Metrics,
 ) -> Result<(), Failure> {
     let metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
-    let mut output = Output::create(arguments, format, &work.inputs, list, &metadata)?;
+    let read: Vec<&Path> = work.inputs.iter().flat_map(Input::files).collect();
+    let mut output = Output::create(&arguments.target, format, &read, list, &metadata)?;
     metrics.read = read_already(work);
     let bar = progress(work, arguments.quiet);
     let builder = Executor::builder();

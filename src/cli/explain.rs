@@ -3,15 +3,19 @@
 //! Guarantees: what a reader wants to know comes first, the typed program after it. Does not: write files.
 
 use annotate_snippets::Level;
-use castwise::{Outcome, Rounding, Rules, compare};
+use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare};
 
 use super::args::{Common, Explain};
-use super::plan::{Work, prepare};
+use super::plan::prepare;
+use super::source::{self, Source};
 use super::{Failure, describe, numeric, print, report, say};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.numeric && arguments.common.rounding == Rounding::Relaxed {
         return Err(Failure::usage("--numeric looks at each op alone: there is no relaxed rounding in it"));
+    }
+    if let Some(file) = source::named(&arguments.expression) {
+        return program(arguments, &Source::of(&arguments.common, file)?);
     }
     let prepared = prepare(&arguments.common, &[], Some(&arguments.expression));
     let (mut work, refused) = match prepared {
@@ -36,10 +40,10 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
         let (plan, e) = work.of(first);
         text += &work.heading(&kind);
         if refused.is_none() {
-            text += &describe::explain(plan, e);
+            text += &describe::explain(&describe::result(plan), &plan.typed, &e.text, &e.path);
         }
         if arguments.compare {
-            text += &(separator(&text) + &compared(&work, first));
+            text += &(separator(&text) + &compared(&plan.program, &e.text, &e.path, &Diagnostic::clone));
         }
     }
     print(&text)?;
@@ -53,14 +57,33 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The same for a program as text.
+fn program(arguments: &Explain, source: &Source) -> Result<(), Failure> {
+    if arguments.numeric {
+        return Err(Failure::usage("--numeric is for expressions, not for a program as text"));
+    }
+    let program = source.program()?;
+    let typed = source.typed(&program);
+    let mut text = String::new();
+    if let Ok(typed) = &typed {
+        let results: String = source::results(&program).iter().map(|(n, v)| source::line(typed, n, v)).collect();
+        text += &describe::explain(&results, typed, &source.text, &source.path);
+    }
+    // What one rule set refuses can still be compared.
+    if arguments.compare && typed.as_ref().err().is_none_or(|_| source.other(&program)) {
+        text += &(separator(&text) + &compared(&program, &source.text, &source.path, &|d| source.own_words(d)));
+    }
+    print(&text)?;
+    typed.map(drop)
+}
+
 fn separator(text: &str) -> String {
     if text.is_empty() { String::new() } else { "\n".to_string() }
 }
 
-/// Where the two rule sets differ about a program.
-fn compared(work: &Work, job: &super::plan::Job) -> String {
-    let (plan, e) = work.of(job);
-    let found = compare(&plan.program, Rules::Torch, Rules::Paddle);
+/// Where the two rule sets differ about a program; refusals in the words of what it is written in.
+fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnostic) -> Diagnostic) -> String {
+    let found = compare(program, Rules::Torch, Rules::Paddle);
     if found.is_empty() {
         return "the rules of PyTorch and of Paddle give the same dtypes\n".to_string();
     }
@@ -71,12 +94,13 @@ fn compared(work: &Work, job: &super::plan::Job) -> String {
             Outcome::Refused(_) => format!("{rules} refuses"),
         };
         let label = d.outcomes.iter().map(outcome).collect::<Vec<_>>().join(", ");
-        let span = report::span(&e.text, &d.place).unwrap_or(0..0);
+        let span = report::span(source, &d.place).unwrap_or(0..0);
         let title = format!("the rules differ about `{}`", d.op);
-        text += &report::marked(Level::NOTE, &title, &e.text, &e.path, &[(span, label)]);
+        text += &report::marked(Level::NOTE, &title, source, path, &[(span, label)]);
         text.push('\n');
         for (_, outcome) in &d.outcomes {
             if let Outcome::Refused(d) = outcome {
+                let d = words(d);
                 let help = d.help.as_deref().map_or(String::new(), |h| format!("; {}", report::of_command(h)));
                 text += &format!("  = {}{help}\n", report::of_command(&d.message));
             }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use castwise::io::{Compression, Existing, NpzWriter, SafeTensorsWriter, ShardedWriter, write_npy};
 use castwise::{DType, Error, Tensor};
 
-use super::args::Eval;
-use super::inputs::{Format, Input, bytes};
+use super::args::Target;
+use super::inputs::{Format, bytes};
 use super::{Failure, report};
 
 /// The size of a shard if none is given: that of the Hugging Face libraries.
@@ -30,24 +30,23 @@ pub(super) enum Output {
 impl Output {
     /// Starts the output of these tensors.
     pub(super) fn create(
-        arguments: &Eval,
+        target: &Target,
         format: Format,
-        inputs: &[Input],
+        read: &[&Path],
         list: &List,
         metadata: &BTreeMap<String, String>,
     ) -> Result<Output, Failure> {
-        let path = &arguments.output;
-        let existing = if arguments.force { Existing::Replace } else { Existing::Keep };
-        let Layout { index, files } = layout(arguments, format, list)?;
-        let read: Vec<&Path> = inputs.iter().flat_map(Input::files).collect();
-        check(&files, &read, arguments.force)?;
+        let path = &target.output;
+        let existing = if target.force { Existing::Replace } else { Existing::Keep };
+        let Layout { index, files } = layout(target, format, list)?;
+        check(&files, read, target.force)?;
         Ok(match (index, format) {
             (Some((index, size)), _) => {
                 Output::Sharded(Box::new(ShardedWriter::create(index, list, metadata, size, existing)?))
             }
             (None, Format::Npy) => Output::Npy(path.clone(), existing),
             (None, Format::Npz) => {
-                let compression = if arguments.compress { Compression::Deflated } else { Compression::Stored };
+                let compression = if target.compress { Compression::Deflated } else { Compression::Stored };
                 Output::Npz(Box::new(NpzWriter::create(path, list, compression, existing)?))
             }
             (None, Format::SafeTensors | Format::Index) => {
@@ -86,10 +85,10 @@ pub(super) struct Layout {
 }
 
 /// The files that these tensors make.
-pub(super) fn layout(arguments: &Eval, format: Format, list: &List) -> Result<Layout, Failure> {
-    let path = &arguments.output;
+pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Layout, Failure> {
+    let path = &target.output;
     let total = list.iter().fold(0u64, |n, (_, dtype, shape)| n.saturating_add(bytes(*dtype, shape)));
-    let index = match (format, arguments.max_shard_size) {
+    let index = match (format, target.max_shard_size) {
         (Format::Index, size) => Some((path.clone(), size.unwrap_or(SHARD))),
         // What fits one file needs no index.
         (Format::SafeTensors, Some(size)) if total > size => {
@@ -104,6 +103,22 @@ pub(super) fn layout(arguments: &Eval, format: Format, list: &List) -> Result<La
         None => vec![path.clone()],
     };
     Ok(Layout { index, files })
+}
+
+/// Checks what is asked for before any file is read: the format of the output.
+pub(super) fn format(target: &Target, read: &[&Path]) -> Result<Format, Failure> {
+    let format = Format::of(&target.output).map_err(Failure::usage)?;
+    if target.max_shard_size.is_some() && !matches!(format, Format::SafeTensors | Format::Index) {
+        return Err(Failure::usage("--max-shard-size is for outputs .safetensors and .index.json"));
+    }
+    if target.compress && format != Format::Npz {
+        return Err(Failure::usage("--compress is for outputs .npz"));
+    }
+    for path in read {
+        Format::of(path).map_err(Failure::usage)?;
+    }
+    check(std::slice::from_ref(&target.output), read, target.force)?;
+    Ok(format)
 }
 
 /// Refuses outputs that are inputs, and without `--force` those that exist.

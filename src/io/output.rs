@@ -66,6 +66,26 @@ pub fn remove_temporaries() {
     }
 }
 
+/// Writes a text into a file, which has its name only once it is whole and on disk.
+///
+/// ```
+/// use castwise::{io::{Existing, write_text}, prelude::*};
+/// let path = std::env::temp_dir().join(format!("castwise-doc-text-{}.cw", std::process::id()));
+/// let p = Program::new(Rules::Torch);
+/// p.set_fetches([("double", &(p.data("x", DType::F32, [3]) * 2.0))])?;
+/// write_text(&path, &p.to_string(), Existing::Keep)?;
+/// assert!(write_text(&path, "", Existing::Keep).is_err());
+/// let read = std::fs::read_to_string(&path).unwrap_or_default();
+/// assert_eq!(Program::parse(&read)?.to_string(), read);
+/// # let _ = std::fs::remove_file(path);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn write_text(path: impl AsRef<Path>, text: &str, existing: Existing) -> Result<()> {
+    let mut output = Output::create(path.as_ref(), existing)?;
+    output.write(text.as_bytes())?;
+    output.publish()
+}
+
 /// Whether a file may be written under this name.
 pub(super) fn check_target(path: &Path, existing: Existing) -> Result<()> {
     let refuse = |kind, text: &str| Err(io_error(path, io::Error::new(kind, text)));

@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use castwise::expr::parse_expression;
 use castwise::io::{Existing, SafeTensorsWriter, write_npy};
@@ -53,8 +54,18 @@ impl Dir {
 
     /// Runs `castwise` in the directory.
     pub fn castwise(&self, arguments: &[&str]) -> Outcome {
+        self.run(arguments, &[], None)
+    }
+
+    /// Runs `castwise` in the directory, with these variables, and bytes for it to read.
+    pub fn run(&self, arguments: &[&str], environment: &[(&str, &str)], stdin: Option<&[u8]>) -> Outcome {
         let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
-        let out = command.args(arguments).current_dir(&self.0).output().unwrap();
+        command.args(arguments).envs(environment.iter().copied()).current_dir(&self.0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that reads nothing may be gone; what is written is less than a pipe holds.
+        let _ = child.stdin.take().unwrap().write_all(stdin.unwrap_or_default());
+        let out = child.wait_with_output().unwrap();
         Outcome {
             code: out.status.code(),
             stdout: String::from_utf8(out.stdout).unwrap(),

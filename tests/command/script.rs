@@ -1,6 +1,7 @@
 //! Command lines with the output they must have, in text files.
 //!
-//! A line that begins with `$ ` is a command (a `\` at its end continues it); the lines behind it are its output, those
+//! A line that begins with `$ ` is a command (a `\` at its end continues it; `NAME=VALUE` in front is for its
+//! environment, `< FILE` at its end its stdin); the lines behind it are its output, those
 //! of stderr with `2| ` in front; `? N` is its exit code, if it is not 0. Times, rates and memory count as equal.
 
 use regex::Regex;
@@ -56,9 +57,15 @@ pub fn steps(text: &str) -> Vec<Step> {
 /// Runs a command line in a directory.
 pub fn run(dir: &Dir, line: &str) -> Outcome {
     let words = words(line);
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let ["castwise", arguments @ ..] = &words[..] else { panic!("not a command of castwise: {line}") };
-    dir.castwise(arguments)
+    let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let first = words.iter().position(|w| *w == "castwise").unwrap_or_else(|| panic!("no command of castwise: {line}"));
+    let environment: Vec<_> = words.drain(..=first).filter_map(|w| w.split_once('=')).collect();
+    let stdin = match &words[..] {
+        [.., "<", file] => Some(std::fs::read(dir.0.join(file)).unwrap()),
+        _ => None,
+    };
+    words.truncate(words.len() - if stdin.is_some() { 2 } else { 0 });
+    dir.run(&words, &environment, stdin.as_deref())
 }
 
 /// What a script says of a run.

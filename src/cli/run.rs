@@ -1,0 +1,226 @@
+//! `castwise run`: a program that is saved as text, on tensors from files.
+//!
+//! Guarantees: the program is typed, and every placeholder found with a fitting dtype and rank, before a tensor of an
+//! archive is read; the output is begun when everything is computed. Does not: keep less than all feeds and results
+//! in memory.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use castwise::shape::{Dim, Dims, SymDim};
+use castwise::{Error, Executor, Feeds, Program, Tensor, TypedProgram, Var};
+
+use super::args::{InputSpec, Run};
+use super::inputs::{Format, Input, bytes};
+use super::metrics::{Metrics, timed};
+use super::outputs::{self, Output};
+use super::source::{Source, results, type_of};
+use super::{Failure, report, say};
+
+pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
+    let start = Instant::now();
+    let mut metrics = Metrics::default();
+    let format = check_arguments(arguments)?;
+    let source = Source::read(&arguments.file)?;
+    let (program, typed) = timed(&mut metrics.typing, || {
+        let program = source.program()?;
+        let typed = source.typed(&program)?;
+        Ok::<_, Failure>((program, typed))
+    })?;
+    let (names, fetches): (Vec<String>, Vec<Var>) = chosen(&program, &arguments.fetch)?.into_iter().unzip();
+    if format == Format::Npy && fetches.len() > 1 {
+        let count = fetches.len();
+        let text = format!("{count} results do not go into a .npy file: write .npz or .safetensors, or --fetch one");
+        return Err(Failure::usage(text));
+    }
+    let mut inputs = Vec::new();
+    for (name, path) in &arguments.inputs {
+        let spec = InputSpec::File(path.clone());
+        inputs.push(timed(&mut metrics.reading, || Input::open(name.as_deref().unwrap_or_default(), &spec))?);
+    }
+    let found = found(&program, &typed, &inputs)?;
+    if !arguments.quiet {
+        idle(&inputs, &found);
+    }
+    let mut feeds: Vec<(String, Tensor)> = Vec::new();
+    metrics.read = inputs.iter().map(Input::read_already).sum();
+    for Found { placeholder, input, member } in found {
+        let (t, n) = timed(&mut metrics.reading, || inputs[input].load(&member))?;
+        metrics.read += n;
+        feeds.push((placeholder, t));
+    }
+    let builder = Executor::builder();
+    let executor = arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build();
+    let computed = timed(&mut metrics.compute, || executor.run(&program, Feeds::from(feeds), &fetches));
+    let computed = computed.map_err(|e| source.failure(&e))?;
+    metrics.compile = executor.stats().compiling;
+    metrics.compute = metrics.compute.saturating_sub(metrics.compile);
+    let entry = |(name, t): (&String, &Tensor)| (name.clone(), t.dtype(), t.shape().to_vec());
+    let list: Vec<_> = names.iter().zip(&computed).map(entry).collect();
+    let mut read: Vec<&Path> = inputs.iter().flat_map(Input::files).collect();
+    read.push(&arguments.file);
+    let written = timed(&mut metrics.writing, || -> Result<(), Failure> {
+        let mut output = Output::create(&arguments.target, format, &read, &list, &BTreeMap::new())?;
+        for (name, t) in names.iter().zip(&computed) {
+            output.write(name, t)?;
+        }
+        Ok(output.finish()?)
+    });
+    written?;
+    metrics.written = computed.iter().map(|t| bytes(t.dtype(), t.shape())).sum();
+    metrics.total = start.elapsed();
+    if !arguments.quiet {
+        say(&metrics.summary(computed.len()));
+    }
+    Ok(())
+}
+
+/// Checks names and paths before any file is read.
+fn check_arguments(arguments: &Run) -> Result<Format, Failure> {
+    let inputs: Vec<&Path> = arguments.inputs.iter().map(|(_, p)| p.as_path()).collect();
+    let format = outputs::format(&arguments.target, &inputs)?;
+    outputs::check(std::slice::from_ref(&arguments.target.output), &[&arguments.file], arguments.target.force)?;
+    let mut names = HashSet::new();
+    for (name, path) in &arguments.inputs {
+        match name {
+            Some(name) if !names.insert(name) => {
+                return Err(Failure::usage(format!("the input `{}` is given twice", report::escaped(name))));
+            }
+            None if Format::of(path) == Ok(Format::Npy) => {
+                let path = path.display();
+                return Err(Failure::usage(format!("{path}: which placeholder is it for? Write -i NAME={path}")));
+            }
+            _ => {}
+        }
+    }
+    Ok(format)
+}
+
+/// The results to be computed, under the names they are written with.
+fn chosen(program: &Program, wanted: &[String]) -> Result<Vec<(String, Var)>, Failure> {
+    let all = results(program);
+    if all.is_empty() {
+        return Err(Failure { text: report::error("the program has no results"), code: 1 });
+    }
+    let mut names = HashSet::new();
+    if let Some((twice, _)) = all.iter().find(|(n, _)| !names.insert(n.as_str())) {
+        let text = format!("two results are called `{}`: name the one that has no name", report::escaped(twice));
+        return Err(Failure { text: report::error(&text), code: 1 });
+    }
+    if wanted.is_empty() {
+        return Ok(all);
+    }
+    let mut chosen: Vec<(String, Var)> = Vec::new();
+    for name in wanted {
+        let Some(result) = all.iter().find(|(n, _)| n == name) else {
+            let known = report::names(all.iter().map(|(n, _)| n.as_str()));
+            return Err(Failure::usage(format!("there is no result `{}`; there are {known}", report::escaped(name))));
+        };
+        if chosen.iter().any(|(n, _)| n == name) {
+            return Err(Failure::usage(format!("--fetch names `{}` twice", report::escaped(name))));
+        }
+        chosen.push(result.clone());
+    }
+    Ok(chosen)
+}
+
+/// Where the tensor of a placeholder is.
+struct Found {
+    placeholder: String,
+    input: usize,
+    member: String,
+}
+
+/// Finds the tensors of all placeholders, and checks what can be told of each alone.
+fn found(program: &Program, typed: &TypedProgram, inputs: &[Input]) -> Result<Vec<Found>, Failure> {
+    let placeholders = program.feed_names();
+    if let Some(i) = inputs.iter().find(|i| !i.name.is_empty() && !placeholders.contains(&i.name)) {
+        let known = match &placeholders[..] {
+            [] => "it has none".to_string(),
+            all => format!("it has {}", report::names(all.iter().map(String::as_str))),
+        };
+        let text = format!("the program has no placeholder `{}`; {known}", report::escaped(&i.name));
+        return Err(Failure::usage(text));
+    }
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for placeholder in placeholders {
+        let input = match inputs.iter().position(|i| i.name == placeholder) {
+            Some(i) => Some(i),
+            None => unnamed(&placeholder, inputs)?,
+        };
+        let Some(input) = input else {
+            missing.push(placeholder);
+            continue;
+        };
+        let member = member(&placeholder, &inputs[input])?;
+        check_type(program, typed, &placeholder, &inputs[input], &member)?;
+        found.push(Found { placeholder, input, member });
+    }
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    let s = if missing.len() == 1 { "" } else { "s" };
+    let have = if missing.len() == 1 { "has" } else { "have" };
+    let missing = report::names(missing.iter().map(String::as_str));
+    Err(Failure::usage(format!("the placeholder{s} {missing} {have} no tensor: -i NAME=FILE gives one")))
+}
+
+/// The file without a name that has a tensor of this name.
+fn unnamed(placeholder: &str, inputs: &[Input]) -> Result<Option<usize>, Failure> {
+    let mut all = inputs.iter().enumerate().filter(|(_, i)| i.name.is_empty() && i.has(placeholder));
+    match (all.next(), all.next()) {
+        (Some((_, a)), Some((_, b))) => {
+            let name = report::escaped(placeholder);
+            let (a, b) = (a.path.display(), b.path.display());
+            Err(Failure::usage(format!("{a} and {b} both have a tensor `{name}`: choose with -i {name}=FILE")))
+        }
+        (first, _) => Ok(first.map(|(i, _)| i)),
+    }
+}
+
+/// The tensor of a file that a placeholder takes: that of its name, or the only one.
+fn member(placeholder: &str, input: &Input) -> Result<String, Failure> {
+    match input.names().as_deref() {
+        Some([only]) if !input.has(placeholder) => Ok(only.to_string()),
+        Some(all) if !input.has(placeholder) => {
+            let (name, path, count) = (report::escaped(placeholder), input.path.display(), all.len());
+            let text = format!("{path}: none of its {count} tensors is called `{name}`");
+            Err(Failure { text: report::error(&text), code: 1 })
+        }
+        _ => Ok(placeholder.to_string()),
+    }
+}
+
+/// Refuses a tensor whose dtype or fixed dims are not those of its placeholder.
+fn check_type(
+    program: &Program,
+    typed: &TypedProgram,
+    placeholder: &str,
+    input: &Input,
+    member: &str,
+) -> Result<(), Failure> {
+    let (dtype, dims) = input.info(member)?;
+    let unknown = || Error::Internal("a placeholder without a type".into());
+    let v = program.feed(placeholder).ok_or_else(unknown)?;
+    let declared = typed.shape(&v).ok_or_else(unknown)?;
+    let fits = |(d, got): (&SymDim, &Dim)| match (d, got) {
+        (SymDim::Fixed(a), Dim::Fixed(b)) => a == b,
+        _ => true,
+    };
+    if typed.dtype(&v) == Some(dtype) && declared.len() == dims.len() && declared.iter().zip(&dims).all(fits) {
+        return Ok(());
+    }
+    let (path, name, wanted) = (input.path.display(), report::escaped(placeholder), type_of(typed, &v));
+    let text = format!("{path}: the placeholder `{name}` is {wanted}, and the file has {dtype}{}", Dims(dims));
+    Err(Failure { text: report::error(&text), code: 1 })
+}
+
+/// Notes of files that nothing is taken from.
+fn idle(inputs: &[Input], found: &[Found]) {
+    let unused = |(i, _): &(usize, &Input)| !found.iter().any(|f| f.input == *i);
+    let paths: Vec<&PathBuf> = inputs.iter().enumerate().filter(unused).map(|(_, i)| &i.path).collect();
+    for path in paths {
+        say(&format!("note: no tensor of {} has the name of a placeholder that needs one", path.display()));
+    }
+}

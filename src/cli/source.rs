@@ -1,0 +1,146 @@
+//! Programs that are saved as text.
+//!
+//! Guarantees: a mistake in the text is shown under it, with its help in the words of the text form; a text that is
+//! longer than the library reads is not read to its end. Does not: run programs.
+
+use std::io::Read;
+use std::path::Path;
+
+use castwise::shape::SymDim;
+use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Op, Place, Program, Rules, TypedProgram, Var};
+use regex::{Captures, Regex};
+
+use super::args::Common;
+use super::plan::UNNAMED;
+use super::{Failure, report};
+
+/// The text of a program, and what its file is called.
+pub(super) struct Source {
+    pub(super) text: String,
+    pub(super) path: String,
+}
+
+/// The file that stands in place of an expression, if one does.
+pub(super) fn named(expression: &str) -> Option<&Path> {
+    (expression == "-" || expression.ends_with(".cw")).then(|| Path::new(expression))
+}
+
+impl Source {
+    /// Reads a file, or stdin if it is `-`.
+    pub(super) fn read(file: &Path) -> Result<Source, Failure> {
+        let stdin = file == Path::new("-");
+        let path = if stdin { "stdin".to_string() } else { report::escaped(&file.display().to_string()) };
+        let failed = |source| Error::Io { path: path.clone(), source };
+        // A byte too many is enough to be refused.
+        let most = MAX_PROGRAM_TEXT as u64 + 1;
+        let mut bytes = Vec::new();
+        if stdin {
+            std::io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(failed)?;
+        } else {
+            std::fs::File::open(file).and_then(|f| f.take(most).read_to_end(&mut bytes)).map_err(failed)?;
+        }
+        if bytes.len() > MAX_PROGRAM_TEXT {
+            let message = format!("more than {MAX_PROGRAM_TEXT} bytes, which is the longest program that is read");
+            return Err(Error::Format { path, message }.into());
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Source { text, path }),
+            Err(e) => {
+                let message = format!("not text: byte {} is not UTF-8", e.utf8_error().valid_up_to());
+                Err(Error::Format { path, message }.into())
+            }
+        }
+    }
+
+    /// Reads a file in place of an expression, which then has no options of its own.
+    pub(super) fn of(common: &Common, file: &Path) -> Result<Source, Failure> {
+        if !common.is_empty() {
+            let text = "a program as text says its inputs and settings itself: -i, -p, --select, --skip, --out-dtype, \
+                        --rules, --default-dtype and --rounding are for expressions";
+            return Err(Failure::usage(text));
+        }
+        Source::read(file)
+    }
+
+    /// The program.
+    pub(super) fn program(&self) -> Result<Program, Failure> {
+        Program::parse(&self.text).map_err(|e| self.failure(&e))
+    }
+
+    /// The program with dtypes and shapes.
+    pub(super) fn typed(&self, program: &Program) -> Result<TypedProgram, Failure> {
+        program.infer().map_err(|e| self.failure(&e))
+    }
+
+    /// Whether the other rule set accepts the program.
+    pub(super) fn other(&self, program: &Program) -> bool {
+        let other = if program.settings().rules == Rules::Torch { Rules::Paddle } else { Rules::Torch };
+        program.with_rules(other).infer().is_ok()
+    }
+
+    /// An error of the program.
+    pub(super) fn failure(&self, e: &Error) -> Failure {
+        let shown = if e.diagnostics().is_empty() {
+            report::of_expression(&self.text, &self.path, e, &[])
+        } else {
+            let list = e.diagnostics().iter().map(|d| self.own_words(d)).collect();
+            report::of_expression(&self.text, &self.path, &Error::Invalid(list), &[])
+        };
+        Failure { text: shown, code: 1 }
+    }
+
+    /// A mistake as a reader of the text says it; its line is seen from the place.
+    pub(super) fn own_words(&self, d: &Diagnostic) -> Diagnostic {
+        let mut d = d.clone();
+        let says = |s: &str| s.replace("Rules::Torch", "`rules = torch`").replace("Rules::Paddle", "`rules = paddle`");
+        d.message = says(&d.message);
+        if let (Place::Text(_), Some((line, rest))) = (&d.place, d.message.split_once(": "))
+            && line.strip_prefix("line ").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+        {
+            d.message = rest.to_string();
+        }
+        let written = report::span(&self.text, &d.place).and_then(|s| self.text.get(s)).unwrap_or_default();
+        d.help = d.help.as_deref().map(|h| casts(&says(h), written));
+        d
+    }
+}
+
+/// A help with its casts as lines have them: `cast(x, f32)` speaks of the operand x of the op.
+fn casts(help: &str, line: &str) -> String {
+    let Ok(call) = Regex::new(r"`cast\((\w+), (\w+)\)`") else { return help.to_string() };
+    let own = |c: &Captures<'_>| match operand(line, &c[1]) {
+        Some(value) => format!("`cast {value} {{dtype = {}}}`", &c[2]),
+        None => c[0].to_string(),
+    };
+    call.replace_all(help, own).into_owned()
+}
+
+/// The value that a line has for an operand of its op.
+fn operand<'t>(line: &'t str, name: &str) -> Option<&'t str> {
+    let (op, rest) = line.split_once('=')?.1.trim().split_once(' ')?;
+    let op = Op::ALL.iter().find(|o| o.def().name == op || o.def().aliases.contains(&op))?;
+    let position = op.def().operands.iter().position(|o| *o == name)?;
+    // Commas stand in quotes and in complex scalars too.
+    let values = rest.split(['{', ';']).next().filter(|v| !v.contains(['(', '"']))?;
+    values.split(',').nth(position).map(str::trim).filter(|v| v.starts_with('%'))
+}
+
+/// The results of a program, each with the name it is written under.
+pub(super) fn results(program: &Program) -> Vec<(String, Var)> {
+    let all = program.fetches();
+    let alone = all.len() == 1;
+    let name = |i: usize| if alone { UNNAMED.to_string() } else { format!("{UNNAMED}{i}") };
+    all.into_iter().enumerate().map(|(i, f)| (f.name.unwrap_or_else(|| name(i)), f.var)).collect()
+}
+
+/// A result as a line.
+pub(super) fn line(typed: &TypedProgram, name: &str, v: &Var) -> String {
+    let name = if name == UNNAMED { String::new() } else { format!(" `{}`", report::escaped(name)) };
+    format!("result{name} {}\n", type_of(typed, v))
+}
+
+/// Dtype and shape of a value.
+pub(super) fn type_of(typed: &TypedProgram, v: &Var) -> String {
+    let dims: Vec<String> = typed.shape(v).unwrap_or_default().iter().map(SymDim::to_string).collect();
+    typed.dtype(v).map_or(String::new(), |d| format!("{d}[{}]", dims.join(", ")))
+}
