@@ -583,12 +583,8 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                     Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
                 });
             }
-            built.push(Some(M::apply(
-                step.op,
-                &operands,
-                Attrs { dtype: step.dtype, ..Attrs::default() },
-                step.span.place(),
-            )));
+            let attrs = Attrs { dtype: step.dtype, ..Attrs::default() };
+            built.push(Some(M::apply(step.op, &operands, attrs, step.span.place())));
         }
         let value = match root {
             Term::Step(i) => take(&mut built, i),
