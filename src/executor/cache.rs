@@ -113,6 +113,14 @@ pub(super) struct Caches {
     kernels: Bounded<(Arc<Kernel>, Vec<Class>), Arc<Compiled>>,
 }
 
+/// The feeds of a call in program order, the dynamic dims with them, what a run with them moves, and what can stop it.
+pub(super) struct Call<'a> {
+    pub(super) feeds: &'a [&'a Tensor],
+    pub(super) dyn_dims: &'a [usize],
+    pub(super) traffic: Traffic,
+    pub(super) stop: Option<&'a Stop<'a>>,
+}
+
 /// An executor's settings and what it keeps, shared with what it has prepared.
 pub(super) struct Inner {
     settings: Builder,
@@ -227,17 +235,15 @@ impl Inner {
     pub(super) fn execute(
         &self,
         planned: &Planned,
-        traffic: Traffic,
-        feeds: &[&Tensor],
-        dyn_dims: &[usize],
+        call: &Call<'_>,
         shots: &mut Cow<'_, [Arc<Shot<Arc<Compiled>>>]>,
         into: &mut [Tensor],
-        stop: Option<&Stop<'_>>,
     ) -> Result<Fetched> {
+        let traffic = call.traffic;
         span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
         self.counters.run(traffic);
         let began = self.clock();
-        let run = self.run(feeds, dyn_dims, stop);
+        let run = self.run(call.feeds, call.dyn_dims, call.stop);
         let made = run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, shots, into);
         if let Some(began) = began {
             self.counters.running.since(began);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use smallvec::SmallVec;
 
-use super::cache::{Inner, Planned, Shots, lock, pattern_of};
+use super::cache::{Call, Inner, Planned, Shots, lock, pattern_of};
 use super::feeds::{Feeds, bind, name_of, sorted};
 use super::stats::Traffic;
 use crate::cancel::{CancelToken, Stop};
@@ -163,7 +163,8 @@ impl Core {
         if let Some(last) = last {
             self.check_targets(&last.dyn_dims, into)?;
             let mut shots = Cow::Borrowed(&*last.shots);
-            return inner.execute(&last.planned, last.traffic, feeds, &last.dyn_dims, &mut shots, into, stop);
+            let call = Call { feeds, dyn_dims: &last.dyn_dims, traffic: last.traffic, stop };
+            return inner.execute(&last.planned, &call, &mut shots, into);
         }
         inner.counters.bindings.add(1);
         let bound = bind(&self.typed, feeds.into())?;
@@ -171,7 +172,8 @@ impl Core {
         let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
         let mut shots = Cow::Owned(Vec::new());
         let traffic = Traffic::of(&planned.plan, &bound.dyn_dims);
-        let made = inner.execute(&planned, traffic, &bound.feeds, &bound.dyn_dims, &mut shots, into, stop)?;
+        let call = Call { feeds: &bound.feeds, dyn_dims: &bound.dyn_dims, traffic, stop };
+        let made = inner.execute(&planned, &call, &mut shots, into)?;
         let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
         let shots = shots.into_owned();
         let direct = !inner.is_timed() && is_direct(&planned.plan, &shots);
