@@ -3,6 +3,7 @@
 //! Guarantees: each kernel exists for three CPU levels (baseline, AVX2+FMA, AVX-512) and gives the same bits at each:
 //! its source is one Rust expression of the op table, instantiated three times; no kernel traps or panics on any
 //! data; arithmetic that gives NaN gives the canonical one; kernels of fallible ops report the fault as a status.
+//! Custom ops run here too (`custom`): those guarantees are then their functions', but for the panics and the NaNs.
 //! Does not: broadcast, convert or allocate. `unsafe` is allowed here because kernels take raw pointers from the
 //! driver, which proves their bounds.
 
@@ -11,10 +12,11 @@
 use std::sync::OnceLock;
 
 use crate::dtype::DType;
-use crate::ops::MAX_OPERANDS;
+use crate::ops::{Custom, MAX_OPERANDS};
 use crate::scalar::Bits;
 
 pub(crate) mod cast;
+mod custom;
 pub(crate) mod driver;
 mod float_mode;
 pub(crate) mod fold;
@@ -26,6 +28,7 @@ mod num;
 mod rows;
 mod team;
 
+pub(crate) use custom::{CustomFn, custom_kernel};
 pub(crate) use float_mode::FloatMode;
 pub(crate) use rows::{copy_kernel, fold_kernel, kernel};
 
@@ -38,6 +41,35 @@ pub(crate) type BlockFn = unsafe fn(args: [*const u8; MAX_OPERANDS], out: *mut u
 
 /// The status of an integer division that met a zero divisor.
 pub(crate) const DIVIDED_BY_ZERO: u32 = 1;
+
+/// The status of a custom op whose function panicked.
+pub(crate) const PANICKED: u32 = 2;
+
+/// What runs a step that is not compiled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Runner {
+    /// A block kernel.
+    Kernel(BlockFn),
+    /// A custom op's function.
+    Custom(CustomFn, Custom),
+}
+
+impl Runner {
+    /// Runs it over `n` elements.
+    ///
+    /// # Safety
+    /// As [`BlockFn`].
+    #[inline]
+    pub(crate) unsafe fn run(self, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+        // SAFETY: passed on.
+        unsafe {
+            match self {
+                Runner::Kernel(f) => f(args, out, n),
+                Runner::Custom(f, custom) => f(custom, args, out, n),
+            }
+        }
+    }
+}
 
 /// What the CPU offers to block kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -103,7 +103,8 @@ pub(crate) fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            say(failure.text.trim_end());
+            // It may be coloured: what is not is made harmless where it is written.
+            let _ = writeln!(std::io::stderr(), "{}", failure.text.trim_end());
             ExitCode::from(failure.code)
         }
     }
@@ -111,7 +112,7 @@ pub(crate) fn main() -> ExitCode {
 
 /// A line on stderr; a closed stderr is not a reason to fail.
 fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", report::harmless(text));
 }
 
 /// Text on stdout; a reader that has gone is not a reason to fail.

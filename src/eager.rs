@@ -7,11 +7,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::error::{Diagnostic, Error, Place, Result};
+use crate::error::{Diagnostic, Error, Fault, Place, Result};
 use crate::fuse::plan;
 use crate::infer::infer;
 use crate::launch::{BlockEngine, Run, run_plan};
 use crate::ops::{Attrs, Op};
+use crate::passes::Passes;
 use crate::program::Program;
 use crate::promotion::{Rules, Settings};
 use crate::tensor::Tensor;
@@ -47,14 +48,15 @@ impl Eager {
         Eager { settings: Settings::new(rules) }
     }
 
-    /// Eager mode under the given rules and default dtype.
+    /// Eager mode under the given settings. A default dtype that is no float is the error of every value.
     pub fn with_settings(settings: Settings) -> Eager {
         Eager { settings }
     }
 
     /// A handle of a tensor (which is shared, not copied).
     pub fn tensor(&self, t: &Tensor) -> Var<Eager> {
-        Var(EagerValue { settings: self.settings, value: Ok(t.clone()) })
+        let value = self.settings.check().map(|()| t.clone()).map_err(|d| Arc::new(d.into()));
+        Var(EagerValue { settings: self.settings, value })
     }
 }
 
@@ -103,6 +105,11 @@ impl Mode for Eager {
 
 /// Applies one op: a program of one node, run by block kernels, one kernel after the other.
 fn apply(settings: Settings, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Result<Tensor> {
+    // Without a tensor there is no handle to remember a mistake, so that it is told here.
+    if operands.iter().all(|o| matches!(o, Operand::Scalar(_))) {
+        let alone = || Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone"));
+        return Err(op.wrong_count(operands.len()).unwrap_or_else(alone).at(&place).into());
+    }
     let program = Program::with_settings(settings);
     let mut inner: Vec<Operand<Graph>> = Vec::with_capacity(operands.len());
     for o in operands {
@@ -122,7 +129,7 @@ fn apply(settings: Settings, op: Op, operands: &[Operand<Eager>], attrs: Attrs, 
 
 /// Computes one node of a program without feeds with block kernels alone.
 pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
-    let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()])?;
+    let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()], Passes::default())?;
     let run = Run::alone();
     let made = run_plan(&plan, &run, &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?.pop().flatten();
     made.ok_or_else(|| Error::Internal("an application without a result".into()))

@@ -190,6 +190,17 @@ pub enum Error {
         /// Where the user wrote it.
         place: Place,
     },
+    /// A custom op that can't be registered.
+    #[error(transparent)]
+    CustomOp(#[from] CustomOpError),
+    /// The function of a custom op panicked. The run has no results; the executor can be used further.
+    #[error("the function of the custom op `{op}` panicked\n  at {place}")]
+    Panicked {
+        /// The op.
+        op: &'static str,
+        /// Where the user wrote its application.
+        place: Place,
+    },
     /// The largest or smallest of no elements.
     #[error("`{op}` over dims without elements\n  at {place}")]
     EmptyReduction {
@@ -224,7 +235,7 @@ pub enum Error {
         limit: std::time::Duration,
     },
     /// A file could not be read or written.
-    #[error("{path}: {source}")]
+    #[error("{}: {source}", shown_path(.path))]
     Io {
         /// The file.
         path: String,
@@ -232,7 +243,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file is not what its format demands.
-    #[error("{path}: {message}")]
+    #[error("{}: {message}", shown_path(.path))]
     Format {
         /// The file.
         path: String,
@@ -262,6 +273,89 @@ impl Error {
             _ => &[],
         }
     }
+}
+
+/// Why a custom op can't be registered.
+///
+/// ```
+/// use castwise::{CustomOp, CustomOpError, Error, Promotion, Registry};
+/// let exp = CustomOp::new("exp", ["x"], Promotion::IntToFloat).with(|[x]: [f32; 1]| x.exp());
+/// match Registry::new().register(exp) {
+///     Err(Error::CustomOp(CustomOpError::NameOfTable { name })) => assert_eq!(name, "exp"),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CustomOpError {
+    /// A name, of the op or of an operand, that the text form could not read.
+    #[error("`{}` can't be the name of an op or an operand: {why}", shown(.name))]
+    Identifier {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// An op of the table has the name, or goes by it.
+    #[error("the op table has an op `{name}` already")]
+    NameOfTable {
+        /// The name.
+        name: String,
+    },
+    /// The registry has a custom op of the name.
+    #[error("a custom op `{name}` is registered already")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// An op without operands, or with more than ops have.
+    #[error("the custom op `{op}` has {got} operands; an op has 1 to {max}")]
+    Arity {
+        /// The op.
+        op: String,
+        /// The number of its operands.
+        got: usize,
+        /// The most that an op has.
+        max: usize,
+    },
+    /// A promotion that needs an attribute.
+    #[error("the custom op `{op}` can't be promoted as `cast` is: nothing gives the dtype")]
+    Promotion {
+        /// The op.
+        op: String,
+    },
+    /// No function for any dtype that the promotion computes in.
+    #[error("the custom op `{op}` has no function for a dtype that it computes in: {computes}")]
+    NoFunction {
+        /// The op.
+        op: String,
+        /// The dtypes that its promotion computes in (the half types compute in f32, c32 in c64).
+        computes: String,
+    },
+    /// A function that would never be called.
+    #[error("the custom op `{op}` has a function for {dtype}, but its promotion computes in {computes} only")]
+    UselessFunction {
+        /// The op.
+        op: String,
+        /// The dtype of the function.
+        dtype: DType,
+        /// The dtypes that its promotion computes in.
+        computes: String,
+    },
+    /// Two functions for one dtype.
+    #[error("the custom op `{op}` has two functions for {dtype}")]
+    TwoFunctions {
+        /// The op.
+        op: String,
+        /// The dtype.
+        dtype: DType,
+    },
+    /// As many custom ops as a process can have.
+    #[error("this process has {max} custom ops already")]
+    TooMany {
+        /// The limit.
+        max: usize,
+    },
 }
 
 /// The diagnostics one below the other, the first hundred of them.
@@ -320,6 +414,47 @@ pub(crate) fn shown(name: &str) -> String {
     text
 }
 
+/// The candidate that is most like a mistyped word: few edits away, or begun by it.
+pub(crate) fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    if word.len() > 64 {
+        return None;
+    }
+    let begun = |n: &str| word.len() >= 3 && n.starts_with(word);
+    let cost = |n: &str| if begun(n) { 0 } else { edits(word, n) };
+    let allowed = |n: &str| word.len().max(n.len()).div_ceil(3).min(3);
+    // Of one-letter names none is like another.
+    let likely = |n: &&str| n.len() <= 64 && cost(n) <= allowed(n) && word.len().max(n.len()) > 1;
+    candidates.filter(likely).min_by_key(|n| (cost(n), n.len().abs_diff(word.len())))
+}
+
+/// How many letters must be added, dropped or changed, or neighbours swapped, to make one word the other.
+fn edits(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut older: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (above[j] + (x != y) as usize).min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(older[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        older = std::mem::replace(&mut above, row);
+    }
+    above.last().copied().unwrap_or(0)
+}
+
+/// A path as it may stand in a message: control characters escaped, as long as a path can be.
+pub(crate) fn shown_path(path: &str) -> String {
+    let mut text = String::new();
+    for c in path.chars().take(4096) {
+        if c.is_control() || is_direction_mark(c) { text.extend(c.escape_unicode()) } else { text.push(c) }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,6 +477,10 @@ mod tests {
     fn names_are_escaped_and_cut() {
         assert_eq!(shown("a\x1b[2J\u{202e}"), "a\\u{1b}[2J\\u{202e}");
         assert_eq!(shown(&"x".repeat(1000)).chars().count(), 81);
+        let e = Error::Format { path: "a b/\u{1b}[2J\n\u{202e}'\".npy".into(), message: "broken".into() };
+        assert_eq!(e.to_string(), "a b/\\u{1b}[2J\\u{a}\\u{202e}'\".npy: broken");
+        let e = Error::Io { path: "\u{7}".repeat(5000), source: std::io::ErrorKind::NotFound.into() };
+        assert!(!e.to_string().contains('\u{7}') && e.to_string().len() < 30_000);
         assert_eq!(Name("layer.0").to_string(), "layer.0");
         assert_eq!(Name("0").to_string(), "\"0\"");
         assert_eq!(Name("it's \"ä\"\\\n\u{202e}").to_string(), r#""it's \"ä\"\\\u{a}\u{202e}""#);

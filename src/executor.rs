@@ -15,8 +15,9 @@ use crate::codegen::{available, clif, inline};
 use crate::error::{Error, Result};
 use crate::fuse::PlannedKernel;
 use crate::geometry::Spread;
+use crate::passes::{Pass, Passes, TILE};
 use crate::program::Program;
-use crate::schedule::{Class, schedule};
+use crate::schedule::{Class, schedule_with};
 use crate::shape::dims_text;
 use crate::tensor::Tensor;
 use crate::typed::NodeId;
@@ -63,12 +64,13 @@ pub struct Builder {
     timing: bool,
     max_bytes: usize,
     time_limit: Option<Duration>,
+    passes: Passes,
 }
 
 impl Builder {
-    /// The most threads that one run uses; at least 1. Default: the machine's cores.
+    /// The most threads that one run uses; at least 1, at most 65536. Default: the machine's cores.
     pub fn threads(mut self, n: usize) -> Builder {
-        self.threads = n.max(1);
+        self.threads = n.clamp(1, 1 << 16);
         self
     }
 
@@ -133,6 +135,42 @@ impl Builder {
         self
     }
 
+    /// Leaves out a pass. Results stay the same in every bit, unless the program asks for
+    /// [`Rounding::Relaxed`](crate::Rounding::Relaxed).
+    ///
+    /// ```
+    /// use castwise::{Pass, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let y = (p.data("x", DType::F32, [2]) + 0.1) * 3.0;
+    /// let (fused, plain) = (Executor::new(), Executor::builder().without(Pass::Fusion).build());
+    /// assert_eq!(fused.kernels(&p, [&y])?.matches("kernel {").count(), 1);
+    /// assert_eq!(plain.kernels(&p, [&y])?.matches("kernel {").count(), 2);
+    /// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0]) };
+    /// assert_eq!(fused.run(&p, feeds(), [&y])?[0].as_bytes(), plain.run(&p, feeds(), [&y])?[0].as_bytes());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn without(mut self, pass: Pass) -> Builder {
+        self.passes = self.passes.without(pass);
+        self
+    }
+
+    /// How many elements a kernel's stages handle at a time, from 1 to 512, where nothing is reduced of them (there,
+    /// it is part of what the result is). Results stay the same in every bit. Default: 512.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]).sin().exp();
+    /// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0, 3.0]) };
+    /// let small = Executor::builder().tile(2).build().run(&p, feeds(), [&y])?;
+    /// assert_eq!(small[0].as_bytes(), Executor::new().run(&p, feeds(), [&y])?[0].as_bytes());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn tile(mut self, elements: usize) -> Builder {
+        self.passes.tile = elements.clamp(1, TILE);
+        self
+    }
+
     /// The executor.
     pub fn build(self) -> Executor {
         Executor { inner: Arc::new(Inner::new(self)) }
@@ -180,6 +218,7 @@ impl Executor {
             timing: false,
             max_bytes: usize::MAX,
             time_limit: None,
+            passes: Passes::default(),
         }
     }
 
@@ -273,7 +312,8 @@ impl Executor {
         for k in &planned.plan.work {
             let class = |s: &Spread| if *s == Spread::Varies { Class::Vector } else { Class::Splat };
             let classes: Vec<Class> = k.spread.iter().map(class).collect();
-            let schedule = schedule(&k.kernel, &classes, CpuLevel::get(), &|step| available() && inline(step))?;
+            let (level, inlined) = (CpuLevel::get(), |step: &_| available() && inline(step));
+            let schedule = schedule_with(&k.kernel, &classes, level, &inlined, self.inner.settings.passes)?;
             text += &format!("; over {}\n{}", dims_text(&typed.shapes[k.shape as usize]), k.kernel);
             if !schedule.segments.is_empty() {
                 text += &clif(&k.kernel, &schedule)?;

@@ -19,7 +19,7 @@ use num_complex::Complex;
 use crate::block::FloatMode;
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Result, shown};
-use crate::ops::{Attrs, MAX_OPERANDS, Op};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
 use crate::program::{MAX_NODES, Program};
 use crate::scalar::Scalar;
 use crate::var::{Mode, Operand, Var};
@@ -27,10 +27,12 @@ use crate::var::{Mode, Operand, Var};
 mod fold;
 mod help;
 mod lex;
+mod operators;
 
 pub use help::application;
 use help::wrong_arity;
 use lex::{Lexer, Span, Symbol, Token};
+use operators::{COMPARISON, UNARY, binary_op, precedence};
 
 /// The longest expression, in bytes.
 pub const MAX_EXPRESSION: usize = 64 << 20;
@@ -66,12 +68,33 @@ impl Program {
     /// assert!(p.to_string().contains("mul ~0.75, %a"));
     /// # Ok::<(), castwise::Error>(())
     /// ```
-    pub fn expression_with(&self, text: &str, mut scalars: impl FnMut(&str) -> Option<Scalar>) -> Result<Var> {
+    pub fn expression_with(&self, text: &str, scalars: impl FnMut(&str) -> Option<Scalar>) -> Result<Var> {
+        self.expression_in(text, &Registry::new(), scalars)
+    }
+
+    /// As [`expression_with`](Program::expression_with), with the custom ops of a registry.
+    ///
+    /// ```
+    /// use castwise::{CustomOp, Promotion, Registry, prelude::*};
+    /// let mut ops = Registry::new();
+    /// ops.register(CustomOp::new("cube", ["x"], Promotion::Common).with(|[x]: [f32; 1]| x * x * x))?;
+    /// let p = Program::new(Rules::Torch);
+    /// p.data("a", DType::BF16, [4]);
+    /// let y = p.expression_in("cube(a - 1) / 2", &ops, |_| None)?;
+    /// assert_eq!(p.infer()?.dtype(&y), Some(DType::BF16));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn expression_in(
+        &self,
+        text: &str,
+        ops: &Registry,
+        mut scalars: impl FnMut(&str) -> Option<Scalar>,
+    ) -> Result<Var> {
         let mut names = |name: &str| match scalars(name) {
             Some(s) => Some(Operand::Scalar(s)),
             None => self.feed(name).map(Operand::Var),
         };
-        parse(text, &mut names, &|| self.feed_names())
+        parse(text, &Known { ops, names: &|| self.feed_names() }, &mut names)
     }
 }
 
@@ -86,17 +109,24 @@ impl Program {
 /// # Ok::<(), castwise::Error>(())
 /// ```
 pub fn parse_expression<M: Mode>(text: &str, mut names: impl FnMut(&str) -> Option<Var<M>>) -> Result<Var<M>> {
-    parse(text, &mut |name| names(name).map(Operand::Var), &Vec::new)
+    let ops = Registry::new();
+    parse(text, &Known { ops: &ops, names: &Vec::new }, &mut |name| names(name).map(Operand::Var))
 }
 
-fn parse<M: Mode>(text: &str, names: Lookup<'_, M>, known: &dyn Fn() -> Vec<String>) -> Result<Var<M>> {
+/// What an expression can name: ops, and (for messages) inputs.
+struct Known<'a> {
+    ops: &'a Registry,
+    names: &'a dyn Fn() -> Vec<String>,
+}
+
+fn parse<M: Mode>(text: &str, known: &Known<'_>, names: Lookup<'_, M>) -> Result<Var<M>> {
     // Constants are read and combined here.
     let _standard = FloatMode::standard();
     if text.len() > MAX_EXPRESSION {
         let (max, got) = (MAX_EXPRESSION as u64, text.len() as u64);
         return Err(Error::Limit { which: "the length of the expression", max, got });
     }
-    Ok(Parser::new(text, names, known).run()?)
+    Ok(Parser::new(text, known, names).run()?)
 }
 
 type Lookup<'a, M> = &'a mut dyn FnMut(&str) -> Option<Operand<M>>;
@@ -146,7 +176,7 @@ struct Local {
 struct Parser<'t, 'a, M: Mode> {
     lexer: Lexer<'t>,
     names: Lookup<'a, M>,
-    known: &'a dyn Fn() -> Vec<String>,
+    known: &'a Known<'a>,
     handles: Vec<Var<M>>,
     by_name: HashMap<String, Value>,
     /// The name that the statement being read assigns.
@@ -160,48 +190,8 @@ struct Parser<'t, 'a, M: Mode> {
 
 type Parsed<T> = Result<T, Diagnostic>;
 
-/// How tight a binary operator binds.
-fn precedence(symbol: Symbol) -> u8 {
-    match symbol {
-        Symbol::Eq | Symbol::Ne | Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge => 1,
-        Symbol::Or => 2,
-        Symbol::Xor => 3,
-        Symbol::And => 4,
-        Symbol::Add | Symbol::Sub => 5,
-        Symbol::Mul | Symbol::Div | Symbol::FloorDiv | Symbol::Rem => 6,
-        Symbol::Not => UNARY,
-        Symbol::Pow => 8,
-    }
-}
-
-const UNARY: u8 = 7;
-const COMPARISON: u8 = 1;
-
-/// The op of an operator between two operands.
-fn binary_op(symbol: Symbol) -> Op {
-    match symbol {
-        Symbol::Add => Op::Add,
-        Symbol::Sub => Op::Sub,
-        Symbol::Mul => Op::Mul,
-        Symbol::Div => Op::Div,
-        Symbol::FloorDiv => Op::FloorDivide,
-        Symbol::Rem => Op::Remainder,
-        Symbol::Pow => Op::Pow,
-        Symbol::And => Op::BitwiseAnd,
-        Symbol::Or => Op::BitwiseOr,
-        Symbol::Xor => Op::BitwiseXor,
-        Symbol::Not => Op::BitwiseNot,
-        Symbol::Eq => Op::Eq,
-        Symbol::Ne => Op::Ne,
-        Symbol::Lt => Op::Lt,
-        Symbol::Le => Op::Le,
-        Symbol::Gt => Op::Gt,
-        Symbol::Ge => Op::Ge,
-    }
-}
-
 impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
-    fn new(text: &'t str, names: Lookup<'a, M>, known: &'a dyn Fn() -> Vec<String>) -> Parser<'t, 'a, M> {
+    fn new(text: &'t str, known: &'a Known<'a>, names: Lookup<'a, M>) -> Parser<'t, 'a, M> {
         Parser {
             lexer: Lexer::new(text),
             names,
@@ -378,7 +368,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                     return Ok(Some(self.name(word, span)?));
                 }
                 self.lexer.next()?;
-                let op = Op::from_name(word).ok_or_else(|| self.unknown_op(word, span))?;
+                let op = self.known.ops.op(word).ok_or_else(|| self.unknown_op(word, span))?;
                 self.wait(Frame::Call(op, span, self.values.len() as u32), span)?;
                 return Ok(None);
             }

@@ -12,6 +12,7 @@ use crate::domain::{Domains, Pattern, domains};
 use crate::error::{Error, Result};
 use crate::geometry::Spread;
 use crate::kernel::{Builder, Kernel, Operand, Source, ValueId};
+use crate::passes::{Pass, Passes};
 use crate::scalar::Bits;
 use crate::tensor::Tensor;
 use crate::typed::{Arg, NodeId, TypedKind, TypedProgram};
@@ -79,6 +80,7 @@ pub(crate) fn plan(
     fetches: &[NodeId],
     known: &HashMap<NodeId, Tensor>,
     pattern: &Pattern,
+    passes: Passes,
 ) -> Result<Plan> {
     let domains = domains(typed, pattern);
     let aliases = aliases(typed);
@@ -87,8 +89,10 @@ pub(crate) fn plan(
     let mut f = Fusion {
         plan: Plan { typed: typed.clone(), work: Vec::new(), buffers: Vec::new(), fetches: Vec::new() },
         buffer_of: HashMap::new(),
+        passes,
     };
-    let scope = Scope { typed, live: &live, aliases: &aliases, known, domains: &domains };
+    let fusion = passes.has(Pass::Fusion);
+    let scope = Scope { typed, live: &live, aliases: &aliases, known, domains: &domains, fusion };
     let groups = scope.groups(&fetches)?;
     let crossing = crossing(typed, &groups, &fetches, &aliases, known);
     for node in (0..typed.len() as u32).filter(|n| live[*n as usize]) {
@@ -168,6 +172,8 @@ struct Scope<'a> {
     aliases: &'a [NodeId],
     known: &'a HashMap<NodeId, Tensor>,
     domains: &'a Domains,
+    /// Whether nodes share kernels.
+    fusion: bool,
 }
 
 /// A domain, and how many reductions lie before it: the nodes that share one are one kernel.
@@ -241,7 +247,7 @@ impl Scope<'_> {
     /// domain they have left, and one group for each domain and number of reductions before it is enough.
     fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
         let (typed, keys) = (self.typed, self.keys());
-        let fused = self.fused(&keys, fetches);
+        let fused = if self.fusion { self.fused(&keys, fetches) } else { HashSet::new() };
         let mut of = vec![u32::MAX; typed.len()];
         let mut group_of_key: HashMap<Key, u32> = HashMap::new();
         let mut members: Vec<Vec<NodeId>> = Vec::new();
@@ -257,6 +263,7 @@ impl Scope<'_> {
                     of[self.aliases[from as usize] as usize]
                 }
                 TypedKind::Reduce { .. } => fresh(),
+                _ if !self.fusion => fresh(),
                 _ => *group_of_key.entry(key).or_insert_with(fresh),
             };
             members[g as usize].push(i as u32);
@@ -321,6 +328,7 @@ fn crossing(
 struct Fusion {
     plan: Plan,
     buffer_of: HashMap<NodeId, BufferId>,
+    passes: Passes,
 }
 
 impl Fusion {
@@ -350,7 +358,7 @@ impl Fusion {
     fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
-        let mut b = Builder::new(typed.settings.rounding);
+        let mut b = Builder::new(typed.settings.rounding, self.passes);
         let mut values: HashMap<NodeId, ValueId> = HashMap::new();
         let mut inputs: Vec<BufferId> = Vec::new();
         let mut outputs: Vec<BufferId> = Vec::new();

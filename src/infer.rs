@@ -23,7 +23,12 @@ use crate::var::Var;
 pub fn infer(program: &Program) -> Result<TypedProgram> {
     let state = program.shared.read();
     span!(DEBUG, span = "infer" { nodes: state.nodes.node_count() } + typed_nodes);
-    let mut pass = Pass::new(program.settings(), state.nodes.node_count());
+    let settings = program.settings();
+    let wrong = settings.check().err().map(|d| d.at(&program.shared.place));
+    // So that the mistakes of the nodes come out too, and no more than these.
+    let settings = if wrong.is_some() { Settings { default_dtype: DType::F32, ..settings } } else { settings };
+    let mut pass = Pass::new(settings, state.nodes.node_count());
+    pass.faults.extend(wrong);
     for node in state.nodes.node_indices() {
         let id = pass.visit(&state, node);
         pass.of_program.push(id);

@@ -16,6 +16,7 @@ use crate::error::{Error, Result, shown};
 use crate::shape::check;
 use crate::tensor::{Storage, Tensor};
 
+mod disk;
 mod ledger;
 mod npy;
 mod npz;
@@ -23,7 +24,7 @@ mod output;
 mod safetensors;
 mod sharded;
 
-pub use npy::{read_npy, write_npy};
+pub use npy::{Npy, read_npy, write_npy};
 pub use npz::{Compression, Npz, NpzWriter};
 pub use output::{Existing, remove_temporaries, write_text};
 pub use safetensors::{SafeTensors, SafeTensorsWriter};

@@ -12,6 +12,7 @@ use crate::block::cast::{Prim, path};
 use crate::block::convert;
 use crate::dtype::DType;
 use crate::ops::{MAX_OPERANDS, Op, Output};
+use crate::passes::{Pass, Passes};
 use crate::promotion::Rounding;
 use crate::scalar::{Bits, Scalar};
 
@@ -86,6 +87,7 @@ pub(crate) struct Builder {
     known: HashMap<(StepOp, DType, [Option<ValueId>; MAX_OPERANDS]), ValueId>,
     const_ids: HashMap<(DType, Bits), ValueId>,
     origin: u32,
+    passes: Passes,
     /// Whether results of half dtypes go on unrounded to the steps behind them.
     relaxed: bool,
     /// For rounded results of half dtypes, what was rounded.
@@ -105,9 +107,9 @@ fn operands<const N: usize>(given: [ValueId; N]) -> [Option<ValueId>; MAX_OPERAN
 }
 
 impl Builder {
-    /// A builder under a program's choice of rounding.
-    pub(crate) fn new(rounding: Rounding) -> Builder {
-        Builder { relaxed: rounding == Rounding::Relaxed, ..Builder::default() }
+    /// A builder under a program's choice of rounding and an executor's of passes.
+    pub(crate) fn new(rounding: Rounding, passes: Passes) -> Builder {
+        Builder { relaxed: rounding == Rounding::Relaxed, passes, ..Builder::default() }
     }
 
     fn push(&mut self, dtype: DType, source: Source) -> ValueId {
@@ -139,7 +141,9 @@ impl Builder {
     }
 
     fn step(&mut self, op: StepOp, dtype: DType, args: [Option<ValueId>; MAX_OPERANDS], to: DType) -> ValueId {
-        if let Some(known) = self.known.get(&(op, dtype, args)) {
+        if let Some(known) = self.known.get(&(op, dtype, args))
+            && self.passes.has(Pass::Merging)
+        {
             return *known;
         }
         let out = self.push(to, Source::Step(self.kernel.steps.len() as u32));
@@ -154,7 +158,9 @@ impl Builder {
         let half = matches!(to, DType::F16 | DType::BF16);
         let v = if half { v } else { self.unrounded.get(&v).copied().unwrap_or(v) };
         let Value { dtype, source } = self.kernel.value(v);
-        if let Source::Const(i) = source {
+        if let Source::Const(i) = source
+            && self.passes.has(Pass::Folding)
+        {
             let bits = convert(self.const_bits[i as usize], dtype, to);
             return self.constant(to, bits);
         }
@@ -170,6 +176,10 @@ impl Builder {
     fn operand(&mut self, o: Operand) -> ValueId {
         match o {
             Operand::Value(v) => v,
+            Operand::Scalar(s, to) if !self.passes.has(Pass::Folding) => {
+                let own = self.constant(s.own_dtype(), s.own_bits());
+                self.cast(own, to)
+            }
             Operand::Scalar(s, to) => {
                 let bits = convert(s.own_bits(), s.own_dtype(), to);
                 self.constant(to, bits)

@@ -341,9 +341,12 @@ fn plan_launch<R>(
 ) -> Result<Shot<R>> {
     let total = numel(call.extents)?;
     let strides = call.inputs.iter().map(|t| aligned_strides(t, call.extents)).collect::<Result<Vec<_>>>()?;
-    let geometry = Geometry::new(call.extents, &strides, call.spread, call.reduced);
+    // Where there are no elements, nothing bounds the products of the other extents.
+    let nothing = if total == 0 { vec![0; call.extents.len()] } else { vec![] };
+    let walked = if total == 0 { &nothing[..] } else { call.extents };
+    let geometry = Geometry::new(walked, &strides, call.spread, call.reduced);
     let ready = if total == 0 { None } else { Some(ready(&geometry.classes())?) };
-    let folded = call.reduced.map_or(1, |axes| axes.iter().map(|a| call.extents[*a]).product());
+    let folded = call.reduced.map_or(1, |axes| axes.iter().map(|a| walked[*a]).product());
     let output = Layout::contiguous(call.extents)?;
     Ok(Shot { geometry, ready, output, total, folds, folded })
 }
@@ -452,8 +455,8 @@ fn folded<'a>(op: Op, dtype: DType, geometry: &Geometry, bytes: &'a mut [u8]) ->
         _ => fold::Part::Tile,
     };
     let level = CpuLevel::get();
-    let f = fold_kernel(op, dtype, part, level).ok_or_else(|| no_fold(op, dtype))?;
-    Ok(Folded { bytes, dtype, f, start: nothing(op, dtype)? })
+    let kernel = |part| fold_kernel(op, dtype, part, level).ok_or_else(|| no_fold(op, dtype));
+    Ok(Folded { bytes, dtype, f: kernel(part)?, lanes: kernel(fold::Part::Lanes)?, start: nothing(op, dtype)? })
 }
 
 fn no_fold(op: Op, dtype: DType) -> Error {
@@ -469,11 +472,14 @@ fn nothing(op: Op, dtype: DType) -> Result<Bits> {
 /// The error of data that a node refuses.
 fn refused(typed: &TypedProgram, node: NodeId) -> Error {
     let n = &typed.nodes[node as usize];
-    let op = match &n.kind {
-        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => op.name(),
-        _ => "cast",
+    let (op, place) = match &n.kind {
+        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => (*op, n.place.clone()),
+        _ => (Op::Cast, n.place.clone()),
     };
-    Error::DivisionByZero { op, place: n.place.clone() }
+    match op {
+        Op::Custom(_) => Error::Panicked { op: op.name(), place },
+        _ => Error::DivisionByZero { op: op.name(), place },
+    }
 }
 
 /// Makes a reduction's result of its partial results: combined until there is one for each element, divided if it is

@@ -3,7 +3,8 @@
 //! A row of `ops/rows.rs` gives an op its variant, method, names, operands, result kind, what it accepts and how it
 //! promotes under each rule set, one sentence of documentation, and its arithmetic by category. From the rows derive:
 //! the enum [`Op`], [`OpDef`] with [`Op::ALL`], the methods of [`Var`](crate::Var), the text names, the block kernels,
-//! and the generators of the tests.
+//! and the generators of the tests. A row can also be made at run time: a [`CustomOp`] with the user's functions as its
+//! arithmetic, an op like the others from then on ([`Op::Custom`]).
 //!
 //! Guarantees: names and aliases are unique (tested); an op has arithmetic for every dtype that a rule set accepts
 //! (tested in `block`). Does not: decide dtypes (that is `promotion`, from these columns) or compute (that is
@@ -13,8 +14,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::dtype::{DType, DTypeSet};
+use crate::error::{Diagnostic, Fault};
 
+mod custom;
 mod rows;
+pub use custom::{Custom, CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub(crate) use rows::for_each_op;
 
 /// The most operands that an op has.
@@ -159,7 +163,8 @@ pub(crate) mod columns {
     /// Everything but bool and `c32`.
     pub(crate) const POW: DTypeSet = NO_C32.without(BOOL);
 
-    const fn torch(promotion: Promotion, accepts: DTypeSet) -> TorchColumns {
+    /// PyTorch's columns without any exception.
+    pub(crate) const fn torch(promotion: Promotion, accepts: DTypeSet) -> TorchColumns {
         TorchColumns {
             promotion,
             accepts,
@@ -303,7 +308,7 @@ macro_rules! define_ops {
         $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident
         torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
     )*) => {
-        /// An op of the table.
+        /// An op of the table, or a row made at run time.
         ///
         /// ```
         /// use castwise::prelude::*;
@@ -315,14 +320,25 @@ macro_rules! define_ops {
         /// # Ok::<(), castwise::Error>(())
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[repr(u8)]
         pub enum Op {
             $(#[doc = $doc] $variant,)*
+            /// An op of the user's own: see [`CustomOp`].
+            Custom(Custom),
         }
 
         impl Op {
-            /// Every op, in the order of the table.
+            /// Every op of the table, in its order. Custom ops are not among them.
             pub const ALL: &'static [Op] = &[$(Op::$variant),*];
+
+            /// The row of the op.
+            pub fn def(self) -> &'static OpDef {
+                /// Positions in the table.
+                enum At { $($variant),* }
+                match self {
+                    $(Op::$variant => &TABLE[At::$variant as usize],)*
+                    Op::Custom(custom) => custom.def(),
+                }
+            }
         }
 
         static TABLE: &[OpDef] = {
@@ -343,11 +359,6 @@ macro_rules! define_ops {
 for_each_op!(define_ops);
 
 impl Op {
-    /// The row of the table.
-    pub fn def(self) -> &'static OpDef {
-        &TABLE[self as usize]
-    }
-
     /// The name in the text form.
     pub fn name(self) -> &'static str {
         self.def().name
@@ -358,7 +369,7 @@ impl Op {
         self.def().operands.len()
     }
 
-    /// The op of a name or an alias.
+    /// The op of the table that has this name or alias. A [`Registry`] has custom ops too.
     pub fn from_name(name: &str) -> Option<Op> {
         TABLE.iter().find(|d| d.name == name || d.aliases.contains(&name)).map(|d| d.op)
     }
@@ -377,10 +388,17 @@ impl Op {
         }
     }
 
-    /// Whether the op works on a number's own bits: moves them, flips a sign, steps to a neighbour. A half dtype then
+    /// What is wrong with an application to so many operands, if its op takes another number.
+    pub(crate) fn wrong_count(self, operands: usize) -> Option<Diagnostic> {
+        let (takes, s) = (self.arity(), if self.arity() == 1 { "" } else { "s" });
+        let message = || format!("`{self}` takes {takes} operand{s}, not {operands}");
+        (takes != operands).then(|| Diagnostic::new(Fault::BadParameter, message()))
+    }
+
+    /// Whether the op works on a number's own bits: moves them, sets a sign, steps to a neighbour. A half dtype then
     /// needs no op math.
     pub(crate) fn is_bitwise(self) -> bool {
-        matches!(self, Op::Where | Op::Neg | Op::Abs | Op::Nextafter)
+        matches!(self, Op::Where | Op::Neg | Op::Abs | Op::Copysign | Op::Nextafter)
     }
 }
 
@@ -446,7 +464,7 @@ mod tests {
         let mut names = HashSet::new();
         for (i, op) in Op::ALL.iter().enumerate() {
             let def = op.def();
-            assert_eq!((*op as usize, def.op), (i, *op));
+            assert_eq!((def.op, def.name), (*op, TABLE[i].name));
             for name in std::iter::once(&def.name).chain(def.aliases) {
                 assert!(names.insert(*name), "{name} is twice in the table");
                 assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'), "{name}");

@@ -96,6 +96,8 @@ impl State {
 pub(crate) struct Shared {
     pub(crate) id: u64,
     pub(crate) settings: Settings,
+    /// Where the program was begun, and its settings chosen.
+    pub(crate) place: Place,
     state: RwLock<State>,
 }
 
@@ -204,9 +206,19 @@ impl Mode for Graph {
         // Methods and operators have a handle as `self`; only `apply` can be called with scalars alone.
         let Some(first) = first else {
             let program = Program::new(Rules::Torch);
-            return program.poison(Fault::BadParameter, format!("`{op}` of scalars alone"), place);
+            let message = match op.wrong_count(operands.len()) {
+                Some(wrong) => wrong.message,
+                None => format!("`{op}` of scalars alone"),
+            };
+            return program.poison(Fault::BadParameter, message, place);
         };
         let program = &first.0.program;
+        // What the graph could not hold; every other number is refused by the op's signature.
+        if operands.len() > MAX_OPERANDS
+            && let Some(d) = op.wrong_count(operands.len())
+        {
+            return program.push(Kind::Poison(Box::new(d.at(&place))), place, &[]);
+        }
         let (mut scalars, mut inputs) = ([None; MAX_OPERANDS], Vec::with_capacity(3));
         for (i, o) in operands.iter().enumerate().take(MAX_OPERANDS) {
             match o {
@@ -255,15 +267,22 @@ pub struct Program {
 
 impl Program {
     /// An empty program under the given rules, with the default dtype f32.
+    #[track_caller]
     pub fn new(rules: Rules) -> Program {
         Program::with_settings(Settings::new(rules))
     }
 
-    /// An empty program under the given rules and default dtype.
+    /// An empty program under the given settings. A default dtype that is no float is a mistake that
+    /// [`check`](Program::check) reports.
+    #[track_caller]
     pub fn with_settings(settings: Settings) -> Program {
+        Program::begun(settings, here())
+    }
+
+    fn begun(settings: Settings, place: Place) -> Program {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Program { shared: Arc::new(Shared { id, settings, state: RwLock::default() }) }
+        Program { shared: Arc::new(Shared { id, settings, place, state: RwLock::default() }) }
     }
 
     /// A new program with the same nodes under other rules: names, places and positions stay, and so does the default
@@ -285,7 +304,7 @@ impl Program {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn with_rules(&self, rules: Rules) -> Program {
-        let program = Program::with_settings(Settings { rules, ..self.settings() });
+        let program = Program::begun(Settings { rules, ..self.settings() }, self.shared.place.clone());
         let State { mut nodes, feeds, fetches } = self.shared.read().clone();
         for node in nodes.node_weights_mut() {
             if let Some(d) = foreign_dtype(rules, &node.kind) {

@@ -154,6 +154,7 @@ impl Signature {
 /// `operands` has as many entries as the op; the refusal names the op and all operands, and says what to write and
 /// what the other rule set would do, but has no place yet.
 pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
+    s.check()?;
     decide(s, op, operands, attrs).map_err(|d| {
         let there = Settings { rules: s.rules.other(), ..*s };
         help::elsewhere(d, there.rules, decide(&there, op, operands, attrs), operands)
@@ -162,9 +163,8 @@ pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) 
 
 fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
     let def = op.def();
-    if operands.len() != def.operands.len() {
-        let (want, got) = (def.operands.len(), operands.len());
-        return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` takes {want} operands, not {got}")));
+    if let Some(wrong) = op.wrong_count(operands.len()) {
+        return Err(wrong);
     }
     // The condition of `where` takes no part in promotion.
     let (operands, parameters) = operands.split_at(operands.len() - def.torch.parameters.min(operands.len()));
@@ -191,15 +191,15 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     let is_complex = |o: &OperandType| category_of(o) == Category::Complex;
     let common = match s.rules {
         _ if promotion == Promotion::First => first_dtype(op, promoted)?,
+        _ if promotion == Promotion::SingleOrDouble && !promoted.iter().any(is_complex) => {
+            let double = |o: &OperandType| matches!(o, OperandType::Tensor { dtype: DType::F64, .. });
+            if promoted.iter().any(double) { DType::F64 } else { DType::F32 }
+        }
         Rules::Torch => {
             refuse_mix(s, op, promoted)?;
             // Where dtypes must be equal, the first operand has it; a weight behind follows.
             let deciding = if def.torch.mixes { promoted } else { &promoted[..promoted.len().min(2)] };
             torch::common_dtype(deciding, s.default_dtype)
-        }
-        _ if promotion == Promotion::SingleOrDouble && !promoted.iter().any(is_complex) => {
-            let double = |o: &OperandType| matches!(o, OperandType::Tensor { dtype: DType::F64, .. });
-            if promoted.iter().any(double) { DType::F64 } else { DType::F32 }
         }
         Rules::Paddle => paddle::common_dtype(op, promoted)?,
     };
@@ -218,7 +218,8 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
         let dtypes: Vec<DType> = promoted.iter().map(|o| torch::dtype_of(o, s.default_dtype)).collect();
         return Err(Diagnostic::new(Fault::Cast, message).help(help::mix(op, accepts, promoted, &dtypes)));
     }
-    if !accepts.has(common) {
+    // What a custom op accepts is what it has functions for, which is asked of the dtype that it computes in.
+    if !accepts.has(common) && !matches!(op, Op::Custom(_)) {
         return Err(unsupported(op, accepts, operands, common));
     }
     refuse_negative_exponent(op, operands, common)?;
@@ -242,6 +243,11 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     };
     if s.rules == Rules::Paddle && compute == DType::C32 {
         return Err(paddle::no_c32(op));
+    }
+    if let Op::Custom(custom) = op
+        && !custom.functions().has(compute.op_math())
+    {
+        return Err(help::no_function(custom, operands, compute));
     }
     let byte = promotion == Promotion::Truth && s.rules == Rules::Torch && common == DType::U8;
     let mut dtypes = [compute; MAX_OPERANDS];

@@ -8,13 +8,12 @@
 
 use std::collections::HashMap;
 
-use crate::block::{BlockFn, CpuLevel, cast, copy_kernel, kernel as block_kernel};
+use crate::block::{CpuLevel, Runner, cast, copy_kernel, custom_kernel, kernel as block_kernel};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Source, Step, StepOp, ValueId};
-use crate::ops::MAX_OPERANDS;
-
-/// Elements of a tile: what a block stage handles at a time. Measured: 512 elements keep a stage's operands in L1.
-pub(crate) const TILE: usize = 512;
+use crate::ops::{MAX_OPERANDS, Op};
+pub(crate) use crate::passes::TILE;
+use crate::passes::{Pass, Passes};
 
 /// Steps of a segment at most: beyond it, values spill and compile time per step grows.
 const MAX_SEGMENT: usize = 192;
@@ -61,7 +60,7 @@ pub(crate) struct Segment {
 /// A step run as a block kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockStage {
-    pub(crate) f: BlockFn,
+    pub(crate) f: Runner,
     pub(crate) args: [Option<SlotId>; MAX_OPERANDS],
     pub(crate) out: SlotId,
     pub(crate) step: u32,
@@ -101,6 +100,8 @@ pub(crate) struct Schedule {
     pub(crate) singles: u32,
     /// Whether there is nothing but one segment over operands, constants and results.
     pub(crate) plain: bool,
+    /// Elements of a tile that nothing is reduced of.
+    pub(crate) tile: usize,
 }
 
 /// Which values are the same along the whole inner run.
@@ -124,11 +125,23 @@ pub(crate) fn schedule(
     level: CpuLevel,
     inline: &dyn Fn(&Step) -> bool,
 ) -> Result<Schedule> {
+    schedule_with(k, classes, level, inline, Passes::default())
+}
+
+/// [`schedule`], with passes to choose.
+pub(crate) fn schedule_with(
+    k: &Kernel,
+    classes: &[Class],
+    level: CpuLevel,
+    inline: &dyn Fn(&Step) -> bool,
+    passes: Passes,
+) -> Result<Schedule> {
     let mut p = Planner {
         k,
         level,
+        reuse: passes.has(Pass::Reuse),
         uniform: uniform_values(k, classes),
-        out: Schedule::default(),
+        out: Schedule { tile: passes.tile, ..Schedule::default() },
         slot_of: vec![None; k.values.len()],
         filled: HashMap::new(),
     };
@@ -197,6 +210,8 @@ fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> b
 struct Planner<'a> {
     k: &'a Kernel,
     level: CpuLevel,
+    /// Whether a tile serves another value after its last use.
+    reuse: bool,
     uniform: Vec<bool>,
     out: Schedule,
     slot_of: Vec<Option<SlotId>>,
@@ -227,12 +242,13 @@ impl Planner<'_> {
         id
     }
 
-    fn block(&self, s: u32) -> Result<BlockFn> {
+    fn block(&self, s: u32) -> Result<Runner> {
         let step = &self.k.steps[s as usize];
         let found = match step.op {
-            StepOp::Apply(op) => block_kernel(op, step.dtype, self.level),
-            StepOp::Bits(to) => Some(copy_kernel(step.dtype, to, self.level)),
-            StepOp::Cast(p) => cast::kernel(p.from, p.to, self.level),
+            StepOp::Apply(Op::Custom(op)) => custom_kernel(op, step.dtype).map(|f| Runner::Custom(f, op)),
+            StepOp::Apply(op) => block_kernel(op, step.dtype, self.level).map(Runner::Kernel),
+            StepOp::Bits(to) => Some(Runner::Kernel(copy_kernel(step.dtype, to, self.level))),
+            StepOp::Cast(p) => cast::kernel(p.from, p.to, self.level).map(Runner::Kernel),
         };
         found.ok_or_else(|| Error::Internal(format!("no kernel for {:?} in {}", step.op, step.dtype)))
     }
@@ -290,7 +306,7 @@ impl Planner<'_> {
                 ends.entry(last_use[v].max(g)).or_default().push(tile);
             }
             // Only now: no stage may write what it reads.
-            free.extend(ends.remove(&g).unwrap_or_default());
+            free.extend(ends.remove(&g).filter(|_| self.reuse).unwrap_or_default());
         }
     }
 
@@ -353,5 +369,28 @@ impl Group {
             Group::Block(s) => std::slice::from_ref(s),
             Group::Inline(all) => all,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::kernel::{Builder, Operand};
+    use crate::ops::Op;
+
+    #[test]
+    fn tiles_are_reused_and_as_large_as_was_asked() {
+        let mut b = Builder::default();
+        let x = b.input(DType::F32);
+        let y = (0..9).fold(x, |y, _| b.apply(Op::Sin, DType::F32, &[Operand::Value(y)]));
+        b.kernel.outputs.push(y);
+        let planned = |passes| {
+            schedule_with(&b.kernel, &[Class::Vector], CpuLevel::get(), &|_| false, passes).map(|s| (s.tiles, s.tile))
+        };
+        // Eight values between the stages; no stage writes what it reads.
+        assert_eq!(planned(Passes::default()).unwrap(), (2, TILE));
+        let passes = Passes { tile: 7, ..Passes::default() };
+        assert_eq!(planned(passes.without(Pass::Reuse)).unwrap(), (8, 7));
     }
 }

@@ -1,6 +1,6 @@
 //! `Tensor`: a dtype, a shape and strides over shared bytes.
 //!
-//! Guarantees: storage is 64-byte aligned and never changes once shared; every element a view can reach lies inside
+//! Guarantees: storage is 64-byte aligned (16-byte, if it was an array's) and never changes once shared; every element a view can reach lies inside
 //! its storage; views (`transpose`, `slice`, `broadcast_to`, …) copy nothing; bool bytes are 0 or 1; a failed
 //! allocation is an error. Does not: compute. Arithmetic on tensors is in `eager`, on programs in `executor`.
 
@@ -120,6 +120,30 @@ impl Tensor {
             return Err(Error::Internal(format!("{} bytes of storage for {dtype}{:?}", storage.len(), layout.shape)));
         }
         Ok(Tensor { storage: Arc::new(storage), layout, dtype, offset: 0 })
+    }
+
+    /// A tensor over storage of any strides. Errors: an element outside of the storage.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn with_strides(
+        storage: Storage,
+        dtype: DType,
+        shape: &[usize],
+        strides: &[isize],
+        offset: usize,
+    ) -> Result<Tensor> {
+        if check(shape)? == 0 {
+            return Tensor::from_storage(Storage::zeroed(0)?, dtype, shape);
+        }
+        let reach = |first: i128, least: bool| {
+            let last = |(n, s): (&usize, &isize)| (*n as i128 - 1) * *s as i128;
+            first + shape.iter().zip(strides).map(last).filter(|d| (*d < 0) == least).sum::<i128>()
+        };
+        let (low, high) = (reach(offset as i128, true), reach(offset as i128, false));
+        if low < 0 || high >= (storage.len() / dtype.size()) as i128 || shape.len() != strides.len() {
+            return Err(Error::Internal(format!("strides {strides:?} of {dtype}{shape:?} leave the storage")));
+        }
+        let layout = Arc::new(Layout::new(shape.to_vec(), strides.to_vec()));
+        Ok(Tensor { storage: Arc::new(storage), layout, dtype, offset })
     }
 
     /// Extents and strides.

@@ -76,6 +76,15 @@ pub enum Operand<M: Mode = Graph> {
     Scalar(Scalar),
 }
 
+impl<M: Mode> Clone for Operand<M> {
+    fn clone(&self) -> Self {
+        match self {
+            Operand::Var(v) => Operand::Var(v.clone()),
+            Operand::Scalar(s) => Operand::Scalar(*s),
+        }
+    }
+}
+
 impl<M: Mode> From<Var<M>> for Operand<M> {
     fn from(v: Var<M>) -> Self {
         Operand::Var(v)
@@ -270,7 +279,27 @@ impl<M: Mode> Var<M> {
     }
 }
 
-/// Applies an op to operands; for code that has the op as a value.
+impl<M: Mode> Var<M> {
+    /// Applies an op that is a value, a [custom](crate::CustomOp) one for example, to this operand and those behind it.
+    /// Another number of operands than the op takes is a mistake like others.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Torch);
+    /// let x = cx.tensor(&Tensor::from([1.0f32, 3.0]));
+    /// assert_eq!(x.apply(Op::Hypot, &[4.0.into()]).result()?.to_vec::<f32>()?, [17f32.sqrt(), 5.0]);
+    /// assert!(x.apply(Op::Hypot, &[]).result().is_err());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn apply(&self, op: Op, rest: &[Operand<M>]) -> Var<M> {
+        let all: Vec<Operand<M>> = std::iter::once(self.into()).chain(rest.iter().cloned()).collect();
+        M::apply(op, &all, Attrs::default(), here())
+    }
+}
+
+/// Applies an op to operands; for code that has the op as a value. Another number of operands than the op takes is a
+/// mistake like others.
 #[track_caller]
 pub fn apply<M: Mode>(op: Op, operands: &[Operand<M>], attrs: Attrs) -> Var<M> {
     M::apply(op, operands, attrs, here())

@@ -6,7 +6,7 @@ mod command;
 
 use std::process::{Command, Stdio};
 
-use castwise::io::{SafeTensors, read_npy};
+use castwise::io::{Compression, Existing, NpzWriter, SafeTensors, read_npy};
 use castwise::{CpuLevel, DType, Executor, Program, Rules, Tensor, feeds};
 use command::{Dir, bf16_tensor, eager, half_tensor};
 use serde_json::Value;
@@ -289,4 +289,94 @@ fn a_reader_that_goes_away_is_no_failure() {
         let out = child.wait_with_output().unwrap();
         assert_eq!((out.status.code(), String::from_utf8_lossy(&out.stderr).as_ref()), (Some(0), ""), "{arguments:?}");
     }
+}
+
+/// A file whose data take no room on the disk.
+#[cfg(unix)]
+fn hollow(dir: &Dir, name: &str, head: &[u8], data: u64) {
+    dir.file(name, head);
+    let file = std::fs::File::options().write(true).open(dir.0.join(name)).unwrap();
+    file.set_len(head.len() as u64 + data).unwrap();
+}
+
+/// Data are not read: not more than memory or a disk holds, not wrong ones.
+#[test]
+#[cfg(unix)]
+fn a_dry_run_reads_headers_alone() {
+    let dir = Dir::new("headers");
+    let text = format!("{:<117}\n", "{'descr': '|u1', 'fortran_order': True, 'shape': (1048576, 1048576)}");
+    let head = [&b"\x93NUMPY\x01\x00"[..], &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat();
+    hollow(&dir, "huge.npy", &head, 1 << 40);
+    let text = format!(r#"{{"x":{{"dtype":"BF16","shape":[1048576,1048576],"data_offsets":[0,{}]}}}}"#, 1u64 << 41);
+    hollow(&dir, "huge.safetensors", &[&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat(), 1 << 41);
+    dir.file("huge.index.json", br#"{"weight_map": {"x": "huge.safetensors"}}"#);
+    // The bool is neither 0 nor 1, in the archive too, where its checksum is then wrong.
+    dir.npy("bad.npy", &Tensor::from_slice(&[true, false, true], [3]).unwrap());
+    let mut bytes = std::fs::read(dir.0.join("bad.npy")).unwrap();
+    *bytes.last_mut().unwrap() = 7;
+    dir.file("bad.npy", &bytes);
+    let list = [("x".to_string(), DType::U8, vec![1_048_576, 4])];
+    let mut npz = NpzWriter::create(dir.0.join("bad.npz"), &list, Compression::Stored, Existing::Keep).unwrap();
+    npz.write("x", &Tensor::full([1_048_576, 4], 5u8).unwrap()).unwrap();
+    npz.finish().unwrap();
+    let mut bytes = std::fs::read(dir.0.join("bad.npz")).unwrap();
+    bytes[3_000_000] = 6;
+    dir.file("bad.npz", &bytes);
+
+    let cases = [
+        ("a + 1", "a=huge.npy", "u8[1048576, 1048576]", "1.00 TiB"),
+        ("a + 1", "a=huge.safetensors", "bf16[1048576, 1048576]", "2.00 TiB"),
+        ("a + 1", "a=huge.index.json", "bf16[1048576, 1048576]", "2.00 TiB"),
+        ("a ^ true", "a=bad.npy", "bool[3]", "3 B"),
+        ("a + 1", "a=bad.npz", "u8[1048576, 4]", "4.00 MiB"),
+    ];
+    for (text, input, result, size) in cases {
+        for (memory, stage) in [(Some("--dry-run"), "eval"), (None, "explain")] {
+            let output = ["-o", "out.safetensors"];
+            let rest = memory.map_or(vec![], |dry| [&output[..], &[dry]].concat());
+            // 2 GiB of addresses are enough for the command, and for none of the large arrays.
+            let script = format!("ulimit -v 2097152; exec \"$0\" {stage} '{text}' -i {input} {}", rest.join(" "));
+            let mut sh = Command::new("sh");
+            let out = sh.args(["-c", &script, env!("CARGO_BIN_EXE_castwise")]).current_dir(&dir.0).output().unwrap();
+            let (stdout, stderr) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
+            assert_eq!(out.status.code(), Some(0), "{script}: {stderr}");
+            assert!(stdout.contains(result), "{script}: {stdout}");
+            assert!(memory.is_none() || stdout.contains(&format!("would read {size} and write {size}")), "{stdout}");
+        }
+    }
+    // What is read for good is checked.
+    let said = dir.refused(&["a ^ true", "-i", "a=bad.npy", "-o", "out.npy"]);
+    assert!(said.contains("element 2 of the array is the bool byte 7"), "{said}");
+    assert!(dir.refused(&["a + 1", "-i", "a=bad.npz", "-o", "out.npz"]).contains("bad.npz: "));
+}
+
+/// A bar on a terminal, which `script` (of util-linux) makes; nothing of it in a pipe, or with --quiet.
+#[test]
+#[cfg(target_os = "linux")]
+fn progress_is_shown_on_a_terminal_alone() {
+    let dir = Dir::new("progress");
+    let (count, size) = (16, 2 << 20);
+    let entry =
+        |i| format!(r#""{i}":{{"dtype":"U8","shape":[{size}],"data_offsets":[{},{}]}}"#, i * size, (i + 1) * size);
+    let text = format!("{{{}}}", (0..count).map(entry).collect::<Vec<_>>().join(","));
+    let head = [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
+    hollow(&dir, "a.safetensors", &head, (count * size) as u64);
+    let arguments = ["a ^ 1", "-i", "a=a.safetensors", "-o", "b.safetensors", "--force", "--rules", "torch"];
+    let line = format!("{} eval 'a ^ 1' {}", env!("CARGO_BIN_EXE_castwise"), arguments[1..].join(" "));
+    let terminal = |line: &str| {
+        let mut script = Command::new("script");
+        let out = script.args(["-qec", line, "/dev/null"]).current_dir(&dir.0).stdin(Stdio::null()).output();
+        out.ok().map(|out| (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
+    };
+    let Some((code, shown)) = terminal(&line) else {
+        println!("not tested: there is no `script` here");
+        return;
+    };
+    // Over all bytes: those that are read, and those that are written.
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains(" MiB/64.00 MiB ") && shown.contains("16 tensors: 32.00 MiB read"), "{shown}");
+    let (_, quiet) = terminal(&format!("{line} --quiet")).unwrap();
+    assert_eq!(quiet, "");
+    let out = dir.eval(&arguments).ok();
+    assert!(!out.stderr.contains("/64.00 MiB") && !out.stderr.contains('\r'), "{}", out.stderr);
 }

@@ -84,6 +84,22 @@ fn fixtures(name: &str) -> Dir {
     );
     dir.file("latin.cw", b"castwise 1 ; caf\xe9\n");
     dir.file("empty.cw", b"castwise 1\nprogram(rules = torch) () {\n}\n");
+    // What NumPy wrote: big-endian in Fortran order, 0-d, without elements, complex; and what it could have written.
+    let numpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
+    for (from, to) in
+        [("f4-v2-big-fortran", "big"), ("f4-v3-0d", "scalar"), ("shape-empty", "empty"), ("c16", "complex")]
+    {
+        std::fs::copy(numpy.join(format!("{from}.npy")), dir.0.join(format!("{to}.npy"))).unwrap();
+    }
+    let npy = |version: u8, descr: &str, data: &[u8]| {
+        let text = format!("{:<117}\n", format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,)}}"));
+        [&b"\x93NUMPY"[..], &[version, 0], &(text.len() as u16).to_le_bytes(), text.as_bytes(), data].concat()
+    };
+    dir.file("u2.npy", &npy(1, "<u2", &[0; 4]));
+    dir.file("v9.npy", &npy(9, "<f4", &[0; 8]));
+    dir.file("short.npy", &npy(1, "<f4", &[0; 7]));
+    dir.file("torn.npz", b"PK\x03\x04 torn");
+    dir.file("lost.index.json", br#"{"weight_map": {"up": "lost-00001-of-00001.safetensors"}}"#);
     let list = |names: &[&str]| -> Vec<_> {
         names.iter().map(|n| (n.to_string(), castwise::DType::F16, vec![4, 8])).collect()
     };

@@ -237,3 +237,27 @@ fn memory_that_the_system_refuses_is_an_error() {
     let text = String::from_utf8_lossy(&child.stdout).into_owned() + &String::from_utf8_lossy(&child.stderr);
     assert!(child.status.success() && text.contains("all refused"), "{text}");
 }
+
+/// The one more is refused, and those before it go on.
+#[test]
+fn a_process_has_room_for_so_many_custom_ops() {
+    use castwise::{CustomOp, CustomOpError, MAX_CUSTOM_OPS, Promotion, Registry};
+    let mut ops = Registry::new();
+    let mut made = Vec::new();
+    for i in 0..=MAX_CUSTOM_OPS {
+        let add = i as i64;
+        let op = CustomOp::new(&format!("add_{i}"), ["x"], Promotion::Common).with(move |[x]: [i64; 1]| x + add);
+        match ops.register(op) {
+            Ok(op) => made.push(op),
+            Err(e) => {
+                assert!(matches!(e, Error::CustomOp(CustomOpError::TooMany { max: MAX_CUSTOM_OPS })), "{e}");
+            }
+        }
+    }
+    assert_eq!((made.len(), ops.ops().count()), (MAX_CUSTOM_OPS, MAX_CUSTOM_OPS));
+    let x = Eager::new(Rules::Torch).tensor(&Tensor::scalar(1i64));
+    for i in [0, 1000, MAX_CUSTOM_OPS - 1] {
+        assert_eq!(x.apply(made[i], &[]).result().unwrap().item::<i64>().unwrap(), 1 + i as i64);
+    }
+    assert_eq!(ops.op("add_7"), Some(made[7]));
+}

@@ -176,3 +176,76 @@ fn programs_and_executors_are_shared_between_threads() {
         }
     });
 }
+
+/// Every op of the table with every number of operands but its own, more than any op takes among them.
+#[test]
+fn another_number_of_operands_than_an_op_takes_is_a_mistake() {
+    use castwise::{Attrs, Operand, Var};
+    fn operands<M: Mode>(v: &Var<M>, n: usize) -> Vec<Operand<M>> {
+        (0..n).map(|_| v.into()).collect()
+    }
+    let t = Tensor::full([2], true).unwrap();
+    for (op, n) in Op::ALL.iter().flat_map(|op| (0..8).map(move |n| (*op, n))).filter(|(op, n)| *n != op.arity()) {
+        let s = if op.arity() == 1 { "" } else { "s" };
+        let wanted = format!("`{op}` takes {} operand{s}, not {n}", op.arity());
+        let attrs = Attrs { dtype: Some(DType::Bool), ..Attrs::default() };
+        for rules in [Rules::Torch, Rules::Paddle] {
+            let eager = castwise::apply(op, &operands(&Eager::new(rules).tensor(&t), n), attrs.clone());
+            assert!(eager.result().unwrap_err().to_string().starts_with(&wanted), "{op} of {n}");
+            let p = Program::new(rules);
+            let v = castwise::apply(op, &operands(&p.data("x", DType::Bool, [2]), n), attrs.clone());
+            // Without an operand, there is no program that it could be a part of.
+            let wrong = if n == 0 { (&p.data("y", DType::Bool, [2]) & &v, 1) } else { (v, 0) };
+            let e = p.check().unwrap_err();
+            let (fault, text) = (e.diagnostics()[0].fault, e.to_string());
+            match wrong {
+                (_, 1) => assert_eq!(fault, Fault::ForeignVar, "{op} of {n}: {text}"),
+                _ => {
+                    assert!(fault == Fault::BadParameter && text.starts_with(&wanted), "{op} of {n}: {text}");
+                    assert!(text.contains("at tests/mistakes.rs:"), "{text}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_default_dtype_that_is_no_float_is_a_mistake() {
+    for default_dtype in DType::ALL {
+        for rules in [Rules::Torch, Rules::Paddle] {
+            let settings = Settings { default_dtype, ..Settings::new(rules) };
+            let line = line!() + 1;
+            let p = Program::with_settings(settings);
+            let y = p.data("x", DType::I32, [2]) / 2;
+            let t = Tensor::from([1i32, 2]);
+            let eager = Eager::with_settings(settings).tensor(&t);
+            if default_dtype.is_float() {
+                assert!(p.check().is_ok() && eager.result().is_ok() && (eager / 2).result().is_ok());
+                continue;
+            }
+            let wanted = format!("the default dtype is {default_dtype}, not a float dtype\n");
+            // Once, not for every node, and beside other mistakes.
+            assert_eq!(faults(&p), [(line, Fault::BadParameter)]);
+            let text = p.check().unwrap_err().to_string();
+            assert!(text.starts_with(&wanted) && text.contains("choose f16, bf16, f32 or f64"), "{text}");
+            assert_eq!(p.infer().unwrap_err().to_string(), text);
+            assert_eq!(Executor::new().run(&p, feeds! { "x" => &t }, [&y]).unwrap_err().to_string(), text);
+            assert_eq!(faults(&p.with_rules(Rules::Torch)), [(line, Fault::BadParameter)]);
+            let _mistake = p.data("f", DType::F32, [2]) & 1;
+            assert_eq!(p.check().unwrap_err().diagnostics().len(), 2);
+            for e in [eager.result(), (eager / 2).result()] {
+                assert!(e.unwrap_err().to_string().starts_with(wanted.trim_end()));
+            }
+            let alone = castwise::promotion::signature(&settings, Op::Abs, &[], &Default::default());
+            assert!(alone.unwrap_err().to_string().starts_with(wanted.trim_end()));
+            let told = Program::parse(&p.to_string()).unwrap_err().to_string();
+            assert!(told.contains(wanted.trim_end()), "{told}");
+        }
+    }
+}
+
+#[test]
+fn scalars_alone_have_no_rules() {
+    let alone = castwise::apply::<Eager>(Op::Add, &[1.into(), 2.into()], Default::default()).result().unwrap_err();
+    assert!(alone.to_string().starts_with("`add` of scalars alone\n  at tests/mistakes.rs:"), "{alone}");
+}

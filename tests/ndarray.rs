@@ -68,12 +68,54 @@ fn arrays_of_any_layout_are_taken_row_major() {
     assert_eq!(Tensor::from_array(&ArrayD::<u8>::zeros(IxDyn(&[0, 3]))).unwrap().shape(), [0, 3]);
 }
 
+/// Its memory becomes a tensor's, whatever its strides; results go elsewhere.
+#[test]
+fn an_owned_array_moves_in_without_a_copy() {
+    fn check<T: castwise::Element>() {
+        let mut r = Random(T::DTYPE as u64);
+        let t = random_tensor(T::DTYPE, &[4, 6, 50], &mut r, false);
+        let make = || ArrayD::from_shape_vec(IxDyn(&[4, 6, 50]), t.to_vec::<T>().unwrap()).unwrap();
+        let mut flipped = make();
+        flipped.invert_axis(Axis(0));
+        let orders = [make(), make().reversed_axes(), flipped, make().slice_move(s![1..;2, .., 3..;-7]).into_dyn()];
+        for a in orders {
+            let (first, copy) = (a.as_ptr().addr(), Tensor::from_array(&a).unwrap());
+            let moved = Tensor::try_from(a).unwrap();
+            assert_eq!(moved.as_array::<T>().unwrap().as_ptr().addr(), first, "{:?}", moved.strides());
+            assert_eq!(moved.contiguous().unwrap().as_bytes(), copy.as_bytes(), "{:?}", moved.strides());
+        }
+    }
+    check::<bool>();
+    check::<f16>();
+    check::<f64>();
+    check::<Complex<f16>>();
+    check::<Complex<f32>>();
+    check::<Complex<f64>>();
+
+    // An operand like others; as a target it gets memory of its own.
+    let a = Array::from_shape_fn((40, 700), |(i, j)| (i * 700 + j) as f32);
+    let shared = Tensor::from_owned_array(a.to_shared()).unwrap();
+    let moved = Tensor::from_owned_array(a.reversed_axes()).unwrap();
+    let p = Program::new(Rules::Torch);
+    let y = p.data("x", DType::F32, [None, None]) * 2.0;
+    let f = Executor::new().prepare(&p, [&y]).unwrap();
+    let want = f.run(&[&shared.transpose(0, 1).unwrap()]).unwrap();
+    assert_eq!(f.run(&[&moved]).unwrap()[0].as_bytes(), want[0].as_bytes());
+    let mut into = [Tensor::from_owned_array(Array::<f32, _>::zeros((700, 40))).unwrap()];
+    f.run_into(&[&moved], &mut into).unwrap();
+    assert_eq!(into[0].as_bytes(), want[0].as_bytes());
+    let empty = Tensor::try_from(Array::<u8, _>::zeros((3, 0))).unwrap();
+    assert_eq!((empty.shape(), empty.numel()), (&[3, 0][..], 0));
+    assert_eq!(Tensor::try_from(ArrayD::from_elem(IxDyn(&[]), 5i32)).unwrap().item::<i32>().unwrap(), 5);
+}
+
 #[test]
 fn what_does_not_fit_is_an_error() {
     let t = Tensor::zeros(DType::F32, [2]).unwrap();
     assert!(matches!(t.as_array::<f64>(), Err(Error::DType { expected: DType::F64, found: DType::F32 })));
     let deep = ArrayD::<u8>::zeros(IxDyn(&[1; 65]));
     assert!(matches!(Tensor::from_array(&deep), Err(Error::Limit { which: "the rank", .. })));
+    assert!(matches!(Tensor::from_owned_array(deep), Err(Error::Limit { which: "the rank", .. })));
     let empty = Tensor::zeros(DType::F32, [0, usize::MAX]).unwrap();
     assert!(matches!(empty.as_array::<f32>(), Err(Error::Shape(_))));
 }

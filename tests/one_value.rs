@@ -1,12 +1,12 @@
-//! One value everywhere: the bytes of results do not depend on threads, compiled loops, the pool, fusion, the CPU's
-//! level, or the floating-point mode that the caller has set.
+//! One value everywhere: the bytes of results do not depend on threads, compiled loops, the pool, tiles, any of the
+//! passes, the CPU's level, or the floating-point mode that the caller has set.
 #![allow(unsafe_code, reason = "the caller's floating-point mode is set by an instruction")]
 
 use std::process::Command;
 
 use castwise::ops::Op;
 use castwise::prelude::*;
-use castwise::{Attrs, Complex, f16};
+use castwise::{Attrs, Complex, Pass, f16};
 
 mod common;
 use common::{Random, random_tensor};
@@ -44,7 +44,12 @@ fn large() -> Large {
     let integers = i.floor_divide(7) * &i - i.remainder(&i);
     let complex = &c * &c + Complex::new(0.1f32, -3.0);
     let centred = &a - a.over([1]).keepdim().mean();
+    // Constants that can be folded, down to the last bit of a scalar, and what is computed twice.
+    let constant = p.constant(random_tensor(DType::F16, &[1423], &mut r, true));
+    let folded = (&constant * 0.1 + 1.0 / 3.0).sin() * &h + (&constant * 0.1 + 1.0 / 3.0).sin() * 1e-3;
+    let powers = (&a * 0.7).exp() * (&a * 0.7).exp() + i.pow(3) - (&b * 16777217).cast(DType::F16);
     let mut fetches = vec![chain.clone(), wide.clone(), half.clone(), integers.clone(), complex, centred];
+    fetches.extend([folded, powers]);
     for x in [&chain, &wide, &half] {
         let (rows, columns) = (x.over([1]), x.over([0]));
         fetches.extend([x.sum(), x.mean(), x.amax(), rows.sum(), columns.mean(), columns.sum()]);
@@ -126,6 +131,52 @@ fn fusion_does_not_matter() {
     for (i, v) in large.fetches.iter().enumerate() {
         let alone = exe.run(&large.program, large.feeds.clone(), [v]).unwrap();
         assert!(bytes(&alone[0]) == base[i].1, "{} is another one alone", base[i].0);
+    }
+}
+
+/// Kernels, steps and constants of the program's plan.
+fn counted(large: &Large, exe: &Executor) -> [usize; 3] {
+    let text = exe.kernels(&large.program, &large.fetches).unwrap();
+    ["kernel {\n", " = ", " = const "].map(|part| text.matches(part).count())
+}
+
+#[test]
+fn passes_do_not_matter() {
+    let large = large();
+    let with = |out: &[Pass], jit| {
+        let all = Executor::builder().threads(1).jit(jit);
+        out.iter().fold(all, |b, pass| b.without(*pass)).build()
+    };
+    let base = large.run(&with(&[], true));
+    let [kernels, steps, constants] = counted(&large, &with(&[], true));
+    for jit in [true, false] {
+        for out in [&[Pass::Fusion][..], &[Pass::Merging], &[Pass::Folding], &[Pass::Reuse], &Pass::ALL] {
+            assert_same(&base, &large.run(&with(out, jit)), &format!("without {out:?}, jit {jit}"));
+        }
+    }
+    // Each is really left out. (`Reuse`: in a test of `schedule`.)
+    let now = counted(&large, &with(&[Pass::Fusion], true));
+    assert!(now[0] > 2 * kernels, "{now:?}");
+    let now = counted(&large, &with(&[Pass::Merging], true));
+    assert!(now[0] == kernels && now[1] > steps, "{now:?}");
+    let now = counted(&large, &with(&[Pass::Folding], true));
+    assert!(now[1] > steps + 10 && now[2] >= constants, "{now:?}");
+    let ops = every_op(&with(&[], true));
+    assert_same(&ops, &every_op(&with(&Pass::ALL, true)), "every op without passes");
+}
+
+#[test]
+fn tiles_do_not_matter() {
+    let large = large();
+    let base = large.run(&Executor::builder().threads(1).build());
+    let ops = every_op(&Executor::builder().threads(1).build());
+    for (tile, jit, threads) in
+        [(1, true, 2), (7, false, 1), (7, true, 3), (100, true, 2), (100, false, 2), (512, false, 3)]
+    {
+        let exe = Executor::builder().tile(tile).jit(jit).threads(threads).build();
+        let case = format!("tiles of {tile}, jit {jit}, {threads} threads");
+        assert_same(&base, &large.run(&exe), &case);
+        assert_same(&ops, &every_op(&exe), &case);
     }
 }
 

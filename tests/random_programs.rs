@@ -1,144 +1,197 @@
-//! Eager mode and compiled programs agree bit for bit on random programs that mix ops, dtypes, scalars and shapes.
-//! A counterexample is shrunk and printed as a text program.
+//! Eager mode, compiled programs and a third evaluator (`tests/reference`) agree on random programs that mix ops,
+//! dtypes, scalars, shapes and strides. A counterexample is shrunk and printed as a text program with its feeds.
+//!
+//! `CASTWISE_PROGRAMS` is how many programs are tried, `CASTWISE_SEED` with what they begin; the defaults are what CI
+//! runs. Does not: compare dtypes with the frameworks (`tests/promotion.rs`) or refusals (`tests/eager_static.rs`).
 
 mod common;
+mod reference;
 
+#[path = "random_programs/cases.rs"]
+mod cases;
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
+
+use cases::{Case, Node, cases, leaves, tries};
 use castwise::prelude::*;
-use castwise::{Op, Operand};
-use common::{Random, assert_same_bits, random_tensor};
+use castwise::{Error, Op, Rounding};
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use reference::format;
+use reference::program::{Array, Broadcast, Given, Mismatch, Run, Seen, Tally};
 
-/// One step: an op and where its operands come from.
-#[derive(Clone, Debug)]
-struct Step {
-    op: usize,
-    operands: [u16; 4],
-    dtype: usize,
+/// What all programs together did.
+#[derive(Default)]
+struct Total {
+    programs: u64,
+    /// Programs of which no step was refused or divided by zero.
+    whole: u64,
+    /// Steps that were taken as they are, that were taken changed, and that no change helped.
+    taken: u64,
+    changed: u64,
+    refused: u64,
+    divided: u64,
+    tally: Tally,
+    seen: HashSet<(Rules, Seen)>,
 }
 
-/// A random program: leaves, steps over them, and how the leaves lie in memory.
-#[derive(Clone, Debug)]
-struct Case {
-    rules: Rules,
-    leaves: Vec<(usize, usize)>,
-    steps: Vec<Step>,
-    seed: u64,
-    dynamic: bool,
+static TOTAL: Mutex<Option<Total>> = Mutex::new(None);
+
+thread_local! {
+    static BLOCKS: Executor = Executor::builder().threads(1).jit(false).build();
 }
 
-const SHAPES: [&[usize]; 8] = [&[], &[1], &[7], &[3, 7], &[3, 1], &[2, 3, 7], &[2, 1, 1], &[1, 7]];
-
-fn cases() -> impl Strategy<Value = Case> {
-    let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle)];
-    let leaves = prop::collection::vec((0..13usize, 0..SHAPES.len()), 1..5);
-    let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..13usize).prop_map(|(op, operands, dtype)| Step {
-        op,
-        operands,
-        dtype,
-    });
-    (rules, leaves, prop::collection::vec(step, 1..24), any::<u64>(), any::<bool>())
-        .prop_map(|(rules, leaves, steps, seed, dynamic)| Case { rules, leaves, steps, seed, dynamic })
+fn run(jit: bool, p: &Program, feeds: &[(String, &Tensor)], fetches: &[&Var]) -> castwise::Result<Vec<Tensor>> {
+    let feeds: Vec<(String, Tensor)> = feeds.iter().map(|(n, t)| (n.clone(), (*t).clone())).collect();
+    let run = |e: &Executor| e.run(p, feeds, fetches.iter().copied());
+    if jit { common::EXECUTOR.with(run) } else { BLOCKS.with(run) }
 }
 
-const SCALARS: [Scalar; 9] = [
-    Scalar::Int(2),
-    Scalar::Int(-3),
-    Scalar::Float(0.1),
-    Scalar::Float(-2.0),
-    Scalar::Float(0.5),
-    Scalar::Bool(true),
-    Scalar::Int(300),
-    Scalar::Float(f64::INFINITY),
-    Scalar::Complex(num_complex::Complex { re: 0.5, im: -1.0 }),
-];
+fn is_division(e: &Error) -> bool {
+    e.diagnostics().is_empty() && e.to_string().starts_with("integer division by zero")
+}
 
-/// Applies a step to values; `None` picks nothing usable.
-fn apply<M: Mode>(step: &Step, values: &[Var<M>], dynamic: bool) -> Var<M> {
-    // `assign` must keep its tensor's shape, which dynamic dims do not show before they are fed: it refuses them.
-    let op = match Op::ALL[step.op] {
-        Op::Assign if dynamic => Op::PromoteWith,
-        op => op,
-    };
-    let operands: Vec<Operand<M>> = (0..op.arity())
-        .map(|i| {
-            let pick = step.operands[i] as usize;
-            // One operand in six is a scalar, but never the first; parameters always are.
-            let parameter = i >= op.arity() - op.def().torch.parameters;
-            if parameter || i > 0 && pick.is_multiple_of(6) {
-                SCALARS[pick / 6 % SCALARS.len()].into()
-            } else {
-                (&values[pick / 6 % values.len()]).into()
+/// A program over leaves; every eighth leaf is a constant of it.
+struct Written<'a> {
+    program: Program,
+    vars: Vec<Var>,
+    feeds: Vec<(String, &'a Tensor)>,
+    constants: Vec<&'a Tensor>,
+}
+
+impl<'a> Written<'a> {
+    fn new(case: &Case, tensors: &'a [Tensor], rounding: Rounding) -> Written<'a> {
+        let program = Program::with_settings(Settings { rounding, ..Settings::new(case.rules) });
+        let (mut vars, mut feeds, mut constants) = (vec![], vec![], vec![]);
+        for (i, t) in tensors.iter().enumerate() {
+            if case.leaves.get(i).is_some_and(|l| l.layout / 2 == 7) {
+                vars.push(program.constant(t.clone()));
+                constants.push(t);
+                continue;
             }
-        })
-        .collect();
-    let attrs = match op {
-        Op::Cast | Op::ViewAs => castwise::Attrs::cast(DType::ALL[step.dtype]),
-        // Some binary ops place an operand at an axis. (Which trailing ones can be dropped there depends on extents,
-        // so programs with dynamic dims refuse some of what eager mode takes.)
-        _ if op.arity() == 2 && step.dtype < 2 && !dynamic => castwise::Attrs::axis(step.operands[2] as i64 % 4 - 1),
-        _ if op.is_reduction() && !values.is_empty() => {
-            let dims = [&[][..], &[0], &[-1], &[0, -1], &[1]][step.dtype % 5];
-            castwise::Attrs { dims: Some(dims.into()), keepdim: step.dtype > 6, ..castwise::Attrs::default() }
+            let dims: Vec<Option<usize>> = t.shape().iter().map(|n| (!case.dynamic).then_some(*n)).collect();
+            vars.push(program.data(&format!("x{i}"), t.dtype(), dims));
+            feeds.push((format!("x{i}"), t));
         }
-        _ => castwise::Attrs::default(),
-    };
-    castwise::apply(op, &operands, attrs)
+        Written { program, vars, feeds, constants }
+    }
+
+    fn append(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            let next = node.apply(&self.vars);
+            self.vars.push(next);
+        }
+    }
+
+    fn reference(&self, nodes: &[Node], results: &[Tensor]) -> Result<Run<'a>, Mismatch> {
+        let text = self.program.infer().map_err(|e| Mismatch::Wrong(e.to_string()))?.to_string();
+        let given = nodes.iter().zip(results).map(|(n, result)| Given { op: n.op, result });
+        let mut run = Run::new(&self.feeds, self.constants.clone());
+        run.check(&text, &given.collect::<Vec<_>>())?;
+        Ok(run)
+    }
+
+    /// The program and all elements of its leaves, as bits too.
+    fn describe(&self) -> String {
+        let mut text = format!("{}", self.program);
+        let named = self.feeds.iter().map(|(name, t)| (format!("%{name}"), t));
+        for (name, t) in named.chain(self.constants.iter().map(|t| ("constant".into(), t))) {
+            text += &format!("{name}: {}{:?}, strides {:?}:", t.dtype(), t.shape(), t.strides());
+            for bits in Array::of(t).bits.iter().take(50) {
+                text += &format!(" {:?} {bits:#x}", format::decode(t.dtype(), *bits));
+            }
+            text += "\n";
+        }
+        text
+    }
 }
 
-fn leaves(case: &Case) -> Vec<Tensor> {
-    let mut r = Random(case.seed);
-    case.leaves
-        .iter()
-        .map(|(d, shape)| {
-            let mut d = DType::ALL[*d];
-            if case.rules == Rules::Paddle && d == DType::C32 {
-                d = DType::F32; // Paddle has no c32.
-            }
-            // One case in eight has runs of several tiles and an odd remainder.
-            let long = case.seed.is_multiple_of(8);
-            let shape: Vec<usize> = SHAPES[*shape].iter().map(|n| if long && *n == 7 { 1117 } else { *n }).collect();
-            let shape = shape.as_slice();
-            let t = random_tensor(d, shape, &mut r, false);
-            match (r.below(3), shape) {
-                (0, [a, b]) => random_tensor(d, &[*b, *a], &mut r, false).transpose(0, 1).unwrap(),
-                (1, [n]) => random_tensor(d, &[2 * n], &mut r, false).slice(0, 0, 2 * n, 2).unwrap(),
-                _ => t,
-            }
-        })
-        .collect()
-}
-
-fn check(case: &Case) -> (usize, usize) {
+/// Runs the case in the three ways.
+fn check(case: &Case, total: &mut Total) -> Result<(), TestCaseError> {
     let tensors = leaves(case);
     let cx = Eager::new(case.rules);
     let mut eager: Vec<Var<Eager>> = tensors.iter().map(|t| cx.tensor(t)).collect();
-    let program = Program::new(case.rules);
-    let mut lazy: Vec<Var> = Vec::new();
-    let mut feeds = Vec::new();
-    for (i, t) in tensors.iter().enumerate() {
-        let dims: Vec<Option<usize>> = t.shape().iter().map(|n| (!case.dynamic).then_some(*n)).collect();
-        lazy.push(program.data(&format!("x{i}"), t.dtype(), dims));
-        feeds.push((format!("x{i}"), t.clone()));
-    }
-    let mut refused = 0;
+    let mut values = tensors.clone();
+    let mut nodes: Vec<Node> = vec![];
+    let mut whole = true;
     for step in &case.steps {
-        // What one mode refuses, the other must refuse too; then the step is left out, in a program of its own.
-        let result = apply(step, &eager, case.dynamic);
-        if result.result().is_err() {
-            refused += 1;
-            continue;
+        let types: Vec<DType> = values.iter().map(Tensor::dtype).collect();
+        let mut taken = None;
+        for (i, attempt) in tries(case, step, &types).into_iter().enumerate() {
+            let (before, mut failed) = (eager.len(), None);
+            for node in &attempt {
+                let one = node.apply(&eager);
+                match one.result() {
+                    Ok(t) => values.push(t),
+                    Err(e) => {
+                        failed = Some(e);
+                        break;
+                    }
+                }
+                eager.push(one);
+            }
+            let Some(e) = failed else {
+                nodes.extend(attempt);
+                taken = Some(i);
+                break;
+            };
+            if is_division(&e) {
+                total.divided += 1;
+                divides_by_zero(case, &values, before, &attempt)?;
+            }
+            eager.truncate(before);
+            values.truncate(before);
         }
-        eager.push(result);
-        lazy.push(apply(step, &lazy, case.dynamic));
+        match taken {
+            Some(0) => total.taken += 1,
+            Some(_) => total.changed += 1,
+            None => total.refused += 1,
+        }
+        whole &= taken.is_some();
     }
-    let results: Vec<&Var> = lazy[tensors.len()..].iter().collect();
-    let fused = common::EXECUTOR.with(|e| e.run(&program, feeds, results.iter().copied()));
-    let fused = fused.unwrap_or_else(|e| panic!("{e}\n{program}\nfeeds: {tensors:?}"));
-    for (i, (e, f)) in eager[tensors.len()..].iter().zip(&fused).enumerate() {
-        assert_same_bits(&e.result().unwrap(), f, &|| format!("result {i} of\n{program}\nfeeds: {tensors:?}"));
+    total.programs += 1;
+    total.whole += u64::from(whole);
+    let mut written = Written::new(case, &tensors, Rounding::Exact);
+    written.append(&nodes);
+    let fail = |what: String| TestCaseError::fail(format!("{what}\n{}", written.describe()));
+    let fetches: Vec<&Var> = written.vars[tensors.len()..].iter().collect();
+    let results = &values[tensors.len()..];
+    let fused = run(case.jit, &written.program, &written.feeds, &fetches).map_err(|e| fail(e.to_string()))?;
+    for (i, (e, f)) in results.iter().zip(&fused).enumerate() {
+        same_bits(e, f).map_err(|m| fail(format!("result {i}, eager against static: {m}")))?;
     }
-    (eager.len() - tensors.len(), refused)
+    if case.partly {
+        // Other values are then not stored, and other loops are fused.
+        let some: Vec<usize> = (0..results.len()).filter(|i| (case.seed >> (i % 64)) & 3 == 0).collect();
+        let fetches: Vec<&Var> = some.iter().map(|i| fetches[*i]).collect();
+        let fused = run(case.jit, &written.program, &written.feeds, &fetches).map_err(|e| fail(e.to_string()))?;
+        for (i, f) in some.iter().zip(&fused) {
+            same_bits(&results[*i], f).map_err(|m| fail(format!("result {i} beside {some:?}: {m}")))?;
+        }
+    }
+    if case.relaxed {
+        relaxed(case, &tensors, &nodes, results)?;
+    }
+    let run = written.reference(&nodes, results).map_err(|m| match m {
+        Mismatch::Wrong(m) => fail(format!("against the reference: {m}")),
+        Mismatch::DividedByZero => fail("the reference divides an integer by zero".into()),
+    })?;
+    total.tally.exact += run.tally.exact;
+    total.tally.bounded += run.tally.bounded;
+    total.tally.open += run.tally.open;
+    total.seen.extend(run.seen.into_iter().map(|s| (case.rules, s)));
+    Ok(())
+}
+
+fn same_bits(a: &Tensor, b: &Tensor) -> Result<(), String> {
+    let types = (a.dtype(), a.shape()) == (b.dtype(), b.shape());
+    let (x, y) = (Array::of(a).bits, Array::of(b).bits);
+    match x.iter().zip(&y).position(|(x, y)| x != y) {
+        None if types => Ok(()),
+        None => Err(format!("{}{:?} is not {}{:?}", a.dtype(), a.shape(), b.dtype(), b.shape())),
+        Some(i) => Err(format!("element {i}: {:#x} is not {:#x}", x[i], y[i])),
+    }
 }
 
 /// The text of a program reads back as a program with the same text, types and results.
@@ -157,7 +210,15 @@ fn check_text(case: &Case) {
         feeds.push((format!("x {i}"), t.clone()));
     }
     // Refused steps stay: a wrong program prints and reads back too.
-    case.steps.iter().for_each(|step| all.push(apply(step, &all, case.dynamic)));
+    let cx = Eager::new(case.rules);
+    let mut eager: Vec<Var<Eager>> = tensors.iter().map(|t| cx.tensor(t)).collect();
+    for step in &case.steps {
+        let types: Vec<DType> = eager.iter().map(|v| v.result().map_or(DType::F32, |t| t.dtype())).collect();
+        for node in &tries(case, step, &types)[0] {
+            all.push(node.apply(&all));
+            eager.push(node.apply(&eager));
+        }
+    }
     let text = program.to_string();
     let again = Program::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(again.to_string(), text);
@@ -180,7 +241,7 @@ fn check_text(case: &Case) {
         common::EXECUTOR.with(|e| e.run(p, feeds.clone(), fetches.iter().map(|f| &f.var)))
     };
     match (run(&program), run(&again)) {
-        (Ok(a), Ok(b)) => a.iter().zip(&b).for_each(|(a, b)| assert_same_bits(a, b, &|| text.clone())),
+        (Ok(a), Ok(b)) => a.iter().zip(&b).for_each(|(a, b)| common::assert_same_bits(a, b, &|| text.clone())),
         (a, b) => assert_eq!(a.is_err(), b.is_err(), "{text}"),
     }
 }
@@ -197,25 +258,169 @@ proptest! {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+/// Under relaxed rounding compiled loops and block kernels agree, and without halves it changes nothing.
+fn relaxed(case: &Case, tensors: &[Tensor], nodes: &[Node], results: &[Tensor]) -> Result<(), TestCaseError> {
+    let mut written = Written::new(case, tensors, Rounding::Relaxed);
+    written.append(nodes);
+    let fail = |what: String| TestCaseError::fail(format!("{what}\n{}", written.describe()));
+    let fetches: Vec<&Var> = written.vars[tensors.len()..].iter().collect();
+    let halves = tensors.iter().chain(results).any(|t| matches!(t.dtype(), DType::F16 | DType::BF16));
+    let run = |jit| run(jit, &written.program, &written.feeds, &fetches);
+    // Values of halves that are not rounded may divide by zero where rounded ones do not: both are refused then.
+    let (blocks, other) = match (run(false), if halves { run(case.jit) } else { Ok(results.to_vec()) }) {
+        (Ok(a), Ok(b)) => (a, b),
+        (Err(a), Err(b)) if a.to_string() == b.to_string() => return Ok(()),
+        (a, b) => return Err(fail(format!("{:?} is not {:?}", a.err(), b.err()))),
+    };
+    for (i, (a, b)) in blocks.iter().zip(&other).enumerate() {
+        same_bits(a, b).map_err(|m| fail(format!("result {i}, relaxed: {m}")))?;
+    }
+    Ok(())
+}
 
-    #[test]
-    fn eager_equals_static_on_random_programs(case in cases()) {
-        check(&case);
+/// Where eager mode found a zero among divisors, the reference must, too.
+fn divides_by_zero(case: &Case, values: &[Tensor], before: usize, nodes: &[Node]) -> Result<(), TestCaseError> {
+    let plain = Case { leaves: vec![], dynamic: false, ..case.clone() };
+    let mut written = Written::new(&plain, &values[..before], Rounding::Exact);
+    written.append(nodes);
+    match written.reference(nodes, &values[before..]) {
+        Err(Mismatch::DividedByZero) => Ok(()),
+        other => {
+            let what = format!("a division by zero that the reference does not find: {:?}", other.err());
+            Err(TestCaseError::fail(format!("{what}\n{}", written.describe())))
+        }
     }
 }
 
+/// A number from the environment.
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v} is no number")))
+}
+
 #[test]
-fn most_random_steps_are_valid() {
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let (mut valid, mut refused) = (0, 0);
-    for _ in 0..300 {
-        let case = cases().new_tree(&mut runner).unwrap().current();
-        let (v, r) = check(&case);
-        valid += v;
-        refused += r;
+fn eager_static_and_the_reference_agree_on_random_programs() {
+    // Without optimization the evaluators are slow.
+    let programs = setting("CASTWISE_PROGRAMS", if cfg!(debug_assertions) { 4_000 } else { 200_000 });
+    let seed = setting("CASTWISE_SEED", 1);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
+    std::thread::scope(|scope| {
+        let one = |thread: u64| {
+            let config = ProptestConfig {
+                cases: programs.div_ceil(threads) as u32,
+                failure_persistence: None,
+                max_shrink_iters: 2_000,
+                ..ProptestConfig::default()
+            };
+            let mut bytes = [0; 32];
+            bytes[..8].copy_from_slice(&seed.to_le_bytes());
+            bytes[8..16].copy_from_slice(&thread.to_le_bytes());
+            let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+            let total = std::cell::RefCell::new(Total::default());
+            let result =
+                TestRunner::new_with_rng(config, rng).run(&cases(), |case| check(&case, &mut total.borrow_mut()));
+            match result {
+                Err(TestError::Fail(why, case)) => panic!("{why}\n{case:?}"),
+                other => other.unwrap(),
+            }
+            let one = total.into_inner();
+            let mut all = TOTAL.lock().unwrap();
+            let all = all.get_or_insert_default();
+            all.programs += one.programs;
+            all.whole += one.whole;
+            all.taken += one.taken;
+            all.changed += one.changed;
+            all.refused += one.refused;
+            all.divided += one.divided;
+            all.tally.exact += one.tally.exact;
+            all.tally.bounded += one.tally.bounded;
+            all.tally.open += one.tally.open;
+            all.seen.extend(one.seen);
+        };
+        for thread in 0..threads {
+            scope.spawn(move || one(thread));
+        }
+    });
+    let all = TOTAL.lock().unwrap().take().unwrap();
+    report(&all, programs);
+}
+
+/// The ways in which operands of an op can meet.
+fn kinds(op: Op) -> &'static [Broadcast] {
+    let all = &[Broadcast::Equal, Broadcast::Shapes, Broadcast::ZeroDim, Broadcast::Scalar];
+    match op.arity() - op.def().torch.parameters {
+        1 if op.is_reduction() => &all[..2],
+        1 => &all[..1],
+        _ => all,
     }
-    println!("{valid} steps valid, {refused} refused");
-    assert!(valid > refused);
+}
+
+/// Prints what was covered, and asserts that it is enough.
+fn report(all: &Total, programs: u64) {
+    let share = |part: u64, of: u64| 100.0 * part as f64 / of as f64;
+    let steps = all.taken + all.changed + all.refused;
+    println!("{} programs, {:.1} % of them without a refused step", all.programs, share(all.whole, all.programs));
+    println!(
+        "{steps} steps: {:.1} % as they are, {:.1} % after a change, {:.1} % refused; {} divisions by zero",
+        share(all.taken, steps),
+        share(all.changed, steps),
+        share(all.refused, steps),
+        all.divided
+    );
+    let t = all.tally;
+    let elements = t.exact + t.bounded + t.open;
+    println!(
+        "{elements} elements: {:.2} % bit for bit, {:.2} % within bounds, {:.2} % not checked by the reference",
+        share(t.exact, elements),
+        share(t.bounded, elements),
+        share(t.open, elements)
+    );
+    let mut missing = vec![];
+    let (mut wanted, mut combinations, mut met) = (0, 0, 0);
+    let mut by_broadcast: BTreeMap<Broadcast, usize> = BTreeMap::new();
+    for (_, seen) in &all.seen {
+        *by_broadcast.entry(seen.broadcast).or_default() += 1;
+    }
+    let mut unmet = vec![];
+    for rules in [Rules::Torch, Rules::Paddle] {
+        for op in Op::ALL {
+            let seen = |d: Option<DType>| {
+                all.seen.iter().any(|(r, s)| *r == rules && s.op == *op && d.is_none_or(|d| s.dtype == d))
+            };
+            let common = castwise::ops::Promotion::Common;
+            let (promotion, accepts) = match rules {
+                Rules::Torch => (op.def().torch.promotion, op.def().torch.accepts),
+                Rules::Paddle => (op.def().paddle.promotion, op.def().paddle.accepts),
+            };
+            if !seen(None) {
+                missing.push(format!("{op} under {rules}"));
+            }
+            // Other promotions compute in fewer dtypes than they accept.
+            for d in accepts.iter().filter(|d| promotion == common && (rules == Rules::Torch || *d != DType::C32)) {
+                wanted += 1;
+                if !seen(Some(d)) {
+                    missing.push(format!("{op} of {d} under {rules}"));
+                }
+                for broadcast in kinds(*op) {
+                    combinations += 1;
+                    if all.seen.contains(&(rules, Seen { op: *op, dtype: d, broadcast: *broadcast })) {
+                        met += 1;
+                    } else {
+                        unmet.push(format!("{op} of {d}, {broadcast:?}, {rules}"));
+                    }
+                }
+            }
+        }
+    }
+    println!("{} of op x dtype x broadcast x rules, by broadcast: {by_broadcast:?}", all.seen.len());
+    println!("{wanted} of op x accepted dtype x rules wanted, missing: {missing:?}");
+    println!(
+        "{met} of {combinations} of these x broadcast met; not, among others: {:?}",
+        &unmet[..unmet.len().min(12)]
+    );
+    if programs >= 200_000 {
+        assert!(missing.is_empty());
+        assert!(share(met, combinations) >= 95.0, "too few broadcasts are met");
+    }
+    assert!(share(all.whole, all.programs) >= 95.0, "too few programs are valid");
+    assert!(share(t.open, elements) < 3.0, "too much is not checked");
 }

@@ -1,7 +1,7 @@
-//! What reductions are made of: a tile to one element, short rows to one element each, a row into the row of results
-//! so far.
+//! What reductions are made of: a tile into elements side by side and these to one, short rows to one element each, a
+//! row into the row of results so far.
 //!
-//! Guarantees: the order in which elements are combined depends on their number alone; results hold canonical NaNs.
+//! Guarantees: the order in which elements are combined depends on the shape alone; results hold canonical NaNs.
 //! Does not: cut a reduction into tiles or put their results together; `driver` and `launch` do.
 
 use super::num::Canonical;
@@ -23,6 +23,8 @@ impl<T: Copy + Canonical> FoldElement for T {}
 /// The kernels of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
+    /// Up to a tile of elements (the first operand) into the [`LANES`] elements of the result.
+    Lanes,
     /// Up to a tile of elements (the first operand) to one.
     Tile,
     /// Rows of so many elements (the second operand is that number, not a pointer) to one each: `n` elements in all.
@@ -32,16 +34,15 @@ pub(crate) enum Part {
 }
 
 /// Elements that are combined side by side.
-const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 
-/// # Safety
-/// As [`BlockFn`] for one operand of `T` and a result of one `T`.
+/// Elements side by side of a row too short for [`LANES`].
+const FEW_LANES: usize = 8;
+
+/// Combines elements into those of the lanes: the rest of whole groups first.
 #[inline(always)]
-unsafe fn tile_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
-    // SAFETY: the contract.
-    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
-    let mut lanes = [F::START; LANES];
-    let whole = a.chunks_exact(LANES);
+fn into_lanes<T: FoldElement, F: Fold<T>, const N: usize>(lanes: &mut [T; N], a: &[T]) {
+    let whole = a.chunks_exact(N);
     for (lane, x) in lanes.iter_mut().zip(whole.remainder()) {
         *lane = F::combine(*lane, *x);
     }
@@ -50,12 +51,43 @@ unsafe fn tile_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS],
             *lane = F::combine(*lane, *x);
         }
     }
-    for width in [32, 16, 8, 4, 2, 1] {
+}
+
+/// Combines elements to one: side by side, then by halves.
+#[inline(always)]
+fn to_one<T: FoldElement, F: Fold<T>, const N: usize>(a: &[T]) -> T {
+    let mut lanes = [F::START; N];
+    into_lanes::<T, F, N>(&mut lanes, a);
+    let mut width = N / 2;
+    while width > 0 {
         for k in 0..width {
             lanes[k] = F::combine(lanes[k], lanes[k + width]);
         }
+        width /= 2;
     }
-    out[0] = lanes[0].canonical();
+    lanes[0].canonical()
+}
+
+/// # Safety
+/// As [`BlockFn`] for one operand of `T` and a result of [`LANES`] of `T`, which is read too.
+#[inline(always)]
+unsafe fn lanes_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract.
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, LANES)) };
+    let mut lanes = [F::START; LANES];
+    lanes.copy_from_slice(out);
+    into_lanes::<T, F, LANES>(&mut lanes, a);
+    out.copy_from_slice(&lanes);
+    0
+}
+
+/// # Safety
+/// As [`BlockFn`] for one operand of `T` and a result of one `T`.
+#[inline(always)]
+unsafe fn tile_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract.
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
+    out[0] = to_one::<T, F, LANES>(a);
     0
 }
 
@@ -68,7 +100,13 @@ unsafe fn short_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, n / length)) };
     for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
-        *out = row.iter().fold(F::START, |sum, x| F::combine(sum, *x)).canonical();
+        *out = if length >= 2 * LANES {
+            to_one::<T, F, LANES>(row)
+        } else if length >= 2 * FEW_LANES {
+            to_one::<T, F, FEW_LANES>(row)
+        } else {
+            row.iter().fold(F::START, |sum, x| F::combine(sum, *x)).canonical()
+        };
     }
     0
 }
@@ -85,6 +123,7 @@ unsafe fn rows_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS],
     0
 }
 
+levels!(lanes, lanes_body, <T: FoldElement, F: OpFold<T>>);
 levels!(tile, tile_body, <T: FoldElement, F: OpFold<T>>);
 levels!(short, short_body, <T: FoldElement, F: OpFold<T>>);
 levels!(rows, rows_body, <T: FoldElement, F: OpFold<T>>);
@@ -93,6 +132,7 @@ use Fold as OpFold;
 /// A kernel of a reduction.
 pub(super) fn part<T: 'static + FoldElement, F: 'static + Fold<T>>(part: Part, level: CpuLevel) -> BlockFn {
     match part {
+        Part::Lanes => lanes::<T, F>(level),
         Part::Tile => tile::<T, F>(level),
         Part::Short => short::<T, F>(level),
         Part::Rows => rows::<T, F>(level),

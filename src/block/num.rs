@@ -155,6 +155,8 @@ pub(crate) trait Real: Copy {
     const NEG_INF: Self;
     /// The largest |x| for which the `_small` forms are valid.
     const SMALL: Self;
+    /// The largest |x| for which the `_near` forms are valid.
+    const NEAR: Self;
     fn is_inf(a: Self) -> bool;
     fn is_finite(a: Self) -> bool;
     fn floor_div(a: Self, b: Self) -> Self;
@@ -195,6 +197,7 @@ pub(crate) trait Real: Copy {
     fn angle(a: Self) -> Self;
     fn gelu(a: Self) -> Self;
     fn gelu_tanh(a: Self) -> Self;
+    fn silu(a: Self) -> Self;
     fn fmod(a: Self, b: Self) -> Self;
     fn hypot(a: Self, b: Self) -> Self;
     fn atan2(a: Self, b: Self) -> Self;
@@ -211,14 +214,17 @@ pub(crate) trait Real: Copy {
     fn sin_small(a: Self) -> Self;
     fn cos_small(a: Self) -> Self;
     fn tan_small(a: Self) -> Self;
+    fn sin_near(a: Self) -> Self;
+    fn cos_near(a: Self) -> Self;
 }
 
 macro_rules! reals {
-    ($t:ident, $bound:expr, $fmod:path, $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
+    ($t:ident, $bound:expr, $near:expr, $fmod:path, $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
         impl Real for $t {
             const INF: $t = $t::INFINITY;
             const NEG_INF: $t = $t::NEG_INFINITY;
             const SMALL: $t = $bound;
+            const NEAR: $t = $near;
             #[inline(always)]
             fn is_inf(a: $t) -> bool { a.abs() == $t::INFINITY }
             #[inline(always)]
@@ -242,26 +248,6 @@ macro_rules! reals {
             }
             #[inline(always)]
             fn fmod(a: $t, b: $t) -> $t { $fmod(a, b) }
-            #[inline(always)]
-            fn gelu(a: $t) -> $t {
-                // erfc falls so steeply that the rounding of a / sqrt 2 would show: its first-order effect is taken back.
-                let root = std::f64::consts::FRAC_1_SQRT_2 as $t;
-                let rest = (std::f64::consts::FRAC_1_SQRT_2 - f64::from(root) - 4.833646656726457e-17) as $t;
-                let at = -a * root;
-                let off = (-a).mul_add(root, -at) - a * rest;
-                let slope = std::f64::consts::FRAC_2_SQRT_PI as $t * Real::exp(-at * at);
-                // Beyond the range of exp, where both are 0, `off` may be NaN.
-                let tail = if slope == 0.0 { Real::erfc(at) } else { Real::erfc(at) - slope * off };
-                0.5 * a * tail
-            }
-            #[inline(always)]
-            fn gelu_tanh(a: $t) -> $t {
-                // sqrt(2 / pi)
-                let scale = (std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2) as $t;
-                let inner = scale * (a + 0.044715 * a * a * a);
-                // (1 + tanh u) / 2 without the cancellation below zero.
-                a * Real::sigmoid(2.0 * inner)
-            }
             #[inline(always)]
             fn angle(a: $t) -> $t {
                 let pi = std::f64::consts::PI as $t;
@@ -363,10 +349,12 @@ macro_rules! reals {
     };
 }
 
-reals!(f32, math::trig::TRIG_BOUND_F32, math::trig_reduce::fmod_f32, exp = math::exp::exp_f32, expm1 = math::exp::expm1_f32,
-    log = math::log::log_f32, log1p = math::log::log1p_f32, tanh = math::hyper::tanh_f32,
-    sigmoid = math::exp::sigmoid_f32, erf = math::erf::erf_f32, sin = math::trig::sin_f32, cos = math::trig::cos_f32,
+reals!(f32, math::trig::TRIG_BOUND_F32, math::trig::TRIG_NEAR_F32, math::trig_reduce::fmod_f32, exp = math::single::exp, expm1 = math::exp::expm1_f32,
+    log = math::single::log, log1p = math::log::log1p_f32, tanh = math::single::tanh,
+    sigmoid = math::single::sigmoid, silu = math::single::silu, gelu_tanh = math::single::gelu_tanh,
+    gelu = math::erf::gelu_f32, erf = math::erf::erf_f32, sin = math::trig::sin_f32, cos = math::trig::cos_f32,
     tan = math::trig::tan_f32, sin_small = math::trig::sin_f32_small, cos_small = math::trig::cos_f32_small,
+    sin_near = math::trig::sin_f32_near, cos_near = math::trig::cos_f32_near,
     tan_small = math::trig::tan_f32_small, exp2 = math::exp::exp2_f32, log2 = math::log::log2_f32,
     log10 = math::log::log10_f32, cbrt = math::invtrig::cbrt_f32, asin = math::invtrig::asin_f32,
     acos = math::invtrig::acos_f32, atan = math::invtrig::atan_f32, sinh = math::hyper::sinh_f32,
@@ -374,10 +362,12 @@ reals!(f32, math::trig::TRIG_BOUND_F32, math::trig_reduce::fmod_f32, exp = math:
     atanh = math::hyper::atanh_f32, erfc = math::erf::erfc_f32, log1pexp = math::hyper::log1pexp_f32;
     pow = math::pow::pow_f32, hypot = math::invtrig::hypot_f32, atan2 = math::invtrig::atan2_f32,
     logaddexp = math::hyper::logaddexp_f32, logaddexp2 = math::hyper::logaddexp2_f32);
-reals!(f64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math::exp::exp_f64, expm1 = math::exp::expm1_f64,
+reals!(f64, math::trig::TRIG_BOUND_F64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math::exp::exp_f64, expm1 = math::exp::expm1_f64,
     log = math::log::log_f64, log1p = math::log::log1p_f64, tanh = math::hyper::tanh_f64,
-    sigmoid = math::exp::sigmoid_f64, erf = math::erf::erf_f64, sin = math::trig::sin_f64, cos = math::trig::cos_f64,
+    sigmoid = math::exp::sigmoid_f64, silu = math::exp::silu_f64, gelu_tanh = math::exp::gelu_tanh_f64,
+    gelu = math::erf::gelu_f64, erf = math::erf::erf_f64, sin = math::trig::sin_f64, cos = math::trig::cos_f64,
     tan = math::trig::tan_f64, sin_small = math::trig::sin_f64_small, cos_small = math::trig::cos_f64_small,
+    sin_near = math::trig::sin_f64_small, cos_near = math::trig::cos_f64_small,
     tan_small = math::trig::tan_f64_small, exp2 = math::exp::exp2_f64, log2 = math::log::log2_f64,
     log10 = math::log::log10_f64, cbrt = math::invtrig::cbrt_f64, asin = math::invtrig::asin_f64,
     acos = math::invtrig::acos_f64, atan = math::invtrig::atan_f64, sinh = math::hyper::sinh_f64,

@@ -39,6 +39,9 @@ pub(in crate::block) trait Quad<T> {
 pub(in crate::block) trait Small<T>: Un<T> {
     fn eval_small(a: T) -> Self::Out;
     fn is_small(a: T) -> bool;
+    /// A third form, valid and faster still for |a| <= [`Real::NEAR`], with the same bits there.
+    fn eval_near(a: T) -> Self::Out;
+    fn is_near(a: T) -> bool;
 }
 
 /// # Safety
@@ -117,7 +120,11 @@ unsafe fn guarded_body<T: Copy, F: Small<T>>(args: [*const u8; MAX_OPERANDS], ou
     // SAFETY: the contract of `BlockFn`.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<F::Out>(out, n)) };
     for (a, out) in a.chunks(128).zip(out.chunks_mut(128)) {
-        if a.iter().fold(true, |all, a| all & F::is_small(*a)) {
+        if a.iter().fold(true, |all, a| all & F::is_near(*a)) {
+            for (o, a) in out.iter_mut().zip(a) {
+                *o = F::eval_near(*a);
+            }
+        } else if a.iter().fold(true, |all, a| all & F::is_small(*a)) {
             for (o, a) in out.iter_mut().zip(a) {
                 *o = F::eval_small(*a);
             }
@@ -196,13 +203,17 @@ macro_rules! impl_eval {
             fn eval($a: $($t)+) -> Self::Out { finish!($op $body) }
         }
     };
-    (($op:ident $out:ident ($a:ident) $body:expr, $small:expr) $d:ident $($t:tt)+) => {
+    (($op:ident $out:ident ($a:ident) $body:expr, $small:expr, $near:expr) $d:ident $($t:tt)+) => {
         impl_eval!(($op $out ($a) $body) $d $($t)+);
         impl Small<$($t)+> for $op {
             #[inline(always)]
             fn eval_small($a: $($t)+) -> Self::Out { finish!($op $small) }
             #[inline(always)]
             fn is_small(a: $($t)+) -> bool { a.abs() <= <$($t)+ as Real>::SMALL }
+            #[inline(always)]
+            fn eval_near($a: $($t)+) -> Self::Out { finish!($op $near) }
+            #[inline(always)]
+            fn is_near(a: $($t)+) -> bool { a.abs() <= <$($t)+ as Real>::NEAR }
         }
     };
     (($op:ident $out:ident ($a:ident, $b:ident, $c:ident, $e:ident) $body:expr) $d:ident $($t:tt)+) => {
@@ -306,8 +317,8 @@ macro_rules! define_row {
             fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
         }
     };
-    ($op:ident $out:ident $($category:ident: |$($arg:ident),+| $body:expr $(, $small:expr)?;)+) => {
-        $(for_types!($category impl_eval ($op $out ($($arg),+) $body $(, $small)?));)+
+    ($op:ident $out:ident $($category:ident: |$($arg:ident),+| $body:expr $(, $small:expr, $near:expr)?;)+) => {
+        $(for_types!($category impl_eval ($op $out ($($arg),+) $body $(, $small, $near)?));)+
         impl Row for $op {
             fn kernel(dtype: DType, level: CpuLevel) -> Option<BlockFn> {
                 $(maker!($category ($($arg),+) dtype level $op);)+
@@ -334,12 +345,18 @@ macro_rules! define_kernels {
         $(struct $variant; define_row!($variant $output $($math)*);)*
 
         fn from_table(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
-            match op { $(Op::$variant => <$variant as Row>::kernel(dtype, level),)* }
+            match op {
+                $(Op::$variant => <$variant as Row>::kernel(dtype, level),)*
+                Op::Custom(_) => None,
+            }
         }
 
         /// A kernel of a reduction in a compute dtype.
         pub(crate) fn fold_kernel(op: Op, dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> {
-            match op { $(Op::$variant => <$variant as Row>::fold(dtype, part, level),)* }
+            match op {
+                $(Op::$variant => <$variant as Row>::fold(dtype, part, level),)*
+                Op::Custom(_) => None,
+            }
         }
     };
 }
@@ -427,12 +444,24 @@ impl<const INF: u16> Bin<u16> for NextHalf<INF> {
     }
 }
 
+/// A 16-bit float with the sign of another, on their bits: to convert a NaN would lose its sign.
+struct SignHalf<const INF: u16>;
+
+impl<const INF: u16> Bin<u16> for SignHalf<INF> {
+    type Out = u16;
+    #[inline(always)]
+    fn eval(a: u16, b: u16) -> u16 {
+        let magnitude = a & 0x7fff;
+        if magnitude > INF { INF | half_quiet(INF) } else { magnitude | b & 0x8000 }
+    }
+}
+
 /// The quiet bit below an infinity's exponent.
 const fn half_quiet(inf: u16) -> u16 {
     (inf & inf.wrapping_neg()) >> 1
 }
 
-/// The kernel of an op for a compute dtype at a CPU level; `None` where the op computes in its op math.
+/// The kernel of an op of the table for a compute dtype at a CPU level; `None` where the op computes in its op math.
 pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
     match (op, dtype) {
         (Op::Where, d) => Some(match d.size() {
@@ -444,6 +473,8 @@ pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
         }),
         (Op::Neg, DType::F16 | DType::BF16) => Some(un::<u16, FlipHalf>(level)),
         (Op::Abs, DType::F16 | DType::BF16) => Some(un::<u16, ClearHalf>(level)),
+        (Op::Copysign, DType::F16) => Some(bin::<u16, SignHalf<0x7c00>>(level)),
+        (Op::Copysign, DType::BF16) => Some(bin::<u16, SignHalf<0x7f80>>(level)),
         (Op::Nextafter, DType::F16) => Some(bin::<u16, NextHalf<0x7c00>>(level)),
         (Op::Nextafter, DType::BF16) => Some(bin::<u16, NextHalf<0x7f80>>(level)),
         (Op::Neg, DType::C32) => Some(un::<u32, FlipPair>(level)),

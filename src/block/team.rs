@@ -1,7 +1,7 @@
 //! The threads that share a launch: helpers of the process that wait for work by spinning a while, then sleeping.
 //!
-//! Guarantees: [`share`] returns when every part has been done, each exactly once; a part that panics is counted as
-//! done and the panic goes on in the caller; nested and concurrent calls never wait for each other: one has the
+//! Guarantees: [`share`] returns when every part has been done, each exactly once; if a part panics, those taken with it
+//! are counted as done and the panic goes on in the caller; nested and concurrent calls never wait for each other: one has the
 //! helpers, the others use rayon's pool. Does not: order the parts.
 //!
 //! Why not rayon alone: waking its threads from outside costs 11 to 16 µs, handing work to a spinning helper below 1.
@@ -22,6 +22,10 @@ type Work<'a> = &'a (dyn Fn(usize) + Sync + 'a);
 /// Parts of a job at most: they are counted in 16 bits of the ticket.
 const MAX_PARTS: usize = 1 << 15;
 
+/// What is written often by several threads, in cache lines of its own.
+#[repr(align(128))]
+struct Apart<T>(T);
+
 /// A helper thread.
 struct Helper {
     thread: Thread,
@@ -31,10 +35,10 @@ struct Helper {
 struct Team {
     /// Epoch of the job (32 bits), end of the parts that are left (16), their begin (16). The caller takes from the
     /// front and helpers from the back, so that in run after run a core meets the data it has in its caches.
-    ticket: AtomicU64,
+    ticket: Apart<AtomicU64>,
     /// The closure of the job: where the caller's [`Work`] is. Valid while a part of the ticket's epoch is undone.
     work: AtomicPtr<()>,
-    done: AtomicUsize,
+    done: Apart<AtomicUsize>,
     panicked: AtomicBool,
     /// The helpers from this one on leave the job alone.
     limit: AtomicUsize,
@@ -44,9 +48,9 @@ struct Team {
 }
 
 static TEAM: Team = Team {
-    ticket: AtomicU64::new(0),
+    ticket: Apart(AtomicU64::new(0)),
     work: AtomicPtr::new(std::ptr::null_mut()),
-    done: AtomicUsize::new(0),
+    done: Apart(AtomicUsize::new(0)),
     panicked: AtomicBool::new(false),
     limit: AtomicUsize::new(0),
     helpers: OnceLock::new(),
@@ -76,6 +80,9 @@ pub(super) fn share(parts: usize, threads: usize, work: Work<'_>) {
                     work(part);
                 }
             };
+            if !has_pool() {
+                return take();
+            }
             rayon::scope(|s| {
                 (1..threads.min(parts)).for_each(|_| s.spawn(|_| take()));
                 take();
@@ -84,8 +91,20 @@ pub(super) fn share(parts: usize, threads: usize, work: Work<'_>) {
     }
 }
 
-/// Counts a part as done even if it panics.
+/// Whether rayon has threads. It panics if it is asked for some and the system refuses them.
+fn has_pool() -> bool {
+    static STARTED: OnceLock<bool> = OnceLock::new();
+    let start = || match rayon::ThreadPoolBuilder::new().build_global() {
+        Ok(()) => true,
+        // There is one already, or there can't be any.
+        Err(e) => std::error::Error::source(&e).is_none(),
+    };
+    rayon::current_thread_index().is_some() || *STARTED.get_or_init(start)
+}
+
+/// Counts parts as done even if one panics.
 struct Done {
+    parts: usize,
     /// Whether the thread was unwinding before the part began: a run in a destructor. That is no panic of the part.
     unwinding: bool,
 }
@@ -95,7 +114,7 @@ impl Drop for Done {
         if std::thread::panicking() && !self.unwinding {
             TEAM.panicked.store(true, Ordering::Relaxed);
         }
-        TEAM.done.fetch_add(1, Ordering::Release);
+        TEAM.done.0.fetch_add(self.parts, Ordering::Release);
     }
 }
 
@@ -109,13 +128,13 @@ impl Team {
     /// Offers the parts to the helpers and takes part. The caller holds the lead.
     fn lead(&'static self, parts: usize, helpers: usize, work: Work<'_>) {
         let all = self.helpers.get_or_init(start);
-        self.done.store(0, Ordering::Relaxed);
+        self.done.0.store(0, Ordering::Relaxed);
         self.limit.store(helpers, Ordering::Relaxed);
         // A caller that panicked itself has left the flag.
         self.panicked.store(false, Ordering::Relaxed);
-        let epoch = (self.ticket.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0xffff_ffff;
+        let epoch = (self.ticket.0.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0xffff_ffff;
         self.work.store((&raw const work).cast_mut().cast(), Ordering::Relaxed);
-        self.ticket.store(epoch << 32 | (parts as u64) << 16, Ordering::SeqCst);
+        self.ticket.0.store(epoch << 32 | (parts as u64) << 16, Ordering::SeqCst);
         for h in all.iter().take(helpers) {
             if h.asleep.load(Ordering::SeqCst) {
                 h.thread.unpark();
@@ -130,20 +149,23 @@ impl Team {
         }
     }
 
-    /// Does one part of the present job, if one is left.
+    /// Does some parts of the present job, if any are left: half of this thread's share of them, so that the ticket,
+    /// which every taking moves from core to core, is not asked for each, and all threads end together.
     fn take(&self, front: bool) -> bool {
-        let mut seen = self.ticket.load(Ordering::Acquire);
+        let mut seen = self.ticket.0.load(Ordering::Acquire);
         while let Some((first, end)) = left(seen) {
-            let (part, after) = if front { (first, seen + 1) } else { (end - 1, seen - (1 << 16)) };
-            match self.ticket.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
+            let threads = self.limit.load(Ordering::Relaxed).min(MAX_PARTS) + 1;
+            let n = ((end - first) / (2 * threads)).max(1);
+            let (part, after) = if front { (first, seen + n as u64) } else { (end - n, seen - ((n as u64) << 16)) };
+            match self.ticket.0.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
                 Err(now) => seen = now,
                 Ok(_) => {
-                    let _done = Done { unwinding: std::thread::panicking() };
+                    let _done = Done { parts: n, unwinding: std::thread::panicking() };
                     let work = self.work.load(Ordering::Relaxed).cast::<Work<'_>>();
-                    // SAFETY: the exchange took a part of the job whose ticket was current, and that job's caller
-                    // stays in `lead`, where the closure lives, until this part is counted as done. The pointer was
+                    // SAFETY: the exchange took parts of the job whose ticket was current, and that job's caller
+                    // stays in `lead`, where the closure lives, until these parts are counted as done. The pointer was
                     // stored before the ticket, which the exchange has acquired.
-                    unsafe { (*work)(part) };
+                    (part..part + n).for_each(|part| unsafe { (*work)(part) });
                     return true;
                 }
             }
@@ -163,10 +185,12 @@ impl Drop for Wait {
         // What a panic left is taken here, so that every part is counted.
         while std::thread::panicking() && TEAM.skip() {}
         let mut turns = 0u32;
-        while TEAM.done.load(Ordering::Acquire) < self.parts {
+        while TEAM.done.0.load(Ordering::Acquire) < self.parts {
             turns += 1;
             // The core may be needed by the helper that this waits for.
-            if turns.is_multiple_of(4096) { std::thread::yield_now() } else { std::hint::spin_loop() }
+            if turns.is_multiple_of(4096) {
+                std::thread::yield_now();
+            }
         }
     }
 }
@@ -174,12 +198,12 @@ impl Drop for Wait {
 impl Team {
     /// Counts one part that nobody will do.
     fn skip(&self) -> bool {
-        let seen = self.ticket.load(Ordering::Acquire);
+        let seen = self.ticket.0.load(Ordering::Acquire);
         if left(seen).is_none() {
             return false;
         }
-        if self.ticket.compare_exchange(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            self.done.fetch_add(1, Ordering::Release);
+        if self.ticket.0.compare_exchange(seen, seen + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            self.done.0.fetch_add(1, Ordering::Release);
         }
         true
     }
@@ -213,12 +237,12 @@ fn help(i: usize) {
                 continue;
             }
         }
+        // No `spin_loop` here or above: hypervisors take a core away for microseconds that they see pausing.
         turns = turns.wrapping_add(1);
-        std::hint::spin_loop();
         if turns.is_multiple_of(64) && idle.elapsed() > SPIN {
             if let Some(me) = TEAM.helpers.get().and_then(|all| all.get(i)) {
                 me.asleep.store(true, Ordering::SeqCst);
-                let seen = TEAM.ticket.load(Ordering::SeqCst);
+                let seen = TEAM.ticket.0.load(Ordering::SeqCst);
                 // A caller that did not see the flag has stored its ticket before this look at it.
                 if left(seen).is_none() {
                     std::thread::park();

@@ -139,7 +139,7 @@ pub(crate) struct Run {
     #[arg(value_name = "FILE.cw")]
     pub(crate) file: PathBuf,
     /// The tensors of placeholders: x=x.npy for one, all.npz or all.safetensors for all whose names it has.
-    #[arg(short, long = "input", value_name = "[NAME=]FILE", value_parser = feed)]
+    #[arg(short, long = "input", visible_alias = "feed", value_name = "[NAME=]FILE", value_parser = feed)]
     pub(crate) inputs: Vec<(Option<String>, PathBuf)>,
     #[command(flatten)]
     pub(crate) target: Target,

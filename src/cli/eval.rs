@@ -34,8 +34,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         work.notes.iter().for_each(|n| say(n));
     }
     if work.named && format == Format::Npy {
-        let count = work.jobs.len();
-        let text = format!("{count} tensors do not go into a .npy file: write .safetensors, .index.json or .npz");
+        let text = "tensors that have names do not go into a .npy file: write .safetensors, .index.json or .npz";
         return Err(Failure::usage(text));
     }
     if arguments.explain {
@@ -109,7 +108,7 @@ fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
     if work.jobs.len() > LISTED {
         text += &format!("(and {} more)\n", work.jobs.len() - LISTED);
     }
-    let read: u64 = work.jobs.iter().map(|j| to_read(work, j)).sum::<u64>() + read_already(work);
+    let read: u64 = work.jobs.iter().map(|j| to_read(work, j)).sum::<u64>() + to_read_once(work);
     let s = if work.jobs.len() == 1 { "" } else { "s" };
     let (read, total, count) = (HumanBytes(read), HumanBytes(total), work.jobs.len());
     text += &format!("{count} tensor{s}: would read {read} and write {total} of data into {}\n", files.join(", "));
@@ -121,8 +120,8 @@ fn to_read(work: &Work, job: &super::plan::Job) -> u64 {
     e.uses.iter().map(|i| work.inputs[*i].to_read(&job.name)).sum()
 }
 
-fn read_already(work: &Work) -> u64 {
-    work.inputs.iter().map(Input::read_already).sum()
+fn to_read_once(work: &Work) -> u64 {
+    work.inputs.iter().map(Input::to_read_once).sum()
 }
 
 /// Reads, computes and writes one name after the other.
@@ -136,9 +135,9 @@ fn evaluate(
     let metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
     let read: Vec<&Path> = work.inputs.iter().flat_map(Input::files).collect();
     let mut output = Output::create(&arguments.target, format, &read, list, &metadata)?;
-    metrics.read = read_already(work);
     let bar = progress(work, arguments.quiet);
-    let builder = Executor::builder();
+    // A result that is written is done with: kept for another one, it would be a fourth tensor in memory.
+    let builder = Executor::builder().pool(0);
     let executor = arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build();
     let Work { inputs, expressions, plans, jobs, named, .. } = work;
     for job in jobs.iter() {
@@ -178,7 +177,8 @@ fn progress(work: &Work, quiet: bool) -> ProgressBar {
         to_read(work, job) + plan.shape().map_or(0, |s| bytes(plan.dtype, &s))
     };
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let bar = ProgressBar::with_draw_target(Some(work.jobs.iter().map(of_job).sum()), target);
+    let total = to_read_once(work) + work.jobs.iter().map(of_job).sum::<u64>();
+    let bar = ProgressBar::with_draw_target(Some(total), target);
     let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar

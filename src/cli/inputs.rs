@@ -1,13 +1,12 @@
 //! The input files of a command.
 //!
-//! Guarantees: the format is told by the file's name; a .npy is read once and serves every tensor name; of the other
-//! formats only the headers are read until a tensor is asked for. Does not: compute, or have data for an input that is
-//! only declared.
+//! Guarantees: the format is told by the file's name; only headers are read until a tensor is asked for; a .npy is then
+//! read once and serves every tensor name. Does not: compute, or have data for an input that is only declared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use castwise::io::{Npz, SafeTensors, ShardedSafeTensors, read_npy};
+use castwise::io::{Npy, Npz, SafeTensors, ShardedSafeTensors};
 use castwise::shape::Dim;
 use castwise::{DType, Error, Tensor};
 
@@ -50,7 +49,8 @@ pub(super) struct Input {
 
 enum Source {
     Declared(DType, Vec<Dim>),
-    Npy(Tensor),
+    /// The file, and its array once it has been asked for.
+    Npy(Box<Npy>, Option<Tensor>),
     Npz(Box<Npz>),
     SafeTensors(Box<SafeTensors>),
     Sharded(Box<ShardedSafeTensors>),
@@ -66,7 +66,7 @@ impl Input {
             }
         };
         let source = match Format::of(path).map_err(Failure::usage)? {
-            Format::Npy => Source::Npy(read_npy(path)?),
+            Format::Npy => Source::Npy(Box::new(Npy::open(path)?), None),
             Format::Npz => Source::Npz(Box::new(Npz::open(path)?)),
             Format::SafeTensors => Source::SafeTensors(Box::new(SafeTensors::open(path)?)),
             Format::Index => Source::Sharded(Box::new(ShardedSafeTensors::open(path)?)),
@@ -86,7 +86,7 @@ impl Input {
     /// The names of its tensors, in the order of the file; `None` if it is one array without a name.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
         match &self.source {
-            Source::Npy(_) | Source::Declared(..) => None,
+            Source::Npy(..) | Source::Declared(..) => None,
             Source::Npz(f) => Some(f.names().collect()),
             Source::SafeTensors(f) => Some(f.names().collect()),
             Source::Sharded(f) => Some(f.names().collect()),
@@ -96,7 +96,7 @@ impl Input {
     /// Whether it takes part in the evaluation of this tensor name.
     pub(super) fn has(&self, tensor: &str) -> bool {
         match &self.source {
-            Source::Npy(_) | Source::Declared(..) => true,
+            Source::Npy(..) | Source::Declared(..) => true,
             Source::Npz(f) => f.has(tensor),
             Source::SafeTensors(f) => f.has(tensor),
             Source::Sharded(f) => f.has(tensor),
@@ -106,7 +106,7 @@ impl Input {
     /// The free text of the file.
     pub(super) fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.source {
-            Source::Declared(..) | Source::Npy(_) | Source::Npz(_) => None,
+            Source::Declared(..) | Source::Npy(..) | Source::Npz(_) => None,
             Source::SafeTensors(f) => Some(f.metadata()),
             Source::Sharded(f) => f.metadata(),
         }
@@ -116,7 +116,7 @@ impl Input {
     pub(super) fn info(&self, tensor: &str) -> Result<(DType, Vec<Dim>), Error> {
         let (dtype, shape) = match &self.source {
             Source::Declared(dtype, dims) => return Ok((*dtype, dims.clone())),
-            Source::Npy(t) => (t.dtype(), t.shape()),
+            Source::Npy(f, _) => f.info(),
             Source::Npz(f) => f.info(tensor)?,
             Source::SafeTensors(f) => f.info(tensor)?,
             Source::Sharded(f) => f.info(tensor)?,
@@ -124,11 +124,11 @@ impl Input {
         Ok((dtype, shape.iter().map(|n| Dim::Fixed(*n)).collect()))
     }
 
-    /// The bytes that reading its tensor of this name will take.
+    /// The bytes that reading its tensor of this name will take, if it is another one for each name.
     pub(super) fn to_read(&self, tensor: &str) -> u64 {
         let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
         match (&self.source, self.info(tensor)) {
-            (Source::Npy(_) | Source::Declared(..), _) | (_, Err(_)) => 0,
+            (Source::Npy(..) | Source::Declared(..), _) | (_, Err(_)) => 0,
             (_, Ok((dtype, dims))) => bytes(dtype, &dims.iter().map(fixed).collect::<Vec<_>>()),
         }
     }
@@ -142,7 +142,8 @@ impl Input {
     pub(super) fn load(&mut self, tensor: &str) -> Result<(Tensor, u64), Error> {
         let t = match &mut self.source {
             Source::Declared(..) => return Err(Error::Internal("a declared input was read".into())),
-            Source::Npy(t) => return Ok((t.clone(), 0)),
+            Source::Npy(_, Some(t)) => return Ok((t.clone(), 0)),
+            Source::Npy(f, array) => array.insert(f.load()?).clone(),
             Source::Npz(f) => f.load(tensor)?,
             Source::SafeTensors(f) => f.load(tensor)?,
             Source::Sharded(f) => f.load(tensor)?,
@@ -151,10 +152,10 @@ impl Input {
         Ok((t, bytes))
     }
 
-    /// The bytes that were read to open it, beyond a header.
-    pub(super) fn read_already(&self) -> u64 {
+    /// The bytes that are read once for all tensor names.
+    pub(super) fn to_read_once(&self) -> u64 {
         match &self.source {
-            Source::Npy(t) => bytes(t.dtype(), t.shape()),
+            Source::Npy(f, _) => bytes(f.info().0, f.info().1),
             _ => 0,
         }
     }

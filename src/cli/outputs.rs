@@ -1,12 +1,12 @@
 //! The output of a command: one file, or the files of a checkpoint in shards.
 //!
-//! Guarantees: every file that would be written is checked against the inputs and against what exists before anything
-//! is computed. Does not: decide formats beyond what the name and `--max-shard-size` say.
+//! Guarantees: every file that would be written is checked against the inputs, against what exists and against what its
+//! format has, before anything is computed. Does not: decide formats beyond what the name and `--max-shard-size` say.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use castwise::io::{Compression, Existing, NpzWriter, SafeTensorsWriter, ShardedWriter, write_npy};
+use castwise::io::{Compression, Existing, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, write_npy};
 use castwise::{DType, Error, Tensor};
 
 use super::args::Target;
@@ -102,6 +102,12 @@ pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Lay
         Some((index, size)) => ShardedWriter::files(index, list, *size)?,
         None => vec![path.clone()],
     };
+    match (&index, format) {
+        (None, Format::Npy) => list.iter().try_for_each(|(_, dtype, shape)| Npy::check(path, *dtype, shape))?,
+        (None, Format::Npz) => NpzWriter::check(path, list)?,
+        (None, Format::SafeTensors) => SafeTensorsWriter::check(path, list)?,
+        _ => {}
+    }
     Ok(Layout { index, files })
 }
 

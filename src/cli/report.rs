@@ -20,7 +20,21 @@ fn renderer() -> Renderer {
 
 /// `error: ...`
 pub(super) fn error(message: &str) -> String {
-    format!("error: {message}")
+    format!("error: {}", harmless(message))
+}
+
+/// A message that a terminal obeys in nothing but the ends of its lines, whatever the names of files in it are.
+pub(super) fn harmless(message: &str) -> String {
+    let mut text = String::with_capacity(message.len());
+    for c in message.chars() {
+        let obeyed = c.is_control() && c != '\n' || is_direction_mark(c);
+        if obeyed { text.extend(c.escape_unicode()) } else { text.push(c) }
+    }
+    text
+}
+
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The byte range of a place in a text.
@@ -114,11 +128,9 @@ pub(super) fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
 
 /// A name from a file, safe for a terminal.
 pub(super) fn escaped(name: &str) -> String {
-    let unsafe_mark =
-        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut text = String::new();
     for c in name.chars().take(200) {
-        if unsafe_mark(c) { text.extend(c.escape_unicode()) } else { text.extend(c.escape_debug()) }
+        if is_direction_mark(c) { text.extend(c.escape_unicode()) } else { text.extend(c.escape_debug()) }
     }
     text
 }

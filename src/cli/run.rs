@@ -44,7 +44,6 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
         idle(&inputs, &found);
     }
     let mut feeds: Vec<(String, Tensor)> = Vec::new();
-    metrics.read = inputs.iter().map(Input::read_already).sum();
     for Found { placeholder, input, member } in found {
         let (t, n) = timed(&mut metrics.reading, || inputs[input].load(&member))?;
         metrics.read += n;

@@ -14,6 +14,9 @@ use super::args::Common;
 use super::plan::UNNAMED;
 use super::{Failure, report};
 
+/// What the library says of an op that it does not know.
+const CUSTOM: &str = "a custom op must be registered in the `Registry` that `Program::parse_with` is given";
+
 /// The text of a program, and what its file is called.
 pub(super) struct Source {
     pub(super) text: String,
@@ -93,6 +96,7 @@ impl Source {
     pub(super) fn own_words(&self, d: &Diagnostic) -> Diagnostic {
         let mut d = d.clone();
         let says = |s: &str| s.replace("Rules::Torch", "`rules = torch`").replace("Rules::Paddle", "`rules = paddle`");
+        let says = |s: &str| says(s).replace(CUSTOM, "the command has no custom ops");
         d.message = says(&d.message);
         if let (Place::Text(_), Some((line, rest))) = (&d.place, d.message.split_once(": "))
             && line.strip_prefix("line ").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))

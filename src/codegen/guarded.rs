@@ -175,7 +175,8 @@ impl Memory {
                 };
                 let kernel = |part| fold_kernel(*op, dtype, part, CpuLevel::get()).unwrap();
                 let start: Bits = fold::of_nothing(kernel(fold::Part::Tile));
-                run(&launch, &mut [], &mut [Folded { bytes: own, dtype, f: kernel(part), start }], 1)
+                let lanes = kernel(fold::Part::Lanes);
+                run(&launch, &mut [], &mut [Folded { bytes: own, dtype, f: kernel(part), lanes, start }], 1)
             }
         };
         assert!(made.unwrap().is_ok(), "{name} refused its data");

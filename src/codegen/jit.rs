@@ -2,7 +2,8 @@
 //!
 //! Guarantees: a function pointer of [`Code`] is valid as long as the `Code` lives, and its memory is returned when
 //! that is dropped (Cranelift leaks it otherwise); code pages are never writable and executable at once; a panic
-//! inside Cranelift becomes an error of this one compile. Does not: check what the code does; `codegen` does.
+//! inside Cranelift becomes an error of this one compile; memory that the system refuses, or refuses to make
+//! executable, is [`Error::OutOfMemory`]. Does not: check what the code does; `codegen` does.
 
 #![allow(unsafe_code, reason = "function pointers into compiled code; each block has its proof")]
 
@@ -16,7 +17,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, isa};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
 use crate::block::driver::SegmentFn;
 use crate::error::{Error, Result};
@@ -81,6 +82,17 @@ fn internal(e: impl std::fmt::Display) -> Error {
     Error::Internal(format!("code generation: {e}"))
 }
 
+/// What a module's error is. Memory that the system refuses is no fault of anybody here.
+fn refused(e: ModuleError) -> Error {
+    match e {
+        ModuleError::Allocation { .. } => Error::OutOfMemory { bytes: PAGE },
+        e => internal(e),
+    }
+}
+
+/// The least that code takes.
+const PAGE: usize = 4096;
+
 /// Builds `count` functions `(table, n)` with `emit` and makes them executable.
 pub(crate) fn compile(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<Code> {
     finished(false, |module| {
@@ -90,7 +102,7 @@ pub(crate) fn compile(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_
             build(module, &mut context, &mut shared, i, emit);
             let name = format!("segment{i}");
             let id = module.declare_function(&name, Linkage::Local, &context.func.signature).map_err(internal)?;
-            module.define_function(id, &mut context).map_err(internal)?;
+            module.define_function(id, &mut context).map_err(refused)?;
             module.clear_context(&mut context);
             ids.push(id);
         }
@@ -107,7 +119,7 @@ pub(crate) fn place(functions: &[Vec<u8>]) -> Result<Code> {
         let mut ids = Vec::with_capacity(functions.len());
         for (i, bytes) in functions.iter().enumerate() {
             let id = module.declare_function(&format!("segment{i}"), Linkage::Local, &signature).map_err(internal)?;
-            module.define_function_bytes(id, 64, bytes, &[]).map_err(internal)?;
+            module.define_function_bytes(id, 64, bytes, &[]).map_err(refused)?;
             ids.push(id);
         }
         Ok(ids)
@@ -119,7 +131,9 @@ fn finished(any_length: bool, define: impl FnOnce(&mut JITModule) -> Result<Vec<
     let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
-        let ids = define(&mut module).and_then(|ids| module.finalize_definitions().map_err(internal).map(|()| ids));
+        // All that can fail here is that the pages become executable.
+        let finish = |_| Error::OutOfMemory { bytes: PAGE };
+        let ids = define(&mut module).and_then(|ids| module.finalize_definitions().map_err(finish).map(|()| ids));
         let function = |module: &JITModule, id| {
             let start = module.get_finalized_function(id);
             // SAFETY: `start` is the entry of a finished function with exactly this signature and calling convention.

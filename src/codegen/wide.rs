@@ -16,6 +16,7 @@ mod emit;
 mod forms;
 mod ir;
 mod lower;
+mod math;
 mod parts;
 
 use iced_x86::{Decoder, DecoderOptions, FastFormatter};
@@ -26,7 +27,7 @@ use crate::block::CpuLevel;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Kernel, StepOp};
-use crate::schedule::{Schedule, Segment};
+use crate::schedule::{Schedule, Segment, Slot, SlotId};
 
 /// Whether this machine runs wide segments. Their calling convention is System V's.
 pub(crate) fn available() -> bool {
@@ -35,7 +36,8 @@ pub(crate) fn available() -> bool {
 
 /// Compiles all segments of a schedule.
 pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
-    let all = schedule.segments.iter().map(|s| Ok(function(kernel, s)?.bytes));
+    let results = results(schedule);
+    let all = schedule.segments.iter().map(|s| Ok(function(kernel, s, &results)?.bytes));
     jit::place(&all.collect::<Result<Vec<_>>>()?)
 }
 
@@ -49,14 +51,20 @@ fn lanes(kernel: &Kernel, segment: &Segment) -> usize {
     64 / sizes.max().unwrap_or(1)
 }
 
-fn function(kernel: &Kernel, segment: &Segment) -> Result<emit::Function> {
+/// The slots of results.
+fn results(schedule: &Schedule) -> Vec<SlotId> {
+    let all = schedule.slots.iter().enumerate().filter(|(_, s)| matches!(s, Slot::Output(_)));
+    all.map(|(i, _)| i as SlotId).collect()
+}
+
+fn function(kernel: &Kernel, segment: &Segment, results: &[SlotId]) -> Result<emit::Function> {
     let lanes = lanes(kernel, segment);
     let body = lower::lower(kernel, segment, lanes);
     let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
     let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
     let allocated = alloc::allocate(&body, if twice { 3 } else { 2 });
-    emit::function(&emit::Segment { lanes, allocated: &allocated, constants: &body.constants, twice })
+    emit::function(&emit::Segment { lanes, allocated: &allocated, constants: &body.constants, twice, results })
 }
 
 /// The steps and instructions of all segments of a schedule, as text.
@@ -74,7 +82,7 @@ pub(crate) fn listing(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
             let args: Vec<String> = step.args.iter().flatten().map(|a| format!("%{a}")).collect();
             text += &format!("  %{}: {} = {what} {}\n", step.out, kernel.value(step.out).dtype, args.join(", "));
         }
-        let function = function(kernel, segment)?;
+        let function = function(kernel, segment, &results(schedule))?;
         let mut formatter = FastFormatter::new();
         for instruction in &mut Decoder::with_ip(64, &function.bytes[..function.code], 0, DecoderOptions::NONE) {
             text += &format!("  {:04x}  ", instruction.ip());

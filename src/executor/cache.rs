@@ -21,13 +21,14 @@ use crate::cancel::{CancelToken, Stop};
 use crate::codegen::{Code, available, compile, inline};
 use crate::domain::{Pattern, pattern};
 use crate::eager::run_blocks;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fuse::{Plan, foldable, plan};
 use crate::infer::infer;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Step};
 use crate::launch::{Engine, Fetched, Memory, Ready, Run, Shot, run_direct, run_plan};
+use crate::passes::Pass;
 use crate::program::Program;
-use crate::schedule::{Class, Schedule, schedule};
+use crate::schedule::{Class, Schedule, schedule_with};
 use crate::tensor::{Pool, Tensor};
 use crate::trace::{record, span};
 use crate::typed::{NodeId, TypedProgram};
@@ -123,7 +124,7 @@ pub(super) struct Call<'a> {
 
 /// An executor's settings and what it keeps, shared with what it has prepared.
 pub(super) struct Inner {
-    settings: Builder,
+    pub(super) settings: Builder,
     caches: Mutex<Caches>,
     /// The latest first.
     recent: Mutex<Vec<Asked>>,
@@ -178,11 +179,13 @@ impl Inner {
         let began = Instant::now();
         span!(DEBUG, span = "plan" { nodes: typed.len(), fetches: key.2.len() } + kernels);
         let mut folded: HashMap<NodeId, Tensor> = HashMap::new();
-        for n in foldable(typed, &key.2) {
+        let passes = self.settings.passes;
+        let constants = if passes.has(Pass::Folding) { foldable(typed, &key.2) } else { Vec::new() };
+        for n in constants {
             // A fault in constants is a fault of the run that needs them.
             folded.insert(n, run_blocks(typed, n)?);
         }
-        let plan = plan(typed, &key.2, &folded, &key.3)?;
+        let plan = plan(typed, &key.2, &folded, &key.3, passes)?;
         record!(span, kernels: plan.work.len());
         let planned = Arc::new(Planned { near: plan.work.iter().map(|_| Mutex::default()).collect(), plan });
         self.counters.plans.add(1);
@@ -285,8 +288,21 @@ impl Inner {
         let began = Instant::now();
         span!(DEBUG, span = "compile" { steps: kernel.steps.len() } + segments);
         let jit = self.settings.jit && available();
-        let schedule = schedule(kernel, classes, CpuLevel::get(), &|step| jit && inline(step))?;
-        let code = if schedule.segments.is_empty() { None } else { Some(compile(kernel, &schedule)?) };
+        let planned = |inlined: &dyn Fn(&Step) -> bool| {
+            schedule_with(kernel, classes, CpuLevel::get(), inlined, self.settings.passes)
+        };
+        let mut schedule = planned(&|step| jit && inline(step))?;
+        let code = match schedule.segments.is_empty() {
+            true => None,
+            false => match compile(kernel, &schedule) {
+                // A system that gives no memory for code, or forbids code that was made: block kernels need none.
+                Err(Error::OutOfMemory { .. }) => {
+                    schedule = planned(&|_| false)?;
+                    None
+                }
+                made => Some(made?),
+            },
+        };
         record!(span, segments: schedule.segments.len());
         let compiled = Arc::new(Compiled { schedule, code });
         self.counters.compiles.add(u64::from(compiled.code.is_some()));

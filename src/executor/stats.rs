@@ -105,6 +105,8 @@ impl Traffic {
             let dims = plan.typed.shapes[shape as usize].iter();
             dims.fold(1, |n, d| d.extent(dyn_dims).map_or(0, |extent| n.saturating_mul(extent as u64)))
         };
+        // A domain that is too large for any run is refused only when it is aimed at.
+        let bytes = |elements: u64, size: usize| elements.saturating_mul(size as u64);
         let mut all = Traffic::default();
         for k in &plan.work {
             let domain = elements(k.shape);
@@ -113,14 +115,14 @@ impl Traffic {
             }
             all.kernels += 1;
             for (d, b) in k.kernel.inputs.iter().zip(&k.inputs) {
-                all.read += elements(plan.buffers[*b as usize].shape) * d.size() as u64;
+                all.read = all.read.saturating_add(bytes(elements(plan.buffers[*b as usize].shape), d.size()));
             }
             for v in &k.kernel.outputs {
-                all.written += domain * k.kernel.value(*v).dtype.size() as u64;
+                all.written = all.written.saturating_add(bytes(domain, k.kernel.value(*v).dtype.size()));
             }
             for (n, _) in &k.folds {
                 let node = &plan.typed.nodes[*n as usize];
-                all.written += elements(node.shape) * node.dtype.size() as u64;
+                all.written = all.written.saturating_add(bytes(elements(node.shape), node.dtype.size()));
             }
         }
         all

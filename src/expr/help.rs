@@ -5,10 +5,10 @@
 use std::ops::Range;
 
 use super::lex::{Span, Token};
-use super::{Frame, Parser, Term, Value};
+use super::{Frame, Known, Parser, Term, Value};
 use crate::dtype::DType;
-use crate::error::{Diagnostic, Fault, shown};
-use crate::ops::Op;
+use crate::error::{Diagnostic, Fault, nearest, shown};
+use crate::ops::{Op, Registry};
 use crate::program::Program;
 use crate::promotion::Rules;
 use crate::var::{Graph, Mode, Operand};
@@ -45,18 +45,19 @@ impl<M: Mode> Parser<'_, '_, M> {
 
     pub(super) fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
         let d = Diagnostic::new(Fault::Name, format!("there is no op `{}`", shown(word))).at(&span.place());
-        let names = Op::ALL.iter().flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
+        let ops = Op::ALL.iter().copied().chain(self.known.ops.ops());
+        let names = ops.flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
         match nearest(word, names) {
             Some(name) => d.help(format!("did you mean `{name}`?")),
-            None if (self.known)().iter().any(|n| n == word) => d.help("it is an input: write `*` to multiply"),
+            None if (self.known.names)().iter().any(|n| n == word) => d.help("it is an input: write `*` to multiply"),
             None => d,
         }
     }
 
     pub(super) fn unknown_name(&self, word: &str, span: Span) -> Diagnostic {
         let d = Diagnostic::new(Fault::Name, format!("there is no input `{}`", shown(word))).at(&span.place());
-        let known = (self.known)();
-        if let Some(op) = Op::from_name(word) {
+        let known = (self.known.names)();
+        if let Some(op) = self.known.ops.op(word) {
             let operands = if op == Op::Cast { "x, f32".to_string() } else { op.def().operands.join(", ") };
             return d.help(format!("it is an op: write `{word}({operands})`"));
         }
@@ -87,8 +88,9 @@ pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
     let program = Program::new(Rules::Torch);
     let mut names =
         |name: &str| Some(Operand::Var(program.feed(name).unwrap_or_else(|| program.data(name, DType::F32, ()))));
-    let known = Vec::new;
-    let mut parser: Parser<'_, '_, Graph> = Parser::new(text, &mut names, &known);
+    let ops = Registry::new();
+    let known = Known { ops: &ops, names: &Vec::new };
+    let mut parser: Parser<'_, '_, Graph> = Parser::new(text, &known, &mut names);
     parser.read().ok()?;
     parser.closed().ok()?;
     let Some((Value::Term(Term::Step(root)), _)) = parser.values.last() else { return None };
@@ -116,36 +118,4 @@ pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
     let s = if operands.len() == 1 { "" } else { "s" };
     let message = format!("`{op}` takes {} operand{s}", operands.len());
     span.syntax(message).help(format!("`{op}({})`", operands.join(", ")))
-}
-
-/// The candidate that is most like a mistyped word: few edits away, or begun by it.
-fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    if word.len() > 64 {
-        return None;
-    }
-    let begun = |n: &str| word.len() >= 3 && n.starts_with(word);
-    let cost = |n: &str| if begun(n) { 0 } else { edits(word, n) };
-    let allowed = |n: &str| word.len().max(n.len()).div_ceil(3).min(3);
-    // Of one-letter names none is like another.
-    let likely = |n: &&str| n.len() <= 64 && cost(n) <= allowed(n) && word.len().max(n.len()) > 1;
-    candidates.filter(likely).min_by_key(|n| (cost(n), n.len().abs_diff(word.len())))
-}
-
-/// How many letters must be added, dropped or changed, or neighbours swapped, to make one word the other.
-fn edits(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut older: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let mut least = (above[j] + (x != y) as usize).min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                least = least.min(older[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        older = std::mem::replace(&mut above, row);
-    }
-    above.last().copied().unwrap_or(0)
 }

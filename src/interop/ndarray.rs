@@ -1,8 +1,8 @@
 //! Arrays of the crate `ndarray`.
 //!
-//! Guarantees: a view of a tensor as an array copies nothing, whatever the tensor's strides; a tensor made of an array
-//! has its elements in row-major order. Does not: take over an array's memory. A tensor's memory starts at a multiple
-//! of 64 bytes, which an array's need not do, so the elements are copied once.
+//! Guarantees: a view of a tensor as an array copies nothing, whatever the tensor's strides; an owned array becomes a
+//! tensor with the same memory and strides, without a copy; of a borrowed one, which a tensor could outlive, the elements
+//! are copied once, row-major. Does not: write into memory that was an array's: `run_into` gives such a tensor new memory.
 
 use ::ndarray::{ArrayBase, ArrayViewD, Data, Dimension, IxDyn, ShapeBuilder};
 
@@ -35,6 +35,29 @@ impl Tensor {
             to.copy_from_slice(bytemuck::bytes_of(v));
         }
         Tensor::from_storage(storage, S::Elem::DTYPE, shape)
+    }
+
+    /// A tensor over the memory of an array, with its strides, without copying. (An array that is not the only owner of
+    /// its elements, or whose elements do not begin at a multiple of 16 bytes, is copied: no allocator in use makes such
+    /// memory for more than a few elements.) Errors: more than 64 dims; no memory for a copy. Only with the feature
+    /// `ndarray`.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// use ndarray::Array2;
+    /// let a = Array2::from_shape_fn((1000, 500), |(i, j)| (i * 500 + j) as f32);
+    /// let memory = a.as_ptr();
+    /// let t = Tensor::from_owned_array(a.reversed_axes())?;
+    /// assert_eq!((t.shape(), t.strides()), (&[500, 1000][..], &[1, 500][..]));
+    /// assert_eq!(t.as_array::<f32>()?.as_ptr(), memory);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn from_owned_array<S: Data<Elem: Element>, D: Dimension>(array: ArrayBase<S, D>) -> Result<Tensor> {
+        let array = array.into_owned();
+        let (shape, strides) = (array.shape().to_vec(), array.strides().to_vec());
+        check(&shape)?;
+        let (elements, offset) = array.into_raw_vec_and_offset();
+        Tensor::with_strides(Storage::taken(elements)?, S::Elem::DTYPE, &shape, &strides, offset.unwrap_or(0))
     }
 
     /// The elements as an array view, without copying: transposed, reversed and broadcast tensors too. Errors: another
@@ -75,7 +98,8 @@ impl<S: Data<Elem: Element>, D: Dimension> TryFrom<&ArrayBase<S, D>> for Tensor 
 impl<S: Data<Elem: Element>, D: Dimension> TryFrom<ArrayBase<S, D>> for Tensor {
     type Error = Error;
 
+    /// As [`Tensor::from_owned_array`].
     fn try_from(array: ArrayBase<S, D>) -> Result<Tensor> {
-        Tensor::from_array(&array)
+        Tensor::from_owned_array(array)
     }
 }

@@ -6,14 +6,15 @@
 //! what NumPy writes for a row-major array. Does not: read objects, structures, text, dates, or the unsigned types
 //! beyond u8; write bf16 and c32, which NumPy does not have; read an array in Fortran order without holding it twice.
 
-use std::io::Read;
-use std::path::Path;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use npyz::write_options::WriteOptions;
 use npyz::{NpyHeader, Order, TypeChar, TypeStr, WriterBuilder};
 
 use super::output::{Existing, Output};
-use super::{Origin, byte_len, format_error, open, read_exact, read_tensor};
+use super::{Origin, byte_len, format_error, io_error, open, read_exact, read_tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shown};
 use crate::shape::{MAX_RANK, dims_text};
@@ -22,6 +23,58 @@ use crate::tensor::Tensor;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const MAX_HEADER: u64 = 1 << 16;
 const MAX_NESTING: usize = 8;
+
+/// An open `.npy` file: its header in memory, its array on disk until [`load`](Npy::load) reads it.
+///
+/// ```
+/// use castwise::{DType, Tensor, io::{Existing, Npy, write_npy}};
+/// let path = std::env::temp_dir().join(format!("castwise-doc-header-{}.npy", std::process::id()));
+/// write_npy(&path, &Tensor::from_slice(&[1u8, 2, 3], [3])?, Existing::Replace)?;
+/// let mut file = Npy::open(&path)?;
+/// assert_eq!(file.info(), (DType::U8, &[3][..]));
+/// assert_eq!(file.load()?.to_vec::<u8>()?, [1, 2, 3]);
+/// # std::fs::remove_file(path).ok();
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Npy {
+    path: PathBuf,
+    file: File,
+    header: Header,
+    data_at: u64,
+}
+
+impl Npy {
+    /// Opens a file and checks its header.
+    pub fn open(path: impl AsRef<Path>) -> Result<Npy> {
+        let path = path.as_ref();
+        let (mut file, len) = open(path)?;
+        let header = Header::read(&mut file, Origin::file(path), len)?;
+        let data_at = file.stream_position().map_err(|e| io_error(path, e))?;
+        Ok(Npy { path: path.to_path_buf(), file, header, data_at })
+    }
+
+    /// Whether a file can have an array of this dtype and shape: bf16 and c32 are not NumPy's.
+    ///
+    /// ```
+    /// use castwise::{DType, io::Npy};
+    /// assert!(Npy::check("x.npy", DType::F16, &[2, 3]).is_ok() && Npy::check("x.npy", DType::BF16, &[2, 3]).is_err());
+    /// ```
+    pub fn check(path: impl AsRef<Path>, dtype: DType, shape: &[usize]) -> Result<()> {
+        header(path.as_ref(), dtype, shape).map(|_| ())
+    }
+
+    /// Dtype and shape of the array.
+    pub fn info(&self) -> (DType, &[usize]) {
+        (self.header.dtype, &self.header.shape)
+    }
+
+    /// Reads the array; one in Fortran order comes out with the same shape and elements.
+    pub fn load(&mut self) -> Result<Tensor> {
+        self.file.seek(SeekFrom::Start(self.data_at)).map_err(|e| io_error(&self.path, e))?;
+        self.header.tensor(&mut self.file, Origin::file(&self.path))
+    }
+}
 
 /// Reads the array of a `.npy` file; one in Fortran order comes out with the same shape and elements.
 ///
@@ -34,9 +87,7 @@ const MAX_NESTING: usize = 8;
 /// # Ok::<(), castwise::Error>(())
 /// ```
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
-    let path = path.as_ref();
-    let (mut file, len) = open(path)?;
-    Header::read(&mut file, Origin::file(path), len)?.tensor(&mut file, Origin::file(path))
+    Npy::open(path)?.load()
 }
 
 /// Writes a tensor as a `.npy` file, version 1.0, little-endian, row-major.
@@ -52,6 +103,7 @@ pub fn write_npy(path: impl AsRef<Path>, t: &Tensor, existing: Existing) -> Resu
 }
 
 /// What stands before an array's data.
+#[derive(Debug)]
 pub(super) struct Header {
     pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
@@ -174,8 +226,9 @@ fn guarded(text: &[u8]) -> Result<Vec<u8>, String> {
                 if dims > MAX_RANK {
                     return Err(format!("more than {MAX_RANK} dims"));
                 }
-                // A dim of 0 does not excuse the others: NumPy refuses them too.
-                product = dim.and_then(|d| product.checked_mul(d.max(1))).ok_or("the shape is beyond all limits")?;
+                // A dim of 0 does not excuse the others: NumPy refuses them too, and counts with a sign.
+                let all = dim.and_then(|d| product.checked_mul(d.max(1))).filter(|n| i64::try_from(*n).is_ok());
+                product = all.ok_or("the shape is beyond all limits")?;
             }
             // Python 2 wrote long integers so.
             b'L' if at > 0 && text[at - 1].is_ascii_digit() => clean[at] = b' ',
@@ -237,7 +290,11 @@ fn dtype_of(theirs: &npyz::DType) -> Result<(DType, bool), String> {
 /// All that stands before the data of an array, as NumPy writes it. Errors: NumPy does not have the dtype.
 pub(super) fn header(path: &Path, dtype: DType, shape: &[usize]) -> Result<Vec<u8>> {
     let Some((kind, _)) = KINDS.iter().find(|(_, d)| *d == dtype) else {
-        let message = format!("NumPy has no {dtype}: write .safetensors, or cast (`--out-dtype`)");
+        let instead = match dtype {
+            DType::C32 => "cast it (`--out-dtype c64`)",
+            _ => "write .safetensors, or cast (`--out-dtype`)",
+        };
+        let message = format!("NumPy has no {dtype}: {instead}");
         return Err(format_error(path, message));
     };
     let fault = |m: String| Error::Internal(format!("a .npy header: {m}"));

@@ -16,6 +16,7 @@ use zip::result::ZipError;
 use zip::write::{SimpleFileOptions, ZipWriter};
 use zip::{CompressionMethod, DateTime};
 
+use super::disk::Disk;
 use super::ledger::Ledger;
 use super::output::{Draft, Existing, Output};
 use super::{Origin, byte_len, format_error, npy, open, write_tensor};
@@ -199,21 +200,7 @@ impl NpzWriter {
         existing: Existing,
     ) -> Result<NpzWriter> {
         let path = path.as_ref();
-        let mut ledger = Ledger::default();
-        for (name, dtype, shape) in arrays {
-            if !is_inside(name) {
-                let message =
-                    format!("`{}` is no name for a member: unpacking it could leave the directory", shown(name));
-                return Err(format_error(path, message));
-            }
-            let message = |m: &str| format!("the array `{}`: {m}", shown(name));
-            npy::header(path, *dtype, shape).map_err(|e| match e {
-                Error::Format { path, message: m } => Error::Format { path, message: message(&m) },
-                e => e,
-            })?;
-            byte_len(Origin::file(path), *dtype, shape)?;
-            ledger.add(path, name, *dtype, shape, 0)?;
-        }
+        let ledger = listed(path, arrays)?;
         let Output { file, draft } = Output::create(path, existing)?;
         let compression = match compression {
             Compression::Stored => CompressionMethod::Stored,
@@ -221,6 +208,18 @@ impl NpzWriter {
         };
         let zip = ZipWriter::new(Target { file, at: 0, end: 0, failed: false });
         Ok(NpzWriter { zip, draft, ledger, compression })
+    }
+
+    /// Whether a file can have the given arrays: the errors that [`create`](NpzWriter::create) finds in the list.
+    ///
+    /// ```
+    /// use castwise::{DType, io::NpzWriter};
+    /// let list = |d| [("x".to_string(), d, vec![2, 3])];
+    /// assert!(NpzWriter::check("x.npz", &list(DType::C128)).is_ok());
+    /// assert!(NpzWriter::check("x.npz", &list(DType::BF16)).unwrap_err().to_string().contains("NumPy has no bf16"));
+    /// ```
+    pub fn check(path: impl AsRef<Path>, arrays: &[(String, DType, Vec<usize>)]) -> Result<()> {
+        listed(path.as_ref(), arrays).map(|_| ())
     }
 
     /// Writes one of the arrays. Errors: not on the list, another dtype or shape than listed, written already.
@@ -249,10 +248,29 @@ impl NpzWriter {
     }
 }
 
+/// The arrays of a file in the making, none of which is written.
+fn listed(path: &Path, arrays: &[(String, DType, Vec<usize>)]) -> Result<Ledger> {
+    let mut ledger = Ledger::default();
+    for (name, dtype, shape) in arrays {
+        if !is_inside(name) {
+            let message = format!("`{}` is no name for a member: unpacking it could leave the directory", shown(name));
+            return Err(format_error(path, message));
+        }
+        let message = |m: &str| format!("the array `{}`: {m}", shown(name));
+        npy::header(path, *dtype, shape).map_err(|e| match e {
+            Error::Format { path, message: m } => Error::Format { path, message: message(&m) },
+            e => e,
+        })?;
+        byte_len(Origin::file(path), *dtype, shape)?;
+        ledger.add(path, name, *dtype, shape, 0)?;
+    }
+    Ok(ledger)
+}
+
 /// The file under a `ZipWriter`, which finishes the archive when it is dropped, and complains on stderr if it can't:
 /// so whatever follows a failure goes nowhere, and succeeds.
 struct Target {
-    file: BufWriter<File>,
+    file: BufWriter<Disk>,
     at: u64,
     end: u64,
     failed: bool,
@@ -260,7 +278,7 @@ struct Target {
 
 impl Target {
     /// Does something to the file, unless it has failed.
-    fn file<T>(&mut self, instead: T, act: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
+    fn file<T>(&mut self, instead: T, act: impl FnOnce(&mut BufWriter<Disk>) -> io::Result<T>) -> io::Result<T> {
         if self.failed {
             return Ok(instead);
         }
@@ -288,7 +306,8 @@ impl Seek for Target {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(n) => Some(n),
-            SeekFrom::Current(n) => self.at.checked_add_signed(n),
+            // A failure may have come on the way back to a member's header, and no member ends before it begins.
+            SeekFrom::Current(n) => if self.failed { self.end } else { self.at }.checked_add_signed(n),
             SeekFrom::End(n) => self.end.checked_add_signed(n),
         };
         let at = at.ok_or(io::ErrorKind::InvalidInput)?;

@@ -6,11 +6,11 @@
 //! left behind after it. Does not: keep the permissions of a file that is replaced, or handle signals (the command
 //! does).
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::disk::{self, Disk};
 use super::{directory, io_error, write_tensor};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -35,6 +35,12 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry { files: Vec::new(), next
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of the next temporary file.
+#[cfg(test)]
+pub(super) fn next_number() -> u64 {
+    registry().next
 }
 
 impl Registry {
@@ -109,7 +115,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    fn create(path: &Path, existing: Existing) -> Result<(Draft, File)> {
+    fn create(path: &Path, existing: Existing) -> Result<(Draft, Disk)> {
         check_target(path, existing)?;
         let mut registry = registry();
         registry.check().map_err(|e| io_error(path, e))?;
@@ -117,8 +123,7 @@ impl Draft {
             let n = registry.next;
             registry.next += 1;
             let temporary = directory(path).join(format!(".castwise-{}-{n}.tmp", std::process::id()));
-            // `create_new` follows no link that somebody else has put there.
-            match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            match Disk::create(&temporary) {
                 Ok(file) => {
                     registry.files.push(temporary.clone());
                     return Ok((Draft { temporary, path: path.to_path_buf(), existing }, file));
@@ -134,9 +139,9 @@ impl Draft {
     }
 
     /// Brings the bytes to disk.
-    pub(super) fn seal(self, mut file: BufWriter<File>) -> Result<Sealed> {
+    pub(super) fn seal(self, mut file: BufWriter<Disk>) -> Result<Sealed> {
         file.flush().map_err(|e| self.error(e))?;
-        file.get_ref().sync_all().map_err(|e| self.error(e))?;
+        file.get_ref().sync().map_err(|e| self.error(e))?;
         Ok(Sealed(self))
     }
 }
@@ -168,7 +173,7 @@ impl Sealed {
         let (Draft { temporary, path, existing }, refuse) = (&self.0, |e| self.0.error(e));
         registry.check().map_err(refuse)?;
         match existing {
-            Existing::Replace => std::fs::rename(temporary, path).map_err(refuse)?,
+            Existing::Replace => disk::rename(temporary, path).map_err(refuse)?,
             Existing::Keep => name_new(temporary, path).map_err(refuse)?,
         }
         registry.files.retain(|f| f != temporary);
@@ -178,14 +183,14 @@ impl Sealed {
 
 /// A new link, unlike a rename, fails if the name was taken meanwhile.
 fn name_new(temporary: &Path, path: &Path) -> io::Result<()> {
-    match std::fs::hard_link(temporary, path) {
+    match disk::link(temporary, path) {
         Ok(()) => {
             let _ = std::fs::remove_file(temporary);
             Ok(())
         }
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
         // The file system has no links.
-        Err(_) if std::fs::symlink_metadata(path).is_err() => std::fs::rename(temporary, path),
+        Err(_) if std::fs::symlink_metadata(path).is_err() => disk::rename(temporary, path),
         Err(e) => Err(e),
     }
 }
@@ -201,7 +206,7 @@ pub(super) fn publish_set(parts: &[Sealed], whole: &Sealed) -> Result<()> {
             return Err(io_error(path, io::Error::new(io::ErrorKind::AlreadyExists, "the file exists")));
         }
         (Existing::Replace, Ok(_)) => {
-            std::fs::remove_file(path).map_err(|e| io_error(path, e))?;
+            disk::remove(path).map_err(|e| io_error(path, e))?;
             sync_directory(path)?;
         }
         (_, Err(_)) => {}
@@ -222,9 +227,8 @@ pub(super) fn publish_set(parts: &[Sealed], whole: &Sealed) -> Result<()> {
 
 /// Makes names durable, where directories can be synced.
 fn sync_directory(of: &Path) -> Result<()> {
-    let Ok(directory) = File::open(directory(of)) else { return Ok(()) };
-    match directory.sync_all() {
-        Err(e) if !matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) && cfg!(unix) => {
+    match disk::sync_directory(directory(of)) {
+        Some(Err(e)) if !matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) && cfg!(unix) => {
             Err(io_error(of, e))
         }
         _ => Ok(()),
@@ -233,7 +237,7 @@ fn sync_directory(of: &Path) -> Result<()> {
 
 /// A file in the making, and the bytes on their way to it.
 pub(super) struct Output {
-    pub(super) file: BufWriter<File>,
+    pub(super) file: BufWriter<Disk>,
     pub(super) draft: Draft,
 }
 

@@ -9,6 +9,7 @@ use num_complex::Complex;
 use super::*;
 
 mod damage;
+mod faults;
 mod npz;
 mod sharded;
 
@@ -129,6 +130,11 @@ fn broken_npy_files_are_refused_with_the_reason() {
     let long = format!("{{'shape': ({}), 'descr': '<f4', 'fortran_order': False}}", "1,".repeat(65));
     let mut huge = npy(2, &good, &[0; 16]);
     huge[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+    let versioned = |major: u8, minor: u8| {
+        let mut bytes = npy(1, &good, &[0; 16]);
+        (bytes[6], bytes[7]) = (major, minor);
+        bytes
+    };
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (vec![], "not a .npy file"),
         (b"\x93NUM".to_vec(), "not a .npy file"),
@@ -136,6 +142,9 @@ fn broken_npy_files_are_refused_with_the_reason() {
         (b"\x93NUMPY\x01\x00\x10".to_vec(), "ends within its header"),
         (b"PK\x03\x04aaaaaaaaaaaa".to_vec(), "zip archive"),
         (npy(4, &good, &[0; 16]), "version 4.0"),
+        (versioned(0, 0), "version 0.0"),
+        (versioned(1, 1), "version 1.1"),
+        (versioned(255, 255), "version 255.255"),
         (huge, "a header of 4294967295 bytes"),
         (npy(1, "", &[0; 16]), "not the dict"),
         (npy(1, "{}", &[0; 16]), "missing key 'fortran_order'"),
@@ -172,6 +181,8 @@ fn broken_npy_files_are_refused_with_the_reason() {
         (npy(1, &header("'<f8'", "False", "(65536, 65536)"), &[]), "0 bytes of data"),
         (npy(1, &long, &[0; 4]), "more than 64 dims"),
         (npy(1, &header("'<f8'", "1", "(2,)"), &[0; 16]), "not a bool"),
+        (npy(1, &header("'<f8'", "'True'", "(2,)"), &[0; 16]), "not a bool"),
+        (npy(1, &header("'<f8'", "False", "(0, 9223372036854775808)"), &[]), "limit"),
         (npy(1, &header("'|O'", "False", "(2,)"), &[0; 16]), "Python objects"),
         (npy(1, &header("[('x', '<f8')]", "False", "(2,)"), &[0; 16]), "structured"),
         (npy(1, &header("'<u2'", "False", "(8,)"), &[0; 16]), "unsigned"),
@@ -311,6 +322,16 @@ fn broken_safetensors_are_refused_with_the_reason() {
         (safetensors(&one(entry("x", "F32", "[1]", "[4,0]")), &[0; 4]), "4..0"),
         (safetensors(&one(entry("x", "F32", "[1]", "[0,-4]")), &[0; 4]), "invalid value"),
         (safetensors(&one(entry("x", "F32", "[1]", "[0,4.0]")), &[0; 4]), "invalid type"),
+        (safetensors(&one(entry("x", "F32", "[1]", "[0,4e0]")), &[0; 4]), "invalid type"),
+        (
+            safetensors(&one(entry("x", "F32", "[1]", "[0,9007199254740993]")), &[0; 4]),
+            "does not have the 9007199254740993",
+        ),
+        (safetensors(&one(entry("x", "F32", "[1]", "[0,18446744073709551616]")), &[0; 4]), "header"),
+        (100_000_001u64.to_le_bytes().iter().copied().chain([0; 9]).collect(), "a header of 100000001 bytes"),
+        (safetensors("{", &[]), "header"),
+        (safetensors("\u{feff}{}", &[]), "header"),
+        (vec![2, 0, 0, 0, 0, 0, 0, 0, b'{', 0xff], "header"),
         (safetensors(&one(entry("x", "F32", "[2]", "[0,4]")), &[0; 4]), "does not have the 4 bytes"),
         (safetensors(&one(entry("x", "F32", "[4611686018427387904,4]", "[0,0]")), &[]), "does not have the 0 bytes"),
         (safetensors(&one(entry("x", "F4", "[1]", "[0,1]")), &[0]), "F4[1]"),
@@ -323,6 +344,19 @@ fn broken_safetensors_are_refused_with_the_reason() {
         let e = SafeTensors::open(&path).expect_err(message).to_string();
         assert!(e.contains(message) && e.contains("bad.safetensors"), "{message}: {e}");
     }
+    // What is unusual and sound: no tensors, spaces behind, tensors out of order, without elements, of unkind names.
+    let empty = entry("", "F32", "[0]", "[4,4]");
+    let all = format!(
+        "{{{empty},{},{},{}}}    ",
+        entry("../x", "U8", "[1]", "[4,5]"),
+        entry("a\\u0000", "I8", "[0,9]", "[4,4]"),
+        x
+    );
+    let mut file = SafeTensors::open(dir.file("ok.safetensors", &safetensors(&all, &[0, 0, 128, 63, 7]))).unwrap();
+    assert_eq!(file.load("x").unwrap().to_vec::<f32>().unwrap(), [1.0]);
+    assert_eq!(file.load("../x").unwrap().to_vec::<u8>().unwrap(), [7]);
+    assert_eq!((file.load("").unwrap().shape(), file.load("a\0").unwrap().shape()), (&[0][..], &[0, 9][..]));
+    assert_eq!(SafeTensors::open(dir.file("ok.safetensors", &safetensors("{}", &[]))).unwrap().names().count(), 0);
     let mixed = two(&entry("x", "F8_E4M3", "[4]", "[0,4]"), &entry("y", "BOOL", "[2]", "[4,6]"));
     let mut file = SafeTensors::open(dir.file("ok.safetensors", &safetensors(&mixed, &[1; 6]))).unwrap();
     let e = file.load("x").unwrap_err().to_string();

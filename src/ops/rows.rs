@@ -4,8 +4,8 @@
 //! The arithmetic is expanded in `block`, once for each Rust type of the category: `bool` over bool, `int` over the
 //! five integers, `float` over f32 and f64 (the half types compute in f32 and round once), `complex` over the two
 //! complex types (c32 computes in c64). `Int`, `Real` and `Cplx` are the traits of `block::num`. `int_checked`
-//! refuses a zero in the last operand before it runs; `float_guarded` gives a second form that is valid for small
-//! arguments only and vectorizes. Sources of the NaN and edge rules: the PyTorch and Paddle
+//! refuses a zero in the last operand before it runs; `float_guarded` gives a second and a third form, which
+//! vectorize and are valid for small and for smaller arguments. Sources of the NaN and edge rules: the PyTorch and Paddle
 //! documentation of each op, and IEEE 754 / C99 for the functions.
 
 /// Calls `$callback!` with all rows.
@@ -214,17 +214,17 @@ macro_rules! for_each_op {
             /// Sine, accurate for every finite argument.
             Sin sin "sin" [] (x) Same
             torch float(NO_C32), paddle float(NO_C32).paddle(),
-            { float_guarded: |a| Real::sin(a), Real::sin_small(a); complex: |a| Cplx::sin(a); }
+            { float_guarded: |a| Real::sin(a), Real::sin_small(a), Real::sin_near(a); complex: |a| Cplx::sin(a); }
 
             /// Cosine, accurate for every finite argument.
             Cos cos "cos" [] (x) Same
             torch float(NO_C32), paddle float(NO_C32).paddle(),
-            { float_guarded: |a| Real::cos(a), Real::cos_small(a); complex: |a| Cplx::cos(a); }
+            { float_guarded: |a| Real::cos(a), Real::cos_small(a), Real::cos_near(a); complex: |a| Cplx::cos(a); }
 
             /// Tangent, accurate for every finite argument.
             Tan tan "tan" [] (x) Same
             torch float(NO_C32), paddle float(NO_C32).paddle(),
-            { float_guarded: |a| Real::tan(a), Real::tan_small(a); complex: |a| Cplx::tan(a); }
+            { float_guarded: |a| Real::tan(a), Real::tan_small(a), Real::tan_small(a); complex: |a| Cplx::tan(a); }
 
             /// Hyperbolic tangent.
             Tanh tanh "tanh" [] (x) Same
@@ -361,7 +361,7 @@ macro_rules! for_each_op {
             /// x * sigmoid(x).
             Silu silu "silu" ["swish"] (x) Same
             torch common(FLOATS_C), paddle common(FLOATS_C).paddle(),
-            { float: |a| a * Real::sigmoid(a); complex: |a| Cplx::mul(a, Cplx::sigmoid(a)); }
+            { float: |a| Real::silu(a); complex: |a| Cplx::mul(a, Cplx::sigmoid(a)); }
 
             /// x times the normal distribution function of x: x / 2 * erfc(-x / sqrt 2).
             Gelu gelu "gelu" [] (x) Same

@@ -2,10 +2,10 @@
 //!
 //! Everything comes from the op table's columns; the casts that are named do work (tested in `tests/compare.rs`).
 
-use super::{OperandType, Rules, Signature, category_of, promote_types};
+use super::{OperandType, Rules, Signature, category_of, named, promote_types};
 use crate::dtype::{Category, DType, DTypeSet};
 use crate::error::{Diagnostic, Fault};
-use crate::ops::{MAX_OPERANDS, Op, Output};
+use crate::ops::{Custom, MAX_OPERANDS, Op, Output};
 
 /// The dtype that an op takes and that comes closest to one it does not take.
 fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
@@ -65,6 +65,34 @@ pub(super) fn unsupported(op: Op, accepts: DTypeSet, operands: &[OperandType], c
     let kind = if to.category() == Category::Float { "a real" } else { "an integer" };
     let scalar = scalar.then(|| format!("write {kind} scalar"));
     Some(tensor.into_iter().chain(scalar).collect::<Vec<_>>().join(", and "))
+}
+
+/// For a custom op without a function for the dtype that it would compute in.
+pub(super) fn no_function(custom: Custom, operands: &[OperandType], compute: DType) -> Diagnostic {
+    let (def, math) = (custom.def(), compute.op_math());
+    let functions = custom.functions();
+    let has = functions.iter().map(DType::name).collect::<Vec<_>>().join(", ");
+    let through = if math == compute { String::new() } else { format!(" (for {compute})") };
+    let message = format!(
+        "`{}` of {} computes in {math}{through}, for which it has no function; it has one for {has}",
+        def.name,
+        named(operands)
+    );
+    let (n, first) = (def.operands.len(), def.operands.first().copied().unwrap_or("x"));
+    let mut help = format!("register it with a function of `[{}; {n}]`", rust_name(math));
+    if let Some(to) = closest(def.torch.accepts, compute) {
+        help += &format!(", or cast the operands, e.g. `cast({first}, {to})`");
+    }
+    Diagnostic::new(Fault::UnsupportedDType, message).help(help)
+}
+
+/// The Rust type that op math in a dtype has.
+fn rust_name(math: DType) -> &'static str {
+    match math {
+        DType::C64 => "Complex<f32>",
+        DType::C128 => "Complex<f64>",
+        d => d.name(),
+    }
 }
 
 /// For an op that takes no bool, given one beside an operand of another dtype.

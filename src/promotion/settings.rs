@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::dtype::DType;
+use crate::error::{Diagnostic, Fault};
 
 /// Whose rules decide about mixed dtypes.
 ///
@@ -70,7 +71,7 @@ pub struct Settings {
     /// Whose rules.
     pub rules: Rules,
     /// What a float scalar counts as, and what integers become where an op wants floats (PyTorch's
-    /// `torch.set_default_dtype`): f16, bf16, f32 or f64.
+    /// `torch.set_default_dtype`): f16, bf16, f32 or f64. Any other is a mistake that `check` reports.
     pub default_dtype: DType,
     /// When chains of f16 and bf16 are rounded.
     pub rounding: Rounding,
@@ -109,5 +110,14 @@ impl Settings {
     /// The rules with the default dtype f32.
     pub const fn new(rules: Rules) -> Settings {
         Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact }
+    }
+
+    /// Refuses a default dtype that is no float: what settings can say that no program can mean.
+    pub(crate) fn check(&self) -> Result<(), Diagnostic> {
+        if self.default_dtype.is_float() {
+            return Ok(());
+        }
+        let message = format!("the default dtype is {}, not a float dtype", self.default_dtype);
+        Err(Diagnostic::new(Fault::BadParameter, message).help("choose f16, bf16, f32 or f64"))
     }
 }

@@ -1,7 +1,8 @@
 //! The bytes under tensors: aligned, shared, and large ones on large pages.
 //!
 //! Guarantees: the start is 64-byte aligned; memory that the system refuses is an error; a buffer goes back to its
-//! pool when its last tensor is dropped. Does not: know dtypes or shapes.
+//! pool when its last tensor is dropped. What is taken over from somebody else is aligned as well as [`TAKEN`] says, and
+//! never written to. Does not: know dtypes or shapes.
 
 use std::sync::Arc;
 
@@ -28,7 +29,26 @@ pub(super) struct Memory(Kind);
 enum Kind {
     Lines(Vec<Line>),
     Mapped(MmapMut),
+    #[cfg(feature = "ndarray")]
+    Taken(Box<dyn Bytes>),
 }
+
+/// Memory that somebody else has made.
+#[cfg(feature = "ndarray")]
+trait Bytes: Send + Sync {
+    fn bytes(&self) -> &[u8];
+}
+
+#[cfg(feature = "ndarray")]
+impl<T: crate::dtype::Element> Bytes for Vec<T> {
+    fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(self)
+    }
+}
+
+/// What the start of memory that is taken over must be a multiple of: the widest element's size.
+#[cfg(feature = "ndarray")]
+const TAKEN: usize = 16;
 
 impl Default for Memory {
     fn default() -> Memory {
@@ -62,6 +82,8 @@ impl Memory {
         match &self.0 {
             Kind::Lines(lines) => bytemuck::cast_slice(lines),
             Kind::Mapped(map) => map,
+            #[cfg(feature = "ndarray")]
+            Kind::Taken(bytes) => bytes.bytes(),
         }
     }
 
@@ -69,6 +91,8 @@ impl Memory {
         match &mut self.0 {
             Kind::Lines(lines) => bytemuck::cast_slice_mut(lines),
             Kind::Mapped(map) => map,
+            #[cfg(feature = "ndarray")]
+            Kind::Taken(_) => &mut [],
         }
     }
 
@@ -115,14 +139,26 @@ impl Storage {
         Ok(Storage { memory, bytes, home: Some(pool.clone()) })
     }
 
+    /// The memory of a vector, or a copy of it if it does not begin where a tensor's may.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn taken<T: crate::dtype::Element>(elements: Vec<T>) -> Result<Storage> {
+        let bytes = size_of_val(&elements[..]);
+        if elements.as_ptr().addr().is_multiple_of(TAKEN) {
+            return Ok(Storage { memory: Memory(Kind::Taken(Box::new(elements))), bytes, home: None });
+        }
+        let mut copy = Storage::zeroed(bytes)?;
+        copy.bytes_mut().copy_from_slice(bytemuck::cast_slice(&elements));
+        Ok(copy)
+    }
+
     /// The bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.memory.bytes()[..self.bytes]
     }
 
-    /// The bytes, to be written.
+    /// The bytes, to be written: none of memory that was taken over.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.memory.bytes_mut()[..self.bytes]
+        self.memory.bytes_mut().get_mut(..self.bytes).unwrap_or_default()
     }
 
     /// The number of bytes.

@@ -14,8 +14,8 @@ use petgraph::graph::NodeIndex;
 use super::lex::{Lexer, Span, Token};
 use super::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
 use crate::dtype::DType;
-use crate::error::{Diagnostic, Error, Fault, Result, shown};
-use crate::ops::{Attrs, MAX_OPERANDS, Op};
+use crate::error::{Diagnostic, Error, Fault, Result, nearest, shown};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
 use crate::program::{Fetched, Kind, MAX_NODES, Program, impossible};
 use crate::promotion::{Rounding, Rules, Settings};
 use crate::shape::{Dim, Dims};
@@ -59,11 +59,17 @@ impl Program {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn parse(text: &str) -> Result<Program> {
+        Program::parse_with(text, &Registry::new())
+    }
+
+    /// As [`parse`](Program::parse), for programs with custom ops: those of the registry are known by their names. An
+    /// example is at [`Registry`].
+    pub fn parse_with(text: &str, ops: &Registry) -> Result<Program> {
         if text.len() > MAX_PROGRAM_TEXT {
             let (max, got) = (MAX_PROGRAM_TEXT as u64, text.len() as u64);
             return Err(Error::Limit { which: "the length of the program text", max, got });
         }
-        Reader::new(text).run()
+        Reader::new(text, ops).run()
     }
 }
 
@@ -110,16 +116,16 @@ pub(super) fn expected(what: &str, found: &Token<'_>, span: Span) -> Diagnostic 
 }
 
 impl<'t> Reader<'t> {
-    fn new(text: &'t str) -> Reader<'t> {
-        let names = |op: &Op| {
-            let (op, def) = (*op, op.def());
+    fn new(text: &'t str, ops: &Registry) -> Reader<'t> {
+        let names = |op: Op| {
+            let def = op.def();
             std::iter::once(&def.name).chain(def.aliases).map(move |n| (*n, op))
         };
         Reader {
             lexer: Lexer::new(text),
             in_body: false,
             program: Program::new(Rules::Torch),
-            ops: Op::ALL.iter().flat_map(names).collect(),
+            ops: ops.ops().chain(Op::ALL.iter().copied()).flat_map(names).collect(),
             values: HashMap::new(),
             nodes: 0,
             fetches: Vec::new(),
@@ -468,10 +474,21 @@ impl<'t> Reader<'t> {
             }
             _ => {
                 let op = self.ops.get(word).copied();
-                let op = op.ok_or_else(|| span.syntax(format!("unknown op `{}`", shown(word))))?;
+                let op = op.ok_or_else(|| self.unknown_op(word, span))?;
                 self.application(op, start)
             }
         }
+    }
+
+    fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
+        let custom = "a custom op must be registered in the `Registry` that `Program::parse_with` is given";
+        let mut known: Vec<&str> = self.ops.keys().copied().collect();
+        known.sort_unstable();
+        let help = match nearest(word, known.into_iter()) {
+            Some(name) => format!("did you mean `{name}`? {custom}"),
+            None => custom.to_string(),
+        };
+        span.syntax(format!("unknown op `{}`", shown(word))).help(help)
     }
 
     /// Where reading has come to.

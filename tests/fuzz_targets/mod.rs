@@ -17,8 +17,9 @@ mod programs;
 pub type Target = fn(&[u8]);
 
 /// The targets, by name.
-pub const TARGETS: [(&str, Target); 6] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("expression", expression),
+    ("text", text),
     ("program", programs::three_ways),
     ("calls", calls::calls),
     ("npy", npy),
@@ -99,6 +100,28 @@ fn expression(data: &[u8]) {
             (e, f) => panic!("one mode refuses: eager {e:?}, compiled {f:?}\n{p}"),
         }
         let _ = p.infer().map(|typed| typed.explain().to_string());
+    }
+}
+
+/// Any text as a program's: what is read prints as a text that reads back to itself, and mistakes are in the text.
+fn text(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    match Program::parse(&text) {
+        Ok(p) => {
+            let printed = p.to_string();
+            let again = Program::parse(&printed).unwrap_or_else(|e| panic!("{e}\n{printed}"));
+            assert_eq!(again.to_string(), printed);
+            let _ = p.infer().map(|typed| typed.explain().to_string());
+            let _ = p.with_rules(Rules::Paddle).check();
+        }
+        Err(e) => {
+            for d in e.diagnostics() {
+                if let castwise::Place::Text(r) = &d.place {
+                    assert!(text.get(r.start as usize..r.end as usize).is_some(), "{d}");
+                }
+            }
+            assert!(!e.to_string().contains("internal error"), "{e}");
+        }
     }
 }
 

@@ -4,10 +4,27 @@
 
 use std::cell::RefCell;
 
+use super::super::fold::LANES;
 use super::super::gather::{Strided, fill, gather, gather_rows};
 use super::super::operands;
-use super::{Access, BlockFn, Fold, FoldOut, Job, Operand, ROW_BLOCK, ROWS, WIDTH, is_across};
+use super::{
+    Access, BlockFn, Fold, FoldOut, Job, Operand, PLAIN_TILES, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across,
+};
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
+
+const CACHE_LINE: usize = 64;
+
+/// Asks for a cache line, wherever it is: no address faults.
+fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which reads nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
 
 /// Room for one element of the widest dtype times [`WIDTH`].
 const PADDED: usize = 16 * WIDTH;
@@ -23,6 +40,8 @@ struct Scratch {
     bases: Vec<*const u8>,
     index: Vec<usize>,
     moving: Vec<(SlotId, u32)>,
+    direct: Vec<(SlotId, u32, usize)>,
+    splats: Vec<(SlotId, u32)>,
     results: Vec<(SlotId, u32)>,
 }
 
@@ -33,9 +52,14 @@ thread_local! {
         bases: Vec::new(),
         index: Vec::new(),
         moving: Vec::new(),
+        direct: Vec::new(),
+        splats: Vec::new(),
         results: Vec::new(),
     }) };
 }
+
+/// Room for the lanes of a reduction of the widest dtype.
+const WIDE_LANES: usize = 16 * LANES;
 
 /// Where the parts of the scratch begin, in bytes.
 struct Layout {
@@ -43,6 +67,7 @@ struct Layout {
     gathered: usize,
     padded: usize,
     staged: usize,
+    lanes: usize,
     total: usize,
 }
 
@@ -54,8 +79,9 @@ impl Layout {
         let copies = launch.geometry.operands.iter().map(copy_room).sum::<usize>();
         let padded = gathered + copies;
         let staged = padded + (launch.inputs.len() + job.outputs.len()) * PADDED;
-        // Of each reduction, a tile that was computed in two pieces, and two rows of results.
-        Layout { singles, gathered, padded, staged, total: staged + job.folds.len() * 3 * WIDE_TILE }
+        // Of each reduction, a tile that was computed in two steps, two rows of results, and the lanes of rows.
+        let lanes = staged + job.folds.len() * 3 * WIDE_TILE;
+        Layout { singles, gathered, padded, staged, lanes, total: lanes + job.folds.len() * ROW_BLOCK * WIDE_LANES }
     }
 }
 
@@ -63,7 +89,7 @@ impl Layout {
 fn copy_room(o: &Operand) -> usize {
     match &o.access {
         Access::Splat | Access::Direct => 0,
-        Access::Periodic(n) => ((n + TILE) * 16).next_multiple_of(64),
+        Access::Periodic(n) => ((n + PLAIN_TILES * TILE) * 16).next_multiple_of(64),
         Access::Gather(..) if is_across(o) => ROW_BLOCK * WIDE_TILE,
         Access::Gather(..) => WIDE_TILE,
     }
@@ -80,8 +106,12 @@ pub(super) struct Worker<'a> {
     bases: &'a mut [*const u8],
     /// The current row, by dims.
     index: &'a mut [usize],
-    /// Slots of operands that move along the run, and which operand.
+    /// Slots of operands that move along the run and are copied, or turned, or repeated; and which operand.
     moving: &'a [(SlotId, u32)],
+    /// Those that are read where they are, with the bytes of an element.
+    direct: &'a [(SlotId, u32, usize)],
+    /// Those that are the same along the run.
+    splats: &'a [(SlotId, u32)],
     /// Slots of results, and which result.
     results: &'a [(SlotId, u32)],
     tiled: bool,
@@ -97,8 +127,7 @@ pub(super) struct Worker<'a> {
 pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -> T) -> T {
     let (launch, layout) = (job.launch, Layout::new(job));
     let words = layout.total.div_ceil(16) + 4;
-    // A launch never starts another one on this thread while it holds the scratch: kernels call no user code. If one
-    // did, it would find an empty scratch and fill its own.
+    // A custom op's function may start another launch on this thread: it finds an empty scratch and fills its own.
     let mut scratch = SCRATCH.take();
     if scratch.words.len() < words {
         scratch.words.resize(words, 0);
@@ -112,12 +141,16 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
     scratch.index.clear();
     scratch.index.resize(launch.geometry.rows.len(), 0);
     scratch.moving.clear();
+    scratch.direct.clear();
+    scratch.splats.clear();
     scratch.results.clear();
     for (s, slot) in launch.schedule.slots.iter().enumerate() {
         match slot {
-            Slot::Input(i) if launch.geometry.operands[*i as usize].access != Access::Splat => {
-                scratch.moving.push((s as SlotId, *i));
-            }
+            Slot::Input(i) => match launch.geometry.operands[*i as usize].access {
+                Access::Splat => scratch.splats.push((s as SlotId, *i)),
+                Access::Direct => scratch.direct.push((s as SlotId, *i, launch.inputs[*i as usize].dtype.size())),
+                _ => scratch.moving.push((s as SlotId, *i)),
+            },
             Slot::Output(o) => scratch.results.push((s as SlotId, *o)),
             _ => {}
         }
@@ -131,6 +164,8 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         bases: &mut scratch.bases,
         index: &mut scratch.index,
         moving: &scratch.moving,
+        direct: &scratch.direct,
+        splats: &scratch.splats,
         results: &scratch.results,
         tiled: job.is_tiled(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
@@ -145,16 +180,17 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
 }
 
 impl Worker<'_> {
-    /// Runs tiles, counted along the rows.
+    /// Runs pieces, counted along the rows.
     ///
     /// # Safety
     /// The bounds of all operands must have been proved for the whole domain, and the results' sizes.
     pub(super) unsafe fn tiles(&mut self, from: usize, to: usize) -> Result<(), u32> {
-        let (run, tile, tiles) = (self.job.launch.geometry.run, self.job.launch.tile(), self.job.launch.tiles());
+        let launch = self.job.launch;
+        let (run, tile, piece, pieces) = (launch.geometry.run, launch.tile(), launch.piece(), launch.pieces());
         let mut unit = from;
         while unit < to {
-            let (row, first) = (unit / tiles, unit % tiles);
-            let last = tiles.min(first + (to - unit));
+            let (row, first) = (unit / pieces, unit % pieces);
+            let last = pieces.min(first + (to - unit));
             // SAFETY: passed on; the row and the columns are of the domain.
             unsafe {
                 if unit == from {
@@ -162,11 +198,11 @@ impl Worker<'_> {
                 } else {
                     self.next_row()?
                 }
-                let (mut at, end) = (first * tile, run.min(last * tile));
+                let (mut at, end) = (first * piece, run.min(last * piece));
                 while at < end {
                     let n = if self.tiled { (end - at).min(tile) } else { end - at };
                     self.span(row, at, n)?;
-                    self.fold_rows(row, at, n);
+                    self.fold_rows(row, 0, at, n);
                     at += n;
                 }
             }
@@ -175,29 +211,34 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Runs one tile of each of up to [`ROW_BLOCK`] rows.
+    /// Runs a piece of each of up to [`ROW_BLOCK`] rows, tile by tile.
     ///
     /// # Safety
     /// As [`Worker::tiles`].
     pub(super) unsafe fn row_block(&mut self, unit: usize) -> Result<(), u32> {
-        let (g, tile, tiles) = (self.job.launch.geometry, self.job.launch.tile(), self.job.launch.tiles());
+        let launch = self.job.launch;
+        let (g, tile, piece, pieces) = (launch.geometry, launch.tile(), launch.piece(), launch.pieces());
         let last = g.rows.last().copied().unwrap_or(1);
-        let (block, at) = (unit / tiles, unit % tiles * tile);
+        let (block, start) = (unit / pieces, unit % pieces * piece);
         let (outer, inner) = (block / last.div_ceil(ROW_BLOCK), block % last.div_ceil(ROW_BLOCK) * ROW_BLOCK);
         let (first, count) = (outer * last + inner, ROW_BLOCK.min(last - inner));
-        let n = tile.min(g.run - at);
-        for r in 0..count {
-            // SAFETY: passed on; the rows are neighbours along the last of the outer dims, and the columns of the run.
-            unsafe {
-                if r == 0 {
-                    self.seek(first)?;
-                    self.turn(count, at, n);
-                } else {
-                    self.next_row()?;
+        let end = g.run.min(start + piece);
+        for at in (start..end).step_by(tile) {
+            let n = tile.min(end - at);
+            for r in 0..count {
+                // SAFETY: passed on; the rows are neighbours along the last of the outer dims, and the columns of the
+                // run.
+                unsafe {
+                    if r == 0 {
+                        self.seek(first)?;
+                        self.turn(count, at, n);
+                    } else {
+                        self.next_row()?;
+                    }
+                    self.turned = Some((r, at));
+                    self.span(first + r, at, n)?;
+                    self.fold_rows(first + r, r, at, n);
                 }
-                self.turned = Some((r, at));
-                self.span(first + r, at, n)?;
-                self.fold_rows(first + r, at, n);
             }
         }
         self.turned = None;
@@ -226,8 +267,8 @@ impl Worker<'_> {
     /// # Safety
     /// As [`Worker::tiles`].
     pub(super) unsafe fn columns(&mut self, unit: usize, count: usize) -> Result<(), u32> {
-        let (run, tiles) = (self.job.launch.geometry.run, self.job.launch.tiles());
-        let (group, at) = (unit / tiles, unit % tiles * TILE);
+        let (run, pieces) = (self.job.launch.geometry.run, self.job.launch.pieces());
+        let (group, at) = (unit / pieces, unit % pieces * TILE);
         let groups = count.div_ceil(ROWS);
         let (outer, first) = (group / groups, group % groups * ROWS);
         let n = TILE.min(run - at);
@@ -327,12 +368,8 @@ impl Worker<'_> {
     /// What depends on the row: the pointers of operands that are the same along it, and values computed of them.
     unsafe fn row_started(&mut self) -> Result<(), u32> {
         let launch = self.job.launch;
-        for (to, slot) in self.table.iter_mut().zip(&launch.schedule.slots) {
-            if let Slot::Input(i) = slot
-                && launch.geometry.operands[*i as usize].access == Access::Splat
-            {
-                *to = self.bases[*i as usize].cast_mut();
-            }
+        for (slot, i) in self.splats {
+            self.table[*slot as usize] = self.bases[*i as usize].cast_mut();
         }
         if self.periodic {
             // SAFETY: passed on.
@@ -352,8 +389,8 @@ impl Worker<'_> {
         let mut to = self.layout.gathered;
         for (i, o) in launch.geometry.operands.iter().enumerate() {
             if let Access::Periodic(period) = o.access {
-                let from = Strided { base: self.bases[i], extents: &[2 + TILE / period, period], strides: &[0, 1] };
-                let n = period + TILE;
+                let n = period + launch.tile().min(launch.geometry.run);
+                let from = Strided { base: self.bases[i], extents: &[1 + n / period, period], strides: &[0, 1] };
                 // SAFETY: the operand has `period` neighbours from its base on; the scratch has room for `n`.
                 unsafe { gather(from, launch.inputs[i].dtype, 0, n, self.scratch.add(to)) };
             }
@@ -392,16 +429,29 @@ impl Worker<'_> {
         let position = row * launch.geometry.run + at;
         // SAFETY: elements `at..at + n` of the row exist; padded copies hold at most WIDTH elements.
         unsafe {
-            for m in 0..self.moving.len() {
-                let (slot, i) = self.moving[m];
-                self.table[slot as usize] = self.input(i as usize, at, n, padded);
+            for (slot, i, size) in self.direct {
+                let from = self.bases[*i as usize].add(at * size);
+                self.table[*slot as usize] = if padded {
+                    let to = self.padded(*i as usize);
+                    std::ptr::copy_nonoverlapping(from, to, n * size);
+                    to
+                } else {
+                    from.cast_mut()
+                };
             }
+            for (slot, i) in self.moving {
+                self.table[*slot as usize] = self.input(*i as usize, at, n);
+            }
+            let mut stream = self.job.stream;
             for (slot, o) in self.results {
                 let out = self.job.outputs[*o as usize];
                 let pad = self.padded(launch.inputs.len() + *o as usize);
-                self.table[*slot as usize] = if padded { pad } else { out.start.add(position * out.dtype.size()) };
+                let to = if padded { pad } else { out.start.add(position * out.dtype.size()) };
+                stream &= begins_line(to);
+                self.table[*slot as usize] = to;
             }
             let width = if padded { WIDTH } else { n };
+            let width = if stream { width | STREAM } else { width };
             for stage in &launch.schedule.body {
                 match stage {
                     Stage::Block(b) => self.block(b, n)?,
@@ -439,18 +489,42 @@ impl Worker<'_> {
         }
     }
 
-    /// Combines the elements of a tile, or of each short row in it, into one.
-    unsafe fn fold_rows(&mut self, row: usize, at: usize, n: usize) {
-        let Some(Fold::Rows(length)) = self.job.launch.geometry.fold else { return };
-        let (launch, short) = (self.job.launch, length < self.job.launch.geometry.run);
-        let position = if short { at / length } else { row * launch.tiles() + at / TILE };
-        for (k, FoldOut { start, dtype, f, .. }) in self.job.folds.iter().enumerate() {
-            let (f, from): (BlockFn, _) = (*f, self.folded(k));
-            // SAFETY: the partial results have an element for this tile, or for each of its rows; the kernel for
-            // short rows takes their length as its second operand.
+    /// Combines the elements of a tile with those of its piece before it, and of the whole piece into one; or those of
+    /// each short row in it into one. The row is the `r`-th of those that are walked together.
+    unsafe fn fold_rows(&mut self, row: usize, r: usize, at: usize, n: usize) {
+        let launch = self.job.launch;
+        let (run, piece) = (launch.geometry.run, launch.piece());
+        let Some(Fold::Rows(length)) = launch.geometry.fold else { return };
+        for (k, FoldOut { start, dtype, f, lanes: into, nothing }) in self.job.folds.iter().enumerate() {
+            let (f, into, from): (BlockFn, BlockFn, _) = (*f, *into, self.folded(k));
+            // SAFETY: the partial results have an element for this piece, or for each short row; the kernel for short
+            // rows takes their length as its second operand; the lanes are this row's own.
             unsafe {
-                f(operands([from, std::ptr::without_provenance(length)]), start.add(position * dtype.size()), n);
+                if length < run {
+                    let to = start.add(at / length * dtype.size());
+                    f(operands([from, std::ptr::without_provenance(length)]), to, n);
+                    continue;
+                }
+                let lanes = self.scratch.add(self.layout.lanes + (k * ROW_BLOCK + r) * WIDE_LANES);
+                if at.is_multiple_of(piece) {
+                    fill((&raw const *nothing).cast(), *dtype, LANES, lanes);
+                }
+                self.ahead(at + n, n);
+                into(operands([from]), lanes, n);
+                if at + n == run || (at + n).is_multiple_of(piece) {
+                    let position = row * launch.pieces() + at / piece;
+                    f(operands([lanes.cast_const()]), start.add(position * dtype.size()), LANES);
+                }
             }
+        }
+    }
+
+    /// Has the memory fetch `n` elements from `at` on of the operands that are read where they are: a reduction adds up
+    /// what it has in the meantime.
+    fn ahead(&self, at: usize, n: usize) {
+        for (_, i, size) in self.direct {
+            let start = self.bases[*i as usize].wrapping_add(at * size);
+            (0..n * size).step_by(CACHE_LINE).for_each(|line| prefetch(start.wrapping_add(line)));
         }
     }
 
@@ -466,7 +540,7 @@ impl Worker<'_> {
     }
 
     /// Where elements `at..at + n` of operand `i` can be read.
-    unsafe fn input(&mut self, i: usize, at: usize, n: usize, padded: bool) -> *mut u8 {
+    unsafe fn input(&self, i: usize, at: usize, n: usize) -> *mut u8 {
         let launch = self.job.launch;
         let (dtype, base) = (launch.inputs[i].dtype, self.bases[i]);
         let operands = &launch.geometry.operands;
@@ -475,11 +549,6 @@ impl Worker<'_> {
         unsafe {
             match &operands[i].access {
                 Access::Splat => base.cast_mut(),
-                Access::Direct if padded => {
-                    let to = self.padded(i);
-                    std::ptr::copy_nonoverlapping(base.add(at * dtype.size()), to, n * dtype.size());
-                    to
-                }
                 Access::Direct => base.add(at * dtype.size()).cast_mut(),
                 Access::Periodic(period) => self.scratch.add(room() + at % period * dtype.size()),
                 Access::Gather(..) if is_across(&operands[i]) && self.turned.is_some() => {
@@ -498,7 +567,7 @@ impl Worker<'_> {
     unsafe fn block(&self, stage: &BlockStage, n: usize) -> Result<(), u32> {
         let args = stage.args.map(|a| a.map_or(std::ptr::null(), |a| self.table[a as usize].cast_const()));
         // SAFETY: every slot points at `n` elements of its value's dtype, aligned; the result has a slot of its own.
-        match unsafe { (stage.f)(args, self.table[stage.out as usize], n) } {
+        match unsafe { stage.f.run(args, self.table[stage.out as usize], n) } {
             0 => Ok(()),
             _ => Err(stage.step),
         }

@@ -4,6 +4,7 @@
 //! place there until its last use. Operands, uniform values and constants are never stored: they are loaded again. The
 //! uniform values and constants that are used most stay in registers for the whole loop. Does not: reorder.
 
+use super::forms::overwriting;
 use super::ir::{Body, Def, Inst, NONE, Op, Reg};
 use crate::dtype::DType;
 use crate::schedule::SlotId;
@@ -14,8 +15,14 @@ pub(super) enum Machine {
     Op {
         op: Op,
         dst: u8,
+        /// Of three sources the first is `dst` and left out: the other two come first here.
         src: [u8; 2],
         mask: u8,
+    },
+    /// A copy of a vector.
+    Copy {
+        dst: u8,
+        src: u8,
     },
     Load {
         slot: SlotId,
@@ -188,21 +195,58 @@ impl Walk<'_> {
         }
         let at = |r: Reg| if r == NONE { 0 } else { self.place[r as usize] };
         let mut machine = match inst {
-            Inst::Op(op) => Machine::Op { op: *op, dst: 0, src: op.src.map(at), mask: at(op.mask) },
+            Inst::Op(op) => Machine::Op { op: *op, dst: 0, src: [at(op.src[0]), at(op.src[1])], mask: at(op.mask) },
             Inst::Store(slot, dtype, r) => Machine::Store { slot: *slot, dtype: *dtype, src: at(*r) },
         };
         for r in sources() {
             while self.next_use(r) == i {
                 self.next[r as usize] += 1;
             }
+        }
+        if let (Inst::Op(op), Machine::Op { op: machine, dst, src, .. }) = (inst, &mut machine)
+            && op.src[2] != NONE
+        {
+            self.three(op, machine, dst, src);
+        }
+        let three = matches!(inst, Inst::Op(op) if op.src[2] != NONE);
+        for r in sources() {
             if self.next_use(r) == u32::MAX {
                 self.release(r);
             }
         }
         if let (Inst::Op(op), Machine::Op { dst, .. }) = (inst, &mut machine) {
-            *dst = self.take(op.dst, std::iter::empty);
+            if three {
+                self.free[0] &= !(1 << *dst);
+                self.holds[0][usize::from(*dst)] = op.dst;
+                self.place[op.dst as usize] = *dst;
+            } else {
+                *dst = self.take(op.dst, std::iter::empty);
+            }
         }
         self.out.body.push(machine);
+    }
+
+    /// Chooses the register of a result that takes the place of one of three sources: of one that is not used again, or
+    /// of a copy.
+    fn three(&mut self, op: &Op, machine: &mut Op, dst: &mut u8, src: &mut [u8; 2]) {
+        let [a, b, c] = op.src;
+        let at = |w: &Self, r: Reg| w.place[r as usize];
+        let goes = |w: &Self, r: Reg| w.next_use(r) == u32::MAX && w.holds[0][usize::from(at(w, r))] == r;
+        let multiplies = overwriting(op.form, true).is_some();
+        let (over, others) = match multiplies {
+            true if goes(self, c) || !(goes(self, a) || goes(self, b)) => (c, [a, b]),
+            true if goes(self, a) => (a, [b, c]),
+            true => (b, [a, c]),
+            false => (a, [b, c]),
+        };
+        machine.form = overwriting(op.form, over == c && others == [a, b]).unwrap_or(op.form);
+        *dst = at(self, over);
+        if !goes(self, over) {
+            let held = at(self, over);
+            *dst = self.take(op.dst, || op.src.into_iter());
+            self.out.body.push(Machine::Copy { dst: *dst, src: held });
+        }
+        *src = others.map(|r| at(self, r));
     }
 
     /// Gives up the register and the place of a value that is not used again.

@@ -1,6 +1,7 @@
 //! Machine code of a segment: the loop over whole vectors, and its body once more for the elements that are left.
 //!
-//! Guarantees: any number of elements from 1 up; the rest of them is loaded and stored under a mask, which reads and
+//! Guarantees: any number of elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose
+//! stores of results go past the caches; the rest of them is loaded and stored under a mask, which reads and
 //! writes no other memory; registers that the caller of a System V function expects back are given back; every page of
 //! a large stack frame is touched in order. Slots that are written must not overlap slots that are read. Does not:
 //! choose instructions or registers of the body.
@@ -12,6 +13,7 @@ use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, OpKind, Reg
 use super::alloc::{Allocated, Machine};
 use super::forms::{self as f, Form, length};
 use super::ir::Constant;
+use crate::block::driver::STREAM;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::schedule::SlotId;
@@ -47,6 +49,8 @@ pub(super) struct Segment<'a> {
     pub(super) constants: &'a [Constant],
     /// Whether a slot has elements of 16 bytes.
     pub(super) twice: bool,
+    /// Slots of results.
+    pub(super) results: &'a [SlotId],
 }
 
 struct Writer<'a> {
@@ -143,22 +147,26 @@ impl Writer<'_> {
             self.pool_uses.push(self.at);
         }
         for m in &segment.allocated.hoisted {
-            self.machine(m, false)?;
+            self.machine(m, Body::Cached)?;
         }
         self.add(Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX))?;
-        self.add(Instruction::with2(Code::Sub_rm64_imm32, COUNT, lanes))?;
-        let skip = self.jump_ahead(Code::Jb_rel32_64)?;
-        let head = self.at;
-        self.body(false)?;
-        self.add(Instruction::with2(Code::Add_rm64_imm8, INDEX, lanes))?;
-        self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
-        self.add(Instruction::with_branch(Code::Jbe_rel32_64, head))?;
+        self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
+        let mut to_rest = Vec::new();
+        let mut cached = None;
+        if self.streams() {
+            cached = Some(self.jump_ahead(Code::Jae_rel32_64)?);
+            to_rest.push(self.main_loop(Body::Streamed)?);
+            self.put(&Instruction::with(Code::Sfence))?;
+            to_rest.push(self.jump_ahead(Code::Jmp_rel32_64)?);
+        }
+        let plain = self.at as usize;
+        to_rest.push(self.main_loop(Body::Cached)?);
         let rest = self.at as usize;
         self.add(Instruction::with2(Code::Add_rm64_imm32, COUNT, lanes))?;
         self.add(Instruction::with2(Code::Sub_r64_rm64, COUNT, INDEX))?;
         let done = self.jump_ahead(Code::Je_rel32_64)?;
         self.rest_masks()?;
-        self.body(true)?;
+        self.body(Body::Rest)?;
         let end = self.at as usize;
         self.put(&Instruction::with(Code::VEX_Vzeroupper))?;
         if framed {
@@ -177,10 +185,38 @@ impl Writer<'_> {
         }
         self.put(&Instruction::with(Code::Retnq))?;
         let mut bytes = self.encoder.take_buffer();
-        patch(&mut bytes, skip, rest);
+        to_rest.into_iter().for_each(|jump| patch(&mut bytes, jump, rest));
+        cached.into_iter().for_each(|jump| patch(&mut bytes, jump, plain));
         patch(&mut bytes, done, end);
         self.encoder.set_buffer(bytes);
         Ok(())
+    }
+
+    /// The loop over whole vectors; returns the jump over it, which is taken if there is none.
+    fn main_loop(&mut self, how: Body) -> Result<usize> {
+        let lanes = self.segment.lanes as i32;
+        self.add(Instruction::with2(Code::Sub_rm64_imm32, COUNT, lanes))?;
+        let skip = self.jump_ahead(Code::Jb_rel32_64)?;
+        let head = self.at;
+        self.body(how)?;
+        self.add(Instruction::with2(Code::Add_rm64_imm8, INDEX, lanes))?;
+        self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
+        self.add(Instruction::with_branch(Code::Jbe_rel32_64, head))?;
+        Ok(skip)
+    }
+
+    /// Whether there are results, all of them in whole cache lines: of parts of a line, the second may come too late to
+    /// be written with the first.
+    fn streams(&self) -> bool {
+        let mut any = false;
+        let whole = |m: &Machine| match m {
+            Machine::Store { slot, dtype, .. } if self.segment.results.contains(slot) => {
+                any = true;
+                self.segment.lanes * dtype.size() == 64
+            }
+            _ => true,
+        };
+        self.segment.allocated.body.iter().all(whole) && any
     }
 
     /// Room on the stack, aligned to vectors.
@@ -232,15 +268,15 @@ impl Writer<'_> {
         self.add(Instruction::with2(Code::VEX_Kmovq_kr_r64, mask, POINTER))
     }
 
-    fn body(&mut self, rest: bool) -> Result<()> {
+    fn body(&mut self, how: Body) -> Result<()> {
         if self.segment.twice {
             self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(INDEX, INDEX)))?;
         }
         let allocated = self.segment.allocated;
-        allocated.body.iter().try_for_each(|m| self.machine(m, rest))
+        allocated.body.iter().try_for_each(|m| self.machine(m, how))
     }
 
-    fn machine(&mut self, m: &Machine, rest: bool) -> Result<()> {
+    fn machine(&mut self, m: &Machine, how: Body) -> Result<()> {
         let stack = |at: u32| MemoryOperand::with_base_displ(Register::RSP, i64::from(at) * 64);
         match *m {
             Machine::Op { op, dst, src, mask } => {
@@ -269,8 +305,13 @@ impl Writer<'_> {
                 }
                 self.put(&i)
             }
-            Machine::Load { slot, dtype, dst } => self.transfer(slot, dtype, dst, rest, true),
-            Machine::Store { slot, dtype, src } => self.transfer(slot, dtype, src, rest, false),
+            Machine::Copy { dst, src } => self.add(Instruction::with2(
+                Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512,
+                Register::ZMM0 + u32::from(dst),
+                Register::ZMM0 + u32::from(src),
+            )),
+            Machine::Load { slot, dtype, dst } => self.transfer(slot, dtype, dst, how, true),
+            Machine::Store { slot, dtype, src } => self.transfer(slot, dtype, src, how, false),
             Machine::Splat { slot, dtype, dst } => {
                 self.pointer(slot, POINTER)?;
                 let code = match dtype.size() {
@@ -314,8 +355,9 @@ impl Writer<'_> {
         }
     }
 
-    /// A load or a store of the lanes of a dtype, under the mask of the rest if `rest`.
-    fn transfer(&mut self, slot: SlotId, dtype: DType, register: u8, rest: bool, load: bool) -> Result<()> {
+    /// A load or a store of the lanes of a dtype.
+    fn transfer(&mut self, slot: SlotId, dtype: DType, register: u8, how: Body, load: bool) -> Result<()> {
+        let rest = how == Body::Rest;
         let base = match self.pointers.get(&slot) {
             Some(r) => *r,
             None => {
@@ -344,6 +386,8 @@ impl Writer<'_> {
         }
         let mut i = if load {
             Instruction::with2(form.code_at(length(bytes)), vector, memory)
+        } else if how == Body::Streamed && self.segment.results.contains(&slot) {
+            Instruction::with2(STREAMED.code_at(length(bytes)), memory, vector)
         } else {
             Instruction::with2(stored(form, length(bytes)), memory, vector)
         }
@@ -355,6 +399,21 @@ impl Writer<'_> {
         self.put(&i)
     }
 }
+
+/// How the body handles its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    /// Whole vectors.
+    Cached,
+    /// Whole vectors; results go past the caches.
+    Streamed,
+    /// The rest, under its mask.
+    Rest,
+}
+
+/// The store past the caches.
+const STREAMED: Form =
+    Form { code: Code::EVEX_Vmovntdq_m128_xmm, dst: super::forms::Shape::Full, src: super::forms::Shape::Full };
 
 /// The store of a move.
 fn stored(form: Form, length: u8) -> Code {

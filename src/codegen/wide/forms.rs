@@ -46,6 +46,14 @@ impl Form {
     }
 }
 
+/// An instruction of three sources overwrites one of them. Says how, if the result may take the register of the addend
+/// (`true`) or of the first factor; of the others only the first source can go.
+pub(super) fn overwriting(form: Form, addend: bool) -> Option<Form> {
+    let pairs = [(FMA231PS, FMA213PS), (FMS231PS, FMS213PS), (FNMA231PS, FNMA213PS)];
+    let pair = pairs.into_iter().find(|p| p.0 == form)?;
+    Some(if addend { pair.0 } else { pair.1 })
+}
+
 impl Shape {
     /// The register with this number.
     pub(super) fn register(self, length: u8, number: u8) -> Register {
@@ -88,6 +96,21 @@ forms! {
     RANGEPD = EVEX_Vrangepd_xmm_k1z_xmm_xmmm128b64_imm8, Full <- Full;
     CMPPS = EVEX_Vcmpps_kr_k1_xmm_xmmm128b32_imm8, Mask <- Full;
     CMPPD = EVEX_Vcmppd_kr_k1_xmm_xmmm128b64_imm8, Mask <- Full;
+    // The smaller or larger; the second source if one is NaN, or if they are equal.
+    MINPS = EVEX_Vminps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    MAXPS = EVEX_Vmaxps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    SCALEPS = EVEX_Vscalefps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    EXPONENTPS = EVEX_Vgetexpps_xmm_k1z_xmmm128b32, Full <- Full;
+    MANTISSAPS = EVEX_Vgetmantps_xmm_k1z_xmmm128b32_imm8, Full <- Full;
+    // Three sources, the first of which is the result's register: `a·b + c` with the operand numbers' order in the name.
+    FMA231PS = EVEX_Vfmadd231ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FMA213PS = EVEX_Vfmadd213ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FMS231PS = EVEX_Vfmsub231ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FMS213PS = EVEX_Vfmsub213ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FNMA231PS = EVEX_Vfnmadd231ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FNMA213PS = EVEX_Vfnmadd213ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FIXUPPS = EVEX_Vfixupimmps_xmm_k1z_xmm_xmmm128b32_imm8, Full <- Full;
+    LOGICD = EVEX_Vpternlogd_xmm_k1z_xmm_xmmm128b32_imm8, Full <- Full;
     // Bits.
     AND = EVEX_Vpandd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
     ANDN = EVEX_Vpandnd_xmm_k1z_xmm_xmmm128b32, Full <- Full;

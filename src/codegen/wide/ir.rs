@@ -38,7 +38,8 @@ pub(super) struct Op {
     /// The vector length of the instruction: 0 for 128 bits, 1 for 256, 2 for 512.
     pub(super) length: u8,
     pub(super) dst: Reg,
-    pub(super) src: [Reg; 2],
+    /// Up to three; of three, one gives its register to the result.
+    pub(super) src: [Reg; 3],
     /// Lanes that are written; the others become zero, or (in a blend) are those of the first source.
     pub(super) mask: Reg,
     pub(super) zeroing: bool,
@@ -104,7 +105,7 @@ impl Body {
         self.insts.push(Inst::Store(slot, dtype, r));
     }
 
-    fn op(&mut self, form: Form, bytes: usize, src: [Reg; 2]) -> Reg {
+    fn op(&mut self, form: Form, bytes: usize, src: [Reg; 3]) -> Reg {
         let dst = self.define(Def::Made, form.dst == Shape::Mask);
         let length = length(bytes);
         let op = Op { form, length, dst, src, mask: NONE, zeroing: false, imm: None, truncate: false };
@@ -120,7 +121,7 @@ impl Body {
 
     /// An instruction with one source over a vector of this many bytes (of the wider of its two sides).
     pub(super) fn un(&mut self, form: Form, bytes: usize, a: Reg) -> Reg {
-        self.op(form, bytes, [a, NONE])
+        self.op(form, bytes, [a, NONE, NONE])
     }
 
     pub(super) fn un_imm(&mut self, form: Form, bytes: usize, a: Reg, imm: u8) -> Reg {
@@ -138,7 +139,19 @@ impl Body {
     }
 
     pub(super) fn bin(&mut self, form: Form, bytes: usize, a: Reg, b: Reg) -> Reg {
-        self.op(form, bytes, [a, b])
+        self.op(form, bytes, [a, b, NONE])
+    }
+
+    /// `a·b + c`, `a·b - c` or `c - a·b`, by the form that overwrites the addend.
+    pub(super) fn fused(&mut self, form: Form, bytes: usize, a: Reg, b: Reg, c: Reg) -> Reg {
+        self.op(form, bytes, [a, b, c])
+    }
+
+    /// An instruction whose first source gives its register to the result.
+    pub(super) fn tern_imm(&mut self, form: Form, bytes: usize, src: [Reg; 3], imm: u8) -> Reg {
+        let r = self.op(form, bytes, src);
+        self.last(|op| op.imm = Some(imm));
+        r
     }
 
     pub(super) fn bin_imm(&mut self, form: Form, bytes: usize, a: Reg, b: Reg, imm: u8) -> Reg {
@@ -201,8 +214,8 @@ impl Inst {
     /// The registers that an instruction reads.
     pub(super) fn sources(&self) -> impl Iterator<Item = Reg> + use<> {
         let all = match self {
-            Inst::Op(op) => [op.src[0], op.src[1], op.mask],
-            Inst::Store(_, _, r) => [*r, NONE, NONE],
+            Inst::Op(op) => [op.src[0], op.src[1], op.src[2], op.mask],
+            Inst::Store(_, _, r) => [*r, NONE, NONE, NONE],
         };
         all.into_iter().filter(|r| *r != NONE)
     }

@@ -53,7 +53,7 @@ pub(super) const EQ: u8 = 0x00;
 pub(super) const UNORDERED: u8 = 0x03;
 pub(super) const NE: u8 = 0x04;
 pub(super) const ORDERED: u8 = 0x07;
-const LT: u8 = 0x11;
+pub(super) const LT: u8 = 0x11;
 const LE: u8 = 0x12;
 const NOT_LE: u8 = 0x16;
 pub(super) const GE: u8 = 0x1d;
@@ -98,6 +98,7 @@ pub(crate) fn inline(step: &Step) -> bool {
         (_, Category::Complex) => everywhere || numbers || op == ImagPart,
         (Div | Sqrt | Rsqrt | Reciprocal | Frac | DivTrunc | Copysign | Angle | Addcdiv, _) => true,
         (Huber | SmoothL1 | Lerp, _) => true,
+        (Exp | Log | Tanh | Sigmoid | Silu | GeluTanh, _) => d == DType::F32,
         _ => everywhere || numbers || ordered || reals,
     }
 }
@@ -330,7 +331,7 @@ impl Lower<'_> {
         self.real_bin(x, [f::MULPS, f::MULPD], a, b)
     }
 
-    fn div(&mut self, x: Real, a: Reg, b: Reg) -> Reg {
+    pub(super) fn div(&mut self, x: Real, a: Reg, b: Reg) -> Reg {
         self.real_bin(x, [f::DIVPS, f::DIVPD], a, b)
     }
 
@@ -446,6 +447,7 @@ impl Lower<'_> {
                 let difference = self.sub(x, a, b);
                 quiet(self.mul(x, difference, difference))
             }
+            Op::Exp | Op::Log | Op::Tanh | Op::Sigmoid | Op::Silu | Op::GeluTanh => quiet(self.function(op, x, a)),
             Op::Huber | Op::SmoothL1 | Op::Lerp => quiet(self.piecewise(op, x, [a, b, c])),
             Op::RealPart | Op::Conj | Op::Positive | Op::PromoteWith => Out::Raw(a, na),
             Op::Assign => Out::Raw(b, nb),

@@ -511,7 +511,8 @@ const FRAME: &[Code] = &[
     Code::Test_rm64_r64, Code::Xor_r32_rm32, Code::Jb_rel32_64, Code::Jbe_rel32_64, Code::Je_rel32_64,
     Code::Add_rm64_imm8, Code::Add_rm64_imm32, Code::Cmp_r64_rm64, Code::Sub_r64_rm64, Code::Mov_rm64_imm32,
     Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Kmovq_kr_r64, Code::VEX_Kmovq_m64_kr, Code::VEX_Kmovq_kr_km64,
-    Code::VEX_Vzeroupper, Code::Retnq,
+    Code::VEX_Vzeroupper, Code::Retnq, Code::Btr_rm64_imm8, Code::Jae_rel32_64, Code::Jmp_rel32_64, Code::Sfence,
+    Code::EVEX_Vmovntdq_m128_xmm, Code::EVEX_Vmovntdq_m256_ymm, Code::EVEX_Vmovntdq_m512_zmm,
     Code::EVEX_Vpbroadcastb_zmm_k1z_xmmm8, Code::EVEX_Vpbroadcastw_zmm_k1z_xmmm16,
     Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64,
     Code::EVEX_Vbroadcasti64x2_zmm_k1z_m128,
@@ -533,7 +534,7 @@ fn only_listed_instructions_are_emitted() {
             (0..k.inputs.len()).map(|i| if i % 2 == 0 { Class::Vector } else { Class::Splat }).collect();
         let planned = schedule(&k, &classes, CpuLevel::get(), &inline).unwrap();
         for s in &planned.segments {
-            let made = function(&k, s).unwrap();
+            let made = function(&k, s, &super::results(&planned)).unwrap();
             for i in &mut Decoder::new(64, &made.bytes[..made.code], DecoderOptions::NONE) {
                 assert!(allowed.contains(&i.code()), "{name} emits {:?}", i.code());
             }

@@ -48,7 +48,8 @@ impl Layout {
         }
         for (name, dtype, shape) in order {
             let theirs = DTYPES.iter().find(|(_, d)| d == dtype).map(|(theirs, _)| theirs).ok_or_else(|| {
-                refuse(format!("safetensors has no {dtype} (for `{}`): cast it (`--out-dtype`)", shown(name)))
+                let or = if *dtype == DType::C128 { ", or write .npz" } else { "" };
+                refuse(format!("safetensors has no {dtype} (for `{}`): cast it (`--out-dtype c64`){or}", shown(name)))
             })?;
             let bytes = check(shape)? * dtype.size();
             let end = at.checked_add(bytes as u64).filter(|e| *e <= i64::MAX as u64);
@@ -92,6 +93,18 @@ impl SafeTensorsWriter {
         existing: Existing,
     ) -> Result<SafeTensorsWriter> {
         Layout::new(path.as_ref(), tensors, metadata)?.start(path.as_ref(), existing)
+    }
+
+    /// Whether a file can have the given tensors: the errors that [`create`](SafeTensorsWriter::create) finds in the list.
+    ///
+    /// ```
+    /// use castwise::{DType, io::SafeTensorsWriter};
+    /// let list = |d| [("x".to_string(), d, vec![2, 3])];
+    /// assert!(SafeTensorsWriter::check("x.safetensors", &list(DType::C64)).is_ok());
+    /// assert!(SafeTensorsWriter::check("x.safetensors", &list(DType::C128)).is_err());
+    /// ```
+    pub fn check(path: impl AsRef<Path>, tensors: &[(String, DType, Vec<usize>)]) -> Result<()> {
+        Layout::new(path.as_ref(), tensors, &BTreeMap::new()).map(|_| ())
     }
 
     /// Writes one of the tensors. Errors: not on the list, another dtype or shape than listed, written already.

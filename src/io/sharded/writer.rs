@@ -42,10 +42,17 @@ enum State {
 }
 
 impl ShardedWriter {
-    /// The files that [`create`](ShardedWriter::create) would write for these tensors, the index last.
+    /// The files that [`create`](ShardedWriter::create) would write for these tensors, the index last. Errors: those that
+    /// it finds in the list.
     pub fn files(path: impl AsRef<Path>, tensors: &[Listed], max_shard_size: u64) -> Result<Vec<PathBuf>> {
         let path = path.as_ref();
-        let mut files = shard_paths(path, split(tensors, max_shard_size)?.len())?;
+        let groups = split(tensors, max_shard_size)?;
+        let mut files = shard_paths(path, groups.len())?;
+        let mut ledger = Ledger::default();
+        for (tensors, path) in groups.iter().zip(&files) {
+            Layout::new(path, tensors, &BTreeMap::new())?;
+            tensors.iter().try_for_each(|(name, dtype, shape)| ledger.add(path, name, *dtype, shape, 0))?;
+        }
         files.push(path.to_path_buf());
         Ok(files)
     }

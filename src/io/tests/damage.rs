@@ -167,5 +167,46 @@ fn what_is_not_a_regular_file_is_refused() {
             assert!(matches!(read_all(&link), Err(Error::Format { .. })), "{name}");
         }
         assert!(matches!(read_all(&dir.0.join(format!("none-{name}"))), Err(Error::Io { .. })), "{name}");
+        #[cfg(unix)]
+        {
+            // Opening it would wait for somebody who writes.
+            let fifo = dir.0.join(format!("fifo-{name}"));
+            assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+            assert!(matches!(read_all(&fifo), Err(Error::Format { .. })), "{name}");
+        }
     }
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_read_is_an_error() {
+    let dir = Dir::new("meanwhile");
+    for path in files(&dir) {
+        let whole = std::fs::read(&path).unwrap();
+        let name = path.to_string_lossy().into_owned();
+        let cut = |n: usize| File::options().write(true).open(&path).unwrap().set_len(n as u64).unwrap();
+        if name.ends_with(".npz") {
+            let mut file = Npz::open(&path).unwrap();
+            cut(whole.len() / 2);
+            assert!(file.load("y").is_err(), "{name}");
+        } else if name.ends_with("a.safetensors") {
+            let mut file = SafeTensors::open(&path).unwrap();
+            // The bytes of `x` stand behind the floats.
+            cut(whole.len() - 1);
+            assert!(matches!(file.load("x"), Err(Error::Format { .. })), "{name}");
+            assert_same(&file.load("y").unwrap(), &y());
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
+}
+
+#[test]
+fn a_hundred_thousand_tensors_are_read() {
+    let dir = Dir::new("many");
+    let entries: Vec<String> = (0..100_000)
+        .map(|i| format!(r#""layer.{i}":{{"dtype":"U8","shape":[1],"data_offsets":[{i},{}]}}"#, i + 1))
+        .collect();
+    let path = dir.file("a.safetensors", &safetensors(&format!("{{{}}}", entries.join(",")), &[7; 100_000]));
+    let mut file = SafeTensors::open(path).unwrap();
+    assert_eq!(file.names().count(), 100_000);
+    assert_eq!(file.load("layer.99999").unwrap().to_vec::<u8>().unwrap(), [7]);
 }

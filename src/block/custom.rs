@@ -1,0 +1,58 @@
+//! Custom ops: users' functions, called over runs of elements as block kernels are.
+//!
+//! Guarantees: a function that panics is a status, like a division by zero, and unwinds into nothing that the driver or
+//! compiled code has on the stack; NaNs that a function gives become canonical, so that its results do not depend on how
+//! its loop was compiled. Does not: call a function at several CPU levels; there is one code of it, so it has one result.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use num_complex::Complex;
+
+use super::num::Canonical;
+use super::{PANICKED, slice, slice_mut};
+use crate::dtype::DType;
+use crate::ops::{Custom, MAX_OPERANDS, Math};
+
+/// Runs a custom op over `n` elements, as [`BlockFn`](super::BlockFn) does an op of the table; the status is 0 or
+/// [`PANICKED`].
+///
+/// # Safety
+/// As [`BlockFn`](super::BlockFn), for the dtype that the function was [found](custom_kernel) for.
+pub(crate) type CustomFn = unsafe fn(op: Custom, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32;
+
+/// What calls a custom op's function for a dtype; `None` if it has none.
+pub(crate) fn custom_kernel(op: Custom, dtype: DType) -> Option<CustomFn> {
+    macro_rules! find {
+        ($($d:ident $t:ty),*) => {
+            match dtype {
+                $(DType::$d => op.function::<$t>().map(|_| call::<$t> as CustomFn),)*
+                DType::F16 | DType::BF16 | DType::C32 => None,
+            }
+        };
+    }
+    find!(Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, I64 i64, F32 f32, F64 f64, C64 Complex<f32>, C128 Complex<f64>)
+}
+
+/// # Safety
+/// As [`CustomFn`], for operands and a result of `T`.
+unsafe fn call<T: Math + Canonical>(op: Custom, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    let Some(f) = op.function::<T>() else { return PANICKED };
+    // SAFETY: the contract of `CustomFn`: what the op has as operands is valid for `n` elements.
+    let operands = args.map(|p| if p.is_null() { &[][..] } else { unsafe { slice::<T>(p, n) } });
+    // SAFETY: the same contract.
+    let out = unsafe { slice_mut::<T>(out, n) };
+    let operands = &operands[..op.def().operands.len().min(MAX_OPERANDS)];
+    match catch_unwind(AssertUnwindSafe(|| f(operands, out))) {
+        Ok(()) => {
+            out.iter_mut().for_each(|to| *to = to.canonical());
+            0
+        }
+        Err(payload) => {
+            // What was panicked with may panic itself when it is dropped.
+            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(again);
+            }
+            PANICKED
+        }
+    }
+}

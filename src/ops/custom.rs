@@ -1,0 +1,389 @@
+//! Custom ops: rows of the op table that are made at run time, with the user's functions as their arithmetic.
+//!
+//! Guarantees: a registered op has a row like any other, from which promotion, inference, fusion and the text form work
+//! without knowing that it is a custom one; its handle names this registration and no other, as long as the process
+//! lives, so that it can be part of a cache's key. Does not: call the functions (`block` does), take a row away again
+//! (there is room for [`MAX_CUSTOM_OPS`]), or give an op a function that it was not given.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use num_complex::Complex;
+
+use super::{MAX_OPERANDS, Op, OpDef, Output, Promotion, columns};
+use crate::dtype::DType::*;
+use crate::dtype::{DType, DTypeSet, Element};
+use crate::error::{CustomOpError, Result};
+
+/// The most custom ops that a process can register.
+pub const MAX_CUSTOM_OPS: usize = 4096;
+
+/// The longest name, in bytes.
+const MAX_NAME: usize = 64;
+
+/// Words that mean something else in programs or expressions.
+const RESERVED: [&str; 16] = [
+    "constant", "error", "fetch", "feed", "view", "as", "true", "True", "false", "False", "inf", "nan", "not", "and",
+    "or", "if",
+];
+
+/// The dtypes that ops compute in: all but the half types, which compute in f32, and c32, which computes in c64.
+const MATH: DTypeSet = DTypeSet::of(&[Bool, U8, I8, I16, I32, I64, F32, F64, C64, C128]);
+
+/// A Rust type that a custom op's function can compute in: `bool`, the integers, `f32`, `f64`, `Complex<f32>` and
+/// `Complex<f64>`.
+pub trait Math: Element {}
+
+macro_rules! math {
+    ($($t:ty),*) => { $(impl Math for $t {})* };
+}
+math!(bool, u8, i8, i16, i32, i64, f32, f64, Complex<f32>, Complex<f64>);
+
+/// A user's function over runs of elements: operands of equal length, and the result.
+pub(crate) type Runs<T> = Box<dyn Fn(&[&[T]], &mut [T]) + Send + Sync>;
+
+/// The functions of an op: for each dtype, a [`Runs`] of its Rust type.
+type Functions = Vec<(DType, Box<dyn Any + Send + Sync>)>;
+
+/// An elementwise op of the user's own, with `N` operands, as it is described before it is
+/// [registered](Registry::register): its name, its operands, how they promote, and what it computes in each dtype.
+///
+/// A function takes the operands' elements in the dtype that the promotion has decided on, and gives the result's in the
+/// same dtype. f16 and bf16 compute by the function for f32 and are rounded once, c32 by the one for `Complex<f32>`. An
+/// application that would compute in a dtype without a function is a mistake that `check` reports.
+///
+/// A function must give the same result for the same elements: how often, in what order and on which threads it is
+/// called depends on how the program is run. NaN results become the canonical NaN. A function that panics makes the run
+/// an [`Error::Panicked`](crate::Error::Panicked) (if panics unwind in the program at all); one that does not return
+/// can't be cancelled.
+///
+/// ```
+/// use castwise::{CustomOp, Promotion, Registry, prelude::*};
+///
+/// let mut ops = Registry::new();
+/// let softclip = ops.register(
+///     CustomOp::new("softclip", ["x", "limit"], Promotion::IntToFloat)
+///         .with(|[x, limit]: [f32; 2]| x / (1.0 + (x / limit).abs()))
+///         .with(|[x, limit]: [f64; 2]| x / (1.0 + (x / limit).abs())),
+/// )?;
+///
+/// let p = Program::new(Rules::Torch);
+/// let x = p.data("x", DType::I32, ["n"]);
+/// let y = x.apply(softclip, &[2.0.into()]) + 1.0;                        // one fused kernel
+/// println!("{}", p.infer()?.explain());                                  // i32 -> f32 (integers to float), for softclip
+///
+/// let t = Tensor::from([-2i32, 0, 6]);
+/// let out = Executor::new().run(&p, feeds! { "x" => &t }, [&y])?;
+/// assert_eq!(out[0].to_vec::<f32>()?, [0.0, 1.0, 2.5]);
+/// let eager = Eager::new(Rules::Torch).tensor(&t).apply(softclip, &[2.0.into()]) + 1.0;
+/// assert_eq!(eager.result()?.as_bytes(), out[0].as_bytes());
+///
+/// assert_eq!(Program::parse_with(&p.to_string(), &ops)?.to_string(), p.to_string());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub struct CustomOp<const N: usize> {
+    name: String,
+    operands: [String; N],
+    promotion: Promotion,
+    doc: String,
+    functions: Functions,
+}
+
+impl<const N: usize> fmt::Debug for CustomOp<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let functions: Vec<DType> = self.functions.iter().map(|(d, _)| *d).collect();
+        write!(f, "CustomOp({}({}), {:?}, {functions:?})", self.name, self.operands.join(", "), self.promotion)
+    }
+}
+
+impl<const N: usize> CustomOp<N> {
+    /// An op of this name without any function, whose operands promote in this way under both rule sets. Names are
+    /// letters, digits and `_`.
+    pub fn new(name: &str, operands: [&str; N], promotion: Promotion) -> CustomOp<N> {
+        let operands = operands.map(str::to_string);
+        CustomOp { name: name.into(), operands, promotion, doc: "A custom op.".into(), functions: Vec::new() }
+    }
+
+    /// What it computes in the dtype of `T`: a function of one element of each operand.
+    pub fn with<T: Math>(mut self, f: impl Fn([T; N]) -> T + Send + Sync + 'static) -> CustomOp<N> {
+        let runs: Runs<T> = Box::new(move |operands, out| {
+            // Cut to one length here, so that the loop need not ask.
+            let operands: [&[T]; N] = std::array::from_fn(|k| operands[k].split_at(out.len()).0);
+            for (i, to) in out.iter_mut().enumerate() {
+                *to = f(std::array::from_fn(|k| operands[k][i]));
+            }
+        });
+        self.functions.push((T::DTYPE, Box::new(runs)));
+        self
+    }
+
+    /// What [`OpDef::doc`] says of it.
+    pub fn doc(self, doc: &str) -> CustomOp<N> {
+        CustomOp { doc: doc.into(), ..self }
+    }
+
+    /// What is wrong with it, if something is.
+    fn check(&self) -> Result<(), CustomOpError> {
+        let op = || self.name.clone();
+        for name in std::iter::once(&self.name).chain(&self.operands) {
+            if let Some(why) = wrong_name(name) {
+                return Err(CustomOpError::Identifier { name: name.clone(), why });
+            }
+        }
+        if Op::from_name(&self.name).is_some() {
+            return Err(CustomOpError::NameOfTable { name: op() });
+        }
+        if !(1..=MAX_OPERANDS).contains(&N) {
+            return Err(CustomOpError::Arity { op: op(), got: N, max: MAX_OPERANDS });
+        }
+        if self.promotion == Promotion::Given {
+            return Err(CustomOpError::Promotion { op: op() });
+        }
+        let computes: Vec<DType> = MATH.iter().filter(|d| is_computed(self.promotion, *d)).collect();
+        let list = || computes.iter().map(|d| d.name()).collect::<Vec<_>>().join(", ");
+        for (i, (dtype, _)) in self.functions.iter().enumerate() {
+            if self.functions[..i].iter().any(|(d, _)| d == dtype) {
+                return Err(CustomOpError::TwoFunctions { op: op(), dtype: *dtype });
+            }
+            if !computes.contains(dtype) {
+                return Err(CustomOpError::UselessFunction { op: op(), dtype: *dtype, computes: list() });
+            }
+        }
+        if self.functions.is_empty() {
+            return Err(CustomOpError::NoFunction { op: op(), computes: list() });
+        }
+        Ok(())
+    }
+
+    /// The row: what stands in it lives as long as the process.
+    fn row(self, custom: Custom) -> Row {
+        let accepts: Vec<DType> = DType::ALL.into_iter().filter(|d| self.takes(*d)).collect();
+        let torch = columns::torch(self.promotion, DTypeSet::of(&accepts));
+        let operands: Vec<&'static str> = self.operands.into_iter().map(leaked).collect();
+        let def = OpDef {
+            op: Op::Custom(custom),
+            name: leaked(self.name),
+            aliases: &[],
+            operands: operands.leak(),
+            output: Output::Same,
+            torch,
+            paddle: torch.paddle(),
+            doc: leaked(self.doc),
+        };
+        Row { def, functions: self.functions }
+    }
+
+    /// Whether operands of this common dtype compute in a dtype that has a function.
+    fn takes(&self, common: DType) -> bool {
+        let has = |d: DType| self.functions.iter().any(|(f, _)| *f == d);
+        match computed(self.promotion, common) {
+            Some(d) => has(d),
+            // Which of them is the default dtype depends on the program.
+            None => has(F32) || has(F64),
+        }
+    }
+}
+
+/// Why a text can't be a name, if so.
+fn wrong_name(name: &str) -> Option<&'static str> {
+    let starts = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
+    if !starts || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return Some("a name is letters, digits and `_`, and does not begin with a digit");
+    }
+    if name.len() > MAX_NAME {
+        return Some("a name has at most 64 bytes");
+    }
+    RESERVED.contains(&name).then_some("the word has a meaning of its own in programs or expressions")
+}
+
+/// The op-math dtype that operands of a common dtype compute in; `None` where the program's default dtype decides.
+fn computed(promotion: Promotion, common: DType) -> Option<DType> {
+    let integral = common.is_integral();
+    Some(match promotion {
+        Promotion::IntToFloat if integral => return None,
+        Promotion::BoolToInt if common == Bool => I64,
+        Promotion::IntToDouble if integral => F64,
+        Promotion::ToDouble if common.is_complex() => C128,
+        Promotion::ToDouble => F64,
+        Promotion::ToLong if integral => I64,
+        Promotion::Truth => Bool,
+        Promotion::SingleOrDouble if integral => F32,
+        _ => common.op_math(),
+    })
+}
+
+/// Whether an op that promotes in this way computes in a dtype at all.
+fn is_computed(promotion: Promotion, math: DType) -> bool {
+    DType::ALL.into_iter().any(|common| match computed(promotion, common) {
+        Some(d) => d == math,
+        None => math.is_float(),
+    })
+}
+
+fn leaked(text: String) -> &'static str {
+    text.leak()
+}
+
+/// A row that was made at run time.
+struct Row {
+    def: OpDef,
+    functions: Functions,
+}
+
+impl Row {
+    /// The row of an op that was never made. No handle has it.
+    fn nothing(custom: Custom) -> Box<Row> {
+        let torch = columns::torch(Promotion::Common, DTypeSet::of(&[]));
+        let (op, operands, paddle) = (Op::Custom(custom), &["x"], torch.paddle());
+        let (name, doc) = ("custom", "A custom op.");
+        let def = OpDef { op, name, aliases: &[], operands, output: Output::Same, torch, paddle, doc };
+        Box::new(Row { def, functions: Vec::new() })
+    }
+}
+
+/// The rows that were made so far, and how many places have been taken.
+static ROWS: [OnceLock<Box<Row>>; MAX_CUSTOM_OPS] = [const { OnceLock::new() }; MAX_CUSTOM_OPS];
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The handle of a registered custom op: equal to itself alone, also if another op has the same name and functions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Custom(u16);
+
+impl Custom {
+    /// A handle with its row.
+    fn make<const N: usize>(op: CustomOp<N>) -> Result<Custom, CustomOpError> {
+        let next = |n: usize| (n < MAX_CUSTOM_OPS).then_some(n + 1);
+        let place = TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        let place = place.map_err(|_| CustomOpError::TooMany { max: MAX_CUSTOM_OPS })?;
+        let custom = Custom(place as u16);
+        ROWS[place].get_or_init(|| Box::new(op.row(custom)));
+        Ok(custom)
+    }
+
+    /// The row, which was there before the handle was.
+    fn row(self) -> &'static Row {
+        ROWS[self.0 as usize % MAX_CUSTOM_OPS].get_or_init(|| Row::nothing(self))
+    }
+
+    /// The row of the op.
+    pub fn def(self) -> &'static OpDef {
+        &self.row().def
+    }
+
+    /// The dtypes that it has functions for.
+    pub fn functions(self) -> DTypeSet {
+        DTypeSet::of(&self.row().functions.iter().map(|(d, _)| *d).collect::<Vec<_>>())
+    }
+
+    /// The function for a dtype.
+    pub(crate) fn function<T: Math>(self) -> Option<&'static Runs<T>> {
+        self.row().functions.iter().find(|(d, _)| *d == T::DTYPE)?.1.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.def().name)
+    }
+}
+
+impl From<Custom> for Op {
+    fn from(custom: Custom) -> Op {
+        Op::Custom(custom)
+    }
+}
+
+/// Custom ops by name: what [`Program::parse_with`](crate::Program::parse_with) and
+/// [`Program::expression_in`](crate::Program::expression_in) know besides the table. A clone has the same ops.
+///
+/// ```
+/// use castwise::{CustomOp, Promotion, Registry, prelude::*};
+/// let mut ops = Registry::new();
+/// ops.register(CustomOp::new("cube", ["x"], Promotion::Common).with(|[x]: [f64; 1]| x * x * x))?;
+/// let text = "castwise 1\nprogram(rules = torch) (%x: f64[3]) {\n  %0 = cube %x\n  fetch %0\n}\n";
+/// let p = Program::parse_with(text, &ops)?;
+/// assert_eq!(p.to_string(), text);
+/// let unknown = Program::parse(text).expect_err("nobody told `parse` of it");
+/// assert!(unknown.to_string().contains("unknown op `cube`") && unknown.to_string().contains("register"));
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    by_name: BTreeMap<&'static str, Custom>,
+}
+
+impl Registry {
+    /// A registry without custom ops.
+    pub const fn new() -> Registry {
+        Registry { by_name: BTreeMap::new() }
+    }
+
+    /// Makes an op of its description, and remembers it by its name. The op lives as long as the process.
+    ///
+    /// Errors: [`Error::CustomOp`](crate::Error::CustomOp) for a name that is no identifier, an op of the table's, or
+    /// here already; for more or fewer operands than ops have; without a function for any dtype that the promotion
+    /// computes in, with one for a dtype that it never computes in, or with two for one dtype.
+    pub fn register<const N: usize>(&mut self, op: CustomOp<N>) -> Result<Op> {
+        op.check()?;
+        if self.by_name.contains_key(&*op.name) {
+            return Err(CustomOpError::Duplicate { name: op.name }.into());
+        }
+        let custom = Custom::make(op)?;
+        self.by_name.insert(custom.def().name, custom);
+        Ok(Op::Custom(custom))
+    }
+
+    /// The op of this name: a custom one, or one of the table.
+    pub fn op(&self, name: &str) -> Option<Op> {
+        self.by_name.get(name).map(|c| Op::Custom(*c)).or_else(|| Op::from_name(name))
+    }
+
+    /// The custom ops, by name.
+    pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
+        self.by_name.values().map(|c| Op::Custom(*c))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn promotions_compute_where_signatures_do() {
+        use crate::ops::Attrs;
+        use crate::promotion::{OperandType, Rules, Settings, signature};
+        let promotions = [
+            Promotion::Common,
+            Promotion::IntToFloat,
+            Promotion::BoolToInt,
+            Promotion::IntToDouble,
+            Promotion::ToDouble,
+            Promotion::ToLong,
+            Promotion::Truth,
+            Promotion::First,
+            Promotion::SingleOrDouble,
+        ];
+        for (i, promotion) in promotions.into_iter().enumerate() {
+            let mut all = CustomOp::new(&format!("all_{i}"), ["x"], promotion);
+            macro_rules! each { ($($t:ty),*) => { $(if is_computed(promotion, <$t>::DTYPE) { all = all.with(|[x]: [$t; 1]| x); })* }; }
+            each!(bool, u8, i8, i16, i32, i64, f32, f64, Complex<f32>, Complex<f64>);
+            let op = Registry::new().register(all).unwrap();
+            let mut met = Vec::new();
+            for d in DType::ALL {
+                for default_dtype in [F32, F64] {
+                    let settings = Settings { default_dtype, ..Settings::new(Rules::Torch) };
+                    let found = signature(&settings, op, &[OperandType::dim(d)], &Attrs::default()).unwrap();
+                    if let Some(want) = computed(promotion, d) {
+                        assert_eq!(found.compute.op_math(), want, "{promotion:?} of {d}");
+                    }
+                    met.push(found.compute.op_math());
+                }
+            }
+            let Op::Custom(custom) = op else { panic!("{op}") };
+            assert_eq!(custom.functions(), DTypeSet::of(&met), "{promotion:?}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! All values of small dtypes, and samples of the larger ones: eager and compiled results have the same bits, and are
+//! what the third evaluator (`tests/reference`) has.
+//!
+//! Guarantees: every unary op on every f16 and bf16; every op of two operands on every pair of u8 and of i8; every cast
+//! from every value of 8 and 16 bits. Of pairs of halves (each `CASTWISE_HALVES`-th of both, 61st without it), and of
+//! f32, f64, i32 and i64, samples in even steps. A test prints how many elements it checked, and how many of them lie so
+//! close to a tie that two results are right.
+
+mod common;
+mod reference;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use castwise::prelude::*;
+use castwise::{Attrs, Op};
+use common::Random;
+use reference::format;
+use reference::program::{Given, Mismatch, Run, Tally};
+
+/// Without optimization the evaluators are slow: samples are thinner then.
+const THIN: usize = if cfg!(debug_assertions) { 5 } else { 1 };
+
+/// An op and its operands.
+struct Job {
+    op: Op,
+    attrs: Attrs,
+    rules: Rules,
+    operands: Vec<Tensor>,
+}
+
+impl Job {
+    fn new(op: Op, operands: Vec<Tensor>) -> Job {
+        Job { op, attrs: Attrs::default(), rules: Rules::Torch, operands }
+    }
+
+    /// Applies the op and checks all elements; `None` if the op does not take the dtypes.
+    fn check(&self) -> Option<Tally> {
+        let cx = Eager::new(self.rules);
+        let operands: Vec<_> = self.operands.iter().map(|t| cx.tensor(t).into()).collect();
+        let result = match castwise::apply(self.op, &operands, self.attrs.clone()).result() {
+            Ok(t) => t,
+            Err(e) if !e.diagnostics().is_empty() => return None,
+            Err(e) => panic!("{}: {e}", self.op),
+        };
+        let program = Program::new(self.rules);
+        let (mut vars, mut feeds) = (vec![], vec![]);
+        for (i, t) in self.operands.iter().enumerate() {
+            vars.push(program.data(&format!("x{i}"), t.dtype(), t.shape()).into());
+            feeds.push((format!("x{i}"), t));
+        }
+        let var = castwise::apply(self.op, &vars, self.attrs.clone());
+        let text = program.infer().unwrap().to_string();
+        let compiled = common::EXECUTOR.with(|e| {
+            let feeds: Vec<_> = feeds.iter().map(|(name, t)| (name.clone(), (*t).clone())).collect();
+            e.run(&program, feeds, [&var]).unwrap()
+        });
+        common::assert_same_bits(&result, &compiled[0], &|| text.clone());
+        let mut run = Run::new(&feeds, vec![]);
+        match run.check(&text, &[Given { op: self.op, result: &result }]) {
+            Ok(()) => Some(run.tally),
+            Err(Mismatch::Wrong(m)) => panic!("{m}\n{text}"),
+            Err(Mismatch::DividedByZero) => panic!("an integer is divided by zero\n{text}"),
+        }
+    }
+}
+
+/// Checks all jobs on as many threads as there are cores, and prints what they came to. How many were taken.
+fn check(what: &str, jobs: &[Job]) -> usize {
+    let (next, total) = (AtomicUsize::new(0), Mutex::new((0, Tally::default())));
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let Some(tally) = job.check() else { continue };
+                    let mut total = total.lock().unwrap();
+                    total.0 += 1;
+                    total.1.exact += tally.exact;
+                    total.1.bounded += tally.bounded;
+                    total.1.open += tally.open;
+                }
+            });
+        }
+    });
+    let (taken, t) = total.into_inner().unwrap();
+    println!("{what}: {taken} of {} jobs taken; {} elements exact, {} between two", jobs.len(), t.exact, t.bounded);
+    assert_eq!(t.open, 0, "real numbers are always checked");
+    taken
+}
+
+/// The elements with these bits.
+fn tensor(d: DType, shape: &[usize], bits: impl Iterator<Item = u64>) -> Tensor {
+    let bytes: Vec<u8> = bits.flat_map(|b| b.to_le_bytes().into_iter().take(d.size())).collect();
+    Tensor::from_bytes(d, shape, &bytes).unwrap()
+}
+
+/// Every value of a dtype of at most 16 bits.
+fn every(d: DType) -> Tensor {
+    let n = if d == DType::Bool { 2 } else { 1 << (8 * d.size()) };
+    tensor(d, &[n as usize], 0..n)
+}
+
+/// Values in even steps through all bits of a dtype, the first `n` of them, beginning with its ends.
+fn sample(d: DType, n: usize) -> Tensor {
+    let step = ((u64::MAX >> (64 - 8 * d.size())) / n as u64) | 1;
+    let ends = [0, 1, u64::MAX >> (64 - 8 * d.size()), 1 << (8 * d.size() - 1), (1 << (8 * d.size() - 1)) - 1];
+    let rest = (0..n as u64).map(|i| i.wrapping_mul(step));
+    tensor(d, &[n + ends.len()], ends.into_iter().chain(rest))
+}
+
+/// The ops of so many operands that compute from elements.
+fn ops(arity: usize) -> impl Iterator<Item = Op> {
+    let elementwise = move |op: &Op| op.arity() == arity && !op.is_reduction() && op.def().torch.parameters == 0;
+    Op::ALL.iter().copied().filter(move |op| elementwise(op) && !matches!(op, Op::Cast | Op::ViewAs))
+}
+
+#[test]
+fn every_half_through_every_unary_op() {
+    let all = |d| ops(1).map(move |op| Job::new(op, vec![every(d)]));
+    let jobs: Vec<Job> = all(DType::F16).chain(all(DType::BF16)).collect();
+    let taken = check("halves", &jobs);
+    // All but those of bits and of imaginary parts.
+    assert_eq!(jobs.len() - taken, 2 * 2);
+}
+
+#[test]
+fn every_pair_of_bytes_through_every_binary_op() {
+    let mut jobs = vec![];
+    for rules in [Rules::Torch, Rules::Paddle] {
+        for d in [DType::U8, DType::I8] {
+            let divides = |op| matches!(op, Op::FloorDivide | Op::Remainder | Op::Fmod | Op::DivTrunc);
+            for op in ops(2) {
+                let from = u64::from(divides(op));
+                let right = tensor(d, &[256 - from as usize], from..256);
+                // What is written in place keeps its shape.
+                let left = if op == Op::Assign {
+                    tensor(d, &[256, 256], (0..65536).map(|i| i / 256))
+                } else {
+                    tensor(d, &[256, 1], 0..256)
+                };
+                jobs.push(Job { rules, ..Job::new(op, vec![left, right]) });
+            }
+        }
+    }
+    let taken = check("pairs of bytes", &jobs);
+    assert!(taken > jobs.len() / 2);
+}
+
+#[test]
+fn every_small_value_through_every_cast() {
+    let mut jobs = vec![];
+    for from in DType::ALL.into_iter().filter(|d| d.size() <= 2) {
+        for to in DType::ALL {
+            for op in [Op::Cast, Op::ViewAs] {
+                jobs.push(Job { attrs: Attrs::cast(to), ..Job::new(op, vec![every(from)]) });
+            }
+        }
+    }
+    let taken = check("casts of small values", &jobs);
+    // Every cast, and views among bool u8 i8 and among i16 f16 bf16.
+    assert_eq!(taken, 6 * 13 + 3 * 3 + 3 * 3);
+}
+
+#[test]
+fn samples_through_every_cast() {
+    let mut jobs = vec![];
+    for from in [DType::I32, DType::I64, DType::F32, DType::F64] {
+        let t = sample(from, 500_000 / THIN);
+        for to in DType::ALL {
+            jobs.push(Job { attrs: Attrs::cast(to), ..Job::new(Op::Cast, vec![t.clone()]) });
+        }
+    }
+    // Next to the ties of the half formats, where a second rounding would show.
+    let (mut r, f16) = (Random(1), format::Float::of(DType::F16));
+    let ties = (0..200_000 / THIN).map(|_| {
+        let (low, nudge) = (r.below(0x7bff), r.below(5) as i64 - 2);
+        let middle = f64::midpoint(f16.decode(low.into()), f16.decode(u128::from(low) + 1));
+        middle.to_bits().wrapping_add_signed(nudge)
+    });
+    let ties = tensor(DType::F64, &[200_000 / THIN], ties.collect::<Vec<_>>().into_iter());
+    for to in [DType::F16, DType::BF16, DType::F32, DType::C32] {
+        jobs.push(Job { attrs: Attrs::cast(to), ..Job::new(Op::Cast, vec![ties.clone()]) });
+    }
+    assert_eq!(check("casts of samples", &jobs), jobs.len());
+}
+
+#[test]
+fn pairs_of_halves_through_every_binary_op() {
+    let mut jobs = vec![];
+    let step = std::env::var("CASTWISE_HALVES").map_or(61 * THIN, |v| v.parse().expect("CASTWISE_HALVES is a step"));
+    for d in [DType::F16, DType::BF16] {
+        for op in ops(2) {
+            // What IEEE defines has no interval around it: most of the pairs are for that.
+            let arithmetic = matches!(
+                op,
+                Op::Add
+                    | Op::Sub
+                    | Op::Mul
+                    | Op::Div
+                    | Op::Maximum
+                    | Op::Fmin
+                    | Op::Fmod
+                    | Op::Remainder
+                    | Op::FloorDivide
+                    | Op::DivTrunc
+                    | Op::Nextafter
+                    | Op::Copysign
+            );
+            let step = if arithmetic { step } else { 4 * step + 7 };
+            let values: Vec<u64> = (0..1 << 16).step_by(step).map(|i| i as u64).collect();
+            let n = values.len();
+            // The right operands begin elsewhere, so that equal ones are not all that meet.
+            let right = tensor(d, &[n], values.iter().map(|v| (v + 17) % (1 << 16)));
+            for some in values.chunks((1 << 19) / n) {
+                let left = if op == Op::Assign {
+                    tensor(d, &[some.len(), n], some.iter().flat_map(|v| std::iter::repeat_n(*v, n)))
+                } else {
+                    tensor(d, &[some.len(), 1], some.iter().copied())
+                };
+                jobs.push(Job::new(op, vec![left, right.clone()]));
+            }
+        }
+    }
+    let taken = check("pairs of halves", &jobs);
+    assert!(taken > jobs.len() / 2);
+}
+
+#[test]
+fn samples_of_singles_and_doubles_through_every_unary_op() {
+    let mut jobs = vec![];
+    for d in [DType::F32, DType::F64] {
+        let whole = sample(d, 200_000 / THIN);
+        // Most bits are of numbers far from 1: a second sample lies about it.
+        let mut r = Random(2);
+        let near: Vec<u64> = (0..100_000 / THIN)
+            .map(|_| {
+                let x = (r.next() as f64 / u64::MAX as f64 - 0.5) * 40.0;
+                if d == DType::F32 { (x as f32).to_bits().into() } else { x.to_bits() }
+            })
+            .collect();
+        let near = tensor(d, &[near.len()], near.into_iter());
+        for op in ops(1) {
+            jobs.push(Job::new(op, vec![whole.clone()]));
+            jobs.push(Job::new(op, vec![near.clone()]));
+        }
+    }
+    let taken = check("samples", &jobs);
+    assert_eq!(jobs.len() - taken, 2 * 2 * 2);
+}
+
+#[test]
+fn copysign_takes_the_sign_of_a_nan() {
+    for d in DType::ALL.into_iter().filter(|d| d.is_float()) {
+        let sign = 1 << (8 * d.size() - 1);
+        let [one, nan] = [1.0, f64::NAN].map(|v| format::encode(d, reference::Value::Real(v)) as u64);
+        let operands = vec![tensor(d, &[2], [one, nan].into_iter()), tensor(d, &[2], [nan | sign; 2].into_iter())];
+        let cx = Eager::new(Rules::Torch);
+        let result = cx.tensor(&operands[0]).copysign(cx.tensor(&operands[1])).result().unwrap();
+        // A NaN itself leaves arithmetic without a sign.
+        common::assert_same_bits(&result, &tensor(d, &[2], [one | sign, nan].into_iter()), &|| d.to_string());
+        assert!(Job::new(Op::Copysign, operands).check().is_some());
+    }
+}

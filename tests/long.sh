@@ -1,0 +1,53 @@
+#!/bin/sh
+# The checks of hours: docs/long-run.md says what they are, and what the last run gave.
+#
+#   tests/long.sh [PART...]
+#
+# Parts, all of them without arguments:
+#   programs  random programs against the reference for MINUTES (default 60), each round from another SEED
+#   small     all values of small dtypes, samples of the others, and of halves every HALVES-th (default 7) with
+#             every HALVES-th
+#   doubles   the functions of f64 at POINTS (default 200000) arguments each
+#   sweep     every STEP-th f32 (default 1: all 2^32) through every unary function
+#   fuzz      each fuzz target for FUZZ_SECONDS (default 1800)
+#   stop      how long a cancelled run goes on
+# A part that fails ends the script.
+set -eu
+cd "$(dirname "$0")/.."
+[ $# -gt 0 ] || set -- programs small doubles sweep fuzz stop
+seed=${SEED:-$(date +%s)}
+
+programs() {
+    end=$(($(date +%s) + ${MINUTES:-60} * 60))
+    rounds=0
+    while [ "$(date +%s)" -lt "$end" ]; do
+        echo "seed $seed"
+        CASTWISE_SEED=$seed CASTWISE_PROGRAMS=${CASTWISE_PROGRAMS:-1000000} \
+            cargo test --release --test random_programs -- --nocapture
+        seed=$((seed + 1))
+        rounds=$((rounds + 1))
+    done
+    echo "$rounds rounds of random programs"
+}
+
+for part; do
+    echo "== $part"
+    case $part in
+    programs) programs ;;
+    small) CASTWISE_HALVES=${HALVES:-7} cargo test --release --test exhaustive -- --nocapture ;;
+    doubles) CASTWISE_POINTS=${POINTS:-200000} cargo test --release --test doubles -- --nocapture ;;
+    sweep) cargo run --release --example sweep -- --step "${STEP:-1}" ;;
+    fuzz) cargo run --release --example fuzz -- all "${FUZZ_SECONDS:-1800}" "$seed" ;;
+    stop)
+        if [ -f examples/stop_time.rs ]; then
+            cargo run --release --example stop_time
+        else
+            echo "no examples/stop_time.rs"
+        fi
+        ;;
+    *)
+        echo "no part '$part'; there are programs, small, doubles, sweep, fuzz and stop" >&2
+        exit 2
+        ;;
+    esac
+done

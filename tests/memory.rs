@@ -1,0 +1,128 @@
+//! Memory for data that the allocator refuses, each request in turn: the error says so, nothing is half done, and the
+//! next run is as good as any.
+#![allow(unsafe_code, reason = "an allocator that refuses")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use castwise::Error;
+use castwise::prelude::*;
+
+/// From this size on it is data, not what programs, plans and code are kept in.
+const DATA: usize = 256 << 10;
+
+thread_local! {
+    /// How many requests for data are granted; and whether those behind the refused one are refused too.
+    static GRANTED: Cell<Option<(usize, bool)>> = const { Cell::new(None) };
+    static REFUSED: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Refusing;
+
+fn refuses(size: usize) -> bool {
+    let Some((left, goes_on)) = GRANTED.get().filter(|_| size >= DATA) else { return false };
+    if left > 0 {
+        GRANTED.set(Some((left - 1, goes_on)));
+        return false;
+    }
+    GRANTED.set(goes_on.then_some((0, true)));
+    REFUSED.set(REFUSED.get() + 1);
+    true
+}
+
+// SAFETY: the system's allocator, or no memory, which any allocator may answer.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: passed on.
+        if refuses(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc(layout) } }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: passed on.
+        if refuses(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
+    }
+
+    unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
+        // SAFETY: passed on.
+        unsafe { System.dealloc(p, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Refusing = Refusing;
+
+const N: usize = 300 * 400;
+
+/// A name, what it does, and whether it is one of eager mode.
+type Work<'a> = (&'a str, Box<dyn Fn() -> castwise::Result<Vec<Tensor>> + 'a>);
+
+fn is_out_of_memory(e: &Error) -> bool {
+    match e {
+        Error::OutOfMemory { bytes } => *bytes > 0,
+        Error::Earlier(e) => is_out_of_memory(e),
+        _ => false,
+    }
+}
+
+fn bytes(all: &[Tensor]) -> Vec<Vec<u8>> {
+    all.iter().map(|t| t.contiguous().unwrap().as_bytes().unwrap().to_vec()).collect()
+}
+
+#[test]
+fn every_request_for_data_that_is_refused_is_an_error() {
+    let p = Program::new(Rules::Torch);
+    let (x, y) = (p.data("x", DType::F32, [None, None]), p.data("y", DType::F64, [None]));
+    let chain = (&x * 0.5 + 1.0).sqrt();
+    let centred = &x.exp() - x.exp().over([1]).keepdim().mean();
+    let columns = (&x + &y).over([0]).sum();
+    let constant = p.constant(Tensor::full([300, 400], 0.25f64).unwrap());
+    let folded = &x * (constant.sin() + 1.0);
+    let t = Tensor::from_vec((0..N).map(|i| i as f32 / 1e4).collect(), [300, 400]).unwrap();
+    let row = Tensor::full([400], 0.5f64).unwrap();
+    let across = t.reshape([400, 300]).unwrap().transpose(0, 1).unwrap();
+    let exes = [true, false].map(|jit| Executor::builder().threads(1).pool(0).jit(jit).build());
+    let fetches = [&chain, &centred, &columns, &folded];
+    let cx = Eager::new(Rules::Torch);
+    let mut all: Vec<Work<'_>> = Vec::new();
+    for exe in &exes {
+        for (name, t) in [("rows", &t), ("across", &across)] {
+            let (p, row) = (&p, &row);
+            all.push((name, Box::new(move || exe.run(p, feeds! { "x" => t, "y" => row }, fetches))));
+        }
+        // A plan is made anew, and constants with it.
+        let (p, t, row, folded) = (&p, &t, &row, &folded);
+        let fresh =
+            move || Executor::builder().threads(1).pool(0).build().run(p, feeds! { "x" => t, "y" => row }, [folded]);
+        all.push(("fresh", Box::new(fresh)));
+        let into = move || {
+            let mut into = [Tensor::zeros(DType::F64, [300, 400])?];
+            exe.run_into(p, feeds! { "x" => t, "y" => row }, [folded], &mut into).map(|()| into.to_vec())
+        };
+        all.push(("into", Box::new(into)));
+    }
+    all.push(("eager", Box::new(|| Ok(vec![(cx.tensor(&t).exp() * 0.5 + cx.tensor(&row)).sum().result()?]))));
+    all.push(("copies", Box::new(|| Ok(vec![across.contiguous()?, Tensor::full([N], 1.5f32)?]))));
+    all.push(("values", Box::new(|| across.to_vec::<f32>().and_then(|v| Ok(vec![Tensor::from_vec(v, [N])?])))));
+    for (name, work) in &all {
+        let right = bytes(&work().unwrap());
+        for goes_on in [false, true] {
+            let mut errors = 0;
+            for n in 0.. {
+                REFUSED.set(0);
+                GRANTED.set(Some((n, goes_on)));
+                let made = work();
+                GRANTED.set(None);
+                match made {
+                    Ok(made) if REFUSED.get() == 0 => {
+                        assert!(bytes(&made) == right, "{name}");
+                        break;
+                    }
+                    Err(e) if is_out_of_memory(&e) => errors += 1,
+                    other => panic!("{name}, request {n}, going on: {goes_on}: {:?}", other.map(|all| all.len())),
+                }
+                assert!(bytes(&work().unwrap()) == right, "{name} after request {n} was refused");
+            }
+            assert!(errors > 0, "{name}");
+        }
+    }
+}

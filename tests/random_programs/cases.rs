@@ -1,0 +1,205 @@
+//! Random programs: any op on any values, and what is done so that most of them are valid.
+
+use castwise::prelude::*;
+use castwise::{Attrs, CpuLevel, Op, Operand};
+use proptest::prelude::*;
+
+use crate::common::{Random, random_tensor};
+
+/// One step: an op and where its operands come from.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub op: usize,
+    pub operands: [u16; 4],
+    pub dtype: usize,
+}
+
+/// A placeholder or a constant.
+#[derive(Clone, Debug)]
+pub struct Leaf {
+    pub dtype: usize,
+    pub shape: usize,
+    pub layout: u8,
+}
+
+/// A random program: leaves, steps over them, and how they are run.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub rules: Rules,
+    pub leaves: Vec<Leaf>,
+    pub steps: Vec<Step>,
+    pub seed: u64,
+    /// Whether the placeholders' dims are not told before they are fed.
+    pub dynamic: bool,
+    /// Whether tensors are of several tiles and an odd remainder.
+    pub long: bool,
+    /// Whether loops are compiled, and whether only some of the results are asked for once more.
+    pub jit: bool,
+    pub partly: bool,
+    /// Whether it is also run under relaxed rounding.
+    pub relaxed: bool,
+}
+
+pub const SHAPES: [&[usize]; 10] = [&[7], &[3, 7], &[1], &[], &[3, 1], &[2, 3, 7], &[2, 1, 1], &[1, 7], &[0], &[3, 0]];
+
+pub fn cases() -> impl Strategy<Value = Case> {
+    let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle)];
+    let shape = prop_oneof![30 => 0..8usize, 1 => 8..SHAPES.len()];
+    let leaf = (0..13usize, shape, 0..16u8).prop_map(|(dtype, shape, layout)| Leaf { dtype, shape, layout });
+    let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..13usize);
+    let step = step.prop_map(|(op, operands, dtype)| Step { op, operands, dtype });
+    let steps = prop_oneof![12 => prop::collection::vec(step.clone(), 1..5), 1 => prop::collection::vec(step, 5..24)];
+    let chance = |n: u32| prop::bool::weighted(1.0 / f64::from(n));
+    // Loops over 512 bits compile fast; Cranelift's take most of the time.
+    let compiled = chance(if CpuLevel::get() == CpuLevel::Avx512 { 2 } else { 10 });
+    let run = (any::<u64>(), any::<bool>(), chance(100), compiled, chance(4), chance(8));
+    (rules, prop::collection::vec(leaf, 1..5), steps, run).prop_map(|(rules, leaves, steps, run)| {
+        let (seed, dynamic, long, jit, partly, relaxed) = run;
+        Case { rules, leaves, steps, seed, dynamic, long, jit, partly, relaxed }
+    })
+}
+
+pub const SCALARS: [Scalar; 14] = [
+    Scalar::Int(2),
+    Scalar::Int(-3),
+    Scalar::Float(0.1),
+    Scalar::Float(-2.0),
+    Scalar::Float(0.5),
+    Scalar::Bool(true),
+    Scalar::Int(300),
+    Scalar::Float(f64::INFINITY),
+    Scalar::Complex(num_complex::Complex { re: 0.5, im: -1.0 }),
+    Scalar::Int(1),
+    Scalar::Float(3.0),
+    Scalar::Float(-0.0),
+    Scalar::Float(f64::NAN),
+    Scalar::Int(3_000_000_000),
+];
+
+/// An operand: a value by its place, or a scalar.
+#[derive(Clone, Copy, Debug)]
+pub enum Ref {
+    Value(usize),
+    Scalar(Scalar),
+}
+
+/// An application, as both modes write it.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub op: Op,
+    pub operands: Vec<Ref>,
+    pub attrs: Attrs,
+}
+
+impl Node {
+    pub fn apply<M: Mode>(&self, values: &[Var<M>]) -> Var<M> {
+        let operand = |r: &Ref| -> Operand<M> {
+            match r {
+                Ref::Value(i) => (&values[*i]).into(),
+                Ref::Scalar(s) => (*s).into(),
+            }
+        };
+        let operands: Vec<Operand<M>> = self.operands.iter().map(operand).collect();
+        castwise::apply(self.op, &operands, self.attrs.clone())
+    }
+}
+
+/// What a step may become, the wildest first: what it says; its operands cast to a dtype that the op takes; and that
+/// of one operand alone, without scalars.
+pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
+    // `assign` must keep its tensor's shape, which dynamic dims do not show before they are fed: it refuses them.
+    let op = match Op::ALL[step.op] {
+        Op::Assign if case.dynamic => Op::PromoteWith,
+        op => op,
+    };
+    let known = |d: &DType| case.rules == Rules::Torch || *d != DType::C32;
+    let parameters = op.def().torch.parameters;
+    let value = |i: usize| step.operands[i] as usize / 6 % types.len();
+    let wild: Vec<Ref> = (0..op.arity())
+        .map(|i| {
+            let pick = step.operands[i] as usize;
+            // One operand in six is a scalar, but never the first; parameters always are.
+            if i >= op.arity() - parameters || i > 0 && pick.is_multiple_of(6) {
+                Ref::Scalar(SCALARS[pick / 6 % SCALARS.len()])
+            } else {
+                Ref::Value(value(i))
+            }
+        })
+        .collect();
+    let accepts = if case.rules == Rules::Torch { op.def().torch.accepts } else { op.def().paddle.accepts };
+    let accepts: Vec<DType> = accepts.iter().filter(known).collect();
+    let fit = accepts[step.dtype * 7 % accepts.len()];
+    let first = types[value(0)];
+    let attrs = match op {
+        Op::Cast => Attrs::cast(fit),
+        Op::ViewAs => {
+            let same: Vec<DType> = accepts.iter().copied().filter(|d| d.size() == first.size()).collect();
+            Attrs::cast(same[step.dtype % same.len()])
+        }
+        // Some binary ops place an operand at an axis. (Which trailing ones can be dropped there depends on extents,
+        // so programs with dynamic dims refuse some of what eager mode takes.)
+        _ if op.arity() == 2 && step.dtype < 2 && !case.dynamic => Attrs::axis(step.operands[2] as i64 % 4 - 1),
+        _ if op.is_reduction() => {
+            let dims = [&[][..], &[0], &[-1], &[0, -1], &[1]][step.dtype % 5];
+            let dtype = step.operands[3].is_multiple_of(6).then_some(fit);
+            Attrs { dims: Some(dims.into()), keepdim: step.dtype > 6, dtype, ..Attrs::default() }
+        }
+        _ => Attrs::default(),
+    };
+    let mut all = vec![vec![Node { op, operands: wild.clone(), attrs: attrs.clone() }]];
+    if matches!(op, Op::Cast | Op::ViewAs) {
+        return all;
+    }
+    for alone in [false, true] {
+        let mut nodes = vec![];
+        let mut place = |from: usize, to: DType| {
+            if types[from] == to {
+                return Ref::Value(from);
+            }
+            nodes.push(Node { op: Op::Cast, operands: vec![Ref::Value(from)], attrs: Attrs::cast(to) });
+            Ref::Value(types.len() + nodes.len() - 1)
+        };
+        let operands = (0..op.arity()).map(|i| {
+            let from = value(if alone { 0 } else { i });
+            match wild[i] {
+                _ if op == Op::Where && i == 0 => place(from, DType::Bool),
+                Ref::Value(_) => place(from, fit),
+                Ref::Scalar(_) if i >= op.arity() - parameters => Ref::Scalar(match fit {
+                    DType::Bool => Scalar::Bool(true),
+                    d if d.is_integral() => Scalar::Int(3),
+                    _ => Scalar::Float(0.3),
+                }),
+                // What must be equal wants no scalar.
+                Ref::Scalar(_) if alone => place(from, fit),
+                Ref::Scalar(_) => Ref::Scalar(if fit.is_float() { Scalar::Float(0.3) } else { Scalar::Int(3) }),
+            }
+        });
+        let operands = operands.collect();
+        let attrs = if alone { Attrs::default() } else { Attrs { axis: None, dtype: None, ..attrs.clone() } };
+        nodes.push(Node { op, operands, attrs });
+        all.push(nodes);
+    }
+    all
+}
+
+pub fn leaves(case: &Case) -> Vec<Tensor> {
+    let mut r = Random(case.seed);
+    case.leaves
+        .iter()
+        .map(|leaf| {
+            let mut d = DType::ALL[leaf.dtype];
+            if case.rules == Rules::Paddle && d == DType::C32 {
+                d = DType::F32; // Paddle has no c32.
+            }
+            let shape = SHAPES[leaf.shape].iter();
+            let shape: Vec<usize> = shape.map(|n| if case.long && *n == 7 { 1117 } else { *n }).collect();
+            match (leaf.layout % 5, &shape[..]) {
+                (0, [a, b]) => random_tensor(d, &[*b, *a], &mut r, false).transpose(0, 1).unwrap(),
+                (1, [n]) => random_tensor(d, &[2 * n], &mut r, false).slice(0, 0, 2 * n, 2).unwrap(),
+                (2, [n, ..]) if *n > 0 => random_tensor(d, &shape, &mut r, false).flip(0).unwrap(),
+                (3, [a, b]) => random_tensor(d, &[1, *b], &mut r, false).broadcast_to([*a, *b]).unwrap(),
+                _ => random_tensor(d, &shape, &mut r, false),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,223 @@
+//! Number formats: what bits mean, and the one rounding from an exact number to a format.
+//!
+//! Guarantees: rounding is to nearest, ties to even, of numbers `m · 2^e` with whole m and e, written with shifts alone;
+//! conversions between dtypes are a decoding and one such rounding. Does not: use the floating-point unit to round.
+
+use castwise::DType;
+
+use super::Value;
+
+/// A binary floating-point format.
+#[derive(Clone, Copy, Debug)]
+pub struct Float {
+    /// Significant bits, with the leading one.
+    pub digits: i32,
+    /// The exponent of the smallest number.
+    pub least: i32,
+    /// The exponent of the largest power of two.
+    pub most: i32,
+    /// Bits of the whole number.
+    pub width: u32,
+}
+
+impl Float {
+    pub fn of(d: DType) -> Float {
+        match d {
+            DType::F16 => Float { digits: 11, least: -24, most: 15, width: 16 },
+            DType::BF16 => Float { digits: 8, least: -133, most: 127, width: 16 },
+            DType::F32 => Float { digits: 24, least: -149, most: 127, width: 32 },
+            DType::F64 => Float { digits: 53, least: -1074, most: 1023, width: 64 },
+            other => panic!("{other} is no float"),
+        }
+    }
+
+    fn infinity(self) -> u128 {
+        (2 * self.most as u128 + 1) << (self.digits - 1)
+    }
+
+    /// The one NaN of arithmetic: quiet, positive, without payload.
+    fn nan(self) -> u128 {
+        self.infinity() | 1 << (self.digits - 2)
+    }
+
+    fn sign(self) -> u128 {
+        1 << (self.width - 1)
+    }
+
+    /// `± m · 2^e`, rounded to nearest, ties to even.
+    pub fn round(self, negative: bool, m: u128, e: i32) -> u128 {
+        let sign = if negative { self.sign() } else { 0 };
+        if m == 0 {
+            return sign;
+        }
+        let top = 127 - m.leading_zeros() as i32 + e;
+        if top > self.most {
+            return sign | self.infinity();
+        }
+        // The result is a multiple of 2^unit.
+        let unit = (top - (self.digits - 1)).max(self.least);
+        let kept = if unit <= e {
+            m << (e - unit)
+        } else {
+            let cut = unit - e;
+            let kept = if cut > 127 { 0 } else { m >> cut };
+            let rest = if cut > 127 { m } else { m & ((1 << cut) - 1) };
+            // Half a unit, if a u128 can hold it: what is cut off is then smaller.
+            let half = if cut > 128 { None } else { Some(1u128 << (cut - 1)) };
+            let up = half.is_some_and(|half| rest > half || rest == half && kept & 1 == 1);
+            kept + u128::from(up)
+        };
+        // A carry out of the digits goes on into the exponent, as it must.
+        let bits = (((unit - self.least) as u128) << (self.digits - 1)) + kept;
+        sign | bits.min(self.infinity())
+    }
+
+    /// A number rounded to the format.
+    pub fn encode(self, v: f64) -> u128 {
+        let negative = v.is_sign_negative();
+        if v.is_nan() {
+            self.nan()
+        } else if v.is_infinite() {
+            self.infinity() | if negative { self.sign() } else { 0 }
+        } else {
+            let (m, e) = parts(v);
+            self.round(negative, m.into(), e)
+        }
+    }
+
+    /// The number that bits mean; exact.
+    pub fn decode(self, bits: u128) -> f64 {
+        let magnitude = bits & (self.sign() - 1);
+        let sign = if bits & self.sign() != 0 { -1.0 } else { 1.0 };
+        if magnitude > self.infinity() {
+            return f64::NAN.copysign(sign);
+        }
+        if magnitude == self.infinity() {
+            return f64::INFINITY * sign;
+        }
+        let exponent = (magnitude >> (self.digits - 1)) as i32;
+        let fraction = magnitude & ((1 << (self.digits - 1)) - 1);
+        let (m, e) = if exponent == 0 { (fraction, 0) } else { (fraction | 1 << (self.digits - 1), exponent - 1) };
+        sign * (m as u64 as f64) * power_of_two(e + self.least)
+    }
+
+    /// The distance of the numbers of the format about `v`.
+    pub fn spacing(self, v: f64) -> f64 {
+        if !v.is_finite() {
+            return f64::INFINITY;
+        }
+        let (m, e) = parts(v);
+        let top = if m == 0 { self.least } else { 63 - m.leading_zeros() as i32 + e };
+        power_of_two((top - (self.digits - 1)).max(self.least))
+    }
+}
+
+/// `(m, e)` with |v| = m · 2^e.
+fn parts(v: f64) -> (u64, i32) {
+    let bits = v.to_bits();
+    let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
+    if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) }
+}
+
+/// 2^e, for each e for which it is a number.
+pub fn power_of_two(e: i32) -> f64 {
+    match e {
+        ..-1074 => 0.0,
+        -1074..-1022 => f64::from_bits(1 << (e + 1074)),
+        -1022..=1023 => f64::from_bits(((e + 1023) as u64) << 52),
+        _ => f64::INFINITY,
+    }
+}
+
+/// `x · 2^e` in a format, rounded once.
+pub fn scaled(format: Float, x: f64, e: i32) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return x;
+    }
+    let (m, own) = parts(x);
+    format.decode(format.round(x < 0.0, m.into(), own + e))
+}
+
+/// The range of an integer dtype, and its width.
+pub fn range(d: DType) -> (i128, i128, u32) {
+    match d {
+        DType::Bool => (0, 1, 8),
+        DType::U8 => (0, 255, 8),
+        _ => {
+            let bits = 8 * d.size() as u32;
+            (-(1 << (bits - 1)), (1 << (bits - 1)) - 1, bits)
+        }
+    }
+}
+
+/// An integer's low bits as a number of the dtype.
+pub fn wrap(d: DType, v: i128) -> i128 {
+    let (least, _, bits) = range(d);
+    let low = v.rem_euclid(1 << bits);
+    if least < 0 && low >= 1 << (bits - 1) { low - (1 << bits) } else { low }
+}
+
+/// The bits of an element that are signs.
+pub fn signs(d: DType) -> u128 {
+    let part = Float::of(d.real());
+    if d.is_complex() { part.sign() | part.sign() << part.width } else { part.sign() }
+}
+
+/// What the bits of an element mean.
+pub fn decode(d: DType, bits: u128) -> Value {
+    if d.is_integral() {
+        return Value::Int(wrap(d, bits as i128));
+    }
+    let part = Float::of(d.real());
+    if d.is_complex() {
+        let low = bits & ((1 << part.width) - 1);
+        return Value::Pair(part.decode(low), part.decode(bits >> part.width));
+    }
+    Value::Real(part.decode(bits))
+}
+
+/// The bits of a value of the dtype's category, rounded.
+pub fn encode(d: DType, v: Value) -> u128 {
+    match v {
+        Value::Int(v) => v.rem_euclid(1 << range(d).2) as u128,
+        Value::Real(v) => Float::of(d).encode(v),
+        Value::Pair(re, im) => {
+            let part = Float::of(d.real());
+            part.encode(re) | part.encode(im) << part.width
+        }
+    }
+}
+
+/// An element in another dtype.
+pub fn cast(from: DType, bits: u128, to: DType) -> u128 {
+    if from == to {
+        return bits;
+    }
+    let part = |d: DType| 8 * d.real().size();
+    if from.is_complex() {
+        let (re, im) = (bits & ((1 << part(from)) - 1), bits >> part(from));
+        return match to {
+            DType::Bool => {
+                u128::from(cast(from.real(), re, DType::Bool) != 0 || cast(from.real(), im, DType::Bool) != 0)
+            }
+            _ if to.is_complex() => cast(from.real(), re, to.real()) | cast(from.real(), im, to.real()) << part(to),
+            _ => cast(from.real(), re, to),
+        };
+    }
+    if to.is_complex() {
+        return cast(from, bits, to.real());
+    }
+    match (decode(from, bits), to) {
+        (Value::Int(v), DType::Bool) => u128::from(v != 0),
+        (Value::Real(v), DType::Bool) => u128::from(v != 0.0),
+        (Value::Int(v), _) if to.is_float() => Float::of(to).round(v < 0, v.unsigned_abs(), 0),
+        (Value::Int(v), _) => encode(to, Value::Int(v)),
+        (Value::Real(v), _) if to.is_float() => encode(to, Value::Real(v)),
+        (Value::Real(v), _) => {
+            let (least, most, _) = range(to);
+            let whole = if v.is_nan() { 0.0 } else { v.trunc() };
+            encode(to, Value::Int((whole as i128).clamp(least, most)))
+        }
+        (Value::Pair(..), _) => unreachable!("complex numbers are above"),
+    }
+}

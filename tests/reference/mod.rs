@@ -1,0 +1,156 @@
+//! A third evaluator of typed programs: slow, scalar, one element after the other. It shares no code with castwise's own.
+//!
+//! Guarantees: dtypes come from the typed program's text, values from here: integers by `i128`, the four float formats
+//! by plain rounding of exact numbers, arithmetic by IEEE operations of the standard library, elementary functions by
+//! `libm` in f64. What IEEE defines must agree in every bit, signs of zeros and canonical NaNs too; an elementary
+//! function must be within the ulps that docs/accuracy.md promises. Does not: decide dtypes, refuse programs, or check
+//! what it calls open (complex functions of parts that are not finite, sums that may overflow on the way).
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod complex;
+pub mod fold;
+pub mod format;
+pub mod functions;
+pub mod int;
+pub mod program;
+pub mod real;
+
+use castwise::{DType, Op};
+use format::{cast, decode, encode};
+
+/// The value of an element.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// Of bool (0 or 1) and integers.
+    Int(i128),
+    Real(f64),
+    Pair(f64, f64),
+}
+
+impl Value {
+    pub fn int(self) -> i128 {
+        match self {
+            Value::Int(v) => v,
+            other => panic!("{other:?} is no integer"),
+        }
+    }
+
+    pub fn real(self) -> f64 {
+        match self {
+            Value::Real(v) => v,
+            other => panic!("{other:?} is no real number"),
+        }
+    }
+
+    pub fn pair(self) -> (f64, f64) {
+        match self {
+            Value::Pair(re, im) => (re, im),
+            other => panic!("{other:?} is no complex number"),
+        }
+    }
+}
+
+/// What an op may give, before it is rounded to the result's dtype.
+#[derive(Clone, Copy, Debug)]
+pub enum Answer {
+    Exactly(Value),
+    /// A real number between these two, both among them.
+    Between(f64, f64),
+    /// A complex number (or part) not farther away than the last number.
+    Near(f64, f64, f64),
+    /// No part is finite.
+    NotFinite,
+    /// Not checked.
+    Open,
+}
+
+/// What an element of a result may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected {
+    Bits(u128),
+    Between(f64, f64),
+    Near(f64, f64, f64),
+    NotFinite,
+    Open,
+}
+
+/// An integer was divided by zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DividedByZero;
+
+/// An application to one element of each operand, whose bits are those of `compute`.
+pub fn element(op: Op, compute: DType, result: DType, args: &[u128]) -> Result<Expected, DividedByZero> {
+    let moved = match op {
+        Op::Where => Some(if args[0] != 0 { args[1] } else { args[2] }),
+        Op::Neg if !compute.is_integral() => Some(args[0] ^ format::signs(compute)),
+        Op::Abs if compute.is_float() => Some(args[0] & !format::signs(compute)),
+        Op::Copysign => Some(real::copysign(compute, args[0], args[1])),
+        Op::Nextafter => Some(real::next_after(compute, args[0], args[1])),
+        _ => None,
+    };
+    if let Some(bits) = moved {
+        return Ok(Expected::Bits(bits));
+    }
+    let math = compute.op_math();
+    let mut values = [Value::Int(0); 4];
+    for (v, a) in values.iter_mut().zip(args) {
+        *v = decode(math, cast(compute, *a, math));
+    }
+    in_math(op, compute, result, &values[..args.len()])
+}
+
+/// An application to values of the op math of `compute`.
+pub fn in_math(op: Op, compute: DType, result: DType, values: &[Value]) -> Result<Expected, DividedByZero> {
+    let math = compute.op_math();
+    let answer = match compute {
+        d if d.is_integral() => int::apply(op, d, values)?,
+        d if d.is_float() => real::Math { single: math == DType::F32 }.apply(op, values),
+        _ => complex::Math { single: math == DType::C64 }.apply(op, values),
+    };
+    Ok(rounded(answer, result))
+}
+
+/// An answer rounded to the result's dtype.
+pub fn rounded(answer: Answer, result: DType) -> Expected {
+    match answer {
+        Answer::Exactly(v) => Expected::Bits(encode(result, v)),
+        Answer::Between(lo, hi) => {
+            let ends = [lo, hi].map(|v| encode(result, Value::Real(v)));
+            if ends[0] == ends[1] {
+                return Expected::Bits(ends[0]);
+            }
+            let [lo, hi] = ends.map(|bits| decode(result, bits).real());
+            Expected::Between(lo, hi)
+        }
+        Answer::Near(re, im, error) => Expected::Near(re, im, error),
+        Answer::NotFinite => Expected::NotFinite,
+        Answer::Open => Expected::Open,
+    }
+}
+
+impl Expected {
+    /// Whether an element of a dtype is what is expected.
+    pub fn admits(self, d: DType, bits: u128) -> bool {
+        match self {
+            Expected::Bits(b) => b == bits,
+            Expected::Between(lo, hi) => {
+                let v = decode(d, bits).real();
+                let sign = |x: f64| x.is_sign_negative();
+                lo <= v && v <= hi && (v != 0.0 || sign(v) == sign(lo) || sign(v) == sign(hi))
+            }
+            Expected::Near(re, im, error) => {
+                // Each part is rounded once more.
+                let near = |v: f64, to: f64| (v - to).abs() <= error + format::Float::of(d.real()).spacing(to);
+                match decode(d, bits) {
+                    Value::Pair(x, y) => near(x, re) && near(y, im),
+                    v => near(v.real(), re),
+                }
+            }
+            Expected::NotFinite => match decode(d, bits) {
+                Value::Pair(x, y) => !x.is_finite() && !y.is_finite(),
+                v => !v.real().is_finite(),
+            },
+            Expected::Open => true,
+        }
+    }
+}

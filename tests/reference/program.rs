@@ -1,0 +1,395 @@
+//! Typed programs as text, evaluated line by line.
+//!
+//! Guarantees: every result of the program is checked against what its operands' bits allow, and stands for the lines
+//! behind it: so a function's last bit does not spread. Broadcasting is index arithmetic. Does not: read dims that are
+//! printed, but those of a view.
+
+use std::collections::HashMap;
+
+use castwise::{DType, Op, Tensor};
+
+use super::format::{cast, encode};
+use super::{DividedByZero, Expected, Value, element, fold, format, in_math, real, rounded};
+
+/// A tensor's elements as bits, in row-major order.
+#[derive(Clone, Debug)]
+pub struct Array {
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+    pub bits: Vec<u128>,
+}
+
+impl Array {
+    pub fn of(t: &Tensor) -> Array {
+        let whole = t.contiguous().unwrap();
+        let bytes = whole.as_bytes().unwrap();
+        let one = |b: &[u8]| b.iter().rev().fold(0u128, |bits, byte| bits << 8 | u128::from(*byte));
+        let bits = bytes.chunks(t.dtype().size()).map(one).collect();
+        Array { dtype: t.dtype(), shape: t.shape().to_vec(), bits }
+    }
+}
+
+/// What a program's value is for the reference: the op that made it, and what castwise computed.
+pub struct Given<'a> {
+    pub op: Op,
+    pub result: &'a Tensor,
+}
+
+/// How many elements were checked, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub exact: u64,
+    pub bounded: u64,
+    pub open: u64,
+}
+
+/// One application that was checked: what coverage counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Seen {
+    pub op: Op,
+    /// The dtype in which it computes, or from which it casts.
+    pub dtype: DType,
+    pub broadcast: Broadcast,
+}
+
+/// How operands met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Broadcast {
+    /// One tensor, or several of one shape.
+    Equal,
+    /// Tensors of several shapes.
+    Shapes,
+    /// A 0-d tensor beside one with dims.
+    ZeroDim,
+    /// A scalar.
+    Scalar,
+}
+
+/// Why a program is wrong, or that an integer is divided by zero in it.
+#[derive(Debug)]
+pub enum Mismatch {
+    Wrong(String),
+    DividedByZero,
+}
+
+impl From<DividedByZero> for Mismatch {
+    fn from(_: DividedByZero) -> Mismatch {
+        Mismatch::DividedByZero
+    }
+}
+
+/// An operand as the text has it.
+enum Arg {
+    Node(String),
+    Scalar(Value, DType, DType),
+}
+
+/// One line: `%3: f32[2, 3] = add %1, 0.5:f32`.
+struct Line<'a> {
+    name: &'a str,
+    dtype: DType,
+    dims: &'a str,
+    op: &'a str,
+    args: &'a str,
+    /// What stands in braces behind the operands.
+    attrs: &'a str,
+    comment: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn parse(text: &'a str) -> Option<Line<'a>> {
+        let (body, comment) = text.split_once(';').unwrap_or((text, ""));
+        let (name, rest) = body.trim().split_once(": ")?;
+        let (typed, application) = rest.split_once(" = ")?;
+        let (dtype, dims) = typed.split_once('[')?;
+        let (op, rest) = application.trim().split_once(' ')?;
+        let (args, attrs) = rest.split_once(" {").unwrap_or((rest, ""));
+        let dims = dims.trim_end_matches(']');
+        Some(Line { name, dtype: dtype.parse().ok()?, dims, op, args: args.trim(), attrs, comment })
+    }
+}
+
+/// Operands between commas that are in no parentheses.
+fn split(args: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut all) = (0, 0, vec![]);
+    for (i, c) in args.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => {
+                all.push(args[start..i].trim());
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    all.push(args[start..].trim());
+    all
+}
+
+fn arg(text: &str) -> Option<Arg> {
+    if text.starts_with('%') {
+        return Some(Arg::Node(text.to_string()));
+    }
+    let (value, to) = text.rsplit_once(':')?;
+    let to = to.parse().ok()?;
+    let float = |s: &str| s.trim().parse::<f64>().ok();
+    Some(if let Some(pair) = value.strip_prefix('(') {
+        let (re, im) = pair.strip_suffix(')')?.split_once(',')?;
+        Arg::Scalar(Value::Pair(float(re)?, float(im)?), DType::C128, to)
+    } else if let Ok(truth) = value.parse::<bool>() {
+        Arg::Scalar(Value::Int(truth.into()), DType::Bool, to)
+    } else if let Ok(whole) = value.parse::<i64>() {
+        Arg::Scalar(Value::Int(whole.into()), DType::I64, to)
+    } else {
+        Arg::Scalar(Value::Real(float(value)?), DType::F64, to)
+    })
+}
+
+/// The shape that all of these broadcast to.
+fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
+    let rank = shapes.iter().map(|s| s.len()).max()?;
+    (0..rank)
+        .map(|axis| {
+            let mut common = 1;
+            for s in shapes {
+                let n = if axis + s.len() < rank { 1 } else { s[axis + s.len() - rank] };
+                if n != 1 && common != 1 && n != common {
+                    return None;
+                }
+                common = if n == 1 { common } else { n };
+            }
+            Some(common)
+        })
+        .collect()
+}
+
+/// Takes an index of a shape to the next one, in row-major order.
+fn advance(index: &mut [usize], shape: &[usize]) {
+    for axis in (0..shape.len()).rev() {
+        index[axis] += 1;
+        if index[axis] < shape[axis] {
+            return;
+        }
+        index[axis] = 0;
+    }
+}
+
+/// Where an operand has the element that meets an index of the result.
+fn place(shape: &[usize], index: &[usize]) -> usize {
+    let skipped = index.len() - shape.len();
+    shape.iter().enumerate().fold(0, |at, (axis, n)| at * n + if *n == 1 { 0 } else { index[axis + skipped] })
+}
+
+/// The evaluation of one program.
+pub struct Run<'a> {
+    arrays: HashMap<String, Array>,
+    constants: std::vec::IntoIter<&'a Tensor>,
+    pub tally: Tally,
+    pub seen: Vec<Seen>,
+}
+
+impl<'a> Run<'a> {
+    /// A run with these feeds by name, and the constants in the program's order.
+    pub fn new(feeds: &[(String, &Tensor)], constants: Vec<&'a Tensor>) -> Run<'a> {
+        let arrays = feeds.iter().map(|(name, t)| (format!("%{name}"), Array::of(t))).collect();
+        Run { arrays, constants: constants.into_iter(), tally: Tally::default(), seen: vec![] }
+    }
+
+    /// Checks the values that a program's applications gave, in their order.
+    pub fn check(&mut self, text: &str, values: &[Given<'_>]) -> Result<(), Mismatch> {
+        let mut values = values.iter();
+        let mut open: Option<&Given<'_>> = None;
+        for line in text.lines().skip(1).filter(|l| !l.starts_with('}') && !l.trim_start().starts_with("fetch")) {
+            let wrong = |what: String| Mismatch::Wrong(format!("{what}\nat {}", line.trim()));
+            let l = Line::parse(line).ok_or_else(|| wrong("a line that the reference does not read".into()))?;
+            if l.op == "constant" {
+                let t = self.constants.next().ok_or_else(|| wrong("one constant too many".into()))?;
+                self.arrays.insert(l.name.to_string(), Array::of(t));
+                continue;
+            }
+            let (dtype, shape, expected) = self.line(&l)?;
+            let implied = l.op == "view" || l.op == "cast" && l.comment.contains(", for ");
+            // The result of an application may be cast behind it.
+            let given = match open.take() {
+                Some(g) => Some(g),
+                None if implied => None,
+                None => Some(values.next().ok_or_else(|| wrong("one application too many".into()))?),
+            };
+            let Some(given) = given else {
+                self.adopt(l.name, dtype, shape, &expected).map_err(wrong)?;
+                continue;
+            };
+            if given.result.dtype() != dtype {
+                self.adopt(l.name, dtype, shape, &expected).map_err(wrong)?;
+                open = Some(given);
+                continue;
+            }
+            if !implied && l.op != given.op.name() {
+                return Err(wrong(format!("{} is not {}", l.op, given.op)));
+            }
+            let actual = Array::of(given.result);
+            if actual.shape != shape {
+                return Err(wrong(format!("the shape is {:?}, not {shape:?}", actual.shape)));
+            }
+            for (i, (e, bits)) in expected.iter().zip(&actual.bits).enumerate() {
+                if !e.admits(dtype, *bits) {
+                    let (is, operands) = (format::decode(dtype, *bits), self.operands_at(&l, &shape, i));
+                    return Err(wrong(format!("element {i} is {is:?} ({bits:#x}), not {e:x?}; of {operands}")));
+                }
+                match e {
+                    Expected::Bits(_) => self.tally.exact += 1,
+                    Expected::Open => self.tally.open += 1,
+                    _ => self.tally.bounded += 1,
+                }
+            }
+            self.arrays.insert(l.name.to_string(), actual);
+        }
+        match values.next() {
+            Some(g) => Err(Mismatch::Wrong(format!("no line for {}", g.op))),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps what must be exact, because castwise's own value is not seen.
+    fn adopt(&mut self, name: &str, dtype: DType, shape: Vec<usize>, expected: &[Expected]) -> Result<(), String> {
+        let exact = expected.iter().map(|e| match e {
+            Expected::Bits(b) => Ok(*b),
+            other => Err(format!("{other:?} where bits are needed")),
+        });
+        let bits = exact.collect::<Result<_, _>>()?;
+        self.arrays.insert(name.to_string(), Array { dtype, shape, bits });
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Result<&Array, Mismatch> {
+        self.arrays.get(name).ok_or_else(|| Mismatch::Wrong(format!("{name} is used before it is known")))
+    }
+
+    /// The operands of one element, for a message.
+    fn operands_at(&self, l: &Line<'_>, shape: &[usize], i: usize) -> String {
+        let mut index = vec![0; shape.len()];
+        (0..i).for_each(|_| advance(&mut index, shape));
+        let one = |text: &str| match self.arrays.get(text) {
+            Some(a) if a.shape.len() <= index.len() && Op::from_name(l.op).is_some_and(|op| !op.is_reduction()) => {
+                let bits = a.bits[place(&a.shape, &index)];
+                format!("{:?} ({} {bits:#x})", format::decode(a.dtype, bits), a.dtype)
+            }
+            _ => text.to_string(),
+        };
+        split(l.args).into_iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What the elements of a line may be.
+    fn line(&mut self, l: &Line<'_>) -> Result<(DType, Vec<usize>, Vec<Expected>), Mismatch> {
+        let unread = || Mismatch::Wrong(format!("the reference does not read `{} {}`", l.op, l.args));
+        if matches!(l.op, "cast" | "view" | "view_as") {
+            let from = self.get(l.args.trim())?;
+            let bits = |b: u128| match l.op {
+                "cast" => cast(from.dtype, b, l.dtype),
+                "view_as" if l.dtype == DType::Bool => (b != 0).into(),
+                _ => b,
+            };
+            let expected = from.bits.iter().map(|b| Expected::Bits(bits(*b))).collect();
+            let fixed = || l.dims.split(',').filter(|d| !d.trim().is_empty()).map(|d| d.trim().parse().ok()).collect();
+            let shape =
+                if l.op == "view" { Option::<Vec<usize>>::ok_or(fixed(), unread())? } else { from.shape.clone() };
+            if let Some(op) = Op::from_name(l.op) {
+                let seen = Seen { op, dtype: from.dtype, broadcast: Broadcast::Equal };
+                self.seen.push(seen);
+            }
+            return Ok((l.dtype, shape, expected));
+        }
+        let op = Op::from_name(l.op).ok_or_else(unread)?;
+        if op.is_reduction() {
+            return self.reduction(op, l);
+        }
+        let args: Vec<Arg> = split(l.args).into_iter().map(arg).collect::<Option<_>>().ok_or_else(unread)?;
+        let mut tensors: Vec<Option<&Array>> = vec![];
+        for a in &args {
+            tensors.push(match a {
+                Arg::Node(name) => Some(self.get(name)?),
+                Arg::Scalar(..) => None,
+            });
+        }
+        let shapes: Vec<&[usize]> = tensors.iter().flatten().map(|a| &a.shape[..]).collect();
+        let shape = broadcast(&shapes).ok_or_else(|| Mismatch::Wrong(format!("{shapes:?} do not broadcast")))?;
+        // The compute dtype is the result's, or that of the first operand behind a condition.
+        let first = tensors.iter().skip(usize::from(op == Op::Where)).flatten().next();
+        let compute = match op.def().output {
+            castwise::ops::Output::Same => l.dtype,
+            _ => first.ok_or_else(unread)?.dtype,
+        };
+        let special = |a: &Arg| match a {
+            Arg::Scalar(Value::Real(e), ..) => Some(*e),
+            Arg::Scalar(Value::Int(e), DType::I64, _) => Some(*e as f64),
+            _ => None,
+        };
+        let exponent = args.get(1).and_then(special).filter(|_| op == Op::Pow && compute.is_float());
+        let math = real::Math { single: compute.op_math() == DType::F32 };
+        let n = shape.iter().product();
+        let mut expected = Vec::with_capacity(n);
+        let (mut index, mut wide, mut bits) = (vec![0; shape.len()], vec![], vec![]);
+        for _ in 0..n {
+            wide.clear();
+            bits.clear();
+            for (i, (a, t)) in args.iter().zip(&tensors).enumerate() {
+                let (dtype, b) = match (a, t) {
+                    (Arg::Scalar(v, own, to), _) => (*to, cast(*own, encode(*own, *v), *to)),
+                    (_, Some(t)) => (t.dtype, t.bits[place(&t.shape, &index)]),
+                    _ => return Err(unread()),
+                };
+                if op == Op::Where && i == 0 {
+                    bits.push(b);
+                    continue;
+                }
+                // A scalar may be in the op math; its value is then not rounded to the compute dtype.
+                wide.push(format::decode(compute.op_math(), cast(dtype, b, compute.op_math())));
+                bits.push(cast(dtype, b, compute));
+            }
+            let power = exponent.and_then(|e| math.power(wide[0].real(), e));
+            expected.push(match power {
+                Some(v) => rounded(super::Answer::Exactly(Value::Real(v)), l.dtype),
+                None if matches!(op, Op::Where | Op::Nextafter | Op::Neg | Op::Abs | Op::Copysign) => {
+                    element(op, compute, l.dtype, &bits)?
+                }
+                None => in_math(op, compute, l.dtype, &wide)?,
+            });
+            advance(&mut index, &shape);
+        }
+        let broadcast = if args.len() > tensors.iter().flatten().count() + op.def().torch.parameters {
+            Broadcast::Scalar
+        } else if shapes.iter().any(|s| s.is_empty()) && !shape.is_empty() {
+            Broadcast::ZeroDim
+        } else if shapes.iter().any(|s| **s != shape) {
+            Broadcast::Shapes
+        } else {
+            Broadcast::Equal
+        };
+        self.seen.push(Seen { op, dtype: compute, broadcast });
+        Ok((l.dtype, shape, expected))
+    }
+
+    fn reduction(&mut self, op: Op, l: &Line<'_>) -> Result<(DType, Vec<usize>, Vec<Expected>), Mismatch> {
+        let from = self.get(l.args.trim())?;
+        let listed = l.attrs.split(['[', ']']).nth(1).unwrap_or("");
+        let axes: Vec<usize> = listed.split(',').filter_map(|a| a.trim().parse().ok()).collect();
+        let keep = l.attrs.contains("keepdim");
+        let kept: Vec<usize> =
+            from.shape.iter().enumerate().map(|(i, n)| if axes.contains(&i) { 1 } else { *n }).collect();
+        let math = from.dtype.op_math();
+        let mut groups: Vec<Vec<Value>> = vec![vec![]; kept.iter().product()];
+        let mut index = vec![0; from.shape.len()];
+        for bits in &from.bits {
+            groups[place(&kept, &index)].push(format::decode(math, cast(from.dtype, *bits, math)));
+            advance(&mut index, &from.shape);
+        }
+        let expected = groups.iter().map(|all| rounded(fold::apply(op, from.dtype, all), l.dtype)).collect();
+        let gone = |(i, n): (usize, &usize)| (keep || !axes.contains(&i)).then_some(*n);
+        let shape = kept.iter().enumerate().filter_map(gone).collect();
+        let broadcast = if axes.len() == from.shape.len() { Broadcast::Equal } else { Broadcast::Shapes };
+        let seen = Seen { op, dtype: from.dtype, broadcast };
+        self.seen.push(seen);
+        Ok((l.dtype, shape, expected))
+    }
+}
