@@ -24,6 +24,8 @@ mod defs;
 mod graphs;
 #[path = "workloads/measure.rs"]
 mod measure;
+#[path = "../src/random.rs"]
+mod random;
 #[path = "workloads/table.rs"]
 mod table;
 

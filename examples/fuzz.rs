@@ -10,43 +10,30 @@ use std::time::{Duration, Instant};
 
 #[path = "../tests/fuzz_targets/mod.rs"]
 mod fuzz_targets;
+#[path = "../src/random.rs"]
+mod random;
 
 use fuzz_targets::TARGETS;
-
-/// Numbers from a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
+use random::Random;
 
 /// An input made of others: bytes changed, cut out, put in, or taken from another one.
 fn mutated(corpus: &[Vec<u8>], r: &mut Random) -> Vec<u8> {
-    let mut data = match corpus.get(r.below(corpus.len() + 1)) {
+    let mut data = match corpus.get(r.index(corpus.len() + 1)) {
         Some(seed) => seed.clone(),
-        None => (0..r.below(200)).map(|_| r.next() as u8).collect(),
+        None => (0..r.index(200)).map(|_| r.next() as u8).collect(),
     };
-    for _ in 0..1 + r.below(6) {
-        let (at, n) = (r.below(data.len() + 1), 1 + r.below(8));
+    for _ in 0..1 + r.index(6) {
+        let (at, n) = (r.index(data.len() + 1), 1 + r.index(8));
         let end = data.len().min(at + n);
-        match r.below(6) {
+        match r.index(6) {
             0 | 1 => data[at..end].iter_mut().for_each(|b| *b = r.next() as u8),
-            2 => data[at..end].iter_mut().for_each(|b| *b ^= 1 << r.below(8)),
+            2 => data[at..end].iter_mut().for_each(|b| *b ^= 1 << r.index(8)),
             3 => drop(data.drain(at..end)),
             4 => drop(data.splice(at..at, (0..n).map(|_| r.next() as u8))),
             _ => {
-                if let Some(other) = corpus.get(r.below(corpus.len())) {
-                    let from = r.below(other.len());
-                    let part = &other[from..other.len().min(from + 1 + r.below(40))];
+                if let Some(other) = corpus.get(r.index(corpus.len())) {
+                    let from = r.index(other.len());
+                    let part = &other[from..other.len().min(from + 1 + r.index(40))];
                     drop(data.splice(at..end, part.iter().copied()));
                 }
             }

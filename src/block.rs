@@ -21,8 +21,6 @@ pub(crate) mod driver;
 mod float_mode;
 pub(crate) mod fold;
 pub(crate) mod gather;
-#[cfg(test)]
-pub(crate) mod guard;
 pub(crate) mod math;
 mod num;
 mod rows;

@@ -19,13 +19,11 @@ use crate::kernel::{Kernel, Step, ValueId};
 use crate::schedule::{Schedule, Segment};
 
 mod cast;
-#[cfg(test)]
-mod guarded;
 mod jit;
 mod lanes;
 mod lower;
 #[cfg(test)]
-mod traps;
+mod tests;
 mod wide;
 
 pub(crate) use jit::{Code, available};

@@ -53,6 +53,8 @@ mod ops_doc;
 mod passes;
 mod program;
 pub mod promotion;
+#[cfg(test)]
+mod random;
 mod scalar;
 mod schedule;
 pub mod shape;

@@ -70,7 +70,7 @@ fn each_stage_has_a_span_with_its_sizes() {
     let spans = recorder.spans.lock().unwrap();
     let names: Vec<&str> = spans.iter().map(|(name, _)| *name).collect();
     let jit = exe.compiles() == 1;
-    let expected = ["infer", "plan", "run", "compile", "run"];
+    let expected = ["infer", "fuse", "run", "compile", "run"];
     assert_eq!(names, expected);
     let field = |at: usize, name: &str| spans[at].1.get(name).copied();
     assert_eq!((field(0, "nodes"), field(0, "typed_nodes")), (Some(3), Some(3)));

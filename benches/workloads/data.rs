@@ -8,38 +8,21 @@ use castwise::prelude::*;
 use castwise::{Complex, Element, bf16, f16};
 
 use crate::defs::{Input, Reference, Workload};
+use crate::random::Random;
 
 /// Elements that are widened at a time.
 const CHUNK: usize = 4096;
 
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    /// Another sequence for each input of each workload: its names in FNV-1a.
-    fn of(workload: &str, input: &str) -> Random {
-        let bytes = workload.bytes().chain([0]).chain(input.bytes());
-        Random(bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Uniform in [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
+/// Another sequence for each input of each workload: its names in FNV-1a.
+fn numbers(workload: &str, input: &str) -> Random {
+    let bytes = workload.bytes().chain([0]).chain(input.bytes());
+    Random(bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)))
 }
 
 /// The tensor of an input for `n` elements of the result.
 pub fn tensor(w: &Workload, input: &Input, n: usize) -> castwise::Result<Tensor> {
     let shape = (input.shape)(n);
-    let mut r = Random::of(w.name, input.name);
+    let mut r = numbers(w.name, input.name);
     let mut draw = || input.low + r.unit() * (input.high - input.low);
     match input.dtype {
         DType::F16 => fill(&shape, || f16::from_f64(draw())),

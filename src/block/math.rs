@@ -12,5 +12,7 @@ pub(crate) mod lane;
 pub(crate) mod log;
 pub(crate) mod pow;
 pub(crate) mod single;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trig;
 pub(crate) mod trig_reduce;

@@ -3,17 +3,12 @@
 use super::{CpuLevel, cast, kernel, operands};
 use crate::dtype::DType;
 use crate::ops::Op;
+use crate::random::Random;
 
-/// Random bytes (splitmix64), as valid elements of a dtype.
+/// Random bytes, as valid elements of a dtype.
 fn sample(d: DType, n: usize, seed: u64) -> Vec<u128> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    let mut words: Vec<u128> = (0..n).map(|_| u128::from(next()) << 64 | u128::from(next())).collect();
+    let mut r = Random(seed);
+    let mut words: Vec<u128> = (0..n).map(|_| u128::from(r.next()) << 64 | u128::from(r.next())).collect();
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
     match d {
         DType::Bool => bytes.iter_mut().for_each(|b| *b &= 1),

@@ -234,12 +234,16 @@ pub(crate) enum Stage {
 /// The arguments of `castwise table`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  castwise table add --rules paddle
-  castwise table all --format html > promotion.html")]
+  castwise table --rules paddle
+  castwise table --op div --format markdown
+  castwise table --format html > promotion.html")]
 pub(crate) struct Table {
-    /// An op by name, or all.
+    /// An op by name, or all (default: add; a page of HTML always has all).
     #[arg(value_name = "OP|all")]
-    pub(crate) op: String,
+    pub(crate) op: Option<String>,
+    /// The same, as an option.
+    #[arg(long = "op", value_name = "OP|all", conflicts_with = "op")]
+    pub(crate) named_op: Option<String>,
     /// Whose rules: torch (the default) or paddle. A page of HTML has both.
     #[arg(long)]
     pub(crate) rules: Option<Rules>,

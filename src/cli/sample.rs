@@ -6,27 +6,12 @@
 
 use castwise::{Complex, DType, Result, Tensor, bf16, f16};
 
-/// SplitMix64.
-struct Random(u64);
+use crate::random::Random;
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// From `least` to `most`, without 0.
-    fn integer(&mut self, least: i64, most: i64) -> i64 {
-        let v = least + (self.next() % (most - least + 1) as u64) as i64;
-        if v == 0 { 1 } else { v }
-    }
+/// From `least` to `most`, without 0.
+fn integer(r: &mut Random, least: i64, most: i64) -> i64 {
+    let v = least + r.below((most - least + 1) as u64) as i64;
+    if v == 0 { 1 } else { v }
 }
 
 /// A tensor of this dtype and shape.
@@ -40,11 +25,11 @@ pub(super) fn sample(dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor>
     }
     match dtype {
         DType::Bool => draw!(r.next() & 1 == 1),
-        DType::U8 => draw!(r.integer(1, 255) as u8),
-        DType::I8 => draw!(r.integer(-128, 127) as i8),
-        DType::I16 => draw!(r.integer(-1000, 1000) as i16),
-        DType::I32 => draw!(r.integer(-1000, 1000) as i32),
-        DType::I64 => draw!(r.integer(-1000, 1000)),
+        DType::U8 => draw!(integer(&mut r, 1, 255) as u8),
+        DType::I8 => draw!(integer(&mut r, -128, 127) as i8),
+        DType::I16 => draw!(integer(&mut r, -1000, 1000) as i16),
+        DType::I32 => draw!(integer(&mut r, -1000, 1000) as i32),
+        DType::I64 => draw!(integer(&mut r, -1000, 1000)),
         DType::F16 => draw!(f16::from_f64(r.unit())),
         DType::BF16 => draw!(bf16::from_f64(r.unit())),
         DType::F32 => draw!(r.unit() as f32),

@@ -12,13 +12,15 @@ use super::{Failure, page, print, report};
 const PAIRS: usize = 6;
 
 pub(super) fn run(arguments: &Table) -> Result<(), Failure> {
-    let ops = match arguments.op.as_str() {
+    let page_or_sum = if arguments.format == TableFormat::Html { "all" } else { "add" };
+    let given = arguments.op.as_deref().or(arguments.named_op.as_deref()).unwrap_or(page_or_sum);
+    let ops = match given {
         "all" => Op::ALL.to_vec(),
         name => vec![Op::from_name(name).ok_or_else(|| unknown(name))?],
     };
     if arguments.format == TableFormat::Html {
-        if arguments.op != "all" {
-            return Err(Failure::usage("a page has all ops: castwise table all --format html"));
+        if given != "all" {
+            return Err(Failure::usage("a page has all ops: castwise table --format html"));
         }
         return print(&page::page());
     }

@@ -177,7 +177,7 @@ impl Inner {
             return Ok(known);
         }
         let began = Instant::now();
-        span!(DEBUG, span = "plan" { nodes: typed.len(), fetches: key.2.len() } + kernels);
+        span!(DEBUG, span = "fuse" { nodes: typed.len(), fetches: key.2.len() } + kernels);
         let mut folded: HashMap<NodeId, Tensor> = HashMap::new();
         let passes = self.settings.passes;
         let constants = if passes.has(Pass::Folding) { foldable(typed, &key.2) } else { Vec::new() };

@@ -2,18 +2,7 @@
 //! over the dims do, and reaches exactly as far as they do.
 
 use super::*;
-
-/// Numbers from a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
+use crate::random::Random;
 
 /// A domain, its operands and what is reduced.
 #[derive(Debug)]
@@ -25,39 +14,39 @@ struct Case {
 }
 
 fn case(r: &mut Random) -> Case {
-    let rank = [0, 1, 2, 2, 3, 3, 4, 5, 8][r.below(9)];
-    let mut extents: Vec<usize> = (0..rank).map(|_| [1, 1, 2, 3, 4][r.below(5)]).collect();
-    if rank > 0 && r.below(2) == 0 {
+    let rank = [0, 1, 2, 2, 3, 3, 4, 5, 8][r.index(9)];
+    let mut extents: Vec<usize> = (0..rank).map(|_| [1, 1, 2, 3, 4][r.index(5)]).collect();
+    if rank > 0 && r.index(2) == 0 {
         // Around the lengths at which a domain is cut in another way.
-        extents[r.below(rank)] = [5, 15, 16, 17, 63, 64, 65, 130][r.below(8)];
+        extents[r.index(rank)] = [5, 15, 16, 17, 63, 64, 65, 130][r.index(8)];
     }
     // Enumerating more points shows no more.
     while extents.iter().product::<usize>() > 600 {
-        let d = r.below(rank);
+        let d = r.index(rank);
         extents[d] = extents[d].div_ceil(2);
     }
-    let strides = (0..1 + r.below(3)).map(|_| strides(r, &extents)).collect::<Vec<_>>();
+    let strides = (0..1 + r.index(3)).map(|_| strides(r, &extents)).collect::<Vec<_>>();
     let spread = strides.iter().map(|s| spread(r, s, &extents)).collect();
-    let reduced = (r.below(2) == 0).then(|| (0..rank).filter(|_| r.below(2) == 0).collect());
+    let reduced = (r.index(2) == 0).then(|| (0..rank).filter(|_| r.index(2) == 0).collect());
     Case { extents, strides, spread, reduced }
 }
 
 /// Those of a dense tensor with its dims in any order, some backwards, some broadcast, some stepped; or any.
 fn strides(r: &mut Random, extents: &[usize]) -> Vec<isize> {
     let mut order: Vec<usize> = (0..extents.len()).collect();
-    if r.below(3) == 0 {
-        (1..order.len()).for_each(|i| order.swap(i, r.below(i + 1)));
+    if r.index(3) == 0 {
+        (1..order.len()).for_each(|i| order.swap(i, r.index(i + 1)));
     }
-    let (mut strides, mut step) = (vec![0; extents.len()], 1 + r.below(5) as isize / 4);
-    let (broadcasts, backwards, any) = (r.below(2) == 0, r.below(6) == 0, r.below(12) == 0);
+    let (mut strides, mut step) = (vec![0; extents.len()], 1 + r.index(5) as isize / 4);
+    let (broadcasts, backwards, any) = (r.index(2) == 0, r.index(6) == 0, r.index(12) == 0);
     for d in order.into_iter().rev() {
-        if broadcasts && r.below(3) == 0 {
+        if broadcasts && r.index(3) == 0 {
             continue;
         }
-        strides[d] = if backwards && r.below(2) == 0 { -step } else { step };
+        strides[d] = if backwards && r.index(2) == 0 { -step } else { step };
         step *= extents[d] as isize;
         if any {
-            strides[d] = r.below(9) as isize - 4;
+            strides[d] = r.index(9) as isize - 4;
         }
     }
     strides
@@ -66,11 +55,11 @@ fn strides(r: &mut Random, extents: &[usize]) -> Vec<isize> {
 /// A type that such an operand can have: the narrowest, or none that says anything.
 fn spread(r: &mut Random, strides: &[isize], extents: &[usize]) -> Spread {
     let still = |(n, s): (&usize, &isize)| *s == 0 || *n == 1;
-    if r.below(3) > 0 && extents.iter().zip(strides).all(still) {
+    if r.index(3) > 0 && extents.iter().zip(strides).all(still) {
         return Spread::One;
     }
     let last = extents.last().zip(strides.last());
-    if r.below(3) > 0 && last.is_some_and(still) { Spread::Run } else { Spread::Varies }
+    if r.index(3) > 0 && last.is_some_and(still) { Spread::Run } else { Spread::Varies }
 }
 
 /// The positions of all points of some dims, row-major.
@@ -143,7 +132,7 @@ fn a_domain_without_elements_has_a_geometry() {
     for _ in 0..10_000 {
         let mut c = case(&mut r);
         if let Some(d) = c.extents.len().checked_sub(1) {
-            c.extents[r.below(d + 1)] = 0;
+            c.extents[r.index(d + 1)] = 0;
             let g = Geometry::new(&c.extents, &c.strides, &c.spread, c.reduced.as_deref());
             assert_eq!(g.row_count() * g.run, 0, "{c:?}");
         }

@@ -73,7 +73,7 @@ type Functions = Vec<(DType, Box<dyn Any + Send + Sync>)>;
 /// let p = Program::new(Rules::Torch);
 /// let x = p.data("x", DType::I32, ["n"]);
 /// let y = x.apply(softclip, &[2.0.into()]) + 1.0;                        // one fused kernel
-/// println!("{}", p.infer()?.explain());                                  // i32 -> f32 (integers to float), for softclip
+/// println!("{}", p.infer()?.explain());                                  // i32 -> f32 (category), for softclip
 ///
 /// let t = Tensor::from([-2i32, 0, 6]);
 /// let out = Executor::new().run(&p, feeds! { "x" => &t }, [&y])?;

@@ -4,27 +4,14 @@
 use castwise::prelude::*;
 
 pub mod operands;
+#[path = "../../src/random.rs"]
+mod random;
+
+pub use random::Random;
 
 thread_local! {
     /// One executor for a test thread, so that equal kernels compile once.
     pub static EXECUTOR: Executor = Executor::builder().threads(1).build();
-}
-
-/// A small fast generator (splitmix64): the same samples on every machine.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
 }
 
 /// The bytes of one element: specials, small integers, ordinary values, and raw bit patterns.

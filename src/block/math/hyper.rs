@@ -324,8 +324,8 @@ mod double {
 
 #[cfg(test)]
 mod tests {
-    use super::super::exp::tests::{near, same, sweep};
     use super::super::single::tanh as tanh_f32;
+    use super::super::tests::{near, same, sweep};
     use super::*;
 
     const INF: f64 = f64::INFINITY;

@@ -273,8 +273,8 @@ pub(super) mod double {
 
 #[cfg(test)]
 mod tests {
-    use super::super::exp::tests::{near, same, sweep};
     use super::super::single::log as log_f32;
+    use super::super::tests::{near, same, sweep};
     use super::*;
 
     #[test]

@@ -188,7 +188,7 @@ pub(crate) fn pow_f64(x: f64, y: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::exp::tests::ulps;
+    use super::super::tests::ulps;
     use super::*;
 
     const INF: f64 = f64::INFINITY;

@@ -11,28 +11,9 @@ use crate::dtype::DType::{self, *};
 use crate::geometry::{Access, Geometry, Operand};
 use crate::kernel::{Kernel, Source, Step, StepOp, Value, ValueId};
 use crate::ops::{MAX_OPERANDS, Op};
+use crate::random::Random;
 use crate::scalar::Bits;
 use crate::schedule::{Class, schedule};
-
-/// Numbers from a seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len())]
-    }
-}
 
 /// Bit patterns of a part of a dtype where ops have their edges.
 fn specials(d: DType) -> Vec<u64> {
@@ -128,7 +109,7 @@ impl Data {
         let start = bytes.len() - n * dtype.size();
         for (i, to) in bytes[start..].chunks_exact_mut(part).enumerate() {
             let paired = if operand.is_multiple_of(2) { i % some.len() } else { i / some.len() };
-            let bits = match random.below(4) {
+            let bits = match random.index(4) {
                 0 => random.next(),
                 1 => random.pick(&some),
                 _ if i < some.len() * some.len() => some[paired],
@@ -450,7 +431,7 @@ fn crowded(random: &mut Random, d: DType, inputs: usize, consts: usize, steps: u
     values.extend((0..consts).map(|_| m.constant(d)));
     for _ in 0..steps {
         let (a, b) = (random.pick(&values), random.pick(&values));
-        match random.below(8) {
+        match random.index(8) {
             0 => masks.push(m.apply(random.pick(&[Op::Lt, Op::Eq, Op::Ge]), d, &[a, b])),
             1 => {
                 let (x, y) = (random.pick(&masks), random.pick(&masks));

@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 
-use super::{Code, available, compile, inline};
+use super::pages::Guarded;
+use super::{each_conversion, each_op};
 use crate::block::driver::{Buffer, Folded, Launch, Output, run};
-use crate::block::guard::Guarded;
-use crate::block::{CpuLevel, cast, fold, fold_kernel, kernel as block_kernel};
+use crate::block::{CpuLevel, fold, fold_kernel, kernel as block_kernel};
+use crate::codegen::{Code, available, compile, inline};
 use crate::dtype::DType;
 use crate::geometry::{Fold, Geometry, Spread};
-use crate::kernel::{Builder, Kernel, Operand, Step, StepOp};
+use crate::kernel::{Builder, Kernel, Operand};
 use crate::ops::Op;
 use crate::scalar::Bits;
 use crate::schedule::{Class, Schedule, schedule};
@@ -196,48 +197,20 @@ impl Memory {
     }
 }
 
-/// Whether a step can be run at all.
-fn has_kernel(step: &Step) -> bool {
-    match step.op {
-        StepOp::Apply(op) => block_kernel(op, step.dtype, CpuLevel::get()).is_some(),
-        StepOp::Cast(p) => cast::kernel(p.from, p.to, CpuLevel::get()).is_some(),
-        StepOp::Bits(_) => true,
-    }
-}
-
 #[test]
 fn every_op_stays_in_its_memory() {
-    let mut memory = Memory::new();
-    let mut kernels = 0;
-    for d in DType::ALL {
-        for op in Op::ALL.iter().copied().filter(|op| !op.is_reduction()) {
-            let mut b = Builder::default();
-            let args: Vec<Operand> = (0..op.arity())
-                .map(|i| Operand::Value(b.input(if op == Op::Where && i == 0 { DType::Bool } else { d })))
-                .collect();
-            let value = b.apply(op, d, &args);
-            b.kernel.outputs.push(value);
-            if !b.kernel.steps.is_empty() && b.kernel.steps.iter().all(has_kernel) {
-                memory.check(&b.kernel, shapes, &format!("{op} in {d}"));
-                kernels += 1;
-            }
-        }
-    }
+    let (mut memory, mut kernels) = (Memory::new(), 0);
+    each_op(|kernel, name| {
+        memory.check(kernel, shapes, name);
+        kernels += 1;
+    });
     assert!(kernels > 800 && memory.runs >= kernels * lengths().count() * 20, "{kernels}, {}", memory.runs);
 }
 
 #[test]
 fn every_conversion_stays_in_its_memory() {
     let mut memory = Memory::new();
-    for d in DType::ALL {
-        for to in DType::ALL.into_iter().filter(|to| *to != d) {
-            let mut b = Builder::default();
-            let x = b.input(d);
-            let value = b.cast(x, to);
-            b.kernel.outputs.push(value);
-            memory.check(&b.kernel, shapes, &format!("{d} to {to}"));
-        }
-    }
+    each_conversion(|kernel, name| memory.check(kernel, shapes, name));
     assert!(memory.runs >= 12 * 13 * lengths().count() * 20, "{} runs", memory.runs);
 }
 

@@ -3,11 +3,10 @@
 
 use cranelift_codegen::ir::Opcode;
 
-use super::{emit, jit, lower};
-use crate::block::{CpuLevel, kernel};
-use crate::dtype::DType;
-use crate::kernel::{Builder, Kernel, Operand, Step, StepOp};
-use crate::ops::Op;
+use super::{each_conversion, each_op};
+use crate::block::CpuLevel;
+use crate::codegen::{emit, jit, lower};
+use crate::kernel::Kernel;
 use crate::schedule::{Class, schedule};
 
 /// The text of a kernel's segments as Cranelift gets them, whatever generator this machine would use.
@@ -41,44 +40,21 @@ fn trapping(text: &str) -> (Vec<String>, usize) {
 #[test]
 fn nothing_lowered_can_trap() {
     let (mut kernels, mut instructions) = (0, 0);
-    let mut check = |b: &Builder, name: String| {
+    let mut check = |kernel: &Kernel, name: &str| {
         for class in [Class::Vector, Class::Splat] {
-            let mut classes = vec![Class::Vector; b.kernel.inputs.len()];
+            let mut classes = vec![Class::Vector; kernel.inputs.len()];
             if let Some(last) = classes.last_mut() {
                 *last = class;
             }
-            let text = text(&b.kernel, &classes);
+            let text = text(kernel, &classes);
             let (found, count) = trapping(&text);
             assert!(found.is_empty(), "{name} may trap: {found:?}\n{text}");
             kernels += usize::from(count > 0);
             instructions += count;
         }
     };
-    for d in DType::ALL {
-        for op in Op::ALL.iter().copied().filter(|op| !op.is_reduction()) {
-            let mut b = Builder::default();
-            let args: Vec<Operand> = (0..op.arity())
-                .map(|i| Operand::Value(b.input(if op == Op::Where && i == 0 { DType::Bool } else { d })))
-                .collect();
-            let value = b.apply(op, d, &args);
-            b.kernel.outputs.push(value);
-            // What no rule set accepts has no kernel, and is never lowered.
-            let known = |s: &Step| match s.op {
-                StepOp::Apply(op) => kernel(op, s.dtype, CpuLevel::get()).is_some(),
-                _ => true,
-            };
-            if b.kernel.steps.iter().all(known) {
-                check(&b, format!("{op} in {d}"));
-            }
-        }
-        for to in DType::ALL.into_iter().filter(|to| *to != d) {
-            let mut b = Builder::default();
-            let x = b.input(d);
-            let value = b.cast(x, to);
-            b.kernel.outputs.push(value);
-            check(&b, format!("{d} to {to}"));
-        }
-    }
+    each_op(&mut check);
+    each_conversion(&mut check);
     assert!(kernels > 400 && instructions > 10_000, "only {kernels} kernels of {instructions} instructions");
 }
 

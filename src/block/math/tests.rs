@@ -1,0 +1,44 @@
+//! Functions against known values and against one another.
+
+/// How many units in the last place of an `f32` lie between a result and the value it should have.
+pub(super) fn ulps(got: f32, want: f64) -> f64 {
+    if got.is_nan() || want.is_nan() {
+        return if got.is_nan() && want.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    // Beyond the last finite number, the next power of two.
+    let limit = 2.0 * 2.0f64.powi(127);
+    let got = f64::from(got).clamp(-limit, limit);
+    let want = want.clamp(-limit, limit);
+    let size = want.abs().clamp(f64::from(f32::MIN_POSITIVE), limit / 2.0);
+    let unit = f64::from_bits(size.to_bits() & (0x7ff << 52)) * 2.0f64.powi(-23);
+    (got - want).abs() / unit
+}
+
+/// The `f32` function against the `f64` one, over all exponents and both signs.
+pub(super) fn sweep(f: fn(f32) -> f32, g: fn(f64) -> f64, max: f64) {
+    for bits in (0..=u32::MAX).step_by(600_011) {
+        let x = f32::from_bits(bits);
+        let error = ulps(f(x), g(f64::from(x)));
+        assert!(error <= max, "{x:e}: {:e} is {error} ulp off", f(x));
+    }
+}
+
+/// The `f64` function against correctly rounded values: `argument=bits` pairs.
+pub(super) fn near(f: fn(f64) -> f64, max: u64, pairs: &str) {
+    for pair in pairs.split(' ') {
+        let (x, want) = pair.split_once('=').unwrap();
+        let (x, want) = (x.parse().unwrap(), u64::from_str_radix(want, 16).unwrap());
+        let got = f(x).to_bits();
+        assert!(got.abs_diff(want) <= max, "{x:e}: {got:#x} for {want:#x}");
+    }
+}
+
+/// Both functions bit for bit: `argument=value` pairs, and NaN, which every function gives back.
+pub(super) fn same(f: fn(f64) -> f64, g: fn(f32) -> f32, pairs: &str) {
+    for pair in pairs.split(' ').chain(["nan=nan", "-nan=nan"]) {
+        let (x, want) = pair.split_once('=').unwrap();
+        let (x, want): (f64, f64) = (x.parse().unwrap(), want.parse().unwrap());
+        assert_eq!(f(x).to_bits(), want.to_bits(), "{x:e}: {:e}", f(x));
+        assert_eq!(g(x as f32).to_bits(), (want as f32).to_bits(), "f32 {x:e}: {:e}", g(x as f32));
+    }
+}

@@ -1,0 +1,37 @@
+//! Numbers that look random: SplitMix64 (Steele, Lea & Flood 2014, <https://doi.org/10.1145/2714064.2660195>).
+//!
+//! Guarantees: the same sequence for a seed on every machine and in every version, so that a sample can be named by its
+//! seed. Does not: belong to the library's own work (samples of the command, tests, benches and fuzzing include this
+//! file), or to anything where numbers must not be guessed.
+#![allow(dead_code, reason = "each of those uses a part of it")]
+
+/// The state is the seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// One of `0..n`; `n` isn't 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// One of `0..len`, or 0 where there is none.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len.max(1) as u64) as usize
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.index(from.len())]
+    }
+
+    /// Uniform in [0, 1), in steps of 2^-53.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
