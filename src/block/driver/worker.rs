@@ -3,6 +3,7 @@
 //! Guarantees: as [`super::run`]'s, under the bounds it has proved. Does not: split work among threads.
 
 use std::cell::RefCell;
+use std::sync::LazyLock;
 
 use super::super::fold::LANES;
 use super::super::gather::{Strided, fill, gather, gather_rows};
@@ -13,6 +14,15 @@ use super::{
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
 
 const CACHE_LINE: usize = 64;
+
+/// Whether a reduction asks for its operands ahead. It pays where Intel made the processor; on one of AMD (Zen 5) the mean
+/// of squared differences over 2^24 f32 took 7.6 to 9.0 ms with it and 5.1 to 8.4 without.
+static ASKS_AHEAD: LazyLock<bool> = LazyLock::new(|| {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::x86_64::__cpuid(0).ebx.to_le_bytes() == *b"Genu";
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+});
 
 /// Asks for a cache line, wherever it is: no address faults.
 fn prefetch(at: *const u8) {
@@ -509,7 +519,9 @@ impl Worker<'_> {
                 if at.is_multiple_of(piece) {
                     fill((&raw const *nothing).cast(), *dtype, LANES, lanes);
                 }
-                self.ahead(at + n, n);
+                if *ASKS_AHEAD {
+                    self.ahead(at + n, n);
+                }
                 into(operands([from]), lanes, n);
                 if at + n == run || (at + n).is_multiple_of(piece) {
                     let position = row * launch.pieces() + at / piece;
