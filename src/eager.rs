@@ -11,10 +11,12 @@ use crate::error::{Diagnostic, Error, Fault, Place, Result};
 use crate::fuse::plan;
 use crate::infer::infer;
 use crate::launch::{BlockEngine, Run, run_plan};
+use crate::limits::Limits;
 use crate::ops::{Attrs, Op};
 use crate::passes::Passes;
 use crate::program::Program;
 use crate::promotion::{Rules, Settings};
+use crate::shape::check_within;
 use crate::tensor::Tensor;
 use crate::typed::{NodeId, TypedProgram};
 use crate::var::{Graph, Mode, Operand, Sealed, Var};
@@ -33,30 +35,51 @@ use crate::var::{Graph, Mode, Operand, Sealed, Var};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eager {
     settings: Settings,
+    limits: Limits,
 }
 
 /// What an eager handle holds: the tensor, or what went wrong before.
 #[derive(Clone)]
 pub struct EagerValue {
-    settings: Settings,
+    cx: Eager,
     value: Result<Tensor, Arc<Error>>,
 }
 
 impl Eager {
     /// Eager mode under the given rules, with the default dtype f32.
     pub fn new(rules: Rules) -> Eager {
-        Eager { settings: Settings::new(rules) }
+        Eager::with_settings(Settings::new(rules))
     }
 
     /// Eager mode under the given settings. A default dtype that is no float is the error of every value.
     pub fn with_settings(settings: Settings) -> Eager {
-        Eager { settings }
+        Eager::with_limits(settings, Limits::new())
+    }
+
+    /// Eager mode under the given rules or settings that refuses what a program of these [`Limits`] would: tensors and
+    /// results of more dims or elements.
+    ///
+    /// ```
+    /// use castwise::{Error, Limit, Limits, prelude::*};
+    /// let cx = Eager::with_limits(Rules::Torch, Limits::new().with(Limit::Elements, 6)?);
+    /// let (row, column) = (cx.tensor(&Tensor::full([3], 1.0f32)?), cx.tensor(&Tensor::full([2, 1], 1.0f32)?));
+    /// assert!((&row + &column).result().is_ok());
+    /// let three = cx.tensor(&Tensor::full([3, 1], 1.0f32)?);
+    /// assert!((&row + &three).result().unwrap_err().to_string().contains("is 9, more than the limit of 6"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn with_limits(settings: impl Into<Settings>, limits: Limits) -> Eager {
+        Eager { settings: settings.into(), limits }
     }
 
     /// A handle of a tensor (which is shared, not copied).
     pub fn tensor(&self, t: &Tensor) -> Var<Eager> {
-        let value = self.settings.check().map(|()| t.clone()).map_err(|d| Arc::new(d.into()));
-        Var(EagerValue { settings: self.settings, value })
+        let value = match (self.settings.check(), check_within(t.shape(), &self.limits)) {
+            (Ok(()), Ok(_)) => Ok(t.clone()),
+            (Err(d), _) => Err(Arc::new(d.into())),
+            (_, Err(e)) => Err(Arc::new(e)),
+        };
+        Var(EagerValue { cx: *self, value })
     }
 }
 
@@ -82,41 +105,42 @@ impl Mode for Eager {
     type Value = EagerValue;
 
     fn refuse(value: &EagerValue, mistake: Diagnostic) -> Var<Eager> {
-        Var(EagerValue { settings: value.settings, value: Err(Arc::new(mistake.into())) })
+        Var(EagerValue { cx: value.cx, value: Err(Arc::new(mistake.into())) })
     }
 
     fn settings(value: &EagerValue) -> Settings {
-        value.settings
+        value.cx.settings
     }
 
     fn apply(op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Var<Eager> {
-        let settings = operands.iter().find_map(|o| match o {
-            Operand::Var(v) => Some(v.0.settings),
+        let cx = operands.iter().find_map(|o| match o {
+            Operand::Var(v) => Some(v.0.cx),
             Operand::Scalar(_) => None,
         });
-        let settings = settings.unwrap_or(Settings::new(Rules::Torch));
-        let value = apply(settings, op, operands, attrs, place).map_err(|e| match e {
+        let cx = cx.unwrap_or(Eager::new(Rules::Torch));
+        let value = apply(cx, op, operands, attrs, place).map_err(|e| match e {
             Error::Earlier(e) => e,
             e => Arc::new(e),
         });
-        Var(EagerValue { settings, value })
+        Var(EagerValue { cx, value })
     }
 }
 
 /// Applies one op: a program of one node, run by block kernels, one kernel after the other.
-fn apply(settings: Settings, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Result<Tensor> {
+fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Result<Tensor> {
     // Without a tensor there is no handle to remember a mistake, so that it is told here.
     if operands.iter().all(|o| matches!(o, Operand::Scalar(_))) {
         let alone = || Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone"));
         return Err(op.wrong_count(operands.len()).unwrap_or_else(alone).at(&place).into());
     }
-    let program = Program::with_settings(settings);
+    let program = Program::with_limits(cx.settings, cx.limits);
     let mut inner: Vec<Operand<Graph>> = Vec::with_capacity(operands.len());
     for o in operands {
         inner.push(match o {
             Operand::Scalar(s) => Operand::Scalar(*s),
-            Operand::Var(v) if v.0.settings != settings => {
-                return Err(Error::Shape(format!("operands of `{op}` are from eager modes with different rules")));
+            Operand::Var(v) if v.0.cx != cx => {
+                let what = if v.0.cx.settings == cx.settings { "limits" } else { "rules" };
+                return Err(Error::Shape(format!("operands of `{op}` are from eager modes with different {what}")));
             }
             Operand::Var(v) => Operand::Var(program.constant(v.0.value.clone().map_err(Error::Earlier)?)),
         });

@@ -12,9 +12,10 @@ use smallvec::SmallVec;
 use crate::block::CpuLevel;
 use crate::cancel::CancelToken;
 use crate::codegen::{available, clif, inline};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fuse::PlannedKernel;
 use crate::geometry::Spread;
+use crate::limits::{Limit, Limits};
 use crate::passes::{Pass, Passes, TILE};
 use crate::program::Program;
 use crate::schedule::{Class, schedule_with};
@@ -32,16 +33,7 @@ pub use feeds::Feeds;
 pub use prepared::Prepared;
 pub use stats::{KernelTime, Stats};
 
-/// The most results that one run may have.
-pub const MAX_FETCHES: usize = 1 << 20;
-
-/// Refuses more results than [`MAX_FETCHES`].
-fn few(fetches: usize) -> Result<()> {
-    if fetches <= MAX_FETCHES {
-        return Ok(());
-    }
-    Err(Error::Limit { which: "the number of results", max: MAX_FETCHES as u64, got: fetches as u64 })
-}
+pub use crate::limits::MAX_FETCHES;
 
 /// Settings of an [`Executor`].
 ///
@@ -64,6 +56,7 @@ pub struct Builder {
     timing: bool,
     max_bytes: usize,
     time_limit: Option<Duration>,
+    limits: Limits,
     passes: Passes,
 }
 
@@ -132,6 +125,27 @@ impl Builder {
     /// ```
     pub fn time_limit(mut self, limit: Duration) -> Builder {
         self.time_limit = Some(limit);
+        self
+    }
+
+    /// The most results of a run, and the numbers of ops and steps at which kernels are cut: those of the limits that
+    /// concern runs. (What programs are limited to is theirs.) Results stay the same in every bit, unless the program
+    /// asks for [`Rounding::Relaxed`](crate::Rounding::Relaxed). Default: [`Limits::new`].
+    ///
+    /// ```
+    /// use castwise::{Limit, Limits, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let y = (p.data("x", DType::F32, [2]) + 0.1) * 3.0 - 1.0;
+    /// let short = Executor::builder().limits(Limits::new().with(Limit::KernelOps, 2)?).build();
+    /// assert_eq!(short.kernels(&p, [&y])?.matches("kernel {").count(), 2);
+    /// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0]) };
+    /// assert_eq!(short.run(&p, feeds(), [&y])?[0].as_bytes(), Executor::new().run(&p, feeds(), [&y])?[0].as_bytes());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn limits(mut self, limits: Limits) -> Builder {
+        self.limits = limits;
+        self.passes.kernel_ops = limits.at(Limit::KernelOps);
+        self.passes.function_steps = limits.at(Limit::FunctionSteps);
         self
     }
 
@@ -218,6 +232,7 @@ impl Executor {
             timing: false,
             max_bytes: usize::MAX,
             time_limit: None,
+            limits: Limits::new(),
             passes: Passes::default(),
         }
     }
@@ -285,7 +300,7 @@ impl Executor {
     pub fn prepare<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<Prepared> {
         let typed = self.inner.typed(program)?;
         let nodes = fetches.into_iter().map(|v| typed.node(v)).collect::<Result<Vec<NodeId>>>()?;
-        few(nodes.len())?;
+        self.inner.settings.limits.allow(Limit::Results, nodes.len())?;
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 

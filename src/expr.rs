@@ -18,12 +18,14 @@ use num_complex::Complex;
 
 use crate::block::FloatMode;
 use crate::dtype::DType;
-use crate::error::{Diagnostic, Error, Result, shown};
-use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
-use crate::program::{MAX_NODES, Program};
+use crate::error::{Diagnostic, Result, shown};
+use crate::limits::{Limit, Limits};
+use crate::ops::{MAX_OPERANDS, Op, Registry};
+use crate::program::Program;
 use crate::scalar::Scalar;
 use crate::var::{Mode, Operand, Var};
 
+mod build;
 mod fold;
 mod help;
 mod lex;
@@ -34,12 +36,12 @@ use help::wrong_arity;
 use lex::{Lexer, Span, Symbol, Token};
 use operators::{COMPARISON, UNARY, binary_op, precedence};
 
-/// The longest expression, in bytes.
-pub const MAX_EXPRESSION: usize = 64 << 20;
+pub use crate::limits::MAX_EXPRESSION;
 
 impl Program {
-    /// Adds an expression whose names are this program's placeholders. Errors: [`Error::Invalid`] with the place in
-    /// the text; the program is then as it was before.
+    /// Adds an expression whose names are this program's placeholders. Errors:
+    /// [`Error::Invalid`](crate::Error::Invalid) with the place in the text, [`Error::Limit`](crate::Error::Limit) for one
+    /// that is too long; the program is then as it was before.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -94,7 +96,8 @@ impl Program {
             Some(s) => Some(Operand::Scalar(s)),
             None => self.feed(name).map(Operand::Var),
         };
-        parse(text, &Known { ops, names: &|| self.feed_names() }, &mut names)
+        let known = Known { ops, names: &|| self.feed_names(), limits: self.limits() };
+        parse(text, &known, &mut names)
     }
 }
 
@@ -109,23 +112,40 @@ impl Program {
 /// # Ok::<(), castwise::Error>(())
 /// ```
 pub fn parse_expression<M: Mode>(text: &str, mut names: impl FnMut(&str) -> Option<Var<M>>) -> Result<Var<M>> {
-    let ops = Registry::new();
-    parse(text, &Known { ops: &ops, names: &Vec::new }, &mut |name| names(name).map(Operand::Var))
+    parse_expression_within(text, Limits::new(), &mut names)
 }
 
-/// What an expression can name: ops, and (for messages) inputs.
+/// As [`parse_expression`], under other limits for the text's length, its nesting, and the applications in it (which
+/// are nodes).
+///
+/// ```
+/// use castwise::{Limit, Limits, expr::parse_expression_within, prelude::*};
+/// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([1.0f32, 4.0]));
+/// let limits = Limits::new().with(Limit::Nesting, 2)?;
+/// let read = |text: &str| parse_expression_within(text, limits, |_| Some(x.clone()));
+/// assert!(read("((x + 1))").is_err() && read("(x + 1)").is_ok());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn parse_expression_within<M: Mode>(
+    text: &str,
+    limits: Limits,
+    mut names: impl FnMut(&str) -> Option<Var<M>>,
+) -> Result<Var<M>> {
+    let ops = Registry::new();
+    parse(text, &Known { ops: &ops, names: &Vec::new, limits }, &mut |name| names(name).map(Operand::Var))
+}
+
+/// What an expression can name: ops, and (for messages) inputs; and how large it can be.
 struct Known<'a> {
     ops: &'a Registry,
     names: &'a dyn Fn() -> Vec<String>,
+    limits: Limits,
 }
 
 fn parse<M: Mode>(text: &str, known: &Known<'_>, names: Lookup<'_, M>) -> Result<Var<M>> {
     // Constants are read and combined here.
     let _standard = FloatMode::standard();
-    if text.len() > MAX_EXPRESSION {
-        let (max, got) = (MAX_EXPRESSION as u64, text.len() as u64);
-        return Err(Error::Limit { which: "the length of the expression", max, got });
-    }
+    known.limits.allow(Limit::Expression, text.len())?;
     Ok(Parser::new(text, known, names).run()?)
 }
 
@@ -336,8 +356,9 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
     }
 
     fn wait(&mut self, frame: Frame, span: Span) -> Parsed<()> {
-        if self.frames.len() >= MAX_NODES {
-            return Err(span.syntax(format!("more than {MAX_NODES} operators and parentheses are open here")));
+        let most = self.known.limits.at(Limit::Nesting);
+        if self.frames.len() >= most {
+            return Err(span.syntax(format!("more than {most} operators and parentheses are open here")));
         }
         self.frames.push(frame);
         Ok(())
@@ -515,8 +536,9 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
             let d = span.syntax(format!("`{op}` of constants alone"));
             return Err(d.help("only `+ - * / **` are worked out between constants: write the value"));
         }
-        if self.steps.len() >= MAX_NODES {
-            return Err(span.syntax(format!("an expression of more than {MAX_NODES} applications")));
+        let most = self.known.limits.at(Limit::Nodes);
+        if self.steps.len() >= most {
+            return Err(span.syntax(format!("an expression of more than {most} applications")));
         }
         let (mut terms, mut spans) = ([None; MAX_OPERANDS], [None; MAX_OPERANDS]);
         for ((to, at), (operand, span)) in terms.iter_mut().zip(&mut spans).zip(operands) {
@@ -531,57 +553,6 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
         self.steps.push(Step { op, dtype, operands: terms, spans, span });
         Ok(Value::Term(Term::Step(self.steps.len() as u32 - 1)))
-    }
-
-    /// The end of the text: everything must be closed; then the steps are built, in order.
-    fn finish(mut self, span: Span) -> Parsed<Var<M>> {
-        self.closed()?;
-        if let Some((name, at)) = self.target {
-            let d = at.syntax("the expression ends with an assignment: it has no result");
-            return Err(d.help(format!("write the result behind it: `; {}`", shown(&name))));
-        }
-        if let Some((name, local)) = self.locals.iter().filter(|(_, l)| !l.used).min_by_key(|(_, l)| l.at.start) {
-            return Err(local.at.syntax(format!("`{}` is assigned and never used", shown(name))));
-        }
-        let root = match self.values.pop() {
-            Some((Value::Term(t), _)) => t,
-            Some((Value::Constant(s), at)) => {
-                return Err(at.syntax(format!("the expression is the constant {s}: it uses no input")));
-            }
-            None => return Err(span.syntax("the expression is empty")),
-        };
-        // Eager values are let go as soon as they have been used.
-        let mut uses = vec![0u32; self.steps.len()];
-        for term in self.steps.iter().flat_map(|s| s.operands.iter().flatten()).chain([&root]) {
-            if let Term::Step(i) = term {
-                uses[*i as usize] += 1;
-            }
-        }
-        let mut built: Vec<Option<Var<M>>> = Vec::with_capacity(self.steps.len());
-        let mut take = |built: &mut Vec<Option<Var<M>>>, i: u32| {
-            let left = uses.get_mut(i as usize)?;
-            *left -= 1;
-            let value = built.get_mut(i as usize)?;
-            if *left == 0 { value.take() } else { value.clone() }
-        };
-        for step in &self.steps {
-            let mut operands = Vec::with_capacity(3);
-            for term in step.operands.iter().flatten() {
-                operands.extend(match *term {
-                    Term::Handle(i) => self.handles.get(i as usize).map(|v| Operand::Var(v.clone())),
-                    Term::Step(i) => take(&mut built, i).map(Operand::Var),
-                    Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
-                });
-            }
-            let attrs = Attrs { dtype: step.dtype, ..Attrs::default() };
-            built.push(Some(M::apply(step.op, &operands, attrs, step.span.place())));
-        }
-        let value = match root {
-            Term::Step(i) => take(&mut built, i),
-            Term::Handle(i) => self.handles.get(i as usize).cloned(),
-            Term::Constant(_) => None,
-        };
-        value.ok_or_else(|| span.syntax("the expression is empty"))
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: only what the fetches need is there; nodes of one domain are steps of one kernel, with any number of
 //! results; a value that another domain broadcasts is computed once, in its own domain; the order of kernels respects
-//! their data; no recursion, so a program of a million nodes fuses. Does not: compile, or know extents.
+//! their data; a kernel has at most as many nodes as the executor lets it; no recursion, so a program of a million nodes
+//! fuses. Does not: compile, or know extents.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -91,8 +92,8 @@ pub(crate) fn plan(
         buffer_of: HashMap::new(),
         passes,
     };
-    let fusion = passes.has(Pass::Fusion);
-    let scope = Scope { typed, live: &live, aliases: &aliases, known, domains: &domains, fusion };
+    let most = if passes.has(Pass::Fusion) { passes.kernel_ops } else { 0 };
+    let scope = Scope { typed, live: &live, aliases: &aliases, known, domains: &domains, most };
     let groups = scope.groups(&fetches)?;
     let crossing = crossing(typed, &groups, &fetches, &aliases, known);
     for node in (0..typed.len() as u32).filter(|n| live[*n as usize]) {
@@ -172,8 +173,8 @@ struct Scope<'a> {
     aliases: &'a [NodeId],
     known: &'a HashMap<NodeId, Tensor>,
     domains: &'a Domains,
-    /// Whether nodes share kernels.
-    fusion: bool,
+    /// The nodes of a kernel at most; 0 and 1 are the same.
+    most: usize,
 }
 
 /// A domain, and how many reductions lie before it: the nodes that share one are one kernel.
@@ -218,8 +219,16 @@ impl Scope<'_> {
                 }
             }
         }
+        let mut sizes: HashMap<Key, usize> = HashMap::new();
+        if keys.len() > self.most {
+            keys.iter().flatten().for_each(|key| *sizes.entry(*key).or_default() += 1);
+        }
         let mut fused = HashSet::new();
         for (key, nodes) in candidates {
+            // What is cut hands on results between its parts.
+            if sizes.get(&key).is_some_and(|n| n + nodes.len() > self.most) {
+                stored.insert(key);
+            }
             let trailing = |n: &NodeId| {
                 self.reduces(*n).is_some_and(|(axes, rank)| axes.iter().copied().eq(rank - axes.len()..rank))
             };
@@ -247,25 +256,32 @@ impl Scope<'_> {
     /// domain they have left, and one group for each domain and number of reductions before it is enough.
     fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
         let (typed, keys) = (self.typed, self.keys());
-        let fused = if self.fusion { self.fused(&keys, fetches) } else { HashSet::new() };
+        let fused = if self.most > 1 { self.fused(&keys, fetches) } else { HashSet::new() };
         let mut of = vec![u32::MAX; typed.len()];
         let mut group_of_key: HashMap<Key, u32> = HashMap::new();
         let mut members: Vec<Vec<NodeId>> = Vec::new();
         let mut after: HashSet<(u32, u32)> = HashSet::new();
         for (i, n) in typed.nodes.iter().enumerate() {
             let Some(key) = keys[i] else { continue };
-            let mut fresh = || {
-                members.push(Vec::new());
-                members.len() as u32 - 1
-            };
-            let g = match n.kind {
+            // What is written later does not matter for what is there: a full group takes no more, and is closed.
+            let has_room = |g: &u32, members: &[Vec<NodeId>]| members[*g as usize].len() < self.most;
+            let open = match n.kind {
                 TypedKind::Reduce { from, .. } if fused.contains(&(i as u32)) => {
-                    of[self.aliases[from as usize] as usize]
+                    Some(of[self.aliases[from as usize] as usize])
                 }
-                TypedKind::Reduce { .. } => fresh(),
-                _ if !self.fusion => fresh(),
-                _ => *group_of_key.entry(key).or_insert_with(fresh),
+                TypedKind::Reduce { .. } => None,
+                _ => group_of_key.get(&key).copied(),
             };
+            let g = match open.filter(|g| has_room(g, &members)) {
+                Some(g) => g,
+                None => {
+                    members.push(Vec::new());
+                    members.len() as u32 - 1
+                }
+            };
+            if !matches!(n.kind, TypedKind::Reduce { .. }) {
+                group_of_key.insert(key, g);
+            }
             members[g as usize].push(i as u32);
             of[i] = g;
             for a in n.inputs().map(|a| of[source(typed, self.aliases, a) as usize]) {

@@ -11,10 +11,11 @@ use petgraph::graph::NodeIndex;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result};
+use crate::limits::Limits;
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::program::{Fetched, Input, Kind, Program, State};
 use crate::promotion::{OperandType, Settings, Signature, category_of, reason, signature};
-use crate::shape::{Dim, Dims, SymDim, at_axis, axes, broadcast, dims_text, reduced};
+use crate::shape::{Dim, Dims, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
 use crate::trace::{record, span};
 use crate::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::var::Var;
@@ -27,7 +28,7 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
     let wrong = settings.check().err().map(|d| d.at(&program.shared.place));
     // So that the mistakes of the nodes come out too, and no more than these.
     let settings = if wrong.is_some() { Settings { default_dtype: DType::F32, ..settings } } else { settings };
-    let mut pass = Pass::new(settings, state.nodes.node_count());
+    let mut pass = Pass::new(settings, program.limits(), state.nodes.node_count());
     pass.faults.extend(wrong);
     for node in state.nodes.node_indices() {
         let id = pass.visit(&state, node);
@@ -64,7 +65,7 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
 /// What each node gives under any settings: its dtype or the refusal of it; `None` for what uses a refused one.
 pub(crate) fn outcomes(program: &Program, settings: Settings) -> Vec<Option<Result<DType, Box<Diagnostic>>>> {
     let state = program.shared.read();
-    let mut pass = Pass::new(settings, state.nodes.node_count());
+    let mut pass = Pass::new(settings, program.limits(), state.nodes.node_count());
     let one = |node| {
         let before = pass.faults.len();
         let id = pass.visit(&state, node);
@@ -110,6 +111,7 @@ impl Shapes {
 
 struct Pass {
     settings: Settings,
+    limits: Limits,
     nodes: Vec<TypedNode>,
     shapes: Shapes,
     dyn_dims: Vec<DynDim>,
@@ -129,9 +131,10 @@ struct Operand {
 }
 
 impl Pass {
-    fn new(settings: Settings, nodes: usize) -> Pass {
+    fn new(settings: Settings, limits: Limits, nodes: usize) -> Pass {
         Pass {
             settings,
+            limits,
             nodes: Vec::with_capacity(nodes + nodes / 4),
             shapes: Shapes::default(),
             dyn_dims: Vec::new(),
@@ -388,7 +391,7 @@ impl Pass {
             Diagnostic::new(Fault::Broadcast, message)
         })?;
         let fixed: Vec<usize> = shape.iter().map(|d| if let SymDim::Fixed(n) = d { *n } else { 1 }).collect();
-        if let Err(e) = crate::shape::check(&fixed) {
+        if let Err(e) = check_within(&fixed, &self.limits) {
             return Err(Diagnostic::new(Fault::Broadcast, format!("the result of `{op}`, {}: {e}", dims_text(&shape))));
         }
         for i in 0..x.len().min(y.len()) {

@@ -209,6 +209,12 @@ pub(crate) fn run_plan<E: Engine>(
     let known = shots.len() == plan.work.len();
     let mut buffers = Buffers::new(plan, run);
     let mut targets: SmallVec<[Option<&mut Tensor>; FEW]> = into.iter_mut().map(Some).collect();
+    // For each buffer the first fetch of it, if there is a tensor for that.
+    let mut wanted: SmallVec<[u32; 16]> = SmallVec::new();
+    if !targets.is_empty() {
+        wanted.resize(plan.buffers.len(), u32::MAX);
+        plan.fetches.iter().enumerate().rev().for_each(|(i, b)| wanted[*b as usize] = i as u32);
+    }
     for (at, k) in plan.work.iter().enumerate() {
         if let Some(stop) = run.stop {
             stop.check()?;
@@ -222,8 +228,8 @@ pub(crate) fn run_plan<E: Engine>(
         let shot = &*shots[at];
         let target = |b: &BufferId| -> Option<&mut Tensor> {
             // What another kernel reads is kept apart from the caller's tensors.
-            let wanted = plan.fetches.iter().position(|f| f == b).filter(|_| !plan.buffers[*b as usize].read);
-            targets.get_mut(wanted?)?.take()
+            let wanted = wanted.get(*b as usize).filter(|_| !plan.buffers[*b as usize].read);
+            targets.get_mut(*wanted? as usize)?.take()
         };
         let given = k.outputs.iter().map(target).collect();
         let began = engine.clock();

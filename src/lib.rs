@@ -47,6 +47,7 @@ mod interop;
 pub mod io;
 mod kernel;
 mod launch;
+mod limits;
 mod nodes;
 pub mod ops;
 mod ops_doc;
@@ -73,6 +74,7 @@ pub use eager::{Eager, EagerValue};
 pub use error::{CustomOpError, Diagnostic, Error, Fault, Place, Result};
 pub use executor::{Builder, Executor, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
 pub use infer::infer;
+pub use limits::{Limit, Limits};
 pub use nodes::{NodeKind, NodeOperand, NodeView};
 pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 #[doc(hidden)]

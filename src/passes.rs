@@ -5,6 +5,8 @@
 //!
 //! [`Rounding::Relaxed`]: crate::Rounding::Relaxed
 
+use crate::limits::{Limit, Limits};
+
 /// Elements of a tile: what a block stage handles at a time. Measured: 512 elements keep a stage's operands in L1.
 pub(crate) const TILE: usize = 512;
 
@@ -33,11 +35,16 @@ pub(crate) struct Passes {
     pub(crate) left_out: [bool; Pass::ALL.len()],
     /// Elements of a tile, where tiles don't decide in which order something is combined.
     pub(crate) tile: usize,
+    /// Nodes of a kernel at most.
+    pub(crate) kernel_ops: usize,
+    /// Steps of a compiled function at most.
+    pub(crate) function_steps: usize,
 }
 
 impl Default for Passes {
     fn default() -> Passes {
-        Passes { left_out: [false; Pass::ALL.len()], tile: TILE }
+        let (kernel_ops, function_steps) = (Limits::new().at(Limit::KernelOps), Limits::new().at(Limit::FunctionSteps));
+        Passes { left_out: [false; Pass::ALL.len()], tile: TILE, kernel_ops, function_steps }
     }
 }
 

@@ -14,15 +14,15 @@ use petgraph::visit::EdgeRef;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result, shown};
+use crate::limits::{Limit, Limits};
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::{Rules, Settings};
 use crate::scalar::Scalar;
-use crate::shape::{Dim, Dims, MAX_RANK};
+use crate::shape::{Dim, Dims, check_within};
 use crate::tensor::Tensor;
 use crate::var::{Graph, Mode, Operand, Sealed, Var, here};
 
-/// The most nodes a program may have.
-pub const MAX_NODES: usize = 1 << 24;
+pub use crate::limits::MAX_NODES;
 
 /// A node of the graph.
 #[derive(Clone, Debug)]
@@ -96,6 +96,7 @@ impl State {
 pub(crate) struct Shared {
     pub(crate) id: u64,
     pub(crate) settings: Settings,
+    pub(crate) limits: Limits,
     /// Where the program was begun, and its settings chosen.
     pub(crate) place: Place,
     state: RwLock<State>,
@@ -113,15 +114,13 @@ impl Shared {
             Some(d) => Kind::Poison(Box::new(d.at(&place))),
             None => kind,
         };
+        let (nodes, most) = (state.nodes.node_count(), self.limits.at(Limit::Nodes));
         let kind = match kind {
-            _ if state.nodes.node_count() >= MAX_NODES => {
-                // Every further handle is the one node that says so.
-                let node = NodeIndex::new(state.nodes.node_count() - 1);
-                let message = format!("a program of more than {MAX_NODES} nodes");
-                let full = Diagnostic::new(Fault::BadParameter, message).at(&place);
-                if let Some(n) = state.nodes.node_weight_mut(node) {
-                    n.kind = Kind::Poison(Box::new(full));
-                }
+            // Every further handle is the one node that says so.
+            _ if nodes > most => return Var(NodeRef { program: self.clone(), node: NodeIndex::new(nodes - 1) }),
+            _ if nodes == most => {
+                let full = Diagnostic::new(Fault::BadParameter, format!("a program of more than {most} nodes"));
+                let node = state.nodes.add_node(Node { kind: Kind::Poison(Box::new(full.at(&place))), place });
                 return Var(NodeRef { program: self.clone(), node });
             }
             Kind::Data { ref name, .. } => match state.feeds.get(name) {
@@ -158,12 +157,13 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
 }
 
 /// Why no tensor can have the declared dims, if that is so.
-pub(crate) fn impossible(name: &str, dims: &Dims) -> Option<String> {
-    let fault = if dims.0.len() > MAX_RANK {
-        format!("has {} dims, more than {MAX_RANK}", dims.0.len())
+pub(crate) fn impossible(name: &str, dims: &Dims, limits: &Limits) -> Option<String> {
+    let most = limits.at(Limit::Rank);
+    let fault = if dims.0.len() > most {
+        format!("has {} dims, more than {most}", dims.0.len())
     } else {
         let fixed: Vec<usize> = dims.0.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 1 }).collect();
-        format!("is too large: {}", crate::shape::numel(&fixed).err()?)
+        format!("is too large: {}", check_within(&fixed, limits).err()?)
     };
     Some(format!("the placeholder `{}` {fault}", shown(name)))
 }
@@ -276,17 +276,24 @@ impl Program {
     /// [`check`](Program::check) reports.
     #[track_caller]
     pub fn with_settings(settings: Settings) -> Program {
-        Program::begun(settings, here())
+        Program::begun(settings, Limits::new(), here())
     }
 
-    fn begun(settings: Settings, place: Place) -> Program {
+    /// An empty program under the given rules or settings that refuses what is beyond the limits: nodes, and shapes of
+    /// placeholders, constants, results and feeds. Its expressions are limited too. [`Limits`] has an example.
+    #[track_caller]
+    pub fn with_limits(settings: impl Into<Settings>, limits: Limits) -> Program {
+        Program::begun(settings.into(), limits, here())
+    }
+
+    fn begun(settings: Settings, limits: Limits, place: Place) -> Program {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Program { shared: Arc::new(Shared { id, settings, place, state: RwLock::default() }) }
+        Program { shared: Arc::new(Shared { id, settings, limits, place, state: RwLock::default() }) }
     }
 
-    /// A new program with the same nodes under other rules: names, places and positions stay, and so does the default
-    /// dtype; a mistake made while building stays one. Handles of this program are not handles of the new one:
+    /// A new program with the same nodes under other rules: names, places and positions stay, and so do the default
+    /// dtype and the limits; a mistake made while building stays one. Handles of this program are not handles of the new one:
     /// [`var`](Program::var) and [`feed`](Program::feed) give those.
     ///
     /// ```
@@ -304,7 +311,8 @@ impl Program {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn with_rules(&self, rules: Rules) -> Program {
-        let program = Program::begun(Settings { rules, ..self.settings() }, self.shared.place.clone());
+        let settings = Settings { rules, ..self.settings() };
+        let program = Program::begun(settings, self.shared.limits, self.shared.place.clone());
         let State { mut nodes, feeds, fetches } = self.shared.read().clone();
         for node in nodes.node_weights_mut() {
             if let Some(d) = foreign_dtype(rules, &node.kind) {
@@ -318,6 +326,11 @@ impl Program {
     /// The program's rules and default dtype.
     pub fn settings(&self) -> Settings {
         self.shared.settings
+    }
+
+    /// What the program may ask for.
+    pub fn limits(&self) -> Limits {
+        self.shared.limits
     }
 
     /// The number of nodes.
@@ -338,7 +351,7 @@ impl Program {
     }
 
     pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, place: Place) -> Var {
-        match impossible(name, &dims) {
+        match impossible(name, &dims, &self.shared.limits) {
             Some(message) => self.poison(Fault::BadParameter, message, place),
             None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, place, &[]),
         }
@@ -403,7 +416,10 @@ impl Program {
     /// A tensor that is part of the program.
     #[track_caller]
     pub fn constant(&self, tensor: Tensor) -> Var {
-        self.shared.push(Kind::Constant(tensor), here(), &[])
+        match check_within(tensor.shape(), &self.shared.limits) {
+            Ok(_) => self.shared.push(Kind::Constant(tensor), here(), &[]),
+            Err(e) => self.poison(Fault::BadParameter, format!("a constant is too large: {e}"), here()),
+        }
     }
 
     fn poison(&self, fault: Fault, message: String, place: Place) -> Var {

@@ -15,9 +15,6 @@ use crate::ops::{MAX_OPERANDS, Op};
 pub(crate) use crate::passes::TILE;
 use crate::passes::{Pass, Passes};
 
-/// Steps of a segment at most: beyond it, values spill and compile time per step grows.
-const MAX_SEGMENT: usize = 192;
-
 /// Steps that are reordered together; bounds how many values are alive between stages.
 const WINDOW: usize = 512;
 
@@ -146,7 +143,7 @@ pub(crate) fn schedule_with(
         filled: HashMap::new(),
     };
     let body: Vec<u32> = (0..k.steps.len() as u32).filter(|s| !p.uniform[k.steps[*s as usize].out as usize]).collect();
-    let groups = group(k, &body, &p.uniform, inline);
+    let groups = group(k, &body, &p.uniform, inline, passes.function_steps);
     p.prologue()?;
     p.place(&groups);
     p.stages(&groups)?;
@@ -177,8 +174,9 @@ enum Group {
 }
 
 /// Orders the steps so that inline ones stand together: within a window, by the number of switches between inline
-/// and block that lie before a step.
-fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> bool) -> Vec<Group> {
+/// and block that lie before a step. A segment has at most `most` steps.
+fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> bool, most: usize) -> Vec<Group> {
+    let inline = |step: &Step| most > 0 && inline(step);
     let mut groups = Vec::new();
     let mut phase = vec![0u32; k.values.len()];
     for window in body.chunks(WINDOW) {
@@ -197,7 +195,7 @@ fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> b
         for (at, s) in order {
             match groups.last_mut() {
                 _ if at % 2 == 1 => groups.push(Group::Block(s)),
-                Some(Group::Inline(all)) if all.len() < MAX_SEGMENT => all.push(s),
+                Some(Group::Inline(all)) if all.len() < most => all.push(s),
                 _ => groups.push(Group::Inline(vec![s])),
             }
         }

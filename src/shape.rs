@@ -8,9 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Name, Result};
+use crate::limits::{Limit, Limits, MAX_ELEMENTS};
 
-/// The most dims a tensor may have.
-pub const MAX_RANK: usize = 64;
+pub use crate::limits::MAX_RANK;
 
 /// One declared dim of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -222,25 +222,30 @@ pub(crate) fn broadcast<D: Broadcast>(a: &[D], b: &[D]) -> Result<Vec<D>, Mismat
 ///
 /// A zero-size shape has zero elements whatever its other dims are.
 pub(crate) fn numel(shape: &[usize]) -> Result<usize> {
+    numel_within(shape, MAX_ELEMENTS)
+}
+
+/// [`numel`] that refuses more than so many.
+fn numel_within(shape: &[usize], most: usize) -> Result<usize> {
     if shape.contains(&0) {
         return Ok(0);
     }
     let n = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
-    // Sixteen bytes is the largest element; byte counts and offsets must fit isize.
-    n.filter(|n| *n <= isize::MAX as usize / 16).ok_or_else(|| too_large(shape))
-}
-
-fn too_large(shape: &[usize]) -> Error {
-    let got = shape.iter().fold(1u64, |n, d| n.saturating_mul(*d as u64));
-    Error::Limit { which: "the number of elements", max: isize::MAX as u64 / 16, got }
+    n.filter(|n| *n <= most).ok_or_else(|| {
+        let got = shape.iter().fold(1u64, |n, d| n.saturating_mul(*d as u64));
+        Error::Limit { which: Limit::Elements.name(), max: most as u64, got }
+    })
 }
 
 /// Checks rank and element count of a shape from outside.
 pub(crate) fn check(shape: &[usize]) -> Result<usize> {
-    if shape.len() > MAX_RANK {
-        return Err(Error::Limit { which: "the rank", max: MAX_RANK as u64, got: shape.len() as u64 });
-    }
-    numel(shape)
+    check_within(shape, &Limits::new())
+}
+
+/// [`check`] under chosen limits.
+pub(crate) fn check_within(shape: &[usize], limits: &Limits) -> Result<usize> {
+    limits.allow(Limit::Rank, shape.len())?;
+    numel_within(shape, limits.at(Limit::Elements))
 }
 
 /// Row-major strides in elements. Of a zero-size shape they are never used; they saturate instead of overflowing.

@@ -29,8 +29,7 @@ use value::{Constant, Exact};
 /// The version of the text form that this castwise writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The longest text that is read as a program, in bytes.
-pub const MAX_PROGRAM_TEXT: usize = 1 << 30;
+pub use crate::limits::MAX_PROGRAM_TEXT;
 
 /// The most mistakes of one text that are reported; reading stops there.
 pub const MAX_MISTAKES: usize = 100;

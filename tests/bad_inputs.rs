@@ -187,12 +187,53 @@ fn executors_take_any_settings() {
     }
 }
 
+/// Runs on a stack far too small for recursion over a program.
+fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
+}
+
+const WIDE: usize = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
+
+/// As many placeholders and constants as that, and a tree of sums over all of them.
+#[test]
+fn a_million_operands_need_no_recursion() {
+    on_a_small_stack(|| {
+        let p = Program::new(Rules::Torch);
+        let one = Tensor::scalar(1.0f32);
+        let leaf = |i| if i % 2 == 0 { p.data(&format!("x{i}"), DType::F32, ()) } else { p.constant(one.clone()) };
+        let mut all: Vec<Var> = (0..WIDE).map(leaf).collect();
+        while all.len() > 1 {
+            all = all.chunks(2).map(|pair| pair.iter().skip(1).fold(pair[0].clone(), |a, b| a + b)).collect();
+        }
+        let feeds: Vec<(String, Tensor)> = p.feed_names().into_iter().map(|name| (name, one.clone())).collect();
+        let out = Executor::builder().threads(1).build().run(&p, feeds, &all).unwrap();
+        assert_eq!(out[0].item::<f32>().unwrap(), WIDE as f32);
+    });
+}
+
+/// One value that as many others use, all of which are fetched: into new memory, and into the caller's.
+#[test]
+fn a_million_results_need_no_recursion() {
+    on_a_small_stack(|| {
+        let p = Program::new(Rules::Torch);
+        let hub = p.data("hub", DType::F32, ());
+        let all: Vec<Var> = (0..WIDE).map(|i| &hub + i as i64).collect();
+        let one = Tensor::scalar(1.0f32);
+        let exe = Executor::builder().threads(1).build();
+        let step = exe.prepare(&p, &all).unwrap();
+        let mut out = step.run(&[&one]).unwrap();
+        assert_eq!((out.len(), out[WIDE - 1].item::<f32>().unwrap()), (WIDE, WIDE as f32));
+        step.run_into(&[&Tensor::scalar(2.0f32)], &mut out).unwrap();
+        assert_eq!(out[WIDE - 1].item::<f32>().unwrap(), WIDE as f32 + 1.0);
+    });
+}
+
 #[test]
 fn wide_programs_need_no_recursion() {
     let n = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
-    let work = move || {
+    on_a_small_stack(move || {
         let p = Program::new(Rules::Torch);
-        // As many placeholders and constants, a sum of all, and one node that all others use.
+        // As many placeholders and constants, a sum of all, and one node that all others use; and the same as text.
         let one = Tensor::scalar(1.0f32);
         let hub = p.data("hub", DType::F32, ()) * 2.0;
         let sum = (0..n).fold(hub.clone(), |s, i| {
@@ -208,6 +249,5 @@ fn wide_programs_need_no_recursion() {
         let feeds: Vec<(String, Tensor)> = names.into_iter().map(|name| (name, one.clone())).collect();
         let out = Executor::builder().threads(1).build().run(&p, feeds, [&sum]).unwrap();
         assert_eq!(out[0].item::<f32>().unwrap(), 2.0 * n as f32 + 2.0);
-    };
-    std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
+    });
 }

@@ -7,6 +7,9 @@ use castwise::prelude::*;
 mod common;
 use common::{Random, random_tensor};
 
+#[path = "concurrency/mixed.rs"]
+mod mixed;
+
 /// A program with its feeds and what it gives.
 struct Job {
     program: Program,

@@ -10,6 +10,9 @@ use castwise::prelude::*;
 use castwise::shape::MAX_RANK;
 use castwise::{CancelToken, Error, MAX_FETCHES, MAX_NODES};
 
+#[path = "limits/chosen.rs"]
+mod chosen;
+
 /// Whether it is refused because of this limit, by so much.
 fn limited<T>(made: castwise::Result<T>, what: &str, max: usize) -> bool {
     match made {

@@ -10,7 +10,7 @@
 #   doubles   the functions of f64 at POINTS (default 200000) arguments each
 #   sweep     every STEP-th f32 (default 1: all 2^32) through every unary function
 #   fuzz      each fuzz target for FUZZ_SECONDS (default 1800)
-#   stop      how long a cancelled run goes on
+#   stop      how long a run over ELEMENTS (default 10^8) elements goes on after each of STOPS (default 200) stops
 # A part that fails ends the script.
 set -eu
 cd "$(dirname "$0")/.."
@@ -38,13 +38,7 @@ for part; do
     doubles) CASTWISE_POINTS=${POINTS:-200000} cargo test --release --test doubles -- --nocapture ;;
     sweep) cargo run --release --example sweep -- --step "${STEP:-1}" ;;
     fuzz) cargo run --release --example fuzz -- all "${FUZZ_SECONDS:-1800}" "$seed" ;;
-    stop)
-        if [ -f examples/stop_time.rs ]; then
-            cargo run --release --example stop_time
-        else
-            echo "no examples/stop_time.rs"
-        fi
-        ;;
+    stop) cargo run --release --example stop_time -- "${ELEMENTS:-100000000}" "${STOPS:-200}" ;;
     *)
         echo "no part '$part'; there are programs, small, doubles, sweep, fuzz and stop" >&2
         exit 2

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use castwise::ops::Op;
 use castwise::prelude::*;
-use castwise::{Attrs, Complex, Pass, f16};
+use castwise::{Attrs, Complex, Limit, Limits, Pass, f16};
 
 mod common;
 use common::{Random, random_tensor};
@@ -177,6 +177,30 @@ fn tiles_do_not_matter() {
         let case = format!("tiles of {tile}, jit {jit}, {threads} threads");
         assert_same(&base, &large.run(&exe), &case);
         assert_same(&ops, &every_op(&exe), &case);
+    }
+}
+
+#[test]
+fn where_kernels_are_cut_does_not_matter() {
+    let large = large();
+    let with = |ops: u64, steps: u64, jit: bool| {
+        let limits =
+            Limits::new().with(Limit::KernelOps, ops).and_then(|l| l.with(Limit::FunctionSteps, steps)).unwrap();
+        Executor::builder().threads(2).jit(jit).limits(limits).build()
+    };
+    let whole = with(u64::from(u32::MAX), 192, true);
+    let (base, ops) = (large.run(&whole), every_op(&whole));
+    let mut before = usize::MAX;
+    for (most, steps, jit) in
+        [(1, 1, true), (2, 192, true), (3, 2, false), (5, 3, true), (8, 512, true), (20, 1, true), (60, 0, true)]
+    {
+        let exe = with(most, steps, jit);
+        let case = format!("kernels of {most} ops, functions of {steps} steps, jit {jit}");
+        assert_same(&base, &large.run(&exe), &case);
+        assert_same(&ops, &every_op(&exe), &case);
+        let [kernels, ..] = counted(&large, &exe);
+        assert!(kernels <= before && (most > 20 || kernels > counted(&large, &whole)[0]), "{case}: {kernels} kernels");
+        before = kernels;
     }
 }
 

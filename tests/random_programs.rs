@@ -15,7 +15,7 @@ use std::sync::Mutex;
 
 use cases::{Case, Node, cases, leaves, tries};
 use castwise::prelude::*;
-use castwise::{Error, Op, Rounding};
+use castwise::{Error, Limit, Limits, Op, Rounding};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use reference::format;
@@ -40,12 +40,23 @@ static TOTAL: Mutex<Option<Total>> = Mutex::new(None);
 
 thread_local! {
     static BLOCKS: Executor = Executor::builder().threads(1).jit(false).build();
+    /// Kernels of few ops; without compiled functions, and with short ones.
+    static CUT: [Executor; 2] = [false, true].map(|jit| {
+        let limits = Limits::new().with(Limit::KernelOps, 3).and_then(|l| l.with(Limit::FunctionSteps, 2));
+        Executor::builder().threads(1).jit(jit).limits(limits.unwrap()).build()
+    });
 }
 
 fn run(jit: bool, p: &Program, feeds: &[(String, &Tensor)], fetches: &[&Var]) -> castwise::Result<Vec<Tensor>> {
     let feeds: Vec<(String, Tensor)> = feeds.iter().map(|(n, t)| (n.clone(), (*t).clone())).collect();
     let run = |e: &Executor| e.run(p, feeds, fetches.iter().copied());
     if jit { common::EXECUTOR.with(run) } else { BLOCKS.with(run) }
+}
+
+/// As [`run`], by kernels that are cut.
+fn run_cut(jit: bool, p: &Program, feeds: &[(String, &Tensor)], fetches: &[&Var]) -> castwise::Result<Vec<Tensor>> {
+    let feeds: Vec<(String, Tensor)> = feeds.iter().map(|(n, t)| (n.clone(), (*t).clone())).collect();
+    CUT.with(|both| both[usize::from(jit)].run(p, feeds, fetches.iter().copied()))
 }
 
 fn is_division(e: &Error) -> bool {
@@ -162,9 +173,10 @@ fn check(case: &Case, total: &mut Total) -> Result<(), TestCaseError> {
         same_bits(e, f).map_err(|m| fail(format!("result {i}, eager against static: {m}")))?;
     }
     if case.partly {
-        // Other values are then not stored, and other loops are fused.
+        // Other values are then not stored, and other loops are fused, or cut.
         let some: Vec<usize> = (0..results.len()).filter(|i| (case.seed >> (i % 64)) & 3 == 0).collect();
         let fetches: Vec<&Var> = some.iter().map(|i| fetches[*i]).collect();
+        let run = if case.seed >> 63 == 0 { run } else { run_cut };
         let fused = run(case.jit, &written.program, &written.feeds, &fetches).map_err(|e| fail(e.to_string()))?;
         for (i, f) in some.iter().zip(&fused) {
             same_bits(&results[*i], f).map_err(|m| fail(format!("result {i} beside {some:?}: {m}")))?;

@@ -12,9 +12,9 @@ use std::time::Instant;
 
 use petgraph::graph::NodeIndex;
 
+use super::Builder;
 use super::prepared::Core;
 use super::stats::{Counters, Traffic};
-use super::{Builder, few};
 use crate::block::CpuLevel;
 use crate::block::driver::SegmentFn;
 use crate::cancel::{CancelToken, Stop};
@@ -26,6 +26,7 @@ use crate::fuse::{Plan, foldable, plan};
 use crate::infer::infer;
 use crate::kernel::{Kernel, Step};
 use crate::launch::{Engine, Fetched, Memory, Ready, Run, Shot, run_direct, run_plan};
+use crate::limits::Limit;
 use crate::passes::Pass;
 use crate::program::Program;
 use crate::schedule::{Class, Schedule, schedule_with};
@@ -196,7 +197,7 @@ impl Inner {
 
     /// What computes `fetches` of a program.
     pub(super) fn core(&self, program: &Program, fetches: &[&Var]) -> Result<Arc<Core>> {
-        few(fetches.len())?;
+        self.settings.limits.allow(Limit::Results, fetches.len())?;
         let len = program.len();
         let same = |(id, n, nodes, _): &Asked| {
             let fetched = |(v, n): (&&Var, &NodeIndex)| v.0.node == *n && v.0.program.id == *id;

@@ -10,14 +10,16 @@ use std::sync::{Arc, Mutex};
 use smallvec::SmallVec;
 
 use super::cache::{Call, Inner, Planned, Shots, lock, pattern_of};
-use super::feeds::{Feeds, bind, name_of, sorted};
+use super::feeds::{Bound, Feeds, bind, name_of, sorted};
 use super::stats::Traffic;
 use crate::cancel::{CancelToken, Stop};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::fuse::Plan;
 use crate::launch::{Fetched, cast_tensor, is_direct};
+use crate::limits::Limit;
 use crate::promotion::Rules;
-use crate::shape::dims_text;
+use crate::shape::{check_within, dims_text};
 use crate::tensor::{Layout, Tensor};
 use crate::typed::{NodeId, TypedProgram};
 
@@ -170,6 +172,7 @@ impl Core {
         let bound = bind(&self.typed, feeds.into())?;
         self.check_targets(&bound.dyn_dims, into)?;
         let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
+        self.check_sizes(&planned.plan, &bound)?;
         let mut shots = Cow::Owned(Vec::new());
         let traffic = Traffic::of(&planned.plan, &bound.dyn_dims);
         let call = Call { feeds: &bound.feeds, dyn_dims: &bound.dyn_dims, traffic, stop };
@@ -180,6 +183,20 @@ impl Core {
         let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, traffic, shots, direct };
         *lock(&self.last) = Some(Arc::new(now));
         Ok(made)
+    }
+
+    /// Refuses feeds, and domains of kernels, of more elements than the program may have.
+    fn check_sizes(&self, plan: &Plan, bound: &Bound<'_>) -> Result<()> {
+        let limits = self.typed.program.limits();
+        if limits.get(Limit::Elements) == Limit::Elements.default() {
+            // Tensors have no more, and no domain of theirs is aimed at that has.
+            return Ok(());
+        }
+        bound.feeds.iter().try_for_each(|t| check_within(t.shape(), &limits).map(drop))?;
+        plan.work.iter().try_for_each(|k| {
+            let extents = self.typed.shapes[k.shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
+            check_within(&extents.collect::<Vec<_>>(), &limits).map(drop)
+        })
     }
 
     /// Whether the caller's tensors fit the results.

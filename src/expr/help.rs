@@ -8,6 +8,7 @@ use super::lex::{Span, Token};
 use super::{Frame, Known, Parser, Term, Value};
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Fault, nearest, shown};
+use crate::limits::{Limits, MAX_EXPRESSION};
 use crate::ops::{Op, Registry};
 use crate::program::Program;
 use crate::promotion::Rules;
@@ -82,14 +83,14 @@ impl<M: Mode> Parser<'_, '_, M> {
 /// assert_eq!(application("steps"), None);
 /// ```
 pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
-    if text.len() > super::MAX_EXPRESSION {
+    if text.len() > MAX_EXPRESSION {
         return None;
     }
     let program = Program::new(Rules::Torch);
     let mut names =
         |name: &str| Some(Operand::Var(program.feed(name).unwrap_or_else(|| program.data(name, DType::F32, ()))));
     let ops = Registry::new();
-    let known = Known { ops: &ops, names: &Vec::new };
+    let known = Known { ops: &ops, names: &Vec::new, limits: Limits::new() };
     let mut parser: Parser<'_, '_, Graph> = Parser::new(text, &known, &mut names);
     parser.read().ok()?;
     parser.closed().ok()?;

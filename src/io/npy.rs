@@ -1,6 +1,6 @@
 //! NumPy's `.npy`: versions 1 to 3, both orders, both byte orders.
 //!
-//! Guarantees: before npyz parses a header, it is at most 64 KiB and inside its file, nests brackets at most 8 deep,
+//! Guarantees: before npyz parses a header, it is within its limit and inside its file, nests brackets at most 8 deep,
 //! has only the bytes that a header may have, and its dims multiply without overflow (npyz parses by recursion and
 //! multiplies unchecked); there must be exactly the bytes that dtype and shape ask for; what is written is byte for byte
 //! what NumPy writes for a row-major array. Does not: read objects, structures, text, dates, or the unsigned types
@@ -17,11 +17,11 @@ use super::output::{Existing, Output};
 use super::{Origin, byte_len, format_error, io_error, open, read_exact, read_tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shown};
-use crate::shape::{MAX_RANK, dims_text};
+use crate::limits::{Limit, Limits};
+use crate::shape::{check_within, dims_text};
 use crate::tensor::Tensor;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-const MAX_HEADER: u64 = 1 << 16;
 const MAX_NESTING: usize = 8;
 
 /// An open `.npy` file: its header in memory, its array on disk until [`load`](Npy::load) reads it.
@@ -47,9 +47,24 @@ pub struct Npy {
 impl Npy {
     /// Opens a file and checks its header.
     pub fn open(path: impl AsRef<Path>) -> Result<Npy> {
+        Npy::open_within(path, Limits::new())
+    }
+
+    /// As [`open`](Npy::open), with other limits for the header's size and the array's dims and elements.
+    ///
+    /// ```
+    /// use castwise::{Limit, Limits, Tensor, io::{Existing, Npy, write_npy}};
+    /// let path = std::env::temp_dir().join(format!("castwise-doc-limits-{}.npy", std::process::id()));
+    /// write_npy(&path, &Tensor::from_slice(&[1u8, 2, 3], [3])?, Existing::Replace)?;
+    /// assert!(Npy::open_within(&path, Limits::new().with(Limit::Elements, 3)?).is_ok());
+    /// assert!(Npy::open_within(&path, Limits::new().with(Limit::Elements, 2)?).is_err());
+    /// # std::fs::remove_file(path).ok();
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn open_within(path: impl AsRef<Path>, limits: Limits) -> Result<Npy> {
         let path = path.as_ref();
         let (mut file, len) = open(path)?;
-        let header = Header::read(&mut file, Origin::file(path), len)?;
+        let header = Header::read(&mut file, Origin::file(path), len, &limits)?;
         let data_at = file.stream_position().map_err(|e| io_error(path, e))?;
         Ok(Npy { path: path.to_path_buf(), file, header, data_at })
     }
@@ -113,7 +128,7 @@ pub(super) struct Header {
 
 impl Header {
     /// Reads the header of an array of `len` bytes in all, and checks it against them.
-    pub(super) fn read(from: &mut impl Read, origin: Origin<'_>, len: u64) -> Result<Header> {
+    pub(super) fn read(from: &mut impl Read, origin: Origin<'_>, len: u64, limits: &Limits) -> Result<Header> {
         // Up to the length of the header in version 1.
         let mut bytes = vec![0; len.min(10) as usize];
         read_exact(from, origin, &mut bytes)?;
@@ -128,14 +143,14 @@ impl Header {
             [a, b, c, d] => u64::from(u32::from_le_bytes([a, b, c, d])),
             _ => return Err(origin.refuse("it ends within its header")),
         };
-        let limit = MAX_HEADER.min(len.saturating_sub(bytes.len() as u64));
+        let limit = limits.get(Limit::NpyHeader).min(len.saturating_sub(bytes.len() as u64));
         if header_len > limit {
             return Err(origin.refuse(format!("a header of {header_len} bytes, where at most {limit} can be")));
         }
         let mut text = vec![0; header_len as usize];
         read_exact(from, origin, &mut text)?;
         let have = len - bytes.len() as u64 - header_len;
-        bytes.extend(guarded(&text).map_err(|m| origin.refuse(format!("header: {m}")))?);
+        bytes.extend(guarded(&text, limits.at(Limit::Rank)).map_err(|m| origin.refuse(format!("header: {m}")))?);
         let parsed = NpyHeader::from_reader(&bytes[..]).map_err(|e| {
             let message = e.to_string();
             origin.refuse(match message.starts_with("could not parse") {
@@ -147,6 +162,7 @@ impl Header {
         let (dtype, big_endian) = dtype_of(&parsed.dtype()).map_err(|m| origin.refuse(m))?;
         let dims = parsed.shape().iter().map(|d| usize::try_from(*d)).collect::<Result<Vec<_>, _>>();
         let shape = dims.map_err(|_| origin.refuse("header: a dim is too large for this machine"))?;
+        check_within(&shape, limits).map_err(|e| origin.refuse(e.to_string()))?;
         let want = byte_len(origin, dtype, &shape)? as u64;
         if want != have {
             let shape = dims_text(&shape);
@@ -185,7 +201,7 @@ fn wide_length(head: &[u8]) -> Result<bool, String> {
 
 /// A header's text as npyz may have it, of the same length: NumPy's dict of three entries in ASCII, with nothing in
 /// it that takes npyz long, deep or beyond 64 bits.
-fn guarded(text: &[u8]) -> Result<Vec<u8>, String> {
+fn guarded(text: &[u8], rank: usize) -> Result<Vec<u8>, String> {
     let mut clean = text.to_vec();
     let (mut depth, mut entries, mut dims, mut product) = (0usize, 0, 0, 1u64);
     let mut at = 0;
@@ -223,8 +239,8 @@ fn guarded(text: &[u8]) -> Result<Vec<u8>, String> {
                 let digits = &text[at..at + length];
                 let dim: Option<u64> = std::str::from_utf8(digits).ok().and_then(|d| d.parse().ok());
                 dims += 1;
-                if dims > MAX_RANK {
-                    return Err(format!("more than {MAX_RANK} dims"));
+                if dims > rank {
+                    return Err(format!("more than {rank} dims"));
                 }
                 // A dim of 0 does not excuse the others: NumPy refuses them too, and counts with a sign.
                 let all = dim.and_then(|d| product.checked_mul(d.max(1))).filter(|n| i64::try_from(*n).is_ok());

@@ -22,6 +22,7 @@ use super::output::{Draft, Existing, Output};
 use super::{Origin, byte_len, format_error, npy, open, write_tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shown};
+use crate::limits::Limits;
 use crate::tensor::Tensor;
 
 /// The most bytes that one deflated byte can become: two bits for a run of 258.
@@ -51,6 +52,7 @@ pub struct Npz {
     archive: ZipArchive<BufReader<File>>,
     arrays: Vec<Array>,
     index: HashMap<String, usize>,
+    limits: Limits,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,11 @@ struct Array {
 impl Npz {
     /// Opens an archive and checks the header of every member.
     pub fn open(path: impl AsRef<Path>) -> Result<Npz> {
+        Npz::open_within(path, Limits::new())
+    }
+
+    /// As [`open`](Npz::open), with other limits for each header's size and each array's dims and elements.
+    pub fn open_within(path: impl AsRef<Path>, limits: Limits) -> Result<Npz> {
         let path = path.as_ref();
         let (file, _) = open(path)?;
         let zip_error = |e| zip_error(Origin::file(path), e);
@@ -83,7 +90,8 @@ impl Npz {
                 return Err(refuse(format!("the member `{}` is not a .npy file", shown(&file))));
             };
             let origin = Origin { path, member: Some(&file) };
-            let header = match with_member(&mut archive, member, origin, |m, len| npy::Header::read(m, origin, len)) {
+            let read = |m: &mut ZipFile<'_, _>, len| npy::Header::read(m, origin, len, &limits);
+            let header = match with_member(&mut archive, member, origin, read) {
                 Ok(h) => Ok((h.dtype, h.shape)),
                 Err(Error::Format { message, .. }) => Err(message),
                 Err(e) => return Err(e),
@@ -93,7 +101,7 @@ impl Npz {
             }
             arrays.push(Array { name: name.to_string(), member, header });
         }
-        Ok(Npz { path: path.to_path_buf(), archive, arrays, index })
+        Ok(Npz { path: path.to_path_buf(), archive, arrays, index, limits })
     }
 
     /// The names of the arrays, in the order of the archive.
@@ -120,7 +128,7 @@ impl Npz {
         let (member, file) = (self.find(name)?.member, format!("{name}.npy"));
         let origin = Origin { path: &self.path, member: Some(&file) };
         with_member(&mut self.archive, member, origin, |m, len| {
-            let t = npy::Header::read(m, origin, len)?.tensor(m, origin)?;
+            let t = npy::Header::read(m, origin, len, &self.limits)?.tensor(m, origin)?;
             // At the end the checksum is verified.
             match m.read(&mut [0]).map_err(|e| origin.failed(e))? {
                 0 => Ok(t),

@@ -1,6 +1,6 @@
 //! `.safetensors`: named tensors behind a JSON header, read and written one tensor at a time.
 //!
-//! Guarantees: the header is at most 100 MB and fits the file; its offsets cover the data without hole or overlap;
+//! Guarantees: the header is within its limit and fits the file; its offsets cover the data without hole or overlap;
 //! each size is that of its dtype and shape; a name stands once. Only the header and one tensor are ever in memory.
 //! Does not: read dtypes that castwise lacks (the error names tensor and dtype, and comes when that tensor is asked
 //! for; the others of the file load), or write c32 and c128, which the format lacks.
@@ -17,15 +17,14 @@ use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, MapAcce
 use super::{Origin, format_error, io_error, open, read_exact, read_tensor};
 use crate::dtype::DType;
 use crate::error::{Result, shown};
-use crate::shape::{check, dims_text};
+use crate::limits::{Limit, Limits};
+use crate::shape::{check_within, dims_text};
 use crate::tensor::Tensor;
 
 mod writer;
 
 pub(super) use writer::Layout;
 pub use writer::SafeTensorsWriter;
-
-pub(super) const MAX_HEADER: u64 = 100_000_000;
 
 const DTYPES: [(Dtype, DType); 11] = [
     (Dtype::BOOL, DType::Bool),
@@ -69,7 +68,12 @@ pub struct SafeTensors {
 impl SafeTensors {
     /// Opens a file and checks its header.
     pub fn open(path: impl AsRef<Path>) -> Result<SafeTensors> {
-        let (contents, file) = Contents::open(path.as_ref())?;
+        SafeTensors::open_within(path, Limits::new())
+    }
+
+    /// As [`open`](SafeTensors::open), with other limits for the header's size and each tensor's dims and elements.
+    pub fn open_within(path: impl AsRef<Path>, limits: Limits) -> Result<SafeTensors> {
+        let (contents, file) = Contents::open(path.as_ref(), limits)?;
         Ok(SafeTensors { contents, file })
     }
 
@@ -109,10 +113,11 @@ pub(super) struct Contents {
     tensors: Vec<(String, TensorInfo)>,
     index: HashMap<String, usize>,
     pub(super) metadata: BTreeMap<String, String>,
+    limits: Limits,
 }
 
 impl Contents {
-    pub(super) fn open(path: &Path) -> Result<(Contents, File)> {
+    pub(super) fn open(path: &Path, limits: Limits) -> Result<(Contents, File)> {
         let refuse = |m: String| format_error(path, m);
         let (mut file, len) = open(path)?;
         let mut head = [0; 8];
@@ -121,8 +126,8 @@ impl Contents {
         }
         read_exact(&mut file, Origin::file(path), &mut head)?;
         let header_len = u64::from_le_bytes(head);
-        if header_len > MAX_HEADER || header_len > len - 8 {
-            let max = MAX_HEADER.min(len - 8);
+        let max = limits.get(Limit::SafetensorsHeader).min(len - 8);
+        if header_len > max {
             return Err(refuse(format!(
                 "not a .safetensors file: a header of {header_len} bytes, where at most {max} can be"
             )));
@@ -138,7 +143,7 @@ impl Contents {
         if covered as u64 != len - data_at {
             return Err(format_error(path, format!("{} bytes of data, but the header lists {covered}", len - data_at)));
         }
-        Ok((Contents { path: path.to_path_buf(), len, data_at, tensors, index, metadata }, file))
+        Ok((Contents { path: path.to_path_buf(), len, data_at, tensors, index, metadata, limits }, file))
     }
 
     /// Opens the file again. Errors: it has another length than it had.
@@ -179,7 +184,7 @@ impl Contents {
         let dtype = dtype.ok_or_else(|| {
             refuse(format!("the tensor `{}` is {}, a dtype that castwise does not have", shown(name), info.dtype))
         })?;
-        check(&info.shape).map_err(|e| refuse(format!("the tensor `{}`: {e}", shown(name))))?;
+        check_within(&info.shape, &self.limits).map_err(|e| refuse(format!("the tensor `{}`: {e}", shown(name))))?;
         Ok((info, dtype))
     }
 }

@@ -12,10 +12,11 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
-use super::safetensors::{Contents, MAX_HEADER};
+use super::safetensors::Contents;
 use super::{Origin, directory, format_error, open, read_exact};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shown};
+use crate::limits::{Limit, Limits};
 use crate::tensor::Tensor;
 
 mod writer;
@@ -58,19 +59,23 @@ pub struct ShardedSafeTensors {
 impl ShardedSafeTensors {
     /// Opens an index and checks the headers of its shards.
     pub fn open(path: impl AsRef<Path>) -> Result<ShardedSafeTensors> {
+        ShardedSafeTensors::open_within(path, Limits::new())
+    }
+
+    /// As [`open`](ShardedSafeTensors::open), with other limits for the size of the index and of each header, and for
+    /// each tensor's dims and elements.
+    pub fn open_within(path: impl AsRef<Path>, limits: Limits) -> Result<ShardedSafeTensors> {
         let path = path.as_ref();
         let refuse = |m: String| format_error(path, m);
         let (mut file, len) = open(path)?;
-        if len > MAX_HEADER {
-            return Err(Error::Limit { which: "the size of the index", max: MAX_HEADER, got: len });
-        }
+        limits.allow(Limit::Index, usize::try_from(len).unwrap_or(usize::MAX))?;
         let mut text = vec![0; len as usize];
         read_exact(&mut file, Origin::file(path), &mut text)?;
         let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| refuse(format!("not an index: {e}")))?;
         let files: BTreeSet<&str> = weight_map.0.iter().map(|(_, shard)| shard.as_str()).collect();
         let mut shards = Vec::with_capacity(files.len());
         for file in &files {
-            shards.push(open_shard(path, file)?);
+            shards.push(open_shard(path, file, limits)?);
         }
         let number: HashMap<&str, usize> = files.iter().enumerate().map(|(i, f)| (*f, i)).collect();
         let shard_of: HashMap<String, usize> =
@@ -151,7 +156,7 @@ impl ShardedSafeTensors {
 }
 
 /// Opens a shard for its header.
-fn open_shard(index: &Path, file: &str) -> Result<Contents> {
+fn open_shard(index: &Path, file: &str, limits: Limits) -> Result<Contents> {
     let refuse = |m: &str| format_error(index, format!("the shard `{}` {m}", shown(file)));
     let mut parts = Path::new(file).components();
     let one = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
@@ -161,7 +166,7 @@ fn open_shard(index: &Path, file: &str) -> Result<Contents> {
     if !file.ends_with(".safetensors") {
         return Err(refuse("is not a .safetensors file"));
     }
-    match Contents::open(&directory(index).join(file)) {
+    match Contents::open(&directory(index).join(file), limits) {
         Err(Error::Io { source, .. }) => Err(refuse(&format!("can't be read: {source}"))),
         opened => Ok(opened?.0),
     }

@@ -106,6 +106,12 @@ impl std::str::FromStr for Rounding {
     }
 }
 
+impl From<Rules> for Settings {
+    fn from(rules: Rules) -> Settings {
+        Settings::new(rules)
+    }
+}
+
 impl Settings {
     /// The rules with the default dtype f32.
     pub const fn new(rules: Rules) -> Settings {

@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, shown};
 use crate::ops::{Attrs, LossShapes};
 use crate::scalar::Scalar;
-use crate::shape::check;
+use crate::shape::check_within;
 use crate::tensor::Tensor;
 
 impl<'t> Reader<'t> {
@@ -105,7 +105,8 @@ impl<'t> Reader<'t> {
         let (d, start) = self.of::<DType>("a dtype")?;
         let shape = self.extents()?;
         let refuse = |span: Span, e: Error| span.mistake(Fault::BadParameter, e.to_string());
-        let n = check(&shape).map_err(|e| refuse(start.to(self.last()), e))?;
+        let limits = self.program.limits();
+        let n = check_within(&shape, &limits).map_err(|e| refuse(start.to(self.last()), e))?;
         let mut bytes = Vec::new();
         if self.takes(&Token::Word("hex")) {
             let (token, span) = self.next()?;
@@ -125,6 +126,7 @@ impl<'t> Reader<'t> {
             return Ok(tensor);
         }
         let wide = self.extents()?;
+        check_within(&wide, &limits).map_err(|e| refuse(start.to(self.last()), e))?;
         Ok(tensor.broadcast_to(wide).map_err(|e| refuse(start.to(self.last()), e))?)
     }
 

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use petgraph::graph::NodeIndex;
 
 use super::lex::{Lexer, Span, Token};
-use super::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
+use super::{FORMAT_VERSION, MAX_MISTAKES};
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Result, nearest, shown};
+use crate::limits::{Limit, Limits};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
-use crate::program::{Fetched, Kind, MAX_NODES, Program, impossible};
+use crate::program::{Fetched, Kind, Program, impossible};
 use crate::promotion::{Rounding, Rules, Settings};
 use crate::shape::{Dim, Dims};
 
@@ -33,7 +34,8 @@ impl Program {
     /// line, results. The values may have any names; numbers are what `Display` gives them.
     ///
     /// Errors: [`Error::Invalid`] with the mistakes in the text, each with its line and byte range; [`Error::Limit`]
-    /// for a text of more than [`MAX_PROGRAM_TEXT`] bytes or [`MAX_NODES`] values. Mistakes of the program itself
+    /// for a text of more than [`MAX_PROGRAM_TEXT`](crate::MAX_PROGRAM_TEXT) bytes or
+    /// [`MAX_NODES`](crate::MAX_NODES) values. Mistakes of the program itself
     /// (dtypes, shapes, numbers of operands) come out of [`check`](Program::check), with the place of their line.
     ///
     /// ```
@@ -65,11 +67,13 @@ impl Program {
     /// As [`parse`](Program::parse), for programs with custom ops: those of the registry are known by their names. An
     /// example is at [`Registry`].
     pub fn parse_with(text: &str, ops: &Registry) -> Result<Program> {
-        if text.len() > MAX_PROGRAM_TEXT {
-            let (max, got) = (MAX_PROGRAM_TEXT as u64, text.len() as u64);
-            return Err(Error::Limit { which: "the length of the program text", max, got });
-        }
-        Reader::new(text, ops).run()
+        Program::parse_within(text, ops, Limits::new())
+    }
+
+    /// As [`parse_with`](Program::parse_with), under limits that the program keeps. [`Limits`] has an example.
+    pub fn parse_within(text: &str, ops: &Registry, limits: Limits) -> Result<Program> {
+        limits.allow(Limit::ProgramText, text.len())?;
+        Reader::new(text, ops, limits).run()
     }
 }
 
@@ -101,7 +105,7 @@ pub(super) struct Reader<'t> {
     pub(super) lexer: Lexer<'t>,
     /// Whether reading is between the braces, where a line is a statement.
     in_body: bool,
-    program: Program,
+    pub(super) program: Program,
     ops: HashMap<&'static str, Op>,
     /// The values so far; `None` for one whose line is wrong.
     values: HashMap<Key<'t>, Option<NodeIndex>>,
@@ -116,7 +120,7 @@ pub(super) fn expected(what: &str, found: &Token<'_>, span: Span) -> Diagnostic 
 }
 
 impl<'t> Reader<'t> {
-    fn new(text: &'t str, ops: &Registry) -> Reader<'t> {
+    fn new(text: &'t str, ops: &Registry, limits: Limits) -> Reader<'t> {
         let names = |op: Op| {
             let def = op.def();
             std::iter::once(&def.name).chain(def.aliases).map(move |n| (*n, op))
@@ -124,7 +128,7 @@ impl<'t> Reader<'t> {
         Reader {
             lexer: Lexer::new(text),
             in_body: false,
-            program: Program::new(Rules::Torch),
+            program: Program::with_limits(Rules::Torch, limits),
             ops: ops.ops().chain(Op::ALL.iter().copied()).flat_map(names).collect(),
             values: HashMap::new(),
             nodes: 0,
@@ -314,7 +318,7 @@ impl<'t> Reader<'t> {
         let mut settings = Settings::new(rules);
         settings.default_dtype = default.unwrap_or(settings.default_dtype);
         settings.rounding = rounding.unwrap_or_default();
-        self.program = Program::with_settings(settings);
+        self.program = Program::with_limits(settings, self.program.limits());
         Ok(())
     }
 
@@ -342,7 +346,7 @@ impl<'t> Reader<'t> {
             if !known.insert(name.clone()) {
                 let message = format!("the placeholder `{}` is there twice", shown(&name));
                 self.mistakes.push(name_span.mistake(Fault::Name, message));
-            } else if let Some(fault) = impossible(&name, &dims) {
+            } else if let Some(fault) = impossible(&name, &dims, &self.program.limits()) {
                 self.mistakes.push(span.mistake(Fault::BadParameter, fault));
                 self.values.insert(Key::Name(name), None);
             } else {
@@ -406,10 +410,7 @@ impl<'t> Reader<'t> {
 
     fn append(&mut self, kind: Kind, span: Span, inputs: &[(NodeIndex, u8)]) -> Parsed<NodeIndex> {
         self.nodes += 1;
-        if self.nodes > MAX_NODES {
-            let (max, got) = (MAX_NODES as u64, self.nodes as u64);
-            return Err(Stop::Refused(Error::Limit { which: "the number of values of a program", max, got }));
-        }
+        self.program.limits().allow(Limit::Nodes, self.nodes).map_err(Stop::Refused)?;
         Ok(self.program.append(kind, span.place(), inputs))
     }
 

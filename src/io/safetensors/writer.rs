@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
-use super::{DTYPES, MAX_HEADER};
+use super::DTYPES;
 use crate::dtype::DType;
 use crate::error::{Error, Result, shown};
 use crate::io::format_error;
 use crate::io::ledger::Ledger;
 use crate::io::output::{Existing, Output, Sealed};
+use crate::limits::{Limit, Limits};
 use crate::shape::check;
 use crate::tensor::Tensor;
 
@@ -67,10 +68,7 @@ impl Layout {
         }
         let mut header = format!("{{{}}}", entries.join(","));
         header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
-        if header.len() as u64 > MAX_HEADER {
-            let got = header.len() as u64;
-            return Err(Error::Limit { which: "the size of the .safetensors header", max: MAX_HEADER, got });
-        }
+        Limits::new().allow(Limit::SafetensorsHeader, header.len())?;
         Ok(Layout { header, ledger })
     }
 
