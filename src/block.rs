@@ -187,4 +187,4 @@ pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

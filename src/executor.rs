@@ -29,7 +29,7 @@ mod feeds;
 mod prepared;
 mod stats;
 use cache::Inner;
-pub use feeds::Feeds;
+pub use feeds::{AsFeed, Feed, Feeds};
 pub use prepared::Prepared;
 pub use stats::{KernelTime, Stats};
 

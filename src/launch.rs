@@ -1,8 +1,9 @@
 //! Runs plans on tensors: for each kernel geometry, schedule, code and driver, and what its reductions leave to do.
 //!
 //! Guarantees: the one way to run a plan, for eager mode and for compiled programs; results are contiguous and fresh,
-//! or written to the tensors given for them if nothing else holds those; a buffer is dropped after its last use. Does
-//! not: keep anything between runs; the caller holds the caches.
+//! or written to the tensors given for them if nothing else holds those; a buffer is dropped after its last use; borrowed
+//! feeds are read where they are, and copied only to be a result. Does not: keep anything between runs; the caller holds
+//! the caches.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -23,7 +24,7 @@ use crate::ops::Op;
 use crate::scalar::Bits;
 use crate::schedule::{Class, Schedule, schedule};
 use crate::shape::{SymDim, dims_text, numel};
-use crate::tensor::{Layout, Pool, Storage, Tensor};
+use crate::tensor::{Layout, Pool, Storage, Tensor, TensorRef, TensorView};
 use crate::typed::{NodeId, TypedKind, TypedProgram};
 
 /// A kernel made ready for one assignment of classes: its schedule, and its compiled segments.
@@ -86,7 +87,7 @@ impl Engine for BlockEngine {
 /// What a run has besides a plan.
 pub(crate) struct Run<'a> {
     /// The feeds, in program order.
-    pub(crate) feeds: &'a [&'a Tensor],
+    pub(crate) feeds: &'a [TensorRef<'a>],
     /// The dynamic dims.
     pub(crate) dyn_dims: &'a [usize],
     pub(crate) threads: usize,
@@ -143,10 +144,16 @@ const FEW: usize = 4;
 
 /// What a buffer holds during a run.
 enum Value<'a> {
-    Given(&'a Tensor),
+    Given(TensorRef<'a>),
+    /// Borrowed elements under another shape.
+    Shown(TensorView<'a>),
     Made(Tensor),
     /// In the tensor that the caller gave for it.
     Delivered,
+}
+
+fn unready() -> Error {
+    Error::Internal("a buffer was read before it was computed".into())
 }
 
 /// The buffers of a run.
@@ -160,17 +167,19 @@ impl<'a> Buffers<'a> {
     fn new(plan: &'a Plan, run: &'a Run<'a>) -> Buffers<'a> {
         let given = |b: &'a crate::fuse::Buffer| match &b.origin {
             Origin::Feed(i) => run.feeds.get(*i as usize).copied().map(Value::Given),
-            Origin::Constant(t) => Some(Value::Given(t)),
+            Origin::Constant(t) => Some(Value::Given(TensorRef::Tensor(t))),
             Origin::Kernel | Origin::View(_) => None,
         };
         Buffers { plan, run, values: plan.buffers.iter().map(given).collect() }
     }
 
-    fn get(&self, id: BufferId) -> Result<&Tensor> {
+    #[inline]
+    fn get(&self, id: BufferId) -> Result<TensorRef<'_>> {
         match &self.values[id as usize] {
-            Some(Value::Given(t)) => Ok(t),
-            Some(Value::Made(t)) => Ok(t),
-            _ => Err(Error::Internal("a buffer was read before it was computed".into())),
+            Some(Value::Given(t)) => Ok(*t),
+            Some(Value::Shown(v)) => Ok(TensorRef::View(v)),
+            Some(Value::Made(t)) => Ok(TensorRef::Tensor(t)),
+            Some(Value::Delivered) | None => Err(unready()),
         }
     }
 
@@ -180,7 +189,12 @@ impl<'a> Buffers<'a> {
             let buffer = &self.plan.buffers[*b as usize];
             if let Origin::View(base) = buffer.origin {
                 let extents = extents(&self.plan.typed.shapes[buffer.shape as usize], self.run.dyn_dims)?;
-                self.values[*b as usize] = Some(Value::Made(self.get(base)?.reshape(extents)?));
+                self.values[*b as usize] = Some(match &self.values[base as usize] {
+                    Some(Value::Given(TensorRef::View(v))) => Value::Shown(v.reshape(extents)?),
+                    Some(Value::Given(TensorRef::Tensor(t))) => Value::Made(t.reshape(extents)?),
+                    Some(Value::Made(t)) => Value::Made(t.reshape(extents)?),
+                    _ => return Err(unready()),
+                });
             }
         }
         Ok(())
@@ -220,7 +234,7 @@ pub(crate) fn run_plan<E: Engine>(
             stop.check()?;
         }
         buffers.view(&k.inputs)?;
-        let inputs: SmallVec<[&Tensor; FEW]> = k.inputs.iter().map(|b| buffers.get(*b)).collect::<Result<_>>()?;
+        let inputs: SmallVec<[TensorRef<'_>; FEW]> = k.inputs.iter().map(|b| buffers.get(*b)).collect::<Result<_>>()?;
         if !known {
             let made = aim(plan, k, at, run, &inputs, engine)?;
             shots.to_mut().push(Arc::new(made));
@@ -253,7 +267,7 @@ pub(crate) fn run_plan<E: Engine>(
     }
     let fetched = |b: &BufferId| match &buffers.values[*b as usize] {
         Some(Value::Delivered) => Ok(None),
-        _ => buffers.get(*b).cloned().map(Some),
+        _ => buffers.get(*b)?.tensor(|bytes| run.storage(bytes)).map(Some),
     };
     plan.fetches.iter().map(fetched).collect()
 }
@@ -287,7 +301,7 @@ pub(crate) fn run_direct<R: Ready>(
     for b in &k.inputs {
         inputs.push(match &plan.buffers[*b as usize].origin {
             Origin::Feed(i) => buffer(run_with.feeds[*i as usize]),
-            Origin::Constant(t) => buffer(t),
+            Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
             Origin::Kernel | Origin::View(_) => continue,
         });
     }
@@ -318,7 +332,7 @@ fn aim<E: Engine>(
     k: &PlannedKernel,
     at: usize,
     run: &Run<'_>,
-    inputs: &[&Tensor],
+    inputs: &[TensorRef<'_>],
     engine: &E,
 ) -> Result<Shot<E::Ready>> {
     let typed = &plan.typed;
@@ -333,7 +347,7 @@ fn aim<E: Engine>(
 
 /// The operands and the domain of a launch.
 struct Call<'a> {
-    inputs: &'a [&'a Tensor],
+    inputs: &'a [TensorRef<'a>],
     /// How each operand is spread over the domain by its type.
     spread: &'a [Spread],
     extents: &'a [usize],
@@ -346,7 +360,7 @@ fn plan_launch<R>(
     ready: impl FnOnce(&[Class]) -> Result<R>,
 ) -> Result<Shot<R>> {
     let total = numel(call.extents)?;
-    let strides = call.inputs.iter().map(|t| aligned_strides(t, call.extents)).collect::<Result<Vec<_>>>()?;
+    let strides = call.inputs.iter().map(|t| aligned_strides(*t, call.extents)).collect::<Result<Vec<_>>>()?;
     // Where there are no elements, nothing bounds the products of the other extents.
     let nothing = if total == 0 { vec![0; call.extents.len()] } else { vec![] };
     let walked = if total == 0 { &nothing[..] } else { call.extents };
@@ -366,7 +380,7 @@ fn fire<R: Ready>(
     k: &PlannedKernel,
     run: &Run<'_>,
     shot: &Shot<R>,
-    inputs: &[&Tensor],
+    inputs: &[TensorRef<'_>],
     targets: SmallVec<[Option<&mut Tensor>; FEW]>,
 ) -> Result<Results> {
     let made = launch(&k.kernel, &k.consts, run, shot, inputs, targets)?;
@@ -394,7 +408,7 @@ fn launch<R: Ready>(
     consts: &[Bits],
     run_with: &Run<'_>,
     shot: &Shot<R>,
-    inputs: &[&Tensor],
+    inputs: &[TensorRef<'_>],
     mut targets: SmallVec<[Option<&mut Tensor>; FEW]>,
 ) -> Result<Made> {
     let Some(ready) = &shot.ready else {
@@ -414,7 +428,7 @@ fn launch<R: Ready>(
         fresh.push(if own.is_some() { None } else { Some(run_with.storage(needed)?) });
         bytes.push(own);
     }
-    let operands: SmallVec<[Buffer<'_>; FEW]> = inputs.iter().map(|t| buffer(t)).collect();
+    let operands: SmallVec<[Buffer<'_>; FEW]> = inputs.iter().map(|t| buffer(*t)).collect();
     let launch = Launch {
         schedule: ready.schedule(),
         segments: ready.segments(),
@@ -448,7 +462,8 @@ fn launch<R: Ready>(
     Ok(Ok((made, partial)))
 }
 
-fn buffer(t: &Tensor) -> Buffer<'_> {
+#[inline]
+fn buffer(t: TensorRef<'_>) -> Buffer<'_> {
     let (bytes, offset) = t.raw();
     Buffer { bytes, dtype: t.dtype(), offset }
 }
@@ -538,10 +553,11 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     let mut b = Builder::default();
     let x = b.input(math);
     b.kernel.folds.push((op, x));
-    let call = Call { inputs: &[&t], spread: &[Spread::Varies], extents: &extents, reduced: Some(&[reduced]) };
+    let inputs = [TensorRef::Tensor(&t)];
+    let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: &extents, reduced: Some(&[reduced]) };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let shot = plan_launch(&call, vec![], ready)?;
-    let made = launch(&b.kernel, &[], run, &shot, &[&t], SmallVec::new())?;
+    let made = launch(&b.kernel, &[], run, &shot, &inputs, SmallVec::new())?;
     drop(t);
     run.memory.give(count * math.size());
     let next = made.ok().and_then(|(_, mut all)| all.pop());
@@ -558,17 +574,18 @@ pub(crate) fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
     let x = b.input(t.dtype());
     let y = b.cast(x, to);
     b.kernel.outputs.push(y);
-    let call = Call { inputs: &[t], spread: &[Spread::Varies], extents: t.shape(), reduced: None };
+    let inputs = [TensorRef::Tensor(t)];
+    let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: t.shape(), reduced: None };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let shot = plan_launch(&call, vec![], ready)?;
     let run = Run::alone();
-    let made = launch(&b.kernel, &b.const_bits, &run, &shot, &[t], SmallVec::new())?;
+    let made = launch(&b.kernel, &b.const_bits, &run, &shot, &inputs, SmallVec::new())?;
     let one = made.ok().and_then(|(mut all, _)| all.pop().flatten());
     one.ok_or_else(|| Error::Internal(format!("no result of a cast to {to}")))
 }
 
 /// A tensor's strides along the dims of a domain it broadcasts to.
-fn aligned_strides(t: &Tensor, extents: &[usize]) -> Result<Vec<isize>> {
+fn aligned_strides(t: TensorRef<'_>, extents: &[usize]) -> Result<Vec<isize>> {
     let front = extents.len().checked_sub(t.rank());
     let front = front.ok_or_else(|| Error::Internal(format!("{:?} in a domain of {extents:?}", t.shape())))?;
     let mut strides = vec![0; extents.len()];

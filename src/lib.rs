@@ -72,7 +72,7 @@ pub use compose::{PoissonNll, Reduction};
 pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use eager::{Eager, EagerValue};
 pub use error::{CustomOpError, Diagnostic, Error, Fault, Place, Result};
-pub use executor::{Builder, Executor, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
+pub use executor::{AsFeed, Builder, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
 pub use infer::infer;
 pub use limits::{Limit, Limits};
 pub use nodes::{NodeKind, NodeOperand, NodeView};
@@ -83,7 +83,7 @@ pub use passes::Pass;
 pub use program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
 pub use scalar::Scalar;
-pub use tensor::{Tensor, TensorMeta};
+pub use tensor::{Tensor, TensorMeta, TensorView};
 pub use text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
 pub use typed::{CastNote, RoundingNote, TypedProgram};
 pub use var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
@@ -95,7 +95,7 @@ pub use num_complex::Complex;
 pub mod prelude {
     pub use crate::{
         Complex, DType, Eager, Executor, Feeds, Mode, Op, Program, Reduction, Rounding, Rules, Scalar, Settings,
-        Tensor, Var, bf16, f16, feeds,
+        Tensor, TensorView, Var, bf16, f16, feeds,
     };
 }
 

@@ -11,11 +11,14 @@ use crate::error::{Error, Result};
 use crate::scalar::Bits;
 use crate::shape::{check, contiguous_strides, dims_fmt, dims_text, numel};
 
+mod borrow;
 mod convert;
 mod fmt;
 mod memory;
 mod pool;
 mod view;
+pub(crate) use borrow::TensorRef;
+pub use borrow::TensorView;
 pub(crate) use memory::Storage;
 pub(crate) use pool::Pool;
 
@@ -46,6 +49,22 @@ impl Layout {
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
         check(shape)?;
         Ok(Arc::new(Layout::new(shape.to_vec(), contiguous_strides(shape))))
+    }
+
+    /// Of any strides, from an offset on in so many elements. Errors: one that would lie outside of them.
+    fn within(shape: &[usize], strides: &[isize], offset: usize, elements: usize) -> Result<Arc<Layout>> {
+        if check(shape)? == 0 {
+            return Layout::contiguous(shape);
+        }
+        let reach = |first: i128, least: bool| {
+            let last = |(n, s): (&usize, &isize)| (*n as i128 - 1) * *s as i128;
+            first + shape.iter().zip(strides).map(last).filter(|d| (*d < 0) == least).sum::<i128>()
+        };
+        let (low, high) = (reach(offset as i128, true), reach(offset as i128, false));
+        if low < 0 || high >= elements as i128 || shape.len() != strides.len() {
+            return Err(Error::Internal(format!("strides {strides:?} of {shape:?} leave {elements} elements")));
+        }
+        Ok(Arc::new(Layout::new(shape.to_vec(), strides.to_vec())))
     }
 }
 
@@ -131,24 +150,8 @@ impl Tensor {
         strides: &[isize],
         offset: usize,
     ) -> Result<Tensor> {
-        if check(shape)? == 0 {
-            return Tensor::from_storage(Storage::zeroed(0)?, dtype, shape);
-        }
-        let reach = |first: i128, least: bool| {
-            let last = |(n, s): (&usize, &isize)| (*n as i128 - 1) * *s as i128;
-            first + shape.iter().zip(strides).map(last).filter(|d| (*d < 0) == least).sum::<i128>()
-        };
-        let (low, high) = (reach(offset as i128, true), reach(offset as i128, false));
-        if low < 0 || high >= (storage.len() / dtype.size()) as i128 || shape.len() != strides.len() {
-            return Err(Error::Internal(format!("strides {strides:?} of {dtype}{shape:?} leave the storage")));
-        }
-        let layout = Arc::new(Layout::new(shape.to_vec(), strides.to_vec()));
+        let layout = Layout::within(shape, strides, offset, storage.len() / dtype.size())?;
         Ok(Tensor { storage: Arc::new(storage), layout, dtype, offset })
-    }
-
-    /// Extents and strides.
-    pub(crate) fn layout(&self) -> &Arc<Layout> {
-        &self.layout
     }
 
     /// The bytes of a tensor of this dtype and layout, if nothing else holds its storage.
@@ -269,7 +272,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         let mut storage = Storage::zeroed(self.numel() * self.dtype.size())?;
-        view::gather(self, storage.bytes_mut());
+        view::gather(self.raw(), &self.layout, self.dtype.size(), storage.bytes_mut());
         Tensor::from_storage(storage, self.dtype, self.shape())
     }
 

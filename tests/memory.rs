@@ -126,3 +126,59 @@ fn every_request_for_data_that_is_refused_is_an_error() {
         }
     }
 }
+
+/// Borrowed elements are read where they are: no request for memory of their size is made, whatever their layout.
+#[test]
+fn borrowed_feeds_are_not_copied() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [None, None]);
+    let fetches = [x.over([1]).sum(), ((&x * 0.5).tanh() + &x).over([0]).sum(), x.sum()];
+    let elements: Vec<f32> = (0..=2 * N).map(|i| i as f32 / 1e4).collect();
+    let rows = TensorView::from_slice(&elements[1..=N], [300, 400]).unwrap();
+    let wide = TensorView::from_slice(&elements[..2 * N], [300, 800]).unwrap();
+    let layouts = [
+        ("rows", rows.clone()),
+        ("across", rows.reshape([400, 300]).unwrap().transpose(0, 1).unwrap()),
+        ("backwards", rows.flip(0).unwrap().flip(1).unwrap()),
+        ("every second", wide.slice(1, 0, 800, 2).unwrap()),
+        ("a part", wide.slice(1, 7, 407, 1).unwrap()),
+        ("one row", rows.slice(0, 3, 4, 1).unwrap().broadcast_to([300, 400]).unwrap()),
+    ];
+    // Nothing of the size of data is granted while `work` runs.
+    let alone = |work: &dyn Fn() -> castwise::Result<Vec<Tensor>>| {
+        GRANTED.set(Some((0, true)));
+        let made = work();
+        GRANTED.set(None);
+        made
+    };
+    for exe in [true, false].map(|jit| Executor::builder().threads(1).pool(0).jit(jit).build()) {
+        for (name, view) in &layouts {
+            let copy = view.to_tensor().unwrap();
+            let right = bytes(&exe.run(&p, feeds! { "x" => copy }, &fetches).unwrap());
+            let run = || exe.run(&p, feeds! { "x" => view }, &fetches);
+            // Once without the limit: a thread keeps the memory that its loops work in.
+            assert!(bytes(&run().unwrap()) == right, "{name}");
+            assert!(bytes(&alone(&run).unwrap()) == right, "{name}");
+        }
+        // A copy is noticed.
+        let copied = || exe.run(&p, feeds! { "x" => Tensor::from_slice(&elements[1..=N], [300, 400])? }, &fetches);
+        assert!(is_out_of_memory(&alone(&copied).unwrap_err()));
+        let fetched = || exe.run(&p, feeds! { "x" => rows }, [&x]);
+        assert!(is_out_of_memory(&alone(&fetched).unwrap_err()));
+    }
+    #[cfg(feature = "ndarray")]
+    {
+        let exe = Executor::builder().threads(1).pool(0).build();
+        let a = ndarray::ArrayView2::from_shape((300, 400), &elements[1..=N]).unwrap();
+        let wide = ndarray::ArrayView2::from_shape((300, 800), &elements[..2 * N]).unwrap();
+        let run = |a: &ndarray::ArrayView2<'_, f32>| exe.run(&p, feeds! { "x" => a }, &fetches);
+        let right = bytes(&run(&a).unwrap());
+        assert!(bytes(&alone(&|| run(&a)).unwrap()) == right);
+        run(&a.t()).unwrap();
+        alone(&|| run(&a.t())).unwrap();
+        alone(&|| run(&a.slice(ndarray::s![..;-1, ..;-1]))).unwrap();
+        // Elements with gaps between them are copied, as documented.
+        let gaps = wide.slice(ndarray::s![.., ..400]);
+        assert!(is_out_of_memory(&alone(&|| run(&gaps)).unwrap_err()));
+    }
+}

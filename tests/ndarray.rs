@@ -109,12 +109,92 @@ fn an_owned_array_moves_in_without_a_copy() {
     assert_eq!(Tensor::try_from(ArrayD::from_elem(IxDyn(&[]), 5i32)).unwrap().item::<i32>().unwrap(), 5);
 }
 
+/// A borrowed array is read where it is, whatever its strides, unless its elements have gaps between them.
+#[test]
+fn a_borrowed_array_is_a_feed_in_every_layout() {
+    fn check<T: castwise::Element>() {
+        let mut r = Random(T::DTYPE as u64);
+        let t = random_tensor(T::DTYPE, &[4, 6, 50], &mut r, false);
+        let a = ArrayD::from_shape_vec(IxDyn(&[4, 6, 50]), t.to_vec::<T>().unwrap()).unwrap();
+        let mut permuted = a.view().permuted_axes(IxDyn(&[1, 2, 0]));
+        permuted.invert_axis(Axis(2));
+        let row = a.slice(s![1, 2, 1..]);
+        let repeated = row.broadcast((6, 49)).unwrap();
+        let one = a.slice(s![3, 5, 7]);
+        // Whether it is viewed, and otherwise copied.
+        let all = [
+            (true, a.view()),
+            (true, a.t()),
+            (true, a.slice(s![..;-1, .., ..;-1]).into_dyn()),
+            (true, permuted),
+            (true, a.slice(s![1..3, .., ..]).into_dyn()),
+            (true, a.slice(s![2, 1..4, ..]).into_dyn()),
+            (true, a.slice(s![2..3, 4..5, 5..9]).into_dyn()),
+            (true, row.into_dyn()),
+            (true, repeated.into_dyn()),
+            (true, one.broadcast((3, 2)).unwrap().into_dyn()),
+            (true, one.into_dyn()),
+            (true, a.slice(s![.., 2..2, ..]).into_dyn()),
+            (false, a.slice(s![.., .., 1..]).into_dyn()),
+            (false, a.slice(s![.., 1..;2, ..]).into_dyn()),
+            (false, a.slice(s![..;2, .., ..]).into_dyn()),
+            (false, a.slice(s![0, 0, ..;-3]).into_dyn()),
+        ];
+        for (viewed, v) in &all {
+            let copy = Tensor::from_array(v).unwrap();
+            assert_eq!(TensorView::from_array(v).is_ok(), *viewed, "{:?} by {:?}", v.shape(), v.strides());
+            if let Ok(view) = TensorView::try_from(v.clone()) {
+                let strides: Vec<isize> = v.strides().to_vec();
+                assert!(view.shape() == v.shape() && (view.numel() == 0 || view.strides() == strides));
+                assert_eq!(view.to_tensor().unwrap().as_bytes(), copy.as_bytes(), "{strides:?}");
+            }
+            let p = Program::new(Rules::Torch);
+            let (x, y) = (p.data("x", T::DTYPE, v.shape()), p.data("y", T::DTYPE, v.shape()));
+            let fetches = [x.ne(&y), x.clone(), x.cast(DType::C128), y.ne(&x).where_(&x, &y)];
+            let exe = Executor::builder().threads(1).build();
+            let want = exe.run(&p, feeds! { "x" => copy, "y" => copy }, &fetches).unwrap();
+            let list = vec![("x", castwise::Feed::from(v)), ("y", castwise::Feed::from(v))];
+            for feeds in [feeds! { "x" => v, "y" => &v }, list.into()] {
+                for (got, want) in exe.run(&p, feeds, &fetches).unwrap().iter().zip(&want) {
+                    assert_eq!(got.as_bytes(), want.as_bytes(), "{:?} by {:?}", v.shape(), v.strides());
+                }
+            }
+        }
+    }
+    check::<bool>();
+    check::<f16>();
+    check::<f32>();
+    check::<i64>();
+    check::<Complex<f32>>();
+    check::<Complex<f64>>();
+}
+
+/// A part of an array, whose other part somebody writes to meanwhile.
+#[test]
+fn what_lies_between_borrowed_elements_may_be_written_to() {
+    let mut a = Array::from_shape_fn((3, 4), |(i, j)| (i * 4 + j) as f32);
+    let (left, mut right) = a.multi_slice_mut((s![.., ..2], s![.., 2..]));
+    let p = Program::new(Rules::Torch);
+    let y = p.data("x", DType::F32, [None, None]) * 2.0;
+    let left = left.view();
+    let feeds = feeds! { "x" => &left };
+    right.fill(-1.0);
+    let out = Executor::new().run(&p, feeds, [&y]).unwrap();
+    right.fill(-2.0);
+    assert_eq!(out[0].to_vec::<f32>().unwrap(), [0.0, 2.0, 8.0, 10.0, 16.0, 18.0]);
+}
+
 #[test]
 fn what_does_not_fit_is_an_error() {
     let t = Tensor::zeros(DType::F32, [2]).unwrap();
     assert!(matches!(t.as_array::<f64>(), Err(Error::DType { expected: DType::F64, found: DType::F32 })));
     let deep = ArrayD::<u8>::zeros(IxDyn(&[1; 65]));
     assert!(matches!(Tensor::from_array(&deep), Err(Error::Limit { which: "the rank", .. })));
+    assert!(matches!(TensorView::from_array(&deep), Err(Error::Limit { which: "the rank", .. })));
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::U8, [1]);
+    let run = Executor::new().run(&p, feeds! { "x" => &deep }, [&x]);
+    assert!(matches!(run, Err(Error::Earlier(e)) if matches!(*e, Error::Limit { which: "the rank", .. })));
     assert!(matches!(Tensor::from_owned_array(deep), Err(Error::Limit { which: "the rank", .. })));
     let empty = Tensor::zeros(DType::F32, [0, usize::MAX]).unwrap();
     assert!(matches!(empty.as_array::<f32>(), Err(Error::Shape(_))));

@@ -64,11 +64,12 @@ pub(crate) struct Buffer<'a> {
 }
 
 impl Buffer<'_> {
-    /// Proves that walking so far before and behind the first element stays inside the bytes.
+    /// Proves that walking so far before and behind the first element stays inside the bytes, and that they begin where
+    /// an element may: borrowed ones are aligned no better than that, complex ones as their parts.
     pub(crate) fn check(&self, reach: (i128, i128)) -> Result<()> {
         let first = self.offset as i128;
         let elements = (self.bytes.len() / self.dtype.size()) as i128;
-        let aligned = self.bytes.as_ptr().addr().is_multiple_of(self.dtype.size().min(8));
+        let aligned = self.bytes.as_ptr().addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()));
         if first + reach.0 >= 0 && first + reach.1 < elements && aligned {
             return Ok(());
         }

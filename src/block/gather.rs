@@ -1,4 +1,7 @@
 //! Copies a strided operand into a contiguous tile.
+//!
+//! Guarantees: nothing is asked of an operand's alignment, so that elements of one size are copied alike. Does not: know
+//! where tiles lie; they are aligned for elements of any dtype.
 
 use crate::dtype::DType;
 use crate::schedule::TILE;
@@ -34,7 +37,7 @@ unsafe fn gather_as<T: Copy>(from: Strided<'_>, start: usize, n: usize, out: *mu
     let (base, out) = (from.base.cast::<T>(), out.cast::<T>());
     let Some((inner, outer)) = from.extents.split_last() else {
         // SAFETY: one element, `n` is at most 1.
-        (0..n).for_each(|i| unsafe { out.add(i).write(base.read()) });
+        (0..n).for_each(|i| unsafe { out.add(i).write(base.read_unaligned()) });
         return;
     };
     let inner_stride = from.strides[outer.len()];
@@ -49,7 +52,7 @@ unsafe fn gather_as<T: Copy>(from: Strided<'_>, start: usize, n: usize, out: *mu
         let run = (inner - column).min(n - done);
         for i in 0..run {
             // SAFETY: `row` and `column` address an element of `from`; `done + i < n`.
-            unsafe { out.add(done + i).write(base.offset(offset + i as isize * inner_stride).read()) };
+            unsafe { out.add(done + i).write(base.offset(offset + i as isize * inner_stride).read_unaligned()) };
         }
         done += run;
         (column, row) = (0, row + 1);
@@ -77,7 +80,7 @@ pub(super) unsafe fn gather_rows(
                 // SAFETY: element `i` of row `r`, both of the operand and of the tiles.
                 unsafe {
                     let from = base.offset(i as isize * stride + r as isize * row_stride);
-                    out.add(r * TILE + i).write(from.read());
+                    out.add(r * TILE + i).write(from.read_unaligned());
                 }
             }
         }
@@ -106,7 +109,7 @@ pub(super) unsafe fn fill(from: *const u8, dtype: DType, n: usize, out: *mut u8)
     /// As `fill`, for elements of the size of `T`.
     unsafe fn fill_as<T: Copy>(from: *const u8, n: usize, out: *mut u8) {
         // SAFETY: passed on; the slice's old contents are plain bytes.
-        unsafe { std::slice::from_raw_parts_mut(out.cast::<T>(), n).fill(from.cast::<T>().read()) }
+        unsafe { std::slice::from_raw_parts_mut(out.cast::<T>(), n).fill(from.cast::<T>().read_unaligned()) }
     }
     // SAFETY: passed on.
     unsafe {

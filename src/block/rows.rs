@@ -383,11 +383,16 @@ impl Un<u16> for ClearHalf {
     }
 }
 
-impl Un<u32> for FlipPair {
-    type Out = u32;
+/// An element of that many bytes whose parts alone are aligned, as those of a complex number are.
+#[derive(Clone, Copy)]
+#[repr(C, packed)]
+pub(in crate::block) struct Loose<T>(T);
+
+impl Un<Loose<u32>> for FlipPair {
+    type Out = Loose<u32>;
     #[inline(always)]
-    fn eval(a: u32) -> u32 {
-        a ^ 0x8000_8000
+    fn eval(a: Loose<u32>) -> Loose<u32> {
+        Loose(a.0 ^ 0x8000_8000)
     }
 }
 
@@ -405,7 +410,7 @@ macro_rules! impl_copied {
         }
     )*};
 }
-impl_copied!(u8, u16, u32, u64, u128);
+impl_copied!(u8, u16, Loose<u32>, Loose<u64>, Loose<u128>);
 
 impl Un<u8> for Truth {
     type Out = bool;
@@ -421,9 +426,9 @@ pub(crate) fn copy_kernel(from: DType, to: DType, level: CpuLevel) -> BlockFn {
         1 if to == DType::Bool => un::<u8, Truth>(level),
         1 => un::<u8, Copied>(level),
         2 => un::<u16, Copied>(level),
-        4 => un::<u32, Copied>(level),
-        8 => un::<u64, Copied>(level),
-        _ => un::<u128, Copied>(level),
+        4 => un::<Loose<u32>, Copied>(level),
+        8 => un::<Loose<u64>, Copied>(level),
+        _ => un::<Loose<u128>, Copied>(level),
     }
 }
 
@@ -467,9 +472,9 @@ pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
         (Op::Where, d) => Some(match d.size() {
             1 => select::<u8>(level),
             2 => select::<u16>(level),
-            4 => select::<u32>(level),
-            8 => select::<u64>(level),
-            _ => select::<u128>(level),
+            4 => select::<Loose<u32>>(level),
+            8 => select::<Loose<u64>>(level),
+            _ => select::<Loose<u128>>(level),
         }),
         (Op::Neg, DType::F16 | DType::BF16) => Some(un::<u16, FlipHalf>(level)),
         (Op::Abs, DType::F16 | DType::BF16) => Some(un::<u16, ClearHalf>(level)),
@@ -477,7 +482,7 @@ pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
         (Op::Copysign, DType::BF16) => Some(bin::<u16, SignHalf<0x7f80>>(level)),
         (Op::Nextafter, DType::F16) => Some(bin::<u16, NextHalf<0x7c00>>(level)),
         (Op::Nextafter, DType::BF16) => Some(bin::<u16, NextHalf<0x7f80>>(level)),
-        (Op::Neg, DType::C32) => Some(un::<u32, FlipPair>(level)),
+        (Op::Neg, DType::C32) => Some(un::<Loose<u32>, FlipPair>(level)),
         _ => from_table(op, dtype, level),
     }
 }

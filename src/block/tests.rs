@@ -5,6 +5,8 @@ use crate::dtype::DType;
 use crate::ops::Op;
 use crate::random::Random;
 
+pub(crate) mod pages;
+
 /// Random bytes, as valid elements of a dtype.
 fn sample(d: DType, n: usize, seed: u64) -> Vec<u128> {
     let mut r = Random(seed);

@@ -6,7 +6,6 @@ use crate::kernel::{Builder, Kernel, Operand, Step, StepOp};
 use crate::ops::Op;
 
 mod bounds;
-mod pages;
 mod traps;
 
 /// Whether a step can be run at all: what no rule set accepts has no kernel.

@@ -30,7 +30,7 @@ use crate::limits::Limit;
 use crate::passes::Pass;
 use crate::program::Program;
 use crate::schedule::{Class, Schedule, schedule_with};
-use crate::tensor::{Pool, Tensor};
+use crate::tensor::{Pool, Tensor, TensorRef};
 use crate::trace::{record, span};
 use crate::typed::{NodeId, TypedProgram};
 use crate::var::Var;
@@ -117,7 +117,7 @@ pub(super) struct Caches {
 
 /// The feeds of a call in program order, the dynamic dims with them, what a run with them moves, and what can stop it.
 pub(super) struct Call<'a> {
-    pub(super) feeds: &'a [&'a Tensor],
+    pub(super) feeds: &'a [TensorRef<'a>],
     pub(super) dyn_dims: &'a [usize],
     pub(super) traffic: Traffic,
     pub(super) stop: Option<&'a Stop<'a>>,
@@ -224,7 +224,7 @@ impl Inner {
     }
 
     /// What a run has besides its plan.
-    fn run<'a>(&'a self, feeds: &'a [&'a Tensor], dyn_dims: &'a [usize], stop: Option<&'a Stop<'a>>) -> Run<'a> {
+    fn run<'a>(&'a self, feeds: &'a [TensorRef<'a>], dyn_dims: &'a [usize], stop: Option<&'a Stop<'a>>) -> Run<'a> {
         let memory = Memory::limited(self.settings.max_bytes);
         Run { feeds, dyn_dims, threads: self.settings.threads, pool: Some(&self.pool), stop, memory }
     }
@@ -270,7 +270,7 @@ impl Inner {
         &self,
         planned: &Planned,
         traffic: Traffic,
-        feeds: &[&Tensor],
+        feeds: &[TensorRef<'_>],
         shot: &Shot<Arc<Compiled>>,
         into: Option<&mut Tensor>,
     ) -> Result<Option<Tensor>> {

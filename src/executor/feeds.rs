@@ -1,19 +1,147 @@
-//! Feeds: tensors for a program's placeholders, and the checks they must pass.
+//! Feeds: tensors or borrowed elements for a program's placeholders, and the checks they must pass.
 //!
 //! Guarantees: what [`bind`] accepts has for each placeholder a tensor of its dtype, rank and fixed dims, and dynamic
 //! dims that agree and broadcast. Does not: run anything.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::prepared::InOrder;
+use crate::dtype::Element;
 use crate::error::{Error, Result, shown};
 use crate::shape::{SymDim, dims_text};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorRef, TensorView};
 use crate::typed::{NodeId, TypedKind, TypedProgram};
 
-/// The tensors for a program's placeholders, by name. See [`feeds!`](crate::feeds); what is known only at run time
-/// can be given as a list too.
+/// What stands for one placeholder: a tensor (which is shared), or elements that are borrowed for as long as the feed
+/// lives and read where they are. It is made `From` whatever is [`AsFeed`].
+///
+/// ```
+/// use castwise::{Feed, prelude::*};
+/// let p = Program::new(Rules::Torch);
+/// let (x, y) = (p.data("x", DType::F32, [None]), p.data("y", DType::F32, [None]));
+/// let (samples, offset) = (vec![1.0f32, 2.0, 3.0], Tensor::from([0.5f32]));
+/// let feeds = vec![("x", Feed::from(&samples[1..])), ("y", Feed::from(&offset))];
+/// assert_eq!(Executor::new().run(&p, feeds, [&(x - y)])?[0].to_vec::<f32>()?, [1.5, 2.5]);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Feed<'a>(Kind<'a>);
+
+#[derive(Clone, Debug)]
+enum Kind<'a> {
+    Tensor(Tensor),
+    View(TensorView<'a>),
+    /// What could not be viewed or copied: the run's error.
+    Wrong(Arc<Error>),
+}
+
+impl<'a, F: AsFeed<'a>> From<F> for Feed<'a> {
+    fn from(of: F) -> Feed<'a> {
+        of.into_feed()
+    }
+}
+
+impl Feed<'_> {
+    #[inline]
+    fn get(&self) -> Result<TensorRef<'_>> {
+        match &self.0 {
+            Kind::Tensor(t) => Ok(TensorRef::Tensor(t)),
+            Kind::View(v) => Ok(TensorRef::View(v)),
+            Kind::Wrong(e) => Err(Error::Earlier(e.clone())),
+        }
+    }
+}
+
+/// What can be a [`Feed`]: a [`Tensor`], a [`TensorView`], and references to these, to slices, vectors and arrays of
+/// elements (of as many as the one dim has), and with the feature `ndarray` to arrays and to views of arrays.
+///
+/// An array of `ndarray` is copied, row-major, only if its elements have gaps between them in memory: a step, or a part of a
+/// dim that is not the outermost in memory. To avoid that, take a [`TensorView`](TensorView::from_array) of the whole
+/// array and [`slice`](TensorView::slice) that. Nothing else is copied.
+pub trait AsFeed<'a> {
+    /// The feed. What goes wrong is the error of the run.
+    fn as_feed(&self) -> Feed<'a>;
+
+    /// The same of what is not needed any more.
+    fn into_feed(self) -> Feed<'a>
+    where
+        Self: Sized,
+    {
+        self.as_feed()
+    }
+}
+
+impl<'a> AsFeed<'a> for Tensor {
+    fn as_feed(&self) -> Feed<'a> {
+        Feed(Kind::Tensor(self.clone()))
+    }
+
+    fn into_feed(self) -> Feed<'a> {
+        Feed(Kind::Tensor(self))
+    }
+}
+
+impl<'a> AsFeed<'a> for TensorView<'a> {
+    fn as_feed(&self) -> Feed<'a> {
+        Feed(Kind::View(self.clone()))
+    }
+
+    fn into_feed(self) -> Feed<'a> {
+        Feed(Kind::View(self))
+    }
+}
+
+impl<'a, F: AsFeed<'a> + ?Sized> AsFeed<'a> for &F {
+    fn as_feed(&self) -> Feed<'a> {
+        (**self).as_feed()
+    }
+}
+
+impl<'a, F: AsFeed<'a> + ?Sized> AsFeed<'a> for Arc<F> {
+    fn as_feed(&self) -> Feed<'a> {
+        (**self).as_feed()
+    }
+}
+
+impl<'a, F: AsFeed<'a> + ?Sized> AsFeed<'a> for Box<F> {
+    fn as_feed(&self) -> Feed<'a> {
+        (**self).as_feed()
+    }
+}
+
+impl<'a, T: Element> AsFeed<'a> for &'a [T] {
+    fn as_feed(&self) -> Feed<'a> {
+        let made = TensorView::from_slice(self, [self.len()]);
+        Feed(made.map_or_else(|e| Kind::Wrong(Arc::new(e)), Kind::View))
+    }
+}
+
+impl<'a, T: Element> AsFeed<'a> for &'a Vec<T> {
+    fn as_feed(&self) -> Feed<'a> {
+        self.as_slice().as_feed()
+    }
+}
+
+impl<'a, T: Element, const N: usize> AsFeed<'a> for &'a [T; N] {
+    fn as_feed(&self) -> Feed<'a> {
+        self.as_slice().as_feed()
+    }
+}
+
+/// Only with the feature `ndarray`.
+#[cfg(feature = "ndarray")]
+impl<'a, S: ndarray::Data<Elem: Element>, D: ndarray::Dimension> AsFeed<'a> for &'a ndarray::ArrayBase<S, D> {
+    fn as_feed(&self) -> Feed<'a> {
+        let copied = || Tensor::from_array(self).map_or_else(|e| Kind::Wrong(Arc::new(e)), Kind::Tensor);
+        Feed(TensorView::from_array(self).map_or_else(|_| copied(), Kind::View))
+    }
+}
+
+/// The tensors or borrowed elements for a program's placeholders, by name. See [`feeds!`](crate::feeds); what is known
+/// only at run time can be given as a list too, of names and of whatever is a [`Feed`].
 ///
 /// ```
 /// use castwise::prelude::*;
@@ -25,61 +153,77 @@ use crate::typed::{NodeId, TypedKind, TypedProgram};
 /// # Ok::<(), castwise::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Feeds<'a>(Vec<(Cow<'a, str>, Tensor)>);
+pub struct Feeds<'a>(Vec<(Cow<'a, str>, Feed<'a>)>);
 
 impl<'a> Feeds<'a> {
     /// Feeds from names and tensors.
     pub fn new(all: Vec<(Cow<'a, str>, Tensor)>) -> Feeds<'a> {
+        Feeds::from(all)
+    }
+
+    /// What [`feeds!`](crate::feeds) makes.
+    #[doc(hidden)]
+    pub fn of(all: Vec<(Cow<'a, str>, Feed<'a>)>) -> Feeds<'a> {
         Feeds(all)
     }
 }
 
-impl<'a, N: Into<Cow<'a, str>>> From<Vec<(N, Tensor)>> for Feeds<'a> {
-    fn from(all: Vec<(N, Tensor)>) -> Feeds<'a> {
-        Feeds(all.into_iter().map(|(n, t)| (n.into(), t)).collect())
+impl<'a, N: Into<Cow<'a, str>>, F: Into<Feed<'a>>> From<Vec<(N, F)>> for Feeds<'a> {
+    fn from(all: Vec<(N, F)>) -> Feeds<'a> {
+        Feeds(all.into_iter().map(|(n, f)| (n.into(), f.into())).collect())
     }
 }
 
-impl<'a, N: Into<Cow<'a, str>>, const K: usize> From<[(N, Tensor); K]> for Feeds<'a> {
-    fn from(all: [(N, Tensor); K]) -> Feeds<'a> {
-        Feeds(all.into_iter().map(|(n, t)| (n.into(), t)).collect())
+impl<'a, N: Into<Cow<'a, str>>, F: Into<Feed<'a>>, const K: usize> From<[(N, F); K]> for Feeds<'a> {
+    fn from(all: [(N, F); K]) -> Feeds<'a> {
+        Feeds(all.into_iter().map(|(n, f)| (n.into(), f.into())).collect())
     }
 }
 
-/// Feeds from names and tensors (or references to tensors): `feeds! { "a" => t, "b" => &u }`.
+/// Feeds from names and what is [`AsFeed`](crate::AsFeed): `feeds! { "a" => t, "b" => &u, "c" => &v[..] }` for tensors `t`
+/// and `u`, which are shared, and elements `v`, which are borrowed.
 #[macro_export]
 macro_rules! feeds {
-    ($($name:expr => $tensor:expr),* $(,)?) => {
-        $crate::Feeds::new(::std::vec![
-            $((::std::borrow::Cow::<str>::from($name), $crate::Tensor::clone(&$tensor))),*
+    ($($name:expr => $feed:expr),* $(,)?) => {
+        $crate::Feeds::of(::std::vec![
+            $((::std::borrow::Cow::<str>::from($name), $crate::AsFeed::as_feed(&$feed))),*
         ])
     };
 }
 
 /// Feeds that fit their placeholders, in program order, and what the dynamic dims are with them.
 pub(super) struct Bound<'a> {
-    pub(super) feeds: SmallVec<[&'a Tensor; 8]>,
+    pub(super) feeds: InOrder<'a>,
     pub(super) dyn_dims: Vec<usize>,
 }
 
 /// Puts feeds into program order.
-pub(super) fn sorted<'a>(typed: &TypedProgram, feeds: &'a Feeds<'_>) -> Result<SmallVec<[&'a Tensor; 8]>> {
-    let mut given: SmallVec<[Option<&Tensor>; 8]> = SmallVec::from_elem(None, typed.feeds.len());
-    for (at, (name, t)) in feeds.0.iter().enumerate() {
-        // Mostly they are given in program order.
-        let here = typed.feeds.get(at).is_some_and(|n| name_of(typed, *n) == name);
-        let found = if here { Some(at) } else { typed.feed_index.get(&**name).map(|i| *i as usize) };
-        let problem = match found {
+pub(super) fn sorted<'a>(typed: &TypedProgram, feeds: &'a Feeds<'_>) -> Result<InOrder<'a>> {
+    let mut all = InOrder::new();
+    // Mostly they are given in it.
+    for ((name, feed), node) in feeds.0.iter().zip(&typed.feeds) {
+        if name_of(typed, *node) != name {
+            break;
+        }
+        all.push(feed.get()?);
+    }
+    if all.len() == typed.feeds.len() && all.len() == feeds.0.len() { Ok(all) } else { by_name(typed, feeds) }
+}
+
+fn by_name<'a>(typed: &TypedProgram, feeds: &'a Feeds<'_>) -> Result<InOrder<'a>> {
+    let mut given: SmallVec<[Option<TensorRef<'a>>; 8]> = SmallVec::from_elem(None, typed.feeds.len());
+    for (name, feed) in &feeds.0 {
+        let problem = match typed.feed_index.get(&**name).map(|i| *i as usize) {
             None => format!("is not a placeholder of the program; it has: {}", known_names(typed)),
             Some(i) if given[i].is_some() => "is given twice".to_string(),
             Some(i) => {
-                given[i] = Some(t);
+                given[i] = Some(feed.get()?);
                 continue;
             }
         };
         return Err(Error::Feed { name: name.to_string(), problem });
     }
-    let one = |(t, node): (Option<&'a Tensor>, &NodeId)| {
+    let one = |(t, node): (Option<TensorRef<'a>>, &NodeId)| {
         t.ok_or_else(|| Error::Feed { name: name_of(typed, *node).into(), problem: "is missing".into() })
     };
     given.into_iter().zip(&typed.feeds).map(one).collect()
@@ -93,7 +237,7 @@ pub(super) fn name_of(typed: &TypedProgram, feed: NodeId) -> &str {
 }
 
 /// Checks feeds against placeholders and finds the dynamic dims.
-pub(super) fn bind<'a>(typed: &TypedProgram, feeds: SmallVec<[&'a Tensor; 8]>) -> Result<Bound<'a>> {
+pub(super) fn bind<'a>(typed: &TypedProgram, feeds: InOrder<'a>) -> Result<Bound<'a>> {
     let mut dyn_dims: Vec<Option<(usize, &str, usize)>> = vec![None; typed.dyn_dims.len()];
     for (t, i) in feeds.iter().zip(&typed.feeds) {
         let (n, name, dims) = (&typed.nodes[*i as usize], name_of(typed, *i), typed.shape_of(*i));

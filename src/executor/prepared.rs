@@ -20,7 +20,7 @@ use crate::launch::{Fetched, cast_tensor, is_direct};
 use crate::limits::Limit;
 use crate::promotion::Rules;
 use crate::shape::{check_within, dims_text};
-use crate::tensor::{Layout, Tensor};
+use crate::tensor::{Layout, Tensor, TensorRef, TensorView};
 use crate::typed::{NodeId, TypedProgram};
 
 /// Fetches of a program that are ready to be computed. Made by [`Executor::prepare`](super::Executor::prepare), which
@@ -30,8 +30,8 @@ pub struct Prepared {
     core: Core,
 }
 
-/// The tensors of a call, in program order.
-type InOrder<'a> = SmallVec<[&'a Tensor; 8]>;
+/// The feeds of a call, in program order.
+pub(super) type InOrder<'a> = SmallVec<[TensorRef<'a>; 8]>;
 
 /// Fetches of a typed program, and how they were computed last.
 pub(super) struct Core {
@@ -52,8 +52,8 @@ struct Last {
 }
 
 impl Last {
-    fn fits(&self, feeds: &[&Tensor]) -> bool {
-        let same = |((d, known), t): (&(DType, Arc<Layout>), &&Tensor)| {
+    fn fits(&self, feeds: &[TensorRef<'_>]) -> bool {
+        let same = |((d, known), t): (&(DType, Arc<Layout>), &TensorRef<'_>)| {
             *d == t.dtype() && (Arc::ptr_eq(known, t.layout()) || **known == **t.layout())
         };
         self.feeds.len() == feeds.len() && self.feeds.iter().zip(feeds).all(same)
@@ -74,14 +74,33 @@ impl Prepared {
     /// Computes the fetches from a tensor for each placeholder, in program order. Errors: another number of feeds
     /// than placeholders; a feed of another dtype, rank or extent than declared; division of integers by zero.
     pub fn run(&self, feeds: &[&Tensor]) -> Result<Vec<Tensor>> {
-        self.counted(feeds)?;
-        self.core.run(&self.inner, feeds, None)
+        self.core.run(&self.inner, &self.tensors(feeds)?, None)
+    }
+
+    /// [`run`](Prepared::run) with borrowed elements, which are read where they are.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let (a, b) = (p.data("a", DType::F32, [None]), p.data("b", DType::I32, [None]));
+    /// let step = Executor::new().prepare(&p, [&(&a + &b)])?;
+    /// let (offsets, mut out) = (Tensor::from([10i32, 20]), [Tensor::zeros(DType::F32, [2])?]);
+    /// let mut samples = vec![1.0f32, 2.0];
+    /// for _ in 0..3 {
+    ///     let feeds = [TensorView::from_slice(&samples, [2])?, TensorView::from(&offsets)];
+    ///     step.run_views_into(&feeds, &mut out)?;
+    ///     samples.copy_from_slice(out[0].as_slice()?);
+    /// }
+    /// assert_eq!(samples, [31.0, 62.0]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn run_views(&self, feeds: &[TensorView<'_>]) -> Result<Vec<Tensor>> {
+        self.core.run(&self.inner, &self.views(feeds)?, None)
     }
 
     /// [`run`](Prepared::run) that the token can stop, as [`Executor::run_with`](super::Executor::run_with).
     pub fn run_with(&self, feeds: &[&Tensor], token: &CancelToken) -> Result<Vec<Tensor>> {
-        self.counted(feeds)?;
-        self.core.run(&self.inner, feeds, Some(token))
+        self.core.run(&self.inner, &self.tensors(feeds)?, Some(token))
     }
 
     /// Computes the fetches into the caller's tensors, one for each, in the order of the fetches.
@@ -95,17 +114,31 @@ impl Prepared {
     /// Errors: as [`run`](Prepared::run)'s; another number of tensors than fetches; a tensor of another shape, or of
     /// a dtype that the result can't be cast to.
     pub fn run_into(&self, feeds: &[&Tensor], into: &mut [Tensor]) -> Result<()> {
-        self.counted(feeds)?;
-        self.core.run_into(&self.inner, feeds, into)
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, into)
     }
 
-    fn counted(&self, feeds: &[&Tensor]) -> Result<()> {
+    /// [`run_into`](Prepared::run_into) with borrowed elements; [`run_views`](Prepared::run_views) has an example.
+    pub fn run_views_into(&self, feeds: &[TensorView<'_>], into: &mut [Tensor]) -> Result<()> {
+        self.core.run_into(&self.inner, &self.views(feeds)?, into)
+    }
+
+    fn tensors<'a>(&self, feeds: &[&'a Tensor]) -> Result<InOrder<'a>> {
+        self.counted(feeds.len())?;
+        Ok(feeds.iter().map(|t| TensorRef::Tensor(t)).collect())
+    }
+
+    fn views<'a>(&self, feeds: &'a [TensorView<'_>]) -> Result<InOrder<'a>> {
+        self.counted(feeds.len())?;
+        Ok(feeds.iter().map(TensorRef::View).collect())
+    }
+
+    fn counted(&self, feeds: usize) -> Result<()> {
         let want = self.core.typed.feeds.len();
-        if feeds.len() == want {
+        if feeds == want {
             return Ok(());
         }
         let names = self.feed_names().take(20).collect::<Vec<_>>().join(", ");
-        let problem = format!("{} tensors for {want} placeholders: {names}", feeds.len());
+        let problem = format!("{feeds} tensors for {want} placeholders: {names}");
         Err(Error::Feed { name: "feeds".into(), problem })
     }
 }
@@ -120,7 +153,12 @@ impl Core {
         sorted(&self.typed, feeds)
     }
 
-    pub(super) fn run(&self, inner: &Inner, feeds: &[&Tensor], token: Option<&CancelToken>) -> Result<Vec<Tensor>> {
+    pub(super) fn run(
+        &self,
+        inner: &Inner,
+        feeds: &[TensorRef<'_>],
+        token: Option<&CancelToken>,
+    ) -> Result<Vec<Tensor>> {
         let stop = inner.stop(token);
         let missing = || Error::Internal("a result without a tensor".into());
         let last = lock(&self.last).clone().filter(|last| last.fits(feeds));
@@ -132,7 +170,7 @@ impl Core {
         self.execute(inner, feeds, last, &mut [], stop.as_ref())?.into_iter().map(|t| t.ok_or_else(missing)).collect()
     }
 
-    pub(super) fn run_into(&self, inner: &Inner, feeds: &[&Tensor], into: &mut [Tensor]) -> Result<()> {
+    pub(super) fn run_into(&self, inner: &Inner, feeds: &[TensorRef<'_>], into: &mut [Tensor]) -> Result<()> {
         if into.len() != self.nodes.len() {
             return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
         }
@@ -157,7 +195,7 @@ impl Core {
     fn execute(
         &self,
         inner: &Inner,
-        feeds: &[&Tensor],
+        feeds: &[TensorRef<'_>],
         last: Option<Arc<Last>>,
         into: &mut [Tensor],
         stop: Option<&Stop<'_>>,

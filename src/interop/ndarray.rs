@@ -1,15 +1,17 @@
 //! Arrays of the crate `ndarray`.
 //!
 //! Guarantees: a view of a tensor as an array copies nothing, whatever the tensor's strides; an owned array becomes a
-//! tensor with the same memory and strides, without a copy; of a borrowed one, which a tensor could outlive, the elements
-//! are copied once, row-major. Does not: write into memory that was an array's: `run_into` gives such a tensor new memory.
+//! tensor with the same memory and strides, without a copy; a borrowed one becomes a [`TensorView`] without a copy,
+//! transposed, reversed and broadcast ones too. Does not: view what has gaps between its elements, which may be borrowed
+//! by somebody else to be written to; make a tensor of a borrowed array, which it could outlive, without a copy; or write
+//! into memory that was an array's: `run_into` gives such a tensor new memory.
 
-use ::ndarray::{ArrayBase, ArrayViewD, Data, Dimension, IxDyn, ShapeBuilder};
+use ::ndarray::{ArrayBase, ArrayView, ArrayViewD, Axis, Data, Dimension, IxDyn, ShapeBuilder};
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::shape::check;
-use crate::tensor::{Storage, Tensor};
+use crate::tensor::{Storage, Tensor, TensorView};
 
 impl Tensor {
     /// A tensor with a copy of an array's elements, or of a view's, of any dimension. Errors: more than 64 dims; no
@@ -84,6 +86,67 @@ impl Tensor {
             .map_err(|e| Error::Internal(format!("storage of {}: {e}", self.dtype())))?;
         let strides: Vec<usize> = self.strides().iter().map(|s| *s as usize).collect();
         ArrayViewD::from_shape(IxDyn(self.shape()).strides(IxDyn(&strides)), elements).map_err(refused)
+    }
+}
+
+impl<'a> TensorView<'a> {
+    /// The elements of an array, or of a view of one, without copying: transposed, reversed and broadcast arrays too.
+    ///
+    /// Errors: elements with gaps between them in memory (a step, or a part of a dim that is not the outermost in memory):
+    /// somebody else may hold those to write to. Of an array that is at hand as a whole, [`slice`](TensorView::slice)
+    /// its view instead. More than 64 dims. Only with the feature `ndarray`.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// use ndarray::{Array2, s};
+    /// let a = Array2::from_shape_fn((3, 4), |(i, j)| (10 * i + j) as f32);
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F32, [None, None]);
+    /// let (exe, y) = (Executor::new(), &x + 0.5);
+    /// // In a run, an array is as good as a tensor.
+    /// let out = exe.run(&p, feeds! { "x" => &a.t() }, [&y])?;
+    /// assert_eq!(out[0].as_array::<f32>()?, (&a.t() + 0.5).into_dyn());
+    /// // Every second column, without a copy.
+    /// assert!(TensorView::from_array(&a.slice(s![.., ..;2])).is_err());
+    /// let columns = TensorView::from_array(&a)?.slice(1, 0, 4, 2)?;
+    /// assert_eq!(exe.run(&p, feeds! { "x" => &columns }, [&y])?[0].to_vec::<f32>()?, [0.5, 2.5, 10.5, 12.5, 20.5, 22.5]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn from_array<S: Data<Elem: Element>, D: Dimension>(array: &'a ArrayBase<S, D>) -> Result<TensorView<'a>> {
+        TensorView::try_from(array.view())
+    }
+}
+
+impl<'a, T: Element, D: Dimension> TryFrom<ArrayView<'a, T, D>> for TensorView<'a> {
+    type Error = Error;
+
+    /// As [`TensorView::from_array`], for as long as the view's own elements are borrowed.
+    fn try_from(array: ArrayView<'a, T, D>) -> Result<TensorView<'a>> {
+        let mut view = array.into_dyn();
+        let (shape, strides) = (view.shape().to_vec(), view.strides().to_vec());
+        if check(&shape)? == 0 {
+            return TensorView::from_slice::<T>(&[], shape);
+        }
+        let mut first = 0;
+        for (axis, (n, s)) in shape.iter().zip(&strides).enumerate() {
+            match s.signum() {
+                // One element is all that such a dim has.
+                0 => view.collapse_axis(Axis(axis), 0),
+                -1 => first += (n - 1) * s.unsigned_abs(),
+                _ => {}
+            }
+        }
+        let gaps = || Error::Shape(format!("elements of strides {strides:?} have gaps between them: not one slice"));
+        let elements = view.to_slice_memory_order().ok_or_else(gaps)?;
+        TensorView::with_strides(elements, &shape, &strides, first)
+    }
+}
+
+impl<'a, S: Data<Elem: Element>, D: Dimension> TryFrom<&'a ArrayBase<S, D>> for TensorView<'a> {
+    type Error = Error;
+
+    fn try_from(array: &'a ArrayBase<S, D>) -> Result<TensorView<'a>> {
+        TensorView::from_array(array)
     }
 }
 

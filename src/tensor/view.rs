@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Layout, Tensor};
+use super::{Layout, Tensor, TensorView};
 use crate::error::{Error, Result};
 use crate::shape::{MAX_RANK, check, contiguous_strides, dims_text};
 
@@ -16,127 +16,124 @@ impl Tensor {
         }
     }
 
-    fn axis(&self, axis: usize) -> Result<usize> {
-        let rank = self.rank();
-        if axis < rank { Ok(axis) } else { Err(Error::Shape(format!("axis {axis} of a tensor with {rank} dims"))) }
-    }
-
-    /// Swaps two dims.
-    pub fn transpose(&self, a: usize, b: usize) -> Result<Tensor> {
-        let mut order: Vec<usize> = (0..self.rank()).collect();
-        order.swap(self.axis(a)?, self.axis(b)?);
-        self.permute(&order)
-    }
-
-    /// Reorders the dims: dim `i` of the result is dim `order[i]` of this tensor.
-    pub fn permute(&self, order: &[usize]) -> Result<Tensor> {
-        let mut seen = vec![false; self.rank()];
-        for axis in order {
-            seen[self.axis(*axis)?] = true;
-        }
-        if order.len() != self.rank() || seen.contains(&false) {
-            return Err(Error::Shape(format!("{order:?} is not an order of {} dims", self.rank())));
-        }
-        let shape = order.iter().map(|i| self.shape()[*i]).collect();
-        let strides = order.iter().map(|i| self.strides()[*i]).collect();
-        Ok(self.view(shape, strides, self.offset))
-    }
-
-    /// Elements `start..end` of one dim, every `step`-th.
-    pub fn slice(&self, axis: usize, start: usize, end: usize, step: usize) -> Result<Tensor> {
-        let n = self.shape()[self.axis(axis)?];
-        if start > end || end > n || step == 0 {
-            return Err(Error::Shape(format!("slice {start}..{end} by {step} of axis {axis} with {n} elements")));
-        }
-        let (mut shape, mut strides) = (self.shape().to_vec(), self.strides().to_vec());
-        let taken = (end - start).div_ceil(step);
-        // An empty slice may start past the last element: leave the offset where it is valid.
-        let skip = if taken == 0 || self.numel() == 0 { 0 } else { start as isize * strides[axis] };
-        shape[axis] = taken;
-        strides[axis] = strides[axis].saturating_mul(step.min(isize::MAX as usize) as isize);
-        Ok(self.view(shape, strides, self.offset.saturating_add_signed(skip)))
-    }
-
-    /// One dim backwards.
-    pub fn flip(&self, axis: usize) -> Result<Tensor> {
-        let axis = self.axis(axis)?;
-        let mut strides = self.strides().to_vec();
-        let skip = if self.numel() == 0 { 0 } else { (self.shape()[axis] as isize - 1) * strides[axis] };
-        strides[axis] = -strides[axis];
-        Ok(self.view(self.shape().to_vec(), strides, self.offset.saturating_add_signed(skip)))
-    }
-
-    /// Repeats dims of extent 1, and puts new dims in front, without copying.
-    pub fn broadcast_to(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
-        let shape = shape.as_ref();
-        check(shape)?;
-        let refuse = || {
-            let (from, to) = (dims_text(self.shape()), dims_text(shape));
-            Error::Shape(format!("cannot broadcast {from} to {to}"))
-        };
-        let front = shape.len().checked_sub(self.rank()).ok_or_else(refuse)?;
-        let mut strides = vec![0; shape.len()];
-        for (i, (n, s)) in self.shape().iter().zip(self.strides().iter()).enumerate() {
-            match shape[front + i] {
-                to if to == *n => strides[front + i] = *s,
-                _ if *n == 1 => {}
-                _ => return Err(refuse()),
-            }
-        }
-        Ok(self.view(shape.to_vec(), strides, self.offset))
-    }
-
-    /// The same elements, row-major, under another shape: a view where the strides allow it, else an error (make the
-    /// tensor [`contiguous`](Tensor::contiguous) first).
-    pub fn reshape(&self, shape: impl AsRef<[usize]>) -> Result<Tensor> {
-        let shape = shape.as_ref();
-        let n = check(shape)?;
-        if n != self.numel() {
-            let (from, to) = (dims_text(self.shape()), dims_text(shape));
-            return Err(Error::Shape(format!("cannot reshape {from} ({} elements) to {to} ({n})", self.numel())));
-        }
-        let strides = if self.is_contiguous() {
-            contiguous_strides(shape)
-        } else {
-            regroup(self.shape(), self.strides(), shape).ok_or_else(|| {
-                let to = dims_text(shape);
-                Error::Shape(format!("a tensor with strides {:?} has no view of shape {to}", self.strides()))
-            })?
-        };
-        Ok(self.view(shape.to_vec(), strides, self.offset))
-    }
-
     /// The bytes of each element, row-major.
     pub(crate) fn elements(&self) -> impl Iterator<Item = &[u8]> {
-        let (bytes, size) = (self.storage.bytes(), self.dtype.size());
-        let mut index = vec![0usize; self.rank()];
-        let mut at = self.offset as isize;
-        (0..self.numel()).map(move |_| {
-            let from = at as usize * size;
-            for d in (0..index.len()).rev() {
-                index[d] += 1;
-                at += self.strides()[d];
-                if index[d] < self.shape()[d] {
-                    break;
-                }
-                at -= self.strides()[d] * self.shape()[d] as isize;
-                index[d] = 0;
-            }
-            &bytes[from..from + size]
-        })
-    }
-
-    /// A new dim of extent 1 before dim `axis` (or at the end).
-    pub fn unsqueeze(&self, axis: usize) -> Result<Tensor> {
-        if axis > self.rank() || self.rank() == MAX_RANK {
-            return Err(Error::Shape(format!("no room for a new dim at {axis} of {} dims", self.rank())));
-        }
-        let (mut shape, mut strides) = (self.shape().to_vec(), self.strides().to_vec());
-        shape.insert(axis, 1);
-        strides.insert(axis, 0);
-        Ok(self.view(shape, strides, self.offset))
+        elements(self.raw(), &self.layout, self.dtype.size())
     }
 }
+
+/// Views of what owns its elements and of what borrows them.
+macro_rules! views {
+    ($($of:ty),*) => {$(
+        impl $of {
+            fn axis(&self, axis: usize) -> Result<usize> {
+                let rank = self.rank();
+                let refused = || Error::Shape(format!("axis {axis} of a tensor with {rank} dims"));
+                if axis < rank { Ok(axis) } else { Err(refused()) }
+            }
+
+            /// Swaps two dims.
+            pub fn transpose(&self, a: usize, b: usize) -> Result<Self> {
+                let mut order: Vec<usize> = (0..self.rank()).collect();
+                order.swap(self.axis(a)?, self.axis(b)?);
+                self.permute(&order)
+            }
+
+            /// Reorders the dims: dim `i` of the result is dim `order[i]` of this one.
+            pub fn permute(&self, order: &[usize]) -> Result<Self> {
+                let mut seen = vec![false; self.rank()];
+                for axis in order {
+                    seen[self.axis(*axis)?] = true;
+                }
+                if order.len() != self.rank() || seen.contains(&false) {
+                    return Err(Error::Shape(format!("{order:?} is not an order of {} dims", self.rank())));
+                }
+                let shape = order.iter().map(|i| self.shape()[*i]).collect();
+                let strides = order.iter().map(|i| self.strides()[*i]).collect();
+                Ok(self.view(shape, strides, self.offset))
+            }
+
+            /// Elements `start..end` of one dim, every `step`-th.
+            pub fn slice(&self, axis: usize, start: usize, end: usize, step: usize) -> Result<Self> {
+                let n = self.shape()[self.axis(axis)?];
+                if start > end || end > n || step == 0 {
+                    let slice = format!("slice {start}..{end} by {step}");
+                    return Err(Error::Shape(format!("{slice} of axis {axis} with {n} elements")));
+                }
+                let (mut shape, mut strides) = (self.shape().to_vec(), self.strides().to_vec());
+                let taken = (end - start).div_ceil(step);
+                // An empty slice may start past the last element: leave the offset where it is valid.
+                let skip = if taken == 0 || self.numel() == 0 { 0 } else { start as isize * strides[axis] };
+                shape[axis] = taken;
+                strides[axis] = strides[axis].saturating_mul(step.min(isize::MAX as usize) as isize);
+                Ok(self.view(shape, strides, self.offset.saturating_add_signed(skip)))
+            }
+
+            /// One dim backwards.
+            pub fn flip(&self, axis: usize) -> Result<Self> {
+                let axis = self.axis(axis)?;
+                let mut strides = self.strides().to_vec();
+                let skip = if self.numel() == 0 { 0 } else { (self.shape()[axis] as isize - 1) * strides[axis] };
+                strides[axis] = strides[axis].saturating_neg();
+                Ok(self.view(self.shape().to_vec(), strides, self.offset.saturating_add_signed(skip)))
+            }
+
+            /// Repeats dims of extent 1, and puts new dims in front, without copying.
+            pub fn broadcast_to(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
+                let shape = shape.as_ref();
+                check(shape)?;
+                let refuse = || {
+                    let (from, to) = (dims_text(self.shape()), dims_text(shape));
+                    Error::Shape(format!("cannot broadcast {from} to {to}"))
+                };
+                let front = shape.len().checked_sub(self.rank()).ok_or_else(refuse)?;
+                let mut strides = vec![0; shape.len()];
+                for (i, (n, s)) in self.shape().iter().zip(self.strides().iter()).enumerate() {
+                    match shape[front + i] {
+                        to if to == *n => strides[front + i] = *s,
+                        _ if *n == 1 => {}
+                        _ => return Err(refuse()),
+                    }
+                }
+                Ok(self.view(shape.to_vec(), strides, self.offset))
+            }
+
+            /// The same elements, row-major, under another shape: a view where the strides allow it, else an error (make
+            /// a tensor of them that is [`contiguous`](Tensor::contiguous) first).
+            pub fn reshape(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
+                let shape = shape.as_ref();
+                let n = check(shape)?;
+                if n != self.numel() {
+                    let (from, to) = (dims_text(self.shape()), dims_text(shape));
+                    let have = self.numel();
+                    return Err(Error::Shape(format!("cannot reshape {from} ({have} elements) to {to} ({n})")));
+                }
+                let strides = if self.is_contiguous() {
+                    contiguous_strides(shape)
+                } else {
+                    regroup(self.shape(), self.strides(), shape).ok_or_else(|| {
+                        let to = dims_text(shape);
+                        Error::Shape(format!("a tensor with strides {:?} has no view of shape {to}", self.strides()))
+                    })?
+                };
+                Ok(self.view(shape.to_vec(), strides, self.offset))
+            }
+
+            /// A new dim of extent 1 before dim `axis` (or at the end).
+            pub fn unsqueeze(&self, axis: usize) -> Result<Self> {
+                if axis > self.rank() || self.rank() == MAX_RANK {
+                    return Err(Error::Shape(format!("no room for a new dim at {axis} of {} dims", self.rank())));
+                }
+                let (mut shape, mut strides) = (self.shape().to_vec(), self.strides().to_vec());
+                shape.insert(axis, 1);
+                strides.insert(axis, 0);
+                Ok(self.view(shape, strides, self.offset))
+            }
+        }
+    )*};
+}
+
+views!(Tensor, TensorView<'_>);
 
 /// Strides of `shape` over the elements of a strided tensor of the same count, if one set of strides can say it.
 ///
@@ -167,9 +164,35 @@ fn regroup(old: &[usize], old_strides: &[isize], shape: &[usize]) -> Option<Vec<
     Some(strides)
 }
 
-/// Copies the elements of a view, row-major, into `out`.
-pub(super) fn gather(t: &Tensor, out: &mut [u8]) {
-    for (to, from) in out.chunks_exact_mut(t.dtype.size()).zip(t.elements()) {
+/// The bytes of each element, row-major: elements of `size` bytes, from an offset on.
+fn elements<'a>((bytes, offset): (&'a [u8], usize), layout: &'a Layout, size: usize) -> impl Iterator<Item = &'a [u8]> {
+    let mut index = vec![0usize; layout.shape.len()];
+    let mut at = offset as isize;
+    (0..layout.elements).map(move |_| {
+        let from = at as usize * size;
+        for d in (0..index.len()).rev() {
+            index[d] += 1;
+            at += layout.strides[d];
+            if index[d] < layout.shape[d] {
+                break;
+            }
+            at -= layout.strides[d] * layout.shape[d] as isize;
+            index[d] = 0;
+        }
+        &bytes[from..from + size]
+    })
+}
+
+/// Copies elements, row-major, into `out`, which has room for as many.
+pub(super) fn gather((bytes, offset): (&[u8], usize), layout: &Layout, size: usize, out: &mut [u8]) {
+    if layout.elements == 0 {
+        return;
+    }
+    if layout.contiguous {
+        out.copy_from_slice(&bytes[offset * size..][..layout.elements * size]);
+        return;
+    }
+    for (to, from) in out.chunks_exact_mut(size).zip(elements((bytes, offset), layout, size)) {
         to.copy_from_slice(from);
     }
 }

@@ -7,7 +7,7 @@ pub mod operands;
 #[path = "../../src/random.rs"]
 mod random;
 
-pub use random::Random;
+pub(crate) use random::Random;
 
 thread_local! {
     /// One executor for a test thread, so that equal kernels compile once.

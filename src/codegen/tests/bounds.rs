@@ -1,14 +1,15 @@
 //! Nothing beside the operands and results is touched: every op, conversion and reduction runs on memory that ends at
-//! an inaccessible page, then on memory that begins right behind one, in every layout the driver knows. `CASTWISE_CPU`
-//! chooses the generator, as everywhere.
+//! an inaccessible page, then on memory that begins right behind one, in every layout the driver knows; complex operands
+//! also from where only their parts are aligned, as borrowed ones may be. `CASTWISE_CPU` chooses the generator, as
+//! everywhere.
 
 #![cfg(unix)]
 
 use std::collections::HashMap;
 
-use super::pages::Guarded;
 use super::{each_conversion, each_op};
 use crate::block::driver::{Buffer, Folded, Launch, Output, run};
+use crate::block::tests::pages::Guarded;
 use crate::block::{CpuLevel, fold, fold_kernel, kernel as block_kernel};
 use crate::codegen::{Code, available, compile, inline};
 use crate::dtype::DType;
@@ -113,6 +114,17 @@ fn elements(d: DType) -> Vec<u8> {
 /// Schedules and code of a kernel, by the classes of its operands.
 type Ready = HashMap<Vec<Class>, (Schedule, Option<Code>)>;
 
+/// Where operands and results lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// Before an inaccessible page.
+    End,
+    /// Behind one.
+    Start,
+    /// The operands one part of an element, or one element, further.
+    Aside,
+}
+
 struct Memory {
     operands: Vec<Guarded>,
     result: Guarded,
@@ -127,7 +139,8 @@ impl Memory {
     }
 
     /// Runs a kernel at one end of the memory; the bytes of its result.
-    fn run(&mut self, k: &Kernel, ready: &mut Ready, shape: &Shape, at_end: bool, name: &str) -> Vec<u8> {
+    fn run(&mut self, k: &Kernel, ready: &mut Ready, shape: &Shape, place: Place, name: &str) -> Vec<u8> {
+        let at_end = place == Place::End;
         let of = |i: usize| if i == 0 { &shape.first } else { &shape.others };
         let strides: Vec<Vec<isize>> = (0..k.inputs.len()).map(|i| of(i).clone()).collect();
         let spread: Vec<Spread> = strides.iter().map(|s| spread(s)).collect();
@@ -145,7 +158,8 @@ impl Memory {
                 steps.map(|(n, s)| (n - 1) * s.unsigned_abs()).sum::<usize>()
             };
             let bytes = (far(1) + far(-1) + 1) * d.size();
-            let own = if at_end { memory.end(bytes).1 } else { memory.start(bytes).0 };
+            let shift = if place == Place::Aside { d.real().size() } else { 0 };
+            let own = if at_end { memory.end(bytes).1 } else { &mut memory.start(bytes + shift).0[shift..] };
             own.copy_from_slice(&self.data[d][..bytes]);
             inputs.push(Buffer { bytes: own, dtype: *d, offset: far(-1) });
         }
@@ -190,9 +204,12 @@ impl Memory {
     fn check(&mut self, k: &Kernel, shapes: impl Fn(usize) -> Vec<Shape>, name: &str) {
         let mut ready = Ready::new();
         for shape in lengths().flat_map(shapes) {
-            let at_end = self.run(k, &mut ready, &shape, true, name);
-            let at_start = self.run(k, &mut ready, &shape, false, name);
-            assert!(at_end == at_start, "{name} over {:?} depends on its memory", shape.extents);
+            let at_end = self.run(k, &mut ready, &shape, Place::End, name);
+            let aside = k.inputs.iter().any(|d| d.is_complex()).then_some(Place::Aside);
+            for place in [Place::Start].into_iter().chain(aside) {
+                let other = self.run(k, &mut ready, &shape, place, name);
+                assert!(at_end == other, "{name} over {:?} depends on its memory: {place:?}", shape.extents);
+            }
         }
     }
 }

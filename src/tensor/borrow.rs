@@ -1,0 +1,236 @@
+//! `TensorView`: elements that somebody else owns, with a dtype, a shape and strides, for as long as they are borrowed.
+//!
+//! Guarantees: nothing is copied; every element that a view can reach lies inside what it borrows. Does not: align its
+//! elements better than Rust does, or outlive them; what is to stay becomes a tensor by [`TensorView::to_tensor`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Layout, Storage, Tensor, view};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::shape::{check, contiguous_strides, dims_fmt, dims_text};
+
+/// Borrowed elements of one [`DType`]: of a [`Tensor`], of a slice, or of an array of the crate `ndarray`. A run reads
+/// them where they are. Cloning copies no elements.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let p = Program::new(Rules::Torch);
+/// let mean = p.data("x", DType::F32, [None, None]).over([1]).mean();
+/// let mut samples = vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+/// let exe = Executor::new();
+/// let rows = TensorView::from_slice(&samples, [2, 3])?;
+/// assert_eq!(exe.run(&p, feeds! { "x" => &rows }, [&mean])?[0].to_vec::<f32>()?, [2.0, 5.0]);
+/// let columns = rows.transpose(0, 1)?.slice(0, 0, 3, 2)?;
+/// assert_eq!(exe.run(&p, feeds! { "x" => &columns }, [&mean])?[0].to_vec::<f32>()?, [2.5, 4.5]);
+/// samples.push(7.0);                                         // the runs are done: nothing borrows them any more
+/// # Ok::<(), castwise::Error>(())
+/// ```
+///
+/// What is borrowed can't change meanwhile:
+///
+/// ```compile_fail,E0502
+/// use castwise::prelude::*;
+/// let mut samples = vec![1.0f32, 2.0];
+/// let feeds = feeds! { "x" => &samples };
+/// samples.push(3.0);
+/// drop(feeds);
+/// ```
+#[derive(Clone)]
+pub struct TensorView<'a> {
+    source: Source<'a>,
+    pub(super) layout: Arc<Layout>,
+    dtype: DType,
+    pub(super) offset: usize,
+}
+
+/// Where the elements are.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Tensor(&'a Arc<Storage>),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> From<&'a Tensor> for TensorView<'a> {
+    fn from(t: &'a Tensor) -> TensorView<'a> {
+        TensorView { source: Source::Tensor(&t.storage), layout: t.layout.clone(), dtype: t.dtype, offset: t.offset }
+    }
+}
+
+impl fmt::Debug for TensorView<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "view of {}", self.dtype)?;
+        dims_fmt(self.shape(), f)
+    }
+}
+
+impl<'a> TensorView<'a> {
+    /// A slice's elements, row-major. They must be as many as the shape has.
+    ///
+    /// ```
+    /// use castwise::TensorView;
+    /// let numbers = [1i32, 2, 3, 4, 5, 6];
+    /// let view = TensorView::from_slice(&numbers[1..5], [2, 2])?.flip(1)?;
+    /// assert_eq!((view.shape(), view.strides()), (&[2, 2][..], &[2, -1][..]));
+    /// assert_eq!(view.to_tensor()?.to_vec::<i32>()?, [3, 2, 5, 4]);
+    /// assert!(TensorView::from_slice(&numbers, [7]).is_err());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn from_slice<T: Element>(data: &'a [T], shape: impl AsRef<[usize]>) -> Result<TensorView<'a>> {
+        let shape = shape.as_ref();
+        let n = check(shape)?;
+        if n != data.len() {
+            let (got, dims) = (data.len(), dims_text(shape));
+            return Err(Error::Shape(format!("{got} elements for the shape {dims}, which has {n}")));
+        }
+        TensorView::with_strides(data, shape, &contiguous_strides(shape), 0)
+    }
+
+    /// Elements of a slice by strides, from an offset on. Errors: an element outside of the slice.
+    pub(crate) fn with_strides<T: Element>(
+        data: &'a [T],
+        shape: &[usize],
+        strides: &[isize],
+        offset: usize,
+    ) -> Result<TensorView<'a>> {
+        let layout = Layout::within(shape, strides, offset, data.len())?;
+        let offset = if layout.elements == 0 { 0 } else { offset };
+        Ok(TensorView { source: Source::Bytes(bytemuck::cast_slice(data)), layout, dtype: T::DTYPE, offset })
+    }
+
+    /// The same elements in another layout, which reaches no others.
+    pub(super) fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> TensorView<'a> {
+        TensorView { layout: Arc::new(Layout::new(shape, strides)), offset, ..self.clone() }
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The extents; empty for a 0-d view.
+    pub fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    /// The strides, in elements; 0 where a dim repeats one element.
+    pub fn strides(&self) -> &[isize] {
+        &self.layout.strides
+    }
+
+    /// The number of dims.
+    pub fn rank(&self) -> usize {
+        self.layout.shape.len()
+    }
+
+    /// The number of elements.
+    pub fn numel(&self) -> usize {
+        self.layout.elements
+    }
+
+    /// Whether the elements lie row-major without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        self.layout.contiguous
+    }
+
+    /// A tensor of these elements: one that shares them if they are a tensor's, else a copy, row-major.
+    pub fn to_tensor(&self) -> Result<Tensor> {
+        TensorRef::View(self).tensor(Storage::zeroed)
+    }
+}
+
+/// A tensor or borrowed elements: what runs read.
+#[derive(Clone, Copy)]
+pub(crate) enum TensorRef<'a> {
+    Tensor(&'a Tensor),
+    View(&'a TensorView<'a>),
+}
+
+impl<'a> TensorRef<'a> {
+    #[inline]
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            TensorRef::Tensor(t) => t.dtype,
+            TensorRef::View(v) => v.dtype,
+        }
+    }
+
+    /// Extents and strides.
+    #[inline]
+    pub(crate) fn layout(self) -> &'a Arc<Layout> {
+        match self {
+            TensorRef::Tensor(t) => &t.layout,
+            TensorRef::View(v) => &v.layout,
+        }
+    }
+
+    pub(crate) fn shape(self) -> &'a [usize] {
+        &self.layout().shape
+    }
+
+    pub(crate) fn strides(self) -> &'a [isize] {
+        &self.layout().strides
+    }
+
+    pub(crate) fn rank(self) -> usize {
+        self.shape().len()
+    }
+
+    /// All bytes that may be read and where the first element starts in them (in elements).
+    #[inline]
+    pub(crate) fn raw(self) -> (&'a [u8], usize) {
+        match self {
+            TensorRef::Tensor(t) => t.raw(),
+            TensorRef::View(v) => match v.source {
+                Source::Tensor(storage) => (storage.bytes(), v.offset),
+                Source::Bytes(bytes) => (bytes, v.offset),
+            },
+        }
+    }
+
+    /// A tensor that shares the elements if they are a tensor's; else a copy, row-major, in memory from `make`.
+    pub(crate) fn tensor(self, make: impl FnOnce(usize) -> Result<Storage>) -> Result<Tensor> {
+        let v = match self {
+            TensorRef::Tensor(t) => return Ok(t.clone()),
+            TensorRef::View(v) => v,
+        };
+        if let Source::Tensor(storage) = v.source {
+            let (storage, layout) = (storage.clone(), v.layout.clone());
+            return Ok(Tensor { storage, layout, dtype: v.dtype, offset: v.offset });
+        }
+        let (bytes, offset) = self.raw();
+        let size = v.dtype.size();
+        let mut storage = make(v.numel() * size)?;
+        view::gather((bytes, offset), &v.layout, size, storage.bytes_mut());
+        Tensor::from_storage(storage, v.dtype, v.shape())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_reach_what_they_borrow_and_no_more() {
+        let all = [0i64, 1, 2, 3, 4, 5];
+        let back = TensorView::with_strides(&all, &[2, 3], &[-3, 1], 3).unwrap();
+        assert_eq!(back.to_tensor().unwrap().to_vec::<i64>().unwrap(), [3, 4, 5, 0, 1, 2]);
+        for (strides, offset) in [([-3, 1], 2), ([-3, 1], 4), ([3, 1], 1), ([isize::MAX, 1], 0), ([3, isize::MIN], 0)] {
+            assert!(TensorView::with_strides(&all, &[2, 3], &strides, offset).is_err(), "{strides:?}, {offset}");
+        }
+        assert!(TensorView::with_strides(&all, &[2, 3], &[3], 0).is_err());
+        // Without elements, no strides are too long.
+        assert_eq!(TensorView::with_strides(&all[..0], &[0, 3], &[99, 7], 5).unwrap().numel(), 0);
+    }
+
+    #[test]
+    fn a_tensors_view_becomes_a_tensor_that_shares() {
+        let t = Tensor::from([[1u8, 2, 3], [4, 5, 6]]);
+        let v = TensorView::from(&t).transpose(0, 1).unwrap();
+        let shared = v.to_tensor().unwrap();
+        assert!(Arc::ptr_eq(&shared.storage, &t.storage));
+        assert_eq!(shared.to_vec::<u8>().unwrap(), [1, 4, 2, 5, 3, 6]);
+        assert_eq!(format!("{v:?}"), "view of u8[3, 2]");
+    }
+}

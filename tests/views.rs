@@ -1,0 +1,238 @@
+//! Borrowed elements as feeds: the results of their copies, in every layout, from wherever a slice may begin.
+
+mod common;
+
+use std::sync::Arc;
+
+use castwise::prelude::*;
+use castwise::{Complex, Element, Error, Feed, bf16};
+use common::{Random, assert_same_bits, random_tensor};
+
+/// Elements in memory of their own, which begin at an element's alignment and no better: complex ones between two
+/// places where a whole one would lie.
+struct Odd<T> {
+    words: Vec<u64>,
+    start: usize,
+    elements: Vec<T>,
+}
+
+impl<T: Element> Odd<T> {
+    fn new(elements: Vec<T>) -> Odd<T> {
+        let bytes: &[u8] = bytemuck::cast_slice(&elements);
+        let mut words = vec![0u64; bytes.len() / 8 + 5];
+        let first = words.as_ptr().addr();
+        // An odd multiple of the alignment, whatever the allocator gave.
+        let unit = align_of::<T>();
+        let start = (0..32).find(|at| (first + at) % 32 == unit).unwrap();
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[start..][..bytes.len()].copy_from_slice(bytes);
+        Odd { words, start, elements }
+    }
+
+    fn slice(&self) -> &[T] {
+        let bytes = bytemuck::cast_slice::<u64, u8>(&self.words);
+        bytemuck::checked::cast_slice(&bytes[self.start..][..size_of_val(&self.elements[..])])
+    }
+}
+
+/// Views of borrowed elements in all layouts: of `rows` by `columns` but for the last ones.
+fn views<T: Element>(all: &[T], rows: usize, columns: usize) -> Vec<(&'static str, TensorView<'_>)> {
+    let n = rows * columns;
+    let whole = |shape: &[usize]| TensorView::from_slice(&all[..shape.iter().product()], shape).unwrap();
+    let flat = whole(&[rows, columns]);
+    let odd = TensorView::from_slice(&all[1..=n], [rows, columns]).unwrap();
+    let turned = whole(&[columns, rows]).transpose(0, 1).unwrap();
+    let row = TensorView::from_slice(&all[1..=columns], [columns]).unwrap().broadcast_to([rows, columns]).unwrap();
+    let column = TensorView::from_slice(&all[1..=rows], [rows, 1]).unwrap().broadcast_to([rows, columns]).unwrap();
+    let wide = whole(&[rows, 2 * columns]);
+    vec![
+        ("contiguous", flat.clone()),
+        ("odd offset", odd.clone()),
+        ("transposed", turned.clone()),
+        ("reversed", odd.flip(0).unwrap().flip(1).unwrap()),
+        ("transposed and reversed", turned.flip(1).unwrap()),
+        ("rows repeated", row),
+        ("columns repeated", column),
+        ("every second", wide.slice(1, 0, 2 * columns, 2).unwrap()),
+        ("a part", wide.slice(1, 3, columns + 3, 1).unwrap()),
+        ("a part backwards", wide.slice(1, 3, columns + 3, 1).unwrap().flip(1).unwrap()),
+        ("one repeated", TensorView::from_slice(&all[1..2], []).unwrap().broadcast_to([rows, columns]).unwrap()),
+        ("0-d", TensorView::from_slice(&all[1..2], []).unwrap()),
+        ("no rows", TensorView::from_slice(&all[..0], [0, columns]).unwrap()),
+        ("no columns", odd.slice(1, 1, 1, 1).unwrap()),
+        ("one element", odd.slice(0, 1, 2, 1).unwrap().slice(1, 2, 3, 1).unwrap()),
+    ]
+}
+
+/// Steps that are compiled or not, and read operands of one dtype as numbers or as bits.
+fn fetches(x: &Var, y: &Var, d: DType) -> Vec<Var> {
+    let bits = [DType::U8, DType::I16, DType::I32, DType::I64].into_iter().find(|b| b.size() == d.size());
+    let mut all = vec![
+        x.clone(),
+        x.ne(y),
+        x.ne(y).where_(x, y),
+        x.cast(DType::F32),
+        x.cast(DType::C128),
+        y.cast(DType::Bool).any(),
+    ];
+    if let Some(bits) = bits {
+        all.push(x.view_as(bits) ^ y.view_as(bits));
+    }
+    if d != DType::Bool {
+        all.extend([x * y + x, -x, summed(x, d).sum()]);
+    }
+    all
+}
+
+/// What can be summed: c32 can't.
+fn summed(x: &Var, d: DType) -> Var {
+    x.cast(if d == DType::C32 { DType::C64 } else { d })
+}
+
+#[test]
+fn borrowed_elements_give_the_results_of_their_copies() {
+    fn check<T: Element>(shapes: &[(usize, usize)]) {
+        let d = T::DTYPE;
+        let exes = [(true, 1), (false, 1), (true, 3)]
+            .map(|(jit, threads)| Executor::builder().jit(jit).threads(threads).build());
+        for &(rows, columns) in shapes {
+            let mut r = Random(d as u64 + rows as u64);
+            let make = |r: &mut Random| {
+                let t = random_tensor(d, &[2 * rows * columns + 1], r, false);
+                Odd::new(t.to_vec::<T>().unwrap())
+            };
+            let (a, b) = (make(&mut r), make(&mut r));
+            let (xs, ys) = (views(a.slice(), rows, columns), views(b.slice(), rows, columns));
+            for (i, (name, x)) in xs.iter().enumerate() {
+                let y = ys.iter().cycle().skip(i + 4).find(|(_, y)| y.shape() == x.shape()).map(|(_, y)| y).unwrap();
+                let p = Program::new(Rules::Torch);
+                let (u, v) = (p.data("x", d, x.shape()), p.data("y", d, y.shape()));
+                let mut all = fetches(&u, &v, d);
+                if d != DType::Bool && x.rank() == 2 {
+                    all.extend([summed(&u, d).over([1]).sum(), summed(&(&u + &v), d).over([0]).keepdim().sum() + &u]);
+                }
+                let (cx, cy) = (x.to_tensor().unwrap(), y.to_tensor().unwrap());
+                assert!(cx.is_contiguous() && cx.as_bytes().unwrap().as_ptr().addr() % 64 == 0);
+                let want = exes[0].run(&p, feeds! { "x" => cx, "y" => cy }, &all).unwrap();
+                for exe in &exes {
+                    let prepared = exe.prepare(&p, &all).unwrap();
+                    // The second time the layouts are known.
+                    for got in [
+                        exe.run(&p, feeds! { "x" => x, "y" => y }, &all),
+                        exe.run(&p, feeds! { "x" => x, "y" => y }, &all),
+                        exe.run(&p, feeds! { "x" => cx, "y" => y }, &all),
+                        prepared.run_views(&[x.clone(), y.clone()]),
+                    ] {
+                        for (k, (got, want)) in got.unwrap().iter().zip(&want).enumerate() {
+                            let case = || format!("result {k} of {d}, {name} of {rows} by {columns}");
+                            assert_same_bits(got, want, &case);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let (few, all) = (&[(19, 70)][..], &[(3, 5), (19, 70), (2, 600)][..]);
+    check::<bool>(all);
+    check::<u8>(few);
+    check::<i16>(few);
+    check::<i64>(few);
+    check::<f16>(all);
+    check::<bf16>(few);
+    check::<f32>(all);
+    check::<f64>(few);
+    check::<Complex<f16>>(all);
+    check::<Complex<f32>>(all);
+    check::<Complex<f64>>(all);
+}
+
+/// What a feed may be: all that is a tensor or borrows elements, given or referred to.
+#[test]
+fn feeds_are_tensors_views_slices_vectors_and_arrays() {
+    let p = Program::new(Rules::Torch);
+    let (x, y) = (p.data("x", DType::F32, [None]), p.data("y", DType::F32, [None]));
+    let (sum, exe) = (&x + &y, Executor::new());
+    let t = Tensor::from([1.0f32, 2.0]);
+    let (vector, array) = (vec![10.0f32, 20.0], [10.0f32, 20.0]);
+    let (slice, view) = (&vector[..], TensorView::from(&t));
+    let (arc, boxed) = (Arc::new(t.clone()), Box::new(t.clone()));
+    let many = [&t];
+    let runs = [
+        feeds! { "x" => t, "y" => &vector },
+        feeds! { "x" => &t, "y" => &&vector },
+        feeds! { "x" => &&t, "y" => &vector[..] },
+        feeds! { "x" => arc, "y" => slice },
+        feeds! { "x" => boxed, "y" => &slice },
+        feeds! { "x" => &arc, "y" => &array },
+        feeds! { "x" => view, "y" => &[10.0f32, 20.0] },
+        feeds! { "x" => &view, "y" => many[0] },
+        Feeds::from([("x", Feed::from(&t)), ("y", Feed::from(slice))]),
+        Feeds::from(vec![("x", &vector), ("y", &vector)]),
+    ];
+    let results = runs.map(|feeds| exe.run(&p, feeds, [&sum]).unwrap()[0].to_vec::<f32>().unwrap());
+    assert!(results[..7].iter().all(|r| *r == [11.0, 22.0]), "{results:?}");
+    assert_eq!(results[7..], [[2.0, 4.0], [11.0, 22.0], [20.0, 40.0]]);
+    // A view of another dtype, rank or extent is refused as a tensor is.
+    let wrong = |feeds: Feeds<'_>| exe.run(&p, feeds, [&sum]).unwrap_err().to_string();
+    assert!(wrong(feeds! { "x" => t, "y" => &[1.0f64, 2.0] }).contains("feed `y`: is f64[2]"));
+    let table = TensorView::from_slice(slice, [2, 1]).unwrap();
+    assert!(wrong(feeds! { "x" => t, "y" => table }).contains("feed `y`: is f32[2, 1]"));
+    assert!(wrong(feeds! { "x" => t, "y" => &[1.0f32; 3] }).contains("cannot broadcast"));
+}
+
+#[test]
+fn a_borrowed_feed_can_be_a_result_twice_and_under_another_shape() {
+    let p = Program::new(Rules::Paddle);
+    let (x, y) = (p.data("x", DType::I32, [None]), p.data("y", DType::I32, [None, None]));
+    // Paddle's axis reads `x` as a column.
+    let sum = y.at_axis(0).add(&x);
+    let numbers: Vec<i32> = (0..7).collect();
+    let (column, table) =
+        (TensorView::from_slice(&numbers[..3], [3]).unwrap(), TensorView::from_slice(&numbers[1..], [3, 2]).unwrap());
+    for exe in [true, false].map(|jit| Executor::builder().jit(jit).build()) {
+        let feeds = feeds! { "x" => column.flip(0).unwrap(), "y" => table };
+        let mut out = exe.run(&p, feeds, [&x, &sum, &x, &y]).unwrap();
+        let got: Vec<Vec<i32>> = out.iter().map(|t| t.to_vec().unwrap()).collect();
+        assert_eq!(got, [vec![2, 1, 0], vec![3, 4, 4, 5, 5, 6], vec![2, 1, 0], vec![1, 2, 3, 4, 5, 6]]);
+        // Results live on without what was borrowed, and can be written to.
+        let mut into = [out.remove(0)];
+        exe.run_into(&p, feeds! { "x" => &numbers[..3], "y" => table }, [&x], &mut into).unwrap();
+        assert_eq!(into[0].to_vec::<i32>().unwrap(), [0, 1, 2]);
+        assert_eq!(out[1].to_vec::<i32>().unwrap(), [2, 1, 0]);
+    }
+    // The same elements twice, in one run.
+    let q = Program::new(Rules::Torch);
+    let (a, b) = (q.data("a", DType::I32, [None]), q.data("b", DType::I32, [None]));
+    let back = TensorView::from(&Tensor::from([1i32, 2, 3])).flip(0).unwrap().to_tensor().unwrap();
+    let out =
+        Executor::new().run(&q, feeds! { "a" => &numbers[1..4], "b" => &numbers[1..4] }, [&(&a * &b), &(&b - &a)]);
+    assert_eq!(out.unwrap()[0].to_vec::<i32>().unwrap(), [1, 4, 9]);
+    let out = Executor::new().run(&q, feeds! { "a" => &numbers[1..4], "b" => back }, [&(&a * &b)]).unwrap();
+    assert_eq!(out[0].to_vec::<i32>().unwrap(), [3, 4, 3]);
+    // What a result's copy takes is counted.
+    let exe = Executor::builder().max_bytes(11).build();
+    let limited = exe.run(&q, feeds! { "a" => &numbers[..3], "b" => &numbers[..3] }, [&a]);
+    assert!(matches!(limited, Err(Error::Limit { max: 11, got: 12, .. })));
+}
+
+#[test]
+fn prepared_programs_take_views_and_tensors_in_turn() {
+    let p = Program::new(Rules::Torch);
+    let (x, y) = (p.data("x", DType::F32, [None]), p.data("y", DType::F32, [None]));
+    let step = Executor::builder().threads(1).build().prepare(&p, [&(&x * 2.0 + &y)]).unwrap();
+    let (t, elements) = (Tensor::from([1.0f32, 2.0]), [1.0f32, 2.0, 4.0, 8.0]);
+    let view = |at: usize| TensorView::from_slice(&elements[at..at + 2], [2]).unwrap();
+    let first = |made: castwise::Result<Vec<Tensor>>| made.unwrap()[0].to_vec::<f32>().unwrap();
+    let mut into = [Tensor::zeros(DType::F32, [2]).unwrap()];
+    let address = into[0].as_bytes().unwrap().as_ptr();
+    for _ in 0..2 {
+        assert_eq!(first(step.run(&[&t, &t])), [3.0, 6.0]);
+        assert_eq!(first(step.run_views(&[view(1), view(0)])), [5.0, 10.0]);
+        assert_eq!(first(step.run_views(&[TensorView::from(&t), view(2).flip(0).unwrap()])), [10.0, 8.0]);
+        step.run_views_into(&[view(2), view(1)], &mut into).unwrap();
+        assert_eq!(
+            (into[0].to_vec::<f32>().unwrap(), into[0].as_bytes().unwrap().as_ptr()),
+            (vec![10.0, 20.0], address)
+        );
+    }
+    assert!(step.run_views(&[view(0)]).unwrap_err().to_string().contains("1 tensors for 2"));
+}
