@@ -2,8 +2,7 @@
 //!
 //! Guarantees: the one way to run a plan, for eager mode and for compiled programs; results are contiguous and fresh,
 //! or written to the tensors given for them if nothing else holds those; a buffer is dropped after its last use; borrowed
-//! feeds are read where they are, and copied only to be a result. Does not: keep anything between runs; the caller holds
-//! the caches.
+//! feeds are read where they are, and copied only to be a result. Does not: keep anything between runs; callers hold caches.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -145,8 +144,8 @@ const FEW: usize = 4;
 /// What a buffer holds during a run.
 enum Value<'a> {
     Given(TensorRef<'a>),
-    /// Borrowed elements under another shape.
-    Shown(TensorView<'a>),
+    /// Borrowed elements under another shape: which of the run's.
+    Shown(usize),
     Made(Tensor),
     /// In the tensor that the caller gave for it.
     Delivered,
@@ -161,6 +160,7 @@ struct Buffers<'a> {
     plan: &'a Plan,
     run: &'a Run<'a>,
     values: SmallVec<[Option<Value<'a>>; FEW]>,
+    shown: Vec<TensorView<'a>>,
 }
 
 impl<'a> Buffers<'a> {
@@ -170,14 +170,14 @@ impl<'a> Buffers<'a> {
             Origin::Constant(t) => Some(Value::Given(TensorRef::Tensor(t))),
             Origin::Kernel | Origin::View(_) => None,
         };
-        Buffers { plan, run, values: plan.buffers.iter().map(given).collect() }
+        Buffers { plan, run, values: plan.buffers.iter().map(given).collect(), shown: Vec::new() }
     }
 
     #[inline]
     fn get(&self, id: BufferId) -> Result<TensorRef<'_>> {
         match &self.values[id as usize] {
             Some(Value::Given(t)) => Ok(*t),
-            Some(Value::Shown(v)) => Ok(TensorRef::View(v)),
+            Some(Value::Shown(at)) => Ok(TensorRef::View(&self.shown[*at])),
             Some(Value::Made(t)) => Ok(TensorRef::Tensor(t)),
             Some(Value::Delivered) | None => Err(unready()),
         }
@@ -190,7 +190,10 @@ impl<'a> Buffers<'a> {
             if let Origin::View(base) = buffer.origin {
                 let extents = extents(&self.plan.typed.shapes[buffer.shape as usize], self.run.dyn_dims)?;
                 self.values[*b as usize] = Some(match &self.values[base as usize] {
-                    Some(Value::Given(TensorRef::View(v))) => Value::Shown(v.reshape(extents)?),
+                    Some(Value::Given(TensorRef::View(v))) => {
+                        self.shown.push(v.reshape(extents)?);
+                        Value::Shown(self.shown.len() - 1)
+                    }
                     Some(Value::Given(TensorRef::Tensor(t))) => Value::Made(t.reshape(extents)?),
                     Some(Value::Made(t)) => Value::Made(t.reshape(extents)?),
                     _ => return Err(unready()),
@@ -234,7 +237,10 @@ pub(crate) fn run_plan<E: Engine>(
             stop.check()?;
         }
         buffers.view(&k.inputs)?;
-        let inputs: SmallVec<[TensorRef<'_>; FEW]> = k.inputs.iter().map(|b| buffers.get(*b)).collect::<Result<_>>()?;
+        let mut inputs = SmallVec::<[TensorRef<'_>; FEW]>::new();
+        for b in &k.inputs {
+            inputs.push(buffers.get(*b)?);
+        }
         if !known {
             let made = aim(plan, k, at, run, &inputs, engine)?;
             shots.to_mut().push(Arc::new(made));
