@@ -22,9 +22,13 @@ use crate::kernel::{Builder, Kernel};
 use crate::ops::Op;
 use crate::scalar::Bits;
 use crate::schedule::{Class, Schedule, schedule};
-use crate::shape::{SymDim, dims_text, numel};
-use crate::tensor::{Layout, Pool, Storage, Tensor, TensorRef, TensorView};
+use crate::shape::numel;
+use crate::tensor::{Layout, Pool, Storage, Tensor, TensorRef};
 use crate::typed::{NodeId, TypedKind, TypedProgram};
+
+mod buffers;
+
+use buffers::{Buffers, Value, extents};
 
 /// A kernel made ready for one assignment of classes: its schedule, and its compiled segments.
 pub(crate) trait Ready {
@@ -140,75 +144,6 @@ impl Run<'_> {
 
 /// Elements that fit the usual number of operands and results without allocating.
 const FEW: usize = 4;
-
-/// What a buffer holds during a run.
-enum Value<'a> {
-    Given(TensorRef<'a>),
-    /// Borrowed elements under another shape: which of the run's.
-    Shown(usize),
-    Made(Tensor),
-    /// In the tensor that the caller gave for it.
-    Delivered,
-}
-
-fn unready() -> Error {
-    Error::Internal("a buffer was read before it was computed".into())
-}
-
-/// The buffers of a run.
-struct Buffers<'a> {
-    plan: &'a Plan,
-    run: &'a Run<'a>,
-    values: SmallVec<[Option<Value<'a>>; FEW]>,
-    shown: Vec<TensorView<'a>>,
-}
-
-impl<'a> Buffers<'a> {
-    fn new(plan: &'a Plan, run: &'a Run<'a>) -> Buffers<'a> {
-        let given = |b: &'a crate::fuse::Buffer| match &b.origin {
-            Origin::Feed(i) => run.feeds.get(*i as usize).copied().map(Value::Given),
-            Origin::Constant(t) => Some(Value::Given(TensorRef::Tensor(t))),
-            Origin::Kernel | Origin::View(_) => None,
-        };
-        Buffers { plan, run, values: plan.buffers.iter().map(given).collect(), shown: Vec::new() }
-    }
-
-    #[inline]
-    fn get(&self, id: BufferId) -> Result<TensorRef<'_>> {
-        match &self.values[id as usize] {
-            Some(Value::Given(t)) => Ok(*t),
-            Some(Value::Shown(at)) => Ok(TensorRef::View(&self.shown[*at])),
-            Some(Value::Made(t)) => Ok(TensorRef::Tensor(t)),
-            Some(Value::Delivered) | None => Err(unready()),
-        }
-    }
-
-    /// Makes the views among a kernel's operands.
-    fn view(&mut self, inputs: &[BufferId]) -> Result<()> {
-        for b in inputs {
-            let buffer = &self.plan.buffers[*b as usize];
-            if let Origin::View(base) = buffer.origin {
-                let extents = extents(&self.plan.typed.shapes[buffer.shape as usize], self.run.dyn_dims)?;
-                self.values[*b as usize] = Some(match &self.values[base as usize] {
-                    Some(Value::Given(TensorRef::View(v))) => {
-                        self.shown.push(v.reshape(extents)?);
-                        Value::Shown(self.shown.len() - 1)
-                    }
-                    Some(Value::Given(TensorRef::Tensor(t))) => Value::Made(t.reshape(extents)?),
-                    Some(Value::Made(t)) => Value::Made(t.reshape(extents)?),
-                    _ => return Err(unready()),
-                });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The extents of a shape, once the dynamic dims are known.
-fn extents(dims: &[SymDim], values: &[usize]) -> Result<Vec<usize>> {
-    let all: Option<Vec<usize>> = dims.iter().map(|d| d.extent(values)).collect();
-    all.ok_or_else(|| Error::Internal(format!("{} has no extents", dims_text(dims))))
-}
 
 /// The results of a run, in the order of the fetches; `None` for one that is in the tensor given for it.
 pub(crate) type Fetched = SmallVec<[Option<Tensor>; 2]>;

@@ -29,7 +29,7 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
 /// (and from itself).
 #[rustfmt::skip]
 const ROOMS: &[&str] = &[
-    "dtype", "scalar", "error", "limits", "trace", "cancel", "shape", "ops", "promotion", "tensor", "var", "program", "compose", "typed", "infer", "text",
+    "random", "dtype", "scalar", "error", "limits", "trace", "cancel", "shape", "ops", "promotion", "tensor", "var", "program", "compose", "typed", "infer", "text",
     "nodes", "compare", "interop", "block", "passes", "kernel", "schedule", "geometry", "domain", "block/driver", "fuse", "launch", "eager", "codegen",
     "executor", "ops_doc", "expr", "io", "cli", "main",
 ];
