@@ -268,7 +268,7 @@ fn deep_nesting_and_long_chains_need_no_stack() {
     let n = 20_000;
     let parts: String = (1..n).map(|i| format!("t{i} = t{} + 1;", i - 1)).collect();
     assert!(read(format!("t0 = a; {parts} t{}", n - 1)).is_ok());
-    assert!(matches!(read(" ".repeat(MAX_EXPRESSION + 1)), Err(Error::Limit { .. })));
+    assert!(matches!(read(" ".repeat(MAX_EXPRESSION + 1)), Err(crate::Error::Limit { .. })));
 }
 
 #[test]
