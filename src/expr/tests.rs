@@ -1,7 +1,7 @@
 //! What expressions mean, by the programs they print, and where their mistakes are.
 
 use super::*;
-use crate::error::{Error, Fault, Place};
+use crate::error::{Fault, Place};
 use crate::promotion::Rules;
 
 fn program() -> Program {
