@@ -96,7 +96,7 @@ fn copy(e: &Error) -> Error {
 fn rank() {
     let limits = only(Limit::Rank, 3);
     for (n, beyond) in around(3) {
-        let t = Tensor::full(&vec![1; n], 1.5f32).unwrap();
+        let t = Tensor::full(vec![1; n], 1.5f32).unwrap();
         let p = Program::with_limits(Rules::Torch, limits);
         p.data("x", DType::F32, vec![None; n]);
         assert_eq!(mistake(p.check(), "dims, more than 3"), beyond);
