@@ -59,7 +59,7 @@ impl Feed<'_> {
 /// elements (of as many as the one dim has), and with the feature `ndarray` to arrays and to views of arrays.
 ///
 /// An array of `ndarray` is copied, row-major, only if its elements have gaps between them in memory: a step, or a part of a
-/// dim that is not the outermost in memory. To avoid that, take a [`TensorView`](TensorView::from_array) of the whole
+/// dim that is not the outermost in memory. To avoid that, take a `TensorView::from_array` of the whole
 /// array and [`slice`](TensorView::slice) that. Nothing else is copied.
 pub trait AsFeed<'a> {
     /// The feed. What goes wrong is the error of the run.
