@@ -313,4 +313,22 @@ mod tests {
         assert_eq!(b.const_bits, [Bits::of(&0.1f32.to_ne_bytes())]);
         assert_eq!(b.kernel.steps.len(), 1);
     }
+
+    #[test]
+    fn without_folding_scalars_are_converted_by_steps() {
+        let apart = Passes::default().without(Pass::Folding);
+        let mut b = Builder::new(Rounding::Exact, apart);
+        let x = b.input(DType::F32);
+        b.apply(Op::Mul, DType::F32, &[Operand::Value(x), Operand::Scalar(Scalar::Float(0.1), DType::F32)]);
+        assert_eq!((b.kernel.consts.as_slice(), b.kernel.steps.len()), (&[DType::F64][..], 2));
+    }
+
+    #[test]
+    fn other_bits_are_a_step() {
+        let mut b = Builder::default();
+        let (_, x) = (b.input(DType::F32), b.input(DType::F32));
+        let y = b.bits(x, DType::I32);
+        assert_eq!(b.kernel.value(y), Value { dtype: DType::I32, source: Source::Step(0) });
+        assert_eq!(b.kernel.steps[0].args, operands([x]));
+    }
 }

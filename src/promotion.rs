@@ -493,6 +493,8 @@ mod tests {
             (F64, C64, Range),
             (C64, F32, Range),
             (F32, Bool, Range),
+            (F16, I32, Range),
+            (BF16, C32, Range),
             (I64, C64, Rounds),
             (U8, F16, Exact),
             (I16, F16, Rounds),

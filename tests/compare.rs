@@ -238,3 +238,123 @@ fn every_refusal_has_help_that_works_and_says_what_the_other_rules_do() {
     }
     assert!(counts.iter().all(|n| *n > 100), "{counts:?}");
 }
+
+/// The words of refusals, one of each kind: what they name, which operand is to be cast, and to what.
+#[test]
+fn what_refusals_say() {
+    use DType::*;
+    let dim = OperandType::dim;
+    let (int, real) = (OperandType::Scalar(Scalar::Int(2)), OperandType::Scalar(Scalar::Float(2.5)));
+    let truth = OperandType::Scalar(Scalar::Bool(true));
+    let too = "; Rules::Paddle refuses it too";
+    for (rules, op, operands, message, help) in [
+        (
+            TORCH,
+            Op::Sub,
+            vec![dim(Bool), dim(F32)],
+            "does not take bool in a mix; it is given bool and f32",
+            format!("cast the first operand, e.g. `cast(x, f32)`{too}"),
+        ),
+        (
+            TORCH,
+            Op::Sub,
+            vec![dim(Bool), int],
+            "does not take bool in a mix; it is given bool and scalar 2",
+            "cast the first operand, e.g. `cast(x, i64)`; Rules::Paddle would give i64".into(),
+        ),
+        (
+            TORCH,
+            Op::Sub,
+            vec![dim(Bool), real],
+            "does not take bool in a mix; it is given bool and scalar 2.5",
+            "cast the first operand, e.g. `cast(x, f32)`; Rules::Paddle would give f32".into(),
+        ),
+        (
+            TORCH,
+            Op::Sub,
+            vec![dim(F32), truth],
+            "does not take bool in a mix; it is given f32 and scalar true",
+            "write the scalar as a number; Rules::Paddle would give f32".into(),
+        ),
+        (
+            TORCH,
+            Op::Sub,
+            vec![dim(Bool), dim(Bool)],
+            "does not take bool",
+            "for bool write `logical_xor`, or cast to an integer dtype".into(),
+        ),
+        (TORCH, Op::Neg, vec![dim(Bool)], "does not take bool", "for bool write `logical_not`".into()),
+        (TORCH, Op::Lt, vec![dim(C64), dim(C64)], "does not take c64", "compare `abs(x)` or `real(x)`".into()),
+        (
+            TORCH,
+            Op::Lt,
+            vec![dim(C64), dim(F32)],
+            "does not take c64; c64 and f32 promote to it",
+            format!("compare `abs(x)` or `real(x)`{too}"),
+        ),
+        (
+            TORCH,
+            Op::Maximum,
+            vec![dim(C64), dim(C64)],
+            "does not take c64",
+            "apply it to `abs(x)`, or to `real(x)` and `imag(x)`".into(),
+        ),
+        (
+            TORCH,
+            Op::BitwiseAnd,
+            vec![dim(F32), int],
+            "does not take f32; f32 and scalar 2 promote to it",
+            "cast to an integer dtype, e.g. `cast(x, i64)`".into(),
+        ),
+        (
+            TORCH,
+            Op::Lerp,
+            vec![dim(F32), dim(F64), dim(F32)],
+            "wants equal dtypes, not f32 and f64 and f32",
+            "cast the first and third operands, e.g. `cast(x, f64)`; Rules::Paddle would give f64".into(),
+        ),
+        (
+            TORCH,
+            Op::Lerp,
+            vec![dim(I64), dim(I32), dim(I32)],
+            "wants equal dtypes, not i64 and i32 and i32",
+            format!("cast the operands, e.g. `cast(x, f32)`{too}"),
+        ),
+        (
+            PADDLE,
+            Op::Add,
+            vec![dim(I64), dim(F32)],
+            "has no implicit promotion for i64 and f32 under Rules::Paddle",
+            "cast the first operand, e.g. `cast(x, f32)`; Rules::Torch would give f32".into(),
+        ),
+        (
+            PADDLE,
+            Op::Lt,
+            vec![dim(I64), dim(F32)],
+            "has no implicit promotion for i64 and f32 under Rules::Paddle",
+            "cast the first operand, e.g. `cast(x, f32)`; Rules::Torch would compute in f32".into(),
+        ),
+        (
+            PADDLE,
+            Op::Maximum,
+            vec![dim(I64), real],
+            "takes two tensors under Rules::Paddle, not i64 and scalar 2.5",
+            "pass the scalar as a 0-d f32 constant and cast the tensor to f32; Rules::Torch would give f32".into(),
+        ),
+        (
+            PADDLE,
+            Op::Maximum,
+            vec![dim(F32), int],
+            "takes two tensors under Rules::Paddle, not f32 and scalar 2",
+            "pass the scalar as a 0-d f32 constant; Rules::Torch would give f32".into(),
+        ),
+    ] {
+        let d = signature(&Settings::new(rules), op, &operands, &Attrs::default()).unwrap_err();
+        assert_eq!((d.message, d.help), (format!("`{op}` {message}"), Some(help)));
+    }
+    // One operand is no mix, even if its category is above that of the dtype it is converted to first.
+    let to_int = Attrs { dtype: Some(I64), ..Attrs::default() };
+    let d = signature(&Settings::new(TORCH), Op::Mean, &[dim(F32)], &to_int).unwrap_err();
+    let help = "cast to a float dtype, e.g. `cast(x, f32)`";
+    assert_eq!((d.message.as_str(), d.help.as_deref()), ("`mean` does not take i64", Some(help)));
+}

@@ -1,8 +1,10 @@
 //! What inference decides beside dtypes of results: the reason of each cast, operands placed at an axis, and ops with
 //! rules of their own under Paddle.
 
-use castwise::Reason;
 use castwise::prelude::*;
+use castwise::promotion::{OperandType, signature};
+use castwise::shape::Dims;
+use castwise::{Attrs, Fault, Reason};
 
 /// The casts of an op on tensors of these dtypes and shapes.
 fn casts(rules: Rules, types: &[(DType, &[usize])], write: impl Fn(&[Var]) -> Var) -> Vec<(DType, DType, Reason)> {
@@ -22,6 +24,7 @@ fn every_cast_has_the_reason_that_made_it() {
         ((BF16, line), (F16, line), (BF16, F32, Reason::Table)),
         ((U8, line), (I64, line), (U8, I64, Reason::Table)),
         ((I32, line), (F16, line), (I32, F16, Reason::Category)),
+        ((F16, line), (I32, line), (I32, F16, Reason::Category)),
         ((Bool, line), (I8, line), (Bool, I8, Reason::Category)),
         // Wider than the tensor with dims that it follows: in digits, in range.
         ((F64, &[]), (F32, line), (F64, F32, Reason::ZeroDim)),
@@ -80,4 +83,144 @@ fn paddles_ldexp_is_single_or_double() {
         let y = p.data("a", a, [3]).ldexp(p.data("b", b, [3]));
         assert_eq!(p.infer().unwrap().dtype(&y), Some(expected), "{a}, {b}");
     }
+}
+
+const TORCH: Settings = Settings::new(Rules::Torch);
+const PADDLE: Settings = Settings::new(Rules::Paddle);
+
+fn float(v: f64) -> OperandType {
+    OperandType::Scalar(Scalar::Float(v))
+}
+
+/// The dtype of a result, or what is wrong.
+fn result(s: &Settings, op: Op, operands: &[OperandType]) -> Result<DType, Fault> {
+    signature(s, op, operands, &Attrs::default()).map(|s| s.result).map_err(|d| d.fault)
+}
+
+#[test]
+fn parameters_lie_in_their_range() {
+    let x = OperandType::dim(DType::F32);
+    let refused = Err(Fault::BadParameter);
+    for (op, at_zero) in [(Op::Huber, refused), (Op::SmoothL1, Ok(DType::F32)), (Op::AddScaled, Ok(DType::F32))] {
+        let of = |v| result(&TORCH, op, &[x, x, float(v)]);
+        let below = if op == Op::AddScaled { Ok(DType::F32) } else { refused };
+        assert_eq!([of(0.5), of(0.0), of(-0.5)], [Ok(DType::F32), at_zero, below], "{op}");
+    }
+}
+
+#[test]
+fn what_is_written_to_keeps_its_dtype() {
+    use DType::*;
+    for (to, from, expected) in [
+        (F32, I32, Ok(F32)),
+        (F16, F64, Ok(F16)),
+        (C64, Bool, Ok(C64)),
+        (I32, F32, Err(Fault::Cast)),
+        (Bool, U8, Err(Fault::Cast)),
+        (F64, C32, Err(Fault::Cast)),
+    ] {
+        let operands = [OperandType::dim(to), OperandType::dim(from)];
+        assert_eq!(result(&TORCH, Op::Assign, &operands), expected, "{to} from {from}");
+    }
+}
+
+#[test]
+fn no_power_of_zero_is_refused() {
+    for (e, expected) in [(0, Ok(DType::I32)), (2, Ok(DType::I32)), (-1, Err(Fault::NegativeIntegerPower))] {
+        let operands = [OperandType::dim(DType::I32), OperandType::Scalar(Scalar::Int(e))];
+        assert_eq!(result(&TORCH, Op::Pow, &operands), expected, "{e}");
+    }
+}
+
+#[test]
+fn scalars_of_paddle_follow_what_all_tensors_gave() {
+    use DType::*;
+    // A 0-d tensor follows as soon as one of the others has dims.
+    let operands = [OperandType::zero(F32), OperandType::dim(F32), OperandType::zero(F64), float(1.0)];
+    assert_eq!(result(&PADDLE, Op::Addcmul, &operands), Ok(F32));
+}
+
+#[test]
+fn roundings_have_names() {
+    for r in [Rounding::Exact, Rounding::Relaxed] {
+        assert_eq!(r.to_string().parse(), Ok(r));
+    }
+    assert!("none".parse::<Rounding>().unwrap_err().contains("`none`"));
+}
+
+#[test]
+fn static_shapes_are_told_from_others() {
+    let p = Program::new(Rules::Torch);
+    let (a, b) = (p.data("a", DType::F32, [2, 3]), p.data("b", DType::F32, [None, Some(3)]));
+    let typed = p.infer().unwrap();
+    assert!(typed.is_static(&a) && !typed.is_static(&b));
+    let text = |v| typed.shape(v).map(|dims| dims.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!((text(&a), text(&b)), (Some(vec!["2".into(), "3".into()]), Some(vec!["?0".into(), "3".into()])));
+    assert!(!typed.is_empty() && Program::new(Rules::Torch).infer().unwrap().is_empty());
+}
+
+#[test]
+fn dims_that_feeds_tell_are_refused_at_their_axis() {
+    let p = Program::new(Rules::Torch);
+    let (a, b) = (p.data("a", DType::F32, [None; 3]), p.data("b", DType::F32, [None; 2]));
+    let sum = &a + &b;
+    for (shape, axis) in [([2, 7, 4], 1), ([2, 3, 7], 2)] {
+        let feeds = feeds! { "a" => Tensor::zeros(DType::F32, shape).unwrap(), "b" => Tensor::zeros(DType::F32, [3, 4]).unwrap() };
+        let text = Executor::new().run(&p, feeds, [&sum]).unwrap_err().to_string();
+        assert!(text.starts_with(&format!("cannot broadcast in `add` at axis {axis}: 7 ")), "{text}");
+    }
+}
+
+#[test]
+fn losses_and_assignments_that_want_equal_shapes_say_so() {
+    let mistake = |rules, x: Dims, y: Dims, write: fn(&Var, &Var)| {
+        let p = Program::new(rules);
+        write(&p.data("x", DType::F32, x), &p.data("y", DType::F32, y));
+        p.check().err().map(|e| e.diagnostics()[0].message.clone())
+    };
+    let huber = |x: &Var, y: &Var| drop(x.huber_loss(y, 1.0, castwise::Reduction::Sum));
+    let of = |x: Dims, y: Dims| mistake(Rules::Paddle, x, y, huber);
+    assert_eq!(of([2, 3].into(), [2, 3].into()), None);
+    assert_eq!(of([None, Some(3)].into(), [2, 3].into()), None);
+    assert_eq!(of([2, 3].into(), [2, 1].into()).unwrap(), "`huber` wants equal shapes, not [2, 3] and [2, 1]");
+    assert_eq!(of([3].into(), [1, 3].into()).unwrap(), "`huber` wants equal shapes, not [3] and [1, 3]");
+    assert_eq!(mistake(Rules::Torch, [2, 3].into(), [2, 1].into(), huber), None);
+    let assign = |x: &Var, y: &Var| drop(x.assign(y));
+    assert_eq!(mistake(Rules::Torch, [2, 3].into(), [3].into(), assign), None);
+    let message = mistake(Rules::Torch, [3].into(), [2, 3].into(), assign).unwrap();
+    assert_eq!(message, "`assign`: output with shape [3] doesn't match the broadcast shape [2, 3]");
+}
+
+#[test]
+fn a_refused_mix_names_the_shapes_of_its_operands() {
+    let p = Program::new(Rules::Torch);
+    let (b, x) = (p.data("b", DType::Bool, [3]), p.data("x", DType::F32, [2, 1]));
+    let _ = (-&b, &b - &x);
+    let texts: Vec<String> = p.check().unwrap_err().diagnostics().iter().map(|d| d.message.clone()).collect();
+    let mix = "`sub` does not take bool in a mix; it is given bool and f32 (operands: bool[3], f32[2, 1])";
+    assert_eq!(texts, ["`neg` does not take bool", mix]);
+}
+
+#[test]
+fn explanations_count_casts_by_loss_and_list_those_that_matter() {
+    use DType::*;
+    let p = Program::new(Rules::Torch);
+    let (h, x, i) = (p.data("h", BF16, [3]), p.data("x", F32, [3]), p.data("i", I64, [3]));
+    // Exact and asked for, which is not listed; exact; one that rounds; one that leaves the range, asked for.
+    let _ = ((&h * 2).cast(F64), &h + &x, &i * &x, x.cast(I8), (&h * 3).cast(F16));
+    let text = p.infer().unwrap().explain();
+    assert!(text.contains("5 casts: 2 exact, 1 that round, 2 that may leave the range\n"), "{text}");
+    let listed: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("  cast ")?.split(" at ").next()).collect();
+    let expected = [
+        "bf16 -> f32 (table) for operand x of add",
+        "i64 -> f32 (category) for operand x of mul",
+        "f32 -> i8 (requested) for operand x of cast",
+        "bf16 -> f16 (requested) for operand x of cast",
+    ];
+    assert_eq!(listed, expected, "{text}");
+    // Halves of equal size hide no rounding of each other.
+    assert!(
+        text.contains("\n1 ops round to 16 bits before a wider dtype takes the value:\n  mul rounds to bf16 "),
+        "{text}"
+    );
 }
