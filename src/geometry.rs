@@ -248,13 +248,13 @@ mod tests {
     #[test]
     fn contiguous_dims_become_one_run_and_broadcasts_rows() {
         let g = new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[Spread::Varies; 2]);
-        assert_eq!((g.rows.as_slice(), g.run), (&[][..], 2400));
+        assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[][..], 2400, true));
         let g = new(
             &[2, 3, 400],
             &[vec![1200, 400, 1], vec![0, 0, 1], vec![3, 1, 0]],
             &[Spread::Varies, Spread::Varies, Spread::Run],
         );
-        assert_eq!((g.rows.as_slice(), g.run), (&[6][..], 400));
+        assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[6][..], 400, false));
         assert_eq!(g.operands[1], Operand { rows: vec![0], access: Access::Direct, reach: (0, 399) });
         assert_eq!(g.operands[2], Operand { rows: vec![1], access: Access::Splat, reach: (0, 5) });
     }
@@ -266,7 +266,9 @@ mod tests {
             &[vec![3, 1], vec![0, 1], vec![1, 0], vec![0, 0]],
             &[Spread::Varies, Spread::Varies, Spread::Run, Spread::One],
         );
-        assert_eq!((g.rows.as_slice(), g.run), (&[][..], 300));
+        assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[][..], 300, false));
+        let of = |n: usize| new(&[100, n], &[vec![n as isize, 1], vec![0, 1]], &[Spread::Varies; 2]);
+        assert_eq!((of(SHORT_RUN - 1).run, of(SHORT_RUN).run), (100 * (SHORT_RUN - 1), SHORT_RUN));
         assert_eq!(g.operands[0].access, Access::Direct);
         assert_eq!(g.operands[1].access, Access::Periodic(3));
         assert_eq!(g.operands[2].access, Access::Gather(vec![100, 3], vec![1, 0]));
@@ -279,6 +281,18 @@ mod tests {
         assert_eq!(g.classes(), [Class::Vector, Class::Splat]);
         let g = new(&[90, 1], &[vec![1, 1], vec![0, 1]], &[Spread::Varies, Spread::Varies]);
         assert_eq!(g.classes(), [Class::Vector, Class::Vector]);
+    }
+
+    #[test]
+    fn the_class_under_a_reduction_does_not_depend_on_extents() {
+        let class = |strides: &[isize], reduced: &[usize]| {
+            Geometry::new(&[100, 3, 200], &[strides.to_vec()], &[Spread::Run], Some(reduced)).classes()[0]
+        };
+        // Repeated along the last dim, which is the run; and along another one, of which its type says nothing.
+        assert_eq!(class(&[3, 1, 0], &[2]), Class::Splat);
+        assert_eq!(class(&[0, 0, 0], &[1, 2]), Class::Vector);
+        let g = Geometry::new(&[100, 3], &[vec![0, 0]], &[Spread::Run], Some(&[0]));
+        assert_eq!((g.run, g.classes()), (100, vec![Class::Vector]));
     }
 
     #[test]

@@ -352,4 +352,9 @@ fn what_refusals_say() {
         let d = signature(&Settings::new(rules), op, &operands, &Attrs::default()).unwrap_err();
         assert_eq!((d.message, d.help), (format!("`{op}` {message}"), Some(help)));
     }
+    // One operand is no mix, even if its category is above that of the dtype it is converted to first.
+    let to_int = Attrs { dtype: Some(I64), ..Attrs::default() };
+    let d = signature(&Settings::new(TORCH), Op::Mean, &[dim(F32)], &to_int).unwrap_err();
+    let help = "cast to a float dtype, e.g. `cast(x, f32)`";
+    assert_eq!((d.message.as_str(), d.help.as_deref()), ("`mean` does not take i64", Some(help)));
 }

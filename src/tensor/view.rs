@@ -172,11 +172,12 @@ fn elements<'a>((bytes, offset): (&'a [u8], usize), layout: &'a Layout, size: us
         let from = at as usize * size;
         for d in (0..index.len()).rev() {
             index[d] += 1;
-            at += layout.strides[d];
+            // A dim of one element may have any stride: what wraps here wraps back below.
+            at = at.wrapping_add(layout.strides[d]);
             if index[d] < layout.shape[d] {
                 break;
             }
-            at -= layout.strides[d] * layout.shape[d] as isize;
+            at = at.wrapping_sub(layout.strides[d].wrapping_mul(layout.shape[d] as isize));
             index[d] = 0;
         }
         &bytes[from..from + size]
@@ -215,6 +216,16 @@ mod tests {
         let b = counted(&[3, 1]).broadcast_to([2, 3, 2]).unwrap();
         assert_eq!(b.to_vec::<i32>().unwrap(), [0, 0, 1, 1, 2, 2, 0, 0, 1, 1, 2, 2]);
         assert!(t.broadcast_to([2, 3, 5]).is_err() && t.slice(0, 1, 3, 1).is_err() && t.transpose(0, 3).is_err());
+    }
+
+    #[test]
+    fn a_dim_of_one_element_has_any_stride() {
+        let far = counted(&[2, 3, 2]).slice(1, 2, 3, usize::MAX).unwrap();
+        assert_eq!((far.shape(), far.strides()), (&[2, 1, 2][..], &[6, isize::MAX, 1][..]));
+        for v in [far.clone(), far.flip(1).unwrap(), far.flip(1).unwrap().transpose(0, 1).unwrap()] {
+            assert_eq!(v.to_vec::<i32>().unwrap(), [4, 5, 10, 11]);
+            assert!(format!("{v:?} {v}").contains("11"));
+        }
     }
 
     #[test]
