@@ -5,8 +5,8 @@
 //!
 //! Guarantees: only (op, dtype) pairs of [`inline`] are lowered, each to instructions that cannot trap on data; loads
 //! and stores go only to the addresses of the table, `n` elements each, with `n` (for Cranelift's loops) a multiple of
-//! the segment's width; results have the same bits as the block kernels, because both are made of IEEE operations in the same order and a
-//! NaN that leaves arithmetic is made canonical. Does not: handle what is left of a run after whole vectors (the
+//! the segment's width; results have the same bits as the block kernels, because both are made of IEEE operations in the
+//! same order and a NaN that leaves arithmetic is made canonical. Does not: handle what is left of a run after whole vectors (the
 //! driver pads), broadcast (a splat operand is one element), or lower transcendentals and integer division (those are
 //! block kernels, and for Cranelift 16-bit floats too).
 
