@@ -25,6 +25,7 @@ pub(crate) mod math;
 mod num;
 mod rows;
 mod team;
+pub(crate) mod vector;
 
 pub(crate) use custom::{CustomFn, custom_kernel};
 pub(crate) use float_mode::FloatMode;

@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use crate::block::{CpuLevel, Runner, cast, copy_kernel, custom_kernel, kernel as block_kernel};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Source, Step, StepOp, ValueId};
 use crate::ops::{MAX_OPERANDS, Op};
@@ -76,7 +77,7 @@ pub(crate) enum Stage {
 pub(crate) struct Fill {
     pub(crate) from: SlotId,
     pub(crate) to: SlotId,
-    pub(crate) dtype: crate::dtype::DType,
+    pub(crate) dtype: DType,
     /// Whether the element is a constant: filled once, not once a run.
     pub(crate) constant: bool,
 }
@@ -93,6 +94,9 @@ pub(crate) struct Schedule {
     pub(crate) segments: Vec<Segment>,
     /// Where the values are that are reduced, once the body has run.
     pub(crate) folds: Vec<SlotId>,
+    /// Which of them a segment can add up itself, into lanes instead of its tile: float sums of what one segment stores
+    /// and nothing else reads.
+    pub(crate) sums: Vec<bool>,
     pub(crate) tiles: u32,
     pub(crate) singles: u32,
     /// Whether there is nothing but one segment over operands, constants and results.
@@ -157,6 +161,7 @@ pub(crate) fn schedule_with(
         let slot = p.vector(*v);
         p.out.folds.push(slot);
     }
+    p.out.sums = k.folds.iter().enumerate().map(|(i, (op, v))| p.is_sum(i, *op, *v)).collect();
     let o = &mut p.out;
     o.plain = matches!(o.body[..], [Stage::Segment(_)])
         && o.tiles + o.singles == 0
@@ -342,6 +347,27 @@ impl Planner<'_> {
         self.out.fills.push(Fill { from, to, dtype: self.k.value(v).dtype, constant });
         self.filled.insert(v, to);
         to
+    }
+
+    /// Whether reduction `i` can be added up where its values are computed.
+    fn is_sum(&self, i: usize, op: Op, v: ValueId) -> bool {
+        let (o, slot) = (&self.out, self.out.folds[i]);
+        let stored = |s: &&Segment| s.stores.iter().any(|(_, to)| *to == slot);
+        let [segment] = o.segments.iter().filter(stored).collect::<Vec<_>>()[..] else { return false };
+        let read = o.segments.iter().any(|s| s.loads.iter().any(|(_, from, _)| *from == slot))
+            || o.fills.iter().any(|f| f.to == slot)
+            || o.body.iter().any(|s| matches!(s, Stage::Block(b) if b.out == slot || b.args.contains(&Some(slot))));
+        // Elements of 16 bytes take the register that addresses lanes.
+        let memory = segment.loads.iter().map(|(v, ..)| v).chain(segment.stores.iter().map(|(v, _)| v));
+        let wide = memory.into_iter().any(|v| self.k.value(*v).dtype.size() > 8);
+        let alone = o.folds.iter().filter(|s| **s == slot).count() == 1;
+        let float = matches!(self.k.value(v).dtype, DType::F32 | DType::F64);
+        matches!(op, Op::Sum | Op::Mean)
+            && float
+            && alone
+            && !read
+            && !wide
+            && matches!(o.slots[slot as usize], Slot::Tile(_))
     }
 
     fn segment(&mut self, steps: &[u32]) -> Segment {

@@ -16,6 +16,7 @@ use crate::geometry::{Access, Fold, Geometry, Operand};
 use crate::scalar::Bits;
 use crate::schedule::{Schedule, Slot, Stage, TILE};
 
+mod layout;
 mod worker;
 use worker::{Worker, with_worker};
 
@@ -24,12 +25,15 @@ use worker::{Worker, with_worker};
 pub(crate) struct SegmentFn {
     /// Reads and writes `n` elements at the pointers of the table.
     pub(crate) run: unsafe extern "C" fn(table: *const *mut u8, n: usize),
-    /// Whether `n` can be any number from 1 up, and have the bit [`STREAM`]; else it is a multiple of [`WIDTH`].
+    /// Whether `n` can be any number from 1 up, and have the bits [`STREAM`] and [`ADD`]; else it is a multiple of [`WIDTH`].
     pub(crate) any_length: bool,
 }
 
 /// Set in the number of elements: results, which begin at cache lines, go to memory past the caches.
 pub(crate) const STREAM: usize = 1 << (usize::BITS - 1);
+
+/// Set in the number of elements: what the segment can add up goes into lanes that begin with the tile, not into the tile.
+pub(crate) const ADD: usize = 1 << (usize::BITS - 2);
 
 /// Bytes of operands and results from which on results are streamed: what the caches can't keep until it is read costs
 /// less without being read into them first. Measured on a server whose last cache is large, four operands and a result
@@ -101,8 +105,26 @@ impl Launch<'_> {
             }
             None => self.schedule.tile,
             Some(Fold::Rows(n)) if n < TILE => TILE / n * n,
+            Some(_) if self.adds_alone() => TILES_A_PIECE * TILE,
             Some(_) => TILE,
         }
+    }
+
+    /// Whether segments add up the sums of long rows themselves, those that they can.
+    fn adds(&self) -> bool {
+        let long = matches!(self.geometry.fold, Some(Fold::Rows(n)) if n >= self.geometry.run);
+        long && self.any_length && self.schedule.sums.contains(&true)
+    }
+
+    /// Whether one segment adds up all there is to reduce, and needs no tile: then a piece is one call. Lanes go by the
+    /// place in the piece, which is that in the tile too.
+    fn adds_alone(&self) -> bool {
+        let s = self.schedule;
+        self.adds()
+            && !s.sums.contains(&false)
+            && matches!(s.body[..], [Stage::Segment(_)])
+            && s.tiles as usize == s.folds.len()
+            && self.geometry.operands.iter().all(|o| matches!(o.access, Access::Splat | Access::Direct))
     }
 
     /// Elements of a run that are one unit of work: a tile, or where a long row is reduced, the tiles that are combined

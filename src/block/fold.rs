@@ -39,17 +39,18 @@ pub(crate) const LANES: usize = 64;
 /// Elements side by side of a row too short for [`LANES`].
 const FEW_LANES: usize = 8;
 
-/// Combines elements into those of the lanes: the rest of whole groups first.
+/// Combines elements into those of the lanes, one after the other: element `i` goes to lane `i % N`. Compiled loops do the
+/// same.
 #[inline(always)]
 fn into_lanes<T: FoldElement, F: Fold<T>, const N: usize>(lanes: &mut [T; N], a: &[T]) {
-    let whole = a.chunks_exact(N);
-    for (lane, x) in lanes.iter_mut().zip(whole.remainder()) {
-        *lane = F::combine(*lane, *x);
-    }
+    let (whole, rest) = a.as_chunks::<N>();
     for x in whole {
         for (lane, x) in lanes.iter_mut().zip(x) {
             *lane = F::combine(*lane, *x);
         }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = F::combine(*lane, *x);
     }
 }
 

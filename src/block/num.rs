@@ -349,12 +349,12 @@ macro_rules! reals {
     };
 }
 
-reals!(f32, math::trig::TRIG_BOUND_F32, math::trig::TRIG_NEAR_F32, math::trig_reduce::fmod_f32, exp = math::single::exp, expm1 = math::exp::expm1_f32,
+reals!(f32, math::trig::TRIG_BOUND_F32, math::single::TRIG_NEAR_F32, math::trig_reduce::fmod_f32, exp = math::single::exp, expm1 = math::exp::expm1_f32,
     log = math::single::log, log1p = math::log::log1p_f32, tanh = math::single::tanh,
     sigmoid = math::single::sigmoid, silu = math::single::silu, gelu_tanh = math::single::gelu_tanh,
     gelu = math::erf::gelu_f32, erf = math::erf::erf_f32, sin = math::trig::sin_f32, cos = math::trig::cos_f32,
     tan = math::trig::tan_f32, sin_small = math::trig::sin_f32_small, cos_small = math::trig::cos_f32_small,
-    sin_near = math::trig::sin_f32_near, cos_near = math::trig::cos_f32_near,
+    sin_near = math::single::sin_near, cos_near = math::single::cos_near,
     tan_small = math::trig::tan_f32_small, exp2 = math::exp::exp2_f32, log2 = math::log::log2_f32,
     log10 = math::log::log10_f32, cbrt = math::invtrig::cbrt_f32, asin = math::invtrig::asin_f32,
     acos = math::invtrig::acos_f32, atan = math::invtrig::atan_f32, sinh = math::hyper::sinh_f32,

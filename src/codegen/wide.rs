@@ -18,6 +18,7 @@ mod ir;
 mod lower;
 mod math;
 mod parts;
+mod rescue;
 
 use iced_x86::{Decoder, DecoderOptions, FastFormatter};
 pub(crate) use lower::inline;
@@ -36,8 +37,8 @@ pub(crate) fn available() -> bool {
 
 /// Compiles all segments of a schedule.
 pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
-    let results = results(schedule);
-    let all = schedule.segments.iter().map(|s| Ok(function(kernel, s, &results)?.bytes));
+    let ends = ends(kernel, schedule);
+    let all = schedule.segments.iter().map(|s| Ok(function(kernel, s, &ends)?.bytes));
     jit::place(&all.collect::<Result<Vec<_>>>()?)
 }
 
@@ -51,20 +52,32 @@ fn lanes(kernel: &Kernel, segment: &Segment) -> usize {
     64 / sizes.max().unwrap_or(1)
 }
 
-/// The slots of results.
-fn results(schedule: &Schedule) -> Vec<SlotId> {
-    let all = schedule.slots.iter().enumerate().filter(|(_, s)| matches!(s, Slot::Output(_)));
-    all.map(|(i, _)| i as SlotId).collect()
+/// Slots that are not memory like any other.
+struct Ends {
+    /// Results, which may be streamed.
+    results: Vec<SlotId>,
+    /// What segments can add up, and its dtype.
+    sums: Vec<(SlotId, DType)>,
 }
 
-fn function(kernel: &Kernel, segment: &Segment, results: &[SlotId]) -> Result<emit::Function> {
+fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
+    let results = schedule.slots.iter().enumerate().filter(|(_, s)| matches!(s, Slot::Output(_)));
+    let folds = kernel.folds.iter().zip(&schedule.folds).zip(&schedule.sums).filter(|(_, sum)| **sum);
+    Ends {
+        results: results.map(|(i, _)| i as SlotId).collect(),
+        sums: folds.map(|(((_, v), slot), _)| (*slot, kernel.value(*v).dtype)).collect(),
+    }
+}
+
+fn function(kernel: &Kernel, segment: &Segment, ends: &Ends) -> Result<emit::Function> {
     let lanes = lanes(kernel, segment);
-    let body = lower::lower(kernel, segment, lanes);
+    let body = lower::lower(kernel, segment, lanes, &ends.sums);
     let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
     let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
     let allocated = alloc::allocate(&body, if twice { 3 } else { 2 });
-    emit::function(&emit::Segment { lanes, allocated: &allocated, constants: &body.constants, twice, results })
+    let (results, sums) = (&ends.results, &ends.sums);
+    emit::function(&emit::Segment { lanes, allocated: &allocated, constants: &body.constants, twice, results, sums })
 }
 
 /// The steps and instructions of all segments of a schedule, as text.
@@ -82,7 +95,7 @@ pub(crate) fn listing(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
             let args: Vec<String> = step.args.iter().flatten().map(|a| format!("%{a}")).collect();
             text += &format!("  %{}: {} = {what} {}\n", step.out, kernel.value(step.out).dtype, args.join(", "));
         }
-        let function = function(kernel, segment, &results(schedule))?;
+        let function = function(kernel, segment, &ends(kernel, schedule))?;
         let mut formatter = FastFormatter::new();
         for instruction in &mut Decoder::with_ip(64, &function.bytes[..function.code], 0, DecoderOptions::NONE) {
             text += &format!("  {:04x}  ", instruction.ip());

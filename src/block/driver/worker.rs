@@ -8,9 +8,8 @@ use std::sync::LazyLock;
 use super::super::fold::LANES;
 use super::super::gather::{Strided, fill, gather, gather_rows};
 use super::super::operands;
-use super::{
-    Access, BlockFn, Fold, FoldOut, Job, Operand, PLAIN_TILES, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across,
-};
+use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
+use super::{ADD, Access, BlockFn, Fold, FoldOut, Job, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across};
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
 
 const CACHE_LINE: usize = 64;
@@ -35,12 +34,6 @@ fn prefetch(at: *const u8) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
-
-/// Room for one element of the widest dtype times [`WIDTH`].
-const PADDED: usize = 16 * WIDTH;
-
-/// Room for a tile of the widest dtype.
-const WIDE_TILE: usize = 16 * TILE;
 
 /// Memory of a thread, kept from launch to launch.
 #[derive(Default)]
@@ -68,43 +61,6 @@ thread_local! {
     }) };
 }
 
-/// Room for the lanes of a reduction of the widest dtype.
-const WIDE_LANES: usize = 16 * LANES;
-
-/// Where the parts of the scratch begin, in bytes.
-struct Layout {
-    singles: usize,
-    gathered: usize,
-    padded: usize,
-    staged: usize,
-    lanes: usize,
-    total: usize,
-}
-
-impl Layout {
-    fn new(job: &Job<'_>) -> Layout {
-        let launch = job.launch;
-        let singles = launch.schedule.tiles as usize * WIDE_TILE;
-        let gathered = singles + (launch.schedule.singles as usize * 16).next_multiple_of(64);
-        let copies = launch.geometry.operands.iter().map(copy_room).sum::<usize>();
-        let padded = gathered + copies;
-        let staged = padded + (launch.inputs.len() + job.outputs.len()) * PADDED;
-        // Of each reduction, a tile that was computed in two steps, two rows of results, and the lanes of rows.
-        let lanes = staged + job.folds.len() * 3 * WIDE_TILE;
-        Layout { singles, gathered, padded, staged, lanes, total: lanes + job.folds.len() * ROW_BLOCK * WIDE_LANES }
-    }
-}
-
-/// Scratch for the copies of an operand.
-fn copy_room(o: &Operand) -> usize {
-    match &o.access {
-        Access::Splat | Access::Direct => 0,
-        Access::Periodic(n) => ((n + PLAIN_TILES * TILE) * 16).next_multiple_of(64),
-        Access::Gather(..) if is_across(o) => ROW_BLOCK * WIDE_TILE,
-        Access::Gather(..) => WIDE_TILE,
-    }
-}
-
 /// A thread's view of a launch.
 pub(super) struct Worker<'a> {
     job: &'a Job<'a>,
@@ -125,6 +81,8 @@ pub(super) struct Worker<'a> {
     /// Slots of results, and which result.
     results: &'a [(SlotId, u32)],
     tiled: bool,
+    /// Whether segments add up what they can.
+    adds: bool,
     /// Whether an operand is written out for every row.
     periodic: bool,
     /// Whether the last tile was computed in two pieces, and its values to reduce are staged.
@@ -178,6 +136,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         splats: &scratch.splats,
         results: &scratch.results,
         tiled: job.is_tiled(),
+        adds: launch.adds(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
         split: false,
         turned: None,
@@ -211,6 +170,7 @@ impl Worker<'_> {
                 let (mut at, end) = (first * piece, run.min(last * piece));
                 while at < end {
                     let n = if self.tiled { (end - at).min(tile) } else { end - at };
+                    self.begin_lanes(0, at);
                     self.span(row, at, n)?;
                     self.fold_rows(row, 0, at, n);
                     at += n;
@@ -246,6 +206,7 @@ impl Worker<'_> {
                         self.next_row()?;
                     }
                     self.turned = Some((r, at));
+                    self.begin_lanes(r, at);
                     self.span(first + r, at, n)?;
                     self.fold_rows(first + r, r, at, n);
                 }
@@ -462,6 +423,7 @@ impl Worker<'_> {
             }
             let width = if padded { WIDTH } else { n };
             let width = if stream { width | STREAM } else { width };
+            let width = if self.adds { width | ADD } else { width };
             for stage in &launch.schedule.body {
                 match stage {
                     Stage::Block(b) => self.block(b, n)?,
@@ -499,13 +461,39 @@ impl Worker<'_> {
         }
     }
 
+    /// The lanes of reduction `k` in the `r`-th of the rows that are walked together.
+    unsafe fn lanes(&self, k: usize, r: usize) -> *mut u8 {
+        // SAFETY: the layout has lanes for every reduction and row.
+        unsafe { self.scratch.add(self.layout.lanes + (k * ROW_BLOCK + r) * WIDE_LANES) }
+    }
+
+    /// Makes the lanes of long rows ready for the tile at `at`.
+    unsafe fn begin_lanes(&mut self, r: usize, at: usize) {
+        let launch = self.job.launch;
+        if !matches!(launch.geometry.fold, Some(Fold::Rows(n)) if n >= launch.geometry.run) {
+            return;
+        }
+        for (k, fold) in self.job.folds.iter().enumerate() {
+            // SAFETY: the lanes are this row's own.
+            unsafe {
+                let lanes = self.lanes(k, r);
+                if at.is_multiple_of(launch.piece()) {
+                    fill((&raw const fold.nothing).cast(), fold.dtype, LANES, lanes);
+                }
+                if self.adds && launch.schedule.sums[k] {
+                    self.table[launch.schedule.folds[k] as usize] = lanes;
+                }
+            }
+        }
+    }
+
     /// Combines the elements of a tile with those of its piece before it, and of the whole piece into one; or those of
     /// each short row in it into one. The row is the `r`-th of those that are walked together.
     unsafe fn fold_rows(&mut self, row: usize, r: usize, at: usize, n: usize) {
         let launch = self.job.launch;
         let (run, piece) = (launch.geometry.run, launch.piece());
         let Some(Fold::Rows(length)) = launch.geometry.fold else { return };
-        for (k, FoldOut { start, dtype, f, lanes: into, nothing }) in self.job.folds.iter().enumerate() {
+        for (k, FoldOut { start, dtype, f, lanes: into, .. }) in self.job.folds.iter().enumerate() {
             let (f, into, from): (BlockFn, BlockFn, _) = (*f, *into, self.folded(k));
             // SAFETY: the partial results have an element for this piece, or for each short row; the kernel for short
             // rows takes their length as its second operand; the lanes are this row's own.
@@ -515,14 +503,13 @@ impl Worker<'_> {
                     f(operands([from, std::ptr::without_provenance(length)]), to, n);
                     continue;
                 }
-                let lanes = self.scratch.add(self.layout.lanes + (k * ROW_BLOCK + r) * WIDE_LANES);
-                if at.is_multiple_of(piece) {
-                    fill((&raw const *nothing).cast(), *dtype, LANES, lanes);
+                let lanes = self.lanes(k, r);
+                if !(self.adds && launch.schedule.sums[k]) {
+                    if *ASKS_AHEAD {
+                        self.ahead(at + n, n);
+                    }
+                    into(operands([from]), lanes, n);
                 }
-                if *ASKS_AHEAD {
-                    self.ahead(at + n, n);
-                }
-                into(operands([from]), lanes, n);
                 if at + n == run || (at + n).is_multiple_of(piece) {
                     let position = row * launch.pieces() + at / piece;
                     f(operands([lanes.cast_const()]), start.add(position * dtype.size()), LANES);

@@ -42,6 +42,10 @@ pub(crate) trait Lane:
     fn scaled(self, k: Self, t: Self) -> Self;
     /// `self·2^k`, as above, for a `k` from -126 to 127.
     fn scaled_near(self, k: Self, t: Self) -> Self;
+    /// Whether the whole number is odd that `self` holds, as `t` above.
+    fn odd(self) -> Self::Mask;
+    /// `self`, negated where the whole number of `t` is 2 or 3 in remainders of 4.
+    fn turned(self, t: Self) -> Self;
     /// A positive finite number as `(k, m)`: `2^k·m` with `m` from `√½` up to `√2`.
     fn split(self) -> (Self, Self);
     /// `self`, which is the logarithm of `x` if `x` is positive and finite; -∞ for a zero `x`, NaN for what is below,
@@ -126,6 +130,16 @@ impl Lane for f32 {
     #[inline(always)]
     fn scaled_near(self, _k: f32, t: f32) -> f32 {
         self * f32::from_bits(t.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23)
+    }
+
+    #[inline(always)]
+    fn odd(self) -> bool {
+        self.to_bits() & 1 != 0
+    }
+
+    #[inline(always)]
+    fn turned(self, t: f32) -> f32 {
+        f32::from_bits(self.to_bits() ^ (t.to_bits() & 2) << 30)
     }
 
     #[inline(always)]

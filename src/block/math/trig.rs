@@ -6,9 +6,9 @@
 //!
 //! The single-precision functions compute in double precision and round once, which leaves the error at little more than
 //! half a unit in the last place. Sine and cosine of small arguments (up to [`TRIG_NEAR_F32`]) are the exception: the
-//! `_near` forms stay in single precision, which takes two thirds of the time, and the others call them there.
+//! forms of [`super::single`] stay in single precision, which takes less time, and the others call them there.
 
-use super::lane::ROUND;
+use super::single::{TRIG_NEAR_F32, cos_near, sin_near};
 use super::trig_reduce::{ROUND_F64, SMALL_BOUND, half_pi_large, half_pi_small};
 use std::f64::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, PI};
 
@@ -22,49 +22,6 @@ pub(crate) const TRIG_BOUND_F64: f64 = SMALL_BOUND;
 const PI_LO: f64 = 1.2246467991473532e-16;
 
 const SIGN: u64 = 1 << 63;
-
-/// The largest magnitude that the single-precision `_near` functions take: 255 quarter turns.
-pub(crate) const TRIG_NEAR_F32: f32 = 400.0;
-
-/// π/2 in three parts. The second has 16 bits, so that its product with a quotient below 2^8 is exact; the sum misses π/2
-/// by less than 2^-68.
-const NEAR_1: f32 = std::f32::consts::FRAC_PI_2;
-const NEAR_2: f32 = f32::from_bits(0xb33b_bd00);
-const NEAR_3: f32 = f32::from_bits(0xaa39_ee5a);
-
-/// The sine of `x`, `turn` quarter turns on, for `|x| <= TRIG_NEAR_F32`.
-#[inline(always)]
-fn quarter_f32(x: f32, turn: u32) -> f32 {
-    // As `half_pi_small`: quotient, and rest in [-π/4, π/4] as r + lo. All but the last of the differences are exact.
-    let t = x.mul_add(std::f32::consts::FRAC_2_PI, ROUND);
-    let n = t - ROUND;
-    let head = n.mul_add(-NEAR_1, x);
-    let r = n.mul_add(-NEAR_2, head);
-    let lo = n.mul_add(-NEAR_3, n.mul_add(-NEAR_2, head - r));
-    let quadrant = t.to_bits().wrapping_add(turn);
-    // The square with what `lo` adds to it: the cosine feels both roundings.
-    let s = r.mul_add(r, (r + r) * lo);
-    // r + r³·p(r²), p within 2^-27.8 of the sine, and 1 - r²/2 + r⁴·q(r²), q within 2^-32.9 of the cosine.
-    let p = s.mul_add(s.mul_add(-0.00019507883, 0.008332106), -0.16666654);
-    let sin = r + (r * s).mul_add(p, lo);
-    let q = s.mul_add(s.mul_add(2.4432093e-05, -0.0013887308), 0.041666646);
-    let cos = s.mul_add(s.mul_add(q, -0.5), 1.0);
-    let v = if quadrant & 1 != 0 { cos } else { sin };
-    f32::from_bits(v.to_bits() ^ (quadrant & 2) << 30)
-}
-
-/// sin x for `|x| <= TRIG_NEAR_F32`. Maximum error 0.89 ulp.
-#[inline(always)]
-pub(crate) fn sin_f32_near(x: f32) -> f32 {
-    let y = quarter_f32(x.abs(), 0);
-    canonical_f32(f32::from_bits(y.to_bits() ^ (x.to_bits() & 1 << 31)))
-}
-
-/// cos x for `|x| <= TRIG_NEAR_F32`. Maximum error 0.89 ulp.
-#[inline(always)]
-pub(crate) fn cos_f32_near(x: f32) -> f32 {
-    canonical_f32(quarter_f32(x, 1))
-}
 
 /// sin r for `|r| <= π/2`, at single-precision accuracy: odd, degree 11, relative error 2.2e-11.
 #[inline(always)]
@@ -90,7 +47,7 @@ fn canonical_f64(r: f64) -> f64 {
 /// sin x for `|x| <= TRIG_BOUND_F32`.
 #[inline(always)]
 pub(crate) fn sin_f32_small(x: f32) -> f32 {
-    if x.abs() <= TRIG_NEAR_F32 { sin_f32_near(x) } else { sin_f32_far(x) }
+    if x.abs() <= TRIG_NEAR_F32 { canonical_f32(sin_near(x)) } else { sin_f32_far(x) }
 }
 
 /// sin x for `|x| <= TRIG_BOUND_F32`, by double precision.
@@ -107,7 +64,7 @@ fn sin_f32_far(x: f32) -> f32 {
 /// cos x for `|x| <= TRIG_BOUND_F32`.
 #[inline(always)]
 pub(crate) fn cos_f32_small(x: f32) -> f32 {
-    if x.abs() <= TRIG_NEAR_F32 { cos_f32_near(x) } else { cos_f32_far(x) }
+    if x.abs() <= TRIG_NEAR_F32 { canonical_f32(cos_near(x)) } else { cos_f32_far(x) }
 }
 
 /// cos x for `|x| <= TRIG_BOUND_F32`, by double precision: the distance to the nearest zero of the cosine goes through
@@ -353,9 +310,7 @@ mod tests {
             for f in [sin_f64, cos_f64, tan_f64, sin_f64_small, cos_f64_small, tan_f64_small] {
                 assert_eq!(f(x).to_bits(), f64::NAN.to_bits());
             }
-            for f in
-                [sin_f32, cos_f32, tan_f32, sin_f32_small, cos_f32_small, tan_f32_small, sin_f32_near, cos_f32_near]
-            {
+            for f in [sin_f32, cos_f32, tan_f32, sin_f32_small, cos_f32_small, tan_f32_small] {
                 assert_eq!(f(x as f32).to_bits(), f32::NAN.to_bits());
             }
         }

@@ -38,10 +38,12 @@ pub(super) enum Machine {
         index: u32,
         dst: u8,
     },
+    /// Of the value, or in a loop that adds up, of the sum's lanes if there is one.
     Store {
         slot: SlotId,
         dtype: DType,
         src: u8,
+        sum: Option<u8>,
     },
     /// To and from the stack, at a multiple of 64 bytes.
     Spill {
@@ -196,7 +198,10 @@ impl Walk<'_> {
         let at = |r: Reg| if r == NONE { 0 } else { self.place[r as usize] };
         let mut machine = match inst {
             Inst::Op(op) => Machine::Op { op: *op, dst: 0, src: [at(op.src[0]), at(op.src[1])], mask: at(op.mask) },
-            Inst::Store(slot, dtype, r) => Machine::Store { slot: *slot, dtype: *dtype, src: at(*r) },
+            Inst::Store(slot, dtype, r, sum) => {
+                let sum = (*sum != NONE).then(|| at(*sum));
+                Machine::Store { slot: *slot, dtype: *dtype, src: at(*r), sum }
+            }
         };
         for r in sources() {
             while self.next_use(r) == i {

@@ -1,7 +1,7 @@
 //! Machine code of a segment: the loop over whole vectors, and its body once more for the elements that are left.
 //!
 //! Guarantees: any number of elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose
-//! stores of results go past the caches; the rest of them is loaded and stored under a mask, which reads and
+//! stores of results go past the caches, and with the bit [`ADD`] a third, which adds up values in lanes; the rest of them is loaded and stored under a mask, which reads and
 //! writes no other memory; registers that the caller of a System V function expects back are given back; every page of
 //! a large stack frame is touched in order. Slots that are written must not overlap slots that are read. Does not:
 //! choose instructions or registers of the body.
@@ -13,7 +13,9 @@ use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, OpKind, Reg
 use super::alloc::{Allocated, Machine};
 use super::forms::{self as f, Form, length};
 use super::ir::Constant;
-use crate::block::driver::STREAM;
+use super::rescue::Rescue;
+use crate::block::driver::{ADD, STREAM};
+use crate::block::fold::LANES;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::schedule::SlotId;
@@ -26,7 +28,7 @@ const INDEX: Register = Register::RAX;
 const POINTER: Register = Register::R11;
 /// The constants.
 const POOL: Register = Register::R10;
-/// Twice the index: elements of 16 bytes have no scale.
+/// Twice the index: elements of 16 bytes have no scale. Or the lane of the current element, where values are added up.
 const TWICE: Register = Register::R9;
 /// The rest of the elements as a mask, and two bits for each.
 const REST: Register = Register::K1;
@@ -51,17 +53,21 @@ pub(super) struct Segment<'a> {
     pub(super) twice: bool,
     /// Slots of results.
     pub(super) results: &'a [SlotId],
+    /// Slots of what can be added up.
+    pub(super) sums: &'a [(SlotId, DType)],
 }
 
-struct Writer<'a> {
+pub(super) struct Writer<'a> {
     encoder: Encoder,
-    at: u64,
-    segment: &'a Segment<'a>,
+    pub(super) at: u64,
+    pub(super) segment: &'a Segment<'a>,
     pointers: HashMap<SlotId, Register>,
     /// Where each constant lies in the pool.
     offsets: Vec<i64>,
     /// Instructions whose last four bytes say how far the pool is.
     pool_uses: Vec<u64>,
+    /// Where functions are called that most iterations do without.
+    pub(super) rescues: Vec<Rescue>,
 }
 
 /// Encodes a segment.
@@ -73,6 +79,7 @@ pub(super) fn function(segment: &Segment<'_>) -> Result<Function> {
         pointers: HashMap::new(),
         offsets: Vec::new(),
         pool_uses: Vec::new(),
+        rescues: Vec::new(),
     };
     let mut pool = Vec::new();
     for c in segment.constants {
@@ -104,26 +111,26 @@ fn wrong(e: impl std::fmt::Display) -> Error {
 }
 
 impl Writer<'_> {
-    fn put(&mut self, instruction: &Instruction) -> Result<()> {
+    pub(super) fn put(&mut self, instruction: &Instruction) -> Result<()> {
         self.at += self.encoder.encode(instruction, self.at).map_err(wrong)? as u64;
         Ok(())
     }
 
-    fn add(&mut self, instruction: std::result::Result<Instruction, IcedError>) -> Result<()> {
+    pub(super) fn add(&mut self, instruction: std::result::Result<Instruction, IcedError>) -> Result<()> {
         self.put(&instruction.map_err(wrong)?)
     }
 
     /// A jump whose target is given later; returns where it ends.
-    fn jump_ahead(&mut self, code: Code) -> Result<usize> {
+    pub(super) fn jump_ahead(&mut self, code: Code) -> Result<usize> {
         let jump = Instruction::with_branch(code, self.at + 0x1000_0000).map_err(wrong)?;
         self.put(&jump)?;
         Ok(self.at as usize)
     }
 
     fn whole(&mut self) -> Result<()> {
-        let (segment, lanes) = (self.segment, self.segment.lanes as i32);
+        let segment = self.segment;
         let saved = self.assign_pointers();
-        let frame = i64::from(segment.allocated.places) * 64;
+        let frame = i64::from(segment.allocated.places) * 64 + self.room();
         let framed = frame > 0;
         if framed {
             self.add(Instruction::with1(Code::Push_r64, Register::RBP))?;
@@ -150,6 +157,7 @@ impl Writer<'_> {
             self.machine(m, Body::Cached)?;
         }
         self.add(Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX))?;
+        let summed = if self.adds_up() { Some(self.sum()?) } else { None };
         self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
         let mut to_rest = Vec::new();
         let mut cached = None;
@@ -162,11 +170,7 @@ impl Writer<'_> {
         let plain = self.at as usize;
         to_rest.push(self.main_loop(Body::Cached)?);
         let rest = self.at as usize;
-        self.add(Instruction::with2(Code::Add_rm64_imm32, COUNT, lanes))?;
-        self.add(Instruction::with2(Code::Sub_r64_rm64, COUNT, INDEX))?;
-        let done = self.jump_ahead(Code::Je_rel32_64)?;
-        self.rest_masks()?;
-        self.body(Body::Rest)?;
+        let done = self.rest(Body::Rest)?;
         let end = self.at as usize;
         self.put(&Instruction::with(Code::VEX_Vzeroupper))?;
         if framed {
@@ -184,10 +188,13 @@ impl Writer<'_> {
             self.add(Instruction::with1(Code::Pop_r64, Register::RBP))?;
         }
         self.put(&Instruction::with(Code::Retnq))?;
+        let calls = self.rescues()?;
         let mut bytes = self.encoder.take_buffer();
         to_rest.into_iter().for_each(|jump| patch(&mut bytes, jump, rest));
         cached.into_iter().for_each(|jump| patch(&mut bytes, jump, plain));
+        calls.into_iter().for_each(|(jump, target)| patch(&mut bytes, jump, target));
         patch(&mut bytes, done, end);
+        summed.into_iter().flatten().for_each(|jump| patch(&mut bytes, jump, end));
         self.encoder.set_buffer(bytes);
         Ok(())
     }
@@ -203,6 +210,37 @@ impl Writer<'_> {
         self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
         self.add(Instruction::with_branch(Code::Jbe_rel32_64, head))?;
         Ok(skip)
+    }
+
+    /// The elements that are left; returns the jump over them, which is taken if there is none.
+    fn rest(&mut self, how: Body) -> Result<usize> {
+        self.add(Instruction::with2(Code::Add_rm64_imm32, COUNT, self.segment.lanes as i32))?;
+        self.add(Instruction::with2(Code::Sub_r64_rm64, COUNT, INDEX))?;
+        let done = self.jump_ahead(Code::Je_rel32_64)?;
+        self.rest_masks()?;
+        self.body(how)?;
+        Ok(done)
+    }
+
+    /// The loop that adds up, and its rest; returns the jumps to the end.
+    fn sum(&mut self) -> Result<[usize; 2]> {
+        self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, ADD.trailing_zeros()))?;
+        let other = self.jump_ahead(Code::Jae_rel32_64)?;
+        self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
+        let skip = self.main_loop(Body::Added)?;
+        let rest = self.at as usize;
+        let done = self.rest(Body::AddedRest)?;
+        let end = self.jump_ahead(Code::Jmp_rel32_64)?;
+        let mut bytes = self.encoder.take_buffer();
+        patch(&mut bytes, skip, rest);
+        patch(&mut bytes, other, self.at as usize);
+        self.encoder.set_buffer(bytes);
+        Ok([done, end])
+    }
+
+    /// Whether something can be added up.
+    fn adds_up(&self) -> bool {
+        self.segment.allocated.body.iter().any(|m| matches!(m, Machine::Store { sum: Some(_), .. }))
     }
 
     /// Whether there are results, all of them in whole cache lines: of parts of a line, the second may come too late to
@@ -271,6 +309,9 @@ impl Writer<'_> {
     fn body(&mut self, how: Body) -> Result<()> {
         if self.segment.twice {
             self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(INDEX, INDEX)))?;
+        } else if how.adds() {
+            self.add(Instruction::with2(Code::Mov_r64_rm64, TWICE, INDEX))?;
+            self.add(Instruction::with2(Code::And_rm64_imm8, TWICE, LANES as i32 - 1))?;
         }
         let allocated = self.segment.allocated;
         allocated.body.iter().try_for_each(|m| self.machine(m, how))
@@ -279,6 +320,12 @@ impl Writer<'_> {
     fn machine(&mut self, m: &Machine, how: Body) -> Result<()> {
         let stack = |at: u32| MemoryOperand::with_base_displ(Register::RSP, i64::from(at) * 64);
         match *m {
+            Machine::Op { op, dst, src, mask } if op.form == f::RESCUE => self.rescue(op.imm, dst, src[0], mask),
+            Machine::Op { op, .. } if op.form == f::ADDED && !how.adds() => Ok(()),
+            Machine::Op { op, dst, src, .. } if op.form == f::ADDED => {
+                let (slot, dtype) = self.segment.sums[op.sum as usize];
+                self.added(slot, dtype, dst, src[0], how)
+            }
             Machine::Op { op, dst, src, mask } => {
                 let mut i = Instruction::default();
                 i.set_code(op.form.code_at(op.length));
@@ -311,7 +358,8 @@ impl Writer<'_> {
                 Register::ZMM0 + u32::from(src),
             )),
             Machine::Load { slot, dtype, dst } => self.transfer(slot, dtype, dst, how, true),
-            Machine::Store { slot, dtype, src } => self.transfer(slot, dtype, src, how, false),
+            Machine::Store { slot, dtype, sum: Some(sum), .. } if how.adds() => self.lanes(slot, dtype, sum, how),
+            Machine::Store { slot, dtype, src, .. } => self.transfer(slot, dtype, src, how, false),
             Machine::Splat { slot, dtype, dst } => {
                 self.pointer(slot, POINTER)?;
                 let code = match dtype.size() {
@@ -355,16 +403,44 @@ impl Writer<'_> {
         }
     }
 
+    /// A register with the pointer of a slot.
+    fn base(&mut self, slot: SlotId) -> Result<Register> {
+        if let Some(r) = self.pointers.get(&slot) {
+            return Ok(*r);
+        }
+        self.pointer(slot, POINTER)?;
+        Ok(POINTER)
+    }
+
+    /// The lanes of a sum that belong to the current elements, with a register added.
+    fn added(&mut self, slot: SlotId, dtype: DType, dst: u8, src: u8, how: Body) -> Result<()> {
+        let memory = MemoryOperand::with_base_index_scale(self.base(slot)?, TWICE, dtype.size() as u32);
+        let (form, length) = ([f::ADDPS, f::ADDPD][dtype.size() / 8], length(self.segment.lanes * dtype.size()));
+        let [dst, src] = [dst, src].map(|r| form.dst.register(length, r));
+        let mut i = Instruction::with3(form.code_at(length), dst, src, memory).map_err(wrong)?;
+        if how.masked() {
+            i.set_op_mask(REST);
+            i.set_zeroing_masking(true);
+        }
+        self.put(&i)
+    }
+
+    /// Stores the lanes of a sum that belong to the current elements.
+    fn lanes(&mut self, slot: SlotId, dtype: DType, src: u8, how: Body) -> Result<()> {
+        let memory = MemoryOperand::with_base_index_scale(self.base(slot)?, TWICE, dtype.size() as u32);
+        let (form, length) = ([f::MOVD, f::MOVQ][dtype.size() / 8], length(self.segment.lanes * dtype.size()));
+        let vector = form.src.register(length, src);
+        let mut i = Instruction::with2(stored(form, length), memory, vector).map_err(wrong)?;
+        if how.masked() {
+            i.set_op_mask(REST);
+        }
+        self.put(&i)
+    }
+
     /// A load or a store of the lanes of a dtype.
     fn transfer(&mut self, slot: SlotId, dtype: DType, register: u8, how: Body, load: bool) -> Result<()> {
-        let rest = how == Body::Rest;
-        let base = match self.pointers.get(&slot) {
-            Some(r) => *r,
-            None => {
-                self.pointer(slot, POINTER)?;
-                POINTER
-            }
-        };
+        let rest = how.masked();
+        let base = self.base(slot)?;
         let size = dtype.size();
         let (index, scale) = if size == 16 { (TWICE, 8) } else { (INDEX, size as u32) };
         let memory = MemoryOperand::with_base_index_scale(base, index, scale);
@@ -407,8 +483,22 @@ enum Body {
     Cached,
     /// Whole vectors; results go past the caches.
     Streamed,
+    /// Whole vectors; sums are added up.
+    Added,
     /// The rest, under its mask.
     Rest,
+    /// The rest, and sums are added up.
+    AddedRest,
+}
+
+impl Body {
+    fn masked(self) -> bool {
+        matches!(self, Body::Rest | Body::AddedRest)
+    }
+
+    fn adds(self) -> bool {
+        matches!(self, Body::Added | Body::AddedRest)
+    }
 }
 
 /// The store past the caches.

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::forms::{self as f, Form, Shape, length};
+use crate::block::vector::FUNCTIONS;
 use crate::dtype::DType;
 use crate::schedule::SlotId;
 
@@ -46,13 +47,15 @@ pub(super) struct Op {
     pub(super) imm: Option<u8>,
     /// Rounds towards zero instead of to nearest; 512-bit forms only.
     pub(super) truncate: bool,
+    /// Of an addition to a sum, which one.
+    pub(super) sum: u32,
 }
 
-/// An instruction, or a store of all lanes.
+/// An instruction, or a store of all lanes: of the first register, or where the loop adds up, of the second.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Inst {
     Op(Op),
-    Store(SlotId, DType, Reg),
+    Store(SlotId, DType, Reg, Reg),
 }
 
 /// The body.
@@ -101,14 +104,21 @@ impl Body {
         self.vector([quad; 8])
     }
 
-    pub(super) fn store(&mut self, slot: SlotId, dtype: DType, r: Reg) {
-        self.insts.push(Inst::Store(slot, dtype, r));
+    pub(super) fn store(&mut self, slot: SlotId, dtype: DType, r: Reg, sum: Reg) {
+        self.insts.push(Inst::Store(slot, dtype, r, sum));
+    }
+
+    /// The lanes of a sum with `a` added; only in a loop that adds up.
+    pub(super) fn added(&mut self, sum: u32, bytes: usize, a: Reg) -> Reg {
+        let r = self.un(f::ADDED, bytes, a);
+        self.last(|op| op.sum = sum);
+        r
     }
 
     fn op(&mut self, form: Form, bytes: usize, src: [Reg; 3]) -> Reg {
         let dst = self.define(Def::Made, form.dst == Shape::Mask);
         let length = length(bytes);
-        let op = Op { form, length, dst, src, mask: NONE, zeroing: false, imm: None, truncate: false };
+        let op = Op { form, length, dst, src, mask: NONE, zeroing: false, imm: None, truncate: false, sum: 0 };
         self.insts.push(Inst::Op(op));
         dst
     }
@@ -176,6 +186,14 @@ impl Body {
         r
     }
 
+    /// `near`, or where a lane of the mask is set, what the block kernel of the op computes of `x`.
+    pub(super) fn rescued(&mut self, bytes: usize, mask: Reg, near: Reg, x: Reg, op: crate::ops::Op) -> Reg {
+        let index = FUNCTIONS.iter().position(|(of, _)| *of == op).unwrap_or_default();
+        let r = self.tern_imm(f::RESCUE, bytes, [near, x, x], index as u8);
+        self.last(|op| op.mask = mask);
+        r
+    }
+
     /// Notes that the upper halves of the lanes of `wide` are the lanes of `narrow`.
     pub(super) fn remember_wide(&mut self, narrow: Reg, wide: Reg) {
         self.wide.insert(narrow, wide);
@@ -215,7 +233,7 @@ impl Inst {
     pub(super) fn sources(&self) -> impl Iterator<Item = Reg> + use<> {
         let all = match self {
             Inst::Op(op) => [op.src[0], op.src[1], op.src[2], op.mask],
-            Inst::Store(_, _, r) => [*r, NONE, NONE, NONE],
+            Inst::Store(_, _, r, sum) => [*r, *sum, NONE, NONE],
         };
         all.into_iter().filter(|r| *r != NONE)
     }

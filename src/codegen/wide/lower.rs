@@ -57,7 +57,7 @@ pub(super) const LT: u8 = 0x11;
 const LE: u8 = 0x12;
 const NOT_LE: u8 = 0x16;
 pub(super) const GE: u8 = 0x1d;
-const GT: u8 = 0x1e;
+pub(super) const GT: u8 = 0x1e;
 
 /// The larger or the smaller of two floats, -0 below +0.
 const LARGER: u8 = 0b0101;
@@ -98,7 +98,7 @@ pub(crate) fn inline(step: &Step) -> bool {
         (_, Category::Complex) => everywhere || numbers || op == ImagPart,
         (Div | Sqrt | Rsqrt | Reciprocal | Frac | DivTrunc | Copysign | Angle | Addcdiv, _) => true,
         (Huber | SmoothL1 | Lerp, _) => true,
-        (Exp | Log | Tanh | Sigmoid | Silu | GeluTanh, _) => d == DType::F32,
+        (Exp | Log | Tanh | Sigmoid | Silu | GeluTanh | Sin | Cos, _) => d == DType::F32,
         _ => everywhere || numbers || ordered || reals,
     }
 }
@@ -132,8 +132,8 @@ fn observed(kernel: &Kernel, segment: &Segment) -> Vec<bool> {
     seen
 }
 
-/// The body of a segment's loop.
-pub(super) fn lower(kernel: &Kernel, segment: &Segment, lanes: usize) -> Body {
+/// The body of a segment's loop; what it stores to the slots of sums can be added up instead.
+pub(super) fn lower(kernel: &Kernel, segment: &Segment, lanes: usize, sums: &[(SlotId, DType)]) -> Body {
     let mut values = vec![Known::No; kernel.values.len()];
     segment.loads.iter().for_each(|(v, slot, uniform)| values[*v as usize] = Known::Memory(*slot, *uniform));
     let mut stores: Vec<SlotId> = vec![SlotId::MAX; kernel.values.len()];
@@ -145,8 +145,10 @@ pub(super) fn lower(kernel: &Kernel, segment: &Segment, lanes: usize) -> Body {
         let result = l.step(&step);
         let (r, nan) = l.settled(result, &step);
         l.values[step.out as usize] = Known::Here(r, nan);
-        if stores[step.out as usize] != SlotId::MAX {
-            l.store(stores[step.out as usize], kernel.value(step.out).dtype, r);
+        let slot = stores[step.out as usize];
+        if slot != SlotId::MAX {
+            let sum = sums.iter().position(|(of, _)| *of == slot).map(|i| l.added(i, sums[i].1, r));
+            l.store(slot, kernel.value(step.out).dtype, r, sum.unwrap_or(NONE));
         }
     }
     l.body.prune();
@@ -170,9 +172,14 @@ impl Lower<'_> {
         }
     }
 
-    fn store(&mut self, slot: SlotId, dtype: DType, r: Reg) {
+    fn store(&mut self, slot: SlotId, dtype: DType, r: Reg, sum: Reg) {
         let r = if dtype == DType::Bool { self.bytes_of(r) } else { r };
-        self.body.store(slot, dtype, r);
+        self.body.store(slot, dtype, r, sum);
+    }
+
+    /// The lanes of sum `i` with `r` added.
+    fn added(&mut self, i: usize, dtype: DType, r: Reg) -> Reg {
+        self.body.added(i as u32, self.lanes * dtype.size(), r)
     }
 
     /// A mask as bytes 0 and 1.
@@ -447,7 +454,9 @@ impl Lower<'_> {
                 let difference = self.sub(x, a, b);
                 quiet(self.mul(x, difference, difference))
             }
-            Op::Exp | Op::Log | Op::Tanh | Op::Sigmoid | Op::Silu | Op::GeluTanh => quiet(self.function(op, x, a)),
+            Op::Exp | Op::Log | Op::Tanh | Op::Sigmoid | Op::Silu | Op::GeluTanh | Op::Sin | Op::Cos => {
+                quiet(self.function(op, x, a))
+            }
             Op::Huber | Op::SmoothL1 | Op::Lerp => quiet(self.piecewise(op, x, [a, b, c])),
             Op::RealPart | Op::Conj | Op::Positive | Op::PromoteWith => Out::Raw(a, na),
             Op::Assign => Out::Raw(b, nb),

@@ -9,7 +9,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::forms::{self as f, Form};
 use super::ir::Reg;
-use super::lower::{GE, LT, Lower, Real};
+use super::lower::{GE, GT, LT, Lower, Real};
 use crate::block::math::lane::Lane;
 use crate::block::math::single;
 use crate::ops::Op;
@@ -33,6 +33,8 @@ impl Lower<'_> {
             Op::Tanh => single::tanh(a).r,
             Op::Silu => single::silu(a).r,
             Op::GeluTanh => single::gelu_tanh(a).r,
+            Op::Sin => single::sin_near(a).unless_far(a, op).r,
+            Op::Cos => single::cos_near(a).unless_far(a, op).r,
             _ => single::sigmoid(a).r,
         }
     }
@@ -42,6 +44,13 @@ impl<'c> Traced<'_, '_, 'c> {
     fn with(self, write: impl FnOnce(&mut Lower<'c>, Real) -> Reg) -> Self {
         let r = write(&mut self.lower.borrow_mut(), self.x);
         Traced { r, ..self }
+    }
+
+    /// `self`, which holds near zero; the block kernel's results where `x` is farther away.
+    fn unless_far(self, x: Self, op: Op) -> Self {
+        let (size, limit) = (x.abs(), x.c(single::TRIG_NEAR_F32));
+        let far = self.lower.borrow_mut().compare(self.x, GT, size.r, limit.r);
+        self.with(|l, at| l.body.rescued(at.bytes, far, self.r, x.r, op))
     }
 
     fn fused(self, form: Form, a: Self, b: Self) -> Self {
@@ -132,6 +141,20 @@ impl Lane for Traced<'_, '_, '_> {
 
     fn scaled_near(self, k: Self, t: Self) -> Self {
         self.scaled(k, t)
+    }
+
+    fn odd(self) -> Reg {
+        let mut l = self.lower.borrow_mut();
+        let lowest = l.body.lanes(4, 1);
+        l.body.bin(f::PTESTMD, self.x.bytes, self.r, lowest)
+    }
+
+    fn turned(self, t: Self) -> Self {
+        self.with(|l, x| {
+            let (up, signs) = (l.body.un_imm(f::PSLLD, x.bytes, t.r, 30), l.sign_bits(x, false));
+            // The first, and the sign turned where the second has it.
+            l.body.tern_imm(f::LOGICD, x.bytes, [self.r, up, signs], 0x78)
+        })
     }
 
     fn split(self) -> (Self, Self) {
