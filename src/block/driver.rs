@@ -23,10 +23,18 @@ use worker::{Worker, with_worker};
 /// A compiled segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentFn {
-    /// Reads and writes `n` elements at the pointers of the table.
+    /// Reads and writes `n` elements at the pointers of the table. That of a plain schedule goes on with the rows behind it
+    /// (see [`table_size`]) if it takes any number.
     pub(crate) run: unsafe extern "C" fn(table: *const *mut u8, n: usize),
     /// Whether `n` can be any number from 1 up, and have the bits [`STREAM`] and [`ADD`]; else it is a multiple of [`WIDTH`].
     pub(crate) any_length: bool,
+}
+
+/// Words of the table for so many slots. Behind the pointers lie, for the segment of a plain schedule, the bytes from each
+/// to that of the next row, what `n` is for these rows, and their number: at least 1, and 1 after the call. The pointers
+/// are moved on.
+const fn table_size(slots: usize) -> usize {
+    2 * slots + 2
 }
 
 /// Set in the number of elements: results, which begin at cache lines, go to memory past the caches.
@@ -50,7 +58,7 @@ const ROW_BLOCK: usize = 16;
 
 /// Tiles of a long row that are reduced to one partial result. The order in which a reduction combines its elements
 /// follows from it, and from nothing that depends on the machine.
-const TILES_A_PIECE: usize = 8;
+const TILES_A_PIECE: usize = 16;
 
 /// Tiles that a single loop takes at a time.
 const PLAIN_TILES: usize = 4;
@@ -199,7 +207,9 @@ impl Launch<'_> {
 
     /// Calls the segment of a simple launch for `n` elements from `at` on.
     fn call(&self, outputs: &[Out], mut stream: bool, at: usize, n: usize) {
-        let mut table = [std::ptr::null_mut::<u8>(); MOST_SLOTS];
+        let slots = self.schedule.slots.len();
+        let mut table = [std::ptr::null_mut::<u8>(); table_size(MOST_SLOTS)];
+        table[2 * slots + 1] = std::ptr::without_provenance_mut(1);
         for (to, slot) in table.iter_mut().zip(&self.schedule.slots) {
             *to = match *slot {
                 Slot::Input(i) => {
@@ -222,7 +232,7 @@ impl Launch<'_> {
         // SAFETY: every slot of the schedule points at its operand, constant or result, whose bounds have been
         // proved for the whole run, of which `at..at + n` is a part; the length is one that the segment takes: any,
         // or a multiple of its width, as the run and the tile are; streamed results begin at cache lines.
-        unsafe { (self.segments[0].run)(table.as_ptr(), if stream { n | STREAM } else { n }) };
+        unsafe { (self.segments[0].run)(table.as_mut_ptr(), if stream { n | STREAM } else { n }) };
     }
 }
 

@@ -58,14 +58,20 @@ struct Ends {
     results: Vec<SlotId>,
     /// What segments can add up, and its dtype.
     sums: Vec<(SlotId, DType)>,
+    /// In a plain schedule, whose segment walks rows: the slots that move from row to row, and how many there are in all.
+    rows: Option<(Vec<SlotId>, usize)>,
 }
 
 fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
-    let results = schedule.slots.iter().enumerate().filter(|(_, s)| matches!(s, Slot::Output(_)));
+    let slots = |moves: fn(&Slot) -> bool| {
+        let all = schedule.slots.iter().enumerate().filter(move |(_, s)| moves(s));
+        all.map(|(i, _)| i as SlotId).collect()
+    };
     let folds = kernel.folds.iter().zip(&schedule.folds).zip(&schedule.sums).filter(|(_, sum)| **sum);
     Ends {
-        results: results.map(|(i, _)| i as SlotId).collect(),
+        results: slots(|s| matches!(s, Slot::Output(_))),
         sums: folds.map(|(((_, v), slot), _)| (*slot, kernel.value(*v).dtype)).collect(),
+        rows: schedule.plain.then(|| (slots(|s| !matches!(s, Slot::Const(_))), schedule.slots.len())),
     }
 }
 
@@ -76,8 +82,15 @@ fn function(kernel: &Kernel, segment: &Segment, ends: &Ends) -> Result<emit::Fun
     let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
     let allocated = alloc::allocate(&body, if twice { 3 } else { 2 });
-    let (results, sums) = (&ends.results, &ends.sums);
-    emit::function(&emit::Segment { lanes, allocated: &allocated, constants: &body.constants, twice, results, sums })
+    emit::function(&emit::Segment {
+        lanes,
+        allocated: &allocated,
+        constants: &body.constants,
+        twice,
+        results: &ends.results,
+        sums: &ends.sums,
+        rows: ends.rows.as_ref(),
+    })
 }
 
 /// The steps and instructions of all segments of a schedule, as text.

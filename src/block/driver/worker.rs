@@ -6,11 +6,15 @@ use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use super::super::fold::LANES;
-use super::super::gather::{Strided, fill, gather, gather_rows};
+use super::super::gather::{Strided, fill, gather};
 use super::super::operands;
 use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
-use super::{ADD, Access, BlockFn, Fold, FoldOut, Job, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across};
+use super::{
+    ADD, Access, BlockFn, Fold, FoldOut, Job, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across, table_size,
+};
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
+
+mod rows;
 
 const CACHE_LINE: usize = 64;
 
@@ -83,6 +87,8 @@ pub(super) struct Worker<'a> {
     tiled: bool,
     /// Whether segments add up what they can.
     adds: bool,
+    /// Whether one call can compute many rows.
+    by_rows: bool,
     /// Whether an operand is written out for every row.
     periodic: bool,
     /// Whether the last tile was computed in two pieces, and its values to reduce are staged.
@@ -103,7 +109,8 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
     let start = scratch.words.as_mut_ptr().cast::<u8>();
     let skip = start.align_offset(64);
     scratch.table.clear();
-    scratch.table.resize(launch.schedule.slots.len(), std::ptr::null_mut());
+    scratch.table.resize(table_size(launch.schedule.slots.len()), std::ptr::null_mut());
+    scratch.table[2 * launch.schedule.slots.len() + 1] = std::ptr::without_provenance_mut(1);
     scratch.bases.clear();
     scratch.bases.resize(launch.inputs.len(), std::ptr::null());
     scratch.index.clear();
@@ -137,6 +144,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         results: &scratch.results,
         tiled: job.is_tiled(),
         adds: launch.adds(),
+        by_rows: launch.any_length && launch.schedule.plain && !job.is_tiled(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
         split: false,
         turned: None,
@@ -156,16 +164,21 @@ impl Worker<'_> {
     pub(super) unsafe fn tiles(&mut self, from: usize, to: usize) -> Result<(), u32> {
         let launch = self.job.launch;
         let (run, tile, piece, pieces) = (launch.geometry.run, launch.tile(), launch.piece(), launch.pieces());
-        let mut unit = from;
+        let (mut unit, mut follows) = (from, false);
         while unit < to {
             let (row, first) = (unit / pieces, unit % pieces);
             let last = pieces.min(first + (to - unit));
             // SAFETY: passed on; the row and the columns are of the domain.
             unsafe {
-                if unit == from {
-                    self.seek(row)?
-                } else {
+                if std::mem::replace(&mut follows, true) {
                     self.next_row()?
+                } else {
+                    self.seek(row)?
+                }
+                if self.by_rows && first == 0 && to - unit >= 2 * pieces {
+                    unit += pieces * self.rows(row, (to - unit) / pieces);
+                    follows = false;
+                    continue;
                 }
                 let (mut at, end) = (first * piece, run.min(last * piece));
                 while at < end {
@@ -179,58 +192,6 @@ impl Worker<'_> {
             unit += last - first;
         }
         Ok(())
-    }
-
-    /// Runs a piece of each of up to [`ROW_BLOCK`] rows, tile by tile.
-    ///
-    /// # Safety
-    /// As [`Worker::tiles`].
-    pub(super) unsafe fn row_block(&mut self, unit: usize) -> Result<(), u32> {
-        let launch = self.job.launch;
-        let (g, tile, piece, pieces) = (launch.geometry, launch.tile(), launch.piece(), launch.pieces());
-        let last = g.rows.last().copied().unwrap_or(1);
-        let (block, start) = (unit / pieces, unit % pieces * piece);
-        let (outer, inner) = (block / last.div_ceil(ROW_BLOCK), block % last.div_ceil(ROW_BLOCK) * ROW_BLOCK);
-        let (first, count) = (outer * last + inner, ROW_BLOCK.min(last - inner));
-        let end = g.run.min(start + piece);
-        for at in (start..end).step_by(tile) {
-            let n = tile.min(end - at);
-            for r in 0..count {
-                // SAFETY: passed on; the rows are neighbours along the last of the outer dims, and the columns of the
-                // run.
-                unsafe {
-                    if r == 0 {
-                        self.seek(first)?;
-                        self.turn(count, at, n);
-                    } else {
-                        self.next_row()?;
-                    }
-                    self.turned = Some((r, at));
-                    self.begin_lanes(r, at);
-                    self.span(first + r, at, n)?;
-                    self.fold_rows(first + r, r, at, n);
-                }
-            }
-        }
-        self.turned = None;
-        Ok(())
-    }
-
-    /// Copies a tile's width of `count` rows of the operands that lie across, from the current row on.
-    unsafe fn turn(&mut self, count: usize, at: usize, n: usize) {
-        let launch = self.job.launch;
-        let mut to = self.layout.gathered;
-        for (i, o) in launch.geometry.operands.iter().enumerate() {
-            if let Access::Gather(extents, strides) = &o.access
-                && is_across(o)
-            {
-                let from = Strided { base: self.bases[i], extents, strides };
-                let rows = (count, o.rows.last().copied().unwrap_or(0));
-                // SAFETY: elements `at..at + n` of these rows exist; the scratch has room for a block of tiles.
-                unsafe { gather_rows(from, rows, launch.inputs[i].dtype, (at, n), self.scratch.add(to)) };
-            }
-            to += copy_room(o);
-        }
     }
 
     /// Combines up to [`ROWS`] rows of a tile's width into one.
@@ -427,7 +388,7 @@ impl Worker<'_> {
             for stage in &launch.schedule.body {
                 match stage {
                     Stage::Block(b) => self.block(b, n)?,
-                    Stage::Segment(s) => (launch.segments[*s as usize].run)(self.table.as_ptr(), width),
+                    Stage::Segment(s) => (launch.segments[*s as usize].run)(self.table.as_mut_ptr(), width),
                 }
             }
             for f in &launch.schedule.out_fills {

@@ -1,6 +1,7 @@
 //! Machine code of a segment: the loop over whole vectors, and its body once more for the elements that are left.
 //!
-//! Guarantees: any number of elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose
+//! The function of a plain schedule walks rows: what the table has behind its pointers says how. Guarantees: any number of
+//! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose
 //! stores of results go past the caches, and with the bit [`ADD`] a third, which adds up values in lanes; the rest of them is loaded and stored under a mask, which reads and
 //! writes no other memory; registers that the caller of a System V function expects back are given back; every page of
 //! a large stack frame is touched in order. Slots that are written must not overlap slots that are read. Does not:
@@ -55,6 +56,8 @@ pub(super) struct Segment<'a> {
     pub(super) results: &'a [SlotId],
     /// Slots of what can be added up.
     pub(super) sums: &'a [(SlotId, DType)],
+    /// Slots that move from row to row, and how many slots there are, if the function walks rows.
+    pub(super) rows: Option<&'a (Vec<SlotId>, usize)>,
 }
 
 pub(super) struct Writer<'a> {
@@ -142,16 +145,17 @@ impl Writer<'_> {
         if framed {
             self.frame(frame)?;
         }
-        let mut slots: Vec<(SlotId, Register)> = self.pointers.iter().map(|(s, r)| (*s, *r)).collect();
-        slots.sort_unstable();
-        for (slot, r) in slots {
-            self.pointer(slot, r)?;
-        }
         if !segment.constants.is_empty() {
             // The distance is known at the end.
             let far = MemoryOperand::with_base_displ(Register::RIP, self.at as i64 + 0x1000_0000);
             self.add(Instruction::with2(Code::Lea_r64_m, POOL, far))?;
             self.pool_uses.push(self.at);
+        }
+        let row = self.at;
+        let mut slots: Vec<(SlotId, Register)> = self.pointers.iter().map(|(s, r)| (*s, *r)).collect();
+        slots.sort_unstable();
+        for (slot, r) in slots {
+            self.pointer(slot, r)?;
         }
         for m in &segment.allocated.hoisted {
             self.machine(m, Body::Cached)?;
@@ -172,6 +176,7 @@ impl Writer<'_> {
         let rest = self.at as usize;
         let done = self.rest(Body::Rest)?;
         let end = self.at as usize;
+        let last = self.next_row(row)?;
         self.put(&Instruction::with(Code::VEX_Vzeroupper))?;
         if framed {
             let below = saved.len() as i64 * 8;
@@ -194,6 +199,7 @@ impl Writer<'_> {
         cached.into_iter().for_each(|jump| patch(&mut bytes, jump, plain));
         calls.into_iter().for_each(|(jump, target)| patch(&mut bytes, jump, target));
         patch(&mut bytes, done, end);
+        last.into_iter().for_each(|(jump, target)| patch(&mut bytes, jump, target));
         summed.into_iter().flatten().for_each(|jump| patch(&mut bytes, jump, end));
         self.encoder.set_buffer(bytes);
         Ok(())
@@ -210,6 +216,25 @@ impl Writer<'_> {
         self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
         self.add(Instruction::with_branch(Code::Jbe_rel32_64, head))?;
         Ok(skip)
+    }
+
+    /// Goes to the next row if there is one; returns the jump past that, and where it leads.
+    fn next_row(&mut self, row: u64) -> Result<Option<(usize, usize)>> {
+        let Some((moving, slots)) = self.segment.rows else { return Ok(None) };
+        let word = |i: usize| MemoryOperand::with_base_displ(TABLE, i as i64 * 8);
+        // Behind the pointers lie the steps to the next row, the number of elements of a row, and the number of rows.
+        let (count, rows) = (word(2 * slots), word(2 * slots + 1));
+        self.add(Instruction::with2(Code::Cmp_rm64_imm8, rows, 2))?;
+        let last = self.jump_ahead(Code::Jb_rel32_64)?;
+        self.add(Instruction::with2(Code::Sub_rm64_imm8, rows, 1))?;
+        for slot in moving {
+            let slot = *slot as usize;
+            self.add(Instruction::with2(Code::Mov_r64_rm64, POINTER, word(slots + slot)))?;
+            self.add(Instruction::with2(Code::Add_rm64_r64, word(slot), POINTER))?;
+        }
+        self.add(Instruction::with2(Code::Mov_r64_rm64, COUNT, count))?;
+        self.add(Instruction::with_branch(Code::Jmp_rel32_64, row))?;
+        Ok(Some((last, self.at as usize)))
     }
 
     /// The elements that are left; returns the jump over them, which is taken if there is none.

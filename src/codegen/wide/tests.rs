@@ -496,7 +496,7 @@ const FRAME: &[Code] = &[
     Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Kmovq_kr_r64, Code::VEX_Kmovq_m64_kr, Code::VEX_Kmovq_kr_km64,
     Code::VEX_Vzeroupper, Code::Retnq, Code::Btr_rm64_imm8, Code::Jae_rel32_64, Code::Jmp_rel32_64, Code::Sfence,
     Code::Jne_rel32_64, Code::VEX_Kortestw_kr_kr, Code::Mov_r64_imm64, Code::Mov_rm64_r64, Code::Call_rel32_64,
-    Code::Call_rm64, Code::Sub_rm64_imm8,
+    Code::Call_rm64, Code::Sub_rm64_imm8, Code::Cmp_rm64_imm8, Code::Add_rm64_r64,
     Code::EVEX_Vmovntdq_m128_xmm, Code::EVEX_Vmovntdq_m256_ymm, Code::EVEX_Vmovntdq_m512_zmm,
     Code::EVEX_Vpbroadcastb_zmm_k1z_xmmm8, Code::EVEX_Vpbroadcastw_zmm_k1z_xmmm16,
     Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64,

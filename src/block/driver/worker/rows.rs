@@ -1,0 +1,93 @@
+//! Many rows at a time: in one call of a segment that walks them, or tile by tile side by side.
+//!
+//! Guarantees: as [`super`]'s. Does not: reduce; the worker does, after each tile.
+
+use super::super::super::gather::{Strided, gather_rows};
+use super::super::layout::copy_room;
+use super::super::{Access, ROW_BLOCK, STREAM, begins_line, is_across};
+use super::{CACHE_LINE, Worker};
+use crate::schedule::SlotId;
+
+impl Worker<'_> {
+    /// Runs up to `most` whole rows from the current one on, those that follow it along the last of the outer dims, in one
+    /// call; returns how many.
+    pub(super) unsafe fn rows(&mut self, row: usize, most: usize) -> usize {
+        let (launch, g, slots) = (self.job.launch, self.job.launch.geometry, self.job.launch.schedule.slots.len());
+        let left = g.rows.last().zip(self.index.last()).map_or(1, |(all, at)| all - at);
+        let (count, mut stream) = (most.min(left), self.job.stream);
+        let mut set = |slot: SlotId, first: *mut u8, step: isize| {
+            self.table[slot as usize] = first;
+            self.table[slots + slot as usize] = std::ptr::without_provenance_mut(step as usize);
+        };
+        for (slot, i) in self.direct.iter().map(|(slot, i, _)| (slot, i)).chain(self.splats.iter().map(|(s, i)| (s, i)))
+        {
+            let (i, step) = (*i as usize, g.operands[*i as usize].rows.last().copied().unwrap_or(0));
+            set(*slot, self.bases[i].cast_mut(), step * launch.inputs[i].dtype.size() as isize);
+        }
+        for (slot, o) in self.results {
+            let out = self.job.outputs[*o as usize];
+            let (first, bytes) = (out.start.wrapping_add(row * g.run * out.dtype.size()), g.run * out.dtype.size());
+            stream &= begins_line(first) && (count == 1 || bytes.is_multiple_of(CACHE_LINE));
+            set(*slot, first, bytes as isize);
+        }
+        let width = if stream { g.run | STREAM } else { g.run };
+        self.table[2 * slots] = std::ptr::without_provenance_mut(width);
+        self.table[2 * slots + 1] = std::ptr::without_provenance_mut(count);
+        // SAFETY: the segment is the only one; the bounds of operands and results have been proved for all rows, whose
+        // first elements lie these steps apart.
+        unsafe { (launch.segments[0].run)(self.table.as_mut_ptr(), width) };
+        count
+    }
+
+    /// Runs a piece of each of up to [`ROW_BLOCK`] rows, tile by tile.
+    ///
+    /// # Safety
+    /// As [`Worker::tiles`].
+    pub(in super::super) unsafe fn row_block(&mut self, unit: usize) -> Result<(), u32> {
+        let launch = self.job.launch;
+        let (g, tile, piece, pieces) = (launch.geometry, launch.tile(), launch.piece(), launch.pieces());
+        let last = g.rows.last().copied().unwrap_or(1);
+        let (block, start) = (unit / pieces, unit % pieces * piece);
+        let (outer, inner) = (block / last.div_ceil(ROW_BLOCK), block % last.div_ceil(ROW_BLOCK) * ROW_BLOCK);
+        let (first, count) = (outer * last + inner, ROW_BLOCK.min(last - inner));
+        let end = g.run.min(start + piece);
+        for at in (start..end).step_by(tile) {
+            let n = tile.min(end - at);
+            for r in 0..count {
+                // SAFETY: passed on; the rows are neighbours along the last of the outer dims, and the columns of the
+                // run.
+                unsafe {
+                    if r == 0 {
+                        self.seek(first)?;
+                        self.turn(count, at, n);
+                    } else {
+                        self.next_row()?;
+                    }
+                    self.turned = Some((r, at));
+                    self.begin_lanes(r, at);
+                    self.span(first + r, at, n)?;
+                    self.fold_rows(first + r, r, at, n);
+                }
+            }
+        }
+        self.turned = None;
+        Ok(())
+    }
+
+    /// Copies a tile's width of `count` rows of the operands that lie across, from the current row on.
+    unsafe fn turn(&mut self, count: usize, at: usize, n: usize) {
+        let launch = self.job.launch;
+        let mut to = self.layout.gathered;
+        for (i, o) in launch.geometry.operands.iter().enumerate() {
+            if let Access::Gather(extents, strides) = &o.access
+                && is_across(o)
+            {
+                let from = Strided { base: self.bases[i], extents, strides };
+                let rows = (count, o.rows.last().copied().unwrap_or(0));
+                // SAFETY: elements `at..at + n` of these rows exist; the scratch has room for a block of tiles.
+                unsafe { gather_rows(from, rows, launch.inputs[i].dtype, (at, n), self.scratch.add(to)) };
+            }
+            to += copy_room(o);
+        }
+    }
+}
