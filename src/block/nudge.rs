@@ -33,11 +33,11 @@ impl Hard {
 const fn widened(half: u16) -> u32 {
     let (sign, rest) = ((half as u32 & 0x8000) << 16, half as u32 & 0x7fff);
     if rest >= 0x400 {
-        return sign | (rest << 13) + (112 << 23);
+        return sign | ((rest << 13) + (112 << 23));
     }
     // Subnormal: a multiple of 2^-24. The leading one carries into the exponent.
     let top = rest.ilog2();
-    sign | (rest << (23 - top)) + ((102 + top) << 23)
+    sign | ((rest << (23 - top)) + ((102 + top) << 23))
 }
 
 /// `Op signs [(argument as f16, ulps)]`, where `signs` says whether each argument stands for both signs.
