@@ -5,9 +5,10 @@
 //! cases can be listed: the table below moves their f32 results by an ulp before they are rounded.
 //!
 //! Guarantees: every f16 result of an op of one operand is the exact one, correctly rounded; the table holds what that
-//! takes and nothing else (a test makes it anew from the f32 and f64 kernels, and prints it). bf16 needs none: f32 has 16
-//! more bits. Does not: help ops of two operands, complex ones, or chains under relaxed rounding, whose results are
-//! not rounded after each op.
+//! takes and nothing else (a test makes it anew from the f32 and f64 kernels, and prints it). In bf16 every result is the
+//! one of f64 rounded once, without a table; that too is another than the exact one's where f64 has a tie and the exact
+//! result does not: `silu`, `gelu` and `gelu_tanh` below 2^-125, which are x / 2 and a part of 2^-125 of it. Does not: help
+//! ops of two operands, custom or complex ones, or chains under relaxed rounding, which are not rounded after each op.
 
 use super::rows::{Bin, bin};
 use super::{BlockFn, CpuLevel};

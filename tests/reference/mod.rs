@@ -3,7 +3,7 @@
 //! Guarantees: dtypes come from the typed program's text, values from here: integers by `i128`, the four float formats
 //! by plain rounding of exact numbers, arithmetic by IEEE operations of the standard library, elementary functions by
 //! `libm` in f64. What IEEE defines must agree in every bit, signs of zeros and canonical NaNs too, and so must every op
-//! of one operand of f16 and bf16, whose result is the exact one, correctly rounded; other elementary functions must be
+//! of one operand of f16 and bf16, whose result is the exact one, correctly rounded, where f64 can tell; other elementary functions must be
 //! within the ulps that docs/accuracy.md promises. Does not: decide dtypes, refuse programs, or check
 //! what it calls open (complex functions of parts that are not finite, sums that may overflow on the way).
 #![allow(dead_code, reason = "each test file uses a part of it")]
