@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example accuracy` reads `tests/golden/ulp.jsonl` (or the file named), computes each function
 //! on all its points in eager mode, prints the largest errors as a table, and fails if one is beyond its bar or has none. Then it
-//! computes every unary op on all 65,536 values of f16 and of bf16, and counts where the result is not the f64 result
+//! computes every unary op on all 65,536 values of f16 and of bf16, and fails where a result is not the f64 result
 //! rounded once. docs/accuracy.md has the output.
 
 #![allow(clippy::print_stdout, reason = "an example talks")]
@@ -88,13 +88,13 @@ fn list(names: &[&str]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-/// Prints, for each unary op and half dtype, how many of the 65,536 results are not the f64 result rounded once, and
-/// which of these are not even its neighbour. Each must be the f32 result rounded once; gives what is not.
+/// Each result of each unary op on a half dtype must be the f64 result rounded once; gives what is not. Prints how many
+/// of them are not the f32 result rounded once.
 fn halves() -> Result<Vec<String>, Box<dyn Error>> {
     let inputs: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
     let cx = Eager::new(Rules::Torch);
-    let (mut failures, mut equal, mut far) = (Vec::new(), Vec::new(), Vec::new());
-    println!("| op | f16: differing | equal | bf16: differing | equal |");
+    let (mut failures, mut equal) = (Vec::new(), Vec::new());
+    println!("| op | f16: differing | f32 rounded: differing | bf16: differing | f32 rounded: differing |");
     println!("| --- | ---: | ---: | ---: | ---: |");
     for op in Op::ALL.iter().filter(|op| op.arity() == 1 && !matches!(op, Op::Cast | Op::ViewAs)) {
         let mut row = format!("| {op} ");
@@ -108,20 +108,15 @@ fn halves() -> Result<Vec<String>, Box<dyn Error>> {
             }
             let ours = words(&apply(x.clone()))?;
             let narrow = words(&apply(x.cast(DType::F32)).cast(d))?;
-            let wide = words(&apply(x.cast(DType::F64)).cast(d))?;
-            let differing = ours.iter().zip(&wide).filter(|(o, w)| !same(d, **o, **w)).count();
-            let twice = ours.iter().zip(&narrow).filter(|(o, n)| !same(d, **o, **n)).count();
-            if twice > 0 {
-                failures.push(format!("{op} {d}: {twice} results are not the f32 result rounded"));
+            let exact = above_tie(*op, &x.cast(DType::F64), apply(x.cast(DType::F64)))?;
+            let wide = words(&exact.cast(d))?;
+            let differing = |of: &[u16]| of.iter().zip(&wide).filter(|(o, w)| !same(d, **o, **w)).count();
+            let [ours, narrow] = [differing(&ours), differing(&narrow)];
+            if ours > 0 {
+                failures.push(format!("{op} {d}: {ours} results are not the f64 result rounded"));
             }
-            let beyond = (0..=u16::MAX).zip(ours.iter().zip(&wide));
-            let beyond = beyond.filter(|(_, (o, w))| !same(d, **o, **w) && !neighbours(**o, **w));
-            for (x, (o, w)) in beyond {
-                let values = [x, *o, *w].map(|bits| half(d, bits));
-                far.push(format!("{op} {d} of {} is {:e}, f64 {:e}", values[0], values[1], values[2]));
-            }
-            any |= differing > 0;
-            row += &format!("| {differing} | {:.3} % ", 100.0 * (65536 - differing) as f64 / 65536.0);
+            any |= narrow > 0;
+            row += &format!("| {ours} | {narrow} ");
         }
         if float && any {
             println!("{row}|");
@@ -129,12 +124,19 @@ fn halves() -> Result<Vec<String>, Box<dyn Error>> {
             equal.push(op.name());
         }
     }
-    println!("\nEqual on all inputs of both dtypes: {}.", list(&equal));
-    println!("\nNot the neighbour of the rounded f64 result: {}.", far.len());
-    for line in far {
-        println!("- {line}");
-    }
+    println!("\nAll are equal: {}.", list(&equal));
     Ok(failures)
+}
+
+/// The f64 results of an op. Below 2^-125 `silu`, `gelu` and `gelu_tanh` are a trifle above x / 2, which is what f64 has: the
+/// next f64 stands for them.
+fn above_tie(op: Op, x: &Var<Eager>, y: Var<Eager>) -> castwise::Result<Var<Eager>> {
+    if !matches!(op, Op::Silu | Op::Gelu | Op::GeluTanh) {
+        return Ok(y);
+    }
+    let tiny = x.abs().lt(2f64.powi(-125)) & x.ne(0.0);
+    let next = castwise::apply(Op::Nextafter, &[(&y).into(), f64::INFINITY.into()], Attrs::default());
+    Ok(castwise::apply(Op::Where, &[tiny.into(), next.into(), y.into()], Attrs::default()))
 }
 
 /// The bits of a half result.
@@ -143,18 +145,8 @@ fn words(v: &Var<Eager>) -> castwise::Result<Vec<u16>> {
     Ok(t.as_bytes().unwrap_or(&[]).chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect())
 }
 
-/// The value of a half's bits.
-fn half(d: DType, bits: u16) -> f64 {
-    if d == DType::F16 { half::f16::from_bits(bits).to_f64() } else { half::bf16::from_bits(bits).to_f64() }
-}
-
 /// Equal bits, or both NaN.
 fn same(d: DType, a: u16, b: u16) -> bool {
     let infinity = if d == DType::F16 { 0x7c00 } else { 0x7f80 };
     a == b || (a & 0x7fff > infinity && b & 0x7fff > infinity)
-}
-
-/// Whether no number lies between two numbers of the same sign.
-fn neighbours(a: u16, b: u16) -> bool {
-    a ^ b < 0x8000 && a.abs_diff(b) == 1
 }

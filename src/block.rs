@@ -22,6 +22,7 @@ mod float_mode;
 pub(crate) mod fold;
 pub(crate) mod gather;
 pub(crate) mod math;
+mod nudge;
 mod num;
 mod rows;
 mod team;
@@ -29,6 +30,7 @@ pub(crate) mod vector;
 
 pub(crate) use custom::{CustomFn, custom_kernel};
 pub(crate) use float_mode::FloatMode;
+pub(crate) use nudge::{Hard, TINY, above_half, hard, is_nudged, nudge_kernel};
 pub(crate) use rows::{copy_kernel, fold_kernel, kernel};
 
 /// Runs an op over `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).

@@ -1,7 +1,7 @@
 //! Kernel IR: one loop over one iteration domain, as a list of steps.
 //!
-//! Guarantees: a step computes one op or one primitive conversion of its operands, element by element; operands come
-//! before their uses; equal steps are one step; a kernel holds no extents, strides or constants' values that its code
+//! Guarantees: a step computes one op or one primitive conversion of its operands, element by element, or moves a result
+//! so that it is not rounded twice; operands come before their uses; equal steps are one step; a kernel holds no extents, strides or constants' values that its code
 //! depends on, so that one compiled kernel serves every size. Does not: say how a step is computed (inline or as a
 //! block kernel); `codegen` and the driver do.
 
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::block::cast::{Prim, path};
-use crate::block::convert;
+use crate::block::{convert, is_nudged};
 use crate::dtype::DType;
 use crate::ops::{MAX_OPERANDS, Op, Output};
 use crate::passes::{Pass, Passes};
@@ -28,6 +28,8 @@ pub(crate) enum StepOp {
     Cast(Prim),
     /// The same bits under this dtype.
     Bits(DType),
+    /// The f32 results of an op, of f32 arguments, as their rounding to f16 needs them: arguments, then results.
+    Nudge(Op),
 }
 
 /// One step: `out = op(args)`.
@@ -217,7 +219,11 @@ impl Builder {
             let to = if op == Op::Where && i == 0 { DType::Bool } else { math };
             args[i] = Some(self.cast(*v, to));
         }
-        let wide = self.step(StepOp::Apply(op), math, args, op.result(math));
+        let mut wide = self.step(StepOp::Apply(op), math, args, op.result(math));
+        // Relaxed results are not those of one op.
+        if !self.relaxed && is_nudged(op, compute) {
+            wide = self.step(StepOp::Nudge(op), math, [args[0], Some(wide), None, None], math);
+        }
         match op.def().output {
             Output::Bool => wide,
             Output::Same | Output::Fold => self.rounded(wide, compute),
@@ -272,6 +278,7 @@ impl fmt::Display for Kernel {
                         StepOp::Apply(op) => write!(f, "  %{i}: {} = {op}.{}", v.dtype, step.dtype)?,
                         StepOp::Bits(_) => write!(f, "  %{i}: {} = bits.{}", v.dtype, step.dtype)?,
                         StepOp::Cast(p) => write!(f, "  %{i}: {} = cast.{}", v.dtype, p.from)?,
+                        StepOp::Nudge(op) => write!(f, "  %{i}: {} = nudge.{op}", v.dtype)?,
                     }
                     for (n, a) in step.args.iter().flatten().enumerate() {
                         write!(f, "{} %{a}", if n == 0 { "" } else { "," })?;
@@ -303,6 +310,21 @@ mod tests {
         assert_eq!((s, b.kernel.steps.len()), (t, 4));
         let n = b.apply(Op::Neg, DType::F16, &[Operand::Value(s)]);
         assert_eq!((b.kernel.value(n).dtype, b.kernel.steps.len()), (DType::F16, 5));
+    }
+
+    #[test]
+    fn functions_of_f16_are_nudged_before_they_are_rounded() {
+        let steps = |rounding, compute| {
+            let mut b = Builder::new(rounding, Passes::default());
+            let x = b.input(compute);
+            b.apply(Op::Exp, compute, &[Operand::Value(x)]);
+            b.kernel.steps
+        };
+        let made = steps(Rounding::Exact, DType::F16);
+        assert_eq!((made.len(), made[2].op), (4, StepOp::Nudge(Op::Exp)));
+        assert_eq!(made[2].args, operands([made[0].out, made[1].out]));
+        assert_eq!(steps(Rounding::Exact, DType::BF16).len(), 3);
+        assert_eq!(steps(Rounding::Relaxed, DType::F16).len(), 3);
     }
 
     #[test]

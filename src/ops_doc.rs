@@ -27,6 +27,7 @@ An op is a method of `Var`, and a function of expressions by its name or an alia
 
 What is *compiled* becomes part of a fused loop; a *block kernel* runs beside it, tile by tile, with the same bits. Both
 are listed by the dtype that the op computes in, which for f16 and bf16 is f32 and for c32 is c64 unless they are listed.
+What an op of one operand gives for f16 and bf16 is the exact result, correctly rounded; docs/accuracy.md names the exceptions.
 ";
 
 /// The document.

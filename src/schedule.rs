@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::block::{CpuLevel, Runner, cast, copy_kernel, custom_kernel, kernel as block_kernel};
+use crate::block::{CpuLevel, Runner, cast, copy_kernel, custom_kernel, kernel as block_kernel, nudge_kernel};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Source, Step, StepOp, ValueId};
@@ -252,6 +252,7 @@ impl Planner<'_> {
             StepOp::Apply(op) => block_kernel(op, step.dtype, self.level).map(Runner::Kernel),
             StepOp::Bits(to) => Some(Runner::Kernel(copy_kernel(step.dtype, to, self.level))),
             StepOp::Cast(p) => cast::kernel(p.from, p.to, self.level).map(Runner::Kernel),
+            StepOp::Nudge(op) => nudge_kernel(op, self.level).map(Runner::Kernel),
         };
         found.ok_or_else(|| Error::Internal(format!("no kernel for {:?} in {}", step.op, step.dtype)))
     }

@@ -18,7 +18,7 @@ pub(super) fn inline(step: &Step) -> bool {
     let d = step.dtype;
     let op = match step.op {
         StepOp::Cast(p) => return super::cast::inline(p),
-        StepOp::Bits(_) => return false,
+        StepOp::Bits(_) | StepOp::Nudge(_) => return false,
         StepOp::Apply(op) => op,
     };
     match (op, d.category()) {
@@ -60,7 +60,7 @@ impl Emit<'_, '_> {
         let (op, d) = match step.op {
             StepOp::Cast(p) => return self.convert(p, &args[0]),
             // Never lowered; the value would be this one.
-            StepOp::Bits(_) => return args[0].clone(),
+            StepOp::Bits(_) | StepOp::Nudge(_) => return args[0].clone(),
             StepOp::Apply(op) => (op, step.dtype),
         };
         match (op, d.category()) {

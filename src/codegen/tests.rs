@@ -1,6 +1,6 @@
 //! What holds for the code of every op and conversion, whatever generator makes it.
 
-use crate::block::{CpuLevel, cast, kernel as block_kernel};
+use crate::block::{CpuLevel, cast, kernel as block_kernel, nudge_kernel};
 use crate::dtype::DType;
 use crate::kernel::{Builder, Kernel, Operand, Step, StepOp};
 use crate::ops::Op;
@@ -14,6 +14,7 @@ fn has_kernel(step: &Step) -> bool {
         StepOp::Apply(op) => block_kernel(op, step.dtype, CpuLevel::get()).is_some(),
         StepOp::Cast(p) => cast::kernel(p.from, p.to, CpuLevel::get()).is_some(),
         StepOp::Bits(_) => true,
+        StepOp::Nudge(op) => nudge_kernel(op, CpuLevel::get()).is_some(),
     }
 }
 

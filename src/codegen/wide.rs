@@ -104,6 +104,7 @@ pub(crate) fn listing(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
                 StepOp::Apply(op) => format!("{op}.{}", step.dtype),
                 StepOp::Cast(p) => format!("cast.{}", p.from),
                 StepOp::Bits(_) => format!("bits.{}", step.dtype),
+                StepOp::Nudge(op) => format!("nudge.{op}"),
             };
             let args: Vec<String> = step.args.iter().flatten().map(|a| format!("%{a}")).collect();
             text += &format!("  %{}: {} = {what} {}\n", step.out, kernel.value(step.out).dtype, args.join(", "));

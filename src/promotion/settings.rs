@@ -84,7 +84,8 @@ pub enum Rounding {
     #[default]
     Exact,
     /// Only where a value is stored: inside a fused loop they stay in f32, as with `torch.compile`. Results depend
-    /// on what is fused; never the default.
+    /// on what is fused, and what is stored is the f32 result rounded, which for functions of f16 may be rounded
+    /// twice; never the default.
     Relaxed,
 }
 

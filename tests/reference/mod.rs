@@ -2,8 +2,9 @@
 //!
 //! Guarantees: dtypes come from the typed program's text, values from here: integers by `i128`, the four float formats
 //! by plain rounding of exact numbers, arithmetic by IEEE operations of the standard library, elementary functions by
-//! `libm` in f64. What IEEE defines must agree in every bit, signs of zeros and canonical NaNs too; an elementary
-//! function must be within the ulps that docs/accuracy.md promises. Does not: decide dtypes, refuse programs, or check
+//! `libm` in f64. What IEEE defines must agree in every bit, signs of zeros and canonical NaNs too, and so must every op
+//! of one operand of f16 and bf16, whose result is the exact one, correctly rounded, where f64 can tell; other elementary functions must be
+//! within the ulps that docs/accuracy.md promises. Does not: decide dtypes, refuse programs, or check
 //! what it calls open (complex functions of parts that are not finite, sums that may overflow on the way).
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -101,10 +102,13 @@ pub fn element(op: Op, compute: DType, result: DType, args: &[u128]) -> Result<E
 
 /// An application to values of the op math of `compute`.
 pub fn in_math(op: Op, compute: DType, result: DType, values: &[Value]) -> Result<Expected, DividedByZero> {
-    let math = compute.op_math();
+    let (math, half) = (compute.op_math(), matches!(compute, DType::F16 | DType::BF16));
     let answer = match compute {
         d if d.is_integral() => int::apply(op, d, values)?,
-        d if d.is_float() => real::Math { single: math == DType::F32 }.apply(op, values),
+        // One operand of a half dtype: the exact result, rounded once.
+        d if d.is_float() => {
+            real::Math { single: math == DType::F32 && !(half && values.len() == 1) }.apply(op, values)
+        }
         _ => complex::Math { single: math == DType::C64 }.apply(op, values),
     };
     Ok(rounded(answer, result))

@@ -170,6 +170,13 @@ impl Body {
         r
     }
 
+    /// A comparison, and whether it holds in the lanes of the mask; not in the others.
+    pub(super) fn compare_where(&mut self, form: Form, bytes: usize, mask: Reg, [a, b]: [Reg; 2], imm: u8) -> Reg {
+        let r = self.bin_imm(form, bytes, a, b, imm);
+        self.last(|op| op.mask = mask);
+        r
+    }
+
     /// `mask ? a : b` in lanes of `size` bytes.
     pub(super) fn choose(&mut self, size: usize, bytes: usize, mask: Reg, a: Reg, b: Reg) -> Reg {
         let form = [f::BLENDB, f::BLENDW, f::BLENDD, f::BLENDQ][size.trailing_zeros() as usize % 4];

@@ -77,8 +77,7 @@ pub(crate) fn inline(step: &Step) -> bool {
     use Op::*;
     let d = step.dtype;
     let op = match step.op {
-        StepOp::Cast(_) => return true,
-        StepOp::Bits(_) => return true,
+        StepOp::Cast(_) | StepOp::Bits(_) | StepOp::Nudge(_) => return true,
         StepOp::Apply(op) => op,
     };
     let everywhere = matches!(op, Add | Mul | Eq | Ne | LogicalAnd | LogicalOr | LogicalXor | LogicalNot)
@@ -112,6 +111,7 @@ fn shows(step: &Step, i: usize) -> bool {
         StepOp::Apply(Op::Neg | Op::Abs) => true,
         // Its sign.
         StepOp::Apply(Op::Copysign) => i == 1,
+        StepOp::Nudge(_) => i == 1,
         StepOp::Apply(_) => false,
     }
 }
@@ -227,6 +227,7 @@ impl Lower<'_> {
         let op = match step.op {
             StepOp::Cast(p) => return self.convert(p, args[0].0, args[0].1, step.out),
             StepOp::Bits(to) => return Out::Done(self.reinterpret(args[0].0, d, to), Nan::Any),
+            StepOp::Nudge(op) => return Out::Done(self.nudged(op, args[0].0, args[1].0), args[1].1),
             StepOp::Apply(op) => op,
         };
         let regs = args.map(|(r, _)| r);

@@ -4,14 +4,16 @@
 //! Does not: divide.
 
 use super::forms::{self as f, Form};
-use super::ir::Reg;
+use super::ir::{NONE, Reg};
 use super::lower::{Lower, NE, Nan, Out};
+use crate::block::{Hard, TINY, above_half, hard};
 use crate::dtype::DType;
 use crate::ops::Op;
 
 /// Predicates of integer comparisons.
 const INT_EQ: u8 = 0;
 const INT_NE: u8 = 4;
+const INT_LT: u8 = 1;
 
 /// A form for each lane size.
 type Forms = [Form; 4];
@@ -30,6 +32,43 @@ const ODD: [u64; 8] = [1, 3, 5, 7, 1, 3, 5, 7];
 const TWICE: [u64; 8] = [0, 0, 1, 1, 2, 2, 3, 3];
 
 impl Lower<'_> {
+    /// The f32 results of an op, moved where the table of hard arguments says so.
+    pub(super) fn nudged(&mut self, op: Op, argument: Reg, result: Reg) -> Reg {
+        let Some(Hard { both_signs, moves }) = hard(op) else { return result };
+        let bytes = 4 * self.lanes;
+        let mask = self.body.lanes(4, Hard::key_mask(both_signs).into());
+        let key = if both_signs { self.body.bin(f::AND, bytes, argument, mask) } else { argument };
+        let mut now = result;
+        for (i, (_, ulps)) in moves.iter().enumerate() {
+            if moves[..i].iter().any(|(_, before)| before == ulps) {
+                continue;
+            }
+            // Each comparison is made where the ones before it found another argument.
+            let mut others = NONE;
+            for (bits, _) in moves.iter().filter(|(_, same)| same == ulps) {
+                let hard = self.body.lanes(4, (*bits).into());
+                others = self.body.compare_where(f::PCMPD, bytes, others, [key, hard], INT_NE);
+            }
+            let ulps = self.body.lanes(4, u64::from(*ulps as u32));
+            let moved = self.body.bin(f::PADDD, bytes, now, ulps);
+            now = self.body.choose(4, bytes, others, now, moved);
+        }
+        if above_half(op) { self.nudged_up(argument, now) } else { now }
+    }
+
+    /// The next f32 of a result whose argument is tiny, but not of zero's.
+    fn nudged_up(&mut self, argument: Reg, result: Reg) -> Reg {
+        let (bytes, size) = (4 * self.lanes, self.real(DType::F32));
+        let [tiny, one, zero] = [TINY, 1, 0].map(|bits| self.body.lanes(4, bits.into()));
+        let size = self.magnitude(size, argument);
+        let small = self.body.bin_imm(f::PCMPD, bytes, size, tiny, INT_LT);
+        let small = self.body.compare_where(f::PCMPD, bytes, small, [size, zero], INT_NE);
+        let below = self.body.bin_imm(f::PCMPD, bytes, argument, zero, INT_LT);
+        let (up, down) = (self.body.bin(f::PADDD, bytes, result, one), self.body.bin(f::PSUBD, bytes, result, one));
+        let moved = self.body.choose(4, bytes, below, down, up);
+        self.body.choose(4, bytes, small, moved, result)
+    }
+
     pub(super) fn int(&mut self, op: Op, d: DType, [a, b, c, e]: [Reg; 4]) -> Reg {
         let (size, bytes, signed) = (d.size(), self.lanes * d.size(), d != DType::U8);
         let at = size.trailing_zeros() as usize % 4;

@@ -6,10 +6,10 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 
 use super::{available, forms, function, inline, lanes};
 use crate::block::driver::{Buffer, Launch, Output, run};
-use crate::block::{CpuLevel, cast, kernel as block_kernel};
+use crate::block::{CpuLevel, cast, hard, kernel as block_kernel};
 use crate::dtype::DType::{self, *};
 use crate::geometry::{Access, Geometry, Operand};
-use crate::kernel::{Kernel, Source, Step, StepOp, Value, ValueId};
+use crate::kernel::{self, Builder, Kernel, Source, Step, StepOp, Value, ValueId};
 use crate::ops::{MAX_OPERANDS, Op};
 use crate::random::Random;
 use crate::scalar::Bits;
@@ -76,7 +76,10 @@ fn specials(d: DType) -> Vec<u64> {
         F32 => {
             let nans = [0x7f80_0000, 0x7f80_0001, 0x7fa0_0000, 0x7fc0_0000, 0x7fc0_0001, 0x7fff_ffff, 0x7fbf_ffff];
             let plain = numbers.iter().map(|x| u64::from((*x as f32).to_bits()));
-            signed(plain.chain(nans).chain([1, 0x7f_ffff, 0x80_0000]).collect(), 1 << 31)
+            // Some of the arguments that the nudges look for.
+            let hard = [Op::Cbrt, Op::Sigmoid].into_iter().filter_map(hard).flat_map(|h| h.moves);
+            let hard = hard.map(|(bits, _)| u64::from(*bits));
+            signed(plain.chain(nans).chain([1, 0x7f_ffff, 0x80_0000]).chain(hard).collect(), 1 << 31)
         }
         F64 => {
             let nans = [0x7ff0 << 48, (0x7ff0 << 48) + 1, 0x7ff8 << 48, (0x7ff8 << 48) + 1, u64::MAX >> 1];
@@ -263,6 +266,19 @@ fn single_kernels() -> Vec<(String, Kernel)> {
         let x = m.input(from);
         let y = m.cast(from, to, x);
         all.push((format!("{from} to {to}"), m.output(y)));
+    }
+    for op in Op::ALL.iter().filter(|op| hard(**op).is_some()) {
+        let mut m = Make::default();
+        let (x, y) = (m.input(F32), m.input(F32));
+        let z = m.step(StepOp::Nudge(*op), F32, &[x, y], F32);
+        all.push((format!("nudged {op}"), m.output(z)));
+        // All of it in one loop, where the op itself is lowered.
+        let mut b = Builder::default();
+        let x = b.input(F16);
+        let y = b.apply(*op, F16, &[kernel::Operand::Value(x)]);
+        b.kernel.outputs.push(y);
+        let lowered = b.kernel.steps.iter().all(inline);
+        all.extend(lowered.then_some((format!("{op} of f16"), b.kernel)));
     }
     for from in DType::ALL {
         for to in DType::ALL.into_iter().filter(|to| to.size() == from.size() && *to != from) {
