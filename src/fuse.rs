@@ -451,7 +451,7 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
         constant[i] = match n.kind {
             TypedKind::Feed(_) => false,
             TypedKind::Constant(_) => true,
-            _ => n.inputs().count() > 0 && n.inputs().all(|a| constant[a as usize]),
+            _ => n.inputs().all(|a| constant[a as usize]),
         };
     }
     let mut wanted = vec![false; typed.len()];
