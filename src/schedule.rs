@@ -159,7 +159,6 @@ pub(crate) fn schedule_with(
     }
     let o = &mut p.out;
     o.plain = matches!(o.body[..], [Stage::Segment(_)])
-        && o.tiles + o.singles == 0
         && o.prologue.is_empty()
         && o.fills.is_empty()
         && o.out_fills.is_empty()
