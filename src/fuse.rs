@@ -256,7 +256,7 @@ impl Scope<'_> {
     /// domain they have left, and one group for each domain and number of reductions before it is enough.
     fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
         let (typed, keys) = (self.typed, self.keys());
-        let fused = if self.most > 1 { self.fused(&keys, fetches) } else { HashSet::new() };
+        let fused = self.fused(&keys, fetches);
         let mut of = vec![u32::MAX; typed.len()];
         let mut group_of_key: HashMap<Key, u32> = HashMap::new();
         let mut members: Vec<Vec<NodeId>> = Vec::new();
@@ -451,7 +451,7 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
         constant[i] = match n.kind {
             TypedKind::Feed(_) => false,
             TypedKind::Constant(_) => true,
-            _ => n.inputs().count() > 0 && n.inputs().all(|a| constant[a as usize]),
+            _ => n.inputs().all(|a| constant[a as usize]),
         };
     }
     let mut wanted = vec![false; typed.len()];
@@ -526,6 +526,33 @@ mod tests {
         assert_eq!(kernels(&p, &[&x]), []);
         // Equal values are one result.
         assert_eq!(kernels(&p, &[&x.neg(), &-&x]), [(1, 1, 0)]);
+    }
+
+    #[test]
+    fn a_kernel_that_would_be_cut_takes_no_reductions_across_its_loop() {
+        let p = Program::new(Rules::Torch);
+        let first = p.data("x", DType::F32, [4, 5]).exp();
+        let early = first.over([0]).sum();
+        let late = first.sqrt().neg().over([0]).sum();
+        let cut = |most| kernels_with(&p, &[&early, &late], Passes { kernel_ops: most, ..Passes::default() });
+        // Three ops and two reductions.
+        assert_eq!(cut(6), [(3, 0, 2)]);
+        assert_eq!(cut(5), [(3, 0, 2)]);
+        assert_eq!(cut(2), [(2, 2, 0), (0, 0, 1), (1, 1, 0), (0, 0, 1)]);
+        assert_eq!(cut(1).len(), 5);
+    }
+
+    #[test]
+    fn a_reduction_is_part_of_a_kernel_or_one_of_its_own() {
+        let p = Program::new(Rules::Torch);
+        let y = p.data("x", DType::F32, [4, 5]).exp().sqrt();
+        let columns = || y.over([0]).sum();
+        let (deep, before) = (columns().exp(), (&y + columns()).over([0]).sum());
+        assert_eq!(kernels(&p, &[&deep]), [(2, 0, 1), (1, 1, 0)]);
+        assert_eq!(kernels(&p, &[&before]), [(2, 1, 0), (0, 0, 1), (1, 0, 1)]);
+        // It joins no open group of its shape.
+        let later = y.over([0]).amin();
+        assert_eq!(kernels(&p, &[&y, &deep, &later]), [(2, 1, 0), (0, 0, 1), (1, 1, 0), (0, 0, 1)]);
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn access(dims: &[usize], strides: &[isize]) -> Access {
     }
     let repeated = strides.iter().take_while(|s| **s == 0).count();
     let period: usize = dims[repeated..].iter().product();
-    if repeated > 0 && repeated < dims.len() && period <= LONGEST_PERIOD && joined(repeated) {
+    if period <= LONGEST_PERIOD && joined(repeated) {
         return Access::Periodic(period);
     }
     Access::Gather(dims.to_vec(), strides.to_vec())
@@ -200,7 +200,8 @@ fn reach(walks: &[(&Vec<usize>, &Vec<isize>)]) -> (i128, i128) {
     for (extents, strides) in walks {
         for (n, s) in extents.iter().zip(*strides) {
             let reach = (*n as i128 - 1) * *s as i128;
-            if reach < 0 { low += reach } else { high += reach }
+            low += reach.min(0);
+            high += reach.max(0);
         }
     }
     (low, high)
@@ -273,6 +274,22 @@ mod tests {
         assert_eq!(g.operands[1].access, Access::Periodic(3));
         assert_eq!(g.operands[2].access, Access::Gather(vec![100, 3], vec![1, 0]));
         assert_eq!(g.operands[3].access, Access::Splat);
+    }
+
+    #[test]
+    fn walks_backwards_reach_behind_the_first_element() {
+        let g = new(&[5, 100], &[vec![-100, 1], vec![0, -2], vec![3, -1]], &[Spread::Varies; 3]);
+        let reach: Vec<(i128, i128)> = g.operands.iter().map(|o| o.reach).collect();
+        assert_eq!(reach, [(-400, 99), (-198, 0), (-99, 12)]);
+    }
+
+    #[test]
+    fn longer_periods_are_gathered() {
+        let of = |n: usize| access(&[3, n], &[0, 1]);
+        assert_eq!(of(LONGEST_PERIOD), Access::Periodic(LONGEST_PERIOD));
+        assert_eq!(of(LONGEST_PERIOD + 1), Access::Gather(vec![3, LONGEST_PERIOD + 1], vec![0, 1]));
+        assert_eq!(access(&[3, 4], &[0, 0]), Access::Gather(vec![3, 4], vec![0, 0]));
+        assert_eq!(access(&[3, 4], &[4, 2]), Access::Gather(vec![3, 4], vec![4, 2]));
     }
 
     #[test]

@@ -346,6 +346,34 @@ mod tests {
     }
 
     #[test]
+    fn powers_with_short_exact_ways_take_them() {
+        use Scalar::{Bool, Float, Int};
+        let ops = |e: Scalar, dtype: DType| {
+            let mut b = Builder::default();
+            let x = b.input(dtype);
+            b.apply(Op::Pow, dtype, &[Operand::Value(x), Operand::Scalar(e, dtype)]);
+            let name = |s: &Step| if let StepOp::Apply(op) = s.op { op.name().to_string() } else { "cast".into() };
+            b.kernel.steps.iter().map(name).collect::<Vec<_>>().join(" ")
+        };
+        for (e, way) in [
+            (Float(2.0), "mul"),
+            (Int(2), "mul"),
+            (Int(3), "mul mul"),
+            (Int(-1), "reciprocal"),
+            (Float(-2.0), "mul reciprocal"),
+            (Float(0.5), "sqrt"),
+            (Float(-0.5), "rsqrt"),
+            (Int(4), "pow"),
+            (Float(1.5), "pow"),
+            (Bool(true), "pow"),
+        ] {
+            assert_eq!(ops(e, DType::F32), way, "{e}");
+        }
+        assert_eq!(ops(Int(3), DType::BF16), "cast mul mul cast");
+        assert_eq!([ops(Int(2), DType::I32), ops(Int(2), DType::C64)], ["pow", "pow"]);
+    }
+
+    #[test]
     fn other_bits_are_a_step() {
         let mut b = Builder::default();
         let (_, x) = (b.input(DType::F32), b.input(DType::F32));

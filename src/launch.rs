@@ -539,3 +539,6 @@ fn aligned_strides(t: TensorRef<'_>, extents: &[usize]) -> Result<Vec<isize>> {
     }
     Ok(strides)
 }
+
+#[cfg(test)]
+mod tests;

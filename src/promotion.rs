@@ -116,8 +116,7 @@ impl fmt::Display for Loss {
 impl Loss {
     /// What a cast between two dtypes may lose.
     pub fn of(from: DType, to: DType) -> Loss {
-        let drops_part =
-            from.category() > to.category() && to.category() < Category::Float || from.is_complex() && !to.is_complex();
+        let drops_part = from.category() > to.category();
         let drops_sign = to == DType::U8 && from.digits() > 1 && from != DType::U8;
         if from == to {
             Loss::Exact
@@ -519,6 +518,14 @@ mod tests {
         assert_eq!(decided(Op::Heaviside, &[U8, C64]), Err(Fault::UnsupportedDType));
         assert_eq!(decided(Op::Heaviside, &[U8, F32]), Err(Fault::DTypeMismatch));
         assert_eq!(decided(Op::Ldexp, &[F16, I64]), Ok(F16));
+    }
+
+    #[test]
+    fn operands_behind_the_last_are_as_the_last() {
+        let operands = [OperandType::dim(Bool), OperandType::dim(I32), OperandType::dim(F16)];
+        let s = signature(&Settings::new(Rules::Torch), Op::Where, &operands, &Attrs::default()).unwrap();
+        let of = |all: [usize; 5]| all.map(|i| s.operand(i));
+        assert_eq!(of([0, 1, 2, MAX_OPERANDS, usize::MAX]), [Bool, F16, F16, F16, F16]);
     }
 
     #[test]

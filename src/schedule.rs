@@ -164,7 +164,6 @@ pub(crate) fn schedule_with(
     p.out.sums = k.folds.iter().enumerate().map(|(i, (op, v))| p.is_sum(i, *op, *v)).collect();
     let o = &mut p.out;
     o.plain = matches!(o.body[..], [Stage::Segment(_)])
-        && o.tiles + o.singles == 0
         && o.prologue.is_empty()
         && o.fills.is_empty()
         && o.out_fills.is_empty()
