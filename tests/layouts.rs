@@ -56,3 +56,34 @@ fn views_across_give_the_results_of_their_copies() {
         }
     }
 }
+
+#[test]
+fn rows_of_broadcast_operands_give_the_results_of_single_ops() {
+    for n in [64, 65, 100, 512, 3000] {
+        for dtype in [DType::U8, DType::BF16, DType::F32, DType::F64, DType::C64] {
+            let of = |shape: &[usize]| views(shape, dtype);
+            let (wide, row, column, block) = (of(&[4, 6, n]), of(&[n]), of(&[4, 6, 1]), of(&[4, 1, 1]));
+            let p = Program::new(Rules::Torch);
+            let (x, w) = (p.data("x", dtype, [4, 6, n]), p.data("w", dtype, [n]));
+            let (m, s) = (p.data("m", dtype, [4, 6, 1]), p.data("s", dtype, [4, 1, 1]));
+            // One loop over rows, with one result and with two.
+            let one = [(&x - &m) * &w + &s];
+            let two = [&x * &s - &w, &x + &m];
+            // Rows with gaps between them, backwards, and two dims swapped outside the rows.
+            let cut = of(&[4, 6, n + 3]).swap_remove(0).slice(2, 1, n + 1, 1).unwrap();
+            let stored = wide[0].transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap();
+            for x in [&wide[0], &wide[0].flip(0).unwrap(), &wide[0].flip(1).unwrap(), &cut, &stored] {
+                for fetches in [&one[..], &two[..]] {
+                    let feeds = || feeds! { "x" => x, "w" => &row[0], "m" => &column[0], "s" => &block[0] };
+                    let want = Executor::builder().jit(false).threads(1).build().run(&p, feeds(), fetches).unwrap();
+                    for threads in [1, 3] {
+                        let got = Executor::builder().threads(threads).build().run(&p, feeds(), fetches).unwrap();
+                        for (got, want) in got.iter().zip(&want) {
+                            assert_eq!(got.as_bytes(), want.as_bytes(), "{dtype}[4, 6, {n}] of {:?}", x.strides());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
