@@ -102,6 +102,41 @@ fn sums_have_the_same_bits_whatever_the_threads_and_modes() {
 }
 
 #[test]
+fn sums_beside_and_behind_block_steps_have_the_bits_of_single_ops() {
+    for d in [DType::F32, DType::F64] {
+        for shape in [[1, 5], [1, 511], [1, 70_001], [40, 100], [7, 5000]] {
+            let n = shape[0] * shape[1];
+            let x = Tensor::from_vec((0..n).map(|i| (i * 7919 % 1009) as f32 * 0.003 - 1.5).collect(), shape).unwrap();
+            let x = Eager::new(Rules::Torch).tensor(&x).cast(d).result().unwrap();
+            // One loop and several around block steps; sums of one loop, of the first or the last of them, beside other
+            // reductions and a result.
+            let cases: [fn(&Var, &[i64]) -> Vec<Var>; 4] = [
+                |x, dims| vec![(x * x + 0.5).over(dims).sum()],
+                |x, dims| vec![((x * 2.0).asinh() - x).over(dims).mean()],
+                |x, dims| vec![(x * 3.0).over(dims).sum(), ((x * 3.0).atan() * x).over(dims).amax()],
+                |x, dims| {
+                    let y = (x + 1.0).erf() * x;
+                    vec![y.over(dims).sum(), (&y - 1.0).over(dims).mean(), (&y * 2.0).over(dims).amin(), y.cbrt()]
+                },
+            ];
+            for (case, make) in cases.iter().enumerate() {
+                for dims in [&[1][..], &[0, 1], &[0]] {
+                    let p = Program::new(Rules::Torch);
+                    let fetches = make(&p.data("x", d, [None, None]), dims);
+                    let run = |e: Executor| e.run(&p, feeds! { "x" => x }, &fetches).unwrap();
+                    let want = run(Executor::builder().jit(false).threads(1).build());
+                    for threads in [1, 3] {
+                        for (got, want) in run(Executor::builder().threads(threads).build()).iter().zip(&want) {
+                            assert_eq!(got.as_bytes(), want.as_bytes(), "case {case} over {dims:?} of {d}{shape:?}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn long_f32_sums_stay_accurate() {
     // The multiples of a small number: the exact sum is known.
     let n = 1usize << 22;

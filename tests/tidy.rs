@@ -37,7 +37,8 @@ const ROOMS: &[&str] = &[
 fn room(path: &str) -> &str {
     let inner = path.strip_prefix("src/").unwrap_or(path).trim_end_matches(".rs");
     match inner {
-        "block/driver" | "block/driver/worker" | "block/gather" => "block/driver",
+        "block/gather" => "block/driver",
+        _ if inner.starts_with("block/driver") => "block/driver",
         _ => inner.split('/').next().unwrap_or(inner),
     }
 }

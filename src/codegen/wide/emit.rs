@@ -162,6 +162,10 @@ impl Writer<'_> {
         }
         self.add(Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX))?;
         let summed = if self.adds_up() { Some(self.sum()?) } else { None };
+        if !segment.sums.is_empty() && summed.is_none() {
+            // Another segment of the schedule adds up.
+            self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, ADD.trailing_zeros()))?;
+        }
         self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
         let mut to_rest = Vec::new();
         let mut cached = None;
