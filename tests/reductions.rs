@@ -101,6 +101,9 @@ fn sums_have_the_same_bits_whatever_the_threads_and_modes() {
     }
 }
 
+/// Makes fetches of a tensor and the dims to reduce.
+type Sums = fn(&Var, &[i64]) -> Vec<Var>;
+
 #[test]
 fn sums_beside_and_behind_block_steps_have_the_bits_of_single_ops() {
     for d in [DType::F32, DType::F64] {
@@ -110,7 +113,7 @@ fn sums_beside_and_behind_block_steps_have_the_bits_of_single_ops() {
             let x = Eager::new(Rules::Torch).tensor(&x).cast(d).result().unwrap();
             // One loop and several around block steps; sums of one loop, of the first or the last of them, beside other
             // reductions and a result.
-            let cases: [fn(&Var, &[i64]) -> Vec<Var>; 4] = [
+            let cases: [Sums; 4] = [
                 |x, dims| vec![(x * x + 0.5).over(dims).sum()],
                 |x, dims| vec![((x * 2.0).asinh() - x).over(dims).mean()],
                 |x, dims| vec![(x * 3.0).over(dims).sum(), ((x * 3.0).atan() * x).over(dims).amax()],
