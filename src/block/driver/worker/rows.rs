@@ -11,6 +11,9 @@ use crate::schedule::SlotId;
 impl Worker<'_> {
     /// Runs up to `most` whole rows from the current one on, those that follow it along the last of the outer dims, in one
     /// call; returns how many.
+    ///
+    /// # Safety
+    /// As [`Worker::tiles`]; the schedule is plain, and its segment takes any number of elements.
     pub(super) unsafe fn rows(&mut self, row: usize, most: usize) -> usize {
         let (launch, g, slots) = (self.job.launch, self.job.launch.geometry, self.job.launch.schedule.slots.len());
         let left = g.rows.last().zip(self.index.last()).map_or(1, |(all, at)| all - at);
