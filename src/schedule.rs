@@ -82,6 +82,15 @@ pub(crate) struct Fill {
     pub(crate) constant: bool,
 }
 
+/// A value that is reduced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reduced {
+    pub(crate) slot: SlotId,
+    /// Whether a segment can add it up itself, into lanes instead of its tile: a float sum of what one segment stores and
+    /// nothing else reads.
+    pub(crate) is_sum: bool,
+}
+
 /// A kernel as the driver runs it, for one assignment of classes to its operands.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
@@ -93,10 +102,7 @@ pub(crate) struct Schedule {
     pub(crate) body: Vec<Stage>,
     pub(crate) segments: Vec<Segment>,
     /// Where the values are that are reduced, once the body has run.
-    pub(crate) folds: Vec<SlotId>,
-    /// Which of them a segment can add up itself, into lanes instead of its tile: float sums of what one segment stores
-    /// and nothing else reads.
-    pub(crate) sums: Vec<bool>,
+    pub(crate) folds: Vec<Reduced>,
     pub(crate) tiles: u32,
     pub(crate) singles: u32,
     /// Whether there is nothing but one segment over operands, constants and results.
@@ -159,9 +165,11 @@ pub(crate) fn schedule_with(
     }
     for (_, v) in &k.folds {
         let slot = p.vector(*v);
-        p.out.folds.push(slot);
+        p.out.folds.push(Reduced { slot, is_sum: false });
     }
-    p.out.sums = k.folds.iter().enumerate().map(|(i, (op, v))| p.is_sum(i, *op, *v)).collect();
+    for (i, (op, v)) in k.folds.iter().enumerate() {
+        p.out.folds[i].is_sum = p.is_sum(p.out.folds[i].slot, *op, *v);
+    }
     let o = &mut p.out;
     o.plain = matches!(o.body[..], [Stage::Segment(_)])
         && o.prologue.is_empty()
@@ -349,9 +357,9 @@ impl Planner<'_> {
         to
     }
 
-    /// Whether reduction `i` can be added up where its values are computed.
-    fn is_sum(&self, i: usize, op: Op, v: ValueId) -> bool {
-        let (o, slot) = (&self.out, self.out.folds[i]);
+    /// Whether a reduction of what lies in a slot can be added up where it is computed.
+    fn is_sum(&self, slot: SlotId, op: Op, v: ValueId) -> bool {
+        let o = &self.out;
         let stored = |s: &&Segment| s.stores.iter().any(|(_, to)| *to == slot);
         let [segment] = o.segments.iter().filter(stored).collect::<Vec<_>>()[..] else { return false };
         let read = o.segments.iter().any(|s| s.loads.iter().any(|(_, from, _)| *from == slot))
@@ -360,7 +368,7 @@ impl Planner<'_> {
         // Elements of 16 bytes take the register that addresses lanes.
         let memory = segment.loads.iter().map(|(v, ..)| v).chain(segment.stores.iter().map(|(v, _)| v));
         let wide = memory.into_iter().any(|v| self.k.value(*v).dtype.size() > 8);
-        let alone = o.folds.iter().filter(|s| **s == slot).count() == 1;
+        let alone = o.folds.iter().filter(|f| f.slot == slot).count() == 1;
         let float = matches!(self.k.value(v).dtype, DType::F32 | DType::F64);
         matches!(op, Op::Sum | Op::Mean)
             && float

@@ -24,17 +24,27 @@ use worker::{Worker, with_worker};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentFn {
     /// Reads and writes `n` elements at the pointers of the table. That of a plain schedule goes on with the rows behind it
-    /// (see [`table_size`]) if it takes any number.
+    /// (see [`row_words`]) if it takes any number.
     pub(crate) run: unsafe extern "C" fn(table: *const *mut u8, n: usize),
     /// Whether `n` can be any number from 1 up, and have the bits [`STREAM`] and [`ADD`]; else it is a multiple of [`WIDTH`].
     pub(crate) any_length: bool,
 }
 
-/// Words of the table for so many slots. Behind the pointers lie, for the segment of a plain schedule, the bytes from each
-/// to that of the next row, what `n` is for these rows, and their number: at least 1, and 1 after the call. The pointers
-/// are moved on.
+/// Where two words of the table lie, of a plain schedule with so many slots: what `n` is for the rows that follow, and the
+/// number of rows, which is at least 1, and 1 after the call. Between the pointers and these lie the bytes from each
+/// pointer to that of the next row; the pointers are moved on.
+pub(crate) const fn row_words(slots: usize) -> [usize; 2] {
+    [2 * slots, 2 * slots + 1]
+}
+
+/// Words of the table for so many slots.
 const fn table_size(slots: usize) -> usize {
-    2 * slots + 2
+    row_words(slots)[1] + 1
+}
+
+/// A number as a word of the table.
+const fn word(n: usize) -> *mut u8 {
+    std::ptr::without_provenance_mut(n)
 }
 
 /// Set in the number of elements: results, which begin at cache lines, go to memory past the caches.
@@ -121,7 +131,7 @@ impl Launch<'_> {
     /// Whether segments add up the sums of long rows themselves, those that they can.
     fn adds(&self) -> bool {
         let long = matches!(self.geometry.fold, Some(Fold::Rows(n)) if n >= self.geometry.run);
-        long && self.any_length && self.schedule.sums.contains(&true)
+        long && self.any_length && self.schedule.folds.iter().any(|f| f.is_sum)
     }
 
     /// Whether one segment adds up all there is to reduce, and needs no tile: then a piece is one call. Lanes go by the
@@ -129,7 +139,7 @@ impl Launch<'_> {
     fn adds_alone(&self) -> bool {
         let s = self.schedule;
         self.adds()
-            && !s.sums.contains(&false)
+            && s.folds.iter().all(|f| f.is_sum)
             && matches!(s.body[..], [Stage::Segment(_)])
             && s.tiles as usize == s.folds.len()
             && self.geometry.operands.iter().all(|o| matches!(o.access, Access::Splat | Access::Direct))
@@ -207,9 +217,8 @@ impl Launch<'_> {
 
     /// Calls the segment of a simple launch for `n` elements from `at` on.
     fn call(&self, outputs: &[Out], mut stream: bool, at: usize, n: usize) {
-        let slots = self.schedule.slots.len();
         let mut table = [std::ptr::null_mut::<u8>(); table_size(MOST_SLOTS)];
-        table[2 * slots + 1] = std::ptr::without_provenance_mut(1);
+        table[row_words(self.schedule.slots.len())[1]] = word(1);
         for (to, slot) in table.iter_mut().zip(&self.schedule.slots) {
             *to = match *slot {
                 Slot::Input(i) => {

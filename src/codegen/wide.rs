@@ -67,10 +67,10 @@ fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
         let all = schedule.slots.iter().enumerate().filter(move |(_, s)| moves(s));
         all.map(|(i, _)| i as SlotId).collect()
     };
-    let folds = kernel.folds.iter().zip(&schedule.folds).zip(&schedule.sums).filter(|(_, sum)| **sum);
+    let sums = kernel.folds.iter().zip(&schedule.folds).filter(|(_, f)| f.is_sum);
     Ends {
         results: slots(|s| matches!(s, Slot::Output(_))),
-        sums: folds.map(|(((_, v), slot), _)| (*slot, kernel.value(*v).dtype)).collect(),
+        sums: sums.map(|((_, v), f)| (f.slot, kernel.value(*v).dtype)).collect(),
         rows: schedule.plain.then(|| (slots(|s| !matches!(s, Slot::Const(_))), schedule.slots.len())),
     }
 }

@@ -10,7 +10,8 @@ use super::super::gather::{Strided, fill, gather};
 use super::super::operands;
 use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{
-    ADD, Access, BlockFn, Fold, FoldOut, Job, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across, table_size,
+    ADD, Access, BlockFn, Fold, FoldOut, Job, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across, row_words,
+    table_size, word,
 };
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
 
@@ -110,7 +111,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
     let skip = start.align_offset(64);
     scratch.table.clear();
     scratch.table.resize(table_size(launch.schedule.slots.len()), std::ptr::null_mut());
-    scratch.table[2 * launch.schedule.slots.len() + 1] = std::ptr::without_provenance_mut(1);
+    scratch.table[row_words(launch.schedule.slots.len())[1]] = word(1);
     scratch.bases.clear();
     scratch.bases.resize(launch.inputs.len(), std::ptr::null());
     scratch.index.clear();
@@ -410,7 +411,7 @@ impl Worker<'_> {
             // SAFETY: a place of the layout.
             return unsafe { self.staged(k, 0) };
         }
-        self.table[self.job.launch.schedule.folds[k] as usize].cast_const()
+        self.table[self.job.launch.schedule.folds[k].slot as usize].cast_const()
     }
 
     /// Keeps `n` values of each reduction, behind the first `at`.
@@ -441,8 +442,9 @@ impl Worker<'_> {
                 if at.is_multiple_of(launch.piece()) {
                     fill((&raw const fold.nothing).cast(), fold.dtype, LANES, lanes);
                 }
-                if self.adds && launch.schedule.sums[k] {
-                    self.table[launch.schedule.folds[k] as usize] = lanes;
+                let reduced = launch.schedule.folds[k];
+                if self.adds && reduced.is_sum {
+                    self.table[reduced.slot as usize] = lanes;
                 }
             }
         }
@@ -465,7 +467,7 @@ impl Worker<'_> {
                     continue;
                 }
                 let lanes = self.lanes(k, r);
-                if !(self.adds && launch.schedule.sums[k]) {
+                if !(self.adds && launch.schedule.folds[k].is_sum) {
                     if *ASKS_AHEAD {
                         self.ahead(at + n, n);
                     }

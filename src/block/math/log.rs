@@ -34,7 +34,8 @@ macro_rules! bodies {
         /// `v`, or the value of a logarithm of `x` outside the positive finite numbers.
         #[inline(always)]
         fn finish(x: $float, v: $float) -> $float {
-            // On the bits: of comparisons of floats the compiler makes tests of classes, which take three times as long.
+            // On the bits: of comparisons of floats the compiler makes tests of classes. (In two
+            // runs one after the other `log` of f64 took 1.5 ns an element with them, and 1.2 without.)
             const INFINITY: $bits = $float::to_bits($float::INFINITY);
             let bits = x.to_bits();
             let beyond = if bits == INFINITY { $float::INFINITY } else { $float::NAN };

@@ -47,7 +47,7 @@ fn canonical_f64(r: f64) -> f64 {
 /// sin x for `|x| <= TRIG_BOUND_F32`.
 #[inline(always)]
 pub(crate) fn sin_f32_small(x: f32) -> f32 {
-    if x.abs() <= TRIG_NEAR_F32 { canonical_f32(sin_near(x)) } else { sin_f32_far(x) }
+    if x.abs() <= TRIG_NEAR_F32 { sin_near(x) } else { sin_f32_far(x) }
 }
 
 /// sin x for `|x| <= TRIG_BOUND_F32`, by double precision.
@@ -64,7 +64,7 @@ fn sin_f32_far(x: f32) -> f32 {
 /// cos x for `|x| <= TRIG_BOUND_F32`.
 #[inline(always)]
 pub(crate) fn cos_f32_small(x: f32) -> f32 {
-    if x.abs() <= TRIG_NEAR_F32 { canonical_f32(cos_near(x)) } else { cos_f32_far(x) }
+    if x.abs() <= TRIG_NEAR_F32 { cos_near(x) } else { cos_f32_far(x) }
 }
 
 /// cos x for `|x| <= TRIG_BOUND_F32`, by double precision: the distance to the nearest zero of the cosine goes through

@@ -48,6 +48,7 @@ fn shapes(n: usize) -> Vec<Shape> {
         plain(&[n], &[-1]),
         plain(&[n], &[2]),
         plain(&[3, n], &[0, 1]),
+        plain(&[3, n], &[1, 0]),
         plain(&[n, 3], &[1, 0]),
         plain(&[3, n], &[1, 3]),
         turned(plain(&[18, n / 8 + 1], &[1, 18])),

@@ -12,10 +12,10 @@ use std::collections::HashMap;
 use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, OpKind, Register, RoundingControl};
 
 use super::alloc::{Allocated, Machine};
-use super::forms::{self as f, Form, length};
+use super::forms::{self as f, Form, Shape, length, zmm};
 use super::ir::Constant;
 use super::rescue::Rescue;
-use crate::block::driver::{ADD, STREAM};
+use crate::block::driver::{ADD, STREAM, row_words};
 use crate::block::fold::LANES;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -226,8 +226,7 @@ impl Writer<'_> {
     fn next_row(&mut self, row: u64) -> Result<Option<(usize, usize)>> {
         let Some((moving, slots)) = self.segment.rows else { return Ok(None) };
         let word = |i: usize| MemoryOperand::with_base_displ(TABLE, i as i64 * 8);
-        // Behind the pointers lie the steps to the next row, the number of elements of a row, and the number of rows.
-        let (count, rows) = (word(2 * slots), word(2 * slots + 1));
+        let [count, rows] = row_words(*slots).map(word);
         self.add(Instruction::with2(Code::Cmp_rm64_imm8, rows, 2))?;
         let last = self.jump_ahead(Code::Jb_rel32_64)?;
         self.add(Instruction::with2(Code::Sub_rm64_imm8, rows, 1))?;
@@ -352,8 +351,7 @@ impl Writer<'_> {
             Machine::Op { op, dst, src, mask } if op.form == f::RESCUE => self.rescue(op.imm, dst, src[0], mask),
             Machine::Op { op, .. } if op.form == f::ADDED && !how.adds() => Ok(()),
             Machine::Op { op, dst, src, .. } if op.form == f::ADDED => {
-                let (slot, dtype) = self.segment.sums[op.sum as usize];
-                self.added(slot, dtype, dst, src[0], how)
+                self.lanes(self.segment.sums[op.sum as usize], Some(dst), src[0], how)
             }
             Machine::Op { op, dst, src, mask } => {
                 let mut i = Instruction::default();
@@ -381,13 +379,13 @@ impl Writer<'_> {
                 }
                 self.put(&i)
             }
-            Machine::Copy { dst, src } => self.add(Instruction::with2(
-                Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512,
-                Register::ZMM0 + u32::from(dst),
-                Register::ZMM0 + u32::from(src),
-            )),
+            Machine::Copy { dst, src } => {
+                self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, zmm(dst), zmm(src)))
+            }
             Machine::Load { slot, dtype, dst } => self.transfer(slot, dtype, dst, how, true),
-            Machine::Store { slot, dtype, sum: Some(sum), .. } if how.adds() => self.lanes(slot, dtype, sum, how),
+            Machine::Store { slot, dtype, sum: Some(sum), .. } if how.adds() => {
+                self.lanes((slot, dtype), None, sum, how)
+            }
             Machine::Store { slot, dtype, src, .. } => self.transfer(slot, dtype, src, how, false),
             Machine::Splat { slot, dtype, dst } => {
                 self.pointer(slot, POINTER)?;
@@ -398,12 +396,12 @@ impl Writer<'_> {
                     8 => Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64,
                     _ => Code::EVEX_Vbroadcasti64x2_zmm_k1z_m128,
                 };
-                self.add(Instruction::with2(code, Register::ZMM0 + u32::from(dst), MemoryOperand::with_base(POINTER)))
+                self.add(Instruction::with2(code, zmm(dst), MemoryOperand::with_base(POINTER)))
             }
             Machine::Const { index, dst } => {
                 let c = self.segment.constants[index as usize];
                 let low = Register::XMM0 + u32::from(dst);
-                let wide = Register::ZMM0 + u32::from(dst);
+                let wide = zmm(dst);
                 let place = MemoryOperand::with_base_displ(POOL, self.offsets[index as usize]);
                 if c == [0; 8] {
                     self.add(Instruction::with3(Code::EVEX_Vpxord_xmm_k1z_xmm_xmmm128b32, low, low, low))
@@ -413,16 +411,12 @@ impl Writer<'_> {
                     self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, wide, place))
                 }
             }
-            Machine::Spill { mask: false, src, at } => self.add(Instruction::with2(
-                Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm,
-                stack(at),
-                Register::ZMM0 + u32::from(src),
-            )),
-            Machine::Fill { mask: false, dst, at } => self.add(Instruction::with2(
-                Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512,
-                Register::ZMM0 + u32::from(dst),
-                stack(at),
-            )),
+            Machine::Spill { mask: false, src, at } => {
+                self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm, stack(at), zmm(src)))
+            }
+            Machine::Fill { mask: false, dst, at } => {
+                self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, zmm(dst), stack(at)))
+            }
             Machine::Spill { src, at, .. } => {
                 self.add(Instruction::with2(Code::VEX_Kmovq_m64_kr, stack(at), Register::K0 + u32::from(src)))
             }
@@ -441,27 +435,22 @@ impl Writer<'_> {
         Ok(POINTER)
     }
 
-    /// The lanes of a sum that belong to the current elements, with a register added.
-    fn added(&mut self, slot: SlotId, dtype: DType, dst: u8, src: u8, how: Body) -> Result<()> {
+    /// The lanes of a sum that belong to the current elements: with a register added, or (without `dst`) stored.
+    fn lanes(&mut self, (slot, dtype): (SlotId, DType), dst: Option<u8>, src: u8, how: Body) -> Result<()> {
         let memory = MemoryOperand::with_base_index_scale(self.base(slot)?, TWICE, dtype.size() as u32);
-        let (form, length) = ([f::ADDPS, f::ADDPD][dtype.size() / 8], length(self.segment.lanes * dtype.size()));
-        let [dst, src] = [dst, src].map(|r| form.dst.register(length, r));
-        let mut i = Instruction::with3(form.code_at(length), dst, src, memory).map_err(wrong)?;
-        if how.masked() {
-            i.set_op_mask(REST);
-            i.set_zeroing_masking(true);
+        let (at, length) = (dtype.size() / 8, length(self.segment.lanes * dtype.size()));
+        let register = |number| Shape::Full.register(length, number);
+        let mut i = match dst {
+            Some(dst) => {
+                let code = [f::ADDPS, f::ADDPD][at].code_at(length);
+                Instruction::with3(code, register(dst), register(src), memory)
+            }
+            None => Instruction::with2(stored([f::MOVD, f::MOVQ][at], length), memory, register(src)),
         }
-        self.put(&i)
-    }
-
-    /// Stores the lanes of a sum that belong to the current elements.
-    fn lanes(&mut self, slot: SlotId, dtype: DType, src: u8, how: Body) -> Result<()> {
-        let memory = MemoryOperand::with_base_index_scale(self.base(slot)?, TWICE, dtype.size() as u32);
-        let (form, length) = ([f::MOVD, f::MOVQ][dtype.size() / 8], length(self.segment.lanes * dtype.size()));
-        let vector = form.src.register(length, src);
-        let mut i = Instruction::with2(stored(form, length), memory, vector).map_err(wrong)?;
+        .map_err(wrong)?;
         if how.masked() {
             i.set_op_mask(REST);
+            i.set_zeroing_masking(dst.is_some());
         }
         self.put(&i)
     }
@@ -531,8 +520,7 @@ impl Body {
 }
 
 /// The store past the caches.
-const STREAMED: Form =
-    Form { code: Code::EVEX_Vmovntdq_m128_xmm, dst: super::forms::Shape::Full, src: super::forms::Shape::Full };
+const STREAMED: Form = Form { code: Code::EVEX_Vmovntdq_m128_xmm, dst: Shape::Full, src: Shape::Full };
 
 /// The store of a move.
 fn stored(form: Form, length: u8) -> Code {

@@ -70,11 +70,17 @@ impl Shape {
 }
 
 /// No instruction: where a lane of the mask is set, a function of [`crate::block::vector`] computes all lanes of the second
-/// source instead of those of the first, which has the result's register. The immediate is the function's index.
+/// source instead of those of the first, which has the result's register. The immediate is the function's index. (The
+/// code only tells it from other forms.)
 pub(super) const RESCUE: Form = Form { code: Code::Ud2, dst: Shape::Full, src: Shape::Full };
 
 /// No instruction: the lanes of a sum with the source added, in a loop that adds up; nothing in others.
 pub(super) const ADDED: Form = Form { code: Code::INVALID, dst: Shape::Full, src: Shape::Full };
+
+/// The whole vector register with this number.
+pub(super) fn zmm(number: u8) -> Register {
+    Shape::Full.register(2, number)
+}
 
 macro_rules! forms {
     ($($name:ident = $code:ident, $dst:ident <- $src:ident;)*) => {

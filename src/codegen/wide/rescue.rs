@@ -8,7 +8,7 @@ use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 use super::alloc::Machine;
 use super::emit::Writer;
-use super::forms as f;
+use super::forms::{self as f, zmm};
 use crate::block::vector::FUNCTIONS;
 use crate::error::Result;
 
@@ -45,10 +45,6 @@ const SAVED_VECTORS: i64 = 128;
 const SAVED_MASKS: i64 = SAVED_VECTORS + VECTORS as i64 * 64;
 const SAVED_GENERAL: i64 = SAVED_MASKS + MASKS as i64 * 8;
 const ROOM: i64 = SAVED_GENERAL + GENERAL.len() as i64 * 8;
-
-fn zmm(number: u8) -> Register {
-    Register::ZMM0 + u32::from(number)
-}
 
 impl Writer<'_> {
     /// The room on the stack that calls take.

@@ -4,7 +4,7 @@
 
 use super::super::super::gather::{Strided, gather_rows};
 use super::super::layout::copy_room;
-use super::super::{Access, ROW_BLOCK, STREAM, begins_line, is_across};
+use super::super::{Access, ROW_BLOCK, STREAM, begins_line, is_across, row_words, word};
 use super::{CACHE_LINE, Worker};
 use crate::schedule::SlotId;
 
@@ -20,7 +20,7 @@ impl Worker<'_> {
         let (count, mut stream) = (most.min(left), self.job.stream);
         let mut set = |slot: SlotId, first: *mut u8, step: isize| {
             self.table[slot as usize] = first;
-            self.table[slots + slot as usize] = std::ptr::without_provenance_mut(step as usize);
+            self.table[slots + slot as usize] = word(step as usize);
         };
         for (slot, i) in self.direct.iter().map(|(slot, i, _)| (slot, i)).chain(self.splats.iter().map(|(s, i)| (s, i)))
         {
@@ -34,8 +34,8 @@ impl Worker<'_> {
             set(*slot, first, bytes as isize);
         }
         let width = if stream { g.run | STREAM } else { g.run };
-        self.table[2 * slots] = std::ptr::without_provenance_mut(width);
-        self.table[2 * slots + 1] = std::ptr::without_provenance_mut(count);
+        let [elements, rows] = row_words(slots);
+        (self.table[elements], self.table[rows]) = (word(width), word(count));
         // SAFETY: the segment is the only one; the bounds of operands and results have been proved for all rows, whose
         // first elements lie these steps apart.
         unsafe { (launch.segments[0].run)(self.table.as_mut_ptr(), width) };
