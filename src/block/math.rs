@@ -7,11 +7,11 @@ pub(crate) mod complex;
 pub(crate) mod erf;
 pub(crate) mod exp;
 pub(crate) mod hyper;
+pub(crate) mod inline;
 pub(crate) mod invtrig;
 pub(crate) mod lane;
 pub(crate) mod log;
 pub(crate) mod pow;
-pub(crate) mod single;
 #[cfg(test)]
 mod tests;
 pub(crate) mod trig;

@@ -349,12 +349,12 @@ macro_rules! reals {
     };
 }
 
-reals!(f32, math::trig::TRIG_BOUND_F32, math::single::TRIG_NEAR_F32, math::trig_reduce::fmod_f32, exp = math::single::exp, expm1 = math::exp::expm1_f32,
-    log = math::single::log, log1p = math::log::log1p_f32, tanh = math::single::tanh,
-    sigmoid = math::single::sigmoid, silu = math::single::silu, gelu_tanh = math::single::gelu_tanh,
-    gelu = math::erf::gelu_f32, erf = math::erf::erf_f32, sin = math::trig::sin_f32, cos = math::trig::cos_f32,
+reals!(f32, math::trig::TRIG_BOUND_F32, math::inline::single::TRIG_NEAR, math::trig_reduce::fmod_f32, exp = math::inline::single::exp, expm1 = math::exp::expm1_f32,
+    log = math::inline::single::log, log1p = math::log::log1p_f32, tanh = math::inline::single::tanh,
+    sigmoid = math::inline::single::sigmoid, silu = math::inline::single::silu, gelu_tanh = math::inline::single::gelu_tanh,
+    gelu = math::erf::gelu_f32, erf = math::inline::single::erf, sin = math::trig::sin_f32, cos = math::trig::cos_f32,
     tan = math::trig::tan_f32, sin_small = math::trig::sin_f32_small, cos_small = math::trig::cos_f32_small,
-    sin_near = math::single::sin_near, cos_near = math::single::cos_near,
+    sin_near = math::inline::single::sin_near, cos_near = math::inline::single::cos_near,
     tan_small = math::trig::tan_f32_small, exp2 = math::exp::exp2_f32, log2 = math::log::log2_f32,
     log10 = math::log::log10_f32, cbrt = math::invtrig::cbrt_f32, asin = math::invtrig::asin_f32,
     acos = math::invtrig::acos_f32, atan = math::invtrig::atan_f32, sinh = math::hyper::sinh_f32,
@@ -362,12 +362,12 @@ reals!(f32, math::trig::TRIG_BOUND_F32, math::single::TRIG_NEAR_F32, math::trig_
     atanh = math::hyper::atanh_f32, erfc = math::erf::erfc_f32, log1pexp = math::hyper::log1pexp_f32;
     pow = math::pow::pow_f32, hypot = math::invtrig::hypot_f32, atan2 = math::invtrig::atan2_f32,
     logaddexp = math::hyper::logaddexp_f32, logaddexp2 = math::hyper::logaddexp2_f32);
-reals!(f64, math::trig::TRIG_BOUND_F64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math::exp::exp_f64, expm1 = math::exp::expm1_f64,
-    log = math::log::log_f64, log1p = math::log::log1p_f64, tanh = math::hyper::tanh_f64,
-    sigmoid = math::exp::sigmoid_f64, silu = math::exp::silu_f64, gelu_tanh = math::exp::gelu_tanh_f64,
+reals!(f64, math::trig::TRIG_BOUND_F64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math::inline::double::exp, expm1 = math::exp::expm1_f64,
+    log = math::inline::double::log, log1p = math::log::log1p_f64, tanh = math::inline::double::tanh,
+    sigmoid = math::inline::double::sigmoid, silu = math::inline::double::silu, gelu_tanh = math::inline::double::gelu_tanh,
     gelu = math::erf::gelu_f64, erf = math::erf::erf_f64, sin = math::trig::sin_f64, cos = math::trig::cos_f64,
-    tan = math::trig::tan_f64, sin_small = math::trig::sin_f64_small, cos_small = math::trig::cos_f64_small,
-    sin_near = math::trig::sin_f64_small, cos_near = math::trig::cos_f64_small,
+    tan = math::trig::tan_f64, sin_small = math::inline::double::sin_near, cos_small = math::inline::double::cos_near,
+    sin_near = math::inline::double::sin_near, cos_near = math::inline::double::cos_near,
     tan_small = math::trig::tan_f64_small, exp2 = math::exp::exp2_f64, log2 = math::log::log2_f64,
     log10 = math::log::log10_f64, cbrt = math::invtrig::cbrt_f64, asin = math::invtrig::asin_f64,
     acos = math::invtrig::acos_f64, atan = math::invtrig::atan_f64, sinh = math::hyper::sinh_f64,

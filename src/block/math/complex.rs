@@ -5,10 +5,11 @@
 //! Special values follow Annex G of the C standard, save that the sign of a zero it leaves open is as it comes. Every NaN
 //! part is the canonical one.
 
-use super::exp::{exp_f64, expm1_f64};
-use super::hyper::{asinh_f64, cosh_f64, sinh_f64, tanh_f64};
+use super::exp::expm1_f64;
+use super::hyper::{asinh_f64, cosh_f64, sinh_f64};
+use super::inline::double::{exp as exp_f64, log as log_f64, tanh as tanh_f64};
 use super::invtrig::{atan2_f32, atan2_f64, hypot_f32, hypot_f64};
-use super::log::{log_f64, log1p_f64};
+use super::log::log1p_f64;
 use super::trig::{cos_f64, sin_f64, tan_f64};
 use num_complex::Complex;
 use std::f64::consts::{FRAC_PI_2, LN_2, LOG2_E, LOG10_E};

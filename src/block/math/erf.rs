@@ -34,31 +34,6 @@ fn exp_tail(r: f64) -> (f64, f64) {
     (r2, u)
 }
 
-/// erf x. Maximum error 0.54 ulp. erf(±0) = ±0, erf(±∞) = ±1.
-///
-/// x·p(x²)/q(x²) in double precision, p of degree 6 and q of degree 5 on `|x| <= 3.96`, relative error 2.0e-9; from there
-/// on the result is 1.
-#[inline(always)]
-pub(crate) fn erf_f32(x: f32) -> f32 {
-    let x = if x > 3.96 { 3.96 } else { x };
-    let x = if x < -3.96 { -3.96 } else { x };
-    let x = f64::from(x);
-    let s = x * x;
-    let p = s.mul_add(-1.3018860905299188e-08, 4.650159689066073e-06);
-    let p = s.mul_add(p, 0.0003783034324734444);
-    let p = s.mul_add(p, 0.003844774849667953);
-    let p = s.mul_add(p, 0.054284123231138126);
-    let p = s.mul_add(p, 0.18517756679526368);
-    let p = s.mul_add(p, 1.1283791692669027);
-    let q = s.mul_add(6.278407631325769e-05, 0.0013048381810261906);
-    let q = s.mul_add(q, 0.015447821844718265);
-    let q = s.mul_add(q, 0.11392179998731744);
-    let q = s.mul_add(q, 0.49744275592494214);
-    let q = s.mul_add(q, 1.0);
-    let y = (x * p / q) as f32;
-    if y.is_nan() { f32::NAN } else { y }
-}
-
 /// erf x. Maximum error 0.93 ulp. erf(±0) = ±0, erf(±∞) = ±1.
 ///
 /// * `|x| < 0.84375`: x + x·p(x²), p of degree 10, relative error 1.4e-17.
@@ -175,7 +150,7 @@ pub(crate) fn gelu_f64(x: f64) -> f64 {
     let a = if 39.0 < a { 39.0 } else { a };
     let at = -a * ROOT;
     let off = (-a).mul_add(ROOT, -at) - a * ROOT_LO;
-    let slope = std::f64::consts::FRAC_2_SQRT_PI * super::exp::exp_f64((-at).mul_add(at, 200.0 * LN_2));
+    let slope = std::f64::consts::FRAC_2_SQRT_PI * super::inline::double::exp((-at).mul_add(at, 200.0 * LN_2));
     let y = 0.5 * a * (erfc_up(at) - slope * off) * DOWN;
     let y = if x > 39.0 { x } else { y };
     if x.is_nan() | (x == f64::NEG_INFINITY) { f64::NAN } else { y }
@@ -254,6 +229,7 @@ fn erfc_up(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::inline::single::erf as erf_f32;
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The exponential family: `exp`, `exp2`, `expm1` and the logistic sigmoid.
+//! The exponential family: `exp2`, `expm1`, and what other functions make of an exponential.
 //!
 //! All of them write the argument as `x = n·ln 2 + r` with an integer `n` and `|r| ≤ ln 2 / 2`, and evaluate
 //! `e^r = 1 + r + c` with a polynomial for the small term `c`. Nothing branches and nothing is looked up in a table, so a
@@ -15,10 +15,7 @@ pub(super) use double::{
     LN2_HI as LN2_HI_F64, LN2_LO as LN2_LO_F64, ROUND as ROUND_F64, halves as halves_f64, pow2 as pow2_f64,
     tail as tail_f64,
 };
-pub(crate) use double::{
-    exp as exp_f64, exp2 as exp2_f64, expm1 as expm1_f64, gelu_tanh as gelu_tanh_f64, sigmoid as sigmoid_f64,
-    silu as silu_f64,
-};
+pub(crate) use double::{exp2 as exp2_f64, expm1 as expm1_f64};
 pub(crate) use single::{exp2 as exp2_f32, expm1 as expm1_f32};
 
 /// What is the same for both types.
@@ -211,86 +208,6 @@ pub(super) mod double {
 
     bodies!(f64, u64);
 
-    /// `e^x`. Largest error 0.79 ulp over 3·10^7 random `f64` arguments.
-    ///
-    /// ±0 give 1, +∞ gives +∞, -∞ gives +0; too large a result is +∞, and the subnormal ones are rounded like the
-    /// others.
-    #[inline(always)]
-    pub(crate) fn exp(x: f64) -> f64 {
-        let y = if EXP_MAX < x { EXP_MAX } else { x };
-        let y = if EXP_MIN > y { EXP_MIN } else { y };
-        let (v, _) = exp_two(y);
-        if x.is_nan() { f64::NAN } else { v }
-    }
-
-    /// The logistic sigmoid of `x + lo` as `(v, i)`: it is `v·i`.
-    #[inline(always)]
-    fn logistic(x: f64, lo: Option<f64>) -> (f64, f64) {
-        let y = -x;
-        let y = if LOST > y { LOST } else { y };
-        // From here on it is 0, also times its argument.
-        let y = if 760.0 < y { 760.0 } else { y };
-        let p = parts(y);
-        let c = lo.map_or(p.c, |lo| (-lo).mul_add(1.0 + (p.r + p.c), p.c));
-        // The denominator over the first half of 2^n: i + s·(1 + r + c), where s·i^-1 = 2^n. So neither it nor its
-        // reciprocal leaves the normal numbers, and the last multiplication alone makes a subnormal result.
-        let (half, s) = halves(p.n);
-        let i = f64::from_bits(((2 * BIAS) << SHIFT).wrapping_sub(half.to_bits()));
-        let larger = if i > s { i } else { s };
-        let smaller = if i > s { s } else { i };
-        let base = larger + smaller;
-        let base_lo = smaller - (base - larger);
-        let sr = s * p.r;
-        let h = base + sr;
-        let l = s.mul_add(c, (sr - (h - base)) + base_lo);
-        let d = h + l;
-        let d_lo = l - (d - h);
-        let q = 1.0 / d;
-        (q.mul_add((-q).mul_add(d_lo, (-q).mul_add(d, 1.0)), q), i)
-    }
-
-    /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.78 ulp over 3·10^7 random `f64` arguments.
-    ///
-    /// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal numbers.
-    #[inline(always)]
-    pub(crate) fn sigmoid(x: f64) -> f64 {
-        let (v, i) = logistic(x, None);
-        if x.is_nan() { f64::NAN } else { v * i }
-    }
-
-    /// `x·v·i`, where that is 0 below `least`: rounded only once among the subnormal numbers. -∞ gives NaN, as the
-    /// product of the frameworks does.
-    #[inline(always)]
-    fn times(x: f64, least: f64, (v, i): (f64, f64)) -> f64 {
-        let y = if least > x { least } else { x } * v * i;
-        if x.is_nan() | (x == f64::NEG_INFINITY) { f64::NAN } else { y }
-    }
-
-    /// `x·sigmoid(x)`.
-    #[inline(always)]
-    pub(crate) fn silu(x: f64) -> f64 {
-        times(x, -760.0, logistic(x, None))
-    }
-
-    /// `x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2`, by the same way as [`super::super::single::gelu_tanh`].
-    #[inline(always)]
-    pub(crate) fn gelu_tanh(x: f64) -> f64 {
-        const A: (f64, f64) = (1.5957691216057308, -9.96930880911092e-17);
-        const B: (f64, f64) = (0.07135481627260025, -6.175149918155315e-19);
-        let y = if 22.0 < x { 22.0 } else { x };
-        let y = if -22.0 > y { -22.0 } else { y };
-        let s = y * y;
-        let s_lo = y.mul_add(y, -s);
-        let p = s * B.0;
-        let w = A.0 + p;
-        let back = w - A.0;
-        let lost = (A.0 - (w - back)) + (p - back);
-        let w_lo = s_lo.mul_add(B.0, s.mul_add(B.1, lost + (s.mul_add(B.0, -p) + A.1)));
-        let u = y * w;
-        let u_lo = y.mul_add(w_lo, y.mul_add(w, -u));
-        times(x, -22.0, logistic(u, Some(u_lo)))
-    }
-
     /// `e^r - 1 - r` for `|r| ≤ 0.3468`: `r²·q(r)`, `q` of degree 10, within `2^-61.6·|r|`.
     #[inline(always)]
     pub(crate) fn tail(r: f64) -> f64 {
@@ -341,7 +258,8 @@ pub(super) mod double {
 
 #[cfg(test)]
 mod tests {
-    use super::super::single::{exp as exp_f32, sigmoid as sigmoid_f32};
+    use super::super::inline::double::{exp as exp_f64, sigmoid as sigmoid_f64};
+    use super::super::inline::single::{exp as exp_f32, sigmoid as sigmoid_f32};
     use super::super::tests::{near, same, sweep};
     use super::*;
 

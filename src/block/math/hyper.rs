@@ -9,7 +9,7 @@
 
 pub(crate) use double::{
     acosh as acosh_f64, asinh as asinh_f64, atanh as atanh_f64, cosh as cosh_f64, log1pexp as log1pexp_f64,
-    logaddexp as logaddexp_f64, logaddexp2 as logaddexp2_f64, sinh as sinh_f64, tanh as tanh_f64,
+    logaddexp as logaddexp_f64, logaddexp2 as logaddexp2_f64, sinh as sinh_f64,
 };
 pub(crate) use single::{
     acosh as acosh_f32, asinh as asinh_f32, atanh as atanh_f32, cosh as cosh_f32, log1pexp as log1pexp_f32,
@@ -264,46 +264,17 @@ mod single {
 
 /// The functions of `f64`.
 mod double {
-    use super::super::exp::double::{EXP_MIN, EXP2_MIN, LN2_HI, LN2_LO, ROUND, TINY, exp_two, exp2_two, parts, pow2};
+    use super::super::exp::double::{EXP_MIN, EXP2_MIN, LN2_HI, LN2_LO, ROUND, TINY, exp_two, exp2_two, pow2};
     use super::super::log::double::{LOG2_E_LO, ln_1p, ln_sum, sum};
 
     /// Above it `x² ± 1` is `x²` to the last bit of the logarithm, and below it `x²` does not overflow.
     const BIG: f64 = 1_152_921_504_606_846_976.0;
     /// `√2 - 1`, the largest `f` of the logarithm's polynomial.
     const LN_MAX: f64 = 0.414_213_562_373_095_1;
-    /// Beyond it `tanh` rounds to 1.
-    const TANH_MAX: f64 = 20.0;
     /// Beyond it both `sinh` and `cosh` overflow.
     const PAIR_MAX: f64 = 710.5;
 
     bodies!(f64);
-
-    /// The hyperbolic tangent. Largest error 1.42 ulp over 3·10^7 random `f64`
-    /// arguments.
-    ///
-    /// ±0 give ±0, ±∞ give ±1. The error is above 0.9 ulp only where the result is about to round to 1.
-    #[inline(always)]
-    pub(crate) fn tanh(x: f64) -> f64 {
-        // tanh |x| = -d / (2 + d) with d = e^(-2|x|) - 1; beyond the clamp it rounds to 1.
-        let a = x.abs();
-        let a = if TANH_MAX < a { TANH_MAX } else { a };
-        let p = parts(-2.0 * a);
-        let s = pow2(p.n);
-        let base = s - 1.0;
-        let sr = s * p.r;
-        let h = base + sr;
-        let t = s.mul_add(p.c, sr - (h - base));
-        let d = h + t;
-        let d_lo = t - (d - h);
-        let den = 2.0 + d;
-        let den_lo = (d - (den - 2.0)) + d_lo;
-        let recip = 1.0 / den;
-        let q = d * recip;
-        // What the quotient misses, over the denominator.
-        let rest = (-q).mul_add(den_lo, (-q).mul_add(den, d) + d_lo);
-        let v = rest.mul_add(recip, q).copysign(x);
-        if x.is_nan() { f64::NAN } else { v }
-    }
 
     /// `sinh r - r`: degree 4 in `z = r²`, within `2^-61.6·r`; `cosh r - 1`: degree 5 in `z`, within `2^-70`.
     #[inline(always)]
@@ -324,7 +295,8 @@ mod double {
 
 #[cfg(test)]
 mod tests {
-    use super::super::single::tanh as tanh_f32;
+    use super::super::inline::double::tanh as tanh_f64;
+    use super::super::inline::single::tanh as tanh_f32;
     use super::super::tests::{near, same, sweep};
     use super::*;
 

@@ -1,23 +1,24 @@
-//! What the functions of [`super::single`] compute with: an `f32`, or a vector register of a compiled loop.
+//! What the functions of [`super::inline`] compute with: a float, or a vector register of a compiled loop.
 //!
 //! A function written over [`Lane`] is compiled by rustc into the block kernels, and run once by the wide code generator
 //! to have its instructions written into a loop. So there is one text of each function, and the bits are those of its
 //! operations, all of which IEEE 754 or this file defines. Guarantees: no operation branches or looks anything up.
 //! Does not: hold functions.
 
+use super::{exp, log};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// `1.5·2^23`: adding it to a small number leaves the nearest integer in the low bits of the significand.
-pub(crate) const ROUND: f32 = 12_582_912.0;
-
-/// A number of single precision.
+/// A float. `ROUND` below is `1.5·2^23` for single precision and `1.5·2^52` for double: adding it to a small number
+/// leaves the nearest integer in the low bits of the significand.
 pub(crate) trait Lane:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
+    /// The type of constants.
+    type Num: Copy;
     /// A truth value.
     type Mask: Copy;
     /// A constant; `self` says where it is wanted.
-    fn c(self, value: f32) -> Self;
+    fn c(self, value: Self::Num) -> Self;
     /// `self·a + b`, rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
     /// `self·a - b`, rounded once.
@@ -29,18 +30,19 @@ pub(crate) trait Lane:
     /// `self`, which is not negative, with the sign of `sign`.
     fn signed(self, sign: Self) -> Self;
     /// `most` where that is smaller; a NaN stays.
-    fn at_most(self, most: f32) -> Self;
+    fn at_most(self, most: Self::Num) -> Self;
     /// `least` where that is larger; a NaN stays.
-    fn at_least(self, least: f32) -> Self;
+    fn at_least(self, least: Self::Num) -> Self;
     /// `self < other`.
     fn less(self, other: Self) -> Self::Mask;
     /// `self` where the mask is set, else `other`.
     fn or(self, mask: Self::Mask, other: Self) -> Self;
     /// The larger and the smaller of two numbers that are not NaN.
     fn ordered(self, other: Self) -> (Self, Self);
-    /// `self·2^k`, rounded once, for a whole `k` from -252 to 254, given as itself and as `t = k + ROUND`.
+    /// `self·2^k`, rounded once, for a whole `k` from -252 to 254 (of double precision, from -2044 to 2046), given as
+    /// itself and as `t = k + ROUND`.
     fn scaled(self, k: Self, t: Self) -> Self;
-    /// `self·2^k`, as above, for a `k` from -126 to 127.
+    /// `self·2^k`, as above, for a `k` from -126 to 127 (of double precision, from -1022 to 1023).
     fn scaled_near(self, k: Self, t: Self) -> Self;
     /// Whether the whole number is odd that `self` holds, as `t` above.
     fn odd(self) -> Self::Mask;
@@ -55,112 +57,113 @@ pub(crate) trait Lane:
     fn nan_of(self, x: Self) -> Self;
 }
 
-/// From the bits of `√½` to those of 1.
-const SQRT_HALF: u32 = 0x3f35_04f3;
-const TO_ONE: u32 = f32::to_bits(1.0) - SQRT_HALF;
+macro_rules! number {
+    ($float:ident, $bits:ident, $round:expr, $split:path, $ends:path) => {
+        impl Lane for $float {
+            type Num = $float;
+            type Mask = bool;
 
-impl Lane for f32 {
-    type Mask = bool;
+            #[inline(always)]
+            fn c(self, value: $float) -> $float {
+                value
+            }
 
-    #[inline(always)]
-    fn c(self, value: f32) -> f32 {
-        value
-    }
+            #[inline(always)]
+            fn fma(self, a: $float, b: $float) -> $float {
+                self.mul_add(a, b)
+            }
 
-    #[inline(always)]
-    fn fma(self, a: f32, b: f32) -> f32 {
-        self.mul_add(a, b)
-    }
+            #[inline(always)]
+            fn fms(self, a: $float, b: $float) -> $float {
+                self.mul_add(a, -b)
+            }
 
-    #[inline(always)]
-    fn fms(self, a: f32, b: f32) -> f32 {
-        self.mul_add(a, -b)
-    }
+            #[inline(always)]
+            fn fnma(self, a: $float, b: $float) -> $float {
+                (-self).mul_add(a, b)
+            }
 
-    #[inline(always)]
-    fn fnma(self, a: f32, b: f32) -> f32 {
-        (-self).mul_add(a, b)
-    }
+            #[inline(always)]
+            fn abs(self) -> $float {
+                $float::abs(self)
+            }
 
-    #[inline(always)]
-    fn abs(self) -> f32 {
-        f32::abs(self)
-    }
+            #[inline(always)]
+            fn signed(self, sign: $float) -> $float {
+                self.copysign(sign)
+            }
 
-    #[inline(always)]
-    fn signed(self, sign: f32) -> f32 {
-        self.copysign(sign)
-    }
+            #[inline(always)]
+            fn at_most(self, most: $float) -> $float {
+                if most < self { most } else { self }
+            }
 
-    #[inline(always)]
-    fn at_most(self, most: f32) -> f32 {
-        if most < self { most } else { self }
-    }
+            #[inline(always)]
+            fn at_least(self, least: $float) -> $float {
+                if least > self { least } else { self }
+            }
 
-    #[inline(always)]
-    fn at_least(self, least: f32) -> f32 {
-        if least > self { least } else { self }
-    }
+            #[inline(always)]
+            fn less(self, other: $float) -> bool {
+                self < other
+            }
 
-    #[inline(always)]
-    fn less(self, other: f32) -> bool {
-        self < other
-    }
+            #[inline(always)]
+            fn or(self, mask: bool, other: $float) -> $float {
+                if mask { self } else { other }
+            }
 
-    #[inline(always)]
-    fn or(self, mask: bool, other: f32) -> f32 {
-        if mask { self } else { other }
-    }
+            #[inline(always)]
+            fn ordered(self, other: $float) -> ($float, $float) {
+                let above = self > other;
+                (if above { self } else { other }, if above { other } else { self })
+            }
 
-    #[inline(always)]
-    fn ordered(self, other: f32) -> (f32, f32) {
-        let above = self > other;
-        (if above { self } else { other }, if above { other } else { self })
-    }
+            #[inline(always)]
+            fn scaled(self, _k: $float, t: $float) -> $float {
+                // Two factors, neither of which over- or underflows; the product with the second alone rounds, and only
+                // where the result is subnormal.
+                const TWICE: $bits = 2 * ($float::MAX_EXP as $bits - 1);
+                let biased = t.to_bits().wrapping_sub($float::to_bits($round)).wrapping_add(TWICE);
+                let low = biased >> 1;
+                let power = |n: $bits| $float::from_bits(n << ($float::MANTISSA_DIGITS - 1));
+                self * power(low) * power(biased.wrapping_sub(low))
+            }
 
-    #[inline(always)]
-    fn scaled(self, _k: f32, t: f32) -> f32 {
-        // Two factors, neither of which over- or underflows; the product with the second alone rounds, and only where
-        // the result is subnormal.
-        let biased = t.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(254);
-        let low = biased >> 1;
-        self * f32::from_bits(low << 23) * f32::from_bits(biased.wrapping_sub(low) << 23)
-    }
+            #[inline(always)]
+            fn scaled_near(self, _k: $float, t: $float) -> $float {
+                const BIAS: $bits = $float::MAX_EXP as $bits - 1;
+                let biased = t.to_bits().wrapping_sub($float::to_bits($round)).wrapping_add(BIAS);
+                self * $float::from_bits(biased << ($float::MANTISSA_DIGITS - 1))
+            }
 
-    #[inline(always)]
-    fn scaled_near(self, _k: f32, t: f32) -> f32 {
-        self * f32::from_bits(t.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23)
-    }
+            #[inline(always)]
+            fn odd(self) -> bool {
+                self.to_bits() & 1 != 0
+            }
 
-    #[inline(always)]
-    fn odd(self) -> bool {
-        self.to_bits() & 1 != 0
-    }
+            #[inline(always)]
+            fn turned(self, t: $float) -> $float {
+                $float::from_bits(self.to_bits() ^ (t.to_bits() & 2) << ($bits::BITS - 2))
+            }
 
-    #[inline(always)]
-    fn turned(self, t: f32) -> f32 {
-        f32::from_bits(self.to_bits() ^ (t.to_bits() & 2) << 30)
-    }
+            #[inline(always)]
+            fn split(self) -> ($float, $float) {
+                $split(self)
+            }
 
-    #[inline(always)]
-    fn split(self) -> (f32, f32) {
-        let subnormal = self < f32::MIN_POSITIVE;
-        let normal = if subnormal { self * (1.0 / f32::EPSILON) } else { self };
-        let bias = if subnormal { 127.0 + 23.0 } else { 127.0 };
-        let u = normal.to_bits().wrapping_add(TO_ONE);
-        let m = f32::from_bits((u & 0x007f_ffff).wrapping_add(SQRT_HALF));
-        ((u >> 23) as i32 as f32 - bias, m)
-    }
+            #[inline(always)]
+            fn log_ends(self, x: $float) -> $float {
+                $ends(x, self)
+            }
 
-    #[inline(always)]
-    fn log_ends(self, x: f32) -> f32 {
-        let v = if x == f32::INFINITY { f32::INFINITY } else { self };
-        let v = if x == 0.0 { f32::NEG_INFINITY } else { v };
-        if x >= 0.0 { v } else { f32::NAN }
-    }
-
-    #[inline(always)]
-    fn nan_of(self, x: f32) -> f32 {
-        if x.is_nan() { f32::NAN } else { self }
-    }
+            #[inline(always)]
+            fn nan_of(self, x: $float) -> $float {
+                if x.is_nan() { $float::NAN } else { self }
+            }
+        }
+    };
 }
+
+number!(f32, u32, exp::single::ROUND, log::single::split, log::single::finish);
+number!(f64, u64, exp::double::ROUND, log::double::split, log::double::finish);

@@ -1,4 +1,4 @@
-//! The logarithm family: `log`, `log2`, `log10`, `log1p`.
+//! The logarithm family: `log2`, `log10`, `log1p`, and what other functions make of a logarithm.
 //!
 //! The argument is `2^k·m` with `m` between `√½` and `√2`, and the logarithm of `m = 1 + f` a polynomial in `f`, which is
 //! exact. The terms `k·ln 2` and `f - f²/2` are added without loss (the rounding errors are kept), so that only the small
@@ -9,7 +9,7 @@
 //! them the same bodies.
 
 pub(super) use double::{SQRT_HALF as SQRT_HALF_F64, TWO52, split as split_f64};
-pub(crate) use double::{log as log_f64, log1p as log1p_f64, log2 as log2_f64, log10 as log10_f64};
+pub(crate) use double::{log1p as log1p_f64, log2 as log2_f64, log10 as log10_f64};
 pub(crate) use single::{log1p as log1p_f32, log2 as log2_f32, log10 as log10_f32};
 
 /// What is the same for both types.
@@ -33,7 +33,7 @@ macro_rules! bodies {
 
         /// `v`, or the value of a logarithm of `x` outside the positive finite numbers.
         #[inline(always)]
-        fn finish(x: $float, v: $float) -> $float {
+        pub(crate) fn finish(x: $float, v: $float) -> $float {
             // On the bits: of comparisons of floats the compiler makes tests of classes. (In two
             // runs one after the other `log` of f64 took 1.5 ns an element with them, and 1.2 without.)
             const INFINITY: $bits = $float::to_bits($float::INFINITY);
@@ -222,17 +222,6 @@ pub(super) mod double {
         f64::from_bits(n | TWO52.to_bits())
     }
 
-    /// The natural logarithm. Largest error 0.65 ulp over 3·10^7 random `f64`
-    /// arguments.
-    ///
-    /// ±0 give -∞, 1 gives +0, +∞ gives +∞, numbers below 0 give NaN.
-    #[inline(always)]
-    pub(crate) fn log(x: f64) -> f64 {
-        let (k, m) = split(x);
-        let (g, low) = ln_1p(m - 1.0);
-        finish(x, add_ln_2(k, g, low))
-    }
-
     /// `(ln(1 + f) - f + f²/2) / f³` for `f` from `√½ - 1` to `√2 - 1`, lowest first, degree 19: within `2^-59.2` of
     /// the logarithm.
     const LN: [f64; 20] = [
@@ -277,7 +266,8 @@ pub(super) mod double {
 
 #[cfg(test)]
 mod tests {
-    use super::super::single::log as log_f32;
+    use super::super::inline::double::log as log_f64;
+    use super::super::inline::single::log as log_f32;
     use super::super::tests::{near, same, sweep};
     use super::*;
 

@@ -15,9 +15,7 @@ pub(crate) const ROUND_F64: f64 = 6_755_399_441_055_744.0;
 
 /// π/2 in three parts. The second has 30 bits, so that its product with a quotient below 2^21 is exact; the sum misses
 /// π/2 by less than 2^-141.
-const HALF_PI_1: f64 = std::f64::consts::FRAC_PI_2;
-const HALF_PI_2: f64 = 6.12323399409214e-17;
-const HALF_PI_3: f64 = 1.6446256936324258e-26;
+pub(super) const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.12323399409214e-17, 1.6446256936324258e-26];
 
 /// What double precision leaves of π/2.
 const HALF_PI_LO: f64 = 6.123233995736766e-17;
@@ -57,10 +55,10 @@ const TWO_OVER_PI: [u64; 23] = [
 pub(crate) fn half_pi_small(x: f64) -> (u64, f64, f64) {
     let shifted = x.mul_add(std::f64::consts::FRAC_2_PI, ROUND_F64);
     let n = shifted - ROUND_F64;
-    let head = n.mul_add(-HALF_PI_1, x);
-    let hi = n.mul_add(-HALF_PI_2, head);
-    let lost = n.mul_add(-HALF_PI_2, head - hi);
-    let lo = n.mul_add(-HALF_PI_3, lost);
+    let head = n.mul_add(-HALF_PI[0], x);
+    let hi = n.mul_add(-HALF_PI[1], head);
+    let lost = n.mul_add(-HALF_PI[1], head - hi);
+    let lo = n.mul_add(-HALF_PI[2], lost);
     (shifted.to_bits(), hi, lo)
 }
 
@@ -99,8 +97,8 @@ pub(crate) fn half_pi_large(x: f64) -> (u64, f64, f64) {
     let scale = f64::from_bits(u64::from(1023 - 53 - zeros) << 52);
     let head = ((high >> 75) as u64) as f64 * scale;
     let tail = ((high >> 11) as u64) as f64 * (scale * (1.0 / 18_446_744_073_709_551_616.0));
-    let hi = head * HALF_PI_1;
-    let lo = head.mul_add(HALF_PI_1, -hi) + (head * HALF_PI_LO + tail * HALF_PI_1);
+    let hi = head * HALF_PI[0];
+    let lo = head.mul_add(HALF_PI[0], -hi) + (head * HALF_PI_LO + tail * HALF_PI[0]);
     let sum = hi + lo;
     let lo = (hi - sum) + lo;
     if negative { (quadrant, -sum, -lo) } else { (quadrant, sum, lo) }

@@ -49,8 +49,9 @@ impl Form {
 /// An instruction of three sources overwrites one of them. Says how, if the result may take the register of the addend
 /// (`true`) or of the first factor; of the others only the first source can go.
 pub(super) fn overwriting(form: Form, addend: bool) -> Option<Form> {
-    let pairs = [(FMA231PS, FMA213PS), (FMS231PS, FMS213PS), (FNMA231PS, FNMA213PS)];
-    let pair = pairs.into_iter().find(|p| p.0 == form)?;
+    let single = [(FMA231PS, FMA213PS), (FMS231PS, FMS213PS), (FNMA231PS, FNMA213PS)];
+    let double = [(FMA231PD, FMA213PD), (FMS231PD, FMS213PD), (FNMA231PD, FNMA213PD)];
+    let pair = single.into_iter().chain(double).find(|p| p.0 == form)?;
     Some(if addend { pair.0 } else { pair.1 })
 }
 
@@ -111,18 +112,30 @@ forms! {
     CMPPD = EVEX_Vcmppd_kr_k1_xmm_xmmm128b64_imm8, Mask <- Full;
     // The smaller or larger; the second source if one is NaN, or if they are equal.
     MINPS = EVEX_Vminps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    MINPD = EVEX_Vminpd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     MAXPS = EVEX_Vmaxps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    MAXPD = EVEX_Vmaxpd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     SCALEPS = EVEX_Vscalefps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    SCALEPD = EVEX_Vscalefpd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     EXPONENTPS = EVEX_Vgetexpps_xmm_k1z_xmmm128b32, Full <- Full;
+    EXPONENTPD = EVEX_Vgetexppd_xmm_k1z_xmmm128b64, Full <- Full;
     MANTISSAPS = EVEX_Vgetmantps_xmm_k1z_xmmm128b32_imm8, Full <- Full;
+    MANTISSAPD = EVEX_Vgetmantpd_xmm_k1z_xmmm128b64_imm8, Full <- Full;
     // Three sources, the first of which is the result's register: `a·b + c` with the operand numbers' order in the name.
     FMA231PS = EVEX_Vfmadd231ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FMA231PD = EVEX_Vfmadd231pd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     FMA213PS = EVEX_Vfmadd213ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FMA213PD = EVEX_Vfmadd213pd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     FMS231PS = EVEX_Vfmsub231ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FMS231PD = EVEX_Vfmsub231pd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     FMS213PS = EVEX_Vfmsub213ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FMS213PD = EVEX_Vfmsub213pd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     FNMA231PS = EVEX_Vfnmadd231ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FNMA231PD = EVEX_Vfnmadd231pd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     FNMA213PS = EVEX_Vfnmadd213ps_xmm_k1z_xmm_xmmm128b32, Full <- Full;
+    FNMA213PD = EVEX_Vfnmadd213pd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     FIXUPPS = EVEX_Vfixupimmps_xmm_k1z_xmm_xmmm128b32_imm8, Full <- Full;
+    FIXUPPD = EVEX_Vfixupimmpd_xmm_k1z_xmm_xmmm128b64_imm8, Full <- Full;
     LOGICD = EVEX_Vpternlogd_xmm_k1z_xmm_xmmm128b32_imm8, Full <- Full;
     // Bits.
     AND = EVEX_Vpandd_xmm_k1z_xmm_xmmm128b32, Full <- Full;
@@ -159,6 +172,7 @@ forms! {
     PSRLW = EVEX_Vpsrlw_xmm_k1z_xmmm128_imm8, Full <- Full;
     PSRAW = EVEX_Vpsraw_xmm_k1z_xmmm128_imm8, Full <- Full;
     PSLLD = EVEX_Vpslld_xmm_k1z_xmmm128b32_imm8, Full <- Full;
+    PSLLQ = EVEX_Vpsllq_xmm_k1z_xmmm128b64_imm8, Full <- Full;
     PSRLD = EVEX_Vpsrld_xmm_k1z_xmmm128b32_imm8, Full <- Full;
     PSRLQ = EVEX_Vpsrlq_xmm_k1z_xmmm128b64_imm8, Full <- Full;
     PSLLVW = EVEX_Vpsllvw_xmm_k1z_xmm_xmmm128, Full <- Full;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::forms::{self as f, Form, Shape, length};
 use crate::block::vector::FUNCTIONS;
 use crate::dtype::DType;
+use crate::ops;
 use crate::schedule::SlotId;
 
 /// A virtual register.
@@ -193,10 +194,11 @@ impl Body {
         r
     }
 
-    /// `near`, or where a lane of the mask is set, what the block kernel of the op computes of `x`.
-    pub(super) fn rescued(&mut self, bytes: usize, mask: Reg, near: Reg, x: Reg, op: crate::ops::Op) -> Reg {
-        let index = FUNCTIONS.iter().position(|(of, _)| *of == op).unwrap_or_default();
-        let r = self.tern_imm(f::RESCUE, bytes, [near, x, x], index as u8);
+    /// The first register, or where a lane of the mask is set, what the block kernel of the op computes of the second; in
+    /// lanes of `size` bytes.
+    pub(super) fn rescued(&mut self, size: usize, bytes: usize, mask: Reg, [near, x]: [Reg; 2], op: ops::Op) -> Reg {
+        let index = FUNCTIONS.iter().position(|(of, dtype, _)| *of == op && dtype.size() == size);
+        let r = self.tern_imm(f::RESCUE, bytes, [near, x, x], index.unwrap_or_default() as u8);
         self.last(|op| op.mask = mask);
         r
     }

@@ -97,7 +97,8 @@ pub(crate) fn inline(step: &Step) -> bool {
         (_, Category::Complex) => everywhere || numbers || op == ImagPart,
         (Div | Sqrt | Rsqrt | Reciprocal | Frac | DivTrunc | Copysign | Angle | Addcdiv, _) => true,
         (Huber | SmoothL1 | Lerp, _) => true,
-        (Exp | Log | Tanh | Sigmoid | Silu | GeluTanh | Sin | Cos, _) => d == DType::F32,
+        (Erf, _) => d == DType::F32,
+        (Exp | Log | Tanh | Sigmoid | Silu | GeluTanh | Sin | Cos, _) => true,
         _ => everywhere || numbers || ordered || reals,
     }
 }
@@ -455,7 +456,7 @@ impl Lower<'_> {
                 let difference = self.sub(x, a, b);
                 quiet(self.mul(x, difference, difference))
             }
-            Op::Exp | Op::Log | Op::Tanh | Op::Sigmoid | Op::Silu | Op::GeluTanh | Op::Sin | Op::Cos => {
+            Op::Exp | Op::Log | Op::Tanh | Op::Sigmoid | Op::Silu | Op::GeluTanh | Op::Sin | Op::Cos | Op::Erf => {
                 quiet(self.function(op, x, a))
             }
             Op::Huber | Op::SmoothL1 | Op::Lerp => quiet(self.piecewise(op, x, [a, b, c])),

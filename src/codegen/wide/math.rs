@@ -1,66 +1,82 @@
-//! Functions of single precision in a loop: the text of [`crate::block::math::single`], run over registers.
+//! Functions in a loop: the text of [`crate::block::math::inline`], run over registers.
 //!
 //! Guarantees: the bits of the block kernels, but for NaNs, which are made canonical where they can be seen. What takes
-//! several operations on an `f32` is one instruction here where the machine has one that gives the same bits: scaling by
-//! a power of two, taking exponent and significand apart, values at the ends of a domain. Does not: serve other dtypes.
+//! several operations on a float is one instruction here where the machine has one that gives the same bits: scaling by
+//! a power of two, taking exponent and significand apart, values at the ends of a domain. Does not: serve dtypes but f32
+//! and f64.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::forms::{self as f, Form};
 use super::ir::Reg;
 use super::lower::{GE, GT, LT, Lower, Real};
+use crate::block::math::inline::{double, single};
 use crate::block::math::lane::Lane;
-use crate::block::math::single;
 use crate::ops::Op;
 
-/// A vector register, and where its instructions are written.
+/// A vector register of lanes of `F`, and where its instructions are written.
 #[derive(Clone, Copy)]
-struct Traced<'a, 'b, 'c> {
+struct Traced<'a, 'b, 'c, F> {
     lower: &'a RefCell<&'b mut Lower<'c>>,
     x: Real,
     r: Reg,
+    float: PhantomData<F>,
+}
+
+/// The function of the op in one of the two modules.
+macro_rules! traced {
+    ($module:ident, $op:expr, $a:expr) => {
+        match $op {
+            Op::Exp => $module::exp($a).r,
+            Op::Log => $module::log($a).r,
+            Op::Tanh => $module::tanh($a).r,
+            Op::Silu => $module::silu($a).r,
+            Op::GeluTanh => $module::gelu_tanh($a).r,
+            Op::Sin => $module::sin_near($a).unless_far($a, $module::TRIG_NEAR, $op).r,
+            Op::Cos => $module::cos_near($a).unless_far($a, $module::TRIG_NEAR, $op).r,
+            _ => $module::sigmoid($a).r,
+        }
+    };
 }
 
 impl Lower<'_> {
-    /// A function that [`single`] has.
-    pub(super) fn function(&mut self, op: Op, x: Real, a: Reg) -> Reg {
-        let lower = RefCell::new(self);
-        let a = Traced { lower: &lower, x, r: a };
-        match op {
-            Op::Exp => single::exp(a).r,
-            Op::Log => single::log(a).r,
-            Op::Tanh => single::tanh(a).r,
-            Op::Silu => single::silu(a).r,
-            Op::GeluTanh => single::gelu_tanh(a).r,
-            Op::Sin => single::sin_near(a).unless_far(a, op).r,
-            Op::Cos => single::cos_near(a).unless_far(a, op).r,
-            _ => single::sigmoid(a).r,
+    /// A function that [`crate::block::math::inline`] has.
+    pub(super) fn function(&mut self, op: Op, x: Real, r: Reg) -> Reg {
+        let lower = &RefCell::new(self);
+        match x.size {
+            4 if op == Op::Erf => single::erf(Traced::<f32> { lower, x, r, float: PhantomData }).r,
+            4 => traced!(single, op, Traced::<f32> { lower, x, r, float: PhantomData }),
+            _ => traced!(double, op, Traced::<f64> { lower, x, r, float: PhantomData }),
         }
     }
 }
 
-impl<'c> Traced<'_, '_, 'c> {
+impl<'c, F: Copy + Into<f64>> Traced<'_, '_, 'c, F> {
     fn with(self, write: impl FnOnce(&mut Lower<'c>, Real) -> Reg) -> Self {
         let r = write(&mut self.lower.borrow_mut(), self.x);
         Traced { r, ..self }
     }
 
     /// `self`, which holds near zero; the block kernel's results where `x` is farther away.
-    fn unless_far(self, x: Self, op: Op) -> Self {
-        let (size, limit) = (x.abs(), x.c(single::TRIG_NEAR_F32));
+    fn unless_far(self, x: Self, limit: F, op: Op) -> Self
+    where
+        Self: Lane<Num = F>,
+    {
+        let (size, limit) = (x.abs(), x.c(limit));
         let far = self.lower.borrow_mut().compare(self.x, GT, size.r, limit.r);
-        self.with(|l, at| l.body.rescued(at.bytes, far, self.r, x.r, op))
+        self.with(|l, at| l.body.rescued(at.size, at.bytes, far, [self.r, x.r], op))
     }
 
-    fn fused(self, form: Form, a: Self, b: Self) -> Self {
-        self.with(|l, x| l.body.fused(form, x.bytes, self.r, a.r, b.r))
+    fn fused(self, forms: [Form; 2], a: Self, b: Self) -> Self {
+        self.with(|l, x| l.body.fused(forms[x.size / 8], x.bytes, self.r, a.r, b.r))
     }
 }
 
 macro_rules! operators {
     ($($trait:ident $method:ident $with:ident),*) => {$(
-        impl $trait for Traced<'_, '_, '_> {
+        impl<F: Copy + Into<f64>> $trait for Traced<'_, '_, '_, F> {
             type Output = Self;
             fn $method(self, other: Self) -> Self {
                 self.with(|l, x| l.$with(x, self.r, other.r))
@@ -71,7 +87,7 @@ macro_rules! operators {
 
 operators!(Add add add, Sub sub sub, Mul mul mul, Div div div);
 
-impl Neg for Traced<'_, '_, '_> {
+impl<F: Copy + Into<f64>> Neg for Traced<'_, '_, '_, F> {
     type Output = Self;
     fn neg(self) -> Self {
         self.with(|l, x| {
@@ -81,23 +97,24 @@ impl Neg for Traced<'_, '_, '_> {
     }
 }
 
-impl Lane for Traced<'_, '_, '_> {
+impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
+    type Num = F;
     type Mask = Reg;
 
-    fn c(self, value: f32) -> Self {
-        self.with(|l, x| l.float(x, f64::from(value)))
+    fn c(self, value: F) -> Self {
+        self.with(|l, x| l.float(x, value.into()))
     }
 
     fn fma(self, a: Self, b: Self) -> Self {
-        self.fused(f::FMA231PS, a, b)
+        self.fused([f::FMA231PS, f::FMA231PD], a, b)
     }
 
     fn fms(self, a: Self, b: Self) -> Self {
-        self.fused(f::FMS231PS, a, b)
+        self.fused([f::FMS231PS, f::FMS231PD], a, b)
     }
 
     fn fnma(self, a: Self, b: Self) -> Self {
-        self.fused(f::FNMA231PS, a, b)
+        self.fused([f::FNMA231PS, f::FNMA231PD], a, b)
     }
 
     fn abs(self) -> Self {
@@ -112,14 +129,14 @@ impl Lane for Traced<'_, '_, '_> {
         })
     }
 
-    fn at_most(self, most: f32) -> Self {
+    fn at_most(self, most: F) -> Self {
         let most = self.c(most);
-        self.with(|l, x| l.body.bin(f::MINPS, x.bytes, most.r, self.r))
+        self.with(|l, x| l.real_bin(x, MIN, most.r, self.r))
     }
 
-    fn at_least(self, least: f32) -> Self {
+    fn at_least(self, least: F) -> Self {
         let least = self.c(least);
-        self.with(|l, x| l.body.bin(f::MAXPS, x.bytes, least.r, self.r))
+        self.with(|l, x| l.real_bin(x, MAX, least.r, self.r))
     }
 
     fn less(self, other: Self) -> Reg {
@@ -127,16 +144,16 @@ impl Lane for Traced<'_, '_, '_> {
     }
 
     fn or(self, mask: Reg, other: Self) -> Self {
-        self.with(|l, x| l.body.choose(4, x.bytes, mask, self.r, other.r))
+        self.with(|l, x| l.body.choose(x.size, x.bytes, mask, self.r, other.r))
     }
 
     fn ordered(self, other: Self) -> (Self, Self) {
-        let smaller = self.with(|l, x| l.body.bin(f::MINPS, x.bytes, self.r, other.r));
-        (self.with(|l, x| l.body.bin(f::MAXPS, x.bytes, self.r, other.r)), smaller)
+        let smaller = self.with(|l, x| l.real_bin(x, MIN, self.r, other.r));
+        (self.with(|l, x| l.real_bin(x, MAX, self.r, other.r)), smaller)
     }
 
     fn scaled(self, k: Self, _t: Self) -> Self {
-        self.with(|l, x| l.body.bin(f::SCALEPS, x.bytes, self.r, k.r))
+        self.with(|l, x| l.real_bin(x, [f::SCALEPS, f::SCALEPD], self.r, k.r))
     }
 
     fn scaled_near(self, k: Self, t: Self) -> Self {
@@ -145,13 +162,14 @@ impl Lane for Traced<'_, '_, '_> {
 
     fn odd(self) -> Reg {
         let mut l = self.lower.borrow_mut();
-        let lowest = l.body.lanes(4, 1);
-        l.body.bin(f::PTESTMD, self.x.bytes, self.r, lowest)
+        let lowest = l.body.lanes(self.x.size, 1);
+        l.real_bin(self.x, [f::PTESTMD, f::PTESTMQ], self.r, lowest)
     }
 
     fn turned(self, t: Self) -> Self {
         self.with(|l, x| {
-            let (up, signs) = (l.body.un_imm(f::PSLLD, x.bytes, t.r, 30), l.sign_bits(x, false));
+            let left = [f::PSLLD, f::PSLLQ][x.size / 8];
+            let (up, signs) = (l.body.un_imm(left, x.bytes, t.r, 8 * x.size as u8 - 2), l.sign_bits(x, false));
             // The first, and the sign turned where the second has it.
             l.body.tern_imm(f::LOGICD, x.bytes, [self.r, up, signs], 0x78)
         })
@@ -159,9 +177,10 @@ impl Lane for Traced<'_, '_, '_> {
 
     fn split(self) -> (Self, Self) {
         // A significand from 1 up to 2, whose upper part moves down by one power of two.
-        let m = self.with(|l, x| l.body.un_imm(f::MANTISSAPS, x.bytes, self.r, 0));
-        let k = self.with(|l, x| l.body.un(f::EXPONENTPS, x.bytes, self.r));
-        let (root, half, one) = (self.c(SQRT_TWO), self.c(0.5), self.c(1.0));
+        let m = self.with(|l, x| l.body.un_imm([f::MANTISSAPS, f::MANTISSAPD][x.size / 8], x.bytes, self.r, 0));
+        let k = self.with(|l, x| l.body.un([f::EXPONENTPS, f::EXPONENTPD][x.size / 8], x.bytes, self.r));
+        let number = |of: [f64; 2]| self.with(|l, x| l.float(x, of[x.size / 8]));
+        let (root, half, one) = (number(SQRT_TWO), number([0.5; 2]), number([1.0; 2]));
         let upper = self.lower.borrow_mut().compare(self.x, GE, m.r, root.r);
         let (down, up) = (m * half, k + one);
         (up.or(upper, k), down.or(upper, m))
@@ -169,8 +188,8 @@ impl Lane for Traced<'_, '_, '_> {
 
     fn log_ends(self, from: Self) -> Self {
         self.with(|l, x| {
-            let table = l.body.lanes(4, LOG_ENDS);
-            l.body.tern_imm(f::FIXUPPS, x.bytes, [self.r, from.r, table], 0)
+            let table = l.body.lanes(x.size, LOG_ENDS);
+            l.body.tern_imm([f::FIXUPPS, f::FIXUPPD][x.size / 8], x.bytes, [self.r, from.r, table], 0)
         })
     }
 
@@ -179,8 +198,12 @@ impl Lane for Traced<'_, '_, '_> {
     }
 }
 
-/// The double of the least significand that `split` of an `f32` gives.
-const SQRT_TWO: f32 = f32::from_bits(0x3fb5_04f3);
+/// The smaller or larger; the second operand if one is NaN, or if they are equal.
+const MIN: [Form; 2] = [f::MINPS, f::MINPD];
+const MAX: [Form; 2] = [f::MAXPS, f::MAXPD];
+
+/// The double of the least significand that `split` gives, of an `f32` and of an `f64`.
+const SQRT_TWO: [f64; 2] = [f32::from_bits(0x3fb5_04f3) as f64, f64::from_bits(0x3ff6_a09e_667f_3bcd)];
 
 /// What `vfixupimmps` gives for each class of its operand, four bits a class.
 const LOG_ENDS: u64 = {

@@ -81,7 +81,7 @@ impl Writer<'_> {
         for Rescue { jump, back, function, dst, x } in rescues {
             targets.push((jump, self.at as usize));
             self.add(Instruction::with2(store, self.place(OPERAND, 0), zmm(x)))?;
-            let address = FUNCTIONS[function % FUNCTIONS.len()].1 as usize as u64;
+            let address = FUNCTIONS[function % FUNCTIONS.len()].2 as usize as u64;
             self.add(Instruction::with2(Code::Mov_r64_imm64, TARGET, address))?;
             self.add(Instruction::with_branch(Code::Call_rel32_64, common))?;
             self.add(Instruction::with2(load, zmm(dst), self.place(RESULT, 0)))?;

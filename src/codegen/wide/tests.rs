@@ -459,7 +459,7 @@ fn crowded(random: &mut Random, d: DType, inputs: usize, consts: usize, steps: u
             }
             3 if d.is_float() => values.push(m.apply(Op::Maximum, d, &[a, b])),
             // Data of any size are often too large for the loop's form of a function, so that it is called.
-            4 if d == F32 => values.push(m.apply(random.pick(&[Op::Neg, Op::Sin, Op::Cos]), d, &[a])),
+            4 if d.is_float() => values.push(m.apply(random.pick(&[Op::Neg, Op::Sin, Op::Cos]), d, &[a])),
             4 => values.push(m.apply(Op::Neg, d, &[a])),
             _ => values.push(m.apply(random.pick(&[Op::Add, Op::Sub, Op::Mul, Op::Minimum]), d, &[a, b])),
         }

@@ -1,0 +1,417 @@
+//! The functions that compiled loops take in: `exp`, `log`, `tanh`, the logistic sigmoid and what is made of it, sine and
+//! cosine.
+//!
+//! They are written over [`Lane`](super::lane::Lane), with as few operations as their accuracy allows: the time of a loop
+//! is that of its arithmetic here. The constants and polynomials of the two float types stand in [`single`] and
+//! [`double`] under the same names, and around them the same bodies; the logarithms differ. Guarantees: the largest errors
+//! that their docs state, which were measured over all 2^32 arguments of single precision, and over random ones of double
+//! (`docs/accuracy.md`); the same bits on every CPU level and in compiled loops. Does not: hold the functions that are
+//! block kernels only; the modules beside this one do.
+
+/// What is the same for both types.
+macro_rules! bodies {
+    ($float:ident) => {
+        use super::super::lane::Lane;
+        use std::$float::consts::{FRAC_2_PI, LOG2_E};
+
+        /// The polynomial with coefficients `c`, lowest first.
+        #[inline(always)]
+        fn horner<T: Lane<Num = $float>, const N: usize>(x: T, c: [$float; N]) -> T {
+            let mut v = x.c(c[N - 1]);
+            for i in (0..N - 1).rev() {
+                v = v.fma(x, x.c(c[i]));
+            }
+            v
+        }
+
+        /// The coefficients of a polynomial's value at `-x`.
+        const fn mirrored<const N: usize>(mut c: [$float; N]) -> [$float; N] {
+            let mut i = 1;
+            while i < N {
+                c[i] = -c[i];
+                i += 2;
+            }
+            c
+        }
+
+        /// `x = k·ln 2 + r` with a whole `k` and `|r| ≤ ln 2 / 2`.
+        struct Reduced<T> {
+            r: T,
+            /// `r` without the low part of `k·ln 2`, exact.
+            head: T,
+            k: T,
+            /// `k + ROUND`.
+            t: T,
+        }
+
+        #[inline(always)]
+        fn reduced<T: Lane<Num = $float>>(x: T) -> Reduced<T> {
+            let t = x.fma(x.c(LOG2_E), x.c(ROUND));
+            let k = t - x.c(ROUND);
+            let head = k.fnma(k.c(LN2_HI), x);
+            Reduced { r: k.fnma(k.c(LN2_LO), head), head, k, t }
+        }
+
+        /// `e^x`. Largest error 0.90 ulp.
+        ///
+        /// ±0 give 1, +∞ gives +∞, -∞ gives +0; too large a result is +∞, and the subnormal ones are rounded like the
+        /// others.
+        #[inline(always)]
+        pub(crate) fn exp<T: Lane<Num = $float>>(x: T) -> T {
+            // Beyond the ends the result is 0 or +∞.
+            let Reduced { r, k, t, .. } = reduced(x.at_most(EXP_MOST).at_least(EXP_LEAST));
+            // 1 + r·(1 + r·q): each step halves what the one before it rounded, or more.
+            let one = x.c(1.0);
+            let v = horner(r, EXP).fma(r, one).fma(r, one);
+            v.scaled(k, t).nan_of(x)
+        }
+
+        /// The hyperbolic tangent. Largest error 1.60 ulp.
+        ///
+        /// ±0 give ±0, ±∞ give ±1.
+        #[inline(always)]
+        pub(crate) fn tanh<T: Lane<Num = $float>>(x: T) -> T {
+            // From NEAR on it is 1 - 2/(e^2a + 1), where what the quotient lost is halved or better; beyond the end it
+            // rounds to 1.
+            let a = x.abs().at_most(TANH_MOST);
+            let twice = a.c(2.0 * LOG2_E);
+            let t = a.fma(twice, a.c(ROUND));
+            let k = t - a.c(ROUND);
+            let r = a.fms(twice, k);
+            let one = a.c(1.0);
+            let far = one - a.c(2.0) / (horner(r, EXP2).scaled_near(k, t) + one);
+            let z = a * a;
+            let near = (a * z).fma(horner(z, TANH), a);
+            near.or(a.less(a.c(NEAR)), far).signed(x).nan_of(x)
+        }
+
+        /// The logistic sigmoid of `x + lo` as `(v, k, t)`: it is `v·2^k`, and `t = k + ROUND`.
+        #[inline(always)]
+        fn logistic<T: Lane<Num = $float>>(x: T, lo: Option<T>) -> (T, T, T) {
+            // Beyond the ends it rounds to 1, and is 0 also times its argument. With e^-x = 2^-k·p it is 2^k / (2^k + p):
+            // so neither the denominator nor its reciprocal leaves the normal numbers.
+            let Reduced { r, head, k, t } = reduced(x.at_most(LOGISTIC_MOST).at_least(LOGISTIC_LEAST));
+            let lost = KEEPS_LOST.then(|| k.fnma(k.c(LN2_LO), head - r));
+            let one = x.c(1.0);
+            // p - 1 = e^-r - 1.
+            let g = (r * r).fms(horner(r, mirrored(EXP)), r);
+            let p = one + g;
+            let (larger, smaller) = one.scaled(k, t).ordered(p);
+            let d = larger + smaller;
+            // What the two sums lost.
+            let rest = (smaller - (d - larger)) + (g - (p - one));
+            // And what the exponent did.
+            let lo = match (lost, lo) {
+                (Some(lost), Some(lo)) => Some(lost + lo),
+                (lost, lo) => lost.or(lo),
+            };
+            let rest = lo.map_or(rest, |lo| lo.fnma(p, rest));
+            let q = one / d;
+            (q.fma(q.fnma(rest, q.fnma(d, one)), q), k, t)
+        }
+
+        /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.97 ulp.
+        ///
+        /// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal numbers.
+        #[inline(always)]
+        pub(crate) fn sigmoid<T: Lane<Num = $float>>(x: T) -> T {
+            let (v, k, t) = logistic(x, None);
+            v.scaled(k, t).nan_of(x)
+        }
+
+        /// `x·v·2^k`, where that is 0 below `least`: rounded only once among the subnormal numbers. -∞ gives NaN, as the
+        /// product of the frameworks does.
+        #[inline(always)]
+        fn times<T: Lane<Num = $float>>(x: T, least: $float, (v, k, t): (T, T, T)) -> T {
+            let y = (x.at_least(least) * v).scaled(k, t);
+            x.c($float::NAN).or(x.less(x.c($float::MIN)), y).nan_of(x)
+        }
+
+        /// `x·sigmoid(x)`. Largest error 1.73 ulp.
+        #[inline(always)]
+        pub(crate) fn silu<T: Lane<Num = $float>>(x: T) -> T {
+            times(x, LOGISTIC_LEAST, logistic(x, None))
+        }
+
+        /// `x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2`, which is `x·sigmoid(u)` with twice the argument of the
+        /// hyperbolic tangent as `u`. Largest error 1.96 ulp.
+        #[inline(always)]
+        pub(crate) fn gelu_tanh<T: Lane<Num = $float>>(x: T) -> T {
+            // u = b·(A + B·b²) in two parts, for an error of u becomes a relative error of the result. Beyond ±GELU_MOST
+            // the sigmoid is 0 or 1.
+            let (a, a_lo) = (x.c(GELU_A.0), x.c(GELU_A.1));
+            let (b, b_lo) = (x.c(GELU_B.0), x.c(GELU_B.1));
+            let y = x.at_most(GELU_MOST).at_least(-GELU_MOST);
+            let s = y * y;
+            let s_lo = y.fms(y, s);
+            let p = s * b;
+            let w = a + p;
+            let back = w - a;
+            let lost = (a - (w - back)) + (p - back);
+            let w_lo = s_lo.fma(b, s.fma(b_lo, lost + (s.fms(b, p) + a_lo)));
+            let u = y * w;
+            let u_lo = y.fma(w_lo, y.fms(w, u));
+            times(x, -GELU_MOST, logistic(u, Some(u_lo)))
+        }
+
+        /// The sine of `x`, `turn` quarter turns on, for `|x| ≤` [`TRIG_NEAR`].
+        #[inline(always)]
+        fn quarter<T: Lane<Num = $float>>(x: T, turn: Option<$float>) -> T {
+            // The quotient n, and the rest in [-π/4, π/4] as r - lo. All but the last of the differences are exact. The
+            // signs are such that -0 gives -0.
+            let t = x.fma(x.c(FRAC_2_PI), x.c(ROUND));
+            let n = t - x.c(ROUND);
+            let head = n.fnma(n.c(TURN[0]), x);
+            let r = n.fnma(n.c(TURN[1]), head);
+            let lo = n.fma(n.c(TURN[2]), n.fma(n.c(TURN[1]), r - head));
+            // The square with what `lo` takes from it: the cosine feels both roundings.
+            let s = r.fms(r, (r + r) * lo);
+            let sin = r - (r * s).fma(horner(s, SIN), lo);
+            let cos = horner(s, COS).fma(s, x.c(1.0));
+            let quadrant = turn.map_or(t, |turn| t + x.c(turn));
+            cos.or(quadrant.odd(), sin).turned(quadrant)
+        }
+
+        /// The sine, for `|x| ≤` [`TRIG_NEAR`]. Largest error 0.88 ulp. ±0 give ±0, a NaN some NaN.
+        #[inline(always)]
+        pub(crate) fn sin_near<T: Lane<Num = $float>>(x: T) -> T {
+            quarter(x, None)
+        }
+
+        /// The cosine, for `|x| ≤` [`TRIG_NEAR`]. Largest error 0.89 ulp. A NaN gives some NaN.
+        #[inline(always)]
+        pub(crate) fn cos_near<T: Lane<Num = $float>>(x: T) -> T {
+            quarter(x, Some(1.0))
+        }
+    };
+}
+
+/// The functions of `f32`.
+pub(crate) mod single {
+    use super::super::exp::single::{LN2_HI, LN2_LO, ROUND};
+
+    bodies!(f32);
+
+    /// Beyond them `e^x` is 0 and +∞.
+    const EXP_LEAST: f32 = -104.0;
+    const EXP_MOST: f32 = 89.0;
+
+    /// `(e^r - 1 - r) / r²` for `|r| ≤ 0.3468`, lowest first: within `2^-28.2` of `e^r`.
+    const EXP: [f32; 5] = [0.49999994, 0.16666521, 0.04166826, 0.008368666, 0.0013821173];
+
+    /// `2^r` for `|r| ≤ ½`, lowest first: within `2^-23.3`, which is enough where it serves.
+    const EXP2: [f32; 6] = [1.0, f32::from_bits(0x3f31_7215), 0.24022247, 0.055507116, 0.009671294, 0.0013269141];
+
+    /// `(tanh a / a - 1) / a²` in `a²` for `a` up to [`NEAR`], lowest first: within `2^-27.1` of `tanh a`.
+    const TANH: [f32; 5] = [-0.3333326, 0.13330829, -0.053687904, 0.020469, -0.00551468];
+    /// From here on the hyperbolic tangent goes through the exponential, and from there on it is 1.
+    const NEAR: f32 = 0.65;
+    const TANH_MOST: f32 = 9.5;
+
+    /// Below the one the logistic sigmoid is 0 also times its argument, above the other it is 1.
+    const LOGISTIC_LEAST: f32 = -110.0;
+    const LOGISTIC_MOST: f32 = 18.0;
+    /// Whether it needs what the reduction of its argument rounded off.
+    const KEEPS_LOST: bool = false;
+
+    /// `2·√(2/π)` and 0.044715 times that, each with what rounding lost.
+    const GELU_A: (f32, f32) = (f32::from_bits(0x3fcc_422a), f32::from_bits(0xb342_bc9b));
+    const GELU_B: (f32, f32) = (f32::from_bits(0x3d92_2279), f32::from_bits(0x3124_d8b5));
+    const GELU_MOST: f32 = 11.0;
+
+    /// The largest magnitude that [`sin_near`] and [`cos_near`] take: 255 quarter turns.
+    pub(crate) const TRIG_NEAR: f32 = 400.0;
+
+    /// π/2 in three parts. The second has 16 bits, so that its product with a quotient below 2^8 is exact; the sum misses
+    /// π/2 by less than 2^-65. None is negative, so that -0 stays what it is.
+    const TURN: [f32; 3] = [f32::from_bits(0x3fc9_0fda), f32::from_bits(0x33a2_2100), f32::from_bits(0x2b51_846a)];
+
+    /// `(1 - sin r / r) / r²`, within 2^-27.8 of the sine, and `(cos r - 1) / r²`, within 2^-32.9 of the cosine, both in
+    /// `r²` for `|r| ≤ π/4`, lowest first.
+    const SIN: [f32; 3] = [0.16666654, -0.008332106, 0.00019507883];
+    const COS: [f32; 4] = [-0.5, 0.041666646, -0.0013887308, 2.4432093e-05];
+
+    /// `(ln(1 + f) - f) / f²` for `f` from `√½ - 1` to `√2 - 1`, lowest first: within `2^-27.9` of the logarithm.
+    const LN: [f32; 9] = [
+        -0.49999988,
+        0.33333325,
+        -0.25001603,
+        0.20001982,
+        -0.16608645,
+        0.14181645,
+        -0.13246273,
+        0.1290602,
+        -0.07615565,
+    ];
+
+    /// The natural logarithm. Largest error 0.99 ulp.
+    ///
+    /// ±0 give -∞, 1 gives +0, +∞ gives +∞, numbers below 0 give NaN.
+    #[inline(always)]
+    pub(crate) fn log<T: Lane<Num = f32>>(x: T) -> T {
+        let (k, m) = x.split();
+        let f = m - x.c(1.0);
+        let f2 = f * f;
+        let f4 = f2 * f2;
+        let pair = |i: usize| f.fma(f.c(LN[i + 1]), f.c(LN[i]));
+        let low = f2.fma(pair(2), pair(0));
+        let high = f2.fma(pair(6), pair(4));
+        let small = f2 * f4.fma(f4.fma(f.c(LN[8]), high), low);
+        // k·ln 2 + f, with what the sum lost among the small terms.
+        let head = k * k.c(LN2_HI);
+        let h = head + f;
+        let lost = f - (h - head);
+        let v = h + (lost + k.fma(k.c(LN2_LO), small));
+        v.log_ends(x)
+    }
+
+    /// `erf a / a - 1` in `a²` for `a` up to [`ERF_NEAR`], within `2^-26.3` of `erf a / a`, and `log2(erfc a) / a` from there
+    /// on, so that `erfc a` is within `2^-28.3`; both lowest first.
+    const ERF: [f32; 7] = [0.12837917, -0.37612626, 0.11283579, -0.026853347, 0.005187162, -0.0007997853, 7.806903e-05];
+    const LOG_ERFC: [f32; 6] = [-1.6280462, -0.91733235, -0.15162253, 0.032873407, -0.004592269, 0.0003032275];
+    const ERF_NEAR: f32 = 1.0;
+    /// From here on the error function is 1.
+    const ERF_MOST: f32 = 3.95;
+    /// As [`EXP2`], within `2^-28.5`.
+    const EXP2_MORE: [f32; 7] = [1.0, 0.6931472, 0.24022654, 0.055503104, 0.009617693, 0.0013406674, 0.00015594747];
+
+    /// The error function. Largest error 0.99 ulp.
+    ///
+    /// ±0 give ±0, ±∞ give ±1.
+    #[inline(always)]
+    pub(crate) fn erf<T: Lane<Num = f32>>(x: T) -> T {
+        let a = x.abs().at_most(ERF_MOST);
+        // erfc a = 2^(a·g), whose exponent is not rounded before its whole part is gone.
+        let g = horner(a, LOG_ERFC);
+        let t = a.fma(g, a.c(ROUND));
+        let k = t - a.c(ROUND);
+        let far = a.c(1.0) - horner(a.fms(g, k), EXP2_MORE).scaled_near(k, t);
+        let near = a.fma(horner(a * a, ERF), a);
+        near.or(a.less(a.c(ERF_NEAR)), far).signed(x).nan_of(x)
+    }
+}
+
+/// The functions of `f64`.
+pub(crate) mod double {
+    use super::super::exp::double::{LN2_HI, LN2_LO, ROUND};
+    use super::super::trig_reduce::{HALF_PI as TURN, SMALL_BOUND};
+
+    bodies!(f64);
+
+    /// Beyond them `e^x` is 0 and +∞.
+    const EXP_LEAST: f64 = -746.0;
+    const EXP_MOST: f64 = 710.0;
+
+    /// `(e^r - 1 - r) / r²` for `|r| ≤ 0.34675`, lowest first: within `2^-58` of `e^r`.
+    const EXP: [f64; 10] = [
+        0.5000000000000013,
+        0.166666666666667,
+        0.04166666666651492,
+        0.008333333333307116,
+        0.0013888888947159537,
+        0.00019841269917577597,
+        2.480148978205639e-05,
+        2.755721612570768e-06,
+        2.7631341124085784e-07,
+        2.5117917049112e-08,
+    ];
+
+    /// `2^r` for `|r| ≤ ½`, lowest first: within `2^-55.6`.
+    const EXP2: [f64; 12] = [
+        1.0,
+        0.6931471805599457,
+        0.24022650695910097,
+        0.055504108664790344,
+        0.009618129107606968,
+        0.0013333558153448535,
+        0.00015403530441629972,
+        1.525272737993306e-05,
+        1.3215442640038324e-06,
+        1.0180648726377178e-07,
+        7.072577477549868e-09,
+        4.0780683467374324e-10,
+    ];
+
+    /// `(tanh a / a - 1) / a²` in `a²` for `a` up to [`NEAR`], lowest first: within `2^-55.4` of `tanh a`.
+    const TANH: [f64; 10] = [
+        -0.33333333333332316,
+        0.133333333331687,
+        -0.053968253876077475,
+        0.021869485974781482,
+        -0.008863194503965237,
+        0.0035917196971428193,
+        -0.0014532167565425133,
+        0.0005791370170798465,
+        -0.0002103024022223612,
+        5.1021479663964013e-05,
+    ];
+    /// From here on the hyperbolic tangent goes through the exponential, and from there on it is 1.
+    const NEAR: f64 = 0.55;
+    const TANH_MOST: f64 = 20.0;
+
+    /// Below the one the logistic sigmoid is 0 also times its argument, above the other it is 1.
+    const LOGISTIC_LEAST: f64 = -760.0;
+    const LOGISTIC_MOST: f64 = 38.0;
+    /// Whether it needs what the reduction of its argument rounded off.
+    const KEEPS_LOST: bool = true;
+
+    /// `2·√(2/π)` and 0.044715 times that, each with what rounding lost.
+    const GELU_A: (f64, f64) = (1.5957691216057308, -9.96930880911092e-17);
+    const GELU_B: (f64, f64) = (0.07135481627260025, -6.175149918155315e-19);
+    const GELU_MOST: f64 = 22.0;
+
+    /// The largest magnitude that [`sin_near`] and [`cos_near`] take.
+    pub(crate) const TRIG_NEAR: f64 = SMALL_BOUND;
+
+    /// `(1 - sin r / r) / r²`, within `2^-57.9` of the sine, and `(cos r - 1) / r²`, within `2^-64.4` of the cosine, both
+    /// in `r²` for `|r| ≤ π/4`, lowest first.
+    const SIN: [f64; 6] = [
+        0.1666666666666663,
+        -0.008333333333322118,
+        0.00019841269829588615,
+        -2.755731362105331e-06,
+        2.5050747709027546e-08,
+        -1.5896226939702139e-10,
+    ];
+    const COS: [f64; 7] = [
+        -0.5,
+        0.04166666666666647,
+        -0.0013888888888861997,
+        2.4801587284093198e-05,
+        -2.755731311691833e-07,
+        2.0875582079223778e-09,
+        -1.1353278864215009e-11,
+    ];
+
+    /// `(atanh s / s - 1) / s²`, twice, in `s²` for `|s| ≤ (√2 - 1) / (√2 + 1)`, lowest first: within `2^-59.4` of
+    /// `atanh s`.
+    const LN: [f64; 7] = [
+        0.6666666666666734,
+        0.3999999999941467,
+        0.2857142874238907,
+        0.22222198573020102,
+        0.18183564335362823,
+        0.1531405029956264,
+        0.14795952376329569,
+    ];
+
+    /// The natural logarithm. Largest error 0.90 ulp.
+    ///
+    /// ±0 give -∞, 1 gives +0, +∞ gives +∞, numbers below 0 give NaN.
+    #[inline(always)]
+    pub(crate) fn log<T: Lane<Num = f64>>(x: T) -> T {
+        // With s = f / (2 + f), ln(1 + f) = 2 atanh s = f - f²/2 + s·(f²/2 + s²·q).
+        let (k, m) = x.split();
+        let f = m - x.c(1.0);
+        let s = f / (f + x.c(2.0));
+        let z = s * s;
+        let half = (f * f.c(0.5)) * f;
+        let small = s.fms(z.fma(horner(z, LN), half), half);
+        // k·ln 2 + f, with what the sum lost among the small terms.
+        let head = k * k.c(LN2_HI);
+        let h = head + f;
+        let lost = f - (h - head);
+        let v = h + (lost + k.fma(k.c(LN2_LO), small));
+        v.log_ends(x)
+    }
+}
