@@ -52,7 +52,7 @@ macro_rules! bodies {
             Reduced { r: k.fnma(k.c(LN2_LO), head), head, k, t }
         }
 
-        /// `e^x`. Largest error 0.90 ulp.
+        /// `e^x`. Largest error 0.90 ulp in single precision, 0.93 ulp in double.
         ///
         /// ±0 give 1, +∞ gives +∞, -∞ gives +0; too large a result is +∞, and the subnormal ones are rounded like the
         /// others.
@@ -66,7 +66,7 @@ macro_rules! bodies {
             v.scaled(k, t).nan_of(x)
         }
 
-        /// The hyperbolic tangent. Largest error 1.60 ulp.
+        /// The hyperbolic tangent. Largest error 1.60 ulp in single precision, 1.72 ulp in double.
         ///
         /// ±0 give ±0, ±∞ give ±1.
         #[inline(always)]
@@ -110,7 +110,8 @@ macro_rules! bodies {
             (q.fma(q.fnma(rest, q.fnma(d, one)), q), k, t)
         }
 
-        /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.97 ulp.
+        /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.97 ulp in single precision, 0.87 ulp in
+        /// double.
         ///
         /// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal numbers.
         #[inline(always)]
@@ -127,14 +128,14 @@ macro_rules! bodies {
             x.c($float::NAN).or(x.less(x.c($float::MIN)), y).nan_of(x)
         }
 
-        /// `x·sigmoid(x)`. Largest error 1.73 ulp.
+        /// `x·sigmoid(x)`. Largest error 1.73 ulp in single precision, 1.64 ulp in double.
         #[inline(always)]
         pub(crate) fn silu<T: Lane<Num = $float>>(x: T) -> T {
             times(x, LOGISTIC_LEAST, logistic(x, None))
         }
 
         /// `x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2`, which is `x·sigmoid(u)` with twice the argument of the
-        /// hyperbolic tangent as `u`. Largest error 1.96 ulp.
+        /// hyperbolic tangent as `u`. Largest error 1.96 ulp in single precision, 1.58 ulp in double.
         #[inline(always)]
         pub(crate) fn gelu_tanh<T: Lane<Num = $float>>(x: T) -> T {
             // u = b·(A + B·b²) in two parts, for an error of u becomes a relative error of the result. Beyond ±GELU_MOST
@@ -172,13 +173,15 @@ macro_rules! bodies {
             cos.or(quadrant.odd(), sin).turned(quadrant)
         }
 
-        /// The sine, for `|x| ≤` [`TRIG_NEAR`]. Largest error 0.88 ulp. ±0 give ±0, a NaN some NaN.
+        /// The sine, for `|x| ≤` [`TRIG_NEAR`]. Largest error 0.88 ulp in single precision, 0.91 ulp in double. ±0 give ±0,
+        /// a NaN some NaN.
         #[inline(always)]
         pub(crate) fn sin_near<T: Lane<Num = $float>>(x: T) -> T {
             quarter(x, None)
         }
 
-        /// The cosine, for `|x| ≤` [`TRIG_NEAR`]. Largest error 0.89 ulp. A NaN gives some NaN.
+        /// The cosine, for `|x| ≤` [`TRIG_NEAR`]. Largest error 0.89 ulp in single precision, 0.90 ulp in double. A NaN gives
+        /// some NaN.
         #[inline(always)]
         pub(crate) fn cos_near<T: Lane<Num = $float>>(x: T) -> T {
             quarter(x, Some(1.0))
@@ -395,7 +398,7 @@ pub(crate) mod double {
         0.14795952376329569,
     ];
 
-    /// The natural logarithm. Largest error 0.90 ulp.
+    /// The natural logarithm. Largest error 0.88 ulp.
     ///
     /// ±0 give -∞, 1 gives +0, +∞ gives +∞, numbers below 0 give NaN.
     #[inline(always)]
