@@ -268,8 +268,8 @@ pub(crate) mod single {
         v.log_ends(x)
     }
 
-    /// `erf a / a - 1` in `a²` for `a` up to [`ERF_NEAR`], within `2^-26.3` of `erf a / a`, and `log2(erfc a) / a` from there
-    /// on, so that `erfc a` is within `2^-28.3`; both lowest first.
+    /// `erf a / a - 1` in `a²` for `a` up to [`ERF_NEAR`], within `2^-29.3` of `erf a / a`, and `log2(erfc a) / a` from there
+    /// on, so that `erfc a` is within `2^-28.6`; both lowest first.
     const ERF: [f32; 7] = [0.12837917, -0.37612626, 0.11283579, -0.026853347, 0.005187162, -0.0007997853, 7.806903e-05];
     const LOG_ERFC: [f32; 6] = [-1.6280462, -0.91733235, -0.15162253, 0.032873407, -0.004592269, 0.0003032275];
     const ERF_NEAR: f32 = 1.0;
