@@ -31,7 +31,12 @@ use lanes::{Lanes, Repr};
 
 /// Whether a step is lowered into a segment.
 pub(crate) fn inline(step: &Step) -> bool {
-    if wide::available() { wide::inline(step) } else { lower::inline(step) }
+    inline_with(wide::available(), step)
+}
+
+/// As [`inline`], on a machine with AVX-512 or on another.
+pub(crate) fn inline_with(avx512: bool, step: &Step) -> bool {
+    if avx512 { wide::inline(step) } else { lower::inline(step) }
 }
 
 /// Compiles all segments of a schedule into one block of code.

@@ -4,7 +4,7 @@
 //! long as `tests/ops_doc.rs` passes. Does not: know any op by name.
 
 use crate::block::{CpuLevel, kernel};
-use crate::codegen::inline;
+use crate::codegen::inline_with;
 use crate::dtype::{Category, DType};
 use crate::kernel::{Step, StepOp};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion, WideScalar};
@@ -26,7 +26,8 @@ An op is a method of `Var`, and a function of expressions by its name or an alia
 - **gives**: the result's dtype for them, with the default dtype f32.
 
 What is *compiled* becomes part of a fused loop; a *block kernel* runs beside it, tile by tile, with the same bits. Both
-are listed by the dtype that the op computes in, which for f16 and bf16 is f32 and for c32 is c64 unless they are listed.
+are listed by the dtype that the op computes in, which for f16 and bf16 is f32 and for c32 is c64 unless they are listed;
+as it is on machines with AVX-512, and behind that what is compiled on others if that is less.
 What an op of one operand gives for f16 and bf16 is the exact result, correctly rounded; docs/accuracy.md names the exceptions.
 ";
 
@@ -161,7 +162,7 @@ fn names(dtypes: &[DType]) -> String {
 
 /// In which dtypes the op is compiled, and in which a block kernel runs.
 fn computed(def: &OpDef) -> String {
-    let (mut compiled, mut blocks) = (Vec::new(), Vec::new());
+    let (mut compiled, mut blocks, mut narrow) = (Vec::new(), Vec::new(), Vec::new());
     let mut computes: Vec<DType> = Vec::new();
     for rules in [Rules::Torch, Rules::Paddle] {
         computes.extend(accepted(def, rules).iter().map(|(_, s)| s.compute));
@@ -170,17 +171,23 @@ fn computed(def: &OpDef) -> String {
         let found = [compute, compute.op_math()].map(|d| kernel(def.op, d, CpuLevel::Baseline).map(|_| d));
         let Some(dtype) = found[0].or(found[1]) else { continue };
         let step = Step { op: StepOp::Apply(def.op), dtype, args: [None; MAX_OPERANDS], out: 0 };
-        let list = if inline(&step) { &mut compiled } else { &mut blocks };
-        if !list.contains(&dtype) {
-            list.push(dtype);
+        let list = if inline_with(true, &step) { &mut compiled } else { &mut blocks };
+        list.push(dtype);
+        if inline_with(false, &step) {
+            narrow.push(dtype);
         }
     }
-    compiled.sort_unstable();
-    blocks.sort_unstable();
+    let lists = [&mut compiled, &mut blocks, &mut narrow];
+    for list in lists {
+        list.sort_unstable();
+        list.dedup();
+    }
+    let others =
+        if narrow == compiled { String::new() } else { format!(" Without AVX-512 compiled: {}.", names(&narrow)) };
     match (compiled.is_empty(), blocks.is_empty()) {
         (true, true) => String::new(),
-        (true, _) => format!("\nBlock kernel: {}.\n", names(&blocks)),
-        (_, true) => format!("\nCompiled: {}.\n", names(&compiled)),
-        _ => format!("\nCompiled: {}. Block kernel: {}.\n", names(&compiled), names(&blocks)),
+        (true, _) => format!("\nBlock kernel: {}.{others}\n", names(&blocks)),
+        (_, true) => format!("\nCompiled: {}.{others}\n", names(&compiled)),
+        _ => format!("\nCompiled: {}. Block kernel: {}.{others}\n", names(&compiled), names(&blocks)),
     }
 }
