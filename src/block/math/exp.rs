@@ -149,7 +149,7 @@ pub(super) mod single {
 
     /// Beyond them `e^x` and `2^x` are 0 and +∞.
     pub(crate) const EXP_MIN: f32 = -104.0;
-    const EXP_MAX: f32 = 89.0;
+    pub(crate) const EXP_MAX: f32 = 89.0;
     pub(crate) const EXP2_MIN: f32 = -151.0;
     const EXP2_MAX: f32 = 129.0;
     /// Below it `e^x` is lost beside 1.
@@ -200,7 +200,7 @@ pub(super) mod double {
 
     /// Beyond them `e^x` and `2^x` are 0 and +∞.
     pub(crate) const EXP_MIN: f64 = -746.0;
-    const EXP_MAX: f64 = 710.0;
+    pub(crate) const EXP_MAX: f64 = 710.0;
     pub(crate) const EXP2_MIN: f64 = -1076.0;
     const EXP2_MAX: f64 = 1025.0;
     /// Below it `e^x` is lost beside 1.

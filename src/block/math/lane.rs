@@ -42,8 +42,8 @@ pub(crate) trait Lane:
     /// `self·2^k`, rounded once, for a whole `k` from -252 to 254 (of double precision, from -2044 to 2046), given as
     /// itself and as `t = k + ROUND`.
     fn scaled(self, k: Self, t: Self) -> Self;
-    /// `self·2^k`, as above, for a `k` from -126 to 127 (of double precision, from -1022 to 1023).
-    fn scaled_near(self, k: Self, t: Self) -> Self;
+    /// `self·2^k + other`, where `self·2^k` and `2^k` are normal numbers; `k` as above.
+    fn scaled_plus(self, k: Self, t: Self, other: Self) -> Self;
     /// Whether the whole number is odd that `self` holds, as `t` above.
     fn odd(self) -> Self::Mask;
     /// `self`, negated where the whole number of `t` is 2 or 3 in remainders of 4.
@@ -131,10 +131,10 @@ macro_rules! number {
             }
 
             #[inline(always)]
-            fn scaled_near(self, _k: $float, t: $float) -> $float {
+            fn scaled_plus(self, _k: $float, t: $float, other: $float) -> $float {
                 const BIAS: $bits = $float::MAX_EXP as $bits - 1;
                 let biased = t.to_bits().wrapping_sub($float::to_bits($round)).wrapping_add(BIAS);
-                self * $float::from_bits(biased << ($float::MANTISSA_DIGITS - 1))
+                self.mul_add($float::from_bits(biased << ($float::MANTISSA_DIGITS - 1)), other)
             }
 
             #[inline(always)]

@@ -97,8 +97,7 @@ pub(crate) fn inline(step: &Step) -> bool {
         (_, Category::Complex) => everywhere || numbers || op == ImagPart,
         (Div | Sqrt | Rsqrt | Reciprocal | Frac | DivTrunc | Copysign | Angle | Addcdiv, _) => true,
         (Huber | SmoothL1 | Lerp, _) => true,
-        (Erf, _) => d == DType::F32,
-        (Exp | Log | Tanh | Sigmoid | Silu | GeluTanh | Sin | Cos, _) => true,
+        (Exp | Log | Tanh | Sigmoid | Silu | GeluTanh | Sin | Cos | Erf, _) => true,
         _ => everywhere || numbers || ordered || reals,
     }
 }

@@ -34,6 +34,7 @@ macro_rules! traced {
             Op::Tanh => $module::tanh($a).r,
             Op::Silu => $module::silu($a).r,
             Op::GeluTanh => $module::gelu_tanh($a).r,
+            Op::Erf => $module::erf($a).r,
             Op::Sin => $module::sin_near($a).unless_far($a, $module::TRIG_NEAR, $op).r,
             Op::Cos => $module::cos_near($a).unless_far($a, $module::TRIG_NEAR, $op).r,
             _ => $module::sigmoid($a).r,
@@ -46,7 +47,6 @@ impl Lower<'_> {
     pub(super) fn function(&mut self, op: Op, x: Real, r: Reg) -> Reg {
         let lower = &RefCell::new(self);
         match x.size {
-            4 if op == Op::Erf => single::erf(Traced::<f32> { lower, x, r, float: PhantomData }).r,
             4 => traced!(single, op, Traced::<f32> { lower, x, r, float: PhantomData }),
             _ => traced!(double, op, Traced::<f64> { lower, x, r, float: PhantomData }),
         }
@@ -156,8 +156,9 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         self.with(|l, x| l.real_bin(x, [f::SCALEPS, f::SCALEPD], self.r, k.r))
     }
 
-    fn scaled_near(self, k: Self, t: Self) -> Self {
-        self.scaled(k, t)
+    fn scaled_plus(self, k: Self, t: Self, other: Self) -> Self {
+        // The product is exact.
+        self.scaled(k, t) + other
     }
 
     fn odd(self) -> Reg {
