@@ -59,6 +59,10 @@ pub(crate) const ADD: usize = 1 << (usize::BITS - 2);
 /// stream small results too.
 const STREAM_FROM: usize = if cfg!(test) { 1 << 10 } else { 1 << 26 };
 
+/// Bytes of results from which on they are streamed whatever the operands. Measured on a server whose last cache has 32
+/// MiB: 24 MiB of results with 6 of operands take 1.7 ms and 1.35 streamed, 16 with 16 of operands 1.0 and 1.1.
+const STREAM_WRITTEN: usize = 20 << 20;
+
 /// Elements that every compiled segment's width divides.
 pub(crate) const WIDTH: usize = 16;
 
@@ -342,8 +346,9 @@ pub(crate) fn run(
     }
     let _standard = FloatMode::standard();
     let read = |b: &Buffer<'_>| b.bytes.len().min(total * b.dtype.size());
-    let moved = || outputs.iter().map(|o| o.bytes.len()).chain(launch.inputs.iter().map(read)).sum::<usize>();
-    let stream = launch.any_length && moved() >= STREAM_FROM;
+    let written = outputs.iter().map(|o| o.bytes.len()).sum::<usize>();
+    let moved = || written + launch.inputs.iter().map(read).sum::<usize>();
+    let stream = launch.any_length && (written >= STREAM_WRITTEN || moved() >= STREAM_FROM);
     let outs: smallvec::SmallVec<[Out; FEW]> =
         outputs.iter_mut().map(|o| Out { start: o.bytes.as_mut_ptr(), dtype: o.dtype }).collect();
     if launch.stop.is_none() && launch.is_simple() {

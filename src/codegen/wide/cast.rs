@@ -34,16 +34,19 @@ impl Lower<'_> {
             (F32, F64) | (C64, C128) => Out::Raw(self.body.un(f::PS2PD, n * 8, a), quiet),
             (F64, F32) | (C128, C64) => Out::Raw(self.body.un(f::PD2PS, n * 8, a), quiet),
             (F16, F32) | (C32, C64) => Out::Raw(self.body.un(f::PH2PS, n * 4, a), quiet),
-            (BF16, F32) => Out::Raw(self.single_of_bf16(n, a), nan),
+            (BF16, F32) => {
+                let r = self.single_of_bf16(n, a);
+                Out::Raw(self.short(r), nan)
+            }
             (F32, F16) | (C64, C32) => self.f16(single, a, nan, out),
             (F64, F16) | (C128, C32) => {
                 let odd = self.odd_single(n, a);
                 self.f16(single, odd, Nan::Quiet, out)
             }
-            (F32, BF16) => self.bf16(single, a),
+            (F32, BF16) => self.bf16(single, a, nan, out),
             (F64, BF16) => {
                 let odd = self.odd_single(n, a);
-                self.bf16(single, odd)
+                self.bf16(single, odd, Nan::Any, out)
             }
             (I64, BF16) => {
                 let near = self.body.truncated(f::QQ2PD, a);
@@ -52,7 +55,7 @@ impl Lower<'_> {
                 let last = self.body.lanes(8, 1);
                 let odd = self.body.or_where(8, n * 8, inexact, near, last);
                 let odd = self.odd_single(n, odd);
-                self.bf16(single, odd)
+                self.bf16(single, odd, Nan::Any, out)
             }
             // Parts move as they are.
             (C32 | C64 | C128, _) => Out::Done(self.part(p.from, a, false), nan),
@@ -158,21 +161,24 @@ impl Lower<'_> {
         Out::Done(self.body.un_imm(f::PS2PH, x.bytes, from, 0), known)
     }
 
-    fn bf16(&mut self, x: Real, a: Reg) -> Out {
+    fn bf16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
         // Half of the last place that is kept, less one if that place is even: ties go to even.
         let (below, half) = (self.body.lanes(4, 0x7fff), self.body.lanes(4, 0x8000));
         let place = self.body.lanes(4, 0x1_0000);
         let odd = self.body.bin(f::PTESTMD, x.bytes, a, place);
         let more = self.body.choose(4, x.bytes, odd, half, below);
-        let rounded = self.body.bin(f::PADDD, x.bytes, a, more);
-        // The sum could carry a NaN's payload out of it.
-        let is_nan = self.compare(x, UNORDERED, a, a);
-        let nan = self.float(x, f64::NAN);
-        let wide = self.body.choose(4, x.bytes, is_nan, nan, rounded);
+        let mut wide = self.body.bin(f::PADDD, x.bytes, a, more);
+        // The sum carries a NaN out of its payload, or up to another, unless nothing stands in the lower half.
+        let settle = self.seen(out) || !self.is_short(a);
+        if settle {
+            let is_nan = self.compare(x, UNORDERED, a, a);
+            let nan = self.float(x, f64::NAN);
+            wide = self.body.choose(4, x.bytes, is_nan, nan, wide);
+        }
         let down = self.body.un_imm(f::PSRLD, x.bytes, wide, 16);
         let r = self.body.un(f::CUTDW, x.bytes, down);
         self.body.remember_wide(r, wide);
-        Out::Done(r, Nan::Canonical)
+        Out::Done(r, if settle { Nan::Canonical } else { nan })
     }
 
     fn single_of_bf16(&mut self, n: usize, a: Reg) -> Reg {

@@ -4,6 +4,8 @@
 //! seen: where it is stored, or moved on to such a place ([`observed`]); elsewhere it may have any payload. Does not:
 //! assign registers.
 
+use std::collections::HashSet;
+
 use super::forms::{self as f, Form};
 use super::ir::{Body, Constant, NONE, Reg};
 use crate::dtype::{Category, DType};
@@ -70,6 +72,8 @@ pub(super) struct Lower<'a> {
     pub(super) lanes: usize,
     values: Vec<Known>,
     observed: Vec<bool>,
+    /// Vectors of f32 whose NaNs have only bits that bf16 has.
+    short: HashSet<Reg>,
 }
 
 /// Whether a step is lowered into a segment.
@@ -139,7 +143,7 @@ pub(super) fn lower(kernel: &Kernel, segment: &Segment, lanes: usize, sums: &[(S
     let mut stores: Vec<SlotId> = vec![SlotId::MAX; kernel.values.len()];
     segment.stores.iter().for_each(|(v, slot)| stores[*v as usize] = *slot);
     let observed = observed(kernel, segment);
-    let mut l = Lower { body: Body::default(), kernel, lanes, values, observed };
+    let mut l = Lower { body: Body::default(), kernel, lanes, values, observed, short: HashSet::new() };
     for s in &segment.steps {
         let step = kernel.steps[*s as usize];
         let result = l.step(&step);
@@ -211,7 +215,18 @@ impl Lower<'_> {
     pub(super) fn canonical(&mut self, x: Real, a: Reg) -> Reg {
         let is_nan = self.compare(x, UNORDERED, a, a);
         let nan = self.float(x, f64::NAN);
-        self.body.choose(x.size, x.bytes, is_nan, nan, a)
+        let r = self.body.choose(x.size, x.bytes, is_nan, nan, a);
+        self.short(r)
+    }
+
+    /// Notes that the NaNs of a vector of f32 have only bits that bf16 has.
+    pub(super) fn short(&mut self, r: Reg) -> Reg {
+        self.short.insert(r);
+        r
+    }
+
+    pub(super) fn is_short(&self, r: Reg) -> bool {
+        self.short.contains(&r)
     }
 
     pub(super) fn seen(&self, v: ValueId) -> bool {
@@ -410,13 +425,10 @@ impl Lower<'_> {
             return Out::Done(self.compare(x, predicate, a, b), Nan::Any);
         }
         let quiet = |r| Out::Raw(r, Nan::Quiet);
+        if let Some(r) = self.arithmetic(op, x, a, b) {
+            return quiet(r);
+        }
         match op {
-            Op::Add => quiet(self.add(x, a, b)),
-            Op::Sub => quiet(self.sub(x, a, b)),
-            Op::Mul => quiet(self.mul(x, a, b)),
-            Op::Div => quiet(self.div(x, a, b)),
-            Op::Square => quiet(self.mul(x, a, a)),
-            Op::Sqrt => quiet(self.sqrt(x, a)),
             Op::Reciprocal | Op::Rsqrt => {
                 let below = if op == Op::Rsqrt { self.sqrt(x, a) } else { a };
                 let one = self.float(x, 1.0);
@@ -463,6 +475,21 @@ impl Lower<'_> {
             Op::Assign => Out::Raw(b, nb),
             _ => self.float_bits(op, x, args),
         }
+    }
+
+    /// The ops that are one instruction. Its NaN is that of an operand made quiet, or one without a payload.
+    fn arithmetic(&mut self, op: Op, x: Real, a: Reg, b: Reg) -> Option<Reg> {
+        let short = self.is_short(a) && (self.is_short(b) || matches!(op, Op::Square | Op::Sqrt));
+        let r = match op {
+            Op::Add => self.add(x, a, b),
+            Op::Sub => self.sub(x, a, b),
+            Op::Mul => self.mul(x, a, b),
+            Op::Div => self.div(x, a, b),
+            Op::Square => self.mul(x, a, a),
+            Op::Sqrt => self.sqrt(x, a),
+            _ => return None,
+        };
+        Some(if short { self.short(r) } else { r })
     }
 
     /// Two formulas, and which one holds where.

@@ -105,12 +105,11 @@ struct Data {
 
 impl Data {
     fn new(dtype: DType, n: usize, operand: usize, random: &mut Random) -> Data {
-        let mut words = vec![0u128; (1 << 16) - 1];
+        let words = vec![0u128; (1 << 16) - 1];
         let part = dtype.real().size();
         let some = specials(dtype);
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        let start = bytes.len() - n * dtype.size();
-        for (i, to) in bytes[start..].chunks_exact_mut(part).enumerate() {
+        let mut data = Data { words, dtype };
+        for (i, to) in data.last_mut(n).chunks_exact_mut(part).enumerate() {
             let paired = if operand.is_multiple_of(2) { i % some.len() } else { i / some.len() };
             let bits = match random.index(4) {
                 0 => random.next(),
@@ -121,7 +120,13 @@ impl Data {
             let bits = if dtype == Bool { bits & 1 } else { bits };
             to.copy_from_slice(&bits.to_le_bytes()[..part]);
         }
-        Data { words, dtype }
+        data
+    }
+
+    fn last_mut(&mut self, n: usize) -> &mut [u8] {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.words);
+        let start = bytes.len() - n * self.dtype.size();
+        &mut bytes[start..]
     }
 
     /// The last `n` elements.
@@ -394,9 +399,7 @@ fn every_half_converts_both_ways() {
                 m.output(wide)
             };
             let mut data = data_of(&k, 1 << 16, 5);
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut data[0].words);
-            let start = bytes.len() - (2 << 16);
-            for (i, to) in bytes[start..].chunks_exact_mut(2).enumerate() {
+            for (i, to) in data[0].last_mut(1 << 16).chunks_exact_mut(2).enumerate() {
                 to.copy_from_slice(&(i as u16).to_le_bytes());
             }
             check(&format!("{half}"), &k, &[], &data, &[false], 1 << 16);
@@ -423,18 +426,15 @@ fn every_half_converts_both_ways() {
                 let tie = f64::from(f32::from_bits(wide.to_bits().wrapping_add(step)));
                 values.extend([f64::from_bits(tie.to_bits() + 1), f64::from_bits(tie.to_bits() - 1), tie * 1.5, -tie]);
             }
-            let mut words = vec![0u128; n / 2];
-            let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-            let size = from.size();
-            let start = bytes.len() - n * size;
-            for (to, v) in bytes[start..].chunks_exact_mut(size).zip(&values) {
-                if size == 4 {
+            let mut data = Data { words: vec![0u128; n / 2], dtype: from };
+            for (to, v) in data.last_mut(n).chunks_exact_mut(from.size()).zip(&values) {
+                if from == F32 {
                     to.copy_from_slice(&(*v as f32).to_le_bytes());
                 } else {
                     to.copy_from_slice(&v.to_le_bytes());
                 }
             }
-            check(&format!("{from} to {half}"), &k, &[], &[Data { words, dtype: from }], &[false], n);
+            check(&format!("{from} to {half}"), &k, &[], &[data], &[false], n);
         }
     }
 }
@@ -562,4 +562,37 @@ fn the_listing_shows_steps_and_instructions() {
     let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &inline).unwrap();
     let text = super::listing(&k, &planned).unwrap();
     assert!(text.contains("16 elements") && text.contains("add.f32 %0, %1") && text.contains("vaddps"), "{text}");
+}
+
+/// A sum with a NaN that has bits which bf16 lacks is rounded otherwise than one of bf16 numbers alone: all bits set would
+/// come out as -0, and the lowest alone as infinity.
+#[test]
+fn rounding_to_bf16_keeps_nans_of_either_kind() {
+    if !available() {
+        return;
+    }
+    for dtype in [F32, BF16] {
+        let mut m = Make::default();
+        let (x, y) = (m.input(BF16), m.input(dtype));
+        let a = m.cast(BF16, F32, x);
+        let b = if dtype == BF16 { m.cast(BF16, F32, y) } else { y };
+        let mut last = a;
+        for op in [Op::Add, Op::Mul, Op::Sub, Op::Div] {
+            let sum = m.apply(op, F32, &[last, b]);
+            let near = m.cast(F32, BF16, sum);
+            last = m.cast(BF16, F32, near);
+        }
+        let root = m.apply(Op::Sqrt, F32, &[last]);
+        let k = m.cast(F32, BF16, root);
+        let k = m.output(k);
+        let n = 1 << 12;
+        let mut data = data_of(&k, n, 6);
+        let nans = [0x7fff_ffffu32, 0xffff_ffff, 0x7f80_0001, 0xff80_0001, 0x7fff_8000, 0x7fbf_ffff];
+        for (i, to) in data[1].last_mut(n).chunks_exact_mut(dtype.size()).enumerate().step_by(3) {
+            // Of bf16, the upper half; 1 keeps it from being infinity.
+            let bits = nans[i / 3 % nans.len()] | if dtype == BF16 { 1 << 16 } else { 0 };
+            to.copy_from_slice(&bits.to_le_bytes()[4 - dtype.size()..]);
+        }
+        check(&format!("bf16 with {dtype}"), &k, &[], &data, &[false; 2], n);
+    }
 }
