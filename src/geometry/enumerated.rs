@@ -1,6 +1,8 @@
 //! Random domains against plain enumeration: a geometry walks every operand's elements in the order that nested loops
 //! over the dims do, and reaches exactly as far as they do.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::random::Random;
 
@@ -102,11 +104,9 @@ fn walked(g: &Geometry, o: &Operand) -> Vec<Vec<isize>> {
     }
 }
 
-#[test]
-fn walks_and_reaches_are_those_of_nested_loops() {
-    // The whole number needs an optimized build.
-    let cases = if cfg!(debug_assertions) { 30_000 } else { 1_000_000 };
-    let (mut r, mut seen) = (Random(1), std::collections::BTreeMap::<String, usize>::new());
+/// Checks so many cases, and counts the ways of reading and of reducing that they had.
+fn check(seed: u64, cases: usize) -> BTreeMap<String, usize> {
+    let (mut r, mut seen) = (Random(seed), BTreeMap::new());
     for _ in 0..cases {
         let c = case(&mut r);
         let g = Geometry::new(&c.extents, &c.strides, &c.spread, c.reduced.as_deref());
@@ -122,6 +122,21 @@ fn walks_and_reaches_are_those_of_nested_loops() {
             *seen.entry(words.join(" ")).or_default() += 1;
         }
     }
+    seen
+}
+
+#[test]
+fn walks_and_reaches_are_those_of_nested_loops() {
+    const PARTS: usize = 4;
+    // The whole number needs an optimized build.
+    let cases = if cfg!(debug_assertions) { 30_000 } else { 1_000_000 };
+    let mut seen = BTreeMap::<String, usize>::new();
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = (1..=PARTS as u64).map(|seed| scope.spawn(move || check(seed, cases / PARTS))).collect();
+        for (kind, n) in parts.into_iter().flat_map(|part| part.join().expect("the part found nothing")) {
+            *seen.entry(kind).or_default() += n;
+        }
+    });
     // Every way of reading with every way of reducing.
     assert!(seen.len() >= 11 && seen.values().all(|n| *n >= cases / 10_000), "{seen:?}");
 }

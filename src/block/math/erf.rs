@@ -1,6 +1,7 @@
 //! The complement of the error function, and the normal distribution function times its argument.
 
 use super::exp::{LN2_HI_F64, LN2_LO_F64, ROUND_F64};
+use super::inline::double;
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// The cubic with the coefficients `c`, lowest first; `x2` is x². In halves, which shortens the chain of dependences.
@@ -14,22 +15,6 @@ pub(super) fn poly4(x: f64, x2: f64, c: [f64; 4]) -> f64 {
 #[inline(always)]
 pub(super) fn poly8(x: f64, x2: f64, x4: f64, low: [f64; 4], high: [f64; 4]) -> f64 {
     x4.mul_add(poly4(x, x2, high), poly4(x, x2, low))
-}
-
-/// The factors r² and u(r) of e^r - 1 - r for `|r| <= ln 2 / 2`, u of degree 9, error 9e-18.
-#[inline(always)]
-fn exp_tail(r: f64) -> (f64, f64) {
-    let r2 = r * r;
-    let r4 = r2 * r2;
-    let u = poly8(
-        r,
-        r2,
-        r4,
-        [0.5000000000000013, 0.166666666666667, 0.04166666666651439, 0.008333333333306988],
-        [0.0013888888947317718, 0.0001984126991785908, 2.4801489602285836e-05, 2.7557215875235966e-06],
-    );
-    let u = (r4 * r4).mul_add(r.mul_add(2.5117995564527566e-08, 2.763141018161915e-07), u);
-    (r2, u)
 }
 
 /// erfc x at single-precision accuracy.
@@ -166,8 +151,7 @@ fn erfc_parts([a, a_lo]: [f64; 2], [square, square_lo]: [f64; 2]) -> Parts {
     let head = n.mul_add(-LN2_HI_F64, -square);
     let rest = n.mul_add(LN2_LO_F64, square_lo);
     let r = head - rest;
-    let (r2, u) = exp_tail(r);
-    let tail = r2.mul_add(u, (head - r) - rest);
+    let tail = (r * r).mul_add(double::horner(r, double::EXP), (head - r) - rest);
 
     // (c + a·slope)·(1 + r + tail) over c + a.
     let c = 0.5625;

@@ -16,7 +16,7 @@ macro_rules! bodies {
 
         /// The polynomial with coefficients `c`, lowest first.
         #[inline(always)]
-        fn horner<T: Lane<Num = $float>, const N: usize>(x: T, c: [$float; N]) -> T {
+        pub(in super::super) fn horner<T: Lane<Num = $float>, const N: usize>(x: T, c: [$float; N]) -> T {
             let mut v = x.c(c[N - 1]);
             for i in (0..N - 1).rev() {
                 v = v.fma(x, x.c(c[i]));
@@ -302,7 +302,7 @@ pub(crate) mod double {
     bodies!(f64);
 
     /// `(e^r - 1 - r) / r²` for `|r| ≤ 0.34675`, lowest first: within `2^-58` of `e^r`.
-    const EXP: [f64; 10] = [
+    pub(in super::super) const EXP: [f64; 10] = [
         0.5000000000000013,
         0.166666666666667,
         0.04166666666651492,
@@ -364,7 +364,7 @@ pub(crate) mod double {
 
     /// `(1 - sin r / r) / r²`, within `2^-57.9` of the sine, and `(cos r - 1) / r²`, within `2^-64.4` of the cosine, both
     /// in `r²` for `|r| ≤ π/4`, lowest first.
-    const SIN: [f64; 6] = [
+    pub(in super::super) const SIN: [f64; 6] = [
         0.1666666666666663,
         -0.008333333333322118,
         0.00019841269829588615,
@@ -372,7 +372,7 @@ pub(crate) mod double {
         2.5050747709027546e-08,
         -1.5896226939702139e-10,
     ];
-    const COS: [f64; 7] = [
+    pub(in super::super) const COS: [f64; 7] = [
         -0.5,
         0.04166666666666647,
         -0.0013888888888861997,

@@ -152,29 +152,20 @@ pub(crate) fn tan_f32(x: f32) -> f32 {
     }
 }
 
-/// `(head, tail)` of sin(r + lo) for `|r| <= π/4`: r + r³·p(r²), p of degree 5, relative error 3.8e-18.
+/// `(head, tail)` of sin(r + lo) for `|r| <= π/4`: r - r³·p(r²).
 #[inline(always)]
 fn sin_parts(r: f64, lo: f64, s: f64) -> (f64, f64) {
-    let p = s.mul_add(1.5895433245347623e-10, -2.5050734388619902e-08);
-    let p = s.mul_add(p, 2.7557313538511066e-06);
-    let p = s.mul_add(p, -0.00019841269829358522);
-    let p = s.mul_add(p, 0.00833333333332184);
-    let p = s.mul_add(p, -0.1666666666666663);
-    (r, (r * s).mul_add(p, lo.mul_add(-0.5 * s, lo)))
+    (r, (r * s).mul_add(-double::horner(s, double::SIN), lo.mul_add(-0.5 * s, lo)))
 }
 
-/// `(head, tail)` of cos(r + lo) for `|r| <= π/4`: 1 - r²/2 + r⁴·p(r²), p of degree 5, relative error 5.7e-20.
+/// `(head, tail)` of cos(r + lo) for `|r| <= π/4`: 1 - r²/2 + r⁴·p(r²).
 #[inline(always)]
 fn cos_parts(r: f64, lo: f64, s: f64) -> (f64, f64) {
-    let p = s.mul_add(-1.135874899469849e-11, 2.0875705392394728e-09);
-    let p = s.mul_add(p, -2.7557314217021353e-07);
-    let p = s.mul_add(p, 2.4801587289002052e-05);
-    let p = s.mul_add(p, -0.0013888888888873342);
-    let p = s.mul_add(p, 0.041666666666666595);
+    let [half, rest @ ..] = double::COS;
     // The head is rounded; the fused operation has what it lost, less the error of s = r², which is left out.
-    let head = s.mul_add(-0.5, 1.0);
-    let lost = s.mul_add(-0.5, 1.0 - head);
-    (head, (s * s).mul_add(p, r.mul_add(-lo, lost)))
+    let head = s.mul_add(half, 1.0);
+    let lost = s.mul_add(half, 1.0 - head);
+    (head, (s * s).mul_add(double::horner(s, rest), r.mul_add(-lo, lost)))
 }
 
 /// sin(r + lo), `quadrant` quarter turns on.
