@@ -1,9 +1,9 @@
 //! Machine code of a segment: the loop over whole vectors, and its body once more for the elements that are left.
 //!
 //! The function of a plain schedule walks rows: what the table has behind its pointers says how. Guarantees: any number of
-//! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose
-//! stores of results go past the caches, and with the bit [`ADD`] a third, which adds up values in lanes; the rest of them is loaded and stored under a mask, which reads and
-//! writes no other memory; registers that the caller of a System V function expects back are given back; every page of
+//! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose stores of results go past
+//! the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes; the rest of them
+//! is loaded and stored under a mask, which reads and writes no other memory; registers that the caller of a System V function expects back are given back; every page of
 //! a large stack frame is touched in order. Slots that are written must not overlap slots that are read. Does not:
 //! choose instructions or registers of the body.
 
@@ -172,7 +172,6 @@ impl Writer<'_> {
         if self.streams() {
             cached = Some(self.jump_ahead(Code::Jae_rel32_64)?);
             to_rest.push(self.main_loop(Body::Streamed)?);
-            self.put(&Instruction::with(Code::Sfence))?;
             to_rest.push(self.jump_ahead(Code::Jmp_rel32_64)?);
         }
         let plain = self.at as usize;

@@ -510,7 +510,7 @@ const FRAME: &[Code] = &[
     Code::Test_rm64_r64, Code::Xor_r32_rm32, Code::Jb_rel32_64, Code::Jbe_rel32_64, Code::Je_rel32_64,
     Code::Add_rm64_imm8, Code::Add_rm64_imm32, Code::Cmp_r64_rm64, Code::Sub_r64_rm64, Code::Mov_rm64_imm32,
     Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Kmovq_kr_r64, Code::VEX_Kmovq_m64_kr, Code::VEX_Kmovq_kr_km64,
-    Code::VEX_Vzeroupper, Code::Retnq, Code::Btr_rm64_imm8, Code::Jae_rel32_64, Code::Jmp_rel32_64, Code::Sfence,
+    Code::VEX_Vzeroupper, Code::Retnq, Code::Btr_rm64_imm8, Code::Jae_rel32_64, Code::Jmp_rel32_64,
     Code::Jne_rel32_64, Code::VEX_Kortestw_kr_kr, Code::Mov_r64_imm64, Code::Mov_rm64_r64, Code::Call_rel32_64,
     Code::Call_rm64, Code::Sub_rm64_imm8, Code::Cmp_rm64_imm8, Code::Add_rm64_r64,
     Code::EVEX_Vmovntdq_m128_xmm, Code::EVEX_Vmovntdq_m256_ymm, Code::EVEX_Vmovntdq_m512_zmm,
