@@ -3,9 +3,9 @@
 //! The function of a plain schedule walks rows: what the table has behind its pointers says how. Guarantees: any number of
 //! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose stores of results go past
 //! the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes; the rest of them
-//! is loaded and stored under a mask, which reads and writes no other memory; registers that the caller of a System V function expects back are given back; every page of
-//! a large stack frame is touched in order. Slots that are written must not overlap slots that are read. Does not:
-//! choose instructions or registers of the body.
+//! is loaded and stored under a mask, which reads and writes no other memory; registers that the caller of a System V
+//! function expects back are given back; every page of a large stack frame is touched in order. Slots that are written must
+//! not overlap slots that are read. Does not: choose instructions or registers of the body.
 
 use std::collections::HashMap;
 

@@ -72,7 +72,7 @@ pub(super) struct Lower<'a> {
     pub(super) lanes: usize,
     values: Vec<Known>,
     observed: Vec<bool>,
-    /// Vectors of f32 whose NaNs have only bits that bf16 has.
+    /// Of vectors of f32, those whose NaNs have only bits that bf16 has.
     short: HashSet<Reg>,
 }
 
