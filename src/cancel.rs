@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 /// let x = Tensor::full([1000], 1.0f32)?;
 ///
 /// let elsewhere = token.clone();
-/// std::thread::spawn(move || elsewhere.cancel()).join().expect("the thread cancels");
+/// std::thread::scope(|scope| _ = scope.spawn(|| elsewhere.cancel()));
 /// let stopped = exe.run_with(&p, feeds! { "x" => &x }, [&y], &token);
 /// assert!(matches!(stopped, Err(Error::Cancelled)));
 /// assert!(exe.run(&p, feeds! { "x" => &x }, [&y]).is_ok());

@@ -311,7 +311,11 @@ impl Math {
         if !a.finite() || !b.finite() {
             return Answer::Open;
         }
-        self.near(a.over(b), 0.0)
+        // Terms of the dividend below the normal numbers are rounded to a multiple of the smallest, before the division.
+        match self.near(a.over(b), 0.0) {
+            Answer::Near(re, im, error) => Answer::Near(re, im, error + 2.0 * f64::from_bits(1) / b.length()),
+            other => other,
+        }
     }
 
     /// An answer with its error, and with more of it, behind a sum with `x`.
