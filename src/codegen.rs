@@ -1,6 +1,6 @@
 //! Compiles the segments of a schedule: each becomes one loop over vectors.
 //!
-//! There are two generators. On machines with AVX-512 it is `wide`. Elsewhere it is Cranelift, which makes 128-bit
+//! There are two generators. On machines with AVX2 or AVX-512 it is `wide`. Elsewhere it is Cranelift, which makes 128-bit
 //! vectors: `lower`, `cast`, `lanes` and what is here.
 //!
 //! Guarantees: only (op, dtype) pairs of [`inline`] are lowered, each to instructions that cannot trap on data; loads
@@ -13,6 +13,7 @@
 use cranelift_codegen::ir::{InstBuilder, MemFlagsData as MemFlags, Value as Clif, condcodes::IntCC, types};
 use cranelift_frontend::FunctionBuilder;
 
+use crate::block::CpuLevel;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::kernel::{Kernel, Step, ValueId};
@@ -28,29 +29,33 @@ mod wide;
 
 pub(crate) use jit::{Code, available};
 use lanes::{Lanes, Repr};
+use wide::Isa;
 
 /// Whether a step is lowered into a segment.
 pub(crate) fn inline(step: &Step) -> bool {
-    inline_with(wide::available(), step)
+    inline_at(CpuLevel::get(), step)
 }
 
-/// As [`inline`], on a machine with AVX-512 or on another.
-pub(crate) fn inline_with(avx512: bool, step: &Step) -> bool {
-    if avx512 { wide::inline(step) } else { lower::inline(step) }
+/// As [`inline`], on a machine of another level.
+pub(crate) fn inline_at(level: CpuLevel, step: &Step) -> bool {
+    match Isa::of(level) {
+        Some(isa) => wide::inline(isa, step),
+        None => lower::inline(step),
+    }
 }
 
 /// Compiles all segments of a schedule into one block of code.
 pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
-    if wide::available() {
-        return wide::compile(kernel, schedule);
+    if let Some(isa) = Isa::of(CpuLevel::get()) {
+        return wide::compile(isa, kernel, schedule);
     }
     jit::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
 }
 
 /// The text of all segments of a schedule: Cranelift's IR before optimization, or instructions.
 pub(crate) fn clif(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
-    if wide::available() {
-        return wide::listing(kernel, schedule);
+    if let Some(isa) = Isa::of(CpuLevel::get()) {
+        return wide::listing(isa, kernel, schedule);
     }
     jit::clif(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
 }

@@ -4,7 +4,7 @@
 //! long as `tests/ops_doc.rs` passes. Does not: know any op by name.
 
 use crate::block::{CpuLevel, kernel};
-use crate::codegen::inline_with;
+use crate::codegen::inline_at;
 use crate::dtype::{Category, DType};
 use crate::kernel::{Step, StepOp};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion, WideScalar};
@@ -27,7 +27,7 @@ An op is a method of `Var`, and a function of expressions by its name or an alia
 
 What is *compiled* becomes part of a fused loop; a *block kernel* runs beside it, tile by tile, with the same bits. Both
 are listed by the dtype that the op computes in, which for f16 and bf16 is f32 and for c32 is c64 unless they are listed;
-as it is on machines with AVX-512, and behind that what is compiled on others if that is less.
+as it is on machines with AVX2 or AVX-512, and behind that what is compiled on others if that is less.
 What an op of one operand gives for f16 and bf16 is the exact result, correctly rounded; docs/accuracy.md names the exceptions.
 ";
 
@@ -171,9 +171,9 @@ fn computed(def: &OpDef) -> String {
         let found = [compute, compute.op_math()].map(|d| kernel(def.op, d, CpuLevel::Baseline).map(|_| d));
         let Some(dtype) = found[0].or(found[1]) else { continue };
         let step = Step { op: StepOp::Apply(def.op), dtype, args: [None; MAX_OPERANDS], out: 0 };
-        let list = if inline_with(true, &step) { &mut compiled } else { &mut blocks };
+        let list = if inline_at(CpuLevel::Avx512, &step) { &mut compiled } else { &mut blocks };
         list.push(dtype);
-        if inline_with(false, &step) {
+        if inline_at(CpuLevel::Baseline, &step) {
             narrow.push(dtype);
         }
     }
@@ -183,7 +183,7 @@ fn computed(def: &OpDef) -> String {
         list.dedup();
     }
     let others =
-        if narrow == compiled { String::new() } else { format!(" Without AVX-512 compiled: {}.", names(&narrow)) };
+        if narrow == compiled { String::new() } else { format!(" Without AVX2 compiled: {}.", names(&narrow)) };
     match (compiled.is_empty(), blocks.is_empty()) {
         (true, true) => String::new(),
         (true, _) => format!("\nBlock kernel: {}.{others}\n", names(&blocks)),

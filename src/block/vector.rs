@@ -1,21 +1,18 @@
 //! Block kernels of a single vector: what compiled loops call where their own forms of a function do not hold.
 //!
-//! Guarantees: the results of the block kernel of the op, for every element. Does not: run where the machine has no
-//! AVX-512; only the wide code generator asks for these functions.
+//! Guarantees: the results of the block kernel of the op, for every element. Does not: know how long vectors are; only the
+//! wide code generator asks for these functions.
 
 use super::{CpuLevel, kernel, operands};
 use crate::dtype::DType;
 use crate::ops::Op;
 
-/// Bytes of a vector.
-const BYTES: usize = 64;
-
 /// Computes a function of the vector at `x` into that at `y`.
 ///
 /// # Safety
-/// `x` must be valid for reads of 64 bytes that hold elements of the function's dtype, `y` for writes of as many, and they
-/// must not overlap.
-pub(crate) type VectorFn = unsafe extern "C" fn(x: *const u8, y: *mut u8);
+/// `x` must be valid for reads of so many bytes, which hold elements of the function's dtype, `y` for writes of as many,
+/// and they must not overlap.
+pub(crate) type VectorFn = unsafe extern "C" fn(x: *const u8, y: *mut u8, bytes: usize);
 
 /// The functions that have one.
 pub(crate) const FUNCTIONS: [(Op, DType, VectorFn); 4] = [
@@ -29,9 +26,9 @@ macro_rules! functions {
     ($($name:ident = $op:ident $dtype:ident;)*) => {$(
         /// # Safety
         /// As [`VectorFn`].
-        unsafe extern "C" fn $name(x: *const u8, y: *mut u8) {
+        unsafe extern "C" fn $name(x: *const u8, y: *mut u8, bytes: usize) {
             // SAFETY: passed on.
-            unsafe { run(Op::$op, DType::$dtype, x, y) }
+            unsafe { run(Op::$op, DType::$dtype, x, y, bytes) }
         }
     )*};
 }
@@ -44,12 +41,12 @@ functions! {
 }
 
 /// # Safety
-/// As [`VectorFn`], on a machine with AVX-512.
+/// As [`VectorFn`].
 #[inline(always)]
-unsafe fn run(op: Op, dtype: DType, x: *const u8, y: *mut u8) {
-    if let Some(f) = kernel(op, dtype, CpuLevel::Avx512) {
-        // SAFETY: one operand and a result that fill a vector, by this function's contract.
-        unsafe { f(operands([x]), y, BYTES / dtype.size()) };
+unsafe fn run(op: Op, dtype: DType, x: *const u8, y: *mut u8, bytes: usize) {
+    if let Some(f) = kernel(op, dtype, CpuLevel::get()) {
+        // SAFETY: one operand and a result that fill a vector, by this function's contract, at the machine's level.
+        unsafe { f(operands([x]), y, bytes / dtype.size()) };
     }
 }
 

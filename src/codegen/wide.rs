@@ -1,55 +1,94 @@
-//! The second code generator: segments as loops over 512-bit vectors, for machines with AVX-512.
+//! The second code generator: segments as loops over vectors of 512 bits on machines with AVX-512, of 256 on others with
+//! AVX2.
 //!
 //! It has its own instruction selection because Cranelift makes vectors of 128 bits at most. A segment is one basic
-//! block, so a short pipeline does: `lower` chooses instructions on virtual registers (`ir`), `alloc` assigns machine
-//! registers in one walk, and `emit` has them encoded by iced-x86. An iteration handles as many elements as a vector
-//! holds of the widest dtype in the segment, so that every value is one register (or a part of one), and every truth
-//! value one mask register.
+//! block, so a short pipeline does: `lower` chooses instructions of AVX-512 on virtual registers (`ir`, which writes
+//! AVX2's in their place by way of `avx2`), `alloc` assigns machine registers in one walk, and `emit` has them encoded by
+//! iced-x86. An iteration handles as many elements as a vector holds of the widest dtype in the segment, so that every
+//! value is one register (or a part of one), and every truth value one mask register, or of AVX2 a vector.
 //!
 //! Guarantees: the same bits as the block kernels; no instruction that can trap on data (`forms` lists them all); a
 //! segment takes any number of elements from 1 up and touches no memory beside them. Does not: unroll (measured: no
 //! gain, the processor overlaps iterations by itself), contract, or make code executable; `jit` does that.
 
 mod alloc;
+mod avx2;
 mod cast;
 mod emit;
 mod forms;
 mod ir;
 mod lower;
 mod math;
+mod memory;
 mod parts;
 mod rescue;
 
-use iced_x86::{Decoder, DecoderOptions, FastFormatter};
+use iced_x86::{Decoder, DecoderOptions, FastFormatter, Register};
 pub(crate) use lower::inline;
 
 use super::jit::{self, Code};
 use crate::block::CpuLevel;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::{Kernel, StepOp};
 use crate::schedule::{Schedule, Segment, Slot, SlotId};
 
-/// Whether this machine runs wide segments. Their calling convention is System V's.
-pub(crate) fn available() -> bool {
-    cfg!(all(target_arch = "x86_64", unix)) && CpuLevel::get() == CpuLevel::Avx512
+/// The instructions that segments are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isa {
+    /// AVX2, FMA and F16C.
+    Avx2,
+    Avx512,
+}
+
+impl Isa {
+    /// Those of a level, if this machine runs wide segments. Their calling convention is System V's.
+    pub(crate) fn of(level: CpuLevel) -> Option<Isa> {
+        match level {
+            _ if !cfg!(all(target_arch = "x86_64", unix)) => None,
+            CpuLevel::Baseline => None,
+            CpuLevel::Avx2 => Some(Isa::Avx2),
+            CpuLevel::Avx512 => Some(Isa::Avx512),
+        }
+    }
+
+    /// Bytes of a vector.
+    fn bytes(self) -> usize {
+        match self {
+            Isa::Avx2 => 32,
+            Isa::Avx512 => 64,
+        }
+    }
+
+    /// Vector registers.
+    fn vectors(self) -> u8 {
+        match self {
+            Isa::Avx2 => 16,
+            Isa::Avx512 => 32,
+        }
+    }
+
+    /// The whole vector register with this number.
+    fn vector(self, number: u8) -> Register {
+        forms::Shape::Full.register(forms::length(self.bytes()), number)
+    }
 }
 
 /// Compiles all segments of a schedule.
-pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
+pub(crate) fn compile(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
     let ends = ends(kernel, schedule);
-    let all = schedule.segments.iter().map(|s| Ok(function(kernel, s, &ends)?.bytes));
+    let all = schedule.segments.iter().map(|s| Ok(function(isa, kernel, s, &ends)?.bytes));
     jit::place(&all.collect::<Result<Vec<_>>>()?)
 }
 
 /// Elements of an iteration: as many as a vector holds of the segment's widest dtype.
-fn lanes(kernel: &Kernel, segment: &Segment) -> usize {
+fn lanes(isa: Isa, kernel: &Kernel, segment: &Segment) -> usize {
     let sizes = segment.steps.iter().map(|s| {
         let step = &kernel.steps[*s as usize];
         let args = step.args.iter().flatten().map(|a| kernel.value(*a).dtype.size()).max().unwrap_or(1);
         args.max(kernel.value(step.out).dtype.size())
     });
-    64 / sizes.max().unwrap_or(1)
+    isa.bytes() / sizes.max().unwrap_or(1)
 }
 
 /// Slots that are not memory like any other.
@@ -75,14 +114,18 @@ fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
     }
 }
 
-fn function(kernel: &Kernel, segment: &Segment, ends: &Ends) -> Result<emit::Function> {
-    let lanes = lanes(kernel, segment);
-    let body = lower::lower(kernel, segment, lanes, &ends.sums);
+fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends) -> Result<emit::Function> {
+    let lanes = lanes(isa, kernel, segment);
+    let body = lower::lower(isa, kernel, segment, lanes, &ends.sums);
+    if let Some(form) = body.missing {
+        return Err(Error::Internal(format!("code generation: AVX2 has nothing for {:?}", form.code)));
+    }
     let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
     let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
     let allocated = alloc::allocate(&body, if twice { 3 } else { 2 });
     emit::function(&emit::Segment {
+        isa,
         lanes,
         allocated: &allocated,
         constants: &body.constants,
@@ -94,10 +137,10 @@ fn function(kernel: &Kernel, segment: &Segment, ends: &Ends) -> Result<emit::Fun
 }
 
 /// The steps and instructions of all segments of a schedule, as text.
-pub(crate) fn listing(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
+pub(crate) fn listing(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<String> {
     let mut text = String::new();
     for (i, segment) in schedule.segments.iter().enumerate() {
-        text += &format!("segment{i}: {} elements an iteration\n", lanes(kernel, segment));
+        text += &format!("segment{i}: {} elements an iteration\n", lanes(isa, kernel, segment));
         for s in &segment.steps {
             let step = &kernel.steps[*s as usize];
             let what = match step.op {
@@ -109,7 +152,7 @@ pub(crate) fn listing(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
             let args: Vec<String> = step.args.iter().flatten().map(|a| format!("%{a}")).collect();
             text += &format!("  %{}: {} = {what} {}\n", step.out, kernel.value(step.out).dtype, args.join(", "));
         }
-        let function = function(kernel, segment, &ends(kernel, schedule))?;
+        let function = function(isa, kernel, segment, &ends(kernel, schedule))?;
         let mut formatter = FastFormatter::new();
         for instruction in &mut Decoder::with_ip(64, &function.bytes[..function.code], 0, DecoderOptions::NONE) {
             text += &format!("  {:04x}  ", instruction.ip());

@@ -4,6 +4,7 @@
 //! place there until its last use. Operands, uniform values and constants are never stored: they are loaded again. The
 //! uniform values and constants that are used most stay in registers for the whole loop. Does not: reorder.
 
+use super::Isa;
 use super::forms::overwriting;
 use super::ir::{Body, Def, Inst, NONE, Op, Reg};
 use crate::dtype::DType;
@@ -68,10 +69,13 @@ pub(super) struct Allocated {
     pub(super) places: u32,
 }
 
-/// Registers left to the body at least, however many values could be hoisted.
-const BODY_LEAST: usize = 12;
-/// Registers left to the body at most when there are more values to hoist.
-const BODY_MOST: usize = 20;
+/// Registers left to the body at least, however many values could be hoisted, and at most when there are more of these.
+fn left_to_body(isa: Isa) -> (usize, usize) {
+    match isa {
+        Isa::Avx2 => (8, 12),
+        Isa::Avx512 => (12, 20),
+    }
+}
 
 /// No machine register.
 const NOWHERE: u8 = u8::MAX;
@@ -121,7 +125,7 @@ pub(super) fn allocate(body: &Body, first_mask: u8) -> Allocated {
         place: vec![NOWHERE; n],
         stack: vec![u32::MAX; n],
         holds: [vec![NONE; 32], vec![NONE; 8]],
-        free: [u32::MAX, 0xff & (u32::MAX << first_mask)],
+        free: [u32::MAX >> (32 - body.isa.vectors()), 0xff & (u32::MAX << first_mask)],
         free_stack: Vec::new(),
         out: Allocated::default(),
     };
@@ -167,9 +171,11 @@ impl Walk<'_> {
             .filter(|r| uniform(&self.body.defs[*r as usize]) && count(self, *r) > 0)
             .collect();
         all.sort_by_key(|r| std::cmp::Reverse(count(self, *r)));
-        let room = 32 - self.pressure().clamp(BODY_LEAST, BODY_MOST);
+        let (least, most) = left_to_body(self.body.isa);
+        let vectors = self.body.isa.vectors();
+        let room = usize::from(vectors) - self.pressure().clamp(least, most);
         for (i, r) in all.into_iter().take(room).enumerate() {
-            let dst = 31 - i as u8;
+            let dst = vectors - 1 - i as u8;
             self.free[0] &= !(1 << dst);
             self.place[r as usize] = dst;
             let load = self.load(r, dst);

@@ -4,9 +4,10 @@
 //! once, to nearest even, with subnormals (so not by `vcvtneps2bf16`, which flushes them), from a wider type through an
 //! f32 that was truncated with its last bit set if anything was cut off.
 
+use super::Isa;
 use super::forms::{self as f, Form};
 use super::ir::Reg;
-use super::lower::{GE, Lower, NE, Nan, ORDERED, Out, Real, UNORDERED};
+use super::lower::{GE, GT, Lower, NE, Nan, ORDERED, Out, Real, UNORDERED};
 use crate::block::cast::Prim;
 use crate::dtype::DType::{self, *};
 use crate::kernel::ValueId;
@@ -146,11 +147,25 @@ impl Lower<'_> {
 
     /// f64 to f32 by truncation, with the last bit set if anything was cut off.
     fn odd_single(&mut self, n: usize, a: Reg) -> Reg {
-        let near = self.body.truncated(f::PD2PS, a);
+        let (double, last) = (Real { size: 8, bytes: n * 8 }, self.body.lanes(4, 1));
+        let near = match self.body.isa {
+            Isa::Avx512 => self.body.truncated(f::PD2PS, a),
+            Isa::Avx2 => self.truncated_single(n, a),
+        };
         let back = self.body.un(f::PS2PD, n * 8, near);
-        let inexact = self.compare(Real { size: 8, bytes: n * 8 }, NE, back, a);
-        let last = self.body.lanes(4, 1);
+        let inexact = self.compare(double, NE, back, a);
         self.body.or_where(4, n * 4, inexact, near, last)
+    }
+
+    /// f64 to f32 by truncation: to nearest, and back if that was away from zero.
+    fn truncated_single(&mut self, n: usize, a: Reg) -> Reg {
+        let (double, last) = (Real { size: 8, bytes: n * 8 }, self.body.lanes(4, 1));
+        let near = self.body.un(f::PD2PS, n * 8, a);
+        let back = self.body.un(f::PS2PD, n * 8, near);
+        let (back, exact) = (self.magnitude(double, back), self.magnitude(double, a));
+        let away = self.compare(double, GT, back, exact);
+        let step = self.body.keep(4, n * 4, away, last);
+        self.body.bin(f::PSUBD, n * 4, near, step)
     }
 
     fn f16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
@@ -176,7 +191,7 @@ impl Lower<'_> {
             wide = self.body.choose(4, x.bytes, is_nan, nan, wide);
         }
         let down = self.body.un_imm(f::PSRLD, x.bytes, wide, 16);
-        let r = self.body.un(f::CUTDW, x.bytes, down);
+        let r = self.body.words_of(x.bytes, down);
         self.body.remember_wide(r, wide);
         Out::Done(r, if settle { Nan::Canonical } else { nan })
     }

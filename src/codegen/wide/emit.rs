@@ -2,8 +2,7 @@
 //!
 //! The function of a plain schedule walks rows: what the table has behind its pointers says how. Guarantees: any number of
 //! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose stores of results go past
-//! the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes; the rest of them
-//! is loaded and stored under a mask, which reads and writes no other memory; registers that the caller of a System V
+//! the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes; registers that the caller of a System V
 //! function expects back are given back; every page of a large stack frame is touched in order. Slots that are written must
 //! not overlap slots that are read. Does not: choose instructions or registers of the body.
 
@@ -11,8 +10,9 @@ use std::collections::HashMap;
 
 use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, OpKind, Register, RoundingControl};
 
+use super::Isa;
 use super::alloc::{Allocated, Machine};
-use super::forms::{self as f, Form, Shape, length, zmm};
+use super::forms as f;
 use super::ir::Constant;
 use super::rescue::Rescue;
 use crate::block::driver::{ADD, STREAM, row_words};
@@ -22,18 +22,15 @@ use crate::error::{Error, Result};
 use crate::schedule::SlotId;
 
 /// The table of pointers (first argument), the number of elements (second), the index of the current element.
-const TABLE: Register = Register::RDI;
-const COUNT: Register = Register::RSI;
-const INDEX: Register = Register::RAX;
+pub(super) const TABLE: Register = Register::RDI;
+pub(super) const COUNT: Register = Register::RSI;
+pub(super) const INDEX: Register = Register::RAX;
 /// A pointer that has no register of its own.
-const POINTER: Register = Register::R11;
+pub(super) const POINTER: Register = Register::R11;
 /// The constants.
-const POOL: Register = Register::R10;
+pub(super) const POOL: Register = Register::R10;
 /// Twice the index: elements of 16 bytes have no scale. Or the lane of the current element, where values are added up.
-const TWICE: Register = Register::R9;
-/// The rest of the elements as a mask, and two bits for each.
-const REST: Register = Register::K1;
-const REST_TWICE: Register = Register::K2;
+pub(super) const TWICE: Register = Register::R9;
 /// What else holds pointers; the caller expects the latter back.
 const UNSAVED: [Register; 3] = [Register::RCX, Register::RDX, Register::R8];
 const SAVED: [Register; 5] = [Register::RBX, Register::R12, Register::R13, Register::R14, Register::R15];
@@ -46,6 +43,7 @@ pub(super) struct Function {
 
 /// A segment with registers assigned.
 pub(super) struct Segment<'a> {
+    pub(super) isa: Isa,
     /// Elements of an iteration.
     pub(super) lanes: usize,
     pub(super) allocated: &'a Allocated,
@@ -64,9 +62,9 @@ pub(super) struct Writer<'a> {
     encoder: Encoder,
     pub(super) at: u64,
     pub(super) segment: &'a Segment<'a>,
-    pointers: HashMap<SlotId, Register>,
+    pub(super) pointers: HashMap<SlotId, Register>,
     /// Where each constant lies in the pool.
-    offsets: Vec<i64>,
+    pub(super) offsets: Vec<i64>,
     /// Instructions whose last four bytes say how far the pool is.
     pool_uses: Vec<u64>,
     /// Where functions are called that most iterations do without.
@@ -109,7 +107,7 @@ fn patch(bytes: &mut [u8], end: usize, target: usize) {
     bytes[end - 4..end].copy_from_slice(&distance.to_le_bytes());
 }
 
-fn wrong(e: impl std::fmt::Display) -> Error {
+pub(super) fn wrong(e: impl std::fmt::Display) -> Error {
     Error::Internal(format!("code generation: {e}"))
 }
 
@@ -128,6 +126,13 @@ impl Writer<'_> {
         let jump = Instruction::with_branch(code, self.at + 0x1000_0000).map_err(wrong)?;
         self.put(&jump)?;
         Ok(self.at as usize)
+    }
+
+    /// The target of a jump: here.
+    pub(super) fn land(&mut self, jump: usize) {
+        let mut bytes = self.encoder.take_buffer();
+        patch(&mut bytes, jump, self.at as usize);
+        self.encoder.set_buffer(bytes);
     }
 
     fn whole(&mut self) -> Result<()> {
@@ -258,9 +263,9 @@ impl Writer<'_> {
         let rest = self.at as usize;
         let done = self.rest(Body::AddedRest)?;
         let end = self.jump_ahead(Code::Jmp_rel32_64)?;
+        self.land(other);
         let mut bytes = self.encoder.take_buffer();
         patch(&mut bytes, skip, rest);
-        patch(&mut bytes, other, self.at as usize);
         self.encoder.set_buffer(bytes);
         Ok([done, end])
     }
@@ -277,7 +282,7 @@ impl Writer<'_> {
         let whole = |m: &Machine| match m {
             Machine::Store { slot, dtype, .. } if self.segment.results.contains(slot) => {
                 any = true;
-                self.segment.lanes * dtype.size() == 64
+                self.segment.lanes * dtype.size() == self.segment.isa.bytes()
             }
             _ => true,
         };
@@ -312,27 +317,6 @@ impl Writer<'_> {
         SAVED.into_iter().filter(|r| self.pointers.values().any(|used| used == r)).collect()
     }
 
-    fn pointer(&mut self, slot: SlotId, to: Register) -> Result<()> {
-        self.add(Instruction::with2(Code::Mov_r64_rm64, to, MemoryOperand::with_base_displ(TABLE, i64::from(slot) * 8)))
-    }
-
-    /// The masks of the elements that are left: `COUNT` of them.
-    fn rest_masks(&mut self) -> Result<()> {
-        self.first_bits(REST, COUNT)?;
-        if self.segment.twice {
-            self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(COUNT, COUNT)))?;
-            self.first_bits(REST_TWICE, TWICE)?;
-        }
-        Ok(())
-    }
-
-    /// A mask with as many of its first bits set as a register says.
-    fn first_bits(&mut self, mask: Register, count: Register) -> Result<()> {
-        self.add(Instruction::with2(Code::Mov_rm64_imm32, POINTER, -1))?;
-        self.add(Instruction::with3(Code::VEX_Bzhi_r64_rm64_r64, POINTER, POINTER, count))?;
-        self.add(Instruction::with2(Code::VEX_Kmovq_kr_r64, mask, POINTER))
-    }
-
     fn body(&mut self, how: Body) -> Result<()> {
         if self.segment.twice {
             self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(INDEX, INDEX)))?;
@@ -345,9 +329,8 @@ impl Writer<'_> {
     }
 
     fn machine(&mut self, m: &Machine, how: Body) -> Result<()> {
-        let stack = |at: u32| MemoryOperand::with_base_displ(Register::RSP, i64::from(at) * 64);
         match *m {
-            Machine::Op { op, dst, src, mask } if op.form == f::RESCUE => self.rescue(op.imm, dst, src[0], mask),
+            Machine::Op { op, dst, src, mask } if op.form == f::RESCUE => self.rescue(&op, dst, src[0], mask),
             Machine::Op { op, .. } if op.form == f::ADDED && !how.adds() => Ok(()),
             Machine::Op { op, dst, src, .. } if op.form == f::ADDED => {
                 self.lanes(self.segment.sums[op.sum as usize], Some(dst), src[0], how)
@@ -369,8 +352,10 @@ impl Writer<'_> {
                     }
                     i.set_immediate8(imm);
                 }
-                if op.mask != super::ir::NONE {
-                    i.set_op_mask(Register::K0 + u32::from(mask));
+                match self.segment.isa {
+                    _ if op.mask == super::ir::NONE => {}
+                    Isa::Avx512 => i.set_op_mask(Register::K0 + u32::from(mask)),
+                    Isa::Avx2 => i.set_op3_register(op.form.src.register(op.length, mask)),
                 }
                 i.set_zeroing_masking(op.zeroing);
                 if op.truncate {
@@ -378,124 +363,22 @@ impl Writer<'_> {
                 }
                 self.put(&i)
             }
-            Machine::Copy { dst, src } => {
-                self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, zmm(dst), zmm(src)))
-            }
+            Machine::Copy { dst, src } => self.copy(dst, src),
             Machine::Load { slot, dtype, dst } => self.transfer(slot, dtype, dst, how, true),
             Machine::Store { slot, dtype, sum: Some(sum), .. } if how.adds() => {
                 self.lanes((slot, dtype), None, sum, how)
             }
             Machine::Store { slot, dtype, src, .. } => self.transfer(slot, dtype, src, how, false),
-            Machine::Splat { slot, dtype, dst } => {
-                self.pointer(slot, POINTER)?;
-                let code = match dtype.size() {
-                    1 => Code::EVEX_Vpbroadcastb_zmm_k1z_xmmm8,
-                    2 => Code::EVEX_Vpbroadcastw_zmm_k1z_xmmm16,
-                    4 => Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32,
-                    8 => Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64,
-                    _ => Code::EVEX_Vbroadcasti64x2_zmm_k1z_m128,
-                };
-                self.add(Instruction::with2(code, zmm(dst), MemoryOperand::with_base(POINTER)))
-            }
-            Machine::Const { index, dst } => {
-                let c = self.segment.constants[index as usize];
-                let low = Register::XMM0 + u32::from(dst);
-                let wide = zmm(dst);
-                let place = MemoryOperand::with_base_displ(POOL, self.offsets[index as usize]);
-                if c == [0; 8] {
-                    self.add(Instruction::with3(Code::EVEX_Vpxord_xmm_k1z_xmm_xmmm128b32, low, low, low))
-                } else if c.iter().all(|q| *q == c[0]) {
-                    self.add(Instruction::with2(Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64, wide, place))
-                } else {
-                    self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, wide, place))
-                }
-            }
-            Machine::Spill { mask: false, src, at } => {
-                self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm, stack(at), zmm(src)))
-            }
-            Machine::Fill { mask: false, dst, at } => {
-                self.add(Instruction::with2(Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, zmm(dst), stack(at)))
-            }
-            Machine::Spill { src, at, .. } => {
-                self.add(Instruction::with2(Code::VEX_Kmovq_m64_kr, stack(at), Register::K0 + u32::from(src)))
-            }
-            Machine::Fill { dst, at, .. } => {
-                self.add(Instruction::with2(Code::VEX_Kmovq_kr_km64, Register::K0 + u32::from(dst), stack(at)))
-            }
+            Machine::Splat { slot, dtype, dst } => self.splat(slot, dtype, dst),
+            Machine::Const { index, dst } => self.constant(index, dst),
+            Machine::Spill { .. } | Machine::Fill { .. } => self.placed(m),
         }
-    }
-
-    /// A register with the pointer of a slot.
-    fn base(&mut self, slot: SlotId) -> Result<Register> {
-        if let Some(r) = self.pointers.get(&slot) {
-            return Ok(*r);
-        }
-        self.pointer(slot, POINTER)?;
-        Ok(POINTER)
-    }
-
-    /// The lanes of a sum that belong to the current elements: with a register added, or (without `dst`) stored.
-    fn lanes(&mut self, (slot, dtype): (SlotId, DType), dst: Option<u8>, src: u8, how: Body) -> Result<()> {
-        let memory = MemoryOperand::with_base_index_scale(self.base(slot)?, TWICE, dtype.size() as u32);
-        let (at, length) = (dtype.size() / 8, length(self.segment.lanes * dtype.size()));
-        let register = |number| Shape::Full.register(length, number);
-        let mut i = match dst {
-            Some(dst) => {
-                let code = [f::ADDPS, f::ADDPD][at].code_at(length);
-                Instruction::with3(code, register(dst), register(src), memory)
-            }
-            None => Instruction::with2(stored([f::MOVD, f::MOVQ][at], length), memory, register(src)),
-        }
-        .map_err(wrong)?;
-        if how.masked() {
-            i.set_op_mask(REST);
-            i.set_zeroing_masking(dst.is_some());
-        }
-        self.put(&i)
-    }
-
-    /// A load or a store of the lanes of a dtype.
-    fn transfer(&mut self, slot: SlotId, dtype: DType, register: u8, how: Body, load: bool) -> Result<()> {
-        let rest = how.masked();
-        let base = self.base(slot)?;
-        let size = dtype.size();
-        let (index, scale) = if size == 16 { (TWICE, 8) } else { (INDEX, size as u32) };
-        let memory = MemoryOperand::with_base_index_scale(base, index, scale);
-        let bytes = self.segment.lanes * size;
-        let form = [f::MOVB, f::MOVW, f::MOVD, f::MOVQ][(size.trailing_zeros() as usize).min(3)];
-        let vector = form.src.register(length(bytes), register);
-        if bytes < 16 && !rest {
-            // Not a whole vector, and nothing behind it may be touched.
-            let (from, to) = if bytes == 8 {
-                (Code::EVEX_Vmovq_xmm_xmmm64, Code::EVEX_Vmovq_xmmm64_xmm)
-            } else {
-                (Code::EVEX_Vmovd_xmm_rm32, Code::EVEX_Vmovd_rm32_xmm)
-            };
-            return if load {
-                self.add(Instruction::with2(from, vector, memory))
-            } else {
-                self.add(Instruction::with2(to, memory, vector))
-            };
-        }
-        let mut i = if load {
-            Instruction::with2(form.code_at(length(bytes)), vector, memory)
-        } else if how == Body::Streamed && self.segment.results.contains(&slot) {
-            Instruction::with2(STREAMED.code_at(length(bytes)), memory, vector)
-        } else {
-            Instruction::with2(stored(form, length(bytes)), memory, vector)
-        }
-        .map_err(wrong)?;
-        if rest {
-            i.set_op_mask(if size == 16 { REST_TWICE } else { REST });
-            i.set_zeroing_masking(load);
-        }
-        self.put(&i)
     }
 }
 
 /// How the body handles its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Body {
+pub(super) enum Body {
     /// Whole vectors.
     Cached,
     /// Whole vectors; results go past the caches.
@@ -509,25 +392,11 @@ enum Body {
 }
 
 impl Body {
-    fn masked(self) -> bool {
+    pub(super) fn masked(self) -> bool {
         matches!(self, Body::Rest | Body::AddedRest)
     }
 
-    fn adds(self) -> bool {
+    pub(super) fn adds(self) -> bool {
         matches!(self, Body::Added | Body::AddedRest)
     }
-}
-
-/// The store past the caches.
-const STREAMED: Form = Form { code: Code::EVEX_Vmovntdq_m128_xmm, dst: Shape::Full, src: Shape::Full };
-
-/// The store of a move.
-fn stored(form: Form, length: u8) -> Code {
-    let code = match form {
-        f::MOVB => Code::EVEX_Vmovdqu8_xmmm128_k1z_xmm,
-        f::MOVW => Code::EVEX_Vmovdqu16_xmmm128_k1z_xmm,
-        f::MOVD => Code::EVEX_Vmovdqu32_xmmm128_k1z_xmm,
-        _ => Code::EVEX_Vmovdqu64_xmmm128_k1z_xmm,
-    };
-    Form { code, ..form }.code_at(length)
 }

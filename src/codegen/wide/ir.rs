@@ -1,10 +1,12 @@
 //! The body of a loop in virtual registers: straight-line code, each value defined once.
 //!
-//! Guarantees: a value is a vector or a mask, and its definition comes before its uses. Does not: know machine
-//! registers; `alloc` does.
+//! Guarantees: a value is a vector or a mask, and its definition comes before its uses. What AVX2 has no instruction for
+//! is written as several (`avx2`). Does not: know machine registers; `alloc` does.
 
 use std::collections::HashMap;
 
+use super::Isa;
+use super::avx2::Truth;
 use super::forms::{self as f, Form, Shape, length};
 use crate::block::vector::FUNCTIONS;
 use crate::dtype::DType;
@@ -52,6 +54,13 @@ pub(super) struct Op {
     pub(super) sum: u32,
 }
 
+impl Op {
+    pub(super) fn new(form: Form, bytes: usize, src: [Reg; 3]) -> Op {
+        let length = length(bytes);
+        Op { form, length, dst: NONE, src, mask: NONE, zeroing: false, imm: None, truncate: false, sum: 0 }
+    }
+}
+
 /// An instruction, or a store of all lanes: of the first register, or where the loop adds up, of the second.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Inst {
@@ -60,8 +69,9 @@ pub(super) enum Inst {
 }
 
 /// The body.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Body {
+    pub(super) isa: Isa,
     pub(super) insts: Vec<Inst>,
     pub(super) defs: Vec<Def>,
     /// Whether the register is a mask.
@@ -69,10 +79,30 @@ pub(super) struct Body {
     pub(super) constants: Vec<Constant>,
     known: HashMap<Constant, Reg>,
     wide: HashMap<Reg, Reg>,
+    /// Of AVX2's loops, the truth values, which no instruction defines, and those for lanes of other sizes.
+    pub(super) truths: HashMap<Reg, Truth>,
+    pub(super) resized: HashMap<(Reg, usize), Reg>,
+    /// A form that AVX2 has nothing for: a mistake of this generator's.
+    pub(super) missing: Option<Form>,
 }
 
 impl Body {
-    fn define(&mut self, def: Def, is_mask: bool) -> Reg {
+    pub(super) fn new(isa: Isa) -> Body {
+        Body {
+            isa,
+            insts: Vec::new(),
+            defs: Vec::new(),
+            is_mask: Vec::new(),
+            constants: Vec::new(),
+            known: HashMap::new(),
+            wide: HashMap::new(),
+            truths: HashMap::new(),
+            resized: HashMap::new(),
+            missing: None,
+        }
+    }
+
+    pub(super) fn define(&mut self, def: Def, is_mask: bool) -> Reg {
         self.defs.push(def);
         self.is_mask.push(is_mask);
         self.defs.len() as Reg - 1
@@ -111,96 +141,80 @@ impl Body {
 
     /// The lanes of a sum with `a` added; only in a loop that adds up.
     pub(super) fn added(&mut self, sum: u32, bytes: usize, a: Reg) -> Reg {
-        let r = self.un(f::ADDED, bytes, a);
-        self.last(|op| op.sum = sum);
-        r
+        self.made(Op { sum, ..Op::new(f::ADDED, bytes, [a, NONE, NONE]) }, bytes)
     }
 
-    fn op(&mut self, form: Form, bytes: usize, src: [Reg; 3]) -> Reg {
-        let dst = self.define(Def::Made, form.dst == Shape::Mask);
-        let length = length(bytes);
-        let op = Op { form, length, dst, src, mask: NONE, zeroing: false, imm: None, truncate: false, sum: 0 };
-        self.insts.push(Inst::Op(op));
-        dst
-    }
-
-    fn last(&mut self, change: impl FnOnce(&mut Op)) {
-        if let Some(Inst::Op(op)) = self.insts.last_mut() {
-            change(op);
+    /// Writes what computes the same as an instruction over a vector of so many bytes.
+    fn made(&mut self, op: Op, bytes: usize) -> Reg {
+        match self.isa {
+            Isa::Avx512 => self.put(op),
+            Isa::Avx2 => self.translated(op, bytes),
         }
+    }
+
+    /// Writes an instruction.
+    pub(super) fn put(&mut self, op: Op) -> Reg {
+        let dst = self.define(Def::Made, op.form.dst == Shape::Mask);
+        self.insts.push(Inst::Op(Op { dst, ..op }));
+        dst
     }
 
     /// An instruction with one source over a vector of this many bytes (of the wider of its two sides).
     pub(super) fn un(&mut self, form: Form, bytes: usize, a: Reg) -> Reg {
-        self.op(form, bytes, [a, NONE, NONE])
+        self.made(Op::new(form, bytes, [a, NONE, NONE]), bytes)
     }
 
     pub(super) fn un_imm(&mut self, form: Form, bytes: usize, a: Reg, imm: u8) -> Reg {
-        let r = self.un(form, bytes, a);
-        self.last(|op| op.imm = Some(imm));
-        r
+        self.made(Op { imm: Some(imm), ..Op::new(form, bytes, [a, NONE, NONE]) }, bytes)
     }
 
-    /// A conversion that rounds towards zero.
+    /// A conversion that rounds towards zero; only for AVX-512.
     pub(super) fn truncated(&mut self, form: Form, a: Reg) -> Reg {
         // Rounding control exists for 512 bits only. Lanes beyond the vector are whatever they are.
-        let r = self.un(form, 64, a);
-        self.last(|op| op.truncate = true);
-        r
+        self.made(Op { truncate: true, ..Op::new(form, 64, [a, NONE, NONE]) }, 64)
     }
 
     pub(super) fn bin(&mut self, form: Form, bytes: usize, a: Reg, b: Reg) -> Reg {
-        self.op(form, bytes, [a, b, NONE])
+        self.made(Op::new(form, bytes, [a, b, NONE]), bytes)
     }
 
     /// `a·b + c`, `a·b - c` or `c - a·b`, by the form that overwrites the addend.
     pub(super) fn fused(&mut self, form: Form, bytes: usize, a: Reg, b: Reg, c: Reg) -> Reg {
-        self.op(form, bytes, [a, b, c])
+        self.made(Op::new(form, bytes, [a, b, c]), bytes)
     }
 
     /// An instruction whose first source gives its register to the result.
     pub(super) fn tern_imm(&mut self, form: Form, bytes: usize, src: [Reg; 3], imm: u8) -> Reg {
-        let r = self.op(form, bytes, src);
-        self.last(|op| op.imm = Some(imm));
-        r
+        self.made(Op { imm: Some(imm), ..Op::new(form, bytes, src) }, bytes)
     }
 
     pub(super) fn bin_imm(&mut self, form: Form, bytes: usize, a: Reg, b: Reg, imm: u8) -> Reg {
-        let r = self.bin(form, bytes, a, b);
-        self.last(|op| op.imm = Some(imm));
-        r
+        self.made(Op { imm: Some(imm), ..Op::new(form, bytes, [a, b, NONE]) }, bytes)
     }
 
     /// A comparison, and whether it holds in the lanes of the mask; not in the others.
     pub(super) fn compare_where(&mut self, form: Form, bytes: usize, mask: Reg, [a, b]: [Reg; 2], imm: u8) -> Reg {
-        let r = self.bin_imm(form, bytes, a, b, imm);
-        self.last(|op| op.mask = mask);
-        r
+        self.made(Op { mask, imm: Some(imm), ..Op::new(form, bytes, [a, b, NONE]) }, bytes)
     }
 
     /// `mask ? a : b` in lanes of `size` bytes.
     pub(super) fn choose(&mut self, size: usize, bytes: usize, mask: Reg, a: Reg, b: Reg) -> Reg {
         let form = [f::BLENDB, f::BLENDW, f::BLENDD, f::BLENDQ][size.trailing_zeros() as usize % 4];
-        let r = self.bin(form, bytes, b, a);
-        self.last(|op| op.mask = mask);
-        r
+        self.made(Op { mask, ..Op::new(form, bytes, [b, a, NONE]) }, bytes)
     }
 
     /// `mask ? a : 0` in lanes of `size` bytes.
     pub(super) fn keep(&mut self, size: usize, bytes: usize, mask: Reg, a: Reg) -> Reg {
         let form = [f::MOVB, f::MOVW, f::MOVD, f::MOVQ][size.trailing_zeros() as usize % 4];
-        let r = self.un(form, bytes, a);
-        self.last(|op| (op.mask, op.zeroing) = (mask, true));
-        r
+        self.made(Op { mask, zeroing: true, ..Op::new(form, bytes, [a, NONE, NONE]) }, bytes)
     }
 
     /// The first register, or where a lane of the mask is set, what the block kernel of the op computes of the second; in
     /// lanes of `size` bytes.
     pub(super) fn rescued(&mut self, size: usize, bytes: usize, mask: Reg, [near, x]: [Reg; 2], op: ops::Op) -> Reg {
         let index = FUNCTIONS.iter().position(|(of, dtype, _)| *of == op && dtype.size() == size);
-        let r = self.tern_imm(f::RESCUE, bytes, [near, x, x], index.unwrap_or_default() as u8);
-        self.last(|op| op.mask = mask);
-        r
+        let imm = Some(index.unwrap_or_default() as u8);
+        self.made(Op { mask, imm, ..Op::new(f::RESCUE, bytes, [near, x, x]) }, bytes)
     }
 
     /// Notes that the upper halves of the lanes of `wide` are the lanes of `narrow`.

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use super::Isa;
 use super::forms::{self as f, Form};
 use super::ir::{Body, Constant, NONE, Reg};
 use crate::dtype::{Category, DType};
@@ -77,10 +78,14 @@ pub(super) struct Lower<'a> {
 }
 
 /// Whether a step is lowered into a segment.
-pub(crate) fn inline(step: &Step) -> bool {
+pub(crate) fn inline(isa: Isa, step: &Step) -> bool {
     use Op::*;
     let d = step.dtype;
     let op = match step.op {
+        // AVX2 has no conversions between i64 and floats.
+        StepOp::Cast(p) if isa == Isa::Avx2 && (p.from == DType::I64 || p.to == DType::I64) => {
+            return !matches!((p.from, p.to), (_, DType::F32 | DType::BF16) | (DType::F32 | DType::F64, _));
+        }
         StepOp::Cast(_) | StepOp::Bits(_) | StepOp::Nudge(_) => return true,
         StepOp::Apply(op) => op,
     };
@@ -137,13 +142,13 @@ fn observed(kernel: &Kernel, segment: &Segment) -> Vec<bool> {
 }
 
 /// The body of a segment's loop; what it stores to the slots of sums can be added up instead.
-pub(super) fn lower(kernel: &Kernel, segment: &Segment, lanes: usize, sums: &[(SlotId, DType)]) -> Body {
+pub(super) fn lower(isa: Isa, kernel: &Kernel, segment: &Segment, lanes: usize, sums: &[(SlotId, DType)]) -> Body {
     let mut values = vec![Known::No; kernel.values.len()];
     segment.loads.iter().for_each(|(v, slot, uniform)| values[*v as usize] = Known::Memory(*slot, *uniform));
     let mut stores: Vec<SlotId> = vec![SlotId::MAX; kernel.values.len()];
     segment.stores.iter().for_each(|(v, slot)| stores[*v as usize] = *slot);
     let observed = observed(kernel, segment);
-    let mut l = Lower { body: Body::default(), kernel, lanes, values, observed, short: HashSet::new() };
+    let mut l = Lower { body: Body::new(isa), kernel, lanes, values, observed, short: HashSet::new() };
     for s in &segment.steps {
         let step = kernel.steps[*s as usize];
         let result = l.step(&step);
@@ -406,9 +411,9 @@ impl Lower<'_> {
     /// The better operand, or the other one if one is NaN.
     fn extreme_number(&mut self, x: Real, predicate: u8, (a, na): (Reg, Nan), (b, nb): (Reg, Nan)) -> Reg {
         let mut r = self.body.bin_imm([f::RANGEPS, f::RANGEPD][x.size / 8], x.bytes, a, b, predicate);
-        // The instruction passes over quiet NaNs only.
+        // The instruction passes over quiet NaNs only, and what AVX2 has for it over none.
         for (this, other, nan) in [(a, b, na), (b, a, nb)] {
-            if nan == Nan::Any {
+            if nan == Nan::Any || self.body.isa == Isa::Avx2 {
                 let missing = self.compare(x, UNORDERED, this, this);
                 r = self.body.choose(x.size, x.bytes, missing, other, r);
             }

@@ -9,9 +9,10 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+use super::Isa;
 use super::forms::{self as f, Form};
 use super::ir::Reg;
-use super::lower::{GE, GT, LT, Lower, Real};
+use super::lower::{EQ, GE, GT, LT, Lower, Real};
 use crate::block::math::inline::{double, single};
 use crate::block::math::lane::Lane;
 use crate::ops::Op;
@@ -123,6 +124,11 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
 
     fn signed(self, sign: Self) -> Self {
         self.with(|l, x| {
+            if l.body.isa == Isa::Avx2 {
+                let signs = l.sign_bits(x, false);
+                let sign = l.body.bin(f::AND, x.bytes, sign.r, signs);
+                return l.body.bin(f::OR, x.bytes, self.r, sign);
+            }
             let others = l.sign_bits(x, true);
             // The others' bits from the first, the sign from the second.
             l.body.tern_imm(f::LOGICD, x.bytes, [self.r, sign.r, others], 0xe4)
@@ -152,13 +158,25 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         (self.with(|l, x| l.real_bin(x, MAX, self.r, other.r)), smaller)
     }
 
-    fn scaled(self, k: Self, _t: Self) -> Self {
-        self.with(|l, x| l.real_bin(x, [f::SCALEPS, f::SCALEPD], self.r, k.r))
+    fn scaled(self, k: Self, t: Self) -> Self {
+        if self.isa() == Isa::Avx512 {
+            return self.with(|l, x| l.real_bin(x, [f::SCALEPS, f::SCALEPD], self.r, k.r));
+        }
+        // By two factors, as a number is.
+        let [_, bias, _] = parts(self.x);
+        let twice = self.whole_of(t, 2 * bias);
+        let low = self.with(|l, x| l.body.un_imm([f::PSRLD, f::PSRLQ][x.size / 8], x.bytes, twice.r, 1));
+        let rest = self.with(|l, x| l.real_bin(x, [f::PSUBD, f::PSUBQ], twice.r, low.r));
+        self * low.power() * rest.power()
     }
 
     fn scaled_plus(self, k: Self, t: Self, other: Self) -> Self {
-        // The product is exact.
-        self.scaled(k, t) + other
+        if self.isa() == Isa::Avx512 {
+            // The product is exact.
+            return self.scaled(k, t) + other;
+        }
+        let [_, bias, _] = parts(self.x);
+        self.fma(self.whole_of(t, bias).power(), other)
     }
 
     fn odd(self) -> Reg {
@@ -177,6 +195,9 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
     }
 
     fn split(self) -> (Self, Self) {
+        if self.isa() == Isa::Avx2 {
+            return self.split_bits();
+        }
         // A significand from 1 up to 2, whose upper part moves down by one power of two.
         let m = self.with(|l, x| l.body.un_imm([f::MANTISSAPS, f::MANTISSAPD][x.size / 8], x.bytes, self.r, 0));
         let k = self.with(|l, x| l.body.un([f::EXPONENTPS, f::EXPONENTPD][x.size / 8], x.bytes, self.r));
@@ -189,6 +210,16 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
 
     fn log_ends(self, from: Self) -> Self {
         self.with(|l, x| {
+            if l.body.isa == Isa::Avx2 {
+                let [zero, below, above, nan] =
+                    [0.0, f64::NEG_INFINITY, f64::INFINITY, f64::NAN].map(|c| l.float(x, c));
+                let at_zero = l.compare(x, EQ, from.r, zero);
+                let beyond = l.body.choose(x.size, x.bytes, at_zero, below, nan);
+                let positive = l.compare(x, GT, from.r, zero);
+                let r = l.body.choose(x.size, x.bytes, positive, self.r, beyond);
+                let endless = l.compare(x, EQ, from.r, above);
+                return l.body.choose(x.size, x.bytes, endless, above, r);
+            }
             let table = l.body.lanes(x.size, LOG_ENDS);
             l.body.tern_imm([f::FIXUPPS, f::FIXUPPD][x.size / 8], x.bytes, [self.r, from.r, table], 0)
         })
@@ -198,6 +229,76 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         self
     }
 }
+
+/// What floats consist of: bits of the significand that are stored, the exponent of 1 as it is stored, and the bits of the
+/// number that has whole ones in its lowest places, as [`Lane`] says.
+fn parts(x: Real) -> [u64; 3] {
+    match x.size {
+        4 => [23, 127, 0x4b40_0000],
+        _ => [52, 1023, 0x4338_0000_0000_0000],
+    }
+}
+
+impl<F: Copy + Into<f64>> Traced<'_, '_, '_, F>
+where
+    Self: Lane<Num = F>,
+{
+    fn isa(self) -> Isa {
+        self.lower.borrow().body.isa
+    }
+
+    /// An integer in every lane.
+    fn bits(self, bits: u64) -> Self {
+        self.with(|l, x| l.body.lanes(x.size, bits))
+    }
+
+    /// The whole number in `t`, with another added, as an integer.
+    fn whole_of(self, t: Self, more: u64) -> Self {
+        let [_, _, round] = parts(self.x);
+        let offset = self.bits(more.wrapping_sub(round));
+        self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], t.r, offset.r))
+    }
+
+    /// The float with this exponent, as it is stored, and nothing else.
+    fn power(self) -> Self {
+        let [shift, ..] = parts(self.x);
+        self.with(|l, x| l.body.un_imm([f::PSLLD, f::PSLLQ][x.size / 8], x.bytes, self.r, shift as u8))
+    }
+
+    /// [`Lane::split`] on the bits, as `block::math::log` does it.
+    fn split_bits(self) -> (Self, Self) {
+        let [shift, bias, _] = parts(self.x);
+        let number = |value: f64| self.with(|l, x| l.float(x, value));
+        let one = bias << shift;
+        let root = [0x3f35_04f3, 0x3fe6_a09e_667f_3bcd][self.x.size / 8];
+        // Of doubles the exponent becomes a float by its place in one.
+        let to_float = [0.0, TWO_52][self.x.size / 8];
+        let (up, places) = (number(2f64.powi(shift as i32)), bias as f64 + to_float);
+        let least = self.bits(1 << shift);
+        let small = self.less(least);
+        let normal = (self * up).or(small, self);
+        let bias = number(places + shift as f64).or(small, number(places));
+        let u = self.bits(one - root);
+        let u = self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], normal.r, u.r));
+        let (mask, root) = (self.bits((1 << shift) - 1), self.bits(root));
+        let m = self.with(|l, x| l.body.bin(f::AND, x.bytes, u.r, mask.r));
+        let m = self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], m.r, root.r));
+        let k = self.with(|l, x| match x.size {
+            4 => {
+                let whole = l.body.un_imm(f::PSRLD, x.bytes, u.r, shift as u8);
+                l.body.un(f::DQ2PS, x.bytes, whole)
+            }
+            _ => {
+                let whole = l.body.un_imm(f::PSRLQ, x.bytes, u.r, shift as u8);
+                let place = l.float(x, TWO_52);
+                l.body.bin(f::OR, x.bytes, whole, place)
+            }
+        });
+        (k - bias, m)
+    }
+}
+
+const TWO_52: f64 = (1u64 << 52) as f64;
 
 /// The smaller or larger; the second operand if one is NaN, or if they are equal.
 const MIN: [Form; 2] = [f::MINPS, f::MINPD];

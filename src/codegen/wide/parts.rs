@@ -3,6 +3,7 @@
 //! Guarantees: integers wrap, as the block kernels do; complex products are the plain formula, each operation rounded.
 //! Does not: divide.
 
+use super::Isa;
 use super::forms::{self as f, Form};
 use super::ir::{NONE, Reg};
 use super::lower::{Lower, NE, Nan, Out};
@@ -194,6 +195,9 @@ impl Lower<'_> {
 
     /// Quadwords in another order.
     pub(super) fn ordered(&mut self, a: Reg, order: [u64; 8]) -> Reg {
+        if self.body.isa == Isa::Avx2 {
+            return self.body.quads_ordered(a, order);
+        }
         // As words: there is no instruction on quadwords for every vector length.
         let index = self.quads(order.map(|q| (0..4).fold(0, |all, w| all | (4 * q + w) << (16 * w))));
         self.body.bin(f::PERMW, 64, index, a)

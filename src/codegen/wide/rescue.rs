@@ -6,9 +6,11 @@
 
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
+use super::Isa;
 use super::alloc::Machine;
 use super::emit::Writer;
-use super::forms::{self as f, zmm};
+use super::forms as f;
+use super::ir::Op;
 use crate::block::vector::FUNCTIONS;
 use crate::error::Result;
 
@@ -35,14 +37,14 @@ const GENERAL: [Register; 8] = [
 ];
 const TARGET: Register = Register::R11;
 
-const VECTORS: u8 = 32;
+const MOST_VECTORS: u8 = 32;
 const MASKS: u8 = 8;
 
 /// Bytes of the frame: the operand and the result, then what is saved.
 const OPERAND: i64 = 0;
 const RESULT: i64 = 64;
 const SAVED_VECTORS: i64 = 128;
-const SAVED_MASKS: i64 = SAVED_VECTORS + VECTORS as i64 * 64;
+const SAVED_MASKS: i64 = SAVED_VECTORS + MOST_VECTORS as i64 * 64;
 const SAVED_GENERAL: i64 = SAVED_MASKS + MASKS as i64 * 8;
 const ROOM: i64 = SAVED_GENERAL + GENERAL.len() as i64 * 8;
 
@@ -59,9 +61,15 @@ impl Writer<'_> {
     }
 
     /// Goes to a call if a lane of the mask is set.
-    pub(super) fn rescue(&mut self, function: Option<u8>, dst: u8, x: u8, mask: u8) -> Result<()> {
-        let mask = Register::K0 + u32::from(mask);
-        self.add(Instruction::with2(Code::VEX_Kortestw_kr_kr, mask, mask))?;
+    pub(super) fn rescue(&mut self, op: &Op, dst: u8, x: u8, mask: u8) -> Result<()> {
+        let (function, length) = (op.imm, op.length);
+        let number = u32::from(mask);
+        let (code, mask) = match (self.segment.isa, length) {
+            (Isa::Avx512, _) => (Code::VEX_Kortestw_kr_kr, Register::K0 + number),
+            (Isa::Avx2, 0) => (Code::VEX_Vptest_xmm_xmmm128, Register::XMM0 + number),
+            (Isa::Avx2, _) => (Code::VEX_Vptest_ymm_ymmm256, Register::YMM0 + number),
+        };
+        self.add(Instruction::with2(code, mask, mask))?;
         let jump = self.jump_ahead(Code::Jne_rel32_64)?;
         let function = usize::from(function.unwrap_or_default());
         self.rescues.push(Rescue { jump, back: self.at, function, dst, x });
@@ -76,15 +84,14 @@ impl Writer<'_> {
         }
         let common = self.at;
         self.call()?;
-        let (store, load) = (Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm, Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512);
         let mut targets = Vec::with_capacity(rescues.len());
         for Rescue { jump, back, function, dst, x } in rescues {
             targets.push((jump, self.at as usize));
-            self.add(Instruction::with2(store, self.place(OPERAND, 0), zmm(x)))?;
+            self.whole_moved(self.place(OPERAND, 0), x, false)?;
             let address = FUNCTIONS[function % FUNCTIONS.len()].2 as usize as u64;
             self.add(Instruction::with2(Code::Mov_r64_imm64, TARGET, address))?;
             self.add(Instruction::with_branch(Code::Call_rel32_64, common))?;
-            self.add(Instruction::with2(load, zmm(dst), self.place(RESULT, 0)))?;
+            self.whole_moved(self.place(RESULT, 0), dst, true)?;
             self.add(Instruction::with_branch(Code::Jmp_rel32_64, back))?;
         }
         Ok(targets)
@@ -95,6 +102,7 @@ impl Writer<'_> {
         self.save(false)?;
         self.add(Instruction::with2(Code::Lea_r64_m, Register::RDI, self.place(OPERAND, 8)))?;
         self.add(Instruction::with2(Code::Lea_r64_m, Register::RSI, self.place(RESULT, 8)))?;
+        self.add(Instruction::with2(Code::Mov_r32_imm32, Register::EDX, self.segment.isa.bytes() as u32))?;
         self.put(&Instruction::with(Code::VEX_Vzeroupper))?;
         // The frame is aligned to vectors; with the return address and as much again, to 16 bytes.
         self.add(Instruction::with2(Code::Sub_rm64_imm8, Register::RSP, 8))?;
@@ -106,6 +114,10 @@ impl Writer<'_> {
 
     /// Moves all registers to their places, or back. A return address has been pushed.
     fn save(&mut self, back: bool) -> Result<()> {
+        for i in 0..self.segment.isa.vectors() {
+            self.whole_moved(self.place(SAVED_VECTORS + i64::from(i) * 64, 8), i, back)?;
+        }
+        let isa = self.segment.isa;
         let mut moved = |[to, from]: [Code; 2], register: Register, at: i64| {
             let place = self.place(at, 8);
             self.add(match back {
@@ -113,11 +125,7 @@ impl Writer<'_> {
                 false => Instruction::with2(to, place, register),
             })
         };
-        for i in 0..VECTORS {
-            let codes = [Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm, Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512];
-            moved(codes, zmm(i), SAVED_VECTORS + i64::from(i) * 64)?;
-        }
-        for i in 0..MASKS {
+        for i in 0..if isa == Isa::Avx512 { MASKS } else { 0 } {
             let codes = [Code::VEX_Kmovq_m64_kr, Code::VEX_Kmovq_kr_km64];
             moved(codes, Register::K0 + u32::from(i), SAVED_MASKS + i64::from(i) * 8)?;
         }
