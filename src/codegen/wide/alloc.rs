@@ -5,7 +5,7 @@
 //! uniform values and constants that are used most stay in registers for the whole loop. Does not: reorder.
 
 use super::Isa;
-use super::forms::overwriting;
+use super::forms::{ADDED, RESCUE, commutes, overwriting};
 use super::ir::{Body, Def, Inst, NONE, Op, Reg};
 use crate::dtype::DType;
 use crate::schedule::SlotId;
@@ -19,6 +19,8 @@ pub(super) enum Machine {
         /// Of three sources the first is `dst` and left out: the other two come first here.
         src: [u8; 2],
         mask: u8,
+        /// The constant that stands in memory instead of the last source.
+        constant: Option<u32>,
     },
     /// A copy of a vector.
     Copy {
@@ -192,10 +194,41 @@ impl Walk<'_> {
         }
     }
 
+    /// The constant that an instruction of AVX2 reads from memory, as its last source: with few registers, and two loads
+    /// a cycle, that is better than to load it first. `op` may have its sources the other way around then.
+    fn constant(&self, op: &mut Op) -> Option<Reg> {
+        let [a, b, c] = op.src;
+        let outside = |r: Reg| {
+            let uses = [a, b, c, op.mask].iter().filter(|s| **s == r).count();
+            let constant = |r: Reg| matches!(self.body.defs[r as usize], Def::Const(_));
+            r != NONE && uses == 1 && self.place[r as usize] == NOWHERE && constant(r)
+        };
+        if self.body.isa != Isa::Avx2 || op.form == RESCUE || op.form == ADDED || b == NONE {
+            return None;
+        }
+        if c != NONE {
+            return [c, a, b].into_iter().find(|r| outside(*r));
+        }
+        if outside(b) {
+            return Some(b);
+        }
+        (outside(a) && commutes(op.form)).then(|| {
+            op.src = [b, a, NONE];
+            a
+        })
+    }
+
     fn step(&mut self, i: u32, inst: &Inst) {
+        let mut inst = *inst;
+        let apart = if let Inst::Op(op) = &mut inst { self.constant(op) } else { None };
+        let inst = &inst;
+        let constant = apart.and_then(|r| match self.body.defs[r as usize] {
+            Def::Const(index) => Some(index),
+            _ => None,
+        });
         let sources = || inst.sources();
         for r in sources() {
-            if self.place[r as usize] == NOWHERE {
+            if self.place[r as usize] == NOWHERE && apart != Some(r) {
                 let dst = self.take(r, sources);
                 let load = self.load(r, dst);
                 self.out.body.push(load);
@@ -203,7 +236,9 @@ impl Walk<'_> {
         }
         let at = |r: Reg| if r == NONE { 0 } else { self.place[r as usize] };
         let mut machine = match inst {
-            Inst::Op(op) => Machine::Op { op: *op, dst: 0, src: [at(op.src[0]), at(op.src[1])], mask: at(op.mask) },
+            Inst::Op(op) => {
+                Machine::Op { op: *op, dst: 0, src: [at(op.src[0]), at(op.src[1])], mask: at(op.mask), constant }
+            }
             Inst::Store(slot, dtype, r, sum) => {
                 let sum = (*sum != NONE).then(|| at(*sum));
                 Machine::Store { slot: *slot, dtype: *dtype, src: at(*r), sum }
@@ -217,7 +252,7 @@ impl Walk<'_> {
         if let (Inst::Op(op), Machine::Op { op: machine, dst, src, .. }) = (inst, &mut machine)
             && op.src[2] != NONE
         {
-            self.three(op, machine, dst, src);
+            self.three(op, machine, dst, src, apart);
         }
         let three = matches!(inst, Inst::Op(op) if op.src[2] != NONE);
         for r in sources() {
@@ -239,18 +274,23 @@ impl Walk<'_> {
 
     /// Chooses the register of a result that takes the place of one of three sources: of one that is not used again, or
     /// of a copy.
-    fn three(&mut self, op: &Op, machine: &mut Op, dst: &mut u8, src: &mut [u8; 2]) {
+    fn three(&mut self, op: &Op, machine: &mut Op, dst: &mut u8, src: &mut [u8; 2], apart: Option<Reg>) {
         let [a, b, c] = op.src;
         let at = |w: &Self, r: Reg| w.place[r as usize];
         let goes = |w: &Self, r: Reg| w.next_use(r) == u32::MAX && w.holds[0][usize::from(at(w, r))] == r;
         let multiplies = overwriting(op.form, true).is_some();
-        let (over, others) = match multiplies {
-            true if goes(self, c) || !(goes(self, a) || goes(self, b)) => (c, [a, b]),
-            true if goes(self, a) => (a, [b, c]),
-            true => (b, [a, c]),
-            false => (a, [b, c]),
+        let (over, others, addend) = match multiplies {
+            // What stands in memory comes last.
+            true if apart == Some(a) => (c, [b, a], true),
+            true if apart == Some(b) => (c, [a, b], true),
+            true if apart == Some(c) && goes(self, b) && !goes(self, a) => (b, [a, c], false),
+            true if apart == Some(c) => (a, [b, c], false),
+            true if goes(self, c) || !(goes(self, a) || goes(self, b)) => (c, [a, b], true),
+            true if goes(self, a) => (a, [b, c], false),
+            true => (b, [a, c], false),
+            false => (a, [b, c], false),
         };
-        machine.form = overwriting(op.form, over == c && others == [a, b]).unwrap_or(op.form);
+        machine.form = overwriting(op.form, addend).unwrap_or(op.form);
         *dst = at(self, over);
         if !goes(self, over) {
             let held = at(self, over);

@@ -85,17 +85,21 @@ pub(super) fn function(segment: &Segment<'_>) -> Result<Function> {
     let mut pool = Vec::new();
     for c in segment.constants {
         w.offsets.push(pool.len() as i64);
-        // Most are one quadword repeated.
-        let count = if c.iter().all(|q| *q == c[0]) { 1 } else { 8 };
+        // Most are one quadword repeated. AVX2's instructions read them whole.
+        let count = match segment.isa {
+            Isa::Avx512 if c.iter().all(|q| *q == c[0]) => 1,
+            isa => isa.bytes() / 8,
+        };
         c[..count].iter().for_each(|q| pool.extend(q.to_le_bytes()));
     }
     w.whole()?;
     let uses = std::mem::take(&mut w.pool_uses);
     let mut bytes = w.encoder.take_buffer();
     let code = bytes.len();
-    bytes.resize(code.next_multiple_of(8), 0xcc);
+    // Vectors of constants lie in one cache line each, as functions begin at one.
+    bytes.resize(code.next_multiple_of(64), 0xcc);
     for end in uses {
-        patch(&mut bytes, end as usize, code.next_multiple_of(8));
+        patch(&mut bytes, end as usize, code.next_multiple_of(64));
     }
     bytes.extend(pool);
     Ok(Function { bytes, code })
@@ -330,18 +334,23 @@ impl Writer<'_> {
 
     fn machine(&mut self, m: &Machine, how: Body) -> Result<()> {
         match *m {
-            Machine::Op { op, dst, src, mask } if op.form == f::RESCUE => self.rescue(&op, dst, src[0], mask),
+            Machine::Op { op, dst, src, mask, .. } if op.form == f::RESCUE => self.rescue(&op, dst, src[0], mask),
             Machine::Op { op, .. } if op.form == f::ADDED && !how.adds() => Ok(()),
             Machine::Op { op, dst, src, .. } if op.form == f::ADDED => {
                 self.lanes(self.segment.sums[op.sum as usize], Some(dst), src[0], how)
             }
-            Machine::Op { op, dst, src, mask } => {
+            Machine::Op { op, dst, src, mask, constant } => {
                 let mut i = Instruction::default();
                 i.set_code(op.form.code_at(op.length));
                 i.set_op0_register(op.form.dst.register(op.length, dst));
                 i.set_op1_register(op.form.src.register(op.length, src[0]));
                 let binary = op.src[1] != super::ir::NONE;
-                if binary {
+                if let Some(index) = constant {
+                    i.set_op2_kind(OpKind::Memory);
+                    i.set_memory_base(POOL);
+                    i.set_memory_displacement64(self.offsets[index as usize] as u64);
+                    i.set_memory_displ_size(1);
+                } else if binary {
                     i.set_op2_register(op.form.src.register(op.length, src[1]));
                 }
                 if let Some(imm) = op.imm {

@@ -58,6 +58,11 @@ pub(super) fn overwriting(form: Form, addend: bool) -> Option<Form> {
     })
 }
 
+/// Whether the sources of an instruction of AVX2 can change places. The NaN that comes of two may be another one.
+pub(super) fn commutes(form: Form) -> bool {
+    [ADDPS, ADDPD, MULPS, MULPD, AND, OR, XOR, PADDB, PADDW, PADDD, PADDQ].into_iter().any(|f| vex(f) == Some(form))
+}
+
 impl Shape {
     /// The register with this number.
     pub(super) fn register(self, length: u8, number: u8) -> Register {
