@@ -1,7 +1,7 @@
 //! Time per element of a fused chain of ten f32 operations, beside a hand-written Rust loop in the same process.
 //!
-//! `cargo bench --bench chain`. The loop is compiled for the target's baseline, which on x86-64 has the 128-bit
-//! vectors that compiled segments use. Rounds are interleaved and the minimum is printed.
+//! `cargo bench --bench chain`. The loop is compiled for the target's baseline, which on x86-64 has vectors of 128
+//! bits, as compiled segments do without AVX2 (`CASTWISE_CPU=baseline`). Rounds are interleaved and the minimum is printed.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Time per element of short chains, by dtype.
 //!
-//! `cargo bench --bench dtypes`. The minimum of thirty rounds is printed. `CASTWISE_CPU=avx2` shows what machines
-//! without AVX-512 get.
+//! `cargo bench --bench dtypes`. The minimum of thirty rounds is printed. `CASTWISE_CPU=avx2` and `baseline`
+//! show what other machines get.
 
 use std::hint::black_box;
 use std::time::Instant;

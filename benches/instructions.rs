@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench instructions`. This program runs itself under `valgrind --tool=callgrind`, each case with two
 //! numbers of rounds; the difference is free of start-up. Guarantees: counts are of castwise on one thread. Does not:
-//! say how long anything takes; valgrind has no AVX-512, so the block kernels are those of AVX2. Without valgrind it
+//! say how long anything takes; valgrind has no AVX-512, so block kernels and loops are those of AVX2. Without valgrind it
 //! says so and is done.
 
 use std::hint::black_box;

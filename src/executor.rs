@@ -304,8 +304,8 @@ impl Executor {
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 
-    /// The kernels that compute `fetches`, as text, each with the code of its segments: at [`CpuLevel::Avx512`] on
-    /// Unix their steps and the disassembly of their bytes, elsewhere what Cranelift is given (CLIF). A kernel of which
+    /// The kernels that compute `fetches`, as text, each with the code of its segments: from [`CpuLevel::Avx2`] on,
+    /// on Unix, their steps and the disassembly of their bytes, elsewhere what Cranelift is given (CLIF). A kernel of which
     /// nothing is compiled has no code. Dynamic dims are taken not to be broadcast.
     ///
     /// ```
@@ -314,7 +314,7 @@ impl Executor {
     /// let y = p.data("x", DType::F32, [None]) * 2.0;
     /// let text = Executor::new().dump(&p, [&y])?;
     /// # if cfg!(all(target_arch = "x86_64", unix)) {
-    /// let code = if CpuLevel::get() == CpuLevel::Avx512 { "vmulps" } else { "fmul" };
+    /// let code = if CpuLevel::get() >= CpuLevel::Avx2 { "vmulps" } else { "fmul" };
     /// assert!(text.contains(code));
     /// # }
     /// # Ok::<(), castwise::Error>(())

@@ -43,7 +43,7 @@ fn program(mut i: usize) -> (Program, Var) {
 fn forgotten_code_is_freed_and_no_page_is_writable_and_executable() {
     if std::env::var_os("CASTWISE_TEST_CHILD").is_none() {
         // Each generator in a process of its own, without other tests' memory.
-        for level in ["avx2", "avx512"] {
+        for level in ["baseline", "avx2", "avx512"] {
             let child = Command::new(std::env::current_exe().unwrap())
                 .args(["--nocapture", "--test-threads=1"])
                 .envs([("CASTWISE_TEST_CHILD", "1"), ("CASTWISE_CPU", level)])

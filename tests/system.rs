@@ -60,7 +60,7 @@ fn child_without_code() {
 
 #[test]
 fn without_memory_for_code_block_kernels_compute() {
-    for level in ["avx2", "avx512"] {
+    for level in ["baseline", "avx2", "avx512"] {
         let text = child("child_without_code", level);
         assert!(text.contains("without code") || text.contains("not forbidden here"), "{text}");
     }

@@ -221,9 +221,9 @@ pub(crate) enum Stage {
     Typed,
     /// The loops it is fused into.
     Kernels,
-    /// The loops with their code before optimization (Cranelift's CLIF), where Cranelift makes them: without AVX-512.
+    /// The loops with their code before optimization (Cranelift's CLIF), where Cranelift makes them: without AVX2.
     Clif,
-    /// The loops with their instructions, on machines with AVX-512 (CASTWISE_CPU=avx2 makes them as without).
+    /// The loops with their instructions, on machines with AVX2 (CASTWISE_CPU=baseline makes them as without).
     Asm,
     /// The typed program as a drawing, for Graphviz.
     Dot,

@@ -48,19 +48,19 @@ fn stage(
     executor: &Executor,
 ) -> Result<String, Failure> {
     // Where the library makes its loops itself, and `Executor::dump` disassembles them.
-    let disassembled = cfg!(all(target_arch = "x86_64", unix)) && CpuLevel::get() == CpuLevel::Avx512;
+    let disassembled = cfg!(all(target_arch = "x86_64", unix)) && CpuLevel::get() >= CpuLevel::Avx2;
     Ok(match stage {
         Stage::Program => program.to_string(),
         Stage::Typed => typed.to_string(),
         Stage::Kernels => executor.kernels(program, results)?,
         Stage::Clif if disassembled => {
-            let text = "Cranelift does not make the loops of a machine with AVX-512: write --stage asm, or set the \
-                        environment variable CASTWISE_CPU=avx2";
+            let text = "Cranelift does not make the loops of a machine with AVX2: write --stage asm, or set the environment \
+                        variable CASTWISE_CPU=baseline";
             return Err(Failure::usage(text));
         }
         Stage::Asm if !disassembled => {
-            let text = "instructions are shown only of loops for AVX-512, which this machine (or CASTWISE_CPU) does \
-                        not have: write --stage clif";
+            let text = "instructions are shown only of loops for AVX2 and AVX-512, which this machine (or CASTWISE_CPU) \
+                        does not have: write --stage clif";
             return Err(Failure::usage(text));
         }
         Stage::Clif | Stage::Asm => executor.dump(program, results)?,

@@ -1,6 +1,6 @@
 //! Nothing beside the operands and results is touched: every op, conversion and reduction runs on memory that ends at
 //! an inaccessible page, then on memory that begins right behind one, in every layout the driver knows; complex operands
-//! also from where only their parts are aligned, as borrowed ones may be. `CASTWISE_CPU` chooses the generator, as
+//! also from where only their parts are aligned, as borrowed ones may be. `CASTWISE_CPU` chooses the loops, as
 //! everywhere.
 
 #![cfg(unix)]
