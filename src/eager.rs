@@ -2,7 +2,7 @@
 //!
 //! Guarantees: dtypes, shapes and refusals come from the same inference as a program's; values come from the same
 //! block kernels, so a fused program has the same bits; a failed op poisons what is computed from it, and `result`
-//! gives the error. Does not: fuse, generate code, or use threads.
+//! gives the error. Does not: fuse, generate code, or use threads. `steps` keeps the plans of ops that were applied.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,6 +21,8 @@ use crate::tensor::Tensor;
 use crate::typed::{NodeId, TypedProgram};
 use crate::var::{Graph, Mode, Operand, Sealed, Var};
 
+mod steps;
+
 /// The eager mode under given rules: makes handles of tensors, whose operators compute at once.
 ///
 /// ```
@@ -32,7 +34,7 @@ use crate::var::{Graph, Mode, Operand, Sealed, Var};
 /// assert!(a.floor_divide(0).result().is_err());
 /// # Ok::<(), castwise::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Eager {
     settings: Settings,
     limits: Limits,
@@ -133,15 +135,22 @@ fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Pl
         let alone = || Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone"));
         return Err(op.wrong_count(operands.len()).unwrap_or_else(alone).at(&place).into());
     }
+    for o in operands {
+        let Operand::Var(v) = o else { continue };
+        if v.0.cx != cx {
+            let what = if v.0.cx.settings == cx.settings { "limits" } else { "rules" };
+            return Err(Error::Shape(format!("operands of `{op}` are from eager modes with different {what}")));
+        }
+        v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?;
+    }
+    if let Some(result) = steps::apply(cx, op, operands, &attrs, &place)? {
+        return Ok(result);
+    }
     let program = Program::with_limits(cx.settings, cx.limits);
     let mut inner: Vec<Operand<Graph>> = Vec::with_capacity(operands.len());
     for o in operands {
         inner.push(match o {
             Operand::Scalar(s) => Operand::Scalar(*s),
-            Operand::Var(v) if v.0.cx != cx => {
-                let what = if v.0.cx.settings == cx.settings { "limits" } else { "rules" };
-                return Err(Error::Shape(format!("operands of `{op}` are from eager modes with different {what}")));
-            }
             Operand::Var(v) => Operand::Var(program.constant(v.0.value.clone().map_err(Error::Earlier)?)),
         });
     }

@@ -23,7 +23,7 @@ pub(crate) use memory::Storage;
 pub(crate) use pool::Pool;
 
 /// The extents and strides of a tensor, shared by tensors that have the same.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     shape: Box<[usize]>,
     /// In elements.
