@@ -50,8 +50,10 @@ struct Key {
 /// A plan over tensors of known layouts, its kernels aimed at these.
 struct Step {
     plan: Plan,
-    shots: Vec<Arc<Shot<Blocks>>>,
+    shots: Shots,
 }
+
+type Shots = Vec<Arc<Shot<Blocks>>>;
 
 // Most keys differ in these.
 impl Hash for Key {
@@ -145,7 +147,7 @@ impl Step {
     }
 
     /// The result, and what was made for these layouts. `None`: refused, which is for others to word.
-    fn run(&self, run: &Run<'_>) -> Result<Option<(Tensor, Vec<Arc<Shot<Blocks>>>)>> {
+    fn run(&self, run: &Run<'_>) -> Result<Option<(Tensor, Shots)>> {
         let mut shots = Cow::Borrowed(&self.shots[..]);
         let made = match run_plan(&self.plan, run, &BlockEngine, &mut shots, &mut []) {
             Ok(mut made) => made.pop().flatten(),
