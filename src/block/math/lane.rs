@@ -37,13 +37,13 @@ pub(crate) trait Lane:
     fn less(self, other: Self) -> Self::Mask;
     /// `self` where the mask is set, else `other`.
     fn or(self, mask: Self::Mask, other: Self) -> Self;
-    /// The larger and the smaller of two numbers that are not NaN.
-    fn ordered(self, other: Self) -> (Self, Self);
     /// `self·2^k`, rounded once, for a whole `k` from -252 to 254 (of double precision, from -2044 to 2046), given as
     /// itself and as `t = k + ROUND`.
     fn scaled(self, k: Self, t: Self) -> Self;
     /// `self·2^k + other`, where `self·2^k` and `2^k` are normal numbers; `k` as above.
     fn scaled_plus(self, k: Self, t: Self, other: Self) -> Self;
+    /// `2^k`, a normal number, of `k + ROUND + BIAS`, where `BIAS` is what a stored exponent has more than it says.
+    fn power(self) -> Self;
     /// Whether the whole number is odd that `self` holds, as `t` above.
     fn odd(self) -> Self::Mask;
     /// `self`, negated where the whole number of `t` is 2 or 3 in remainders of 4.
@@ -114,12 +114,6 @@ macro_rules! number {
             }
 
             #[inline(always)]
-            fn ordered(self, other: $float) -> ($float, $float) {
-                let above = self > other;
-                (if above { self } else { other }, if above { other } else { self })
-            }
-
-            #[inline(always)]
             fn scaled(self, _k: $float, t: $float) -> $float {
                 // Two factors, neither of which over- or underflows; the product with the second alone rounds, and only
                 // where the result is subnormal.
@@ -135,6 +129,11 @@ macro_rules! number {
                 const BIAS: $bits = $float::MAX_EXP as $bits - 1;
                 let biased = t.to_bits().wrapping_sub($float::to_bits($round)).wrapping_add(BIAS);
                 self.mul_add($float::from_bits(biased << ($float::MANTISSA_DIGITS - 1)), other)
+            }
+
+            #[inline(always)]
+            fn power(self) -> $float {
+                $float::from_bits(self.to_bits() << ($float::MANTISSA_DIGITS - 1))
             }
 
             #[inline(always)]

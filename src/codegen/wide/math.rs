@@ -147,11 +147,6 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         self.with(|l, x| l.body.choose(x.size, x.bytes, mask, self.r, other.r))
     }
 
-    fn ordered(self, other: Self) -> (Self, Self) {
-        let smaller = self.with(|l, x| l.real_bin(x, MIN, self.r, other.r));
-        (self.with(|l, x| l.real_bin(x, MAX, self.r, other.r)), smaller)
-    }
-
     fn scaled(self, k: Self, _t: Self) -> Self {
         self.with(|l, x| l.real_bin(x, [f::SCALEPS, f::SCALEPD], self.r, k.r))
     }
@@ -159,6 +154,14 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
     fn scaled_plus(self, k: Self, t: Self, other: Self) -> Self {
         // The product is exact.
         self.scaled(k, t) + other
+    }
+
+    fn power(self) -> Self {
+        self.with(|l, x| {
+            // The bits of a significand that are stored.
+            let (left, bits) = [(f::PSLLD, 23), (f::PSLLQ, 52)][x.size / 8];
+            l.body.un_imm(left, x.bytes, self.r, bits)
+        })
     }
 
     fn odd(self) -> Reg {
