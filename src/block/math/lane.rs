@@ -48,7 +48,7 @@ pub(crate) trait Lane:
     fn odd(self) -> Self::Mask;
     /// `self`, negated where the whole number of `t` is 2 or 3 in remainders of 4.
     fn turned(self, t: Self) -> Self;
-    /// A positive finite number as `(k, m)`: `2^k·m` with `m` from `√½` up to `√2`.
+    /// A positive finite number as `(k, m)`: `2^k·m` with `m` from ¾ up to 1½.
     fn split(self) -> (Self, Self);
     /// `self`, which is the logarithm of `x` if `x` is positive and finite; -∞ for a zero `x`, NaN for what is below,
     /// +∞ for +∞. A NaN is the canonical one, or is made so later.
@@ -148,7 +148,7 @@ macro_rules! number {
 
             #[inline(always)]
             fn split(self) -> ($float, $float) {
-                $split(self)
+                $split(self, $float::to_bits(0.75))
             }
 
             #[inline(always)]
@@ -164,5 +164,5 @@ macro_rules! number {
     };
 }
 
-number!(f32, u32, exp::single::ROUND, log::single::split, log::single::finish);
-number!(f64, u64, exp::double::ROUND, log::double::split, log::double::finish);
+number!(f32, u32, exp::single::ROUND, log::single::split_from, log::single::finish);
+number!(f64, u64, exp::double::ROUND, log::double::split_from, log::double::finish);

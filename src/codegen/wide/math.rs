@@ -11,7 +11,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::forms::{self as f, Form};
 use super::ir::Reg;
-use super::lower::{GE, GT, LT, Lower, Real};
+use super::lower::{GT, LT, Lower, Real};
 use crate::block::math::inline::{double, single};
 use crate::block::math::lane::Lane;
 use crate::ops::Op;
@@ -180,14 +180,10 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
     }
 
     fn split(self) -> (Self, Self) {
-        // A significand from 1 up to 2, whose upper part moves down by one power of two.
-        let m = self.with(|l, x| l.body.un_imm([f::MANTISSAPS, f::MANTISSAPD][x.size / 8], x.bytes, self.r, 0));
-        let k = self.with(|l, x| l.body.un([f::EXPONENTPS, f::EXPONENTPD][x.size / 8], x.bytes, self.r));
-        let number = |of: [f64; 2]| self.with(|l, x| l.float(x, of[x.size / 8]));
-        let (root, half, one) = (number(SQRT_TWO), number([0.5; 2]), number([1.0; 2]));
-        let upper = self.lower.borrow_mut().compare(self.x, GE, m.r, root.r);
-        let (down, up) = (m * half, k + one);
-        (up.or(upper, k), down.or(upper, m))
+        // Of the significand from ¾ up to 1½, the exponent is what that of the number has too much.
+        let m = self.with(|l, x| l.body.un_imm([f::MANTISSAPS, f::MANTISSAPD][x.size / 8], x.bytes, self.r, FROM_3_4));
+        let exponent = |of: Self| of.with(|l, x| l.body.un([f::EXPONENTPS, f::EXPONENTPD][x.size / 8], x.bytes, of.r));
+        (exponent(self) - exponent(m), m)
     }
 
     fn log_ends(self, from: Self) -> Self {
@@ -206,8 +202,8 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
 const MIN: [Form; 2] = [f::MINPS, f::MINPD];
 const MAX: [Form; 2] = [f::MAXPS, f::MAXPD];
 
-/// The double of the least significand that `split` gives, of an `f32` and of an `f64`.
-const SQRT_TWO: [f64; 2] = [f32::from_bits(0x3fb5_04f3) as f64, f64::from_bits(0x3ff6_a09e_667f_3bcd)];
+/// What tells `vgetmantps` to give significands from ¾ up to 1½.
+const FROM_3_4: u8 = 3;
 
 /// What `vfixupimmps` gives for each class of its operand, four bits a class.
 const LOG_ENDS: u64 = {
