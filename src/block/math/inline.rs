@@ -24,6 +24,19 @@ macro_rules! bodies {
             v
         }
 
+        /// As [`horner`] with the same operations, but in a chain of half the length: what is behind the first coefficient
+        /// goes by even and odd powers. `x2` is x².
+        #[inline(always)]
+        fn halves<T: Lane<Num = $float>, const N: usize>(x: T, x2: T, c: [$float; N]) -> T {
+            let mut v = [x.c(c[N - 1]), x.c(c[N - 2])];
+            for i in (1..N - 2).rev() {
+                let half = &mut v[(N - 1 - i) % 2];
+                *half = half.fma(x2, x.c(c[i]));
+            }
+            let (odd, even) = (v[N % 2], v[(N - 1) % 2]);
+            even.fma(x, odd).fma(x, x.c(c[0]))
+        }
+
         /// The coefficients of a polynomial's value at `-x`.
         const fn mirrored<const N: usize>(mut c: [$float; N]) -> [$float; N] {
             let mut i = 1;
@@ -75,51 +88,48 @@ macro_rules! bodies {
             v.scaled(k, t).nan_of(x)
         }
 
-        /// The hyperbolic tangent. Largest error 1.60 ulp in single precision, 1.72 ulp in double.
+        /// The hyperbolic tangent. Largest error 1.71 ulp in single precision, 1.60 ulp in double.
         ///
         /// ±0 give ±0, ±∞ give ±1.
         #[inline(always)]
         pub(crate) fn tanh<T: Lane<Num = $float>>(x: T) -> T {
-            // From NEAR on it is 1 - 2/(e^2a + 1), where what the quotient lost is halved or better; beyond the end it
-            // rounds to 1.
+            // With e^2a = 2^k·(1 + g) and y = (e^2a - 1)/2 it is y/(1 + y); beyond the end it rounds to 1. The least a with
+            // a k of 1 is such that 2^k·(1 + g) - 1 hardly cancels.
+            const HALF: $float = ROUND + ($float::MAX_EXP - 2) as $float;
             let a = x.abs().at_most(TANH_MOST);
-            let twice = a.c(2.0 * LOG2_E);
-            let t = a.fma(twice, a.c(ROUND));
-            let k = t - a.c(ROUND);
-            let r = a.fms(twice, k);
-            let one = a.c(1.0);
-            let far = one - a.c(2.0) / horner(r, EXP2).scaled_plus(k, t, one);
-            let z = a * a;
-            let near = (a * z).fma(horner(z, TANH), a);
-            near.or(a.less(a.c(NEAR)), far).signed(x).nan_of(x)
+            let t = (a - a.c(TANH_SHIFT)).fma(a.c(2.0 * LOG2_E), a.c(HALF));
+            let k = t - a.c(HALF);
+            let r = TANH_LN2.iter().fold(a, |r, part| k.fnma(k.c(*part), r));
+            let r2 = r * r;
+            let g = r2.fma(halves(r, r2, EXPM1_TWICE), r + r);
+            let half = t.power();
+            let y = g.fma(half, half - a.c(0.5));
+            let q = y / (a.c(1.0) + y);
+            // While q is small, y - y·q feels less of what the quotient lost.
+            y.fnma(q, y).or(y.less(y.c(TANH_NEAR)), q).signed(x).nan_of(x)
         }
 
         /// The logistic sigmoid of `x + lo` as `(v, k, t)`: it is `v·2^k`, and `t = k + ROUND`.
         #[inline(always)]
         fn logistic<T: Lane<Num = $float>>(x: T, lo: Option<T>) -> (T, T, T) {
-            // Beyond the ends it rounds to 1, and is 0 also times its argument. With e^-x = 2^-k·p it is 2^k / (2^k + p):
-            // so neither the denominator nor its reciprocal leaves the normal numbers.
+            // Beyond the ends it rounds to 1, and is 0 also times its argument. With e^-x = 2^-k·(1 + g) it is
+            // 2^k / (2^k + 1 + g): so neither the denominator nor its reciprocal leaves the normal numbers.
             let Reduced { r, head, k, t } = reduced(x.at_most(LOGISTIC_MOST).at_least(LOGISTIC_LEAST));
-            let lost = KEEPS_LOST.then(|| k.fnma(k.c(LN2_LO), head - r));
+            let r2 = r * r;
+            let h = halves(r, r2, mirrored(EXP));
+            let g = if KEEPS_LOST { r2.fms(h, k.fnma(k.c(LN2_LO), head - r)) - r } else { r2.fms(h, r) };
             let one = x.c(1.0);
-            // p - 1 = e^-r - 1.
-            let g = (r * r).fms(horner(r, mirrored(EXP)), r);
-            let p = one + g;
-            let (larger, smaller) = one.scaled(k, t).ordered(p);
-            let d = larger + smaller;
-            // What the two sums lost.
-            let rest = (smaller - (d - larger)) + (g - (p - one));
-            // And what the exponent did.
-            let lo = match (lost, lo) {
-                (Some(lost), Some(lo)) => Some(lost + lo),
-                (lost, lo) => lost.or(lo),
-            };
-            let rest = lo.map_or(rest, |lo| lo.fnma(p, rest));
+            let power = one.scaled(k, t);
+            let w = one + power;
+            let d = w + g;
+            // What the two sums lost, of which the first is that of the smaller of 1 and the power.
+            let rest = (g - (d - w)) + (power - (w - one));
+            let rest = lo.map_or(rest, |lo| lo.fnma(one + g, rest));
             let q = one / d;
             (q.fma(q.fnma(rest, q.fnma(d, one)), q), k, t)
         }
 
-        /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.97 ulp in single precision, 0.87 ulp in
+        /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.97 ulp in single precision, 0.93 ulp in
         /// double.
         ///
         /// ±0 give ½, +∞ gives 1, -∞ gives +0, through the subnormal numbers.
@@ -222,14 +232,17 @@ pub(crate) mod single {
     /// `(e^r - 1 - r) / r²` for `|r| ≤ 0.3468`, lowest first: within `2^-28.2` of `e^r`.
     const EXP: [f32; 5] = [0.49999994, 0.16666521, 0.04166826, 0.008368666, 0.0013821173];
 
-    /// `2^r` for `|r| ≤ ½`, lowest first: within `2^-23.3`, which is enough where it serves.
-    const EXP2: [f32; 6] = [1.0, f32::from_bits(0x3f31_7215), 0.24022247, 0.055507116, 0.009671294, 0.0013269141];
-
-    /// `(tanh a / a - 1) / a²` in `a²` for `a` up to [`NEAR`], lowest first: within `2^-27.1` of `tanh a`.
-    const TANH: [f32; 5] = [-0.3333326, 0.13330829, -0.053687904, 0.020469, -0.00551468];
-    /// From here on the hyperbolic tangent goes through the exponential, and from there on it is 1.
-    const NEAR: f32 = 0.65;
+    /// `(e^2r - 1 - 2r) / r²` for r from -0.0917 to 0.2562, lowest first: within `2^-29.3` of `e^2r - 1`.
+    const EXPM1_TWICE: [f32; 6] = [2.0, 1.3333347, 0.6666639, 0.26650035, 0.089688905, 0.026371757];
+    /// `ln 2 / 2`.
+    const TANH_LN2: [f32; 1] = [std::f32::consts::LN_2 / 2.0];
+    /// What is taken from the argument before it is divided by `ln 2 / 2` and rounded: `k` is 1 from 0.2554 on, where the
+    /// result is ¼, not from 0.1733.
+    const TANH_SHIFT: f32 = 0.0821;
+    /// From here on the hyperbolic tangent is 1.
     const TANH_MOST: f32 = 9.5;
+    /// Below it `y` is small.
+    const TANH_NEAR: f32 = 0.5;
 
     /// Below the one the logistic sigmoid is 0 also times its argument, above the other it is 1.
     const LOGISTIC_LEAST: f32 = -110.0;
@@ -264,20 +277,11 @@ pub(crate) mod single {
     /// `-erfc n·2^r` for `|r| ≤ ½`, lowest first, within `2^-25.7·erf n`, above 0 twice that.
     const MINUS_ERFC: [f32; 6] = [-0.23277435, -0.1613468, -0.05591746, -0.012921039, -0.00225181, -0.00030795002];
 
-    /// `(ln(1 + f) - f) / f²` for `f` from `√½ - 1` to `√2 - 1`, lowest first: within `2^-27.9` of the logarithm.
-    const LN: [f32; 9] = [
-        -0.49999988,
-        0.33333325,
-        -0.25001603,
-        0.20001982,
-        -0.16608645,
-        0.14181645,
-        -0.13246273,
-        0.1290602,
-        -0.07615565,
-    ];
+    /// `(ln(1 + f) - f + f²/2) / f³` for `f` from -¼ to ½, lowest first: within `2^-27.4` of the logarithm.
+    const LN: [f32; 8] =
+        [0.33333462, -0.25000194, 0.19990374, -0.16642544, 0.14475589, -0.13210519, 0.10593989, -0.046058312];
 
-    /// The natural logarithm. Largest error 0.99 ulp.
+    /// The natural logarithm. Largest error 0.93 ulp.
     ///
     /// ±0 give -∞, 1 gives +0, +∞ gives +∞, numbers below 0 give NaN.
     #[inline(always)]
@@ -287,9 +291,9 @@ pub(crate) mod single {
         let f2 = f * f;
         let f4 = f2 * f2;
         let pair = |i: usize| f.fma(f.c(LN[i + 1]), f.c(LN[i]));
-        let low = f2.fma(pair(2), pair(0));
-        let high = f2.fma(pair(6), pair(4));
-        let small = f2 * f4.fma(f4.fma(f.c(LN[8]), high), low);
+        let (low, high) = (f2.fma(pair(2), pair(0)), f2.fma(pair(6), pair(4)));
+        // -f²/2, the largest of the terms, is rounded with the last of them.
+        let small = f * f2.fma(f4.fma(high, low), f * f.c(-0.5));
         add_ln_2(k, f, small).log_ends(x)
     }
 }
@@ -315,38 +319,29 @@ pub(crate) mod double {
         2.5117917049112e-08,
     ];
 
-    /// `2^r` for `|r| ≤ ½`, lowest first: within `2^-55.6`.
-    const EXP2: [f64; 12] = [
-        1.0,
-        0.6931471805599457,
-        0.24022650695910097,
-        0.055504108664790344,
-        0.009618129107606968,
-        0.0013333558153448535,
-        0.00015403530441629972,
-        1.525272737993306e-05,
-        1.3215442640038324e-06,
-        1.0180648726377178e-07,
-        7.072577477549868e-09,
-        4.0780683467374324e-10,
+    /// `(e^2r - 1 - 2r) / r²` for r from -0.0917 to 0.2562, lowest first: within `2^-56.0` of `e^2r - 1`.
+    const EXPM1_TWICE: [f64; 11] = [
+        2.0,
+        1.333333333333334,
+        0.6666666666666635,
+        0.2666666666661068,
+        0.08888888889255045,
+        0.025396825528766917,
+        0.0063492049404742235,
+        0.0014109297322923227,
+        0.0002823209472924975,
+        5.057172734111208e-05,
+        1.0228578116285962e-05,
     ];
-
-    /// `(tanh a / a - 1) / a²` in `a²` for `a` up to [`NEAR`], lowest first: within `2^-55.4` of `tanh a`.
-    const TANH: [f64; 10] = [
-        -0.33333333333332316,
-        0.133333333331687,
-        -0.053968253876077475,
-        0.021869485974781482,
-        -0.008863194503965237,
-        0.0035917196971428193,
-        -0.0014532167565425133,
-        0.0005791370170798465,
-        -0.0002103024022223612,
-        5.102147966396401e-05,
-    ];
-    /// From here on the hyperbolic tangent goes through the exponential, and from there on it is 1.
-    const NEAR: f64 = 0.55;
+    /// `ln 2 / 2` in two parts.
+    const TANH_LN2: [f64; 2] = [LN2_HI / 2.0, LN2_LO / 2.0];
+    /// What is taken from the argument before it is divided by `ln 2 / 2` and rounded: `k` is 1 from 0.2554 on, where the
+    /// result is ¼, not from 0.1733.
+    const TANH_SHIFT: f64 = 0.0821;
+    /// From here on the hyperbolic tangent is 1.
     const TANH_MOST: f64 = 20.0;
+    /// Below it `y` is small.
+    const TANH_NEAR: f64 = 0.5;
 
     /// Below the one the logistic sigmoid is 0 also times its argument, above the other it is 1.
     const LOGISTIC_LEAST: f64 = -760.0;
@@ -436,19 +431,19 @@ pub(crate) mod double {
         -9.941006325813677e-11,
     ];
 
-    /// `(atanh s / s - 1) / s²`, twice, in `s²` for `|s| ≤ (√2 - 1) / (√2 + 1)`, lowest first: within `2^-59.4` of
-    /// `atanh s`.
-    const LN: [f64; 7] = [
-        0.6666666666666734,
-        0.3999999999941467,
-        0.2857142874238907,
-        0.22222198573020102,
-        0.18183564335362823,
-        0.1531405029956264,
-        0.14795952376329569,
+    /// `(atanh s / s - 1) / s²`, twice, in `s²` for `|s| ≤ 1/5`, lowest first: within `2^-62.6` of `atanh s`.
+    const LN: [f64; 8] = [
+        0.666666666666666,
+        0.40000000000056646,
+        0.2857142855583946,
+        0.22222224294965387,
+        0.18181665974530284,
+        0.15391108541435483,
+        0.13173658451947637,
+        0.1384263106796846,
     ];
 
-    /// The natural logarithm. Largest error 0.88 ulp.
+    /// The natural logarithm. Largest error 0.86 ulp.
     ///
     /// ±0 give -∞, 1 gives +0, +∞ gives +∞, numbers below 0 give NaN.
     #[inline(always)]

@@ -37,18 +37,18 @@ pub(crate) trait Lane:
     fn less(self, other: Self) -> Self::Mask;
     /// `self` where the mask is set, else `other`.
     fn or(self, mask: Self::Mask, other: Self) -> Self;
-    /// The larger and the smaller of two numbers that are not NaN.
-    fn ordered(self, other: Self) -> (Self, Self);
     /// `self·2^k`, rounded once, for a whole `k` from -252 to 254 (of double precision, from -2044 to 2046), given as
     /// itself and as `t = k + ROUND`.
     fn scaled(self, k: Self, t: Self) -> Self;
     /// `self·2^k + other`, where `self·2^k` and `2^k` are normal numbers; `k` as above.
     fn scaled_plus(self, k: Self, t: Self, other: Self) -> Self;
+    /// `2^k`, a normal number, of `k + ROUND + BIAS`, where `BIAS` is what a stored exponent has more than it says.
+    fn power(self) -> Self;
     /// Whether the whole number is odd that `self` holds, as `t` above.
     fn odd(self) -> Self::Mask;
     /// `self`, negated where the whole number of `t` is 2 or 3 in remainders of 4.
     fn turned(self, t: Self) -> Self;
-    /// A positive finite number as `(k, m)`: `2^k·m` with `m` from `√½` up to `√2`.
+    /// A positive finite number as `(k, m)`: `2^k·m` with `m` from ¾ up to 1½.
     fn split(self) -> (Self, Self);
     /// `self`, which is the logarithm of `x` if `x` is positive and finite; -∞ for a zero `x`, NaN for what is below,
     /// +∞ for +∞. A NaN is the canonical one, or is made so later.
@@ -114,12 +114,6 @@ macro_rules! number {
             }
 
             #[inline(always)]
-            fn ordered(self, other: $float) -> ($float, $float) {
-                let above = self > other;
-                (if above { self } else { other }, if above { other } else { self })
-            }
-
-            #[inline(always)]
             fn scaled(self, _k: $float, t: $float) -> $float {
                 // Two factors, neither of which over- or underflows; the product with the second alone rounds, and only
                 // where the result is subnormal.
@@ -138,6 +132,11 @@ macro_rules! number {
             }
 
             #[inline(always)]
+            fn power(self) -> $float {
+                $float::from_bits(self.to_bits() << ($float::MANTISSA_DIGITS - 1))
+            }
+
+            #[inline(always)]
             fn odd(self) -> bool {
                 self.to_bits() & 1 != 0
             }
@@ -149,7 +148,7 @@ macro_rules! number {
 
             #[inline(always)]
             fn split(self) -> ($float, $float) {
-                $split(self)
+                $split(self, $float::to_bits(0.75))
             }
 
             #[inline(always)]
@@ -165,5 +164,5 @@ macro_rules! number {
     };
 }
 
-number!(f32, u32, exp::single::ROUND, log::single::split, log::single::finish);
-number!(f64, u64, exp::double::ROUND, log::double::split, log::double::finish);
+number!(f32, u32, exp::single::ROUND, log::single::split_from, log::single::finish);
+number!(f64, u64, exp::double::ROUND, log::double::split_from, log::double::finish);

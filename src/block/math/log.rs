@@ -17,17 +17,24 @@ macro_rules! bodies {
     ($float:ident, $bits:ident) => {
         /// The bits of the significand that are stored.
         const SHIFT: u32 = $float::MANTISSA_DIGITS - 1;
+        const ONE: $bits = $float::to_bits(1.0);
         /// From the bits of `√½` to those of 1.
-        const TO_ONE: $bits = $float::to_bits(1.0) - SQRT_HALF;
+        const TO_ONE: $bits = ONE - SQRT_HALF;
 
         /// A positive finite `x` as `(k, m)` with `x = 2^k·m` and `m` between `√½` and `√2`.
         #[inline(always)]
         pub(crate) fn split(x: $float) -> ($float, $float) {
+            split_from(x, SQRT_HALF)
+        }
+
+        /// As [`split`], with `m` from the number with the bits `least` up to twice that.
+        #[inline(always)]
+        pub(crate) fn split_from(x: $float, least: $bits) -> ($float, $float) {
             let subnormal = x < $float::MIN_POSITIVE;
             let normal = if subnormal { x * (1.0 / $float::EPSILON) } else { x };
             let bias = if subnormal { BIAS + SHIFT as $float } else { BIAS };
-            let u = normal.to_bits().wrapping_add(TO_ONE);
-            let m = $float::from_bits((u & ($bits::MAX >> ($bits::BITS - SHIFT))).wrapping_add(SQRT_HALF));
+            let u = normal.to_bits().wrapping_add(ONE - least);
+            let m = $float::from_bits((u & ($bits::MAX >> ($bits::BITS - SHIFT))).wrapping_add(least));
             (whole(u >> SHIFT) - bias, m)
         }
 

@@ -171,7 +171,7 @@ impl Lower<'_> {
     fn f16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
         // The canonical NaN becomes the canonical one.
         let settle = nan != Nan::Canonical && self.seen(out);
-        let from = if settle { self.canonical(x, a) } else { a };
+        let from = if settle { self.canonical(x, a, nan) } else { a };
         let known = if settle { Nan::Canonical } else { nan.max(Nan::Quiet) };
         Out::Done(self.body.un_imm(f::PS2PH, x.bytes, from, 0), known)
     }

@@ -212,15 +212,21 @@ impl Lower<'_> {
         match result {
             Out::Done(r, nan) => (r, nan),
             Out::Raw(r, nan) if nan == Nan::Canonical || !self.observed[step.out as usize] => (r, nan),
-            Out::Raw(r, _) => (self.canonical(self.real(self.kernel.value(step.out).dtype), r), Nan::Canonical),
+            Out::Raw(r, nan) => (self.canonical(self.real(self.kernel.value(step.out).dtype), r, nan), Nan::Canonical),
         }
     }
 
-    /// Every NaN replaced by the canonical one.
-    pub(super) fn canonical(&mut self, x: Real, a: Reg) -> Reg {
-        let is_nan = self.compare(x, UNORDERED, a, a);
+    /// Every NaN replaced by the canonical one; `known` says what is known of them.
+    pub(super) fn canonical(&mut self, x: Real, a: Reg, known: Nan) -> Reg {
         let nan = self.float(x, f64::NAN);
-        let r = self.body.choose(x.size, x.bytes, is_nan, nan, a);
+        let r = if known == Nan::Any || self.body.isa == Isa::Avx2 {
+            let is_nan = self.compare(x, UNORDERED, a, a);
+            self.body.choose(x.size, x.bytes, is_nan, nan, a)
+        } else {
+            // Of a number and a quiet NaN the instruction gives the number, of two NaNs the first. Unlike a comparison it
+            // leaves the multipliers alone, which most functions keep busy.
+            self.body.bin_imm([f::RANGEPS, f::RANGEPD][x.size / 8], x.bytes, nan, a, LARGER)
+        };
         self.short(r)
     }
 

@@ -12,7 +12,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use super::Isa;
 use super::forms::{self as f, Form};
 use super::ir::Reg;
-use super::lower::{EQ, GE, GT, LT, Lower, Real};
+use super::lower::{EQ, GT, LT, Lower, Real};
 use crate::block::math::inline::{double, single};
 use crate::block::math::lane::Lane;
 use crate::ops::Op;
@@ -153,11 +153,6 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         self.with(|l, x| l.body.choose(x.size, x.bytes, mask, self.r, other.r))
     }
 
-    fn ordered(self, other: Self) -> (Self, Self) {
-        let smaller = self.with(|l, x| l.real_bin(x, MIN, self.r, other.r));
-        (self.with(|l, x| l.real_bin(x, MAX, self.r, other.r)), smaller)
-    }
-
     fn scaled(self, k: Self, t: Self) -> Self {
         if self.isa() == Isa::Avx512 {
             return self.with(|l, x| l.real_bin(x, [f::SCALEPS, f::SCALEPD], self.r, k.r));
@@ -179,6 +174,11 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         self.fma(self.whole_of(t, bias).power(), other)
     }
 
+    fn power(self) -> Self {
+        let [shift, ..] = parts(self.x);
+        self.with(|l, x| l.body.un_imm([f::PSLLD, f::PSLLQ][x.size / 8], x.bytes, self.r, shift as u8))
+    }
+
     fn odd(self) -> Reg {
         let mut l = self.lower.borrow_mut();
         let lowest = l.body.lanes(self.x.size, 1);
@@ -198,14 +198,10 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         if self.isa() == Isa::Avx2 {
             return self.split_bits();
         }
-        // A significand from 1 up to 2, whose upper part moves down by one power of two.
-        let m = self.with(|l, x| l.body.un_imm([f::MANTISSAPS, f::MANTISSAPD][x.size / 8], x.bytes, self.r, 0));
-        let k = self.with(|l, x| l.body.un([f::EXPONENTPS, f::EXPONENTPD][x.size / 8], x.bytes, self.r));
-        let number = |of: [f64; 2]| self.with(|l, x| l.float(x, of[x.size / 8]));
-        let (root, half, one) = (number(SQRT_TWO), number([0.5; 2]), number([1.0; 2]));
-        let upper = self.lower.borrow_mut().compare(self.x, GE, m.r, root.r);
-        let (down, up) = (m * half, k + one);
-        (up.or(upper, k), down.or(upper, m))
+        // Of the significand from ¾ up to 1½, the exponent is what that of the number has too much.
+        let m = self.with(|l, x| l.body.un_imm([f::MANTISSAPS, f::MANTISSAPD][x.size / 8], x.bytes, self.r, FROM_3_4));
+        let exponent = |of: Self| of.with(|l, x| l.body.un([f::EXPONENTPS, f::EXPONENTPD][x.size / 8], x.bytes, of.r));
+        (exponent(self) - exponent(m), m)
     }
 
     fn log_ends(self, from: Self) -> Self {
@@ -259,18 +255,12 @@ where
         self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], t.r, offset.r))
     }
 
-    /// The float with this exponent, as it is stored, and nothing else.
-    fn power(self) -> Self {
-        let [shift, ..] = parts(self.x);
-        self.with(|l, x| l.body.un_imm([f::PSLLD, f::PSLLQ][x.size / 8], x.bytes, self.r, shift as u8))
-    }
-
     /// [`Lane::split`] on the bits, as `block::math::log` does it.
     fn split_bits(self) -> (Self, Self) {
         let [shift, bias, _] = parts(self.x);
         let number = |value: f64| self.with(|l, x| l.float(x, value));
         let one = bias << shift;
-        let root = [0x3f35_04f3, 0x3fe6_a09e_667f_3bcd][self.x.size / 8];
+        let lowest = [f32::to_bits(0.75).into(), f64::to_bits(0.75)][self.x.size / 8];
         // Of doubles the exponent becomes a float by its place in one.
         let to_float = [0.0, TWO_52][self.x.size / 8];
         let (up, places) = (number(2f64.powi(shift as i32)), bias as f64 + to_float);
@@ -278,11 +268,11 @@ where
         let small = self.less(least);
         let normal = (self * up).or(small, self);
         let bias = number(places + shift as f64).or(small, number(places));
-        let u = self.bits(one - root);
+        let u = self.bits(one - lowest);
         let u = self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], normal.r, u.r));
-        let (mask, root) = (self.bits((1 << shift) - 1), self.bits(root));
+        let (mask, lowest) = (self.bits((1 << shift) - 1), self.bits(lowest));
         let m = self.with(|l, x| l.body.bin(f::AND, x.bytes, u.r, mask.r));
-        let m = self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], m.r, root.r));
+        let m = self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], m.r, lowest.r));
         let k = self.with(|l, x| match x.size {
             4 => {
                 let whole = l.body.un_imm(f::PSRLD, x.bytes, u.r, shift as u8);
@@ -304,8 +294,8 @@ const TWO_52: f64 = (1u64 << 52) as f64;
 const MIN: [Form; 2] = [f::MINPS, f::MINPD];
 const MAX: [Form; 2] = [f::MAXPS, f::MAXPD];
 
-/// The double of the least significand that `split` gives, of an `f32` and of an `f64`.
-const SQRT_TWO: [f64; 2] = [f32::from_bits(0x3fb5_04f3) as f64, f64::from_bits(0x3ff6_a09e_667f_3bcd)];
+/// What tells `vgetmantps` to give significands from ¾ up to 1½.
+const FROM_3_4: u8 = 3;
 
 /// What `vfixupimmps` gives for each class of its operand, four bits a class.
 const LOG_ENDS: u64 = {
