@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::error::{Diagnostic, Error, Fault, Place, Result};
 use crate::fuse::plan;
 use crate::infer::infer;
@@ -16,6 +18,7 @@ use crate::ops::{Attrs, Op};
 use crate::passes::Passes;
 use crate::program::Program;
 use crate::promotion::{Rules, Settings};
+use crate::scalar::Scalar;
 use crate::shape::check_within;
 use crate::tensor::Tensor;
 use crate::typed::{NodeId, TypedProgram};
@@ -135,29 +138,49 @@ fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Pl
         let alone = || Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone"));
         return Err(op.wrong_count(operands.len()).unwrap_or_else(alone).at(&place).into());
     }
+    let mut args: SmallVec<[Arg<'_>; 4]> = SmallVec::new();
     for o in operands {
-        let Operand::Var(v) = o else { continue };
-        if v.0.cx != cx {
-            let what = if v.0.cx.settings == cx.settings { "limits" } else { "rules" };
-            return Err(Error::Shape(format!("operands of `{op}` are from eager modes with different {what}")));
-        }
-        v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?;
-    }
-    if let Some(result) = steps::apply(cx, op, operands, &attrs, &place)? {
-        return Ok(result);
-    }
-    let program = Program::with_limits(cx.settings, cx.limits);
-    let mut inner: Vec<Operand<Graph>> = Vec::with_capacity(operands.len());
-    for o in operands {
-        inner.push(match o {
-            Operand::Scalar(s) => Operand::Scalar(*s),
-            Operand::Var(v) => Operand::Var(program.constant(v.0.value.clone().map_err(Error::Earlier)?)),
+        args.push(match o {
+            Operand::Scalar(s) => Arg::Scalar(*s),
+            Operand::Var(v) if v.0.cx != cx => {
+                let what = if v.0.cx.settings == cx.settings { "limits" } else { "rules" };
+                return Err(Error::Shape(format!("operands of `{op}` are from eager modes with different {what}")));
+            }
+            Operand::Var(v) => Arg::Tensor(v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?),
         });
     }
-    let result = Graph::apply(op, &inner, attrs, place);
+    if let Some(result) = steps::apply(cx, op, &args, &attrs, &place)? {
+        return Ok(result);
+    }
+    let (typed, node) = one_op(cx, op, &args, attrs, place, |program, _, t| program.constant(t.clone()))?;
+    run_blocks(&typed, node)
+}
+
+/// An operand without its handle.
+enum Arg<'a> {
+    Scalar(Scalar),
+    Tensor(&'a Tensor),
+}
+
+/// A typed program of one op, whose tensors are what `leaf` makes of them and their places among the operands.
+fn one_op(
+    cx: Eager,
+    op: Op,
+    args: &[Arg<'_>],
+    attrs: Attrs,
+    place: Place,
+    leaf: impl Fn(&Program, usize, &Tensor) -> Var,
+) -> Result<(Arc<TypedProgram>, NodeId)> {
+    let program = Program::with_limits(cx.settings, cx.limits);
+    let operand = |(i, a): (usize, &Arg<'_>)| match a {
+        Arg::Scalar(s) => Operand::Scalar(*s),
+        Arg::Tensor(t) => Operand::Var(leaf(&program, i, t)),
+    };
+    let operands: SmallVec<[Operand<Graph>; 4]> = args.iter().enumerate().map(operand).collect();
+    let result = Graph::apply(op, &operands, attrs, place);
     let typed = Arc::new(infer(&program)?);
     let node = typed.node(&result)?;
-    run_blocks(&typed, node)
+    Ok((typed, node))
 }
 
 /// Computes one node of a program without feeds with block kernels alone.

@@ -238,11 +238,14 @@ impl Body {
 
     fn logic(&mut self, form: Form, a: Reg, b: Reg) -> Reg {
         let known = |of: &Self, r: Reg| of.truths.get(&r).copied();
-        let (Some(first), second) = (known(self, a), known(self, b)) else { return a };
-        if form == f::KNOT {
-            return self.truth(Truth { not: !first.not, ..first });
-        }
-        let Some(second) = second else { return a };
+        let (first, second) = match (known(self, a), known(self, b)) {
+            (Some(only), _) if form == f::KNOT => return self.truth(Truth { not: !only.not, ..only }),
+            (Some(first), Some(second)) => (first, second),
+            _ => {
+                self.missing = Some(form);
+                return a;
+            }
+        };
         // The wider lanes: to widen is one instruction.
         let size = first.size.max(second.size);
         let bytes = size * (first.bytes / first.size).min(second.bytes / second.size);

@@ -184,7 +184,7 @@ impl Writer<'_> {
             |base: Register, at: i64| MemoryOperand::new(base, INDEX, 1, at, u32::from(at != 0), false, Register::None);
         let whole = Isa::Avx2.bytes();
         // What passes by: the result of a load, of a store a register that is put back.
-        let through = if m.load { register } else { u8::from(register == 0) };
+        let through = if m.load { register } else { 0 };
         self.add(Instruction::with2(Code::Lea_r64_m, POINTER, m.memory))?;
         self.add(Instruction::with2(Code::Mov_rm64_r64, below(KEPT), INDEX))?;
         if m.load {
