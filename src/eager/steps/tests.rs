@@ -1,7 +1,13 @@
 //! What a kept plan is for, and how many there are.
 
 use super::{MOST, STEPS};
-use crate::{DType, Eager, Error, Rules, Scalar, Tensor, Var};
+use crate::dtype::DType;
+use crate::eager::Eager;
+use crate::error::Error;
+use crate::promotion::Rules;
+use crate::scalar::Scalar;
+use crate::tensor::Tensor;
+use crate::var::Var;
 
 fn kept() -> usize {
     STEPS.with(|steps| steps.borrow().len())
