@@ -8,8 +8,10 @@
 //! value is one register (or a part of one), and every truth value one mask register, or of AVX2 a vector.
 //!
 //! Guarantees: the same bits as the block kernels; no instruction that can trap on data (`forms` lists them all); a
-//! segment takes any number of elements from 1 up and touches no memory beside them. Does not: unroll (measured: no
-//! gain, the processor overlaps iterations by itself), contract, or make code executable; `jit` does that.
+//! segment takes any number of elements from 1 up and touches no memory beside them. A body of many instructions is run
+//! over two vectors at once, instruction by instruction: the processor looks only so far ahead, and finds twice as much that
+//! does not wait for something else (measured, AVX-512 and AVX2: functions take 5 to 15 and 10 to 25 % less time,
+//! Black-Scholes 30 % less). Does not: unroll otherwise (measured: no gain), contract, or make code executable; `jit` does that.
 
 mod alloc;
 mod avx2;
@@ -22,6 +24,8 @@ mod math;
 mod memory;
 mod parts;
 mod rescue;
+
+use std::ops::RangeInclusive;
 
 use iced_x86::{Decoder, DecoderOptions, FastFormatter, Register};
 pub(crate) use lower::inline;
@@ -76,8 +80,13 @@ impl Isa {
 
 /// Compiles all segments of a schedule.
 pub(crate) fn compile(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
+    compile_paired(isa, kernel, schedule, &PAIRED)
+}
+
+/// As [`compile`]; bodies of so many instructions have loops over pairs of vectors.
+fn compile_paired(isa: Isa, kernel: &Kernel, schedule: &Schedule, paired: &RangeInclusive<usize>) -> Result<Code> {
     let ends = ends(kernel, schedule);
-    let all = schedule.segments.iter().map(|s| Ok(function(isa, kernel, s, &ends)?.bytes));
+    let all = schedule.segments.iter().map(|s| Ok(function(isa, kernel, s, &ends, paired)?.bytes));
     jit::place(&all.collect::<Result<Vec<_>>>()?)
 }
 
@@ -114,7 +123,17 @@ fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
     }
 }
 
-fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends) -> Result<emit::Function> {
+/// Instructions of the bodies that a loop over pairs of vectors has. Of shorter ones the processor overlaps enough
+/// iterations by itself; longer ones are rare and would cost time to compile.
+const PAIRED: RangeInclusive<usize> = 20..=400;
+
+fn function(
+    isa: Isa,
+    kernel: &Kernel,
+    segment: &Segment,
+    ends: &Ends,
+    paired: &RangeInclusive<usize>,
+) -> Result<emit::Function> {
     let lanes = lanes(isa, kernel, segment);
     let body = lower::lower(isa, kernel, segment, lanes, &ends.sums);
     if let Some(form) = body.missing {
@@ -123,11 +142,14 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends) -> Result
     let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
     let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
-    let allocated = alloc::allocate(&body, if twice { 3 } else { 2 });
+    let first_mask = if twice { 3 } else { 2 };
+    let allocated = alloc::allocate(&body, first_mask);
+    let paired = paired.contains(&body.insts.len()).then(|| alloc::allocate(&body.side_by_side(2), first_mask));
     emit::function(&emit::Segment {
         isa,
         lanes,
         allocated: &allocated,
+        paired: paired.as_ref(),
         constants: &body.constants,
         twice,
         results: &ends.results,
@@ -152,7 +174,7 @@ pub(crate) fn listing(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<
             let args: Vec<String> = step.args.iter().flatten().map(|a| format!("%{a}")).collect();
             text += &format!("  %{}: {} = {what} {}\n", step.out, kernel.value(step.out).dtype, args.join(", "));
         }
-        let function = function(isa, kernel, segment, &ends(kernel, schedule))?;
+        let function = function(isa, kernel, segment, &ends(kernel, schedule), &PAIRED)?;
         let mut formatter = FastFormatter::new();
         for instruction in &mut Decoder::with_ip(64, &function.bytes[..function.code], 0, DecoderOptions::NONE) {
             text += &format!("  {:04x}  ", instruction.ip());

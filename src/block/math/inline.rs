@@ -14,6 +14,9 @@ macro_rules! bodies {
         use super::super::lane::Lane;
         use std::$float::consts::{FRAC_2_PI, LOG2_E};
 
+        /// What a stored exponent has more than it says.
+        const BIAS: $float = ($float::MAX_EXP - 1) as $float;
+
         /// The polynomial with coefficients `c`, lowest first.
         #[inline(always)]
         pub(in super::super) fn horner<T: Lane<Num = $float>, const N: usize>(x: T, c: [$float; N]) -> T {
@@ -37,6 +40,16 @@ macro_rules! bodies {
             even.fma(x, odd).fma(x, x.c(c[0]))
         }
 
+        /// As [`horner`], with the coefficients `set` where the bit is set, else `clear`.
+        #[inline(always)]
+        fn picked<T: Lane<Num = $float>, const N: usize>(x: T, bit: T::Bit, clear: [$float; N], set: [$float; N]) -> T {
+            let mut v = x.pick(bit, clear[N - 1], set[N - 1]);
+            for i in (0..N - 1).rev() {
+                v = v.fma(x, x.pick(bit, clear[i], set[i]));
+            }
+            v
+        }
+
         /// The coefficients of a polynomial's value at `-x`.
         const fn mirrored<const N: usize>(mut c: [$float; N]) -> [$float; N] {
             let mut i = 1;
@@ -47,20 +60,20 @@ macro_rules! bodies {
             c
         }
 
-        /// `x = k·ln 2 + r` with a whole `k` and `|r| ≤ ln 2 / 2`.
+        /// `x = k·ln 2 + r` with a whole `k` and `|r| ≤ ln 2 / 2`, by way of a number with whole ones in its lowest places.
         struct Reduced<T> {
             r: T,
             /// `r` without the low part of `k·ln 2`, exact.
             head: T,
             k: T,
-            /// `k + ROUND`.
+            /// `k +` that number.
             t: T,
         }
 
         #[inline(always)]
-        fn reduced<T: Lane<Num = $float>>(x: T) -> Reduced<T> {
-            let t = x.fma(x.c(LOG2_E), x.c(ROUND));
-            let k = t - x.c(ROUND);
+        fn reduced<T: Lane<Num = $float>>(x: T, round: $float) -> Reduced<T> {
+            let t = x.fma(x.c(LOG2_E), x.c(round));
+            let k = t - x.c(round);
             let head = k.fnma(k.c(LN2_HI), x);
             Reduced { r: k.fnma(k.c(LN2_LO), head), head, k, t }
         }
@@ -81,7 +94,7 @@ macro_rules! bodies {
         #[inline(always)]
         pub(crate) fn exp<T: Lane<Num = $float>>(x: T) -> T {
             // Beyond the ends the result is 0 or +∞.
-            let Reduced { r, k, t, .. } = reduced(x.at_most(EXP_MAX).at_least(EXP_MIN));
+            let Reduced { r, k, t, .. } = reduced(x.at_most(EXP_MAX).at_least(EXP_MIN), ROUND);
             // 1 + r·(1 + r·q): each step halves what the one before it rounded, or more.
             let one = x.c(1.0);
             let v = horner(r, EXP).fma(r, one).fma(r, one);
@@ -95,7 +108,7 @@ macro_rules! bodies {
         pub(crate) fn tanh<T: Lane<Num = $float>>(x: T) -> T {
             // With e^2a = 2^k·(1 + g) and y = (e^2a - 1)/2 it is y/(1 + y); beyond the end it rounds to 1. The least a with
             // a k of 1 is such that 2^k·(1 + g) - 1 hardly cancels.
-            const HALF: $float = ROUND + ($float::MAX_EXP - 2) as $float;
+            const HALF: $float = ROUND + BIAS - 1.0;
             let a = x.abs().at_most(TANH_MOST);
             let t = (a - a.c(TANH_SHIFT)).fma(a.c(2.0 * LOG2_E), a.c(HALF));
             let k = t - a.c(HALF);
@@ -114,19 +127,22 @@ macro_rules! bodies {
         fn logistic<T: Lane<Num = $float>>(x: T, lo: Option<T>) -> (T, T, T) {
             // Beyond the ends it rounds to 1, and is 0 also times its argument. With e^-x = 2^-k·(1 + g) it is
             // 2^k / (2^k + 1 + g): so neither the denominator nor its reciprocal leaves the normal numbers.
-            let Reduced { r, head, k, t } = reduced(x.at_most(LOGISTIC_MOST).at_least(LOGISTIC_LEAST));
+            let near = x.at_most(LOGISTIC_MOST).at_least(LOGISTIC_LEAST);
+            let Reduced { r, head, k, t } = reduced(near, ROUND + BIAS);
             let r2 = r * r;
             let h = halves(r, r2, mirrored(EXP));
             let g = if KEEPS_LOST { r2.fms(h, k.fnma(k.c(LN2_LO), head - r)) - r } else { r2.fms(h, r) };
             let one = x.c(1.0);
-            let power = one.scaled(k, t);
+            // The least normal number stands for what is below it: both are lost beside 1.
+            const LEAST: $float = ROUND + BIAS + ($float::MIN_EXP - 1) as $float;
+            let power = t.at_least(LEAST).power();
             let w = one + power;
             let d = w + g;
             // What the two sums lost, of which the first is that of the smaller of 1 and the power.
             let rest = (g - (d - w)) + (power - (w - one));
             let rest = lo.map_or(rest, |lo| lo.fnma(one + g, rest));
             let q = one / d;
-            (q.fma(q.fnma(rest, q.fnma(d, one)), q), k, t)
+            (q.fma(q.fnma(rest, q.fnma(d, one)), q), k, t - x.c(BIAS))
         }
 
         /// The logistic sigmoid, `1 / (1 + e^-x)`. Largest error 0.97 ulp in single precision, 0.93 ulp in
@@ -186,9 +202,10 @@ macro_rules! bodies {
             let lo = n.fma(n.c(TURN[2]), n.fma(n.c(TURN[1]), r - head));
             // The square with what `lo` takes from it: the cosine feels both roundings.
             let s = r.fms(r, (r + r) * lo);
-            let sin = r - (r * s).fma(horner(s, SIN), lo);
-            let cos = horner(s, COS).fma(s, x.c(1.0));
             let quadrant = turn.map_or(t, |turn| t + x.c(turn));
+            // The sine is r - r·s·q(s) - lo, the cosine 1 - s·q(s) with another q.
+            let q = picked(s, quadrant.lowest(), SIN, COS);
+            let (sin, cos) = (r - (r * s).fma(q, lo), s.fnma(q, x.c(1.0)));
             cos.or(quadrant.odd(), sin).turned(quadrant)
         }
 
@@ -214,11 +231,12 @@ macro_rules! bodies {
             let a = x.abs().at_most(ERF_MOST);
             let d = a - a.c(ERF_NEAR);
             let g = horner(d, LOG_ERFC);
-            let t = d.fma(g, d.c(ROUND));
-            let k = t - d.c(ROUND);
-            let far = horner(d.fms(g, k), MINUS_ERFC).scaled_plus(k, t, d.c(1.0));
-            let near = a.fma(horner(a * a, ERF), a);
-            near.or(a.less(a.c(ERF_NEAR)), far).signed(x).nan_of(x)
+            let t = d.fma(g, d.c(ROUND + BIAS));
+            let k = t - d.c(ROUND + BIAS);
+            // Both forms are a polynomial times something, and something added.
+            let near = a.less(a.c(ERF_NEAR));
+            let q = picked((a * a).or(near, d.fms(g, k)), d.sign(), MINUS_ERFC, ERF);
+            q.fma(a.or(near, t.power()), a.or(near, a.c(1.0))).signed(x).nan_of(x)
         }
     };
 }
@@ -262,10 +280,10 @@ pub(crate) mod single {
     /// π/2 by less than 2^-65. None is negative, so that -0 stays what it is.
     const TURN: [f32; 3] = [f32::from_bits(0x3fc9_0fda), f32::from_bits(0x33a2_2100), f32::from_bits(0x2b51_846a)];
 
-    /// `(1 - sin r / r) / r²`, within 2^-27.8 of the sine, and `(cos r - 1) / r²`, within 2^-32.9 of the cosine, both in
+    /// `(1 - sin r / r) / r²`, within 2^-27.8 of the sine, and `(1 - cos r) / r²`, within 2^-32.9 of the cosine, both in
     /// `r²` for `|r| ≤ π/4`, lowest first.
-    const SIN: [f32; 3] = [0.16666654, -0.008332106, 0.00019507883];
-    const COS: [f32; 4] = [-0.5, 0.041666646, -0.0013887308, 2.4432093e-05];
+    const SIN: [f32; 4] = [0.16666654, -0.008332106, 0.00019507883, 0.0];
+    const COS: [f32; 4] = [0.5, -0.041666646, 0.0013887308, -2.4432093e-05];
 
     /// `erf a / a - 1` in `a²` for `a` up to [`ERF_NEAR`], lowest first: within `2^-27.2` of `erf a / a`.
     const ERF: [f32; 6] = [0.12837917, -0.37612593, 0.11282912, -0.026809536, 0.0050618816, -0.00063749636];
@@ -277,9 +295,9 @@ pub(crate) mod single {
     /// `-erfc n·2^r` for `|r| ≤ ½`, lowest first, within `2^-25.7·erf n`, above 0 twice that.
     const MINUS_ERFC: [f32; 6] = [-0.23277435, -0.1613468, -0.05591746, -0.012921039, -0.00225181, -0.00030795002];
 
-    /// `(ln(1 + f) - f + f²/2) / f³` for `f` from -¼ to ½, lowest first: within `2^-27.4` of the logarithm.
-    const LN: [f32; 8] =
-        [0.33333462, -0.25000194, 0.19990374, -0.16642544, 0.14475589, -0.13210519, 0.10593989, -0.046058312];
+    /// `(ln(1 + f) - f) / f²` for `f` from -¼ to ½, lowest first: within `2^-27.4` of the logarithm.
+    const LN: [f32; 9] =
+        [-0.5, 0.33333462, -0.25000194, 0.19990374, -0.16642544, 0.14475589, -0.13210519, 0.10593989, -0.046058312];
 
     /// The natural logarithm. Largest error 0.93 ulp.
     ///
@@ -288,12 +306,7 @@ pub(crate) mod single {
     pub(crate) fn log<T: Lane<Num = f32>>(x: T) -> T {
         let (k, m) = x.split();
         let f = m - x.c(1.0);
-        let f2 = f * f;
-        let f4 = f2 * f2;
-        let pair = |i: usize| f.fma(f.c(LN[i + 1]), f.c(LN[i]));
-        let (low, high) = (f2.fma(pair(2), pair(0)), f2.fma(pair(6), pair(4)));
-        // -f²/2, the largest of the terms, is rounded with the last of them.
-        let small = f * f2.fma(f4.fma(high, low), f * f.c(-0.5));
+        let small = (f * f) * horner(f, LN);
         add_ln_2(k, f, small).log_ends(x)
     }
 }
@@ -359,26 +372,27 @@ pub(crate) mod double {
 
     /// `(1 - sin r / r) / r²`, within `2^-57.9` of the sine, and `(cos r - 1) / r²`, within `2^-63.9` of the cosine, both
     /// in `r²` for `|r| ≤ π/4`, lowest first.
-    pub(in super::super) const SIN: [f64; 6] = [
+    pub(in super::super) const SIN: [f64; 7] = [
         0.1666666666666663,
         -0.00833333333332184,
         0.00019841269829358522,
         -2.7557313538511066e-06,
         2.5050734388619902e-08,
         -1.5895433245347623e-10,
+        0.0,
     ];
     pub(in super::super) const COS: [f64; 7] = [
-        -0.5,
-        0.041666666666666595,
-        -0.0013888888888873342,
-        2.4801587289002052e-05,
-        -2.7557314217021353e-07,
-        2.0875705392394728e-09,
-        -1.135874899469849e-11,
+        0.5,
+        -0.041666666666666595,
+        0.0013888888888873342,
+        -2.4801587289002052e-05,
+        2.7557314217021353e-07,
+        -2.0875705392394728e-09,
+        1.135874899469849e-11,
     ];
 
     /// `erf a / a - 1` in `a²` for `a` up to [`ERF_NEAR`], lowest first: within `2^-56.0` of `erf a / a`.
-    const ERF: [f64; 11] = [
+    const ERF: [f64; 12] = [
         0.12837916709551256,
         -0.3761263890318334,
         0.1128379167093308,
@@ -390,6 +404,7 @@ pub(crate) mod double {
         1.6400641566627344e-06,
         -1.5708066152681705e-07,
         1.0708921045864966e-08,
+        0.0,
     ];
     const ERF_NEAR: f64 = 0.84375;
     /// From here on the error function is 1.

@@ -17,6 +17,8 @@ pub(crate) trait Lane:
     type Num: Copy;
     /// A truth value.
     type Mask: Copy;
+    /// A bit that picks one of two constants.
+    type Bit: Copy;
     /// A constant; `self` says where it is wanted.
     fn c(self, value: Self::Num) -> Self;
     /// `self·a + b`, rounded once.
@@ -40,12 +42,16 @@ pub(crate) trait Lane:
     /// `self·2^k`, rounded once, for a whole `k` from -252 to 254 (of double precision, from -2044 to 2046), given as
     /// itself and as `t = k + ROUND`.
     fn scaled(self, k: Self, t: Self) -> Self;
-    /// `self·2^k + other`, where `self·2^k` and `2^k` are normal numbers; `k` as above.
-    fn scaled_plus(self, k: Self, t: Self, other: Self) -> Self;
     /// `2^k`, a normal number, of `k + ROUND + BIAS`, where `BIAS` is what a stored exponent has more than it says.
     fn power(self) -> Self;
     /// Whether the whole number is odd that `self` holds, as `t` above.
     fn odd(self) -> Self::Mask;
+    /// The lowest bit of the whole number that `self` holds, as `t` above.
+    fn lowest(self) -> Self::Bit;
+    /// The sign, set if `self` is below 0.
+    fn sign(self) -> Self::Bit;
+    /// `set` where the bit is set, else `clear`; `self` says where it is wanted.
+    fn pick(self, bit: Self::Bit, clear: Self::Num, set: Self::Num) -> Self;
     /// `self`, negated where the whole number of `t` is 2 or 3 in remainders of 4.
     fn turned(self, t: Self) -> Self;
     /// A positive finite number as `(k, m)`: `2^k·m` with `m` from ¾ up to 1½.
@@ -62,6 +68,7 @@ macro_rules! number {
         impl Lane for $float {
             type Num = $float;
             type Mask = bool;
+            type Bit = bool;
 
             #[inline(always)]
             fn c(self, value: $float) -> $float {
@@ -125,13 +132,6 @@ macro_rules! number {
             }
 
             #[inline(always)]
-            fn scaled_plus(self, _k: $float, t: $float, other: $float) -> $float {
-                const BIAS: $bits = $float::MAX_EXP as $bits - 1;
-                let biased = t.to_bits().wrapping_sub($float::to_bits($round)).wrapping_add(BIAS);
-                self.mul_add($float::from_bits(biased << ($float::MANTISSA_DIGITS - 1)), other)
-            }
-
-            #[inline(always)]
             fn power(self) -> $float {
                 $float::from_bits(self.to_bits() << ($float::MANTISSA_DIGITS - 1))
             }
@@ -139,6 +139,21 @@ macro_rules! number {
             #[inline(always)]
             fn odd(self) -> bool {
                 self.to_bits() & 1 != 0
+            }
+
+            #[inline(always)]
+            fn lowest(self) -> bool {
+                self.odd()
+            }
+
+            #[inline(always)]
+            fn sign(self) -> bool {
+                self.is_sign_negative()
+            }
+
+            #[inline(always)]
+            fn pick(self, bit: bool, clear: $float, set: $float) -> $float {
+                if bit { set } else { clear }
             }
 
             #[inline(always)]

@@ -163,9 +163,9 @@ fn sin_parts(r: f64, lo: f64, s: f64) -> (f64, f64) {
 fn cos_parts(r: f64, lo: f64, s: f64) -> (f64, f64) {
     let [half, rest @ ..] = double::COS;
     // The head is rounded; the fused operation has what it lost, less the error of s = r², which is left out.
-    let head = s.mul_add(half, 1.0);
-    let lost = s.mul_add(half, 1.0 - head);
-    (head, (s * s).mul_add(double::horner(s, rest), r.mul_add(-lo, lost)))
+    let head = s.mul_add(-half, 1.0);
+    let lost = s.mul_add(-half, 1.0 - head);
+    (head, (s * s).mul_add(-double::horner(s, rest), r.mul_add(-lo, lost)))
 }
 
 /// sin(r + lo), `quadrant` quarter turns on.

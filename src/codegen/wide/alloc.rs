@@ -31,6 +31,7 @@ pub(super) enum Machine {
         slot: SlotId,
         dtype: DType,
         dst: u8,
+        ahead: u8,
     },
     Splat {
         slot: SlotId,
@@ -47,6 +48,7 @@ pub(super) enum Machine {
         dtype: DType,
         src: u8,
         sum: Option<u8>,
+        ahead: u8,
     },
     /// To and from the stack, at a multiple of 64 bytes.
     Spill {
@@ -187,7 +189,7 @@ impl Walk<'_> {
 
     fn load(&self, r: Reg, dst: u8) -> Machine {
         match self.body.defs[r as usize] {
-            Def::Load(slot, dtype) => Machine::Load { slot, dtype, dst },
+            Def::Load(slot, dtype, ahead) => Machine::Load { slot, dtype, dst, ahead },
             Def::Splat(slot, dtype) => Machine::Splat { slot, dtype, dst },
             Def::Const(index) => Machine::Const { index, dst },
             Def::Made => Machine::Fill { mask: self.body.is_mask[r as usize], dst, at: self.stack[r as usize] },
@@ -239,9 +241,9 @@ impl Walk<'_> {
             Inst::Op(op) => {
                 Machine::Op { op: *op, dst: 0, src: [at(op.src[0]), at(op.src[1])], mask: at(op.mask), constant }
             }
-            Inst::Store(slot, dtype, r, sum) => {
+            Inst::Store(slot, dtype, r, sum, ahead) => {
                 let sum = (*sum != NONE).then(|| at(*sum));
-                Machine::Store { slot: *slot, dtype: *dtype, src: at(*r), sum }
+                Machine::Store { slot: *slot, dtype: *dtype, src: at(*r), sum, ahead: *ahead }
             }
         };
         for r in sources() {

@@ -1,4 +1,5 @@
-//! Machine code of a segment: the loop over whole vectors, and its body once more for the elements that are left.
+//! Machine code of a segment: the loop over pairs of vectors if there is one, the loop over whole vectors, and its body once
+//! more for the elements that are left.
 //!
 //! The function of a plain schedule walks rows: what the table has behind its pointers says how. Guarantees: any number of
 //! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose stores of results go past
@@ -47,6 +48,8 @@ pub(super) struct Segment<'a> {
     /// Elements of an iteration.
     pub(super) lanes: usize,
     pub(super) allocated: &'a Allocated,
+    /// The body over two vectors in a row, if there is a loop of it.
+    pub(super) paired: Option<&'a Allocated>,
     pub(super) constants: &'a [Constant],
     /// Whether a slot has elements of 16 bytes.
     pub(super) twice: bool,
@@ -142,7 +145,7 @@ impl Writer<'_> {
     fn whole(&mut self) -> Result<()> {
         let segment = self.segment;
         let saved = self.assign_pointers();
-        let frame = i64::from(segment.allocated.places) * 64 + self.room();
+        let frame = i64::from(self.places()) * 64 + self.room();
         let framed = frame > 0;
         if framed {
             self.add(Instruction::with1(Code::Push_r64, Register::RBP))?;
@@ -166,19 +169,20 @@ impl Writer<'_> {
         for (slot, r) in slots {
             self.pointer(slot, r)?;
         }
-        for m in &segment.allocated.hoisted {
-            self.machine(m, Body::Cached)?;
-        }
         self.add(Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX))?;
+        if segment.paired.is_none() || self.adds_up() {
+            self.hoisted(segment.allocated)?;
+        }
         let summed = if self.adds_up() { Some(self.sum()?) } else { None };
         if !segment.sums.is_empty() && summed.is_none() {
             // Another segment of the schedule adds up.
             self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, ADD.trailing_zeros()))?;
         }
         self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
+        let all_done = segment.paired.map(|pair| self.pairs(pair)).transpose()?;
         let mut to_rest = Vec::new();
         let mut cached = None;
-        if self.streams() {
+        if segment.paired.is_none() && self.streams() {
             cached = Some(self.jump_ahead(Code::Jae_rel32_64)?);
             to_rest.push(self.main_loop(Body::Streamed)?);
             to_rest.push(self.jump_ahead(Code::Jmp_rel32_64)?);
@@ -188,6 +192,9 @@ impl Writer<'_> {
         let rest = self.at as usize;
         let done = self.rest(Body::Rest)?;
         let end = self.at as usize;
+        if let Some(jump) = all_done {
+            self.land(jump);
+        }
         let last = self.next_row(row)?;
         self.put(&Instruction::with(Code::VEX_Vzeroupper))?;
         if framed {
@@ -221,13 +228,59 @@ impl Writer<'_> {
     fn main_loop(&mut self, how: Body) -> Result<usize> {
         let lanes = self.segment.lanes as i32;
         self.add(Instruction::with2(Code::Sub_rm64_imm32, COUNT, lanes))?;
-        let skip = self.jump_ahead(Code::Jb_rel32_64)?;
-        let head = self.at;
-        self.body(how)?;
-        self.add(Instruction::with2(Code::Add_rm64_imm8, INDEX, lanes))?;
         self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
-        self.add(Instruction::with_branch(Code::Jbe_rel32_64, head))?;
+        let skip = self.jump_ahead(Code::Jg_rel32_64)?;
+        self.repeated(self.segment.allocated, lanes, how)?;
         Ok(skip)
+    }
+
+    /// Places on the stack that a body uses.
+    pub(super) fn places(&self) -> u32 {
+        self.segment.allocated.places.max(self.segment.paired.map_or(0, |p| p.places))
+    }
+
+    /// What is loaded once, before a loop.
+    fn hoisted(&mut self, allocated: &Allocated) -> Result<()> {
+        allocated.hoisted.iter().try_for_each(|m| self.machine(m, Body::Cached))
+    }
+
+    /// The loops over pairs of vectors, and what those over single ones expect; returns the jump that is taken if no
+    /// element is left. The carry flag says whether to stream.
+    fn pairs(&mut self, pair: &Allocated) -> Result<usize> {
+        let (both, streams) = (2 * self.segment.lanes as i32, self.streams());
+        if streams {
+            self.add(Instruction::with1(Code::Setb_rm8, Register::R11L))?;
+        }
+        self.add(Instruction::with2(Code::Sub_rm64_imm32, COUNT, both))?;
+        let too_few = self.jump_ahead(Code::Jl_rel32_64)?;
+        if streams {
+            // Loads between here and the jump change no flags, but may use the register.
+            self.add(Instruction::with2(Code::Test_rm8_r8, Register::R11L, Register::R11L))?;
+        }
+        self.hoisted(pair)?;
+        let mut ends = vec![too_few];
+        if streams {
+            let cached = self.jump_ahead(Code::Je_rel32_64)?;
+            self.repeated(pair, both, Body::Streamed)?;
+            ends.push(self.jump_ahead(Code::Jmp_rel32_64)?);
+            self.land(cached);
+        }
+        self.repeated(pair, both, Body::Cached)?;
+        ends.into_iter().for_each(|jump| self.land(jump));
+        self.add(Instruction::with2(Code::Add_rm64_imm32, COUNT, both))?;
+        self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
+        let done = self.jump_ahead(Code::Je_rel32_64)?;
+        self.hoisted(self.segment.allocated)?;
+        Ok(done)
+    }
+
+    /// A body again and again, so many elements at once, while as many are left; `COUNT` is less by these.
+    fn repeated(&mut self, allocated: &Allocated, elements: i32, how: Body) -> Result<()> {
+        let head = self.at;
+        self.body(allocated, how)?;
+        self.add(Instruction::with2(Code::Add_rm64_imm32, INDEX, elements))?;
+        self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
+        self.add(Instruction::with_branch(Code::Jbe_rel32_64, head))
     }
 
     /// Goes to the next row if there is one; returns the jump past that, and where it leads.
@@ -254,7 +307,7 @@ impl Writer<'_> {
         self.add(Instruction::with2(Code::Sub_r64_rm64, COUNT, INDEX))?;
         let done = self.jump_ahead(Code::Je_rel32_64)?;
         self.rest_masks()?;
-        self.body(how)?;
+        self.body(self.segment.allocated, how)?;
         Ok(done)
     }
 
@@ -321,14 +374,13 @@ impl Writer<'_> {
         SAVED.into_iter().filter(|r| self.pointers.values().any(|used| used == r)).collect()
     }
 
-    fn body(&mut self, how: Body) -> Result<()> {
+    fn body(&mut self, allocated: &Allocated, how: Body) -> Result<()> {
         if self.segment.twice {
             self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(INDEX, INDEX)))?;
         } else if how.adds() {
             self.add(Instruction::with2(Code::Mov_r64_rm64, TWICE, INDEX))?;
             self.add(Instruction::with2(Code::And_rm64_imm8, TWICE, LANES as i32 - 1))?;
         }
-        let allocated = self.segment.allocated;
         allocated.body.iter().try_for_each(|m| self.machine(m, how))
     }
 
@@ -373,11 +425,11 @@ impl Writer<'_> {
                 self.put(&i)
             }
             Machine::Copy { dst, src } => self.copy(dst, src),
-            Machine::Load { slot, dtype, dst } => self.transfer(slot, dtype, dst, how, true),
+            Machine::Load { slot, dtype, dst, ahead } => self.transfer((slot, dtype, ahead), dst, how, true),
             Machine::Store { slot, dtype, sum: Some(sum), .. } if how.adds() => {
                 self.lanes((slot, dtype), None, sum, how)
             }
-            Machine::Store { slot, dtype, src, .. } => self.transfer(slot, dtype, src, how, false),
+            Machine::Store { slot, dtype, src, ahead, .. } => self.transfer((slot, dtype, ahead), src, how, false),
             Machine::Splat { slot, dtype, dst } => self.splat(slot, dtype, dst),
             Machine::Const { index, dst } => self.constant(index, dst),
             Machine::Spill { .. } | Machine::Fill { .. } => self.placed(m),

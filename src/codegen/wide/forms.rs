@@ -228,6 +228,9 @@ forms! {
     SHDUP = EVEX_Vmovshdup_xmm_k1z_xmmm128, Full <- Full, VEX_Vmovshdup_xmm_xmmm128;
     PERMPS = EVEX_Vpermilps_xmm_k1z_xmmm128b32_imm8, Full <- Full, VEX_Vpermilps_xmm_xmmm128_imm8;
     PERMPD = EVEX_Vpermilpd_xmm_k1z_xmmm128b64_imm8, Full <- Full, VEX_Vpermilpd_xmm_xmmm128_imm8;
+    // Lanes of the first source, by the lowest bits of the second's (of doubles, the second lowest).
+    PICKPS = EVEX_Vpermilps_xmm_k1z_xmm_xmmm128b32, Full <- Full, VEX_Vpermilps_xmm_xmm_xmmm128;
+    PICKPD = EVEX_Vpermilpd_xmm_k1z_xmm_xmmm128b64, Full <- Full, VEX_Vpermilpd_xmm_xmm_xmmm128;
     PSHUFD = EVEX_Vpshufd_xmm_k1z_xmmm128b32_imm8, Full <- Full, VEX_Vpshufd_xmm_xmmm128_imm8;
     PERMW = EVEX_Vpermw_xmm_k1z_xmm_xmmm128, Full <- Full;
     MASKD = EVEX_Vpmovm2d_xmm_kr, Full <- Mask;

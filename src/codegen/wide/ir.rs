@@ -24,8 +24,8 @@ pub(super) const NONE: Reg = u32::MAX;
 pub(super) enum Def {
     /// An instruction.
     Made,
-    /// Elements of a slot.
-    Load(SlotId, DType),
+    /// Elements of a slot, so many vectors ahead.
+    Load(SlotId, DType, u8),
     /// The one element of a slot, in every lane.
     Splat(SlotId, DType),
     /// A constant, by its index.
@@ -65,7 +65,7 @@ impl Op {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Inst {
     Op(Op),
-    Store(SlotId, DType, Reg, Reg),
+    Store(SlotId, DType, Reg, Reg, u8),
 }
 
 /// The body.
@@ -110,7 +110,7 @@ impl Body {
 
     /// The elements of a slot, or its one element in every lane.
     pub(super) fn load(&mut self, slot: SlotId, dtype: DType, uniform: bool) -> Reg {
-        self.define(if uniform { Def::Splat(slot, dtype) } else { Def::Load(slot, dtype) }, false)
+        self.define(if uniform { Def::Splat(slot, dtype) } else { Def::Load(slot, dtype, 0) }, false)
     }
 
     /// A constant vector.
@@ -136,7 +136,7 @@ impl Body {
     }
 
     pub(super) fn store(&mut self, slot: SlotId, dtype: DType, r: Reg, sum: Reg) {
-        self.insts.push(Inst::Store(slot, dtype, r, sum));
+        self.insts.push(Inst::Store(slot, dtype, r, sum, 0));
     }
 
     /// The lanes of a sum with `a` added; only in a loop that adds up.
@@ -251,12 +251,40 @@ impl Body {
     }
 }
 
+impl Body {
+    /// The body over so many vectors in a row, instruction by instruction.
+    pub(super) fn side_by_side(&self, vectors: u8) -> Body {
+        let mut all = Body { constants: self.constants.clone(), ..Body::new(self.isa) };
+        // The registers of each vector's copy.
+        let mut copies: Vec<Vec<Reg>> = Vec::new();
+        for more in 0..vectors {
+            let copy = self.defs.iter().enumerate().map(|(r, def)| match *def {
+                Def::Splat(..) | Def::Const(_) if more > 0 => copies[0][r],
+                Def::Load(slot, dtype, ahead) => all.define(Def::Load(slot, dtype, ahead + more), false),
+                def => all.define(def, self.is_mask[r]),
+            });
+            let copy = copy.collect();
+            copies.push(copy);
+        }
+        for inst in &self.insts {
+            for (more, copy) in (0..).zip(&copies) {
+                let of = |r: Reg| if r == NONE { NONE } else { copy[r as usize] };
+                all.insts.push(match *inst {
+                    Inst::Op(op) => Inst::Op(Op { dst: of(op.dst), src: op.src.map(of), mask: of(op.mask), ..op }),
+                    Inst::Store(slot, dtype, r, sum, ahead) => Inst::Store(slot, dtype, of(r), of(sum), ahead + more),
+                });
+            }
+        }
+        all
+    }
+}
+
 impl Inst {
     /// The registers that an instruction reads.
     pub(super) fn sources(&self) -> impl Iterator<Item = Reg> + use<> {
         let all = match self {
             Inst::Op(op) => [op.src[0], op.src[1], op.src[2], op.mask],
-            Inst::Store(_, _, r, sum) => [*r, *sum, NONE, NONE],
+            Inst::Store(_, _, r, sum, _) => [*r, *sum, NONE, NONE],
         };
         all.into_iter().filter(|r| *r != NONE)
     }

@@ -101,6 +101,7 @@ impl<F: Copy + Into<f64>> Neg for Traced<'_, '_, '_, F> {
 impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
     type Num = F;
     type Mask = Reg;
+    type Bit = Reg;
 
     fn c(self, value: F) -> Self {
         self.with(|l, x| l.float(x, value.into()))
@@ -165,15 +166,6 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         self * low.power() * rest.power()
     }
 
-    fn scaled_plus(self, k: Self, t: Self, other: Self) -> Self {
-        if self.isa() == Isa::Avx512 {
-            // The product is exact.
-            return self.scaled(k, t) + other;
-        }
-        let [_, bias, _] = parts(self.x);
-        self.fma(self.whole_of(t, bias).power(), other)
-    }
-
     fn power(self) -> Self {
         let [shift, ..] = parts(self.x);
         self.with(|l, x| l.body.un_imm([f::PSLLD, f::PSLLQ][x.size / 8], x.bytes, self.r, shift as u8))
@@ -183,6 +175,31 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         let mut l = self.lower.borrow_mut();
         let lowest = l.body.lanes(self.x.size, 1);
         l.real_bin(self.x, [f::PTESTMD, f::PTESTMQ], self.r, lowest)
+    }
+
+    fn lowest(self) -> Reg {
+        match self.x.size {
+            4 => self.r,
+            // As the second lowest bit.
+            _ => self.with(|l, x| l.body.bin(f::PADDQ, x.bytes, self.r, self.r)).r,
+        }
+    }
+
+    fn sign(self) -> Reg {
+        let (right, places) = [(f::PSRLD, 31), (f::PSRLQ, 62)][self.x.size / 8];
+        self.with(|l, x| l.body.un_imm(right, x.bytes, self.r, places)).r
+    }
+
+    fn pick(self, bit: Reg, clear: F, set: F) -> Self {
+        let [clear, set] = [clear, set].map(Into::<f64>::into);
+        self.with(|l, x| {
+            let table = match x.size {
+                4 => [u64::from((clear as f32).to_bits()) | u64::from((set as f32).to_bits()) << 32; 8],
+                _ => std::array::from_fn(|i| [clear, set][i % 2].to_bits()),
+            };
+            let table = l.body.vector(table);
+            l.body.bin([f::PICKPS, f::PICKPD][x.size / 8], x.bytes, table, bit)
+        })
     }
 
     fn turned(self, t: Self) -> Self {

@@ -104,11 +104,18 @@ impl Writer<'_> {
     }
 
     /// A load or a store of the lanes of a dtype.
-    pub(super) fn transfer(&mut self, slot: SlotId, dtype: DType, register: u8, how: Body, load: bool) -> Result<()> {
+    pub(super) fn transfer(
+        &mut self,
+        (slot, dtype, ahead): (SlotId, DType, u8),
+        register: u8,
+        how: Body,
+        load: bool,
+    ) -> Result<()> {
         let base = self.base(slot)?;
         let size = dtype.size();
         let (index, scale) = if size == 16 { (TWICE, 8) } else { (INDEX, size as u32) };
-        let memory = MemoryOperand::with_base_index_scale(base, index, scale);
+        let ahead = i64::from(ahead) * (self.segment.lanes * size) as i64;
+        let memory = MemoryOperand::with_base_index_scale_displ_size(base, index, scale, ahead, u32::from(ahead != 0));
         let streamed = !load && how == Body::Streamed && self.segment.results.contains(&slot);
         self.moved(&Move { memory, size, bytes: self.segment.lanes * size, load, streamed }, register, how)
     }

@@ -57,7 +57,7 @@ impl Writer<'_> {
 
     /// Where the room begins, from the stack pointer after `pushed` bytes more were pushed.
     fn place(&self, at: i64, pushed: i64) -> MemoryOperand {
-        MemoryOperand::with_base_displ(Register::RSP, i64::from(self.segment.allocated.places) * 64 + at + pushed)
+        MemoryOperand::with_base_displ(Register::RSP, i64::from(self.places()) * 64 + at + pushed)
     }
 
     /// Goes to a call if a lane of the mask is set.

@@ -1,6 +1,7 @@
 //! Wide segments against the block kernels: bits, tails, memory beside the elements, pressure, and what is emitted.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use iced_x86::{Code, Decoder, DecoderOptions};
 
@@ -23,8 +24,14 @@ fn isas() -> impl Iterator<Item = Isa> {
     [CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= CpuLevel::get()).filter_map(Isa::of)
 }
 
+/// How bodies of any size are compiled: without loops over pairs of vectors, and with them.
+const PAIRED: [RangeInclusive<usize>; 2] = [usize::MAX..=usize::MAX, 0..=usize::MAX];
+
+/// How a kernel is compiled, if it is: the instructions, and which bodies are paired.
+type How<'a> = Option<(Isa, &'a RangeInclusive<usize>)>;
+
 /// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them.
-fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, isa: Option<Isa>) -> Vec<Vec<u8>> {
+fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, how: How<'_>) -> Vec<Vec<u8>> {
     let access = |s: &bool| if *s { Access::Splat } else { Access::Direct };
     let operands = splat
         .iter()
@@ -32,8 +39,10 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
         .collect();
     let geometry = Geometry { rows: vec![], run: n, operands, fold: None };
     let classes: Vec<Class> = geometry.classes();
-    let schedule = schedule(k, &classes, CpuLevel::get(), &|step| isa.is_some_and(|isa| inline(isa, step))).unwrap();
-    let code = isa.filter(|_| !schedule.segments.is_empty()).map(|isa| super::compile(isa, k, &schedule).unwrap());
+    let schedule =
+        schedule(k, &classes, CpuLevel::get(), &|step| how.is_some_and(|(isa, _)| inline(isa, step))).unwrap();
+    let code = how.filter(|_| !schedule.segments.is_empty());
+    let code = code.map(|(isa, paired)| super::compile_paired(isa, k, &schedule, paired).unwrap());
     let inputs: Vec<Buffer<'_>> = data.iter().map(|d| Buffer { bytes: d.last(n), dtype: d.dtype, offset: 0 }).collect();
     let dtypes: Vec<DType> = k.outputs.iter().map(|v| k.value(*v).dtype).collect();
     let mut memory: Vec<Vec<u128>> = dtypes.iter().map(|d| vec![u128::MAX / 3; n * d.size() / 16 + 10]).collect();
@@ -62,8 +71,10 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
 fn check(name: &str, k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize) {
     let theirs = results(k, consts, data, splat, n, None);
     for isa in isas() {
-        let ours = results(k, consts, data, splat, n, Some(isa));
-        same(&format!("{isa:?}: {name}"), k, data, splat, n, &ours, &theirs);
+        for paired in &PAIRED {
+            let ours = results(k, consts, data, splat, n, Some((isa, paired)));
+            same(&format!("{isa:?}, {paired:?} paired: {name}"), k, data, splat, n, &ours, &theirs);
+        }
     }
 }
 
@@ -212,8 +223,8 @@ fn any_number_of_elements_is_taken_and_nothing_beside_them_is_touched() {
         let classes = vec![Class::Vector; k.inputs.len()];
         let planned = schedule(k, &classes, CpuLevel::get(), &|s| inline(Isa::Avx512, s)).unwrap();
         let v = lanes(Isa::Avx512, k, &planned.segments[0]);
-        let data = data_of(k, 2 * v + 3, 2);
-        for n in 1..=2 * v + 3 {
+        let data = data_of(k, 5 * v + 2, 2);
+        for n in (1..=2 * v + 3).chain([3 * v, 3 * v + 1, 4 * v - 1, 4 * v, 4 * v + 1, 5 * v + 2]) {
             check(name, k, &[], &data, &vec![false; k.inputs.len()], n);
         }
         // With one operand the same for all elements.
@@ -387,7 +398,8 @@ fn crowded_registers_lose_nothing() {
 #[rustfmt::skip]
 const FRAME: &[Code] = &[
     Code::Push_r64, Code::Pop_r64, Code::Mov_r64_rm64, Code::Lea_r64_m, Code::Sub_rm64_imm32, Code::And_rm64_imm8,
-    Code::Test_rm64_r64, Code::Xor_r32_rm32, Code::Jb_rel32_64, Code::Jbe_rel32_64, Code::Je_rel32_64,
+    Code::Test_rm64_r64, Code::Xor_r32_rm32, Code::Jb_rel32_64, Code::Jbe_rel32_64, Code::Je_rel32_64, Code::Jl_rel32_64,
+    Code::Jg_rel32_64, Code::Setb_rm8, Code::Test_rm8_r8,
     Code::Add_rm64_imm8, Code::Add_rm64_imm32, Code::Cmp_r64_rm64, Code::Sub_r64_rm64, Code::Mov_rm64_imm32,
     Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Kmovq_kr_r64, Code::VEX_Kmovq_m64_kr, Code::VEX_Kmovq_kr_km64,
     Code::VEX_Vzeroupper, Code::Retnq, Code::Btr_rm64_imm8, Code::Jae_rel32_64, Code::Jmp_rel32_64,
@@ -426,7 +438,7 @@ fn only_listed_instructions_are_emitted() {
         for isa in [Isa::Avx2, Isa::Avx512] {
             let planned = schedule(&k, &classes, CpuLevel::get(), &|s| inline(isa, s)).unwrap();
             for s in &planned.segments {
-                let made = function(isa, &k, s, &super::ends(&k, &planned)).unwrap();
+                let made = function(isa, &k, s, &super::ends(&k, &planned), &PAIRED[1]).unwrap();
                 for i in &mut Decoder::new(64, &made.bytes[..made.code], DecoderOptions::NONE) {
                     let old = isa == Isa::Avx512 || !format!("{:?}", i.code()).starts_with("EVEX");
                     assert!(allowed.contains(&i.code()) && old, "{isa:?}: {name} emits {:?}", i.code());
