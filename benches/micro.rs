@@ -109,7 +109,8 @@ fn kernels(c: &mut Criterion) {
                         }
                         let all = start.elapsed();
                         let each = all.as_secs_f64() * 1e9 / rounds as f64;
-                        let best = &mut seen.borrow_mut().entry((op.name(), dtype)).or_insert([f64::MAX; 2])[which];
+                        let mut seen = seen.borrow_mut();
+                        let best = &mut seen.entry((op.name(), dtype)).or_insert([f64::MAX; 2])[which];
                         *best = best.min(each);
                         all
                     });

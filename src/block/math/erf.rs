@@ -2,6 +2,7 @@
 
 use super::exp::{LN2_HI_F64, LN2_LO_F64, ROUND_F64};
 use super::inline::double;
+use super::lane::Lane;
 use std::f64::consts::{LN_2, LOG2_E};
 
 /// The cubic with the coefficients `c`, lowest first; `x2` is x². In halves, which shortens the chain of dependences.
@@ -151,7 +152,7 @@ fn erfc_parts([a, a_lo]: [f64; 2], [square, square_lo]: [f64; 2]) -> Parts {
     let head = n.mul_add(-LN2_HI_F64, -square);
     let rest = n.mul_add(LN2_LO_F64, square_lo);
     let r = head - rest;
-    let tail = (r * r).mul_add(double::horner(r, double::EXP), (head - r) - rest);
+    let tail = (r * r).mul_add(r.horner(double::EXP), (head - r) - rest);
 
     // (c + a·slope)·(1 + r + tail) over c + a.
     let c = 0.5625;

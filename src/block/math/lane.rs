@@ -50,8 +50,24 @@ pub(crate) trait Lane:
     fn lowest(self) -> Self::Bit;
     /// The sign, set if `self` is below 0.
     fn sign(self) -> Self::Bit;
-    /// `set` where the bit is set, else `clear`; `self` says where it is wanted.
-    fn pick(self, bit: Self::Bit, clear: Self::Num, set: Self::Num) -> Self;
+    /// The polynomial with coefficients `c`, lowest first.
+    #[inline(always)]
+    fn horner<const N: usize>(self, c: [Self::Num; N]) -> Self {
+        let mut v = self.c(c[N - 1]);
+        for i in (0..N - 1).rev() {
+            v = v.fma(self, self.c(c[i]));
+        }
+        v
+    }
+    /// The polynomial of `self` with the coefficients `set` where the mask and the bit are set, which say the same; else that
+    /// of `other` with `clear`.
+    fn picked<const N: usize, const M: usize>(
+        self,
+        by: (Self::Mask, Self::Bit),
+        set: [Self::Num; N],
+        other: Self,
+        clear: [Self::Num; M],
+    ) -> Self;
     /// `self`, negated where the whole number of `t` is 2 or 3 in remainders of 4.
     fn turned(self, t: Self) -> Self;
     /// A positive finite number as `(k, m)`: `2^k·m` with `m` from ¾ up to 1½.
@@ -152,8 +168,16 @@ macro_rules! number {
             }
 
             #[inline(always)]
-            fn pick(self, bit: bool, clear: $float, set: $float) -> $float {
-                if bit { set } else { clear }
+            fn picked<const N: usize, const M: usize>(
+                self,
+                (mask, _): (bool, bool),
+                set: [$float; N],
+                other: $float,
+                clear: [$float; M],
+            ) -> $float {
+                // rustc's loops take longer to choose each coefficient.
+                let (set, clear) = (self.horner(set), other.horner(clear));
+                if mask { set } else { clear }
             }
 
             #[inline(always)]

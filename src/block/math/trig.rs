@@ -12,6 +12,7 @@
 
 use super::inline::double;
 use super::inline::single::{TRIG_NEAR as TRIG_NEAR_F32, cos_near, sin_near};
+use super::lane::Lane;
 use super::trig_reduce::{ROUND_F64, SMALL_BOUND, half_pi_large, half_pi_small};
 use std::f64::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, PI};
 
@@ -155,7 +156,7 @@ pub(crate) fn tan_f32(x: f32) -> f32 {
 /// `(head, tail)` of sin(r + lo) for `|r| <= π/4`: r - r³·p(r²).
 #[inline(always)]
 fn sin_parts(r: f64, lo: f64, s: f64) -> (f64, f64) {
-    (r, (r * s).mul_add(-double::horner(s, double::SIN), lo.mul_add(-0.5 * s, lo)))
+    (r, (r * s).mul_add(-s.horner(double::SIN), lo.mul_add(-0.5 * s, lo)))
 }
 
 /// `(head, tail)` of cos(r + lo) for `|r| <= π/4`: 1 - r²/2 + r⁴·p(r²).
@@ -165,7 +166,7 @@ fn cos_parts(r: f64, lo: f64, s: f64) -> (f64, f64) {
     // The head is rounded; the fused operation has what it lost, less the error of s = r², which is left out.
     let head = s.mul_add(-half, 1.0);
     let lost = s.mul_add(-half, 1.0 - head);
-    (head, (s * s).mul_add(-double::horner(s, rest), r.mul_add(-lo, lost)))
+    (head, (s * s).mul_add(-s.horner(rest), r.mul_add(-lo, lost)))
 }
 
 /// sin(r + lo), `quadrant` quarter turns on.

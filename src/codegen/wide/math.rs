@@ -190,16 +190,18 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         self.with(|l, x| l.body.un_imm(right, x.bytes, self.r, places)).r
     }
 
-    fn pick(self, bit: Reg, clear: F, set: F) -> Self {
-        let [clear, set] = [clear, set].map(Into::<f64>::into);
-        self.with(|l, x| {
-            let table = match x.size {
-                4 => [u64::from((clear as f32).to_bits()) | u64::from((set as f32).to_bits()) << 32; 8],
-                _ => std::array::from_fn(|i| [clear, set][i % 2].to_bits()),
-            };
-            let table = l.body.vector(table);
-            l.body.bin([f::PICKPS, f::PICKPD][x.size / 8], x.bytes, table, bit)
-        })
+    fn picked<const N: usize, const M: usize>(
+        self,
+        (mask, bit): (Reg, Reg),
+        set: [F; N],
+        other: Self,
+        clear: [F; M],
+    ) -> Self {
+        let x = if self.r == other.r { self } else { self.or(mask, other) };
+        let number = |c: &[F], i: usize| c.get(i).map_or(0.0, |c| (*c).into());
+        let pick = |i: usize| self.picked_number(bit, number(&clear, i), number(&set, i));
+        let last = N.max(M) - 1;
+        (0..last).rev().fold(pick(last), |v, i| v.fma(x, pick(i)))
     }
 
     fn turned(self, t: Self) -> Self {
@@ -258,6 +260,18 @@ where
 {
     fn isa(self) -> Isa {
         self.lower.borrow().body.isa
+    }
+
+    /// `set` in lanes whose bit is set, `clear` in the others: by a table, so that it takes no multiplier's time.
+    fn picked_number(self, bit: Reg, clear: f64, set: f64) -> Self {
+        self.with(|l, x| {
+            let table = match x.size {
+                4 => [u64::from((clear as f32).to_bits()) | u64::from((set as f32).to_bits()) << 32; 8],
+                _ => std::array::from_fn(|i| [clear, set][i % 2].to_bits()),
+            };
+            let table = l.body.vector(table);
+            l.body.bin([f::PICKPS, f::PICKPD][x.size / 8], x.bytes, table, bit)
+        })
     }
 
     /// An integer in every lane.
