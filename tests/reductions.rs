@@ -107,13 +107,15 @@ type Sums = fn(&Var, &[i64]) -> Vec<Var>;
 #[test]
 fn sums_beside_and_behind_block_steps_have_the_bits_of_single_ops() {
     for d in [DType::F32, DType::F64] {
-        for shape in [[1, 5], [1, 511], [1, 70_001], [40, 100], [7, 5000]] {
+        for shape in [[1, 5], [1, 511], [1, 70_001], [3, 63], [40, 100], [7, 5000]] {
             let n = shape[0] * shape[1];
             let x = Tensor::from_vec((0..n).map(|i| (i * 7919 % 1009) as f32 * 0.003 - 1.5).collect(), shape).unwrap();
             let x = Eager::new(Rules::Torch).tensor(&x).cast(d).result().unwrap();
-            // One loop and several around block steps; sums of one loop, of the first or the last of them, beside other
-            // reductions and a result.
-            let cases: [Sums; 4] = [
+            // One loop, of few and of many instructions, and several around block steps; sums of one loop, of the first or
+            // the last of them, beside other reductions and a result.
+            let cases: [Sums; 6] = [
+                |x, dims| vec![(x.sigmoid() * x).over(dims).mean()],
+                |x, dims| vec![x.sin().over(dims).dtype(DType::F64).sum(), x.tanh().over(dims).sum()],
                 |x, dims| vec![(x * x + 0.5).over(dims).sum()],
                 |x, dims| vec![((x * 2.0).asinh() - x).over(dims).mean()],
                 |x, dims| vec![(x * 3.0).over(dims).sum(), ((x * 3.0).atan() * x).over(dims).amax()],

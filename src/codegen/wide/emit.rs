@@ -170,7 +170,7 @@ impl Writer<'_> {
             self.pointer(slot, r)?;
         }
         self.add(Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX))?;
-        if segment.paired.is_none() || self.adds_up() {
+        if segment.paired.is_none() {
             self.hoisted(segment.allocated)?;
         }
         let summed = if self.adds_up() { Some(self.sum()?) } else { None };
@@ -179,7 +179,7 @@ impl Writer<'_> {
             self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, ADD.trailing_zeros()))?;
         }
         self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
-        let all_done = segment.paired.map(|pair| self.pairs(pair)).transpose()?;
+        let all_done = segment.paired.map(|pair| self.pairs(pair, Body::Cached)).transpose()?;
         let mut to_rest = Vec::new();
         let mut cached = None;
         if segment.paired.is_none() && self.streams() {
@@ -245,9 +245,9 @@ impl Writer<'_> {
     }
 
     /// The loops over pairs of vectors, and what those over single ones expect; returns the jump that is taken if no
-    /// element is left. The carry flag says whether to stream.
-    fn pairs(&mut self, pair: &Allocated) -> Result<usize> {
-        let (both, streams) = (2 * self.segment.lanes as i32, self.streams());
+    /// element is left. Where nothing is added up, the carry flag says whether to stream.
+    fn pairs(&mut self, pair: &Allocated, how: Body) -> Result<usize> {
+        let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams());
         if streams {
             self.add(Instruction::with1(Code::Setb_rm8, Register::R11L))?;
         }
@@ -265,7 +265,7 @@ impl Writer<'_> {
             ends.push(self.jump_ahead(Code::Jmp_rel32_64)?);
             self.land(cached);
         }
-        self.repeated(pair, both, Body::Cached)?;
+        self.repeated(pair, both, how)?;
         ends.into_iter().for_each(|jump| self.land(jump));
         self.add(Instruction::with2(Code::Add_rm64_imm32, COUNT, both))?;
         self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
@@ -311,20 +311,24 @@ impl Writer<'_> {
         Ok(done)
     }
 
-    /// The loop that adds up, and its rest; returns the jumps to the end.
-    fn sum(&mut self) -> Result<[usize; 2]> {
+    /// The loops that add up, and their rest; returns the jumps to the end.
+    fn sum(&mut self) -> Result<Vec<usize>> {
         self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, ADD.trailing_zeros()))?;
         let other = self.jump_ahead(Code::Jae_rel32_64)?;
         self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
+        let mut ends = Vec::new();
+        if let Some(pair) = self.segment.paired {
+            ends.push(self.pairs(pair, Body::Added)?);
+        }
         let skip = self.main_loop(Body::Added)?;
         let rest = self.at as usize;
-        let done = self.rest(Body::AddedRest)?;
-        let end = self.jump_ahead(Code::Jmp_rel32_64)?;
+        ends.push(self.rest(Body::AddedRest)?);
+        ends.push(self.jump_ahead(Code::Jmp_rel32_64)?);
         self.land(other);
         let mut bytes = self.encoder.take_buffer();
         patch(&mut bytes, skip, rest);
         self.encoder.set_buffer(bytes);
-        Ok([done, end])
+        Ok(ends)
     }
 
     /// Whether something can be added up.
@@ -389,7 +393,7 @@ impl Writer<'_> {
             Machine::Op { op, dst, src, mask, .. } if op.form == f::RESCUE => self.rescue(&op, dst, src[0], mask),
             Machine::Op { op, .. } if op.form == f::ADDED && !how.adds() => Ok(()),
             Machine::Op { op, dst, src, .. } if op.form == f::ADDED => {
-                self.lanes(self.segment.sums[op.sum as usize], Some(dst), src[0], how)
+                self.lanes((self.segment.sums[op.sum as usize], op.ahead), Some(dst), src[0], how)
             }
             Machine::Op { op, dst, src, mask, constant } => {
                 let mut i = Instruction::default();
@@ -426,8 +430,8 @@ impl Writer<'_> {
             }
             Machine::Copy { dst, src } => self.copy(dst, src),
             Machine::Load { slot, dtype, dst, ahead } => self.transfer((slot, dtype, ahead), dst, how, true),
-            Machine::Store { slot, dtype, sum: Some(sum), .. } if how.adds() => {
-                self.lanes((slot, dtype), None, sum, how)
+            Machine::Store { slot, dtype, sum: Some(sum), ahead, .. } if how.adds() => {
+                self.lanes(((slot, dtype), ahead), None, sum, how)
             }
             Machine::Store { slot, dtype, src, ahead, .. } => self.transfer((slot, dtype, ahead), src, how, false),
             Machine::Splat { slot, dtype, dst } => self.splat(slot, dtype, dst),

@@ -50,14 +50,15 @@ pub(super) struct Op {
     pub(super) imm: Option<u8>,
     /// Rounds towards zero instead of to nearest; 512-bit forms only.
     pub(super) truncate: bool,
-    /// Of an addition to a sum, which one.
+    /// Of an addition to a sum, which one, and how many vectors ahead its lanes are.
     pub(super) sum: u32,
+    pub(super) ahead: u8,
 }
 
 impl Op {
     pub(super) fn new(form: Form, bytes: usize, src: [Reg; 3]) -> Op {
         let length = length(bytes);
-        Op { form, length, dst: NONE, src, mask: NONE, zeroing: false, imm: None, truncate: false, sum: 0 }
+        Op { form, length, dst: NONE, src, mask: NONE, zeroing: false, imm: None, truncate: false, sum: 0, ahead: 0 }
     }
 }
 
@@ -270,7 +271,9 @@ impl Body {
             for (more, copy) in (0..).zip(&copies) {
                 let of = |r: Reg| if r == NONE { NONE } else { copy[r as usize] };
                 all.insts.push(match *inst {
-                    Inst::Op(op) => Inst::Op(Op { dst: of(op.dst), src: op.src.map(of), mask: of(op.mask), ..op }),
+                    Inst::Op(op) => {
+                        Inst::Op(Op { dst: of(op.dst), src: op.src.map(of), mask: of(op.mask), ahead: more, ..op })
+                    }
                     Inst::Store(slot, dtype, r, sum, ahead) => Inst::Store(slot, dtype, of(r), of(sum), ahead + more),
                 });
             }

@@ -62,6 +62,12 @@ impl Writer<'_> {
         Ok(POINTER)
     }
 
+    /// So many bytes behind the element of a slot that an index, by its scale, says.
+    fn element(&mut self, slot: SlotId, (index, scale): (Register, u32), bytes: usize) -> Result<MemoryOperand> {
+        let (base, size) = (self.base(slot)?, u32::from(bytes != 0));
+        Ok(MemoryOperand::with_base_index_scale_displ_size(base, index, scale, bytes as i64, size))
+    }
+
     /// What the moves of the elements that are left need: of AVX-512 masks of `COUNT` of them.
     pub(super) fn rest_masks(&mut self) -> Result<()> {
         if self.segment.isa == Isa::Avx2 {
@@ -83,10 +89,16 @@ impl Writer<'_> {
     }
 
     /// The lanes of a sum that belong to the current elements: with a register added, or (without `dst`) stored.
-    pub(super) fn lanes(&mut self, (slot, dtype): (SlotId, DType), dst: Option<u8>, src: u8, how: Body) -> Result<()> {
+    pub(super) fn lanes(
+        &mut self,
+        ((slot, dtype), ahead): ((SlotId, DType), u8),
+        dst: Option<u8>,
+        src: u8,
+        how: Body,
+    ) -> Result<()> {
         let (size, isa) = (dtype.size(), self.segment.isa);
-        let memory = MemoryOperand::with_base_index_scale(self.base(slot)?, TWICE, size as u32);
         let (at, bytes) = (size / 8, self.segment.lanes * size);
+        let memory = self.element(slot, (TWICE, size as u32), usize::from(ahead) * bytes)?;
         let register = |number| Shape::Full.register(length(bytes), number);
         let Some(dst) = dst else {
             return self.moved(&Move { memory, size, bytes, load: false, streamed: false }, src, how);
@@ -111,11 +123,9 @@ impl Writer<'_> {
         how: Body,
         load: bool,
     ) -> Result<()> {
-        let base = self.base(slot)?;
         let size = dtype.size();
-        let (index, scale) = if size == 16 { (TWICE, 8) } else { (INDEX, size as u32) };
-        let ahead = i64::from(ahead) * (self.segment.lanes * size) as i64;
-        let memory = MemoryOperand::with_base_index_scale_displ_size(base, index, scale, ahead, u32::from(ahead != 0));
+        let at = if size == 16 { (TWICE, 8) } else { (INDEX, size as u32) };
+        let memory = self.element(slot, at, usize::from(ahead) * self.segment.lanes * size)?;
         let streamed = !load && how == Body::Streamed && self.segment.results.contains(&slot);
         self.moved(&Move { memory, size, bytes: self.segment.lanes * size, load, streamed }, register, how)
     }
