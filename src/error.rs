@@ -146,12 +146,10 @@ impl fmt::Display for Diagnostic {
 /// let p = Program::new(Rules::Torch);
 /// let (x, y) = (p.data("x", DType::F32, [3]), p.data("y", DType::F32, [4]));
 /// let z = &x + &y;
-/// match Executor::new().run(&p, feeds! {}, [&z]) {
-///     Err(Error::Invalid(mistakes)) => {
-///         assert_eq!(mistakes[0].fault, Fault::Broadcast);
-///         println!("{}", mistakes[0]);                                   // with the line above
-///     }
-///     other => panic!("{other:?}"),
+/// let result = Executor::new().run(&p, feeds! {}, [&z]);
+/// assert!(matches!(&result, Err(Error::Invalid(mistakes)) if mistakes[0].fault == Fault::Broadcast));
+/// if let Err(error) = result {
+///     println!("{error}");                                           // with the line above
 /// }
 /// ```
 #[derive(Debug, thiserror::Error)]
@@ -280,10 +278,8 @@ impl Error {
 /// ```
 /// use castwise::{CustomOp, CustomOpError, Error, Promotion, Registry};
 /// let exp = CustomOp::new("exp", ["x"], Promotion::IntToFloat).with(|[x]: [f32; 1]| x.exp());
-/// match Registry::new().register(exp) {
-///     Err(Error::CustomOp(CustomOpError::NameOfTable { name })) => assert_eq!(name, "exp"),
-///     other => panic!("{other:?}"),
-/// }
+/// let result = Registry::new().register(exp);
+/// assert!(matches!(result, Err(Error::CustomOp(CustomOpError::NameOfTable { name })) if name == "exp"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
