@@ -88,12 +88,23 @@ fn sums_have_the_same_bits_whatever_the_threads_and_modes() {
     let eager = Eager::new(Rules::Torch).tensor(&x);
     let want = (&eager * &eager).mean().result().unwrap().item::<f32>().unwrap();
     let rows = (Eager::new(Rules::Torch).tensor(&square) * 0.3).over([0]).sum().result().unwrap();
+    let long =
+        Tensor::from_vec((0..2_200_003).map(|i| (i % 7919) as f32 * 0.37 - 900.0).collect(), [2_200_003]).unwrap();
+    let eager = Eager::new(Rules::Torch).tensor(&long);
+    let want_long = [eager.over([]).sum(), (&eager * &eager).mean(), eager.amax()].map(|y| y.result().unwrap());
     for threads in [1, 2, 3, 8] {
         let exe = Executor::builder().threads(threads).build();
         let p = Program::new(Rules::Torch);
         let v = p.data("x", DType::F32, [None]);
         let out = exe.run(&p, feeds! { "x" => x }, [&(&v * &v).mean()]).unwrap();
         assert_eq!(out[0].item::<f32>().unwrap().to_bits(), want.to_bits(), "{threads} threads");
+        // What is long is read from either end in turns.
+        let ways = [&v.over([]).sum(), &(&v * &v).mean(), &v.amax()].map(|y| exe.prepare(&p, [y]).unwrap());
+        for (way, want) in ways.iter().zip(&want_long) {
+            for _ in 0..3 {
+                assert_eq!(way.run(&[&long]).unwrap()[0].as_bytes(), want.as_bytes(), "{threads} threads, long");
+            }
+        }
         let q = Program::new(Rules::Torch);
         let v = q.data("x", DType::F32, [None, None]);
         let out = exe.run(&q, feeds! { "x" => square }, [&(&v * 0.3).over([0]).sum()]).unwrap();

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::team::share;
+use super::team::{share, sweep};
 use super::{BlockFn, FloatMode};
 use crate::cancel::Stop;
 use crate::dtype::DType;
@@ -389,12 +389,16 @@ pub(crate) fn run(
             streamed();
         }
     };
-    if threads <= 1 || units <= 1 {
+    let (swept, threads) = (if outputs.is_empty() { moved() } else { 0 }, threads.max(1));
+    if units <= 1 || threads <= 1 && swept < SWEPT_FROM {
         run(0, units);
     } else {
         // More parts than threads: one that starts late takes fewer.
-        let size = units.div_ceil(threads * PARTS_PER_THREAD);
-        share(units.div_ceil(size), threads, &|i| run(i * size, units.min((i + 1) * size)));
+        let rounds = (swept / (threads * SWEPT_PART)).clamp(PARTS_PER_THREAD, MOST_SWEPT);
+        let size = units.div_ceil(threads * rounds);
+        let part = |i: usize| run(i * size, units.min((i + 1) * size));
+        let share = if swept < SWEPT_FROM { share } else { sweep };
+        share(units.div_ceil(size), threads, &part);
     }
     if job.stopped.into_inner()
         && let Some(stop) = launch.stop
@@ -406,6 +410,15 @@ pub(crate) fn run(
         step => Ok(Err(Fault { step })),
     }
 }
+
+/// Bytes of operands from which on a launch that only reduces them goes through them in turns from either end, in parts of
+/// so many bytes. Tests turn with small ones too.
+///
+/// Measured on a server whose last cache has 32 MiB, one thread, 128 MiB read: the mean of squared differences took 4.93 ms and
+/// takes 4.48, a Huber loss 5.52 and 5.04.
+const SWEPT_FROM: usize = if cfg!(test) { 1 << 10 } else { 8 << 20 };
+const SWEPT_PART: usize = 2 << 20;
+const MOST_SWEPT: usize = 256;
 
 /// Parts that a thread takes of a job at most, one after the other.
 const PARTS_PER_THREAD: usize = 8;

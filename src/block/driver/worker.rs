@@ -322,10 +322,20 @@ impl Worker<'_> {
         let mut to = self.layout.gathered;
         for (i, o) in launch.geometry.operands.iter().enumerate() {
             if let Access::Periodic(period) = o.access {
-                let n = period + launch.tile().min(launch.geometry.run);
-                let from = Strided { base: self.bases[i], extents: &[1 + n / period, period], strides: &[0, 1] };
-                // SAFETY: the operand has `period` neighbours from its base on; the scratch has room for `n`.
-                unsafe { gather(from, launch.inputs[i].dtype, 0, n, self.scratch.add(to)) };
+                let size = launch.inputs[i].dtype.size();
+                let (once, all) = (period * size, (period + launch.tile().min(launch.geometry.run)) * size);
+                // SAFETY: the operand has `period` neighbours from its base on; the scratch has room for all, of which the
+                // first `written` bytes, whole periods, are copied behind themselves.
+                unsafe {
+                    let to = self.scratch.add(to);
+                    std::ptr::copy_nonoverlapping(self.bases[i], to, once);
+                    let mut written = once;
+                    while written < all {
+                        let n = written.min(all - written);
+                        std::ptr::copy_nonoverlapping(to, to.add(written), n);
+                        written += n;
+                    }
+                }
             }
             to += copy_room(o);
         }
