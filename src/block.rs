@@ -15,6 +15,8 @@ use crate::dtype::DType;
 use crate::ops::{Custom, MAX_OPERANDS};
 use crate::scalar::Bits;
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub(crate) mod cast;
 mod custom;
 pub(crate) mod driver;

@@ -5,6 +5,7 @@
 
 pub(crate) mod complex;
 pub(crate) mod erf;
+pub(crate) mod erf_parts;
 pub(crate) mod exp;
 pub(crate) mod hyper;
 pub(crate) mod inline;

@@ -365,7 +365,7 @@ reals!(f32, math::trig::TRIG_BOUND_F32, math::inline::single::TRIG_NEAR, math::t
 reals!(f64, math::trig::TRIG_BOUND_F64, math::trig::TRIG_BOUND_F64, math::trig_reduce::fmod_f64, exp = math::inline::double::exp, expm1 = math::exp::expm1_f64,
     log = math::inline::double::log, log1p = math::log::log1p_f64, tanh = math::inline::double::tanh,
     sigmoid = math::inline::double::sigmoid, silu = math::inline::double::silu, gelu_tanh = math::inline::double::gelu_tanh,
-    gelu = math::erf::gelu_f64, erf = math::inline::double::erf, sin = math::trig::sin_f64, cos = math::trig::cos_f64,
+    gelu = math::erf::gelu_f64, erf = math::erf_parts::erf, sin = math::trig::sin_f64, cos = math::trig::cos_f64,
     tan = math::trig::tan_f64, sin_small = math::inline::double::sin_near, cos_small = math::inline::double::cos_near,
     sin_near = math::inline::double::sin_near, cos_near = math::inline::double::cos_near,
     tan_small = math::trig::tan_f64_small, exp2 = math::exp::exp2_f64, log2 = math::log::log2_f64,

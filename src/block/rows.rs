@@ -468,6 +468,10 @@ const fn half_quiet(inf: u16) -> u16 {
 
 /// The kernel of an op of the table for a compute dtype at a CPU level; `None` where the op computes in its op math.
 pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(f) = super::avx512::kernel(op, dtype, level) {
+        return Some(f);
+    }
     match (op, dtype) {
         (Op::Where, d) => Some(match d.size() {
             1 => select::<u8>(level),

@@ -172,7 +172,8 @@ fn erfc_parts([a, a_lo]: [f64; 2], [square, square_lo]: [f64; 2]) -> Parts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::inline::{double::erf as erf_f64, single::erf as erf_f32};
+    use super::super::erf_parts::erf as erf_f64;
+    use super::super::inline::single::erf as erf_f32;
     use super::super::tests::near;
     use super::*;
 

@@ -1,5 +1,5 @@
 //! The functions that compiled loops take in: `exp`, `log`, `tanh`, the logistic sigmoid and what is made of it, the error
-//! function, sine and cosine.
+//! function of single precision, sine and cosine.
 //!
 //! They are written over [`Lane`](super::lane::Lane), with as few operations as their accuracy allows: the time of a loop
 //! is that of its arithmetic here. The constants and polynomials of the two float types stand in [`single`] and
@@ -203,22 +203,6 @@ macro_rules! bodies {
         pub(crate) fn cos_near<T: Lane<Num = $float>>(x: T) -> T {
             quarter(x, Some(1.0))
         }
-        /// The error function. Largest error 0.94 ulp in single precision, 0.85 ulp in double.
-        ///
-        /// ±0 give ±0, ±∞ give ±1.
-        #[inline(always)]
-        pub(crate) fn erf<T: Lane<Num = $float>>(x: T) -> T {
-            // erfc a = erfc NEAR·2^(d·g), whose exponent is small where the result feels it.
-            let a = x.abs().at_most(ERF_MOST);
-            let d = a - a.c(ERF_NEAR);
-            let g = d.horner(LOG_ERFC);
-            let t = d.fma(g, d.c(ROUND + BIAS));
-            let k = t - d.c(ROUND + BIAS);
-            // Both forms are a polynomial times something, and something added.
-            let near = a.less(a.c(ERF_NEAR));
-            let q = (a * a).picked((near, d.sign()), ERF, d.fms(g, k), MINUS_ERFC);
-            q.fma(a.or(near, t.power()), a.or(near, a.c(1.0))).signed(x).nan_of(x)
-        }
     };
 }
 
@@ -289,6 +273,23 @@ pub(crate) mod single {
         let f = m - x.c(1.0);
         let small = (f * f) * f.horner(LN);
         add_ln_2(k, f, small).log_ends(x)
+    }
+
+    /// The error function. Largest error 0.94 ulp.
+    ///
+    /// ±0 give ±0, ±∞ give ±1.
+    #[inline(always)]
+    pub(crate) fn erf<T: Lane<Num = f32>>(x: T) -> T {
+        // erfc a = erfc NEAR·2^(d·g), whose exponent is small where the result feels it.
+        let a = x.abs().at_most(ERF_MOST);
+        let d = a - a.c(ERF_NEAR);
+        let g = d.horner(LOG_ERFC);
+        let t = d.fma(g, d.c(ROUND + BIAS));
+        let k = t - d.c(ROUND + BIAS);
+        // Both forms are a polynomial times something, and something added.
+        let near = a.less(a.c(ERF_NEAR));
+        let q = (a * a).picked((near, d.sign()), ERF, d.fms(g, k), MINUS_ERFC);
+        q.fma(a.or(near, t.power()), a.or(near, a.c(1.0))).signed(x).nan_of(x)
     }
 }
 
@@ -369,60 +370,6 @@ pub(crate) mod double {
         2.7557314217021353e-07,
         -2.0875705392394728e-09,
         1.135874899469849e-11,
-    ];
-
-    /// `erf a / a - 1` in `a²` for `a` up to [`ERF_NEAR`], lowest first: within `2^-56.0` of `erf a / a`.
-    const ERF: [f64; 11] = [
-        0.12837916709551256,
-        -0.3761263890318334,
-        0.1128379167093308,
-        -0.02686617064042996,
-        0.005223977573442711,
-        -0.0008548323645942142,
-        0.00012055195498928842,
-        -1.4922036632541583e-05,
-        1.6400641566627344e-06,
-        -1.5708066152681705e-07,
-        1.0708921045864966e-08,
-    ];
-    const ERF_NEAR: f64 = 0.84375;
-    /// From here on the error function is 1.
-    const ERF_MOST: f64 = 5.95;
-    /// `log2(erfc a / erfc n) / (a - n)` in `a - n` with [`ERF_NEAR`] as n, lowest first: `erfc a` is within `2^-57.1·erf a`.
-    const LOG_ERFC: [f64; 18] = [
-        -3.431738189409103,
-        -1.1860081184074736,
-        -0.06972910134077767,
-        0.016823576311602213,
-        -0.003145595306173707,
-        0.00026936667957439616,
-        0.0001003509130364364,
-        -6.184772492616106e-05,
-        1.842452820752211e-05,
-        -2.8187722888128483e-06,
-        -3.618265544125959e-07,
-        4.1607023493837613e-07,
-        -1.6061869796365636e-07,
-        4.0686498134134964e-08,
-        -7.239715462345267e-09,
-        8.781601843208852e-10,
-        -6.541163860009216e-11,
-        2.2570378545090623e-12,
-    ];
-    /// `-erfc n·2^r` for `|r| ≤ ½`, lowest first, within `2^-55.8·erf n`, above 0 twice that.
-    const MINUS_ERFC: [f64; 12] = [
-        -0.23277433876765838,
-        -0.16134687662350805,
-        -0.05591856631186815,
-        -0.012919932193337098,
-        -0.002238853643222816,
-        -0.00031037101819324155,
-        -3.585546598197457e-05,
-        -3.5504442103875205e-06,
-        -3.0762216057635054e-07,
-        -2.369500612788579e-08,
-        -1.6455261165435213e-09,
-        -9.941006325813677e-11,
     ];
 
     /// `(atanh s / s - 1) / s²`, twice, in `s²` for `|s| ≤ 1/5`, lowest first: within `2^-62.6` of `atanh s`.

@@ -2,7 +2,8 @@
 //!
 //! A function written over [`Lane`] is compiled by rustc into the block kernels, and run once by the wide code generator
 //! to have its instructions written into a loop. So there is one text of each function, and the bits are those of its
-//! operations, all of which IEEE 754 or this file defines. Guarantees: no operation branches or looks anything up.
+//! operations, all of which IEEE 754 or this file defines. Guarantees: no operation branches, and
+//! none but [`Table::chosen`] looks anything up.
 //! Does not: hold functions.
 
 use super::{exp, log};
@@ -77,6 +78,19 @@ pub(crate) trait Lane:
     fn log_ends(self, x: Self) -> Self;
     /// `self`, or a NaN where `x` is NaN. It is the canonical one, or is made so later; `self` is NaN there already.
     fn nan_of(self, x: Self) -> Self;
+}
+
+/// A [`Lane`] that can look numbers up.
+pub(crate) trait Table: Lane {
+    /// The number of the table that the four lowest bits of the whole number say that `self` holds, as `t` above.
+    fn chosen(self, table: &'static [Self::Num; 16]) -> Self;
+}
+
+impl Table for f64 {
+    #[inline(always)]
+    fn chosen(self, table: &'static [f64; 16]) -> f64 {
+        table[(self.to_bits() & 15) as usize]
+    }
 }
 
 macro_rules! number {
@@ -205,3 +219,16 @@ macro_rules! number {
 
 number!(f32, u32, exp::single::ROUND, log::single::split_from, log::single::finish);
 number!(f64, u64, exp::double::ROUND, log::double::split_from, log::double::finish);
+
+/// [`Lane::log_ends`] for `vfixupimmps`: what it gives for each class of its operand, four bits a class.
+pub(crate) const LOG_ENDS: u64 = {
+    // Classes, lowest first: quiet NaN, signaling NaN, zero, one, -∞, +∞, negative, positive.
+    let (keep, quiet, nan, below, above) = (0, 2, 3, 4, 5);
+    let classes: [u64; 8] = [quiet, quiet, below, keep, nan, above, nan, keep];
+    let (mut table, mut i) = (0, 0);
+    while i < 8 {
+        table |= classes[i] << (4 * i);
+        i += 1;
+    }
+    table
+};

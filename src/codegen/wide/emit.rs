@@ -85,16 +85,7 @@ pub(super) fn function(segment: &Segment<'_>) -> Result<Function> {
         pool_uses: Vec::new(),
         rescues: Vec::new(),
     };
-    let mut pool = Vec::new();
-    for c in segment.constants {
-        w.offsets.push(pool.len() as i64);
-        // Most are one quadword repeated. AVX2's instructions read them whole.
-        let count = match segment.isa {
-            Isa::Avx512 if c.iter().all(|q| *q == c[0]) => 1,
-            isa => isa.bytes() / 8,
-        };
-        c[..count].iter().for_each(|q| pool.extend(q.to_le_bytes()));
-    }
+    let pool = w.pool();
     w.whole()?;
     let uses = std::mem::take(&mut w.pool_uses);
     let mut bytes = w.encoder.take_buffer();
@@ -119,6 +110,22 @@ pub(super) fn wrong(e: impl std::fmt::Display) -> Error {
 }
 
 impl Writer<'_> {
+    /// Lays the constants out.
+    fn pool(&mut self) -> Vec<u8> {
+        let mut pool = Vec::new();
+        self.offsets = vec![0; self.segment.constants.len()];
+        // Most are one quadword repeated, behind the others. AVX2's instructions read them whole.
+        let short = |c: &Constant| self.segment.isa == Isa::Avx512 && c.iter().all(|q| *q == c[0]);
+        for last in [false, true] {
+            for (c, at) in self.segment.constants.iter().zip(&mut self.offsets).filter(|(c, _)| short(c) == last) {
+                *at = pool.len() as i64;
+                let count = if last { 1 } else { self.segment.isa.bytes() / 8 };
+                c[..count].iter().for_each(|q| pool.extend(q.to_le_bytes()));
+            }
+        }
+        pool
+    }
+
     pub(super) fn put(&mut self, instruction: &Instruction) -> Result<()> {
         self.at += self.encoder.encode(instruction, self.at).map_err(wrong)? as u64;
         Ok(())

@@ -231,6 +231,8 @@ forms! {
     // Lanes of the first source, by the lowest bits of the second's (of doubles, the second lowest).
     PICKPS = EVEX_Vpermilps_xmm_k1z_xmm_xmmm128b32, Full <- Full, VEX_Vpermilps_xmm_xmm_xmmm128;
     PICKPD = EVEX_Vpermilpd_xmm_k1z_xmm_xmmm128b64, Full <- Full, VEX_Vpermilpd_xmm_xmm_xmmm128;
+    // Lanes of the first and of the third source, which are one table, by the lowest bits of the second's.
+    TABLEPD = EVEX_Vpermt2pd_xmm_k1z_xmm_xmmm128b64, Full <- Full;
     PSHUFD = EVEX_Vpshufd_xmm_k1z_xmmm128b32_imm8, Full <- Full, VEX_Vpshufd_xmm_xmmm128_imm8;
     PERMW = EVEX_Vpermw_xmm_k1z_xmm_xmmm128, Full <- Full;
     MASKD = EVEX_Vpmovm2d_xmm_kr, Full <- Mask;

@@ -179,7 +179,7 @@ impl Body {
         self.made(Op::new(form, bytes, [a, b, NONE]), bytes)
     }
 
-    /// `a·b + c`, `a·b - c` or `c - a·b`, by the form that overwrites the addend.
+    /// `a·b + c`, `a·b - c` or `c - a·b`, by the form that overwrites the addend; or another instruction of three sources.
     pub(super) fn fused(&mut self, form: Form, bytes: usize, a: Reg, b: Reg, c: Reg) -> Reg {
         self.made(Op::new(form, bytes, [a, b, c]), bytes)
     }

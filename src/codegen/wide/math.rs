@@ -13,8 +13,9 @@ use super::Isa;
 use super::forms::{self as f, Form};
 use super::ir::Reg;
 use super::lower::{EQ, GT, LT, Lower, Real};
+use crate::block::math::erf_parts;
 use crate::block::math::inline::{double, single};
-use crate::block::math::lane::Lane;
+use crate::block::math::lane::{LOG_ENDS, Lane, Table};
 use crate::ops::Op;
 
 /// A vector register of lanes of `F`, and where its instructions are written.
@@ -28,14 +29,14 @@ struct Traced<'a, 'b, 'c, F> {
 
 /// The function of the op in one of the two modules.
 macro_rules! traced {
-    ($module:ident, $op:expr, $a:expr) => {
+    ($module:ident, $erf:path, $op:expr, $a:expr) => {
         match $op {
             Op::Exp => $module::exp($a).r,
             Op::Log => $module::log($a).r,
             Op::Tanh => $module::tanh($a).r,
             Op::Silu => $module::silu($a).r,
             Op::GeluTanh => $module::gelu_tanh($a).r,
-            Op::Erf => $module::erf($a).r,
+            Op::Erf => $erf($a).r,
             Op::Sin => $module::sin_near($a).unless_far($a, $module::TRIG_NEAR, $op).r,
             Op::Cos => $module::cos_near($a).unless_far($a, $module::TRIG_NEAR, $op).r,
             _ => $module::sigmoid($a).r,
@@ -48,8 +49,8 @@ impl Lower<'_> {
     pub(super) fn function(&mut self, op: Op, x: Real, r: Reg) -> Reg {
         let lower = &RefCell::new(self);
         match x.size {
-            4 => traced!(single, op, Traced::<f32> { lower, x, r, float: PhantomData }),
-            _ => traced!(double, op, Traced::<f64> { lower, x, r, float: PhantomData }),
+            4 => traced!(single, single::erf, op, Traced::<f32> { lower, x, r, float: PhantomData }),
+            _ => traced!(double, erf_parts::erf, op, Traced::<f64> { lower, x, r, float: PhantomData }),
         }
     }
 }
@@ -245,6 +246,17 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
     }
 }
 
+impl Table for Traced<'_, '_, '_, f64> {
+    fn chosen(self, table: &'static [f64; 16]) -> Self {
+        let half = |from: usize| std::array::from_fn(|i| table[from + i].to_bits());
+        self.with(|l, _| {
+            let (low, high) = (l.body.vector(half(0)), l.body.vector(half(8)));
+            // All of the table is wanted, however long the vectors are.
+            l.body.fused(f::TABLEPD, 64, low, self.r, high)
+        })
+    }
+}
+
 /// What floats consist of: bits of the significand that are stored, the exponent of 1 as it is stored, and the bits of the
 /// number that has whole ones in its lowest places, as [`Lane`] says.
 fn parts(x: Real) -> [u64; 3] {
@@ -327,16 +339,3 @@ const MAX: [Form; 2] = [f::MAXPS, f::MAXPD];
 
 /// What tells `vgetmantps` to give significands from ¾ up to 1½.
 const FROM_3_4: u8 = 3;
-
-/// What `vfixupimmps` gives for each class of its operand, four bits a class.
-const LOG_ENDS: u64 = {
-    // Classes, lowest first: quiet NaN, signaling NaN, zero, one, -∞, +∞, negative, positive.
-    let (keep, quiet, nan, below, above) = (0, 2, 3, 4, 5);
-    let classes: [u64; 8] = [quiet, quiet, below, keep, nan, above, nan, keep];
-    let (mut table, mut i) = (0, 0);
-    while i < 8 {
-        table |= classes[i] << (4 * i);
-        i += 1;
-    }
-    table
-};
