@@ -27,7 +27,7 @@ An op is a method of `Var`, and a function of expressions by its name or an alia
 
 What is *compiled* becomes part of a fused loop; a *block kernel* runs beside it, tile by tile, with the same bits. Both
 are listed by the dtype that the op computes in, which for f16 and bf16 is f32 and for c32 is c64 unless they are listed;
-as it is on machines with AVX2 or AVX-512, and behind that what is compiled on others if that is less.
+as it is on machines with AVX-512, and behind that what is compiled on others if that is less.
 What an op of one operand gives for f16 and bf16 is the exact result, correctly rounded; docs/accuracy.md names the exceptions.
 ";
 
@@ -162,7 +162,7 @@ fn names(dtypes: &[DType]) -> String {
 
 /// In which dtypes the op is compiled, and in which a block kernel runs.
 fn computed(def: &OpDef) -> String {
-    let (mut compiled, mut blocks, mut narrow) = (Vec::new(), Vec::new(), Vec::new());
+    let [mut compiled, mut blocks, mut avx2, mut narrow] = [const { Vec::new() }; 4];
     let mut computes: Vec<DType> = Vec::new();
     for rules in [Rules::Torch, Rules::Paddle] {
         computes.extend(accepted(def, rules).iter().map(|(_, s)| s.compute));
@@ -173,17 +173,21 @@ fn computed(def: &OpDef) -> String {
         let step = Step { op: StepOp::Apply(def.op), dtype, args: [None; MAX_OPERANDS], out: 0 };
         let list = if inline_at(CpuLevel::Avx512, &step) { &mut compiled } else { &mut blocks };
         list.push(dtype);
-        if inline_at(CpuLevel::Baseline, &step) {
-            narrow.push(dtype);
+        for (level, list) in [(CpuLevel::Avx2, &mut avx2), (CpuLevel::Baseline, &mut narrow)] {
+            if inline_at(level, &step) {
+                list.push(dtype);
+            }
         }
     }
-    let lists = [&mut compiled, &mut blocks, &mut narrow];
+    let lists = [&mut compiled, &mut blocks, &mut avx2, &mut narrow];
     for list in lists {
         list.sort_unstable();
         list.dedup();
     }
-    let others =
-        if narrow == compiled { String::new() } else { format!(" Without AVX2 compiled: {}.", names(&narrow)) };
+    let less = |without: &str, list: &[DType], than: &[DType]| {
+        if list == than { String::new() } else { format!(" Without {without} compiled: {}.", names(list)) }
+    };
+    let others = less("AVX-512", &avx2, &compiled) + &less("AVX2", &narrow, &avx2);
     match (compiled.is_empty(), blocks.is_empty()) {
         (true, true) => String::new(),
         (true, _) => format!("\nBlock kernel: {}.{others}\n", names(&blocks)),

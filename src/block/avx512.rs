@@ -5,6 +5,7 @@
 //! apart, looking numbers up. Does not: hold `exp`, for which rustc's loops are as fast, nor the sine and the cosine, whose far
 //! arguments need another way.
 
+#[allow(clippy::wildcard_imports, reason = "seventy instructions")]
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 

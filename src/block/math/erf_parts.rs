@@ -5,7 +5,7 @@
 use super::exp::double::ROUND;
 use super::lane::Table;
 
-/// The error function. Largest error XX ulp.
+/// The error function. Largest error 0.70 ulp.
 ///
 /// ±0 give ±0, ±∞ give ±1.
 #[inline(always)]

@@ -105,10 +105,9 @@ pub(crate) fn inline(isa: Isa, step: &Step) -> bool {
         (_, Category::Int) => everywhere || numbers || ordered || bits || reals || matches!(op, ShiftLeft | ShiftRight),
         (_, Category::Complex) => everywhere || numbers || op == ImagPart,
         (Div | Sqrt | Rsqrt | Reciprocal | Frac | DivTrunc | Copysign | Angle | Addcdiv, _) => true,
-        (Huber | SmoothL1 | Lerp, _) => true,
         // By a table of sixteen doubles, as only AVX-512 can.
         (Erf, _) if d == DType::F64 => isa == Isa::Avx512,
-        (Exp | Log | Tanh | Sigmoid | Silu | GeluTanh | Sin | Cos | Erf, _) => true,
+        (Huber | SmoothL1 | Lerp | Exp | Log | Tanh | Sigmoid | Silu | GeluTanh | Sin | Cos | Erf, _) => true,
         _ => everywhere || numbers || ordered || reals,
     }
 }
