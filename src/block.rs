@@ -2,7 +2,8 @@
 //!
 //! Guarantees: each kernel exists for three CPU levels (baseline, AVX2+FMA, AVX-512) and gives the same bits at each:
 //! its source is one Rust expression of the op table, instantiated three times (some functions for AVX-512 over whole
-//! vectors, by `avx512`); no kernel traps or panics on any data; arithmetic that gives NaN gives the canonical one; kernels of fallible ops report the fault as a status.
+//! vectors, by `avx512`); no kernel traps or panics on any data; arithmetic that gives NaN gives the canonical one;
+//! kernels of fallible ops report the fault as a status.
 //! Custom ops run here too (`custom`): those guarantees are then their functions', but for the panics and the NaNs.
 //! Does not: broadcast, convert or allocate. `unsafe` is allowed here because kernels take raw pointers from the
 //! driver, which proves their bounds.
