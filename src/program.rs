@@ -306,8 +306,8 @@ impl Program {
     /// println!("{}", q.check().expect_err("Paddle does not promote i64 with f32"));
     ///
     /// let back = q.with_rules(Rules::Torch);
-    /// let same = back.var(sum.index()).expect("the same nodes");
-    /// assert_eq!(back.infer()?.dtype(&same), Some(DType::F32));
+    /// let typed = back.infer()?;
+    /// assert_eq!(back.var(sum.index()).and_then(|same| typed.dtype(&same)), Some(DType::F32));
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn with_rules(&self, rules: Rules) -> Program {

@@ -2,9 +2,8 @@
 //!
 //! A function written over [`Lane`] is compiled by rustc into the block kernels, and run once by the wide code generator
 //! to have its instructions written into a loop. So there is one text of each function, and the bits are those of its
-//! operations, all of which IEEE 754 or this file defines. Guarantees: no operation branches, and
-//! none but [`Table::chosen`] looks anything up.
-//! Does not: hold functions.
+//! operations, all of which IEEE 754 or this file defines. Guarantees: no operation branches, and none but
+//! [`Table::chosen`] looks anything up. Does not: hold functions.
 
 use super::{exp, log};
 use std::ops::{Add, Div, Mul, Neg, Sub};
