@@ -87,3 +87,63 @@ fn rows_of_broadcast_operands_give_the_results_of_single_ops() {
         }
     }
 }
+
+#[test]
+fn operands_that_repeat_along_a_run_give_the_results_of_copies() {
+    // Periods that divide no tile, that take a tile for themselves, and that no tile has room for, around the tiles' ends.
+    for (rows, block, period) in
+        [(5, 1, 3), (133, 4, 3), (2000, 2, 3), (700, 1, 7), (90, 3, 21), (40, 1, 61), (900, 8, 8)]
+    {
+        for dtype in [DType::Bool, DType::U8, DType::F16, DType::F32, DType::F64, DType::C64, DType::C128] {
+            let of = |shape: &[usize]| views(shape, dtype).swap_remove(0);
+            let wide = [rows, block, period];
+            let (x, w, v) = (of(&wide), of(&[period]), of(&[block, period]).flip(1).unwrap().contiguous().unwrap());
+            let flipped = of(&[block, period]).flip(1).unwrap();
+            let copy = |t: &Tensor| t.broadcast_to(&wide).unwrap().contiguous().unwrap();
+            let p = Program::new(Rules::Torch);
+            let (a, b, c) =
+                (p.data("a", dtype, wide), p.data("b", dtype, [period]), p.data("c", dtype, [block, period]));
+            let q = Program::new(Rules::Torch);
+            let (d, e, f) = (q.data("d", dtype, wide), q.data("e", dtype, wide), q.data("f", dtype, wide));
+            let fetches = |x: &Var, y: &Var, z: &Var| {
+                vec![
+                    vec![x * y + z, z + x],
+                    vec![x.eq(y)],
+                    vec![x * y],
+                    vec![(x + y * z).over([0]).sum(), (x * y).sum()],
+                ]
+            };
+            for (p_fetches, q_fetches) in fetches(&a, &b, &c).iter().zip(&fetches(&d, &e, &f)) {
+                let copies = feeds! { "d" => &x, "e" => copy(&w), "f" => copy(&v) };
+                let want = Executor::builder().jit(false).threads(1).build().run(&q, copies, q_fetches).unwrap();
+                for (jit, threads) in [(true, 1), (true, 3), (false, 2)] {
+                    let exe = Executor::builder().jit(jit).threads(threads).build();
+                    for v in [&v, &flipped] {
+                        let got = exe.run(&p, feeds! { "a" => &x, "b" => &w, "c" => v }, p_fetches).unwrap();
+                        for (k, (got, want)) in got.iter().zip(&want).enumerate() {
+                            let same = got.as_bytes() == want.as_bytes();
+                            assert!(same, "result {k} of {dtype}{wide:?}, jit {jit}, {threads} threads\n{p}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_results_of_operands_that_repeat_are_whole() {
+    // One thread writes so much past the caches.
+    let shape = [1_900_001, 3];
+    let p = Program::new(Rules::Torch);
+    let (x, s) = (p.data("x", DType::U8, shape), p.data("s", DType::F32, [3]));
+    let pixels: Vec<u8> = (0..shape[0] * 3).map(|i| (i * 31 % 251) as u8).collect();
+    let scales = [3.0_f32, 0.7, 11.0];
+    let want: Vec<f32> = pixels.iter().zip(scales.iter().cycle()).map(|(x, s)| f32::from(*x) / s).collect();
+    let (x_fed, s_fed) = (Tensor::from_vec(pixels, shape).unwrap(), Tensor::from_vec(scales.to_vec(), [3]).unwrap());
+    for threads in [1, 2] {
+        let exe = Executor::builder().threads(threads).build();
+        let got = exe.run(&p, feeds! { "x" => &x_fed, "s" => &s_fed }, [&(&x / &s)]).unwrap();
+        assert_eq!(got[0].to_vec::<f32>().unwrap(), want);
+    }
+}

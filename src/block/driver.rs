@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use super::num::Int;
 use super::team::{share, sweep};
 use super::{BlockFn, FloatMode};
 use crate::cancel::Stop;
@@ -79,6 +80,15 @@ const TILES_A_PIECE: usize = 16;
 /// Tiles that a single loop takes at a time.
 const PLAIN_TILES: usize = 4;
 
+/// Bytes of the patterns that a single loop reads again and again at most, where whole periods fit: what it reads and writes
+/// once passes through the first cache beside them. Measured on a core with 32 KiB of it, RGB pixels normalized by two
+/// patterns: 8 KiB each took 1.1 ms, 2 KiB each 0.55.
+const PATTERN_BYTES: usize = 4 << 10;
+
+/// Elements that divide the length of a pattern that is read again and again, so that its results begin at cache lines, and
+/// vectors of every width fill it.
+const PATTERN_STEP: usize = 64;
+
 /// Rows that are combined into one before their results are combined.
 pub(crate) const ROWS: usize = 64;
 
@@ -124,14 +134,37 @@ impl Launch<'_> {
     /// ones: they cost nothing but the call.
     fn tile(&self) -> usize {
         match self.geometry.fold {
-            None if self.schedule.plain && !self.geometry.operands.iter().any(is_copied) => {
-                PLAIN_TILES * self.schedule.tile
-            }
+            None if self.is_plain() => self.pattern().unwrap_or(PLAIN_TILES * self.schedule.tile),
             None => self.schedule.tile,
             Some(Fold::Rows(n)) if n < TILE => TILE / n * n,
             Some(_) if self.adds_alone() => TILES_A_PIECE * TILE,
             Some(_) => TILE,
         }
+    }
+
+    /// Whether it is a single loop, of whose operands no tile is copied, and nothing is reduced.
+    fn is_plain(&self) -> bool {
+        self.schedule.plain && self.geometry.fold.is_none() && !self.geometry.operands.iter().any(is_copied)
+    }
+
+    /// Elements of a tile of a single loop in which every operand that repeats along the run does so a whole number of
+    /// times, so that one tile's copy of it serves all; if there is such an operand, and a tile that has room for it.
+    fn pattern(&self) -> Option<usize> {
+        if !self.is_plain() {
+            return None;
+        }
+        let (mut step, mut bytes) = (PATTERN_STEP, 0);
+        for (o, b) in self.geometry.operands.iter().zip(self.inputs) {
+            if let Access::Periodic(period) = o.access {
+                step *= period / Int::gcd(step as i64, period as i64) as usize;
+                bytes += b.dtype.size();
+                if step > PLAIN_TILES * TILE {
+                    return None;
+                }
+            }
+        }
+        let most = PATTERN_BYTES.checked_div(bytes)?.min(PLAIN_TILES * TILE);
+        Some((most / step).max(1) * step)
     }
 
     /// Whether segments add up the sums of long rows themselves, those that they can.

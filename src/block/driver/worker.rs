@@ -92,6 +92,8 @@ pub(super) struct Worker<'a> {
     by_rows: bool,
     /// Whether an operand is written out for every row.
     periodic: bool,
+    /// Whether one call can compute many tiles, which read what is written out from its first element on.
+    by_tiles: bool,
     /// Whether the last tile was computed in two pieces, and its values to reduce are staged.
     split: bool,
     /// In a block of rows: which of them this is, and where the tile begins whose operands have been turned.
@@ -145,6 +147,10 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         results: &scratch.results,
         tiled: job.is_tiled(),
         adds: launch.adds(),
+        by_tiles: launch.any_length
+            && launch.schedule.plain
+            && launch.geometry.fold.is_none()
+            && launch.pattern().is_some(),
         by_rows: launch.any_length && launch.schedule.plain && !job.is_tiled(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
         split: false,
@@ -182,6 +188,9 @@ impl Worker<'_> {
                     continue;
                 }
                 let (mut at, end) = (first * piece, run.min(last * piece));
+                if self.by_tiles {
+                    at += self.whole_tiles(row, at, end);
+                }
                 while at < end {
                     let n = if self.tiled { (end - at).min(tile) } else { end - at };
                     self.begin_lanes(0, at);

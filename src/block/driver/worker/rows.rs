@@ -42,6 +42,49 @@ impl Worker<'_> {
         count
     }
 
+    /// Runs the whole tiles of the row between two elements in one call, as rows of their own that read the same patterns;
+    /// returns how many elements they have.
+    ///
+    /// # Safety
+    /// As [`Worker::tiles`]; the schedule is plain, its segment takes any number of elements, and what is not read where it
+    /// is repeats along the run, a whole number of times in a tile. The first element is one where a tile begins.
+    pub(super) unsafe fn whole_tiles(&mut self, row: usize, at: usize, end: usize) -> usize {
+        let (launch, tile, slots) = (self.job.launch, self.job.launch.tile(), self.job.launch.schedule.slots.len());
+        let (count, mut stream) = ((end - at) / tile, self.job.stream);
+        if count == 0 {
+            return 0;
+        }
+        let mut set = |slot: SlotId, first: *mut u8, step: usize| {
+            self.table[slot as usize] = first;
+            self.table[slots + slot as usize] = word(step);
+        };
+        for (slot, i, size) in self.direct {
+            set(*slot, self.bases[*i as usize].wrapping_add(at * size).cast_mut(), tile * size);
+        }
+        for (slot, i) in self.splats {
+            set(*slot, self.bases[*i as usize].cast_mut(), 0);
+        }
+        for (slot, o) in self.results {
+            let out = self.job.outputs[*o as usize];
+            let first = out.start.wrapping_add((row * launch.geometry.run + at) * out.dtype.size());
+            stream &= begins_line(first);
+            set(*slot, first, tile * out.dtype.size());
+        }
+        let width = if stream { tile | STREAM } else { tile };
+        let [elements, rows] = row_words(slots);
+        (self.table[elements], self.table[rows]) = (word(width), word(count));
+        // SAFETY: the segment is the only one; elements `at..at + count * tile` of the row exist, and a pattern is written
+        // out for a tile, behind each of which it begins anew; results of a tile end where a cache line does.
+        unsafe {
+            for (slot, i) in self.moving {
+                self.table[*slot as usize] = self.input(*i as usize, at, tile);
+                self.table[slots + *slot as usize] = word(0);
+            }
+            (launch.segments[0].run)(self.table.as_mut_ptr(), width);
+        }
+        count * tile
+    }
+
     /// Runs a piece of each of up to [`ROW_BLOCK`] rows, tile by tile.
     ///
     /// # Safety
