@@ -9,37 +9,53 @@ use super::{CACHE_LINE, Worker};
 use crate::schedule::SlotId;
 
 impl Worker<'_> {
-    /// Runs up to `most` whole rows from the current one on, those that follow it along the last of the outer dims, in one
-    /// call; returns how many.
+    /// Runs up to `most` whole rows from the current one on, those that follow it along the last of the outer dims; returns
+    /// how many. Each call computes the same columns of all of them, so few that the first cache keeps what the rows share.
     ///
     /// # Safety
     /// As [`Worker::tiles`]; the schedule is plain, and its segment takes any number of elements.
     pub(super) unsafe fn rows(&mut self, row: usize, most: usize) -> usize {
-        let (launch, g, slots) = (self.job.launch, self.job.launch.geometry, self.job.launch.schedule.slots.len());
+        let g = self.job.launch.geometry;
         let left = g.rows.last().zip(self.index.last()).map_or(1, |(all, at)| all - at);
-        let (count, mut stream) = (most.min(left), self.job.stream);
+        let (count, columns) = (most.min(left), self.job.columns());
+        for at in (0..g.run).step_by(columns) {
+            // SAFETY: passed on; the rows and columns are of the domain.
+            unsafe { self.part_of_rows(row, count, at, columns.min(g.run - at)) };
+        }
+        count
+    }
+
+    /// Runs `n` columns from `at` on of `count` rows from the current one on, in one call.
+    ///
+    /// # Safety
+    /// As [`Worker::rows`].
+    unsafe fn part_of_rows(&mut self, row: usize, count: usize, at: usize, n: usize) {
+        let (launch, g, slots) = (self.job.launch, self.job.launch.geometry, self.job.launch.schedule.slots.len());
+        let mut stream = self.job.stream;
         let mut set = |slot: SlotId, first: *mut u8, step: isize| {
             self.table[slot as usize] = first;
             self.table[slots + slot as usize] = word(step as usize);
         };
-        for (slot, i) in self.direct.iter().map(|(slot, i, _)| (slot, i)).chain(self.splats.iter().map(|(s, i)| (s, i)))
-        {
-            let (i, step) = (*i as usize, g.operands[*i as usize].rows.last().copied().unwrap_or(0));
-            set(*slot, self.bases[i].cast_mut(), step * launch.inputs[i].dtype.size() as isize);
+        let step = |i: u32| g.operands[i as usize].rows.last().copied().unwrap_or(0);
+        for (slot, i, size) in self.direct {
+            set(*slot, self.bases[*i as usize].wrapping_add(at * size).cast_mut(), step(*i) * *size as isize);
+        }
+        for (slot, i) in self.splats {
+            set(*slot, self.bases[*i as usize].cast_mut(), step(*i) * launch.inputs[*i as usize].dtype.size() as isize);
         }
         for (slot, o) in self.results {
             let out = self.job.outputs[*o as usize];
-            let (first, bytes) = (out.start.wrapping_add(row * g.run * out.dtype.size()), g.run * out.dtype.size());
-            stream &= begins_line(first) && (count == 1 || bytes.is_multiple_of(CACHE_LINE));
-            set(*slot, first, bytes as isize);
+            let (size, first) = (out.dtype.size(), row * g.run + at);
+            let first = out.start.wrapping_add(first * size);
+            stream &= begins_line(first) && (count == 1 || (g.run * size).is_multiple_of(CACHE_LINE));
+            set(*slot, first, (g.run * size) as isize);
         }
-        let width = if stream { g.run | STREAM } else { g.run };
+        let width = if stream { n | STREAM } else { n };
         let [elements, rows] = row_words(slots);
         (self.table[elements], self.table[rows]) = (word(width), word(count));
         // SAFETY: the segment is the only one; the bounds of operands and results have been proved for all rows, whose
         // first elements lie these steps apart.
         unsafe { (launch.segments[0].run)(self.table.as_mut_ptr(), width) };
-        count
     }
 
     /// Runs the whole tiles of the row between two elements in one call, as rows of their own that read the same patterns;
