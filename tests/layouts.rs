@@ -97,33 +97,41 @@ fn operands_that_repeat_along_a_run_give_the_results_of_copies() {
         for dtype in [DType::Bool, DType::U8, DType::F16, DType::F32, DType::F64, DType::C64, DType::C128] {
             let of = |shape: &[usize]| views(shape, dtype).swap_remove(0);
             let wide = [rows, block, period];
-            let (x, w, v) = (of(&wide), of(&[period]), of(&[block, period]).flip(1).unwrap().contiguous().unwrap());
+            // One and two dims repeated in each row; elements repeated along the last dim, and along the last two.
             let flipped = of(&[block, period]).flip(1).unwrap();
+            let narrow = [of(&[period]), flipped.contiguous().unwrap(), of(&[rows, block, 1]), of(&[rows, 1, 1])];
+            let a = of(&wide);
             let copy = |t: &Tensor| t.broadcast_to(&wide).unwrap().contiguous().unwrap();
-            let p = Program::new(Rules::Torch);
-            let (a, b, c) =
-                (p.data("a", dtype, wide), p.data("b", dtype, [period]), p.data("c", dtype, [block, period]));
-            let q = Program::new(Rules::Torch);
-            let (d, e, f) = (q.data("d", dtype, wide), q.data("e", dtype, wide), q.data("f", dtype, wide));
-            let fetches = |x: &Var, y: &Var, z: &Var| {
+            let copies = narrow.each_ref().map(copy);
+            let program = |all: &[Tensor; 4]| {
+                let p = Program::new(Rules::Torch);
+                let v = ["b", "c", "d", "e"].iter().zip(all).map(|(name, t)| p.data(name, dtype, t.shape())).collect();
+                (p.data("a", dtype, wide), v, p)
+            };
+            let fetches = |x: &Var, v: &[Var]| {
+                let sums = vec![(x + &v[0] * &v[1]).over([0]).sum(), (x * &v[2]).sum()];
                 vec![
-                    vec![x * y + z, z + x],
-                    vec![x.eq(y)],
-                    vec![x * y],
-                    vec![(x + y * z).over([0]).sum(), (x * y).sum()],
+                    vec![x * &v[0] + &v[1], &v[1] + x],
+                    vec![x.eq(&v[0])],
+                    vec![x * &v[2]],
+                    vec![x * &v[3] + &v[2]],
+                    sums,
                 ]
             };
-            for (p_fetches, q_fetches) in fetches(&a, &b, &c).iter().zip(&fetches(&d, &e, &f)) {
-                let copies = feeds! { "d" => &x, "e" => copy(&w), "f" => copy(&v) };
-                let want = Executor::builder().jit(false).threads(1).build().run(&q, copies, q_fetches).unwrap();
-                for (jit, threads) in [(true, 1), (true, 3), (false, 2)] {
+            let (x, v, p): (Var, Vec<Var>, Program) = program(&narrow);
+            let (y, w, q): (Var, Vec<Var>, Program) = program(&copies);
+            let feeds = |[b, c, d, e]: [&Tensor; 4]| feeds! { "a" => &a, "b" => b, "c" => c, "d" => d, "e" => e };
+            for (narrow_fetches, wide_fetches) in fetches(&x, &v).iter().zip(&fetches(&y, &w)) {
+                let plain = Executor::builder().jit(false).threads(1).build();
+                let want = plain.run(&q, feeds(copies.each_ref()), wide_fetches).unwrap();
+                for (jit, threads, c) in
+                    [(true, 1, &narrow[1]), (true, 3, &narrow[1]), (true, 1, &flipped), (false, 2, &flipped)]
+                {
                     let exe = Executor::builder().jit(jit).threads(threads).build();
-                    for v in [&v, &flipped] {
-                        let got = exe.run(&p, feeds! { "a" => &x, "b" => &w, "c" => v }, p_fetches).unwrap();
-                        for (k, (got, want)) in got.iter().zip(&want).enumerate() {
-                            let same = got.as_bytes() == want.as_bytes();
-                            assert!(same, "result {k} of {dtype}{wide:?}, jit {jit}, {threads} threads\n{p}");
-                        }
+                    let got = exe.run(&p, feeds([&narrow[0], c, &narrow[2], &narrow[3]]), narrow_fetches).unwrap();
+                    for (k, (got, want)) in got.iter().zip(&want).enumerate() {
+                        let same = got.as_bytes() == want.as_bytes();
+                        assert!(same, "result {k} of {dtype}{wide:?}, jit {jit}, {threads} threads\n{p}");
                     }
                 }
             }

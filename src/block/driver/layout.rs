@@ -3,6 +3,7 @@
 //! Guarantees: parts do not overlap, and lanes begin at cache lines. Does not: hold the memory; `worker` does.
 
 use super::super::fold::LANES;
+use super::super::gather::tile_room;
 use super::{Access, Job, Operand, PLAIN_TILES, ROW_BLOCK, WIDTH, is_across};
 use crate::schedule::TILE;
 
@@ -44,7 +45,7 @@ pub(super) fn copy_room(o: &Operand) -> usize {
     match &o.access {
         Access::Splat | Access::Direct => 0,
         Access::Periodic(n) => ((n + PLAIN_TILES * TILE) * 16).next_multiple_of(64),
-        Access::Gather(..) if is_across(o) => ROW_BLOCK * WIDE_TILE,
+        Access::Gather(..) if is_across(o) => ROW_BLOCK * tile_room(16),
         Access::Gather(..) => WIDE_TILE,
     }
 }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use super::super::fold::LANES;
-use super::super::gather::{Strided, fill, gather};
+use super::super::gather::{Strided, fill, gather, tile_room};
 use super::super::operands;
 use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{
@@ -534,7 +534,7 @@ impl Worker<'_> {
                 Access::Periodic(period) => self.scratch.add(room() + at % period * dtype.size()),
                 Access::Gather(..) if is_across(&operands[i]) && self.turned.is_some() => {
                     let (r, start) = self.turned.unwrap_or_default();
-                    self.scratch.add(room() + (r * TILE + at - start) * dtype.size())
+                    self.scratch.add(room() + r * tile_room(dtype.size()) + (at - start) * dtype.size())
                 }
                 Access::Gather(extents, strides) => {
                     let to = self.scratch.add(room());
