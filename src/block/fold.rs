@@ -36,7 +36,7 @@ pub(crate) enum Part {
 /// Elements that are combined side by side.
 pub(crate) const LANES: usize = 64;
 
-/// Elements side by side of a row too short for [`LANES`].
+/// Elements side by side of a row too short for [`LANES`], of which combining the lanes would take the longest.
 const FEW_LANES: usize = 8;
 
 /// Combines elements into those of the lanes, one after the other: element `i` goes to lane `i % N`. Compiled loops do the
@@ -101,9 +101,7 @@ unsafe fn short_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, n / length)) };
     for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
-        *out = if length >= 2 * LANES {
-            to_one::<T, F, LANES>(row)
-        } else if length >= 2 * FEW_LANES {
+        *out = if length >= 2 * FEW_LANES {
             to_one::<T, F, FEW_LANES>(row)
         } else {
             row.iter().fold(F::START, |sum, x| F::combine(sum, *x)).canonical()

@@ -300,13 +300,15 @@ macro_rules! reals {
             fn maximum(a: $t, b: $t) -> $t {
                 // Equal operands differ at most in the sign of zero: `and` keeps +0.
                 let tie = $t::from_bits(a.to_bits() & b.to_bits());
-                let larger = if a > b { a } else if a == b { tie } else { b };
+                let larger = if a > b { a } else { b };
+                let larger = if a == b { tie } else { larger };
                 if (a != a) | (b != b) { $t::NAN } else { larger }
             }
             #[inline(always)]
             fn minimum(a: $t, b: $t) -> $t {
                 let tie = $t::from_bits(a.to_bits() | b.to_bits());
-                let smaller = if a < b { a } else if a == b { tie } else { b };
+                let smaller = if a < b { a } else { b };
+                let smaller = if a == b { tie } else { smaller };
                 if (a != a) | (b != b) { $t::NAN } else { smaller }
             }
             #[inline(always)]
