@@ -95,6 +95,8 @@ pub(crate) struct Reduced {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedule {
     pub(crate) slots: Vec<Slot>,
+    /// What each slot holds.
+    pub(crate) dtypes: Vec<DType>,
     pub(crate) prologue: Vec<BlockStage>,
     pub(crate) fills: Vec<Fill>,
     /// Results that are uniform: repeated over the run.
@@ -107,6 +109,8 @@ pub(crate) struct Schedule {
     pub(crate) singles: u32,
     /// Whether there is nothing but one segment over operands, constants and results.
     pub(crate) plain: bool,
+    /// Whether there is nothing but that and the prologue: the segment's function walks rows.
+    pub(crate) walks_rows: bool,
     /// Elements of a tile that nothing is reduced of.
     pub(crate) tile: usize,
 }
@@ -159,7 +163,7 @@ pub(crate) fn schedule_with(
     p.stages(&groups)?;
     for (o, v) in k.outputs.iter().enumerate() {
         if p.uniform[*v as usize] {
-            let (from, to) = (p.slot(*v), p.new_slot(Slot::Output(o as u32)));
+            let (from, to) = (p.slot(*v), p.new_slot(Slot::Output(o as u32), k.value(*v).dtype));
             p.out.out_fills.push(Fill { from, to, dtype: k.value(*v).dtype, constant: false });
         }
     }
@@ -171,11 +175,9 @@ pub(crate) fn schedule_with(
         p.out.folds[i].is_sum = p.is_sum(p.out.folds[i].slot, *op, *v);
     }
     let o = &mut p.out;
-    o.plain = matches!(o.body[..], [Stage::Segment(_)])
-        && o.prologue.is_empty()
-        && o.fills.is_empty()
-        && o.out_fills.is_empty()
-        && o.folds.is_empty();
+    o.walks_rows =
+        matches!(o.body[..], [Stage::Segment(_)]) && o.fills.is_empty() && o.out_fills.is_empty() && o.folds.is_empty();
+    o.plain = o.walks_rows && o.prologue.is_empty();
     Ok(p.out)
 }
 
@@ -229,8 +231,9 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn new_slot(&mut self, slot: Slot) -> SlotId {
+    fn new_slot(&mut self, slot: Slot, dtype: DType) -> SlotId {
         self.out.slots.push(slot);
+        self.out.dtypes.push(dtype);
         self.out.slots.len() as u32 - 1
     }
 
@@ -247,7 +250,7 @@ impl Planner<'_> {
                 Slot::Single(self.out.singles - 1)
             }
         };
-        let id = self.new_slot(slot);
+        let id = self.new_slot(slot, self.k.value(v).dtype);
         self.slot_of[v as usize] = Some(id);
         id
     }
@@ -291,7 +294,7 @@ impl Planner<'_> {
         }
         for (o, v) in self.k.outputs.iter().enumerate() {
             if !self.uniform[*v as usize] {
-                let slot = self.new_slot(Slot::Output(o as u32));
+                let slot = self.new_slot(Slot::Output(o as u32), self.k.value(*v).dtype);
                 self.slot_of[*v as usize] = Some(slot);
             }
         }
@@ -310,7 +313,7 @@ impl Planner<'_> {
                 }
                 let tile = free.pop().unwrap_or_else(|| {
                     self.out.tiles += 1;
-                    tile_slots.push(self.new_slot(Slot::Tile(self.out.tiles - 1)));
+                    tile_slots.push(self.new_slot(Slot::Tile(self.out.tiles - 1), self.k.values[v].dtype));
                     self.out.tiles - 1
                 });
                 self.slot_of[v] = Some(tile_slots[tile as usize]);
@@ -349,7 +352,7 @@ impl Planner<'_> {
             return *known;
         }
         let from = self.slot(v);
-        let to = self.new_slot(Slot::Tile(self.out.tiles));
+        let to = self.new_slot(Slot::Tile(self.out.tiles), self.k.value(v).dtype);
         self.out.tiles += 1;
         let constant = matches!(self.k.value(v).source, Source::Const(_));
         self.out.fills.push(Fill { from, to, dtype: self.k.value(v).dtype, constant });

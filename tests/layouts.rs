@@ -1,5 +1,6 @@
 //! Operands that lie across the loop: transposed, permuted, flipped and cut views give the results of their copies.
 
+use castwise::Error;
 use castwise::prelude::*;
 
 /// Views of one shape over memory in other orders.
@@ -59,27 +60,29 @@ fn views_across_give_the_results_of_their_copies() {
 
 #[test]
 fn rows_of_broadcast_operands_give_the_results_of_single_ops() {
-    for n in [64, 65, 100, 512, 3500] {
+    for (n, rows) in [(64, 150), (65, 6), (100, 64), (512, 6), (3500, 6)] {
         for dtype in [DType::U8, DType::BF16, DType::F32, DType::F64, DType::C64] {
             let of = |shape: &[usize]| views(shape, dtype);
-            let (wide, row, column, block) = (of(&[4, 6, n]), of(&[n]), of(&[4, 6, 1]), of(&[4, 1, 1]));
+            let (wide, row, column, block) = (of(&[4, rows, n]), of(&[n]), of(&[4, rows, 1]), of(&[4, 1, 1]));
             let p = Program::new(Rules::Torch);
-            let (x, w) = (p.data("x", dtype, [4, 6, n]), p.data("w", dtype, [n]));
-            let (m, s) = (p.data("m", dtype, [4, 6, 1]), p.data("s", dtype, [4, 1, 1]));
+            let (x, w) = (p.data("x", dtype, [4, rows, n]), p.data("w", dtype, [n]));
+            let (m, s) = (p.data("m", dtype, [4, rows, 1]), p.data("s", dtype, [4, 1, 1]));
             // One loop over rows, with one result and with two.
             let one = [(&x - &m) * &w + &s];
             let two = [&x * &s - &w, &x + &m];
+            // Values of each row, of its operands and of constants.
+            let uniform = [(&x - (&m * 3 + &s)) * (&s * &s - &m)];
             // Rows with gaps between them, backwards, and two dims swapped outside the rows.
-            let cut = of(&[4, 6, n + 3]).swap_remove(0).slice(2, 1, n + 1, 1).unwrap();
+            let cut = of(&[4, rows, n + 3]).swap_remove(0).slice(2, 1, n + 1, 1).unwrap();
             let stored = wide[0].transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap();
             for x in [&wide[0], &wide[0].flip(0).unwrap(), &wide[0].flip(1).unwrap(), &cut, &stored] {
-                for fetches in [&one[..], &two[..]] {
+                for fetches in [&one[..], &two[..], &uniform[..]] {
                     let feeds = || feeds! { "x" => x, "w" => &row[0], "m" => &column[0], "s" => &block[0] };
                     let want = Executor::builder().jit(false).threads(1).build().run(&p, feeds(), fetches).unwrap();
                     for threads in [1, 3] {
                         let got = Executor::builder().threads(threads).build().run(&p, feeds(), fetches).unwrap();
                         for (got, want) in got.iter().zip(&want) {
-                            assert_eq!(got.as_bytes(), want.as_bytes(), "{dtype}[4, 6, {n}] of {:?}", x.strides());
+                            assert_eq!(got.as_bytes(), want.as_bytes(), "{dtype}[4, {rows}, {n}] of {:?}", x.strides());
                         }
                     }
                 }
@@ -153,5 +156,24 @@ fn long_results_of_operands_that_repeat_are_whole() {
         let exe = Executor::builder().threads(threads).build();
         let got = exe.run(&p, feeds! { "x" => &x_fed, "s" => &s_fed }, [&(&x / &s)]).unwrap();
         assert_eq!(got[0].to_vec::<f32>().unwrap(), want);
+    }
+}
+
+#[test]
+fn a_division_by_zero_of_one_row_is_found() {
+    let shapes = [[200, 70], [200, 1], [200, 1]];
+    let p = Program::new(Rules::Torch);
+    let [x, m, s] = [0, 1, 2].map(|i| p.data(["x", "m", "s"][i], DType::I32, shapes[i]));
+    let y = &x + m.floor_divide(&s);
+    let divisors = |zero: usize| (0..200).map(|row| i32::from(row != zero) * 3).collect::<Vec<_>>();
+    for (zero, found) in [(0, true), (150, true), (199, true), (200, false)] {
+        let [wide, column] = [14_000, 200].map(|n: i32| (0..n).collect::<Vec<i32>>());
+        let feeds = feeds! {
+            "x" => Tensor::from_vec(wide, shapes[0]).unwrap(),
+            "m" => Tensor::from_vec(column, shapes[1]).unwrap(),
+            "s" => Tensor::from_vec(divisors(zero), shapes[2]).unwrap(),
+        };
+        let got = Executor::builder().threads(1).build().run(&p, feeds, [&y]);
+        assert_eq!(matches!(&got, Err(Error::DivisionByZero { op: "floor_divide", .. })), found, "{zero}: {got:?}");
     }
 }

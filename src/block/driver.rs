@@ -24,14 +24,14 @@ use worker::{Worker, with_worker};
 /// A compiled segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SegmentFn {
-    /// Reads and writes `n` elements at the pointers of the table. That of a plain schedule goes on with the rows behind it
-    /// (see [`row_words`]) if it takes any number.
+    /// Reads and writes `n` elements at the pointers of the table. That of a schedule that walks rows goes on with those
+    /// behind it (see [`row_words`]) if it takes any number.
     pub(crate) run: unsafe extern "C" fn(table: *const *mut u8, n: usize),
     /// Whether `n` can be any number from 1 up, and have the bits [`STREAM`] and [`ADD`]; else it is a multiple of [`WIDTH`].
     pub(crate) any_length: bool,
 }
 
-/// Where two words of the table lie, of a plain schedule with so many slots: what `n` is for the rows that follow, and the
+/// Where two words of the table lie, of a schedule that walks rows and has so many slots: what `n` is for the rows that follow, and the
 /// number of rows, which is at least 1, and 1 after the call. Between the pointers and these lie the bytes from each
 /// pointer to that of the next row; the pointers are moved on.
 pub(crate) const fn row_words(slots: usize) -> [usize; 2] {
@@ -96,6 +96,9 @@ const SHARED_MOST: usize = 18 << 20;
 /// Elements that divide the length of a pattern that is read again and again, so that its results begin at cache lines, and
 /// vectors of every width fill it.
 const PATTERN_STEP: usize = 64;
+
+/// Rows whose uniform values are computed at a time, where a segment walks rows.
+const UNIFORM_ROWS: usize = 64;
 
 /// Rows that are combined into one before their results are combined.
 pub(crate) const ROWS: usize = 64;

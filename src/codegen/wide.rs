@@ -119,7 +119,7 @@ fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
     Ends {
         results: slots(|s| matches!(s, Slot::Output(_))),
         sums: sums.map(|((_, v), f)| (f.slot, kernel.value(*v).dtype)).collect(),
-        rows: schedule.plain.then(|| (slots(|s| !matches!(s, Slot::Const(_))), schedule.slots.len())),
+        rows: schedule.walks_rows.then(|| (slots(|s| !matches!(s, Slot::Const(_))), schedule.slots.len())),
     }
 }
 

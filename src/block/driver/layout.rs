@@ -4,7 +4,8 @@
 
 use super::super::fold::LANES;
 use super::super::gather::tile_room;
-use super::{Access, Job, Operand, PLAIN_TILES, ROW_BLOCK, WIDTH, is_across};
+use super::{Access, Job, Operand, PLAIN_TILES, ROW_BLOCK, UNIFORM_ROWS, WIDTH, is_across};
+use crate::ops::MAX_OPERANDS;
 use crate::schedule::TILE;
 
 /// Room for one element of the widest dtype times [`WIDTH`].
@@ -16,9 +17,13 @@ pub(super) const WIDE_TILE: usize = 16 * TILE;
 /// Room for the lanes of a reduction of the widest dtype.
 pub(super) const WIDE_LANES: usize = 16 * LANES;
 
+/// Room for a value that is uniform in each of [`UNIFORM_ROWS`] rows, of the widest dtype.
+pub(super) const UNIFORM_ROOM: usize = 16 * UNIFORM_ROWS;
+
 /// Where the parts of the scratch begin, in bytes.
 pub(super) struct Layout {
     pub(super) singles: usize,
+    pub(super) uniform: usize,
     pub(super) gathered: usize,
     pub(super) padded: usize,
     pub(super) staged: usize,
@@ -30,13 +35,23 @@ impl Layout {
     pub(super) fn new(job: &Job<'_>) -> Layout {
         let launch = job.launch;
         let singles = launch.schedule.tiles as usize * WIDE_TILE;
-        let gathered = singles + (launch.schedule.singles as usize * 16).next_multiple_of(64);
+        let uniform = singles + launch.schedule.singles as usize * UNIFORM_ROOM;
+        // Operands of one step on uniform values.
+        let gathered = uniform + MAX_OPERANDS * UNIFORM_ROOM;
         let copies = launch.geometry.operands.iter().map(copy_room).sum::<usize>();
         let padded = gathered + copies;
         let staged = padded + (launch.inputs.len() + job.outputs.len()) * PADDED;
         // Of each reduction, a tile that was computed in two steps, two rows of results, and the lanes of rows.
         let lanes = staged + job.folds.len() * 3 * WIDE_TILE;
-        Layout { singles, gathered, padded, staged, lanes, total: lanes + job.folds.len() * ROW_BLOCK * WIDE_LANES }
+        Layout {
+            singles,
+            uniform,
+            gathered,
+            padded,
+            staged,
+            lanes,
+            total: lanes + job.folds.len() * ROW_BLOCK * WIDE_LANES,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use super::super::fold::LANES;
 use super::super::gather::{Strided, fill, gather, tile_room};
 use super::super::operands;
-use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
+use super::layout::{Layout, PADDED, UNIFORM_ROOM, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{
     ADD, Access, BlockFn, Fold, FoldOut, Job, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across, row_words,
     table_size, word,
@@ -151,7 +151,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
             && launch.schedule.plain
             && launch.geometry.fold.is_none()
             && launch.pattern().is_some(),
-        by_rows: launch.any_length && launch.schedule.plain && !job.is_tiled(),
+        by_rows: launch.any_length && launch.schedule.walks_rows && !job.is_tiled(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
         split: false,
         turned: None,
@@ -183,7 +183,7 @@ impl Worker<'_> {
                     self.seek(row)?
                 }
                 if self.by_rows && first == 0 && to - unit >= 2 * pieces {
-                    unit += pieces * self.rows(row, (to - unit) / pieces);
+                    unit += pieces * self.rows(row, (to - unit) / pieces)?;
                     follows = false;
                     continue;
                 }
@@ -251,13 +251,15 @@ impl Worker<'_> {
                 match *slot {
                     Slot::Const(c) => *to = (&raw const launch.consts[c as usize]).cast_mut().cast(),
                     Slot::Tile(t) => *to = self.scratch.add(t as usize * WIDE_TILE),
-                    Slot::Single(s) => *to = self.scratch.add(self.layout.singles + s as usize * 16),
-                    Slot::Input(_) | Slot::Output(_) => {}
+                    Slot::Single(_) | Slot::Input(_) | Slot::Output(_) => {}
                 }
             }
         }
         // SAFETY: constants' slots have just been set.
-        unsafe { self.fills(true) };
+        unsafe {
+            self.singles(|_| 0);
+            self.fills(true);
+        }
     }
 
     unsafe fn fills(&mut self, constant: bool) {
@@ -507,6 +509,12 @@ impl Worker<'_> {
             let start = self.bases[*i as usize].wrapping_add(at * size);
             (0..n * size).step_by(CACHE_LINE).for_each(|line| prefetch(start.wrapping_add(line)));
         }
+    }
+
+    /// Where a uniform value lies, of the current row and up to [`UNIFORM_ROWS`] from it on.
+    unsafe fn single(&self, s: u32) -> *mut u8 {
+        // SAFETY: the layout has a place for every one.
+        unsafe { self.scratch.add(self.layout.singles + s as usize * UNIFORM_ROOM) }
     }
 
     unsafe fn padded(&self, index: usize) -> *mut u8 {

@@ -2,27 +2,87 @@
 //!
 //! Guarantees: as [`super`]'s. Does not: reduce; the worker does, after each tile.
 
-use super::super::super::gather::{Strided, gather_rows};
-use super::super::layout::copy_room;
-use super::super::{Access, ROW_BLOCK, STREAM, begins_line, is_across, row_words, word};
+use super::super::super::gather::{Strided, fill, gather, gather_rows};
+use super::super::layout::{UNIFORM_ROOM, copy_room};
+use super::super::{Access, ROW_BLOCK, STREAM, UNIFORM_ROWS, begins_line, is_across, row_words, word};
 use super::{CACHE_LINE, Worker};
-use crate::schedule::SlotId;
+use crate::dtype::DType;
+use crate::ops::MAX_OPERANDS;
+use crate::schedule::{BlockStage, Slot, SlotId};
 
 impl Worker<'_> {
     /// Runs up to `most` whole rows from the current one on, those that follow it along the last of the outer dims; returns
     /// how many. Each call computes the same columns of all of them, so few that the first cache keeps what the rows share.
     ///
     /// # Safety
-    /// As [`Worker::tiles`]; the schedule is plain, and its segment takes any number of elements.
-    pub(super) unsafe fn rows(&mut self, row: usize, most: usize) -> usize {
-        let g = self.job.launch.geometry;
+    /// As [`Worker::tiles`]; the schedule walks rows, and its segment takes any number of elements.
+    pub(super) unsafe fn rows(&mut self, row: usize, most: usize) -> Result<usize, u32> {
+        let (launch, columns) = (self.job.launch, self.job.columns());
+        let g = launch.geometry;
         let left = g.rows.last().zip(self.index.last()).map_or(1, |(all, at)| all - at);
-        let (count, columns) = (most.min(left), self.job.columns());
-        for at in (0..g.run).step_by(columns) {
-            // SAFETY: passed on; the rows and columns are of the domain.
-            unsafe { self.part_of_rows(row, count, at, columns.min(g.run - at)) };
+        let mut count = most.min(left);
+        // SAFETY: passed on; the rows and columns are of the domain.
+        unsafe {
+            if !launch.schedule.prologue.is_empty() {
+                count = count.min(UNIFORM_ROWS);
+                launch.schedule.prologue.iter().try_for_each(|stage| self.uniform(stage, count))?;
+            }
+            for at in (0..g.run).step_by(columns) {
+                self.part_of_rows(row, count, at, columns.min(g.run - at));
+            }
+            self.singles(|_| 0);
         }
-        count
+        Ok(count)
+    }
+
+    /// Computes a uniform value of each of up to [`UNIFORM_ROWS`] rows from the current one on.
+    ///
+    /// # Safety
+    /// As [`Worker::rows`]; there are so many rows along the last of the outer dims.
+    unsafe fn uniform(&self, stage: &BlockStage, count: usize) -> Result<(), u32> {
+        let launch = self.job.launch;
+        let mut args = [std::ptr::null(); MAX_OPERANDS];
+        for (k, (arg, slot)) in args.iter_mut().zip(stage.args).enumerate() {
+            let Some(slot) = slot.map(|s| s as usize) else { continue };
+            let dtype = launch.schedule.dtypes[slot];
+            // SAFETY: each operand has a place of its own for so many rows; the operand's elements exist.
+            unsafe {
+                let place = self.scratch.add(self.layout.uniform + k * UNIFORM_ROOM);
+                *arg = match launch.schedule.slots[slot] {
+                    Slot::Single(s) => self.single(s),
+                    Slot::Input(i) => {
+                        let step = launch.geometry.operands[i as usize].rows.last().copied().unwrap_or(0);
+                        let base = self.bases[i as usize];
+                        gather(Strided { base, extents: &[count], strides: &[step] }, dtype, 0, count, place);
+                        place
+                    }
+                    _ => {
+                        fill(self.table[slot], dtype, count, place);
+                        place
+                    }
+                };
+            }
+        }
+        // SAFETY: so many elements of each operand, and room for as many of the result, which is a uniform value.
+        match unsafe { stage.f.run(args, self.table[stage.out as usize], count) } {
+            0 => Ok(()),
+            _ => Err(stage.step),
+        }
+    }
+
+    /// Points the slots of uniform values at the first row's, and gives them the steps to the next row's.
+    pub(super) unsafe fn singles(&mut self, step: impl Fn(DType) -> usize) {
+        let s = &self.job.launch.schedule;
+        if s.singles == 0 {
+            return;
+        }
+        for (i, (slot, dtype)) in s.slots.iter().zip(&s.dtypes).enumerate() {
+            if let Slot::Single(single) = slot {
+                // SAFETY: passed on.
+                self.table[i] = unsafe { self.single(*single) };
+                self.table[s.slots.len() + i] = word(step(*dtype));
+            }
+        }
     }
 
     /// Runs `n` columns from `at` on of `count` rows from the current one on, in one call.
@@ -54,8 +114,11 @@ impl Worker<'_> {
         let [elements, rows] = row_words(slots);
         (self.table[elements], self.table[rows]) = (word(width), word(count));
         // SAFETY: the segment is the only one; the bounds of operands and results have been proved for all rows, whose
-        // first elements lie these steps apart.
-        unsafe { (launch.segments[0].run)(self.table.as_mut_ptr(), width) };
+        // first elements lie these steps apart; uniform values are there for all rows.
+        unsafe {
+            self.singles(DType::size);
+            (launch.segments[0].run)(self.table.as_mut_ptr(), width);
+        }
     }
 
     /// Runs the whole tiles of the row between two elements in one call, as rows of their own that read the same patterns;
