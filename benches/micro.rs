@@ -1,4 +1,4 @@
-//! Small measurements by criterion: compile latency, dispatch, kernels of functions, inference.
+//! Small measurements by criterion: compile latency, dispatch, kernels of functions, layouts, inference.
 //!
 //! `cargo bench --bench micro [-- FILTER]`. After the kernels, a table gives nanoseconds an element in the L1 cache, beside
 //! `exp` of f32. Guarantees: one thread; compile latency includes writing the program and is that of a new executor each time.
@@ -137,6 +137,58 @@ fn ratios(seen: &BTreeMap<(&str, DType), [f64; 2]>) {
     println!();
 }
 
+/// Operands that are not read from front to back, and rows that are reduced, on one thread: 2^18 elements, in the second cache.
+fn layouts(c: &mut Criterion) {
+    type Make = fn(&[Var]) -> Var;
+    const N: usize = 1 << 18;
+    let add: Make = |v| &v[0] + &v[1];
+    let norm: Make = |v| (&v[0] - &v[1]) * &v[2] * &v[3] + &v[4];
+    let softmax: Make = |v| {
+        let e = (&v[0] - v[0].over([-1]).keepdim().amax()).exp();
+        &e / e.over([-1]).keepdim().sum()
+    };
+    let dot: Make = |v| (&v[0] * &v[1]).over([-1]).sum();
+    let rows = |n: usize| [N / n, n];
+    let mut cases: Vec<(String, Vec<[usize; 2]>, Make)> = vec![
+        ("pixels_by_channel".into(), vec![rows(3), [1, 3]], add),
+        ("pixels_by_mask".into(), vec![rows(3), [N / 3, 1]], add),
+        ("rows_by_scale/64".into(), vec![rows(64), [N / 64, 1]], add),
+    ];
+    for n in [1024, 4096] {
+        cases.push((format!("norm/{n}"), vec![rows(n), [N / n, 1], [N / n, 1], [1, n], [1, n]], norm));
+    }
+    for n in [64, 256, 4096] {
+        cases.push((format!("softmax/{n}"), vec![rows(n)], softmax));
+        cases.push((format!("dot/{n}"), vec![rows(n); 2], dot));
+    }
+    cases.push(("transposed/512".into(), vec![[512, N / 512], rows(512)], add));
+    let mut group = c.benchmark_group("layouts");
+    group.sample_size(10).warm_up_time(Duration::from_millis(50)).measurement_time(Duration::from_millis(150));
+    for (name, shapes, make) in &cases {
+        for dtype in [DType::F16, DType::F32, DType::F64] {
+            let cx = Eager::new(Rules::Torch);
+            let of = |shape: &[usize; 2]| {
+                let t = f32s(shape[0] * shape[1]).reshape(shape.as_slice()).expect("as many");
+                cx.tensor(&t).cast(dtype).result().expect("it runs")
+            };
+            let mut feeds: Vec<Tensor> = shapes.iter().map(of).collect();
+            if name.starts_with("transposed") {
+                feeds[0] = feeds[0].transpose(0, 1).expect("two dims");
+            }
+            let p = Program::new(Rules::Torch);
+            let vars: Vec<Var> =
+                feeds.iter().enumerate().map(|(i, t)| p.data(&format!("x{i}"), dtype, t.shape())).collect();
+            let call = executor().prepare(&p, [&make(&vars)]).expect("it compiles");
+            let feeds: Vec<&Tensor> = feeds.iter().collect();
+            group.throughput(Throughput::Elements(N as u64));
+            group.bench_function(BenchmarkId::new(name, dtype.name()), |b| {
+                b.iter(|| call.run(black_box(&feeds)).expect("it runs"));
+            });
+        }
+    }
+    group.finish();
+}
+
 /// Typing a program, per node.
 fn inference(c: &mut Criterion) {
     let mut group = c.benchmark_group("infer");
@@ -169,6 +221,7 @@ fn main() {
     compile(&mut c);
     dispatch(&mut c);
     kernels(&mut c);
+    layouts(&mut c);
     inference(&mut c);
     c.final_summary();
 }
