@@ -104,7 +104,7 @@ fn operands_that_repeat_along_a_run_give_the_results_of_copies() {
             let flipped = of(&[block, period]).flip(1).unwrap();
             let narrow = [of(&[period]), flipped.contiguous().unwrap(), of(&[rows, block, 1]), of(&[rows, 1, 1])];
             let a = of(&wide);
-            let copy = |t: &Tensor| t.broadcast_to(&wide).unwrap().contiguous().unwrap();
+            let copy = |t: &Tensor| t.broadcast_to(wide).unwrap().contiguous().unwrap();
             let copies = narrow.each_ref().map(copy);
             let program = |all: &[Tensor; 4]| {
                 let p = Program::new(Rules::Torch);

@@ -63,9 +63,17 @@ unsafe fn gather_as<T: Copy, const W: usize>(from: Strided<'_>, start: usize, n:
                 }
             }
             let run = (columns - column).min(n - done);
-            for i in 0..run {
-                // SAFETY: plane, row and column address an element of the operand; `done + i < n`.
-                unsafe { out.add(done + i).write(base.offset(from + i as isize * step).read_unaligned()) };
+            let copy = |step: isize| {
+                for i in 0..run {
+                    // SAFETY: plane, row and column address an element of the operand; `done + i < n`.
+                    unsafe { out.add(done + i).write(base.offset(from + i as isize * step).read_unaligned()) };
+                }
+            };
+            // The same loop, but of vectors where the compiler knows the step.
+            match step {
+                1 => copy(1),
+                -1 => copy(-1),
+                _ => copy(step),
             }
             done += run;
             (column, row) = (0, row + 1);
