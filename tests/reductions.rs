@@ -118,7 +118,7 @@ type Sums = fn(&Var, &[i64]) -> Vec<Var>;
 #[test]
 fn sums_beside_and_behind_block_steps_have_the_bits_of_single_ops() {
     for d in [DType::F32, DType::F64] {
-        for shape in [[1, 5], [1, 511], [1, 70_001], [3, 63], [40, 100], [7, 5000]] {
+        for shape in [[1, 5], [1, 511], [1, 70_001], [3, 63], [40, 100], [130, 64], [9, 256], [5, 257], [7, 5000]] {
             let n = shape[0] * shape[1];
             let x = Tensor::from_vec((0..n).map(|i| (i * 7919 % 1009) as f32 * 0.003 - 1.5).collect(), shape).unwrap();
             let x = Eager::new(Rules::Torch).tensor(&x).cast(d).result().unwrap();

@@ -31,8 +31,8 @@ pub(crate) struct SegmentFn {
     pub(crate) any_length: bool,
 }
 
-/// Where two words of the table lie, of a schedule that walks rows and has so many slots: what `n` is for the rows that follow, and the
-/// number of rows, which is at least 1, and 1 after the call. Between the pointers and these lie the bytes from each
+/// Where two words of the table lie, of a schedule that walks rows and has so many slots: what `n` is for the rows that
+/// follow, and the number of rows, which is at least 1, and 1 after the call. Between the pointers and these lie the bytes from each
 /// pointer to that of the next row; the pointers are moved on.
 pub(crate) const fn row_words(slots: usize) -> [usize; 2] {
     [2 * slots, 2 * slots + 1]

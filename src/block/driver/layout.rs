@@ -23,6 +23,8 @@ pub(super) const UNIFORM_ROOM: usize = 16 * UNIFORM_ROWS;
 /// Where the parts of the scratch begin, in bytes.
 pub(super) struct Layout {
     pub(super) singles: usize,
+    /// Room for one uniform value.
+    pub(super) single: usize,
     pub(super) uniform: usize,
     pub(super) gathered: usize,
     pub(super) padded: usize,
@@ -35,9 +37,11 @@ impl Layout {
     pub(super) fn new(job: &Job<'_>) -> Layout {
         let launch = job.launch;
         let singles = launch.schedule.tiles as usize * WIDE_TILE;
-        let uniform = singles + launch.schedule.singles as usize * UNIFORM_ROOM;
+        let rows = launch.any_length && launch.schedule.walks_rows && !launch.geometry.rows.is_empty();
+        let single = if rows { UNIFORM_ROOM } else { 16 };
+        let uniform = singles + (launch.schedule.singles as usize * single).next_multiple_of(64);
         // Operands of one step on uniform values.
-        let gathered = uniform + MAX_OPERANDS * UNIFORM_ROOM;
+        let gathered = uniform + if rows { MAX_OPERANDS * UNIFORM_ROOM } else { 0 };
         let copies = launch.geometry.operands.iter().map(copy_room).sum::<usize>();
         let padded = gathered + copies;
         let staged = padded + (launch.inputs.len() + job.outputs.len()) * PADDED;
@@ -45,6 +49,7 @@ impl Layout {
         let lanes = staged + job.folds.len() * 3 * WIDE_TILE;
         Layout {
             singles,
+            single,
             uniform,
             gathered,
             padded,

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use super::super::fold::LANES;
 use super::super::gather::{Strided, fill, gather, tile_room};
 use super::super::operands;
-use super::layout::{Layout, PADDED, UNIFORM_ROOM, WIDE_LANES, WIDE_TILE, copy_room};
+use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{
     ADD, Access, BlockFn, Fold, FoldOut, Job, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across, row_words,
     table_size, word,
@@ -147,10 +147,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         results: &scratch.results,
         tiled: job.is_tiled(),
         adds: launch.adds(),
-        by_tiles: launch.any_length
-            && launch.schedule.plain
-            && launch.geometry.fold.is_none()
-            && launch.pattern().is_some(),
+        by_tiles: launch.any_length && launch.pattern().is_some(),
         by_rows: launch.any_length && launch.schedule.walks_rows && !job.is_tiled(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
         split: false,
@@ -511,10 +508,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Where a uniform value lies, of the current row and up to [`UNIFORM_ROWS`] from it on.
+    /// Where a uniform value lies, of the current row or of so many from it on as are computed together.
     unsafe fn single(&self, s: u32) -> *mut u8 {
         // SAFETY: the layout has a place for every one.
-        unsafe { self.scratch.add(self.layout.singles + s as usize * UNIFORM_ROOM) }
+        unsafe { self.scratch.add(self.layout.singles + s as usize * self.layout.single) }
     }
 
     unsafe fn padded(&self, index: usize) -> *mut u8 {

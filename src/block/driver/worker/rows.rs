@@ -27,8 +27,9 @@ impl Worker<'_> {
                 count = count.min(UNIFORM_ROWS);
                 launch.schedule.prologue.iter().try_for_each(|stage| self.uniform(stage, count))?;
             }
+            let step = |i: u32| g.operands[i as usize].rows.last().copied().unwrap_or(0);
             for at in (0..g.run).step_by(columns) {
-                self.part_of_rows(row, count, at, columns.min(g.run - at));
+                self.call(row, at, (columns.min(g.run - at), count), (g.run, step));
             }
             self.singles(|_| 0);
         }
@@ -85,18 +86,43 @@ impl Worker<'_> {
         }
     }
 
-    /// Runs `n` columns from `at` on of `count` rows from the current one on, in one call.
+    /// Runs the whole tiles of the row between two elements in one call, as rows of their own that read the same patterns;
+    /// returns how many elements they have.
     ///
     /// # Safety
-    /// As [`Worker::rows`].
-    unsafe fn part_of_rows(&mut self, row: usize, count: usize, at: usize, n: usize) {
-        let (launch, g, slots) = (self.job.launch, self.job.launch.geometry, self.job.launch.schedule.slots.len());
-        let mut stream = self.job.stream;
+    /// As [`Worker::tiles`]; the schedule is plain, its segment takes any number of elements, and what is not read where it
+    /// is repeats along the run, a whole number of times in a tile. The first element is one where a tile begins.
+    pub(super) unsafe fn whole_tiles(&mut self, row: usize, at: usize, end: usize) -> usize {
+        let launch = self.job.launch;
+        let (tile, operands) = (launch.tile(), &launch.geometry.operands);
+        let count = (end - at) / tile;
+        if count > 0 {
+            let step = |i: u32| if operands[i as usize].access == Access::Direct { tile as isize } else { 0 };
+            // SAFETY: passed on; elements `at..at + count * tile` of the row exist, and a pattern is written out for a
+            // tile, behind each of which it begins anew.
+            unsafe { self.call(row, at, (tile, count), (tile, step)) };
+        }
+        count * tile
+    }
+
+    /// Calls the segment for `n` elements from `at` on of the current row, and for as many of each of `count - 1` rows behind
+    /// it: so many elements apart in results, and in operands what `step` says.
+    ///
+    /// # Safety
+    /// As [`Worker::tiles`], for all these elements; the schedule walks rows, and its segment takes any number of elements.
+    unsafe fn call(
+        &mut self,
+        row: usize,
+        at: usize,
+        (n, count): (usize, usize),
+        (apart, step): (usize, impl Fn(u32) -> isize),
+    ) {
+        let (launch, slots) = (self.job.launch, self.job.launch.schedule.slots.len());
+        let (run, mut stream) = (launch.geometry.run, self.job.stream);
         let mut set = |slot: SlotId, first: *mut u8, step: isize| {
             self.table[slot as usize] = first;
             self.table[slots + slot as usize] = word(step as usize);
         };
-        let step = |i: u32| g.operands[i as usize].rows.last().copied().unwrap_or(0);
         for (slot, i, size) in self.direct {
             set(*slot, self.bases[*i as usize].wrapping_add(at * size).cast_mut(), step(*i) * *size as isize);
         }
@@ -105,10 +131,10 @@ impl Worker<'_> {
         }
         for (slot, o) in self.results {
             let out = self.job.outputs[*o as usize];
-            let (size, first) = (out.dtype.size(), row * g.run + at);
+            let (size, first) = (out.dtype.size(), row * run + at);
             let first = out.start.wrapping_add(first * size);
-            stream &= begins_line(first) && (count == 1 || (g.run * size).is_multiple_of(CACHE_LINE));
-            set(*slot, first, (g.run * size) as isize);
+            stream &= begins_line(first) && (count == 1 || (apart * size).is_multiple_of(CACHE_LINE));
+            set(*slot, first, (apart * size) as isize);
         }
         let width = if stream { n | STREAM } else { n };
         let [elements, rows] = row_words(slots);
@@ -116,52 +142,13 @@ impl Worker<'_> {
         // SAFETY: the segment is the only one; the bounds of operands and results have been proved for all rows, whose
         // first elements lie these steps apart; uniform values are there for all rows.
         unsafe {
+            for (slot, i) in self.moving {
+                self.table[*slot as usize] = self.input(*i as usize, at, n);
+                self.table[slots + *slot as usize] = word(0);
+            }
             self.singles(DType::size);
             (launch.segments[0].run)(self.table.as_mut_ptr(), width);
         }
-    }
-
-    /// Runs the whole tiles of the row between two elements in one call, as rows of their own that read the same patterns;
-    /// returns how many elements they have.
-    ///
-    /// # Safety
-    /// As [`Worker::tiles`]; the schedule is plain, its segment takes any number of elements, and what is not read where it
-    /// is repeats along the run, a whole number of times in a tile. The first element is one where a tile begins.
-    pub(super) unsafe fn whole_tiles(&mut self, row: usize, at: usize, end: usize) -> usize {
-        let (launch, tile, slots) = (self.job.launch, self.job.launch.tile(), self.job.launch.schedule.slots.len());
-        let (count, mut stream) = ((end - at) / tile, self.job.stream);
-        if count == 0 {
-            return 0;
-        }
-        let mut set = |slot: SlotId, first: *mut u8, step: usize| {
-            self.table[slot as usize] = first;
-            self.table[slots + slot as usize] = word(step);
-        };
-        for (slot, i, size) in self.direct {
-            set(*slot, self.bases[*i as usize].wrapping_add(at * size).cast_mut(), tile * size);
-        }
-        for (slot, i) in self.splats {
-            set(*slot, self.bases[*i as usize].cast_mut(), 0);
-        }
-        for (slot, o) in self.results {
-            let out = self.job.outputs[*o as usize];
-            let first = out.start.wrapping_add((row * launch.geometry.run + at) * out.dtype.size());
-            stream &= begins_line(first);
-            set(*slot, first, tile * out.dtype.size());
-        }
-        let width = if stream { tile | STREAM } else { tile };
-        let [elements, rows] = row_words(slots);
-        (self.table[elements], self.table[rows]) = (word(width), word(count));
-        // SAFETY: the segment is the only one; elements `at..at + count * tile` of the row exist, and a pattern is written
-        // out for a tile, behind each of which it begins anew; results of a tile end where a cache line does.
-        unsafe {
-            for (slot, i) in self.moving {
-                self.table[*slot as usize] = self.input(*i as usize, at, tile);
-                self.table[slots + *slot as usize] = word(0);
-            }
-            (launch.segments[0].run)(self.table.as_mut_ptr(), width);
-        }
-        count * tile
     }
 
     /// Runs a piece of each of up to [`ROW_BLOCK`] rows, tile by tile.
