@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use crate::block::driver::{Buffer, Folded, Launch, Output, SegmentFn, run};
+use crate::block::driver::{Buffer, FoldKernels, Folded, Launch, Output, SegmentFn, run};
 use crate::block::{CpuLevel, fold, fold_kernel};
 use crate::cancel::Stop;
 use crate::dtype::DType;
@@ -411,14 +411,8 @@ fn buffer(t: TensorRef<'_>) -> Buffer<'_> {
 
 /// A reduction as the driver wants it.
 fn folded<'a>(op: Op, dtype: DType, geometry: &Geometry, bytes: &'a mut [u8]) -> Result<Folded<'a>> {
-    let part = match geometry.fold {
-        Some(Fold::Columns(_)) => fold::Part::Rows,
-        Some(Fold::Rows(n)) if n < geometry.run => fold::Part::Short,
-        _ => fold::Part::Tile,
-    };
-    let level = CpuLevel::get();
-    let kernel = |part| fold_kernel(op, dtype, part, level).ok_or_else(|| no_fold(op, dtype));
-    Ok(Folded { bytes, dtype, f: kernel(part)?, lanes: kernel(fold::Part::Lanes)?, start: nothing(op, dtype)? })
+    let kernels = FoldKernels::new(geometry, |part| fold_kernel(op, dtype, part, CpuLevel::get()));
+    Ok(Folded { bytes, dtype, kernels: kernels.ok_or_else(|| no_fold(op, dtype))? })
 }
 
 fn no_fold(op: Op, dtype: DType) -> Error {
@@ -427,7 +421,7 @@ fn no_fold(op: Op, dtype: DType) -> Error {
 
 /// What a reduction of no elements gives, before the division of a mean.
 fn nothing(op: Op, dtype: DType) -> Result<Bits> {
-    let f = fold_kernel(op, dtype, fold::Part::Tile, CpuLevel::get()).ok_or_else(|| no_fold(op, dtype))?;
+    let f = fold_kernel(op, dtype, fold::Part::Whole, CpuLevel::get()).ok_or_else(|| no_fold(op, dtype))?;
     Ok(fold::of_nothing(f))
 }
 
@@ -488,6 +482,7 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     // Partial results of a row, or of the rows of a group, lie behind each other.
     let (extents, reduced) = match g.fold {
         Some(Fold::Columns(_)) => (vec![results / g.run, count / results, g.run], 1),
+        Some(Fold::Stacked { width, .. }) => (vec![results / width, count / results, width], 1),
         _ => (vec![results, count / results], 1),
     };
     let t = Tensor::from_storage(partial, math, &extents)?;

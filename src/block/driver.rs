@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::num::Int;
+use super::fold::{Part, of_nothing};
 use super::team::{share, sweep};
 use super::{BlockFn, FloatMode};
 use crate::cancel::Stop;
@@ -15,10 +15,12 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::geometry::{Access, Fold, Geometry, Operand};
 use crate::scalar::Bits;
-use crate::schedule::{Schedule, Slot, Stage, TILE};
+use crate::schedule::{Schedule, Slot, TILE};
 
 mod layout;
+mod tiles;
 mod worker;
+use tiles::{PATTERN_STEP, Stack};
 use worker::{Worker, with_worker};
 
 /// A compiled segment.
@@ -73,17 +75,8 @@ pub(crate) const WIDTH: usize = 16;
 /// as many rows as it has.
 const ROW_BLOCK: usize = 16;
 
-/// Tiles of a long row that are reduced to one partial result. The order in which a reduction combines its elements
-/// follows from it, and from nothing that depends on the machine.
-const TILES_A_PIECE: usize = 16;
-
 /// Tiles that a single loop takes at a time.
 const PLAIN_TILES: usize = 4;
-
-/// Bytes of the patterns that a single loop reads again and again at most, where whole periods fit: what it reads and writes
-/// once passes through the first cache beside them. Measured on a core with 32 KiB of it, RGB pixels normalized by two
-/// patterns: 8 KiB each took 1.1 ms, 2 KiB each 0.55.
-const PATTERN_BYTES: usize = 4 << 10;
 
 /// Bytes of operands that every row reads anew from which on rows are computed in columns, and those of a column: the first
 /// cache keeps them from row to row then. But not where so much is read and written that it comes from memory, which is slow
@@ -92,10 +85,6 @@ const PATTERN_BYTES: usize = 4 << 10;
 const SHARED_FROM: usize = 24 << 10;
 const SHARED_BYTES: usize = 8 << 10;
 const SHARED_MOST: usize = 18 << 20;
-
-/// Elements that divide the length of a pattern that is read again and again, so that its results begin at cache lines, and
-/// vectors of every width fill it.
-const PATTERN_STEP: usize = 64;
 
 /// Rows whose uniform values are computed at a time, where a segment walks rows.
 const UNIFORM_ROWS: usize = 64;
@@ -137,105 +126,6 @@ pub(crate) struct Launch<'a> {
     pub(crate) inputs: &'a [Buffer<'a>],
     /// What can stop the run; asked between pieces of the work.
     pub(crate) stop: Option<&'a Stop<'a>>,
-}
-
-impl Launch<'_> {
-    /// Elements of a tile: joined short rows are never cut, and what is reduced is combined tile by tile, so that there the
-    /// size is part of the result. A single loop whose operands need no copy, or one that serves all tiles, has larger
-    /// ones: they cost nothing but the call.
-    fn tile(&self) -> usize {
-        match self.geometry.fold {
-            None if self.is_plain() => self.pattern().unwrap_or(PLAIN_TILES * self.schedule.tile),
-            None => self.schedule.tile,
-            Some(Fold::Rows(n)) if n < TILE => TILE / n * n,
-            Some(_) if self.adds_alone() => TILES_A_PIECE * TILE,
-            Some(_) => TILE,
-        }
-    }
-
-    /// Whether it is a single loop, of whose operands no tile is copied, and nothing is reduced.
-    fn is_plain(&self) -> bool {
-        self.schedule.plain && self.geometry.fold.is_none() && !self.geometry.operands.iter().any(is_copied)
-    }
-
-    /// Elements of a tile of a single loop in which every operand that repeats along the run does so a whole number of
-    /// times, so that one tile's copy of it serves all; if there is such an operand, and a tile that has room for it.
-    fn pattern(&self) -> Option<usize> {
-        if !self.is_plain() {
-            return None;
-        }
-        let (mut step, mut bytes) = (PATTERN_STEP, 0);
-        for (o, b) in self.geometry.operands.iter().zip(self.inputs) {
-            if let Access::Periodic(period) = o.access {
-                step *= period / Int::gcd(step as i64, period as i64) as usize;
-                bytes += b.dtype.size();
-                if step > PLAIN_TILES * TILE {
-                    return None;
-                }
-            }
-        }
-        let most = PATTERN_BYTES.checked_div(bytes)?.min(PLAIN_TILES * TILE);
-        Some((most / step).max(1) * step)
-    }
-
-    /// Whether segments add up the sums of long rows themselves, those that they can.
-    fn adds(&self) -> bool {
-        let long = matches!(self.geometry.fold, Some(Fold::Rows(n)) if n >= self.geometry.run);
-        long && self.any_length && self.schedule.folds.iter().any(|f| f.is_sum)
-    }
-
-    /// Whether one segment adds up all there is to reduce, and needs no tile: then a piece is one call. Lanes go by the
-    /// place in the piece, which is that in the tile too.
-    fn adds_alone(&self) -> bool {
-        let s = self.schedule;
-        self.adds()
-            && s.folds.iter().all(|f| f.is_sum)
-            && matches!(s.body[..], [Stage::Segment(_)])
-            && s.tiles as usize == s.folds.len()
-            && self.geometry.operands.iter().all(|o| matches!(o.access, Access::Splat | Access::Direct))
-    }
-
-    /// Elements of a run that are one unit of work: a tile, or where a long row is reduced, the tiles that are combined
-    /// side by side before their lanes are combined.
-    fn piece(&self) -> usize {
-        match self.geometry.fold {
-            Some(Fold::Rows(n)) if n >= self.geometry.run => TILES_A_PIECE * TILE,
-            _ => self.tile(),
-        }
-    }
-
-    /// Pieces of a run.
-    fn pieces(&self) -> usize {
-        self.geometry.run.div_ceil(self.piece())
-    }
-
-    /// Partial results of each reduction: one a piece of a run, or one run for so many rows.
-    pub(crate) fn partials(&self) -> usize {
-        let g = self.geometry;
-        match g.fold {
-            None => 0,
-            Some(Fold::Rows(n)) if n < g.run => g.run / n,
-            Some(Fold::Rows(_)) => g.row_count() * self.pieces(),
-            Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * g.run,
-        }
-    }
-}
-
-/// Steps of tiles that are computed between two looks at what can stop a run: some milliseconds of the slowest ops.
-const STEPS_BETWEEN_CHECKS: usize = 64;
-
-impl Launch<'_> {
-    /// Units of the work between two looks at what can stop it. Where a run is cut does not change results: it is at
-    /// the tiles' ends.
-    fn units_between_checks(&self) -> usize {
-        let steps = |s: &Stage| match s {
-            Stage::Block(_) => 1,
-            Stage::Segment(i) => self.schedule.segments[*i as usize].steps.len(),
-        };
-        let tiles = self.piece().div_ceil(self.tile());
-        let steps = tiles * self.schedule.body.iter().map(steps).sum::<usize>();
-        STEPS_BETWEEN_CHECKS / steps.clamp(1, STEPS_BETWEEN_CHECKS)
-    }
 }
 
 /// Slots of a launch that is called without scratch.
@@ -329,16 +219,35 @@ pub(crate) struct Output<'a> {
     pub(crate) dtype: DType,
 }
 
+/// What a reduction is made with over one domain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoldKernels {
+    /// Makes a partial result.
+    f: BlockFn,
+    /// Combines the elements of a tile with those of the tiles before it.
+    tile: BlockFn,
+    /// Makes a partial result in one.
+    whole: BlockFn,
+}
+
+impl FoldKernels {
+    /// Those for a domain, of all that `find` finds.
+    pub(crate) fn new(geometry: &Geometry, find: impl Fn(Part) -> Option<BlockFn>) -> Option<FoldKernels> {
+        let (f, tile, whole) = match geometry.fold {
+            Some(Fold::Columns(_)) => (Part::Rows, Part::Lanes, Part::Columns),
+            Some(Fold::Stacked { .. }) => (Part::Stack, Part::Pile, Part::Whole),
+            Some(Fold::Rows(n)) if n < geometry.run => (Part::Short, Part::Lanes, Part::Whole),
+            _ => (Part::Halves, Part::Lanes, Part::Whole),
+        };
+        Some(FoldKernels { f: find(f)?, tile: find(tile)?, whole: find(whole)? })
+    }
+}
+
 /// A reduction's partial results.
 pub(crate) struct Folded<'a> {
     pub(crate) bytes: &'a mut [u8],
     pub(crate) dtype: DType,
-    /// The kernel: of the part that the geometry's way of folding asks for.
-    pub(crate) f: BlockFn,
-    /// The kernel that combines a tile into lanes.
-    pub(crate) lanes: BlockFn,
-    /// What combining nothing gives.
-    pub(crate) start: Bits,
+    pub(crate) kernels: FoldKernels,
 }
 
 /// The step that found its data faulty.
@@ -358,8 +267,8 @@ struct Out {
 struct FoldOut {
     start: *mut u8,
     dtype: DType,
-    f: BlockFn,
-    lanes: BlockFn,
+    kernels: FoldKernels,
+    /// What combining nothing gives.
     nothing: Bits,
 }
 
@@ -416,7 +325,12 @@ pub(crate) fn run(
     }
     let folds: smallvec::SmallVec<[FoldOut; FEW]> = folds
         .iter_mut()
-        .map(|o| FoldOut { start: o.bytes.as_mut_ptr(), dtype: o.dtype, f: o.f, lanes: o.lanes, nothing: o.start })
+        .map(|o| FoldOut {
+            start: o.bytes.as_mut_ptr(),
+            dtype: o.dtype,
+            kernels: o.kernels,
+            nothing: of_nothing(o.kernels.whole),
+        })
         .collect();
     let job = Job {
         launch,
@@ -492,6 +406,10 @@ impl Job<'_> {
         let (g, pieces) = (self.launch.geometry, self.launch.pieces());
         match g.fold {
             Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * pieces,
+            Some(Fold::Stacked { count, width }) => match self.launch.stack() {
+                Some(Stack { groups, .. }) if groups > 1 || count * width > TILE => g.run / (count * width) * groups,
+                _ => pieces,
+            },
             _ if self.lies_across() => {
                 let (last, outer) = g.rows.split_last().map_or((1, 1), |(n, o)| (*n, o.iter().product()));
                 outer * last.div_ceil(ROW_BLOCK) * pieces
@@ -523,6 +441,7 @@ impl Job<'_> {
         let piece = |worker: &mut Worker<'_>, from: usize, to: usize| unsafe {
             match self.launch.geometry.fold {
                 Some(Fold::Columns(n)) => (from..to).try_for_each(|unit| worker.columns(unit, n)),
+                Some(Fold::Stacked { .. }) => worker.stacks(from, to),
                 _ if self.lies_across() => (from..to).try_for_each(|unit| worker.row_block(unit)),
                 _ => worker.tiles(from, to),
             }

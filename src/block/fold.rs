@@ -1,5 +1,5 @@
-//! What reductions are made of: a tile into elements side by side and these to one, short rows to one element each, a
-//! row into the row of results so far.
+//! What reductions are made of: a tile into elements side by side and these to one, short rows to one element each, rows
+//! into the row of results so far.
 //!
 //! Guarantees: the order in which elements are combined depends on the shape alone; results hold canonical NaNs.
 //! Does not: cut a reduction into tiles or put their results together; `driver` and `launch` do.
@@ -13,7 +13,10 @@ use crate::scalar::Bits;
 /// A reduction: how two elements combine, and what combining nothing gives.
 pub(in crate::block) trait Fold<T> {
     const START: T;
+    /// Whether there is a faster form for ordinary elements ([`Canonical::is_ordinary`]), with the same result.
+    const FASTER: bool;
     fn combine(a: T, b: T) -> T;
+    fn combine_ordinary(a: T, b: T) -> T;
 }
 
 /// An element that folds.
@@ -25,48 +28,208 @@ impl<T: Copy + Canonical> FoldElement for T {}
 pub(crate) enum Part {
     /// Up to a tile of elements (the first operand) into the [`LANES`] elements of the result.
     Lanes,
-    /// Up to a tile of elements (the first operand) to one.
-    Tile,
+    /// Any number of elements (the first operand) to one.
+    Whole,
+    /// The [`LANES`] elements that these became to one: both in turn give what the kernel for the whole does.
+    Halves,
     /// Rows of so many elements (the second operand is that number, not a pointer) to one each: `n` elements in all.
     Short,
     /// Two rows to one: elements at the same place are combined.
     Rows,
+    /// Rows of so many neighbours (the second operand), which begin so many elements apart (the third), to one.
+    Columns,
+    /// Rows of so many neighbours (the second operand), one behind the other, into one that is as long.
+    Pile,
+    /// Of as many such rows as the third operand says one, of those behind them another, and so on: `n` elements in all.
+    Stack,
 }
 
 /// Elements that are combined side by side.
 pub(crate) const LANES: usize = 64;
 
-/// Elements side by side of a row too short for [`LANES`], of which combining the lanes would take the longest.
+/// Elements side by side of a row shorter than [`LONGER`], of which combining [`LANES`] would take the longest.
 const FEW_LANES: usize = 8;
+const LONGER: usize = 257;
+
+/// Elements that are looked at, and then combined, at a time.
+const PILED: usize = 2048;
+
+/// Elements side by side where rows of so few are combined: more would be combined in vain.
+const NARROW: usize = 16;
+
+/// How many rows in a row are combined side by side, `count` rows of `width` elements being combined: what they become is
+/// then combined. Combining narrow rows one by one would wait for one combination after the other.
+pub(crate) fn side_by_side(count: usize, width: usize) -> usize {
+    let most = LANES / width.max(1);
+    if most > 1 && count >= 4 * most { most } else { 1 }
+}
+
+/// How two elements combine, of which both are ordinary if it says so.
+#[inline(always)]
+fn combine<T, F: Fold<T>, const ORDINARY: bool>(a: T, b: T) -> T {
+    if ORDINARY { F::combine_ordinary(a, b) } else { F::combine(a, b) }
+}
+
+/// Whether a reduction has a faster form, and all elements are those that it holds for.
+#[inline(always)]
+fn is_faster<T: FoldElement, F: Fold<T>>(a: &[T], b: &[T]) -> bool {
+    F::FASTER && T::are_ordinary(a) && T::are_ordinary(b)
+}
+
+/// Combines elements into as many lanes. These must be in registers: a copy of the array of which no other element is asked.
+#[inline(always)]
+fn step<T: Copy, F: Fold<T>, const N: usize, const ORDINARY: bool>(lanes: &mut [T; N], x: &[T; N]) {
+    *lanes = std::array::from_fn(|k| combine::<T, F, ORDINARY>(lanes[k], x[k]));
+}
 
 /// Combines elements into those of the lanes, one after the other: element `i` goes to lane `i % N`. Compiled loops do the
 /// same.
 #[inline(always)]
 fn into_lanes<T: FoldElement, F: Fold<T>, const N: usize>(lanes: &mut [T; N], a: &[T]) {
-    let (whole, rest) = a.as_chunks::<N>();
-    for x in whole {
-        for (lane, x) in lanes.iter_mut().zip(x) {
-            *lane = F::combine(*lane, *x);
+    for a in a.chunks(PILED) {
+        if is_faster::<T, F>(a, lanes) {
+            tile_into_lanes::<T, F, N, true>(lanes, a);
+        } else {
+            tile_into_lanes::<T, F, N, false>(lanes, a);
         }
-    }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane = F::combine(*lane, *x);
     }
 }
 
-/// Combines elements to one: side by side, then by halves.
 #[inline(always)]
-fn to_one<T: FoldElement, F: Fold<T>, const N: usize>(a: &[T]) -> T {
-    let mut lanes = [F::START; N];
-    into_lanes::<T, F, N>(&mut lanes, a);
+fn tile_into_lanes<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(lanes: &mut [T; N], a: &[T]) {
+    let (whole, rest) = a.as_chunks::<N>();
+    let mut all = *lanes;
+    whole.iter().for_each(|x| step::<T, F, N, ORDINARY>(&mut all, x));
+    *lanes = all;
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = combine::<T, F, ORDINARY>(*lane, *x);
+    }
+}
+
+/// Combines lanes to one, by halves.
+#[inline(always)]
+fn to_one<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(mut lanes: [T; N]) -> T {
     let mut width = N / 2;
     while width > 0 {
         for k in 0..width {
-            lanes[k] = F::combine(lanes[k], lanes[k + width]);
+            lanes[k] = combine::<T, F, ORDINARY>(lanes[k], lanes[k + width]);
         }
         width /= 2;
     }
     lanes[0].canonical()
+}
+
+#[inline(always)]
+fn halves<T: FoldElement, F: Fold<T>>(lanes: [T; LANES]) -> T {
+    if is_faster::<T, F>(&lanes, &[]) {
+        to_one::<T, F, LANES, true>(lanes)
+    } else {
+        to_one::<T, F, LANES, false>(lanes)
+    }
+}
+
+/// Combines each of some rows of so many elements to one.
+#[inline(always)]
+fn rows_to_one<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(a: &[T], length: usize, out: &mut [T]) {
+    for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
+        *out = if length < 2 * FEW_LANES {
+            // All of it: so compilers see how short it is.
+            let few = row.iter().take(2 * FEW_LANES - 1);
+            few.fold(F::START, |sum, x| combine::<T, F, ORDINARY>(sum, *x)).canonical()
+        } else if !T::IN_ORDER {
+            row.iter().fold(F::START, |sum, x| combine::<T, F, ORDINARY>(sum, *x))
+        } else if length < LONGER {
+            row_to_one::<T, F, FEW_LANES, ORDINARY>(row)
+        } else {
+            row_to_one::<T, F, LANES, ORDINARY>(row)
+        };
+    }
+}
+
+#[inline(always)]
+fn row_to_one<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(row: &[T]) -> T {
+    let mut lanes = [F::START; N];
+    tile_into_lanes::<T, F, N, ORDINARY>(&mut lanes, row);
+    to_one::<T, F, N, ORDINARY>(lanes)
+}
+
+/// Combines the first `n` elements, rows that are as long as `sums`, into these, one after the other.
+#[inline(always)]
+fn pile_up<T: FoldElement, F: Fold<T>>(sums: &mut [T], a: &[T], n: usize) {
+    if is_faster::<T, F>(&a[..n], sums) {
+        pile_up_so::<T, F, true>(sums, a, n);
+    } else {
+        pile_up_so::<T, F, false>(sums, a, n);
+    }
+}
+
+#[inline(always)]
+fn pile_up_so<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(sums: &mut [T], a: &[T], n: usize) {
+    if sums.len() <= NARROW {
+        pile_up_few::<T, F, NARROW, ORDINARY>(sums, a, n);
+    } else if sums.len() <= LANES {
+        pile_up_few::<T, F, LANES, ORDINARY>(sums, a, n);
+    } else {
+        let (rows, rest) = a[..n].split_at(n / sums.len() * sums.len());
+        pile_up_many::<T, F, ORDINARY>(sums, rows, sums.len());
+        for (sum, x) in sums.iter_mut().zip(rest) {
+            *sum = combine::<T, F, ORDINARY>(*sum, *x);
+        }
+    }
+}
+
+/// That of rows of `N` elements at most. What lies behind a row is combined too, and forgotten.
+#[inline(always)]
+fn pile_up_few<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(sums: &mut [T], a: &[T], n: usize) {
+    let (width, mut padded, mut at) = (sums.len(), [F::START; N], 0);
+    padded[..width].copy_from_slice(sums);
+    let mut lanes = padded;
+    while at + width <= n
+        && let Some(row) = a[at..].first_chunk::<N>()
+    {
+        step::<T, F, N, ORDINARY>(&mut lanes, row);
+        at += width;
+    }
+    padded = lanes;
+    sums.copy_from_slice(&padded[..width]);
+    for row in a[at..n].chunks(width) {
+        for (sum, x) in sums.iter_mut().zip(row) {
+            *sum = combine::<T, F, ORDINARY>(*sum, *x);
+        }
+    }
+}
+
+/// Combines rows that are as long as `sums`, at least [`LANES`] elements, and begin so many apart, into these: that many
+/// columns at a time.
+#[inline(always)]
+fn pile_up_many<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(sums: &mut [T], rows: &[T], apart: usize) {
+    let (width, whole) = (sums.len(), sums.len() / LANES * LANES);
+    // The last columns, with some of those before them, whose results are left alone.
+    if whole < width {
+        let last = columns::<T, F, ORDINARY>(sums, rows, apart, width - LANES);
+        sums[whole..].copy_from_slice(&last[LANES - (width - whole)..]);
+    }
+    for at in (0..whole).step_by(LANES) {
+        let lanes = columns::<T, F, ORDINARY>(sums, rows, apart, at);
+        sums[at..at + LANES].copy_from_slice(&lanes);
+    }
+}
+
+/// What [`LANES`] columns from `at` on become.
+#[inline(always)]
+fn columns<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(
+    sums: &[T],
+    rows: &[T],
+    apart: usize,
+    at: usize,
+) -> [T; LANES] {
+    let mut lanes = *sums[at..].first_chunk::<LANES>().unwrap_or(&[F::START; LANES]);
+    for row in rows.chunks(apart) {
+        if let Some(row) = row[at..].first_chunk() {
+            step::<T, F, LANES, ORDINARY>(&mut lanes, row);
+        }
+    }
+    lanes
 }
 
 /// # Safety
@@ -85,10 +248,24 @@ unsafe fn lanes_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
 /// # Safety
 /// As [`BlockFn`] for one operand of `T` and a result of one `T`.
 #[inline(always)]
-unsafe fn tile_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+unsafe fn whole_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
-    out[0] = to_one::<T, F, LANES>(a);
+    let mut lanes = [F::START; LANES];
+    into_lanes::<T, F, LANES>(&mut lanes, a);
+    out[0] = halves::<T, F>(lanes);
+    0
+}
+
+/// # Safety
+/// As [`BlockFn`] for [`LANES`] elements of `T` and a result of one.
+#[inline(always)]
+unsafe fn halves_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, _: usize) -> u32 {
+    // SAFETY: the contract.
+    let (a, out) = unsafe { (slice::<T>(args[0], LANES), slice_mut::<T>(out, 1)) };
+    let mut lanes = [F::START; LANES];
+    lanes.copy_from_slice(a);
+    out[0] = halves::<T, F>(lanes);
     0
 }
 
@@ -100,12 +277,17 @@ unsafe fn short_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     let length = args[1].addr().max(1);
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, n / length)) };
-    for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
-        *out = if length >= 2 * FEW_LANES {
-            to_one::<T, F, FEW_LANES>(row)
+    if !F::FASTER {
+        rows_to_one::<T, F, false>(a, length, out);
+        return 0;
+    }
+    let rows = (PILED / length).max(1);
+    for (a, out) in a.chunks(rows * length).zip(out.chunks_mut(rows)) {
+        if is_faster::<T, F>(a, &[]) {
+            rows_to_one::<T, F, true>(a, length, out);
         } else {
-            row.iter().fold(F::START, |sum, x| F::combine(sum, *x)).canonical()
-        };
+            rows_to_one::<T, F, false>(a, length, out);
+        }
     }
     0
 }
@@ -122,19 +304,86 @@ unsafe fn rows_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS],
     0
 }
 
+/// # Safety
+/// As [`BlockFn`] for `n` elements of `T` and a result of `width`, `width` being the address of the second operand: at least
+/// [`LANES`] unless `n` is 0. The address of the third is no less; `n` is a multiple of that, and `width` more.
+#[inline(always)]
+unsafe fn columns_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    let (width, apart) = (args[1].addr().max(1), args[2].addr().max(1));
+    // SAFETY: the contract.
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, width)) };
+    out.fill(F::START);
+    // As many rows as fit the first cache.
+    for a in a.chunks((PILED / width).max(1) * apart) {
+        if a.chunks(apart).all(|row| is_faster::<T, F>(&row[..width], &[])) && is_faster::<T, F>(out, &[]) {
+            pile_up_many::<T, F, true>(out, a, apart);
+        } else {
+            pile_up_many::<T, F, false>(out, a, apart);
+        }
+    }
+    out.iter_mut().for_each(|x| *x = x.canonical());
+    0
+}
+
+/// # Safety
+/// As [`BlockFn`] for `n` elements of `T` and a result of `width`, which is read too, `width` being the address of the second
+/// operand: at least 1.
+#[inline(always)]
+unsafe fn pile_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    let width = args[1].addr().max(1);
+    // SAFETY: the contract.
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, width)) };
+    for a in a.chunks((PILED / width).max(1) * width) {
+        pile_up::<T, F>(out, a, a.len());
+    }
+    0
+}
+
+/// # Safety
+/// As [`BlockFn`] for `n` elements of `T` and a result of `n / count`, `count` being the address of the third operand, and
+/// `count` times the address of the second, which is at least 1, a divisor of `n`.
+#[inline(always)]
+unsafe fn stack_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    let (width, count) = (args[1].addr().max(1), args[2].addr().max(1));
+    // SAFETY: the contract.
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, n / count)) };
+    let together = side_by_side(count, width);
+    for (i, out) in out.chunks_exact_mut(width).enumerate() {
+        let rows = &a[i * count * width..];
+        out.fill(F::START);
+        if together > 1 {
+            let mut lanes = [F::START; LANES];
+            pile_up::<T, F>(&mut lanes[..together * width], rows, count * width);
+            pile_up::<T, F>(out, &lanes, together * width);
+        } else {
+            pile_up::<T, F>(out, rows, count * width);
+        }
+        out.iter_mut().for_each(|x| *x = x.canonical());
+    }
+    0
+}
+
 levels!(lanes, lanes_body, <T: FoldElement, F: OpFold<T>>);
-levels!(tile, tile_body, <T: FoldElement, F: OpFold<T>>);
+levels!(whole, whole_body, <T: FoldElement, F: OpFold<T>>);
+levels!(halved, halves_body, <T: FoldElement, F: OpFold<T>>);
 levels!(short, short_body, <T: FoldElement, F: OpFold<T>>);
 levels!(rows, rows_body, <T: FoldElement, F: OpFold<T>>);
+levels!(spaced, columns_body, <T: FoldElement, F: OpFold<T>>);
+levels!(pile, pile_body, <T: FoldElement, F: OpFold<T>>);
+levels!(stack, stack_body, <T: FoldElement, F: OpFold<T>>);
 use Fold as OpFold;
 
 /// A kernel of a reduction.
 pub(super) fn part<T: 'static + FoldElement, F: 'static + Fold<T>>(part: Part, level: CpuLevel) -> BlockFn {
     match part {
         Part::Lanes => lanes::<T, F>(level),
-        Part::Tile => tile::<T, F>(level),
+        Part::Whole => whole::<T, F>(level),
+        Part::Halves => halved::<T, F>(level),
         Part::Short => short::<T, F>(level),
         Part::Rows => rows::<T, F>(level),
+        Part::Columns => spaced::<T, F>(level),
+        Part::Pile => pile::<T, F>(level),
+        Part::Stack => stack::<T, F>(level),
     }
 }
 
@@ -152,10 +401,10 @@ pub(crate) fn divide(dtype: DType, all: &mut [u8], n: usize) {
     }
 }
 
-/// What the tile kernel of a reduction gives for no elements.
-pub(crate) fn of_nothing(tile: BlockFn) -> Bits {
+/// What a reduction's kernel for the whole gives for no elements.
+pub(crate) fn of_nothing(whole: BlockFn) -> Bits {
     let (none, mut out) = (Bits::default(), Bits::default());
     // SAFETY: no element is read; `Bits` is aligned for and holds one element of any dtype.
-    unsafe { tile(operands([(&raw const none).cast()]), (&raw mut out).cast(), 0) };
+    unsafe { whole(operands([(&raw const none).cast()]), (&raw mut out).cast(), 0) };
     out
 }

@@ -488,14 +488,23 @@ complexes!(f64, modulus = math::complex::abs_c128, angle = math::complex::angle_
 /// Arithmetic results with every NaN made the canonical quiet one of its type: payloads depend on operand order in
 /// compiled code, so they can't be part of a promise.
 pub(crate) trait Canonical {
+    /// Whether what reductions make of such elements depends on their order.
+    const IN_ORDER: bool;
     fn canonical(self) -> Self;
+    /// Whether there is neither a NaN nor a negative zero: such elements are equal only if their bits are.
+    fn are_ordinary(all: &[Self]) -> bool
+    where
+        Self: Sized;
 }
 
 macro_rules! already_canonical {
     ($($t:ty),*) => {$(
         impl Canonical for $t {
+            const IN_ORDER: bool = false;
             #[inline(always)]
             fn canonical(self) -> $t { self }
+            #[inline(always)]
+            fn are_ordinary(_: &[$t]) -> bool { true }
         }
     )*};
 }
@@ -504,16 +513,26 @@ already_canonical!(bool, u8, i8, i16, i32, i64);
 macro_rules! canonical_nan {
     ($($t:ident),*) => {$(
         impl Canonical for $t {
+            const IN_ORDER: bool = true;
             #[inline(always)]
             fn canonical(self) -> $t {
                 // On the bits: the compiler may pick any payload for a NaN that it sees come out of arithmetic.
                 let magnitude = self.to_bits() & !(-0.0 as $t).to_bits();
                 if magnitude > $t::INFINITY.to_bits() { $t::NAN } else { self }
             }
+            #[inline(always)]
+            fn are_ordinary(all: &[$t]) -> bool {
+                // With the sign as the last bit, turned over, and one less: what then lies above infinity is a NaN, or -0.
+                let order = |x: $t| (x.to_bits().rotate_left(1) ^ 1).wrapping_sub(1);
+                all.iter().fold(0, |most, x| order(*x).max(most)) <= order($t::INFINITY)
+            }
         }
         impl Canonical for Complex<$t> {
+            const IN_ORDER: bool = true;
             #[inline(always)]
             fn canonical(self) -> Self { Complex::new(self.re.canonical(), self.im.canonical()) }
+            #[inline(always)]
+            fn are_ordinary(all: &[Self]) -> bool { all.iter().all(|x| <$t>::are_ordinary(&[x.re, x.im])) }
         }
     )*};
 }

@@ -295,15 +295,28 @@ macro_rules! impl_fold {
     (($op:ident $start:expr, ($a:ident, $b:ident) $body:expr) $d:ident $($t:tt)+) => {
         impl Fold<$($t)+> for $op {
             const START: $($t)+ = $start;
+            const FASTER: bool = false;
             #[inline(always)]
             fn combine($a: $($t)+, $b: $($t)+) -> $($t)+ { $body }
+            #[inline(always)]
+            fn combine_ordinary(a: $($t)+, b: $($t)+) -> $($t)+ { Self::combine(a, b) }
+        }
+    };
+    (($op:ident $start:expr, ($a:ident, $b:ident) $body:expr, $ordinary:expr) $d:ident $($t:tt)+) => {
+        impl Fold<$($t)+> for $op {
+            const START: $($t)+ = $start;
+            const FASTER: bool = true;
+            #[inline(always)]
+            fn combine($a: $($t)+, $b: $($t)+) -> $($t)+ { $body }
+            #[inline(always)]
+            fn combine_ordinary($a: $($t)+, $b: $($t)+) -> $($t)+ { $ordinary }
         }
     };
 }
 
 macro_rules! define_row {
-    ($op:ident $out:ident folds; $($category:ident: $start:expr, |$a:ident, $b:ident| $body:expr;)+) => {
-        $(for_types!($category impl_fold ($op $start, ($a, $b) $body));)+
+    ($op:ident $out:ident folds; $($category:ident: $start:expr, |$a:ident, $b:ident| $body:expr $(, $ordinary:expr)?;)+) => {
+        $(for_types!($category impl_fold ($op $start, ($a, $b) $body $(, $ordinary)?));)+
         impl Row for $op {
             fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
             fn fold(dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> {
@@ -513,7 +526,7 @@ mod tests {
                 };
                 if def.torch.accepts.has(d) || def.paddle.accepts.has(d) {
                     let level = CpuLevel::Baseline;
-                    let found = |d| kernel(*op, d, level).or(fold_kernel(*op, d, Part::Tile, level));
+                    let found = |d| kernel(*op, d, level).or(fold_kernel(*op, d, Part::Whole, level));
                     let found = found(compute).or(found(compute.op_math()));
                     assert!(found.is_some(), "{op} has no kernel for {compute}");
                 }

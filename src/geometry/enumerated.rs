@@ -20,7 +20,7 @@ fn case(r: &mut Random) -> Case {
     let mut extents: Vec<usize> = (0..rank).map(|_| [1, 1, 2, 3, 4][r.index(5)]).collect();
     if rank > 0 && r.index(2) == 0 {
         // Around the lengths at which a domain is cut in another way.
-        extents[r.index(rank)] = [5, 15, 16, 17, 63, 64, 65, 130][r.index(8)];
+        extents[r.index(rank)] = [5, 15, 16, 17, 63, 64, 65, 130, 256, 257][r.index(10)];
     }
     // Enumerating more points shows no more.
     while extents.iter().product::<usize>() > 600 {
@@ -97,6 +97,10 @@ fn walked(g: &Geometry, o: &Operand) -> Vec<Vec<isize>> {
     match g.fold {
         None => rows.concat().into_iter().map(|at| vec![at]).collect(),
         Some(Fold::Rows(n)) => rows.concat().chunks(n).map(<[isize]>::to_vec).collect(),
+        Some(Fold::Stacked { count, width }) => {
+            let column = |group: &[isize], i: usize| group.iter().skip(i).step_by(width).copied().collect();
+            rows.concat().chunks(count * width).flat_map(|group| (0..width).map(move |i| column(group, i))).collect()
+        }
         Some(Fold::Columns(n)) => {
             let column = |group: &[Vec<isize>], i: usize| group.iter().map(|row| row[i]).collect();
             rows.chunks(n).flat_map(|group| (0..g.run).map(move |i| column(group, i))).collect()

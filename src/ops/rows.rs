@@ -566,13 +566,13 @@ macro_rules! for_each_op {
             Amax amax "amax" [] (x) Fold
             torch common(REALS), paddle common(REALS).paddle(),
             { folds; bool: false, |a, b| a | b; int: Int::LEAST, |a, b| if a > b { a } else { b };
-              float: Real::NEG_INF, |a, b| Real::maximum(a, b); }
+              float: Real::NEG_INF, |a, b| Real::maximum(a, b), if a > b { a } else { b }; }
 
             /// Smallest element; NaN if there is one. An error of nothing.
             Amin amin "amin" [] (x) Fold
             torch common(REALS), paddle common(REALS).paddle(),
             { folds; bool: true, |a, b| a & b; int: Int::MOST, |a, b| if a < b { a } else { b };
-              float: Real::INF, |a, b| Real::minimum(a, b); }
+              float: Real::INF, |a, b| Real::minimum(a, b), if a < b { a } else { b }; }
 
             /// Whether an element is nonzero; NaN counts as true. False of nothing.
             Any any "any" [] (x) Fold

@@ -10,11 +10,12 @@ use super::super::gather::{Strided, fill, gather, tile_room};
 use super::super::operands;
 use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{
-    ADD, Access, BlockFn, Fold, FoldOut, Job, ROW_BLOCK, ROWS, STREAM, WIDTH, begins_line, is_across, row_words,
+    ADD, Access, Fold, FoldKernels, FoldOut, Job, ROW_BLOCK, STREAM, WIDTH, begins_line, is_across, row_words,
     table_size, word,
 };
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
 
+mod piles;
 mod rows;
 
 const CACHE_LINE: usize = 64;
@@ -88,6 +89,8 @@ pub(super) struct Worker<'a> {
     tiled: bool,
     /// Whether segments add up what they can.
     adds: bool,
+    /// Whether all that is reduced are operands, where they are: a tile is then a piece.
+    reads: bool,
     /// Whether one call can compute many rows.
     by_rows: bool,
     /// Whether an operand is written out for every row.
@@ -147,6 +150,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         results: &scratch.results,
         tiled: job.is_tiled(),
         adds: launch.adds(),
+        reads: launch.reduces_operands(),
         by_tiles: launch.any_length && launch.pattern().is_some(),
         by_rows: launch.any_length && launch.schedule.walks_rows && !job.is_tiled(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
@@ -197,44 +201,6 @@ impl Worker<'_> {
                 }
             }
             unit += last - first;
-        }
-        Ok(())
-    }
-
-    /// Combines up to [`ROWS`] rows of a tile's width into one.
-    ///
-    /// # Safety
-    /// As [`Worker::tiles`].
-    pub(super) unsafe fn columns(&mut self, unit: usize, count: usize) -> Result<(), u32> {
-        let (run, pieces) = (self.job.launch.geometry.run, self.job.launch.pieces());
-        let (group, at) = (unit / pieces, unit % pieces * TILE);
-        let groups = count.div_ceil(ROWS);
-        let (outer, first) = (group / groups, group % groups * ROWS);
-        let n = TILE.min(run - at);
-        // SAFETY: the staged tiles are the reductions' own; partial results have a run for each group.
-        unsafe {
-            for (k, fold) in self.job.folds.iter().enumerate() {
-                fill((&raw const fold.nothing).cast(), fold.dtype, n, self.staged(k, 1));
-            }
-            let rows = ROWS.min(count - first);
-            for r in 0..rows {
-                let row = outer * count + first + r;
-                if r == 0 {
-                    self.seek(row)?
-                } else {
-                    self.next_row()?
-                }
-                self.span(row, at, n)?;
-                for (k, fold) in self.job.folds.iter().enumerate() {
-                    let (sum, next) = (self.staged(k, 1 + r % 2), self.staged(k, 1 + (r + 1) % 2));
-                    (fold.f)(operands([sum.cast_const(), self.folded(k)]), next, n);
-                }
-            }
-            for (k, fold) in self.job.folds.iter().enumerate() {
-                let size = fold.dtype.size();
-                let to = fold.start.add((group * run + at) * size);
-                std::ptr::copy_nonoverlapping(self.staged(k, 1 + rows % 2), to, n * size);
-            }
         }
         Ok(())
     }
@@ -450,7 +416,7 @@ impl Worker<'_> {
     /// Makes the lanes of long rows ready for the tile at `at`.
     unsafe fn begin_lanes(&mut self, r: usize, at: usize) {
         let launch = self.job.launch;
-        if !matches!(launch.geometry.fold, Some(Fold::Rows(n)) if n >= launch.geometry.run) {
+        if self.reads || !matches!(launch.geometry.fold, Some(Fold::Rows(n)) if n >= launch.geometry.run) {
             return;
         }
         for (k, fold) in self.job.folds.iter().enumerate() {
@@ -474,8 +440,8 @@ impl Worker<'_> {
         let launch = self.job.launch;
         let (run, piece) = (launch.geometry.run, launch.piece());
         let Some(Fold::Rows(length)) = launch.geometry.fold else { return };
-        for (k, FoldOut { start, dtype, f, lanes: into, .. }) in self.job.folds.iter().enumerate() {
-            let (f, into, from): (BlockFn, BlockFn, _) = (*f, *into, self.folded(k));
+        for (k, FoldOut { start, dtype, kernels, .. }) in self.job.folds.iter().enumerate() {
+            let (FoldKernels { f, tile, whole }, from) = (*kernels, self.folded(k));
             // SAFETY: the partial results have an element for this piece, or for each short row; the kernel for short
             // rows takes their length as its second operand; the lanes are this row's own.
             unsafe {
@@ -484,12 +450,17 @@ impl Worker<'_> {
                     f(operands([from, std::ptr::without_provenance(length)]), to, n);
                     continue;
                 }
+                if self.reads {
+                    let position = row * launch.pieces() + at / piece;
+                    whole(operands([from]), start.add(position * dtype.size()), n);
+                    continue;
+                }
                 let lanes = self.lanes(k, r);
                 if !(self.adds && launch.schedule.folds[k].is_sum) {
                     if *ASKS_AHEAD {
                         self.ahead(at + n, n);
                     }
-                    into(operands([from]), lanes, n);
+                    tile(operands([from]), lanes, n);
                 }
                 if at + n == run || (at + n).is_multiple_of(piece) {
                     let position = row * launch.pieces() + at / piece;

@@ -8,15 +8,15 @@
 use std::collections::HashMap;
 
 use super::{each_conversion, each_op};
-use crate::block::driver::{Buffer, Folded, Launch, Output, run};
+use crate::block::driver::{Buffer, FoldKernels, Folded, Launch, Output, run};
+use crate::block::fold::Part;
 use crate::block::tests::pages::Guarded;
-use crate::block::{CpuLevel, fold, fold_kernel, kernel as block_kernel};
+use crate::block::{CpuLevel, fold_kernel, kernel as block_kernel};
 use crate::codegen::{Code, available, compile, inline};
 use crate::dtype::DType;
-use crate::geometry::{Fold, Geometry, Spread};
+use crate::geometry::{Geometry, Spread};
 use crate::kernel::{Builder, Kernel, Operand};
 use crate::ops::Op;
-use crate::scalar::Bits;
 use crate::schedule::{Class, Schedule, schedule};
 use crate::shape::contiguous_strides;
 
@@ -184,15 +184,9 @@ impl Memory {
         let made = match k.folds.first() {
             None => run(&launch, &mut [Output { bytes: own, dtype }], &mut [], 1),
             Some((op, _)) => {
-                let part = match geometry.fold {
-                    Some(Fold::Columns(_)) => fold::Part::Rows,
-                    Some(Fold::Rows(n)) if n < geometry.run => fold::Part::Short,
-                    _ => fold::Part::Tile,
-                };
-                let kernel = |part| fold_kernel(*op, dtype, part, CpuLevel::get()).unwrap();
-                let start: Bits = fold::of_nothing(kernel(fold::Part::Tile));
-                let lanes = kernel(fold::Part::Lanes);
-                run(&launch, &mut [], &mut [Folded { bytes: own, dtype, f: kernel(part), lanes, start }], 1)
+                let kernel = |part| fold_kernel(*op, dtype, part, CpuLevel::get());
+                let kernels = FoldKernels::new(&geometry, kernel).unwrap();
+                run(&launch, &mut [], &mut [Folded { bytes: own, dtype, kernels }], 1)
             }
         };
         assert!(made.unwrap().is_ok(), "{name} refused its data");
@@ -239,7 +233,7 @@ fn every_reduction_stays_in_its_memory() {
     for d in DType::ALL {
         for op in Op::ALL.iter().copied().filter(|op| op.is_reduction()) {
             let math = d.op_math();
-            if fold_kernel(op, math, fold::Part::Tile, CpuLevel::get()).is_none() {
+            if fold_kernel(op, math, Part::Whole, CpuLevel::get()).is_none() {
                 continue;
             }
             // As it comes, and of a value that is computed.
