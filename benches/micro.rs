@@ -160,6 +160,14 @@ fn layouts(c: &mut Criterion) {
     for n in [64, 256, 4096] {
         cases.push((format!("softmax/{n}"), vec![rows(n)], softmax));
         cases.push((format!("dot/{n}"), vec![rows(n); 2], dot));
+        cases.push((format!("amax/{n}"), vec![rows(n)], |v| v[0].over([-1]).amax()));
+    }
+    for n in [3, 64, 1024] {
+        cases.push((format!("sum_of_columns/{n}"), vec![rows(n)], |v| v[0].over([0]).sum()));
+        cases.push((format!("variance_of_columns/{n}"), vec![rows(n)], |v| {
+            let d = &v[0] - v[0].over([0]).keepdim().mean();
+            (&d * &d).over([0]).mean()
+        }));
     }
     cases.push(("transposed/512".into(), vec![[512, N / 512], rows(512)], add));
     let mut group = c.benchmark_group("layouts");

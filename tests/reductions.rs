@@ -40,6 +40,8 @@ fn every_set_of_dims_of_every_layout_has_the_right_sums() {
         vec![1, 600, 2],
         vec![0, 4],
         vec![130, 20],
+        vec![3, 2, 1300],
+        vec![2, 3, 2, 310],
     ] {
         let n: usize = shape.iter().product();
         let values: Vec<i64> = (0..n as i64).map(|i| i * i % 1009 - 400).collect();
@@ -118,7 +120,20 @@ type Sums = fn(&Var, &[i64]) -> Vec<Var>;
 #[test]
 fn sums_beside_and_behind_block_steps_have_the_bits_of_single_ops() {
     for d in [DType::F32, DType::F64] {
-        for shape in [[1, 5], [1, 511], [1, 70_001], [3, 63], [40, 100], [130, 64], [9, 256], [5, 257], [7, 5000]] {
+        for shape in [
+            [1, 5],
+            [1, 511],
+            [1, 70_001],
+            [3, 63],
+            [40, 100],
+            [130, 64],
+            [9, 256],
+            [5, 257],
+            [7, 5000],
+            [2700, 3],
+            [600, 16],
+            [300, 40],
+        ] {
             let n = shape[0] * shape[1];
             let x = Tensor::from_vec((0..n).map(|i| (i * 7919 % 1009) as f32 * 0.003 - 1.5).collect(), shape).unwrap();
             let x = Eager::new(Rules::Torch).tensor(&x).cast(d).result().unwrap();

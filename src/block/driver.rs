@@ -20,7 +20,7 @@ use crate::schedule::{Schedule, Slot, TILE};
 mod layout;
 mod tiles;
 mod worker;
-use tiles::{PATTERN_STEP, Stack};
+use tiles::PATTERN_STEP;
 use worker::{Worker, with_worker};
 
 /// A compiled segment.
@@ -406,10 +406,7 @@ impl Job<'_> {
         let (g, pieces) = (self.launch.geometry, self.launch.pieces());
         match g.fold {
             Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * pieces,
-            Some(Fold::Stacked { count, width }) => match self.launch.stack() {
-                Some(Stack { groups, .. }) if groups > 1 || count * width > TILE => g.run / (count * width) * groups,
-                _ => pieces,
-            },
+            Some(Fold::Stacked { .. }) => self.launch.stack().map_or(0, |s| s.units(g.run)),
             _ if self.lies_across() => {
                 let (last, outer) = g.rows.split_last().map_or((1, 1), |(n, o)| (*n, o.iter().product()));
                 outer * last.div_ceil(ROW_BLOCK) * pieces

@@ -13,7 +13,7 @@ use crate::scalar::Bits;
 /// A reduction: how two elements combine, and what combining nothing gives.
 pub(in crate::block) trait Fold<T> {
     const START: T;
-    /// Whether there is a faster form for ordinary elements ([`Canonical::is_ordinary`]), with the same result.
+    /// Whether there is a faster form for ordinary elements ([`Canonical::are_ordinary`]), with the same result.
     const FASTER: bool;
     fn combine(a: T, b: T) -> T;
     fn combine_ordinary(a: T, b: T) -> T;
@@ -57,8 +57,8 @@ const PILED: usize = 2048;
 /// Elements side by side where rows of so few are combined: more would be combined in vain.
 const NARROW: usize = 16;
 
-/// How many rows in a row are combined side by side, `count` rows of `width` elements being combined: what they become is
-/// then combined. Combining narrow rows one by one would wait for one combination after the other.
+/// Of `count` rows of `width` elements that are combined, how many are combined side by side, as if they were one longer row
+/// each time; what they become is combined last. Narrow rows one by one would wait for each other.
 pub(crate) fn side_by_side(count: usize, width: usize) -> usize {
     let most = LANES / width.max(1);
     if most > 1 && count >= 4 * most { most } else { 1 }

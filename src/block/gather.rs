@@ -31,6 +31,20 @@ pub(super) unsafe fn gather(from: Strided<'_>, dtype: DType, start: usize, n: us
     }
 }
 
+/// Where elements `start..start + n` lie, if they are neighbours: in one row of a last dim whose step is 1.
+pub(super) fn neighbours(from: Strided<'_>, dtype: DType, start: usize, n: usize) -> Option<*const u8> {
+    let (columns, outer) = from.extents.split_last()?;
+    if from.strides.last() != Some(&1) || start % columns + n > *columns {
+        return None;
+    }
+    let (mut rest, mut first) = (start / columns, (start % columns) as isize);
+    for (extent, stride) in outer.iter().zip(from.strides).rev() {
+        first += (rest % extent) as isize * stride;
+        rest /= extent;
+    }
+    Some(from.base.wrapping_offset(first * dtype.size() as isize))
+}
+
 /// Planes of rows: the last two dims are walked without dividing, so that short rows cost little more than their elements.
 ///
 /// # Safety

@@ -70,12 +70,12 @@ impl Launch<'_> {
         let (all, most) = (count * width, self.most_reduced());
         if all <= TILE {
             let unit = most / all * all;
-            return Some(Stack { count, width, together: 1, groups: 1, unit, tile: unit });
+            return Some(Stack { count, width, whole: true, together: 1, groups: 1, unit, tile: unit });
         }
         let together = side_by_side(count, width);
         let (lanes, unit) = (together * width, ROWS * together * width);
         let tile = if self.reduces_operands() { unit } else { TILE / lanes * lanes };
-        Some(Stack { count, width, together, groups: count.div_ceil(ROWS * together), unit, tile })
+        Some(Stack { count, width, whole: false, together, groups: count.div_ceil(ROWS * together), unit, tile })
     }
 
     /// Whether it is a single loop, of whose operands no tile is copied, and nothing is reduced.
@@ -148,19 +148,28 @@ impl Launch<'_> {
     }
 }
 
-/// How rows that lie one behind the other are combined: all that become one row of results, or group by group.
+/// How rows that lie one behind the other are combined.
 #[derive(Clone, Copy)]
 pub(super) struct Stack {
     pub(super) count: usize,
     pub(super) width: usize,
+    /// Whether a tile has room for all that become one. If not, they are combined group by group.
+    pub(super) whole: bool,
     /// Rows of a group that are combined side by side.
     pub(super) together: usize,
     /// Groups of the rows that become one.
     pub(super) groups: usize,
-    /// Elements of a unit of work: a group, which may be shorter at the end of the rows that become one, or if these are one
-    /// group that a tile has room for, a tile of those.
+    /// Elements of a unit of work: a group, of which the last may be shorter, or a tile of as many whole ones as it has room
+    /// for.
     pub(super) unit: usize,
     pub(super) tile: usize,
+}
+
+impl Stack {
+    /// Units of work of so many elements.
+    pub(super) fn units(&self, elements: usize) -> usize {
+        if self.whole { elements.div_ceil(self.unit) } else { elements / (self.count * self.width) * self.groups }
+    }
 }
 
 /// Steps of tiles that are computed between two looks at what can stop a run: some milliseconds of the slowest ops.

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use super::super::fold::LANES;
-use super::super::gather::{Strided, fill, gather, tile_room};
+use super::super::gather::{Strided, fill, gather, neighbours, tile_room};
 use super::super::operands;
 use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{
@@ -357,7 +357,7 @@ impl Worker<'_> {
                 };
             }
             for (slot, i) in self.moving {
-                self.table[*slot as usize] = self.input(*i as usize, at, n);
+                self.table[*slot as usize] = self.input(*i as usize, at, n, padded);
             }
             let mut stream = self.job.stream;
             for (slot, o) in self.results {
@@ -496,8 +496,8 @@ impl Worker<'_> {
         unsafe { self.scratch.add(self.layout.staged + (3 * k + which) * WIDE_TILE) }
     }
 
-    /// Where elements `at..at + n` of operand `i` can be read.
-    unsafe fn input(&self, i: usize, at: usize, n: usize) -> *mut u8 {
+    /// Where elements `at..at + n` of operand `i` can be read; if `padded`, some behind them too.
+    unsafe fn input(&self, i: usize, at: usize, n: usize, padded: bool) -> *mut u8 {
         let launch = self.job.launch;
         let (dtype, base) = (launch.inputs[i].dtype, self.bases[i]);
         let operands = &launch.geometry.operands;
@@ -513,8 +513,12 @@ impl Worker<'_> {
                     self.scratch.add(room() + r * tile_room(dtype.size()) + (at - start) * dtype.size())
                 }
                 Access::Gather(extents, strides) => {
+                    let from = Strided { base, extents, strides };
+                    if let Some(place) = neighbours(from, dtype, at, n).filter(|_| !padded) {
+                        return place.cast_mut();
+                    }
                     let to = self.scratch.add(room());
-                    gather(Strided { base, extents, strides }, dtype, at, n, to);
+                    gather(from, dtype, at, n, to);
                     to
                 }
             }

@@ -7,7 +7,8 @@ use std::ptr::without_provenance;
 use super::super::super::fold::LANES;
 use super::super::super::gather::fill;
 use super::super::super::operands;
-use super::super::{ROWS, Stack};
+use super::super::ROWS;
+use super::super::tiles::Stack;
 use super::Worker;
 use crate::schedule::TILE;
 
@@ -84,7 +85,7 @@ impl Worker<'_> {
         // lanes, which are no more than a tile's elements; the kernels take lengths for their second and third operands; the
         // results have a row for each group.
         unsafe {
-            if length <= TILE {
+            if s.whole {
                 let at = unit * s.unit;
                 let n = s.unit.min(run - at);
                 self.span(0, at, n)?;

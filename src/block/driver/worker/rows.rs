@@ -143,7 +143,7 @@ impl Worker<'_> {
         // first elements lie these steps apart; uniform values are there for all rows.
         unsafe {
             for (slot, i) in self.moving {
-                self.table[*slot as usize] = self.input(*i as usize, at, n);
+                self.table[*slot as usize] = self.input(*i as usize, at, n, false);
                 self.table[slots + *slot as usize] = word(0);
             }
             self.singles(DType::size);
