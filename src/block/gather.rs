@@ -34,7 +34,7 @@ pub(super) unsafe fn gather(from: Strided<'_>, dtype: DType, start: usize, n: us
 /// Where elements `start..start + n` lie, if they are neighbours: in one row of a last dim whose step is 1.
 pub(super) fn neighbours(from: Strided<'_>, dtype: DType, start: usize, n: usize) -> Option<*const u8> {
     let (columns, outer) = from.extents.split_last()?;
-    if from.strides.last() != Some(&1) || start % columns + n > *columns {
+    if from.strides.last() != Some(&1) || n > *columns || start % columns + n > *columns {
         return None;
     }
     let (mut rest, mut first) = (start / columns, (start % columns) as isize);
