@@ -8,7 +8,7 @@ mod random;
 use random::Random;
 
 /// `[outer, count, width]`, whose middle dim is reduced: around the lengths of lanes, tiles, groups and joined rows.
-const SHAPES: [[usize; 3]; 34] = [
+const SHAPES: [[usize; 3]; 35] = [
     [1, 1, 2],
     [3, 1, 7],
     [2, 2, 2],
@@ -37,6 +37,7 @@ const SHAPES: [[usize; 3]; 34] = [
     [2, 3, 256],
     [1, 70, 257],
     [2, 66, 600],
+    [20, 2, 640],
     [9, 15, 1],
     [3, 16, 1],
     [7, 256, 1],
@@ -192,14 +193,17 @@ fn sums_that_round_are_the_same_in_every_mode_and_layout() {
         for dtype in [DType::F32, DType::F64, DType::F16, DType::C64] {
             let n = shape.iter().product();
             let values: Vec<f64> = (0..n).map(|_| r.index(1 << 20) as f64 * 1e-5 - 5.0).collect();
-            let mut first: Option<Tensor> = None;
-            for x in layouts(&values, shape, dtype) {
-                let e = Eager::new(Rules::Torch).tensor(&x);
-                let got = all_modes(&x, "sum", e.over([1]).sum(), |x| x.over([1]).sum());
-                let mean = all_modes(&x, "mean", e.over([1]).mean(), |x| x.over([1]).mean());
-                assert_eq!(mean.shape(), got.shape());
-                let want = first.get_or_insert_with(|| got.clone());
-                assert_eq!(got.as_bytes(), want.as_bytes(), "sum of {dtype}{shape:?}, strides {:?}", x.strides());
+            for dims in [&[1][..], &[0, 2]] {
+                let mut first: Option<Tensor> = None;
+                for x in layouts(&values, shape, dtype) {
+                    let e = Eager::new(Rules::Torch).tensor(&x);
+                    let got = all_modes(&x, "sum", e.over(dims).sum(), |x| x.over(dims).sum());
+                    let mean = all_modes(&x, "mean", e.over(dims).mean(), |x| x.over(dims).mean());
+                    assert_eq!(mean.shape(), got.shape());
+                    let want = first.get_or_insert_with(|| got.clone());
+                    let place = format!("over {dims:?}, strides {:?}", x.strides());
+                    assert_eq!(got.as_bytes(), want.as_bytes(), "sum of {dtype}{shape:?} {place}");
+                }
             }
         }
     }

@@ -42,6 +42,8 @@ fn every_set_of_dims_of_every_layout_has_the_right_sums() {
         vec![130, 20],
         vec![3, 2, 1300],
         vec![2, 3, 2, 310],
+        vec![3, 2, 2, 320],
+        vec![14, 2, 640],
     ] {
         let n: usize = shape.iter().product();
         let values: Vec<i64> = (0..n as i64).map(|i| i * i % 1009 - 400).collect();

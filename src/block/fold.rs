@@ -26,7 +26,7 @@ impl<T: Copy + Canonical> FoldElement for T {}
 /// The kernels of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Up to a tile of elements (the first operand) into the [`LANES`] elements of the result.
+    /// Any number of elements (the first operand) into the [`LANES`] elements of the result.
     Lanes,
     /// Any number of elements (the first operand) to one.
     Whole,

@@ -3,7 +3,7 @@
 //! Guarantees: where a reduction is cut follows from the shape alone, so that the order in which it combines elements does;
 //! tiles may be larger or smaller beside. Does not: run anything.
 
-use super::super::fold::side_by_side;
+use super::super::fold::{LANES, side_by_side};
 use super::super::num::Int;
 use super::{Access, Fold, Launch, PLAIN_TILES, ROWS, is_copied};
 use crate::schedule::{Slot, SlotId, Stage, TILE};
@@ -43,12 +43,39 @@ impl Launch<'_> {
 
     /// Whether all that is reduced are operands, where they are.
     pub(super) fn reduces_operands(&self) -> bool {
+        self.reduces_those(|access| *access == Access::Direct)
+    }
+
+    /// Whether all that is reduced are operands that are read in such a way.
+    fn reduces_those(&self, is_read: impl Fn(&Access) -> bool) -> bool {
         let s = self.schedule;
         let is_read = |slot: SlotId| match s.slots[slot as usize] {
-            Slot::Input(i) => self.geometry.operands[i as usize].access == Access::Direct,
+            Slot::Input(i) => is_read(&self.geometry.operands[i as usize].access),
             _ => false,
         };
         s.body.is_empty() && s.folds.iter().all(|f| is_read(f.slot))
+    }
+
+    /// Elements that lie side by side in every operand of a long reduction, again and again along the run, if what is reduced
+    /// of them is read where it is or added up by one segment, and the lanes are the same in each: then a tile can be all of
+    /// them. So it is over the images of a batch, channel by channel.
+    pub(super) fn side_by_side(&self) -> Option<usize> {
+        let long = matches!(self.geometry.fold, Some(Fold::Rows(n)) if n >= self.geometry.run);
+        if !long || !(self.reduces_those(|a| *a != Access::Splat) || self.adds_in_one()) {
+            return None;
+        }
+        let mut all = None;
+        for o in &self.geometry.operands {
+            match &o.access {
+                Access::Splat | Access::Direct => {}
+                Access::Gather(extents, strides) if strides.last() == Some(&1) => match all.replace(*extents.last()?) {
+                    Some(before) if all != Some(before) => return None,
+                    _ => {}
+                },
+                Access::Gather(..) | Access::Periodic(_) => return None,
+            }
+        }
+        all.filter(|n| *n >= TILE && n.is_multiple_of(LANES))
     }
 
     /// How many elements apart the rows begin that the `k`-th reduction combines, if it reads an operand of which they all
@@ -109,15 +136,18 @@ impl Launch<'_> {
         long && self.any_length && self.schedule.folds.iter().any(|f| f.is_sum)
     }
 
-    /// Whether one segment adds up all there is to reduce, and needs no tile: then a piece is one call. Lanes go by the
-    /// place in the piece, which is that in the tile too.
+    /// Whether one segment adds up all there is to reduce, and needs no tile: then, where operands are read where they are, a
+    /// piece is one call. Lanes go by the place in the piece, which is that in the tile too.
     fn adds_alone(&self) -> bool {
+        self.adds_in_one() && self.geometry.operands.iter().all(|o| matches!(o.access, Access::Splat | Access::Direct))
+    }
+
+    fn adds_in_one(&self) -> bool {
         let s = self.schedule;
         self.adds()
             && s.folds.iter().all(|f| f.is_sum)
             && matches!(s.body[..], [Stage::Segment(_)])
             && s.tiles as usize == s.folds.len()
-            && self.geometry.operands.iter().all(|o| matches!(o.access, Access::Splat | Access::Direct))
     }
 
     /// Elements of a run that are one unit of work: a tile, or where a long row is reduced, the tiles that are combined

@@ -91,6 +91,8 @@ pub(super) struct Worker<'a> {
     adds: bool,
     /// Whether all that is reduced are operands, where they are: a tile is then a piece.
     reads: bool,
+    /// Elements that a long reduction finds side by side.
+    side_by_side: Option<usize>,
     /// Whether one call can compute many rows.
     by_rows: bool,
     /// Whether an operand is written out for every row.
@@ -151,6 +153,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         tiled: job.is_tiled(),
         adds: launch.adds(),
         reads: launch.reduces_operands(),
+        side_by_side: launch.side_by_side(),
         by_tiles: launch.any_length && launch.pattern().is_some(),
         by_rows: launch.any_length && launch.schedule.walks_rows && !job.is_tiled(),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
@@ -193,7 +196,11 @@ impl Worker<'_> {
                     at += self.whole_tiles(row, at, end);
                 }
                 while at < end {
-                    let n = if self.tiled { (end - at).min(tile) } else { end - at };
+                    let n = match self.side_by_side {
+                        Some(all) => (end - at).min(all - at % all).min(piece - at % piece),
+                        None if self.tiled => (end - at).min(tile),
+                        None => end - at,
+                    };
                     self.begin_lanes(0, at);
                     self.span(row, at, n)?;
                     self.fold_rows(row, 0, at, n);
