@@ -163,6 +163,16 @@ fn pile_up<T: FoldElement, F: Fold<T>>(sums: &mut [T], a: &[T], n: usize) {
     }
 }
 
+/// The same of rows of [`LANES`] elements at most.
+#[inline(always)]
+fn wide_rows<T: FoldElement, F: Fold<T>>(sums: &mut [T], a: &[T], n: usize) {
+    if is_faster::<T, F>(&a[..n], sums) {
+        pile_up_few::<T, F, LANES, true>(sums, a, n);
+    } else {
+        pile_up_few::<T, F, LANES, false>(sums, a, n);
+    }
+}
+
 #[inline(always)]
 fn pile_up_so<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(sums: &mut [T], a: &[T], n: usize) {
     if sums.len() <= NARROW {
@@ -349,15 +359,13 @@ unsafe fn stack_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, n / count)) };
     let together = side_by_side(count, width);
     for (i, out) in out.chunks_exact_mut(width).enumerate() {
-        let rows = &a[i * count * width..];
-        out.fill(F::START);
+        let (mut rows, mut n, mut lanes) = (&a[i * count * width..], count * width, [F::START; LANES]);
         if together > 1 {
-            let mut lanes = [F::START; LANES];
-            pile_up::<T, F>(&mut lanes[..together * width], rows, count * width);
-            pile_up::<T, F>(out, &lanes, together * width);
-        } else {
-            pile_up::<T, F>(out, rows, count * width);
+            wide_rows::<T, F>(&mut lanes[..together * width], rows, n);
+            (rows, n) = (&lanes[..], together * width);
         }
+        out.fill(F::START);
+        pile_up::<T, F>(out, rows, n);
         out.iter_mut().for_each(|x| *x = x.canonical());
     }
     0

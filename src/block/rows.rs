@@ -325,6 +325,12 @@ macro_rules! define_row {
             }
         }
     };
+    ($op:ident $out:ident folds as $other:ident;) => {
+        impl Row for $op {
+            fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
+            fn fold(dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> { <$other as Row>::fold(dtype, part, level) }
+        }
+    };
     ($op:ident $out:ident moves;) => {
         impl Row for $op {
             fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }

@@ -554,7 +554,7 @@ macro_rules! for_each_op {
             /// Mean of the elements: their sum over their number, rounded once. Integers are refused; NaN of nothing.
             Mean mean "mean" [] (x) Fold
             torch common(FLOATS_C), paddle common(FLOATS_C).paddle(),
-            { folds; float: 0.0, |a, b| a + b; complex: Cplx::ZERO, |a, b| a + b; }
+            { folds as Sum; }
 
             /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. 1 of nothing.
             Prod prod "prod" [] (x) Fold
