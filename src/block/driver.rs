@@ -235,7 +235,7 @@ impl FoldKernels {
     pub(crate) fn new(geometry: &Geometry, find: impl Fn(Part) -> Option<BlockFn>) -> Option<FoldKernels> {
         let (f, tile, whole) = match geometry.fold {
             Some(Fold::Columns(_)) => (Part::Rows, Part::Lanes, Part::Columns),
-            Some(Fold::Stacked { .. }) => (Part::Stack, Part::Pile, Part::Whole),
+            Some(Fold::Stacked { .. }) => (Part::Stack, Part::Lanes, Part::Whole),
             Some(Fold::Rows(n)) if n < geometry.run => (Part::Short, Part::Lanes, Part::Whole),
             _ => (Part::Halves, Part::Lanes, Part::Whole),
         };

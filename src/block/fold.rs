@@ -38,9 +38,8 @@ pub(crate) enum Part {
     Rows,
     /// Rows of so many neighbours (the second operand), which begin so many elements apart (the third), to one.
     Columns,
-    /// Rows of so many neighbours (the second operand), one behind the other, into one that is as long.
-    Pile,
-    /// Of as many such rows as the third operand says one, of those behind them another, and so on: `n` elements in all.
+    /// Rows of so many neighbours (the second operand), one behind the other, as many as the third says into one row of the
+    /// result, those behind them into the next: `n` elements in all.
     Stack,
 }
 
@@ -56,6 +55,13 @@ const PILED: usize = 2048;
 
 /// Elements side by side where rows of so few are combined: more would be combined in vain.
 const NARROW: usize = 16;
+
+/// Where vectors of it don't cross cache lines: else the kernels take up to twice as long, as the stack happens to lie.
+#[repr(align(64))]
+struct Lines<T>(T);
+
+/// Elements of a row of which several are combined side by side, at most.
+const MOST_JOINED: usize = LANES / 2;
 
 /// Of `count` rows of `width` elements that are combined, how many are combined side by side, as if they were one longer row
 /// each time; what they become is combined last. Narrow rows one by one would wait for each other.
@@ -153,57 +159,56 @@ fn row_to_one<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(
     to_one::<T, F, N, ORDINARY>(lanes)
 }
 
-/// Combines the first `n` elements, rows that are as long as `sums`, into these, one after the other.
+/// Combines the first `n` elements, rows of `width`, one after the other: into the first elements of the lanes, or into
+/// `sums`, which are as many, where they are more than the lanes.
 #[inline(always)]
-fn pile_up<T: FoldElement, F: Fold<T>>(sums: &mut [T], a: &[T], n: usize) {
-    if is_faster::<T, F>(&a[..n], sums) {
-        pile_up_so::<T, F, true>(sums, a, n);
+fn pile_up<T: FoldElement, F: Fold<T>>(lanes: &mut [T; LANES], sums: &mut [T], width: usize, a: &[T], n: usize) {
+    if is_faster::<T, F>(&a[..n], if width > LANES { sums } else { &lanes[..width] }) {
+        pile_up_so::<T, F, true>(lanes, sums, width, a, n);
     } else {
-        pile_up_so::<T, F, false>(sums, a, n);
-    }
-}
-
-/// The same of rows of [`LANES`] elements at most.
-#[inline(always)]
-fn wide_rows<T: FoldElement, F: Fold<T>>(sums: &mut [T], a: &[T], n: usize) {
-    if is_faster::<T, F>(&a[..n], sums) {
-        pile_up_few::<T, F, LANES, true>(sums, a, n);
-    } else {
-        pile_up_few::<T, F, LANES, false>(sums, a, n);
+        pile_up_so::<T, F, false>(lanes, sums, width, a, n);
     }
 }
 
 #[inline(always)]
-fn pile_up_so<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(sums: &mut [T], a: &[T], n: usize) {
-    if sums.len() <= NARROW {
-        pile_up_few::<T, F, NARROW, ORDINARY>(sums, a, n);
-    } else if sums.len() <= LANES {
-        pile_up_few::<T, F, LANES, ORDINARY>(sums, a, n);
-    } else {
-        let (rows, rest) = a[..n].split_at(n / sums.len() * sums.len());
-        pile_up_many::<T, F, ORDINARY>(sums, rows, sums.len());
+fn pile_up_so<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(
+    lanes: &mut [T; LANES],
+    sums: &mut [T],
+    width: usize,
+    a: &[T],
+    n: usize,
+) {
+    if width > LANES {
+        let (rows, rest) = a[..n].split_at(n / width * width);
+        pile_up_many::<T, F, ORDINARY>(sums, rows, width);
         for (sum, x) in sums.iter_mut().zip(rest) {
             *sum = combine::<T, F, ORDINARY>(*sum, *x);
         }
+    } else if width > NARROW {
+        pile_up_few::<T, F, LANES, ORDINARY>(lanes, width, a, n);
+    } else if let Some(lanes) = lanes.first_chunk_mut() {
+        pile_up_few::<T, F, NARROW, ORDINARY>(lanes, width, a, n);
     }
 }
 
-/// That of rows of `N` elements at most. What lies behind a row is combined too, and forgotten.
+/// That of rows of `N` elements at most. What lies behind a row is combined too, with what is behind the first elements.
 #[inline(always)]
-fn pile_up_few<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(sums: &mut [T], a: &[T], n: usize) {
-    let (width, mut padded, mut at) = (sums.len(), [F::START; N], 0);
-    padded[..width].copy_from_slice(sums);
-    let mut lanes = padded;
+fn pile_up_few<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(
+    lanes: &mut [T; N],
+    width: usize,
+    a: &[T],
+    n: usize,
+) {
+    let (mut all, mut at) = (*lanes, 0);
     while at + width <= n
         && let Some(row) = a[at..].first_chunk::<N>()
     {
-        step::<T, F, N, ORDINARY>(&mut lanes, row);
+        step::<T, F, N, ORDINARY>(&mut all, row);
         at += width;
     }
-    padded = lanes;
-    sums.copy_from_slice(&padded[..width]);
+    *lanes = all;
     for row in a[at..n].chunks(width) {
-        for (sum, x) in sums.iter_mut().zip(row) {
+        for (sum, x) in lanes.iter_mut().zip(row) {
             *sum = combine::<T, F, ORDINARY>(*sum, *x);
         }
     }
@@ -336,36 +341,39 @@ unsafe fn columns_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERAND
 }
 
 /// # Safety
-/// As [`BlockFn`] for `n` elements of `T` and a result of `width`, which is read too, `width` being the address of the second
-/// operand: at least 1.
-#[inline(always)]
-unsafe fn pile_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
-    let width = args[1].addr().max(1);
-    // SAFETY: the contract.
-    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, width)) };
-    for a in a.chunks((PILED / width).max(1) * width) {
-        pile_up::<T, F>(out, a, a.len());
-    }
-    0
-}
-
-/// # Safety
-/// As [`BlockFn`] for `n` elements of `T` and a result of `n / count`, `count` being the address of the third operand, and
-/// `count` times the address of the second, which is at least 1, a divisor of `n`.
+/// As [`BlockFn`] for `n` elements of `T` and a result of a row, which is read too, for so many rows of them as the address of
+/// the third operand says, or for what is left of them; the address of the second, at least 1, is how long a row is.
 #[inline(always)]
 unsafe fn stack_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     let (width, count) = (args[1].addr().max(1), args[2].addr().max(1));
+    let (together, length) = (side_by_side(count, width), count * width);
+    let groups = if n <= length { 1 } else { n.div_ceil(length) };
     // SAFETY: the contract.
-    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, n / count)) };
-    let together = side_by_side(count, width);
-    for (i, out) in out.chunks_exact_mut(width).enumerate() {
-        let (mut rows, mut n, mut lanes) = (&a[i * count * width..], count * width, [F::START; LANES]);
-        if together > 1 {
-            wide_rows::<T, F>(&mut lanes[..together * width], rows, n);
-            (rows, n) = (&lanes[..], together * width);
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, groups * width)) };
+    let joined = together * width;
+    // Elements that are looked at first fit the first cache.
+    let most = joined * if joined <= LANES { PILED / LANES } else { PILED / LONGER };
+    for (out, from) in out.chunks_exact_mut(width).zip((0..n).step_by(length)) {
+        let mut lanes = Lines([F::START; LANES]);
+        if joined == width && width <= LANES {
+            lanes.0[..width].copy_from_slice(out);
         }
-        out.fill(F::START);
-        pile_up::<T, F>(out, rows, n);
+        let (mut at, end) = (from, n.min(from + length));
+        while at < end {
+            pile_up::<T, F>(&mut lanes.0, out, joined, &a[at..], most.min(end - at));
+            at += most;
+        }
+        if joined > width {
+            // Room for what is read behind the last row.
+            let mut rows = Lines([F::START; LANES + MOST_JOINED]);
+            rows.0[..LANES].copy_from_slice(&lanes.0);
+            let mut row = Lines([F::START; MOST_JOINED]);
+            row.0[..width].copy_from_slice(out);
+            pile_up_few::<T, F, MOST_JOINED, false>(&mut row.0, width, &rows.0, joined);
+            out.copy_from_slice(&row.0[..width]);
+        } else if width <= LANES {
+            out.copy_from_slice(&lanes.0[..width]);
+        }
         out.iter_mut().for_each(|x| *x = x.canonical());
     }
     0
@@ -377,7 +385,6 @@ levels!(halved, halves_body, <T: FoldElement, F: OpFold<T>>);
 levels!(short, short_body, <T: FoldElement, F: OpFold<T>>);
 levels!(rows, rows_body, <T: FoldElement, F: OpFold<T>>);
 levels!(spaced, columns_body, <T: FoldElement, F: OpFold<T>>);
-levels!(pile, pile_body, <T: FoldElement, F: OpFold<T>>);
 levels!(stack, stack_body, <T: FoldElement, F: OpFold<T>>);
 use Fold as OpFold;
 
@@ -390,7 +397,6 @@ pub(super) fn part<T: 'static + FoldElement, F: 'static + Fold<T>>(part: Part, l
         Part::Short => short::<T, F>(level),
         Part::Rows => rows::<T, F>(level),
         Part::Columns => spaced::<T, F>(level),
-        Part::Pile => pile::<T, F>(level),
         Part::Stack => stack::<T, F>(level),
     }
 }

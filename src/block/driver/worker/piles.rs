@@ -4,13 +4,19 @@
 
 use std::ptr::without_provenance;
 
-use super::super::super::fold::LANES;
+use super::super::super::fold::{LANES, side_by_side};
 use super::super::super::gather::fill;
 use super::super::super::operands;
-use super::super::ROWS;
 use super::super::tiles::Stack;
+use super::super::{FoldOut, ROWS};
 use super::Worker;
+use crate::ops::MAX_OPERANDS;
 use crate::schedule::TILE;
+
+/// The operands of a kernel that takes rows: where they are, how long each is, and how many become one.
+fn rows(at: *const u8, width: usize, count: usize) -> [*const u8; MAX_OPERANDS] {
+    operands([at, without_provenance(width), without_provenance(count)])
+}
 
 impl Worker<'_> {
     /// Combines up to [`ROWS`] rows of a tile's width into one.
@@ -91,36 +97,39 @@ impl Worker<'_> {
                 self.span(0, at, n)?;
                 for (k, fold) in self.job.folds.iter().enumerate() {
                     let to = fold.start.add(at / s.count * fold.dtype.size());
-                    (fold.kernels.f)(
-                        operands([self.folded(k), without_provenance(s.width), without_provenance(s.count)]),
-                        to,
-                        n,
-                    );
+                    fill((&raw const fold.nothing).cast(), fold.dtype, n / s.count, to);
+                    (fold.kernels.f)(rows(self.folded(k), s.width, s.count), to, n);
+                }
+                return Ok(());
+            }
+            let (outer, first) = (unit / s.groups, unit % s.groups * s.unit);
+            let end = outer * length + length.min(first + s.unit);
+            let mut at = outer * length + first;
+            let count = (end - at) / s.width;
+            let to = |fold: &FoldOut| fold.start.add(unit * s.width * fold.dtype.size());
+            for fold in self.job.folds {
+                fill((&raw const fold.nothing).cast(), fold.dtype, s.width, to(fold));
+            }
+            if s.tile >= end - at && side_by_side(count, s.width) == s.together {
+                self.span(0, at, end - at)?;
+                for (k, fold) in self.job.folds.iter().enumerate() {
+                    (fold.kernels.f)(rows(self.folded(k), s.width, count), to(fold), end - at);
                 }
                 return Ok(());
             }
             for (k, fold) in self.job.folds.iter().enumerate() {
                 fill((&raw const fold.nothing).cast(), fold.dtype, lanes, self.staged(k, 1));
             }
-            let (outer, first) = (unit / s.groups, unit % s.groups * s.unit);
-            let end = outer * length + length.min(first + s.unit);
-            let mut at = outer * length + first;
             while at < end {
                 let n = s.tile.min(end - at);
                 self.span(0, at, n)?;
                 for (k, fold) in self.job.folds.iter().enumerate() {
-                    (fold.kernels.tile)(operands([self.folded(k), without_provenance(lanes)]), self.staged(k, 1), n);
+                    (fold.kernels.f)(rows(self.folded(k), lanes, n.div_ceil(lanes)), self.staged(k, 1), n);
                 }
                 at += n;
             }
             for (k, fold) in self.job.folds.iter().enumerate() {
-                let to = fold.start.add(unit * s.width * fold.dtype.size());
-                let from = self.staged(k, 1).cast_const();
-                (fold.kernels.f)(
-                    operands([from, without_provenance(s.width), without_provenance(s.together)]),
-                    to,
-                    lanes,
-                );
+                (fold.kernels.f)(rows(self.staged(k, 1).cast_const(), s.width, s.together), to(fold), lanes);
             }
         }
         Ok(())
