@@ -49,7 +49,7 @@ fn corpus(target: &str) -> std::io::Result<Vec<Vec<u8>>> {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let seconds = args.get(1).and_then(|s| s.parse().ok()).unwrap_or(2);
+    let seconds = args.get(1).and_then(|s| s.parse().ok()).unwrap_or(1);
     let seed = args.get(2).and_then(|s| s.parse().ok()).unwrap_or(1);
     let wanted = args.first().map_or("all", String::as_str);
     let mut code = ExitCode::SUCCESS;

@@ -41,6 +41,11 @@ impl Launch<'_> {
         if self.reduces_operands() { TILES_A_PIECE * TILE } else { TILE }
     }
 
+    /// Whether whole runs are reduced.
+    pub(super) fn is_long(&self) -> bool {
+        matches!(self.geometry.fold, Some(Fold::Rows(n)) if n >= self.geometry.run)
+    }
+
     /// Whether all that is reduced are operands, where they are.
     pub(super) fn reduces_operands(&self) -> bool {
         self.reduces_those(|access| *access == Access::Direct)
@@ -60,8 +65,7 @@ impl Launch<'_> {
     /// of them is read where it is or added up by one segment, and the lanes are the same in each: then a tile can be all of
     /// them. So it is over the images of a batch, channel by channel.
     pub(super) fn side_by_side(&self) -> Option<usize> {
-        let long = matches!(self.geometry.fold, Some(Fold::Rows(n)) if n >= self.geometry.run);
-        if !long || !(self.reduces_those(|a| *a != Access::Splat) || self.adds_in_one()) {
+        if !self.is_long() || !(self.reduces_those(|a| *a != Access::Splat) || self.adds_in_one()) {
             return None;
         }
         let mut all = None;
@@ -132,8 +136,7 @@ impl Launch<'_> {
 
     /// Whether segments add up the sums of long rows themselves, those that they can.
     pub(super) fn adds(&self) -> bool {
-        let long = matches!(self.geometry.fold, Some(Fold::Rows(n)) if n >= self.geometry.run);
-        long && self.any_length && self.schedule.folds.iter().any(|f| f.is_sum)
+        self.is_long() && self.any_length && self.schedule.folds.iter().any(|f| f.is_sum)
     }
 
     /// Whether one segment adds up all there is to reduce, and needs no tile: then, where operands are read where they are, a
@@ -154,7 +157,7 @@ impl Launch<'_> {
     /// side by side before their lanes are combined.
     pub(super) fn piece(&self) -> usize {
         match self.geometry.fold {
-            Some(Fold::Rows(n)) if n >= self.geometry.run => TILES_A_PIECE * TILE,
+            Some(Fold::Rows(_)) if self.is_long() => TILES_A_PIECE * TILE,
             Some(Fold::Stacked { .. }) => self.stack().map_or(TILE, |s| s.unit),
             _ => self.tile(),
         }

@@ -91,6 +91,8 @@ pub(super) struct Worker<'a> {
     adds: bool,
     /// Whether all that is reduced are operands, where they are: a tile is then a piece.
     reads: bool,
+    /// Whether these are rows of one piece each.
+    reads_rows: bool,
     /// Elements that a long reduction finds side by side.
     side_by_side: Option<usize>,
     /// Whether one call can compute many rows.
@@ -153,6 +155,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         tiled: job.is_tiled(),
         adds: launch.adds(),
         reads: launch.reduces_operands(),
+        reads_rows: launch.is_long() && launch.reduces_operands() && launch.pieces() == 1,
         side_by_side: launch.side_by_side(),
         by_tiles: launch.any_length && launch.pattern().is_some(),
         by_rows: launch.any_length && launch.schedule.walks_rows && !job.is_tiled(),
@@ -188,6 +191,11 @@ impl Worker<'_> {
                 }
                 if self.by_rows && first == 0 && to - unit >= 2 * pieces {
                     unit += pieces * self.rows(row, (to - unit) / pieces)?;
+                    follows = false;
+                    continue;
+                }
+                if self.reads_rows {
+                    unit += self.rows_read(row, to - unit);
                     follows = false;
                     continue;
                 }
@@ -423,7 +431,7 @@ impl Worker<'_> {
     /// Makes the lanes of long rows ready for the tile at `at`.
     unsafe fn begin_lanes(&mut self, r: usize, at: usize) {
         let launch = self.job.launch;
-        if self.reads || !matches!(launch.geometry.fold, Some(Fold::Rows(n)) if n >= launch.geometry.run) {
+        if self.reads || !launch.is_long() {
             return;
         }
         for (k, fold) in self.job.folds.iter().enumerate() {

@@ -3,6 +3,7 @@
 //! Guarantees: as [`super`]'s. Does not: reduce; the worker does, after each tile.
 
 use super::super::super::gather::{Strided, fill, gather, gather_rows};
+use super::super::super::operands;
 use super::super::layout::{UNIFORM_ROOM, copy_room};
 use super::super::{Access, ROW_BLOCK, STREAM, UNIFORM_ROWS, begins_line, is_across, row_words, word};
 use super::{CACHE_LINE, Worker};
@@ -149,6 +150,28 @@ impl Worker<'_> {
             self.singles(DType::size);
             (launch.segments[0].run)(self.table.as_mut_ptr(), width);
         }
+    }
+
+    /// Reduces up to `most` whole rows from the current one on, those that follow it along the last of the outer dims, where
+    /// they are; returns how many.
+    ///
+    /// # Safety
+    /// As [`Worker::tiles`]; all that is reduced are operands, where they are, and a row is one piece.
+    pub(super) unsafe fn rows_read(&mut self, row: usize, most: usize) -> usize {
+        let launch = self.job.launch;
+        let g = launch.geometry;
+        let left = g.rows.last().zip(self.index.last()).map_or(1, |(all, at)| all - at);
+        let count = most.min(left);
+        for r in 0..count {
+            for (fold, reduced) in self.job.folds.iter().zip(&launch.schedule.folds) {
+                let Slot::Input(i) = launch.schedule.slots[reduced.slot as usize] else { continue };
+                let step = g.operands[i as usize].rows.last().copied().unwrap_or(0) * fold.dtype.size() as isize;
+                let from = self.bases[i as usize].wrapping_offset(step * r as isize);
+                // SAFETY: passed on; the partial results have an element for each row.
+                unsafe { (fold.kernels.whole)(operands([from]), fold.start.add((row + r) * fold.dtype.size()), g.run) };
+            }
+        }
+        count
     }
 
     /// Runs a piece of each of up to [`ROW_BLOCK`] rows, tile by tile.
