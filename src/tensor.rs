@@ -289,14 +289,14 @@ impl Tensor {
 
     /// The elements of a contiguous tensor. Errors: another dtype than `T`, or a tensor that is not contiguous.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
-        self.expect(T::DTYPE)?;
+        self.check_dtype(T::DTYPE)?;
         let bytes = self.as_bytes().ok_or_else(|| Error::Shape("the tensor is not contiguous".into()))?;
         bytemuck::checked::try_cast_slice(bytes).map_err(|e| Error::Internal(format!("storage of {}: {e}", self.dtype)))
     }
 
     /// A copy of the elements, row-major, whatever the strides. Errors: another dtype than `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        self.expect(T::DTYPE)?;
+        self.check_dtype(T::DTYPE)?;
         let rows = self.contiguous()?;
         let (elements, mut all) = (rows.as_slice::<T>()?, Vec::new());
         let refused = |_| Error::OutOfMemory { bytes: std::mem::size_of_val(elements) };
@@ -313,7 +313,7 @@ impl Tensor {
         }
     }
 
-    fn expect(&self, expected: DType) -> Result<()> {
+    fn check_dtype(&self, expected: DType) -> Result<()> {
         if self.dtype == expected { Ok(()) } else { Err(Error::DType { expected, found: self.dtype }) }
     }
 }

@@ -77,24 +77,4 @@ impl Pool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::super::Storage;
-    use super::*;
-
-    #[test]
-    fn a_pool_keeps_at_most_its_limit_and_nothing_once_closed() {
-        let pool = Arc::new(Pool::new(64 * 10));
-        let made: Vec<Storage> = (0..3).map(|_| Storage::pooled(64 * 4, &pool).unwrap()).collect();
-        drop(made);
-        drop(Storage::pooled(64 * 11, &pool).unwrap());
-        assert_eq!(pool.state().bytes, 64 * 4);
-        assert_eq!(pool.take(64 * 4).map(|b| b.size()), Some(64 * 4));
-        assert!(pool.take(64 * 4).is_none() && pool.take(64 * 11).is_none());
-        let last = Storage::pooled(64, &pool).unwrap();
-        pool.close();
-        drop(last);
-        assert_eq!(pool.state().bytes, 0);
-    }
-}
+mod tests;
