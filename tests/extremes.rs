@@ -208,3 +208,50 @@ fn sums_that_round_are_the_same_in_every_mode_and_layout() {
         }
     }
 }
+
+/// Images of a batch, channel by channel, `[images, channels, pixels]`: around the lengths from which on an image is reduced
+/// where it is, or added up, and those at which lanes begin within one.
+#[test]
+fn channels_of_a_batch_reduce_as_if_their_images_lay_one_behind_the_other() {
+    let mut r = Random(4);
+    for (images, pixels) in [
+        (3, 511),
+        (3, 512),
+        (5, 513),
+        (11, 784),
+        (7, 1535),
+        (2, 1536),
+        (9, 1537),
+        (4, 3249),
+        (3, 8191),
+        (2, 8200),
+        (1, 999),
+    ] {
+        let shape = [images, 2, pixels];
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::I32, DType::U8, DType::C64] {
+            let odd = |r: &mut Random| [f64::NAN, -0.0, 0.0, 7.0][r.index(4)];
+            let values: Vec<f64> = (0..shape.iter().product())
+                .map(|_| if r.index(997) == 0 { odd(&mut r) } else { r.index(1 << 20) as f64 * 1e-5 - 5.0 })
+                .collect();
+            let x = tensor(&values, shape, dtype);
+            let cut = x.slice(2, 1, pixels, 1).unwrap();
+            for x in [x, cut] {
+                let rows = x.permute(&[1, 0, 2]).unwrap().contiguous().unwrap();
+                let e = Eager::new(Rules::Torch);
+                let (x_eager, dense) = (e.tensor(&x), e.tensor(&rows));
+                let check =
+                    |what: &str, reduce: &dyn Fn(&Var<Eager>, &[i64]) -> Var<Eager>, lazy: &dyn Fn(&Var) -> Var| {
+                        let got = all_modes(&x, what, reduce(&x_eager, &[0, 2]), lazy);
+                        let want = reduce(&dense, &[1, 2]).result().unwrap();
+                        assert_eq!(got.as_bytes(), want.as_bytes(), "{what} of {dtype}{:?}", x.shape());
+                    };
+                check("sum", &|x, dims| x.over(dims).sum(), &|x| x.over([0, 2]).sum());
+                check("any", &|x, dims| x.over(dims).any(), &|x| x.over([0, 2]).any());
+                if dtype != DType::C64 {
+                    check("amax", &|x, dims| x.over(dims).amax(), &|x| x.over([0, 2]).amax());
+                }
+                check("squares", &|x, dims| (x * x).over(dims).sum(), &|x| (x * x).over([0, 2]).sum());
+            }
+        }
+    }
+}

@@ -62,10 +62,11 @@ impl Launch<'_> {
     }
 
     /// Elements that lie side by side in every operand of a long reduction, again and again along the run, if what is reduced
-    /// of them is read where it is or added up by one segment, and the lanes are the same in each: then a tile can be all of
-    /// them. So it is over the images of a batch, channel by channel.
+    /// of them is read where it is or added up by one segment, and they are enough: then a tile can be all of them. So it is
+    /// over the images of a batch, channel by channel.
     pub(super) fn side_by_side(&self) -> Option<usize> {
-        if !self.is_long() || !(self.reduces_those(|a| *a != Access::Splat) || self.adds_in_one()) {
+        let reads = self.reduces_those(|a| *a != Access::Splat);
+        if !self.is_long() || !(reads || self.adds_in_one()) {
             return None;
         }
         let mut all = None;
@@ -79,7 +80,8 @@ impl Launch<'_> {
                 Access::Gather(..) | Access::Periodic(_) => return None,
             }
         }
-        all.filter(|n| *n >= TILE && n.is_multiple_of(LANES))
+        // What a segment adds up where the lanes began between takes two calls each time.
+        all.filter(|n| *n >= if reads || n.is_multiple_of(LANES) { TILE } else { 3 * TILE })
     }
 
     /// How many elements apart the rows begin that the `k`-th reduction combines, if it reads an operand of which they all

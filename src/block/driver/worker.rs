@@ -205,6 +205,8 @@ impl Worker<'_> {
                 }
                 while at < end {
                     let n = match self.side_by_side {
+                        // A segment adds up as far as to where the lanes begin anew.
+                        Some(_) if self.adds && !at.is_multiple_of(LANES) => (end - at).min(LANES - at % LANES),
                         Some(all) => (end - at).min(all - at % all).min(piece - at % piece),
                         None if self.tiled => (end - at).min(tile),
                         None => end - at,
@@ -439,11 +441,13 @@ impl Worker<'_> {
             unsafe {
                 let lanes = self.lanes(k, r);
                 if at.is_multiple_of(launch.piece()) {
-                    fill((&raw const fold.nothing).cast(), fold.dtype, LANES, lanes);
+                    // A tile that begins at a later lane has room behind the last; no other row is walked beside it.
+                    let n = if self.side_by_side.is_some() { 2 * LANES } else { LANES };
+                    fill((&raw const fold.nothing).cast(), fold.dtype, n, lanes);
                 }
                 let reduced = launch.schedule.folds[k];
                 if self.adds && reduced.is_sum {
-                    self.table[reduced.slot as usize] = lanes;
+                    self.table[reduced.slot as usize] = lanes.add(at % LANES * fold.dtype.size());
                 }
             }
         }
@@ -475,7 +479,13 @@ impl Worker<'_> {
                     if *ASKS_AHEAD {
                         self.ahead(at + n, n);
                     }
-                    tile(operands([from]), lanes, n);
+                    // Up to where the lanes begin anew, if what lies side by side begins between, and from there on.
+                    let (size, first) = (dtype.size(), at % LANES);
+                    let head = if first == 0 { 0 } else { n.min(LANES - first) };
+                    if head > 0 {
+                        tile(operands([from]), lanes.add(first * size), head);
+                    }
+                    tile(operands([from.add(head * size)]), lanes, n - head);
                 }
                 if at + n == run || (at + n).is_multiple_of(piece) {
                     let position = row * launch.pieces() + at / piece;
