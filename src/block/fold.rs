@@ -13,7 +13,8 @@ use crate::scalar::Bits;
 /// A reduction: how two elements combine, and what combining nothing gives.
 pub(in crate::block) trait Fold<T> {
     const START: T;
-    /// Whether there is a faster form for ordinary elements ([`Canonical::are_ordinary`]), with the same result.
+    /// Whether there is a faster form for ordinary elements ([`Canonical::are_ordinary`]), with the same result, and whether
+    /// elements can be combined again without changing it.
     const FASTER: bool;
     fn combine(a: T, b: T) -> T;
     fn combine_ordinary(a: T, b: T) -> T;
@@ -91,13 +92,16 @@ fn step<T: Copy, F: Fold<T>, const N: usize, const ORDINARY: bool>(lanes: &mut [
 /// Combines elements into those of the lanes, one after the other: element `i` goes to lane `i % N`. Compiled loops do the
 /// same.
 #[inline(always)]
-fn into_lanes<T: FoldElement, F: Fold<T>, const N: usize>(lanes: &mut [T; N], a: &[T]) {
+fn into_lanes<T: FoldElement, F: Fold<T>>(lanes: &mut [T; LANES], a: &[T]) {
     for a in a.chunks(PILED) {
-        if is_faster::<T, F>(a, lanes) {
-            tile_into_lanes::<T, F, N, true>(lanes, a);
-        } else {
-            tile_into_lanes::<T, F, N, false>(lanes, a);
+        if F::FASTER {
+            let (all, sizes) = ordinary_into_lanes::<T, F>(*lanes, a);
+            if sizes.held(&all) || is_faster::<T, F>(a, lanes) {
+                *lanes = all;
+                continue;
+            }
         }
+        tile_into_lanes::<T, F, LANES, false>(lanes, a);
     }
 }
 
@@ -109,6 +113,51 @@ fn tile_into_lanes<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: b
     *lanes = all;
     for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane = combine::<T, F, ORDINARY>(*lane, *x);
+    }
+}
+
+/// What the lanes become by the faster form, and what tells whether it held.
+#[inline(always)]
+fn ordinary_into_lanes<T: FoldElement, F: Fold<T>>(mut lanes: [T; LANES], a: &[T]) -> ([T; LANES], Sizes<T>) {
+    let (whole, rest) = a.as_chunks::<LANES>();
+    // Lanes for which nothing is left are combined with what they were.
+    let mut last = lanes;
+    last[..rest.len()].copy_from_slice(rest);
+    let mut sizes = Sizes::of(&lanes);
+    for x in whole {
+        step::<T, F, LANES, true>(&mut lanes, x);
+        sizes.add(x);
+    }
+    if !rest.is_empty() {
+        step::<T, F, LANES, true>(&mut lanes, &last);
+        sizes.add(&last);
+    }
+    (lanes, sizes)
+}
+
+/// The largest magnitudes of elements, several side by side: they tell afterwards whether the faster form held. It did if no
+/// element is a NaN and nothing became a zero, of which the sign would be that of any of its zeros.
+struct Sizes<T: FoldElement>([T::Size; NARROW]);
+
+impl<T: FoldElement> Sizes<T> {
+    #[inline(always)]
+    fn of<const N: usize>(lanes: &[T; N]) -> Self {
+        let mut sizes = Sizes([T::Size::default(); NARROW]);
+        sizes.add(lanes);
+        sizes
+    }
+
+    #[inline(always)]
+    fn add<const N: usize>(&mut self, all: &[T; N]) {
+        for x in all.as_chunks::<NARROW>().0 {
+            self.0 = std::array::from_fn(|k| self.0[k].max(x[k].size()));
+        }
+    }
+
+    /// Whether the faster form held, of which these are the results.
+    #[inline(always)]
+    fn held<const N: usize>(&self, lanes: &[T; N]) -> bool {
+        self.0.iter().all(|size| *size <= T::INFINITE) && lanes.iter().all(|x| x.size() != T::Size::default())
     }
 }
 
@@ -163,88 +212,103 @@ fn row_to_one<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(
 /// `sums`, which are as many, where they are more than the lanes.
 #[inline(always)]
 fn pile_up<T: FoldElement, F: Fold<T>>(lanes: &mut [T; LANES], sums: &mut [T], width: usize, a: &[T], n: usize) {
-    if is_faster::<T, F>(&a[..n], if width > LANES { sums } else { &lanes[..width] }) {
-        pile_up_so::<T, F, true>(lanes, sums, width, a, n);
-    } else {
-        pile_up_so::<T, F, false>(lanes, sums, width, a, n);
-    }
-}
-
-#[inline(always)]
-fn pile_up_so<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(
-    lanes: &mut [T; LANES],
-    sums: &mut [T],
-    width: usize,
-    a: &[T],
-    n: usize,
-) {
     if width > LANES {
         let (rows, rest) = a[..n].split_at(n / width * width);
-        pile_up_many::<T, F, ORDINARY>(sums, rows, width);
+        pile_up_many::<T, F>(sums, rows, width);
         for (sum, x) in sums.iter_mut().zip(rest) {
-            *sum = combine::<T, F, ORDINARY>(*sum, *x);
+            *sum = F::combine(*sum, *x);
         }
     } else if width > NARROW {
-        pile_up_few::<T, F, LANES, ORDINARY>(lanes, width, a, n);
+        pile_up_few::<T, F, LANES>(lanes, width, a, n);
     } else if let Some(lanes) = lanes.first_chunk_mut() {
-        pile_up_few::<T, F, NARROW, ORDINARY>(lanes, width, a, n);
+        pile_up_few::<T, F, NARROW>(lanes, width, a, n);
     }
 }
 
 /// That of rows of `N` elements at most. What lies behind a row is combined too, with what is behind the first elements.
 #[inline(always)]
-fn pile_up_few<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(
-    lanes: &mut [T; N],
+fn pile_up_few<T: FoldElement, F: Fold<T>, const N: usize>(lanes: &mut [T; N], width: usize, a: &[T], n: usize) {
+    let (all, sizes, at) = pile_up_so::<T, F, N, true>(*lanes, width, a, n);
+    *lanes = if !F::FASTER || sizes.held(&all) || is_faster::<T, F>(&a[..n], &lanes[..width]) {
+        all
+    } else {
+        pile_up_so::<T, F, N, false>(*lanes, width, a, n).0
+    };
+    for row in a[at..n].chunks(width) {
+        for (sum, x) in lanes.iter_mut().zip(row) {
+            *sum = F::combine(*sum, *x);
+        }
+    }
+}
+
+/// As many rows as `N` elements can be read from; returns where the next begins.
+#[inline(always)]
+fn pile_up_so<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(
+    mut lanes: [T; N],
     width: usize,
     a: &[T],
     n: usize,
-) {
-    let (mut all, mut at) = (*lanes, 0);
+) -> ([T; N], Sizes<T>, usize) {
+    let (mut sizes, mut at) = (Sizes::of(&lanes), 0);
     while at + width <= n
         && let Some(row) = a[at..].first_chunk::<N>()
     {
-        step::<T, F, N, ORDINARY>(&mut all, row);
+        step::<T, F, N, ORDINARY>(&mut lanes, row);
+        if F::FASTER && ORDINARY {
+            sizes.add(row);
+        }
         at += width;
     }
-    *lanes = all;
-    for row in a[at..n].chunks(width) {
-        for (sum, x) in lanes.iter_mut().zip(row) {
-            *sum = combine::<T, F, ORDINARY>(*sum, *x);
-        }
-    }
+    (lanes, sizes, at)
 }
 
 /// Combines rows that are as long as `sums`, at least [`LANES`] elements, and begin so many apart, into these: that many
 /// columns at a time.
 #[inline(always)]
-fn pile_up_many<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(sums: &mut [T], rows: &[T], apart: usize) {
+fn pile_up_many<T: FoldElement, F: Fold<T>>(sums: &mut [T], rows: &[T], apart: usize) {
     let (width, whole) = (sums.len(), sums.len() / LANES * LANES);
     // The last columns, with some of those before them, whose results are left alone.
     if whole < width {
-        let last = columns::<T, F, ORDINARY>(sums, rows, apart, width - LANES);
+        let last = columns::<T, F>(sums, rows, apart, width - LANES);
         sums[whole..].copy_from_slice(&last[LANES - (width - whole)..]);
     }
     for at in (0..whole).step_by(LANES) {
-        let lanes = columns::<T, F, ORDINARY>(sums, rows, apart, at);
+        let lanes = columns::<T, F>(sums, rows, apart, at);
         sums[at..at + LANES].copy_from_slice(&lanes);
     }
 }
 
 /// What [`LANES`] columns from `at` on become.
 #[inline(always)]
-fn columns<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(
-    sums: &[T],
+fn columns<T: FoldElement, F: Fold<T>>(sums: &[T], rows: &[T], apart: usize, at: usize) -> [T; LANES] {
+    let lanes = *sums[at..].first_chunk::<LANES>().unwrap_or(&[F::START; LANES]);
+    let (all, sizes) = columns_so::<T, F, true>(lanes, rows, apart, at);
+    if !F::FASTER
+        || sizes.held(&all)
+        || T::are_ordinary(&lanes) && rows.chunks(apart).all(|row| T::are_ordinary(&row[at..at + LANES]))
+    {
+        return all;
+    }
+    columns_so::<T, F, false>(lanes, rows, apart, at).0
+}
+
+#[inline(always)]
+fn columns_so<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(
+    mut lanes: [T; LANES],
     rows: &[T],
     apart: usize,
     at: usize,
-) -> [T; LANES] {
-    let mut lanes = *sums[at..].first_chunk::<LANES>().unwrap_or(&[F::START; LANES]);
+) -> ([T; LANES], Sizes<T>) {
+    let mut sizes = Sizes::of(&lanes);
     for row in rows.chunks(apart) {
         if let Some(row) = row[at..].first_chunk() {
             step::<T, F, LANES, ORDINARY>(&mut lanes, row);
+            if F::FASTER && ORDINARY {
+                sizes.add(row);
+            }
         }
     }
-    lanes
+    (lanes, sizes)
 }
 
 /// # Safety
@@ -255,7 +319,7 @@ unsafe fn lanes_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, LANES)) };
     let mut lanes = [F::START; LANES];
     lanes.copy_from_slice(out);
-    into_lanes::<T, F, LANES>(&mut lanes, a);
+    into_lanes::<T, F>(&mut lanes, a);
     out.copy_from_slice(&lanes);
     0
 }
@@ -267,7 +331,7 @@ unsafe fn whole_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
     let mut lanes = [F::START; LANES];
-    into_lanes::<T, F, LANES>(&mut lanes, a);
+    into_lanes::<T, F>(&mut lanes, a);
     out[0] = halves::<T, F>(lanes);
     0
 }
@@ -330,11 +394,7 @@ unsafe fn columns_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERAND
     out.fill(F::START);
     // As many rows as fit the first cache.
     for a in a.chunks((PILED / width).max(1) * apart) {
-        if a.chunks(apart).all(|row| is_faster::<T, F>(&row[..width], &[])) && is_faster::<T, F>(out, &[]) {
-            pile_up_many::<T, F, true>(out, a, apart);
-        } else {
-            pile_up_many::<T, F, false>(out, a, apart);
-        }
+        pile_up_many::<T, F>(out, a, apart);
     }
     out.iter_mut().for_each(|x| *x = x.canonical());
     0
@@ -369,7 +429,7 @@ unsafe fn stack_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
             rows.0[..LANES].copy_from_slice(&lanes.0);
             let mut row = Lines([F::START; MOST_JOINED]);
             row.0[..width].copy_from_slice(out);
-            pile_up_few::<T, F, MOST_JOINED, false>(&mut row.0, width, &rows.0, joined);
+            pile_up_few::<T, F, MOST_JOINED>(&mut row.0, width, &rows.0, joined);
             out.copy_from_slice(&row.0[..width]);
         } else if width <= LANES {
             out.copy_from_slice(&lanes.0[..width]);

@@ -490,7 +490,11 @@ complexes!(f64, modulus = math::complex::abs_c128, angle = math::complex::angle_
 pub(crate) trait Canonical {
     /// Whether what reductions make of such elements depends on their order.
     const IN_ORDER: bool;
+    type Size: Copy + Ord + Default;
+    const INFINITE: Self::Size;
     fn canonical(self) -> Self;
+    /// What grows with the magnitude: 0 of zeros, above [`Canonical::INFINITE`] of NaNs. Nothing of what has neither.
+    fn size(self) -> Self::Size;
     /// Whether there is neither a NaN nor a negative zero: such elements are equal only if their bits are.
     fn are_ordinary(all: &[Self]) -> bool
     where
@@ -501,8 +505,12 @@ macro_rules! already_canonical {
     ($($t:ty),*) => {$(
         impl Canonical for $t {
             const IN_ORDER: bool = false;
+            type Size = ();
+            const INFINITE: () = ();
             #[inline(always)]
             fn canonical(self) -> $t { self }
+            #[inline(always)]
+            fn size(self) {}
             #[inline(always)]
             fn are_ordinary(_: &[$t]) -> bool { true }
         }
@@ -511,9 +519,13 @@ macro_rules! already_canonical {
 already_canonical!(bool, u8, i8, i16, i32, i64);
 
 macro_rules! canonical_nan {
-    ($($t:ident),*) => {$(
+    ($($t:ident $bits:ident),*) => {$(
         impl Canonical for $t {
             const IN_ORDER: bool = true;
+            type Size = $bits;
+            const INFINITE: $bits = $t::INFINITY.to_bits() << 1;
+            #[inline(always)]
+            fn size(self) -> $bits { self.to_bits() << 1 }
             #[inline(always)]
             fn canonical(self) -> $t {
                 // On the bits: the compiler may pick any payload for a NaN that it sees come out of arithmetic.
@@ -529,6 +541,10 @@ macro_rules! canonical_nan {
         }
         impl Canonical for Complex<$t> {
             const IN_ORDER: bool = true;
+            type Size = ();
+            const INFINITE: () = ();
+            #[inline(always)]
+            fn size(self) {}
             #[inline(always)]
             fn canonical(self) -> Self { Complex::new(self.re.canonical(), self.im.canonical()) }
             #[inline(always)]
@@ -536,7 +552,7 @@ macro_rules! canonical_nan {
         }
     )*};
 }
-canonical_nan!(f32, f64);
+canonical_nan!(f32 u32, f64 u64);
 
 #[cfg(test)]
 mod tests {
