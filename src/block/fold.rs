@@ -411,7 +411,7 @@ unsafe fn stack_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, groups * width)) };
     let joined = together * width;
-    // Elements that are looked at first fit the first cache.
+    // So few rows at a time that the first cache has them still if they must be looked at.
     let most = joined * if joined <= LANES { PILED / LANES } else { PILED / LONGER };
     for (out, from) in out.chunks_exact_mut(width).zip((0..n).step_by(length)) {
         let mut lanes = Lines([F::START; LANES]);
