@@ -137,7 +137,10 @@ fn walks_and_reaches_are_those_of_nested_loops() {
     let mut seen = BTreeMap::<String, usize>::new();
     std::thread::scope(|scope| {
         let parts: Vec<_> = (1..=PARTS as u64).map(|seed| scope.spawn(move || check(seed, cases / PARTS))).collect();
-        for (kind, n) in parts.into_iter().flat_map(|part| part.join().expect("the part found nothing")) {
+        // A part that fails says why.
+        let seen_by =
+            |part: std::thread::ScopedJoinHandle<'_, _>| part.join().unwrap_or_else(|e| std::panic::resume_unwind(e));
+        for (kind, n) in parts.into_iter().flat_map(seen_by) {
             *seen.entry(kind).or_default() += n;
         }
     });
