@@ -5,19 +5,25 @@
 //! is classed by how it moves along the run; how a reduction is cut up depends on the extents and the reduced dims
 //! alone. Does not: touch data.
 
+use crate::block::fold::has_many_lanes;
 use crate::schedule::Class;
 
 /// Runs shorter than this are joined: operands that then have gaps are gathered into tiles.
 const SHORT_RUN: usize = 64;
 
 /// Runs that are reduced, and shorter than this, are joined: several fit a tile. What a row costs beside its elements is
-/// then a tenth. Measured, ns an element of rows of 64 and 256 f32, alone and joined: sums 0.9 and 0.4, 0.15 both; the
-/// largest element 1.1 and 0.45, 0.24 both.
+/// then a tenth. Measured, ns an element of the largest of rows of 64 and 256 f32, alone and joined: 1.1 and 0.45, 0.24 both.
 const SHORT_REDUCED: usize = 257;
 
 /// The same where no operand is repeated along the run, which would be gathered: then one call reduces many rows. Measured,
 /// rows of 512: sums 0.15 and 0.07. Either way the elements of such rows are combined in the same order.
 const SHORT_READ: usize = 513;
+
+/// The same of sums of what is computed, of rows with many lanes: one call adds up many rows, each alone. Measured, ns an element
+/// of means of squares of f32, joined and alone: rows of 128, 256 and 512 0.149, 0.150 and 0.142, 0.147, 0.104 and 0.084; the
+/// same of what a number for each row was subtracted from, which is gathered where they are joined: 0.252, 0.272 and 0.158,
+/// 0.141, 0.107 and 0.085.
+const SHORT_ADDED: usize = 128;
 
 /// From this extent on, dims behind the reduced ones are the run, and rows are combined element by element. Shorter ones lie
 /// behind each other in one run, so that a tile has many of them. Measured, ns an element of sums over the first dim of f32,
@@ -63,6 +69,15 @@ pub(crate) enum Fold {
     Stacked { count: usize, width: usize },
 }
 
+/// What is reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reduction<'a> {
+    /// The dims, in order.
+    pub(crate) dims: &'a [usize],
+    /// Whether it is sums of what is computed, which loops add up themselves.
+    pub(crate) adds: bool,
+}
+
 /// An operand of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
@@ -94,7 +109,7 @@ impl Geometry {
         extents: &[usize],
         strides: &[Vec<isize>],
         spread: &[Spread],
-        reduced: Option<&[usize]>,
+        reduced: Option<Reduction<'_>>,
     ) -> Geometry {
         match reduced {
             Some(reduced) => folded(extents, strides, spread, reduced),
@@ -102,7 +117,7 @@ impl Geometry {
                 let (mut rows, mut outer) = collapse(extents, strides);
                 let run: Vec<usize> = rows.pop().into_iter().collect();
                 let inner = outer.iter_mut().map(|s| s.pop().into_iter().collect()).collect();
-                plain((rows, outer), (run, inner), spread, None)
+                plain((rows, outer), (run, inner), spread, None, false)
             }
         }
     }
@@ -124,7 +139,7 @@ impl Geometry {
 }
 
 /// Rows and a run as they are, or one run of all if it is short.
-fn plain(rows: Dims, run: Dims, spread: &[Spread], fold: Option<Fold>) -> Geometry {
+fn plain(rows: Dims, run: Dims, spread: &[Spread], fold: Option<Fold>, adds: bool) -> Geometry {
     let length: usize = run.0.iter().product();
     if run.0.is_empty() && rows.0.is_empty() {
         // One element: an operand is splat only if it always is, so that the class does not depend on extents.
@@ -134,7 +149,8 @@ fn plain(rows: Dims, run: Dims, spread: &[Spread], fold: Option<Fold>) -> Geomet
     }
     let short = match fold {
         None => SHORT_RUN,
-        Some(Fold::Rows(_)) if spread.contains(&Spread::Run) => SHORT_REDUCED,
+        Some(Fold::Rows(_)) if adds && has_many_lanes(length) => SHORT_ADDED,
+        Some(Fold::Rows(_)) if adds || spread.contains(&Spread::Run) => SHORT_REDUCED,
         Some(Fold::Rows(_)) => SHORT_READ,
         Some(Fold::Columns(_) | Fold::Stacked { .. }) => COLUMNS,
     };
@@ -167,7 +183,8 @@ fn plain(rows: Dims, run: Dims, spread: &[Spread], fold: Option<Fold>) -> Geomet
 
 /// A reduced domain. What is behind the last reduced dim is the run, and rows are combined; if there is nothing, the reduced
 /// dims are the run.
-fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread], reduced: &[usize]) -> Geometry {
+fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread], reduction: Reduction<'_>) -> Geometry {
+    let Reduction { dims: reduced, adds } = reduction;
     let behind = reduced.last().map_or(0, |last| last + 1);
     let columns = extents[behind..].iter().product::<usize>() > 1 && !reduced.is_empty();
     let kept_end = if columns { behind } else { extents.len() };
@@ -196,9 +213,9 @@ fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread], reduced:
         let behind: Vec<usize> = (behind..extents.len()).collect();
         let run = pick(&behind);
         let run = if run.0.is_empty() { (vec![1], vec![vec![0]; strides.len()]) } else { run };
-        return plain(outer, run, &moved(&behind), Some(Fold::Columns(count)));
+        return plain(outer, run, &moved(&behind), Some(Fold::Columns(count)), adds);
     }
-    plain(outer, inner, &moved(reduced), Some(Fold::Rows(count)))
+    plain(outer, inner, &moved(reduced), Some(Fold::Rows(count)), adds)
 }
 
 /// How an operand of these strides is read.
@@ -327,12 +344,13 @@ mod tests {
     #[test]
     fn the_class_under_a_reduction_does_not_depend_on_extents() {
         let class = |strides: &[isize], reduced: &[usize]| {
-            Geometry::new(&[100, 3, 400], &[strides.to_vec()], &[Spread::Run], Some(reduced)).classes()[0]
+            let reduced = Some(Reduction { dims: reduced, adds: false });
+            Geometry::new(&[100, 3, 400], &[strides.to_vec()], &[Spread::Run], reduced).classes()[0]
         };
         // Repeated along the last dim, which is the run; and along another one, of which its type says nothing.
         assert_eq!(class(&[3, 1, 0], &[2]), Class::Splat);
         assert_eq!(class(&[0, 0, 0], &[1, 2]), Class::Vector);
-        let g = Geometry::new(&[400, 3], &[vec![0, 0]], &[Spread::Run], Some(&[0]));
+        let g = Geometry::new(&[400, 3], &[vec![0, 0]], &[Spread::Run], Some(Reduction { dims: &[0], adds: false }));
         assert_eq!((g.run, g.classes()), (1200, vec![Class::Vector]));
     }
 
@@ -340,7 +358,8 @@ mod tests {
     fn reduced_dims_are_the_run_or_the_rows() {
         let dense = |extents: &[usize]| vec![crate::shape::contiguous_strides(extents)];
         let folded = |extents: &[usize], reduced: &[usize]| {
-            Geometry::new(extents, &dense(extents), &[Spread::Varies], Some(reduced))
+            let reduced = Some(Reduction { dims: reduced, adds: false });
+            Geometry::new(extents, &dense(extents), &[Spread::Varies], reduced)
         };
         let g = folded(&[4, 100, 200], &[0, 1, 2]);
         assert_eq!((g.rows.len(), g.run, g.fold), (0, 80_000, Some(Fold::Rows(80_000))));
@@ -348,9 +367,17 @@ mod tests {
         assert_eq!((g.rows.as_slice(), g.run, g.fold), (&[400][..], SHORT_READ, Some(Fold::Rows(SHORT_READ))));
         let g = folded(&[4, 100, SHORT_READ - 1], &[2]);
         assert_eq!((g.rows.len(), g.run, g.fold), (0, 400 * (SHORT_READ - 1), Some(Fold::Rows(SHORT_READ - 1))));
-        let repeated = |n: usize| Geometry::new(&[400, n], &[vec![1, 0]], &[Spread::Run], Some(&[1])).run;
-        assert_eq!(repeated(SHORT_REDUCED - 1), 400 * (SHORT_REDUCED - 1));
-        assert_eq!(repeated(SHORT_REDUCED), SHORT_REDUCED);
+        for (short, step, spread, adds) in [
+            (SHORT_REDUCED, 0, Spread::Run, false),
+            (SHORT_ADDED, 0, Spread::Run, true),
+            (SHORT_ADDED, 1, Spread::Varies, true),
+        ] {
+            let reduced = Some(Reduction { dims: &[1], adds });
+            let run = |n: usize| {
+                Geometry::new(&[400, n], &[vec![n as isize * step + 1 - step, step]], &[spread], reduced).run
+            };
+            assert_eq!((run(short - 1), run(short)), (400 * (short - 1), short));
+        }
         let g = folded(&[400, 5], &[1]);
         assert_eq!((g.rows.len(), g.run, g.fold), (0, 2000, Some(Fold::Rows(5))));
         let g = folded(&[4, 100, COLUMNS], &[1]);

@@ -77,6 +77,12 @@ impl Kernel {
     pub(crate) fn value(&self, id: ValueId) -> Value {
         self.values[id as usize]
     }
+
+    /// Whether all that is reduced are sums of floats that steps compute: what loops may add up as they compute it.
+    pub(crate) fn adds_up(&self) -> bool {
+        let is_computed = |v: Value| matches!((v.dtype, v.source), (DType::F32 | DType::F64, Source::Step(_)));
+        self.folds.iter().all(|(op, v)| matches!(op, Op::Sum | Op::Mean) && is_computed(self.value(*v)))
+    }
 }
 
 /// Builds a kernel, merging equal steps and computing steps of constants at once.

@@ -17,7 +17,7 @@ use crate::cancel::Stop;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::fuse::{BufferId, Origin, Plan, PlannedKernel};
-use crate::geometry::{Fold, Geometry, Spread};
+use crate::geometry::{Fold, Geometry, Reduction, Spread};
 use crate::kernel::{Builder, Kernel};
 use crate::ops::Op;
 use crate::scalar::Bits;
@@ -282,7 +282,8 @@ fn aim<E: Engine>(
     let folds = k.folds.iter().map(|(n, _)| Layout::contiguous(&shape_of(typed.nodes[*n as usize].shape)?));
     let folds = folds.collect::<Result<Vec<_>>>()?;
     let ready = |classes: &[Class]| engine.ready(at, &k.kernel, classes);
-    let call = Call { inputs, spread: &k.spread, extents: &domain, reduced: k.reduced.as_deref() };
+    let reduced = k.reduced.as_deref().map(|dims| Reduction { dims, adds: k.kernel.adds_up() });
+    let call = Call { inputs, spread: &k.spread, extents: &domain, reduced };
     plan_launch(&call, folds, ready)
 }
 
@@ -292,7 +293,7 @@ struct Call<'a> {
     /// How each operand is spread over the domain by its type.
     spread: &'a [Spread],
     extents: &'a [usize],
-    reduced: Option<&'a [usize]>,
+    reduced: Option<Reduction<'a>>,
 }
 
 fn plan_launch<R>(
@@ -307,7 +308,7 @@ fn plan_launch<R>(
     let walked = if total == 0 { &nothing[..] } else { call.extents };
     let geometry = Geometry::new(walked, &strides, call.spread, call.reduced);
     let ready = if total == 0 { None } else { Some(ready(&geometry.classes())?) };
-    let folded = call.reduced.map_or(1, |axes| axes.iter().map(|a| walked[*a]).product());
+    let folded = call.reduced.map_or(1, |r| r.dims.iter().map(|a| walked[*a]).product());
     let output = Layout::contiguous(call.extents)?;
     Ok(Shot { geometry, ready, output, total, folds, folded })
 }
@@ -490,7 +491,8 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     let x = b.input(math);
     b.kernel.folds.push((op, x));
     let inputs = [TensorRef::Tensor(&t)];
-    let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: &extents, reduced: Some(&[reduced]) };
+    let reduced = Some(Reduction { dims: &[reduced], adds: b.kernel.adds_up() });
+    let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: &extents, reduced };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let shot = plan_launch(&call, vec![], ready)?;
     let made = launch(&b.kernel, &[], run, &shot, &inputs, SmallVec::new())?;

@@ -109,7 +109,7 @@ pub(crate) struct Schedule {
     pub(crate) singles: u32,
     /// Whether there is nothing but one segment over operands, constants and results.
     pub(crate) plain: bool,
-    /// Whether there is nothing but that and the prologue: the segment's function walks rows.
+    /// Whether there is nothing but that, the prologue, and sums that the segment adds up: its function walks rows.
     pub(crate) walks_rows: bool,
     /// Elements of a tile that nothing is reduced of.
     pub(crate) tile: usize,
@@ -175,9 +175,12 @@ pub(crate) fn schedule_with(
         p.out.folds[i].is_sum = p.is_sum(p.out.folds[i].slot, *op, *v);
     }
     let o = &mut p.out;
-    o.walks_rows =
-        matches!(o.body[..], [Stage::Segment(_)]) && o.fills.is_empty() && o.out_fills.is_empty() && o.folds.is_empty();
-    o.plain = o.walks_rows && o.prologue.is_empty();
+    o.walks_rows = matches!(o.body[..], [Stage::Segment(_)])
+        && o.fills.is_empty()
+        && o.out_fills.is_empty()
+        && o.tiles as usize == o.folds.len()
+        && o.folds.iter().all(|f| f.is_sum);
+    o.plain = o.walks_rows && o.prologue.is_empty() && o.folds.is_empty();
     Ok(p.out)
 }
 

@@ -4,6 +4,8 @@
 //! Guarantees: the order in which elements are combined depends on the shape alone; results hold canonical NaNs.
 //! Does not: cut a reduction into tiles or put their results together; `driver` and `launch` do.
 
+use std::hint::black_box;
+
 use super::num::Canonical;
 use super::{BlockFn, CpuLevel, FloatMode, levels, operands, slice, slice_mut};
 use crate::dtype::DType;
@@ -31,7 +33,8 @@ pub(crate) enum Part {
     Lanes,
     /// Any number of elements (the first operand) to one.
     Whole,
-    /// The [`LANES`] elements that these became to one: both in turn give what the kernel for the whole does.
+    /// The [`LANES`] elements that these became to one, of each of several rows: both in turn give what the kernel for the whole
+    /// does.
     Halves,
     /// Rows of so many elements (the second operand is that number, not a pointer) to one each: `n` elements in all.
     Short,
@@ -47,9 +50,16 @@ pub(crate) enum Part {
 /// Elements that are combined side by side.
 pub(crate) const LANES: usize = 64;
 
-/// Elements side by side of a row shorter than [`LONGER`], of which combining [`LANES`] would take the longest.
+/// Elements side by side of a row for which combining [`LANES`] would take the longest.
 const FEW_LANES: usize = 8;
-const LONGER: usize = 257;
+
+/// Whether rows of so many elements have [`LANES`] of them side by side.
+pub(crate) const fn has_many_lanes(length: usize) -> bool {
+    length > WIDEST || length >= 2 * LANES && length.is_multiple_of(LANES)
+}
+
+/// Elements of the longest rows that lie one behind the other.
+const WIDEST: usize = 256;
 
 /// Elements that are looked at, and then combined, at a time.
 const PILED: usize = 2048;
@@ -111,6 +121,10 @@ fn tile_into_lanes<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: b
     let mut all = *lanes;
     whole.iter().for_each(|x| step::<T, F, N, ORDINARY>(&mut all, x));
     *lanes = all;
+    if rest.is_empty() {
+        // They stay in registers.
+        return;
+    }
     for (lane, x) in lanes.iter_mut().zip(rest) {
         *lane = combine::<T, F, ORDINARY>(*lane, *x);
     }
@@ -161,51 +175,96 @@ impl<T: FoldElement> Sizes<T> {
     }
 }
 
-/// Combines lanes to one, by halves.
+/// Combines lanes to half as many.
 #[inline(always)]
-fn to_one<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(mut lanes: [T; N]) -> T {
-    let mut width = N / 2;
-    while width > 0 {
-        for k in 0..width {
-            lanes[k] = combine::<T, F, ORDINARY>(lanes[k], lanes[k + width]);
-        }
-        width /= 2;
-    }
-    lanes[0].canonical()
+fn half<T: Copy, F: Fold<T>, const N: usize, const HALF: usize, const ORDINARY: bool>(lanes: &[T; N]) -> [T; HALF] {
+    std::array::from_fn(|k| combine::<T, F, ORDINARY>(lanes[k], lanes[k + HALF]))
 }
 
+/// Combines few lanes to one, by halves.
 #[inline(always)]
-fn halves<T: FoldElement, F: Fold<T>>(lanes: [T; LANES]) -> T {
-    if is_faster::<T, F>(&lanes, &[]) {
-        to_one::<T, F, LANES, true>(lanes)
-    } else {
-        to_one::<T, F, LANES, false>(lanes)
+fn few_to_one<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(lanes: &[T; FEW_LANES]) -> T {
+    let four: [T; 4] = half::<T, F, FEW_LANES, 4, ORDINARY>(lanes);
+    let two: [T; 2] = half::<T, F, 4, 2, ORDINARY>(&four);
+    combine::<T, F, ORDINARY>(two[0], two[1]).canonical()
+}
+
+/// Combines lanes to few, by halves.
+#[inline(always)]
+fn to_few<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(lanes: &[T; LANES]) -> [T; FEW_LANES] {
+    let all: [T; 32] = half::<T, F, LANES, 32, ORDINARY>(lanes);
+    let all: [T; 16] = half::<T, F, 32, 16, ORDINARY>(&all);
+    half::<T, F, 16, FEW_LANES, ORDINARY>(&all)
+}
+
+/// Combines lanes to one, by halves.
+#[inline(always)]
+fn to_one<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(lanes: &[T; LANES]) -> T {
+    // Compilers would else take vectors of two elements, as the last ones are, from the start.
+    few_to_one::<T, F, ORDINARY>(&black_box(to_few::<T, F, ORDINARY>(lanes)))
+}
+
+/// The same of rows of lanes.
+#[inline(always)]
+fn halves<T: FoldElement, F: Fold<T>>(out: &mut [T], rows: &[[T; LANES]]) {
+    let faster = is_faster::<T, F>(rows.as_flattened(), &[]);
+    for (out, lanes) in out.iter_mut().zip(rows) {
+        *out = if faster { to_one::<T, F, true>(lanes) } else { to_one::<T, F, false>(lanes) };
     }
 }
 
 /// Combines each of some rows of so many elements to one.
 #[inline(always)]
 fn rows_to_one<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(a: &[T], length: usize, out: &mut [T]) {
-    for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
-        *out = if length < 2 * FEW_LANES {
+    if length < 2 * FEW_LANES {
+        for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
             // All of it: so compilers see how short it is.
             let few = row.iter().take(2 * FEW_LANES - 1);
-            few.fold(F::START, |sum, x| combine::<T, F, ORDINARY>(sum, *x)).canonical()
-        } else if !T::IN_ORDER {
-            row.iter().fold(F::START, |sum, x| combine::<T, F, ORDINARY>(sum, *x))
-        } else if length < LONGER {
-            row_to_one::<T, F, FEW_LANES, ORDINARY>(row)
-        } else {
-            row_to_one::<T, F, LANES, ORDINARY>(row)
-        };
+            *out = few.fold(F::START, |sum, x| combine::<T, F, ORDINARY>(sum, *x)).canonical();
+        }
+    } else if !T::IN_ORDER {
+        for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
+            *out = row.iter().fold(F::START, |sum, x| combine::<T, F, ORDINARY>(sum, *x));
+        }
+    } else if has_many_lanes(length) && (!F::FASTER || length > WIDEST) {
+        // Of what has a faster form the order does not matter.
+        for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
+            let mut lanes = [F::START; LANES];
+            tile_into_lanes::<T, F, LANES, ORDINARY>(&mut lanes, row);
+            *out = if length.is_multiple_of(LANES) {
+                to_one::<T, F, ORDINARY>(&lanes)
+            } else {
+                // What a rest was combined with lies in memory in parts.
+                few_to_one::<T, F, ORDINARY>(&to_few::<T, F, ORDINARY>(&lanes))
+            };
+        }
+    } else if length.is_multiple_of(FEW_LANES) {
+        for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
+            let mut lanes = [F::START; FEW_LANES];
+            tile_into_lanes::<T, F, FEW_LANES, ORDINARY>(&mut lanes, row);
+            *out = few_to_one::<T, F, ORDINARY>(&black_box(lanes));
+        }
+    } else {
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = few_to_one::<T, F, ORDINARY>(&few_lanes::<T, F, ORDINARY>(&a[i * length..], length));
+        }
     }
 }
 
+/// The few lanes of the first `length` elements. The rest, which is no whole number of them, is combined with those behind it
+/// if there are enough, and the lanes chosen: they stay in registers then.
 #[inline(always)]
-fn row_to_one<T: FoldElement, F: Fold<T>, const N: usize, const ORDINARY: bool>(row: &[T]) -> T {
-    let mut lanes = [F::START; N];
-    tile_into_lanes::<T, F, N, ORDINARY>(&mut lanes, row);
-    to_one::<T, F, N, ORDINARY>(lanes)
+fn few_lanes<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(a: &[T], length: usize) -> [T; FEW_LANES] {
+    let ((whole, rest), mut lanes) = (a[..length].as_chunks(), [F::START; FEW_LANES]);
+    whole.iter().for_each(|x| step::<T, F, FEW_LANES, ORDINARY>(&mut lanes, x));
+    if let Some(x) = a[length - rest.len()..].first_chunk::<FEW_LANES>() {
+        return std::array::from_fn(|k| {
+            let more = combine::<T, F, ORDINARY>(lanes[k], x[k]);
+            if k < rest.len() { more } else { lanes[k] }
+        });
+    }
+    tile_into_lanes::<T, F, FEW_LANES, ORDINARY>(&mut lanes, rest);
+    lanes
 }
 
 /// Combines the first `n` elements, rows of `width`, one after the other: into the first elements of the lanes, or into
@@ -332,19 +391,17 @@ unsafe fn whole_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
     let mut lanes = [F::START; LANES];
     into_lanes::<T, F>(&mut lanes, a);
-    out[0] = halves::<T, F>(lanes);
+    halves::<T, F>(out, &[lanes]);
     0
 }
 
 /// # Safety
-/// As [`BlockFn`] for [`LANES`] elements of `T` and a result of one.
+/// As [`BlockFn`] for `n` elements of `T`, a multiple of [`LANES`], and a result of one for so many.
 #[inline(always)]
-unsafe fn halves_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, _: usize) -> u32 {
+unsafe fn halves_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract.
-    let (a, out) = unsafe { (slice::<T>(args[0], LANES), slice_mut::<T>(out, 1)) };
-    let mut lanes = [F::START; LANES];
-    lanes.copy_from_slice(a);
-    out[0] = halves::<T, F>(lanes);
+    let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, n / LANES)) };
+    halves::<T, F>(out, a.as_chunks().0);
     0
 }
 
@@ -412,7 +469,7 @@ unsafe fn stack_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, groups * width)) };
     let joined = together * width;
     // So few rows at a time that the first cache has them still if they must be looked at.
-    let most = joined * if joined <= LANES { PILED / LANES } else { PILED / LONGER };
+    let most = joined * if joined <= LANES { PILED / LANES } else { PILED / WIDEST };
     for (out, from) in out.chunks_exact_mut(width).zip((0..n).step_by(length)) {
         let mut lanes = Lines([F::START; LANES]);
         if joined == width && width <= LANES {

@@ -17,6 +17,10 @@ pub(super) const WIDE_TILE: usize = 16 * TILE;
 /// Room for the lanes of a reduction of the widest dtype.
 pub(super) const WIDE_LANES: usize = 16 * LANES;
 
+/// Rows whose sums are added up at a time: those whose lanes, of elements of eight bytes at most, the room for a block of rows
+/// has room for.
+pub(super) const SUMMED_ROWS: usize = ROW_BLOCK * WIDE_LANES / (8 * LANES);
+
 /// Room for a value that is uniform in each of [`UNIFORM_ROWS`] rows, of the widest dtype.
 pub(super) const UNIFORM_ROOM: usize = 16 * UNIFORM_ROWS;
 

@@ -148,11 +148,13 @@ impl Launch<'_> {
     }
 
     fn adds_in_one(&self) -> bool {
-        let s = self.schedule;
-        self.adds()
-            && s.folds.iter().all(|f| f.is_sum)
-            && matches!(s.body[..], [Stage::Segment(_)])
-            && s.tiles as usize == s.folds.len()
+        self.adds() && self.schedule.walks_rows
+    }
+
+    /// Whether one call can compute many rows: they have no tiles, or those of their sums alone.
+    pub(super) fn walks_rows(&self, tiled: bool) -> bool {
+        let sums = || self.adds_alone() && self.pieces() == 1;
+        self.any_length && self.schedule.walks_rows && (!tiled || sums())
     }
 
     /// Elements of a run that are one unit of work: a tile, or where a long row is reduced, the tiles that are combined

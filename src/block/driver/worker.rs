@@ -158,7 +158,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         reads_rows: launch.is_long() && launch.reduces_operands() && launch.pieces() == 1,
         side_by_side: launch.side_by_side(),
         by_tiles: launch.any_length && launch.pattern().is_some(),
-        by_rows: launch.any_length && launch.schedule.walks_rows && !job.is_tiled(),
+        by_rows: launch.walks_rows(job.is_tiled()),
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
         split: false,
         turned: None,

@@ -14,7 +14,7 @@ use crate::block::tests::pages::Guarded;
 use crate::block::{CpuLevel, fold_kernel, kernel as block_kernel};
 use crate::codegen::{Code, available, compile, inline};
 use crate::dtype::DType;
-use crate::geometry::{Geometry, Spread};
+use crate::geometry::{Geometry, Reduction, Spread};
 use crate::kernel::{Builder, Kernel, Operand};
 use crate::ops::Op;
 use crate::schedule::{Class, Schedule, schedule};
@@ -145,7 +145,8 @@ impl Memory {
         let of = |i: usize| if i == 0 { &shape.first } else { &shape.others };
         let strides: Vec<Vec<isize>> = (0..k.inputs.len()).map(|i| of(i).clone()).collect();
         let spread: Vec<Spread> = strides.iter().map(|s| spread(s)).collect();
-        let geometry = Geometry::new(&shape.extents, &strides, &spread, shape.reduced.as_deref());
+        let reduced = shape.reduced.as_deref().map(|dims| Reduction { dims, adds: k.adds_up() });
+        let geometry = Geometry::new(&shape.extents, &strides, &spread, reduced);
         let (schedule, code) = ready.entry(geometry.classes()).or_insert_with_key(|classes| {
             let s = schedule(k, classes, CpuLevel::get(), &|step| available() && inline(step)).unwrap();
             let code = (!s.segments.is_empty()).then(|| compile(k, &s).unwrap());

@@ -2,10 +2,11 @@
 //!
 //! Guarantees: as [`super`]'s. Does not: reduce; the worker does, after each tile.
 
+use super::super::super::fold::LANES;
 use super::super::super::gather::{Strided, fill, gather, gather_rows};
 use super::super::super::operands;
-use super::super::layout::{UNIFORM_ROOM, copy_room};
-use super::super::{Access, ROW_BLOCK, STREAM, UNIFORM_ROWS, begins_line, is_across, row_words, word};
+use super::super::layout::{SUMMED_ROWS, UNIFORM_ROOM, copy_room};
+use super::super::{ADD, Access, ROW_BLOCK, STREAM, UNIFORM_ROWS, begins_line, is_across, row_words, word};
 use super::{CACHE_LINE, Worker};
 use crate::dtype::DType;
 use crate::ops::MAX_OPERANDS;
@@ -28,11 +29,21 @@ impl Worker<'_> {
                 count = count.min(UNIFORM_ROWS);
                 launch.schedule.prologue.iter().try_for_each(|stage| self.uniform(stage, count))?;
             }
+            if !self.job.folds.is_empty() {
+                count = count.min(SUMMED_ROWS);
+                for (k, fold) in self.job.folds.iter().enumerate() {
+                    fill((&raw const fold.nothing).cast(), fold.dtype, count * LANES, self.lanes(k, 0));
+                }
+            }
             let step = |i: u32| g.operands[i as usize].rows.last().copied().unwrap_or(0);
             for at in (0..g.run).step_by(columns) {
                 self.call(row, at, (columns.min(g.run - at), count), (g.run, step));
             }
             self.singles(|_| 0);
+            for (k, fold) in self.job.folds.iter().enumerate() {
+                let (lanes, to) = (self.lanes(k, 0).cast_const(), fold.start.add(row * fold.dtype.size()));
+                (fold.kernels.f)(operands([lanes]), to, count * LANES);
+            }
         }
         Ok(count)
     }
@@ -137,7 +148,13 @@ impl Worker<'_> {
             stream &= begins_line(first) && (count == 1 || (apart * size).is_multiple_of(CACHE_LINE));
             set(*slot, first, (apart * size) as isize);
         }
+        for (k, (fold, reduced)) in self.job.folds.iter().zip(&launch.schedule.folds).enumerate() {
+            // SAFETY: these rows have lanes.
+            self.table[reduced.slot as usize] = unsafe { self.lanes(k, 0) };
+            self.table[slots + reduced.slot as usize] = word(LANES * fold.dtype.size());
+        }
         let width = if stream { n | STREAM } else { n };
+        let width = if self.adds { width | ADD } else { width };
         let [elements, rows] = row_words(slots);
         (self.table[elements], self.table[rows]) = (word(width), word(count));
         // SAFETY: the segment is the only one; the bounds of operands and results have been proved for all rows, whose
