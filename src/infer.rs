@@ -14,7 +14,7 @@ use crate::error::{Diagnostic, Error, Fault, Place, Result};
 use crate::limits::Limits;
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::program::{Fetched, Input, Kind, Program, State};
-use crate::promotion::{OperandType, Settings, Signature, category_of, reason, signature};
+use crate::promotion::{OperandType, Settings, Signature, category_of, reason, scalar_operand, signature};
 use crate::shape::{Dim, Dims, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
 use crate::trace::{record, span};
 use crate::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
@@ -263,7 +263,7 @@ impl Pass {
             let to = sig.operand(i);
             args[i] = Some(match (o.arg, o.node) {
                 (_, Some(id)) => Arg::Node(self.cast(id, to, op, i, &seen, place)),
-                (Input::Scalar(s), _) => Arg::Scalar(s, to),
+                (Input::Scalar(s), _) => Arg::Scalar(scalar_operand(&self.settings, op, i, s, to), to),
                 (Input::Node(_), None) => {
                     return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` misses an operand")));
                 }

@@ -100,6 +100,8 @@ pub(crate) struct Builder {
     relaxed: bool,
     /// For rounded results of half dtypes, what was rounded.
     unrounded: HashMap<ValueId, ValueId>,
+    /// Those results. A cast that the program asks for is another step, which nothing looks behind.
+    relaxed_results: HashMap<(ValueId, DType), ValueId>,
 }
 
 /// An operand of an application that is lowered.
@@ -154,10 +156,15 @@ impl Builder {
         {
             return *known;
         }
+        let out = self.new_step(op, dtype, args, to);
+        self.known.insert((op, dtype, args), out);
+        out
+    }
+
+    fn new_step(&mut self, op: StepOp, dtype: DType, args: [Option<ValueId>; MAX_OPERANDS], to: DType) -> ValueId {
         let out = self.push(to, Source::Step(self.kernel.steps.len() as u32));
         self.kernel.steps.push(Step { op, dtype, args, out });
         self.origins.push(self.origin);
-        self.known.insert((op, dtype, args), out);
         out
     }
 
@@ -211,10 +218,18 @@ impl Builder {
 
     /// The result of a half op's op math in its dtype.
     fn rounded(&mut self, wide: ValueId, to: DType) -> ValueId {
-        let narrow = self.cast(wide, to);
-        if self.relaxed && matches!(to, DType::F16 | DType::BF16) && narrow != wide {
-            self.unrounded.insert(narrow, wide);
+        let Value { dtype, source } = self.kernel.value(wide);
+        if !self.relaxed || !matches!(to, DType::F16 | DType::BF16) || dtype == to || matches!(source, Source::Const(_))
+        {
+            return self.cast(wide, to);
         }
+        if let Some(known) = self.relaxed_results.get(&(wide, to)) {
+            return *known;
+        }
+        let narrow =
+            path(dtype, to).into_iter().fold(wide, |v, p| self.new_step(StepOp::Cast(p), p.from, operands([v]), p.to));
+        self.unrounded.insert(narrow, wide);
+        self.relaxed_results.insert((wide, to), narrow);
         narrow
     }
 

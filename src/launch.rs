@@ -161,11 +161,16 @@ pub(crate) fn run_plan<E: Engine>(
     let known = shots.len() == plan.work.len();
     let mut buffers = Buffers::new(plan, run);
     let mut targets: SmallVec<[Option<&mut Tensor>; FEW]> = into.iter_mut().map(Some).collect();
-    // For each buffer the first fetch of it, if there is a tensor for that.
+    // For each buffer its fetch, if there is just one and a tensor for that.
     let mut wanted: SmallVec<[u32; 16]> = SmallVec::new();
     if !targets.is_empty() {
-        wanted.resize(plan.buffers.len(), u32::MAX);
-        plan.fetches.iter().enumerate().rev().for_each(|(i, b)| wanted[*b as usize] = i as u32);
+        const NONE: u32 = u32::MAX;
+        const SEVERAL: u32 = u32::MAX - 1;
+        wanted.resize(plan.buffers.len(), NONE);
+        for (i, b) in plan.fetches.iter().enumerate() {
+            let fetch = &mut wanted[*b as usize];
+            *fetch = if *fetch == NONE { i as u32 } else { SEVERAL };
+        }
     }
     for (at, k) in plan.work.iter().enumerate() {
         if let Some(stop) = run.stop {

@@ -67,10 +67,21 @@ pub enum Output {
 pub enum WideScalar {
     /// None.
     No,
-    /// The one on the right: `div`, `floor_divide`.
+    /// The one on the right: `div`, `floor_divide`. Of three operands the last: the weight of `lerp`.
     Right,
     /// Either one: `mul`, where a scalar on the left is the same call.
     Either,
+}
+
+/// What becomes of integer scalars that the integer dtype they go to can't hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScalarRange {
+    /// They wrap: `u8 tensor + 300` adds 44.
+    Wraps,
+    /// Those behind the first operand, or the parameter if there is one, are refused: `pow`, `where`, the `alpha` of `add_scaled`.
+    Fits,
+    /// They are bounds: the op is refused where nothing can lie within them, else they bound nothing.
+    Bounds,
 }
 
 /// The columns of PyTorch's rules.
@@ -96,6 +107,8 @@ pub struct TorchColumns {
     pub converts: bool,
     /// Whether the third operand may divide the second where both are integral.
     pub integer_quotients: bool,
+    /// Which integers scalars may be.
+    pub scalars: ScalarRange,
 }
 
 /// The columns of Paddle's rules.
@@ -137,7 +150,7 @@ pub struct OpDef {
 /// Shorthands for the columns of the rows.
 pub(crate) mod columns {
     use super::DType::*;
-    use super::{DType, DTypeSet, PaddleColumns, Promotion, TorchColumns, WideScalar};
+    use super::{DType, DTypeSet, PaddleColumns, Promotion, ScalarRange, TorchColumns, WideScalar};
 
     const BOOL: DTypeSet = DTypeSet::of(&[Bool]);
     /// The five integers.
@@ -175,6 +188,7 @@ pub(crate) mod columns {
             parameters: 0,
             converts: false,
             integer_quotients: true,
+            scalars: ScalarRange::Wraps,
         }
     }
 
@@ -232,6 +246,16 @@ pub(crate) mod columns {
         /// A scalar on either side stays in op math.
         pub(crate) const fn wide_both(self) -> TorchColumns {
             TorchColumns { wide_scalar: WideScalar::Either, ..self }
+        }
+
+        /// Integer scalars must fit.
+        pub(crate) const fn fits(self) -> TorchColumns {
+            TorchColumns { scalars: ScalarRange::Fits, ..self }
+        }
+
+        /// Scalars behind the first operand are bounds.
+        pub(crate) const fn bounds(self) -> TorchColumns {
+            TorchColumns { scalars: ScalarRange::Bounds, ..self }
         }
 
         /// A bool operand is refused, whatever the other one is.

@@ -7,7 +7,7 @@ use crate::block::{CpuLevel, kernel};
 use crate::codegen::inline_at;
 use crate::dtype::{Category, DType};
 use crate::kernel::{Step, StepOp};
-use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion, WideScalar};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion, ScalarRange, WideScalar};
 use crate::promotion::{OperandType, Rules, Settings, Signature, signature};
 use crate::scalar::Scalar;
 
@@ -92,6 +92,8 @@ fn promotion(def: &OpDef, rules: Rules) -> String {
             note(!t.mixes, "equal dtypes only");
             note(!t.bools, "no bool operand");
             note(t.wide_scalar == WideScalar::Right, "a scalar on the right stays in op math");
+            note(t.scalars == ScalarRange::Fits, "integers must fit");
+            note(t.scalars == ScalarRange::Bounds, "bounds beyond the dtype bound nothing");
             note(t.wide_scalar == WideScalar::Either, "a scalar stays in op math");
             t.promotion
         }

@@ -165,6 +165,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     if let Some(wrong) = op.wrong_count(operands.len()) {
         return Err(wrong);
     }
+    let all = operands;
     // The condition of `where` takes no part in promotion.
     let (operands, parameters) = operands.split_at(operands.len() - def.torch.parameters.min(operands.len()));
     if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
@@ -257,6 +258,9 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
         check_parameters(op, parameters, common)?;
         dtypes[operands.len()..].fill(compute.op_math());
     }
+    if s.rules == Rules::Torch {
+        torch::check_scalars(op, all, compute)?;
+    }
     if let Some(i) = wide_scalar(s, op, operands) {
         dtypes[i] = compute.op_math();
     }
@@ -328,6 +332,14 @@ fn broadcast_first(s: &Settings, operands: &[OperandType], attrs: &Attrs) -> Opt
     wanted.then(|| operands.iter().map(with_dims).collect())
 }
 
+/// What a scalar stands for as the `i`-th operand of an op, in the dtype it goes to.
+pub(crate) fn scalar_operand(s: &Settings, op: Op, i: usize, scalar: Scalar, to: DType) -> Scalar {
+    match s.rules {
+        Rules::Torch => torch::scalar(op, i, scalar, to),
+        Rules::Paddle => scalar,
+    }
+}
+
 /// The scalar operand that stays in op math, if there is one.
 fn wide_scalar(s: &Settings, op: Op, operands: &[OperandType]) -> Option<usize> {
     match (s.rules, op.def().torch.wide_scalar, operands) {
@@ -337,6 +349,7 @@ fn wide_scalar(s: &Settings, op: Op, operands: &[OperandType]) -> Option<usize> 
             [OperandType::Tensor { .. }, OperandType::Scalar(_)],
         ) => Some(1),
         (Rules::Torch, WideScalar::Either, [OperandType::Scalar(_), OperandType::Tensor { .. }]) => Some(0),
+        (Rules::Torch, WideScalar::Right, [_, _, OperandType::Scalar(_)]) => Some(2),
         _ => None,
     }
 }

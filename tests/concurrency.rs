@@ -1,6 +1,7 @@
 //! Many threads, nested pools, destructors: runs at the same time give what runs one after the other give.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use castwise::prelude::*;
 
@@ -167,4 +168,31 @@ fn what_is_shared_can_be_shared() {
     shared::<castwise::CancelToken>();
     shared::<castwise::TypedProgram>();
     shared::<castwise::Error>();
+}
+
+/// Runs once more when its thread ends.
+struct AtTheEnd;
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        let x = Tensor::from([1i32, 2, 3]);
+        let cx = Eager::new(Rules::Torch);
+        let sum = cx.tensor(&x).sqrt().sum().result().unwrap();
+        ENDED.store(sum.numel(), Ordering::SeqCst);
+    }
+}
+
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+
+#[test]
+fn a_thread_can_run_programs_while_it_ends() {
+    thread_local! {
+        static LAST: AtTheEnd = const { AtTheEnd };
+    }
+    // Begun first, ended last: what the library keeps for the thread is gone by then.
+    let thread = std::thread::spawn(|| {
+        LAST.with(|_| Eager::new(Rules::Torch).tensor(&Tensor::from([4.0f32])).sqrt().result().unwrap())
+    });
+    thread.join().unwrap();
+    assert_eq!(ENDED.load(Ordering::SeqCst), 1);
 }

@@ -27,6 +27,44 @@ fn results_go_into_the_callers_memory_if_nothing_shares_it() {
 }
 
 #[test]
+fn results_that_are_the_same_go_into_every_tensor_given_for_them() {
+    let p = Program::new(Rules::Torch);
+    let a = p.data("a", DType::F32, [None]);
+    let (y, again) = (&a + 1, &a + 1);
+    let same = y.cast(DType::F32);
+    let exe = Executor::new();
+    for (n, fetches) in [vec![&y, &y], vec![&y, &again], vec![&y, &same, &again], vec![&y, &a, &y]].iter().enumerate() {
+        let step = exe.prepare(&p, fetches.iter().copied()).unwrap();
+        // The first call plans, those behind it follow the plan.
+        for call in 0..3 {
+            let x = Tensor::from_slice(&[1.0f32, 2.0, n as f32], [3]).unwrap();
+            let target = |k: usize| if k == 1 { DType::F64 } else { DType::F32 };
+            let mut out: Vec<_> = (0..fetches.len()).map(|k| Tensor::zeros(target(k), [3]).unwrap()).collect();
+            if call == 2 {
+                exe.run_into(&p, feeds! { "a" => x }, fetches.iter().copied(), &mut out).unwrap();
+            } else {
+                step.run_into(&[&x], &mut out).unwrap();
+            }
+            for (got, want) in out.iter().zip(step.run(&[&x]).unwrap()) {
+                let got = Eager::new(Rules::Torch).tensor(got).cast(DType::F32).result().unwrap();
+                assert_eq!(got.to_vec::<f32>().unwrap(), want.to_vec::<f32>().unwrap(), "fetches {n}, call {call}");
+            }
+        }
+    }
+}
+
+#[test]
+fn strides_of_one_element_do_not_matter_for_the_callers_memory() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [Some(1), None]);
+    let step = Executor::new().prepare(&p, [&(&x + &x)]).unwrap();
+    let mut out = [Tensor::zeros(DType::F32, [3]).unwrap().unsqueeze(0).unwrap()];
+    let address = out[0].as_bytes().unwrap().as_ptr();
+    step.run_into(&[&Tensor::from_slice(&[1.0f32, 2.0, 3.0], [1, 3]).unwrap()], &mut out).unwrap();
+    assert_eq!((out[0].to_vec::<f32>().unwrap(), out[0].as_bytes().unwrap().as_ptr()), (vec![2.0, 4.0, 6.0], address));
+}
+
+#[test]
 fn targets_are_checked_and_converted_by_the_rules() {
     let x = Tensor::from_slice(&[1.5f32, 70000.0], [2]).unwrap();
     for (rules, converts) in [(Rules::Torch, true), (Rules::Paddle, false)] {

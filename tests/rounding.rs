@@ -128,3 +128,19 @@ fn the_choice_is_printed_with_the_program_and_kept_under_other_rules() {
     let exact = Program::with_settings(settings(Rounding::Exact));
     assert!(exact.to_string().starts_with("castwise 1\nprogram(rules = torch) ("));
 }
+
+#[test]
+fn relaxed_programs_round_where_they_ask_for_it_whatever_else_they_compute() {
+    let x = Tensor::from_vec((0..500).map(|i| bf16::from_f32(1.1 + i as f32 / 77.0)).collect(), [500]).unwrap();
+    let of = |beside: bool| {
+        let p = Program::with_settings(settings(Rounding::Relaxed));
+        let x_ = p.data("x", DType::BF16, [None]);
+        let z = &x_ * 0.3 + &x_;
+        let w = (x_.cast(DType::F32) * 0.3).cast(DType::BF16).cast(DType::F32);
+        let fetches = if beside { vec![&z, &w] } else { vec![&w] };
+        let made = Executor::new().run(&p, feeds! { "x" => x }, fetches).unwrap().pop().unwrap();
+        made.to_vec::<f32>().unwrap()
+    };
+    assert_eq!(of(false), of(true));
+    assert!(of(true).iter().all(|v| bf16::from_f32(*v).to_f32() == *v));
+}

@@ -190,7 +190,7 @@ pub fn matches(category: &str, e: &Error) -> bool {
         Fault::ConditionDType => &["condition_dtype"],
         Fault::BoolArithmetic => &["bool_sub", "bool_neg"],
         Fault::NegativeIntegerPower => &["negative_integer_power"],
-        Fault::BadParameter => &["bad_parameter", "invalid_attr", "alpha_kind", "empty"],
+        Fault::BadParameter => &["bad_parameter", "invalid_attr", "alpha_kind", "empty", "scalar_overflow"],
         _ => &[],
     };
     expected.contains(&category)

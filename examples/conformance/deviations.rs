@@ -47,12 +47,6 @@ pub const DEVIATIONS: &[Deviation] = &[
         explains: zero_ties,
     },
     Deviation {
-        name: "where-scalar-wraps",
-        reason: "`where` wraps an integer scalar to the result dtype as every other op does; PyTorch refuses it there",
-        rules: TORCH,
-        explains: torch::where_scalar_wraps,
-    },
-    Deviation {
         name: "c32-pow",
         reason: "`pow` refuses c32; PyTorch refuses it too, but for exponents that need no power",
         rules: TORCH,

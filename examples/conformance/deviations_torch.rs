@@ -4,17 +4,11 @@ use castwise::prelude::*;
 use castwise::{Category, Fault, Op, Operand};
 
 use super::{
-    Difference, any_category, any_dtype, category, differences, error_was, explicit, identical, near, operand,
-    refused_as,
+    Difference, any_category, any_dtype, category, differences, explicit, identical, near, operand, refused_as,
 };
 use crate::case::{Arg, Case, Expected};
 use crate::compare::{computed_in, elements, parts, real, ulps};
 use crate::run::Answer;
-
-pub fn where_scalar_wraps(c: &Case, a: &Answer) -> bool {
-    let tensor = c.args.iter().skip(1).filter_map(Arg::tensor).next().map(Tensor::dtype);
-    c.op == Op::Where && error_was(c, "scalar_overflow") && tensor.is_some_and(|d| identical(a, explicit(c, d)))
-}
 
 pub fn half_pow_sqrt(c: &Case, a: &Answer) -> bool {
     let [Arg::Tensor(x), Arg::Scalar(Scalar::Float(e))] = c.args.as_slice() else { return false };

@@ -45,7 +45,7 @@ macro_rules! for_each_op {
 
             /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is refused as a scalar.
             Pow pow "pow" [] (x, y) Same
-            torch common(POW), paddle common(POW).paddle(),
+            torch common(POW).fits(), paddle common(POW).paddle(),
             { int: |a, b| Int::power(a, b); float: |a, b| Real::pow(a, b); complex: |a, b| Cplx::pow(a, b); }
 
             /// Larger operand; NaN if either is NaN; +0 is larger than -0.
@@ -143,7 +143,7 @@ macro_rules! for_each_op {
 
             /// The second operand where the condition (a bool tensor) holds, else the third. Moves bits: NaNs keep their payload.
             Where where_ "where" [] (condition, x, y) Same
-            torch common(ANY), paddle common(ANY).paddle().zero_dim_tensor(),
+            torch common(ANY).fits(), paddle common(ANY).paddle().zero_dim_tensor(),
             { moves; }
 
             /// Conversion to a dtype. Rounds to nearest even, once; float to integer truncates, saturates, and takes NaN to 0; complex to real drops the imaginary part; to bool is `x != 0`.
@@ -481,30 +481,30 @@ macro_rules! for_each_op {
 
             /// The operand kept between two bounds; the upper one wins; NaN if one of the three is NaN.
             Clamp clamp "clamp" ["clip"] (x, min, max) Same
-            torch common(NUMBERS), paddle common(NUMBERS).paddle(),
+            torch common(NUMBERS).bounds(), paddle common(NUMBERS).paddle(),
             { int: |x, low, high| { let up = if x > low { x } else { low }; if up < high { up } else { high } };
               float: |x, low, high| Real::minimum(Real::maximum(x, low), high); }
 
             /// The operand, or the lower bound where it is below; NaN if one of the two is NaN.
             ClampMin clamp_min "clamp_min" [] (x, min) Same
-            torch common(REALS), paddle common(REALS).paddle(),
+            torch common(REALS).bounds(), paddle common(REALS).paddle(),
             { bool: |a, b| a | b; int: |a, b| if a > b { a } else { b }; float: |a, b| Real::maximum(a, b); }
 
             /// x + alpha * y, rounded once in the half types. Integers wrap.
             AddScaled add_scaled "add_scaled" [] (x, y, alpha) Same
-            torch common(ANY).parameter(), paddle common(ANY).paddle(),
+            torch common(ANY).parameter().fits(), paddle common(ANY).paddle(),
             { bool: |x, y, a| x | (a & y); int: |x, y, a| x.wrapping_add(a.wrapping_mul(y)); float: |x, y, a| x + a * y;
               complex: |x, y, a| x + Cplx::mul(a, y); }
 
             /// x - alpha * y, rounded once in the half types. Integers wrap; bool is refused.
             SubScaled sub_scaled "sub_scaled" [] (x, y, alpha) Same
-            torch common(NO_BOOL).no_bool().parameter(), paddle common(NO_BOOL).paddle(),
+            torch common(NO_BOOL).no_bool().parameter().fits(), paddle common(NO_BOOL).paddle(),
             { int: |x, y, a| x.wrapping_sub(a.wrapping_mul(y)); float: |x, y, a| x - a * y;
               complex: |x, y, a| x - Cplx::mul(a, y); }
 
             /// x + value * a * b, rounded once in the half types. Integers wrap.
             Addcmul addcmul "addcmul" [] (x, a, b, value) Same
-            torch common(NO_BOOL).converted_parameter(), paddle common(NO_BOOL).paddle(),
+            torch common(NO_BOOL).converted_parameter().fits(), paddle common(NO_BOOL).paddle(),
             { int: |x, a, b, v| x.wrapping_add(v.wrapping_mul(a).wrapping_mul(b)); float: |x, a, b, v| x + v * a * b;
               complex: |x, a, b, v| x + Cplx::mul(Cplx::mul(v, a), b); }
 
@@ -541,7 +541,7 @@ macro_rules! for_each_op {
 
             /// x + weight * (end - x), exact at both ends.
             Lerp lerp "lerp" [] (x, end, weight) Same
-            torch common(FLOATS_C).same(), paddle common(FLOATS_C).paddle(),
+            torch common(FLOATS_C).same().wide(), paddle common(FLOATS_C).paddle(),
             { float: |x, e, w| if w.abs() < 0.5 { x + w * (e - x) } else { e - (e - x) * (1.0 - w) };
               complex: |x, e, w| Cplx::lerp(x, e, w); }
 
@@ -591,7 +591,7 @@ macro_rules! for_each_op {
 
             /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.
             ClampMax clamp_max "clamp_max" [] (x, max) Same
-            torch common(REALS), paddle common(REALS).paddle(),
+            torch common(REALS).bounds(), paddle common(REALS).paddle(),
             { bool: |a, b| a & b; int: |a, b| if a < b { a } else { b }; float: |a, b| Real::minimum(a, b); }
         }
     };

@@ -2,6 +2,8 @@
 
 use super::OperandType;
 use crate::dtype::DType::{self, *};
+use crate::error::{Diagnostic, Fault};
+use crate::ops::{Op, ScalarRange};
 use crate::scalar::Scalar;
 
 /// Row and column order of [`TABLE`]: that of [`DType::ALL`].
@@ -85,4 +87,63 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     } else {
         h
     })
+}
+
+/// The smallest and the largest element of an integer dtype.
+fn range(d: DType) -> Option<(i64, i64)> {
+    Some(match d {
+        U8 => (0, 255),
+        I8 => (i8::MIN.into(), i8::MAX.into()),
+        I16 => (i16::MIN.into(), i16::MAX.into()),
+        I32 => (i32::MIN.into(), i32::MAX.into()),
+        I64 => (i64::MIN, i64::MAX),
+        _ => return None,
+    })
+}
+
+/// The whole number that a scalar is for an integer dtype.
+fn whole(s: Scalar) -> Option<i64> {
+    match s {
+        Scalar::Int(v) => Some(v),
+        Scalar::Float(v) => Some(v as i64),
+        Scalar::Bool(_) | Scalar::Complex(_) => None,
+    }
+}
+
+/// Whether the `i`-th operand of a clamp is a lower bound.
+fn is_lower(op: Op, i: usize) -> bool {
+    i == 1 && op != Op::ClampMax
+}
+
+/// Refuses scalars that the integer dtype can't hold where PyTorch does not wrap them. There, a negative number goes to u8
+/// if its absolute value fits: `alpha=-1`. Sources: `c10::checked_convert`, and the error messages of `clamp`.
+pub(super) fn check_scalars(op: Op, operands: &[OperandType], compute: DType) -> Result<(), Diagnostic> {
+    let (Some((least, most)), def) = (range(compute), op.def().torch) else { return Ok(()) };
+    let scalars = operands.iter().enumerate().filter_map(|(i, o)| match o {
+        OperandType::Scalar(s) => Some((i, whole(*s)?)),
+        OperandType::Tensor { .. } => None,
+    });
+    let first = if def.parameters > 0 { operands.len() - def.parameters } else { 1 };
+    let faulty = |(i, v): &(usize, i64)| match def.scalars {
+        _ if *i < first => false,
+        ScalarRange::Wraps => false,
+        ScalarRange::Fits => *v > most || *v < least.min(-most),
+        ScalarRange::Bounds if is_lower(op, *i) => *v > most,
+        ScalarRange::Bounds => *v < least,
+    };
+    let Some((i, v)) = scalars.into_iter().find(faulty) else { return Ok(()) };
+    let what = op.def().operands.get(i).copied().unwrap_or("scalar");
+    let message = format!("`{op}` in {compute}, which holds {least} to {most}, with `{what}` = {v}");
+    let help = "cast the tensor to a wider dtype first, e.g. `cast(x, i64)`";
+    Err(Diagnostic::new(Fault::BadParameter, message).help(help))
+}
+
+/// What a scalar operand stands for: a bound beyond an integer dtype bounds nothing, as the dtype's own end does.
+pub(super) fn scalar(op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
+    match (range(to), whole(s)) {
+        (Some((least, most)), Some(v)) if op.def().torch.scalars == ScalarRange::Bounds && i > 0 => {
+            Scalar::Int(v.clamp(least, most))
+        }
+        _ => s,
+    }
 }

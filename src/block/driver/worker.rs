@@ -112,7 +112,8 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
     let (launch, layout) = (job.launch, Layout::new(job));
     let words = layout.total.div_ceil(16) + 4;
     // A custom op's function may start another launch on this thread: it finds an empty scratch and fills its own.
-    let mut scratch = SCRATCH.take();
+    // A thread that ends may have dropped its own already.
+    let mut scratch = SCRATCH.try_with(RefCell::take).unwrap_or_default();
     if scratch.words.len() < words {
         scratch.words.resize(words, 0);
     }
@@ -166,7 +167,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
     // SAFETY: the scratch is as large as its layout.
     unsafe { worker.fixed_slots() };
     let made = work(&mut worker);
-    SCRATCH.set(scratch);
+    let _ = SCRATCH.try_with(|kept| kept.replace(scratch));
     made
 }
 
