@@ -374,7 +374,7 @@ impl Fusion {
     fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
-        let mut b = Builder::new(typed.settings.rounding, self.passes);
+        let mut b = Builder::new(&typed.settings, self.passes);
         let mut values: HashMap<NodeId, ValueId> = HashMap::new();
         let mut inputs: Vec<BufferId> = Vec::new();
         let mut outputs: Vec<BufferId> = Vec::new();

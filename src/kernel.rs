@@ -13,7 +13,7 @@ use crate::block::{convert, is_nudged};
 use crate::dtype::DType;
 use crate::ops::{MAX_OPERANDS, Op, Output};
 use crate::passes::{Pass, Passes};
-use crate::promotion::Rounding;
+use crate::promotion::{Rounding, Rules, Settings};
 use crate::scalar::{Bits, Scalar};
 
 /// Index of a value of a kernel.
@@ -96,6 +96,8 @@ pub(crate) struct Builder {
     const_ids: HashMap<(DType, Bits), ValueId>,
     origin: u32,
     passes: Passes,
+    /// Whether powers of 0.5 and -0.5 are no roots, which differ at -inf and -0: Paddle calls C's `pow`.
+    no_roots: bool,
     /// Whether results of half dtypes go on unrounded to the steps behind them.
     relaxed: bool,
     /// For rounded results of half dtypes, what was rounded.
@@ -117,9 +119,10 @@ fn operands<const N: usize>(given: [ValueId; N]) -> [Option<ValueId>; MAX_OPERAN
 }
 
 impl Builder {
-    /// A builder under a program's choice of rounding and an executor's of passes.
-    pub(crate) fn new(rounding: Rounding, passes: Passes) -> Builder {
-        Builder { relaxed: rounding == Rounding::Relaxed, passes, ..Builder::default() }
+    /// A builder under a program's settings and an executor's choice of passes.
+    pub(crate) fn new(settings: &Settings, passes: Passes) -> Builder {
+        let relaxed = settings.rounding == Rounding::Relaxed;
+        Builder { relaxed, no_roots: settings.rules == Rules::Paddle, passes, ..Builder::default() }
     }
 
     fn push(&mut self, dtype: DType, source: Source) -> ValueId {
@@ -204,7 +207,7 @@ impl Builder {
 
     /// An application of an op in a compute dtype: operands to op math, the op, and one rounding of its result.
     pub(crate) fn apply(&mut self, op: Op, compute: DType, args: &[Operand]) -> ValueId {
-        if op == Op::Pow
+        if matches!(op, Op::Pow | Op::FloatPower)
             && let [base, Operand::Scalar(e, _)] = args
             && let Some(v) = self.power(*base, *e, compute)
         {
@@ -261,7 +264,7 @@ impl Builder {
             _ => return None,
         };
         let math = compute.op_math();
-        if !math.is_float() {
+        if !math.is_float() || self.no_roots && e.abs() == 0.5 {
             return None;
         }
         let base = self.operand(base);
@@ -336,7 +339,8 @@ mod tests {
     #[test]
     fn functions_of_f16_are_nudged_before_they_are_rounded() {
         let steps = |rounding, compute| {
-            let mut b = Builder::new(rounding, Passes::default());
+            let settings = Settings { rounding, ..Settings::new(Rules::Torch) };
+            let mut b = Builder::new(&settings, Passes::default());
             let x = b.input(compute);
             b.apply(Op::Exp, compute, &[Operand::Value(x)]);
             b.kernel.steps
@@ -360,7 +364,7 @@ mod tests {
     #[test]
     fn without_folding_scalars_are_converted_by_steps() {
         let apart = Passes::default().without(Pass::Folding);
-        let mut b = Builder::new(Rounding::Exact, apart);
+        let mut b = Builder::new(&Settings::new(Rules::Torch), apart);
         let x = b.input(DType::F32);
         b.apply(Op::Mul, DType::F32, &[Operand::Value(x), Operand::Scalar(Scalar::Float(0.1), DType::F32)]);
         assert_eq!((b.kernel.consts.as_slice(), b.kernel.steps.len()), (&[DType::F64][..], 2));

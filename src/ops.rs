@@ -39,6 +39,8 @@ pub enum Promotion {
     ToDouble,
     /// Bool and integers go to `i64`, in which they are summed up.
     ToLong,
+    /// Bool and i32 go to `i64`, other integers stay: Paddle's `sum`.
+    SomeToLong,
     /// The truth of the operand: `any`, `all`. Under PyTorch's rules u8 stays u8.
     Truth,
     /// The first operand's dtype, to which the others must be castable; its shape too: `assign`.
@@ -62,7 +64,8 @@ pub enum Output {
     Fold,
 }
 
-/// The scalar operands that PyTorch keeps in op math.
+/// The operands that PyTorch keeps in op math where it computes in f16 or bf16: scalars, and on the right 0-d tensors of another
+/// dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WideScalar {
     /// None.
@@ -103,6 +106,8 @@ pub struct TorchColumns {
     /// How many of the last operands are parameters: scalars in op math that take no part in promotion. The same
     /// under Paddle's rules.
     pub parameters: usize,
+    /// Whether parameters are rounded to the half types that the op computes in.
+    pub rounds_parameters: bool,
     /// Whether a parameter may be of a higher category than the operands, and is then converted to theirs.
     pub converts: bool,
     /// Whether the third operand may divide the second where both are integral.
@@ -186,6 +191,7 @@ pub(crate) mod columns {
             bools: true,
             to_first: false,
             parameters: 0,
+            rounds_parameters: false,
             converts: false,
             integer_quotients: true,
             scalars: ScalarRange::Wraps,
@@ -215,6 +221,11 @@ pub(crate) mod columns {
     /// Bool and integers go to i64.
     pub(crate) const fn to_long(accepts: DTypeSet) -> TorchColumns {
         torch(Promotion::ToLong, accepts)
+    }
+
+    /// As `to_long`, but for integers that are not i32.
+    pub(crate) const fn some_to_long(accepts: DTypeSet) -> TorchColumns {
+        torch(Promotion::SomeToLong, accepts)
     }
 
     /// The operand's truth.
@@ -271,6 +282,11 @@ pub(crate) mod columns {
         /// The last operand is a parameter.
         pub(crate) const fn parameter(self) -> TorchColumns {
             TorchColumns { parameters: 1, ..self }
+        }
+
+        /// The last operand is a parameter in the compute dtype.
+        pub(crate) const fn rounded_parameter(self) -> TorchColumns {
+            TorchColumns { parameters: 1, rounds_parameters: true, ..self }
         }
 
         /// The last operand is a parameter that is converted to the operands' category.

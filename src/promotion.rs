@@ -226,7 +226,7 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     let compute = match promotion {
         Promotion::Common | Promotion::First | Promotion::SingleOrDouble => common,
         Promotion::IntToFloat if common.is_integral() => float_for_ints(s),
-        Promotion::BoolToInt if common == DType::Bool => DType::I64,
+        Promotion::BoolToInt if common == DType::Bool && !(op.is_reduction() && attrs.dtype.is_some()) => DType::I64,
         Promotion::IntToDouble if common.is_integral() => DType::F64,
         Promotion::ToDouble => {
             if common.is_complex() {
@@ -236,10 +236,12 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
             }
         }
         Promotion::ToLong if common.is_integral() && attrs.dtype.is_none() => DType::I64,
+        Promotion::SomeToLong if matches!(common, DType::Bool | DType::I32) && attrs.dtype.is_none() => DType::I64,
         // The truth of u8 is u8 for PyTorch: a cast behind the reduction.
         Promotion::Truth => DType::Bool,
         Promotion::Given => attrs.dtype.unwrap_or(common),
         Promotion::IntToFloat | Promotion::BoolToInt | Promotion::IntToDouble | Promotion::ToLong => common,
+        Promotion::SomeToLong => common,
     };
     if s.rules == Rules::Paddle && compute == DType::C32 {
         return Err(paddle::no_c32(op));
@@ -256,13 +258,14 @@ fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Resu
     }
     if !parameters.is_empty() {
         check_parameters(op, parameters, common)?;
-        dtypes[operands.len()..].fill(compute.op_math());
+        let rounded = s.rules == Rules::Torch && def.torch.rounds_parameters;
+        dtypes[operands.len()..].fill(if rounded { compute } else { compute.op_math() });
+    }
+    if let Some(i) = wide_scalar(s, op, operands, compute) {
+        dtypes[i] = compute.op_math();
     }
     if s.rules == Rules::Torch {
-        torch::check_scalars(op, all, compute)?;
-    }
-    if let Some(i) = wide_scalar(s, op, operands) {
-        dtypes[i] = compute.op_math();
+        torch::check_scalars(op, all, |i| dtypes[i])?;
     }
     let result = if byte { DType::U8 } else { first.unwrap_or(op.result(compute)) };
     Ok(Signature { operands: dtypes, compute, result })
@@ -340,16 +343,20 @@ pub(crate) fn scalar_operand(s: &Settings, op: Op, i: usize, scalar: Scalar, to:
     }
 }
 
-/// The scalar operand that stays in op math, if there is one.
-fn wide_scalar(s: &Settings, op: Op, operands: &[OperandType]) -> Option<usize> {
-    match (s.rules, op.def().torch.wide_scalar, operands) {
-        (
-            Rules::Torch,
-            WideScalar::Right | WideScalar::Either,
-            [OperandType::Tensor { .. }, OperandType::Scalar(_)],
-        ) => Some(1),
-        (Rules::Torch, WideScalar::Either, [OperandType::Scalar(_), OperandType::Tensor { .. }]) => Some(0),
-        (Rules::Torch, WideScalar::Right, [_, _, OperandType::Scalar(_)]) => Some(2),
+/// The operand that stays in op math, if there is one. PyTorch reads a second operand of one element before it is cast, so that
+/// a 0-d tensor of another dtype counts as a scalar there; of c32 it casts both.
+fn wide_scalar(s: &Settings, op: Op, operands: &[OperandType], compute: DType) -> Option<usize> {
+    if s.rules != Rules::Torch || !matches!(compute, DType::F16 | DType::BF16) {
+        return None;
+    }
+    let one = |o: &OperandType| match o {
+        OperandType::Scalar(_) => true,
+        OperandType::Tensor { dtype, zero_dim } => *zero_dim && *dtype != compute,
+    };
+    match (op.def().torch.wide_scalar, operands) {
+        (WideScalar::Right | WideScalar::Either, [OperandType::Tensor { .. }, y]) if one(y) => Some(1),
+        (WideScalar::Either, [OperandType::Scalar(_), OperandType::Tensor { .. }]) => Some(0),
+        (WideScalar::Right, [_, _, OperandType::Scalar(_)]) => Some(2),
         _ => None,
     }
 }

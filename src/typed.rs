@@ -387,7 +387,8 @@ impl TypedProgram {
         for (k, arg) in args.iter().flatten().enumerate() {
             let want = if op == Op::Where && k == 0 { DType::Bool } else { compute };
             match *arg {
-                Arg::Node(a) if self.nodes[a as usize].dtype == want => {}
+                // A 0-d operand may stay in op math, as a scalar does.
+                Arg::Node(a) if [want, want.op_math()].contains(&self.nodes[a as usize].dtype) => {}
                 Arg::Scalar(_, d) if d == want || d == want.op_math() => {}
                 _ => return Err(format!("operand {k} of {op} is not {want}")),
             }

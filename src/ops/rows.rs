@@ -29,7 +29,7 @@ macro_rules! for_each_op {
 
             /// True quotient. Integers and bool give a float; complex division is scaled against overflow.
             Div div "div" ["divide", "true_divide"] (x, y) Same
-            torch float(NO_C32).wide(), paddle float(NO_C32).paddle(),
+            torch float(NO_C32).wide_both(), paddle float(NO_C32).paddle(),
             { float: |a, b| a / b; complex: |a, b| Cplx::div(a, b); }
 
             /// Quotient rounded towards minus infinity, as Python's `//`. An integer zero divisor is an error; `MIN // -1` is `MIN`.
@@ -425,7 +425,7 @@ macro_rules! for_each_op {
 
             /// Length of the hypotenuse, without overflow on the way.
             Hypot hypot "hypot" [] (x, y) Same
-            torch common(FLOATS), paddle common(FLOATS).paddle(),
+            torch common(FLOATS), paddle float(NUMBERS).paddle(),
             { float: |a, b| Real::hypot(a, b); }
 
             /// The first operand's magnitude with the second one's sign.
@@ -460,12 +460,12 @@ macro_rules! for_each_op {
 
             /// Greatest common divisor; not negative but for MIN.
             Gcd gcd "gcd" [] (x, y) Same
-            torch common(INTS), paddle common(INTS).paddle(),
+            torch common(INTS), paddle common(INTS).paddle().zero_dim_tensor(),
             { int: |a, b| Int::gcd(a, b); }
 
             /// Least common multiple, wrapping; 0 if an operand is 0.
             Lcm lcm "lcm" [] (x, y) Same
-            torch common(INTS), paddle common(INTS).paddle(),
+            torch common(INTS), paddle common(INTS).paddle().zero_dim_tensor(),
             { int: |a, b| Int::lcm(a, b); }
 
             /// 1 above zero, the second operand at zero, else 0: at NaN too. Equal dtypes only.
@@ -492,13 +492,13 @@ macro_rules! for_each_op {
 
             /// x + alpha * y, rounded once in the half types. Integers wrap.
             AddScaled add_scaled "add_scaled" [] (x, y, alpha) Same
-            torch common(ANY).parameter().fits(), paddle common(ANY).paddle(),
+            torch common(ANY).rounded_parameter().fits(), paddle common(ANY).paddle(),
             { bool: |x, y, a| x | (a & y); int: |x, y, a| x.wrapping_add(a.wrapping_mul(y)); float: |x, y, a| x + a * y;
               complex: |x, y, a| x + Cplx::mul(a, y); }
 
             /// x - alpha * y, rounded once in the half types. Integers wrap; bool is refused.
             SubScaled sub_scaled "sub_scaled" [] (x, y, alpha) Same
-            torch common(NO_BOOL).no_bool().parameter().fits(), paddle common(NO_BOOL).paddle(),
+            torch common(NO_BOOL).no_bool().rounded_parameter().fits(), paddle common(NO_BOOL).paddle(),
             { int: |x, y, a| x.wrapping_sub(a.wrapping_mul(y)); float: |x, y, a| x - a * y;
               complex: |x, y, a| x - Cplx::mul(a, y); }
 
@@ -541,13 +541,13 @@ macro_rules! for_each_op {
 
             /// x + weight * (end - x), exact at both ends.
             Lerp lerp "lerp" [] (x, end, weight) Same
-            torch common(FLOATS_C).same().wide(), paddle common(FLOATS_C).paddle(),
+            torch common(FLOATS_C).same().wide(), paddle common(FLOATS_C).paddle().same(),
             { float: |x, e, w| if w.abs() < 0.5 { x + w * (e - x) } else { e - (e - x) * (1.0 - w) };
               complex: |x, e, w| Cplx::lerp(x, e, w); }
 
             /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. 0 of nothing.
             Sum sum "sum" [] (x) Fold
-            torch to_long(NO_C32), paddle to_long(NO_C32).paddle(),
+            torch to_long(NO_C32), paddle some_to_long(NO_C32).paddle(),
             { folds; bool: false, |a, b| a | b; int: 0, |a, b| a.wrapping_add(b); float: 0.0, |a, b| a + b;
               complex: Cplx::ZERO, |a, b| a + b; }
 
@@ -558,7 +558,7 @@ macro_rules! for_each_op {
 
             /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. 1 of nothing.
             Prod prod "prod" [] (x) Fold
-            torch to_long(NO_C32), paddle to_long(NO_C32).paddle(),
+            torch to_long(NO_C32), paddle bool_to_int(NO_C32).paddle(),
             { folds; bool: true, |a, b| a & b; int: 1, |a, b| a.wrapping_mul(b); float: 1.0, |a, b| a * b;
               complex: Cplx::ONE, |a, b| Cplx::mul(a, b); }
 

@@ -1,5 +1,7 @@
 //! PyTorch's promotion: the 13×13 table and the three tiers.
 
+use std::cmp::Ordering;
+
 use super::OperandType;
 use crate::dtype::DType::{self, *};
 use crate::error::{Diagnostic, Fault};
@@ -101,13 +103,34 @@ fn range(d: DType) -> Option<(i64, i64)> {
     })
 }
 
-/// The whole number that a scalar is for an integer dtype.
-fn whole(s: Scalar) -> Option<i64> {
-    match s {
-        Scalar::Int(v) => Some(v),
-        Scalar::Float(v) => Some(v as i64),
-        Scalar::Bool(_) | Scalar::Complex(_) => None,
+/// On which side of all numbers of a dtype a scalar lies, if it does. Infinities are numbers of the float dtypes.
+fn beyond(s: Scalar, d: DType) -> Option<Ordering> {
+    let (least, most) = match (s, range(d)) {
+        (Scalar::Int(v), Some((least, most))) => {
+            return [v.cmp(&least), v.cmp(&most)]
+                .into_iter()
+                .find(|side| (v < least || v > most) && *side != Ordering::Equal);
+        }
+        (_, Some((least, most))) => (least as f64, most as f64),
+        (_, None) => {
+            let most = match d {
+                F16 => half::f16::MAX.to_f64(),
+                BF16 => half::bf16::MAX.to_f64(),
+                F32 => f32::MAX.into(),
+                _ => return None,
+            };
+            (-most, most)
+        }
+    };
+    let v = match s {
+        Scalar::Int(v) => v as f64,
+        Scalar::Float(v) if v.is_finite() || range(d).is_some() => v,
+        _ => return None,
+    };
+    if v > most {
+        return Some(Ordering::Greater);
     }
+    (v < least).then_some(Ordering::Less)
 }
 
 /// Whether the `i`-th operand of a clamp is a lower bound.
@@ -115,35 +138,36 @@ fn is_lower(op: Op, i: usize) -> bool {
     i == 1 && op != Op::ClampMax
 }
 
-/// Refuses scalars that the integer dtype can't hold where PyTorch does not wrap them. There, a negative number goes to u8
-/// if its absolute value fits: `alpha=-1`. Sources: `c10::checked_convert`, and the error messages of `clamp`.
-pub(super) fn check_scalars(op: Op, operands: &[OperandType], compute: DType) -> Result<(), Diagnostic> {
-    let (Some((least, most)), def) = (range(compute), op.def().torch) else { return Ok(()) };
-    let scalars = operands.iter().enumerate().filter_map(|(i, o)| match o {
-        OperandType::Scalar(s) => Some((i, whole(*s)?)),
-        OperandType::Tensor { .. } => None,
-    });
+/// Refuses scalars that a dtype can't hold where PyTorch neither wraps them nor goes to infinity. A negative number goes to u8
+/// if its absolute value fits: `alpha=-1`. `to` says to which dtype an operand goes. Sources: `c10::checked_convert`, and the
+/// error messages of `clamp`.
+pub(super) fn check_scalars(op: Op, operands: &[OperandType], to: impl Fn(usize) -> DType) -> Result<(), Diagnostic> {
+    let def = op.def().torch;
     let first = if def.parameters > 0 { operands.len() - def.parameters } else { 1 };
-    let faulty = |(i, v): &(usize, i64)| match def.scalars {
-        _ if *i < first => false,
-        ScalarRange::Wraps => false,
-        ScalarRange::Fits => *v > most || *v < least.min(-most),
-        ScalarRange::Bounds if is_lower(op, *i) => *v > most,
-        ScalarRange::Bounds => *v < least,
-    };
-    let Some((i, v)) = scalars.into_iter().find(faulty) else { return Ok(()) };
-    let what = op.def().operands.get(i).copied().unwrap_or("scalar");
-    let message = format!("`{op}` in {compute}, which holds {least} to {most}, with `{what}` = {v}");
-    let help = "cast the tensor to a wider dtype first, e.g. `cast(x, i64)`";
-    Err(Diagnostic::new(Fault::BadParameter, message).help(help))
+    for (i, o) in operands.iter().enumerate().skip(first) {
+        let OperandType::Scalar(s) = *o else { continue };
+        let (d, wraps) = (to(i), |s| matches!(s, Scalar::Int(-255..=0)));
+        let faulty = match (def.scalars, beyond(s, d)) {
+            (ScalarRange::Wraps, _) | (_, None) => false,
+            (ScalarRange::Fits, Some(_)) => d != U8 || !wraps(s),
+            (ScalarRange::Bounds, Some(side)) => is_lower(op, i) == (side == Ordering::Greater),
+        };
+        if faulty {
+            let what = op.def().operands.get(i).copied().unwrap_or("scalar");
+            let message = format!("`{op}` with `{what}` = {s}, which {d} can't hold");
+            let help = "cast the tensor to a wider dtype first, e.g. `cast(x, f64)`";
+            return Err(Diagnostic::new(Fault::BadParameter, message).help(help));
+        }
+    }
+    Ok(())
 }
 
 /// What a scalar operand stands for: a bound beyond an integer dtype bounds nothing, as the dtype's own end does.
 pub(super) fn scalar(op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
-    match (range(to), whole(s)) {
-        (Some((least, most)), Some(v)) if op.def().torch.scalars == ScalarRange::Bounds && i > 0 => {
-            Scalar::Int(v.clamp(least, most))
-        }
+    let bounds = op.def().torch.scalars == ScalarRange::Bounds && i > 0;
+    match (range(to), beyond(s, to)) {
+        (Some((_, most)), Some(Ordering::Greater)) if bounds => Scalar::Int(most),
+        (Some((least, _)), Some(Ordering::Less)) if bounds => Scalar::Int(least),
         _ => s,
     }
 }

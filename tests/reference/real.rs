@@ -173,7 +173,8 @@ impl Math {
         if x == 0.0 || x.is_infinite() { Answer::Exactly(Value::Real(product)) } else { self.within(product, 4.0, e) }
     }
 
-    /// Powers that PyTorch, and castwise after it, takes as products, quotients and roots: of a scalar exponent.
+    /// Powers that PyTorch, and castwise after it, takes as products, quotients and roots: of a scalar exponent. (Under Paddle's
+    /// rules roots are powers.)
     pub fn power(self, x: f64, exponent: f64) -> Option<f64> {
         let square = self.mul(x, x);
         Some(match exponent {
