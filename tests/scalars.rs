@@ -1,4 +1,5 @@
-//! Scalars that a tensor's dtype can't hold, or would round, against what PyTorch 2.15 answers: in both modes.
+//! Scalars, and tensors of one element, that a dtype can't hold or would round: against what PyTorch 2.15 and PaddlePaddle 3.3.1
+//! answer.
 
 use castwise::prelude::*;
 use castwise::{Attrs, Error, Op, Operand, apply, bf16, f16};
@@ -97,4 +98,69 @@ fn a_weight_stays_in_op_math() {
     }
     check!(f16);
     check!(bf16);
+}
+
+/// The elements of an expression in `x` and a 0-d `s`, compiled and by block kernels alone, which must be the same.
+fn value<T: castwise::Element>(rules: Rules, text: &str, x: &Tensor, s: &Tensor) -> Result<Vec<T>, Error> {
+    let p = Program::new(rules);
+    p.data("x", x.dtype(), x.shape());
+    p.data("s", s.dtype(), s.shape());
+    let y = p.expression(text)?;
+    let run = |executor: Executor| executor.run(&p, feeds! { "x" => x, "s" => s }, [&y]).map(|mut all| all.remove(0));
+    let (compiled, blocks) = (run(Executor::new())?, run(Executor::builder().jit(false).build())?);
+    assert_eq!(compiled.as_bytes(), blocks.as_bytes(), "{text}");
+    compiled.to_vec::<T>()
+}
+
+#[test]
+fn one_element_of_another_dtype_stays_in_op_math_beside_halves() {
+    let half = |v: f32| Tensor::from([f16::from_f32(v)]);
+    for (text, x, s, expected) in [
+        ("x * s", 3.0, 0.1f32, 0.300_048_83),
+        ("x // s", 1.0, 0.1, 9.0),
+        ("x * s", 0.5, 1e5, 49984.0),
+        ("x / s", 5e4, 1e5, 0.499_755_86),
+        // On the left it is cast first.
+        ("s * x", 3.0, 0.1, 0.299_804_7),
+        // A scalar on the left of a quotient does not leave the range: PyTorch's reciprocal does.
+        ("1e5 / x", 1000.0, 0.0, 100.0),
+        ("add_scaled(x, x, 0.1)", 3.0, 0.0, 3.300_781_3),
+    ] {
+        let got = value::<f16>(Rules::Torch, text, &half(x), &Tensor::scalar(s)).unwrap();
+        assert_eq!(got[0].to_f32(), expected, "{text} of {x} and {s}");
+    }
+    for text in ["x ** 1e5", "add_scaled(x, x, 1e5)", "where(x > 0, x, 1e5)", "clamp_min(x, 1e5)", "clamp_max(x, -1e5)"]
+    {
+        assert!(value::<f16>(Rules::Torch, text, &half(3.0), &Tensor::scalar(0.0f32)).is_err(), "{text}");
+    }
+    assert_eq!(
+        value::<f16>(Rules::Torch, "clamp_max(x, 1e5)", &half(3.0), &Tensor::scalar(0.0f32)).unwrap(),
+        [f16::from_f32(3.0)]
+    );
+}
+
+#[test]
+fn powers_of_one_half_are_roots_under_pytorchs_rules() {
+    let (x, s) = (Tensor::from([f64::NEG_INFINITY, -0.0]), Tensor::scalar(0.0f32));
+    for (text, roots, powers) in [("x ** 0.5", "[NaN, -0.0]", "[inf, 0.0]"), ("x ** -0.5", "[NaN, -inf]", "[0.0, inf]")]
+    {
+        let of = |rules, text: &str| format!("{:?}", value::<f64>(rules, text, &x, &s).unwrap());
+        assert_eq!((of(Rules::Torch, text), of(Rules::Paddle, text)), (roots.into(), powers.into()), "{text}");
+        let float_power = text.replace("x ** ", "float_power(x, ") + ")";
+        assert_eq!(of(Rules::Torch, &float_power), roots);
+    }
+}
+
+#[test]
+fn paddles_dtypes_of_sums_products_and_hypot() {
+    let s = Tensor::scalar(1i64);
+    let narrow = Tensor::from([30_000i16, 10_000]);
+    assert_eq!(value::<i16>(Rules::Paddle, "sum(x)", &narrow, &s).unwrap(), [-25_536]);
+    assert_eq!(value::<i64>(Rules::Torch, "sum(x)", &narrow, &s).unwrap(), [40_000]);
+    let ints = Tensor::from([65_536i32, 65_536]);
+    assert_eq!(value::<i32>(Rules::Paddle, "prod(x)", &ints, &s).unwrap(), [0]);
+    assert_eq!(value::<i64>(Rules::Paddle, "sum(x)", &ints, &s).unwrap(), [131_072]);
+    assert_eq!(value::<f32>(Rules::Paddle, "hypot(x, x)", &Tensor::from([3i32]), &s).unwrap(), [3.0f32.hypot(3.0)]);
+    assert!(value::<i32>(Rules::Paddle, "gcd(x, s)", &ints, &s).is_err());
+    assert!(value::<f64>(Rules::Paddle, "lerp(x, s, 0.5)", &Tensor::from([1.0f32]), &Tensor::scalar(1.0f64)).is_err());
 }
