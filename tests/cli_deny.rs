@@ -1,4 +1,4 @@
-//! What `--deny` refuses and what it lets pass.
+//! What `--deny` refuses and what it lets pass; parameters that differ by tensor.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,6 +14,42 @@ fn denied(dir: &Dir, arguments: &[&str]) -> String {
     assert_eq!((out.code, out.stdout.as_str()), (Some(3), ""), "{arguments:?}: {}", out.stderr);
     assert_eq!(dir.names(), before);
     out.stderr
+}
+
+/// Two tensors of i64, and parameters that are integers for the first and floats for the other.
+fn steps(dir: &Dir) {
+    let t = |v: i64| Tensor::from_slice(&[v, 2, 3], [3]).unwrap();
+    dir.checkpoint("x.safetensors", &[("a", t(1)), ("b", t(16_777_217))]);
+    dir.file("w.json", br#"{"a": 1, ".*": 0.5}"#);
+}
+
+#[test]
+fn parameters_of_other_categories_are_looked_at_apart() {
+    let dir = Dir::new("deny-kinds");
+    steps(&dir);
+    let files = ["-p", "w=w.json", "-i", "x=x.safetensors", "-o", "o.safetensors"];
+    let text = denied(&dir, &[&["x * w", "--deny", "lossy"], &files[..]].concat());
+    assert!(text.contains("i64 -> f32 rounds") && text.contains("in the tensor `b`"), "{text}");
+    assert!(!text.contains("`a`"), "{text}");
+
+    let out = dir.eval(&[&["x * w", "--explain", "--dry-run"], &files[..]].concat()).ok().stdout;
+    let (first, second) = (out.find("`a`:\nresult i64[3]"), out.find("`b`:\nresult f32[3]"));
+    assert!(first.is_some() && second > first, "{out}");
+    let out = dir.castwise(&["explain", "x * w", "-p", "w=w.json", "-i", "x=x.safetensors", "--numeric"]).ok().stdout;
+    let measured: Vec<&str> = out.split("measured on").collect();
+    assert_eq!(measured.len(), 3, "{out}");
+    assert!(measured[1].contains("result i64") && measured[2].contains("result f32"), "{out}");
+}
+
+#[test]
+fn values_of_one_category_are_looked_at_apart_where_a_dtype_changes_them() {
+    let dir = Dir::new("deny-values");
+    let t = Tensor::from([1u8, 2]);
+    dir.checkpoint("x.safetensors", &[("a", t.clone()), ("b", t.clone()), ("c", t)]);
+    dir.file("w.json", br#"{"b": 300, ".*": 5}"#);
+    let files = ["-p", "w=w.json", "-i", "x=x.safetensors", "-o", "o.safetensors"];
+    let text = denied(&dir, &[&["x + w", "--deny", "range"], &files[..]].concat());
+    assert!(text.contains("300 is 44 in u8 for operand y of add") && text.contains("in the tensor `b`"), "{text}");
 }
 
 #[test]
@@ -64,4 +100,25 @@ fn reductions_round_and_exact_ops_do_not() {
     for text in ["-a + b", "abs(a) + b", "amax(a) * b", "where(b > 1, a, 0.0) + b"] {
         run(text).ok();
     }
+}
+
+#[test]
+fn a_value_of_no_tensor_refuses_nothing() {
+    let dir = Dir::new("deny-none");
+    let t = Tensor::from([1.0f32, 2.0]);
+    dir.checkpoint("x.safetensors", &[("a", t.clone()), ("b", t)]);
+    let run = |text: &str, json: &str| {
+        dir.file("w.json", json.as_bytes());
+        dir.eval(&[text, "-p", "w=w.json", "-i", "x=x.safetensors", "-o", "o.safetensors", "--dry-run"])
+    };
+    run("(1/w)*x", r#"{"none": 0, ".*": 0.5}"#).ok();
+    // An op that wants a scalar there.
+    run("huber(x, x, w)", r#"{"none": 0, ".*": 0.5}"#).ok();
+    let out = run("(1/w)*x", r#"{"b": 0, ".*": 0.5}"#);
+    assert_eq!(out.code, Some(1), "{}", out.stderr);
+    for part in ["division by zero in a constant", "in the tensor `b`; `w` is 0"] {
+        assert!(out.stderr.contains(part), "{}", out.stderr);
+    }
+    let out = run("(1/w)*x +", r#"{"none": 0, ".*": 0.5}"#);
+    assert!(out.code == Some(1) && out.stderr.contains("the expression ends where"), "{}", out.stderr);
 }

@@ -15,6 +15,8 @@ use super::{Failure, report};
 
 /// The largest file of scalars.
 const MAX_FILE: u64 = 64 << 20;
+/// How many rows of a table are tried for reading an expression.
+const LOOKED_AT: usize = 64;
 
 pub(super) struct Scalars(Vec<Parameter>);
 
@@ -54,12 +56,28 @@ impl Scalars {
         self.0.iter().map(|p| p.name.as_str())
     }
 
-    /// Any value of a parameter: for reading an expression before a tensor is chosen.
-    pub(super) fn any(&self, name: &str) -> Option<Scalar> {
+    /// A parameter's value, if it is the same for all tensors.
+    pub(super) fn only(&self, name: &str) -> Option<Scalar> {
+        match self.0.iter().find(|p| p.name == name)?.values {
+            Values::One(v) => Some(v),
+            Values::PerName { .. } => None,
+        }
+    }
+
+    /// How many values a parameter has at most, of those that are looked at before a tensor is chosen.
+    pub(super) fn rows(&self) -> usize {
+        let rows = |p: &Parameter| if let Values::PerName { table, .. } = &p.values { table.len() } else { 1 };
+        self.0.iter().map(rows).max().unwrap_or(0).min(LOOKED_AT)
+    }
+
+    /// The value of a parameter in a row of its table, or the last before it.
+    pub(super) fn any(&self, name: &str, row: usize) -> Option<Scalar> {
         let p = self.0.iter().find(|p| p.name == name)?;
         Some(match &p.values {
             Values::One(v) => *v,
-            Values::PerName { table, .. } => table.first().map_or(Scalar::Float(0.5), |r| r.value),
+            Values::PerName { table, .. } => {
+                table.get(row.min(table.len().saturating_sub(1))).map_or(Scalar::Float(0.5), |r| r.value)
+            }
         })
     }
 
