@@ -122,3 +122,32 @@ fn a_value_of_no_tensor_refuses_nothing() {
     let out = run("(1/w)*x +", r#"{"none": 0, ".*": 0.5}"#);
     assert!(out.code == Some(1) && out.stderr.contains("the expression ends where"), "{}", out.stderr);
 }
+
+#[test]
+fn a_parameter_is_read_as_a_constant_of_an_expression() {
+    let dir = Dir::new("parameters");
+    dir.npy("x.npy", &Tensor::from([3.0f32, 6.0]));
+    let run = |value: &str| {
+        let parameter = format!("w={value}");
+        dir.eval(&["x * w", "-p", &parameter, "-i", "x=x.npy", "-o", "o.npy", "--force", "-q"])
+    };
+    for (value, expected) in
+        [("1/3", [1.0f32, 2.0]), ("0x10", [48.0, 96.0]), ("-2", [-6.0, -12.0]), ("1e1", [30.0, 60.0])]
+    {
+        run(value).ok();
+        let got = castwise::io::read_npy(dir.0.join("o.npy")).unwrap();
+        assert_eq!(got.to_vec::<f32>().unwrap(), expected, "{value}");
+    }
+    for (value, told) in [
+        ("9223372036854775808", "the integer is beyond the range of i64"),
+        ("1/0", "division by zero"),
+        ("what", "`what` is neither a number nor a file"),
+    ] {
+        let out = run(value);
+        assert_eq!(out.code, Some(1), "{value}: {}", out.stderr);
+        assert!(out.stderr.contains(told) && out.stderr.contains("neither a number"), "{value}: {}", out.stderr);
+    }
+    dir.file("large.json", br#"{".*": 9223372036854775808}"#);
+    let out = run("large.json");
+    assert!(out.code == Some(1) && out.stderr.contains("beyond the range of i64"), "{}", out.stderr);
+}

@@ -6,8 +6,10 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::path::Path;
 
-use castwise::{Complex, Scalar};
+use castwise::expr::parse_constant;
+use castwise::{Error, Scalar};
 use regex::Regex;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
@@ -43,9 +45,10 @@ impl Scalars {
             if all.iter().any(|p| p.name == *name) {
                 return Err(Failure::usage(format!("the parameter `{}` is given twice", report::escaped(name))));
             }
-            let values = match number(text) {
-                Some(value) => Values::One(value),
-                None => Values::PerName { path: text.clone(), table: table(text)? },
+            let values = match parse_constant(text) {
+                Ok(value) => Values::One(value),
+                Err(e) if matches!(Path::new(text).try_exists(), Ok(false)) => return Err(neither(name, text, &e)),
+                Err(_) => Values::PerName { path: text.clone(), table: table(text)? },
             };
             all.push(Parameter { name: name.clone(), values });
         }
@@ -125,21 +128,21 @@ impl Scalars {
     }
 }
 
-fn fault(path: &str, message: &str) -> Failure {
-    Failure { text: report::error(&format!("{}: {message}", report::escaped(path))), code: 1 }
+/// The refusal of a value that can be read in no way; what is wrong with a number, if it looks like one.
+fn neither(name: &str, text: &str, e: &Error) -> Failure {
+    let digit = text.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit());
+    let d = e.diagnostics().first().filter(|_| digit);
+    let why = d.map_or(String::new(), |d| {
+        let help = d.help.as_ref().map_or(String::new(), |h| format!("; {h}"));
+        format!(" ({}{help})", d.message)
+    });
+    let (name, text) = (report::escaped(name), report::escaped(text));
+    let message = format!("the parameter `{name}`: `{text}` is neither a number{why} nor a file");
+    Failure { text: report::error(&message), code: 1 }
 }
 
-/// A number as one writes it in an expression.
-fn number(text: &str) -> Option<Scalar> {
-    match text {
-        "true" => return Some(Scalar::Bool(true)),
-        "false" => return Some(Scalar::Bool(false)),
-        _ => {}
-    }
-    if let Some(im) = text.strip_suffix('j') {
-        return im.parse().ok().map(|im| Scalar::Complex(Complex::new(0.0, im)));
-    }
-    text.parse().map(Scalar::Int).or_else(|_| text.parse().map(Scalar::Float)).ok()
+fn fault(path: &str, message: &str) -> Failure {
+    Failure { text: report::error(&format!("{}: {message}", report::escaped(path))), code: 1 }
 }
 
 fn table(path: &str) -> Result<Vec<Row>, Failure> {
@@ -163,6 +166,9 @@ impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Number, D::Error> {
         match serde_json::Value::deserialize(d)? {
             serde_json::Value::Bool(b) => Ok(Number(Scalar::Bool(b))),
+            serde_json::Value::Number(n) if n.is_u64() && !n.is_i64() => {
+                Err(D::Error::custom(format!("the integer {n} is beyond the range of i64; with a point it is a float")))
+            }
             serde_json::Value::Number(n) => match (n.as_i64(), n.as_f64()) {
                 (Some(i), _) => Ok(Number(Scalar::Int(i))),
                 (None, Some(f)) => Ok(Number(Scalar::Float(f))),
