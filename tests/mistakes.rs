@@ -249,3 +249,25 @@ fn scalars_alone_have_no_rules() {
     let alone = castwise::apply::<Eager>(Op::Add, &[1.into(), 2.into()], Default::default()).result().unwrap_err();
     assert!(alone.to_string().starts_with("`add` of scalars alone\n  at tests/mistakes.rs:"), "{alone}");
 }
+
+#[test]
+fn operands_that_do_not_broadcast_are_the_ones_named() {
+    let message = |text: &str| {
+        let p = Program::new(Rules::Torch);
+        p.data("c", DType::Bool, [3, 4]);
+        p.data("x", DType::F32, [3, 4]);
+        p.data("five", DType::F32, [5]);
+        p.data("four", DType::F16, [4]);
+        p.data("column", DType::I32, [3, 1]);
+        p.expression(text).unwrap();
+        p.check().unwrap_err().to_string()
+    };
+    for (text, told) in [
+        ("where(c, five, five)", "cannot broadcast bool[3, 4] with f32[5] in `where`: axis 1 is 4 vs 5"),
+        ("clamp(x, five, four)", "cannot broadcast f32[3, 4] with f32[5] in `clamp`: axis 1 is 4 vs 5"),
+        ("clamp(column, four, five)", "cannot broadcast f16[4] with f32[5] in `clamp`: axis 0 is 4 vs 5"),
+        ("x * five", "cannot broadcast f32[3, 4] with f32[5] in `mul`: axis 1 is 4 vs 5"),
+    ] {
+        assert!(message(text).contains(told), "{text}: {}", message(text));
+    }
+}
