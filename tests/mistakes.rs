@@ -271,3 +271,13 @@ fn operands_that_do_not_broadcast_are_the_ones_named() {
         assert!(message(text).contains(told), "{text}: {}", message(text));
     }
 }
+
+#[test]
+fn a_placeholder_that_is_too_large_is_not_called_missing() {
+    let p = Program::new(Rules::Torch);
+    p.data("x", DType::F32, [999_999_999, 999_999_999]);
+    let y = p.expression("x + 1").unwrap();
+    let text = p.check().unwrap_err().to_string();
+    assert!(text.contains("the placeholder `x` is too large"), "{text}");
+    assert_eq!(Executor::new().run(&p, Feeds::default(), [&y]).unwrap_err().to_string(), text);
+}
