@@ -458,6 +458,8 @@ impl Program {
         if Arc::ptr_eq(&v.0.program, &self.shared) {
             return Ok(v.0.node);
         }
-        Err(Error::from(Diagnostic::new(Fault::ForeignVar, "a fetch is a handle of another program")))
+        let (index, state) = (v.0.node.index(), v.0.program.read());
+        let d = Diagnostic::new(Fault::ForeignVar, format!("the fetch %{index} is a handle of another program"));
+        Err(Error::from(state.nodes.node_weight(v.0.node).map_or(d.clone(), |n| d.at(&n.place))))
     }
 }

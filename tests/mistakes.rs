@@ -281,3 +281,33 @@ fn a_placeholder_that_is_too_large_is_not_called_missing() {
     assert!(text.contains("the placeholder `x` is too large"), "{text}");
     assert_eq!(Executor::new().run(&p, Feeds::default(), [&y]).unwrap_err().to_string(), text);
 }
+
+#[test]
+fn handles_from_elsewhere_are_told_with_their_line() {
+    let (p, q) = (Program::new(Rules::Torch), Program::new(Rules::Torch));
+    let x = p.data("x", DType::F32, [2]);
+    let foreign = q.data("y", DType::F32, [2]).exp();
+    let line = line!() - 1;
+    let all = [
+        Executor::new().run(&p, Feeds::default(), [&foreign]).err(),
+        p.set_fetches([("a", &x), ("b", &foreign)]).err(),
+    ];
+    for e in all.map(Option::unwrap) {
+        let text = e.to_string();
+        assert!(text.contains("the fetch %1 is a handle of another program"), "{text}");
+        assert!(text.contains(&format!("mistakes.rs:{line}")), "{text}");
+    }
+}
+
+#[test]
+fn eager_operands_of_other_rules_are_told_with_dtypes_and_line() {
+    let t = Tensor::from([1.0f32, 2.0]);
+    let a = castwise::Eager::new(Rules::Torch).tensor(&t);
+    let b = castwise::Eager::new(Rules::Paddle).tensor(&t);
+    let text = (&a + &b).result().unwrap_err().to_string();
+    let line = line!() - 1;
+    for part in ["`add`", "f32[2] and f32[2]", "different rules: torch, and paddle for operand 1"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(text.contains(&format!("mistakes.rs:{line}")), "{text}");
+}
