@@ -1,4 +1,4 @@
-//! Expressions: `(nir - red) / (nir + red)` as a program, or computed at once.
+//! Expressions: `(cast(nir, f32) - red) / (nir + cast(red, f32))` as a program, or computed at once.
 //!
 //! Guarantees: Python's operators with Python's precedence; every op of the table by name; each node carries the byte
 //! range it was written at; text of any nesting is read without recursion; a mistake is reported with its place and,

@@ -61,7 +61,7 @@ impl Common {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   castwise eval '0.7*a + 0.3*b' -i a=base.safetensors -i b=tuned.safetensors -o merged.safetensors
-  castwise eval '(nir - red) / (nir + red)' -i nir=nir.npy -i red=red.npy -o ndvi.npy
+  castwise eval '(cast(nir, f32) - red) / (nir + cast(red, f32))' -i nir=nir.npy -i red=red.npy -o ndvi.npy
   castwise eval 'd = b - a; a + w*d' -p w=weights.json --map 'norm=b' -i a=base.safetensors ...
 
 Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
