@@ -18,6 +18,7 @@ mod describe;
 mod draw;
 mod eval;
 mod explain;
+mod findings;
 mod fmt;
 mod inputs;
 mod manual;

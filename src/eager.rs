@@ -139,12 +139,11 @@ fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Pl
         return Err(op.wrong_count(operands.len()).unwrap_or_else(alone).at(&place).into());
     }
     let mut args: SmallVec<[Arg<'_>; 4]> = SmallVec::new();
-    for o in operands {
+    for (i, o) in operands.iter().enumerate() {
         args.push(match o {
             Operand::Scalar(s) => Arg::Scalar(*s),
             Operand::Var(v) if v.0.cx != cx => {
-                let what = if v.0.cx.settings == cx.settings { "limits" } else { "rules" };
-                return Err(Error::Shape(format!("operands of `{op}` are from eager modes with different {what}")));
+                return Err(other_mode(cx, op, operands, i).at(&place).into());
             }
             Operand::Var(v) => Arg::Tensor(v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?),
         });
@@ -154,6 +153,29 @@ fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Pl
     }
     let (typed, node) = one_op(cx, op, &args, attrs, place, |program, _, t| program.constant(t.clone()))?;
     run_blocks(&typed, node)
+}
+
+/// The refusal of an operand that is from another eager mode than the first tensor.
+fn other_mode(cx: Eager, op: Op, operands: &[Operand<Eager>], i: usize) -> Diagnostic {
+    let known = |o: &Operand<Eager>| match o {
+        Operand::Var(v) => match &v.0.value {
+            Ok(t) => format!("{}{:?}", t.dtype(), t.shape()),
+            Err(_) => "an error".to_string(),
+        },
+        Operand::Scalar(s) => s.to_string(),
+    };
+    let other = match operands.get(i) {
+        Some(Operand::Var(v)) => v.0.cx,
+        _ => cx,
+    };
+    let what = match () {
+        () if other.settings == cx.settings => "limits".to_string(),
+        () if other.settings.rules == cx.settings.rules => "settings".to_string(),
+        () => format!("rules: {}, and {} for operand {i}", cx.settings.rules, other.settings.rules),
+    };
+    let all: Vec<String> = operands.iter().map(known).collect();
+    let message = format!("operands of `{op}`, {}, are from eager modes with different {what}", all.join(" and "));
+    Diagnostic::new(Fault::ForeignVar, message)
 }
 
 /// An operand without its handle.

@@ -1,4 +1,4 @@
-//! Expressions: `(nir - red) / (nir + red)` as a program, or computed at once.
+//! Expressions: `(cast(nir, f32) - red) / (nir + cast(red, f32))` as a program, or computed at once.
 //!
 //! Guarantees: Python's operators with Python's precedence; every op of the table by name; each node carries the byte
 //! range it was written at; text of any nesting is read without recursion; a mistake is reported with its place and,
@@ -23,7 +23,7 @@ use crate::limits::{Limit, Limits};
 use crate::ops::{MAX_OPERANDS, Op, Registry};
 use crate::program::Program;
 use crate::scalar::Scalar;
-use crate::var::{Mode, Operand, Var};
+use crate::var::{Graph, Mode, Operand, Var};
 
 mod build;
 mod fold;
@@ -133,6 +133,23 @@ pub fn parse_expression_within<M: Mode>(
 ) -> Result<Var<M>> {
     let ops = Registry::new();
     parse(text, &Known { ops: &ops, names: &Vec::new, limits }, &mut |name| names(name).map(Operand::Var))
+}
+
+/// The value of an expression without names: a number, or several that are worked out, as they would be in an
+/// expression. Errors: as those of [`parse_expression`].
+///
+/// ```
+/// use castwise::{Scalar, expr::parse_constant};
+/// assert_eq!(parse_constant("0x10")?, Scalar::Int(16));
+/// assert_eq!(parse_constant("-1/4")?, Scalar::Float(-0.25));
+/// assert!(parse_constant("9223372036854775808").is_err());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn parse_constant(text: &str) -> Result<Scalar> {
+    let _standard = FloatMode::standard();
+    let known = Known { ops: &Registry::new(), names: &Vec::new, limits: Limits::new() };
+    known.limits.allow(Limit::Expression, text.len())?;
+    Ok(Parser::<Graph>::new(text, &known, &mut |_| None).constant()?)
 }
 
 /// What an expression can name: ops, and (for messages) inputs; and how large it can be.

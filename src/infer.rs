@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use petgraph::graph::NodeIndex;
+use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result};
@@ -15,7 +16,7 @@ use crate::limits::Limits;
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::program::{Fetched, Input, Kind, Program, State};
 use crate::promotion::{OperandType, Settings, Signature, category_of, reason, scalar_operand, signature};
-use crate::shape::{Dim, Dims, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
+use crate::shape::{Dim, Dims, Mismatch, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
 use crate::trace::{record, span};
 use crate::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::var::Var;
@@ -361,35 +362,25 @@ impl Pass {
     /// The common shape of the operands; what only the feeds can decide is noted as a check.
     fn broadcast(&mut self, op: Op, operands: &[Operand], place: &Place) -> Result<u32, Diagnostic> {
         let mut common: Option<u32> = None;
-        for id in operands.iter().filter_map(|o| o.node) {
-            let next = self.nodes[id as usize].shape;
+        let tensors: SmallVec<[NodeId; MAX_OPERANDS]> = operands.iter().filter_map(|o| o.node).collect();
+        for (i, id) in tensors.iter().enumerate() {
+            let next = self.nodes[*id as usize].shape;
             common = Some(match common {
                 None => next,
                 Some(c) if c == next => c,
                 Some(c) => match self.shapes.pairs.get(&(c, next)) {
                     Some(known) => *known,
-                    None => self.broadcast_pair(op, c, next, operands, place)?,
+                    None => self.broadcast_pair(op, c, next, &tensors[..=i], place)?,
                 },
             });
         }
         common.ok_or_else(|| Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone")))
     }
 
-    fn broadcast_pair(
-        &mut self,
-        op: Op,
-        a: u32,
-        b: u32,
-        operands: &[Operand],
-        place: &Place,
-    ) -> Result<u32, Diagnostic> {
+    /// Two shapes broadcast: that of the operands so far, and that of the last of them.
+    fn broadcast_pair(&mut self, op: Op, a: u32, b: u32, met: &[NodeId], place: &Place) -> Result<u32, Diagnostic> {
         let (x, y) = (self.shapes.list[a as usize].clone(), self.shapes.list[b as usize].clone());
-        let shape = broadcast(&x, &y).map_err(|m| {
-            let (l, r) = (self.typed_name(operands, 0), self.typed_name(operands, 1));
-            let message =
-                format!("cannot broadcast {l} with {r} in `{op}`: axis {} is {} vs {}", m.axis, m.dims.0, m.dims.1);
-            Diagnostic::new(Fault::Broadcast, message)
-        })?;
+        let shape = broadcast(&x, &y).map_err(|m| self.cannot_meet(op, met, m))?;
         let fixed: Vec<usize> = shape.iter().map(|d| if let SymDim::Fixed(n) = d { *n } else { 1 }).collect();
         if let Err(e) = check_within(&fixed, &self.limits) {
             return Err(Diagnostic::new(Fault::Broadcast, format!("the result of `{op}`, {}: {e}", dims_text(&shape))));
@@ -406,18 +397,24 @@ impl Pass {
         Ok(id)
     }
 
+    /// The refusal of the last of these operands: it names the one before it whose dim is in the way.
+    fn cannot_meet(&self, op: Op, met: &[NodeId], whole: Mismatch<SymDim>) -> Diagnostic {
+        let shape = |id: NodeId| &self.shapes.list[self.nodes[id as usize].shape as usize];
+        let Some((last, before)) = met.split_last() else {
+            return Diagnostic::new(Fault::Broadcast, format!("`{op}` misses an operand"));
+        };
+        let pair = before.iter().find_map(|id| Some((*id, broadcast(shape(*id), shape(*last)).err()?)));
+        let (other, m) = pair.unwrap_or((before.first().copied().unwrap_or(*last), whole));
+        let (l, r) = (self.typed_name(other), self.typed_name(*last));
+        let message =
+            format!("cannot broadcast {l} with {r} in `{op}`: axis {} is {} vs {}", m.axis, m.dims.0, m.dims.1);
+        Diagnostic::new(Fault::Broadcast, message)
+    }
+
     /// An operand with dtype and shape: `i32[3, 4]`.
-    fn typed_name(&self, operands: &[Operand], i: usize) -> String {
-        let tensors: Vec<NodeId> = operands.iter().filter_map(|o| o.node).collect();
-        // `where` and scalars shift positions: name the tensors that met.
-        let skip = tensors.len().saturating_sub(2);
-        match tensors.get(skip + i) {
-            Some(id) => {
-                let n = &self.nodes[*id as usize];
-                format!("{}{}", n.dtype, dims_text(&self.shapes.list[n.shape as usize]))
-            }
-            None => String::new(),
-        }
+    fn typed_name(&self, id: NodeId) -> String {
+        let n = &self.nodes[id as usize];
+        format!("{}{}", n.dtype, dims_text(&self.shapes.list[n.shape as usize]))
     }
 
     /// A refusal of dtypes with the operands' shapes in it.
@@ -426,10 +423,7 @@ impl Pass {
             let all: Vec<String> = operands
                 .iter()
                 .map(|o| match (o.node, o.seen) {
-                    (Some(id), _) => {
-                        let n = &self.nodes[id as usize];
-                        format!("{}{}", n.dtype, dims_text(&self.shapes.list[n.shape as usize]))
-                    }
+                    (Some(id), _) => self.typed_name(id),
                     (None, seen) => seen.to_string(),
                 })
                 .collect();

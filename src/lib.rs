@@ -48,6 +48,7 @@ pub mod io;
 mod kernel;
 mod launch;
 mod limits;
+mod lost;
 mod nodes;
 pub mod ops;
 mod ops_doc;
@@ -75,6 +76,7 @@ pub use error::{CustomOpError, Diagnostic, Error, Fault, Place, Result};
 pub use executor::{AsFeed, Builder, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
 pub use infer::infer;
 pub use limits::{Limit, Limits};
+pub use lost::{RoundingNote, ScalarNote};
 pub use nodes::{NodeKind, NodeOperand, NodeView};
 pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 #[doc(hidden)]
@@ -85,7 +87,7 @@ pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
 pub use scalar::Scalar;
 pub use tensor::{Tensor, TensorMeta, TensorView};
 pub use text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
-pub use typed::{CastNote, RoundingNote, TypedProgram};
+pub use typed::{CastNote, TypedProgram};
 pub use var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 
 pub use half::{bf16, f16};

@@ -435,6 +435,20 @@ impl Op {
         (takes != operands).then(|| Diagnostic::new(Fault::BadParameter, message()))
     }
 
+    /// Whether the result is an operand's value, or a part of it, a whole number or a truth value, which the compute
+    /// dtype always holds: such an op rounds nothing.
+    pub(crate) fn is_exact(self, compute: DType) -> bool {
+        use Op::*;
+        match self {
+            // The magnitude of a complex number is rounded, and so is what is divided by it.
+            Abs | Sgn => !compute.is_complex(),
+            Maximum | Minimum | Fmax | Fmin | Amax | Amin | Clamp | ClampMin | ClampMax | Relu => true,
+            Where | Assign | PromoteWith | Positive | Neg | Conj | RealPart | ImagPart | Copysign | Heaviside => true,
+            Sign | Floor | Ceil | Round | Trunc | Frac | Fmod | Nextafter | Any | All => true,
+            op => op.def().output == Output::Bool,
+        }
+    }
+
     /// Whether the op works on a number's own bits: moves them, sets a sign, steps to a neighbour. A half dtype then
     /// needs no op math.
     pub(crate) fn is_bitwise(self) -> bool {

@@ -352,7 +352,13 @@ impl Program {
 
     pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, place: Place) -> Var {
         match impossible(name, &dims, &self.shared.limits) {
-            Some(message) => self.poison(Fault::BadParameter, message, place),
+            Some(message) => {
+                let v = self.poison(Fault::BadParameter, message, place);
+                // Whoever asks for the name gets the placeholder that is refused, not the answer that there is none.
+                let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
+                state.feeds.entry(name.into()).or_insert(v.0.node);
+                v
+            }
             None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, place, &[]),
         }
     }
@@ -452,6 +458,8 @@ impl Program {
         if Arc::ptr_eq(&v.0.program, &self.shared) {
             return Ok(v.0.node);
         }
-        Err(Error::from(Diagnostic::new(Fault::ForeignVar, "a fetch is a handle of another program")))
+        let (index, state) = (v.0.node.index(), v.0.program.read());
+        let d = Diagnostic::new(Fault::ForeignVar, format!("the fetch %{index} is a handle of another program"));
+        Err(Error::from(state.nodes.node_weight(v.0.node).map_or(d.clone(), |n| d.at(&n.place))))
     }
 }

@@ -160,19 +160,6 @@ pub struct CastNote {
     pub place: Place,
 }
 
-/// An op that rounds to 16 bits a value that is wider afterwards.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoundingNote {
-    /// The op.
-    pub op: Op,
-    /// The dtype it rounds to.
-    pub dtype: DType,
-    /// The dtype that its value is then cast to.
-    pub to: DType,
-    /// Where the user wrote the op.
-    pub place: Place,
-}
-
 /// A program after inference. `Display` prints it as text, one node a line, the reasons of casts as comments.
 ///
 /// ```
@@ -296,33 +283,10 @@ impl TypedProgram {
                 text += &format!("  {} rounds to {} at {}\n", n.op, n.dtype, n.place);
             }
         }
-        text + "\n" + &self.to_string()
-    }
-
-    /// Arithmetic in f16, bf16 or c32 whose result is then cast up: precision that the result's dtype hides.
-    ///
-    /// ```
-    /// use castwise::prelude::*;
-    /// let p = Program::new(Rules::Torch);
-    /// let _ = p.data("a", DType::BF16, [4]) * 0.7 + p.data("b", DType::F32, [4]);
-    /// let found = p.infer()?.hidden_roundings();
-    /// assert_eq!((found[0].dtype, found[0].to), (DType::BF16, DType::F32));
-    /// # Ok::<(), castwise::Error>(())
-    /// ```
-    pub fn hidden_roundings(&self) -> Vec<RoundingNote> {
-        let mut found = Vec::new();
-        for n in &self.nodes {
-            if let TypedKind::Cast { from, .. } = n.kind {
-                let source = &self.nodes[from as usize];
-                if let TypedKind::Apply { op, .. } = source.kind
-                    && source.dtype.size() < n.dtype.size()
-                    && source.dtype != source.dtype.op_math()
-                {
-                    found.push(RoundingNote { op, dtype: source.dtype, to: n.dtype, place: source.place.clone() });
-                }
-            }
+        for s in self.changed_scalars() {
+            text += &format!("the scalar {} of {} is {} in {} at {}\n", s.value, s.op, s.used, s.to, s.place);
         }
-        found
+        text + "\n" + &self.to_string()
     }
 
     /// Checks the invariants of this module. An error is a bug in castwise.

@@ -44,15 +44,24 @@ fn band_math_on_u8_arrays_has_the_bits_of_eager_mode() {
     dir.npy("nir.npy", &nir);
     dir.npy("red.npy", &red);
     let files = ["-i", "nir=nir.npy", "-i", "red=red.npy"];
-    for (text, output) in
-        [("(nir - red) / (nir + red)", "wraps.npy"), ("(cast(nir, f32) - red) / (cast(nir, f32) + red)", "ndvi.npy")]
-    {
+    // As the help shows it, which is for bands of u8 too.
+    let helped = "(cast(nir, f32) - red) / (nir + cast(red, f32))";
+    let help = dir.castwise(&["eval", "--help"]).ok().stdout;
+    assert!(help.contains(&format!("'{helped}' -i nir=nir.npy")), "{help}");
+    for (text, output) in [
+        ("(nir - red) / (nir + red)", "wraps.npy"),
+        ("(cast(nir, f32) - red) / (cast(nir, f32) + red)", "ndvi.npy"),
+        (helped, "helped.npy"),
+    ] {
         let out = dir.eval(&[&[text], &files[..], &["-o", output]].concat()).ok();
         assert!(out.stderr.contains("1 tensor: "), "{}", out.stderr);
         let (got, expected) =
             (read_npy(dir.0.join(output)).unwrap(), eager(Rules::Torch, text, &[("nir", &nir), ("red", &red)]));
         assert_eq!((got.dtype(), got.shape(), got.as_bytes()), (DType::F32, &[20, 30][..], expected.as_bytes()));
     }
+    let index = |name: &str| read_npy(dir.0.join(name)).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(index("helped.npy"), index("ndvi.npy"));
+    assert!(index("helped.npy").iter().all(|v| (-1.0..=1.0).contains(v)));
 }
 
 #[test]

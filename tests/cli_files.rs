@@ -264,7 +264,7 @@ fn memory_is_that_of_a_few_tensors() {
 
 /// Takes back what a shell in the background has told its children to ignore; no shell can do that for itself.
 #[cfg(target_os = "linux")]
-const DEFAULT_SIGNALS: &str = "exec env --default-signal=INT,TERM,HUP";
+const DEFAULT_SIGNALS: &str = "exec env --default-signal=INT,TERM,HUP,QUIT,XFSZ";
 #[cfg(all(unix, not(target_os = "linux")))]
 const DEFAULT_SIGNALS: &str = "exec";
 
@@ -315,7 +315,7 @@ fn ended(mut child: Child) -> ExitStatus {
 #[cfg(unix)]
 fn a_signal_leaves_no_temporary_file() {
     use std::os::unix::process::ExitStatusExt;
-    for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1)] {
+    for (name, number) in [("-INT", 2), ("-TERM", 15), ("-HUP", 1), ("-QUIT", 3)] {
         let dir = Dir::new(&format!("signal{name}"));
         let child = start(&dir, DEFAULT_SIGNALS);
         signal(&child, name);
@@ -345,10 +345,13 @@ fn a_failed_write_leaves_no_file() {
     dir.checkpoint("a.safetensors", &[("x", half_tensor(1, &[400, 400])), ("y", half_tensor(2, &[400, 400]))]);
     dir.npy("x.npy", &half_tensor(1, &[400, 400]));
     let before = dir.names();
-    for output in ["b.safetensors", "b.npz", "b.index.json", "b.npy"] {
+    // Whether the signal that comes before the error is ignored or would end the process.
+    let signals = ["trap '' XFSZ; ulimit -f 64; exec", "ulimit -f 64; exec env --default-signal=XFSZ"];
+    let outputs = ["b.safetensors", "b.npz", "b.index.json", "b.npy"];
+    for (output, before_it) in outputs.iter().flat_map(|o| signals.map(|s| (*o, s))) {
         // No file may be larger than 64 blocks of 512 bytes, as on a full disk.
         let input = if output == "b.npy" { "a=x.npy" } else { "a=a.safetensors" };
-        let script = format!("trap '' XFSZ; ulimit -f 64; exec \"$0\" eval 'a * 2' -i {input} -o {output}");
+        let script = format!("{before_it} \"$0\" eval 'a * 2' -i {input} -o {output}");
         let mut sh = Command::new("sh");
         let out = sh.args(["-c", &script, env!("CARGO_BIN_EXE_castwise")]).current_dir(&dir.0).output().unwrap();
         let stderr = String::from_utf8(out.stderr).unwrap();

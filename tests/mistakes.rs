@@ -249,3 +249,65 @@ fn scalars_alone_have_no_rules() {
     let alone = castwise::apply::<Eager>(Op::Add, &[1.into(), 2.into()], Default::default()).result().unwrap_err();
     assert!(alone.to_string().starts_with("`add` of scalars alone\n  at tests/mistakes.rs:"), "{alone}");
 }
+
+#[test]
+fn operands_that_do_not_broadcast_are_the_ones_named() {
+    let message = |text: &str| {
+        let p = Program::new(Rules::Torch);
+        p.data("c", DType::Bool, [3, 4]);
+        p.data("x", DType::F32, [3, 4]);
+        p.data("five", DType::F32, [5]);
+        p.data("four", DType::F16, [4]);
+        p.data("column", DType::I32, [3, 1]);
+        p.expression(text).unwrap();
+        p.check().unwrap_err().to_string()
+    };
+    for (text, told) in [
+        ("where(c, five, five)", "cannot broadcast bool[3, 4] with f32[5] in `where`: axis 1 is 4 vs 5"),
+        ("clamp(x, five, four)", "cannot broadcast f32[3, 4] with f32[5] in `clamp`: axis 1 is 4 vs 5"),
+        ("clamp(column, four, five)", "cannot broadcast f16[4] with f32[5] in `clamp`: axis 0 is 4 vs 5"),
+        ("x * five", "cannot broadcast f32[3, 4] with f32[5] in `mul`: axis 1 is 4 vs 5"),
+    ] {
+        assert!(message(text).contains(told), "{text}: {}", message(text));
+    }
+}
+
+#[test]
+fn a_placeholder_that_is_too_large_is_not_called_missing() {
+    let p = Program::new(Rules::Torch);
+    p.data("x", DType::F32, [999_999_999, 999_999_999]);
+    let y = p.expression("x + 1").unwrap();
+    let text = p.check().unwrap_err().to_string();
+    assert!(text.contains("the placeholder `x` is too large"), "{text}");
+    assert_eq!(Executor::new().run(&p, Feeds::default(), [&y]).unwrap_err().to_string(), text);
+}
+
+#[test]
+fn handles_from_elsewhere_are_told_with_their_line() {
+    let (p, q) = (Program::new(Rules::Torch), Program::new(Rules::Torch));
+    let x = p.data("x", DType::F32, [2]);
+    let foreign = q.data("y", DType::F32, [2]).exp();
+    let line = line!() - 1;
+    let all = [
+        Executor::new().run(&p, Feeds::default(), [&foreign]).err(),
+        p.set_fetches([("a", &x), ("b", &foreign)]).err(),
+    ];
+    for e in all.map(Option::unwrap) {
+        let text = e.to_string();
+        assert!(text.contains("the fetch %1 is a handle of another program"), "{text}");
+        assert!(text.contains(&format!("mistakes.rs:{line}")), "{text}");
+    }
+}
+
+#[test]
+fn eager_operands_of_other_rules_are_told_with_dtypes_and_line() {
+    let t = Tensor::from([1.0f32, 2.0]);
+    let a = castwise::Eager::new(Rules::Torch).tensor(&t);
+    let b = castwise::Eager::new(Rules::Paddle).tensor(&t);
+    let text = (&a + &b).result().unwrap_err().to_string();
+    let line = line!() - 1;
+    for part in ["`add`", "f32[2] and f32[2]", "different rules: torch, and paddle for operand 1"] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(text.contains(&format!("mistakes.rs:{line}")), "{text}");
+}

@@ -30,7 +30,7 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
 #[rustfmt::skip]
 const ROOMS: &[&str] = &[
     "random", "dtype", "scalar", "error", "limits", "trace", "cancel", "shape", "ops", "promotion", "tensor", "var", "program", "compose", "typed", "infer", "text",
-    "nodes", "compare", "interop", "block", "passes", "kernel", "schedule", "geometry", "domain", "block/driver", "fuse", "launch", "eager", "codegen",
+    "nodes", "compare", "interop", "block", "passes", "kernel", "schedule", "geometry", "domain", "block/driver", "fuse", "launch", "eager", "lost", "codegen",
     "executor", "ops_doc", "expr", "io", "cli", "main",
 ];
 

@@ -61,7 +61,7 @@ impl Common {
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   castwise eval '0.7*a + 0.3*b' -i a=base.safetensors -i b=tuned.safetensors -o merged.safetensors
-  castwise eval '(nir - red) / (nir + red)' -i nir=nir.npy -i red=red.npy -o ndvi.npy
+  castwise eval '(cast(nir, f32) - red) / (nir + cast(red, f32))' -i nir=nir.npy -i red=red.npy -o ndvi.npy
   castwise eval 'd = b - a; a + w*d' -p w=weights.json --map 'norm=b' -i a=base.safetensors ...
 
 Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
@@ -84,7 +84,9 @@ pub(crate) struct Eval {
     #[arg(long, value_name = "REGEX=EXPR", value_parser = map)]
     pub(crate) map: Vec<(Regex, String)>,
     /// Refuse to run if a cast that the rules insert may lose: lossy (rounds, or worse), or range only. Lossy is also an
-    /// op that rounds to 16 bits a value that is wider afterwards. Casts that the expression asks for are not refused.
+    /// op that rounds to 16 bits a value that is wider afterwards. A scalar counts that its dtype changes: `u + 300` with
+    /// u of u8 leaves the range; that a float dtype rounds a decimal is no change. Casts that the expression asks for are
+    /// not refused.
     #[arg(long, value_name = "lossy|range", value_parser = deny)]
     pub(crate) deny: Option<Loss>,
     /// Say what would be done and written, and do not.

@@ -5,48 +5,11 @@
 use std::ops::Range;
 
 use annotate_snippets::Level;
-use castwise::{CastNote, Loss, Place, Reason, Rounding, TypedProgram};
+use castwise::{Loss, TypedProgram};
 
+use super::findings::{findings, of_operand};
 use super::plan::Plan;
 use super::{Failure, report};
-
-/// A place of an expression where something may be lost.
-pub(super) struct Finding {
-    pub(super) span: Range<usize>,
-    pub(super) label: String,
-    pub(super) loss: Loss,
-    /// The expression asks for it.
-    pub(super) requested: bool,
-}
-
-/// Everything that may be lost, in program order: casts that are not exact, and ops that round to 16 bits a value that
-/// is wider afterwards.
-pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
-    let span = |place: &Place| report::span(text, place).unwrap_or(0..0);
-    let mut found = Vec::new();
-    for c in typed.casts().iter().filter(|c| c.loss != Loss::Exact) {
-        let what = if c.loss == Loss::Range { "may leave the range" } else { "rounds" };
-        let label = format!("{} -> {} {what}{} ({})", c.from, c.to, of_operand(c), c.reason);
-        found.push(Finding { span: span(&c.place), label, loss: c.loss, requested: c.reason == Reason::Requested });
-    }
-    // Relaxed, a fused loop keeps such a value wide.
-    let exact = typed.settings().rounding == Rounding::Exact;
-    for n in typed.hidden_roundings().into_iter().filter(|_| exact) {
-        let label = format!("`{}` rounds to {} before {} takes the value", n.op, n.dtype, n.to);
-        found.push(Finding { span: span(&n.place), label, loss: Loss::Rounds, requested: false });
-    }
-    found.sort_by_key(|f| (f.span.start, f.span.end));
-    found
-}
-
-/// ` for operand x of add`; nothing for a cast that was written.
-pub(super) fn of_operand(c: &CastNote) -> String {
-    if c.reason == Reason::Requested {
-        return String::new();
-    }
-    let operand = c.op.def().operands.get(c.operand).copied().unwrap_or_default();
-    format!(" for operand {operand} of {}", c.op)
-}
 
 /// A piece of the expression, cut where it is long.
 pub(super) fn piece(text: &str, span: Range<usize>) -> String {

@@ -68,16 +68,25 @@ pub(super) fn report(
     let mut tensors = Vec::new();
     for job in &work.jobs {
         let (plan, e) = work.of(job);
+        let place = |p: &Place| if let Place::Text(r) = p { json!([r.start, r.end]) } else { Value::Null };
         let cast = |c: &castwise::CastNote| {
-            let place = if let Place::Text(r) = &c.place { json!([r.start, r.end]) } else { Value::Null };
+            let place = place(&c.place);
             json!({
                 "op": c.op.name(), "operand": c.operand, "from": c.from.name(), "to": c.to.name(),
                 "reason": c.reason.to_string(), "loss": c.loss.to_string(), "place": place,
             })
         };
+        let scalar = |s: &castwise::ScalarNote| {
+            json!({
+                "op": s.op.name(), "operand": s.operand, "value": s.value.to_string(), "to": s.to.name(),
+                "used": s.used.to_string(), "loss": s.loss.to_string(), "place": place(&s.place),
+            })
+        };
         let casts: Vec<Value> = plan.typed.casts().iter().map(cast).collect();
+        let scalars: Vec<Value> = plan.typed.changed_scalars().iter().map(scalar).collect();
         tensors.push(json!({
             "name": job.name, "dtype": plan.dtype.name(), "shape": plan.shape()?, "expression": e.text, "casts": casts,
+            "changed_scalars": scalars,
         }));
     }
     let mut all = json!({

@@ -10,6 +10,7 @@ use annotate_snippets::Level;
 use castwise::shape::Dim;
 use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, TypedProgram, Var};
 
+use super::findings::of_operand;
 use super::plan::{Expression, Job, Plan, Work, plan};
 use super::reference::Mirror;
 use super::sample::sample;
@@ -347,7 +348,7 @@ fn label(kind: &NodeKind<'_>, dtype: DType) -> String {
             _ => format!("`{op}` rounds to {dtype}"),
         },
         NodeKind::Cast { note, .. } => {
-            format!("cast {} -> {}{}", note.from, note.to, describe::of_operand(note))
+            format!("cast {} -> {}{}", note.from, note.to, of_operand(note))
         }
         _ => format!("a value of {dtype}"),
     }

@@ -7,12 +7,13 @@ use std::collections::{HashMap, HashSet};
 
 use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{
-    Attrs, DType, Diagnostic, Error, Fault, Graph, Mode, Op, Operand, Place, Program, Scalar, Settings, TypedProgram,
-    Var,
+    Attrs, DType, Diagnostic, Error, Fault, Graph, Mode, NodeKind, Op, Operand, Place, Program, Scalar, Settings,
+    TypedProgram, Var,
 };
 use regex::Regex;
 
 use super::args::{Common, InputSpec};
+use super::findings::findings;
 use super::inputs::{Format, Input};
 use super::scalars::Scalars;
 use super::{Failure, report};
@@ -45,6 +46,21 @@ pub(super) struct Plan {
     /// The scalars of the expression.
     pub(super) values: Vec<(String, Scalar)>,
     dims: Vec<SymDim>,
+    form: Form,
+}
+
+/// What plans that are told of as one have in common besides their inputs: the ops and dtypes of all nodes, which the
+/// categories of the scalars decide too, and what is lost, which their values do.
+type Form = (Vec<(Option<Op>, DType)>, Vec<String>);
+
+fn form(typed: &TypedProgram, text: &str) -> Form {
+    let op = |k: &NodeKind<'_>| match k {
+        NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } => Some(*op),
+        NodeKind::Cast { .. } => Some(Op::Cast),
+        _ => None,
+    };
+    let nodes = typed.nodes().map(|n| (op(&n.kind), n.dtype)).collect();
+    (nodes, findings(typed, text).into_iter().map(|f| f.label).collect())
 }
 
 impl Plan {
@@ -68,6 +84,14 @@ impl Plan {
 pub(super) struct Job {
     pub(super) name: String,
     pub(super) plan: usize,
+}
+
+/// An error, the expression it is of, the tensors that have it, and the values of the parameters of the first.
+struct Refusal<'n> {
+    error: Error,
+    expression: Option<usize>,
+    names: Vec<&'n str>,
+    values: String,
 }
 
 /// Everything that a command is asked, typed.
@@ -142,7 +166,9 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads an expression for its own sake: what it uses.
+/// Reads an expression for its own sake: what it uses. A parameter that has a value for each tensor stands there as a
+/// tensor would, so that no value decides what is said of the others; where an op takes none but a scalar, one of the
+/// values.
 fn read_expression(
     common: &Common,
     scalars: &Scalars,
@@ -150,21 +176,32 @@ fn read_expression(
     path: String,
     pattern: Option<Regex>,
 ) -> Result<Expression, Failure> {
-    let program = Program::with_settings(common.settings());
-    for (name, _) in &common.inputs {
-        program.data(name, DType::F32, ());
-    }
-    let mut used: HashSet<String> = HashSet::new();
-    let mut parameters = Vec::new();
-    let read = program.expression_with(&text, |name| {
-        let value = scalars.any(name);
-        match value {
-            Some(_) => parameters.push(name.to_string()),
-            None => drop(used.insert(name.to_string())),
+    let (mut used, mut parameters) = (HashSet::new(), Vec::new());
+    let mut read = |value: &dyn Fn(&str) -> Option<Scalar>| {
+        let program = Program::with_settings(common.settings());
+        for name in common.inputs.iter().map(|(n, _)| n.as_str()).chain(scalars.names()) {
+            program.data(name, DType::F32, ());
         }
-        value
-    });
-    read.map_err(|e| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 })?;
+        used.clear();
+        parameters.clear();
+        let result = program.expression_with(&text, |name| {
+            if scalars.names().any(|p| p == name) {
+                parameters.push(name.to_string());
+            } else {
+                used.insert(name.to_string());
+            }
+            value(name)
+        });
+        result.map(drop)
+    };
+    let mut outcome = read(&|name| scalars.only(name));
+    for row in 0..scalars.rows() {
+        if outcome.is_ok() {
+            break;
+        }
+        outcome = read(&|name| scalars.any(name, row));
+    }
+    outcome.map_err(|e| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 })?;
     let uses = (0..common.inputs.len()).filter(|i| used.contains(&common.inputs[*i].0)).collect();
     Ok(Expression { text, path, pattern, uses, parameters })
 }
@@ -237,14 +274,14 @@ impl Work {
             self.notes.push(format!("warning: `{parameter}`: the key `{key}` is found in no tensor's name"));
         }
         let mut known: HashMap<Key, Result<usize, usize>> = HashMap::new();
-        let mut refusals: Vec<(Error, Option<usize>, Vec<&str>)> = Vec::new();
+        let mut refusals: Vec<Refusal<'_>> = Vec::new();
         for (name, e) in &names {
             let expression = &self.expressions[*e];
             let types: Vec<(DType, Vec<Dim>)> =
                 match expression.uses.iter().map(|i| self.inputs[*i].info(name)).collect() {
                     Ok(t) => t,
                     Err(e) => {
-                        refusals.push((e, None, Vec::new()));
+                        refusals.push(Refusal { error: e, expression: None, names: Vec::new(), values: String::new() });
                         continue;
                     }
                 };
@@ -264,10 +301,13 @@ impl Work {
                             Ok(self.plans.len() - 1)
                         }
                         Err(error) => {
-                            let same =
-                                |(other, at, _): &(Error, Option<usize>, _)| *at == Some(*e) && alike(other, &error);
+                            let same = |r: &Refusal<'_>| r.expression == Some(*e) && alike(&r.error, &error);
                             Err(refusals.iter().position(same).unwrap_or_else(|| {
-                                refusals.push((error, Some(*e), Vec::new()));
+                                let differ = values.iter().filter(|(p, _)| scalars.only(p).is_none());
+                                let values: Vec<String> =
+                                    differ.map(|(p, v)| format!("`{}` is {v}", report::escaped(p))).collect();
+                                let (expression, values) = (Some(*e), values.join(", "));
+                                refusals.push(Refusal { error, expression, names: Vec::new(), values });
                                 refusals.len() - 1
                             }))
                         }
@@ -278,21 +318,26 @@ impl Work {
             };
             match plan {
                 Ok(plan) => self.jobs.push(Job { name: name.clone(), plan }),
-                Err(i) => refusals[i].2.push(name),
+                Err(i) => refusals[i].names.push(name),
             }
         }
         if refusals.is_empty() { Ok(()) } else { Err(self.refused(&refusals)) }
     }
 
     /// All refusals as one failure.
-    fn refused(&self, refusals: &[(Error, Option<usize>, Vec<&str>)]) -> Failure {
+    fn refused(&self, refusals: &[Refusal<'_>]) -> Failure {
         let mut text: Vec<String> = Vec::new();
-        for (e, expression, names) in refusals.iter().take(REFUSALS) {
-            let notes = if self.named && !names.is_empty() { vec![in_tensors(names)] } else { Vec::new() };
+        for Refusal { error, expression, names, values } in refusals.iter().take(REFUSALS) {
+            let mut notes = Vec::new();
+            if self.named && !names.is_empty() {
+                let of = if names.len() > 1 { " in the first of them" } else { "" };
+                let values = if values.is_empty() { String::new() } else { format!("; {values}{of}") };
+                notes.push(in_tensors(names) + &values);
+            }
             let (source, path) = expression
                 .and_then(|i| self.expressions.get(i))
                 .map_or(("", "EXPR"), |e| (e.text.as_str(), e.path.as_str()));
-            text.push(report::of_expression(source, path, e, &notes));
+            text.push(report::of_expression(source, path, error, &notes));
         }
         if refusals.len() > REFUSALS {
             text.push(report::error(&format!("(and {} more)", refusals.len() - REFUSALS)));
@@ -314,15 +359,17 @@ impl Work {
         plan(common.settings(), expression, &e.text, common.out_dtype, &operands, values)
     }
 
-    /// The jobs of each combination of expression, dtypes and ranks, in the order of their first ones.
+    /// The jobs of each combination of expression, dtypes, ranks and [`Form`], in the order of their first ones.
     pub(super) fn kinds(&self) -> Result<Vec<Vec<&Job>>, Error> {
         let mut kinds: Vec<Vec<&Job>> = Vec::new();
-        let mut index: HashMap<(usize, Vec<(DType, usize)>), usize> = HashMap::new();
+        type Key<'f> = (usize, Vec<(DType, usize)>, &'f Form);
+        let mut index: HashMap<Key<'_>, usize> = HashMap::new();
         for job in &self.jobs {
-            let expression = self.plans[job.plan].expression;
+            let Plan { expression, form, .. } = &self.plans[job.plan];
+            let expression = *expression;
             let of_input = |i: &usize| self.inputs[*i].info(&job.name).map(|(d, s)| (d, s.len()));
             let types: Result<Vec<_>, Error> = self.expressions[expression].uses.iter().map(of_input).collect();
-            let i = *index.entry((expression, types?)).or_insert(kinds.len());
+            let i = *index.entry((expression, types?, form)).or_insert(kinds.len());
             match kinds.get_mut(i) {
                 Some(of_kind) => of_kind.push(job),
                 None => kinds.push(vec![job]),
@@ -368,7 +415,8 @@ pub(super) fn plan(
     let dtype = typed.dtype(&result).ok_or_else(unknown)?;
     let dims = typed.shape(&result).ok_or_else(unknown)?.to_vec();
     let values = values.iter().map(|(n, v)| (n.to_string(), *v)).collect();
-    Ok(Plan { expression, typed, program, result, dtype, values, dims })
+    let form = form(&typed, text);
+    Ok(Plan { expression, typed, program, result, dtype, values, dims, form })
 }
 
 /// `a tensor` or `3 tensors`.

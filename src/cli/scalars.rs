@@ -6,8 +6,10 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::path::Path;
 
-use castwise::{Complex, Scalar};
+use castwise::expr::parse_constant;
+use castwise::{Error, Scalar};
 use regex::Regex;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
@@ -15,6 +17,8 @@ use super::{Failure, report};
 
 /// The largest file of scalars.
 const MAX_FILE: u64 = 64 << 20;
+/// How many rows of a table are tried for reading an expression.
+const LOOKED_AT: usize = 64;
 
 pub(super) struct Scalars(Vec<Parameter>);
 
@@ -41,9 +45,10 @@ impl Scalars {
             if all.iter().any(|p| p.name == *name) {
                 return Err(Failure::usage(format!("the parameter `{}` is given twice", report::escaped(name))));
             }
-            let values = match number(text) {
-                Some(value) => Values::One(value),
-                None => Values::PerName { path: text.clone(), table: table(text)? },
+            let values = match parse_constant(text) {
+                Ok(value) => Values::One(value),
+                Err(e) if matches!(Path::new(text).try_exists(), Ok(false)) => return Err(neither(name, text, &e)),
+                Err(_) => Values::PerName { path: text.clone(), table: table(text)? },
             };
             all.push(Parameter { name: name.clone(), values });
         }
@@ -54,12 +59,28 @@ impl Scalars {
         self.0.iter().map(|p| p.name.as_str())
     }
 
-    /// Any value of a parameter: for reading an expression before a tensor is chosen.
-    pub(super) fn any(&self, name: &str) -> Option<Scalar> {
+    /// A parameter's value, if it is the same for all tensors.
+    pub(super) fn only(&self, name: &str) -> Option<Scalar> {
+        match self.0.iter().find(|p| p.name == name)?.values {
+            Values::One(v) => Some(v),
+            Values::PerName { .. } => None,
+        }
+    }
+
+    /// How many values a parameter has at most, of those that are looked at before a tensor is chosen.
+    pub(super) fn rows(&self) -> usize {
+        let rows = |p: &Parameter| if let Values::PerName { table, .. } = &p.values { table.len() } else { 1 };
+        self.0.iter().map(rows).max().unwrap_or(0).min(LOOKED_AT)
+    }
+
+    /// The value of a parameter in a row of its table, or the last before it.
+    pub(super) fn any(&self, name: &str, row: usize) -> Option<Scalar> {
         let p = self.0.iter().find(|p| p.name == name)?;
         Some(match &p.values {
             Values::One(v) => *v,
-            Values::PerName { table, .. } => table.first().map_or(Scalar::Float(0.5), |r| r.value),
+            Values::PerName { table, .. } => {
+                table.get(row.min(table.len().saturating_sub(1))).map_or(Scalar::Float(0.5), |r| r.value)
+            }
         })
     }
 
@@ -107,21 +128,21 @@ impl Scalars {
     }
 }
 
-fn fault(path: &str, message: &str) -> Failure {
-    Failure { text: report::error(&format!("{}: {message}", report::escaped(path))), code: 1 }
+/// The refusal of a value that can be read in no way; what is wrong with a number, if it looks like one.
+fn neither(name: &str, text: &str, e: &Error) -> Failure {
+    let digit = text.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit());
+    let d = e.diagnostics().first().filter(|_| digit);
+    let why = d.map_or(String::new(), |d| {
+        let help = d.help.as_ref().map_or(String::new(), |h| format!("; {h}"));
+        format!(" ({}{help})", d.message)
+    });
+    let (name, text) = (report::escaped(name), report::escaped(text));
+    let message = format!("the parameter `{name}`: `{text}` is neither a number{why} nor a file");
+    Failure { text: report::error(&message), code: 1 }
 }
 
-/// A number as one writes it in an expression.
-fn number(text: &str) -> Option<Scalar> {
-    match text {
-        "true" => return Some(Scalar::Bool(true)),
-        "false" => return Some(Scalar::Bool(false)),
-        _ => {}
-    }
-    if let Some(im) = text.strip_suffix('j') {
-        return im.parse().ok().map(|im| Scalar::Complex(Complex::new(0.0, im)));
-    }
-    text.parse().map(Scalar::Int).or_else(|_| text.parse().map(Scalar::Float)).ok()
+fn fault(path: &str, message: &str) -> Failure {
+    Failure { text: report::error(&format!("{}: {message}", report::escaped(path))), code: 1 }
 }
 
 fn table(path: &str) -> Result<Vec<Row>, Failure> {
@@ -145,6 +166,9 @@ impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Number, D::Error> {
         match serde_json::Value::deserialize(d)? {
             serde_json::Value::Bool(b) => Ok(Number(Scalar::Bool(b))),
+            serde_json::Value::Number(n) if n.is_u64() && !n.is_i64() => {
+                Err(D::Error::custom(format!("the integer {n} is beyond the range of i64; with a point it is a float")))
+            }
             serde_json::Value::Number(n) => match (n.as_i64(), n.as_f64()) {
                 (Some(i), _) => Ok(Number(Scalar::Int(i))),
                 (None, Some(f)) => Ok(Number(Scalar::Float(f))),

@@ -6,9 +6,20 @@
 use super::lex::Span;
 use super::{Operand, Parsed, Parser, Term, Value, shown};
 use crate::ops::Attrs;
+use crate::scalar::Scalar;
 use crate::var::{Mode, Var};
 
 impl<M: Mode> Parser<'_, '_, M> {
+    /// The value of a text that is one constant.
+    pub(super) fn constant(mut self) -> Parsed<Scalar> {
+        let end = self.read()?;
+        self.closed()?;
+        match (self.values.pop(), &self.target) {
+            (Some((Value::Constant(s), _)), None) if self.locals.is_empty() => Ok(s),
+            (value, _) => Err(value.map_or(end, |(_, at)| at).syntax("this is no constant")),
+        }
+    }
+
     /// The end of the text: everything must be closed; then the steps are built, in order.
     pub(super) fn finish(mut self, span: Span) -> Parsed<Var<M>> {
         self.closed()?;

@@ -1,0 +1,153 @@
+//! What `--deny` refuses and what it lets pass; parameters that differ by tensor.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command;
+
+use castwise::Tensor;
+use command::{Dir, bf16_tensor};
+
+/// Runs what must be refused with exit code 3, and gives what is said.
+fn denied(dir: &Dir, arguments: &[&str]) -> String {
+    let before = dir.names();
+    let out = dir.eval(arguments);
+    assert_eq!((out.code, out.stdout.as_str()), (Some(3), ""), "{arguments:?}: {}", out.stderr);
+    assert_eq!(dir.names(), before);
+    out.stderr
+}
+
+/// Two tensors of i64, and parameters that are integers for the first and floats for the other.
+fn steps(dir: &Dir) {
+    let t = |v: i64| Tensor::from_slice(&[v, 2, 3], [3]).unwrap();
+    dir.checkpoint("x.safetensors", &[("a", t(1)), ("b", t(16_777_217))]);
+    dir.file("w.json", br#"{"a": 1, ".*": 0.5}"#);
+}
+
+#[test]
+fn parameters_of_other_categories_are_looked_at_apart() {
+    let dir = Dir::new("deny-kinds");
+    steps(&dir);
+    let files = ["-p", "w=w.json", "-i", "x=x.safetensors", "-o", "o.safetensors"];
+    let text = denied(&dir, &[&["x * w", "--deny", "lossy"], &files[..]].concat());
+    assert!(text.contains("i64 -> f32 rounds") && text.contains("in the tensor `b`"), "{text}");
+    assert!(!text.contains("`a`"), "{text}");
+
+    let out = dir.eval(&[&["x * w", "--explain", "--dry-run"], &files[..]].concat()).ok().stdout;
+    let (first, second) = (out.find("`a`:\nresult i64[3]"), out.find("`b`:\nresult f32[3]"));
+    assert!(first.is_some() && second > first, "{out}");
+    let out = dir.castwise(&["explain", "x * w", "-p", "w=w.json", "-i", "x=x.safetensors", "--numeric"]).ok().stdout;
+    let measured: Vec<&str> = out.split("measured on").collect();
+    assert_eq!(measured.len(), 3, "{out}");
+    assert!(measured[1].contains("result i64") && measured[2].contains("result f32"), "{out}");
+}
+
+#[test]
+fn values_of_one_category_are_looked_at_apart_where_a_dtype_changes_them() {
+    let dir = Dir::new("deny-values");
+    let t = Tensor::from([1u8, 2]);
+    dir.checkpoint("x.safetensors", &[("a", t.clone()), ("b", t.clone()), ("c", t)]);
+    dir.file("w.json", br#"{"b": 300, ".*": 5}"#);
+    let files = ["-p", "w=w.json", "-i", "x=x.safetensors", "-o", "o.safetensors"];
+    let text = denied(&dir, &[&["x + w", "--deny", "range"], &files[..]].concat());
+    assert!(text.contains("300 is 44 in u8 for operand y of add") && text.contains("in the tensor `b`"), "{text}");
+}
+
+#[test]
+fn scalars_that_do_not_fit_are_refused() {
+    let dir = Dir::new("deny-scalars");
+    dir.npy("u.npy", &Tensor::from([1u8, 200]));
+    dir.npy("x.npy", &Tensor::from([1.0f32, 2.0]));
+    let run = |text: &str, level: &str| {
+        dir.eval(&[text, "-i", "u=u.npy", "-i", "x=x.npy", "-o", "o.npy", "--deny", level, "--dry-run"])
+    };
+    for (text, told) in [
+        ("u + 300", "300 is 44 in u8"),
+        ("u < 300", "300 is 44 in u8"),
+        ("where(u > 3, u, -1)", "-1 is 255 in u8"),
+        ("x * 1e39", "1e39 is inf in f32"),
+    ] {
+        for level in ["range", "lossy"] {
+            let out = run(text, level);
+            assert!(out.code == Some(3) && out.stderr.contains(told), "{text}: {}", out.stderr);
+        }
+    }
+    let out = run("x == 16777217", "lossy");
+    assert!(out.code == Some(3) && out.stderr.contains("16777217 is 16777216.0 in f32"), "{}", out.stderr);
+    run("x == 16777217", "range").ok();
+    for text in ["x * 0.3 + 1e-3", "u + 255", "u * 0.5", "x / 3"] {
+        run(text, "lossy").ok();
+    }
+}
+
+#[test]
+fn reductions_round_and_exact_ops_do_not() {
+    let dir = Dir::new("deny-exact");
+    dir.npy("b.npy", &Tensor::from_slice(&[1.0f32, 2.0], [2]).unwrap());
+    dir.checkpoint("a.safetensors", &[("x", bf16_tensor(1, &[2]))]);
+    let run = |text: &str| {
+        let files = ["-i", "a=a.safetensors", "-i", "b=b.npy", "-o", "o.safetensors"];
+        dir.eval(&[&[text, "--deny", "lossy", "--dry-run"], &files[..]].concat())
+    };
+    for (text, told) in [("mean(a) * b", "`mean` rounds to bf16"), ("abs(a*0.7) + b", "`mul` rounds to bf16")] {
+        let out = run(text);
+        assert!(out.code == Some(3) && out.stderr.contains(told), "{text}: {}", out.stderr);
+        assert!(!out.stderr.contains("`abs`"), "{}", out.stderr);
+    }
+    // A reduction rounds what it gives under either kind of rounding.
+    let files = ["-i", "a=a.safetensors", "-i", "b=b.npy", "-o", "o.safetensors", "--rounding", "relaxed"];
+    let text = denied(&dir, &[&["mean(a) * b", "--deny", "lossy"], &files[..]].concat());
+    assert!(text.contains("`mean` rounds to bf16"), "{text}");
+    for text in ["-a + b", "abs(a) + b", "amax(a) * b", "where(b > 1, a, 0.0) + b"] {
+        run(text).ok();
+    }
+}
+
+#[test]
+fn a_value_of_no_tensor_refuses_nothing() {
+    let dir = Dir::new("deny-none");
+    let t = Tensor::from([1.0f32, 2.0]);
+    dir.checkpoint("x.safetensors", &[("a", t.clone()), ("b", t)]);
+    let run = |text: &str, json: &str| {
+        dir.file("w.json", json.as_bytes());
+        dir.eval(&[text, "-p", "w=w.json", "-i", "x=x.safetensors", "-o", "o.safetensors", "--dry-run"])
+    };
+    run("(1/w)*x", r#"{"none": 0, ".*": 0.5}"#).ok();
+    // An op that wants a scalar there.
+    run("huber(x, x, w)", r#"{"none": 0, ".*": 0.5}"#).ok();
+    let out = run("(1/w)*x", r#"{"b": 0, ".*": 0.5}"#);
+    assert_eq!(out.code, Some(1), "{}", out.stderr);
+    for part in ["division by zero in a constant", "in the tensor `b`; `w` is 0"] {
+        assert!(out.stderr.contains(part), "{}", out.stderr);
+    }
+    let out = run("(1/w)*x +", r#"{"none": 0, ".*": 0.5}"#);
+    assert!(out.code == Some(1) && out.stderr.contains("the expression ends where"), "{}", out.stderr);
+}
+
+#[test]
+fn a_parameter_is_read_as_a_constant_of_an_expression() {
+    let dir = Dir::new("parameters");
+    dir.npy("x.npy", &Tensor::from([3.0f32, 6.0]));
+    let run = |value: &str| {
+        let parameter = format!("w={value}");
+        dir.eval(&["x * w", "-p", &parameter, "-i", "x=x.npy", "-o", "o.npy", "--force", "-q"])
+    };
+    for (value, expected) in
+        [("1/3", [1.0f32, 2.0]), ("0x10", [48.0, 96.0]), ("-2", [-6.0, -12.0]), ("1e1", [30.0, 60.0])]
+    {
+        run(value).ok();
+        let got = castwise::io::read_npy(dir.0.join("o.npy")).unwrap();
+        assert_eq!(got.to_vec::<f32>().unwrap(), expected, "{value}");
+    }
+    for (value, told) in [
+        ("9223372036854775808", "the integer is beyond the range of i64"),
+        ("1/0", "division by zero"),
+        ("what", "`what` is neither a number nor a file"),
+    ] {
+        let out = run(value);
+        assert_eq!(out.code, Some(1), "{value}: {}", out.stderr);
+        assert!(out.stderr.contains(told) && out.stderr.contains("neither a number"), "{value}: {}", out.stderr);
+    }
+    dir.file("large.json", br#"{".*": 9223372036854775808}"#);
+    let out = run("large.json");
+    assert!(out.code == Some(1) && out.stderr.contains("beyond the range of i64"), "{}", out.stderr);
+}
