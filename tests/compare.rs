@@ -311,7 +311,7 @@ fn what_refusals_say() {
             Op::Lerp,
             vec![dim(F32), dim(F64), dim(F32)],
             "wants equal dtypes, not f32 and f64 and f32",
-            "cast the first and third operands, e.g. `cast(x, f64)`; Rules::Paddle would give f64".into(),
+            format!("cast the first and third operands, e.g. `cast(x, f64)`{too}"),
         ),
         (
             TORCH,
