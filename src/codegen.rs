@@ -52,6 +52,11 @@ pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
     jit::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
 }
 
+/// Whether a compiled loop of a schedule that walks rows does.
+pub(crate) fn walks_rows() -> bool {
+    Isa::of(CpuLevel::get()).is_some()
+}
+
 /// The text of all segments of a schedule: Cranelift's IR before optimization, or instructions.
 pub(crate) fn clif(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
     if let Some(isa) = Isa::of(CpuLevel::get()) {

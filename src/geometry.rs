@@ -2,8 +2,8 @@
 //! inner run. A domain that is reduced is walked so that what is combined lies along the run or along the rows.
 //!
 //! Guarantees: without a reduction, every operand's elements are met in row-major order of the domain; each operand
-//! is classed by how it moves along the run; how a reduction is cut up depends on the extents and the reduced dims
-//! alone. Does not: touch data.
+//! is classed by how it moves along the run; in which order a reduction combines elements depends on the extents and
+//! the reduced dims alone, whether short rows are joined also on what is reduced. Does not: touch data.
 
 use crate::block::fold::has_many_lanes;
 use crate::schedule::Class;

@@ -68,6 +68,10 @@ pub(crate) trait Engine {
     type Ready: Ready;
     /// The schedule and code of a plan's `at`-th kernel for the classes of its operands.
     fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Self::Ready>;
+    /// Whether its loops walk rows, and add up what they compute in each.
+    fn walks_rows(&self) -> bool {
+        false
+    }
     /// The time, if launches are to be measured.
     fn clock(&self) -> Option<Instant> {
         None
@@ -287,7 +291,7 @@ fn aim<E: Engine>(
     let folds = k.folds.iter().map(|(n, _)| Layout::contiguous(&shape_of(typed.nodes[*n as usize].shape)?));
     let folds = folds.collect::<Result<Vec<_>>>()?;
     let ready = |classes: &[Class]| engine.ready(at, &k.kernel, classes);
-    let reduced = k.reduced.as_deref().map(|dims| Reduction { dims, adds: k.kernel.adds_up() });
+    let reduced = k.reduced.as_deref().map(|dims| Reduction { dims, adds: engine.walks_rows() && k.kernel.adds_up() });
     let call = Call { inputs, spread: &k.spread, extents: &domain, reduced };
     plan_launch(&call, folds, ready)
 }
@@ -496,7 +500,7 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     let x = b.input(math);
     b.kernel.folds.push((op, x));
     let inputs = [TensorRef::Tensor(&t)];
-    let reduced = Some(Reduction { dims: &[reduced], adds: b.kernel.adds_up() });
+    let reduced = Some(Reduction { dims: &[reduced], adds: false });
     let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: &extents, reduced };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let shot = plan_launch(&call, vec![], ready)?;

@@ -18,7 +18,7 @@ use super::stats::{Counters, Traffic};
 use crate::block::CpuLevel;
 use crate::block::driver::SegmentFn;
 use crate::cancel::{CancelToken, Stop};
-use crate::codegen::{Code, available, compile, inline};
+use crate::codegen::{Code, available, compile, inline, walks_rows};
 use crate::domain::{Pattern, pattern};
 use crate::eager::run_blocks;
 use crate::error::{Error, Result};
@@ -340,6 +340,10 @@ impl Engine for Compiler<'_> {
         }
         near.push((classes.to_vec(), made.clone()));
         Ok(made)
+    }
+
+    fn walks_rows(&self) -> bool {
+        self.inner.settings.jit && available() && walks_rows()
     }
 
     fn clock(&self) -> Option<Instant> {
