@@ -201,16 +201,12 @@ fn to_few<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(lanes: &[T; LANES]) 
 #[inline(always)]
 fn to_one<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(lanes: &[T; LANES]) -> T {
     // Compilers would else take vectors of two elements, as the last ones are, from the start.
-    few_to_one::<T, F, ORDINARY>(&black_box(to_few::<T, F, ORDINARY>(lanes)))
+    few_to_one::<T, F, ORDINARY>(&black_box(Lines(to_few::<T, F, ORDINARY>(lanes))).0)
 }
 
-/// The same of rows of lanes.
 #[inline(always)]
-fn halves<T: FoldElement, F: Fold<T>>(out: &mut [T], rows: &[[T; LANES]]) {
-    let faster = is_faster::<T, F>(rows.as_flattened(), &[]);
-    for (out, lanes) in out.iter_mut().zip(rows) {
-        *out = if faster { to_one::<T, F, true>(lanes) } else { to_one::<T, F, false>(lanes) };
-    }
+fn halves<T: FoldElement, F: Fold<T>>(lanes: &[T; LANES]) -> T {
+    if is_faster::<T, F>(lanes, &[]) { to_one::<T, F, true>(lanes) } else { to_one::<T, F, false>(lanes) }
 }
 
 /// Combines each of some rows of so many elements to one.
@@ -229,20 +225,20 @@ fn rows_to_one<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(a: &[T], length
     } else if has_many_lanes(length) && (!F::FASTER || length > WIDEST) {
         // Of what has a faster form the order does not matter.
         for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
-            let mut lanes = [F::START; LANES];
-            tile_into_lanes::<T, F, LANES, ORDINARY>(&mut lanes, row);
+            let mut lanes = Lines([F::START; LANES]);
+            tile_into_lanes::<T, F, LANES, ORDINARY>(&mut lanes.0, row);
             *out = if length.is_multiple_of(LANES) {
-                to_one::<T, F, ORDINARY>(&lanes)
+                to_one::<T, F, ORDINARY>(&lanes.0)
             } else {
                 // What a rest was combined with lies in memory in parts.
-                few_to_one::<T, F, ORDINARY>(&to_few::<T, F, ORDINARY>(&lanes))
+                few_to_one::<T, F, ORDINARY>(&to_few::<T, F, ORDINARY>(&lanes.0))
             };
         }
     } else if length.is_multiple_of(FEW_LANES) {
         for (out, row) in out.iter_mut().zip(a.chunks_exact(length)) {
             let mut lanes = [F::START; FEW_LANES];
             tile_into_lanes::<T, F, FEW_LANES, ORDINARY>(&mut lanes, row);
-            *out = few_to_one::<T, F, ORDINARY>(&black_box(lanes));
+            *out = few_to_one::<T, F, ORDINARY>(&black_box(Lines(lanes)).0);
         }
     } else {
         for (i, out) in out.iter_mut().enumerate() {
@@ -376,10 +372,10 @@ fn columns_so<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(
 unsafe fn lanes_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, LANES)) };
-    let mut lanes = [F::START; LANES];
-    lanes.copy_from_slice(out);
-    into_lanes::<T, F>(&mut lanes, a);
-    out.copy_from_slice(&lanes);
+    let mut lanes = Lines([F::START; LANES]);
+    lanes.0.copy_from_slice(out);
+    into_lanes::<T, F>(&mut lanes.0, a);
+    out.copy_from_slice(&lanes.0);
     0
 }
 
@@ -389,9 +385,9 @@ unsafe fn lanes_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
 unsafe fn whole_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, 1)) };
-    let mut lanes = [F::START; LANES];
-    into_lanes::<T, F>(&mut lanes, a);
-    halves::<T, F>(out, &[lanes]);
+    let mut lanes = Lines([F::START; LANES]);
+    into_lanes::<T, F>(&mut lanes.0, a);
+    out[0] = halves::<T, F>(&lanes.0);
     0
 }
 
@@ -401,7 +397,9 @@ unsafe fn whole_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
 unsafe fn halves_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract.
     let (a, out) = unsafe { (slice::<T>(args[0], n), slice_mut::<T>(out, n / LANES)) };
-    halves::<T, F>(out, a.as_chunks().0);
+    for (out, lanes) in out.iter_mut().zip(a.as_chunks().0) {
+        *out = halves::<T, F>(lanes);
+    }
     0
 }
 
