@@ -78,10 +78,14 @@ impl Kernel {
         self.values[id as usize]
     }
 
-    /// Whether all that is reduced are sums of floats that steps compute: what loops may add up as they compute it.
+    /// Whether all that is reduced are sums of floats that steps compute, each one for that alone: what loops may add up as
+    /// they compute it.
     pub(crate) fn adds_up(&self) -> bool {
         let is_computed = |v: Value| matches!((v.dtype, v.source), (DType::F32 | DType::F64, Source::Step(_)));
-        self.folds.iter().all(|(op, v)| matches!(op, Op::Sum | Op::Mean) && is_computed(self.value(*v)))
+        let alone = |v: &ValueId| !self.outputs.contains(v) && self.folds.iter().filter(|(_, u)| u == v).count() == 1;
+        let added =
+            |(op, v): &(Op, ValueId)| matches!(op, Op::Sum | Op::Mean) && is_computed(self.value(*v)) && alone(v);
+        self.folds.iter().all(added)
     }
 }
 
