@@ -116,6 +116,47 @@ fn sums_have_the_same_bits_whatever_the_threads_and_modes() {
     }
 }
 
+/// Rows of many lengths, added up by loops that walk them: around those at which rows are joined, take the lanes, are cut into
+/// columns or into pieces; beside operands of each kind, and with results that are stored too.
+#[test]
+fn sums_of_rows_have_the_bits_of_single_ops() {
+    let fill = |n: usize, k: usize| (0..n).map(move |i| ((i * 7919 + k * 104_729) % 4001) as f64 / 1000.0 - 2.0);
+    for length in [1, 7, 63, 64, 65, 127, 128, 129, 192, 200, 256, 257, 320, 513, 1000, 4096, 5000, 8192, 8200] {
+        for rows in [1, 2, 3, 40, 71].into_iter().filter(|rows| rows * length <= 70_000) {
+            for dtype in [DType::F32, DType::F64, DType::BF16] {
+                let tensor = |k: usize, shape: [usize; 2]| {
+                    let values = Tensor::from_vec(fill(shape[0] * shape[1], k).collect(), shape).unwrap();
+                    Eager::new(Rules::Torch).tensor(&values).cast(dtype).result().unwrap()
+                };
+                let feeds = [tensor(0, [rows, length]), tensor(1, [rows, 1]), tensor(2, [1, length])];
+                fn sums<M: castwise::Mode>(x: &Var<M>, m: &Var<M>, w: &Var<M>) -> Vec<Var<M>> {
+                    let (q, stored) = (x - m, x * w - m);
+                    let along = |v: &Var<M>| v.over([-1]).keepdim().sum();
+                    vec![along(&(&q * &q)), along(&(x * w + w)), (x * 0.5).over([-1]).mean(), along(&stored), stored]
+                }
+                let [x, m, w] = feeds.each_ref().map(|t| Eager::new(Rules::Torch).tensor(t));
+                let want: Vec<Tensor> = sums(&x, &m, &w).into_iter().map(|y| y.result().unwrap()).collect();
+                let p = Program::new(Rules::Torch);
+                let dims: [&[Option<usize>]; 3] = [&[None, None], &[None, Some(1)], &[Some(1), None]];
+                let [x, m, w] = [0, 1, 2].map(|k| p.data(["x", "m", "w"][k], dtype, dims[k]));
+                let fetches = sums(&x, &m, &w);
+                for threads in [1, 3] {
+                    let exe = Executor::builder().threads(threads).build();
+                    let fed = feeds! { "x" => feeds[0], "m" => feeds[1], "w" => feeds[2] };
+                    let got = exe.run(&p, fed, &fetches).unwrap();
+                    for (k, (got, want)) in got.iter().zip(&want).enumerate() {
+                        assert_eq!(
+                            got.as_bytes(),
+                            want.as_bytes(),
+                            "[{rows}, {length}] of {dtype}, fetch {k}, {threads}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Makes fetches of a tensor and the dims to reduce.
 type Sums = fn(&Var, &[i64]) -> Vec<Var>;
 

@@ -105,32 +105,24 @@ fn range(d: DType) -> Option<(i64, i64)> {
 
 /// On which side of all numbers of a dtype a scalar lies, if it does. Infinities are numbers of the float dtypes.
 fn beyond(s: Scalar, d: DType) -> Option<Ordering> {
-    let (least, most) = match (s, range(d)) {
-        (Scalar::Int(v), Some((least, most))) => {
-            return [v.cmp(&least), v.cmp(&most)]
-                .into_iter()
-                .find(|side| (v < least || v > most) && *side != Ordering::Equal);
-        }
-        (_, Some((least, most))) => (least as f64, most as f64),
-        (_, None) => {
-            let most = match d {
-                F16 => half::f16::MAX.to_f64(),
-                BF16 => half::bf16::MAX.to_f64(),
-                F32 => f32::MAX.into(),
-                _ => return None,
-            };
-            (-most, most)
-        }
+    let side = |below: bool, above: bool| match (below, above) {
+        (true, _) => Some(Ordering::Less),
+        (_, true) => Some(Ordering::Greater),
+        _ => None,
     };
-    let v = match s {
-        Scalar::Int(v) => v as f64,
-        Scalar::Float(v) if v.is_finite() || range(d).is_some() => v,
+    let (least, most) = match (s, range(d), d) {
+        (Scalar::Int(v), Some((least, most)), _) => return side(v < least, v > most),
+        (_, Some((least, most)), _) => (least as f64, most as f64),
+        (_, _, F16) => (half::f16::MIN.to_f64(), half::f16::MAX.to_f64()),
+        (_, _, BF16) => (half::bf16::MIN.to_f64(), half::bf16::MAX.to_f64()),
+        (_, _, F32) => (f32::MIN.into(), f32::MAX.into()),
         _ => return None,
     };
-    if v > most {
-        return Some(Ordering::Greater);
+    match s {
+        Scalar::Int(v) => side((v as f64) < least, v as f64 > most),
+        Scalar::Float(v) if v.is_finite() || d.is_integral() => side(v < least, v > most),
+        _ => None,
     }
-    (v < least).then_some(Ordering::Less)
 }
 
 /// Whether the `i`-th operand of a clamp is a lower bound.
