@@ -129,14 +129,18 @@ fn one_element_of_another_dtype_stays_in_op_math_beside_halves() {
         let got = value::<f16>(Rules::Torch, text, &half(x), &Tensor::scalar(s)).unwrap();
         assert_eq!(got[0].to_f32(), expected, "{text} of {x} and {s}");
     }
-    for text in ["x ** 1e5", "add_scaled(x, x, 1e5)", "where(x > 0, x, 1e5)", "clamp_min(x, 1e5)", "clamp_max(x, -1e5)"]
+    for text in
+        ["x ** 1e5", "add_scaled(x, x, 1e5)", "sub_scaled(x, x, 7e4)", "clamp_min(x, 1e5)", "clamp_max(x, -1e5)"]
     {
         assert!(value::<f16>(Rules::Torch, text, &half(3.0), &Tensor::scalar(0.0f32)).is_err(), "{text}");
     }
-    assert_eq!(
-        value::<f16>(Rules::Torch, "clamp_max(x, 1e5)", &half(3.0), &Tensor::scalar(0.0f32)).unwrap(),
-        [f16::from_f32(3.0)]
-    );
+    for (text, expected) in [("clamp_max(x, 1e5)", 3.0), ("where(x > 0, 1e5, x)", f32::INFINITY)] {
+        let got = value::<f16>(Rules::Torch, text, &half(3.0), &Tensor::scalar(0.0f32)).unwrap();
+        assert_eq!(got[0].to_f32(), expected, "{text}");
+    }
+    let single = |text| value::<f32>(Rules::Torch, text, &Tensor::from([2.0f32, 0.5]), &Tensor::scalar(0.0f32));
+    assert_eq!(single("x ** 1e300").unwrap(), [f32::INFINITY, 0.0]);
+    assert!(single("where(x > 0, x, 1e39)").is_err() && single("add_scaled(x, x, 1e39)").is_err());
 }
 
 #[test]
