@@ -3,8 +3,8 @@
 //!
 //! It has its own instruction selection because Cranelift makes vectors of 128 bits at most. A segment is one basic
 //! block, so a short pipeline does: `lower` chooses instructions of AVX-512 on virtual registers (`ir`, which writes
-//! AVX2's in their place by way of `avx2`), `alloc` assigns machine registers in one walk, and `emit` has them encoded by
-//! iced-x86. An iteration handles as many elements as a vector holds of the widest dtype in the segment, so that every
+//! AVX2's in their place by way of `avx2`), `alloc` assigns machine registers in one walk, and `emit` has `asm` write them
+//! as bytes. An iteration handles as many elements as a vector holds of the widest dtype in the segment, so that every
 //! value is one register (or a part of one), and every truth value one mask register, or of AVX2 a vector.
 //!
 //! Guarantees: the same bits as the block kernels; no instruction that can trap on data (`forms` lists them all); a
@@ -14,6 +14,7 @@
 //! Black-Scholes 30 % less). Does not: unroll otherwise (measured: no gain), contract, or make code executable; `jit` does that.
 
 mod alloc;
+mod asm;
 mod avx2;
 mod cast;
 mod emit;
@@ -27,7 +28,7 @@ mod rescue;
 
 use std::ops::RangeInclusive;
 
-use iced_x86::{Decoder, DecoderOptions, FastFormatter, Register};
+use iced_x86::{Decoder, DecoderOptions, FastFormatter};
 pub(crate) use lower::inline;
 
 use super::jit::{self, Code};
@@ -70,11 +71,6 @@ impl Isa {
             Isa::Avx2 => 16,
             Isa::Avx512 => 32,
         }
-    }
-
-    /// The whole vector register with this number.
-    fn vector(self, number: u8) -> Register {
-        forms::Shape::Full.register(forms::length(self.bytes()), number)
     }
 }
 
@@ -145,7 +141,7 @@ fn function(
     let first_mask = if twice { 3 } else { 2 };
     let allocated = alloc::allocate(&body, first_mask);
     let paired = paired.contains(&body.insts.len()).then(|| alloc::allocate(&body.side_by_side(2), first_mask));
-    emit::function(&emit::Segment {
+    Ok(emit::function(&emit::Segment {
         isa,
         lanes,
         allocated: &allocated,
@@ -155,7 +151,7 @@ fn function(
         results: &ends.results,
         sums: &ends.sums,
         rows: ends.rows.as_ref(),
-    })
+    }))
 }
 
 /// The steps and instructions of all segments of a schedule, as text.

@@ -9,32 +9,31 @@
 
 use std::collections::HashMap;
 
-use iced_x86::{Code, Encoder, IcedError, Instruction, MemoryOperand, OpKind, Register, RoundingControl};
-
 use super::Isa;
 use super::alloc::{Allocated, Machine};
+use super::asm::{Add, And, Asm, Cmp, General, Memory, Operands, Place, Sub, When};
+use super::asm::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
 use super::forms as f;
 use super::ir::Constant;
 use super::rescue::Rescue;
 use crate::block::driver::{ADD, STREAM, row_words};
 use crate::block::fold::LANES;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
 use crate::schedule::SlotId;
 
 /// The table of pointers (first argument), the number of elements (second), the index of the current element.
-pub(super) const TABLE: Register = Register::RDI;
-pub(super) const COUNT: Register = Register::RSI;
-pub(super) const INDEX: Register = Register::RAX;
+pub(super) const TABLE: General = RDI;
+pub(super) const COUNT: General = RSI;
+pub(super) const INDEX: General = RAX;
 /// A pointer that has no register of its own.
-pub(super) const POINTER: Register = Register::R11;
+pub(super) const POINTER: General = R11;
 /// The constants.
-pub(super) const POOL: Register = Register::R10;
+pub(super) const POOL: General = R10;
 /// Twice the index: elements of 16 bytes have no scale. Or the lane of the current element, where values are added up.
-pub(super) const TWICE: Register = Register::R9;
+pub(super) const TWICE: General = R9;
 /// What else holds pointers; the caller expects the latter back.
-const UNSAVED: [Register; 3] = [Register::RCX, Register::RDX, Register::R8];
-const SAVED: [Register; 5] = [Register::RBX, Register::R12, Register::R13, Register::R14, Register::R15];
+const UNSAVED: [General; 3] = [RCX, RDX, R8];
+const SAVED: [General; 5] = [RBX, R12, R13, R14, R15];
 
 /// The bytes of a function, and how many of them are instructions; the constants follow.
 pub(super) struct Function {
@@ -62,51 +61,39 @@ pub(super) struct Segment<'a> {
 }
 
 pub(super) struct Writer<'a> {
-    encoder: Encoder,
-    pub(super) at: u64,
+    pub(super) asm: Asm,
     pub(super) segment: &'a Segment<'a>,
-    pub(super) pointers: HashMap<SlotId, Register>,
+    pub(super) pointers: HashMap<SlotId, General>,
     /// Where each constant lies in the pool.
     pub(super) offsets: Vec<i64>,
-    /// Instructions whose last four bytes say how far the pool is.
-    pool_uses: Vec<u64>,
+    /// Where the instruction ends that says how far the pool is.
+    pool_use: Option<usize>,
     /// Where functions are called that most iterations do without.
     pub(super) rescues: Vec<Rescue>,
 }
 
 /// Encodes a segment.
-pub(super) fn function(segment: &Segment<'_>) -> Result<Function> {
+pub(super) fn function(segment: &Segment<'_>) -> Function {
     let mut w = Writer {
-        encoder: Encoder::new(64),
-        at: 0,
+        asm: Asm::default(),
         segment,
         pointers: HashMap::new(),
         offsets: Vec::new(),
-        pool_uses: Vec::new(),
+        pool_use: None,
         rescues: Vec::new(),
     };
     let pool = w.pool();
-    w.whole()?;
-    let uses = std::mem::take(&mut w.pool_uses);
-    let mut bytes = w.encoder.take_buffer();
+    w.whole();
+    let Asm { mut bytes } = w.asm;
     let code = bytes.len();
     // Vectors of constants lie in one cache line each, as functions begin at one.
     bytes.resize(code.next_multiple_of(64), 0xcc);
-    for end in uses {
-        patch(&mut bytes, end as usize, code.next_multiple_of(64));
+    let mut asm = Asm { bytes };
+    if let Some(end) = w.pool_use {
+        asm.patch(end, asm.at());
     }
-    bytes.extend(pool);
-    Ok(Function { bytes, code })
-}
-
-/// Makes the four bytes before `end` the distance from there to `target`.
-fn patch(bytes: &mut [u8], end: usize, target: usize) {
-    let distance = (target as i64 - end as i64) as i32;
-    bytes[end - 4..end].copy_from_slice(&distance.to_le_bytes());
-}
-
-pub(super) fn wrong(e: impl std::fmt::Display) -> Error {
-    Error::Internal(format!("code generation: {e}"))
+    asm.bytes.extend(pool);
+    Function { bytes: asm.bytes, code }
 }
 
 impl Writer<'_> {
@@ -126,119 +113,73 @@ impl Writer<'_> {
         pool
     }
 
-    pub(super) fn put(&mut self, instruction: &Instruction) -> Result<()> {
-        self.at += self.encoder.encode(instruction, self.at).map_err(wrong)? as u64;
-        Ok(())
-    }
-
-    pub(super) fn add(&mut self, instruction: std::result::Result<Instruction, IcedError>) -> Result<()> {
-        self.put(&instruction.map_err(wrong)?)
-    }
-
-    /// A jump whose target is given later; returns where it ends.
-    pub(super) fn jump_ahead(&mut self, code: Code) -> Result<usize> {
-        let jump = Instruction::with_branch(code, self.at + 0x1000_0000).map_err(wrong)?;
-        self.put(&jump)?;
-        Ok(self.at as usize)
-    }
-
-    /// The target of a jump: here.
-    pub(super) fn land(&mut self, jump: usize) {
-        let mut bytes = self.encoder.take_buffer();
-        patch(&mut bytes, jump, self.at as usize);
-        self.encoder.set_buffer(bytes);
-    }
-
-    fn whole(&mut self) -> Result<()> {
+    fn whole(&mut self) {
         let segment = self.segment;
         let saved = self.assign_pointers();
         let frame = i64::from(self.places()) * 64 + self.room();
         let framed = frame > 0;
         if framed {
-            self.add(Instruction::with1(Code::Push_r64, Register::RBP))?;
-            self.add(Instruction::with2(Code::Mov_r64_rm64, Register::RBP, Register::RSP))?;
+            self.asm.push(RBP);
+            self.asm.load(RBP, RSP);
         }
-        for r in &saved {
-            self.add(Instruction::with1(Code::Push_r64, *r))?;
-        }
+        saved.iter().for_each(|r| self.asm.push(*r));
         if framed {
-            self.frame(frame)?;
+            self.frame(frame);
         }
         if !segment.constants.is_empty() {
             // The distance is known at the end.
-            let far = MemoryOperand::with_base_displ(Register::RIP, self.at as i64 + 0x1000_0000);
-            self.add(Instruction::with2(Code::Lea_r64_m, POOL, far))?;
-            self.pool_uses.push(self.at);
+            self.pool_use = Some(self.asm.lea_ahead(POOL));
         }
-        let row = self.at;
-        let mut slots: Vec<(SlotId, Register)> = self.pointers.iter().map(|(s, r)| (*s, *r)).collect();
-        slots.sort_unstable();
+        let row = self.asm.at();
+        let mut slots: Vec<(SlotId, General)> = self.pointers.iter().map(|(s, r)| (*s, *r)).collect();
+        slots.sort_unstable_by_key(|(slot, _)| *slot);
         for (slot, r) in slots {
-            self.pointer(slot, r)?;
+            self.pointer(slot, r);
         }
-        self.add(Instruction::with2(Code::Xor_r32_rm32, Register::EAX, Register::EAX))?;
+        self.asm.clear(INDEX);
         if segment.paired.is_none() {
-            self.hoisted(segment.allocated)?;
+            self.hoisted(segment.allocated);
         }
-        let summed = if self.adds_up() { Some(self.sum()?) } else { None };
-        if !segment.sums.is_empty() && summed.is_none() {
+        let summed = if self.adds_up() { self.sum() } else { Vec::new() };
+        if !segment.sums.is_empty() && summed.is_empty() {
             // Another segment of the schedule adds up.
-            self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, ADD.trailing_zeros()))?;
+            self.asm.take_bit(COUNT, ADD.trailing_zeros() as u8);
         }
-        self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
-        let all_done = segment.paired.map(|pair| self.pairs(pair, Body::Cached)).transpose()?;
+        self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
+        let mut ends: Vec<usize> = segment.paired.map(|pair| self.pairs(pair, Body::Cached)).into_iter().collect();
         let mut to_rest = Vec::new();
-        let mut cached = None;
         if segment.paired.is_none() && self.streams() {
-            cached = Some(self.jump_ahead(Code::Jae_rel32_64)?);
-            to_rest.push(self.main_loop(Body::Streamed)?);
-            to_rest.push(self.jump_ahead(Code::Jmp_rel32_64)?);
+            let cached = self.asm.jump(When::NotBelow);
+            to_rest.push(self.main_loop(Body::Streamed));
+            to_rest.push(self.asm.jump(When::Always));
+            self.asm.land(cached);
         }
-        let plain = self.at as usize;
-        to_rest.push(self.main_loop(Body::Cached)?);
-        let rest = self.at as usize;
-        let done = self.rest(Body::Rest)?;
-        let end = self.at as usize;
-        if let Some(jump) = all_done {
-            self.land(jump);
-        }
-        let last = self.next_row(row)?;
-        self.put(&Instruction::with(Code::VEX_Vzeroupper))?;
+        to_rest.push(self.main_loop(Body::Cached));
+        to_rest.into_iter().for_each(|jump| self.asm.land(jump));
+        ends.push(self.rest(Body::Rest));
+        ends.into_iter().chain(summed).for_each(|jump| self.asm.land(jump));
+        let last = self.next_row(row);
+        last.into_iter().for_each(|jump| self.asm.land(jump));
+        self.asm.zero_upper();
         if framed {
-            let below = saved.len() as i64 * 8;
-            self.add(Instruction::with2(
-                Code::Lea_r64_m,
-                Register::RSP,
-                MemoryOperand::with_base_displ(Register::RBP, -below),
-            ))?;
+            self.asm.lea(RSP, Memory::at(RBP, saved.len() as i64 * -8));
         }
-        for r in saved.iter().rev() {
-            self.add(Instruction::with1(Code::Pop_r64, *r))?;
-        }
+        saved.iter().rev().for_each(|r| self.asm.pop(*r));
         if framed {
-            self.add(Instruction::with1(Code::Pop_r64, Register::RBP))?;
+            self.asm.pop(RBP);
         }
-        self.put(&Instruction::with(Code::Retnq))?;
-        let calls = self.rescues()?;
-        let mut bytes = self.encoder.take_buffer();
-        to_rest.into_iter().for_each(|jump| patch(&mut bytes, jump, rest));
-        cached.into_iter().for_each(|jump| patch(&mut bytes, jump, plain));
-        calls.into_iter().for_each(|(jump, target)| patch(&mut bytes, jump, target));
-        patch(&mut bytes, done, end);
-        last.into_iter().for_each(|(jump, target)| patch(&mut bytes, jump, target));
-        summed.into_iter().flatten().for_each(|jump| patch(&mut bytes, jump, end));
-        self.encoder.set_buffer(bytes);
-        Ok(())
+        self.asm.ret();
+        self.rescues();
     }
 
     /// The loop over whole vectors; returns the jump over it, which is taken if there is none.
-    fn main_loop(&mut self, how: Body) -> Result<usize> {
+    fn main_loop(&mut self, how: Body) -> usize {
         let lanes = self.segment.lanes as i32;
-        self.add(Instruction::with2(Code::Sub_rm64_imm32, COUNT, lanes))?;
-        self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
-        let skip = self.jump_ahead(Code::Jg_rel32_64)?;
-        self.repeated(self.segment.allocated, lanes, how)?;
-        Ok(skip)
+        self.asm.alu(Sub, COUNT, lanes);
+        self.asm.alu_with(Cmp, INDEX, COUNT);
+        let skip = self.asm.jump(When::Greater);
+        self.repeated(self.segment.allocated, lanes, how);
+        skip
     }
 
     /// Places on the stack that a body uses.
@@ -247,95 +188,89 @@ impl Writer<'_> {
     }
 
     /// What is loaded once, before a loop.
-    fn hoisted(&mut self, allocated: &Allocated) -> Result<()> {
-        allocated.hoisted.iter().try_for_each(|m| self.machine(m, Body::Cached))
+    fn hoisted(&mut self, allocated: &Allocated) {
+        allocated.hoisted.iter().for_each(|m| self.machine(m, Body::Cached));
     }
 
     /// The loops over pairs of vectors, and what those over single ones expect; returns the jump that is taken if no
     /// element is left. Where nothing is added up, the carry flag says whether to stream.
-    fn pairs(&mut self, pair: &Allocated, how: Body) -> Result<usize> {
+    fn pairs(&mut self, pair: &Allocated, how: Body) -> usize {
         let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams());
         if streams {
-            self.add(Instruction::with1(Code::Setb_rm8, Register::R11L))?;
+            self.asm.carry(POINTER);
         }
-        self.add(Instruction::with2(Code::Sub_rm64_imm32, COUNT, both))?;
-        let too_few = self.jump_ahead(Code::Jl_rel32_64)?;
+        self.asm.alu(Sub, COUNT, both);
+        let too_few = self.asm.jump(When::Less);
         if streams {
             // Loads between here and the jump change no flags, but may use the register.
-            self.add(Instruction::with2(Code::Test_rm8_r8, Register::R11L, Register::R11L))?;
+            self.asm.test_byte(POINTER);
         }
-        self.hoisted(pair)?;
+        self.hoisted(pair);
         let mut ends = vec![too_few];
         if streams {
-            let cached = self.jump_ahead(Code::Je_rel32_64)?;
-            self.repeated(pair, both, Body::Streamed)?;
-            ends.push(self.jump_ahead(Code::Jmp_rel32_64)?);
-            self.land(cached);
+            let cached = self.asm.jump(When::Equal);
+            self.repeated(pair, both, Body::Streamed);
+            ends.push(self.asm.jump(When::Always));
+            self.asm.land(cached);
         }
-        self.repeated(pair, both, how)?;
-        ends.into_iter().for_each(|jump| self.land(jump));
-        self.add(Instruction::with2(Code::Add_rm64_imm32, COUNT, both))?;
-        self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
-        let done = self.jump_ahead(Code::Je_rel32_64)?;
-        self.hoisted(self.segment.allocated)?;
-        Ok(done)
+        self.repeated(pair, both, how);
+        ends.into_iter().for_each(|jump| self.asm.land(jump));
+        self.asm.alu(Add, COUNT, both);
+        self.asm.alu_with(Cmp, INDEX, COUNT);
+        let done = self.asm.jump(When::Equal);
+        self.hoisted(self.segment.allocated);
+        done
     }
 
     /// A body again and again, so many elements at once, while as many are left; `COUNT` is less by these.
-    fn repeated(&mut self, allocated: &Allocated, elements: i32, how: Body) -> Result<()> {
-        let head = self.at;
-        self.body(allocated, how)?;
-        self.add(Instruction::with2(Code::Add_rm64_imm32, INDEX, elements))?;
-        self.add(Instruction::with2(Code::Cmp_r64_rm64, INDEX, COUNT))?;
-        self.add(Instruction::with_branch(Code::Jbe_rel32_64, head))
+    fn repeated(&mut self, allocated: &Allocated, elements: i32, how: Body) {
+        let head = self.asm.at();
+        self.body(allocated, how);
+        self.asm.alu(Add, INDEX, elements);
+        self.asm.alu_with(Cmp, INDEX, COUNT);
+        self.asm.jump_to(When::NotAbove, head);
     }
 
-    /// Goes to the next row if there is one; returns the jump past that, and where it leads.
-    fn next_row(&mut self, row: u64) -> Result<Option<(usize, usize)>> {
-        let Some((moving, slots)) = self.segment.rows else { return Ok(None) };
-        let word = |i: usize| MemoryOperand::with_base_displ(TABLE, i as i64 * 8);
+    /// Goes to the next row if there is one; returns the jump past that.
+    fn next_row(&mut self, row: usize) -> Option<usize> {
+        let (moving, slots) = self.segment.rows?;
+        let word = |i: usize| Memory::at(TABLE, i as i64 * 8);
         let [count, rows] = row_words(*slots).map(word);
-        self.add(Instruction::with2(Code::Cmp_rm64_imm8, rows, 2))?;
-        let last = self.jump_ahead(Code::Jb_rel32_64)?;
-        self.add(Instruction::with2(Code::Sub_rm64_imm8, rows, 1))?;
+        self.asm.alu(Cmp, rows, 2);
+        let last = self.asm.jump(When::Below);
+        self.asm.alu(Sub, rows, 1);
         for slot in moving {
             let slot = *slot as usize;
-            self.add(Instruction::with2(Code::Mov_r64_rm64, POINTER, word(slots + slot)))?;
-            self.add(Instruction::with2(Code::Add_rm64_r64, word(slot), POINTER))?;
+            self.asm.load(POINTER, word(slots + slot));
+            self.asm.alu_on(Add, word(slot), POINTER);
         }
-        self.add(Instruction::with2(Code::Mov_r64_rm64, COUNT, count))?;
-        self.add(Instruction::with_branch(Code::Jmp_rel32_64, row))?;
-        Ok(Some((last, self.at as usize)))
+        self.asm.load(COUNT, count);
+        self.asm.jump_to(When::Always, row);
+        Some(last)
     }
 
     /// The elements that are left; returns the jump over them, which is taken if there is none.
-    fn rest(&mut self, how: Body) -> Result<usize> {
-        self.add(Instruction::with2(Code::Add_rm64_imm32, COUNT, self.segment.lanes as i32))?;
-        self.add(Instruction::with2(Code::Sub_r64_rm64, COUNT, INDEX))?;
-        let done = self.jump_ahead(Code::Je_rel32_64)?;
-        self.rest_masks()?;
-        self.body(self.segment.allocated, how)?;
-        Ok(done)
+    fn rest(&mut self, how: Body) -> usize {
+        self.asm.alu(Add, COUNT, self.segment.lanes as i32);
+        self.asm.alu_with(Sub, COUNT, INDEX);
+        let done = self.asm.jump(When::Equal);
+        self.rest_masks();
+        self.body(self.segment.allocated, how);
+        done
     }
 
     /// The loops that add up, and their rest; returns the jumps to the end.
-    fn sum(&mut self) -> Result<Vec<usize>> {
-        self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, ADD.trailing_zeros()))?;
-        let other = self.jump_ahead(Code::Jae_rel32_64)?;
-        self.add(Instruction::with2(Code::Btr_rm64_imm8, COUNT, STREAM.trailing_zeros()))?;
-        let mut ends = Vec::new();
-        if let Some(pair) = self.segment.paired {
-            ends.push(self.pairs(pair, Body::Added)?);
-        }
-        let skip = self.main_loop(Body::Added)?;
-        let rest = self.at as usize;
-        ends.push(self.rest(Body::AddedRest)?);
-        ends.push(self.jump_ahead(Code::Jmp_rel32_64)?);
-        self.land(other);
-        let mut bytes = self.encoder.take_buffer();
-        patch(&mut bytes, skip, rest);
-        self.encoder.set_buffer(bytes);
-        Ok(ends)
+    fn sum(&mut self) -> Vec<usize> {
+        self.asm.take_bit(COUNT, ADD.trailing_zeros() as u8);
+        let other = self.asm.jump(When::NotBelow);
+        self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
+        let mut ends: Vec<usize> = self.segment.paired.map(|pair| self.pairs(pair, Body::Added)).into_iter().collect();
+        let skip = self.main_loop(Body::Added);
+        self.asm.land(skip);
+        ends.push(self.rest(Body::AddedRest));
+        ends.push(self.asm.jump(When::Always));
+        self.asm.land(other);
+        ends
     }
 
     /// Whether something can be added up.
@@ -358,21 +293,20 @@ impl Writer<'_> {
     }
 
     /// Room on the stack, aligned to vectors.
-    fn frame(&mut self, mut bytes: i64) -> Result<()> {
+    fn frame(&mut self, mut bytes: i64) {
         // In steps of less than a page, so that an overflow meets the guard page.
         let step = 2048;
         while bytes > step {
-            self.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, step as i32))?;
-            let here = MemoryOperand::with_base(Register::RSP);
-            self.add(Instruction::with2(Code::Test_rm64_r64, here, Register::RSP))?;
+            self.asm.alu(Sub, RSP, step as i32);
+            self.asm.touch(Memory::at(RSP, 0));
             bytes -= step;
         }
-        self.add(Instruction::with2(Code::Sub_rm64_imm32, Register::RSP, bytes as i32))?;
-        self.add(Instruction::with2(Code::And_rm64_imm8, Register::RSP, -64))
+        self.asm.alu(Sub, RSP, bytes as i32);
+        self.asm.alu(And, RSP, -64);
     }
 
     /// Registers for the pointers of slots, as far as they last; returns those that must be saved.
-    fn assign_pointers(&mut self) -> Vec<Register> {
+    fn assign_pointers(&mut self) -> Vec<General> {
         let mut free = UNSAVED.iter().chain(&SAVED);
         for m in &self.segment.allocated.body {
             if let Machine::Load { slot, .. } | Machine::Store { slot, .. } = m
@@ -385,60 +319,42 @@ impl Writer<'_> {
         SAVED.into_iter().filter(|r| self.pointers.values().any(|used| used == r)).collect()
     }
 
-    fn body(&mut self, allocated: &Allocated, how: Body) -> Result<()> {
+    fn body(&mut self, allocated: &Allocated, how: Body) {
         if self.segment.twice {
-            self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(INDEX, INDEX)))?;
+            self.asm.lea(TWICE, Memory::at(INDEX, 0).indexed(INDEX, 1));
         } else if how.adds() {
-            self.add(Instruction::with2(Code::Mov_r64_rm64, TWICE, INDEX))?;
-            self.add(Instruction::with2(Code::And_rm64_imm8, TWICE, LANES as i32 - 1))?;
+            self.asm.load(TWICE, INDEX);
+            self.asm.alu(And, TWICE, LANES as i32 - 1);
         }
-        allocated.body.iter().try_for_each(|m| self.machine(m, how))
+        allocated.body.iter().for_each(|m| self.machine(m, how));
     }
 
-    fn machine(&mut self, m: &Machine, how: Body) -> Result<()> {
+    fn machine(&mut self, m: &Machine, how: Body) {
         match *m {
             Machine::Op { op, dst, src, mask, .. } if op.form == f::RESCUE => self.rescue(&op, dst, src[0], mask),
-            Machine::Op { op, .. } if op.form == f::ADDED && !how.adds() => Ok(()),
+            Machine::Op { op, .. } if op.form == f::ADDED && !how.adds() => {}
             Machine::Op { op, dst, src, .. } if op.form == f::ADDED => {
-                self.lanes((self.segment.sums[op.sum as usize], op.ahead), Some(dst), src[0], how)
+                self.lanes((self.segment.sums[op.sum as usize], op.ahead), Some(dst), src[0], how);
             }
             Machine::Op { op, dst, src, mask, constant } => {
-                let mut i = Instruction::default();
-                i.set_code(op.form.code_at(op.length));
-                i.set_op0_register(op.form.dst.register(op.length, dst));
-                i.set_op1_register(op.form.src.register(op.length, src[0]));
-                let binary = op.src[1] != super::ir::NONE;
-                if let Some(index) = constant {
-                    i.set_op2_kind(OpKind::Memory);
-                    i.set_memory_base(POOL);
-                    i.set_memory_displacement64(self.offsets[index as usize] as u64);
-                    i.set_memory_displ_size(1);
-                } else if binary {
-                    i.set_op2_register(op.form.src.register(op.length, src[1]));
-                }
-                if let Some(imm) = op.imm {
-                    if binary {
-                        i.set_op3_kind(OpKind::Immediate8)
-                    } else {
-                        i.set_op2_kind(OpKind::Immediate8)
-                    }
-                    i.set_immediate8(imm);
-                }
-                match self.segment.isa {
-                    _ if op.mask == super::ir::NONE => {}
-                    Isa::Avx512 => i.set_op_mask(Register::K0 + u32::from(mask)),
-                    Isa::Avx2 => i.set_op3_register(op.form.src.register(op.length, mask)),
-                }
-                i.set_zeroing_masking(op.zeroing);
-                if op.truncate {
-                    i.set_rounding_control(RoundingControl::RoundTowardZero);
-                }
-                self.put(&i)
+                let last = match constant {
+                    Some(index) => Memory::at(POOL, self.offsets[index as usize]).into(),
+                    None if op.src[1] == super::ir::NONE => Place::Register(src[0]),
+                    None => Place::Register(src[1]),
+                };
+                let mask = if op.mask == super::ir::NONE { 0 } else { mask };
+                let operands = if op.form.code.layout == f::Layout::Mr {
+                    Operands::new(src[0], 0, Place::Register(dst))
+                } else {
+                    Operands::new(dst, src[0], last)
+                };
+                let (imm, zeroing, truncate) = (op.imm, op.zeroing, op.truncate);
+                self.asm.vector(op.form, op.length, &Operands { imm, mask, zeroing, truncate, ..operands });
             }
             Machine::Copy { dst, src } => self.copy(dst, src),
             Machine::Load { slot, dtype, dst, ahead } => self.transfer((slot, dtype, ahead), dst, how, true),
             Machine::Store { slot, dtype, sum: Some(sum), ahead, .. } if how.adds() => {
-                self.lanes(((slot, dtype), ahead), None, sum, how)
+                self.lanes(((slot, dtype), ahead), None, sum, how);
             }
             Machine::Store { slot, dtype, src, ahead, .. } => self.transfer((slot, dtype, ahead), src, how, false),
             Machine::Splat { slot, dtype, dst } => self.splat(slot, dtype, dst),

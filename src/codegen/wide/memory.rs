@@ -4,42 +4,26 @@
 //! written, with AVX-512 under a mask, with AVX2 in pieces of falling size by way of the stack (below its pointer, where
 //! System V leaves 128 bytes to a function). Does not: choose registers, or write loops.
 
-use iced_x86::{Code, Instruction, MemoryOperand, Register};
-
 use super::Isa;
 use super::alloc::Machine;
-use super::emit::{Body, COUNT, INDEX, POINTER, POOL, TABLE, TWICE, Writer, wrong};
-use super::forms::{self as f, Form, Shape, length};
+use super::asm::{General, Memory, Operands, Place, RSP, Sub, When};
+use super::emit::{Body, COUNT, INDEX, POINTER, POOL, TABLE, TWICE, Writer};
+use super::forms::{self as f, Form, avx2, length, masks, moves};
 use crate::dtype::DType;
-use crate::error::Result;
 use crate::schedule::SlotId;
 
 /// The rest of the elements as a mask, and two bits for each.
-const REST: Register = Register::K1;
-const REST_TWICE: Register = Register::K2;
+const REST: u8 = 1;
+const REST_TWICE: u8 = 2;
 
 /// Below the stack pointer: a general register, the elements that are left, and a vector.
 const KEPT: i64 = -8;
 const ELEMENTS: i64 = -48;
 const KEPT_VECTOR: i64 = -80;
 
-/// The store past the caches.
-const STREAMED: Form = Form { code: Code::EVEX_Vmovntdq_m128_xmm, dst: Shape::Full, src: Shape::Full };
-
-/// The store of a move.
-fn stored(form: Form, length: u8) -> Code {
-    let code = match form {
-        f::MOVB => Code::EVEX_Vmovdqu8_xmmm128_k1z_xmm,
-        f::MOVW => Code::EVEX_Vmovdqu16_xmmm128_k1z_xmm,
-        f::MOVD => Code::EVEX_Vmovdqu32_xmmm128_k1z_xmm,
-        _ => Code::EVEX_Vmovdqu64_xmmm128_k1z_xmm,
-    };
-    Form { code, ..form }.code_at(length)
-}
-
 /// A move between memory and vectors.
 struct Move {
-    memory: MemoryOperand,
+    memory: Memory,
     /// Bytes of an element, and of all that the vector holds.
     size: usize,
     bytes: usize,
@@ -49,262 +33,230 @@ struct Move {
 }
 
 impl Writer<'_> {
-    pub(super) fn pointer(&mut self, slot: SlotId, to: Register) -> Result<()> {
-        self.add(Instruction::with2(Code::Mov_r64_rm64, to, MemoryOperand::with_base_displ(TABLE, i64::from(slot) * 8)))
+    pub(super) fn pointer(&mut self, slot: SlotId, to: General) {
+        self.asm.load(to, Memory::at(TABLE, i64::from(slot) * 8));
     }
 
     /// A register with the pointer of a slot.
-    fn base(&mut self, slot: SlotId) -> Result<Register> {
+    fn base(&mut self, slot: SlotId) -> General {
         if let Some(r) = self.pointers.get(&slot) {
-            return Ok(*r);
+            return *r;
         }
-        self.pointer(slot, POINTER)?;
-        Ok(POINTER)
+        self.pointer(slot, POINTER);
+        POINTER
     }
 
     /// So many bytes behind the element of a slot that an index, by its scale, says.
-    fn element(&mut self, slot: SlotId, (index, scale): (Register, u32), bytes: usize) -> Result<MemoryOperand> {
-        let (base, size) = (self.base(slot)?, u32::from(bytes != 0));
-        Ok(MemoryOperand::with_base_index_scale_displ_size(base, index, scale, bytes as i64, size))
+    fn element(&mut self, slot: SlotId, (index, scale): (General, u8), bytes: usize) -> Memory {
+        Memory::at(self.base(slot), bytes as i64).indexed(index, scale)
     }
 
     /// What the moves of the elements that are left need: of AVX-512 masks of `COUNT` of them.
-    pub(super) fn rest_masks(&mut self) -> Result<()> {
+    pub(super) fn rest_masks(&mut self) {
         if self.segment.isa == Isa::Avx2 {
-            return Ok(());
+            return;
         }
-        self.first_bits(REST, COUNT)?;
+        self.first_bits(REST, COUNT);
         if self.segment.twice {
-            self.add(Instruction::with2(Code::Lea_r64_m, TWICE, MemoryOperand::with_base_index(COUNT, COUNT)))?;
-            self.first_bits(REST_TWICE, TWICE)?;
+            self.asm.lea(TWICE, Memory::at(COUNT, 0).indexed(COUNT, 1));
+            self.first_bits(REST_TWICE, TWICE);
         }
-        Ok(())
     }
 
     /// A mask with as many of its first bits set as a register says.
-    fn first_bits(&mut self, mask: Register, count: Register) -> Result<()> {
-        self.add(Instruction::with2(Code::Mov_rm64_imm32, POINTER, -1))?;
-        self.add(Instruction::with3(Code::VEX_Bzhi_r64_rm64_r64, POINTER, POINTER, count))?;
-        self.add(Instruction::with2(Code::VEX_Kmovq_kr_r64, mask, POINTER))
+    fn first_bits(&mut self, mask: u8, count: General) {
+        self.asm.ones(POINTER);
+        self.asm.first_bits(POINTER, POINTER, count);
+        self.asm.vector(masks::KFROM, 0, &Operands::new(mask, 0, POINTER));
     }
 
     /// The lanes of a sum that belong to the current elements: with a register added, or (without `dst`) stored.
-    pub(super) fn lanes(
-        &mut self,
-        ((slot, dtype), ahead): ((SlotId, DType), u8),
-        dst: Option<u8>,
-        src: u8,
-        how: Body,
-    ) -> Result<()> {
+    pub(super) fn lanes(&mut self, ((slot, dtype), ahead): ((SlotId, DType), u8), dst: Option<u8>, src: u8, how: Body) {
         let (size, isa) = (dtype.size(), self.segment.isa);
         let (at, bytes) = (size / 8, self.segment.lanes * size);
-        let memory = self.element(slot, (TWICE, size as u32), usize::from(ahead) * bytes)?;
-        let register = |number| Shape::Full.register(length(bytes), number);
+        let memory = self.element(slot, (TWICE, size as u8), usize::from(ahead) * bytes);
         let Some(dst) = dst else {
             return self.moved(&Move { memory, size, bytes, load: false, streamed: false }, src, how);
         };
         let add = [f::ADDPS, f::ADDPD][at];
         let add = if isa == Isa::Avx2 { f::vex(add).unwrap_or(add) } else { add };
-        let mut i =
-            Instruction::with3(add.code_at(length(bytes)), register(dst), register(src), memory).map_err(wrong)?;
+        let mut operands = Operands::new(dst, src, memory);
         // Without masks the lanes behind the last element are added up too, but not stored.
         if how.masked() && isa == Isa::Avx512 {
-            i.set_op_mask(REST);
-            i.set_zeroing_masking(true);
+            operands = Operands { mask: REST, zeroing: true, ..operands };
         }
-        self.put(&i)
+        self.asm.vector(add, length(bytes), &operands);
     }
 
     /// A load or a store of the lanes of a dtype.
-    pub(super) fn transfer(
-        &mut self,
-        (slot, dtype, ahead): (SlotId, DType, u8),
-        register: u8,
-        how: Body,
-        load: bool,
-    ) -> Result<()> {
+    pub(super) fn transfer(&mut self, (slot, dtype, ahead): (SlotId, DType, u8), register: u8, how: Body, load: bool) {
         let size = dtype.size();
-        let at = if size == 16 { (TWICE, 8) } else { (INDEX, size as u32) };
-        let memory = self.element(slot, at, usize::from(ahead) * self.segment.lanes * size)?;
+        let at = if size == 16 { (TWICE, 8) } else { (INDEX, size as u8) };
+        let memory = self.element(slot, at, usize::from(ahead) * self.segment.lanes * size);
         let streamed = !load && how == Body::Streamed && self.segment.results.contains(&slot);
-        self.moved(&Move { memory, size, bytes: self.segment.lanes * size, load, streamed }, register, how)
+        self.moved(&Move { memory, size, bytes: self.segment.lanes * size, load, streamed }, register, how);
     }
 
-    fn moved(&mut self, m: &Move, register: u8, how: Body) -> Result<()> {
+    fn moved(&mut self, m: &Move, register: u8, how: Body) {
         match self.segment.isa {
             Isa::Avx512 => self.moved_avx512(m, register, how.masked()),
             Isa::Avx2 if how.masked() => self.moved_in_pieces(m, register),
-            Isa::Avx2 if m.streamed => {
-                let vector = Shape::Full.register(length(m.bytes), register);
-                let code = Form { code: Code::VEX_Vmovntdq_m128_xmm, ..STREAMED }.code_at(length(m.bytes));
-                self.add(Instruction::with2(code, m.memory, vector))
-            }
+            Isa::Avx2 if m.streamed => self.old(moves::STREAM, m.bytes, register, m.memory),
             Isa::Avx2 => self.moved_bytes(m.bytes, register, m.memory, m.load),
         }
     }
 
-    fn moved_avx512(&mut self, m: &Move, register: u8, rest: bool) -> Result<()> {
+    fn moved_avx512(&mut self, m: &Move, register: u8, rest: bool) {
         let &Move { memory, size, bytes, load, streamed } = m;
-        let form = [f::MOVB, f::MOVW, f::MOVD, f::MOVQ][(size.trailing_zeros() as usize).min(3)];
-        let vector = form.src.register(length(bytes), register);
+        let mut operands = Operands::new(register, 0, memory);
         if bytes < 16 && !rest {
             // Not a whole vector, and nothing behind it may be touched.
-            let (from, to) = if bytes == 8 {
-                (Code::EVEX_Vmovq_xmm_xmmm64, Code::EVEX_Vmovq_xmmm64_xmm)
-            } else {
-                (Code::EVEX_Vmovd_xmm_rm32, Code::EVEX_Vmovd_rm32_xmm)
+            let form = match (bytes, load) {
+                (8, true) => moves::LOAD8,
+                (8, false) => moves::STORE8,
+                (_, true) => moves::LOAD4,
+                (_, false) => moves::STORE4,
             };
-            return if load {
-                self.add(Instruction::with2(from, vector, memory))
-            } else {
-                self.add(Instruction::with2(to, memory, vector))
-            };
+            return self.asm.vector(form, 0, &operands);
         }
-        let mut i = if load {
-            Instruction::with2(form.code_at(length(bytes)), vector, memory)
+        let by_size = (size.trailing_zeros() as usize).min(3);
+        let form = if load {
+            [f::MOVB, f::MOVW, f::MOVD, f::MOVQ][by_size]
         } else if streamed {
-            Instruction::with2(STREAMED.code_at(length(bytes)), memory, vector)
+            moves::STREAM
         } else {
-            Instruction::with2(stored(form, length(bytes)), memory, vector)
-        }
-        .map_err(wrong)?;
+            [moves::STOREB, moves::STOREW, moves::STORED, moves::STOREQ][by_size]
+        };
         if rest {
-            i.set_op_mask(if size == 16 { REST_TWICE } else { REST });
-            i.set_zeroing_masking(load);
+            operands = Operands { mask: if size == 16 { REST_TWICE } else { REST }, zeroing: load, ..operands };
         }
-        self.put(&i)
+        self.asm.vector(form, length(bytes), &operands);
+    }
+
+    /// The instruction of AVX2 that is the same as a form of AVX-512, on a register and memory.
+    fn old(&mut self, form: Form, bytes: usize, register: u8, memory: Memory) {
+        self.asm.vector(f::vex(form).unwrap_or(form), length(bytes), &Operands::new(register, 0, memory));
     }
 
     /// A power of two of bytes, from one to a whole vector of AVX2, between a register's lowest and memory.
-    fn moved_bytes(&mut self, bytes: usize, register: u8, memory: MemoryOperand, load: bool) -> Result<()> {
-        let vector = Shape::Full.register(length(bytes), register);
-        let (from, to) = match bytes {
-            1 => (Code::VEX_Vpinsrb_xmm_xmm_r32m8_imm8, Code::VEX_Vpextrb_r32m8_xmm_imm8),
-            2 => (Code::VEX_Vpinsrw_xmm_xmm_r32m16_imm8, Code::VEX_Vpextrw_r32m16_xmm_imm8),
-            4 => (Code::VEX_Vmovd_xmm_rm32, Code::VEX_Vmovd_rm32_xmm),
-            8 => (Code::VEX_Vmovq_xmm_xmmm64, Code::VEX_Vmovq_xmmm64_xmm),
-            16 => (Code::VEX_Vmovdqu_xmm_xmmm128, Code::VEX_Vmovdqu_xmmm128_xmm),
-            _ => (Code::VEX_Vmovdqu_ymm_ymmm256, Code::VEX_Vmovdqu_ymmm256_ymm),
-        };
-        self.add(match (load, bytes) {
-            (true, 1 | 2) => Instruction::with4(from, vector, vector, memory, 0),
-            (false, 1 | 2) => Instruction::with3(to, memory, vector, 0),
-            (true, _) => Instruction::with2(from, vector, memory),
-            (false, _) => Instruction::with2(to, memory, vector),
-        })
+    fn moved_bytes(&mut self, bytes: usize, register: u8, memory: Memory, load: bool) {
+        let lane = Operands { imm: Some(0), ..Operands::new(register, register, memory) };
+        match (bytes, load) {
+            (1, true) => self.asm.vector(avx2::INSERTB, 0, &lane),
+            (1, false) => self.asm.vector(avx2::EXTRACTB, 0, &lane),
+            (2, true) => self.asm.vector(avx2::INSERTW, 0, &lane),
+            (2, false) => self.asm.vector(avx2::EXTRACTW, 0, &lane),
+            (4, true) => self.old(moves::LOAD4, bytes, register, memory),
+            (4, false) => self.old(moves::STORE4, bytes, register, memory),
+            (8, true) => self.old(moves::LOAD8, bytes, register, memory),
+            (8, false) => self.old(moves::STORE8, bytes, register, memory),
+            (_, true) => self.asm.vector(avx2::LOAD, length(bytes), &Operands::new(register, 0, memory)),
+            (_, false) => self.asm.vector(avx2::STORE, length(bytes), &Operands::new(register, 0, memory)),
+        }
     }
 
     /// The `COUNT` elements that are left: the bytes of each power of two that their number has, the last ones first.
-    fn moved_in_pieces(&mut self, m: &Move, register: u8) -> Result<()> {
-        let below = |at: i64| MemoryOperand::with_base_displ(Register::RSP, at);
-        let at_offset =
-            |base: Register, at: i64| MemoryOperand::new(base, INDEX, 1, at, u32::from(at != 0), false, Register::None);
+    fn moved_in_pieces(&mut self, m: &Move, register: u8) {
+        let below = |at: i64| Memory::at(RSP, at);
         let whole = Isa::Avx2.bytes();
         // What passes by: the result of a load, of a store a register that is put back.
         let through = if m.load { register } else { 0 };
-        self.add(Instruction::with2(Code::Lea_r64_m, POINTER, m.memory))?;
-        self.add(Instruction::with2(Code::Mov_rm64_r64, below(KEPT), INDEX))?;
+        self.asm.lea(POINTER, m.memory);
+        self.asm.store(below(KEPT), INDEX);
         if m.load {
-            self.zero(register)?;
+            self.zero(register);
         } else {
-            self.moved_bytes(whole, through, below(KEPT_VECTOR), false)?;
+            self.moved_bytes(whole, through, below(KEPT_VECTOR), false);
         }
-        self.moved_bytes(whole, register, below(ELEMENTS), false)?;
-        self.add(Instruction::with2(Code::Mov_r64_rm64, INDEX, COUNT))?;
-        self.add(Instruction::with2(Code::Shl_rm64_imm8, INDEX, m.size.trailing_zeros()))?;
+        self.moved_bytes(whole, register, below(ELEMENTS), false);
+        self.asm.load(INDEX, COUNT);
+        self.asm.shift_left(INDEX, m.size.trailing_zeros() as u8);
         for piece in [1, 2, 4, 8, 16].into_iter().filter(|p| (m.size..m.bytes).contains(p)) {
-            self.add(Instruction::with2(Code::Test_rm8_imm8, Register::AL, piece as u32))?;
-            let none = self.jump_ahead(Code::Je_rel32_64)?;
-            self.add(Instruction::with2(Code::Sub_rm64_imm8, INDEX, piece as i32))?;
-            let (there, here) = (at_offset(POINTER, 0), at_offset(Register::RSP, ELEMENTS));
+            self.asm.test_bits(piece as u8);
+            let none = self.asm.jump(When::Equal);
+            self.asm.alu(Sub, INDEX, piece as i32);
+            let (there, here) = (Memory::at(POINTER, 0).indexed(INDEX, 1), below(ELEMENTS).indexed(INDEX, 1));
             let (from, to) = if m.load { (there, here) } else { (here, there) };
-            self.moved_bytes(piece, through, from, true)?;
-            self.moved_bytes(piece, through, to, false)?;
-            self.land(none);
+            self.moved_bytes(piece, through, from, true);
+            self.moved_bytes(piece, through, to, false);
+            self.asm.land(none);
         }
-        self.add(Instruction::with2(Code::Mov_r64_rm64, INDEX, below(KEPT)))?;
+        self.asm.load(INDEX, below(KEPT));
         let back = if m.load { ELEMENTS } else { KEPT_VECTOR };
-        self.moved_bytes(whole, through, below(back), true)
+        self.moved_bytes(whole, through, below(back), true);
     }
 
-    fn zero(&mut self, register: u8) -> Result<()> {
-        let low = Register::XMM0 + u32::from(register);
-        let code = match self.segment.isa {
-            Isa::Avx512 => Code::EVEX_Vpxord_xmm_k1z_xmm_xmmm128b32,
-            Isa::Avx2 => Code::VEX_Vpxor_xmm_xmm_xmmm128,
+    fn zero(&mut self, register: u8) {
+        let form = match self.segment.isa {
+            Isa::Avx512 => f::XOR,
+            Isa::Avx2 => f::vex(f::XOR).unwrap_or(f::XOR),
         };
-        self.add(Instruction::with3(code, low, low, low))
+        self.asm.vector(form, 0, &Operands::new(register, register, Place::Register(register)));
     }
 
     /// The one element of a slot in every lane.
-    pub(super) fn splat(&mut self, slot: SlotId, dtype: DType, dst: u8) -> Result<()> {
-        self.pointer(slot, POINTER)?;
-        let code = match (dtype.size(), self.segment.isa) {
-            (1, Isa::Avx512) => Code::EVEX_Vpbroadcastb_zmm_k1z_xmmm8,
-            (2, Isa::Avx512) => Code::EVEX_Vpbroadcastw_zmm_k1z_xmmm16,
-            (4, Isa::Avx512) => Code::EVEX_Vpbroadcastd_zmm_k1z_xmmm32,
-            (8, Isa::Avx512) => Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64,
-            (_, Isa::Avx512) => Code::EVEX_Vbroadcasti64x2_zmm_k1z_m128,
-            (1, Isa::Avx2) => Code::VEX_Vpbroadcastb_ymm_xmmm8,
-            (2, Isa::Avx2) => Code::VEX_Vpbroadcastw_ymm_xmmm16,
-            (4, Isa::Avx2) => Code::VEX_Vpbroadcastd_ymm_xmmm32,
-            (8, Isa::Avx2) => Code::VEX_Vpbroadcastq_ymm_xmmm64,
-            (_, Isa::Avx2) => Code::VEX_Vbroadcasti128_ymm_m128,
+    pub(super) fn splat(&mut self, slot: SlotId, dtype: DType, dst: u8) {
+        self.pointer(slot, POINTER);
+        let form = match dtype.size() {
+            1 => moves::SPLATB,
+            2 => moves::SPLATW,
+            4 => moves::SPLATD,
+            8 => moves::SPLATQ,
+            _ => moves::SPLATX,
         };
-        let vector = self.segment.isa.vector(dst);
-        self.add(Instruction::with2(code, vector, MemoryOperand::with_base(POINTER)))
+        self.everywhere(form, dst, Memory::at(POINTER, 0));
     }
 
-    pub(super) fn constant(&mut self, index: u32, dst: u8) -> Result<()> {
-        let c = self.segment.constants[index as usize];
-        let wide = self.segment.isa.vector(dst);
-        let place = MemoryOperand::with_base_displ(POOL, self.offsets[index as usize]);
-        let (all, each) = match self.segment.isa {
-            Isa::Avx512 => (Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, Code::EVEX_Vpbroadcastq_zmm_k1z_xmmm64),
-            Isa::Avx2 => (Code::VEX_Vmovdqu_ymm_ymmm256, Code::VEX_Vpbroadcastq_ymm_xmmm64),
-        };
-        if c == [0; 8] {
-            self.zero(dst)
-        } else {
-            let code = if c.iter().all(|q| *q == c[0]) { each } else { all };
-            self.add(Instruction::with2(code, wide, place))
+    /// An element in every lane.
+    fn everywhere(&mut self, form: Form, dst: u8, memory: Memory) {
+        match self.segment.isa {
+            Isa::Avx512 => self.asm.vector(form, length(64), &Operands::new(dst, 0, memory)),
+            Isa::Avx2 => self.old(form, 32, dst, memory),
         }
     }
 
-    pub(super) fn copy(&mut self, dst: u8, src: u8) -> Result<()> {
-        let isa = self.segment.isa;
-        let code = match isa {
-            Isa::Avx512 => Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512,
-            Isa::Avx2 => Code::VEX_Vmovdqa_ymm_ymmm256,
+    pub(super) fn constant(&mut self, index: u32, dst: u8) {
+        let c = self.segment.constants[index as usize];
+        let place = Memory::at(POOL, self.offsets[index as usize]);
+        if c == [0; 8] {
+            self.zero(dst);
+        } else if c.iter().all(|q| *q == c[0]) {
+            self.everywhere(moves::SPLATQ, dst, place);
+        } else {
+            self.whole_moved(place, dst, true);
+        }
+    }
+
+    pub(super) fn copy(&mut self, dst: u8, src: u8) {
+        let (form, length) = match self.segment.isa {
+            Isa::Avx512 => (f::MOVQ, 2),
+            Isa::Avx2 => (avx2::COPY, 1),
         };
-        self.add(Instruction::with2(code, isa.vector(dst), isa.vector(src)))
+        self.asm.vector(form, length, &Operands::new(dst, 0, Place::Register(src)));
     }
 
     /// To or from a place on the stack.
-    pub(super) fn placed(&mut self, m: &Machine) -> Result<()> {
-        let stack = |at: u32| MemoryOperand::with_base_displ(Register::RSP, i64::from(at) * 64);
-        let mask = |number: u8| Register::K0 + u32::from(number);
+    pub(super) fn placed(&mut self, m: &Machine) {
+        let stack = |at: u32| Memory::at(RSP, i64::from(at) * 64);
         match *m {
             Machine::Spill { mask: true, src, at } => {
-                self.add(Instruction::with2(Code::VEX_Kmovq_m64_kr, stack(at), mask(src)))
+                self.asm.vector(masks::KSTORE, 0, &Operands::new(src, 0, stack(at)));
             }
             Machine::Fill { mask: true, dst, at } => {
-                self.add(Instruction::with2(Code::VEX_Kmovq_kr_km64, mask(dst), stack(at)))
+                self.asm.vector(masks::KLOAD, 0, &Operands::new(dst, 0, stack(at)));
             }
             Machine::Spill { src, at, .. } => self.whole_moved(stack(at), src, false),
             Machine::Fill { dst, at, .. } => self.whole_moved(stack(at), dst, true),
-            _ => Ok(()),
+            _ => {}
         }
     }
 
     /// A whole vector to or from memory.
-    pub(super) fn whole_moved(&mut self, memory: MemoryOperand, register: u8, load: bool) -> Result<()> {
-        let isa = self.segment.isa;
-        let (from, to) = match isa {
-            Isa::Avx512 => (Code::EVEX_Vmovdqu64_zmm_k1z_zmmm512, Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm),
-            Isa::Avx2 => (Code::VEX_Vmovdqu_ymm_ymmm256, Code::VEX_Vmovdqu_ymmm256_ymm),
+    pub(super) fn whole_moved(&mut self, memory: Memory, register: u8, load: bool) {
+        let (from, to, length) = match self.segment.isa {
+            Isa::Avx512 => (f::MOVQ, moves::STOREQ, 2),
+            Isa::Avx2 => (avx2::LOAD, avx2::STORE, 1),
         };
-        let vector = isa.vector(register);
-        self.add(if load { Instruction::with2(from, vector, memory) } else { Instruction::with2(to, memory, vector) })
+        self.asm.vector(if load { from } else { to }, length, &Operands::new(register, 0, memory));
     }
 }

@@ -4,38 +4,28 @@
 //! that the body may use: it is as slow as it is rare. Guarantees: all registers but the result's are as before; the
 //! stack is aligned as the callee expects. Does not: know the functions; [`crate::block::vector`] has them.
 
-use iced_x86::{Code, Instruction, MemoryOperand, Register};
-
 use super::Isa;
 use super::alloc::Machine;
+use super::asm::{Add, General, Memory, Operands, Place, Sub, When};
+use super::asm::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, RSP};
 use super::emit::Writer;
-use super::forms as f;
+use super::forms::{self as f, avx2, masks};
 use super::ir::Op;
 use crate::block::vector::FUNCTIONS;
-use crate::error::Result;
 
 /// A call to be written behind the function's end.
 pub(super) struct Rescue {
     /// Where the jump to it ends, and where it returns to.
     jump: usize,
-    back: u64,
+    back: usize,
     function: usize,
     dst: u8,
     x: u8,
 }
 
 /// The general registers that the body holds values in and a call may change. [`TARGET`] is free at any time.
-const GENERAL: [Register; 8] = [
-    Register::RAX,
-    Register::RCX,
-    Register::RDX,
-    Register::RSI,
-    Register::RDI,
-    Register::R8,
-    Register::R9,
-    Register::R10,
-];
-const TARGET: Register = Register::R11;
+const GENERAL: [General; 8] = [RAX, RCX, RDX, RSI, RDI, R8, R9, R10];
+const TARGET: General = R11;
 
 const MOST_VECTORS: u8 = 32;
 const MASKS: u8 = 8;
@@ -56,82 +46,69 @@ impl Writer<'_> {
     }
 
     /// Where the room begins, from the stack pointer after `pushed` bytes more were pushed.
-    fn place(&self, at: i64, pushed: i64) -> MemoryOperand {
-        MemoryOperand::with_base_displ(Register::RSP, i64::from(self.places()) * 64 + at + pushed)
+    fn place(&self, at: i64, pushed: i64) -> Memory {
+        Memory::at(RSP, i64::from(self.places()) * 64 + at + pushed)
     }
 
     /// Goes to a call if a lane of the mask is set.
-    pub(super) fn rescue(&mut self, op: &Op, dst: u8, x: u8, mask: u8) -> Result<()> {
-        let (function, length) = (op.imm, op.length);
-        let number = u32::from(mask);
-        let (code, mask) = match (self.segment.isa, length) {
-            (Isa::Avx512, _) => (Code::VEX_Kortestw_kr_kr, Register::K0 + number),
-            (Isa::Avx2, 0) => (Code::VEX_Vptest_xmm_xmmm128, Register::XMM0 + number),
-            (Isa::Avx2, _) => (Code::VEX_Vptest_ymm_ymmm256, Register::YMM0 + number),
+    pub(super) fn rescue(&mut self, op: &Op, dst: u8, x: u8, mask: u8) {
+        let form = match self.segment.isa {
+            Isa::Avx512 => masks::KTEST,
+            Isa::Avx2 => avx2::TEST,
         };
-        self.add(Instruction::with2(code, mask, mask))?;
-        let jump = self.jump_ahead(Code::Jne_rel32_64)?;
-        let function = usize::from(function.unwrap_or_default());
-        self.rescues.push(Rescue { jump, back: self.at, function, dst, x });
-        Ok(())
+        self.asm.vector(form, op.length, &Operands::new(mask, 0, Place::Register(mask)));
+        let jump = self.asm.jump(When::NotEqual);
+        let function = usize::from(op.imm.unwrap_or_default());
+        self.rescues.push(Rescue { jump, back: self.asm.at(), function, dst, x });
     }
 
-    /// The calls; returns jumps and what they lead to.
-    pub(super) fn rescues(&mut self) -> Result<Vec<(usize, usize)>> {
+    /// The calls.
+    pub(super) fn rescues(&mut self) {
         let rescues = std::mem::take(&mut self.rescues);
         if rescues.is_empty() {
-            return Ok(Vec::new());
+            return;
         }
-        let common = self.at;
-        self.call()?;
-        let mut targets = Vec::with_capacity(rescues.len());
+        let common = self.asm.at();
+        self.call();
         for Rescue { jump, back, function, dst, x } in rescues {
-            targets.push((jump, self.at as usize));
-            self.whole_moved(self.place(OPERAND, 0), x, false)?;
+            self.asm.land(jump);
+            self.whole_moved(self.place(OPERAND, 0), x, false);
             let address = FUNCTIONS[function % FUNCTIONS.len()].2 as usize as u64;
-            self.add(Instruction::with2(Code::Mov_r64_imm64, TARGET, address))?;
-            self.add(Instruction::with_branch(Code::Call_rel32_64, common))?;
-            self.whole_moved(self.place(RESULT, 0), dst, true)?;
-            self.add(Instruction::with_branch(Code::Jmp_rel32_64, back))?;
+            self.asm.number(TARGET, address);
+            self.asm.call_to(common);
+            self.whole_moved(self.place(RESULT, 0), dst, true);
+            self.asm.jump_to(When::Always, back);
         }
-        Ok(targets)
     }
 
     /// Calls the function at [`TARGET`] with all registers saved.
-    fn call(&mut self) -> Result<()> {
-        self.save(false)?;
-        self.add(Instruction::with2(Code::Lea_r64_m, Register::RDI, self.place(OPERAND, 8)))?;
-        self.add(Instruction::with2(Code::Lea_r64_m, Register::RSI, self.place(RESULT, 8)))?;
-        self.add(Instruction::with2(Code::Mov_r32_imm32, Register::EDX, self.segment.isa.bytes() as u32))?;
-        self.put(&Instruction::with(Code::VEX_Vzeroupper))?;
+    fn call(&mut self) {
+        self.save(false);
+        self.asm.lea(RDI, self.place(OPERAND, 8));
+        self.asm.lea(RSI, self.place(RESULT, 8));
+        self.asm.number(RDX, self.segment.isa.bytes() as u64);
+        self.asm.zero_upper();
         // The frame is aligned to vectors; with the return address and as much again, to 16 bytes.
-        self.add(Instruction::with2(Code::Sub_rm64_imm8, Register::RSP, 8))?;
-        self.add(Instruction::with1(Code::Call_rm64, TARGET))?;
-        self.add(Instruction::with2(Code::Add_rm64_imm8, Register::RSP, 8))?;
-        self.save(true)?;
-        self.put(&Instruction::with(Code::Retnq))
+        self.asm.alu(Sub, RSP, 8);
+        self.asm.call(TARGET);
+        self.asm.alu(Add, RSP, 8);
+        self.save(true);
+        self.asm.ret();
     }
 
     /// Moves all registers to their places, or back. A return address has been pushed.
-    fn save(&mut self, back: bool) -> Result<()> {
+    fn save(&mut self, back: bool) {
         for i in 0..self.segment.isa.vectors() {
-            self.whole_moved(self.place(SAVED_VECTORS + i64::from(i) * 64, 8), i, back)?;
+            self.whole_moved(self.place(SAVED_VECTORS + i64::from(i) * 64, 8), i, back);
         }
-        let isa = self.segment.isa;
-        let mut moved = |[to, from]: [Code; 2], register: Register, at: i64| {
-            let place = self.place(at, 8);
-            self.add(match back {
-                true => Instruction::with2(from, register, place),
-                false => Instruction::with2(to, place, register),
-            })
-        };
-        for i in 0..if isa == Isa::Avx512 { MASKS } else { 0 } {
-            let codes = [Code::VEX_Kmovq_m64_kr, Code::VEX_Kmovq_kr_km64];
-            moved(codes, Register::K0 + u32::from(i), SAVED_MASKS + i64::from(i) * 8)?;
+        for i in 0..if self.segment.isa == Isa::Avx512 { MASKS } else { 0 } {
+            let form = if back { masks::KLOAD } else { masks::KSTORE };
+            let place = self.place(SAVED_MASKS + i64::from(i) * 8, 8);
+            self.asm.vector(form, 0, &Operands::new(i, 0, place));
         }
         for (i, r) in GENERAL.into_iter().enumerate() {
-            moved([Code::Mov_rm64_r64, Code::Mov_r64_rm64], r, SAVED_GENERAL + i as i64 * 8)?;
+            let place = self.place(SAVED_GENERAL + i as i64 * 8, 8);
+            if back { self.asm.load(r, place) } else { self.asm.store(place, r) }
         }
-        Ok(())
     }
 }
