@@ -49,7 +49,7 @@ pub use crate::limits::MAX_FETCHES;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Builder {
-    threads: usize,
+    threads: Option<usize>,
     jit: bool,
     cache: usize,
     pool: usize,
@@ -63,7 +63,7 @@ pub struct Builder {
 impl Builder {
     /// The most threads that one run uses; at least 1, at most 65536. Default: the machine's cores.
     pub fn threads(mut self, n: usize) -> Builder {
-        self.threads = n.clamp(1, 1 << 16);
+        self.threads = Some(n.clamp(1, 1 << 16));
         self
     }
 
@@ -223,9 +223,8 @@ impl Executor {
 
     /// Settings to choose before building.
     pub fn builder() -> Builder {
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
         Builder {
-            threads,
+            threads: None,
             jit: true,
             cache: 1024,
             pool: 1 << 30,

@@ -126,6 +126,7 @@ pub(super) struct Call<'a> {
 /// An executor's settings and what it keeps, shared with what it has prepared.
 pub(super) struct Inner {
     pub(super) settings: Builder,
+    threads: usize,
     caches: Mutex<Caches>,
     /// The latest first.
     recent: Mutex<Vec<Asked>>,
@@ -148,7 +149,16 @@ pub(super) fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Inner {
     pub(super) fn new(settings: Builder) -> Inner {
         let pool = Arc::new(Pool::new(settings.pool));
-        Inner { settings, caches: Mutex::default(), recent: Mutex::default(), pool, counters: Counters::default() }
+        // Asking for the cores reads a dozen files, which is a good part of what a first result takes.
+        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        Inner {
+            threads: settings.threads.unwrap_or_else(cores),
+            settings,
+            caches: Mutex::default(),
+            recent: Mutex::default(),
+            pool,
+            counters: Counters::default(),
+        }
     }
 
     fn caches(&self) -> std::sync::MutexGuard<'_, Caches> {
@@ -226,7 +236,7 @@ impl Inner {
     /// What a run has besides its plan.
     fn run<'a>(&'a self, feeds: &'a [TensorRef<'a>], dyn_dims: &'a [usize], stop: Option<&'a Stop<'a>>) -> Run<'a> {
         let memory = Memory::limited(self.settings.max_bytes);
-        Run { feeds, dyn_dims, threads: self.settings.threads, pool: Some(&self.pool), stop, memory }
+        Run { feeds, dyn_dims, threads: self.threads, pool: Some(&self.pool), stop, memory }
     }
 
     /// What can stop a run that starts now.
