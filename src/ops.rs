@@ -81,8 +81,9 @@ pub enum WideScalar {
 pub enum ScalarRange {
     /// They wrap: `u8 tensor + 300` adds 44.
     Wraps,
-    /// Those behind the first operand, or the parameter if there is one, are refused: `pow`, `where`, the `alpha` of `add_scaled`.
-    Fits,
+    /// Those behind the first operand, or the parameter if there is one, are refused: `pow`, `where`, the `alpha` of
+    /// `add_scaled`. These dtypes are left out.
+    Fits(DTypeSet),
     /// They are bounds: the op is refused where nothing can lie within them, else they bound nothing.
     Bounds,
 }
@@ -162,6 +163,10 @@ pub(crate) mod columns {
     pub(crate) const INTS: DTypeSet = DTypeSet::of(&[U8, I8, I16, I32, I64]);
     /// bool and integers.
     pub(crate) const BITS: DTypeSet = BOOL.and(INTS);
+    /// f16 and bf16.
+    pub(crate) const HALVES: DTypeSet = DTypeSet::of(&[F16, BF16]);
+    /// f32.
+    pub(crate) const SINGLE: DTypeSet = DTypeSet::of(&[F32]);
     /// The four floats.
     pub(crate) const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
     /// The three complex dtypes.
@@ -259,9 +264,14 @@ pub(crate) mod columns {
             TorchColumns { wide_scalar: WideScalar::Either, ..self }
         }
 
-        /// Integer scalars must fit.
+        /// Scalars must fit.
         pub(crate) const fn fits(self) -> TorchColumns {
-            TorchColumns { scalars: ScalarRange::Fits, ..self }
+            self.fits_but(DTypeSet::of(&[]))
+        }
+
+        /// Scalars must fit, but may become infinite in these dtypes.
+        pub(crate) const fn fits_but(self, unchecked: DTypeSet) -> TorchColumns {
+            TorchColumns { scalars: ScalarRange::Fits(unchecked), ..self }
         }
 
         /// Scalars behind the first operand are bounds.

@@ -92,7 +92,7 @@ fn promotion(def: &OpDef, rules: Rules) -> String {
             note(!t.mixes, "equal dtypes only");
             note(!t.bools, "no bool operand");
             note(t.wide_scalar == WideScalar::Right, "a scalar on the right stays in op math");
-            note(t.scalars == ScalarRange::Fits, "integers must fit");
+            note(matches!(t.scalars, ScalarRange::Fits(_)), "integers must fit");
             note(t.scalars == ScalarRange::Bounds, "bounds beyond the dtype bound nothing");
             note(t.wide_scalar == WideScalar::Either, "a scalar stays in op math");
             t.promotion

@@ -45,7 +45,7 @@ macro_rules! for_each_op {
 
             /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is refused as a scalar.
             Pow pow "pow" [] (x, y) Same
-            torch common(POW).fits(), paddle common(POW).paddle(),
+            torch common(POW).fits_but(SINGLE), paddle common(POW).paddle(),
             { int: |a, b| Int::power(a, b); float: |a, b| Real::pow(a, b); complex: |a, b| Cplx::pow(a, b); }
 
             /// Larger operand; NaN if either is NaN; +0 is larger than -0.
@@ -143,7 +143,7 @@ macro_rules! for_each_op {
 
             /// The second operand where the condition (a bool tensor) holds, else the third. Moves bits: NaNs keep their payload.
             Where where_ "where" [] (condition, x, y) Same
-            torch common(ANY).fits(), paddle common(ANY).paddle().zero_dim_tensor(),
+            torch common(ANY).fits_but(HALVES), paddle common(ANY).paddle().zero_dim_tensor(),
             { moves; }
 
             /// Conversion to a dtype. Rounds to nearest even, once; float to integer truncates, saturates, and takes NaN to 0; complex to real drops the imaginary part; to bool is `x != 0`.

@@ -139,12 +139,9 @@ pub(super) fn check_scalars(op: Op, operands: &[OperandType], to: impl Fn(usize)
     for (i, o) in operands.iter().enumerate().skip(first) {
         let OperandType::Scalar(s) = *o else { continue };
         let (d, wraps) = (to(i), |s| matches!(s, Scalar::Int(-255..=0)));
-        // `where` converts to halves without a check, `pow` to f32.
-        let unchecked = matches!((op, d), (Op::Where, F16 | BF16) | (Op::Pow, F32));
         let faulty = match (def.scalars, beyond(s, d)) {
-            _ if unchecked => false,
             (ScalarRange::Wraps, _) | (_, None) => false,
-            (ScalarRange::Fits, Some(_)) => d != U8 || !wraps(s),
+            (ScalarRange::Fits(but), Some(_)) => !but.has(d) && (d != U8 || !wraps(s)),
             (ScalarRange::Bounds, Some(side)) => is_lower(op, i) == (side == Ordering::Greater),
         };
         if faulty {
