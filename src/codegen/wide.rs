@@ -20,15 +20,15 @@ mod cast;
 mod emit;
 mod forms;
 mod ir;
+mod lines;
 mod lower;
 mod math;
 mod memory;
 mod parts;
 mod rescue;
 
-use std::ops::RangeInclusive;
-
 use iced_x86::{Decoder, DecoderOptions, FastFormatter};
+use ir::Body;
 pub(crate) use lower::inline;
 
 use super::jit::{self, Code};
@@ -79,8 +79,8 @@ pub(crate) fn compile(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<
     compile_paired(isa, kernel, schedule, &PAIRED)
 }
 
-/// As [`compile`]; bodies of so many instructions have loops over pairs of vectors.
-fn compile_paired(isa: Isa, kernel: &Kernel, schedule: &Schedule, paired: &RangeInclusive<usize>) -> Result<Code> {
+/// As [`compile`]; says which bodies have loops over pairs of vectors.
+fn compile_paired(isa: Isa, kernel: &Kernel, schedule: &Schedule, paired: &Paired) -> Result<Code> {
     let ends = ends(kernel, schedule);
     let all = schedule.segments.iter().map(|s| Ok(function(isa, kernel, s, &ends, paired)?.bytes));
     jit::place(&all.collect::<Result<Vec<_>>>()?)
@@ -119,17 +119,27 @@ fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
     }
 }
 
-/// Instructions of the bodies that a loop over pairs of vectors has. Of shorter ones the processor overlaps enough
-/// iterations by itself; longer ones are rare and would cost time to compile.
-const PAIRED: RangeInclusive<usize> = 20..=400;
+/// Which bodies have loops over pairs of vectors, by the number of their instructions.
+#[derive(Debug)]
+struct Paired {
+    /// From so many on: of shorter ones the processor overlaps enough iterations by itself.
+    least: usize,
+    /// The same for those that handle whole cache lines in pairs ([`lines`]).
+    lines: usize,
+    /// Longer ones are rare and would cost time to compile.
+    most: usize,
+}
 
-fn function(
-    isa: Isa,
-    kernel: &Kernel,
-    segment: &Segment,
-    ends: &Ends,
-    paired: &RangeInclusive<usize>,
-) -> Result<emit::Function> {
+const PAIRED: Paired = Paired { least: 20, lines: 0, most: 400 };
+
+impl Paired {
+    fn contains(&self, body: &Body, lanes: usize) -> bool {
+        let n = body.insts.len();
+        n <= self.most && (n >= self.least || n >= self.lines && lines::fits(body, lanes))
+    }
+}
+
+fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &Paired) -> Result<emit::Function> {
     let lanes = lanes(isa, kernel, segment);
     let body = lower::lower(isa, kernel, segment, lanes, &ends.sums);
     if let Some(form) = body.missing {
@@ -140,13 +150,19 @@ fn function(
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
     let first_mask = if twice { 3 } else { 2 };
     let allocated = alloc::allocate(&body, first_mask);
-    let paired = paired.contains(&body.insts.len()).then(|| alloc::allocate(&body.side_by_side(2), first_mask));
+    let pair = paired.contains(&body, lanes).then(|| {
+        let mut pair = body.side_by_side(2);
+        lines::whole(&mut pair, lanes);
+        pair
+    });
+    let paired = pair.as_ref().map(|pair| alloc::allocate(pair, first_mask));
     Ok(emit::function(&emit::Segment {
         isa,
         lanes,
         allocated: &allocated,
         paired: paired.as_ref(),
-        constants: &body.constants,
+        // Those of pairs begin with the others.
+        constants: &pair.as_ref().unwrap_or(&body).constants,
         twice,
         results: &ends.results,
         sums: &ends.sums,

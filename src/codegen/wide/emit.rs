@@ -15,6 +15,7 @@ use super::asm::{Add, And, Asm, Cmp, General, Memory, Operands, Place, Sub, When
 use super::asm::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
 use super::forms as f;
 use super::ir::Constant;
+use super::lines::BOTH;
 use super::rescue::Rescue;
 use crate::block::driver::{ADD, STREAM, row_words};
 use crate::block::fold::LANES;
@@ -148,7 +149,7 @@ impl Writer<'_> {
         self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
         let mut ends: Vec<usize> = segment.paired.map(|pair| self.pairs(pair, Body::Cached)).into_iter().collect();
         let mut to_rest = Vec::new();
-        if segment.paired.is_none() && self.streams() {
+        if segment.paired.is_none() && self.streams(segment.allocated) {
             let cached = self.asm.jump(When::NotBelow);
             to_rest.push(self.main_loop(Body::Streamed));
             to_rest.push(self.asm.jump(When::Always));
@@ -195,7 +196,7 @@ impl Writer<'_> {
     /// The loops over pairs of vectors, and what those over single ones expect; returns the jump that is taken if no
     /// element is left. Where nothing is added up, the carry flag says whether to stream.
     fn pairs(&mut self, pair: &Allocated, how: Body) -> usize {
-        let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams());
+        let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams(pair));
         if streams {
             self.asm.carry(POINTER);
         }
@@ -280,16 +281,16 @@ impl Writer<'_> {
 
     /// Whether there are results, all of them in whole cache lines: of parts of a line, the second may come too late to
     /// be written with the first.
-    fn streams(&self) -> bool {
+    fn streams(&self, allocated: &Allocated) -> bool {
         let mut any = false;
         let whole = |m: &Machine| match m {
-            Machine::Store { slot, dtype, .. } if self.segment.results.contains(slot) => {
+            Machine::Store { slot, dtype, ahead, .. } if self.segment.results.contains(slot) => {
                 any = true;
-                self.segment.lanes * dtype.size() == self.segment.isa.bytes()
+                *ahead == BOTH || self.segment.lanes * dtype.size() == self.segment.isa.bytes()
             }
             _ => true,
         };
-        self.segment.allocated.body.iter().all(whole) && any
+        allocated.body.iter().all(whole) && any
     }
 
     /// Room on the stack, aligned to vectors.

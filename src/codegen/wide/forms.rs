@@ -296,6 +296,8 @@ forms! { false;
     // Lanes of the first and of the third source, which are one table, by the lowest bits of the second's.
     TABLEPD = Vpermt2pd P66 M0F38 0x7f RVM W1, Full <- Full;
     PSHUFD = Vpshufd P66 M0F 0x70 RM W0, Full <- Full, Vpshufd W0;
+    // 128 bits each of both sources.
+    JOIN = Vshufi64x2 P66 M0F3A 0x43 RVM W1, Full <- Full [only Some(2)];
     PERMW = Vpermw P66 M0F38 0x8d RVM W1, Full <- Full;
     MASKD = Vpmovm2d PF3 M0F38 0x38 RM W0, Full <- Mask;
     MASKQ = Vpmovm2q PF3 M0F38 0x38 RM W1, Full <- Mask;

@@ -9,6 +9,7 @@ use super::alloc::Machine;
 use super::asm::{General, Memory, Operands, Place, RSP, Sub, When};
 use super::emit::{Body, COUNT, INDEX, POINTER, POOL, TABLE, TWICE, Writer};
 use super::forms::{self as f, Form, avx2, length, masks, moves};
+use super::lines::BOTH;
 use crate::dtype::DType;
 use crate::schedule::SlotId;
 
@@ -92,9 +93,11 @@ impl Writer<'_> {
     pub(super) fn transfer(&mut self, (slot, dtype, ahead): (SlotId, DType, u8), register: u8, how: Body, load: bool) {
         let size = dtype.size();
         let at = if size == 16 { (TWICE, 8) } else { (INDEX, size as u8) };
-        let memory = self.element(slot, at, usize::from(ahead) * self.segment.lanes * size);
+        let vector = self.segment.lanes * size;
+        let (offset, bytes) = if ahead == BOTH { (0, 2 * vector) } else { (usize::from(ahead) * vector, vector) };
+        let memory = self.element(slot, at, offset);
         let streamed = !load && how == Body::Streamed && self.segment.results.contains(&slot);
-        self.moved(&Move { memory, size, bytes: self.segment.lanes * size, load, streamed }, register, how);
+        self.moved(&Move { memory, size, bytes, load, streamed }, register, how);
     }
 
     fn moved(&mut self, m: &Move, register: u8, how: Body) {

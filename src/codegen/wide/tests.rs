@@ -1,13 +1,12 @@
 //! Wide segments against the block kernels: bits, tails, memory beside the elements, pressure, and what is emitted.
 
 use std::collections::HashSet;
-use std::ops::RangeInclusive;
 
 use iced_x86::{Code, Decoder, DecoderOptions};
 
 use super::asm::tests::{decode, lengths, rows};
 use super::asm::{Asm, Memory, Operands, Place, RAX};
-use super::{Isa, function, inline, lanes};
+use super::{Isa, Paired, function, inline, lanes};
 use crate::block::driver::{Buffer, Launch, Output, run};
 use crate::block::{CpuLevel, cast, hard, kernel as block_kernel};
 use crate::dtype::DType::{self, *};
@@ -27,10 +26,13 @@ fn isas() -> impl Iterator<Item = Isa> {
 }
 
 /// How bodies of any size are compiled: without loops over pairs of vectors, and with them.
-const PAIRED: [RangeInclusive<usize>; 2] = [usize::MAX..=usize::MAX, 0..=usize::MAX];
+const PAIRED: [Paired; 2] = {
+    let never = usize::MAX;
+    [Paired { least: never, lines: never, most: never }, Paired { least: 0, lines: 0, most: never }]
+};
 
 /// How a kernel is compiled, if it is: the instructions, and which bodies are paired.
-type How<'a> = Option<(Isa, &'a RangeInclusive<usize>)>;
+type How<'a> = Option<(Isa, &'a Paired)>;
 
 /// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them.
 fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, how: How<'_>) -> Vec<Vec<u8>> {
@@ -454,6 +456,36 @@ fn the_listing_shows_steps_and_instructions() {
         let text = super::listing(isa, &k, &planned).unwrap();
         assert!(text.contains(elements) && text.contains("add.f32 %0, %1") && text.contains("vaddps"), "{text}");
     }
+}
+
+/// The listing of a kernel with two vector operands, for AVX-512.
+fn listed_pair(op: Op, d: DType) -> String {
+    let mut m = Make::default();
+    let (x, y) = (m.input(d), m.input(d));
+    let r = if d == BF16 || d == F16 {
+        let (x, y) = (m.cast(d, F32, x), m.cast(d, F32, y));
+        let r = m.apply(op, F32, &[x, y]);
+        m.cast(F32, d, r)
+    } else {
+        m.apply(op, d, &[x, y])
+    };
+    let k = m.output(r);
+    let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|s| inline(Isa::Avx512, s)).unwrap();
+    super::listing(Isa::Avx512, &k, &planned).unwrap()
+}
+
+#[test]
+fn results_of_16_bits_are_stored_in_whole_lines() {
+    for d in [F16, BF16] {
+        let text = listed_pair(Op::Add, d);
+        // Past the caches, or not: both halves at once.
+        assert!(text.contains("vmovntdq [") && text.contains("],zmm"), "{d}: {text}");
+        assert!(text.matches("vshufi64x2").count() == if d == F16 { 2 } else { 0 }, "{d}: {text}");
+    }
+    let planes = listed_pair(Op::Mul, BF16);
+    // Only the loop over single vectors, and what is left after it, widens and narrows.
+    assert_eq!(planes.matches("vpmovdw").count(), 2, "{planes}");
+    assert_eq!(planes.matches("vpternlogd").count(), 2, "{planes}");
 }
 
 /// A sum with a NaN that has bits which bf16 lacks is rounded otherwise than one of bf16 numbers alone: all bits set would
