@@ -50,6 +50,8 @@ pub(super) struct Segment<'a> {
     pub(super) allocated: &'a Allocated,
     /// The body over two vectors in a row, if there is a loop of it.
     pub(super) paired: Option<&'a Allocated>,
+    /// Whether that loop is only for results that go past the caches, if they can.
+    pub(super) only_streamed: bool,
     pub(super) constants: &'a [Constant],
     /// Whether a slot has elements of 16 bytes.
     pub(super) twice: bool,
@@ -197,6 +199,14 @@ impl Writer<'_> {
     /// element is left. Where nothing is added up, the carry flag says whether to stream.
     fn pairs(&mut self, pair: &Allocated, how: Body) -> usize {
         let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams(pair));
+        let only = streams && self.segment.only_streamed;
+        if only {
+            let cached = self.asm.jump(When::NotBelow);
+            let done = self.streamed_pairs(pair, both);
+            self.asm.land(cached);
+            self.hoisted(self.segment.allocated);
+            return done;
+        }
         if streams {
             self.asm.carry(POINTER);
         }
@@ -221,6 +231,18 @@ impl Writer<'_> {
         let done = self.asm.jump(When::Equal);
         self.hoisted(self.segment.allocated);
         done
+    }
+
+    /// The loop over pairs of vectors whose results go past the caches; returns the jump that is taken if no element is left.
+    fn streamed_pairs(&mut self, pair: &Allocated, both: i32) -> usize {
+        self.asm.alu(Sub, COUNT, both);
+        let too_few = self.asm.jump(When::Less);
+        self.hoisted(pair);
+        self.repeated(pair, both, Body::Streamed);
+        self.asm.land(too_few);
+        self.asm.alu(Add, COUNT, both);
+        self.asm.alu_with(Cmp, INDEX, COUNT);
+        self.asm.jump(When::Equal)
     }
 
     /// A body again and again, so many elements at once, while as many are left; `COUNT` is less by these.

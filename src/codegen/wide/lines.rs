@@ -30,7 +30,12 @@ struct Found {
 
 /// Whether the body over one vector of so many elements becomes another one when it is over two.
 pub(super) fn fits(body: &Body, lanes: usize) -> bool {
-    found(body).is_some() || body.insts.iter().any(|inst| halves(body, lanes, inst).is_some())
+    splits(body) || body.insts.iter().any(|inst| halves(body, lanes, inst).is_some())
+}
+
+/// Whether the body over two vectors is split into planes, which takes fewer instructions than one vector after the other.
+pub(super) fn splits(body: &Body) -> bool {
+    found(body).is_some()
 }
 
 /// What is half a cache line of results: the slot, the register, and which half.

@@ -25,10 +25,14 @@ fn isas() -> impl Iterator<Item = Isa> {
     [CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= CpuLevel::get()).filter_map(Isa::of)
 }
 
-/// How bodies of any size are compiled: without loops over pairs of vectors, and with them.
-const PAIRED: [Paired; 2] = {
+/// How bodies of any size are compiled: without loops over pairs of vectors, with them, and with those of whole lines alone.
+const PAIRED: [Paired; 3] = {
     let never = usize::MAX;
-    [Paired { least: never, lines: never, most: never }, Paired { least: 0, lines: 0, most: never }]
+    [
+        Paired { least: never, lines: never, most: never },
+        Paired { least: 0, lines: 0, most: never },
+        Paired { least: never, lines: 0, most: never },
+    ]
 };
 
 /// How a kernel is compiled, if it is: the instructions, and which bodies are paired.
@@ -478,9 +482,9 @@ fn listed_pair(op: Op, d: DType) -> String {
 fn results_of_16_bits_are_stored_in_whole_lines() {
     for d in [F16, BF16] {
         let text = listed_pair(Op::Add, d);
-        // Past the caches, or not: both halves at once.
+        // Past the caches both halves at once; of f16 only there.
         assert!(text.contains("vmovntdq [") && text.contains("],zmm"), "{d}: {text}");
-        assert!(text.matches("vshufi64x2").count() == if d == F16 { 2 } else { 0 }, "{d}: {text}");
+        assert!(text.matches("vshufi64x2").count() == usize::from(d == F16), "{d}: {text}");
     }
     let planes = listed_pair(Op::Mul, BF16);
     // Only the loop over single vectors, and what is left after it, widens and narrows.
