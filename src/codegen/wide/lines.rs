@@ -5,7 +5,7 @@
 //! pair is two planes instead ([`split`]), the even elements in one vector of f32, the odd ones in the other: numbers of bf16
 //! are the upper halves of f32, so one instruction makes a plane (a shift, a mask) of a line, where two vectors in a row need
 //! two each (widen, shift), and the planes are put together by one. Measured, `(a*b + c)*a - b` of 2^24 elements, one thread
-//! and two: bf16 rounded after each op 12 and 25 % less time, rounded once 10 and 45 %. Guarantees: the same bits; a body
+//! and two: bf16 rounded after each op 12 and 25 % less time, rounded once 10 and 17 to 45 %. Guarantees: the same bits; a body
 //! that neither serves is as it was. Does not: change sums (they have an order), or bodies for AVX2.
 
 use super::Isa;
