@@ -29,6 +29,7 @@ mod rescue;
 
 use iced_x86::{Decoder, DecoderOptions, FastFormatter};
 use ir::Body;
+use lines::Lines;
 pub(crate) use lower::inline;
 
 use super::jit::{self, Code};
@@ -132,10 +133,21 @@ struct Paired {
 
 const PAIRED: Paired = Paired { least: 20, lines: 0, most: 400 };
 
+/// A loop over pairs of vectors.
+struct Pairs {
+    lines: Lines,
+    /// Whether it is only for results that go past the caches: from the caches, a short loop is faster without joining what
+    /// it stores (f16: 4 to 12 %).
+    only_streamed: bool,
+}
+
 impl Paired {
-    fn contains(&self, body: &Body, lanes: usize) -> bool {
+    fn of(&self, body: &Body, lanes: usize) -> Option<Pairs> {
         let n = body.insts.len();
-        n <= self.most && (n >= self.least || n >= self.lines && lines::fits(body, lanes))
+        let lines = Lines::of(body, lanes);
+        let short = n < self.least;
+        let pairs = n <= self.most && (!short || lines != Lines::Vectors && n >= self.lines);
+        pairs.then_some(Pairs { lines, only_streamed: short && lines == Lines::Halves })
     }
 }
 
@@ -150,11 +162,10 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
     let first_mask = if twice { 3 } else { 2 };
     let allocated = alloc::allocate(&body, first_mask);
-    // From the caches, a short loop is faster without joining what it stores (f16: 4 to 12 %).
-    let only_streamed = body.insts.len() < paired.least && !lines::splits(&body);
-    let pair = paired.contains(&body, lanes).then(|| {
+    let pairs = paired.of(&body, lanes);
+    let pair = pairs.as_ref().map(|pairs| {
         let mut pair = body.side_by_side(2);
-        lines::whole(&mut pair, lanes);
+        pairs.lines.join(&mut pair, lanes);
         pair
     });
     let paired = pair.as_ref().map(|pair| alloc::allocate(pair, first_mask));
@@ -163,7 +174,7 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &
         lanes,
         allocated: &allocated,
         paired: paired.as_ref(),
-        only_streamed,
+        only_streamed: pairs.is_some_and(|p| p.only_streamed),
         // Those of pairs begin with the others.
         constants: &pair.as_ref().unwrap_or(&body).constants,
         twice,

@@ -200,49 +200,32 @@ impl Writer<'_> {
     fn pairs(&mut self, pair: &Allocated, how: Body) -> usize {
         let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams(pair));
         let only = streams && self.segment.only_streamed;
-        if only {
-            let cached = self.asm.jump(When::NotBelow);
-            let done = self.streamed_pairs(pair, both);
-            self.asm.land(cached);
-            self.hoisted(self.segment.allocated);
-            return done;
-        }
-        if streams {
+        let two_loops = streams && !only;
+        let around = only.then(|| self.asm.jump(When::NotBelow));
+        if two_loops {
             self.asm.carry(POINTER);
         }
         self.asm.alu(Sub, COUNT, both);
-        let too_few = self.asm.jump(When::Less);
-        if streams {
+        let mut ends = vec![self.asm.jump(When::Less)];
+        if two_loops {
             // Loads between here and the jump change no flags, but may use the register.
             self.asm.test_byte(POINTER);
         }
         self.hoisted(pair);
-        let mut ends = vec![too_few];
-        if streams {
+        if two_loops {
             let cached = self.asm.jump(When::Equal);
             self.repeated(pair, both, Body::Streamed);
             ends.push(self.asm.jump(When::Always));
             self.asm.land(cached);
         }
-        self.repeated(pair, both, how);
+        self.repeated(pair, both, if only { Body::Streamed } else { how });
         ends.into_iter().for_each(|jump| self.asm.land(jump));
         self.asm.alu(Add, COUNT, both);
         self.asm.alu_with(Cmp, INDEX, COUNT);
         let done = self.asm.jump(When::Equal);
+        around.into_iter().for_each(|jump| self.asm.land(jump));
         self.hoisted(self.segment.allocated);
         done
-    }
-
-    /// The loop over pairs of vectors whose results go past the caches; returns the jump that is taken if no element is left.
-    fn streamed_pairs(&mut self, pair: &Allocated, both: i32) -> usize {
-        self.asm.alu(Sub, COUNT, both);
-        let too_few = self.asm.jump(When::Less);
-        self.hoisted(pair);
-        self.repeated(pair, both, Body::Streamed);
-        self.asm.land(too_few);
-        self.asm.alu(Add, COUNT, both);
-        self.asm.alu_with(Cmp, INDEX, COUNT);
-        self.asm.jump(When::Equal)
     }
 
     /// A body again and again, so many elements at once, while as many are left; `COUNT` is less by these.

@@ -1,8 +1,8 @@
 //! Pairs of vectors that are one cache line of 16-bit elements in memory.
 //!
 //! Two halves of a line that are stored one after the other can't go past the caches: the second may come too late to be
-//! written with the first. So the two results of a pair are joined ([`whole`]). Where all elements in memory are bf16, a
-//! pair is two planes instead ([`split`]), the even elements in one vector of f32, the odd ones in the other: numbers of bf16
+//! written with the first. So the two results of a pair are joined ([`Lines::Halves`]). Where all elements in memory are bf16, a
+//! pair is two planes instead ([`Lines::Planes`]), the even elements in one vector of f32, the odd ones in the other: numbers of bf16
 //! are the upper halves of f32, so one instruction makes a plane (a shift, a mask) of a line, where two vectors in a row need
 //! two each (widen, shift), and the planes are put together by one. Measured, `(a*b + c)*a - b` of 2^24 elements, one thread
 //! and two: bf16 rounded after each op 12 and 25 % less time, rounded once 10 and 17 to 45 %. Guarantees: the same bits; a body
@@ -28,18 +28,43 @@ struct Found {
     widened: Vec<(usize, Reg, u8)>,
 }
 
-/// Whether the body over one vector of so many elements becomes another one when it is over two.
-pub(super) fn fits(body: &Body, lanes: usize) -> bool {
-    splits(body) || body.insts.iter().any(|inst| halves(body, lanes, inst).is_some())
+/// What two vectors of a body's elements in memory are together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// One after the other.
+    Vectors,
+    /// Of some results, the halves of a cache line.
+    Halves,
+    /// All of them, planes of a cache line, which take fewer instructions than one vector after the other.
+    Planes,
 }
 
-/// Whether the body over two vectors is split into planes, which takes fewer instructions than one vector after the other.
-pub(super) fn splits(body: &Body) -> bool {
-    found(body).is_some()
+impl Lines {
+    /// What they are of a body over one vector of so many elements.
+    pub(super) fn of(body: &Body, lanes: usize) -> Lines {
+        if found(body).is_some() {
+            Lines::Planes
+        } else if body.insts.iter().any(|inst| half(body, lanes, inst).is_some()) {
+            Lines::Halves
+        } else {
+            Lines::Vectors
+        }
+    }
+
+    /// Makes the same body over two vectors in a row read and write whole cache lines, as far as it can.
+    pub(super) fn join(self, body: &mut Body, lanes: usize) {
+        match self {
+            Lines::Vectors => {}
+            Lines::Halves => whole(body, lanes),
+            Lines::Planes => split(body),
+        }
+    }
 }
 
-/// What is half a cache line of results: the slot, the register, and which half.
-fn halves(body: &Body, lanes: usize, inst: &Inst) -> Option<(SlotId, Reg, u8)> {
+/// A store of half a cache line: the slot, what becomes a part of the line, and which half.
+type Half<T> = Option<(SlotId, T, u8)>;
+
+fn half(body: &Body, lanes: usize, inst: &Inst) -> Half<Reg> {
     match *inst {
         Inst::Store(slot, dtype, r, NONE, ahead @ (0 | 1)) if body.isa == Isa::Avx512 && dtype.size() * lanes == 32 => {
             Some((slot, r, ahead))
@@ -48,16 +73,20 @@ fn halves(body: &Body, lanes: usize, inst: &Inst) -> Option<(SlotId, Reg, u8)> {
     }
 }
 
-/// Makes a body over two vectors in a row read and write whole cache lines, as far as it can.
-pub(super) fn whole(body: &mut Body, lanes: usize) {
-    split(body);
-    let all: Vec<_> = body.insts.iter().filter_map(|inst| halves(body, lanes, inst)).collect();
-    let first = |slot| all.iter().find(|(s, _, half)| *s == slot && *half == 0).map(|(_, r, _)| *r);
-    for inst in std::mem::take(&mut body.insts) {
-        match (halves(body, lanes, &inst), inst) {
+/// Stores halves as one line each, in the place of the second.
+fn whole(body: &mut Body, lanes: usize) {
+    let halves = body.insts.iter().map(|inst| half(body, lanes, inst)).collect();
+    joined(body, halves, |first, second| Op { imm: Some(0x44), ..Op::new(f::JOIN, 64, [first, second, NONE]) });
+}
+
+/// Replaces stores of halves, given for each instruction, by stores of what `join` makes of two.
+fn joined<T: Copy>(body: &mut Body, halves: Vec<Half<T>>, join: impl Fn(T, T) -> Op) {
+    let first = |slot| halves.iter().flatten().find(|(s, _, half)| *s == slot && *half == 0).map(|(_, part, _)| *part);
+    for (inst, half) in std::mem::take(&mut body.insts).into_iter().zip(&halves) {
+        match (*half, inst) {
             (Some((slot, second, 1)), Inst::Store(_, dtype, ..)) => {
                 if let Some(first) = first(slot) {
-                    let line = body.put(Op { imm: Some(0x44), ..Op::new(f::JOIN, 64, [first, second, NONE]) });
+                    let line = body.put(join(first, second));
                     body.insts.push(Inst::Store(slot, dtype, line, NONE, BOTH));
                 }
             }
@@ -160,23 +189,11 @@ fn load(body: &mut Body, widened: &[(usize, Reg, u8)], upper: Reg) {
 /// One store of both planes, where the second vector was stored.
 fn store(body: &mut Body, made: &[usize], upper: Reg) {
     let planes = |inst: &Inst| match *inst {
-        Inst::Store(slot, _, r, _, ahead) => rounded(body, made, r).map(|p| (slot, ahead, p)),
+        Inst::Store(slot, _, r, _, ahead) => rounded(body, made, r).map(|planes| (slot, planes, ahead)),
         Inst::Op(_) => None,
     };
-    let planes: Vec<_> = body.insts.iter().filter_map(planes).collect();
-    let plane = |slot, of: u8| planes.iter().find(|(s, a, _)| *s == slot && *a == of).map(|(.., p)| *p);
-    for inst in std::mem::take(&mut body.insts) {
-        match inst {
-            Inst::Op(_) => body.insts.push(inst),
-            Inst::Store(slot, _, _, _, 1) => {
-                if let (Some((_, even)), Some((odd, _))) = (plane(slot, 0), plane(slot, 1)) {
-                    // even | odd & upper
-                    let line = body.put(Op { imm: Some(0xf8), ..Op::new(f::LOGICD, 64, [even, odd, upper]) });
-                    body.insts.push(Inst::Store(slot, DType::BF16, line, NONE, BOTH));
-                }
-            }
-            // Both are stored at once.
-            Inst::Store(..) => {}
-        }
-    }
+    let planes = body.insts.iter().map(planes).collect();
+    // even | odd & upper
+    let join = |(_, even), (odd, _)| Op { imm: Some(0xf8), ..Op::new(f::LOGICD, 64, [even, odd, upper]) };
+    joined(body, planes, join);
 }
