@@ -57,16 +57,39 @@ pub(crate) const STREAM: usize = 1 << (usize::BITS - 1);
 /// Set in the number of elements: what the segment can add up goes into lanes that begin with the tile, not into the tile.
 pub(crate) const ADD: usize = 1 << (usize::BITS - 2);
 
-/// Bytes of operands and results from which on results are streamed: what the caches can't keep until it is read costs
-/// less without being read into them first. Measured on a server whose last cache is large, four operands and a result
-/// of f32: 80 MiB in all take 3.4 ms and 2.7 streamed, 320 MiB 15.8 and 13.4; but two of 32 MiB in all 1.2 and 1.9. Tests
-/// stream small results too.
-const STREAM_FROM: usize = if cfg!(test) { 1 << 10 } else { 1 << 26 };
+/// Whether results of so many bytes, of `moved` in all with the operands, are streamed.
+///
+/// What the last cache can't keep costs less without being read into it first, and operands stay in it instead. But it takes
+/// results faster than memory does, and who needs them next finds them there: so the more of all that is written, and the
+/// more threads write, the later they are streamed. Measured on a server whose last cache has 32 MiB and whose memory takes
+/// 26 GB/s, microseconds cached and streamed, on one thread and two:
+///
+/// | operands + results, MiB | one thread | two |
+/// |---|---|---|
+/// | 0 + 24 | 672, 926 | 315, 994 |
+/// | 0 + 48 | 2,039, 1,928 | 1,866, 1,932 |
+/// | 12 + 12 | 586, 521 | 360, 482 |
+/// | 20 + 20 | 1,067, 1,028 | 693, 800 |
+/// | 24 + 24 | 1,445, 1,114 | 963, 961 |
+/// | 16 + 8 | 639, 433 | 283, 312 |
+/// | 24 + 12 | 946, 727 | 725, 553 |
+/// | 32 + 16 | 1,462, 1,117 | 1,057, 764 |
+/// | 32 + 8 | 1,412, 991 | 855, 640 |
+///
+/// Tests stream small results too.
+fn streams(written: usize, moved: usize, threads: usize) -> bool {
+    if written == 0 || moved < LEAST_STREAMED {
+        return false;
+    }
+    let mib = match (threads, 10 * written / moved) {
+        (0 | 1, 0..9) => 24,
+        (0 | 1, _) | (_, 0..4) => 32,
+        _ => 48,
+    };
+    cfg!(test) || moved >= mib << 20
+}
 
-/// Bytes of results from which on one thread streams them whatever the operands: it waits longer for lines to overwrite than
-/// it takes to write past them, while several find room in the last cache. Measured on a server whose last cache has 32 MiB:
-/// 24 MiB of results with 6 of operands take one thread 1.7 ms and 1.0 streamed, two threads 0.75 and 0.95.
-const STREAM_WRITTEN: usize = 20 << 20;
+const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
 
 /// Elements that every compiled segment's width divides.
 pub(crate) const WIDTH: usize = 16;
@@ -316,7 +339,7 @@ pub(crate) fn run(
     let read = |b: &Buffer<'_>| b.bytes.len().min(total * b.dtype.size());
     let written = outputs.iter().map(|o| o.bytes.len()).sum::<usize>();
     let moved = || written + launch.inputs.iter().map(read).sum::<usize>();
-    let stream = launch.any_length && (threads <= 1 && written >= STREAM_WRITTEN || moved() >= STREAM_FROM);
+    let stream = launch.any_length && streams(written, moved(), threads);
     let outs: smallvec::SmallVec<[Out; FEW]> =
         outputs.iter_mut().map(|o| Out { start: o.bytes.as_mut_ptr(), dtype: o.dtype }).collect();
     if launch.stop.is_none() && launch.is_simple() {
