@@ -218,8 +218,7 @@ impl Builder {
             return v;
         }
         let values: Vec<ValueId> = args.iter().map(|o| self.operand(*o)).collect();
-        let math =
-            if op.is_bitwise() && (op != Op::Abs || !compute.is_complex()) { compute } else { compute.op_math() };
+        let math = if op.is_bitwise(compute) { compute } else { compute.op_math() };
         self.apply_in(op, math, compute, &values)
     }
 

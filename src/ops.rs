@@ -64,6 +64,22 @@ pub enum Output {
     Fold,
 }
 
+/// Whether the compute dtype always holds what the op gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exactness {
+    /// It does not: the result is rounded.
+    Rounded,
+    /// It does: the result is an operand's value or a part of it, a whole number, or a truth value.
+    Exact,
+    /// It does if it is real. A complex number that is divided by its magnitude is rounded: `sgn`.
+    ExactReal,
+    /// It does, as the op works on a number's own bits: moves them, sets a sign, steps to a neighbour. A half dtype then needs
+    /// no op math.
+    Bits,
+    /// As [`Bits`](Exactness::Bits) if it is real. The magnitude of a complex number is rounded: `abs`.
+    BitsReal,
+}
+
 /// The operands that PyTorch keeps in op math where it computes in f16 or bf16: scalars, and on the right 0-d tensors of another
 /// dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +161,8 @@ pub struct OpDef {
     pub operands: &'static [&'static str],
     /// The result's dtype.
     pub output: Output,
+    /// Whether that dtype always holds the result.
+    pub exactness: Exactness,
     /// PyTorch's rules.
     pub torch: TorchColumns,
     /// Paddle's rules.
@@ -355,7 +373,7 @@ pub(crate) mod columns {
 macro_rules! define_ops {
     ($(
         #[doc = $doc:literal]
-        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident
+        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident $exactness:ident
         torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
     )*) => {
         /// An op of the table, or a row made at run time.
@@ -399,6 +417,7 @@ macro_rules! define_ops {
                 aliases: &$aliases,
                 operands: &[$(stringify!($operand)),+],
                 output: Output::$output,
+                exactness: Exactness::$exactness,
                 torch: $torch,
                 paddle: $paddle,
                 doc: $doc,
@@ -445,24 +464,22 @@ impl Op {
         (takes != operands).then(|| Diagnostic::new(Fault::BadParameter, message()))
     }
 
-    /// Whether the result is an operand's value, or a part of it, a whole number or a truth value, which the compute
-    /// dtype always holds: such an op rounds nothing.
+    /// Whether the op rounds nothing in this compute dtype.
     pub(crate) fn is_exact(self, compute: DType) -> bool {
-        use Op::*;
-        match self {
-            // The magnitude of a complex number is rounded, and so is what is divided by it.
-            Abs | Sgn => !compute.is_complex(),
-            Maximum | Minimum | Fmax | Fmin | Amax | Amin | Clamp | ClampMin | ClampMax | Relu => true,
-            Where | Assign | PromoteWith | Positive | Neg | Conj | RealPart | ImagPart | Copysign | Heaviside => true,
-            Sign | Floor | Ceil | Round | Trunc | Frac | Fmod | Nextafter | Any | All => true,
-            op => op.def().output == Output::Bool,
+        match self.def().exactness {
+            Exactness::Rounded => false,
+            Exactness::Exact | Exactness::Bits => true,
+            Exactness::ExactReal | Exactness::BitsReal => !compute.is_complex(),
         }
     }
 
-    /// Whether the op works on a number's own bits: moves them, sets a sign, steps to a neighbour. A half dtype then
-    /// needs no op math.
-    pub(crate) fn is_bitwise(self) -> bool {
-        matches!(self, Op::Where | Op::Neg | Op::Abs | Op::Copysign | Op::Nextafter)
+    /// Whether the op works on the bits of this compute dtype, which then needs no op math.
+    pub(crate) fn is_bitwise(self, compute: DType) -> bool {
+        match self.def().exactness {
+            Exactness::Rounded | Exactness::Exact | Exactness::ExactReal => false,
+            Exactness::Bits => true,
+            Exactness::BitsReal => !compute.is_complex(),
+        }
     }
 }
 

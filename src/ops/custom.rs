@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use num_complex::Complex;
 
-use super::{MAX_OPERANDS, Op, OpDef, Output, Promotion, columns};
+use super::{Exactness, MAX_OPERANDS, Op, OpDef, Output, Promotion, columns};
 use crate::dtype::DType::*;
 use crate::dtype::{DType, DTypeSet, Element};
 use crate::error::{CustomOpError, Result};
@@ -169,6 +169,7 @@ impl<const N: usize> CustomOp<N> {
             aliases: &[],
             operands: operands.leak(),
             output: Output::Same,
+            exactness: Exactness::Rounded,
             torch,
             paddle: torch.paddle(),
             doc: leaked(self.doc),
@@ -240,7 +241,17 @@ impl Row {
         let torch = columns::torch(Promotion::Common, DTypeSet::of(&[]));
         let (op, operands, paddle) = (Op::Custom(custom), &["x"], torch.paddle());
         let (name, doc) = ("custom", "A custom op.");
-        let def = OpDef { op, name, aliases: &[], operands, output: Output::Same, torch, paddle, doc };
+        let def = OpDef {
+            op,
+            name,
+            aliases: &[],
+            operands,
+            output: Output::Same,
+            exactness: Exactness::Rounded,
+            torch,
+            paddle,
+            doc,
+        };
         Box::new(Row { def, functions: Vec::new() })
     }
 }
