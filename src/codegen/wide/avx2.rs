@@ -295,6 +295,15 @@ impl Body {
         }
     }
 
+    /// Doublewords `a + more`, less one where `a` has no bit of `place`.
+    pub(super) fn added_less_one(&mut self, bytes: usize, a: Reg, more: Reg, place: Reg) -> Reg {
+        let (set, zero) = (self.bin(f::AND, bytes, a, place), self.lanes(4, 0));
+        // All bits set are -1.
+        let less = self.raw(g::PCMPEQD, bytes, set, zero);
+        let sum = self.bin(f::PADDD, bytes, a, more);
+        self.bin(f::PADDD, bytes, sum, less)
+    }
+
     /// Doublewords below 2^16 as words.
     pub(super) fn words_of(&mut self, bytes: usize, a: Reg) -> Reg {
         match self.isa {

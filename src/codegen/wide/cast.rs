@@ -178,11 +178,16 @@ impl Lower<'_> {
 
     fn bf16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
         // Half of the last place that is kept, less one if that place is even: ties go to even.
-        let (below, half) = (self.body.lanes(4, 0x7fff), self.body.lanes(4, 0x8000));
-        let place = self.body.lanes(4, 0x1_0000);
-        let odd = self.body.bin(f::PTESTMD, x.bytes, a, place);
-        let more = self.body.choose(4, x.bytes, odd, half, below);
-        let mut wide = self.body.bin(f::PADDD, x.bytes, a, more);
+        let (half, place) = (self.body.lanes(4, 0x8000), self.body.lanes(4, 0x1_0000));
+        let mut wide = match self.body.isa {
+            Isa::Avx512 => {
+                let below = self.body.lanes(4, 0x7fff);
+                let odd = self.body.bin(f::PTESTMD, x.bytes, a, place);
+                let more = self.body.choose(4, x.bytes, odd, half, below);
+                self.body.bin(f::PADDD, x.bytes, a, more)
+            }
+            Isa::Avx2 => self.body.added_less_one(x.bytes, a, half, place),
+        };
         // The sum carries a NaN out of its payload, or up to another, unless nothing stands in the lower half.
         let settle = self.seen(out) || !self.is_short(a);
         if settle {

@@ -291,7 +291,8 @@ impl Writer<'_> {
         let whole = |m: &Machine| match m {
             Machine::Store { slot, dtype, ahead, .. } if self.segment.results.contains(slot) => {
                 any = true;
-                *ahead == BOTH || self.segment.lanes * dtype.size() == self.segment.isa.bytes()
+                let vectors = if *ahead == BOTH { 2 } else { 1 };
+                vectors * self.segment.lanes * dtype.size() == self.segment.isa.bytes()
             }
             _ => true,
         };

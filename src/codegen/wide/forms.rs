@@ -414,6 +414,9 @@ pub(super) mod avx2 {
         // Quadwords in another order, and the upper half of a vector.
         PERMQ = Vpermq P66 M0F3A 0x00 RM W1, Full <- Full [only Some(1)];
         UPPER = Vextracti128 P66 M0F3A 0x39 MR W0, Half <- Full [only Some(1)];
+        // Halves of two vectors; words of the second where the immediate says so, in both halves.
+        JOIN = Vperm2i128 P66 M0F3A 0x46 RVM W0, Full <- Full [only Some(1)];
+        PBLENDW = Vpblendw P66 M0F3A 0x0e RVM W0, Full <- Full;
         LOAD = Vmovdqu PF3 M0F 0x6f RM W0, Full <- Full;
         STORE = Vmovdqu PF3 M0F 0x7f MR W0, Full <- Full;
         COPY = Vmovdqa P66 M0F 0x6f RM W0, Full <- Full;

@@ -2,14 +2,15 @@
 //!
 //! Two halves of a line that are stored one after the other can't go past the caches: the second may come too late to be
 //! written with the first. So the two results of a pair are joined ([`Lines::Halves`]). Where all elements in memory are bf16, a
-//! pair is two planes instead ([`Lines::Planes`]), the even elements in one vector of f32, the odd ones in the other: numbers of bf16
-//! are the upper halves of f32, so one instruction makes a plane (a shift, a mask) of a line, where two vectors in a row need
-//! two each (widen, shift), and the planes are put together by one. Measured, `(a*b + c)*a - b` of 2^24 elements, one thread
-//! and two: bf16 rounded after each op 12 and 25 % less time, rounded once 10 and 17 to 45 %. Guarantees: the same bits; a body
-//! that neither serves is as it was. Does not: change sums (they have an order), or bodies for AVX2.
+//! pair is two planes instead ([`Lines::Planes`]), the even elements in one vector of f32, the odd ones in the other: numbers of
+//! bf16 are the upper halves of f32, so one instruction makes a plane (a shift, a mask) of a line, where two vectors in a row
+//! need two each (widen, shift), and the planes are put together by one. With AVX2 a pair is half a line, in one store.
+//! Measured, less time for `(a*b + c)*a - b` of 2^24 elements, one thread and two: bf16 rounded after each op 12 and 25 %, with
+//! AVX2 25 and 13; rounded once 10 and 17 to 45, with AVX2 17 and 22; f16 with AVX2 3 to 10. Guarantees: the same bits; a
+//! body that neither serves is as it was. Does not: change sums, which have an order.
 
 use super::Isa;
-use super::forms as f;
+use super::forms::{self as f, Form, avx2 as g};
 use super::ir::{Body, Def, Inst, NONE, Op, Reg};
 use crate::dtype::DType;
 use crate::schedule::SlotId;
@@ -66,7 +67,7 @@ type Half<T> = Option<(SlotId, T, u8)>;
 
 fn half(body: &Body, lanes: usize, inst: &Inst) -> Half<Reg> {
     match *inst {
-        Inst::Store(slot, dtype, r, NONE, ahead @ (0 | 1)) if body.isa == Isa::Avx512 && dtype.size() * lanes == 32 => {
+        Inst::Store(slot, dtype, r, NONE, ahead @ (0 | 1)) if 2 * dtype.size() * lanes == body.isa.bytes() => {
             Some((slot, r, ahead))
         }
         _ => None,
@@ -76,7 +77,11 @@ fn half(body: &Body, lanes: usize, inst: &Inst) -> Half<Reg> {
 /// Stores halves as one line each, in the place of the second.
 fn whole(body: &mut Body, lanes: usize) {
     let halves = body.insts.iter().map(|inst| half(body, lanes, inst)).collect();
-    joined(body, halves, |first, second| Op { imm: Some(0x44), ..Op::new(f::JOIN, 64, [first, second, NONE]) });
+    let (bytes, (form, imm)) = match body.isa {
+        Isa::Avx512 => (64, (f::JOIN, 0x44)),
+        Isa::Avx2 => (32, (g::JOIN, 0x20)),
+    };
+    joined(body, halves, |first, second| Op { imm: Some(imm), ..Op::new(form, bytes, [first, second, NONE]) });
 }
 
 /// Replaces stores of halves, given for each instruction, by stores of what `join` makes of two.
@@ -97,7 +102,7 @@ fn joined<T: Copy>(body: &mut Body, halves: Vec<Half<T>>, join: impl Fn(T, T) ->
 }
 
 fn found(body: &Body) -> Option<Found> {
-    (body.isa == Isa::Avx512).then_some(())?;
+    let (widens, shifts_up) = (native(body.isa, f::ZXWD), native(body.isa, f::PSLLD));
     let mut made = vec![usize::MAX; body.defs.len()];
     for (i, inst) in body.insts.iter().enumerate() {
         if let Inst::Op(op) = inst {
@@ -113,7 +118,7 @@ fn found(body: &Body) -> Option<Found> {
             Inst::Op(op) => {
                 // An operand in memory is widened, and nothing else.
                 if let Some(Def::Load(_, dtype, ahead)) = loaded(op.src[0]) {
-                    (dtype == DType::BF16 && op.form == f::ZXWD).then_some(())?;
+                    (dtype == DType::BF16 && op.form == widens).then_some(())?;
                     widened.push((i, op.dst, ahead));
                 } else if op.src[1..].iter().any(|r| loaded(*r).is_some()) {
                     return None;
@@ -128,10 +133,18 @@ fn found(body: &Body) -> Option<Found> {
     // What was widened is shifted, and nothing else.
     let is_widened = |r: &Reg| widened.iter().any(|(_, w, _)| w == r);
     let others = body.insts.iter().any(|inst| {
-        let shifts = matches!(inst, Inst::Op(op) if op.form == f::PSLLD && op.imm == Some(16));
+        let shifts = matches!(inst, Inst::Op(op) if op.form == shifts_up && op.imm == Some(16));
         !shifts && inst.sources().any(|r| is_widened(&r))
     });
     (stores > 0 && !others).then_some(Found { made, widened })
+}
+
+/// An instruction of AVX-512 that AVX2 has too, as it is there.
+fn native(isa: Isa, form: Form) -> Form {
+    match isa {
+        Isa::Avx512 => form,
+        Isa::Avx2 => f::vex(form).unwrap_or(form),
+    }
 }
 
 /// The vectors of f32 that a vector of bf16 was made of: before and after its upper halves were shifted down.
@@ -140,8 +153,12 @@ fn rounded(body: &Body, made: &[usize], r: Reg) -> Option<(Reg, Reg)> {
         Inst::Op(op) => Some(*op),
         Inst::Store(..) => None,
     };
-    let narrowed = op(r).filter(|o| o.form == f::CUTDW)?;
-    let shifted = op(narrowed.src[0]).filter(|o| o.form == f::PSRLD && o.imm == Some(16))?;
+    let narrowed = op(r).filter(|o| match body.isa {
+        Isa::Avx512 => o.form == f::CUTDW,
+        // With what the upper half of the same vector gives.
+        Isa::Avx2 => o.form == g::PACKUSDW && op(o.src[1]).is_some_and(|u| u.form == g::UPPER && u.src[0] == o.src[0]),
+    })?;
+    let shifted = op(narrowed.src[0]).filter(|o| o.form == native(body.isa, f::PSRLD) && o.imm == Some(16))?;
     Some((shifted.src[0], shifted.dst))
 }
 
@@ -166,6 +183,7 @@ fn constant(body: &mut Body, bits: u64) -> Reg {
 
 /// Planes of the elements in memory: the lower halves shifted up, the upper ones alone.
 fn load(body: &mut Body, widened: &[(usize, Reg, u8)], upper: Reg) {
+    let (and, bytes) = (native(body.isa, f::AND), body.isa.bytes());
     let mut lines: Vec<(Def, Reg)> = Vec::new();
     for (i, w, ahead) in widened {
         let Inst::Op(Op { src: [from, ..], .. }) = body.insts[*i] else { continue };
@@ -179,7 +197,7 @@ fn load(body: &mut Body, widened: &[(usize, Reg, u8)], upper: Reg) {
         for inst in &mut body.insts {
             match inst {
                 Inst::Op(op) if op.src[0] == *w && *ahead == 0 => op.src[0] = line,
-                Inst::Op(op) if op.src[0] == *w => *op = Op { dst: op.dst, ..Op::new(f::AND, 64, [line, upper, NONE]) },
+                Inst::Op(op) if op.src[0] == *w => *op = Op { dst: op.dst, ..Op::new(and, bytes, [line, upper, NONE]) },
                 _ => {}
             }
         }
@@ -193,7 +211,12 @@ fn store(body: &mut Body, made: &[usize], upper: Reg) {
         Inst::Op(_) => None,
     };
     let planes = body.insts.iter().map(planes).collect();
-    // even | odd & upper
-    let join = |(_, even), (odd, _)| Op { imm: Some(0xf8), ..Op::new(f::LOGICD, 64, [even, odd, upper]) };
+    let isa = body.isa;
+    let join = |(_, even), (odd, _)| match isa {
+        // even | odd & upper
+        Isa::Avx512 => Op { imm: Some(0xf8), ..Op::new(f::LOGICD, 64, [even, odd, upper]) },
+        // Every second word.
+        Isa::Avx2 => Op { imm: Some(0xaa), ..Op::new(g::PBLENDW, 32, [even, odd, NONE]) },
+    };
     joined(body, planes, join);
 }

@@ -470,8 +470,8 @@ fn the_listing_shows_steps_and_instructions() {
     }
 }
 
-/// The listing of a kernel with two vector operands, for AVX-512.
-fn listed_pair(op: Op, d: DType) -> String {
+/// The listing of a kernel with two vector operands.
+fn listed_pair(isa: Isa, op: Op, d: DType) -> String {
     let mut m = Make::default();
     let (x, y) = (m.input(d), m.input(d));
     let r = if d == BF16 || d == F16 {
@@ -482,22 +482,29 @@ fn listed_pair(op: Op, d: DType) -> String {
         m.apply(op, d, &[x, y])
     };
     let k = m.output(r);
-    let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|s| inline(Isa::Avx512, s)).unwrap();
-    super::listing(Isa::Avx512, &k, &planned).unwrap()
+    let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|s| inline(isa, s)).unwrap();
+    super::listing(isa, &k, &planned).unwrap()
 }
 
 #[test]
-fn results_of_16_bits_are_stored_in_whole_lines() {
-    for d in [F16, BF16] {
-        let text = listed_pair(Op::Add, d);
-        // Past the caches both halves at once; of f16 only there.
-        assert!(text.contains("vmovntdq [") && text.contains("],zmm"), "{d}: {text}");
-        assert!(text.matches("vshufi64x2").count() == usize::from(d == F16), "{d}: {text}");
+fn results_of_16_bits_are_stored_in_whole_vectors() {
+    // What joins two vectors, narrows one, and puts two planes together, in how many loops.
+    let all = [
+        (Isa::Avx512, "zmm", "vshufi64x2", "vpmovdw", "vpternlogd"),
+        (Isa::Avx2, "ymm", "vperm2i128", "vpackusdw", "vpblendw"),
+    ];
+    for (isa, whole, joins, narrows, planes) in all {
+        for d in [F16, BF16] {
+            let text = listed_pair(isa, Op::Add, d);
+            // Past the caches both halves at once; of f16 only there.
+            assert!(text.contains("vmovntdq [") && text.contains(&format!("],{whole}")), "{isa:?} {d}: {text}");
+            assert_eq!(text.matches(joins).count(), usize::from(d == F16), "{isa:?} {d}: {text}");
+        }
+        let text = listed_pair(isa, Op::Mul, BF16);
+        // Only the loop over single vectors, and what is left after it, narrows.
+        assert_eq!(text.matches(narrows).count(), 2, "{isa:?}: {text}");
+        assert_eq!(text.matches(planes).count(), 2, "{isa:?}: {text}");
     }
-    let planes = listed_pair(Op::Mul, BF16);
-    // Only the loop over single vectors, and what is left after it, widens and narrows.
-    assert_eq!(planes.matches("vpmovdw").count(), 2, "{planes}");
-    assert_eq!(planes.matches("vpternlogd").count(), 2, "{planes}");
 }
 
 /// A sum with a NaN that has bits which bf16 lacks is rounded otherwise than one of bf16 numbers alone: all bits set would
