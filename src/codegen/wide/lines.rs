@@ -6,7 +6,7 @@
 //! bf16 are the upper halves of f32, so one instruction makes a plane (a shift, a mask) of a line, where two vectors in a row
 //! need two each (widen, shift), and the planes are put together by one. With AVX2 a pair is half a line, in one store.
 //! Measured, less time for `(a*b + c)*a - b` of 2^24 elements, one thread and two: bf16 rounded after each op 12 and 25 %, with
-//! AVX2 25 and 13; rounded once 10 and 17 to 45, with AVX2 17 and 22; f16 with AVX2 3 to 10. Guarantees: the same bits; a
+//! AVX2 25 and 13; rounded once 10 and 17 to 45, with AVX2 17 and 22; f16 with AVX2 0 to 16. Guarantees: the same bits; a
 //! body that neither serves is as it was. Does not: change sums, which have an order.
 
 use super::Isa;

@@ -38,8 +38,13 @@ const PAIRED: [Paired; 3] = {
 /// How a kernel is compiled, if it is: the instructions, and which bodies are paired.
 type How<'a> = Option<(Isa, &'a Paired)>;
 
-/// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them. They begin at a cache
-/// line, so that they can be streamed, except where `n` is a multiple of three.
+/// What lies before `n` results of so many bytes each. They begin at a cache line, so that they can be streamed, except where
+/// `n` is a multiple of three.
+fn before(n: usize, size: usize) -> usize {
+    64 + if n.is_multiple_of(3) { size } else { 0 }
+}
+
+/// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them.
 fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, how: How<'_>) -> Vec<Vec<u8>> {
     let access = |s: &bool| if *s { Access::Splat } else { Access::Direct };
     let operands = splat
@@ -61,7 +66,7 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
         .zip(&dtypes)
         .map(|(m, d)| {
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(m);
-            let first = around(bytes) + 64 + if n.is_multiple_of(3) { d.size() } else { 0 };
+            let first = around(bytes) + before(n, d.size());
             Output { bytes: &mut bytes[first..][..n * d.size()], dtype: *d }
         })
         .collect();
@@ -99,8 +104,7 @@ fn same(name: &str, k: &Kernel, data: &[Data], splat: &[bool], n: usize, ours: &
         if ours != theirs {
             let size = k.value(k.outputs[o]).dtype.size();
             let at = ours.iter().zip(theirs).position(|(a, b)| a != b).unwrap_or(0);
-            let first = 64 + if n.is_multiple_of(3) { size as isize } else { 0 };
-            let i = (at as isize - first).div_euclid(size as isize);
+            let i = (at as isize - before(n, size) as isize).div_euclid(size as isize);
             let from = at / size * size;
             let operands: Vec<&[u8]> = data
                 .iter()
