@@ -50,14 +50,14 @@ const fn word(n: usize) -> *mut u8 {
     std::ptr::without_provenance_mut(n)
 }
 
-/// Set in the number of elements: results, which begin at cache lines, go to memory past the caches. The caller sees to it
-/// that they are there for other threads ([`streamed`]).
+/// Set in the number of elements: operands come from memory, and results, which begin at cache lines, go there past the caches.
+/// The caller sees to it that they are there for other threads ([`streamed`]).
 pub(crate) const STREAM: usize = 1 << (usize::BITS - 1);
 
 /// Set in the number of elements: what the segment can add up goes into lanes that begin with the tile, not into the tile.
 pub(crate) const ADD: usize = 1 << (usize::BITS - 2);
 
-/// Whether results of so many bytes, of `moved` in all with the operands, are streamed.
+/// Whether results of so many bytes, of `moved` in all with the operands, are streamed, and the operands with them.
 ///
 /// What the last cache can't keep costs less without being read into it first, and operands stay in it instead. But it takes
 /// results faster than memory does, and who needs them next finds them there: so the more of all that is written, and the
@@ -78,7 +78,7 @@ pub(crate) const ADD: usize = 1 << (usize::BITS - 2);
 ///
 /// Tests stream small results too.
 fn streams(written: usize, moved: usize, threads: usize) -> bool {
-    if written == 0 || moved < LEAST_STREAMED {
+    if moved < LEAST_STREAMED {
         return false;
     }
     let mib = match (threads, 10 * written / moved) {

@@ -99,7 +99,8 @@ fn lanes(isa: Isa, kernel: &Kernel, segment: &Segment) -> usize {
 
 /// Slots that are not memory like any other.
 struct Ends {
-    /// Results, which may be streamed.
+    /// Operands and results, which may be streamed.
+    operands: Vec<SlotId>,
     results: Vec<SlotId>,
     /// What segments can add up, and its dtype.
     sums: Vec<(SlotId, DType)>,
@@ -114,6 +115,7 @@ fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
     };
     let sums = kernel.folds.iter().zip(&schedule.folds).filter(|(_, f)| f.is_sum);
     Ends {
+        operands: slots(|s| matches!(s, Slot::Input(_))),
         results: slots(|s| matches!(s, Slot::Output(_))),
         sums: sums.map(|((_, v), f)| (f.slot, kernel.value(*v).dtype)).collect(),
         rows: schedule.walks_rows.then(|| (slots(|s| !matches!(s, Slot::Const(_))), schedule.slots.len())),
@@ -178,6 +180,7 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &
         // Those of pairs begin with the others.
         constants: &pair.as_ref().unwrap_or(&body).constants,
         twice,
+        operands: &ends.operands,
         results: &ends.results,
         sums: &ends.sums,
         rows: ends.rows.as_ref(),

@@ -233,6 +233,11 @@ impl Asm {
         self.bytes.push(bits);
     }
 
+    /// Asks for the cache line of an address, where nothing need be.
+    pub(super) fn prefetch(&mut self, memory: Memory) {
+        self.modrm(false, &[0x0f, 0x18], 1, memory.into());
+    }
+
     /// Reads memory.
     pub(super) fn touch(&mut self, memory: Memory) {
         self.modrm(true, &[0x85], RSP.0, memory.into());

@@ -2,8 +2,8 @@
 //! more for the elements that are left.
 //!
 //! The function of a plain schedule walks rows: what the table has behind its pointers says how. Guarantees: any number of
-//! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose stores of results go past
-//! the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes; registers that the caller of a System V
+//! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, which asks for operands ahead
+//! and whose stores of results go past the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes; registers that the caller of a System V
 //! function expects back are given back; every page of a large stack frame is touched in order. Slots that are written must
 //! not overlap slots that are read. Does not: choose instructions or registers of the body.
 
@@ -15,7 +15,6 @@ use super::asm::{Add, And, Asm, Cmp, General, Memory, Operands, Place, Sub, When
 use super::asm::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
 use super::forms as f;
 use super::ir::Constant;
-use super::lines::BOTH;
 use super::rescue::Rescue;
 use crate::block::driver::{ADD, STREAM, row_words};
 use crate::block::fold::LANES;
@@ -55,7 +54,8 @@ pub(super) struct Segment<'a> {
     pub(super) constants: &'a [Constant],
     /// Whether a slot has elements of 16 bytes.
     pub(super) twice: bool,
-    /// Slots of results.
+    /// Slots of operands that move with the index, and of results.
+    pub(super) operands: &'a [SlotId],
     pub(super) results: &'a [SlotId],
     /// Slots of what can be added up.
     pub(super) sums: &'a [(SlotId, DType)],
@@ -151,7 +151,7 @@ impl Writer<'_> {
         self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
         let mut ends: Vec<usize> = segment.paired.map(|pair| self.pairs(pair, Body::Cached)).into_iter().collect();
         let mut to_rest = Vec::new();
-        if segment.paired.is_none() && self.streams(segment.allocated) {
+        if segment.paired.is_none() && self.streams(&segment.allocated.body) {
             let cached = self.asm.jump(When::NotBelow);
             to_rest.push(self.main_loop(Body::Streamed));
             to_rest.push(self.asm.jump(When::Always));
@@ -198,7 +198,7 @@ impl Writer<'_> {
     /// The loops over pairs of vectors, and what those over single ones expect; returns the jump that is taken if no
     /// element is left. Where nothing is added up, the carry flag says whether to stream.
     fn pairs(&mut self, pair: &Allocated, how: Body) -> usize {
-        let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams(pair));
+        let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams(&pair.body));
         let only = streams && self.segment.only_streamed;
         let two_loops = streams && !only;
         let around = only.then(|| self.asm.jump(When::NotBelow));
@@ -284,21 +284,6 @@ impl Writer<'_> {
         self.segment.allocated.body.iter().any(|m| matches!(m, Machine::Store { sum: Some(_), .. }))
     }
 
-    /// Whether there are results, all of them in whole cache lines: of parts of a line, the second may come too late to
-    /// be written with the first.
-    fn streams(&self, allocated: &Allocated) -> bool {
-        let mut any = false;
-        let whole = |m: &Machine| match m {
-            Machine::Store { slot, dtype, ahead, .. } if self.segment.results.contains(slot) => {
-                any = true;
-                let vectors = if *ahead == BOTH { 2 } else { 1 };
-                vectors * self.segment.lanes * dtype.size() == self.segment.isa.bytes()
-            }
-            _ => true,
-        };
-        allocated.body.iter().all(whole) && any
-    }
-
     /// Room on the stack, aligned to vectors.
     fn frame(&mut self, mut bytes: i64) {
         // In steps of less than a page, so that an overflow meets the guard page.
@@ -376,9 +361,10 @@ impl Writer<'_> {
 pub(super) enum Body {
     /// Whole vectors.
     Cached,
-    /// Whole vectors; results go past the caches.
+    /// Whole vectors; operands are asked for ahead, and results in whole cache lines go past the caches: of parts of a line,
+    /// the second may come too late to be written with the first.
     Streamed,
-    /// Whole vectors; sums are added up.
+    /// Whole vectors; operands are asked for ahead, and sums are added up.
     Added,
     /// The rest, under its mask.
     Rest,

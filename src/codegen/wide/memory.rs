@@ -22,6 +22,25 @@ const KEPT: i64 = -8;
 const ELEMENTS: i64 = -48;
 const KEPT_VECTOR: i64 = -80;
 
+const LINE: usize = 64;
+
+/// How many bytes ahead each of so many operands is asked for: enough to wait for memory, and little of the first cache.
+///
+/// Processors find by themselves what a loop reads next, but how soon differs, and the longer a body is, the less of what
+/// follows it do they look at. Measured on a Sapphire Rapids server, 2^24 elements, one thread, milliseconds without and 1, 2
+/// and 3 KiB ahead (an EPYC of the fourth generation took as long with it as without):
+///
+/// | program | without | 1 KiB | 2 KiB | 3 KiB |
+/// |---|---|---|---|---|
+/// | `(a*b + c)*a - b`, f16 | 12.8 | 5.7 | 5.4 | 5.2 |
+/// | the same, bf16 | 9.0 | 5.5 | 5.1 | 5.1 |
+/// | the same, f16 rounded once | 6.1 | 5.0 | 4.7 | 4.8 |
+/// | ten operations on four operands of f32 | 17.9 | 16.9 | 16.0 | 16.1 |
+/// | `mean((a - b)**2)`, f32 | 7.8 | 7.5 | 7.2 | 6.8 |
+pub(super) fn ahead(operands: usize) -> usize {
+    (12 << 10) / LINE / operands.max(4) * LINE
+}
+
 /// A move between memory and vectors.
 struct Move {
     memory: Memory,
@@ -90,14 +109,38 @@ impl Writer<'_> {
     }
 
     /// A load or a store of the lanes of a dtype.
-    pub(super) fn transfer(&mut self, (slot, dtype, ahead): (SlotId, DType, u8), register: u8, how: Body, load: bool) {
+    pub(super) fn transfer(&mut self, (slot, dtype, place): (SlotId, DType, u8), register: u8, how: Body, load: bool) {
         let size = dtype.size();
         let at = if size == 16 { (TWICE, 8) } else { (INDEX, size as u8) };
         let vector = self.segment.lanes * size;
-        let (offset, bytes) = if ahead == BOTH { (0, 2 * vector) } else { (usize::from(ahead) * vector, vector) };
+        let (offset, bytes) = if place == BOTH { (0, 2 * vector) } else { (usize::from(place) * vector, vector) };
+        if load && self.is_asked_for(slot, how) && offset.is_multiple_of(LINE) {
+            let ahead = self.element(slot, at, offset + ahead(self.segment.operands.len()));
+            self.asm.prefetch(ahead);
+        }
         let memory = self.element(slot, at, offset);
-        let streamed = !load && how == Body::Streamed && self.segment.results.contains(&slot);
+        let streamed = !load && how == Body::Streamed && self.is_line(slot, dtype, place);
         self.moved(&Move { memory, size, bytes, load, streamed }, register, how);
+    }
+
+    /// Whether the elements of a slot are asked for ahead of their use.
+    fn is_asked_for(&self, slot: SlotId, how: Body) -> bool {
+        matches!(how, Body::Streamed | Body::Added) && self.segment.operands.contains(&slot)
+    }
+
+    /// Whether a store of a slot is of a result and of whole cache lines.
+    fn is_line(&self, slot: SlotId, dtype: DType, place: u8) -> bool {
+        let vectors = if place == BOTH { 2 } else { 1 };
+        self.segment.results.contains(&slot) && vectors * self.segment.lanes * dtype.size() == self.segment.isa.bytes()
+    }
+
+    /// Whether a body would be another one where operands and results are streamed.
+    pub(super) fn streams(&self, body: &[Machine]) -> bool {
+        body.iter().any(|m| match *m {
+            Machine::Load { slot, .. } => self.is_asked_for(slot, Body::Streamed),
+            Machine::Store { slot, dtype, ahead, .. } => self.is_line(slot, dtype, ahead),
+            _ => false,
+        })
     }
 
     fn moved(&mut self, m: &Move, register: u8, how: Body) {

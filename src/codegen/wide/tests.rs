@@ -414,14 +414,14 @@ fn crowded_registers_lose_nothing() {
     }
 }
 
-/// What surrounds a body: the frame, pointers, the loop, calls.
+/// What surrounds a body: the frame, pointers, the loop, calls, what asks for operands ahead.
 #[rustfmt::skip]
 const FRAME: &[Code] = &[
     Code::Push_r64, Code::Pop_r64, Code::Mov_r64_rm64, Code::Mov_rm64_r64, Code::Mov_r64_imm64, Code::Mov_rm64_imm32,
     Code::Lea_r64_m, Code::Xor_r32_rm32, Code::Shl_rm64_imm8, Code::Btr_rm64_imm8, Code::Setb_rm8,
     Code::Sub_rm64_imm32, Code::Sub_rm64_imm8, Code::Sub_r64_rm64, Code::Add_rm64_imm8, Code::Add_rm64_imm32,
     Code::Add_rm64_r64, Code::And_rm64_imm8, Code::Cmp_r64_rm64, Code::Cmp_rm64_imm8,
-    Code::Test_rm64_r64, Code::Test_rm8_r8, Code::Test_rm8_imm8,
+    Code::Test_rm64_r64, Code::Test_rm8_r8, Code::Test_rm8_imm8, Code::Prefetcht0_m8,
     Code::Jb_rel32_64, Code::Jbe_rel32_64, Code::Je_rel32_64, Code::Jne_rel32_64, Code::Jl_rel32_64, Code::Jg_rel32_64,
     Code::Jae_rel32_64, Code::Jmp_rel32_64, Code::Call_rel32_64, Code::Call_rm64, Code::Retnq,
     Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Vzeroupper,
@@ -509,6 +509,21 @@ fn results_of_16_bits_are_stored_in_whole_vectors() {
         assert_eq!(text.matches(narrows).count(), 2, "{isa:?}: {text}");
         assert_eq!(text.matches(planes).count(), 2, "{isa:?}: {text}");
     }
+}
+
+#[test]
+fn operands_from_memory_are_asked_for_ahead() {
+    for isa in [Isa::Avx2, Isa::Avx512] {
+        // Results of one byte are in no loop whole cache lines: only the operands are streamed.
+        for (op, d, past) in [(Op::Add, F32, true), (Op::Add, F16, true), (Op::Mul, BF16, true), (Op::Lt, F32, false)] {
+            let text = listed_pair(isa, op, d);
+            // Both operands in one loop.
+            assert_eq!(text.matches("prefetcht0 [").count(), 2, "{isa:?} {op} {d}: {text}");
+            assert_eq!(text.contains("vmovntdq ["), past, "{isa:?} {op} {d}: {text}");
+        }
+    }
+    let most = [1, 4, 5, 32].map(super::memory::ahead);
+    assert_eq!(most, [3072, 3072, 2432, 384], "3 KiB, 12 in all");
 }
 
 /// A sum with a NaN that has bits which bf16 lacks is rounded otherwise than one of bf16 numbers alone: all bits set would

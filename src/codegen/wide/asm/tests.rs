@@ -208,7 +208,7 @@ fn text(write: impl FnOnce(&mut Asm)) -> String {
 fn general_instructions_are_what_they_are_called() {
     let m = Memory::at(RSP, -8);
     let far = Memory::at(R13, 300).indexed(R9, 4);
-    let cases: [(String, &str); 28] = [
+    let cases: [(String, &str); 29] = [
         (text(|a| a.push(RBX)), "push rbx"),
         (text(|a| a.push(R15)), "push r15"),
         (text(|a| a.pop(R12)), "pop r12"),
@@ -233,6 +233,7 @@ fn general_instructions_are_what_they_are_called() {
         (text(|a| a.test_byte(R11)), "test r11b,r11b"),
         (text(|a| a.test_bits(16)), "test al,10h"),
         (text(|a| a.touch(Memory::at(RSP, 0))), "test [rsp],rsp"),
+        (text(|a| a.prefetch(far)), "prefetcht0 [r13+r9*4+12Ch]"),
         (text(|a| a.call(R11)), "call r11"),
         (text(|a| a.first_bits(R11, R11, RSI)), "bzhi r11,r11,rsi"),
         (text(|a| a.first_bits(RDX, R9, R12)), "bzhi rdx,r9,r12"),
