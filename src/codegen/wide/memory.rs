@@ -3,7 +3,8 @@
 //! Guarantees: whole vectors move as they are; of the elements that are left after them exactly these are read and
 //! written, with AVX-512 under a mask, with AVX2 in pieces of falling size by way of the stack (below its pointer, where
 //! System V leaves 128 bytes to a function). Of operands that come from memory, the cache lines some KiB ahead are asked for, also
-//! behind the last element: a prefetch reads nothing that a program could see, and faults nowhere. Does not: choose registers, or write loops.
+//! behind the last element: a prefetch reads nothing that a program could see, and faults nowhere. Does not: choose registers, or
+//! write loops.
 
 use super::Isa;
 use super::alloc::Machine;
