@@ -159,6 +159,8 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &
     if let Some(form) = body.missing {
         return Err(Error::Internal(format!("code generation: AVX2 has nothing for {:?}", form.code)));
     }
+    let operands = segment.loads.iter().filter(|(_, slot, one)| !one && ends.operands.contains(slot));
+    let operands: Vec<SlotId> = operands.map(|(_, slot, _)| *slot).collect();
     let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
     let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
@@ -180,7 +182,7 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &
         // Those of pairs begin with the others.
         constants: &pair.as_ref().unwrap_or(&body).constants,
         twice,
-        operands: &ends.operands,
+        operands: &operands,
         results: &ends.results,
         sums: &ends.sums,
         rows: ends.rows.as_ref(),

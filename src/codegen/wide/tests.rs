@@ -474,8 +474,8 @@ fn the_listing_shows_steps_and_instructions() {
     }
 }
 
-/// The listing of a kernel with two vector operands.
-fn listed_pair(isa: Isa, op: Op, d: DType) -> String {
+/// The listing of a kernel with two operands.
+fn listed_pair(isa: Isa, op: Op, d: DType, classes: [Class; 2]) -> String {
     let mut m = Make::default();
     let (x, y) = (m.input(d), m.input(d));
     let r = if d == BF16 || d == F16 {
@@ -486,7 +486,7 @@ fn listed_pair(isa: Isa, op: Op, d: DType) -> String {
         m.apply(op, d, &[x, y])
     };
     let k = m.output(r);
-    let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|s| inline(isa, s)).unwrap();
+    let planned = schedule(&k, &classes, CpuLevel::get(), &|s| inline(isa, s)).unwrap();
     super::listing(isa, &k, &planned).unwrap()
 }
 
@@ -499,12 +499,12 @@ fn results_of_16_bits_are_stored_in_whole_vectors() {
     ];
     for (isa, whole, joins, narrows, planes) in all {
         for d in [F16, BF16] {
-            let text = listed_pair(isa, Op::Add, d);
+            let text = listed_pair(isa, Op::Add, d, [Class::Vector; 2]);
             // Past the caches both halves at once; of f16 only there.
             assert!(text.contains("vmovntdq [") && text.contains(&format!("],{whole}")), "{isa:?} {d}: {text}");
             assert_eq!(text.matches(joins).count(), usize::from(d == F16), "{isa:?} {d}: {text}");
         }
-        let text = listed_pair(isa, Op::Mul, BF16);
+        let text = listed_pair(isa, Op::Mul, BF16, [Class::Vector; 2]);
         // Only the loop over single vectors, and what is left after it, narrows.
         assert_eq!(text.matches(narrows).count(), 2, "{isa:?}: {text}");
         assert_eq!(text.matches(planes).count(), 2, "{isa:?}: {text}");
@@ -516,10 +516,12 @@ fn operands_from_memory_are_asked_for_ahead() {
     for isa in [Isa::Avx2, Isa::Avx512] {
         // Results of one byte are in no loop whole cache lines: only the operands are streamed.
         for (op, d, past) in [(Op::Add, F32, true), (Op::Add, F16, true), (Op::Mul, BF16, true), (Op::Lt, F32, false)] {
-            let text = listed_pair(isa, op, d);
-            // Both operands in one loop.
-            assert_eq!(text.matches("prefetcht0 [").count(), 2, "{isa:?} {op} {d}: {text}");
-            assert_eq!(text.contains("vmovntdq ["), past, "{isa:?} {op} {d}: {text}");
+            // In one loop, and not where one element is all there is.
+            for (class, count) in [(Class::Vector, 2), (Class::Splat, 1)] {
+                let text = listed_pair(isa, op, d, [Class::Vector, class]);
+                assert_eq!(text.matches("prefetcht0 [").count(), count, "{isa:?} {op} {d}: {text}");
+                assert_eq!(text.contains("vmovntdq ["), past, "{isa:?} {op} {d}: {text}");
+            }
         }
     }
     let most = [1, 4, 5, 32].map(super::memory::ahead);
