@@ -29,7 +29,7 @@ pub(crate) struct SegmentFn {
     /// Reads and writes `n` elements at the pointers of the table. That of a schedule that walks rows goes on with those
     /// behind it (see [`row_words`]) if it takes any number.
     pub(crate) run: unsafe extern "C" fn(table: *const *mut u8, n: usize),
-    /// Whether `n` can be any number from 1 up, and have the bits [`STREAM`] and [`ADD`]; else it is a multiple of [`WIDTH`].
+    /// Whether `n` can be any number from 1 up, and have the bits [`STREAM`], [`ADD`] and [`AHEAD`]; else it is a multiple of [`WIDTH`].
     pub(crate) any_length: bool,
 }
 
@@ -56,6 +56,10 @@ pub(crate) const STREAM: usize = 1 << (usize::BITS - 1);
 
 /// Set in the number of elements: what the segment can add up goes into lanes that begin with the tile, not into the tile.
 pub(crate) const ADD: usize = 1 << (usize::BITS - 2);
+
+/// Set in the number of elements, with one of the others: operands are asked for ahead of their use, as what lies behind the
+/// last element is read next.
+pub(crate) const AHEAD: usize = 1 << (usize::BITS - 3);
 
 /// Whether results of so many bytes, of `moved` in all with the operands, are streamed, and the operands with them.
 ///
@@ -207,7 +211,7 @@ impl Launch<'_> {
         // SAFETY: every slot of the schedule points at its operand, constant or result, whose bounds have been
         // proved for the whole run, of which `at..at + n` is a part; the length is one that the segment takes: any,
         // or a multiple of its width, as the run and the tile are; streamed results begin at cache lines.
-        unsafe { (self.segments[0].run)(table.as_mut_ptr(), if stream { n | STREAM } else { n }) };
+        unsafe { (self.segments[0].run)(table.as_mut_ptr(), if stream { n | STREAM | AHEAD } else { n }) };
         if stream {
             streamed();
         }

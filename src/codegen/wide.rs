@@ -36,7 +36,7 @@ use super::jit::{self, Code};
 use crate::block::CpuLevel;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, StepOp};
+use crate::kernel::{Kernel, StepOp, ValueId};
 use crate::schedule::{Schedule, Segment, Slot, SlotId};
 
 /// The instructions that segments are made of.
@@ -159,8 +159,11 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &
     if let Some(form) = body.missing {
         return Err(Error::Internal(format!("code generation: AVX2 has nothing for {:?}", form.code)));
     }
-    let operands = segment.loads.iter().filter(|(_, slot, one)| !one && ends.operands.contains(slot));
-    let operands: Vec<SlotId> = operands.map(|(_, slot, _)| *slot).collect();
+    // Elements of 16 bytes have no scale.
+    let size = |v: ValueId| kernel.value(v).dtype.size();
+    let moves = |(v, slot, one): &&(ValueId, SlotId, bool)| !one && ends.operands.contains(slot) && size(*v) <= 8;
+    let operands: Vec<SlotId> = segment.loads.iter().filter(moves).map(|(_, slot, _)| *slot).collect();
+    let widest = segment.loads.iter().filter(moves).map(|(v, ..)| size(*v)).max().unwrap_or(1);
     let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
     let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
     // Mask registers below hold the rest of the elements; number 0 cannot mask.
@@ -183,6 +186,7 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &
         constants: &pair.as_ref().unwrap_or(&body).constants,
         twice,
         operands: &operands,
+        ahead: memory::ahead(operands.len()) / widest,
         results: &ends.results,
         sums: &ends.sums,
         rows: ends.rows.as_ref(),

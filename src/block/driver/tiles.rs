@@ -5,7 +5,7 @@
 
 use super::super::fold::{LANES, side_by_side};
 use super::super::num::Int;
-use super::{Access, Fold, Launch, PLAIN_TILES, ROWS, is_copied};
+use super::{Access, Buffer, Fold, Launch, Operand, PLAIN_TILES, ROWS, is_copied};
 use crate::schedule::{Slot, SlotId, Stage, TILE};
 
 /// Tiles of a long row that are reduced to one partial result. The order in which a reduction combines its elements
@@ -20,6 +20,9 @@ const PATTERN_BYTES: usize = 4 << 10;
 /// Elements that divide the length of a pattern that is read again and again, so that its results begin at cache lines, and
 /// vectors of every width fill it.
 pub(super) const PATTERN_STEP: usize = 64;
+
+/// Bytes of a row from which on what is asked for behind it in vain does not count.
+const LONG_ROW: usize = 128 << 10;
 
 impl Launch<'_> {
     /// Elements of a tile: joined short rows are never cut. A single loop whose operands need no copy, or one that serves all
@@ -139,6 +142,19 @@ impl Launch<'_> {
     /// Whether segments add up the sums of long rows themselves, those that they can.
     pub(super) fn adds(&self) -> bool {
         self.is_long() && self.any_length && self.schedule.folds.iter().any(|f| f.is_sum)
+    }
+
+    /// Whether what lies behind a row of an operand is read next, or the rows are long. Asking for it where it is not read
+    /// takes twice as long (rows of 4 KiB, each of 16: sums and products).
+    pub(super) fn reads_on(&self) -> bool {
+        let run = self.geometry.run;
+        let next = |r: &isize| *r == 0 || *r == run as isize;
+        let goes_on = |(o, b): (&Operand, &Buffer<'_>)| match o.access {
+            Access::Splat => true,
+            Access::Direct => run * b.dtype.size() >= LONG_ROW || o.rows.last().is_none_or(next),
+            _ => false,
+        };
+        self.geometry.operands.iter().zip(self.inputs).all(goes_on)
     }
 
     /// Whether one segment adds up all there is to reduce, and needs no tile: then, where operands are read where they are, a

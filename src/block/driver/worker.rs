@@ -10,7 +10,7 @@ use super::super::gather::{Strided, fill, gather, neighbours, tile_room};
 use super::super::operands;
 use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{
-    ADD, Access, Fold, FoldKernels, FoldOut, Job, ROW_BLOCK, STREAM, WIDTH, begins_line, is_across, row_words,
+    ADD, AHEAD, Access, Fold, FoldKernels, FoldOut, Job, ROW_BLOCK, STREAM, WIDTH, begins_line, is_across, row_words,
     table_size, word,
 };
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
@@ -89,6 +89,8 @@ pub(super) struct Worker<'a> {
     tiled: bool,
     /// Whether segments add up what they can.
     adds: bool,
+    /// Whether operands are read on behind the rows.
+    reads_on: bool,
     /// Whether all that is reduced are operands, where they are: a tile is then a piece.
     reads: bool,
     /// Whether these are rows of one piece each.
@@ -155,6 +157,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         results: &scratch.results,
         tiled: job.is_tiled(),
         adds: launch.adds(),
+        reads_on: launch.reads_on(),
         reads: launch.reduces_operands(),
         reads_rows: launch.is_long() && launch.reduces_operands() && launch.pieces() == 1,
         side_by_side: launch.side_by_side(),
@@ -386,8 +389,7 @@ impl Worker<'_> {
                 self.table[*slot as usize] = to;
             }
             let width = if padded { WIDTH } else { n };
-            let width = if stream { width | STREAM } else { width };
-            let width = if self.adds { width | ADD } else { width };
+            let width = width | self.bits(stream);
             for stage in &launch.schedule.body {
                 match stage {
                     Stage::Block(b) => self.block(b, n)?,
@@ -494,6 +496,12 @@ impl Worker<'_> {
                 }
             }
         }
+    }
+
+    /// What segments are told with the number of elements.
+    fn bits(&self, stream: bool) -> usize {
+        let bit = |set: bool, bit: usize| if set { bit } else { 0 };
+        bit(stream, STREAM) | bit(self.adds, ADD) | bit(self.reads_on && (stream || self.adds), AHEAD)
     }
 
     /// Has the memory fetch `n` elements from `at` on of the operands that are read where they are: a reduction adds up

@@ -215,6 +215,11 @@ impl Asm {
         self.bytes.push(bit);
     }
 
+    /// All bits set if the carry flag is, else none.
+    pub(super) fn spread_carry(&mut self, to: General) {
+        self.modrm(true, &[0x19], to.0, to.into());
+    }
+
     /// The carry flag as the lowest byte of R8 to R15.
     pub(super) fn carry(&mut self, to: General) {
         debug_assert!(to.0 >= 8);

@@ -2,8 +2,9 @@
 //! more for the elements that are left.
 //!
 //! The function of a plain schedule walks rows: what the table has behind its pointers says how. Guarantees: any number of
-//! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, which asks for operands ahead
-//! and whose stores of results go past the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes; registers that the caller of a System V
+//! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose stores of results go past
+//! the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes (both ask for operands
+//! ahead of their use, with the bit [`AHEAD`]); registers that the caller of a System V
 //! function expects back are given back; every page of a large stack frame is touched in order. Slots that are written must
 //! not overlap slots that are read. Does not: choose instructions or registers of the body.
 
@@ -16,7 +17,7 @@ use super::asm::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, 
 use super::forms as f;
 use super::ir::Constant;
 use super::rescue::Rescue;
-use crate::block::driver::{ADD, STREAM, row_words};
+use crate::block::driver::{ADD, AHEAD, STREAM, row_words};
 use crate::block::fold::LANES;
 use crate::dtype::DType;
 use crate::schedule::SlotId;
@@ -33,7 +34,9 @@ pub(super) const POOL: General = R10;
 pub(super) const TWICE: General = R9;
 /// What else holds pointers; the caller expects the latter back.
 const UNSAVED: [General; 3] = [RCX, RDX, R8];
-const SAVED: [General; 5] = [RBX, R12, R13, R14, R15];
+const SAVED: [General; 4] = [RBX, R12, R13, R14];
+/// The index of the element that is asked for, which the caller expects back too.
+pub(super) const FAR: General = R15;
 
 /// The bytes of a function, and how many of them are instructions; the constants follow.
 pub(super) struct Function {
@@ -54,8 +57,9 @@ pub(super) struct Segment<'a> {
     pub(super) constants: &'a [Constant],
     /// Whether a slot has elements of 16 bytes.
     pub(super) twice: bool,
-    /// Slots of operands that move with the index, and of results.
+    /// Slots of operands that move with the index, how many elements ahead these are asked for, and slots of results.
     pub(super) operands: &'a [SlotId],
+    pub(super) ahead: usize,
     pub(super) results: &'a [SlotId],
     /// Slots of what can be added up.
     pub(super) sums: &'a [(SlotId, DType)],
@@ -140,6 +144,7 @@ impl Writer<'_> {
             self.pointer(slot, r);
         }
         self.asm.clear(INDEX);
+        self.far_index();
         if segment.paired.is_none() {
             self.hoisted(segment.allocated);
         }
@@ -151,7 +156,7 @@ impl Writer<'_> {
         self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
         let mut ends: Vec<usize> = segment.paired.map(|pair| self.pairs(pair, Body::Cached)).into_iter().collect();
         let mut to_rest = Vec::new();
-        if segment.paired.is_none() && self.streams(&segment.allocated.body) {
+        if segment.paired.is_none() && self.streams(&segment.allocated.body, false) {
             let cached = self.asm.jump(When::NotBelow);
             to_rest.push(self.main_loop(Body::Streamed));
             to_rest.push(self.asm.jump(When::Always));
@@ -198,7 +203,7 @@ impl Writer<'_> {
     /// The loops over pairs of vectors, and what those over single ones expect; returns the jump that is taken if no
     /// element is left. Where nothing is added up, the carry flag says whether to stream.
     fn pairs(&mut self, pair: &Allocated, how: Body) -> usize {
-        let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams(&pair.body));
+        let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams(&pair.body, true));
         let only = streams && self.segment.only_streamed;
         let two_loops = streams && !only;
         let around = only.then(|| self.asm.jump(When::NotBelow));
@@ -233,6 +238,9 @@ impl Writer<'_> {
         let head = self.asm.at();
         self.body(allocated, how);
         self.asm.alu(Add, INDEX, elements);
+        if how.asks() && !self.segment.operands.is_empty() {
+            self.asm.alu(Add, FAR, elements);
+        }
         self.asm.alu_with(Cmp, INDEX, COUNT);
         self.asm.jump_to(When::NotAbove, head);
     }
@@ -279,6 +287,24 @@ impl Writer<'_> {
         ends
     }
 
+    /// Whether a loop asks for operands ahead.
+    fn asks(&self) -> bool {
+        let streams = match self.segment.paired {
+            Some(pair) => self.streams(&pair.body, true),
+            None => self.streams(&self.segment.allocated.body, false),
+        };
+        !self.segment.operands.is_empty() && (streams || self.adds_up())
+    }
+
+    /// The index of what is asked for: some way ahead if the bit [`AHEAD`] says so, else where the index is.
+    fn far_index(&mut self) {
+        self.asm.take_bit(COUNT, AHEAD.trailing_zeros() as u8);
+        if self.asks() {
+            self.asm.spread_carry(FAR);
+            self.asm.alu(And, FAR, self.segment.ahead as i32);
+        }
+    }
+
     /// Whether something can be added up.
     fn adds_up(&self) -> bool {
         self.segment.allocated.body.iter().any(|m| matches!(m, Machine::Store { sum: Some(_), .. }))
@@ -308,7 +334,10 @@ impl Writer<'_> {
                 self.pointers.insert(*slot, *r);
             }
         }
-        SAVED.into_iter().filter(|r| self.pointers.values().any(|used| used == r)).collect()
+        let mut saved: Vec<General> =
+            SAVED.into_iter().filter(|r| self.pointers.values().any(|used| used == r)).collect();
+        saved.extend(self.asks().then_some(FAR));
+        saved
     }
 
     fn body(&mut self, allocated: &Allocated, how: Body) {
@@ -375,6 +404,11 @@ pub(super) enum Body {
 impl Body {
     pub(super) fn masked(self) -> bool {
         matches!(self, Body::Rest | Body::AddedRest)
+    }
+
+    /// Whether operands are asked for ahead of their use.
+    pub(super) fn asks(self) -> bool {
+        matches!(self, Body::Streamed | Body::Added)
     }
 
     pub(super) fn adds(self) -> bool {

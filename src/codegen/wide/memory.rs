@@ -9,7 +9,7 @@
 use super::Isa;
 use super::alloc::Machine;
 use super::asm::{General, Memory, Operands, Place, RSP, Sub, When};
-use super::emit::{Body, COUNT, INDEX, POINTER, POOL, TABLE, TWICE, Writer};
+use super::emit::{Body, COUNT, FAR, INDEX, POINTER, POOL, TABLE, TWICE, Writer};
 use super::forms::{self as f, Form, avx2, length, masks, moves};
 use super::lines::BOTH;
 use crate::dtype::DType;
@@ -26,7 +26,7 @@ const KEPT_VECTOR: i64 = -80;
 
 const LINE: usize = 64;
 
-/// How many bytes ahead each of so many operands is asked for: enough to wait for memory, and little of the first cache.
+/// How many bytes ahead each of so many operands is asked for at most: enough to wait for memory, and little of the first cache.
 ///
 /// Processors find by themselves what a loop reads next, but how soon differs, and the longer a body is, the less of what
 /// follows it do they look at. Measured on a Xeon with AMX, 2^24 elements, one thread, milliseconds without and 1, 2 and 3 KiB
@@ -116,18 +116,13 @@ impl Writer<'_> {
         let at = if size == 16 { (TWICE, 8) } else { (INDEX, size as u8) };
         let vector = self.segment.lanes * size;
         let (offset, bytes) = if place == BOTH { (0, 2 * vector) } else { (usize::from(place) * vector, vector) };
-        if load && self.is_asked_for(slot, how) && offset.is_multiple_of(LINE) {
-            let ahead = self.element(slot, at, offset + ahead(self.segment.operands.len()));
-            self.asm.prefetch(ahead);
+        if load && how.asks() && self.segment.operands.contains(&slot) && offset.is_multiple_of(LINE) {
+            let far = self.element(slot, (FAR, size as u8), offset);
+            self.asm.prefetch(far);
         }
         let memory = self.element(slot, at, offset);
         let streamed = !load && how == Body::Streamed && self.is_line(slot, dtype, place);
         self.moved(&Move { memory, size, bytes, load, streamed }, register, how);
-    }
-
-    /// Whether the elements of a slot are asked for ahead of their use.
-    fn is_asked_for(&self, slot: SlotId, how: Body) -> bool {
-        matches!(how, Body::Streamed | Body::Added) && self.segment.operands.contains(&slot)
     }
 
     /// Whether a store of a slot is of a result and of whole cache lines.
@@ -136,10 +131,11 @@ impl Writer<'_> {
         self.segment.results.contains(&slot) && vectors * self.segment.lanes * dtype.size() == self.segment.isa.bytes()
     }
 
-    /// Whether a body would be another one where operands and results are streamed.
-    pub(super) fn streams(&self, body: &[Machine]) -> bool {
+    /// Whether a body would be another one where operands and results are streamed. For operands alone only that of pairs is: of
+    /// a short one the processor finds by itself what comes next (comparing 2^23 elements of f32 took 6 % longer).
+    pub(super) fn streams(&self, body: &[Machine], paired: bool) -> bool {
         body.iter().any(|m| match *m {
-            Machine::Load { slot, .. } => self.is_asked_for(slot, Body::Streamed),
+            Machine::Load { slot, .. } => paired && self.segment.operands.contains(&slot),
             Machine::Store { slot, dtype, ahead, .. } => self.is_line(slot, dtype, ahead),
             _ => false,
         })

@@ -6,7 +6,7 @@ use super::super::super::fold::LANES;
 use super::super::super::gather::{Strided, fill, gather, gather_rows};
 use super::super::super::operands;
 use super::super::layout::{SUMMED_ROWS, UNIFORM_ROOM, copy_room};
-use super::super::{ADD, Access, ROW_BLOCK, STREAM, UNIFORM_ROWS, begins_line, is_across, row_words, word};
+use super::super::{Access, ROW_BLOCK, UNIFORM_ROWS, begins_line, is_across, row_words, word};
 use super::{CACHE_LINE, Worker};
 use crate::dtype::DType;
 use crate::ops::MAX_OPERANDS;
@@ -153,8 +153,7 @@ impl Worker<'_> {
             self.table[reduced.slot as usize] = unsafe { self.lanes(k, 0) };
             self.table[slots + reduced.slot as usize] = word(LANES * fold.dtype.size());
         }
-        let width = if stream { n | STREAM } else { n };
-        let width = if self.adds { width | ADD } else { width };
+        let width = n | self.bits(stream);
         let [elements, rows] = row_words(slots);
         (self.table[elements], self.table[rows]) = (word(width), word(count));
         // SAFETY: the segment is the only one; the bounds of operands and results have been proved for all rows, whose

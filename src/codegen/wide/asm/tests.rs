@@ -208,7 +208,7 @@ fn text(write: impl FnOnce(&mut Asm)) -> String {
 fn general_instructions_are_what_they_are_called() {
     let m = Memory::at(RSP, -8);
     let far = Memory::at(R13, 300).indexed(R9, 4);
-    let cases: [(String, &str); 29] = [
+    let cases: [(String, &str); 30] = [
         (text(|a| a.push(RBX)), "push rbx"),
         (text(|a| a.push(R15)), "push r15"),
         (text(|a| a.pop(R12)), "pop r12"),
@@ -229,6 +229,7 @@ fn general_instructions_are_what_they_are_called() {
         (text(|a| a.clear(RAX)), "xor eax,eax"),
         (text(|a| a.shift_left(RAX, 3)), "shl rax,3h"),
         (text(|a| a.take_bit(RSI, 63)), "btr rsi,3Fh"),
+        (text(|a| a.spread_carry(R15)), "sbb r15,r15"),
         (text(|a| a.carry(R11)), "setb r11b"),
         (text(|a| a.test_byte(R11)), "test r11b,r11b"),
         (text(|a| a.test_bits(16)), "test al,10h"),
