@@ -99,6 +99,8 @@ fn lanes(isa: Isa, kernel: &Kernel, segment: &Segment) -> usize {
 
 /// Slots that are not memory like any other.
 struct Ends {
+    /// Whether there is nothing to run but one segment.
+    alone: bool,
     /// Operands and results, which may be streamed.
     operands: Vec<SlotId>,
     results: Vec<SlotId>,
@@ -115,6 +117,7 @@ fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
     };
     let sums = kernel.folds.iter().zip(&schedule.folds).filter(|(_, f)| f.is_sum);
     Ends {
+        alone: schedule.body.len() == 1,
         operands: slots(|s| matches!(s, Slot::Input(_))),
         results: slots(|s| matches!(s, Slot::Output(_))),
         sums: sums.map(|((_, v), f)| (f.slot, kernel.value(*v).dtype)).collect(),
@@ -185,6 +188,7 @@ fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &
         // Those of pairs begin with the others.
         constants: &pair.as_ref().unwrap_or(&body).constants,
         twice,
+        alone: ends.alone,
         operands: &operands,
         ahead: memory::ahead(operands.len()) / widest,
         results: &ends.results,

@@ -57,6 +57,8 @@ pub(super) struct Segment<'a> {
     pub(super) constants: &'a [Constant],
     /// Whether a slot has elements of 16 bytes.
     pub(super) twice: bool,
+    /// Whether it is all there is to run, so that the processor finds by itself what comes next, if the body is short.
+    pub(super) alone: bool,
     /// Slots of operands that move with the index, how many elements ahead these are asked for, and slots of results.
     pub(super) operands: &'a [SlotId],
     pub(super) ahead: usize,
@@ -156,7 +158,7 @@ impl Writer<'_> {
         self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
         let mut ends: Vec<usize> = segment.paired.map(|pair| self.pairs(pair, Body::Cached)).into_iter().collect();
         let mut to_rest = Vec::new();
-        if segment.paired.is_none() && self.streams(&segment.allocated.body, false) {
+        if segment.paired.is_none() && self.streams(&segment.allocated.body, !segment.alone) {
             let cached = self.asm.jump(When::NotBelow);
             to_rest.push(self.main_loop(Body::Streamed));
             to_rest.push(self.asm.jump(When::Always));
@@ -291,7 +293,7 @@ impl Writer<'_> {
     fn asks(&self) -> bool {
         let streams = match self.segment.paired {
             Some(pair) => self.streams(&pair.body, true),
-            None => self.streams(&self.segment.allocated.body, false),
+            None => self.streams(&self.segment.allocated.body, !self.segment.alone),
         };
         !self.segment.operands.is_empty() && (streams || self.adds_up())
     }
