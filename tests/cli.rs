@@ -99,27 +99,6 @@ fn a_refused_mix_of_dtypes_is_shown_with_operands_caret_and_help() {
 }
 
 #[test]
-fn names_that_an_input_lacks_are_reported_and_left_out() {
-    let dir = Dir::new("missing");
-    let t = || half_tensor(1, &[2]);
-    dir.checkpoint("a.safetensors", &[("x", t()), ("only.a", t())]);
-    dir.checkpoint("b.safetensors", &[("x", t()), ("only.b\u{1b}[2J", t()), ("y", t())]);
-    let out = dir.eval(&["a + b", "-i", "a=a.safetensors", "-i", "b=b.safetensors", "-o", "c.safetensors"]).ok();
-    assert!(out.stderr.contains("`a` (a.safetensors) lacks 2 tensors") && out.stderr.contains("`y`"), "{}", out.stderr);
-    assert!(
-        out.stderr.contains("`b` (b.safetensors) lacks a tensor") && out.stderr.contains("`only.a`"),
-        "{}",
-        out.stderr
-    );
-    assert!(!out.stderr.contains('\u{1b}'), "{}", out.stderr);
-    assert_eq!(SafeTensors::open(dir.0.join("c.safetensors")).unwrap().names().collect::<Vec<_>>(), ["x"]);
-
-    dir.checkpoint("d.safetensors", &[("z", t())]);
-    let stderr = dir.refused(&["a + d", "-i", "a=a.safetensors", "-i", "d=d.safetensors", "-o", "e.safetensors"]);
-    assert!(stderr.contains("no tensor name that all inputs have"), "{stderr}");
-}
-
-#[test]
 fn tensors_that_do_not_fit_are_named_and_nothing_is_written() {
     let dir = Dir::new("shapes");
     dir.checkpoint(

@@ -62,6 +62,12 @@ fn fixtures(name: &str) -> Dir {
     dir.file("few.json", br#"{"model.norm.weight": 1, "lay": 0.25, "typo": 3}"#);
     dir.file("broken.json", b"[1, 2]");
     dir.file("broken.safetensors", b"not a checkpoint");
+    // Two encoders with a buffer of integers, one with a head, and an embedding beyond f16.
+    let (ids, large) = (Tensor::from([0i64, 1, 2, 3]), Tensor::from([1e5f32, 0.5]));
+    let shared = [("embed", large.clone()), ("position_ids", ids.clone())];
+    dir.checkpoint("encoder.safetensors", &shared);
+    dir.checkpoint("head.safetensors", &[&shared[..], &[("head", large)]].concat());
+    dir.checkpoint("moved.safetensors", &[("position_ids", Tensor::from([0i64, 2, 4, 7]))]);
     let twice = |t: &Tensor, name: &str| {
         let list = [("x".to_string(), t.dtype(), t.shape().to_vec()), ("w".to_string(), t.dtype(), t.shape().to_vec())];
         let mut all = NpzWriter::create(dir.0.join(name), &list, Compression::Stored, Existing::Keep).unwrap();

@@ -2,18 +2,22 @@
 //!
 //! Guarantees: a value that is not what its option takes is wrong usage, with what to write. Does not: open files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims};
 use castwise::{DType, Loss, Rounding, Rules, Settings};
 use regex::Regex;
 
+use super::members::located;
+use super::missing::{self, Missing};
+
 /// What every command that reads an expression takes.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Common {
-    /// An input: its name in the expression, and a file (.npy, .npz, .safetensors, or the .index.json of shards), or only
-    /// a dtype and a shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d).
-    #[arg(short, long = "input", value_name = "NAME=FILE|DTYPE[SHAPE]", value_parser = input)]
+    /// An input: its name in the expression, and a file (.npy, .npz, .safetensors, or the .index.json of shards); one tensor
+    /// of such a file: red=scene.npz:B04; or only a dtype and a shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d). A file of
+    /// several tensors stands for each of them in turn.
+    #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|DTYPE[SHAPE]", value_parser = input)]
     pub(crate) inputs: Vec<(String, InputSpec)>,
     /// A scalar of the expression: w=0.3; or one for each tensor name, from a JSON file: w=weights.json with
     /// {"layers.0.w": 0.3, "norm": 1}. A key is a tensor's name, or a regular expression found in it (the first that is).
@@ -28,6 +32,10 @@ pub(crate) struct Common {
     /// Cast the result to this dtype.
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DType>,
+    /// What becomes of a tensor that an input lacks while others have it: an error (the default), skip (it is left out), or
+    /// copy (it is taken from the first input that has it, or from INPUT).
+    #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = missing::read)]
+    pub(crate) missing: Option<Missing>,
     /// Whose rules decide about mixed dtypes: torch (the default) or paddle.
     #[arg(long)]
     pub(crate) rules: Option<Rules>,
@@ -51,7 +59,7 @@ impl Common {
 
     /// Whether nothing is said that a program as text says itself.
     pub(crate) fn is_empty(&self) -> bool {
-        let names = self.inputs.is_empty() && self.parameters.is_empty();
+        let names = self.inputs.is_empty() && self.parameters.is_empty() && self.missing.is_none();
         let all = self.select.is_none() && self.skip.is_none() && self.out_dtype.is_none() && self.rules.is_none();
         names && all && self.settings() == Settings::new(Rules::Torch)
     }
@@ -68,8 +76,8 @@ Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
 Calls are sqrt(x), where(c, x, y), cast(x, f32), ... by the names of PyTorch and Paddle.
 Parts may be named in front: d = b - a; a + 0.3*d
 Files of several tensors (.safetensors, .npz, and the .index.json of a checkpoint in shards):
-the expression is applied to each tensor name that all of them have; a .npy beside them takes
-part in each.
+the expression is applied to each of their tensor names, which all of them must have (--missing
+says otherwise); a .npy beside them, or one tensor of a file (FILE:MEMBER), takes part in each.
 
 Exit codes: 0 done; 1 the expression, a file or the data is wrong; 2 wrong usage; 3 --deny found something.")]
 pub(crate) struct Eval {
@@ -132,8 +140,8 @@ pub(crate) struct Target {
 
 The program says its placeholders, its rules and its results. A file of several tensors (.npz, .safetensors, the
 .index.json of shards) without a name gives each placeholder the tensor of its name; with a name, that placeholder
-alone the tensor of its name, or the only one. Results are written under their names; one without a name
-is `result`, or `result0`, `result1`, ... by its position.
+alone the tensor of its name, or the only one, or the one behind a colon: x=all.npz:w. Results are written under
+their names; one without a name is `result`, or `result0`, `result1`, ... by its position.
 
 Exit codes: 0 done; 1 the program, a file or the data is wrong; 2 wrong usage.")]
 pub(crate) struct Run {
@@ -141,8 +149,8 @@ pub(crate) struct Run {
     #[arg(value_name = "FILE.cw")]
     pub(crate) file: PathBuf,
     /// The tensors of placeholders: x=x.npy for one, all.npz or all.safetensors for all whose names it has.
-    #[arg(short, long = "input", visible_alias = "feed", value_name = "[NAME=]FILE", value_parser = feed)]
-    pub(crate) inputs: Vec<(Option<String>, PathBuf)>,
+    #[arg(short, long = "input", visible_alias = "feed", value_name = "[NAME=]FILE[:MEMBER]", value_parser = feed)]
+    pub(crate) inputs: Vec<(Option<String>, InputSpec)>,
     #[command(flatten)]
     pub(crate) target: Target,
     /// Only the result of this name; may be given several times (default: all results).
@@ -266,7 +274,19 @@ pub(crate) enum TableFormat {
 #[derive(Clone, Debug)]
 pub(crate) enum InputSpec {
     File(PathBuf),
+    /// One tensor of a file of several.
+    Member(PathBuf, String),
     Declared(DType, Dims),
+}
+
+impl InputSpec {
+    /// The file, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            InputSpec::File(path) | InputSpec::Member(path, _) => Some(path),
+            InputSpec::Declared(..) => None,
+        }
+    }
 }
 
 fn named(text: &str, form: &str) -> Result<(String, String), String> {
@@ -282,7 +302,7 @@ fn input(text: &str) -> Result<(String, InputSpec), String> {
         Some((dtype, dims)) => dtype.parse().ok().map(|d: DType| (d, Some(dims))),
         None => value.parse().ok().map(|d| (d, None)),
     };
-    let Some((dtype, dims)) = declared else { return Ok((name, InputSpec::File(value.into()))) };
+    let Some((dtype, dims)) = declared else { return Ok((name, located(value.into()))) };
     let dim = |d: &str| match d {
         "?" => Ok(Dim::Dynamic),
         d if d.bytes().all(|b| b.is_ascii_digit()) && !d.is_empty() => {
@@ -296,12 +316,12 @@ fn input(text: &str) -> Result<(String, InputSpec), String> {
     Ok((name, InputSpec::Declared(dtype, Dims(dims))))
 }
 
-fn feed(text: &str) -> Result<(Option<String>, PathBuf), String> {
+fn feed(text: &str) -> Result<(Option<String>, InputSpec), String> {
     if !text.contains('=') && !text.is_empty() {
-        return Ok((None, text.into()));
+        return Ok((None, located(text.into())));
     }
     let (name, path) = named(text, "NAME=FILE or FILE")?;
-    Ok((Some(name), path.into()))
+    Ok((Some(name), located(path.into())))
 }
 
 fn parameter(text: &str) -> Result<(String, String), String> {

@@ -4,13 +4,13 @@
 //! the other is read, computed and written, so that memory holds one name's tensors, however large the files. Does
 //! not: match names that differ.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use castwise::{Error, Executor, Feeds};
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::args::{Eval, InputSpec};
+use super::args::Eval;
 use super::inputs::{Format, Input, bytes};
 use super::metrics::{self, Metrics, timed};
 use super::outputs::{self, Output};
@@ -78,9 +78,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
 
 /// Checks paths before any file is read.
 fn check_files(arguments: &Eval) -> Result<Format, Failure> {
-    let file = |spec: &InputSpec| if let InputSpec::File(path) = spec { Some(path.clone()) } else { None };
-    let inputs: Vec<PathBuf> = arguments.common.inputs.iter().filter_map(|(_, s)| file(s)).collect();
-    let read: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+    let read: Vec<&Path> = arguments.common.inputs.iter().filter_map(|(_, s)| s.file()).collect();
     outputs::format(&arguments.target, &read)
 }
 

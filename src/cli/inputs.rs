@@ -1,7 +1,8 @@
 //! The input files of a command.
 //!
-//! Guarantees: the format is told by the file's name; only headers are read until a tensor is asked for; a .npy is then
-//! read once and serves every tensor name. Does not: compute, or have data for an input that is only declared.
+//! Guarantees: the format is told by the file's name; only headers are read until a tensor is asked for; a .npy, or one
+//! tensor of another file, is then read once and serves every tensor name. Does not: compute, or have data for an input
+//! that is only declared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use castwise::io::{Npy, Npz, SafeTensors, ShardedSafeTensors};
 use castwise::shape::Dim;
 use castwise::{DType, Error, Tensor};
 
-use super::Failure;
 use super::args::InputSpec;
+use super::{Failure, members};
 
 /// The formats that are read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,12 +55,15 @@ enum Source {
     Npz(Box<Npz>),
     SafeTensors(Box<SafeTensors>),
     Sharded(Box<ShardedSafeTensors>),
+    /// One tensor of a file, and what it was read as once it has been asked for.
+    Member(Box<Input>, String, Option<Tensor>),
 }
 
 impl Input {
     pub(super) fn open(name: &str, spec: &InputSpec) -> Result<Input, Failure> {
         let path = match spec {
             InputSpec::File(path) => path,
+            InputSpec::Member(path, member) => return Input::member(name, path, member),
             InputSpec::Declared(dtype, dims) => {
                 let (path, source) = (format!("{dtype}{dims}").into(), Source::Declared(*dtype, dims.0.clone()));
                 return Ok(Input { name: name.to_string(), path, source });
@@ -74,19 +78,32 @@ impl Input {
         Ok(Input { name: name.to_string(), path: path.to_path_buf(), source })
     }
 
+    /// One tensor of a file.
+    fn member(name: &str, path: &Path, member: &str) -> Result<Input, Failure> {
+        let file = Input::open(name, &InputSpec::File(path.to_path_buf()))?;
+        let names = file.names();
+        if names.is_none() || !file.has(member) {
+            return Err(members::absent(path, member, names.as_deref()));
+        }
+        let source = Source::Member(Box::new(file), member.to_string(), None);
+        Ok(Input { name: name.to_string(), path: path.to_path_buf(), source })
+    }
+
     /// The files it reads.
     pub(super) fn files(&self) -> Vec<&Path> {
         let mut files = vec![self.path.as_path()];
-        if let Source::Sharded(f) = &self.source {
-            files.extend(f.files());
+        match &self.source {
+            Source::Sharded(f) => files.extend(f.files()),
+            Source::Member(file, ..) => return file.files(),
+            _ => {}
         }
         files
     }
 
-    /// The names of its tensors, in the order of the file; `None` if it is one array without a name.
+    /// The names of its tensors, in the order of the file; `None` if it is one array for all names.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
         match &self.source {
-            Source::Npy(..) | Source::Declared(..) => None,
+            Source::Npy(..) | Source::Declared(..) | Source::Member(..) => None,
             Source::Npz(f) => Some(f.names().collect()),
             Source::SafeTensors(f) => Some(f.names().collect()),
             Source::Sharded(f) => Some(f.names().collect()),
@@ -96,7 +113,7 @@ impl Input {
     /// Whether it takes part in the evaluation of this tensor name.
     pub(super) fn has(&self, tensor: &str) -> bool {
         match &self.source {
-            Source::Npy(..) | Source::Declared(..) => true,
+            Source::Npy(..) | Source::Declared(..) | Source::Member(..) => true,
             Source::Npz(f) => f.has(tensor),
             Source::SafeTensors(f) => f.has(tensor),
             Source::Sharded(f) => f.has(tensor),
@@ -106,7 +123,7 @@ impl Input {
     /// The free text of the file.
     pub(super) fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.source {
-            Source::Declared(..) | Source::Npy(..) | Source::Npz(_) => None,
+            Source::Declared(..) | Source::Npy(..) | Source::Npz(_) | Source::Member(..) => None,
             Source::SafeTensors(f) => Some(f.metadata()),
             Source::Sharded(f) => f.metadata(),
         }
@@ -116,6 +133,7 @@ impl Input {
     pub(super) fn info(&self, tensor: &str) -> Result<(DType, Vec<Dim>), Error> {
         let (dtype, shape) = match &self.source {
             Source::Declared(dtype, dims) => return Ok((*dtype, dims.clone())),
+            Source::Member(file, member, _) => return file.info(member),
             Source::Npy(f, _) => f.info(),
             Source::Npz(f) => f.info(tensor)?,
             Source::SafeTensors(f) => f.info(tensor)?,
@@ -128,7 +146,7 @@ impl Input {
     pub(super) fn to_read(&self, tensor: &str) -> u64 {
         let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
         match (&self.source, self.info(tensor)) {
-            (Source::Npy(..) | Source::Declared(..), _) | (_, Err(_)) => 0,
+            (Source::Npy(..) | Source::Declared(..) | Source::Member(..), _) | (_, Err(_)) => 0,
             (_, Ok((dtype, dims))) => bytes(dtype, &dims.iter().map(fixed).collect::<Vec<_>>()),
         }
     }
@@ -142,7 +160,8 @@ impl Input {
     pub(super) fn load(&mut self, tensor: &str) -> Result<(Tensor, u64), Error> {
         let t = match &mut self.source {
             Source::Declared(..) => return Err(Error::Internal("a declared input was read".into())),
-            Source::Npy(_, Some(t)) => return Ok((t.clone(), 0)),
+            Source::Npy(_, Some(t)) | Source::Member(_, _, Some(t)) => return Ok((t.clone(), 0)),
+            Source::Member(file, member, array) => array.insert(file.load(member)?.0).clone(),
             Source::Npy(f, array) => array.insert(f.load()?).clone(),
             Source::Npz(f) => f.load(tensor)?,
             Source::SafeTensors(f) => f.load(tensor)?,
@@ -156,6 +175,7 @@ impl Input {
     pub(super) fn to_read_once(&self) -> u64 {
         match &self.source {
             Source::Npy(f, _) => bytes(f.info().0, f.info().1),
+            Source::Member(file, member, _) => file.to_read(member),
             _ => 0,
         }
     }

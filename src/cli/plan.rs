@@ -12,11 +12,12 @@ use castwise::{
 };
 use regex::Regex;
 
-use super::args::{Common, InputSpec};
+use super::args::Common;
 use super::findings::findings;
 use super::inputs::{Format, Input};
+use super::missing::{self, Missing};
 use super::scalars::Scalars;
-use super::{Failure, report};
+use super::{Failure, members, report};
 
 /// The name of the only tensor when arrays without names are written into a file that has names.
 pub(super) const UNNAMED: &str = "result";
@@ -34,6 +35,14 @@ pub(super) struct Expression {
     pub(super) uses: Vec<usize>,
     /// The parameters that it uses.
     parameters: Vec<String>,
+}
+
+impl Expression {
+    /// That of tensors that are copied from the input at a position.
+    fn input(name: &str, position: usize) -> Expression {
+        let (text, path) = (name.to_string(), "--missing copy".to_string());
+        Expression { text, path, pattern: None, uses: vec![position], parameters: Vec::new() }
+    }
 }
 
 /// A program for operands of certain dtypes and shapes, and its result.
@@ -122,7 +131,8 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
     let mut notes = Vec::new();
     let (mut inputs, mut position) = (Vec::new(), HashMap::new());
     for (i, (name, spec)) in common.inputs.iter().enumerate() {
-        if expressions.iter().any(|e| e.uses.contains(&i)) {
+        let copied = matches!(&common.missing, Some(Missing::Copy(Some(from))) if from == name);
+        if copied || expressions.iter().any(|e| e.uses.contains(&i)) {
             position.insert(i, inputs.len());
             inputs.push(Input::open(name, spec)?);
         } else {
@@ -136,11 +146,14 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
         notes.push(format!("note: the expression does not use the parameter `{}`", report::escaped(name)));
     }
     let named = inputs.iter().any(|i| i.names().is_some());
-    let by_name = !maps.is_empty() || common.select.is_some() || common.skip.is_some();
+    let by_name = !maps.is_empty() || common.select.is_some() || common.skip.is_some() || common.missing.is_some();
     if by_name && !named {
-        let text = "--map, --select and --skip are for inputs of several tensors: .safetensors, .index.json, .npz";
+        let text =
+            "--map, --select, --skip and --missing are for inputs of several tensors: .safetensors, .index.json, .npz";
         return Err(Failure::usage(text));
     }
+    missing::check(common.missing.as_ref(), &inputs)?;
+    notes.extend(members::hints(&inputs));
     let mut work =
         Work { inputs, expressions, plans: Vec::new(), jobs: Vec::new(), out_dtype: common.out_dtype, named, notes };
     let names = work.names(common)?;
@@ -158,10 +171,8 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
     if common.inputs.is_empty() {
         return Err(Failure::usage("an expression needs an input: -i NAME=FILE"));
     }
-    for (_, spec) in &common.inputs {
-        if let InputSpec::File(path) = spec {
-            Format::of(path).map_err(Failure::usage)?;
-        }
+    for path in common.inputs.iter().filter_map(|(_, spec)| spec.file()) {
+        Format::of(path).map_err(Failure::usage)?;
     }
     Ok(())
 }
@@ -219,50 +230,83 @@ impl Work {
         for input in &self.inputs {
             all.extend(input.names().unwrap_or_default().into_iter().filter(|n| seen.insert(*n)));
         }
-        let total = all.len();
+        let every = all.clone();
         let selected = |n: &&str| {
             common.select.as_ref().is_none_or(|r| r.is_match(n)) && !common.skip.as_ref().is_some_and(|r| r.is_match(n))
         };
         all.retain(|n| selected(n));
-        if all.is_empty() && total > 0 {
+        if all.is_empty() && !every.is_empty() {
             let text = "no tensor name is selected by --select and --skip";
             return Err(Failure { text: report::error(text), code: 1 });
         }
         let expression =
             |n: &str| self.expressions.iter().position(|e| e.pattern.as_ref().is_none_or(|p| p.is_match(n)));
         let chosen: Vec<(&str, Option<usize>)> = all.iter().map(|n| (*n, expression(n))).collect();
-        let mut notes = Vec::new();
+        let mut notes = self.idle(common, &every, &chosen);
         let unmapped: Vec<&str> = chosen.iter().filter(|(_, e)| e.is_none()).map(|(n, _)| *n).collect();
         if !unmapped.is_empty() {
             let count = unmapped.len();
             notes.push(format!("warning: {} of no --map, left out: {}", tensors(count), report::names(unmapped)));
         }
-        let needs = |e: &usize, i: usize| self.expressions[*e].uses.contains(&i);
-        for (i, input) in self.inputs.iter().enumerate() {
-            let missing: Vec<&str> = chosen
-                .iter()
-                .filter(|(n, e)| e.as_ref().is_some_and(|e| needs(e, i)) && !input.has(n))
-                .map(|(n, _)| *n)
-                .collect();
-            if !missing.is_empty() {
-                let (name, path, count) = (report::escaped(&input.name), input.path.display(), missing.len());
-                let s = if count == 1 { "a tensor" } else { &format!("{count} tensors") };
-                let missing = report::names(missing);
-                notes.push(format!("warning: `{name}` ({path}) lacks {s} that others have, left out: {missing}"));
-            }
-        }
-        let has_all = |(n, e): &(&str, usize)| self.expressions[*e].uses.iter().all(|i| self.inputs[*i].has(n));
-        let shared: Vec<(String, usize)> = chosen
-            .into_iter()
-            .filter_map(|(n, e)| Some((n, e?)))
-            .filter(has_all)
-            .map(|(n, e)| (n.to_string(), e))
-            .collect();
+        let chosen: Vec<(String, usize)> = chosen.into_iter().filter_map(|(n, e)| Some((n.to_string(), e?))).collect();
         self.notes.extend(notes);
-        if shared.is_empty() {
-            return Err(Failure { text: report::error("there is no tensor name that all inputs have"), code: 1 });
+        self.complete(common, chosen)
+    }
+
+    /// What is said of patterns that choose no tensor. `every`: all names; `chosen`: those that are selected.
+    fn idle(&self, common: &Common, every: &[&str], chosen: &[(&str, Option<usize>)]) -> Vec<String> {
+        let found = |pattern: &Regex| every.iter().any(|n| pattern.is_match(n));
+        let told = |option: &str, pattern: &Regex, what: &str| {
+            format!("warning: --{option} `{}` {what}", report::escaped(pattern.as_str()))
+        };
+        let nowhere = "is found in no tensor's name";
+        let mut notes = Vec::new();
+        notes.extend(common.skip.as_ref().filter(|p| !found(p)).map(|p| told("skip", p, nowhere)));
+        for (i, e) in self.expressions.iter().enumerate() {
+            let Some(pattern) = e.pattern.as_ref().filter(|_| !chosen.iter().any(|(_, e)| *e == Some(i))) else {
+                continue;
+            };
+            let taken =
+                "has no tensor left: those in whose names it is found have an earlier --map, or are not selected";
+            notes.push(told("map", pattern, if found(pattern) { taken } else { nowhere }));
         }
-        Ok(shared)
+        notes
+    }
+
+    /// The names that all inputs have which their expressions use; the others as `--missing` says.
+    fn complete(&mut self, common: &Common, chosen: Vec<(String, usize)>) -> Result<Vec<(String, usize)>, Failure> {
+        let lacks = missing::lacks(&self.inputs, &self.expressions, &chosen);
+        let has_all = |(n, e): &(String, usize)| self.expressions[*e].uses.iter().all(|i| self.inputs[*i].has(n));
+        if !chosen.iter().any(has_all) {
+            let mut text = report::error("there is no tensor name that all inputs have");
+            members::hints(&self.inputs).for_each(|hint| text += &format!("\n{}", report::harmless(&hint)));
+            return Err(Failure { text, code: 1 });
+        }
+        let from = match common.missing.as_ref().unwrap_or(&Missing::Error) {
+            Missing::Error if lacks.is_empty() => return Ok(chosen),
+            Missing::Error => return Err(missing::refused(&self.inputs, &lacks, members::hints(&self.inputs))),
+            Missing::Skip => {
+                self.notes.extend(lacks.iter().map(|l| l.skipped(&self.inputs)));
+                return Ok(chosen.into_iter().filter(has_all).collect());
+            }
+            Missing::Copy(from) => from.as_deref(),
+        };
+        self.notes.extend(lacks.iter().map(|l| l.copied(&self.inputs)));
+        let mut copies: HashMap<usize, usize> = HashMap::new();
+        let mut names = Vec::with_capacity(chosen.len());
+        for (name, e) in chosen {
+            if self.expressions[e].uses.iter().all(|i| self.inputs[*i].has(&name)) {
+                names.push((name, e));
+                continue;
+            }
+            let source = missing::source(&self.inputs, from, &name)?;
+            let copy = *copies.entry(source).or_insert_with(|| {
+                self.expressions.push(Expression::input(&self.inputs[source].name, source));
+                self.expressions.len() - 1
+            });
+            names.push((name, copy));
+        }
+        Ok(names)
     }
 
     /// Types every name: one plan for each combination. All refusals are reported together.
@@ -402,10 +446,13 @@ pub(super) fn plan(
     values: &[(&str, Scalar)],
 ) -> Result<Plan, Error> {
     let program = Program::with_settings(settings);
-    for (name, dtype, dims) in operands {
-        program.data(name, *dtype, Dims(dims.clone()));
-    }
-    let mut result = program.expression_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?;
+    let data = |(name, dtype, dims): &(&str, DType, Vec<Dim>)| program.data(name, *dtype, Dims(dims.clone()));
+    let inputs: Vec<Var> = operands.iter().map(data).collect();
+    let mut result = match (operands, &inputs[..]) {
+        // A name that no expression could speak of can be copied too.
+        ([(name, ..)], [input]) if *name == text => input.clone(),
+        _ => program.expression_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?,
+    };
     if let Some(dtype) = out_dtype {
         let place = Place::Text(0..text.len() as u32);
         result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), place);
@@ -420,7 +467,7 @@ pub(super) fn plan(
 }
 
 /// `a tensor` or `3 tensors`.
-fn tensors(count: usize) -> String {
+pub(super) fn tensors(count: usize) -> String {
     if count == 1 { "a tensor".to_string() } else { format!("{count} tensors") }
 }
 

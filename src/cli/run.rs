@@ -35,9 +35,8 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
         return Err(Failure::usage(text));
     }
     let mut inputs = Vec::new();
-    for (name, path) in &arguments.inputs {
-        let spec = InputSpec::File(path.clone());
-        inputs.push(timed(&mut metrics.reading, || Input::open(name.as_deref().unwrap_or_default(), &spec))?);
+    for (name, spec) in &arguments.inputs {
+        inputs.push(timed(&mut metrics.reading, || Input::open(name.as_deref().unwrap_or_default(), spec))?);
     }
     let found = found(&program, &typed, &inputs)?;
     if !arguments.quiet {
@@ -77,23 +76,33 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
 
 /// Checks names and paths before any file is read.
 fn check_arguments(arguments: &Run) -> Result<Format, Failure> {
-    let inputs: Vec<&Path> = arguments.inputs.iter().map(|(_, p)| p.as_path()).collect();
+    let inputs: Vec<&Path> = arguments.inputs.iter().filter_map(|(_, spec)| spec.file()).collect();
     let format = outputs::format(&arguments.target, &inputs)?;
     outputs::check(std::slice::from_ref(&arguments.target.output), &[&arguments.file], arguments.target.force)?;
     let mut names = HashSet::new();
-    for (name, path) in &arguments.inputs {
+    for (name, spec) in &arguments.inputs {
         match name {
             Some(name) if !names.insert(name) => {
                 return Err(Failure::usage(format!("the input `{}` is given twice", report::escaped(name))));
             }
-            None if Format::of(path) == Ok(Format::Npy) => {
-                let path = path.display();
-                return Err(Failure::usage(format!("{path}: which placeholder is it for? Write -i NAME={path}")));
+            None => {
+                if let Some(text) = one(spec) {
+                    return Err(Failure::usage(format!("{text}: which placeholder is it for? Write -i NAME={text}")));
+                }
             }
-            _ => {}
+            Some(_) => {}
         }
     }
     Ok(format)
+}
+
+/// How an input is written that is one array, whose name says nothing of a placeholder.
+fn one(spec: &InputSpec) -> Option<String> {
+    match spec {
+        InputSpec::File(path) if Format::of(path) == Ok(Format::Npy) => Some(path.display().to_string()),
+        InputSpec::Member(path, member) => Some(format!("{}:{member}", path.display())),
+        _ => None,
+    }
 }
 
 /// The results to be computed, under the names they are written with.

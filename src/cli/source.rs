@@ -58,7 +58,7 @@ impl Source {
     /// Reads a file in place of an expression, which then has no options of its own.
     pub(super) fn of(common: &Common, file: &Path) -> Result<Source, Failure> {
         if !common.is_empty() {
-            let text = "a program as text says its inputs and settings itself: -i, -p, --select, --skip, --out-dtype, \
+            let text = "a program as text says its inputs and settings itself: -i, -p, --select, --skip, --missing, --out-dtype, \
                         --rules, --default-dtype and --rounding are for expressions";
             return Err(Failure::usage(text));
         }

@@ -89,6 +89,7 @@ impl Drop for Dir {
     }
 }
 
+#[derive(Debug)]
 pub struct Outcome {
     pub code: Option<i32>,
     pub stdout: String,
