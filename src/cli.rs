@@ -2,10 +2,10 @@
 //! there is to ask about an expression or a program.
 //!
 //! Guarantees: exit code 0 when what was asked is done and an output is whole, 1 if the expression, a program, a file or
-//! the data is wrong (then there is no output and no change to an old one), 2 on wrong usage, 3 if `--deny` found something; a
-//! signal that ends the command leaves no temporary file; results go to stdout, everything else to stderr; a reader
-//! that closes stdout early is no failure. Does not: compute or decide dtypes; it calls the library's public interface
-//! only.
+//! the data is wrong (then there is no output and no change to an old one), 2 on wrong usage, 3 if `--deny` or `--check` found
+//! something (then there is no output either); a signal that ends the command leaves no temporary file; results go to
+//! stdout, everything else to stderr; a reader that closes stdout early is no failure. Does not: compute or decide
+//! dtypes; it calls the library's public interface only.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ use clap::{Parser, Subcommand};
 
 mod args;
 mod cells;
+mod check;
 mod describe;
 mod draw;
 mod eval;
@@ -26,6 +27,7 @@ mod members;
 mod metrics;
 mod missing;
 mod numeric;
+mod out_dtype;
 mod outputs;
 mod page;
 mod plan;
@@ -43,7 +45,7 @@ mod table;
 #[command(
     name = "castwise",
     version,
-    after_help = "Exit codes: 0 done; 1 the expression, a program, a file or the data is wrong; 2 wrong usage; 3 --deny found something."
+    after_help = "Exit codes: 0 done; 1 the expression, a program, a file or the data is wrong; 2 wrong usage; 3 --deny or --check found something."
 )]
 struct Cli {
     #[command(subcommand)]

@@ -10,6 +10,7 @@ use regex::Regex;
 
 use super::members::located;
 use super::missing::{self, Missing};
+use super::out_dtype::OutDtype;
 
 /// What every command that reads an expression takes.
 #[derive(Clone, clap::Args)]
@@ -29,9 +30,14 @@ pub(crate) struct Common {
     /// No tensors in whose names this regular expression is found.
     #[arg(long, value_name = "REGEX", value_parser = regex)]
     pub(crate) skip: Option<Regex>,
-    /// Cast the result to this dtype.
+    /// Cast results to this dtype. A float dtype converts what floating tensors went into; a complex result becomes complex
+    /// with parts of that dtype. What is made of integers or bools alone keeps its dtype: a float result of it goes back to
+    /// theirs if it is exactly that, and is an error otherwise.
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DType>,
+    /// With --out-dtype: cast every result, also what is made of integers or bools alone.
+    #[arg(long, requires = "out_dtype")]
+    pub(crate) out_dtype_all: bool,
     /// What becomes of a tensor that an input lacks while others have it: an error (the default), skip (it is left out), or
     /// copy (it is taken from the first input that has it, or from INPUT).
     #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = missing::read)]
@@ -57,6 +63,11 @@ impl Common {
         }
     }
 
+    /// What is asked of the dtypes of results.
+    pub(crate) fn out(&self) -> OutDtype {
+        OutDtype { dtype: self.out_dtype, all: self.out_dtype_all }
+    }
+
     /// Whether nothing is said that a program as text says itself.
     pub(crate) fn is_empty(&self) -> bool {
         let names = self.inputs.is_empty() && self.parameters.is_empty() && self.missing.is_none();
@@ -79,7 +90,7 @@ Files of several tensors (.safetensors, .npz, and the .index.json of a checkpoin
 the expression is applied to each of their tensor names, which all of them must have (--missing
 says otherwise); a .npy beside them, or one tensor of a file (FILE:MEMBER), takes part in each.
 
-Exit codes: 0 done; 1 the expression, a file or the data is wrong; 2 wrong usage; 3 --deny found something.")]
+Exit codes: 0 done; 1 the expression, a file or the data is wrong; 2 wrong usage; 3 --deny or --check found something.")]
 pub(crate) struct Eval {
     /// The expression, in the names of the inputs: 0.7*a + 0.3*b
     #[arg(value_name = "EXPR", allow_hyphen_values = true, required_unless_present = "map")]
@@ -97,6 +108,10 @@ pub(crate) struct Eval {
     /// not refused.
     #[arg(long, value_name = "lossy|range", value_parser = deny)]
     pub(crate) deny: Option<Loss>,
+    /// Look at the results: finite refuses them if there is a NaN where no input has one, or an infinity (in expressions
+    /// with reductions: if no input has one anywhere). All tensors are looked at, and then no output is left.
+    #[arg(long, value_name = "finite")]
+    pub(crate) check: Option<Check>,
     /// Say what would be done and written, and do not.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -112,6 +127,13 @@ pub(crate) struct Eval {
     /// How many threads compute (default: the machine's cores).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
+}
+
+/// What results are checked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Check {
+    /// No NaN and no infinity that the inputs did not have.
+    Finite,
 }
 
 /// The output of a command, and how it is written.

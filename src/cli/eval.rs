@@ -1,20 +1,22 @@
 //! `castwise eval`: an expression over arrays, or over every tensor name that checkpoints share.
 //!
 //! Guarantees: all names are typed from the file headers before the first byte is written; then one tensor name after
-//! the other is read, computed and written, so that memory holds one name's tensors, however large the files. Does
-//! not: match names that differ.
+//! the other is read, computed and written, so that memory holds one name's tensors, however large the files; a
+//! run whose values are refused leaves no output. Does not: match names that differ.
 
 use std::path::Path;
 use std::time::Instant;
 
-use castwise::{Error, Executor, Feeds};
+use castwise::{Error, Executor, Feeds, Tensor};
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::args::Eval;
+use super::args::{Check, Eval};
+use super::check::Finite;
 use super::inputs::{Format, Input, bytes};
 use super::metrics::{self, Metrics, timed};
+use super::out_dtype::{self, Inexact};
 use super::outputs::{self, Output};
-use super::plan::{Work, in_tensors, prepare};
+use super::plan::{Job, Plan, Work, in_tensors, prepare};
 use super::{Failure, describe, print, report, say};
 
 /// How many tensors a dry run lists.
@@ -137,35 +139,82 @@ fn evaluate(
     // A result that is written is done with: kept for another one, it would be a fourth tensor in memory.
     let builder = Executor::builder().pool(0);
     let executor = arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build();
-    let Work { inputs, expressions, plans, jobs, named, .. } = work;
-    for job in jobs.iter() {
-        let plan = &plans[job.plan];
-        let e = &expressions[plan.expression];
-        let mut feeds = Vec::with_capacity(e.uses.len());
-        for i in &e.uses {
-            let input = &mut inputs[*i];
-            let (t, n) = timed(&mut metrics.reading, || input.load(&job.name))?;
-            metrics.read += n;
-            bar.inc(n);
-            feeds.push((input.name.clone(), t));
+    let (mut inexact, mut finite) = (Inexact::default(), Finite::default());
+    // What may be refused for its values comes first.
+    let is_back = |at: &usize| work.plans[work.jobs[*at].plan].made.is_back();
+    let (back, others): (Vec<usize>, Vec<usize>) = (0..work.jobs.len()).partition(is_back);
+    for (n, at) in back.iter().chain(&others).enumerate() {
+        if n == back.len() {
+            inexact.check(work)?;
         }
-        let computed = timed(&mut metrics.compute, || executor.run(&plan.program, Feeds::from(feeds), [&plan.result]));
-        let refuse = |error: Error| {
-            let notes = if *named { vec![in_tensors(&[job.name.as_str()])] } else { Vec::new() };
-            Failure { text: report::of_expression(&e.text, &e.path, &error, &notes), code: 1 }
-        };
-        let computed = computed.map_err(refuse)?;
-        let Some(t) = computed.first() else { return Err(Error::Internal("a run without a result".into()).into()) };
-        timed(&mut metrics.writing, || output.write(&job.name, t))?;
+        let feeds = read_feeds(work, *at, metrics, &bar)?;
+        let job = &work.jobs[*at];
+        let (plan, _) = work.of(job);
+        let computed = timed(&mut metrics.compute, || compute(plan, &executor, &feeds, job, &mut inexact));
+        let t = computed.map_err(|e| refused(work, job, &e))?;
+        if arguments.check == Some(Check::Finite) {
+            timed(&mut metrics.compute, || finite.look(&executor, &plan.typed, &job.name, &feeds, &t))?;
+        }
+        drop(feeds);
+        if inexact.is_empty() && finite.is_empty() {
+            timed(&mut metrics.writing, || output.write(&job.name, &t))?;
+        }
         let n = bytes(t.dtype(), t.shape());
         metrics.written += n;
         bar.inc(n);
     }
+    inexact.check(work)?;
+    finite.check()?;
     timed(&mut metrics.writing, || output.finish())?;
     bar.finish_and_clear();
     metrics.compile = executor.stats().compiling;
     metrics.compute = metrics.compute.saturating_sub(metrics.compile);
     Ok(())
+}
+
+/// The tensors that a job takes.
+fn read_feeds(
+    work: &mut Work,
+    job: usize,
+    metrics: &mut Metrics,
+    bar: &ProgressBar,
+) -> Result<Vec<(String, Tensor)>, Failure> {
+    let job = &work.jobs[job];
+    let uses = &work.expressions[work.plans[job.plan].expression].uses;
+    let mut feeds = Vec::with_capacity(uses.len());
+    for i in uses {
+        let input = &mut work.inputs[*i];
+        let (t, n) = timed(&mut metrics.reading, || input.load(&job.name))?;
+        metrics.read += n;
+        bar.inc(n);
+        feeds.push((input.name.clone(), t));
+    }
+    Ok(feeds)
+}
+
+/// Computes a job's result; one that does not go back to integers is noted.
+fn compute(
+    plan: &Plan,
+    executor: &Executor,
+    feeds: &[(String, Tensor)],
+    job: &Job,
+    inexact: &mut Inexact,
+) -> Result<Tensor, Error> {
+    let feeds = Feeds::from(feeds.to_vec());
+    if plan.made.is_back() {
+        let (t, wrong) = out_dtype::back(plan, executor, feeds)?;
+        inexact.add(job, wrong);
+        return Ok(t);
+    }
+    let mut computed = executor.run(&plan.program, feeds, [&plan.result])?;
+    computed.pop().ok_or_else(|| Error::Internal("a run without a result".into()))
+}
+
+/// What the data of a job made impossible.
+fn refused(work: &Work, job: &Job, error: &Error) -> Failure {
+    let (_, e) = work.of(job);
+    let notes = if work.named { vec![in_tensors(&[job.name.as_str()])] } else { Vec::new() };
+    Failure { text: report::of_expression(&e.text, &e.path, error, &notes), code: 1 }
 }
 
 /// A bar over all bytes to be read and written; nothing if stderr is not a terminal.

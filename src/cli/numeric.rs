@@ -133,7 +133,7 @@ pub(super) fn numeric(work: &mut Work) -> Result<String, Failure> {
 fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure> {
     let (first, e) = work.of(job);
     let (uses, text, path) = (e.uses.clone(), e.text.clone(), e.path.clone());
-    let (settings, out_dtype) = (first.typed.settings(), work.out_dtype);
+    let (settings, out) = (first.typed.settings(), work.out);
     let values: Vec<_> = first.values.iter().map(|(n, v)| (n.as_str(), *v)).collect();
 
     let mut operands = Vec::new();
@@ -146,7 +146,7 @@ fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure
     let rows = leading_rows(&first.typed, &mut operands);
     let named: Vec<_> = operands.iter().map(|(n, d, s)| (n.as_str(), *d, s.clone())).collect();
     let refuse = |e: Error| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 };
-    let plan = plan(settings, first.expression, &text, out_dtype, &named, &values).map_err(refuse)?;
+    let plan = plan(settings, first.expression, &text, out, &named, &values).map_err(refuse)?;
 
     let mut files = Vec::new();
     for i in &uses {

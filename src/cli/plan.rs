@@ -16,6 +16,7 @@ use super::args::Common;
 use super::findings::findings;
 use super::inputs::{Format, Input};
 use super::missing::{self, Missing};
+use super::out_dtype::{self, Made, OutDtype};
 use super::scalars::Scalars;
 use super::{Failure, members, report};
 
@@ -52,6 +53,8 @@ pub(super) struct Plan {
     pub(super) program: Program,
     pub(super) result: Var,
     pub(super) dtype: DType,
+    /// What `--out-dtype` has made of it.
+    pub(super) made: Made,
     /// The scalars of the expression.
     pub(super) values: Vec<(String, Scalar)>,
     dims: Vec<SymDim>,
@@ -109,7 +112,7 @@ pub(super) struct Work {
     pub(super) expressions: Vec<Expression>,
     pub(super) plans: Vec<Plan>,
     pub(super) jobs: Vec<Job>,
-    pub(super) out_dtype: Option<DType>,
+    pub(super) out: OutDtype,
     /// Whether the tensors have names.
     pub(super) named: bool,
     /// What the user should know besides: lines for stderr.
@@ -154,10 +157,10 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
     }
     missing::check(common.missing.as_ref(), &inputs)?;
     notes.extend(members::hints(&inputs));
-    let mut work =
-        Work { inputs, expressions, plans: Vec::new(), jobs: Vec::new(), out_dtype: common.out_dtype, named, notes };
+    let mut work = Work { inputs, expressions, plans: Vec::new(), jobs: Vec::new(), out: common.out(), named, notes };
     let names = work.names(common)?;
     work.type_all(common, &scalars, names)?;
+    work.notes.extend(out_dtype::note(&work));
     Ok(work)
 }
 
@@ -400,7 +403,7 @@ impl Work {
         let e = &self.expressions[expression];
         let operands: Vec<_> =
             e.uses.iter().zip(types).map(|(i, t)| (self.inputs[*i].name.as_str(), t.0, t.1.clone())).collect();
-        plan(common.settings(), expression, &e.text, common.out_dtype, &operands, values)
+        plan(common.settings(), expression, &e.text, self.out, &operands, values)
     }
 
     /// The jobs of each combination of expression, dtypes, ranks and [`Form`], in the order of their first ones.
@@ -441,7 +444,7 @@ pub(super) fn plan(
     settings: Settings,
     expression: usize,
     text: &str,
-    out_dtype: Option<DType>,
+    out: OutDtype,
     operands: &[(&str, DType, Vec<Dim>)],
     values: &[(&str, Scalar)],
 ) -> Result<Plan, Error> {
@@ -453,8 +456,10 @@ pub(super) fn plan(
         ([(name, ..)], [input]) if *name == text => input.clone(),
         _ => program.expression_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?,
     };
-    if let Some(dtype) = out_dtype {
-        let place = Place::Text(0..text.len() as u32);
+    let types: Vec<(DType, usize)> = operands.iter().map(|(_, dtype, dims)| (*dtype, dims.len())).collect();
+    let place = Place::Text(0..text.len() as u32);
+    let made = out.made(&types, &program, &result, place.clone())?;
+    if let Made::Converted(dtype) | Made::Back(dtype) = made {
         result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), place);
     }
     let typed = program.infer()?;
@@ -463,7 +468,7 @@ pub(super) fn plan(
     let dims = typed.shape(&result).ok_or_else(unknown)?.to_vec();
     let values = values.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let form = form(&typed, text);
-    Ok(Plan { expression, typed, program, result, dtype, values, dims, form })
+    Ok(Plan { expression, typed, program, result, dtype, made, values, dims, form })
 }
 
 /// `a tensor` or `3 tensors`.

@@ -55,7 +55,7 @@ impl<'t> Mirror<'t> {
                 NodeKind::Cast { from, .. } => low[*from].cast(n.dtype),
                 NodeKind::Bits { from } => low[*from].view_as(n.dtype),
                 NodeKind::Reduce { op, from, dims, keepdim } => reduce(*op, &low[*from], dims, *keepdim, n.place),
-                _ => return Err(Error::Shape("--numeric does not know programs with views".into())),
+                _ => return Err(Error::Shape("a second evaluation in f64 does not know programs with views".into())),
             };
             low.push(v);
         }
