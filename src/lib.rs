@@ -43,7 +43,7 @@ mod geometry;
 mod infer;
 #[cfg(any(feature = "ndarray", feature = "serde"))]
 mod interop;
-#[cfg(feature = "cli")]
+#[cfg(feature = "io")]
 pub mod io;
 mod kernel;
 mod launch;

@@ -23,7 +23,7 @@ pub const MAX_FETCHES: usize = 1 << 20;
 /// The most elements of a tensor: sixteen bytes is the largest element, and byte counts and offsets must fit isize.
 pub(crate) const MAX_ELEMENTS: usize = isize::MAX as usize / 16;
 /// What other readers of `.safetensors` accept too.
-#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "files are read by the command's feature"))]
+#[cfg_attr(not(feature = "io"), allow(dead_code, reason = "only `io` reads files"))]
 pub(crate) const MAX_JSON: u64 = 100_000_000;
 
 /// Inference, kernels and schedules make up to some dozens of things of one node, which they count in 32 bits.

@@ -125,7 +125,7 @@ fn text(data: &[u8]) {
     }
 }
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "io")]
 fn with_file(data: &[u8], ending: &str, read: impl FnOnce(&std::path::Path) -> castwise::Result<Vec<Tensor>>) {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -143,12 +143,12 @@ fn with_file(data: &[u8], ending: &str, read: impl FnOnce(&std::path::Path) -> c
     }
 }
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "io")]
 fn npy(data: &[u8]) {
     with_file(data, "npy", |path| Ok(vec![castwise::io::read_npy(path)?]));
 }
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "io")]
 fn npz(data: &[u8]) {
     with_file(data, "npz", |path| {
         let mut file = castwise::io::Npz::open(path)?;
@@ -157,7 +157,7 @@ fn npz(data: &[u8]) {
     });
 }
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "io")]
 fn safetensors(data: &[u8]) {
     with_file(data, "safetensors", |path| {
         let mut file = castwise::io::SafeTensors::open(path)?;
@@ -166,11 +166,11 @@ fn safetensors(data: &[u8]) {
     });
 }
 
-#[cfg(not(feature = "cli"))]
+#[cfg(not(feature = "io"))]
 fn npy(_: &[u8]) {}
-#[cfg(not(feature = "cli"))]
+#[cfg(not(feature = "io"))]
 fn npz(_: &[u8]) {}
-#[cfg(not(feature = "cli"))]
+#[cfg(not(feature = "io"))]
 fn safetensors(_: &[u8]) {}
 
 /// An application of any op to any of these handles and scalars, with any attributes.
