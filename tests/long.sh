@@ -36,9 +36,9 @@ for part; do
     programs) programs ;;
     small) CASTWISE_HALVES=${HALVES:-7} cargo test --release --test exhaustive -- --nocapture ;;
     doubles) CASTWISE_POINTS=${POINTS:-200000} cargo test --release --test doubles -- --nocapture ;;
-    sweep) cargo run --release --example sweep -- --step "${STEP:-1}" ;;
-    fuzz) cargo run --release --example fuzz -- all "${FUZZ_SECONDS:-1800}" "$seed" ;;
-    stop) cargo run --release --example stop_time -- "${ELEMENTS:-100000000}" "${STOPS:-200}" ;;
+    sweep) cargo run --release -p xtask -- sweep --step "${STEP:-1}" ;;
+    fuzz) cargo run --release -p xtask -- fuzz all "${FUZZ_SECONDS:-1800}" "$seed" ;;
+    stop) cargo run --release -p xtask -- stop_time "${ELEMENTS:-100000000}" "${STOPS:-200}" ;;
     *)
         echo "no part '$part'; there are programs, small, doubles, sweep, fuzz and stop" >&2
         exit 2

@@ -1,5 +1,5 @@
 //! What is fuzzed: each target takes any bytes and must neither panic nor break a promise. `tests/no_panics.rs` runs
-//! the targets on a stored corpus and random bytes, `examples/fuzz.rs` for as long as one likes, and `fuzz/` with
+//! the targets on a stored corpus and random bytes, `xtask/src/fuzz.rs` for as long as one likes, and `fuzz/` with
 //! coverage, by cargo-fuzz.
 //!
 //! Guarantees: a panic is a fault of castwise. Does not: read or write anything but a file of its own.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what PaddlePaddle answers, as cases for `examples/conformance.rs`.
+"""Records what PaddlePaddle answers, as cases for `xtask/src/conformance.rs`.
 
     python tests/golden/record_paddle.py > tests/golden/paddle-more.jsonl
 

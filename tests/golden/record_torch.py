@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what PyTorch answers, as cases for `examples/conformance.rs`.
+"""Records what PyTorch answers, as cases for `xtask/src/conformance.rs`.
 
     python tests/golden/record_torch.py > tests/golden/torch-more.jsonl
 

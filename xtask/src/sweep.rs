@@ -1,11 +1,9 @@
 //! The elementary functions of f32 on all of its 2^32 values (or each N-th), against `libm` in f64.
 //!
-//! `cargo run --release --example sweep -- [FUNCTION…] [--step N]` prints each function's largest error in ulps and
+//! `cargo run --release -p xtask -- sweep [FUNCTION…] [--step N]` prints each function's largest error in ulps and
 //! where it is, and checks every other unary op bit for bit; without functions it takes all. It fails if a result is
 //! beyond its bar. All inputs (`--step 1`) of one function take minutes on a core; without `--step` it takes each
 //! 2,003rd. docs/accuracy.md has the output. The error of `libm` in f64 is below 1e-8 ulps of f32.
-
-#![allow(clippy::print_stdout, reason = "an example talks")]
 
 use std::error::Error;
 use std::sync::Mutex;
@@ -15,11 +13,9 @@ use std::time::Instant;
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 
-#[path = "../tests/reference/mod.rs"]
-mod reference;
-
-use reference::format::Float;
-use reference::functions::{composed, of_one};
+use crate::reference;
+use crate::reference::format::Float;
+use crate::reference::functions::{composed, of_one};
 
 /// Inputs of one application.
 const CHUNK: u64 = 1 << 16;
@@ -46,9 +42,10 @@ impl Found {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Sweeps over the functions that the arguments name.
+pub fn main(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (mut ops, mut step) = (vec![], 2_003u64);
-    let mut args = std::env::args().skip(1);
+    let mut args = args.into_iter();
     while let Some(a) = args.next() {
         if a == "--step" {
             step =

@@ -1,6 +1,6 @@
 //! Fuzzing without a special compiler: a target on mutations of its corpus, for so many seconds.
 //!
-//! `cargo run --release --example fuzz -- TARGET SECONDS [SEED]`; the targets are those of `tests/fuzz_targets`, and
+//! `cargo run --release -p xtask -- fuzz TARGET SECONDS [SEED]`; the targets are those of `tests/fuzz_targets`, and
 //! `all` is each of them in turn. An input that makes a target panic is written to `target/` and named. Does not: look
 //! at coverage; `fuzz/` does, by cargo-fuzz.
 
@@ -8,13 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-#[path = "../tests/fuzz_targets/mod.rs"]
-mod fuzz_targets;
-#[path = "../src/random.rs"]
-mod random;
-
-use fuzz_targets::TARGETS;
-use random::Random;
+use crate::fuzz_targets::TARGETS;
+use crate::random::Random;
 
 /// An input made of others: bytes changed, cut out, put in, or taken from another one.
 fn mutated(corpus: &[Vec<u8>], r: &mut Random) -> Vec<u8> {
@@ -43,12 +38,12 @@ fn mutated(corpus: &[Vec<u8>], r: &mut Random) -> Vec<u8> {
 }
 
 fn corpus(target: &str) -> std::io::Result<Vec<Vec<u8>>> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus").join(target);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpus").join(target);
     std::fs::read_dir(dir)?.map(|entry| std::fs::read(entry?.path())).collect()
 }
 
-fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+/// Runs the target that the arguments name.
+pub fn main(args: Vec<String>) -> ExitCode {
     let seconds = args.get(1).and_then(|s| s.parse().ok()).unwrap_or(1);
     let seed = args.get(2).and_then(|s| s.parse().ok()).unwrap_or(1);
     let wanted = args.first().map_or("all", String::as_str);

@@ -3,8 +3,8 @@
 use castwise::prelude::*;
 use castwise::{Error, Operand, Reduction};
 
-use crate::case::{Arg, Case};
-use crate::composed::Composed;
+use super::case::{Arg, Case};
+use super::composed::Composed;
 
 /// What castwise answered.
 pub type Answer = Result<Tensor, Error>;

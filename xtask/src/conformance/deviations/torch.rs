@@ -6,9 +6,9 @@ use castwise::{Category, Fault, Op, Operand};
 use super::{
     Difference, any_category, any_dtype, category, differences, explicit, identical, near, operand, refused_as,
 };
-use crate::case::{Arg, Case, Expected};
-use crate::compare::{computed_in, elements, parts, real, ulps};
-use crate::run::Answer;
+use crate::conformance::case::{Arg, Case, Expected};
+use crate::conformance::compare::{computed_in, elements, parts, real, ulps};
+use crate::conformance::run::Answer;
 
 pub fn half_pow_sqrt(c: &Case, a: &Answer) -> bool {
     let [Arg::Tensor(x), Arg::Scalar(Scalar::Float(e))] = c.args.as_slice() else { return false };

@@ -1,11 +1,11 @@
 //! Compares castwise with recorded answers of the real frameworks.
 //!
-//! `cargo run --release --example conformance -- FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]`
+//! `cargo run --release -p xtask -- conformance FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]`
 //!
 //! A line of a file is a case: op, operands as bits, attributes, and the framework's result or refusal. Each case runs
 //! in the modes asked for; dtype, shape, bits (as the case says how) and the kind of refusal must be the framework's, or
 //! those of a rule of `conformance/deviations.rs`, which is counted apart. A file of points with exact results (`ulp.jsonl`)
-//! is run by function: each point must lie within the function's bar of `conformance/points.rs`. The last line is
+//! is run by function: each point must lie within the function's bar of `points.rs`. The last line is
 //! `N passed, N failed, N skipped`; the exit code is 1 if a case failed and 2 if a file could not be read.
 
 use std::collections::BTreeMap;
@@ -13,22 +13,15 @@ use std::process::ExitCode;
 
 use castwise::prelude::*;
 
-#[path = "conformance/case.rs"]
 mod case;
-#[path = "conformance/compare.rs"]
 mod compare;
-#[path = "conformance/composed.rs"]
 mod composed;
-#[path = "conformance/deviations.rs"]
 mod deviations;
-#[path = "conformance/points.rs"]
-mod points;
-#[path = "conformance/run.rs"]
 mod run;
 
+use crate::points::{self, Points};
 use case::{Arg, Case, Cmp, Expected, Unusable};
 use deviations::DEVIATIONS;
-use points::Points;
 use run::Answer;
 
 struct Options {
@@ -152,8 +145,9 @@ fn print_failure(case: &Case, mode: Mode, why: &str, answer: &Answer) {
     }
 }
 
-fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args().skip(1)) {
+/// Runs the files that the arguments name.
+pub fn main(args: Vec<String>) -> ExitCode {
+    let options = match Options::parse(args.into_iter()) {
         Ok(o) => o,
         Err(e) => {
             eprintln!(

@@ -6,11 +6,10 @@
 use castwise::prelude::*;
 use castwise::{Category, Error, Fault, Op, Operand};
 
-use crate::case::{Arg, Case, Cmp, Expected};
-use crate::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
-use crate::run::Answer;
+use super::case::{Arg, Case, Cmp, Expected};
+use super::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
+use super::run::Answer;
 
-#[path = "deviations_torch.rs"]
 mod torch;
 
 /// One rule.

@@ -1,5 +1,5 @@
 //! How long a run goes on after it was told to stop:
-//! `cargo run --release --example stop_time -- 100000000 200 [CASE [THREADS]]`, the number of elements and of stops (few
+//! `cargo run --release -p xtask -- stop_time 100000000 200 [CASE [THREADS]]`, the number of elements and of stops (few
 //! of both by default), one of the cases below (or `all`), and how many threads a run has (1 and 2 by default).
 //!
 //! A run is stopped at moments spread over its first quarter of a second, until as many runs as asked for have been
@@ -22,8 +22,8 @@ const CASES: [Case; 5] = [
     ("transposed", true, |x, row| x * row + 1.0),
 ];
 
-fn main() -> castwise::Result<()> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+/// Measures the cases that the arguments name.
+pub fn main(arguments: Vec<String>) -> castwise::Result<()> {
     let number = |i: usize| arguments.get(i).and_then(|a| a.parse::<usize>().ok());
     let (elements, stops) = (number(0).unwrap_or(4_000_000), number(1).unwrap_or(15).max(1));
     let chosen = arguments.get(2).map_or("all", String::as_str);

@@ -3,9 +3,9 @@
 use castwise::promotion::{OperandType, signature};
 use castwise::{DType, Error, Fault, Op, Tensor};
 
-use crate::case::{Arg, Case, Cmp, Expected};
+use super::case::{Arg, Case, Cmp, Expected};
+use super::run::Answer;
 use crate::points;
-use crate::run::Answer;
 
 /// The bytes of a tensor's elements, row-major.
 pub fn elements(t: &Tensor) -> Vec<Vec<u8>> {

@@ -1,9 +1,10 @@
 //! A recorded case: an op, its operands and attributes, and what the framework answered.
 
-use crate::composed::Composed;
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use serde_json::{Map, Value};
+
+use super::composed::Composed;
 
 /// How the answer is to be compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
