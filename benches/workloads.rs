@@ -45,7 +45,7 @@ fn peers() -> Vec<Peer> {
     let half = |w: &Workload| w.name.starts_with("half");
     vec![
         Peer { name: "castwise", settings: exact, runs: |_| true },
-        Peer { name: "castwise.relaxed", settings: Settings { rounding: Rounding::Relaxed, ..exact }, runs: half },
+        Peer { name: "castwise.relaxed", settings: exact.with_rounding(Rounding::Relaxed), runs: half },
     ]
 }
 

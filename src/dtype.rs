@@ -21,6 +21,7 @@ use num_complex::Complex;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum DType {
     /// Truth value, one byte, 0 or 1.
     Bool,
@@ -257,7 +258,7 @@ impl DTypeSet {
     }
 
     /// All dtypes in either set.
-    pub const fn and(self, other: DTypeSet) -> DTypeSet {
+    pub const fn union(self, other: DTypeSet) -> DTypeSet {
         DTypeSet(self.0 | other.0)
     }
 

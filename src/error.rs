@@ -15,6 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Where the user wrote the thing a diagnostic or a cast speaks of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Place {
     /// Not known: made by the library itself.
     #[default]
@@ -96,6 +97,7 @@ impl Fault {
 
 /// One mistake in a program, with everything a reader needs to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// What kind of mistake.
     pub fault: Fault,
@@ -109,18 +111,18 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// A diagnostic without help or place.
-    pub(crate) fn new(fault: Fault, message: impl Into<String>) -> Diagnostic {
+    pub fn new(fault: Fault, message: impl Into<String>) -> Diagnostic {
         Diagnostic { fault, message: message.into(), help: None, place: Place::None }
     }
 
     /// The same with a suggestion.
-    pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
     /// The same at a place.
-    pub(crate) fn at(mut self, place: &Place) -> Diagnostic {
+    pub fn at(mut self, place: &Place) -> Diagnostic {
         self.place = place.clone();
         self
     }

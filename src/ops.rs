@@ -106,6 +106,7 @@ pub enum ScalarRange {
 
 /// The columns of PyTorch's rules.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct TorchColumns {
     /// How operands promote.
     pub promotion: Promotion,
@@ -135,6 +136,7 @@ pub struct TorchColumns {
 
 /// The columns of Paddle's rules.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct PaddleColumns {
     /// How operands promote.
     pub promotion: Promotion,
@@ -150,6 +152,7 @@ pub struct PaddleColumns {
 
 /// One row of the op table.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct OpDef {
     /// The op.
     pub op: Op,
@@ -180,7 +183,7 @@ pub(crate) mod columns {
     /// The five integers.
     pub(crate) const INTS: DTypeSet = DTypeSet::of(&[U8, I8, I16, I32, I64]);
     /// bool and integers.
-    pub(crate) const BITS: DTypeSet = BOOL.and(INTS);
+    pub(crate) const BITS: DTypeSet = BOOL.union(INTS);
     /// f16 and bf16.
     pub(crate) const HALVES: DTypeSet = DTypeSet::of(&[F16, BF16]);
     /// f32.
@@ -190,11 +193,11 @@ pub(crate) mod columns {
     /// The three complex dtypes.
     pub(crate) const COMPLEX: DTypeSet = DTypeSet::of(&[C32, C64, C128]);
     /// Floats and the complex dtypes but `c32`.
-    pub(crate) const FLOATS_C: DTypeSet = FLOATS.and(DTypeSet::of(&[C64, C128]));
+    pub(crate) const FLOATS_C: DTypeSet = FLOATS.union(DTypeSet::of(&[C64, C128]));
     /// Integers and floats.
-    pub(crate) const NUMBERS: DTypeSet = INTS.and(FLOATS);
+    pub(crate) const NUMBERS: DTypeSet = INTS.union(FLOATS);
     /// Everything but complex.
-    pub(crate) const REALS: DTypeSet = BOOL.and(NUMBERS);
+    pub(crate) const REALS: DTypeSet = BOOL.union(NUMBERS);
     /// Every dtype.
     pub(crate) const ANY: DTypeSet = DTypeSet::of(&DType::ALL);
     /// Every dtype but `c32`, for which PyTorch has almost no kernels.
@@ -388,6 +391,7 @@ macro_rules! define_ops {
         /// # Ok::<(), castwise::Error>(())
         /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum Op {
             $(#[doc = $doc] $variant,)*
             /// An op of the user's own: see [`CustomOp`].
@@ -491,6 +495,7 @@ impl fmt::Display for Op {
 
 /// What an op is told besides its operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Attrs {
     /// The target of `cast`; the dtype that a reduction converts its operand to first.
     pub dtype: Option<DType>,
@@ -531,6 +536,21 @@ impl Attrs {
     /// The attributes of a binary op with Paddle's `axis`.
     pub fn axis(axis: i64) -> Attrs {
         Attrs { axis: Some(axis), ..Attrs::default() }
+    }
+
+    /// The attributes of a reduction over these dims.
+    pub fn dims(dims: impl Into<Arc<[i64]>>) -> Attrs {
+        Attrs { dims: Some(dims.into()), ..Attrs::default() }
+    }
+
+    /// The same with the dtype that a reduction converts its operand to first.
+    pub fn with_dtype(self, dtype: DType) -> Attrs {
+        Attrs { dtype: Some(dtype), ..self }
+    }
+
+    /// The same, and a reduction leaves its dims as dims of extent 1, or not.
+    pub fn with_keepdim(self, keepdim: bool) -> Attrs {
+        Attrs { keepdim, ..self }
     }
 }
 

@@ -97,7 +97,7 @@ fn literals_are_the_nearest_number_or_refused() {
 
 /// The fault of a reduction in both modes.
 fn faults(dims: &[i64], rank: usize) -> [Option<Fault>; 2] {
-    let attrs = Attrs { dims: Some(dims.into()), ..Attrs::default() };
+    let attrs = Attrs::dims(dims);
     let shape = vec![2; rank];
     let p = Program::new(Rules::Torch);
     castwise::apply(Op::Sum, &[(&p.data("x", DType::F32, shape.clone())).into()], attrs.clone());

@@ -50,7 +50,7 @@ fn a_mix_that_one_refuses_is_listed_once_with_its_line() {
 #[test]
 fn integers_to_float() {
     let of = |default_dtype| {
-        let p = Program::with_settings(Settings { default_dtype, ..Settings::new(TORCH) });
+        let p = Program::with_settings(Settings::new(TORCH).with_default_dtype(default_dtype));
         let (a, b) = (p.data("a", DType::I32, [3]), p.data("b", DType::I32, [3]));
         let _ = (&a / &b, a.atan2(&b), a.exp(), &a + &b, a.float_power(&b));
         table(&p)
@@ -108,7 +108,7 @@ fn equal_floats_agree_under_every_op() {
 
 #[test]
 fn with_rules_keeps_nodes_names_places_and_mistakes() {
-    let p = Program::with_settings(Settings { default_dtype: DType::F64, ..Settings::new(TORCH) });
+    let p = Program::with_settings(Settings::new(TORCH).with_default_dtype(DType::F64));
     let (a, b) = (p.data("a", DType::I64, ["n"]), p.data("b", DType::F32, ["n"]));
     let k = p.constant(Tensor::from_slice(&[1.5f32, 2.5], [2]).unwrap());
     let y = (&b / &k).where_(&a, 2);
@@ -116,7 +116,7 @@ fn with_rules_keeps_nodes_names_places_and_mistakes() {
     let _twice = p.data("a", DType::F32, ());
     let q = p.with_rules(PADDLE);
     assert_eq!((q.len(), q.feed_names()), (p.len(), p.feed_names()));
-    assert_eq!(q.settings(), Settings { default_dtype: DType::F64, ..Settings::new(PADDLE) });
+    assert_eq!(q.settings(), Settings::new(PADDLE).with_default_dtype(DType::F64));
     assert_eq!(q.to_string(), p.to_string().replace("rules = torch", "rules = paddle"));
     assert_eq!(q.with_rules(TORCH).check().unwrap_err().to_string(), p.check().unwrap_err().to_string());
     assert!(q.var(q.len()).is_none());
@@ -353,7 +353,7 @@ fn what_refusals_say() {
         assert_eq!((d.message, d.help), (format!("`{op}` {message}"), Some(help)));
     }
     // One operand is no mix, even if its category is above that of the dtype it is converted to first.
-    let to_int = Attrs { dtype: Some(I64), ..Attrs::default() };
+    let to_int = Attrs::default().with_dtype(I64);
     let d = signature(&Settings::new(TORCH), Op::Mean, &[dim(F32)], &to_int).unwrap_err();
     let help = "cast to a float dtype, e.g. `cast(x, f32)`";
     assert_eq!((d.message.as_str(), d.help.as_deref()), ("`mean` does not take i64", Some(help)));

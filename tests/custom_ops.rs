@@ -367,7 +367,7 @@ fn a_dtype_without_a_function_is_a_mistake_of_the_program() {
     assert!(text.starts_with(wanted) && text.contains("register it with a function of `[f64; 2]`"), "{text}");
     assert!(text.contains("(operands: f32[3], f64[3])") && text.contains("at tests/custom_ops.rs:"), "{text}");
     // Which float integers become depends on the program.
-    let double = Settings { default_dtype: DType::F64, ..torch };
+    let double = torch.with_default_dtype(DType::F64);
     assert_eq!(mistakes(double, DType::I32, DType::I32).len(), 1);
     assert_eq!(mistakes(double, DType::F16, DType::I32), []);
     let complex = mistakes(torch, DType::C64, DType::F32);

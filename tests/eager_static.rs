@@ -98,6 +98,7 @@ fn least_agreed(rules: Rules, rows: &[Application], operands: u32) -> usize {
         _ if a.op.def().torch.promotion == Promotion::First || matches!(a.parameter, Some(Scalar::Float(_))) => 0,
         Rules::Torch => a.op.def().torch.accepts.iter().count(),
         Rules::Paddle => a.op.def().paddle.accepts.iter().filter(|d| *d != DType::C32).count(),
+        other => panic!("no columns of {other}"),
     };
     rows.iter().map(accepted).sum::<usize>() * places.pow(operands)
 }
@@ -201,7 +202,8 @@ fn every_cast_and_view_of_bits() {
     let total = over_dtypes(|from| {
         let mut tally = Tally::default();
         let to = |op| DType::ALL.map(|d| Application { op, operands: vec![0], parameter: None, attrs: Attrs::cast(d) });
-        let outputs = to(Op::Cast).map(|a| Application { attrs: Attrs { output: true, ..a.attrs }, ..a });
+        let output = |d| Application { op: Op::Cast, operands: vec![0], parameter: None, attrs: Attrs::output(d) };
+        let outputs = DType::ALL.map(output);
         let all: Vec<Application> = to(Op::Cast).into_iter().chain(to(Op::ViewAs)).chain(outputs).collect();
         for rules in RULES {
             for place in PLACES.into_iter().filter(|p| *p != Place::Scalar) {
@@ -226,7 +228,8 @@ fn every_reduction_over_every_set_of_axes() {
             let given = std::iter::once(None).chain(DType::ALL.into_iter().map(Some));
             // A dtype is given with one set alone: it is a cast before.
             for dtype in given.filter(|d| d.is_none() || *dims == Some(vec![0, 2]) && !keepdim) {
-                let attrs = Attrs { dims: dims.clone().map(Into::into), keepdim, dtype, ..Attrs::default() };
+                let mut attrs = dims.clone().map_or(Attrs::default(), Attrs::dims).with_keepdim(keepdim);
+                attrs.dtype = dtype;
                 all.push(Application { op, operands: vec![0], parameter: None, attrs });
             }
         }

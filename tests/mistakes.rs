@@ -188,7 +188,7 @@ fn another_number_of_operands_than_an_op_takes_is_a_mistake() {
     for (op, n) in Op::ALL.iter().flat_map(|op| (0..8).map(move |n| (*op, n))).filter(|(op, n)| *n != op.arity()) {
         let s = if op.arity() == 1 { "" } else { "s" };
         let wanted = format!("`{op}` takes {} operand{s}, not {n}", op.arity());
-        let attrs = Attrs { dtype: Some(DType::Bool), ..Attrs::default() };
+        let attrs = Attrs::default().with_dtype(DType::Bool);
         for rules in [Rules::Torch, Rules::Paddle] {
             let eager = castwise::apply(op, &operands(&Eager::new(rules).tensor(&t), n), attrs.clone());
             assert!(eager.result().unwrap_err().to_string().starts_with(&wanted), "{op} of {n}");
@@ -213,7 +213,7 @@ fn another_number_of_operands_than_an_op_takes_is_a_mistake() {
 fn a_default_dtype_that_is_no_float_is_a_mistake() {
     for default_dtype in DType::ALL {
         for rules in [Rules::Torch, Rules::Paddle] {
-            let settings = Settings { default_dtype, ..Settings::new(rules) };
+            let settings = Settings::new(rules).with_default_dtype(default_dtype);
             let line = line!() + 1;
             let p = Program::with_settings(settings);
             let y = p.data("x", DType::I32, [2]) / 2;

@@ -76,7 +76,7 @@ fn torch_promote_types() {
 fn torch_result_type() {
     let (tables, mut differing, mut cells, mut exceptions) = (golden("torch-result-type.json"), vec![], 0, 0);
     for (default, table) in tables.as_object().unwrap() {
-        let settings = Settings { default_dtype: dtype(default), ..Settings::new(Rules::Torch) };
+        let settings = Settings::new(Rules::Torch).with_default_dtype(dtype(default));
         for (pair, recorded) in table.as_object().unwrap() {
             let (a, b) = pair.split_once('|').unwrap();
             let got = result(&settings, Op::Add, &[operand(a), operand(b)]);

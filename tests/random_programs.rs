@@ -73,7 +73,7 @@ struct Written<'a> {
 
 impl<'a> Written<'a> {
     fn new(case: &Case, tensors: &'a [Tensor], rounding: Rounding) -> Written<'a> {
-        let program = Program::with_settings(Settings { rounding, ..Settings::new(case.rules) });
+        let program = Program::with_settings(Settings::new(case.rules).with_rounding(rounding));
         let (mut vars, mut feeds, mut constants) = (vec![], vec![], vec![]);
         for (i, t) in tensors.iter().enumerate() {
             if case.leaves.get(i).is_some_and(|l| l.layout / 2 == 7) {
@@ -421,6 +421,7 @@ fn report(all: &Total, programs: u64) {
             let (promotion, accepts) = match rules {
                 Rules::Torch => (op.def().torch.promotion, op.def().torch.accepts),
                 Rules::Paddle => (op.def().paddle.promotion, op.def().paddle.accepts),
+                other => panic!("no columns of {other}"),
             };
             if !seen(None) {
                 missing.push(format!("{op} under {rules}"));

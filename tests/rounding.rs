@@ -10,7 +10,7 @@ use reference::program::Array;
 use reference::{Expected, Value, element, format, in_math};
 
 fn settings(rounding: Rounding) -> Settings {
-    Settings { rounding, ..Settings::new(Rules::Torch) }
+    Settings::new(Rules::Torch).with_rounding(rounding)
 }
 
 /// `(a*b + c)*a - b`, as shared by programs.

@@ -23,7 +23,7 @@ fn names_and_settings_read_back() {
     for rounding in [Rounding::Exact, Rounding::Relaxed] {
         assert_eq!(round_trip(&rounding, &format!("\"{rounding}\"")), rounding);
     }
-    let settings = Settings { default_dtype: DType::F64, rounding: Rounding::Relaxed, ..Settings::new(Rules::Torch) };
+    let settings = Settings::new(Rules::Torch).with_default_dtype(DType::F64).with_rounding(Rounding::Relaxed);
     let json = r#"{"rules":"torch","default_dtype":"f64","rounding":"relaxed"}"#;
     assert_eq!(round_trip(&settings, json), settings);
     assert_eq!(serde_json::from_str::<Settings>(r#"{"rules":"paddle"}"#).unwrap(), Settings::new(Rules::Paddle));

@@ -112,11 +112,8 @@ fn constants_read_back_with_their_bits() {
 #[test]
 fn ops_attributes_losses_and_mistakes_read_back() {
     for rules in [Rules::Torch, Rules::Paddle] {
-        let p = Program::with_settings(castwise::Settings {
-            default_dtype: DType::F64,
-            rounding: Rounding::Relaxed,
-            ..Settings::new(rules)
-        });
+        let settings = Settings::new(rules).with_default_dtype(DType::F64).with_rounding(Rounding::Relaxed);
+        let p = Program::with_settings(settings);
         let (x, y) = (p.data("x", DType::F32, [None, Some(3)]), p.data("y", DType::F32, ["n"]));
         x.at_axis(-1).add(&y);
         x.cast(DType::BF16).cast_output(DType::C64);
@@ -125,12 +122,8 @@ fn ops_attributes_losses_and_mistakes_read_back() {
         x.huber_loss(&x, 0.5, Reduction::Mean);
         x.smooth_l1_loss(&x, 0.25, Reduction::Sum);
         x.poisson_nll_loss(&x, PoissonNll { full: true, ..PoissonNll::default() });
-        let all = Attrs {
-            output: true,
-            loss: Some(castwise::ops::LossShapes::Broadcast),
-            axis: Some(i64::MIN),
-            ..Attrs::cast(DType::U8)
-        };
+        let mut all = Attrs::output(DType::U8);
+        (all.axis, all.loss) = (Some(i64::MIN), Some(castwise::ops::LossShapes::Broadcast));
         apply(Op::Where, &[(&x).into(), 1.into(), 2.5.into()], all);
         // Mistakes: a name that is there twice, a foreign handle, a wrong number of operands.
         p.data("x", DType::U8, ());

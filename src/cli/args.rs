@@ -56,11 +56,8 @@ pub(crate) struct Common {
 impl Common {
     /// What dtypes depend on besides the inputs.
     pub(crate) fn settings(&self) -> Settings {
-        Settings {
-            rules: self.rules.unwrap_or(Rules::Torch),
-            default_dtype: self.default_dtype,
-            rounding: self.rounding,
-        }
+        let rules = self.rules.unwrap_or(Rules::Torch);
+        Settings::new(rules).with_default_dtype(self.default_dtype).with_rounding(self.rounding)
     }
 
     /// What is asked of the dtypes of results.

@@ -21,10 +21,8 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     let (mut work, refused) = match prepared {
         // What one rule set refuses can still be compared.
         Err(failure) if arguments.compare && failure.code == 1 => {
-            let other = match arguments.common.settings().rules {
-                Rules::Torch => Rules::Paddle,
-                Rules::Paddle => Rules::Torch,
-            };
+            let torch = arguments.common.settings().rules == Rules::Torch;
+            let other = if torch { Rules::Paddle } else { Rules::Torch };
             let common = Common { rules: Some(other), ..arguments.common.clone() };
             match prepare(&common, &[], Some(&arguments.expression)) {
                 Ok(work) => (work, Some(failure)),

@@ -92,8 +92,8 @@ fn complex(part: DType) -> Option<DType> {
 
 fn no_complex(to: DType, place: Place) -> Error {
     let message = format!("the result is complex, and no complex dtype has parts of {to}");
-    let help = "`--out-dtype c64` keeps both parts, `--out-dtype-all` the real one".to_string();
-    Error::Invalid(vec![Diagnostic { fault: Fault::Cast, message, help: Some(help), place }])
+    let help = "`--out-dtype c64` keeps both parts, `--out-dtype-all` the real one";
+    Error::Invalid(vec![Diagnostic::new(Fault::Cast, message).help(help).at(&place)])
 }
 
 /// Computes a result that goes back to integers or bools; answers also how many of its elements are not exactly that.

@@ -33,8 +33,8 @@ impl<'t> Mirror<'t> {
     /// The typed program anew, every cast written out. Its placeholders keep their names and dtypes.
     pub(super) fn new(typed: &'t TypedProgram) -> Result<Mirror<'t>, Error> {
         let nodes: Vec<NodeView<'t>> = typed.nodes().collect();
-        let program =
-            Program::with_settings(Settings { default_dtype: DType::F64, ..Settings::new(typed.settings().rules) });
+        let settings = Settings::new(typed.settings().rules).with_default_dtype(DType::F64);
+        let program = Program::with_settings(settings);
         let mut low: Vec<Var> = Vec::with_capacity(nodes.len());
         for n in &nodes {
             let v = match &n.kind {
@@ -137,7 +137,7 @@ fn dims(shape: &[SymDim]) -> Result<Dims, Error> {
 
 fn reduce(op: Op, v: &Var, dims: &[usize], keepdim: bool, place: &Place) -> Var {
     let dims = dims.iter().map(|d| *d as i64).collect::<Vec<i64>>();
-    let attrs = Attrs { dims: Some(dims.into()), keepdim, ..Attrs::default() };
+    let attrs = Attrs::dims(dims).with_keepdim(keepdim);
     Graph::apply(op, &[Operand::Var(v.clone())], attrs, place.clone())
 }
 

@@ -4,7 +4,7 @@
 //! their range, but at most 1000 away from 0, and never 0 (so that they divide); bool is either. Does not: look like
 //! anybody's data.
 
-use castwise::{Complex, DType, Result, Tensor, bf16, f16};
+use castwise::{Complex, DType, Error, Result, Tensor, bf16, f16};
 
 use crate::random::Random;
 
@@ -37,5 +37,6 @@ pub(super) fn sample(dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor>
         DType::C32 => draw!(Complex::new(f16::from_f64(r.unit()), f16::from_f64(r.unit()))),
         DType::C64 => draw!(Complex::new(r.unit() as f32, r.unit() as f32)),
         DType::C128 => draw!(Complex::new(r.unit(), r.unit())),
+        other => Err(Error::Internal(format!("no sample is drawn of {other}"))),
     }
 }

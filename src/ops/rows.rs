@@ -39,7 +39,7 @@ macro_rules! for_each_op {
 
             /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle alone): what is left of x after the multiple of y by the nearest Gaussian integer.
             Remainder remainder "remainder" ["mod"] (x, y) Same Rounded
-            torch common(NUMBERS), paddle common(NUMBERS.and(FLOATS_C)).paddle(),
+            torch common(NUMBERS), paddle common(NUMBERS.union(FLOATS_C)).paddle(),
             { int_checked: |a, b| Int::floor_mod(a, b); float: |a, b| Real::floor_mod(a, b);
               complex: |a, b| Cplx::remainder(a, b); }
 

@@ -19,6 +19,7 @@ use crate::error::{Diagnostic, Fault};
 /// # Ok::<(), castwise::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Rules {
     /// PaddlePaddle's documented table: floats mix with floats, complex with anything; every other mix of tensors is
     /// an error; a scalar follows the tensor.
@@ -61,12 +62,13 @@ impl std::str::FromStr for Rules {
 ///
 /// ```
 /// use castwise::prelude::*;
-/// let p = Program::with_settings(Settings { default_dtype: DType::F64, ..Settings::new(Rules::Torch) });
+/// let p = Program::with_settings(Settings::new(Rules::Torch).with_default_dtype(DType::F64));
 /// let half = p.data("n", DType::I32, [4]) / 2;                           // integers divide to the default dtype
 /// assert_eq!(p.infer()?.dtype(&half), Some(DType::F64));
 /// # Ok::<(), castwise::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Settings {
     /// Whose rules.
     pub rules: Rules,
@@ -117,6 +119,16 @@ impl Settings {
     /// The rules with the default dtype f32.
     pub const fn new(rules: Rules) -> Settings {
         Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact }
+    }
+
+    /// The same with another default dtype.
+    pub const fn with_default_dtype(self, default_dtype: DType) -> Settings {
+        Settings { default_dtype, ..self }
+    }
+
+    /// The same with another rounding.
+    pub const fn with_rounding(self, rounding: Rounding) -> Settings {
+        Settings { rounding, ..self }
     }
 
     /// Refuses a default dtype that is no float: what settings can say that no program can mean.

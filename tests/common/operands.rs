@@ -85,6 +85,7 @@ fn scalar(d: DType, zeros: bool) -> Scalar {
         DType::C32 => Scalar::Complex(Complex::new(0.3, -2.0)),
         DType::C64 => Scalar::Complex(Complex::new(f64::INFINITY, f64::NAN)),
         DType::C128 => Scalar::Complex(Complex::new(-0.0, 1.0)),
+        other => panic!("no scalar stands for {other}"),
     }
 }
 

@@ -142,7 +142,8 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         _ if op.is_reduction() => {
             let dims = [&[][..], &[0], &[-1], &[0, -1], &[1]][step.dtype % 5];
             let dtype = step.operands[3].is_multiple_of(6).then_some(fit);
-            Attrs { dims: Some(dims.into()), keepdim: step.dtype > 6, dtype, ..Attrs::default() }
+            let attrs = Attrs::dims(dims).with_keepdim(step.dtype > 6);
+            dtype.map_or(attrs.clone(), |d| attrs.with_dtype(d))
         }
         _ => Attrs::default(),
     };
@@ -175,7 +176,8 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
             }
         });
         let operands = operands.collect();
-        let attrs = if alone { Attrs::default() } else { Attrs { axis: None, dtype: None, ..attrs.clone() } };
+        let mut attrs = if alone { Attrs::default() } else { attrs.clone() };
+        (attrs.axis, attrs.dtype) = (None, None);
         nodes.push(Node { op, operands, attrs });
         all.push(nodes);
     }
