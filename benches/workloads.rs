@@ -1,7 +1,7 @@
 //! The workloads on which castwise is compared with other libraries, verified against f64, as JSON lines or a table.
 //!
 //! `cargo bench --bench workloads -- [--only REGEX] [--threads N] [--small] [--json]`, or `-- --table results.jsonl`
-//! for the tables of the README from such lines of castwise and others.
+//! for the tables of docs/performance.md from such lines of castwise and others.
 //!
 //! Variants: `fresh` makes its result in each call, with memory that the executor's pool kept of the call before;
 //! `fresh+nopool` has no pool; `builtin` is the one op made for it; `out` writes into the

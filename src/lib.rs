@@ -101,7 +101,19 @@ pub mod prelude {
     };
 }
 
-/// The README's Rust blocks, compiled and run with the documentation tests.
+/// The Rust blocks of the README and of the guide, compiled and run with the documentation tests.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-pub struct Readme;
+mod pages {
+    #[doc = include_str!("../docs/guide-custom-ops.md")]
+    pub struct CustomOps;
+    #[doc = include_str!("../docs/guide-feeds.md")]
+    pub struct Feeds;
+    #[doc = include_str!("../docs/guide-programs.md")]
+    pub struct Programs;
+    #[doc = include_str!("../README.md")]
+    pub struct Readme;
+    #[doc = include_str!("../docs/guide-rules.md")]
+    pub struct Rules;
+    #[doc = include_str!("../docs/guide-text.md")]
+    pub struct Text;
+}

@@ -1,6 +1,6 @@
-//! The command as a reader sees it: the scripts of `tests/cli`, and the tour of the README.
+//! The command as a reader sees it: the scripts of `tests/cli`, and the `console` blocks of the README and of `docs/`.
 //!
-//! `CASTWISE_BLESS=1 cargo test --test cli_scripts` writes what the command prints into both.
+//! `CASTWISE_BLESS=1 cargo test --test cli_scripts` writes what the command prints into them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,8 @@ mod make_checkpoints;
 #[path = "command/script.rs"]
 mod script;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use castwise::Tensor;
 use castwise::io::{Compression, Existing, NpzWriter, ShardedWriter};
@@ -158,13 +159,21 @@ fn scripts_print_what_they_say() {
     assert!(wrong.is_empty() || bless(), "{}", wrong.join("\n"));
 }
 
-/// The `console` blocks of the README, run in order in one directory.
-#[test]
-fn the_tour_of_the_readme_shows_real_output() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");
-    let readme = std::fs::read_to_string(path).unwrap();
-    let dir = fixtures("readme");
-    let (mut made, mut rest, mut count, mut wrong) = (String::new(), readme.as_str(), 0, Vec::new());
+/// The pages for users: the README and `docs/`.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let entries = std::fs::read_dir(root.join("docs")).unwrap().map(|e| e.unwrap().path());
+    let mut all: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "md")).collect();
+    all.push(root.join("README.md"));
+    all.sort();
+    all
+}
+
+/// Runs the `console` blocks of a page, in order in one directory; gives the page as it should be, the number of
+/// commands, and which of them print something else.
+fn page(name: &str, text: &str) -> (String, usize, Vec<String>) {
+    let dir = fixtures(&format!("page-{name}"));
+    let (mut made, mut rest, mut count, mut wrong) = (String::new(), text, 0, Vec::new());
     while let Some(at) = rest.find("```console\n") {
         let (before, block) = rest.split_at(at + "```console\n".len());
         let (block, behind) = block.split_at(block.find("```\n").unwrap());
@@ -177,18 +186,31 @@ fn the_tour_of_the_readme_shows_real_output() {
             let end = lines[step.at - 1..].iter().position(|l| !l.ends_with('\\')).unwrap_or(0);
             let same = masked(&said) == masked(&step.expected);
             if !same {
-                wrong.push(format!("$ {}\nprints\n{said}\n", step.line));
+                wrong.push(format!("{name}: $ {}\nprints\n{said}\n", step.line));
             }
             let output = if same { &step.expected } else { &said };
             made += &format!("{}\n{output}\n", lines[step.at - 1..step.at + end].join("\n"));
         }
         rest = behind;
     }
-    made += rest;
-    if bless() {
-        std::fs::write(path, made).unwrap();
-        return;
+    (made + rest, count, wrong)
+}
+
+#[test]
+fn pages_show_real_output() {
+    let (mut counts, mut wrong) = (BTreeMap::new(), Vec::new());
+    for path in pages() {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_string();
+        let text = std::fs::read_to_string(&path).unwrap();
+        if text.contains("```console\n") {
+            let (made, count, mut differing) = page(&name, &text);
+            wrong.append(&mut differing);
+            counts.insert(name, count);
+            if bless() {
+                std::fs::write(path, made).unwrap();
+            }
+        }
     }
-    assert!(count >= 5, "only {count} commands were found");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(counts["README"] >= 1 && counts["command"] >= 9, "only these were found: {counts:?}");
+    assert!(wrong.is_empty() || bless(), "{}", wrong.join("\n"));
 }

@@ -98,3 +98,41 @@ fn sources_have_no_unfinished_marks() {
         assert!(text.starts_with("//!"), "{path} does not begin by saying what it is");
     }
 }
+
+/// The text pages of the root and of `docs/`, by their names.
+fn pages() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found: Vec<PathBuf> = fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();
+    files_under(&root.join("docs"), ".md", &mut found);
+    let pages = found.into_iter().filter(|p| p.extension().is_some_and(|e| e == "md"));
+    pages.map(|p| (p.strip_prefix(root).unwrap().to_string_lossy().into(), fs::read_to_string(p).unwrap())).collect()
+}
+
+#[test]
+fn links_of_pages_lead_to_files() {
+    let mut links = 0;
+    for (page, text) in pages() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(&page);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
+            let file = link.split('#').next().unwrap_or(link);
+            if file.contains("://") || file.is_empty() || file.contains(char::is_whitespace) {
+                continue;
+            }
+            links += 1;
+            assert!(directory.parent().unwrap().join(file).exists(), "{page} links to {link}");
+        }
+    }
+    assert!(links >= 30, "only {links} links");
+}
+
+#[test]
+fn pages_with_rust_are_doctests_and_the_readme_links_to_all() {
+    let lib = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs")).unwrap();
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    for (page, text) in pages() {
+        let tested = lib.contains(&format!("include_str!(\"../{page}\")"));
+        assert!(tested || !text.contains("```rust\n"), "{page} has Rust that no test compiles");
+        assert!(page == "README.md" || readme.contains(&format!("]({page})")), "the README does not link to {page}");
+    }
+    assert!(readme.lines().count() <= 150, "the README has {} lines", readme.lines().count());
+}

@@ -1,4 +1,4 @@
-//! Result lines of castwise and its peers as the README's tables.
+//! Result lines of castwise and its peers as the tables of docs/performance.md.
 //!
 //! Guarantees: like is compared with like. A call that makes its result is compared with one that does, a call into a
 //! given buffer with one into a given buffer, and if a peer has both, the ratio that is worse for castwise is printed.
