@@ -189,6 +189,18 @@ impl DType {
         }
     }
 
+    /// The smallest and the largest element of an integer dtype.
+    pub(crate) const fn integers(self) -> Option<(i64, i64)> {
+        Some(match self {
+            U8 => (0, u8::MAX as i64),
+            I8 => (i8::MIN as i64, i8::MAX as i64),
+            I16 => (i16::MIN as i64, i16::MAX as i64),
+            I32 => (i32::MIN as i64, i32::MAX as i64),
+            I64 => (i64::MIN, i64::MAX),
+            _ => return None,
+        })
+    }
+
     /// Exponent of the smallest power of two that is too large for the format (its range).
     pub(crate) const fn range_bits(self) -> u32 {
         match self.real() {
@@ -214,8 +226,28 @@ impl fmt::Debug for DType {
 
 /// A text that names no dtype.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown dtype `{0}`; known: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64 c128")]
-pub struct UnknownDType(String);
+#[error("unknown dtype `{text}`; {}known: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64 c128", self.question())]
+pub struct UnknownDType {
+    text: String,
+    meant: Option<DType>,
+}
+
+impl UnknownDType {
+    /// The dtype that is likely meant: `torch.bfloat16` is bf16, and so is `BF16`.
+    ///
+    /// ```
+    /// use castwise::DType;
+    /// let e = "torch.bfloat16".parse::<DType>().expect_err("it has another name here");
+    /// assert_eq!(e.meant(), Some(DType::BF16));
+    /// ```
+    pub fn meant(&self) -> Option<DType> {
+        self.meant
+    }
+
+    fn question(&self) -> String {
+        self.meant.map_or(String::new(), |d| format!("did you mean `{d}`? "))
+    }
+}
 
 impl FromStr for DType {
     type Err = UnknownDType;
@@ -223,23 +255,32 @@ impl FromStr for DType {
     /// Takes the short names and the names PyTorch, Paddle and NumPy use: `float16`, `half`, `bfloat16`, `float`,
     /// `double`, `long`, `complex64`, … (`float` is f32 and `double` f64, as in PyTorch).
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        Ok(match s {
-            "bool" => Bool,
-            "u8" | "uint8" => U8,
-            "i8" | "int8" => I8,
-            "i16" | "int16" | "short" => I16,
-            "i32" | "int32" | "int" => I32,
-            "i64" | "int64" | "long" => I64,
-            "f16" | "float16" | "half" => F16,
-            "bf16" | "bfloat16" => BF16,
-            "f32" | "float32" | "float" => F32,
-            "f64" | "float64" | "double" => F64,
-            "c32" | "complex32" | "chalf" => C32,
-            "c64" | "complex64" | "cfloat" => C64,
-            "c128" | "complex128" | "cdouble" => C128,
-            _ => return Err(UnknownDType(s.chars().take(40).flat_map(char::escape_debug).collect())),
+        named(s).ok_or_else(|| {
+            // The name without its module, in small letters; `fp16`.
+            let name = s.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().replace("fp", "f");
+            UnknownDType { text: s.chars().take(40).flat_map(char::escape_debug).collect(), meant: named(&name) }
         })
     }
+}
+
+/// The dtype of a name.
+fn named(s: &str) -> Option<DType> {
+    Some(match s {
+        "bool" => Bool,
+        "u8" | "uint8" => U8,
+        "i8" | "int8" => I8,
+        "i16" | "int16" | "short" => I16,
+        "i32" | "int32" | "int" => I32,
+        "i64" | "int64" | "long" => I64,
+        "f16" | "float16" | "half" => F16,
+        "bf16" | "bfloat16" => BF16,
+        "f32" | "float32" | "float" => F32,
+        "f64" | "float64" | "double" => F64,
+        "c32" | "complex32" | "chalf" => C32,
+        "c64" | "complex64" | "cfloat" => C64,
+        "c128" | "complex128" | "cdouble" => C128,
+        _ => return None,
+    })
 }
 
 /// A set of dtypes, as the op table writes what an op accepts.

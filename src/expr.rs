@@ -498,24 +498,24 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         Ok(())
     }
 
-    /// A comma; answers whether an operand follows (no: it was the dtype of a cast).
+    /// A comma; answers whether an operand follows (no: it was the dtype that the op takes).
     fn comma(&mut self, span: Span) -> Parsed<bool> {
         self.reduce_all()?;
         let Some(Frame::Call(op, name, base)) = self.frames.last().copied() else {
             return Err(span.syntax("a comma stands between the operands of a call only"));
         };
         let count = self.values.len() - base as usize;
-        if op != Op::Cast {
+        if !op.takes_dtype() {
             return if count < op.arity() { Ok(true) } else { Err(wrong_arity(op, name.to(span))) };
         }
         let (token, at) = self.lexer.next()?;
         let Token::Name(word) = token else {
-            return Err(at.syntax("a cast takes the name of a dtype here").help("`cast(x, f32)`"));
+            return Err(at.syntax(format!("`{op}` takes the name of a dtype here")).help(help::usage(op)));
         };
         let dtype = word.parse::<DType>().map_err(|e| at.syntax(e.to_string()))?;
         let (token, end) = self.lexer.next()?;
         if token != Token::Close {
-            return Err(end.syntax("a cast ends behind the dtype").help("`cast(x, f32)`"));
+            return Err(end.syntax(format!("`{op}` ends behind the dtype")).help(help::usage(op)));
         }
         self.frames.pop();
         self.apply(op, base, Some(dtype), name.to(end))?;
@@ -532,8 +532,9 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 }
                 Ok(())
             }
-            Some(Frame::Call(Op::Cast, name, _)) => Err(wrong_arity(Op::Cast, name.to(span))),
-            Some(Frame::Call(op, name, base)) if self.values.len() - base as usize != op.arity() => {
+            Some(Frame::Call(op, name, base))
+                if op.takes_dtype() || self.values.len() - base as usize != op.arity() =>
+            {
                 Err(wrong_arity(op, name.to(span)))
             }
             Some(Frame::Call(op, name, base)) => self.apply(op, base, None, name.to(span)),

@@ -76,7 +76,7 @@ pub use error::{CustomOpError, Diagnostic, Error, Fault, Place, Result};
 pub use executor::{AsFeed, Builder, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
 pub use infer::infer;
 pub use limits::{Limit, Limits};
-pub use lost::{RoundingNote, ScalarNote};
+pub use lost::{RoundingNote, ScalarNote, WrapNote};
 pub use nodes::{NodeKind, NodeOperand, NodeView};
 pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 #[doc(hidden)]

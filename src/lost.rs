@@ -1,5 +1,5 @@
-//! What a typed program loses besides its casts: ops that round to 16 bits what is wider afterwards, and scalars that a
-//! dtype does not hold.
+//! What a typed program loses besides its casts: ops that round to 16 bits what is wider afterwards, integer ops that wrap
+//! before (`wraps`), and scalars that a dtype does not hold.
 //!
 //! Guarantees: an op that only chooses, negates or compares values is never blamed for a rounding, but what made the
 //! values is; a decimal is not said to change because a float dtype rounds it, as every decimal does; the value that a
@@ -13,6 +13,9 @@ use crate::promotion::{Loss, Rounding};
 use crate::scalar::{Bits, Scalar};
 use crate::typed::{Arg, TypedKind, TypedProgram};
 use num_complex::Complex;
+
+mod wraps;
+pub use wraps::WrapNote;
 
 /// An op that rounds to 16 bits a value that is wider afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]

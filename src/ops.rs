@@ -1,7 +1,8 @@
 //! THE table of ops: one row an op, everything else derives from it.
 //!
-//! A row of `ops/rows.rs` gives an op its variant, method, names, operands, result kind, what it accepts and how it
-//! promotes under each rule set, one sentence of documentation, and its arithmetic by category. From the rows derive:
+//! A row of `ops/rows.rs` gives an op its variant, method, names, operands, result kind, the range of its integer
+//! results (`ops/ranges.rs`), what it accepts and how it promotes under each rule set, one sentence of documentation, and
+//! its arithmetic by category. From the rows derive:
 //! the enum [`Op`], [`OpDef`] with [`Op::ALL`], the methods of [`Var`](crate::Var), the text names, the block kernels,
 //! and the generators of the tests. A row can also be made at run time: a [`CustomOp`] with the user's functions as its
 //! arithmetic, an op like the others from then on ([`Op::Custom`]).
@@ -17,8 +18,11 @@ use crate::dtype::{DType, DTypeSet};
 use crate::error::{Diagnostic, Fault};
 
 mod custom;
+mod ranges;
 mod rows;
 pub use custom::{Custom, CustomOp, MAX_CUSTOM_OPS, Math, Registry};
+pub use ranges::IntRange;
+pub(crate) use ranges::{Interval, Known, Shows};
 pub(crate) use rows::for_each_op;
 
 /// The most operands that an op has.
@@ -166,6 +170,8 @@ pub struct OpDef {
     pub output: Output,
     /// Whether that dtype always holds the result.
     pub exactness: Exactness,
+    /// The range of an integer result.
+    pub integers: IntRange,
     /// PyTorch's rules.
     pub torch: TorchColumns,
     /// Paddle's rules.
@@ -376,7 +382,7 @@ pub(crate) mod columns {
 macro_rules! define_ops {
     ($(
         #[doc = $doc:literal]
-        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident $exactness:ident
+        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident $exactness:ident $integers:ident
         torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
     )*) => {
         /// An op of the table, or a row made at run time.
@@ -422,6 +428,7 @@ macro_rules! define_ops {
                 operands: &[$(stringify!($operand)),+],
                 output: Output::$output,
                 exactness: Exactness::$exactness,
+                integers: IntRange::$integers,
                 torch: $torch,
                 paddle: $paddle,
                 doc: $doc,
@@ -450,6 +457,11 @@ impl Op {
     /// Whether the op combines elements along dims.
     pub fn is_reduction(self) -> bool {
         self.def().output == Output::Fold
+    }
+
+    /// Whether an attribute gives the result's dtype: `cast(x, f32)`.
+    pub(crate) fn takes_dtype(self) -> bool {
+        self.def().torch.promotion == Promotion::Given
     }
 
     /// The result's dtype for a compute dtype.

@@ -47,7 +47,8 @@ pub fn ops_markdown() -> String {
 }
 
 fn section(def: &OpDef) -> String {
-    let mut text = format!("\n## {}\n\n{}\n\n`{0}({})`", def.name, def.doc.trim(), def.operands.join(", "));
+    let dtype = if def.op.takes_dtype() { ", dtype" } else { "" };
+    let mut text = format!("\n## {}\n\n{}\n\n`{0}({}{dtype})`", def.name, def.doc.trim(), def.operands.join(", "));
     for (i, alias) in def.aliases.iter().enumerate() {
         text += &format!("{} `{alias}`", if i == 0 { ", also" } else { "," });
     }

@@ -283,6 +283,14 @@ impl TypedProgram {
                 text += &format!("  {} rounds to {} at {}\n", n.op, n.dtype, n.place);
             }
         }
+        let wraps = self.hidden_wraps();
+        if !wraps.is_empty() {
+            let s = if wraps.len() == 1 { "op" } else { "ops" };
+            text += &format!("{} integer {s} may wrap before a wider dtype takes the value:\n", wraps.len());
+            for n in wraps {
+                text += &format!("  {} in {} {} at {}: {}\n", n.op, n.dtype, n.ranges(), n.place, n.help);
+            }
+        }
         for s in self.changed_scalars() {
             text += &format!("the scalar {} of {} is {} in {} at {}\n", s.value, s.op, s.used, s.to, s.place);
         }

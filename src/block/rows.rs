@@ -358,7 +358,7 @@ trait Row {
 macro_rules! define_kernels {
     ($(
         #[doc = $doc:literal]
-        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident $exactness:ident
+        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident $exactness:ident $integers:ident
         torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
     )*) => {
         $(struct $variant; define_row!($variant $output $($math)*);)*

@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims};
-use castwise::{DType, Loss, Rounding, Rules, Settings};
+use castwise::{DType, Rounding, Rules, Settings, UnknownDType};
 use regex::Regex;
 
+use super::findings::Kind;
 use super::members::located;
 use super::missing::{self, Missing};
 use super::out_dtype::OutDtype;
@@ -101,10 +102,11 @@ pub(crate) struct Eval {
     pub(crate) map: Vec<(Regex, String)>,
     /// Refuse to run if a cast that the rules insert may lose: lossy (rounds, or worse), or range only. Lossy is also an
     /// op that rounds to 16 bits a value that is wider afterwards. A scalar counts that its dtype changes: `u + 300` with
-    /// u of u8 leaves the range; that a float dtype rounds a decimal is no change. Casts that the expression asks for are
-    /// not refused.
-    #[arg(long, value_name = "lossy|range", value_parser = deny)]
-    pub(crate) deny: Option<Loss>,
+    /// u of u8 leaves the range; that a float dtype rounds a decimal is no change. Both refuse integer ops that may wrap
+    /// before a wider dtype takes the value, as in `(u - v) / 2` of u8; wrap refuses these only. Casts that the expression
+    /// asks for are not refused.
+    #[arg(long, value_name = "lossy|range|wrap", value_parser = deny)]
+    pub(crate) deny: Option<Kind>,
     /// Look at the results: finite refuses them if there is a NaN where no input has one, or an infinity (in expressions
     /// with reductions: if no input has one anywhere). All tensors are looked at, and then no output is left.
     #[arg(long, value_name = "finite")]
@@ -317,11 +319,14 @@ fn named(text: &str, form: &str) -> Result<(String, String), String> {
 
 fn input(text: &str) -> Result<(String, InputSpec), String> {
     let (name, value) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
-    let declared = match value.strip_suffix(']').and_then(|v| v.split_once('[')) {
-        Some((dtype, dims)) => dtype.parse().ok().map(|d: DType| (d, Some(dims))),
-        None => value.parse().ok().map(|d| (d, None)),
+    let (written, dims) = match value.strip_suffix(']').and_then(|v| v.split_once('[')) {
+        Some((dtype, dims)) => (dtype, Some(dims)),
+        None => (value.as_str(), None),
     };
-    let Some((dtype, dims)) = declared else { return Ok((name, located(value.into()))) };
+    let dtype: DType = match written.parse() {
+        Ok(dtype) => dtype,
+        Err(e) => return not_declared(name, &value, dims.is_some(), &e),
+    };
     let dim = |d: &str| match d {
         "?" => Ok(Dim::Dynamic),
         d if d.bytes().all(|b| b.is_ascii_digit()) && !d.is_empty() => {
@@ -333,6 +338,18 @@ fn input(text: &str) -> Result<(String, InputSpec), String> {
     let list = dims.map(str::trim).filter(|d| !d.is_empty());
     let dims = list.map(|d| d.split(',').map(|d| dim(d.trim())).collect()).unwrap_or(Ok(Vec::new()))?;
     Ok((name, InputSpec::Declared(dtype, Dims(dims))))
+}
+
+/// A value that begins with no dtype: a file, unless its name can't be one that is read.
+fn not_declared(name: String, value: &str, shaped: bool, e: &UnknownDType) -> Result<(String, InputSpec), String> {
+    let path = value.contains(['/', '\\']);
+    if !path && (shaped || e.meant().is_some()) {
+        return Err(e.to_string());
+    }
+    if !path && !value.contains('.') {
+        return Err(format!("{e}; the name of a file ends with .npy, .npz, .safetensors or .index.json"));
+    }
+    Ok((name, located(value.into())))
 }
 
 fn feed(text: &str) -> Result<(Option<String>, InputSpec), String> {
@@ -356,11 +373,12 @@ fn map(text: &str) -> Result<(Regex, String), String> {
     Ok((regex(&pattern)?, expression))
 }
 
-fn deny(text: &str) -> Result<Loss, String> {
+fn deny(text: &str) -> Result<Kind, String> {
     match text {
-        "lossy" => Ok(Loss::Rounds),
-        "range" => Ok(Loss::Range),
-        _ => Err("write lossy or range".to_string()),
+        "lossy" => Ok(Kind::Rounds),
+        "range" => Ok(Kind::Range),
+        "wrap" => Ok(Kind::Wraps),
+        _ => Err("write lossy, range or wrap".to_string()),
     }
 }
 

@@ -1,15 +1,18 @@
 //! What a reader of a typed program wants to know first: its result, where precision is lost, what was cast.
 //!
-//! Guarantees: each place is shown under the text it is in. Does not: decide what is lost; `Loss` does.
+//! Guarantees: each place is shown under the text it is in. Does not: decide what is lost; the typed program does.
 
 use std::ops::Range;
 
 use annotate_snippets::Level;
 use castwise::{Loss, TypedProgram};
 
-use super::findings::{findings, of_operand};
+use super::findings::{Finding, Kind, findings, of_operand};
 use super::plan::Plan;
 use super::{Failure, report};
+
+/// How many different helps are shown.
+const HELPS: usize = 5;
 
 /// A piece of the expression, cut where it is long.
 pub(super) fn piece(text: &str, span: Range<usize>) -> String {
@@ -27,12 +30,12 @@ pub(super) fn explain(results: &str, typed: &TypedProgram, source: &str, path: &
     let mut text = results.to_string();
     let found = findings(typed, source);
     if found.is_empty() {
-        text += "every cast is exact, and no value is cast up after an op has rounded it to 16 bits\n";
+        text +=
+            "every cast is exact, and no value is cast up after an op has rounded it to 16 bits or may have wrapped\n";
     } else {
         let s = if found.len() == 1 { "place" } else { "places" };
-        let marks: Vec<_> = found.iter().map(|f| (f.span.clone(), f.label.clone())).collect();
-        let title = format!("precision may be lost in {} {s}", marks.len());
-        text += &report::marked(Level::WARNING, &title, source, path, &marks);
+        let title = format!("{} in {} {s}", lost(&found, Kind::Rounds), found.len());
+        text += &marked(Level::WARNING, &title, source, path, &found);
         text.push('\n');
     }
     let casts = typed.casts();
@@ -47,28 +50,51 @@ pub(super) fn explain(results: &str, typed: &TypedProgram, source: &str, path: &
     text + "\n" + &typed.to_string()
 }
 
-/// Refuses what may lose `least` or worse.
-pub(super) fn deny(work: &super::plan::Work, least: Loss) -> Result<(), Failure> {
-    let mut text = Vec::new();
+/// What findings of a kind or a worse one have in common.
+fn lost(found: &[Finding], least: Kind) -> &'static str {
+    match least {
+        _ if found.iter().all(|f| f.kind == Kind::Wraps) => "integers may wrap",
+        Kind::Rounds => "precision may be lost",
+        Kind::Range | Kind::Wraps => "the range may be left",
+    }
+}
+
+/// Findings under the text that they are in, with what to write instead.
+fn marked(level: Level<'_>, title: &str, source: &str, path: &str, found: &[Finding]) -> String {
+    let marks: Vec<_> = found.iter().map(|f| (f.span.clone(), f.label.clone())).collect();
+    let mut helps: Vec<&str> = Vec::new();
+    for help in found.iter().filter_map(|f| f.help.as_deref()) {
+        if !helps.contains(&help) {
+            helps.push(help);
+        }
+    }
+    helps.truncate(HELPS);
+    report::advised(level, title, source, path, &marks, &helps)
+}
+
+/// Refuses what is lost as `least` has it, or worse.
+pub(super) fn deny(work: &super::plan::Work, least: Kind) -> Result<(), Failure> {
+    let (mut text, mut casts) = (Vec::new(), false);
     for kind in work.kinds()? {
         let Some(first) = kind.first() else { continue };
         let (plan, e) = work.of(first);
         let mut found = findings(&plan.typed, &e.text);
-        found.retain(|f| !f.requested && f.loss >= least);
+        found.retain(|f| !f.requested && f.kind >= least);
         if found.is_empty() {
             continue;
         }
-        let marks: Vec<_> = found.iter().map(|f| (f.span.clone(), f.label.clone())).collect();
-        let what = if least == Loss::Range { "the range may be left" } else { "precision may be lost" };
-        let s = if marks.len() == 1 { "a place" } else { &format!("{} places", marks.len()) };
-        let title = format!("{what} in {s}, and --deny refuses that");
+        casts |= found.iter().any(|f| f.help.is_none());
+        let s = if found.len() == 1 { "a place" } else { &format!("{} places", found.len()) };
+        let title = format!("{} in {s}, and --deny refuses that", lost(&found, least));
         let names: Vec<&str> = kind.iter().map(|j| j.name.as_str()).collect();
         let note = if work.named { format!("\n  note: {}", super::plan::in_tensors(&names)) } else { String::new() };
-        text.push(report::marked(Level::ERROR, &title, &e.text, &e.path, &marks) + &note);
+        text.push(marked(Level::ERROR, &title, &e.text, &e.path, &found) + &note);
     }
     if text.is_empty() {
         return Ok(());
     }
-    text.push("help: cast the operands first, e.g. `cast(a, f32)`; a cast that is written is not refused".to_string());
+    if casts {
+        text.push("help: cast the operands first, e.g. `cast(a, f32)`; a cast that is written is not refused".into());
+    }
     Err(Failure { text: text.join("\n"), code: 3 })
 }

@@ -1,40 +1,68 @@
 //! Where an expression may lose precision or range, each place with a line about it.
 //!
-//! Guarantees: casts, ops that round to 16 bits, and scalars come in the order of the text. Does not: decide what is
-//! lost; the typed program does.
+//! Guarantees: casts, ops that round to 16 bits, integer ops that wrap, and scalars come in the order of the text. Does
+//! not: decide what is lost; the typed program does.
 
 use std::ops::Range;
 
 use castwise::{CastNote, Loss, Op, Place, Reason, TypedProgram};
 
-use super::report;
+use super::{report, source};
 
 /// A place of an expression where something may be lost.
 pub(super) struct Finding {
     pub(super) span: Range<usize>,
     pub(super) label: String,
-    pub(super) loss: Loss,
+    pub(super) kind: Kind,
     /// The expression asks for it.
     pub(super) requested: bool,
+    /// What to write instead, in the words of the text.
+    pub(super) help: Option<String>,
 }
 
-/// Everything that may be lost, in program order: casts that are not exact, ops that round to 16 bits a value that is
-/// wider afterwards, and scalars that their dtype changes.
+/// What may be lost, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Digits.
+    Rounds,
+    /// Values beyond a range.
+    Range,
+    /// Integers that wrap in an op, which a wider dtype then hides.
+    Wraps,
+}
+
+impl From<Loss> for Kind {
+    fn from(loss: Loss) -> Kind {
+        if loss == Loss::Range { Kind::Range } else { Kind::Rounds }
+    }
+}
+
+/// Everything that may be lost, in the order of the text: casts that are not exact, ops that round to 16 bits a value
+/// that is wider afterwards, integer ops that may wrap before, and scalars that their dtype changes.
 pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
-    let span = |place: &Place| report::span(text, place).unwrap_or(0..0);
     let mut found = Vec::new();
+    let mut find = |place: &Place, label: String, kind: Kind, requested: bool, help: Option<&str>| {
+        let span = report::span(text, place).unwrap_or(0..0);
+        let written = text.get(span.clone()).unwrap_or_default();
+        let help = help.map(|h| source::casts(&report::own_words(h, text, place), written));
+        found.push(Finding { span, label, kind, requested, help });
+    };
     for c in typed.casts().iter().filter(|c| c.loss != Loss::Exact) {
         let what = if c.loss == Loss::Range { "may leave the range" } else { "rounds" };
         let label = format!("{} -> {} {what}{} ({})", c.from, c.to, of_operand(c), c.reason);
-        found.push(Finding { span: span(&c.place), label, loss: c.loss, requested: c.reason == Reason::Requested });
+        find(&c.place, label, c.loss.into(), c.reason == Reason::Requested, None);
     }
     for n in typed.hidden_roundings() {
         let label = format!("`{}` rounds to {} before {} takes the value", n.op, n.dtype, n.to);
-        found.push(Finding { span: span(&n.place), label, loss: Loss::Rounds, requested: false });
+        find(&n.place, label, Kind::Rounds, false, None);
+    }
+    for n in typed.hidden_wraps() {
+        let label = format!("`{}` may wrap in {} ({}) before {} takes the value", n.op, n.dtype, n.ranges(), n.to);
+        find(&n.place, label, Kind::Wraps, false, Some(&n.help));
     }
     for s in typed.changed_scalars() {
         let label = format!("{} is {} in {}{}", s.value, s.used, s.to, operand_name(s.op, s.operand));
-        found.push(Finding { span: span(&s.place), label, loss: s.loss, requested: false });
+        find(&s.place, label, s.loss.into(), false, None);
     }
     found.sort_by_key(|f| (f.span.start, f.span.end));
     found

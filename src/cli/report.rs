@@ -52,12 +52,25 @@ pub(super) fn marked(
     path: &str,
     marks: &[(Range<usize>, String)],
 ) -> String {
+    advised(level, title, text, path, marks, &[])
+}
+
+/// The same, with what to do about it.
+pub(super) fn advised(
+    level: Level<'_>,
+    title: &str,
+    text: &str,
+    path: &str,
+    marks: &[(Range<usize>, String)],
+    helps: &[&str],
+) -> String {
     let mark = |(i, (span, label)): (usize, &(Range<usize>, String))| {
         let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
         kind.span(span.clone()).label(label.clone())
     };
     let snippet = Snippet::source(text).path(path).annotations(marks.iter().enumerate().map(mark));
-    renderer().render(&[level.primary_title(title).element(snippet)])
+    let helps = helps.iter().map(|h| Level::HELP.message(*h));
+    renderer().render(&[level.primary_title(title).element(snippet).elements(helps)])
 }
 
 /// What a message of the library says, in the words of the command.
@@ -66,7 +79,7 @@ pub(super) fn of_command(help: &str) -> String {
 }
 
 /// The help of a mistake, with what the user wrote in place of the names of the op's operands.
-fn own_words(help: &str, text: &str, place: &Place) -> String {
+pub(super) fn own_words(help: &str, text: &str, place: &Place) -> String {
     let help = of_command(help);
     let written = span(text, place).and_then(|s| text.get(s)).and_then(|t| Some((t, application(t)?)));
     let Some((written, (op, operands))) = written else { return help };

@@ -110,7 +110,7 @@ impl Source {
 }
 
 /// A help with its casts as lines have them: `cast(x, f32)` speaks of the operand x of the op.
-fn casts(help: &str, line: &str) -> String {
+pub(super) fn casts(help: &str, line: &str) -> String {
     let Ok(call) = Regex::new(r"`cast\((\w+), (\w+)\)`") else { return help.to_string() };
     let own = |c: &Captures<'_>| match operand(line, &c[1]) {
         Some(value) => format!("`cast {value} {{dtype = {}}}`", &c[2]),

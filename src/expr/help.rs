@@ -14,6 +14,37 @@ use crate::program::Program;
 use crate::promotion::Rules;
 use crate::var::{Graph, Mode, Operand};
 
+/// Functions of PyTorch, Paddle and NumPy that are no ops here, as expressions of x (and y); over all of their
+/// elements, where they combine elements.
+pub(super) const WRITTEN_OUT: &[(&str, &str)] = &[
+    ("celu", "where(x > 0, x, expm1(x))"),
+    ("dot", "sum(x * y)"),
+    ("elu", "where(x > 0, x, expm1(x))"),
+    ("expit", "sigmoid(x)"),
+    ("hardsigmoid", "clamp(x/6 + 0.5, 0, 1)"),
+    ("hardswish", "x * clamp(x/6 + 0.5, 0, 1)"),
+    ("hardtanh", "clamp(x, -1, 1)"),
+    ("isclose", "abs(x - y) <= 1e-8 + 1e-5*abs(y)"),
+    ("l1_loss", "mean(abs(x - y))"),
+    ("leaky_relu", "where(x > 0, x, 0.01*x)"),
+    ("log_softmax", "t = x - amax(x); t - log(sum(exp(t)))"),
+    ("logit", "log(x / (1 - x))"),
+    ("logsigmoid", "-softplus(-x)"),
+    ("logsumexp", "m = amax(x); m + log(sum(exp(x - m)))"),
+    ("mish", "x * tanh(softplus(x))"),
+    ("mse_loss", "mean(square(x - y))"),
+    ("nan_to_num", "where(isnan(x), 0, x)"),
+    ("norm", "sqrt(sum(square(x)))"),
+    ("power", "x ** y"),
+    ("prelu", "where(x > 0, x, y*x)"),
+    ("relu6", "clamp(x, 0, 6)"),
+    ("rms_norm", "x * rsqrt(mean(square(x)))"),
+    ("rsub", "y - x"),
+    ("selu", "1.0507009873554805 * where(x > 0, x, 1.6732632423543772*expm1(x))"),
+    ("softmax", "t = exp(x - amax(x)); t / sum(t)"),
+    ("softsign", "x / (1 + abs(x))"),
+];
+
 impl<M: Mode> Parser<'_, '_, M> {
     /// A closing parenthesis where an operand is missing.
     pub(super) fn empty(&self, span: Span) -> Diagnostic {
@@ -46,6 +77,11 @@ impl<M: Mode> Parser<'_, '_, M> {
 
     pub(super) fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
         let d = Diagnostic::new(Fault::Name, format!("there is no op `{}`", shown(word))).at(&span.place());
+        if let Some((_, written)) = WRITTEN_OUT.iter().find(|(name, _)| *name == word) {
+            let reduces = ["sum(", "mean(", "amax("].iter().any(|r| written.contains(r));
+            let over = if reduces { ", over all elements" } else { "" };
+            return d.help(format!("write it out: `{written}`{over}"));
+        }
         let ops = Op::ALL.iter().copied().chain(self.known.ops.ops());
         let names = ops.flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
         match nearest(word, names) {
@@ -59,8 +95,7 @@ impl<M: Mode> Parser<'_, '_, M> {
         let d = Diagnostic::new(Fault::Name, format!("there is no input `{}`", shown(word))).at(&span.place());
         let known = (self.known.names)();
         if let Some(op) = self.known.ops.op(word) {
-            let operands = if op == Op::Cast { "x, f32".to_string() } else { op.def().operands.join(", ") };
-            return d.help(format!("it is an op: write `{word}({operands})`"));
+            return d.help(format!("it is an op: write {}", usage(op)));
         }
         match nearest(word, known.iter().map(String::as_str)) {
             Some(name) => d.help(format!("did you mean `{}`?", shown(name))),
@@ -112,11 +147,15 @@ pub(super) fn assigns(span: Span) -> Diagnostic {
 }
 
 pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
-    let operands = op.def().operands;
-    if op == Op::Cast {
-        return span.syntax("a cast takes a value and a dtype").help("`cast(x, f32)`");
+    if op.takes_dtype() {
+        return span.syntax(format!("`{op}` takes a value and a dtype")).help(usage(op));
     }
-    let s = if operands.len() == 1 { "" } else { "s" };
-    let message = format!("`{op}` takes {} operand{s}", operands.len());
-    span.syntax(message).help(format!("`{op}({})`", operands.join(", ")))
+    let s = if op.arity() == 1 { "" } else { "s" };
+    span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op))
+}
+
+/// An application of the op as an expression has it: `maximum(x, y)`, `cast(x, f32)`.
+pub(super) fn usage(op: Op) -> String {
+    let dtype = if op.takes_dtype() { ", f32" } else { "" };
+    format!("`{op}({}{dtype})`", op.def().operands.join(", "))
 }

@@ -83,8 +83,8 @@ const PAIRS: &[(&[u8; 2], Result<Symbol, &str>)] = &[
     (b">=", Ok(Symbol::Ge)),
     (b"&&", Err("`&` combines bools elementwise")),
     (b"||", Err("`|` combines bools elementwise")),
-    (b"<<", Err("there is no shift op; `x * 2**n` shifts to the left")),
-    (b">>", Err("there is no shift op; `x // 2**n` shifts to the right")),
+    (b"<<", Err("write `bitwise_left_shift(x, n)`")),
+    (b">>", Err("write `bitwise_right_shift(x, n)`")),
 ];
 
 /// One-byte tokens that are operators.

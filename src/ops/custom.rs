@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use num_complex::Complex;
 
-use super::{Exactness, MAX_OPERANDS, Op, OpDef, Output, Promotion, columns};
+use super::{Exactness, IntRange, MAX_OPERANDS, Op, OpDef, Output, Promotion, columns};
 use crate::dtype::DType::*;
 use crate::dtype::{DType, DTypeSet, Element};
 use crate::error::{CustomOpError, Result};
@@ -170,6 +170,7 @@ impl<const N: usize> CustomOp<N> {
             operands: operands.leak(),
             output: Output::Same,
             exactness: Exactness::Rounded,
+            integers: IntRange::Whole,
             torch,
             paddle: torch.paddle(),
             doc: leaked(self.doc),
@@ -248,6 +249,7 @@ impl Row {
             operands,
             output: Output::Same,
             exactness: Exactness::Rounded,
+            integers: IntRange::Whole,
             torch,
             paddle,
             doc,

@@ -91,18 +91,6 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     })
 }
 
-/// The smallest and the largest element of an integer dtype.
-fn range(d: DType) -> Option<(i64, i64)> {
-    Some(match d {
-        U8 => (0, 255),
-        I8 => (i8::MIN.into(), i8::MAX.into()),
-        I16 => (i16::MIN.into(), i16::MAX.into()),
-        I32 => (i32::MIN.into(), i32::MAX.into()),
-        I64 => (i64::MIN, i64::MAX),
-        _ => return None,
-    })
-}
-
 /// On which side of all numbers of a dtype a scalar lies, if it does. Infinities are numbers of the float dtypes.
 fn beyond(s: Scalar, d: DType) -> Option<Ordering> {
     let side = |below: bool, above: bool| match (below, above) {
@@ -110,7 +98,7 @@ fn beyond(s: Scalar, d: DType) -> Option<Ordering> {
         (_, true) => Some(Ordering::Greater),
         _ => None,
     };
-    let (least, most) = match (s, range(d), d) {
+    let (least, most) = match (s, d.integers(), d) {
         (Scalar::Int(v), Some((least, most)), _) => return side(v < least, v > most),
         (_, Some((least, most)), _) => (least as f64, most as f64),
         (_, _, F16) => (half::f16::MIN.to_f64(), half::f16::MAX.to_f64()),
@@ -157,7 +145,7 @@ pub(super) fn check_scalars(op: Op, operands: &[OperandType], to: impl Fn(usize)
 /// What a scalar operand stands for: a bound beyond an integer dtype bounds nothing, as the dtype's own end does.
 pub(super) fn scalar(op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
     let bounds = op.def().torch.scalars == ScalarRange::Bounds && i > 0;
-    match (range(to), beyond(s, to)) {
+    match (to.integers(), beyond(s, to)) {
         (Some((_, most)), Some(Ordering::Greater)) if bounds => Scalar::Int(most),
         (Some((least, _)), Some(Ordering::Less)) if bounds => Scalar::Int(least),
         _ => s,
