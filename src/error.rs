@@ -412,15 +412,15 @@ pub(crate) fn shown(name: &str) -> String {
     text
 }
 
-/// The candidate that is most like a mistyped word: begun by it, or an edit away for every three letters of the shorter
-/// one, three edits at most.
+/// The candidate that is most like a mistyped word: begun by it, or as many edits away as the shorter one has
+/// fours of letters, but one at least and three at most.
 pub(crate) fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if word.len() > 64 {
         return None;
     }
     let begun = |n: &str| word.len() >= 3 && n.starts_with(word);
     let cost = |n: &str| if begun(n) { 0 } else { edits(word, n) };
-    let allowed = |n: &str| (word.len().min(n.len()) / 3).min(3);
+    let allowed = |n: &str| (word.len().min(n.len()) / 4).clamp(1, 3);
     let likely = |n: &&str| n.len() <= 64 && cost(n) <= allowed(n) && (begun(n) || word.len().min(n.len()) > 2);
     candidates.filter(likely).min_by_key(|n| (cost(n), n.len().abs_diff(word.len())))
 }

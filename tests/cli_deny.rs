@@ -80,6 +80,44 @@ fn scalars_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn integers_that_wrap_where_it_does_not_show_are_refused() {
+    let dir = Dir::new("deny-wraps");
+    dir.npy("u.npy", &Tensor::from([1u8, 200]));
+    dir.npy("n.npy", &Tensor::from([1i32, -7]));
+    dir.npy("x.npy", &Tensor::from([1.0f32, 2.0]));
+    let files = ["-i", "u=u.npy", "-i", "n=n.npy", "-i", "x=x.npy", "-o", "o.npy", "--rules", "torch", "--dry-run"];
+    let run = |text: &str, level: &str| dir.eval(&[&[text, "--deny", level], &files[..]].concat());
+    for (text, told) in [
+        ("(u - 2*u) / (u + 1)", "`sub` may wrap in u8 (needs -255 to 255, has 0 to 255) before f32 takes the value"),
+        ("cast(u - 1, f32)", "help: cast the operand first, e.g. `cast(u, i16)`"),
+        ("cast(n, f64) + cast((n + 1) * 3, i64)", "help: cast the operand first, e.g. `cast(n + 1, i64)`"),
+    ] {
+        for level in ["wrap", "range", "lossy"] {
+            let out = run(text, level);
+            assert!(out.code == Some(3) && out.stderr.contains(told), "{text}: {}", out.stderr);
+            assert!(out.stderr.starts_with("error: integers may wrap in "), "{text}: {}", out.stderr);
+        }
+    }
+    for text in
+        ["u * 2", "maximum(u, 3) / 2", "(u * 2 & 15) / 2", "(n * 31) % 64 * 0.5", "cast(u, i16) * 2 / 3", "n * x"]
+    {
+        run(text, "wrap").ok();
+    }
+    let out = run("n * x", "lossy");
+    assert!(out.code == Some(3) && out.stderr.contains("precision may be lost in a place"), "{}", out.stderr);
+}
+
+#[test]
+fn of_many_places_the_first_are_shown() {
+    let dir = Dir::new("deny-many");
+    let text = format!("({})/2", vec!["u"; 20_000].join("+"));
+    let out = dir.eval(&[&text, "-i", "u=u8[4]", "-o", "o.npy", "--rules", "torch", "--dry-run", "--deny", "wrap"]);
+    assert_eq!(out.code, Some(3), "{}", out.stderr);
+    assert!(out.stderr.starts_with("error: integers may wrap in 19999 places"), "{}", out.stderr);
+    assert!(out.stderr.contains("(and 19899 more)") && out.stderr.len() < 100_000, "{}", out.stderr.len());
+}
+
+#[test]
 fn reductions_round_and_exact_ops_do_not() {
     let dir = Dir::new("deny-exact");
     dir.npy("b.npy", &Tensor::from_slice(&[1.0f32, 2.0], [2]).unwrap());

@@ -50,6 +50,15 @@ program(rules = paddle) (%steps: i64[n], %loss: f32[n]) {
 }
 "#;
 
+/// Integers that wrap, named by lines.
+const WRAPS: &[u8] = br#"castwise 1
+program(rules = torch) (%nir: u8[n], %red: u8[n]) {
+  %low = sub %nir, %red
+  %half = mul %low, ~0.5
+  fetch %half as "half"
+}
+"#;
+
 /// A directory with the files that scripts speak of.
 fn fixtures(name: &str) -> Dir {
     let dir = Dir::new(name);
@@ -85,6 +94,7 @@ fn fixtures(name: &str) -> Dir {
     dir.file("several.cw", b"castwise 1\nprogram(rules = torch) (%x: f32[?]) {\n  %a = abs %x\n  %b = neg %x\n}\n");
     dir.file("wrong.cw", WRONG);
     dir.file("mixed.cw", MIXED);
+    dir.file("wraps.cw", WRAPS);
     dir.file(
         "zero.cw",
         b"castwise 1\nprogram(rules = torch) (%n: i64[?]) {\n  %q = floor_divide %n, ~0\n  fetch %q\n}\n",

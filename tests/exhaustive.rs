@@ -195,6 +195,41 @@ fn samples_through_every_cast() {
     assert_eq!(check("casts of samples", &jobs), jobs.len());
 }
 
+/// Integers beside the middle of two neighbours of a half format: through f32 some would be rounded to the middle, and then
+/// to the wrong side of it.
+#[test]
+fn integers_beside_ties_of_the_halves_round_once() {
+    let mut jobs = vec![];
+    // How many of the integers of 32 and of 64 bits would be, of how many. f32 holds every integer that f16 can round.
+    for (half, counts) in [(DType::F16, [(0, 47_105); 2]), (DType::BF16, [(3_328, 28_929), (19_708, 69_879)])] {
+        let format = format::Float::of(half);
+        let mut all = vec![];
+        for low in 0..format::encode(half, reference::Value::Real(f64::INFINITY)) as u64 {
+            let (a, b) = (format.decode(low.into()), format.decode(u128::from(low) + 1));
+            // The distance to infinity is that to the power of two in its place.
+            let middle =
+                if b.is_finite() { f64::midpoint(a, b) } else { 1.5 * a - 0.5 * format.decode(u128::from(low) - 1) };
+            if middle < 1.0 || middle >= 9.2e18 {
+                continue;
+            }
+            all.extend([-2, -1, 0, 1, 2].map(|d| middle as i64 + d).into_iter().flat_map(|v| [v, -v]));
+        }
+        all.sort_unstable();
+        all.dedup();
+        for (from, counts) in [DType::I32, DType::I64].into_iter().zip(counts) {
+            let some: Vec<i64> =
+                all.iter().copied().filter(|v| from == DType::I64 || i32::try_from(*v).is_ok()).collect();
+            let t = tensor(from, &[some.len()], some.iter().map(|v| *v as u64));
+            jobs.push(Job { attrs: Attrs::cast(half), ..Job::new(Op::Cast, vec![t]) });
+            let once = |v: i64| format::cast(DType::I64, v as u64 as u128, half);
+            let through = |v: i64| format::cast(DType::F32, (v as f32).to_bits().into(), half);
+            let differ = some.iter().filter(|v| once(**v) != through(**v)).count();
+            assert_eq!((differ, some.len()), counts, "{from} to {half}");
+        }
+    }
+    assert_eq!(check("integers beside ties", &jobs), jobs.len());
+}
+
 #[test]
 fn pairs_of_halves_through_every_binary_op() {
     let mut jobs = vec![];

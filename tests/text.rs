@@ -139,6 +139,32 @@ fn ops_attributes_losses_and_mistakes_read_back() {
 }
 
 #[test]
+fn every_op_with_every_attribute_reads_back() {
+    let mut loss = Attrs::cast(DType::I8);
+    loss.loss = Some(castwise::ops::LossShapes::Equal);
+    let given = [
+        Attrs::cast(DType::BF16),
+        Attrs::output(DType::C64),
+        Attrs::axis(-1),
+        Attrs::dims([0, -1]).with_keepdim(true),
+        Attrs::dims([]),
+        loss,
+    ];
+    for op in Op::ALL {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", DType::F32, [2, 3]);
+        for attrs in &given {
+            apply(*op, &vec![(&x).into(); op.arity()], attrs.clone());
+        }
+        let text = p.to_string();
+        assert_eq!(Program::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}")).to_string(), text);
+        for word in ["{dtype = bf16}", "output", "axis = -1", "dims = [0, -1], keepdim", "dims = []", "loss = equal"] {
+            assert!(text.contains(word), "`{word}` is lost\n{text}");
+        }
+    }
+}
+
+#[test]
 fn fetches_are_those_declared_or_what_nothing_uses() {
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [2]);

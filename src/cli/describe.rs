@@ -11,7 +11,9 @@ use super::findings::{Finding, Kind, findings, of_operand};
 use super::plan::Plan;
 use super::{Failure, report};
 
-/// How many different helps are shown.
+/// How many findings are shown under the text.
+const MARKS: usize = 100;
+/// How many findings are told what to do about.
 const HELPS: usize = 5;
 
 /// A piece of the expression, cut where it is long.
@@ -61,15 +63,15 @@ fn lost(found: &[Finding], least: Kind) -> &'static str {
 
 /// Findings under the text that they are in, with what to write instead.
 fn marked(level: Level<'_>, title: &str, source: &str, path: &str, found: &[Finding]) -> String {
-    let marks: Vec<_> = found.iter().map(|f| (f.span.clone(), f.label.clone())).collect();
-    let mut helps: Vec<&str> = Vec::new();
-    for help in found.iter().filter_map(|f| f.help.as_deref()) {
+    let marks: Vec<_> = found.iter().take(MARKS).map(|f| (f.span.clone(), f.label.clone())).collect();
+    let more = if found.len() > MARKS { format!("\n  (and {} more)", found.len() - MARKS) } else { String::new() };
+    let mut helps: Vec<String> = Vec::new();
+    for help in found.iter().filter(|f| f.help.is_some()).take(HELPS).filter_map(|f| f.advice(source)) {
         if !helps.contains(&help) {
             helps.push(help);
         }
     }
-    helps.truncate(HELPS);
-    report::advised(level, title, source, path, &marks, &helps)
+    report::advised(level, title, source, path, &marks, &helps) + &more
 }
 
 /// Refuses what is lost as `least` has it, or worse.

@@ -16,8 +16,9 @@ pub(super) struct Finding {
     pub(super) kind: Kind,
     /// The expression asks for it.
     pub(super) requested: bool,
-    /// What to write instead, in the words of the text.
+    /// What to write instead, in the words of the library.
     pub(super) help: Option<String>,
+    place: Place,
 }
 
 /// What may be lost, the worst last.
@@ -41,11 +42,9 @@ impl From<Loss> for Kind {
 /// that is wider afterwards, integer ops that may wrap before, and scalars that their dtype changes.
 pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut find = |place: &Place, label: String, kind: Kind, requested: bool, help: Option<&str>| {
+    let mut find = |place: &Place, label: String, kind: Kind, requested: bool, help: Option<String>| {
         let span = report::span(text, place).unwrap_or(0..0);
-        let written = text.get(span.clone()).unwrap_or_default();
-        let help = help.map(|h| source::casts(&report::own_words(h, text, place), written));
-        found.push(Finding { span, label, kind, requested, help });
+        found.push(Finding { span, label, kind, requested, help, place: place.clone() });
     };
     for c in typed.casts().iter().filter(|c| c.loss != Loss::Exact) {
         let what = if c.loss == Loss::Range { "may leave the range" } else { "rounds" };
@@ -58,7 +57,7 @@ pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
     }
     for n in typed.hidden_wraps() {
         let label = format!("`{}` may wrap in {} ({}) before {} takes the value", n.op, n.dtype, n.ranges(), n.to);
-        find(&n.place, label, Kind::Wraps, false, Some(&n.help));
+        find(&n.place, label, Kind::Wraps, false, Some(n.help));
     }
     for s in typed.changed_scalars() {
         let label = format!("{} is {} in {}{}", s.value, s.used, s.to, operand_name(s.op, s.operand));
@@ -66,6 +65,15 @@ pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
     }
     found.sort_by_key(|f| (f.span.start, f.span.end));
     found
+}
+
+impl Finding {
+    /// The help in the words of the text.
+    pub(super) fn advice(&self, text: &str) -> Option<String> {
+        let written = text.get(self.span.clone()).unwrap_or_default();
+        let help = report::own_words(self.help.as_deref()?, text, &self.place);
+        Some(source::casts(&help, written))
+    }
 }
 
 /// ` for operand x of add`; nothing for a cast that was written.

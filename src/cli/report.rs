@@ -62,14 +62,14 @@ pub(super) fn advised(
     text: &str,
     path: &str,
     marks: &[(Range<usize>, String)],
-    helps: &[&str],
+    helps: &[String],
 ) -> String {
     let mark = |(i, (span, label)): (usize, &(Range<usize>, String))| {
         let kind = if i == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
         kind.span(span.clone()).label(label.clone())
     };
     let snippet = Snippet::source(text).path(path).annotations(marks.iter().enumerate().map(mark));
-    let helps = helps.iter().map(|h| Level::HELP.message(*h));
+    let helps = helps.iter().map(|h| Level::HELP.message(h.as_str()));
     renderer().render(&[level.primary_title(title).element(snippet).elements(helps)])
 }
 

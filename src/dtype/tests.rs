@@ -11,5 +11,21 @@ fn names_parse_back_and_sizes_are_those_of_the_rust_types() {
             assert_eq!(<T as Element>::DTYPE, d);
         });
     }
-    assert!("f8".parse::<DType>().is_err());
+    let meant = |text: &str| text.parse::<DType>().unwrap_err().meant();
+    for (text, d) in [
+        ("torch.bfloat16", DType::BF16),
+        ("np.uint8", DType::U8),
+        ("Float32", DType::F32),
+        ("BF16", DType::BF16),
+        ("fp16", DType::F16),
+        ("jax.numpy.complex64", DType::C64),
+    ] {
+        assert_eq!(meant(text), Some(d), "{text}");
+    }
+    for text in ["f8", "u16", "", ".", "torch.", "float8_e4m3fn", &"fp".repeat(100_000)] {
+        assert_eq!(meant(text), None, "{text}");
+    }
+    let told = |text: &str| text.parse::<DType>().unwrap_err().to_string();
+    assert!(told("f8").starts_with("unknown dtype `f8`; known: bool u8 i8 "), "{}", told("f8"));
+    assert!(told("torch.half").starts_with("unknown dtype `torch.half`; did you mean `f16`? known: bool "));
 }

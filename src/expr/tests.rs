@@ -80,6 +80,7 @@ fn calls_names_and_casts() {
             "cast(a, bf16) + astype(b * c, float64)",
             "%0 = cast %a {dtype = bf16}; %1 = mul %b, %c; %2 = cast %1 {dtype = f64}; %3 = add %0, %2",
         ),
+        ("view_as(a, i32) & 7", "%0 = view_as %a {dtype = i32}; %1 = bitwise_and %0, ~7"),
         ("exp ( a )", "%0 = exp %a"),
         ("pow(2, a)", "%0 = pow ~2, %a"),
         ("layer.0.weight * 2", "%0 = mul %layer.0.weight, ~2"),
@@ -186,6 +187,8 @@ fn mistakes_point_at_the_text_they_are_in() {
         ("cast(a, 2)", "2", "name of a dtype"),
         ("cast(a, f32, b)", ",", "ends behind"),
         ("cast(a, f32", "", "ends behind"),
+        ("view_as(a)", "view_as(a)", "`view_as` takes a value and a dtype"),
+        ("view_as(a, i32, b)", ",", "`view_as` ends behind the dtype"),
         ("\"a", "\"a", "no closing"),
         ("a + é", "é", "unexpected character"),
         ("a # b", "#", "unexpected character"),
@@ -206,15 +209,61 @@ fn a_typo_is_answered_with_the_likely_name() {
         ("nri + red", "did you mean `nir`?"),
         ("sqrt + a", "it is an op: write `sqrt(x)`"),
         ("rat(a)", ""),
+        ("astype + a", "it is an op: write `cast(x, f32)`"),
+        ("view_as + a", "it is an op: write `view_as(x, f32)`"),
+        ("view_as(a)", "`view_as(x, f32)`"),
         ("nir(2)", "it is an input: write `*` to multiply"),
     ];
     for (text, help) in table {
         let d = fault(text);
-        assert_eq!(d.fault, Fault::Name, "{text}");
+        assert!(d.fault == Fault::Name || text == "view_as(a)", "{text}");
         if !help.is_empty() {
             assert_eq!(d.help.as_deref(), Some(help), "{text}");
         }
     }
+}
+
+/// What is offered for an op is an application of it: the expression reads, and so does the program that it prints as.
+#[test]
+fn every_op_is_offered_as_it_is_written() {
+    for op in Op::ALL {
+        let offered = help::usage(*op);
+        let text = offered.trim_matches('`');
+        let p = Program::new(Rules::Torch);
+        op.def().operands.iter().for_each(|name| drop(p.data(name, DType::I32, [2])));
+        p.expression(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let printed = p.to_string();
+        let dtype = if matches!(op, Op::Cast | Op::ViewAs) { " {dtype = f32}" } else { "" };
+        assert!(
+            printed.contains(&format!("%0 = {op} ")) && printed.contains(&format!("{dtype}\n  fetch")),
+            "{printed}"
+        );
+        assert_eq!(Program::parse(&printed).unwrap().to_string(), printed);
+        assert_eq!(application(text).map(|(o, _)| o), Some(*op));
+    }
+}
+
+#[test]
+fn what_is_no_op_is_written_out_or_left_alone() {
+    for (name, written) in help::WRITTEN_OUT {
+        assert_eq!(Op::from_name(name), None);
+        let p = Program::new(Rules::Torch);
+        ["x", "y"].iter().for_each(|name| drop(p.data(name, DType::F32, [2])));
+        p.expression(written).and_then(|_| p.check()).unwrap_or_else(|e| panic!("{written}: {e}"));
+    }
+    assert_eq!(
+        fault("softmax(a)").help.as_deref(),
+        Some("write it out: `t = exp(x - amax(x)); t / sum(t)`, over all elements")
+    );
+    assert_eq!(fault("relu6(a)").help.as_deref(), Some("write it out: `clamp(x, 0, 6)`"));
+    // Functions that are like no op, however their names look.
+    let others = "argmax argmin median cumsum cumprod conv2d matmul einsum topk gather stack concat \
+                  reshape transpose linspace arange var std kron outer trace digamma lgamma erfinv i0 \
+                  softshrink hardshrink batch_norm cross_entropy log_sum nanmean unique roll diff \
+                  quantile histogram one_hot dropout embedding";
+    let guessed: Vec<_> =
+        others.split_whitespace().filter_map(|n| Some((n, fault(&format!("{n}(a)")).help?))).collect();
+    assert!(guessed.is_empty(), "{guessed:?}");
 }
 
 #[test]
