@@ -209,7 +209,7 @@ fn integers_beside_ties_of_the_halves_round_once() {
             // The distance to infinity is that to the power of two in its place.
             let middle =
                 if b.is_finite() { f64::midpoint(a, b) } else { 1.5 * a - 0.5 * format.decode(u128::from(low) - 1) };
-            if middle < 1.0 || middle >= 9.2e18 {
+            if !(1.0..9.2e18).contains(&middle) {
                 continue;
             }
             all.extend([-2, -1, 0, 1, 2].map(|d| middle as i64 + d).into_iter().flat_map(|v| [v, -v]));

@@ -249,8 +249,8 @@ fn of_casts_and_reductions_those_that_wrap_are_told_of() {
             let told = alone(Rules::Torch, op, Attrs::default(), &[Given::Tensor(from)]);
             assert!(told.is_none_or(|(_, notes)| notes.is_empty()), "{op} of {from}");
             // Three elements of a dtype that the user asks for.
-            for to in INTEGERS {
-                let Some((d, notes)) = alone(Rules::Torch, op, Attrs::cast(to), &[Given::Tensor(from)]) else {
+            for to in INTEGERS.into_iter().filter(|d| *d != DType::I64) {
+                let Some((_, notes)) = alone(Rules::Torch, op, Attrs::cast(to), &[Given::Tensor(from)]) else {
                     continue;
                 };
                 let given = if from.is_integral() { range(from) } else { range(to) };
@@ -260,7 +260,7 @@ fn of_casts_and_reductions_those_that_wrap_are_told_of() {
                     Op::Prod => vec![least * least * least, least * least * most, most * most * most],
                     _ => vec![],
                 };
-                let wraps = d != DType::I64 && ends.iter().any(|v| !fits(to, *v));
+                let wraps = ends.iter().any(|v| !fits(to, *v));
                 assert_eq!(notes.len(), usize::from(wraps), "{op} of {from} in {to}: {notes:?}");
             }
         }

@@ -1,9 +1,10 @@
 //! Integer ops that may wrap around before a wider dtype takes their value: `(nir - red) / (nir + red)` of u8.
 //!
-//! Guarantees: every op narrower than 64 bits whose operands can give a result beyond its dtype, by the ranges of dtypes,
-//! scalars and constants, is found if a wider dtype takes the result, or what other ops make of it; no op whose operands
-//! never do. What shows nothing of the bits that are lost (`& 255`, `% 16`, a cast to a narrower integer or from u8 to i8)
-//! is the end of a search. Does not: know which values the elements of a placeholder have, or that two operands are one.
+//! Guarantees: an op narrower than 64 bits is found if its operands can give a result beyond its dtype, by the ranges of
+//! dtypes, scalars and constants, and a wider dtype takes the result or what other ops make of it. An op whose operands
+//! can't is never found, nor one of which only such bits are taken as wrapping leaves alone (`& 255`, `% 16`, a cast to a
+//! narrower integer or from u8 to i8). Does not: know which values the elements of a placeholder have, or that two
+//! operands are one.
 
 use std::ops::RangeInclusive;
 
@@ -97,7 +98,8 @@ impl TypedProgram {
     /// Integer ops narrower than 64 bits whose result may wrap around, by the ranges of dtypes, scalars and constants
     /// (`u8 - u8`, `u8 * 2`; never `maximum`, `&`, `x // 2`), and whose value a wider dtype then takes: a cast to a wider
     /// integer, a float or a complex dtype, of the result or of what other ops make of it. What is stored as it was
-    /// computed is not among them, nor what is masked (`& 255`, `% 16`): that integers wrap is then what the result says.
+    /// computed is not among them, nor what is masked (`& 255`, `% 16`) or cast to a narrower integer: there, wrapping
+    /// changes nothing, or is what the result shows.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -220,11 +222,9 @@ impl TypedProgram {
             Place::Text(_) => format!("`cast({name}, {enough})`"),
             _ => format!("`{name}.cast(DType::{})`", enough.name().to_uppercase()),
         };
-        let which = match (nodes.len(), self.settings.rules) {
-            (1, _) => "the operand",
-            (_, Rules::Torch) => "an operand",
-            (_, Rules::Paddle) => "the operands",
-        };
+        // Paddle promotes no two integers.
+        let all = nodes.len() > 1 && self.settings.rules == Rules::Paddle;
+        let which = if all { "the operands" } else { "an operand" };
         let help = format!("cast {which} first, e.g. {cast}");
         let range = |i: Interval| i.least..=i.most;
         Some(WrapNote { op, dtype: n.dtype, to, needs: range(needs), has: range(has), help, place: n.place.clone() })

@@ -125,7 +125,7 @@ fn ranges_places_and_help_are_those_of_the_op() {
     assert_eq!((help.as_str(), place), ("cast an operand first, e.g. `cast(x, i16)`", &Place::Text(5..10)));
     let one = |rules, text: &str| told(rules, text)[0].clone();
     assert_eq!(one(Rules::Paddle, "(u - v) / 2").help, "cast the operands first, e.g. `cast(x, i16)`");
-    assert_eq!(one(Rules::Torch, "(300 - u) / 2").help, "cast the operand first, e.g. `cast(y, i16)`");
+    assert_eq!(one(Rules::Torch, "(300 - u) / 2").help, "cast an operand first, e.g. `cast(y, i16)`");
     assert_eq!(one(Rules::Torch, "n * n / 2").help, "cast an operand first, e.g. `cast(x, i64)`");
     let far = one(Rules::Torch, "i ** u / 2");
     assert_eq!(far.ranges(), "needs less than -2^64 to more than 2^64, has -32768 to 32767");
