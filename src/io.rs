@@ -26,7 +26,7 @@ mod sharded;
 
 pub use npy::{Npy, read_npy, write_npy};
 pub use npz::{Compression, Npz, NpzWriter};
-pub use output::{Existing, remove_temporaries, write_text};
+pub use output::{Existing, check_output, remove_temporaries, write_text};
 pub use safetensors::{SafeTensors, SafeTensorsWriter};
 pub use sharded::{ShardedSafeTensors, ShardedWriter};
 
@@ -87,6 +87,40 @@ fn open(path: &Path) -> Result<(File, u64)> {
 /// Fills a buffer from what promised to be long enough.
 fn read_exact(from: &mut impl Read, origin: Origin<'_>, to: &mut [u8]) -> Result<()> {
     from.read_exact(to).map_err(|e| origin.failed(e))
+}
+
+/// Reads so many bytes, which the file's own length allows.
+fn read_bytes(from: &mut impl Read, origin: Origin<'_>, len: u64) -> Result<Vec<u8>> {
+    let size = usize::try_from(len).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| Error::OutOfMemory { bytes: size })?;
+    bytes.resize(size, 0);
+    read_exact(from, origin, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a text from a file. Errors: not a regular file (a pipe could be without end), longer than `most` bytes, not
+/// UTF-8.
+///
+/// ```
+/// use castwise::io::{Existing, read_text, write_text};
+/// let path = std::env::temp_dir().join(format!("castwise-doc-read-{}.json", std::process::id()));
+/// write_text(&path, "{}\n", Existing::Replace)?;
+/// assert_eq!(read_text(&path, 3)?, "{}\n");
+/// assert!(read_text(&path, 2).unwrap_err().to_string().ends_with("3 bytes, and at most 2 are read"));
+/// assert!(read_text(std::env::temp_dir(), 2).is_err());
+/// # let _ = std::fs::remove_file(path);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn read_text(path: impl AsRef<Path>, most: u64) -> Result<String> {
+    let path = path.as_ref();
+    let (mut file, len) = open(path)?;
+    if len > most {
+        return Err(format_error(path, format!("{len} bytes, and at most {most} are read")));
+    }
+    let bytes = read_bytes(&mut file, Origin::file(path), len)?;
+    String::from_utf8(bytes)
+        .map_err(|e| format_error(path, format!("not text: byte {} is not UTF-8", e.utf8_error().valid_up_to())))
 }
 
 /// The bytes of a tensor from outside, or an error if its shape is beyond all limits.

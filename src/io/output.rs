@@ -6,13 +6,14 @@
 //! left behind after it. Does not: keep the permissions of a file that is replaced, or handle signals (the command
 //! does).
 
+use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::{self, Disk};
 use super::{directory, io_error, write_tensor};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown_path};
 use crate::tensor::Tensor;
 
 /// What to do when there is a file under the name to be written.
@@ -26,12 +27,13 @@ pub enum Existing {
 
 /// The temporary files of this process. Files are created, named and removed with the lock held.
 struct Registry {
-    files: Vec<PathBuf>,
+    /// By number, so that of thousands of shards each is found at once.
+    files: BTreeMap<u64, PathBuf>,
     next: u64,
     closed: bool,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry { files: Vec::new(), next: 0, closed: false });
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry { files: BTreeMap::new(), next: 0, closed: false });
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -67,7 +69,7 @@ impl Registry {
 pub fn remove_temporaries() {
     let mut registry = registry();
     registry.closed = true;
-    for file in registry.files.drain(..) {
+    for file in std::mem::take(&mut registry.files).into_values() {
         let _ = std::fs::remove_file(file);
     }
 }
@@ -92,8 +94,17 @@ pub fn write_text(path: impl AsRef<Path>, text: &str, existing: Existing) -> Res
     output.publish()
 }
 
-/// Whether a file may be written under this name.
-pub(super) fn check_target(path: &Path, existing: Existing) -> Result<()> {
+/// Whether a file may be written under this name: what each output checks before it is begun. Errors: there is no
+/// directory for it; something other than a file has the name, or anything if existing files are kept.
+///
+/// ```
+/// use castwise::io::{Existing, check_output};
+/// assert!(check_output("new.npy", Existing::Keep).is_ok());
+/// let error = check_output("nowhere/new.npy", Existing::Keep).unwrap_err();
+/// assert_eq!(error.to_string(), "nowhere/new.npy: the directory `nowhere` does not exist");
+/// ```
+pub fn check_output(path: impl AsRef<Path>, existing: Existing) -> Result<()> {
+    let path = path.as_ref();
     let refuse = |kind, text: &str| Err(io_error(path, io::Error::new(kind, text)));
     if path.file_name().is_none() {
         return refuse(io::ErrorKind::InvalidInput, "not the name of a file");
@@ -103,12 +114,24 @@ pub(super) fn check_target(path: &Path, existing: Existing) -> Result<()> {
         Ok(found) if !found.is_file() && !found.is_symlink() => {
             refuse(io::ErrorKind::InvalidInput, "exists and is not a regular file")
         }
-        _ => Ok(()),
+        Ok(_) => Ok(()),
+        Err(e) => match (e.kind(), std::fs::metadata(directory(path))) {
+            (io::ErrorKind::NotFound, Ok(found)) if found.is_dir() => Ok(()),
+            (kind @ (io::ErrorKind::NotFound | io::ErrorKind::NotADirectory), found) => {
+                let what = if found.is_ok() { "is not a directory" } else { "does not exist" };
+                let name = shown_path(&directory(path).to_string_lossy());
+                refuse(kind, &format!("the directory `{name}` {what}"))
+            }
+            // The name is too long, or links lead in a circle.
+            _ => Err(io_error(path, e)),
+        },
     }
 }
 
 /// A file beside the final name. Dropped before it is published, it is removed.
 pub(super) struct Draft {
+    /// In the registry, for as long as the temporary file is there.
+    number: u64,
     temporary: PathBuf,
     pub(super) path: PathBuf,
     existing: Existing,
@@ -116,17 +139,17 @@ pub(super) struct Draft {
 
 impl Draft {
     fn create(path: &Path, existing: Existing) -> Result<(Draft, Disk)> {
-        check_target(path, existing)?;
+        check_output(path, existing)?;
         let mut registry = registry();
         registry.check().map_err(|e| io_error(path, e))?;
         loop {
-            let n = registry.next;
+            let number = registry.next;
             registry.next += 1;
-            let temporary = directory(path).join(format!(".castwise-{}-{n}.tmp", std::process::id()));
+            let temporary = directory(path).join(format!(".castwise-{}-{number}.tmp", std::process::id()));
             match Disk::create(&temporary) {
                 Ok(file) => {
-                    registry.files.push(temporary.clone());
-                    return Ok((Draft { temporary, path: path.to_path_buf(), existing }, file));
+                    registry.files.insert(number, temporary.clone());
+                    return Ok((Draft { number, temporary, path: path.to_path_buf(), existing }, file));
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(io_error(path, e)),
@@ -150,8 +173,7 @@ impl Drop for Draft {
     fn drop(&mut self) {
         let mut registry = registry();
         // A file that is published is not listed any more.
-        if let Some(i) = registry.files.iter().position(|f| *f == self.temporary) {
-            registry.files.swap_remove(i);
+        if registry.files.remove(&self.number).is_some() {
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
@@ -170,13 +192,13 @@ impl Sealed {
     }
 
     fn name(&self, registry: &mut Registry) -> Result<()> {
-        let (Draft { temporary, path, existing }, refuse) = (&self.0, |e| self.0.error(e));
+        let (Draft { number, temporary, path, existing }, refuse) = (&self.0, |e| self.0.error(e));
         registry.check().map_err(refuse)?;
         match existing {
             Existing::Replace => disk::rename(temporary, path).map_err(refuse)?,
             Existing::Keep => name_new(temporary, path).map_err(refuse)?,
         }
-        registry.files.retain(|f| f != temporary);
+        registry.files.remove(number);
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, TensorInfo};
 use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 
-use super::{Origin, format_error, io_error, open, read_exact, read_tensor};
+use super::{Origin, format_error, io_error, open, read_bytes, read_exact, read_tensor};
 use crate::dtype::DType;
 use crate::error::{Result, shown};
 use crate::limits::{Limit, Limits};
@@ -132,8 +132,7 @@ impl Contents {
                 "not a .safetensors file: a header of {header_len} bytes, where at most {max} can be"
             )));
         }
-        let mut text = vec![0; header_len as usize];
-        read_exact(&mut file, Origin::file(path), &mut text)?;
+        let text = read_bytes(&mut file, Origin::file(path), header_len)?;
         let header: Header = serde_json::from_slice(&text).map_err(|e| refuse(format!("header: {e}")))?;
         let Header { mut tensors, metadata } = header;
         tensors.sort_by_key(|(_, info)| info.data_offsets);

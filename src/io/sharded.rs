@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
 use super::safetensors::Contents;
-use super::{Origin, directory, format_error, open, read_exact};
+use super::{Origin, directory, format_error, open, read_bytes};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shown};
 use crate::limits::{Limit, Limits};
@@ -69,8 +69,7 @@ impl ShardedSafeTensors {
         let refuse = |m: String| format_error(path, m);
         let (mut file, len) = open(path)?;
         limits.allow(Limit::Index, usize::try_from(len).unwrap_or(usize::MAX))?;
-        let mut text = vec![0; len as usize];
-        read_exact(&mut file, Origin::file(path), &mut text)?;
+        let text = read_bytes(&mut file, Origin::file(path), len)?;
         let Index { weight_map } = serde_json::from_slice(&text).map_err(|e| refuse(format!("not an index: {e}")))?;
         let files: BTreeSet<&str> = weight_map.0.iter().map(|(_, shard)| shard.as_str()).collect();
         let mut shards = Vec::with_capacity(files.len());

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::io::ledger::Ledger;
-use crate::io::output::{Existing, Output, Sealed, check_target, publish_set};
+use crate::io::output::{Existing, Output, Sealed, check_output, publish_set};
 use crate::io::safetensors::{Layout, SafeTensorsWriter};
 use crate::io::{directory, format_error};
 use crate::shape::check;
@@ -78,7 +78,7 @@ impl ShardedWriter {
                 weight_map.insert(name.as_str(), file.to_string());
                 total = total.saturating_add(bytes(*dtype, shape)?);
             }
-            check_target(&path, existing)?;
+            check_output(&path, existing)?;
             let state = State::Waiting(Layout::new(&path, tensors, metadata)?);
             shards.push(Shard { path, state });
         }
@@ -151,7 +151,11 @@ fn split(tensors: &[Listed], max: u64) -> Result<Vec<&[Listed]>> {
 
 /// The files of `count` shards: beside the index, and named after it.
 fn shard_paths(index: &Path, count: usize) -> Result<Vec<PathBuf>> {
-    let name = index.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".index.json"));
+    let name = index.file_name().unwrap_or_default();
+    let Some(name) = name.to_str() else {
+        return Err(format_error(index, "the name of an index must be UTF-8: those of its shards stand in it as text"));
+    };
+    let name = name.strip_suffix(".index.json");
     let stem = name.map(|n| n.strip_suffix(".safetensors").unwrap_or(n)).filter(|n| !n.is_empty());
     let Some(stem) = stem else {
         return Err(format_error(index, "the name of an index is `NAME.safetensors.index.json`"));

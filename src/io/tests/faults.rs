@@ -186,3 +186,32 @@ fn an_output_takes_the_place_of_a_link_and_leaves_what_it_names() {
         assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     }
 }
+
+#[test]
+fn what_is_wrong_with_the_name_of_an_output_is_said_at_once() {
+    let dir = Dir::new("names");
+    dir.file("file", b"");
+    std::fs::create_dir(dir.0.join("taken")).unwrap();
+    let long = "x".repeat(300);
+    for (name, existing, said) in [
+        ("new.npy", Existing::Keep, None),
+        ("file", Existing::Replace, None),
+        ("file", Existing::Keep, Some("file: the file exists")),
+        ("taken", Existing::Replace, Some("taken: exists and is not a regular file")),
+        ("none/new.npy", Existing::Keep, Some("none` does not exist")),
+        ("none/..", Existing::Keep, Some("not the name of a file")),
+        ("file/new.npy", Existing::Keep, Some("file` is not a directory")),
+        (&long, Existing::Keep, Some("too long")),
+    ] {
+        let made = check_output(dir.0.join(name), existing).map_err(|e| e.to_string());
+        match said {
+            None => made.unwrap(),
+            Some(said) => assert!(made.as_ref().is_err_and(|e| e.contains(said)), "{name}: {made:?}"),
+        }
+        if said.is_some_and(|s| !s.contains("exists")) {
+            // Each output is checked so before anything is written.
+            assert!(write_text(dir.0.join(name), "", existing).is_err(), "{name}");
+        }
+    }
+    assert_eq!(dir.names(), ["file", "taken"]);
+}

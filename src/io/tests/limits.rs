@@ -140,3 +140,24 @@ fn tensors_of_files_have_dims_and_elements_within_the_limits() {
         }
     }
 }
+
+#[test]
+fn texts_are_regular_files_of_utf8_as_long_as_was_said() {
+    let dir = Dir::new("limits-text");
+    let path = dir.file("x.cw", "é{}".as_bytes());
+    for (most, beyond) in [(5, false), (4, false), (3, true), (0, true)] {
+        assert_eq!(refused(read_text(&path, most), &format!("4 bytes, and at most {most} are read")), beyond);
+    }
+    assert_eq!(read_text(&path, 4).unwrap(), "é{}");
+    assert_eq!(read_text(dir.file("empty", b""), 0).unwrap(), "");
+    assert!(refused(read_text(dir.file("latin", b"x\xe9"), 9), "not text: byte 1 is not UTF-8"));
+    assert!(refused(read_text(&dir.0, 9), "not a regular file"));
+    assert!(matches!(read_text(dir.0.join("none"), 9), Err(Error::Io { .. })));
+    // More than there is memory for, in a file that takes no room on the disk.
+    let large = std::fs::File::create(dir.0.join("large")).and_then(|f| f.set_len(1 << 50));
+    if large.is_ok() {
+        assert!(
+            matches!(read_text(dir.0.join("large"), u64::MAX), Err(Error::OutOfMemory { bytes }) if bytes == 1 << 50)
+        );
+    }
+}
