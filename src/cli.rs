@@ -30,6 +30,7 @@ mod numeric;
 mod out_dtype;
 mod outputs;
 mod page;
+mod patterns;
 mod plan;
 mod reference;
 mod report;

@@ -137,9 +137,51 @@ fn a_dry_run_and_a_denied_one_write_nothing() {
     assert_eq!(out.code, Some(3), "{}", out.stderr);
     assert_eq!(dir.names(), before);
     dir.eval(&[&["0.7*cast(a, f32) + 0.3*cast(b, f32)", "--deny", "lossy"], &FILES[..]].concat()).ok();
-    // A dry run refuses what a run would.
-    let out = dir.eval(&[&["a + b", "--dry-run"], &FILES[..]].concat());
-    assert!(out.code == Some(1) && out.stderr.contains("the output exists"), "{}", out.stderr);
+    // A dry run refuses what a run would, but for what --force is there for.
+    let written = std::fs::read(dir.0.join("c.safetensors")).unwrap();
+    let says = "c.safetensors exists: a run replaces it with --force only\n";
+    let dry = |more: &[&str]| dir.eval(&[&["a + b", "--dry-run"], &FILES[..], more].concat()).ok().stdout;
+    assert!(dry(&[]).ends_with(says) && dry(&["--force"]).ends_with("exists: a run replaces it\n"));
+    let report: Value = serde_json::from_str(&dry(&["--json"])).unwrap();
+    assert_eq!((&report["existing"], &report["dry_run"]), (&Value::from(vec!["c.safetensors"]), &true.into()));
+    assert!(
+        dir.refused(&["a", "-i", "a=a.safetensors", "-o", "a.safetensors", "--dry-run", "-f"]).contains("an input")
+    );
+    assert_eq!(std::fs::read(dir.0.join("c.safetensors")).unwrap(), written);
+}
+
+#[test]
+fn quiet_leaves_errors_and_warnings_and_what_is_asked_for() {
+    let dir = Dir::new("quiet");
+    checkpoints(&dir);
+    dir.file("w.json", br#"{".": 0.5, "typo": 1}"#);
+    // A note, a warning, a summary; of these the warning.
+    let all = [&["w*(b - a)", "-p", "w=w.json", "-f", "-p", "idle=1"], &FILES[..]].concat();
+    let loud = dir.eval(&all).ok().stderr;
+    let warning = "warning: `w`: the key `typo` is found in no tensor's name\n";
+    assert!(loud.contains("note: mixed") && loud.contains("parameter `idle`") && loud.contains(warning), "{loud}");
+    assert!(loud.contains("4 tensors: "), "{loud}");
+    for asked in [&[][..], &["--dry-run"], &["--explain"], &["--json"]] {
+        let out = dir.eval(&[&all[..], &["-q"], asked].concat()).ok();
+        assert_eq!(out.stderr, warning, "{asked:?}");
+        assert_eq!(out.stdout.is_empty(), asked.is_empty(), "{asked:?}");
+    }
+}
+
+#[test]
+fn rules_are_spoken_of_where_dtypes_are_mixed() {
+    let dir = Dir::new("mixed");
+    let dry = |text: &str, inputs: &[&str]| {
+        let inputs = inputs.iter().flat_map(|i| ["-i", i]).collect::<Vec<_>>();
+        dir.eval(&[&[text], &inputs[..], &["-o", "out.safetensors", "--dry-run"]].concat()).ok().stderr
+    };
+    for (text, inputs) in [("a + b", ["a=bf16[2]", "b=f16[2]"]), ("a * b", ["a=i64[2]", "b=f32[2]"])] {
+        assert!(dry(text, &inputs).contains("mixed dtypes follow PyTorch's rules"), "{text}");
+    }
+    for text in ["a", "0.5*a + 2", "exp(a) - a*a", "cast(a, f64)"] {
+        assert_eq!(dry(text, &["a=bf16[2]"]), "", "{text}");
+    }
+    assert_eq!(dry("(a - b) / a", &["a=u8[2]", "b=u8[2]"]), "");
 }
 
 /// The middle one of relative errors, as the command writes it.

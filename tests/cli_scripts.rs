@@ -71,6 +71,8 @@ fn fixtures(name: &str) -> Dir {
     dir.file("weights.json", br#"{"model.norm.weight": 1, "layers\\.0\\.mlp": 0.25, ".*": 0.5}"#);
     dir.file("few.json", br#"{"model.norm.weight": 1, "lay": 0.25, "typo": 3}"#);
     dir.file("broken.json", b"[1, 2]");
+    dir.file("invalid.json", br#"{"model.norm.weight": 1, "layers[": 0.25}"#);
+    dir.file("words.json", br#"{"model.norm.weight": "one"}"#);
     dir.file("broken.safetensors", b"not a checkpoint");
     // Two encoders with a buffer of integers, one with a head, and an embedding beyond f16.
     let (ids, large) = (Tensor::from([0i64, 1, 2, 3]), Tensor::from([1e5f32, 0.5]));

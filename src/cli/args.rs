@@ -2,16 +2,19 @@
 //!
 //! Guarantees: a value that is not what its option takes is wrong usage, with what to write. Does not: open files.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims};
 use castwise::{DType, Rounding, Rules, Settings, UnknownDType};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use regex::Regex;
 
 use super::findings::Kind;
 use super::members::located;
 use super::missing::{self, Missing};
 use super::out_dtype::OutDtype;
+use super::patterns;
 
 /// What every command that reads an expression takes.
 #[derive(Clone, clap::Args)]
@@ -19,12 +22,12 @@ pub(crate) struct Common {
     /// An input: its name in the expression, and a file (.npy, .npz, .safetensors, or the .index.json of shards); one tensor
     /// of such a file: red=scene.npz:B04; or only a dtype and a shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d). A file of
     /// several tensors stands for each of them in turn.
-    #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|DTYPE[SHAPE]", value_parser = input)]
+    #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|DTYPE[SHAPE]", value_parser = os(input))]
     pub(crate) inputs: Vec<(String, InputSpec)>,
     /// A scalar of the expression: w=0.3; or one for each tensor name, from a JSON file: w=weights.json with
     /// {"layers.0.w": 0.3, "norm": 1}. A key is a tensor's name, or a regular expression found in it (the first that is).
-    #[arg(short, long = "parameter", value_name = "NAME=NUMBER|FILE", value_parser = parameter)]
-    pub(crate) parameters: Vec<(String, String)>,
+    #[arg(short, long = "parameter", value_name = "NAME=NUMBER|FILE", value_parser = os(parameter))]
+    pub(crate) parameters: Vec<(String, OsString)>,
     /// Only tensors in whose names this regular expression is found.
     #[arg(long, value_name = "REGEX", value_parser = regex)]
     pub(crate) select: Option<Regex>,
@@ -120,7 +123,7 @@ pub(crate) struct Eval {
     /// Print one report as JSON: dtype, shape and casts of each tensor, times, sizes, peak memory.
     #[arg(long, conflicts_with = "explain")]
     pub(crate) json: bool,
-    /// Print nothing but errors (and what --explain or --json ask for).
+    /// Print nothing but errors and warnings (and what --dry-run, --explain or --json ask for).
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// How many threads compute (default: the machine's cores).
@@ -170,14 +173,14 @@ pub(crate) struct Run {
     #[arg(value_name = "FILE.cw")]
     pub(crate) file: PathBuf,
     /// The tensors of placeholders: x=x.npy for one, all.npz or all.safetensors for all whose names it has.
-    #[arg(short, long = "input", visible_alias = "feed", value_name = "[NAME=]FILE[:MEMBER]", value_parser = feed)]
+    #[arg(short, long = "input", visible_alias = "feed", value_name = "[NAME=]FILE[:MEMBER]", value_parser = os(feed))]
     pub(crate) inputs: Vec<(Option<String>, InputSpec)>,
     #[command(flatten)]
     pub(crate) target: Target,
     /// Only the result of this name; may be given several times (default: all results).
     #[arg(long, value_name = "NAME")]
     pub(crate) fetch: Vec<String>,
-    /// Print nothing but errors.
+    /// Print nothing but errors and warnings.
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// How many threads compute (default: the machine's cores).
@@ -219,7 +222,7 @@ second time in f64 (c128), and names the places that cost precision, the largest
 pub(crate) struct Explain {
     /// The expression, in the names of the inputs: 0.7*a + 0.3*b; or a program as text, FILE.cw or - for stdin.
     #[arg(value_name = "EXPR|FILE.cw", allow_hyphen_values = true)]
-    pub(crate) expression: String,
+    pub(crate) expression: OsString,
     #[command(flatten)]
     pub(crate) common: Common,
     /// Where the rules of PyTorch and of Paddle give different dtypes, or one of them refuses, op by op.
@@ -235,7 +238,7 @@ pub(crate) struct Explain {
 pub(crate) struct Dump {
     /// The expression, in the names of the inputs: 0.7*a + 0.3*b; or a program as text, FILE.cw or - for stdin.
     #[arg(value_name = "EXPR|FILE.cw", allow_hyphen_values = true)]
-    pub(crate) expression: String,
+    pub(crate) expression: OsString,
     #[command(flatten)]
     pub(crate) common: Common,
     /// What to print.
@@ -310,22 +313,46 @@ impl InputSpec {
     }
 }
 
-fn named(text: &str, form: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_string(), value.to_string())),
+/// A parser of values in which names of files may stand: these need not be UTF-8.
+fn os<T: Clone + Send + Sync + 'static>(read: fn(&OsStr) -> Result<T, String>) -> impl TypedValueParser<Value = T> {
+    OsStringValueParser::new().try_map(move |value| read(&value))
+}
+
+/// What stands before and behind the first `=`.
+#[cfg(unix)]
+fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = text.as_bytes();
+    let at = bytes.iter().position(|b| *b == b'=')?;
+    Some((OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..])))
+}
+
+/// The same where only text can be taken apart.
+#[cfg(not(unix))]
+fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let (name, value) = text.to_str()?.split_once('=')?;
+    Some((name.as_ref(), value.as_ref()))
+}
+
+/// A name, which is text, and a value.
+fn named<'t>(text: &'t OsStr, form: &str) -> Result<(String, &'t OsStr), String> {
+    let parts = split(text).and_then(|(name, value)| Some((name.to_str()?, value)));
+    match parts {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_string(), value)),
         _ => Err(format!("write it as {form}")),
     }
 }
 
-fn input(text: &str) -> Result<(String, InputSpec), String> {
-    let (name, value) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
+fn input(text: &OsStr) -> Result<(String, InputSpec), String> {
+    let (name, file) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
+    let Some(value) = file.to_str() else { return Ok((name, located(file.into()))) };
     let (written, dims) = match value.strip_suffix(']').and_then(|v| v.split_once('[')) {
         Some((dtype, dims)) => (dtype, Some(dims)),
-        None => (value.as_str(), None),
+        None => (value, None),
     };
     let dtype: DType = match written.parse() {
         Ok(dtype) => dtype,
-        Err(e) => return not_declared(name, &value, dims.is_some(), &e),
+        Err(e) => return not_declared(name, value, dims.is_some(), &e),
     };
     let dim = |d: &str| match d {
         "?" => Ok(Dim::Dynamic),
@@ -352,25 +379,30 @@ fn not_declared(name: String, value: &str, shaped: bool, e: &UnknownDType) -> Re
     Ok((name, located(value.into())))
 }
 
-fn feed(text: &str) -> Result<(Option<String>, InputSpec), String> {
-    if !text.contains('=') && !text.is_empty() {
+fn feed(text: &OsStr) -> Result<(Option<String>, InputSpec), String> {
+    if !text.as_encoded_bytes().contains(&b'=') && !text.is_empty() {
         return Ok((None, located(text.into())));
     }
     let (name, path) = named(text, "NAME=FILE or FILE")?;
     Ok((Some(name), located(path.into())))
 }
 
-fn parameter(text: &str) -> Result<(String, String), String> {
-    named(text, "NAME=NUMBER or NAME=FILE")
+fn parameter(text: &OsStr) -> Result<(String, OsString), String> {
+    named(text, "NAME=NUMBER or NAME=FILE").map(|(name, value)| (name, value.to_os_string()))
 }
 
 fn regex(text: &str) -> Result<Regex, String> {
+    patterns::check_length(text)?;
     Regex::new(text).map_err(|e| format!("not a regular expression: {e}"))
 }
 
 fn map(text: &str) -> Result<(Regex, String), String> {
-    let (pattern, expression) = named(text, "REGEX=EXPR")?;
-    Ok((regex(&pattern)?, expression))
+    match text.split_once('=') {
+        Some((pattern, expression)) if !pattern.is_empty() && !expression.is_empty() => {
+            Ok((regex(pattern)?, expression.to_string()))
+        }
+        _ => Err("write it as REGEX=EXPR".to_string()),
+    }
 }
 
 fn deny(text: &str) -> Result<Kind, String> {

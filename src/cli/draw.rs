@@ -8,19 +8,16 @@ use castwise::{CpuLevel, Executor, Loss, NodeKind, NodeOperand, NodeView, Progra
 
 use super::args::{Dump, Stage};
 use super::plan::prepare;
-use super::source::{self, Source};
-use super::{Failure, print, say};
+use super::source::{self, Asked, Source};
+use super::{Failure, print};
 
 pub(super) fn run(arguments: &Dump) -> Result<(), Failure> {
-    if let Some(file) = source::named(&arguments.expression) {
-        let source = Source::of(&arguments.common, file)?;
-        let program = source.program()?;
-        let typed = source.typed(&program)?;
-        let results: Vec<Var> = source::results(&program).into_iter().map(|(_, v)| v).collect();
-        return print(&stage(arguments.stage, &program, &typed, &results, &Executor::new())?);
-    }
-    let work = prepare(&arguments.common, &[], Some(&arguments.expression))?;
-    work.notes.iter().for_each(|n| say(n));
+    let expression = match source::asked(&arguments.expression)? {
+        Asked::Program(file) => return program(arguments, &Source::of(&arguments.common, file)?),
+        Asked::Expression(text) => text,
+    };
+    let work = prepare(&arguments.common, &[], Some(expression))?;
+    work.tell(false);
     let mut text = String::new();
     let executor = Executor::new();
     for kind in work.kinds()? {
@@ -38,6 +35,14 @@ pub(super) fn run(arguments: &Dump) -> Result<(), Failure> {
         text += &stage(arguments.stage, &plan.program, &plan.typed, std::slice::from_ref(&plan.result), &executor)?;
     }
     print(&text)
+}
+
+/// The same for a program as text.
+fn program(arguments: &Dump, source: &Source) -> Result<(), Failure> {
+    let program = source.program()?;
+    let typed = source.typed(&program)?;
+    let results: Vec<Var> = source::results(&program).into_iter().map(|(_, v)| v).collect();
+    print(&stage(arguments.stage, &program, &typed, &results, &Executor::new())?)
 }
 
 fn stage(

@@ -13,7 +13,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::args::{Check, Eval};
 use super::check::Finite;
 use super::inputs::{Format, Input, bytes};
-use super::metrics::{self, Metrics, timed};
+use super::metrics::{self, Metrics, Ran, timed};
 use super::out_dtype::{self, Inexact};
 use super::outputs::{self, Output};
 use super::plan::{Job, Plan, Work, in_tensors, prepare};
@@ -29,12 +29,10 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     let prepared =
         timed(&mut metrics.typing, || prepare(&arguments.common, &arguments.map, arguments.expression.as_deref()));
     let mut work = prepared?;
-    if !arguments.quiet {
-        if arguments.common.rules.is_none() {
-            say("note: mixed dtypes follow PyTorch's rules (--rules torch); the other choice is --rules paddle");
-        }
-        work.notes.iter().for_each(|n| say(n));
+    if !arguments.quiet && arguments.common.rules.is_none() && work.mixes() {
+        say("note: mixed dtypes follow PyTorch's rules (--rules torch); the other choice is --rules paddle");
     }
+    work.tell(arguments.quiet);
     if work.named && format == Format::Npy {
         let text = "tensors that have names do not go into a .npy file: write .safetensors, .index.json or .npz";
         return Err(Failure::usage(text));
@@ -61,10 +59,13 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     let files = outputs::layout(&arguments.target, format, &list)?.files;
     let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
     if arguments.dry_run {
-        let read: Vec<&Path> = work.inputs.iter().flat_map(Input::files).collect();
-        outputs::check(&files, &read, arguments.target.force)?;
-        let text =
-            if arguments.json { metrics::report(arguments, &work, &names, None)? } else { plan_text(&work, &names)? };
+        let existing = outputs::check(&files, &work.files())?;
+        let existing: Vec<String> = existing.iter().map(|f| f.display().to_string()).collect();
+        let text = if arguments.json {
+            metrics::report(arguments, &work, &names, Ran::Dry { existing: &existing })?
+        } else {
+            plan_text(&work, &names)? + &replaced(&existing, arguments.target.force)
+        };
         return print(&text);
     }
     evaluate(arguments, format, &mut work, &list, &mut metrics)?;
@@ -73,7 +74,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         say(&metrics.summary(work.jobs.len()));
     }
     if arguments.json {
-        print(&metrics::report(arguments, &work, &names, Some(&metrics))?)?;
+        print(&metrics::report(arguments, &work, &names, Ran::Done(&metrics))?)?;
     }
     Ok(())
 }
@@ -81,7 +82,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
 /// Checks paths before any file is read.
 fn check_files(arguments: &Eval) -> Result<Format, Failure> {
     let read: Vec<&Path> = arguments.common.inputs.iter().filter_map(|(_, s)| s.file()).collect();
-    outputs::format(&arguments.target, &read)
+    outputs::format(&arguments.target, &read, arguments.dry_run)
 }
 
 /// The tensors to be written. What the inputs do not tell yet (of a dry run) counts as nothing.
@@ -115,6 +116,19 @@ fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// What a run would do with outputs that exist.
+fn replaced(existing: &[String], force: bool) -> String {
+    if existing.is_empty() {
+        return String::new();
+    }
+    let (s, it) = if existing.len() == 1 { ("s", "it") } else { ("", "them") };
+    let names = existing.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = existing.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let what = if force { format!("a run replaces {it}") } else { format!("a run replaces {it} with --force only") };
+    format!("{names}{more} exist{s}: {what}\n")
+}
+
 fn to_read(work: &Work, job: &super::plan::Job) -> u64 {
     let (_, e) = work.of(job);
     e.uses.iter().map(|i| work.inputs[*i].to_read(&job.name)).sum()
@@ -133,8 +147,7 @@ fn evaluate(
     metrics: &mut Metrics,
 ) -> Result<(), Failure> {
     let metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
-    let read: Vec<&Path> = work.inputs.iter().flat_map(Input::files).collect();
-    let mut output = Output::create(&arguments.target, format, &read, list, &metadata)?;
+    let mut output = Output::create(&arguments.target, format, &work.files(), list, &metadata)?;
     let bar = progress(work, arguments.quiet);
     // A result that is written is done with: kept for another one, it would be a fourth tensor in memory.
     let builder = Executor::builder().pool(0);

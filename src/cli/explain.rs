@@ -7,31 +7,32 @@ use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare};
 
 use super::args::{Common, Explain};
 use super::plan::prepare;
-use super::source::{self, Source};
-use super::{Failure, describe, numeric, print, report, say};
+use super::source::{self, Asked, Source};
+use super::{Failure, describe, numeric, print, report};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.numeric && arguments.common.rounding == Rounding::Relaxed {
         return Err(Failure::usage("--numeric looks at each op alone: there is no relaxed rounding in it"));
     }
-    if let Some(file) = source::named(&arguments.expression) {
-        return program(arguments, &Source::of(&arguments.common, file)?);
-    }
-    let prepared = prepare(&arguments.common, &[], Some(&arguments.expression));
+    let expression = match source::asked(&arguments.expression)? {
+        Asked::Program(file) => return program(arguments, &Source::of(&arguments.common, file)?),
+        Asked::Expression(text) => text,
+    };
+    let prepared = prepare(&arguments.common, &[], Some(expression));
     let (mut work, refused) = match prepared {
         // What one rule set refuses can still be compared.
         Err(failure) if arguments.compare && failure.code == 1 => {
             let torch = arguments.common.settings().rules == Rules::Torch;
             let other = if torch { Rules::Paddle } else { Rules::Torch };
             let common = Common { rules: Some(other), ..arguments.common.clone() };
-            match prepare(&common, &[], Some(&arguments.expression)) {
+            match prepare(&common, &[], Some(expression)) {
                 Ok(work) => (work, Some(failure)),
                 Err(_) => return Err(failure),
             }
         }
         prepared => (prepared?, None),
     };
-    work.notes.iter().for_each(|n| say(n));
+    work.tell(false);
     let mut text = String::new();
     for kind in work.kinds()? {
         let Some(first) = kind.first() else { continue };

@@ -27,14 +27,14 @@ pub(super) enum Format {
 impl Format {
     /// The format a file's name tells.
     pub(super) fn of(path: &Path) -> Result<Format, String> {
-        let name = path.file_name().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-        if name.ends_with(".index.json") {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes().to_ascii_lowercase();
+        if name.ends_with(b".index.json") {
             return Ok(Format::Index);
         }
-        match name.rsplit_once('.') {
-            Some((_, "npy")) => Ok(Format::Npy),
-            Some((_, "npz")) => Ok(Format::Npz),
-            Some((_, "safetensors")) => Ok(Format::SafeTensors),
+        match name.rsplit(|b| *b == b'.').next().filter(|end| end.len() < name.len()) {
+            Some(b"npy") => Ok(Format::Npy),
+            Some(b"npz") => Ok(Format::Npz),
+            Some(b"safetensors") => Ok(Format::SafeTensors),
             _ => Err(format!("{}: the extension is not .npy, .npz, .safetensors or .index.json", path.display())),
         }
     }
@@ -98,6 +98,11 @@ impl Input {
             _ => {}
         }
         files
+    }
+
+    /// Whether its tensors have names.
+    pub(super) fn is_named(&self) -> bool {
+        !matches!(self.source, Source::Npy(..) | Source::Declared(..) | Source::Member(..))
     }
 
     /// The names of its tensors, in the order of the file; `None` if it is one array for all names.

@@ -57,13 +57,17 @@ impl Metrics {
     }
 }
 
-/// The report of `--json`; without metrics that of a dry run.
-pub(super) fn report(
-    arguments: &Eval,
-    work: &Work,
-    files: &[String],
-    metrics: Option<&Metrics>,
-) -> Result<String, Error> {
+/// What a report is of.
+pub(super) enum Ran<'a> {
+    Done(&'a Metrics),
+    /// A dry run, and which of its outputs exist.
+    Dry {
+        existing: &'a [String],
+    },
+}
+
+/// The report of `--json`.
+pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'_>) -> Result<String, Error> {
     let settings = arguments.common.settings();
     let mut tensors = Vec::new();
     for job in &work.jobs {
@@ -94,22 +98,31 @@ pub(super) fn report(
         "rules": settings.rules.to_string(),
         "default_dtype": settings.default_dtype.name(),
         "rounding": settings.rounding.to_string(),
-        "dry_run": metrics.is_none(),
+        "dry_run": matches!(ran, Ran::Dry { .. }),
         "files": files,
         "tensors": tensors,
         "notes": work.notes,
     });
-    if let Some(m) = metrics {
-        let seconds = |d: Duration| d.as_secs_f64();
-        all["bytes"] = json!({ "read": m.read, "written": m.written });
-        all["seconds"] = json!({
-            "type": seconds(m.typing), "compile": seconds(m.compile), "read": seconds(m.reading),
-            "compute": seconds(m.compute), "write": seconds(m.writing), "total": seconds(m.total),
-        });
-        all["bytes_per_second"] = json!(m.rate());
-        all["peak_memory"] = json!(peak_memory());
-    }
-    let text = serde_json::to_string_pretty(&all).map_err(|e| Error::Internal(e.to_string()))?;
+    let m = match ran {
+        Ran::Done(m) => m,
+        Ran::Dry { existing } => {
+            all["existing"] = json!(existing);
+            return pretty(&all);
+        }
+    };
+    let seconds = |d: Duration| d.as_secs_f64();
+    all["bytes"] = json!({ "read": m.read, "written": m.written });
+    all["seconds"] = json!({
+        "type": seconds(m.typing), "compile": seconds(m.compile), "read": seconds(m.reading),
+        "compute": seconds(m.compute), "write": seconds(m.writing), "total": seconds(m.total),
+    });
+    all["bytes_per_second"] = json!(m.rate());
+    all["peak_memory"] = json!(peak_memory());
+    pretty(&all)
+}
+
+fn pretty(all: &Value) -> Result<String, Error> {
+    let text = serde_json::to_string_pretty(all).map_err(|e| Error::Internal(e.to_string()))?;
     Ok(text + "\n")
 }
 

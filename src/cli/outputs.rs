@@ -3,10 +3,10 @@
 //! Guarantees: every file that would be written is checked against the inputs, against what exists and against what its
 //! format has, before anything is computed. Does not: decide formats beyond what the name and `--max-shard-size` say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use castwise::io::{Compression, Existing, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, write_npy};
+use castwise::io::{Compression, Existing, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, check_output, write_npy};
 use castwise::{DType, Error, Tensor};
 
 use super::args::Target;
@@ -39,7 +39,7 @@ impl Output {
         let path = &target.output;
         let existing = if target.force { Existing::Replace } else { Existing::Keep };
         let Layout { index, files } = layout(target, format, list)?;
-        check(&files, read, target.force)?;
+        keep(&check(&files, read)?, target.force)?;
         Ok(match (index, format) {
             (Some((index, size)), _) => {
                 Output::Sharded(Box::new(ShardedWriter::create(index, list, metadata, size, existing)?))
@@ -112,7 +112,7 @@ pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Lay
 }
 
 /// Checks what is asked for before any file is read: the format of the output.
-pub(super) fn format(target: &Target, read: &[&Path]) -> Result<Format, Failure> {
+pub(super) fn format(target: &Target, read: &[&Path], dry_run: bool) -> Result<Format, Failure> {
     let format = Format::of(&target.output).map_err(Failure::usage)?;
     if target.max_shard_size.is_some() && !matches!(format, Format::SafeTensors | Format::Index) {
         return Err(Failure::usage("--max-shard-size is for outputs .safetensors and .index.json"));
@@ -123,22 +123,39 @@ pub(super) fn format(target: &Target, read: &[&Path]) -> Result<Format, Failure>
     for path in read {
         Format::of(path).map_err(Failure::usage)?;
     }
-    check(std::slice::from_ref(&target.output), read, target.force)?;
+    let existing = check(std::slice::from_ref(&target.output), read)?;
+    keep(&existing, target.force || dry_run)?;
     Ok(format)
 }
 
-/// Refuses outputs that are inputs, and without `--force` those that exist.
-pub(super) fn check(outputs: &[PathBuf], inputs: &[&Path], force: bool) -> Result<(), Failure> {
-    let refuse = |m: String| Err(Failure { text: report::error(&m), code: 1 });
+/// Refuses outputs that are also read, and such as can't be written; answers those that exist.
+pub(super) fn check<'o>(outputs: &'o [PathBuf], read: &[&Path]) -> Result<Vec<&'o Path>, Failure> {
+    // Of either there may be thousands.
+    let written: HashSet<&Path> = read.iter().copied().collect();
+    let real: HashSet<PathBuf> = read.iter().filter_map(|p| p.canonicalize().ok()).collect();
+    let mut existing = Vec::new();
     for output in outputs {
-        let real = output.canonicalize().ok();
-        let same = |p: &&&Path| output == **p || (real.is_some() && real == p.canonicalize().ok());
-        if let Some(path) = inputs.iter().find(same) {
-            return refuse(format!("{}: the output is also an input", path.display()));
+        let exists = output.symlink_metadata().is_ok();
+        let is_read = || exists && output.canonicalize().is_ok_and(|p| real.contains(&p));
+        if written.contains(output.as_path()) || is_read() {
+            let text = format!("{}: the output is also an input", output.display());
+            return Err(Failure { text: report::error(&text), code: 1 });
         }
-        if !force && output.symlink_metadata().is_ok() {
-            return refuse(format!("{}: the output exists; --force replaces it", output.display()));
+        check_output(output, Existing::Replace)?;
+        if exists {
+            existing.push(output.as_path());
         }
     }
-    Ok(())
+    Ok(existing)
+}
+
+/// Refuses outputs that exist, without `--force`.
+pub(super) fn keep(existing: &[&Path], force: bool) -> Result<(), Failure> {
+    match existing.first().filter(|_| !force) {
+        None => Ok(()),
+        Some(output) => {
+            let text = format!("{}: the output exists; --force replaces it", output.display());
+            Err(Failure { text: report::error(&text), code: 1 })
+        }
+    }
 }

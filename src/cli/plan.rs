@@ -4,11 +4,12 @@
 //! dtypes, shapes and scalars; all refusals are reported together. Does not: read elements.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{
-    Attrs, DType, Diagnostic, Error, Fault, Graph, Mode, NodeKind, Op, Operand, Place, Program, Scalar, Settings,
-    TypedProgram, Var,
+    Attrs, DType, Diagnostic, Error, Fault, Graph, Mode, NodeKind, Op, Operand, Place, Program, Reason, Scalar,
+    Settings, TypedProgram, Var,
 };
 use regex::Regex;
 
@@ -17,8 +18,8 @@ use super::findings::findings;
 use super::inputs::{Format, Input};
 use super::missing::{self, Missing};
 use super::out_dtype::{self, Made, OutDtype};
-use super::scalars::Scalars;
-use super::{Failure, members, report};
+use super::scalars::{OfTensors, Scalars};
+use super::{Failure, members, report, say};
 
 /// The name of the only tensor when arrays without names are written into a file that has names.
 pub(super) const UNNAMED: &str = "result";
@@ -55,6 +56,8 @@ pub(super) struct Plan {
     pub(super) dtype: DType,
     /// What `--out-dtype` has made of it.
     pub(super) made: Made,
+    /// Whether an op has operands of different dtypes, so that rules decide.
+    mixes: bool,
     /// The scalars of the expression.
     pub(super) values: Vec<(String, Scalar)>,
     dims: Vec<SymDim>,
@@ -106,6 +109,30 @@ struct Refusal<'n> {
     values: String,
 }
 
+/// Refusals in the order of their first tensors.
+#[derive(Default)]
+struct Refusals<'n> {
+    all: Vec<Refusal<'n>>,
+    /// Those that others may be like. They are few, for they differ by their places in the expression.
+    common: Vec<usize>,
+}
+
+impl Refusals<'_> {
+    /// The position of a refusal that says the same, which may be this one.
+    fn add(&mut self, error: Error, expression: Option<usize>, values: impl FnOnce() -> String) -> usize {
+        let same = |r: &Refusal<'_>| r.expression == expression && alike(&r.error, &error);
+        if let Some(i) = self.common.iter().copied().find(|i| self.all.get(*i).is_some_and(same)) {
+            return i;
+        }
+        let at = self.all.len();
+        if alike(&error, &error) {
+            self.common.push(at);
+        }
+        self.all.push(Refusal { error, expression, names: Vec::new(), values: values() });
+        at
+    }
+}
+
 /// Everything that a command is asked, typed.
 pub(super) struct Work {
     pub(super) inputs: Vec<Input>,
@@ -115,8 +142,10 @@ pub(super) struct Work {
     pub(super) out: OutDtype,
     /// Whether the tensors have names.
     pub(super) named: bool,
-    /// What the user should know besides: lines for stderr.
+    /// What the user should know besides: lines for stderr, notes and warnings.
     pub(super) notes: Vec<String>,
+    /// The files that the command names and does not write.
+    read: Vec<PathBuf>,
 }
 
 /// Types expressions over inputs: `maps` first, then `rest`.
@@ -148,7 +177,7 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
     for name in scalars.names().filter(|n| !expressions.iter().any(|e| e.parameters.iter().any(|p| p == n))) {
         notes.push(format!("note: the expression does not use the parameter `{}`", report::escaped(name)));
     }
-    let named = inputs.iter().any(|i| i.names().is_some());
+    let named = inputs.iter().any(Input::is_named);
     let by_name = !maps.is_empty() || common.select.is_some() || common.skip.is_some() || common.missing.is_some();
     if by_name && !named {
         let text =
@@ -157,7 +186,11 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
     }
     missing::check(common.missing.as_ref(), &inputs)?;
     notes.extend(members::hints(&inputs));
-    let mut work = Work { inputs, expressions, plans: Vec::new(), jobs: Vec::new(), out: common.out(), named, notes };
+    let mut read: Vec<PathBuf> =
+        common.inputs.iter().filter_map(|(_, spec)| spec.file().map(Path::to_path_buf)).collect();
+    read.extend(scalars.files().map(Path::to_path_buf));
+    let (plans, jobs) = (Vec::new(), Vec::new());
+    let mut work = Work { inputs, expressions, plans, jobs, out: common.out(), named, notes, read };
     let names = work.names(common)?;
     work.type_all(common, &scalars, names)?;
     work.notes.extend(out_dtype::note(&work));
@@ -312,29 +345,39 @@ impl Work {
         Ok(names)
     }
 
+    /// The values of all parameters for these names; keys that are found in none of them are noted.
+    fn parameters<'s>(&mut self, scalars: &'s Scalars, names: &[&str]) -> Result<OfTensors<'s>, Failure> {
+        let used = |parameter: &str| self.expressions.iter().any(|e| e.parameters.iter().any(|p| p == parameter));
+        let has = |i: &Input, name: &str| i.is_named() && i.has(name);
+        let is_tensor = |key: &str| if self.named { self.inputs.iter().any(|i| has(i, key)) } else { key == UNNAMED };
+        let values = scalars.of_tensors(names, used, is_tensor)?;
+        for (parameter, keys) in &values.idle {
+            let (s, is) = if keys.len() == 1 { ("", "is") } else { ("s", "are") };
+            let (parameter, keys) = (report::escaped(parameter), report::names(keys.iter().copied()));
+            self.notes.push(format!("warning: `{parameter}`: the key{s} {keys} {is} found in no tensor's name"));
+        }
+        Ok(values)
+    }
+
     /// Types every name: one plan for each combination. All refusals are reported together.
     fn type_all(&mut self, common: &Common, scalars: &Scalars, names: Vec<(String, usize)>) -> Result<(), Failure> {
         type Key = (usize, Vec<(DType, Vec<Dim>)>, Vec<String>);
-        let is_tensor: HashSet<&str> = names.iter().map(|(n, _)| n.as_str()).collect();
-        for (parameter, key) in scalars.idle(&names.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>()) {
-            let (parameter, key) = (report::escaped(parameter), report::escaped(key));
-            self.notes.push(format!("warning: `{parameter}`: the key `{key}` is found in no tensor's name"));
-        }
+        let parameters = self.parameters(scalars, &names.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>())?;
         let mut known: HashMap<Key, Result<usize, usize>> = HashMap::new();
-        let mut refusals: Vec<Refusal<'_>> = Vec::new();
-        for (name, e) in &names {
+        let mut refusals = Refusals::default();
+        for (i, (name, e)) in names.iter().enumerate() {
             let expression = &self.expressions[*e];
             let types: Vec<(DType, Vec<Dim>)> =
                 match expression.uses.iter().map(|i| self.inputs[*i].info(name)).collect() {
                     Ok(t) => t,
                     Err(e) => {
-                        refusals.push(Refusal { error: e, expression: None, names: Vec::new(), values: String::new() });
+                        refusals.add(e, None, String::new);
                         continue;
                     }
                 };
             let mut values = Vec::new();
             for p in &expression.parameters {
-                if let Some(v) = scalars.value(p, name, &is_tensor)? {
+                if let Some(v) = parameters.value(p, i, name)? {
                     values.push((p.as_str(), v));
                 }
             }
@@ -347,17 +390,11 @@ impl Work {
                             self.plans.push(p);
                             Ok(self.plans.len() - 1)
                         }
-                        Err(error) => {
-                            let same = |r: &Refusal<'_>| r.expression == Some(*e) && alike(&r.error, &error);
-                            Err(refusals.iter().position(same).unwrap_or_else(|| {
-                                let differ = values.iter().filter(|(p, _)| scalars.only(p).is_none());
-                                let values: Vec<String> =
-                                    differ.map(|(p, v)| format!("`{}` is {v}", report::escaped(p))).collect();
-                                let (expression, values) = (Some(*e), values.join(", "));
-                                refusals.push(Refusal { error, expression, names: Vec::new(), values });
-                                refusals.len() - 1
-                            }))
-                        }
+                        Err(error) => Err(refusals.add(error, Some(*e), || {
+                            let differ = values.iter().filter(|(p, _)| scalars.only(p).is_none());
+                            let of = |(p, v): &(&str, Scalar)| format!("`{}` is {v}", report::escaped(p));
+                            differ.map(of).collect::<Vec<_>>().join(", ")
+                        })),
                     };
                     known.insert(key, plan);
                     plan
@@ -365,10 +402,10 @@ impl Work {
             };
             match plan {
                 Ok(plan) => self.jobs.push(Job { name: name.clone(), plan }),
-                Err(i) => refusals[i].names.push(name),
+                Err(i) => refusals.all[i].names.push(name),
             }
         }
-        if refusals.is_empty() { Ok(()) } else { Err(self.refused(&refusals)) }
+        if refusals.all.is_empty() { Ok(()) } else { Err(self.refused(&refusals.all)) }
     }
 
     /// All refusals as one failure.
@@ -404,6 +441,22 @@ impl Work {
         let operands: Vec<_> =
             e.uses.iter().zip(types).map(|(i, t)| (self.inputs[*i].name.as_str(), t.0, t.1.clone())).collect();
         plan(common.settings(), expression, &e.text, self.out, &operands, values)
+    }
+
+    /// Whether the rules for mixed dtypes have decided something.
+    pub(super) fn mixes(&self) -> bool {
+        self.plans.iter().any(|p| p.mixes)
+    }
+
+    /// The files that are read, none of which may be written.
+    pub(super) fn files(&self) -> Vec<&Path> {
+        let opened = self.inputs.iter().flat_map(Input::files);
+        opened.chain(self.read.iter().map(PathBuf::as_path)).collect()
+    }
+
+    /// Says what the user should know; of that the warnings alone, if the rest is not wanted.
+    pub(super) fn tell(&self, quiet: bool) {
+        self.notes.iter().filter(|n| !quiet || n.starts_with("warning")).for_each(|n| say(n));
     }
 
     /// The jobs of each combination of expression, dtypes, ranks and [`Form`], in the order of their first ones.
@@ -468,7 +521,9 @@ pub(super) fn plan(
     let dims = typed.shape(&result).ok_or_else(unknown)?.to_vec();
     let values = values.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let form = form(&typed, text);
-    Ok(Plan { expression, typed, program, result, dtype, made, values, dims, form })
+    let mixed = |reason| matches!(reason, Reason::Table | Reason::Category | Reason::ZeroDim);
+    let mixes = typed.casts().iter().any(|c| mixed(c.reason));
+    Ok(Plan { expression, typed, program, result, dtype, made, mixes, values, dims, form })
 }
 
 /// `a tensor` or `3 tensors`.

@@ -139,6 +139,11 @@ pub(super) fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
     text.join(", ")
 }
 
+/// The beginning of a text that may be long.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if text.chars().nth(most).is_none() { text.to_string() } else { text.chars().take(most).chain(['…']).collect() }
+}
+
 /// A name from a file, safe for a terminal.
 pub(super) fn escaped(name: &str) -> String {
     let mut text = String::new();

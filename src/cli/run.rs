@@ -77,8 +77,8 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
 /// Checks names and paths before any file is read.
 fn check_arguments(arguments: &Run) -> Result<Format, Failure> {
     let inputs: Vec<&Path> = arguments.inputs.iter().filter_map(|(_, spec)| spec.file()).collect();
-    let format = outputs::format(&arguments.target, &inputs)?;
-    outputs::check(std::slice::from_ref(&arguments.target.output), &[&arguments.file], arguments.target.force)?;
+    let format = outputs::format(&arguments.target, &inputs, false)?;
+    outputs::check(std::slice::from_ref(&arguments.target.output), &[&arguments.file])?;
     let mut names = HashSet::new();
     for (name, spec) in &arguments.inputs {
         match name {
@@ -189,14 +189,18 @@ fn unnamed(placeholder: &str, inputs: &[Input]) -> Result<Option<usize>, Failure
 
 /// The tensor of a file that a placeholder takes: that of its name, or the only one.
 fn member(placeholder: &str, input: &Input) -> Result<String, Failure> {
+    // Names are gathered for few placeholders only: there may be as many of either.
+    if input.has(placeholder) {
+        return Ok(placeholder.to_string());
+    }
     match input.names().as_deref() {
-        Some([only]) if !input.has(placeholder) => Ok(only.to_string()),
-        Some(all) if !input.has(placeholder) => {
+        Some([only]) => Ok(only.to_string()),
+        Some(all) => {
             let (name, path, count) = (report::escaped(placeholder), input.path.display(), all.len());
             let text = format!("{path}: none of its {count} tensors is called `{name}`");
             Err(Failure { text: report::error(&text), code: 1 })
         }
-        _ => Ok(placeholder.to_string()),
+        None => Ok(placeholder.to_string()),
     }
 }
 

@@ -1,24 +1,29 @@
 //! The scalars of an expression that are given beside it: one value, or one for each tensor name.
 //!
 //! Guarantees: a key that is a tensor's name counts for that tensor alone; of the others, the first that is found in
-//! a name counts, in the order of the file; a name without a value is an error. Does not: read anything but numbers,
-//! `true` and `false`.
+//! a name counts, in the order of the file; a name without a value is an error; time and memory grow with the number of
+//! keys plus that of names. Does not: read anything but numbers, `true` and `false`.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use castwise::expr::parse_constant;
+use castwise::io::read_text;
 use castwise::{Error, Scalar};
-use regex::Regex;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
+use super::patterns::Patterns;
 use super::{Failure, report};
 
-/// The largest file of scalars.
-const MAX_FILE: u64 = 64 << 20;
+/// The largest file of scalars: some hundred thousand names.
+const MAX_FILE: u64 = 16 << 20;
 /// How many rows of a table are tried for reading an expression.
 const LOOKED_AT: usize = 64;
+/// How much is shown of what a JSON reader says, which may quote the file.
+const SHOWN: usize = 300;
 
 pub(super) struct Scalars(Vec<Parameter>);
 
@@ -29,26 +34,32 @@ struct Parameter {
 
 enum Values {
     One(Scalar),
-    PerName { path: String, table: Vec<Row> },
+    PerName(Table),
 }
 
-struct Row {
-    key: String,
-    pattern: Result<Regex, String>,
-    value: Scalar,
+/// A file of scalars.
+struct Table {
+    path: PathBuf,
+    /// Keys, and where their values are.
+    rows: HashMap<String, usize>,
+    /// In the order of the file.
+    values: Vec<Scalar>,
 }
 
 impl Scalars {
-    pub(super) fn read(arguments: &[(String, String)]) -> Result<Scalars, Failure> {
+    pub(super) fn read(arguments: &[(String, OsString)]) -> Result<Scalars, Failure> {
         let mut all: Vec<Parameter> = Vec::new();
-        for (name, text) in arguments {
+        for (name, value) in arguments {
             if all.iter().any(|p| p.name == *name) {
                 return Err(Failure::usage(format!("the parameter `{}` is given twice", report::escaped(name))));
             }
-            let values = match parse_constant(text) {
-                Ok(value) => Values::One(value),
-                Err(e) if matches!(Path::new(text).try_exists(), Ok(false)) => return Err(neither(name, text, &e)),
-                Err(_) => Values::PerName { path: text.clone(), table: table(text)? },
+            // What is not text is no number, but may be the name of a file.
+            let values = match value.to_str().map(parse_constant) {
+                Some(Ok(value)) => Values::One(value),
+                number if matches!(Path::new(value).try_exists(), Ok(false)) => {
+                    return Err(neither(name, value, number.and_then(Result::err)));
+                }
+                _ => Values::PerName(Table::read(Path::new(value))?),
             };
             all.push(Parameter { name: name.clone(), values });
         }
@@ -59,17 +70,29 @@ impl Scalars {
         self.0.iter().map(|p| p.name.as_str())
     }
 
+    fn tables(&self) -> impl Iterator<Item = (&str, &Table)> {
+        self.0.iter().filter_map(|p| match &p.values {
+            Values::One(_) => None,
+            Values::PerName(table) => Some((p.name.as_str(), table)),
+        })
+    }
+
+    /// The files that were read.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.tables().map(|(_, t)| t.path.as_path())
+    }
+
     /// A parameter's value, if it is the same for all tensors.
     pub(super) fn only(&self, name: &str) -> Option<Scalar> {
         match self.0.iter().find(|p| p.name == name)?.values {
             Values::One(v) => Some(v),
-            Values::PerName { .. } => None,
+            Values::PerName(_) => None,
         }
     }
 
     /// How many values a parameter has at most, of those that are looked at before a tensor is chosen.
     pub(super) fn rows(&self) -> usize {
-        let rows = |p: &Parameter| if let Values::PerName { table, .. } = &p.values { table.len() } else { 1 };
+        let rows = |p: &Parameter| if let Values::PerName(table) = &p.values { table.values.len() } else { 1 };
         self.0.iter().map(rows).max().unwrap_or(0).min(LOOKED_AT)
     }
 
@@ -78,92 +101,130 @@ impl Scalars {
         let p = self.0.iter().find(|p| p.name == name)?;
         Some(match &p.values {
             Values::One(v) => *v,
-            Values::PerName { table, .. } => {
-                table.get(row.min(table.len().saturating_sub(1))).map_or(Scalar::Float(0.5), |r| r.value)
+            Values::PerName(Table { values, .. }) => {
+                values.get(row).or(values.last()).copied().unwrap_or(Scalar::Float(0.5))
             }
         })
     }
 
-    /// A parameter's value for a tensor; `is_tensor` tells which keys are names of tensors.
-    pub(super) fn value(
+    /// The values of the parameters that are used for these tensors; `is_tensor` tells which keys are names of tensors,
+    /// of these or others.
+    pub(super) fn of_tensors(
         &self,
-        parameter: &str,
-        tensor: &str,
-        is_tensor: &HashSet<&str>,
-    ) -> Result<Option<Scalar>, Failure> {
-        let Some(p) = self.0.iter().find(|p| p.name == parameter) else { return Ok(None) };
-        let (path, table) = match &p.values {
-            Values::One(v) => return Ok(Some(*v)),
-            Values::PerName { path, table } => (path, table),
-        };
-        if let Some(row) = table.iter().find(|r| r.key == tensor) {
-            return Ok(Some(row.value));
-        }
-        for row in table.iter().filter(|r| !is_tensor.contains(r.key.as_str())) {
-            match &row.pattern {
-                Ok(pattern) if pattern.is_match(tensor) => return Ok(Some(row.value)),
-                Ok(_) => {}
-                Err(e) => {
-                    let key = report::escaped(&row.key);
-                    return Err(fault(path, &format!("the key `{key}` is no tensor's name, and {e}")));
-                }
+        names: &[&str],
+        is_used: impl Fn(&str) -> bool,
+        is_tensor: impl Fn(&str) -> bool,
+    ) -> Result<OfTensors<'_>, Failure> {
+        let mut of = OfTensors { scalars: self, found: HashMap::new(), idle: Vec::new() };
+        for (parameter, table) in self.tables().filter(|(p, _)| is_used(p)) {
+            let (values, idle) = table.find(names, &is_tensor)?;
+            of.found.insert(parameter, values);
+            if !idle.is_empty() {
+                of.idle.push((parameter, idle));
             }
         }
+        Ok(of)
+    }
+}
+
+/// The values of parameters for tensors.
+pub(super) struct OfTensors<'s> {
+    scalars: &'s Scalars,
+    /// By parameter, then by the tensor's position.
+    found: HashMap<&'s str, Vec<Option<Scalar>>>,
+    /// Parameters, and their keys that are found in none of the names.
+    pub(super) idle: Vec<(&'s str, Vec<&'s str>)>,
+}
+
+impl OfTensors<'_> {
+    /// A parameter's value for the tensor at a position of the list.
+    pub(super) fn value(&self, parameter: &str, position: usize, tensor: &str) -> Result<Option<Scalar>, Failure> {
+        let Some(p) = self.scalars.0.iter().find(|p| p.name == parameter) else { return Ok(None) };
+        let path = match &p.values {
+            Values::One(v) => return Ok(Some(*v)),
+            Values::PerName(table) => &table.path,
+        };
+        if let Some(v) = self.found.get(parameter).and_then(|all| *all.get(position)?) {
+            return Ok(Some(v));
+        }
         let (tensor, parameter) = (report::escaped(tensor), report::escaped(parameter));
-        Err(fault(
-            path,
-            &format!("`{parameter}` has no value for the tensor `{tensor}` (the key \".*\" is found in every name)"),
-        ))
+        let text =
+            format!("`{parameter}` has no value for the tensor `{tensor}` (the key \".*\" is found in every name)");
+        Err(fault(path, &text))
+    }
+}
+
+impl Table {
+    fn read(path: &Path) -> Result<Table, Failure> {
+        let text = read_text(path, MAX_FILE)?;
+        let Rows { rows, values } = serde_json::from_str(&text).map_err(|e| {
+            let why = report::cut(&e.to_string(), SHOWN);
+            fault(path, &format!("not a JSON object of names and numbers: {why}"))
+        })?;
+        Ok(Table { path: path.to_path_buf(), rows, values })
     }
 
-    /// The keys that are found in none of the names.
-    pub(super) fn idle<'s>(&'s self, names: &[&str]) -> Vec<(&'s str, &'s str)> {
-        let mut idle = Vec::new();
-        for p in &self.0 {
-            let Values::PerName { table, .. } = &p.values else { continue };
-            let found = |r: &Row| names.iter().any(|n| r.key == *n || r.pattern.as_ref().is_ok_and(|p| p.is_match(n)));
-            idle.extend(table.iter().filter(|r| !found(r)).map(|r| (p.name.as_str(), r.key.as_str())));
+    /// The value for each name, and the keys that are found in none of them.
+    fn find(
+        &self,
+        names: &[&str],
+        is_tensor: impl Fn(&str) -> bool,
+    ) -> Result<(Vec<Option<Scalar>>, Vec<&str>), Failure> {
+        let named = |name: &&str| self.rows.get(*name).and_then(|row| self.values.get(*row)).copied();
+        let mut values: Vec<Option<Scalar>> = names.iter().map(named).collect();
+        let keys = self.rows.iter().map(|(key, row)| (*row, key.as_str()));
+        let mut keys: Vec<(usize, &str)> = keys.filter(|(_, key)| !is_tensor(key)).collect();
+        keys.sort_unstable();
+        let mut patterns = Patterns::new(keys.iter().map(|(_, key)| *key)).map_err(|e| {
+            let key = keys.get(e.position).map_or(String::new(), |(_, key)| report::escaped(key));
+            fault(&self.path, &format!("the key `{key}` is no tensor's name, and {}", e.why))
+        })?;
+        let mut idle = vec![true; keys.len()];
+        for (name, value) in names.iter().zip(&mut values) {
+            let mut first = None;
+            patterns.find_in(name, |position| {
+                first = Some(first.map_or(position, |p| position.min(p)));
+                idle.get_mut(position).into_iter().for_each(|idle| *idle = false);
+            });
+            let row = first.and_then(|position: usize| keys.get(position));
+            *value = value.or_else(|| row.and_then(|(row, _)| self.values.get(*row)).copied());
         }
-        idle
+        let idle = keys.iter().zip(idle).filter(|(_, idle)| *idle).map(|((_, key), _)| *key).collect();
+        Ok((values, idle))
     }
 }
 
 /// The refusal of a value that can be read in no way; what is wrong with a number, if it looks like one.
-fn neither(name: &str, text: &str, e: &Error) -> Failure {
+fn neither(name: &str, value: &OsStr, e: Option<Error>) -> Failure {
+    let text = value.to_string_lossy();
     let digit = text.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit());
-    let d = e.diagnostics().first().filter(|_| digit);
+    let d = e.as_ref().and_then(|e| e.diagnostics().first()).filter(|_| digit);
     let why = d.map_or(String::new(), |d| {
         let help = d.help.as_ref().map_or(String::new(), |h| format!("; {h}"));
         format!(" ({}{help})", d.message)
     });
-    let (name, text) = (report::escaped(name), report::escaped(text));
+    let (name, text) = (report::escaped(name), report::escaped(&text));
     let message = format!("the parameter `{name}`: `{text}` is neither a number{why} nor a file");
     Failure { text: report::error(&message), code: 1 }
 }
 
-fn fault(path: &str, message: &str) -> Failure {
-    Failure { text: report::error(&format!("{}: {message}", report::escaped(path))), code: 1 }
+fn fault(path: &Path, message: &str) -> Failure {
+    Failure { text: report::error(&format!("{}: {message}", path.display())), code: 1 }
 }
 
-fn table(path: &str) -> Result<Vec<Row>, Failure> {
-    let size = std::fs::metadata(path).map_err(|e| fault(path, &e.to_string()))?.len();
-    if size > MAX_FILE {
-        return Err(fault(path, "the file is larger than 64 MiB"));
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| fault(path, &e.to_string()))?;
-    let read: Table = serde_json::from_str(&text)
-        .map_err(|e| fault(path, &format!("not a JSON object of names and numbers: {e}")))?;
-    Ok(read.0)
+/// The entries of a JSON object: keys with their positions in the file, and values.
+#[derive(Default)]
+struct Rows {
+    rows: HashMap<String, usize>,
+    values: Vec<Scalar>,
 }
-
-/// The entries of a JSON object, in the order of the file.
-struct Table(Vec<Row>);
 
 /// A JSON number or truth value.
 struct Number(Scalar);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Number, D::Error> {
+        let found = |what: &str| Err(D::Error::custom(format!("expected a number, found {what}")));
         match serde_json::Value::deserialize(d)? {
             serde_json::Value::Bool(b) => Ok(Number(Scalar::Bool(b))),
             serde_json::Value::Number(n) if n.is_u64() && !n.is_i64() => {
@@ -174,34 +235,39 @@ impl<'de> Deserialize<'de> for Number {
                 (None, Some(f)) => Ok(Number(Scalar::Float(f))),
                 (None, None) => Err(D::Error::custom("a number that f64 does not hold")),
             },
-            other => Err(D::Error::custom(format!("expected a number, found {other}"))),
+            serde_json::Value::String(text) => found(&format!("the string \"{}\"", report::escaped(&text))),
+            serde_json::Value::Null => found("null"),
+            serde_json::Value::Array(_) => found("an array"),
+            serde_json::Value::Object(_) => found("an object"),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Table {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Table, D::Error> {
-        struct Rows;
-        impl<'de> Visitor<'de> for Rows {
-            type Value = Table;
+impl<'de> Deserialize<'de> for Rows {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Rows, D::Error> {
+        struct OfObject;
+        impl<'de> Visitor<'de> for OfObject {
+            type Value = Rows;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object of names and numbers")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Table, A::Error> {
-                let mut rows: Vec<Row> = Vec::new();
-                let mut seen = HashSet::new();
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Rows, A::Error> {
+                let mut all = Rows::default();
                 while let Some((key, Number(value))) = map.next_entry::<String, Number>()? {
-                    if !seen.insert(key.clone()) {
-                        return Err(A::Error::custom(format!("the key {key:?} stands twice")));
-                    }
-                    let pattern = Regex::new(&key).map_err(|e| format!("not a regular expression: {e}"));
-                    rows.push(Row { key, pattern, value });
+                    match all.rows.entry(key) {
+                        Entry::Vacant(new) => new.insert(all.values.len()),
+                        Entry::Occupied(old) => {
+                            let key = report::escaped(old.key());
+                            return Err(A::Error::custom(format!("the key \"{key}\" stands twice")));
+                        }
+                    };
+                    all.values.push(value);
                 }
-                Ok(Table(rows))
+                Ok(all)
             }
         }
-        d.deserialize_map(Rows)
+        d.deserialize_map(OfObject)
     }
 }

@@ -3,9 +3,11 @@
 //! Guarantees: a mistake in the text is shown under it, with its help in the words of the text form; a text that is
 //! longer than the library reads is not read to its end. Does not: run programs.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
 
+use castwise::io::read_text;
 use castwise::shape::SymDim;
 use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Op, Place, Program, Rules, TypedProgram, Var};
 use regex::{Captures, Regex};
@@ -23,25 +25,35 @@ pub(super) struct Source {
     pub(super) path: String,
 }
 
-/// The file that stands in place of an expression, if one does.
-pub(super) fn named(expression: &str) -> Option<&Path> {
-    (expression == "-" || expression.ends_with(".cw")).then(|| Path::new(expression))
+/// What an argument is that may be an expression or name a program.
+pub(super) enum Asked<'a> {
+    Expression(&'a str),
+    Program(&'a Path),
+}
+
+/// Which of both it is: names of files need not be UTF-8, expressions are text.
+pub(super) fn asked(argument: &OsStr) -> Result<Asked<'_>, Failure> {
+    let bytes = argument.as_encoded_bytes();
+    if bytes == b"-" || bytes.ends_with(b".cw") {
+        return Ok(Asked::Program(Path::new(argument)));
+    }
+    let text = argument.to_str().map(Asked::Expression);
+    text.ok_or_else(|| Failure::usage("the expression is not UTF-8, and not the name of a program, FILE.cw"))
 }
 
 impl Source {
     /// Reads a file, or stdin if it is `-`.
     pub(super) fn read(file: &Path) -> Result<Source, Failure> {
-        let stdin = file == Path::new("-");
-        let path = if stdin { "stdin".to_string() } else { report::escaped(&file.display().to_string()) };
-        let failed = |source| Error::Io { path: path.clone(), source };
+        if file != Path::new("-") {
+            let text = read_text(file, MAX_PROGRAM_TEXT as u64)?;
+            return Ok(Source { text, path: report::escaped(&file.display().to_string()) });
+        }
+        let path = "stdin".to_string();
         // A byte too many is enough to be refused.
         let most = MAX_PROGRAM_TEXT as u64 + 1;
         let mut bytes = Vec::new();
-        if stdin {
-            std::io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(failed)?;
-        } else {
-            std::fs::File::open(file).and_then(|f| f.take(most).read_to_end(&mut bytes)).map_err(failed)?;
-        }
+        let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
+        read.map_err(|source| Error::Io { path: path.clone(), source })?;
         if bytes.len() > MAX_PROGRAM_TEXT {
             let message = format!("more than {MAX_PROGRAM_TEXT} bytes, which is the longest program that is read");
             return Err(Error::Format { path, message }.into());

@@ -2,9 +2,11 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::ffi::{OsStr, OsString};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use castwise::expr::parse_expression;
 use castwise::io::{Existing, SafeTensorsWriter, write_npy};
@@ -40,9 +42,10 @@ impl Dir {
         std::fs::write(self.0.join(name), bytes).unwrap();
     }
 
+    /// The names of the files in the directory; what is not UTF-8 of them replaced.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut all: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut all: Vec<String> = entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
         all.sort();
         all
     }
@@ -73,6 +76,35 @@ impl Dir {
         }
     }
 
+    /// Runs `castwise` in the directory with arguments of any bytes. It must end within a minute, and gets by with
+    /// 2 GiB of addresses; as another user, if one is given.
+    #[cfg(unix)]
+    pub fn bounded(&self, arguments: &[impl AsRef<OsStr>], stdin: Stdio, user: Option<u32>) -> Outcome {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 2097152; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_castwise")]).args(arguments);
+        command.current_dir(&self.0).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        let mut child = command.spawn().unwrap();
+        let (stdout, stderr) = (gather(child.stdout.take()), gather(child.stderr.take()));
+        let (start, shown) = (Instant::now(), || arguments.iter().map(AsRef::as_ref).collect::<Vec<_>>());
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if start.elapsed() > Duration::from_secs(60) {
+                child.kill().unwrap();
+                panic!("{:?} does not end", shown());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let (stdout, stderr) = (stdout.join().unwrap(), stderr.join().unwrap());
+        assert!(status.code().is_some(), "{:?}: {status}: {stderr}", shown());
+        Outcome { code: status.code(), stdout, stderr }
+    }
+
     /// Runs `castwise eval`, which must fail with exit code 1 and leave the directory as it was.
     pub fn refused(&self, arguments: &[&str]) -> String {
         let before = self.names();
@@ -81,6 +113,28 @@ impl Dir {
         assert_eq!(self.names(), before, "{arguments:?}");
         out.stderr
     }
+}
+
+/// Reads all of an output while the command runs.
+fn gather(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.unwrap().read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// A `.safetensors` file of these tensors, each with one element of u8.
+pub fn of_bytes(names: impl Iterator<Item = String>) -> Vec<u8> {
+    let entry = |(i, name)| format!(r#""{name}":{{"dtype":"U8","shape":[1],"data_offsets":[{i},{}]}}"#, i + 1);
+    let entries: Vec<String> = names.enumerate().map(entry).collect();
+    let header = format!("{{{}}}", entries.join(","));
+    [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![7; entries.len()]].concat()
+}
+
+/// Arguments as the system takes them.
+pub fn os(arguments: &[&str]) -> Vec<OsString> {
+    arguments.iter().map(OsString::from).collect()
 }
 
 impl Drop for Dir {

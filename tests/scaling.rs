@@ -1,0 +1,222 @@
+//! Twice the input takes twice the work: the command on more and more parameters, tensors, shards, placeholders and
+//! mistakes.
+//!
+//! Where valgrind is, work is instructions, which callgrind counts: the same in each run, however busy the machine. Elsewhere
+//! it is the processor time of one size and of another sixteen times as large, with so much room for noise that only what
+//! grows as a square is found.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(unsafe_code, reason = "the processor time of children")]
+
+mod command;
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use command::{Dir, of_bytes};
+
+/// The smallest input. Three steps of doubling are measured, so that what each run takes before it has read anything
+/// counts for nothing.
+const LEAST: usize = 500;
+/// The most instructions for each tensor, key or shard, several times what any case takes without optimization: work
+/// that is linear and senseless is a fault too.
+const MOST: u64 = 500_000;
+
+static VALGRIND: LazyLock<bool> = LazyLock::new(|| Command::new("valgrind").arg("--version").output().is_ok());
+
+/// A run of the command, which must end with this code.
+fn command(dir: &Dir, before: &[&str], arguments: &[&str], code: i32) -> String {
+    let (program, rest) = before.split_first().unwrap_or((&env!("CARGO_BIN_EXE_castwise"), &[]));
+    let mut command = Command::new(program);
+    command.args(rest);
+    if !before.is_empty() {
+        command.arg(env!("CARGO_BIN_EXE_castwise"));
+    }
+    let out = command.args(arguments).current_dir(&dir.0).stdin(Stdio::null()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert_eq!(out.status.code(), Some(code), "{arguments:?}: {}", stderr.chars().take(2000).collect::<String>());
+    stderr
+}
+
+/// The instructions that a run takes.
+fn instructions(dir: &Dir, arguments: &[&str], code: i32) -> u64 {
+    let valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"];
+    let said = command(dir, &valgrind, arguments, code);
+    said.lines().find_map(|l| l.split_once("Collected : ")).unwrap().1.trim().parse().unwrap()
+}
+
+/// The processor time that a run takes, in microseconds.
+fn time(dir: &Dir, arguments: &[&str], code: i32) -> u64 {
+    static ONE_BY_ONE: Mutex<()> = Mutex::new(());
+    let _alone = ONE_BY_ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let children = || {
+        // SAFETY: zeros are a value of this struct of integers.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        // SAFETY: it is written to, and to nothing else.
+        assert_eq!(unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) }, 0);
+        let of = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
+        of(usage.ru_utime) + of(usage.ru_stime)
+    };
+    // All cases have an output.
+    let (before, force) = (children(), [arguments, &["--force"]].concat());
+    let mut runs = 0;
+    // One short run may take no time by the system's clock.
+    while runs == 0 || children() - before < 200_000 && runs < 100 {
+        command(dir, &[], &force, code);
+        runs += 1;
+    }
+    (children() - before) / runs
+}
+
+/// Runs the command on inputs of several sizes, which `prepare` makes; what it writes is removed each time.
+fn is_linear(name: &str, prepare: impl Fn(&Dir, usize), arguments: &[&str], code: i32) {
+    // Where bringing thousands of files to disk takes no time, if there is such a place.
+    let memory = Path::new("/dev/shm").join(format!("castwise-scaling-{name}-{}", std::process::id()));
+    let dir = if std::fs::create_dir(&memory).is_ok() { Dir(memory) } else { Dir::new(&format!("scaling-{name}")) };
+    let run = |n: usize, work: fn(&Dir, &[&str], i32) -> u64| {
+        let _ = std::fs::remove_dir_all(&dir.0);
+        std::fs::create_dir_all(&dir.0).unwrap();
+        prepare(&dir, n);
+        work(&dir, arguments, code)
+    };
+    if *VALGRIND {
+        let [a, b, c] = [1, 2, 4].map(|k| run(k * LEAST, instructions));
+        let (first, second) = (b - a, c - b);
+        println!("{name}: {a} instructions for {LEAST}, {first} more for twice as many, {second} more for four times");
+        // What is linear is within one or two percent of twice the first step; what sorts and searches takes some more.
+        assert!(second as f64 <= 2.3 * first as f64, "{name}: {a}, {b}, {c} instructions");
+        let each = second / (2 * LEAST as u64);
+        assert!(each <= MOST, "{name}: {each} instructions for each, more than {MOST}");
+    } else {
+        let [a, b] = [1, 16].map(|k| run(k * LEAST, time));
+        println!("{name}: {a} µs, {b} µs for sixteen times as many");
+        assert!(b < 48 * a, "{name}: {a} µs and {b} µs");
+    }
+}
+
+fn names(n: usize) -> impl Iterator<Item = String> {
+    (0..n).map(|i| format!("model.layers.{i}.mlp.weight"))
+}
+
+fn checkpoint(dir: &Dir, name: &str, n: usize) {
+    dir.file(name, &of_bytes(names(n)));
+}
+
+/// `{"x": 0, "y": 1, ...}` with few values, so that few programs are typed.
+fn weights(dir: &Dir, keys: impl Iterator<Item = String>) {
+    let entries: Vec<String> = keys.enumerate().map(|(i, key)| format!("\"{key}\": {}", i % 3)).collect();
+    dir.file("w.json", format!("{{{}}}", entries.join(",")).as_bytes());
+}
+
+const DRY: [&str; 7] = ["-i", "a=a.safetensors", "-o", "out.safetensors", "--dry-run", "--rules", "torch"];
+
+#[test]
+fn parameters_by_name() {
+    let prepare = |dir: &Dir, n: usize| {
+        checkpoint(dir, "a.safetensors", n);
+        weights(dir, names(n));
+    };
+    is_linear("exact-keys", prepare, &[&["eval", "a * w", "-p", "w=w.json"], &DRY[..]].concat(), 0);
+}
+
+#[test]
+fn parameters_by_few_patterns() {
+    let prepare = |dir: &Dir, n: usize| {
+        checkpoint(dir, "a.safetensors", n);
+        let patterns = (0..10).map(|d| format!("{d}\\\\.mlp"));
+        weights(dir, names(n / 2).chain(patterns));
+    };
+    is_linear("patterns", prepare, &[&["eval", "a * w", "-p", "w=w.json"], &DRY[..]].concat(), 0);
+}
+
+#[test]
+fn parameters_of_other_tensors() {
+    let prepare = |dir: &Dir, n: usize| {
+        checkpoint(dir, "a.safetensors", n);
+        weights(dir, names(n));
+    };
+    // Most keys are names of tensors that are not selected.
+    let arguments = ["eval", "a * w", "-p", "w=w.json", "--select", r"\.1\d\.mlp"];
+    is_linear("other-keys", prepare, &[&arguments, &DRY[..]].concat(), 0);
+}
+
+#[test]
+fn parameters_of_another_model() {
+    let prepare = |dir: &Dir, n: usize| {
+        checkpoint(dir, "a.safetensors", n);
+        let plain = (0..n).map(|i| format!("encoder.layers.{i}.mlp.weight"));
+        let patterns = (0..n / 10).map(|i| format!(r"layers\\.{i}\\.attn"));
+        weights(dir, plain.chain(patterns).chain(std::iter::once(".*".to_string())));
+    };
+    is_linear("foreign-keys", prepare, &[&["eval", "a * w", "-p", "w=w.json"], &DRY[..]].concat(), 0);
+}
+
+#[test]
+fn tensors_of_two_checkpoints() {
+    let prepare = |dir: &Dir, n: usize| {
+        checkpoint(dir, "a.safetensors", n);
+        // One that each of them lacks.
+        dir.file("b.safetensors", &of_bytes(names(n + 1).skip(1)));
+    };
+    let more = ["-i", "b=b.safetensors", "--select", "layers", "--skip", "bias", "--map", "7=a"];
+    is_linear("names", prepare, &[&["eval", "a + b"], &more[..], &DRY[..]].concat(), 0);
+    let written = ["eval", "a ^ b", "-i", "a=a.safetensors", "-i", "b=b.safetensors", "--threads", "1", "--json", "-o"];
+    is_linear("names-written", prepare, &[&written[..], &["out.npz"]].concat(), 0);
+}
+
+#[test]
+fn tensors_that_are_refused() {
+    let prepare = |dir: &Dir, n: usize| {
+        let of = |extra: usize| {
+            let (mut entries, mut at) = (Vec::new(), 0);
+            for (i, name) in names(n).enumerate() {
+                let end = at + i + extra;
+                entries
+                    .push(format!(r#""{name}":{{"dtype":"U8","shape":[{}],"data_offsets":[{at},{end}]}}"#, i + extra));
+                at = end;
+            }
+            let header = format!("{{{}}}", entries.join(","));
+            [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![0; at]].concat()
+        };
+        dir.file("a.safetensors", &of(2));
+        dir.file("b.safetensors", &of(3));
+    };
+    is_linear("refused", prepare, &[&["eval", "a + b", "-i", "b=b.safetensors"], &DRY[..]].concat(), 1);
+}
+
+#[test]
+fn placeholders_of_a_program() {
+    let prepare = |dir: &Dir, n: usize| {
+        checkpoint(dir, "a.safetensors", n);
+        let feeds: Vec<String> = names(n).map(|name| format!("%{name}: u8[?]")).collect();
+        let mut text = format!("castwise 1\nprogram(rules = torch) ({}) {{\n", feeds.join(", "));
+        for (i, name) in names(n).enumerate() {
+            writeln!(text, "  %v{i} = neg %{name}").unwrap();
+        }
+        let results: Vec<String> = names(n).enumerate().map(|(i, name)| format!("%v{i} as \"{name}\"")).collect();
+        writeln!(text, "  fetch {}\n}}", results.join(", ")).unwrap();
+        dir.file("p.cw", text.as_bytes());
+    };
+    let arguments = ["run", "p.cw", "-i", "a.safetensors", "-o", "out.safetensors", "--threads", "1"];
+    is_linear("placeholders", prepare, &arguments, 0);
+}
+
+#[test]
+fn shards() {
+    let shards = ["--max-shard-size", "1B", "--threads", "1"];
+    let from = |input| ["eval", "a ^ 1", "-i", input, "-o", "out.index.json"];
+    let whole = |dir: &Dir, n: usize| checkpoint(dir, "a.safetensors", n);
+    is_linear("shards", whole, &[&from("a=a.safetensors")[..], &shards].concat(), 0);
+    let in_shards = |dir: &Dir, n: usize| {
+        let shard = |i| format!("a-{i}.safetensors");
+        for (i, name) in names(n).enumerate() {
+            dir.file(&shard(i), &of_bytes(std::iter::once(name)));
+        }
+        let entries: Vec<String> =
+            names(n).enumerate().map(|(i, name)| format!("\"{name}\": \"{}\"", shard(i))).collect();
+        dir.file("a.index.json", format!("{{\"weight_map\": {{{}}}}}", entries.join(",")).as_bytes());
+    };
+    is_linear("shards-again", in_shards, &[&from("a=a.index.json")[..], &shards, &["--dry-run"]].concat(), 0);
+}
