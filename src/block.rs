@@ -13,6 +13,7 @@
 use std::sync::OnceLock;
 
 use crate::dtype::DType;
+use crate::host::{FloatMode, once};
 use crate::ops::{Custom, MAX_OPERANDS};
 use crate::scalar::Bits;
 
@@ -21,7 +22,6 @@ mod avx512;
 pub(crate) mod cast;
 mod custom;
 pub(crate) mod driver;
-mod float_mode;
 pub(crate) mod fold;
 pub(crate) mod gather;
 pub(crate) mod math;
@@ -32,7 +32,6 @@ mod team;
 pub(crate) mod vector;
 
 pub(crate) use custom::{CustomFn, custom_kernel};
-pub(crate) use float_mode::FloatMode;
 pub(crate) use nudge::{Hard, TINY, above_half, hard, is_nudged, nudge_kernel};
 pub(crate) use rows::{copy_kernel, fold_kernel, kernel};
 
@@ -91,7 +90,7 @@ impl CpuLevel {
     /// `avx512`) allows. Read once per process.
     pub fn get() -> CpuLevel {
         static LEVEL: OnceLock<CpuLevel> = OnceLock::new();
-        *LEVEL.get_or_init(|| {
+        *once(&LEVEL, || {
             let wish = match std::env::var("CASTWISE_CPU").as_deref() {
                 Ok("baseline") => CpuLevel::Baseline,
                 Ok("avx2") => CpuLevel::Avx2,

@@ -16,6 +16,7 @@ use cranelift_frontend::FunctionBuilder;
 use crate::block::CpuLevel;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::host::{FloatMode, NoFork, no_fork};
 use crate::kernel::{Kernel, Step, ValueId};
 use crate::schedule::{Schedule, Segment};
 
@@ -46,10 +47,17 @@ pub(crate) fn inline_at(level: CpuLevel, step: &Step) -> bool {
 
 /// Compiles all segments of a schedule into one block of code.
 pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
+    let _undisturbed = undisturbed();
     if let Some(isa) = Isa::of(CpuLevel::get()) {
         return wide::compile(isa, kernel, schedule);
     }
     jit::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
+}
+
+/// Code is made in the standard mode, and while no other thread forks: a child could not go on where the libraries behind
+/// this make something once.
+fn undisturbed() -> (FloatMode, NoFork) {
+    (FloatMode::standard(), no_fork())
 }
 
 /// Whether a compiled loop of a schedule that walks rows does.
@@ -59,6 +67,7 @@ pub(crate) fn walks_rows() -> bool {
 
 /// The text of all segments of a schedule: Cranelift's IR before optimization, or instructions.
 pub(crate) fn clif(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
+    let _undisturbed = undisturbed();
     if let Some(isa) = Isa::of(CpuLevel::get()) {
         return wide::listing(isa, kernel, schedule);
     }

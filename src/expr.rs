@@ -16,9 +16,9 @@ use std::collections::HashMap;
 
 use num_complex::Complex;
 
-use crate::block::FloatMode;
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Result, shown};
+use crate::host::FloatMode;
 use crate::limits::{Limit, Limits};
 use crate::ops::{MAX_OPERANDS, Op, Registry};
 use crate::program::Program;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::domain::{Domains, Pattern, domains};
 use crate::error::{Error, Result};
 use crate::geometry::Spread;
+use crate::host::FloatMode;
 use crate::kernel::{Builder, Kernel, Operand, Source, ValueId};
 use crate::passes::{Pass, Passes};
 use crate::scalar::Bits;
@@ -83,6 +84,8 @@ pub(crate) fn plan(
     pattern: &Pattern,
     passes: Passes,
 ) -> Result<Plan> {
+    // Exponents are compared, constants converted.
+    let _standard = FloatMode::standard();
     let domains = domains(typed, pattern);
     let aliases = aliases(typed);
     let fetches: Vec<NodeId> = fetches.iter().map(|n| aliases[*n as usize]).collect();

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result};
+use crate::host::FloatMode;
 use crate::limits::Limits;
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::program::{Fetched, Input, Kind, Program, State};
@@ -23,6 +24,7 @@ use crate::var::Var;
 
 /// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
 pub fn infer(program: &Program) -> Result<TypedProgram> {
+    let _standard = FloatMode::standard();
     let state = program.shared.read();
     span!(DEBUG, span = "infer" { nodes: state.nodes.node_count() } + typed_nodes);
     let settings = program.settings();
@@ -65,6 +67,7 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
 
 /// What each node gives under any settings: its dtype or the refusal of it; `None` for what uses a refused one.
 pub(crate) fn outcomes(program: &Program, settings: Settings) -> Vec<Option<Result<DType, Box<Diagnostic>>>> {
+    let _standard = FloatMode::standard();
     let state = program.shared.read();
     let mut pass = Pass::new(settings, program.limits(), state.nodes.node_count());
     let one = |node| {

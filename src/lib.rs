@@ -40,6 +40,7 @@ mod executor;
 pub mod expr;
 mod fuse;
 mod geometry;
+mod host;
 mod infer;
 #[cfg(any(feature = "ndarray", feature = "serde"))]
 mod interop;

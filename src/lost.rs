@@ -8,6 +8,7 @@
 use crate::block::convert;
 use crate::dtype::{Category, DType};
 use crate::error::Place;
+use crate::host::FloatMode;
 use crate::ops::Op;
 use crate::promotion::{Loss, Rounding};
 use crate::scalar::{Bits, Scalar};
@@ -114,6 +115,7 @@ impl TypedProgram {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn changed_scalars(&self) -> Vec<ScalarNote> {
+        let _standard = FloatMode::standard();
         let mut found = Vec::new();
         for n in &self.nodes {
             let TypedKind::Apply { op, args, .. } = &n.kind else { continue };

@@ -6,14 +6,15 @@
 //! are `Send + Sync`. Does not: decide dtypes; `infer` does.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Place, Result, shown};
+use crate::host::no_fork;
 use crate::limits::{Limit, Limits};
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::{Rules, Settings};
@@ -99,17 +100,42 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// Where the program was begun, and its settings chosen.
     pub(crate) place: Place,
-    state: RwLock<State>,
+    /// Locked as long as it takes to share the graph or to add a node, so that forks need not wait.
+    state: Mutex<Arc<State>>,
+    /// The number of nodes.
+    len: AtomicUsize,
 }
 
 impl Shared {
-    /// The graph, for reading. A panic elsewhere can't leave it half changed: nodes are added in one step.
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    fn new(settings: Settings, limits: Limits, place: Place) -> Shared {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Shared { id, settings, limits, place, state: Mutex::default(), len: AtomicUsize::new(0) }
+    }
+
+    /// The graph as it is now.
+    pub(crate) fn read(&self) -> Arc<State> {
+        let _whole = no_fork();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the graph: a copy of it, if somebody is reading it. A panic elsewhere can't leave it half changed: nodes
+    /// are added in one step.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let _whole = no_fork();
+        let mut shared = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = Arc::make_mut(&mut shared);
+        let made = change(state);
+        self.len.store(state.nodes.node_count(), Ordering::Release);
+        made
     }
 
     fn push(self: &Arc<Self>, kind: Kind, place: Place, inputs: &[(NodeIndex, u8)]) -> Var {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let node = self.change(|state| self.add(state, kind, place, inputs));
+        Var(NodeRef { program: self.clone(), node })
+    }
+
+    fn add(&self, state: &mut State, kind: Kind, place: Place, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
         let kind = match foreign_dtype(self.settings.rules, &kind) {
             Some(d) => Kind::Poison(Box::new(d.at(&place))),
             None => kind,
@@ -117,11 +143,10 @@ impl Shared {
         let (nodes, most) = (state.nodes.node_count(), self.limits.at(Limit::Nodes));
         let kind = match kind {
             // Every further handle is the one node that says so.
-            _ if nodes > most => return Var(NodeRef { program: self.clone(), node: NodeIndex::new(nodes - 1) }),
+            _ if nodes > most => return NodeIndex::new(nodes - 1),
             _ if nodes == most => {
                 let full = Diagnostic::new(Fault::BadParameter, format!("a program of more than {most} nodes"));
-                let node = state.nodes.add_node(Node { kind: Kind::Poison(Box::new(full.at(&place))), place });
-                return Var(NodeRef { program: self.clone(), node });
+                return state.nodes.add_node(Node { kind: Kind::Poison(Box::new(full.at(&place))), place });
             }
             Kind::Data { ref name, .. } => match state.feeds.get(name) {
                 Some(_) => {
@@ -140,7 +165,7 @@ impl Shared {
         for (from, position) in inputs {
             state.nodes.add_edge(*from, node, *position);
         }
-        Var(NodeRef { program: self.clone(), node })
+        node
     }
 }
 
@@ -287,9 +312,7 @@ impl Program {
     }
 
     fn begun(settings: Settings, limits: Limits, place: Place) -> Program {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Program { shared: Arc::new(Shared { id, settings, limits, place, state: RwLock::default() }) }
+        Program { shared: Arc::new(Shared::new(settings, limits, place)) }
     }
 
     /// A new program with the same nodes under other rules: names, places and positions stay, and so do the default
@@ -313,13 +336,13 @@ impl Program {
     pub fn with_rules(&self, rules: Rules) -> Program {
         let settings = Settings { rules, ..self.settings() };
         let program = Program::begun(settings, self.shared.limits, self.shared.place.clone());
-        let State { mut nodes, feeds, fetches } = self.shared.read().clone();
+        let State { mut nodes, feeds, fetches } = Arc::unwrap_or_clone(self.shared.read());
         for node in nodes.node_weights_mut() {
             if let Some(d) = foreign_dtype(rules, &node.kind) {
                 node.kind = Kind::Poison(Box::new(d.at(&node.place)));
             }
         }
-        *program.shared.state.write().unwrap_or_else(PoisonError::into_inner) = State { nodes, feeds, fetches };
+        program.shared.change(|state| *state = State { nodes, feeds, fetches });
         program
     }
 
@@ -335,7 +358,7 @@ impl Program {
 
     /// The number of nodes.
     pub fn len(&self) -> usize {
-        self.shared.read().nodes.node_count()
+        self.shared.len.load(Ordering::Acquire)
     }
 
     /// Whether nothing has been written yet.
@@ -355,8 +378,7 @@ impl Program {
             Some(message) => {
                 let v = self.poison(Fault::BadParameter, message, place);
                 // Whoever asks for the name gets the placeholder that is refused, not the answer that there is none.
-                let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
-                state.feeds.entry(name.into()).or_insert(v.0.node);
+                self.shared.change(|state| _ = state.feeds.entry(name.into()).or_insert(v.0.node));
                 v
             }
             None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, place, &[]),
@@ -370,7 +392,7 @@ impl Program {
 
     /// Declares the results.
     pub(crate) fn declare(&self, fetches: Vec<Fetched>) {
-        self.shared.state.write().unwrap_or_else(PoisonError::into_inner).fetches = fetches;
+        self.shared.change(|state| state.fetches = fetches);
     }
 
     /// Declares which values are the program's results, and their names: what the text form writes as

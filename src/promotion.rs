@@ -12,6 +12,7 @@ use std::fmt;
 
 use crate::dtype::{Category, DType, DTypeSet};
 use crate::error::{Diagnostic, Fault};
+use crate::host::FloatMode;
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion, WideScalar};
 use crate::scalar::Scalar;
 
@@ -153,6 +154,8 @@ impl Signature {
 /// `operands` has as many entries as the op; the refusal names the op and all operands, and says what to write and
 /// what the other rule set would do, but has no place yet.
 pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
+    // Scalars are compared with what dtypes hold, and printed.
+    let _standard = FloatMode::standard();
     s.check()?;
     decide(s, op, operands, attrs).map_err(|d| {
         let there = Settings { rules: s.rules.other(), ..*s };

@@ -10,6 +10,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use crate::dtype::{Category, DType};
+use crate::host::{FloatMode, in_standard_mode};
 
 /// A constant without a dtype of its own (PyTorch: wrapped number; JAX: weak type).
 ///
@@ -22,7 +23,7 @@ use crate::dtype::{Category, DType};
 /// assert_eq!((x + chosen_at_run_time).result()?.to_vec::<f32>()?, [3.5, 4.5]);
 /// # Ok::<(), castwise::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Scalar {
     /// `true` or `false`.
     Bool(bool),
@@ -88,6 +89,18 @@ impl fmt::Debug for Bits {
     }
 }
 
+impl fmt::Debug for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _standard = FloatMode::standard();
+        match self {
+            Scalar::Bool(v) => f.debug_tuple("Bool").field(v).finish(),
+            Scalar::Int(v) => f.debug_tuple("Int").field(v).finish(),
+            Scalar::Float(v) => f.debug_tuple("Float").field(v).finish(),
+            Scalar::Complex(v) => f.debug_tuple("Complex").field(v).finish(),
+        }
+    }
+}
+
 impl fmt::Display for Scalar {
     /// As the text form writes it: a float always has a point or an exponent, so that `2.0` and `2` stay apart.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,6 +118,7 @@ pub(crate) struct Float(pub(crate) f64);
 
 impl fmt::Display for Float {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _standard = FloatMode::standard();
         let v = self.0;
         if v.is_nan() { f.write_str("nan") } else { write!(f, "{v:?}") }
     }
@@ -113,6 +127,7 @@ impl fmt::Display for Float {
 /// The f64 whose shortest decimal is the shortest one that reads back as `v` in this float dtype. `v` is one of the
 /// dtype's values.
 pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
+    let _standard = FloatMode::standard();
     let reads_back = |short: &f64| match dtype {
         DType::F16 => f16::from_f64(*short).to_bits() == f16::from_f64(v).to_bits(),
         _ => bf16::from_f64(*short).to_bits() == bf16::from_f64(v).to_bits(),
@@ -128,20 +143,26 @@ pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
     }
 }
 
+/// A conversion that no mode changes.
+fn exactly<A, B>(v: A, f: impl FnOnce(A) -> B) -> B {
+    f(v)
+}
+
 macro_rules! scalar_from {
-    ($($t:ty => $variant:ident as $as:ty),*) => {$(
+    ($convert:ident: $($t:ty => $variant:ident as $as:ty),*) => {$(
         impl From<$t> for Scalar {
-            fn from(v: $t) -> Scalar { Scalar::$variant(<$as>::from(v)) }
+            fn from(v: $t) -> Scalar { Scalar::$variant($convert(v, <$as>::from)) }
         }
     )*};
 }
 
-scalar_from!(bool => Bool as bool, u8 => Int as i64, i8 => Int as i64, i16 => Int as i64, i32 => Int as i64,
-    i64 => Int as i64, f16 => Float as f64, bf16 => Float as f64, f32 => Float as f64, f64 => Float as f64);
+scalar_from!(exactly: bool => Bool as bool, u8 => Int as i64, i8 => Int as i64, i16 => Int as i64, i32 => Int as i64,
+    i64 => Int as i64, f64 => Float as f64);
+scalar_from!(in_standard_mode: f16 => Float as f64, bf16 => Float as f64, f32 => Float as f64);
 
 impl From<Complex<f32>> for Scalar {
     fn from(v: Complex<f32>) -> Scalar {
-        Scalar::Complex(Complex::new(v.re.into(), v.im.into()))
+        Scalar::Complex(in_standard_mode(v, |v| Complex::new(v.re.into(), v.im.into())))
     }
 }
 

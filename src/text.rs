@@ -10,6 +10,7 @@
 use std::fmt;
 
 use crate::error::{Name, Quoted};
+use crate::host::FloatMode;
 use crate::ops::{LossShapes, Op};
 use crate::program::{Input, Kind, Program, State};
 use crate::promotion::{Loss, Reason, Rounding, Settings};
@@ -49,6 +50,7 @@ fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
 impl fmt::Display for Program {
     /// The program as written: no dtypes but those of placeholders and constants. [`Program::parse`] reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _standard = FloatMode::standard();
         let state = self.shared.read();
         writeln!(f, "castwise {FORMAT_VERSION}")?;
         header(f, self.settings())?;
@@ -155,6 +157,7 @@ fn fetch_line<'a>(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = (Option<
 impl fmt::Display for TypedProgram {
     /// Every node with dtype and shape; every cast with rule, loss and place.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _standard = FloatMode::standard();
         header(f, self.settings)?;
         let mut feeds = 0;
         for (i, n) in self.nodes.iter().enumerate() {

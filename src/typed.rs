@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, Name, Place, Result};
+use crate::host::FloatMode;
 use crate::ops::{MAX_OPERANDS, Op};
 use crate::program::Program;
 use crate::promotion::{Loss, Reason, Settings};
@@ -255,6 +256,7 @@ impl TypedProgram {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn explain(&self) -> String {
+        let _standard = FloatMode::standard();
         let mut text = String::new();
         for (name, n) in &self.fetches {
             let colon = name.as_ref().map_or(String::new(), |name| format!("{}: ", Name(name)));

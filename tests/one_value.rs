@@ -1,6 +1,5 @@
 //! One value everywhere: the bytes of results do not depend on threads, compiled loops, the pool, tiles, any of the
 //! passes, the CPU's level, or the floating-point mode that the caller has set.
-#![allow(unsafe_code, reason = "the caller's floating-point mode is set by an instruction")]
 
 use std::process::Command;
 
@@ -9,6 +8,8 @@ use castwise::prelude::*;
 use castwise::{Attrs, Complex, Limit, Limits, Pass, f16};
 
 mod common;
+#[cfg(target_arch = "x86_64")]
+use common::modes::{MODES, in_mode};
 use common::{Random, random_tensor};
 
 /// What was computed, by name.
@@ -241,18 +242,6 @@ fn the_level_of_the_cpu_does_not_matter() {
     assert!(all[0].1.len() > 10_000_000);
 }
 
-/// Sets MXCSR; gives what it was.
-#[cfg(target_arch = "x86_64")]
-fn set_mode(mode: u32) -> u32 {
-    let mut old = 0u32;
-    // SAFETY: stores and loads four bytes of local variables; all exceptions stay masked.
-    unsafe {
-        std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut old, options(nostack));
-        std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack));
-    }
-    old
-}
-
 /// Results that another rounding mode, or subnormals flushed to zero, would change: by kernels on this thread and on
 /// others, by constants of programs and texts, and by divisions of means.
 #[cfg(target_arch = "x86_64")]
@@ -287,19 +276,10 @@ fn delicate(large: &Large) -> Results {
 fn the_callers_floating_point_mode_does_not_matter() {
     let large = large();
     let base = delicate(&large);
-    // Subnormals as zeros; rounding down, up, towards zero; all of it.
-    for mode in [0x9fc0, 0x3f80, 0x5f80, 0x7f80, 0xffc0] {
+    for mode in MODES {
         // Another thread, so that the thread's own mode does not outlive a failure.
-        let (result, after) = std::thread::scope(|s| {
-            let job = s.spawn(|| {
-                let old = set_mode(mode);
-                let result = delicate(&large);
-                (result, set_mode(old) & !0x3f)
-            });
-            job.join().unwrap()
-        });
+        let result = std::thread::scope(|s| s.spawn(|| in_mode(mode, || delicate(&large))).join().unwrap());
         assert_same(&base, &result, &format!("mode {mode:#x}"));
-        assert_eq!(after, mode, "the caller's mode was changed");
     }
 }
 
@@ -312,9 +292,7 @@ fn child_whose_first_run_is_in_a_strange_mode() {
     }
     let large = large();
     let exe = Executor::builder().threads(8).build();
-    let old = set_mode(0xffc0);
-    let first = large.run(&exe);
-    set_mode(old);
+    let first = in_mode(0xffc0, || large.run(&exe));
     (0..20).for_each(|i| assert_same(&first, &large.run(&exe), &format!("run {i} after the first")));
     assert_same(&first, &large.run(&Executor::builder().threads(1).build()), "one thread");
     println!("the same");

@@ -7,13 +7,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use super::BlockFn;
 use super::fold::{Part, of_nothing};
 use super::team::{share, sweep};
-use super::{BlockFn, FloatMode};
 use crate::cancel::Stop;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::geometry::{Access, Fold, Geometry, Operand};
+use crate::host::FloatMode;
 use crate::scalar::Bits;
 use crate::schedule::{Schedule, Slot, TILE};
 

@@ -7,8 +7,9 @@
 use std::hint::black_box;
 
 use super::num::Canonical;
-use super::{BlockFn, CpuLevel, FloatMode, levels, operands, slice, slice_mut};
+use super::{BlockFn, CpuLevel, levels, operands, slice, slice_mut};
 use crate::dtype::DType;
+use crate::host::FloatMode;
 use crate::ops::MAX_OPERANDS;
 use crate::scalar::Bits;
 
@@ -519,6 +520,8 @@ pub(super) fn part<T: 'static + FoldElement, F: 'static + Fold<T>>(part: Part, l
 /// Divides every element (or part) by a count: sums to means. NaNs stay canonical: 0 / 0 is made so.
 pub(crate) fn divide(dtype: DType, all: &mut [u8], n: usize) {
     let _standard = FloatMode::standard();
+    // It becomes a float here, not before.
+    let n = black_box(n);
     if dtype.real() == DType::F32 {
         for x in bytemuck::cast_slice_mut::<u8, f32>(all) {
             *x = (*x / n as f32).canonical();

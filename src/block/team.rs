@@ -2,7 +2,8 @@
 //!
 //! Guarantees: [`share`] and [`sweep`] return when every part has been done, each exactly once; if a part panics, those
 //! taken with it are counted as done and the panic goes on in the caller; nested and concurrent calls never wait for each
-//! other: one has the helpers, the others use rayon's pool. Does not: promise an order of the parts.
+//! other: one has the helpers, the others use a pool of rayon's. A forked child has helpers of its own; there, the others
+//! compute alone. Does not: promise an order of the parts.
 //!
 //! Why not rayon alone: waking its threads from outside costs 11 to 16 µs, handing work to a spinning helper below 1.
 
@@ -11,7 +12,9 @@ use std::sync::{Mutex, OnceLock, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::FloatMode;
+use rayon::ThreadPool;
+
+use crate::host::{FloatMode, PerProcess, generation};
 
 /// How long a helper spins before it sleeps: longer than the pause between two runs of a loop that calls them.
 const SPIN: Duration = Duration::from_micros(50);
@@ -47,15 +50,11 @@ struct Team {
     lead: Mutex<()>,
 }
 
-static TEAM: Team = Team {
-    ticket: Apart(AtomicU64::new(0)),
-    work: AtomicPtr::new(std::ptr::null_mut()),
-    done: Apart(AtomicUsize::new(0)),
-    panicked: AtomicBool::new(false),
-    limit: AtomicUsize::new(0),
-    helpers: OnceLock::new(),
-    lead: Mutex::new(()),
-};
+static TEAM: PerProcess<Team> = PerProcess::first(Team::new());
+
+fn team() -> &'static Team {
+    TEAM.get(|_| Team::new())
+}
 
 /// Runs `work(0)`, …, `work(parts - 1)` on up to `threads` threads, this one among them.
 pub(super) fn share(parts: usize, threads: usize, work: Work<'_>) {
@@ -63,14 +62,15 @@ pub(super) fn share(parts: usize, threads: usize, work: Work<'_>) {
         (0..parts).for_each(work);
         return;
     }
-    let lead = match TEAM.lead.try_lock() {
+    let team = team();
+    let lead = match team.lead.try_lock() {
         Ok(lead) => Some(lead),
         // A job that panicked has been waited for to its end.
         Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
         Err(TryLockError::WouldBlock) => None,
     };
     match lead {
-        Some(_lead) if parts <= MAX_PARTS => TEAM.lead(parts, threads - 1, work),
+        Some(_lead) if parts <= MAX_PARTS => team.lead(parts, threads - 1, work),
         _ => {
             let next = AtomicUsize::new(0);
             let take = || {
@@ -80,15 +80,20 @@ pub(super) fn share(parts: usize, threads: usize, work: Work<'_>) {
                     work(part);
                 }
             };
-            if !has_pool() {
-                return take();
+            let helped = threads.min(parts) - 1;
+            match pool() {
+                Some(Pool::Callers) => rayon::scope(|s| together(s, helped, &take)),
+                Some(Pool::Own(pool)) => pool.in_place_scope(|s| together(s, helped, &take)),
+                None => take(),
             }
-            rayon::scope(|s| {
-                (1..threads.min(parts)).for_each(|_| s.spawn(|_| take()));
-                take();
-            });
         }
     }
+}
+
+/// Has `work` done by this thread and as many others of a pool.
+fn together<'a>(scope: &rayon::Scope<'a>, others: usize, work: &'a (dyn Fn() + Sync)) {
+    (0..others).for_each(|_| scope.spawn(|_| work()));
+    work();
 }
 
 /// As [`share`], but every second time each thread goes through its part of the parts from the end to the beginning: so
@@ -109,30 +114,42 @@ fn turned(i: usize, parts: usize, threads: usize) -> usize {
     if i < first { first - 1 - i } else { parts - 1 - (i - first) }
 }
 
-/// Whether rayon has threads. It panics if it is asked for some and the system refuses them.
-fn has_pool() -> bool {
-    static STARTED: OnceLock<bool> = OnceLock::new();
-    let start = || match rayon::ThreadPoolBuilder::new().build_global() {
-        Ok(()) => true,
-        // There is one already, or there can't be any.
-        Err(e) => std::error::Error::source(&e).is_none(),
-    };
-    rayon::current_thread_index().is_some() || *STARTED.get_or_init(start)
+/// Threads of rayon's.
+enum Pool {
+    /// The caller is one of them.
+    Callers,
+    Own(&'static ThreadPool),
+}
+
+/// Who helps a call that finds the helpers busy. Not rayon's global pool, which would be a dead one if the process had been
+/// forked before it came to us; and none in a child that we know of: the caller's is then dead too, and rayon may have been
+/// starting threads at the fork.
+fn pool() -> Option<Pool> {
+    static OWN: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    if generation() > 0 {
+        return None;
+    }
+    if rayon::current_thread_index().is_some() {
+        return Some(Pool::Callers);
+    }
+    // The system may refuse threads.
+    OWN.get_or_init(|| rayon::ThreadPoolBuilder::new().build().ok()).as_ref().map(Pool::Own)
 }
 
 /// Counts parts as done even if one panics.
-struct Done {
+struct Done<'a> {
+    team: &'a Team,
     parts: usize,
     /// Whether the thread was unwinding before the part began: a run in a destructor. That is no panic of the part.
     unwinding: bool,
 }
 
-impl Drop for Done {
+impl Drop for Done<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.unwinding {
-            TEAM.panicked.store(true, Ordering::Relaxed);
+            self.team.panicked.store(true, Ordering::Relaxed);
         }
-        TEAM.done.0.fetch_add(self.parts, Ordering::Release);
+        self.team.done.0.fetch_add(self.parts, Ordering::Release);
     }
 }
 
@@ -143,9 +160,21 @@ fn left(ticket: u64) -> Option<(usize, usize)> {
 }
 
 impl Team {
+    const fn new() -> Team {
+        Team {
+            ticket: Apart(AtomicU64::new(0)),
+            work: AtomicPtr::new(std::ptr::null_mut()),
+            done: Apart(AtomicUsize::new(0)),
+            panicked: AtomicBool::new(false),
+            limit: AtomicUsize::new(0),
+            helpers: OnceLock::new(),
+            lead: Mutex::new(()),
+        }
+    }
+
     /// Offers the parts to the helpers and takes part. The caller holds the lead.
     fn lead(&'static self, parts: usize, helpers: usize, work: Work<'_>) {
-        let all = self.helpers.get_or_init(start);
+        let all = self.helpers.get_or_init(|| start(self));
         self.done.0.store(0, Ordering::Relaxed);
         self.limit.store(helpers, Ordering::Relaxed);
         // A caller that panicked itself has left the flag.
@@ -158,7 +187,7 @@ impl Team {
                 h.thread.unpark();
             }
         }
-        let wait = Wait { parts };
+        let wait = Wait { team: self, parts };
         while self.take(true) {}
         drop(wait);
         if self.panicked.swap(false, Ordering::Relaxed) {
@@ -178,7 +207,7 @@ impl Team {
             match self.ticket.0.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
                 Err(now) => seen = now,
                 Ok(_) => {
-                    let _done = Done { parts: n, unwinding: std::thread::panicking() };
+                    let _done = Done { team: self, parts: n, unwinding: std::thread::panicking() };
                     let work = self.work.load(Ordering::Relaxed).cast::<Work<'_>>();
                     // SAFETY: the exchange took parts of the job whose ticket was current, and that job's caller
                     // stays in `lead`, where the closure lives, until these parts are counted as done. The pointer was
@@ -194,16 +223,17 @@ impl Team {
 
 /// Waits until all parts are done when it is dropped, a panic of the caller's own part included: the closure must
 /// outlive the helpers' use of it.
-struct Wait {
+struct Wait<'a> {
+    team: &'a Team,
     parts: usize,
 }
 
-impl Drop for Wait {
+impl Drop for Wait<'_> {
     fn drop(&mut self) {
         // What a panic left is taken here, so that every part is counted.
-        while std::thread::panicking() && TEAM.skip() {}
+        while std::thread::panicking() && self.team.skip() {}
         let mut turns = 0u32;
-        while TEAM.done.0.load(Ordering::Acquire) < self.parts {
+        while self.team.done.0.load(Ordering::Acquire) < self.parts {
             turns += 1;
             // The core may be needed by the helper that this waits for.
             if turns.is_multiple_of(4096) {
@@ -228,27 +258,27 @@ impl Team {
 }
 
 /// Starts the helpers: one fewer than the machine has cores.
-fn start() -> Vec<Helper> {
+fn start(team: &'static Team) -> Vec<Helper> {
     let count = std::thread::available_parallelism().map_or(1, |n| n.get()).saturating_sub(1).min(255);
     let mut all = Vec::with_capacity(count);
     for i in 0..count {
         let named = std::thread::Builder::new().name(format!("castwise-{i}"));
         // Without helpers the caller does all parts.
-        let Ok(handle) = named.spawn(move || help(i)) else { break };
+        let Ok(handle) = named.spawn(move || help(team, i)) else { break };
         all.push(Helper { thread: handle.thread().clone(), asleep: AtomicBool::new(false) });
     }
     all
 }
 
 /// The life of helper `i`.
-fn help(i: usize) {
+fn help(team: &'static Team, i: usize) {
     // A thread begins in the mode of the one that started it.
     let _standard = FloatMode::standard();
     let mut idle = Instant::now();
     let mut turns = 0u32;
     loop {
         // A panic of a part is told to the caller; the helper goes on.
-        match std::panic::catch_unwind(|| i < TEAM.limit.load(Ordering::Relaxed) && TEAM.take(false)) {
+        match std::panic::catch_unwind(|| i < team.limit.load(Ordering::Relaxed) && team.take(false)) {
             Ok(false) => {}
             _ => {
                 (idle, turns) = (Instant::now(), 0);
@@ -258,9 +288,9 @@ fn help(i: usize) {
         // No `spin_loop` here or above: hypervisors take a core away for microseconds that they see pausing.
         turns = turns.wrapping_add(1);
         if turns.is_multiple_of(64) && idle.elapsed() > SPIN {
-            if let Some(me) = TEAM.helpers.get().and_then(|all| all.get(i)) {
+            if let Some(me) = team.helpers.get().and_then(|all| all.get(i)) {
                 me.asleep.store(true, Ordering::SeqCst);
-                let seen = TEAM.ticket.0.load(Ordering::SeqCst);
+                let seen = team.ticket.0.load(Ordering::SeqCst);
                 // A caller that did not see the flag has stored its ticket before this look at it.
                 if left(seen).is_none() {
                     std::thread::park();

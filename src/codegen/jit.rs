@@ -21,6 +21,7 @@ use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_nam
 
 use crate::block::driver::SegmentFn;
 use crate::error::{Error, Result};
+use crate::host::once;
 
 /// Compiled segments and the memory that holds them.
 pub(crate) struct Code {
@@ -55,7 +56,7 @@ pub(crate) fn available() -> bool {
 
 fn isa() -> Option<&'static OwnedTargetIsa> {
     static ISA: OnceLock<Option<OwnedTargetIsa>> = OnceLock::new();
-    ISA.get_or_init(|| {
+    once(&ISA, || {
         #[cfg(target_arch = "x86_64")]
         if !std::arch::is_x86_feature_detected!("sse4.2") {
             return None;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use petgraph::graph::NodeIndex;
@@ -23,6 +23,7 @@ use crate::domain::{Pattern, pattern};
 use crate::eager::run_blocks;
 use crate::error::{Error, Result};
 use crate::fuse::{Plan, foldable, plan};
+use crate::host::Kept;
 use crate::infer::infer;
 use crate::kernel::{Kernel, Step};
 use crate::launch::{Engine, Fetched, Memory, Ready, Run, Shot, run_direct, run_plan};
@@ -52,7 +53,7 @@ impl Ready for Arc<Compiled> {
 }
 
 /// A kernel's entry for each assignment of classes met so far.
-type Variants = Mutex<Vec<(Vec<Class>, Arc<Compiled>)>>;
+type Variants = Kept<Vec<(Vec<Class>, Arc<Compiled>)>>;
 
 /// Ways to broadcast one kernel's operands that a plan remembers at once. (Others are found in the cache.)
 const VARIANTS: usize = 16;
@@ -127,9 +128,9 @@ pub(super) struct Call<'a> {
 pub(super) struct Inner {
     pub(super) settings: Builder,
     threads: usize,
-    caches: Mutex<Caches>,
+    caches: Kept<Caches>,
     /// The latest first.
-    recent: Mutex<Vec<Asked>>,
+    recent: Kept<Vec<Asked>>,
     pool: Arc<Pool>,
     pub(super) counters: Counters,
 }
@@ -141,11 +142,6 @@ impl Drop for Inner {
     }
 }
 
-pub(super) fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Entries are inserted whole, so a panic elsewhere leaves what is locked here sound.
-    m.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Inner {
     pub(super) fn new(settings: Builder) -> Inner {
         let pool = Arc::new(Pool::new(settings.pool));
@@ -154,15 +150,15 @@ impl Inner {
         Inner {
             threads: settings.threads.unwrap_or_else(cores),
             settings,
-            caches: Mutex::default(),
-            recent: Mutex::default(),
+            caches: Kept::default(),
+            recent: Kept::default(),
             pool,
             counters: Counters::default(),
         }
     }
 
-    fn caches(&self) -> std::sync::MutexGuard<'_, Caches> {
-        lock(&self.caches)
+    fn caches(&self) -> MutexGuard<'_, Caches> {
+        self.caches.lock()
     }
 
     /// The program, typed and verified.
@@ -198,7 +194,7 @@ impl Inner {
         }
         let plan = plan(typed, &key.2, &folded, &key.3, passes)?;
         record!(span, kernels: plan.work.len());
-        let planned = Arc::new(Planned { near: plan.work.iter().map(|_| Mutex::default()).collect(), plan });
+        let planned = Arc::new(Planned { near: plan.work.iter().map(|_| Kept::default()).collect(), plan });
         self.counters.plans.add(1);
         self.counters.planning.since(began);
         self.caches().plans.insert(key, planned.clone(), self.settings.cache);
@@ -217,7 +213,7 @@ impl Inner {
                 && fetches.iter().zip(nodes).all(fetched)
         };
         {
-            let mut recent = lock(&self.recent);
+            let mut recent = self.recent.lock();
             if let Some(at) = recent.iter().position(same) {
                 recent[..=at].rotate_right(1);
                 return Ok(recent[0].3.clone());
@@ -226,7 +222,7 @@ impl Inner {
         let typed = self.typed(program)?;
         let nodes = fetches.iter().map(|v| typed.node(v)).collect::<Result<Vec<NodeId>>>()?;
         let core = Arc::new(Core::new(typed, nodes));
-        let mut recent = lock(&self.recent);
+        let mut recent = self.recent.lock();
         recent.truncate(RECENT.min(self.settings.cache).saturating_sub(1));
         let asked = fetches.iter().map(|v| v.0.node).collect();
         recent.insert(0, (program.shared.id, len, asked, core.clone()));
@@ -339,12 +335,12 @@ impl Engine for Compiler<'_> {
 
     fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
         let near = &self.planned.near[at];
-        if let Some((_, known)) = lock(near).iter().find(|(c, _)| c == classes) {
+        if let Some((_, known)) = near.lock().iter().find(|(c, _)| c == classes) {
             self.inner.counters.kernel_hits.add(1);
             return Ok(known.clone());
         }
         let made = self.inner.compiled(kernel, classes)?;
-        let mut near = lock(near);
+        let mut near = near.lock();
         if near.len() >= VARIANTS {
             near.remove(0);
         }

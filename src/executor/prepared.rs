@@ -5,17 +5,18 @@
 //! tensors between calls.
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::cache::{Call, Inner, Planned, Shots, lock, pattern_of};
+use super::cache::{Call, Inner, Planned, Shots, pattern_of};
 use super::feeds::{Bound, Feeds, bind, name_of, sorted};
 use super::stats::Traffic;
 use crate::cancel::{CancelToken, Stop};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::fuse::Plan;
+use crate::host::Kept;
 use crate::launch::{Fetched, cast_tensor, is_direct};
 use crate::limits::Limit;
 use crate::promotion::Rules;
@@ -37,7 +38,7 @@ pub(super) type InOrder<'a> = SmallVec<[TensorRef<'a>; 8]>;
 pub(super) struct Core {
     typed: Arc<TypedProgram>,
     nodes: Vec<NodeId>,
-    last: Mutex<Option<Arc<Last>>>,
+    last: Kept<Option<Arc<Last>>>,
 }
 
 /// Everything about a call that depends on its feeds' dtypes and layouts alone.
@@ -145,7 +146,7 @@ impl Prepared {
 
 impl Core {
     pub(super) fn new(typed: Arc<TypedProgram>, nodes: Vec<NodeId>) -> Core {
-        Core { typed, nodes, last: Mutex::default() }
+        Core { typed, nodes, last: Kept::default() }
     }
 
     /// Feeds by name, in program order.
@@ -161,7 +162,7 @@ impl Core {
     ) -> Result<Vec<Tensor>> {
         let stop = inner.stop(token);
         let missing = || Error::Internal("a result without a tensor".into());
-        let last = lock(&self.last).clone().filter(|last| last.fits(feeds));
+        let last = self.last.lock().clone().filter(|last| last.fits(feeds));
         if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
             return Ok(vec![
                 inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], None)?.ok_or_else(missing)?,
@@ -175,7 +176,7 @@ impl Core {
             return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
         }
         let stop = inner.stop(None);
-        let last = lock(&self.last).clone().filter(|last| last.fits(feeds));
+        let last = self.last.lock().clone().filter(|last| last.fits(feeds));
         let set = |(to, t): (&mut Tensor, Option<Tensor>)| -> Result<()> {
             if let Some(t) = t {
                 *to = cast_tensor(&t, to.dtype())?;
@@ -219,7 +220,7 @@ impl Core {
         let shots = shots.into_owned();
         let direct = !inner.is_timed() && is_direct(&planned.plan, &shots);
         let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, traffic, shots, direct };
-        *lock(&self.last) = Some(Arc::new(now));
+        *self.last.lock() = Some(Arc::new(now));
         Ok(made)
     }
 

@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::cache::lock;
 use crate::fuse::Plan;
+use crate::host::Kept;
 use crate::kernel::Kernel;
 
 /// What an [`Executor`](crate::Executor) has done since it was built, by [`Executor::stats`](crate::Executor::stats).
@@ -172,7 +172,7 @@ pub(super) struct Counters {
     pub(super) planning: Counter,
     pub(super) compiling: Counter,
     pub(super) running: Counter,
-    times: Mutex<Times>,
+    times: Kept<Times>,
 }
 
 impl Counters {
@@ -186,7 +186,7 @@ impl Counters {
     /// A launch; at most `most` kernels are timed.
     pub(super) fn launch(&self, kernel: &Arc<Kernel>, began: Instant, most: usize) {
         let time = began.elapsed();
-        let mut times = lock(&self.times);
+        let mut times = self.times.lock();
         if let Some((launches, sum)) = times.get_mut(kernel) {
             (*launches, *sum) = (*launches + 1, sum.saturating_add(time));
         } else if times.len() < most {
@@ -200,7 +200,7 @@ impl Counters {
             launches: *launches,
             time: *time,
         };
-        let mut kernel_times: Vec<KernelTime> = lock(&self.times).iter().map(one).collect();
+        let mut kernel_times: Vec<KernelTime> = self.times.lock().iter().map(one).collect();
         kernel_times.sort_by_key(|k| std::cmp::Reverse(k.time));
         Stats {
             runs: self.runs.get(),

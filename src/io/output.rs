@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::disk::{self, Disk};
 use super::{directory, io_error, write_tensor};
 use crate::error::{Error, Result, shown_path};
+use crate::host::PerProcess;
 use crate::tensor::Tensor;
 
 /// What to do when there is a file under the name to be written.
@@ -25,7 +26,7 @@ pub enum Existing {
     Replace,
 }
 
-/// The temporary files of this process. Files are created, named and removed with the lock held.
+/// The temporary files of this process: a forked child has none of its parent's. Files are created, named and removed with the lock held.
 struct Registry {
     /// By number, so that of thousands of shards each is found at once.
     files: BTreeMap<u64, PathBuf>,
@@ -33,10 +34,10 @@ struct Registry {
     closed: bool,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry { files: BTreeMap::new(), next: 0, closed: false });
+static REGISTRY: PerProcess<Mutex<Registry>> = PerProcess::first(Registry::empty());
 
 fn registry() -> MutexGuard<'static, Registry> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+    REGISTRY.get(|_| Registry::empty()).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The number of the next temporary file.
@@ -46,6 +47,10 @@ pub(super) fn next_number() -> u64 {
 }
 
 impl Registry {
+    const fn empty() -> Mutex<Registry> {
+        Mutex::new(Registry { files: BTreeMap::new(), next: 0, closed: false })
+    }
+
     fn check(&self) -> io::Result<()> {
         if self.closed {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "the process is ending"));

@@ -17,6 +17,7 @@ use super::{Exactness, IntRange, MAX_OPERANDS, Op, OpDef, Output, Promotion, col
 use crate::dtype::DType::*;
 use crate::dtype::{DType, DTypeSet, Element};
 use crate::error::{CustomOpError, Result};
+use crate::host::once;
 
 /// The most custom ops that a process can register.
 pub const MAX_CUSTOM_OPS: usize = 4096;
@@ -57,8 +58,8 @@ type Functions = Vec<(DType, Box<dyn Any + Send + Sync>)>;
 ///
 /// A function must give the same result for the same elements: how often, in what order and on which threads it is
 /// called depends on how the program is run. NaN results become the canonical NaN. A function that panics makes the run
-/// an [`Error::Panicked`](crate::Error::Panicked) (if panics unwind in the program at all); one that does not return
-/// can't be cancelled.
+/// an [`Error::Panicked`](crate::Error::Panicked) with its message (if panics unwind in the program at all); one that does not
+/// return can't be cancelled. If a function forks the process, the child may only call `exec` or end.
 ///
 /// ```
 /// use castwise::{CustomOp, Promotion, Registry, prelude::*};
@@ -273,13 +274,13 @@ impl Custom {
         let place = TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         let place = place.map_err(|_| CustomOpError::TooMany { max: MAX_CUSTOM_OPS })?;
         let custom = Custom(place as u16);
-        ROWS[place].get_or_init(|| Box::new(op.row(custom)));
+        once(&ROWS[place], || Box::new(op.row(custom)));
         Ok(custom)
     }
 
     /// The row, which was there before the handle was.
     fn row(self) -> &'static Row {
-        ROWS[self.0 as usize % MAX_CUSTOM_OPS].get_or_init(|| Row::nothing(self))
+        once(&ROWS[self.0 as usize % MAX_CUSTOM_OPS], || Row::nothing(self)).as_ref()
     }
 
     /// The row of the op.

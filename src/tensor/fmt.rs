@@ -9,6 +9,7 @@ use std::fmt;
 
 use super::Tensor;
 use crate::dtype::{DType, Element, with_dtype};
+use crate::host::FloatMode;
 use crate::scalar::{Float, shortest};
 
 /// How many elements `Debug` shows.
@@ -28,6 +29,7 @@ const WIDTH: usize = 75;
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _standard = FloatMode::standard();
         write!(f, "{}{:?} [", self.dtype, self.shape())?;
         for (i, bytes) in self.elements().take(SHOWN).enumerate() {
             f.write_str(if i == 0 { "" } else { ", " })?;
@@ -115,6 +117,7 @@ impl fmt::Display for Tensor {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _standard = FloatMode::standard();
         if self.numel() == 0 {
             return write!(f, "[], shape {:?}", self.shape());
         }

@@ -4,37 +4,42 @@
 //! nothing. Does not: clear buffers; whoever takes one writes all of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::memory::Memory;
+use crate::host::Kept;
 
 /// Different sizes that may wait at once: beyond, the emptied ones are forgotten.
 const SIZES: usize = 64;
 
 /// Buffers that wait for reuse, by size.
-pub(crate) struct Pool(Mutex<State>);
+pub(crate) struct Pool {
+    state: Kept<State>,
+    /// Read and changed with the state locked.
+    limit: AtomicUsize,
+}
 
+#[derive(Default)]
 struct State {
     free: BTreeMap<usize, Vec<Memory>>,
     bytes: usize,
-    limit: usize,
 }
 
 impl Pool {
     /// A pool that keeps at most `bytes`.
     pub(crate) fn new(bytes: usize) -> Pool {
-        Pool(Mutex::new(State { free: BTreeMap::new(), bytes: 0, limit: bytes }))
+        Pool { state: Kept::default(), limit: AtomicUsize::new(bytes) }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        // Every change leaves the state sound, so a panic elsewhere does not matter.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
     }
 
     /// Frees what is kept, and keeps nothing from now on.
     pub(crate) fn close(&self) {
         let mut s = self.state();
-        s.limit = 0;
+        self.limit.store(0, Ordering::Relaxed);
         s.bytes = 0;
         let freed = std::mem::take(&mut s.free);
         drop(s);
@@ -55,12 +60,13 @@ impl Pool {
     pub(super) fn give(&self, buffer: Memory) {
         let size = buffer.size();
         let mut s = self.state();
-        if size == 0 || size > s.limit {
+        let limit = self.limit.load(Ordering::Relaxed);
+        if size == 0 || size > limit {
             drop(s);
             return;
         }
         let mut freed = Vec::new();
-        while s.bytes + size > s.limit
+        while s.bytes + size > limit
             && let Some((each, all)) = s.free.pop_last()
         {
             s.bytes -= each * all.len();

@@ -15,6 +15,7 @@ use super::lex::{Lexer, Span, Token};
 use super::{FORMAT_VERSION, MAX_MISTAKES};
 use crate::dtype::DType;
 use crate::error::{Diagnostic, Error, Fault, Result, nearest, shown};
+use crate::host::FloatMode;
 use crate::limits::{Limit, Limits};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
 use crate::program::{Fetched, Kind, Program, impossible};
@@ -72,6 +73,7 @@ impl Program {
 
     /// As [`parse_with`](Program::parse_with), under limits that the program keeps. [`Limits`] has an example.
     pub fn parse_within(text: &str, ops: &Registry, limits: Limits) -> Result<Program> {
+        let _standard = FloatMode::standard();
         limits.allow(Limit::ProgramText, text.len())?;
         Reader::new(text, ops, limits).run()
     }

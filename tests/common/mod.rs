@@ -3,6 +3,8 @@
 
 use castwise::prelude::*;
 
+#[cfg(target_arch = "x86_64")]
+pub mod modes;
 pub mod operands;
 #[path = "../../src/random.rs"]
 mod random;

@@ -3,7 +3,7 @@
 //! Guarantees: as [`super::run`]'s, under the bounds it has proved. Does not: split work among threads.
 
 use std::cell::RefCell;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use super::super::fold::LANES;
 use super::super::gather::{Strided, fill, gather, neighbours, tile_room};
@@ -13,6 +13,7 @@ use super::{
     ADD, AHEAD, Access, Fold, FoldKernels, FoldOut, Job, ROW_BLOCK, STREAM, WIDTH, begins_line, is_across, row_words,
     table_size, word,
 };
+use crate::host::once;
 use crate::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
 
 mod piles;
@@ -22,12 +23,15 @@ const CACHE_LINE: usize = 64;
 
 /// Whether a reduction asks for its operands ahead. It pays where Intel made the processor; on one of AMD (Zen 5) the mean
 /// of squared differences over 2^24 f32 took 7.6 to 9.0 ms with it and 5.1 to 8.4 without.
-static ASKS_AHEAD: LazyLock<bool> = LazyLock::new(|| {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::x86_64::__cpuid(0).ebx.to_le_bytes() == *b"Genu";
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-});
+fn asks_ahead() -> bool {
+    static ASKS: OnceLock<bool> = OnceLock::new();
+    *once(&ASKS, || {
+        #[cfg(target_arch = "x86_64")]
+        return std::arch::x86_64::__cpuid(0).ebx.to_le_bytes() == *b"Genu";
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    })
+}
 
 /// Asks for a cache line, wherever it is: no address faults.
 fn prefetch(at: *const u8) {
@@ -479,7 +483,7 @@ impl Worker<'_> {
                 }
                 let lanes = self.lanes(k, r);
                 if !(self.adds && launch.schedule.folds[k].is_sum) {
-                    if *ASKS_AHEAD {
+                    if asks_ahead() {
                         self.ahead(at + n, n);
                     }
                     // Up to where the lanes begin anew, if what lies side by side begins between, and from there on.

@@ -1,6 +1,5 @@
 //! Which calls run as they are, without a launch.
 
-use super::lock;
 use crate::block::CpuLevel;
 use crate::dtype::DType;
 use crate::executor::Executor;
@@ -31,7 +30,7 @@ fn one_call_over_what_is_given_goes_the_short_way() {
     for (i, (fetches, feed, short)) in cases.into_iter().enumerate() {
         let step = Executor::new().prepare(&p, fetches.iter().copied()).unwrap();
         let first = step.run(&[feed]).unwrap();
-        assert_eq!(lock(&step.core.last).as_ref().unwrap().direct, short && any_length, "{i}");
+        assert_eq!(step.core.last.lock().as_ref().unwrap().direct, short && any_length, "{i}");
         let second = step.run(&[feed]).unwrap();
         let bytes = |all: &[Tensor]| all.iter().map(|t| t.to_vec::<f32>().unwrap()).collect::<Vec<_>>();
         assert_eq!((second.len(), bytes(&second)), (fetches.len(), bytes(&first)), "{i}");

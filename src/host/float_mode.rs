@@ -1,8 +1,11 @@
-//! The CPU's floating-point mode: kernels compute in the standard one, whatever the caller's is.
+//! The CPU's floating-point mode: everything is computed, read and printed in the standard one, whatever the caller's is.
 //!
 //! Guarantees: while a [`FloatMode`] lives, its thread rounds to nearest (ties to even), keeps subnormals and takes no
 //! exception traps; then the caller's mode is back. Does not: exist on other machines than x86-64, where the mode is
-//! left alone.
+//! left alone; hold back arithmetic on values that the function has in registers already, which the compiler may move
+//! out of the guard: [`in_standard_mode`] does.
+
+use std::hint::black_box;
 
 /// The standard mode of the thread, until this is dropped.
 #[must_use]
@@ -62,6 +65,14 @@ impl Drop for FloatMode {
             set(mode);
         }
     }
+}
+
+/// `f` of a value, computed in the standard mode. For functions of a few instructions: the compiler doesn't know that
+/// arithmetic depends on the mode, but can't move it past values that it knows nothing of.
+#[inline]
+pub(crate) fn in_standard_mode<A, B>(value: A, f: impl FnOnce(A) -> B) -> B {
+    let _standard = FloatMode::standard();
+    black_box(f(black_box(value)))
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
