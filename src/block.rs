@@ -45,8 +45,8 @@ pub(crate) type BlockFn = unsafe fn(args: [*const u8; MAX_OPERANDS], out: *mut u
 /// The status of an integer division that met a zero divisor.
 pub(crate) const DIVIDED_BY_ZERO: u32 = 1;
 
-/// The status of a custom op whose function panicked.
-pub(crate) const PANICKED: u32 = 2;
+/// A kernel or a function that refused its data; what a function that panicked said, if that was text.
+pub(crate) type Refusal = Option<String>;
 
 /// What runs a step that is not compiled.
 #[derive(Clone, Copy, Debug)]
@@ -63,11 +63,12 @@ impl Runner {
     /// # Safety
     /// As [`BlockFn`].
     #[inline]
-    pub(crate) unsafe fn run(self, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    pub(crate) unsafe fn run(self, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> Result<(), Refusal> {
         // SAFETY: passed on.
         unsafe {
             match self {
-                Runner::Kernel(f) => f(args, out, n),
+                Runner::Kernel(f) if f(args, out, n) == 0 => Ok(()),
+                Runner::Kernel(_) => Err(None),
                 Runner::Custom(f, custom) => f(custom, args, out, n),
             }
         }

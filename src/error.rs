@@ -194,10 +194,12 @@ pub enum Error {
     #[error(transparent)]
     CustomOp(#[from] CustomOpError),
     /// The function of a custom op panicked. The run has no results; the executor can be used further.
-    #[error("the function of the custom op `{op}` panicked\n  at {place}")]
+    #[error("the function of the custom op `{op}` panicked{}\n  at {place}", said(.message))]
     Panicked {
         /// The op.
         op: &'static str,
+        /// What it panicked with, if that was text.
+        message: Option<String>,
         /// Where the user wrote its application.
         place: Place,
     },
@@ -451,6 +453,12 @@ pub(crate) fn shown_path(path: &str) -> String {
         if c.is_control() || is_direction_mark(c) { text.extend(c.escape_unicode()) } else { text.push(c) }
     }
     text
+}
+
+/// What was panicked with, as it may stand behind "panicked": its lines indented, each as a path.
+fn said(message: &Option<String>) -> String {
+    let lines = message.iter().flat_map(|text| text.lines()).take(100).map(shown_path).collect::<Vec<_>>();
+    if lines.is_empty() { String::new() } else { format!(": {}", lines.join("\n    ")) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: the one way to run a plan, for eager mode and for compiled programs; results are contiguous and fresh,
 //! or written to the tensors given for them if nothing else holds those; a buffer is dropped after its last use; borrowed
-//! feeds are read where they are, and copied only to be a result. Does not: keep anything between runs; callers hold caches.
+//! feeds are read where they are, and copied only to be a result (or by the driver, if they are not aligned). Does not: keep
+//! anything between runs; callers hold caches.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use crate::block::driver::{Buffer, FoldKernels, Folded, Launch, Output, SegmentFn, run};
+use crate::block::driver::{Buffer, Fault, FoldKernels, Folded, Launch, Output, SegmentFn, run};
 use crate::block::{CpuLevel, fold, fold_kernel};
 use crate::cancel::Stop;
 use crate::dtype::DType;
@@ -335,7 +336,7 @@ fn fire<R: Ready>(
     targets: SmallVec<[Option<&mut Tensor>; FEW]>,
 ) -> Result<Results> {
     let made = launch(&k.kernel, &k.consts, run, shot, inputs, targets)?;
-    let (mut results, partials) = made.map_err(|step| refused(&plan.typed, k.nodes[step as usize]))?;
+    let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.said))?;
     for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&shot.folds) {
         results.push(Some(finish(&plan.typed, *node, partial, shot, layout, run)?));
     }
@@ -350,8 +351,8 @@ fn is_parallel(kernel: &Kernel, total: usize) -> bool {
     total.saturating_mul(kernel.steps.len().max(1)) >= PARALLEL_WORK
 }
 
-/// A kernel's results and the partial results of its folds, or the index of the step that refused its data.
-type Made = Result<(Results, SmallVec<[Storage; 2]>), u32>;
+/// A kernel's results and the partial results of its folds, or the step that refused its data.
+type Made = Result<(Results, SmallVec<[Storage; 2]>), Fault>;
 
 /// Runs a kernel.
 fn launch<R: Ready>(
@@ -402,7 +403,7 @@ fn launch<R: Ready>(
     }
     let threads = if is_parallel(kernel, shot.total) { run_with.threads } else { 1 };
     if let Err(fault) = run(&launch, &mut results, &mut folds, threads)? {
-        return Ok(Err(fault.step));
+        return Ok(Err(fault));
     }
     drop((results, folds));
     let tensor = |(storage, v): (Option<Storage>, &u32)| match storage {
@@ -435,15 +436,15 @@ fn nothing(op: Op, dtype: DType) -> Result<Bits> {
     Ok(fold::of_nothing(f))
 }
 
-/// The error of data that a node refuses.
-fn refused(typed: &TypedProgram, node: NodeId) -> Error {
+/// The error of data that a node refuses; what a function of the user's said when it panicked.
+fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error {
     let n = &typed.nodes[node as usize];
     let (op, place) = match &n.kind {
         TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => (*op, n.place.clone()),
         _ => (Op::Cast, n.place.clone()),
     };
     match op {
-        Op::Custom(_) => Error::Panicked { op: op.name(), place },
+        Op::Custom(_) => Error::Panicked { op: op.name(), message, place },
         _ => Error::DivisionByZero { op: op.name(), place },
     }
 }

@@ -85,6 +85,20 @@ fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
     true
 }
 
+/// Whether these can be the bytes of all elements.
+fn check_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
+    let (want, got) = (check(shape)? * dtype.size(), bytes.len());
+    if got != want {
+        return Err(Error::Shape(format!("{got} bytes for {dtype}{}, which has {want}", dims_text(shape))));
+    }
+    if dtype == DType::Bool
+        && let Some(at) = bytes.iter().position(|b| *b > 1)
+    {
+        return Err(Error::Shape(format!("byte {at} of a bool tensor is {}, neither 0 nor 1", bytes[at])));
+    }
+    Ok(())
+}
+
 /// An n-dimensional array of one [`DType`]. Cloning shares the storage.
 ///
 /// ```
@@ -186,20 +200,8 @@ impl Tensor {
     /// 1 is an error.
     pub fn from_bytes(dtype: DType, shape: impl AsRef<[usize]>, bytes: &[u8]) -> Result<Tensor> {
         let shape = shape.as_ref();
-        let want = check(shape)? * dtype.size();
-        if bytes.len() != want {
-            return Err(Error::Shape(format!(
-                "{} bytes for {dtype}{}, which has {want}",
-                bytes.len(),
-                dims_text(shape)
-            )));
-        }
-        if dtype == DType::Bool
-            && let Some(at) = bytes.iter().position(|b| *b > 1)
-        {
-            return Err(Error::Shape(format!("byte {at} of a bool tensor is {}, neither 0 nor 1", bytes[at])));
-        }
-        let mut storage = Storage::zeroed(want)?;
+        check_bytes(dtype, shape, bytes)?;
+        let mut storage = Storage::zeroed(bytes.len())?;
         storage.bytes_mut().copy_from_slice(bytes);
         Tensor::from_storage(storage, dtype, shape)
     }

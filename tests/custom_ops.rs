@@ -252,7 +252,10 @@ fn a_function_that_panics_is_an_error_that_names_its_op() {
     let y = (&x * 2.0).apply(picky, &[]) * 0.5;
     let s = y.sum();
     let wrong = |e: Error| match e {
-        Error::Panicked { op: "picky", place: Place::Rust(l) } => assert_eq!(l.line(), line),
+        Error::Panicked { op: "picky", place: Place::Rust(l), message } => {
+            assert_eq!(l.line(), line);
+            message
+        }
         other => panic!("{other}"),
     };
     for (threads, n) in [(1, 700), (2, 1 << 19)] {
@@ -263,8 +266,9 @@ fn a_function_that_panics_is_an_error_that_names_its_op() {
                 let mut v = vec![1.0f32; n];
                 (v[n / 2], v[n - 1]) = (bad, bad);
                 let t = Tensor::from_vec(v, [n]).unwrap();
-                wrong(exe.run(&p, feeds! { "x" => &t }, [&y]).unwrap_err());
-                wrong(f.run(&[&t]).unwrap_err());
+                let said = (bad == 6.5).then(|| "no thirteen".to_string());
+                assert_eq!(wrong(exe.run(&p, feeds! { "x" => &t }, [&y]).unwrap_err()), said);
+                assert_eq!(wrong(f.run(&[&t]).unwrap_err()), said);
                 // The executor goes on, on the same threads.
                 let out = f.run(&[&Tensor::full([n], 1.0f32).unwrap()]).unwrap();
                 assert!(out[0].to_vec::<f32>().unwrap().iter().all(|v| *v == 1.5));
@@ -274,12 +278,46 @@ fn a_function_that_panics_is_an_error_that_names_its_op() {
     }
     let eager = Eager::new(Rules::Torch).tensor(&Tensor::from([13.0f32])).apply(picky, &[]) + 1.0;
     let text = eager.result().unwrap_err().to_string();
-    assert!(text.contains("the function of the custom op `picky` panicked\n  at tests/custom_ops.rs:"), "{text}");
+    let wanted = "the function of the custom op `picky` panicked: no thirteen\n  at tests/custom_ops.rs:";
+    assert!(text.contains(wanted), "{text}");
     // Of constants alone it panics when the program is planned.
     let c = p.constant(Tensor::from([13.0f32])).apply(picky, &[]) + &x;
     let t = Tensor::from([1.0f32]);
-    assert!(matches!(Executor::new().run(&p, feeds! { "x" => &t }, [&c]), Err(Error::Panicked { op: "picky", .. })));
+    match Executor::new().run(&p, feeds! { "x" => &t }, [&c]) {
+        Err(Error::Panicked { op: "picky", message: Some(said), .. }) => assert_eq!(said, "no thirteen"),
+        other => panic!("{other:?}"),
+    }
     assert!(Executor::new().run(&p, feeds! { "x" => &t }, [&y]).is_ok());
+}
+
+/// Of several panics the one for the first element that has any, whatever the threads; in words that do nothing to a terminal.
+#[test]
+fn the_error_of_a_panic_has_its_message() {
+    let mut ops = Registry::new();
+    let picky = CustomOp::new("choosy", ["x"], Promotion::Common).with(|[x]: [f32; 1]| {
+        assert!(x >= 0.0, "{x} is too small\nfor\u{1b}[2J this");
+        assert_eq!(x.trunc(), x);
+        x
+    });
+    let picky = ops.register(picky).unwrap();
+    let p = Program::new(Rules::Torch);
+    let y = p.data("x", DType::F32, [None]).apply(picky, &[]).sqrt();
+    let n = 1 << 19;
+    for bad in [0, 1, n / 3, n - 700] {
+        let value = |i: usize| if i < bad { 1.0 } else { -1.0 - i as f32 };
+        let t = Tensor::from_vec((0..n).map(value).collect(), [n]).unwrap();
+        for threads in [1, 2, 5] {
+            let exe = Executor::builder().threads(threads).build();
+            let Err(e) = exe.run(&p, feeds! { "x" => &t }, [&y]) else { panic!("no error") };
+            assert!(matches!(&e, Error::Panicked { message: Some(said), .. }
+                if *said == format!("{} is too small\nfor\u{1b}[2J this", value(bad))));
+            let first = format!("panicked: {} is too small\n    for\\u{{1b}}[2J this\n  at ", value(bad));
+            assert!(e.to_string().contains(&first), "{e}");
+        }
+    }
+    let odd = Eager::new(Rules::Torch).tensor(&Tensor::from([1.0f32, 2.5])).apply(picky, &[]).result();
+    let text = odd.unwrap_err().to_string();
+    assert!(text.contains("panicked: assertion `left == right` failed\n      left: 2.0\n     right: 2.5\n"), "{text}");
 }
 
 #[test]

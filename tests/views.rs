@@ -1,4 +1,5 @@
-//! Borrowed elements as feeds: the results of their copies, in every layout, from wherever a slice may begin.
+//! Borrowed elements as feeds: the results of their copies, in every layout, from wherever a slice may begin, and from where
+//! none may.
 
 mod common;
 
@@ -32,17 +33,43 @@ impl<T: Element> Odd<T> {
         let bytes = bytemuck::cast_slice::<u64, u8>(&self.words);
         bytemuck::checked::cast_slice(&bytes[self.start..][..size_of_val(&self.elements[..])])
     }
+
+    fn view(&self, first: usize, shape: &[usize]) -> TensorView<'_> {
+        TensorView::from_slice(&self.slice()[first..][..shape.iter().product()], shape).unwrap()
+    }
 }
 
-/// Views of borrowed elements in all layouts: of `rows` by `columns` but for the last ones.
-fn views<T: Element>(all: &[T], rows: usize, columns: usize) -> Vec<(&'static str, TensorView<'_>)> {
-    let n = rows * columns;
-    let whole = |shape: &[usize]| TensorView::from_slice(&all[..shape.iter().product()], shape).unwrap();
+/// The same elements where no element may begin.
+struct Unaligned(Vec<u8>);
+
+impl Unaligned {
+    fn new<T: Element>(elements: &[T]) -> Unaligned {
+        let mut bytes = vec![0];
+        bytes.extend_from_slice(bytemuck::cast_slice(elements));
+        Unaligned(bytes)
+    }
+
+    fn view(&self, d: DType, first: usize, shape: &[usize]) -> TensorView<'_> {
+        // Allocators begin at even addresses.
+        let bytes = &self.0[1 + first * d.size()..][..shape.iter().product::<usize>() * d.size()];
+        assert!(bytes.is_empty() || bytes.as_ptr().addr() % 2 == 1 || d.size() == 1);
+        TensorView::from_bytes(d, shape, bytes).unwrap()
+    }
+}
+
+/// Views of borrowed elements in all layouts: of `rows` by `columns` but for the last ones. `from` makes one of a shape and of
+/// as many elements from a first one on.
+fn views<'a>(
+    from: impl Fn(usize, &[usize]) -> TensorView<'a>,
+    rows: usize,
+    columns: usize,
+) -> Vec<(&'static str, TensorView<'a>)> {
+    let whole = |shape: &[usize]| from(0, shape);
     let flat = whole(&[rows, columns]);
-    let odd = TensorView::from_slice(&all[1..=n], [rows, columns]).unwrap();
+    let odd = from(1, &[rows, columns]);
     let turned = whole(&[columns, rows]).transpose(0, 1).unwrap();
-    let row = TensorView::from_slice(&all[1..=columns], [columns]).unwrap().broadcast_to([rows, columns]).unwrap();
-    let column = TensorView::from_slice(&all[1..=rows], [rows, 1]).unwrap().broadcast_to([rows, columns]).unwrap();
+    let row = from(1, &[columns]).broadcast_to([rows, columns]).unwrap();
+    let column = from(1, &[rows, 1]).broadcast_to([rows, columns]).unwrap();
     let wide = whole(&[rows, 2 * columns]);
     vec![
         ("contiguous", flat.clone()),
@@ -55,9 +82,9 @@ fn views<T: Element>(all: &[T], rows: usize, columns: usize) -> Vec<(&'static st
         ("every second", wide.slice(1, 0, 2 * columns, 2).unwrap()),
         ("a part", wide.slice(1, 3, columns + 3, 1).unwrap()),
         ("a part backwards", wide.slice(1, 3, columns + 3, 1).unwrap().flip(1).unwrap()),
-        ("one repeated", TensorView::from_slice(&all[1..2], []).unwrap().broadcast_to([rows, columns]).unwrap()),
-        ("0-d", TensorView::from_slice(&all[1..2], []).unwrap()),
-        ("no rows", TensorView::from_slice(&all[..0], [0, columns]).unwrap()),
+        ("one repeated", from(1, &[]).broadcast_to([rows, columns]).unwrap()),
+        ("0-d", from(1, &[])),
+        ("no rows", from(0, &[0, columns])),
         ("no columns", odd.slice(1, 1, 1, 1).unwrap()),
         ("one element", odd.slice(0, 1, 2, 1).unwrap().slice(1, 2, 3, 1).unwrap()),
     ]
@@ -101,9 +128,12 @@ fn borrowed_elements_give_the_results_of_their_copies() {
                 Odd::new(t.to_vec::<T>().unwrap())
             };
             let (a, b) = (make(&mut r), make(&mut r));
-            let (xs, ys) = (views(a.slice(), rows, columns), views(b.slice(), rows, columns));
+            let (xs, ys) = (views(|i, s| a.view(i, s), rows, columns), views(|i, s| b.view(i, s), rows, columns));
+            let bytes = [&a, &b].map(|odd| Unaligned::new(&odd.elements));
+            let [us, vs] = bytes.each_ref().map(|bytes| views(|i, s| bytes.view(d, i, s), rows, columns));
             for (i, (name, x)) in xs.iter().enumerate() {
-                let y = ys.iter().cycle().skip(i + 4).find(|(_, y)| y.shape() == x.shape()).map(|(_, y)| y).unwrap();
+                let other = (i + 4..).map(|k| k % ys.len()).find(|k| ys[*k].1.shape() == x.shape()).unwrap();
+                let (y, [xu, yu]) = (&ys[other].1, [&us[i].1, &vs[other].1]);
                 let p = Program::new(Rules::Torch);
                 let (u, v) = (p.data("x", d, x.shape()), p.data("y", d, y.shape()));
                 let mut all = fetches(&u, &v, d);
@@ -111,6 +141,7 @@ fn borrowed_elements_give_the_results_of_their_copies() {
                     all.extend([summed(&u, d).over([1]).sum(), summed(&(&u + &v), d).over([0]).keepdim().sum() + &u]);
                 }
                 let (cx, cy) = (x.to_tensor().unwrap(), y.to_tensor().unwrap());
+                assert_same_bits(&xu.to_tensor().unwrap(), &cx, &|| format!("a copy of {d}, {name}"));
                 assert!(cx.is_contiguous() && cx.as_bytes().unwrap().as_ptr().addr() % 64 == 0);
                 let want = exes[0].run(&p, feeds! { "x" => cx, "y" => cy }, &all).unwrap();
                 for exe in &exes {
@@ -120,7 +151,10 @@ fn borrowed_elements_give_the_results_of_their_copies() {
                         exe.run(&p, feeds! { "x" => x, "y" => y }, &all),
                         exe.run(&p, feeds! { "x" => x, "y" => y }, &all),
                         exe.run(&p, feeds! { "x" => cx, "y" => y }, &all),
+                        exe.run(&p, feeds! { "x" => xu, "y" => yu }, &all),
                         prepared.run_views(&[x.clone(), y.clone()]),
+                        prepared.run_views(&[xu.clone(), y.clone()]),
+                        prepared.run_views(&[x.clone(), yu.clone()]),
                     ] {
                         for (k, (got, want)) in got.unwrap().iter().zip(&want).enumerate() {
                             let case = || format!("result {k} of {d}, {name} of {rows} by {columns}");
@@ -212,6 +246,34 @@ fn a_borrowed_feed_can_be_a_result_twice_and_under_another_shape() {
     let exe = Executor::builder().max_bytes(11).build();
     let limited = exe.run(&q, feeds! { "a" => &numbers[..3], "b" => &numbers[..3] }, [&a]);
     assert!(matches!(limited, Err(Error::Limit { max: 11, got: 12, .. })));
+}
+
+/// A part of records, on one thread and on several, into the caller's memory, and where nothing else would be copied.
+#[test]
+fn bytes_that_begin_anywhere_are_read() {
+    let n = 1 << 18;
+    // Records of a u8, an f32 and three more bytes.
+    let records: Vec<u8> = (0..n).flat_map(|i| [&[7][..], &(i as f32).to_ne_bytes(), &[8, 9, 10]].concat()).collect();
+    let numbers = TensorView::from_bytes(DType::F32, [2 * n - 1], &records[1..records.len() - 3]).unwrap();
+    let numbers = numbers.slice(0, 0, 2 * n - 1, 2).unwrap();
+    let right: Vec<f32> = (0..n).map(|i| i as f32 * 0.5 + 1.0).collect();
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [None]);
+    let (y, least) = (&x * 0.5 + 1.0, x.amin());
+    for (threads, jit) in [(1, true), (3, true), (3, false)] {
+        let step = Executor::builder().threads(threads).jit(jit).build().prepare(&p, [&y, &least, &x]).unwrap();
+        let mut out = [(); 3].map(|()| Tensor::zeros(DType::F32, [n]).unwrap());
+        out[1] = Tensor::scalar(-1.0f32);
+        for x in [&numbers, &numbers.flip(0).unwrap().flip(0).unwrap()] {
+            step.run_views_into(std::slice::from_ref(x), &mut out).unwrap();
+            assert!(out[0].to_vec::<f32>().unwrap() == right);
+            assert_eq!(out[1].item::<f32>().unwrap(), 0.0);
+            assert_eq!(out[2].to_vec::<f32>().unwrap()[n - 1], (n - 1) as f32);
+        }
+    }
+    let wrong = |bytes: &[u8]| TensorView::from_bytes(DType::Bool, [3], bytes).unwrap_err().to_string();
+    assert_eq!(wrong(&[1, 0, 2]), "byte 2 of a bool tensor is 2, neither 0 nor 1");
+    assert_eq!(wrong(&[1, 0]), "2 bytes for bool[3], which has 3");
 }
 
 #[test]

@@ -2,14 +2,15 @@
 //!
 //! Guarantees: before anything is touched, every address that the run can form is proved to lie inside its buffer
 //! ([`Buffer::check`]); compiled segments are called with whole multiples of their width unless they take any number,
-//! so the elements left over go through padded copies; results do not depend on tiles, rows or threads. Does not:
-//! allocate results, or put the partial results of a reduction together.
+//! so the elements left over go through padded copies; operands that are not aligned are copied first; results do not
+//! depend on tiles, rows or threads. Does not: allocate results, or put the partial results of a reduction together.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use super::BlockFn;
 use super::fold::{Part, of_nothing};
 use super::team::{share, sweep};
+use super::{BlockFn, Refusal};
 use crate::cancel::Stop;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -133,16 +134,33 @@ pub(crate) struct Buffer<'a> {
 }
 
 impl Buffer<'_> {
-    /// Proves that walking so far before and behind the first element stays inside the bytes, and that they begin where
-    /// an element may: borrowed ones are aligned no better than that, complex ones as their parts.
+    /// Proves that walking so far before and behind the first element stays inside the bytes.
     pub(crate) fn check(&self, reach: (i128, i128)) -> Result<()> {
         let first = self.offset as i128;
         let elements = (self.bytes.len() / self.dtype.size()) as i128;
-        let aligned = self.bytes.as_ptr().addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()));
-        if first + reach.0 >= 0 && first + reach.1 < elements && aligned {
+        if first + reach.0 >= 0 && first + reach.1 < elements {
             return Ok(());
         }
         Err(Error::Internal(format!("an operand of {} would be read outside its buffer", self.dtype)))
+    }
+
+    /// Whether the bytes begin where an element may. Borrowed ones are aligned no better than that, complex ones as their
+    /// parts.
+    fn is_aligned(&self) -> bool {
+        self.bytes.as_ptr().addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()))
+    }
+
+    /// Aligned memory with a copy of what the walk of a [checked](Buffer::check) operand can reach, and where the first
+    /// element is there.
+    fn copied(&self, reach: (i128, i128)) -> Result<(Vec<u128>, usize)> {
+        let size = self.dtype.size();
+        let (first, end) = (self.offset as i128 + reach.0, self.offset as i128 + reach.1 + 1);
+        let reached = self.bytes.get(first as usize * size..end as usize * size).unwrap_or_default();
+        let (mut words, count) = (Vec::new(), reached.len().div_ceil(size_of::<u128>()));
+        words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: reached.len() })?;
+        words.resize(count, 0);
+        bytemuck::cast_slice_mut::<u128, u8>(&mut words)[..reached.len()].copy_from_slice(reached);
+        Ok((words, -reach.0 as usize))
     }
 }
 
@@ -282,8 +300,11 @@ pub(crate) struct Folded<'a> {
 }
 
 /// The step that found its data faulty.
+#[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) step: u32,
+    /// What a function of the user's said when it panicked.
+    pub(crate) said: Refusal,
 }
 
 /// Where results go. The threads of a job write disjoint parts.
@@ -310,8 +331,8 @@ struct Job<'a> {
     folds: &'a [FoldOut],
     /// Whether segments stream results that begin at cache lines.
     stream: bool,
-    /// The first faulty step by program order, or `u32::MAX`.
-    fault: AtomicU32,
+    /// The first faulty step by program order, and where in the work it was: the fault is the same for any number of threads.
+    fault: Mutex<Option<(usize, Fault)>>,
     /// Whether a thread left work undone because it was told to stop.
     stopped: AtomicBool,
 }
@@ -340,8 +361,13 @@ pub(crate) fn run(
     if total == 0 {
         return Ok(Ok(()));
     }
+    let mut aligned = true;
     for (b, o) in launch.inputs.iter().zip(&g.operands) {
         b.check(o.reach)?;
+        aligned &= b.is_aligned();
+    }
+    if !aligned {
+        return run_aligned(launch, outputs, folds, threads);
     }
     let _standard = FloatMode::standard();
     let read = |b: &Buffer<'_>| b.bytes.len().min(total * b.dtype.size());
@@ -363,14 +389,8 @@ pub(crate) fn run(
             nothing: of_nothing(o.kernels.whole),
         })
         .collect();
-    let job = Job {
-        launch,
-        outputs: &outs,
-        folds: &folds,
-        stream,
-        fault: AtomicU32::new(u32::MAX),
-        stopped: AtomicBool::new(false),
-    };
+    let job =
+        Job { launch, outputs: &outs, folds: &folds, stream, fault: Mutex::default(), stopped: AtomicBool::new(false) };
     let units = job.units();
     let run = |from: usize, to: usize| {
         job.run_units(from, to);
@@ -394,10 +414,28 @@ pub(crate) fn run(
     {
         stop.check()?;
     }
-    match job.fault.into_inner() {
-        u32::MAX => Ok(Ok(())),
-        step => Ok(Err(Fault { step })),
+    let fault = job.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(fault.map_or(Ok(()), |(_, fault)| Err(fault)))
+}
+
+/// As [`run`], for operands of which some are not aligned: kernels read copies of these.
+#[cold]
+fn run_aligned(
+    launch: &Launch<'_>,
+    outputs: &mut [Output<'_>],
+    folds: &mut [Folded<'_>],
+    threads: usize,
+) -> Result<Result<(), Fault>> {
+    let (mut copies, mut inputs) = (Vec::new(), launch.inputs.to_vec());
+    for (b, o) in launch.inputs.iter().zip(&launch.geometry.operands) {
+        copies.push(if b.is_aligned() { None } else { Some(b.copied(o.reach)?) });
     }
+    for (b, copy) in inputs.iter_mut().zip(&copies) {
+        if let Some((words, offset)) = copy {
+            *b = Buffer { bytes: bytemuck::cast_slice(words), dtype: b.dtype, offset: *offset };
+        }
+    }
+    run(&Launch { inputs: &inputs, ..*launch }, outputs, folds, threads)
 }
 
 /// Bytes of operands from which on a launch that only reduces them goes through them in turns from either end, in parts of
@@ -474,7 +512,7 @@ impl Job<'_> {
                 _ => worker.tiles(from, to),
             }
         };
-        let faulty = with_worker(self, |worker| match self.launch.stop {
+        let made = |worker: &mut Worker<'_>| match self.launch.stop {
             None => piece(worker, from, to),
             Some(stop) => {
                 let size = self.launch.units_between_checks();
@@ -486,9 +524,20 @@ impl Job<'_> {
                     piece(worker, at, to.min(at + size))
                 })
             }
-        });
-        if let Err(step) = faulty {
-            self.fault.fetch_min(step, Ordering::Relaxed);
+        };
+        let faulty = with_worker(self, |worker| made(worker).map_err(|step| Fault { step, said: worker.said.take() }));
+        if let Err(fault) = faulty {
+            self.refused(from, fault);
+        }
+    }
+
+    /// Remembers the fault of the units from `from` on, unless there is one before it.
+    #[cold]
+    fn refused(&self, from: usize, fault: Fault) {
+        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        // A thread that was told to stop has none.
+        if fault.step < u32::MAX && first.as_ref().is_none_or(|(at, f)| (fault.step, from) < (f.step, *at)) {
+            *first = Some((from, fault));
         }
     }
 

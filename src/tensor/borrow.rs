@@ -1,12 +1,12 @@
 //! `TensorView`: elements that somebody else owns, with a dtype, a shape and strides, for as long as they are borrowed.
 //!
 //! Guarantees: nothing is copied; every element that a view can reach lies inside what it borrows. Does not: align its
-//! elements better than Rust does, or outlive them; what is to stay becomes a tensor by [`TensorView::to_tensor`].
+//! elements, or outlive them; what is to stay becomes a tensor by [`TensorView::to_tensor`].
 
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Layout, Storage, Tensor, view};
+use super::{Layout, Storage, Tensor, check_bytes, view};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::{check, contiguous_strides, dims_fmt, dims_text};
@@ -85,6 +85,29 @@ impl<'a> TensorView<'a> {
             return Err(Error::Shape(format!("{got} elements for the shape {dims}, which has {n}")));
         }
         TensorView::with_strides(data, shape, &contiguous_strides(shape), 0)
+    }
+
+    /// Elements as the bytes they are in memory, row-major, in the machine's byte order: as [`Tensor::from_bytes`], without a
+    /// copy. They may begin anywhere: those that begin where no element of the dtype may are copied by each run.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// // Records of a u8, a u16 and a u8; the u16s of all of them.
+    /// let bytes = [7u8, 1, 0, 9, 7, 2, 0, 9, 7, 3, 0, 9];
+    /// let numbers = TensorView::from_bytes(DType::U8, [3, 4], &bytes)?;
+    /// let middle = TensorView::from_bytes(DType::I16, [5], &bytes[1..11])?.slice(0, 0, 5, 2)?;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("n", DType::I16, [3]) + p.data("all", DType::U8, [3, 4]).over([1]).sum();
+    /// let out = Executor::new().run(&p, feeds! { "n" => middle, "all" => numbers }, [&y])?;
+    /// # if cfg!(target_endian = "little") {
+    /// assert_eq!(out[0].to_vec::<i64>()?, [18, 20, 22]);
+    /// # }
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn from_bytes(dtype: DType, shape: impl AsRef<[usize]>, bytes: &'a [u8]) -> Result<TensorView<'a>> {
+        let shape = shape.as_ref();
+        check_bytes(dtype, shape, bytes)?;
+        Ok(TensorView { source: Source::Bytes(bytes), layout: Layout::contiguous(shape)?, dtype, offset: 0 })
     }
 
     /// Elements of a slice by strides, from an offset on. Errors: an element outside of the slice.

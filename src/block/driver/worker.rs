@@ -2,12 +2,12 @@
 //!
 //! Guarantees: as [`super::run`]'s, under the bounds it has proved. Does not: split work among threads.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
 use super::super::fold::LANES;
 use super::super::gather::{Strided, fill, gather, neighbours, tile_room};
-use super::super::operands;
+use super::super::{Refusal, operands};
 use super::layout::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{
     ADD, AHEAD, Access, Fold, FoldKernels, FoldOut, Job, ROW_BLOCK, STREAM, WIDTH, begins_line, is_across, row_words,
@@ -111,6 +111,8 @@ pub(super) struct Worker<'a> {
     split: bool,
     /// In a block of rows: which of them this is, and where the tile begins whose operands have been turned.
     turned: Option<(usize, usize)>,
+    /// What the function said that has panicked.
+    pub(super) said: Cell<Refusal>,
 }
 
 /// Gives a worker with the thread's scratch to `work`.
@@ -170,6 +172,7 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
         periodic: launch.geometry.operands.iter().any(|o| matches!(o.access, Access::Periodic(_))),
         split: false,
         turned: None,
+        said: Cell::default(),
     };
     // SAFETY: the scratch is as large as its layout.
     unsafe { worker.fixed_slots() };
@@ -563,12 +566,16 @@ impl Worker<'_> {
         }
     }
 
+    /// A stage has refused its data.
+    #[cold]
+    fn refused(&self, stage: &BlockStage, said: Refusal) -> u32 {
+        self.said.set(said);
+        stage.step
+    }
+
     unsafe fn block(&self, stage: &BlockStage, n: usize) -> Result<(), u32> {
         let args = stage.args.map(|a| a.map_or(std::ptr::null(), |a| self.table[a as usize].cast_const()));
         // SAFETY: every slot points at `n` elements of its value's dtype, aligned; the result has a slot of its own.
-        match unsafe { stage.f.run(args, self.table[stage.out as usize], n) } {
-            0 => Ok(()),
-            _ => Err(stage.step),
-        }
+        unsafe { stage.f.run(args, self.table[stage.out as usize], n) }.map_err(|said| self.refused(stage, said))
     }
 }

@@ -77,10 +77,7 @@ impl Worker<'_> {
             }
         }
         // SAFETY: so many elements of each operand, and room for as many of the result, which is a uniform value.
-        match unsafe { stage.f.run(args, self.table[stage.out as usize], count) } {
-            0 => Ok(()),
-            _ => Err(stage.step),
-        }
+        unsafe { stage.f.run(args, self.table[stage.out as usize], count) }.map_err(|said| self.refused(stage, said))
     }
 
     /// Points the slots of uniform values at the first row's, and gives them the steps to the next row's.
