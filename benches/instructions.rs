@@ -18,7 +18,8 @@ use graphs::{chain, four, line};
 const N: usize = 16;
 
 /// A case: what one round does, and the two numbers of rounds.
-const CASES: [(&str, &str, usize, usize); 7] = [
+const CASES: [(&str, &str, usize, usize); 8] = [
+    ("prepared", "one call of a prepared chain of 10 ops, 16 elements, into a tensor", 200, 1200),
     ("dispatch", "one call of a cached chain of 10 ops, 16 elements", 200, 1200),
     ("eager", "the same chain op by op", 200, 1200),
     ("infer", "typing a line of 1,000 ops", 1, 5),
@@ -40,6 +41,15 @@ fn feeds(tensors: &[Tensor]) -> Vec<(&'static str, Tensor)> {
 fn rounds(case: &str, rounds: usize) -> castwise::Result<()> {
     let tensors = tensors()?;
     match case {
+        "prepared" => {
+            let (p, vars) = four(N);
+            let step = Executor::builder().threads(1).build().prepare(&p, [&chain(&vars)])?;
+            let (given, mut out) =
+                ([&tensors[0], &tensors[1], &tensors[2], &tensors[3]], [Tensor::zeros(DType::F32, [N])?]);
+            for _ in 0..rounds {
+                step.run_into(black_box(&given), &mut out)?;
+            }
+        }
         "dispatch" => {
             let (p, vars) = four(N);
             let (y, executor) = (chain(&vars), Executor::builder().threads(1).build());
