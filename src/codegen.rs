@@ -29,7 +29,7 @@ mod tests;
 mod wide;
 
 pub(crate) use jit::{Code, available};
-use lanes::{Lanes, Repr};
+use lanes::{Lanes, Parts};
 use wide::Isa;
 
 /// Whether a step is lowered into a segment.
@@ -164,12 +164,17 @@ impl Emit<'_, '_> {
         self.b.ins().iadd(base, offset)
     }
 
+    /// Vectors that an iteration's elements of a dtype fill.
+    fn vectors(&self, dtype: DType) -> usize {
+        self.width * dtype.size() / 16
+    }
+
     fn load(&mut self, base: Clif, index: Clif, dtype: DType) -> Lanes {
         let address = self.address(base, index, dtype);
         let ty = lanes::vector(dtype);
-        let count = self.width * dtype.size() / 16;
-        let parts =
-            (0..count).map(|i| self.b.ins().load(ty, MemFlags::new().with_notrap(), address, i as i32 * 16)).collect();
+        let count = self.vectors(dtype);
+        let load = |i| self.b.ins().load(ty, MemFlags::new().with_notrap(), address, i as i32 * 16);
+        let parts = Parts::Each((0..count).map(load).collect());
         self.loaded(parts, dtype)
     }
 
@@ -189,31 +194,28 @@ impl Emit<'_, '_> {
                 self.b.ins().splat(ty, scalar)
             }
         };
-        let count = (self.width * dtype.size() / 16).max(1);
-        self.loaded(vec![one; count], dtype)
+        self.loaded(Parts::Splat(one), dtype)
     }
 
-    fn loaded(&mut self, parts: Vec<Clif>, dtype: DType) -> Lanes {
+    fn loaded(&mut self, parts: Parts, dtype: DType) -> Lanes {
         if dtype != DType::Bool {
-            return Lanes { repr: Repr::Data, parts, raw_nan: false };
+            return Lanes::data(parts);
         }
         let zero = self.constant(types::I8X16, 0);
-        let parts = parts.into_iter().map(|p| self.b.ins().icmp(IntCC::NotEqual, p, zero)).collect();
-        Lanes { repr: Repr::Mask(1), parts, raw_nan: false }
+        Lanes::mask(1, parts.map(|p| self.b.ins().icmp(IntCC::NotEqual, p, zero)))
     }
 
     fn store(&mut self, base: Clif, index: Clif, dtype: DType, value: &Lanes) {
         let settled = self.settled(value, dtype);
         let parts = if dtype == DType::Bool {
-            let mask = self.mask(&settled, 1);
             let one = self.constant(types::I8X16, 0x0101_0101_0101_0101);
-            mask.into_iter().map(|m| self.b.ins().band(m, one)).collect()
+            self.mask(&settled, 1).map(|m| self.b.ins().band(m, one))
         } else {
             settled.parts
         };
         let address = self.address(base, index, dtype);
-        for (i, p) in parts.into_iter().enumerate() {
-            self.b.ins().store(MemFlags::new().with_notrap(), p, address, i as i32 * 16);
+        for i in 0..self.vectors(dtype) {
+            self.b.ins().store(MemFlags::new().with_notrap(), parts.at(i), address, i as i32 * 16);
         }
     }
 }

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
 
 use super::Emit;
-use super::lanes::{Lanes, vector};
+use super::lanes::{Lanes, Parts, vector};
 use crate::block::cast::Prim;
 use crate::dtype::DType::{self, *};
 
@@ -38,22 +38,20 @@ impl Emit<'_, '_> {
                     }
                 };
                 let mask = self.mask(a, to.size());
-                Lanes::data(mask.into_iter().map(|m| self.masked(m, one)).collect())
+                Lanes::data(mask.map(|m| self.masked(m, one)))
             }
-            (F32, F64) | (C64, C128) => Lanes::arithmetic(a.parts.iter().flat_map(|p| self.promote(*p)).collect()),
-            (F64, F32) | (C128, C64) => {
-                Lanes::arithmetic(a.parts.chunks(2).map(|p| self.demote(p[0], p[p.len() - 1])).collect())
-            }
-            (BF16, F32) => Lanes::arithmetic(a.parts.iter().flat_map(|p| self.bf16(*p)).collect()),
+            (F32, F64) | (C64, C128) => Lanes::arithmetic(a.parts.widened(|p| self.promote(p))),
+            (F64, F32) | (C128, C64) => Lanes::arithmetic(a.parts.narrowed(|low, high| self.demote(low, high))),
+            (BF16, F32) => Lanes::arithmetic(a.parts.widened(|p| self.bf16(p))),
             (from, F32) => {
-                let wide = self.resized(a.parts.clone(), from, 4);
-                Lanes::data(wide.into_iter().map(|p| self.b.ins().fcvt_from_sint(types::F32X4, p)).collect())
+                let wide = self.resized(&a.parts, from, 4);
+                Lanes::data(wide.map(|p| self.b.ins().fcvt_from_sint(types::F32X4, p)))
             }
             (from, F64) => {
-                let wide = self.resized(a.parts.clone(), from, 4);
-                Lanes::data(wide.into_iter().flat_map(|p| self.doubles(p)).collect())
+                let wide = self.resized(&a.parts, from, 4);
+                Lanes::data(wide.widened(|p| self.doubles(p)))
             }
-            (from, to) => Lanes::data(self.resized(a.parts.clone(), from, to.size())),
+            (from, to) => Lanes::data(self.resized(&a.parts, from, to.size())),
         }
     }
 
@@ -78,23 +76,20 @@ impl Emit<'_, '_> {
     }
 
     /// Integers of dtype `from` in lanes of `size` bytes: extended by their sign, or cut.
-    fn resized(&mut self, mut parts: Vec<Clif>, from: DType, size: usize) -> Vec<Clif> {
-        let mut now = from.size();
+    fn resized(&mut self, parts: &Parts, from: DType, size: usize) -> Parts {
+        let (mut parts, mut now) = (parts.clone(), from.size());
         while now < size {
-            parts = parts
-                .into_iter()
-                .flat_map(|p| {
-                    if from == U8 {
-                        [self.b.ins().uwiden_low(p), self.b.ins().uwiden_high(p)]
-                    } else {
-                        [self.b.ins().swiden_low(p), self.b.ins().swiden_high(p)]
-                    }
-                })
-                .collect();
+            parts = parts.widened(|p| {
+                if from == U8 {
+                    [self.b.ins().uwiden_low(p), self.b.ins().uwiden_high(p)]
+                } else {
+                    [self.b.ins().swiden_low(p), self.b.ins().swiden_high(p)]
+                }
+            });
             now *= 2;
         }
         while now > size {
-            parts = parts.chunks(2).map(|p| self.narrow(p[0], p[p.len() - 1], now)).collect();
+            parts = parts.narrowed(|a, b| self.narrow(a, b, now));
             now /= 2;
         }
         parts

@@ -17,25 +17,74 @@ pub(crate) enum Repr {
     Mask(usize),
 }
 
-/// The vectors of one value in one iteration.
+/// The vectors of one value in one iteration, in the order of its elements.
+#[derive(Clone, Debug)]
+pub(crate) enum Parts {
+    /// One vector of equal elements, in place of any number of vectors: it meets values of every lane width.
+    Splat(Clif),
+    /// As many vectors as the iteration's elements fill.
+    Each(Vec<Clif>),
+}
+
+impl Parts {
+    /// The vector at a place.
+    pub(crate) fn at(&self, i: usize) -> Clif {
+        match self {
+            Parts::Splat(p) => *p,
+            Parts::Each(all) => all[i],
+        }
+    }
+
+    /// Applies `f` to the vectors of values with lanes of one width. The result of splats alone is one.
+    pub(crate) fn zip<const N: usize>(values: [&Parts; N], mut f: impl FnMut([Clif; N]) -> Clif) -> Parts {
+        let counts = values.iter().filter_map(|v| if let Parts::Each(all) = v { Some(all.len()) } else { None });
+        match counts.max() {
+            None => Parts::Splat(f(values.map(|v| v.at(0)))),
+            Some(n) => Parts::Each((0..n).map(|i| f(values.map(|v| v.at(i)))).collect()),
+        }
+    }
+
+    /// Applies `f` to each vector.
+    pub(crate) fn map(&self, mut f: impl FnMut(Clif) -> Clif) -> Parts {
+        Parts::zip([self], |[p]| f(p))
+    }
+
+    /// Lanes twice as wide: `f` makes two vectors of one.
+    pub(crate) fn widened(&self, mut f: impl FnMut(Clif) -> [Clif; 2]) -> Parts {
+        match self {
+            Parts::Splat(p) => Parts::Splat(f(*p)[0]),
+            Parts::Each(all) => Parts::Each(all.iter().flat_map(|p| f(*p)).collect()),
+        }
+    }
+
+    /// Lanes half as wide: `f` makes one vector of two.
+    pub(crate) fn narrowed(&self, mut f: impl FnMut(Clif, Clif) -> Clif) -> Parts {
+        match self {
+            Parts::Splat(p) => Parts::Splat(f(*p, *p)),
+            Parts::Each(all) => Parts::Each(all.chunks_exact(2).map(|p| f(p[0], p[1])).collect()),
+        }
+    }
+}
+
+/// One value in one iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
     pub(crate) repr: Repr,
-    pub(crate) parts: Vec<Clif>,
+    pub(crate) parts: Parts,
     /// Whether NaNs in it may have any payload, because arithmetic made them.
     pub(crate) raw_nan: bool,
 }
 
 impl Lanes {
-    pub(crate) fn data(parts: Vec<Clif>) -> Lanes {
+    pub(crate) fn data(parts: Parts) -> Lanes {
         Lanes { repr: Repr::Data, parts, raw_nan: false }
     }
 
-    pub(crate) fn arithmetic(parts: Vec<Clif>) -> Lanes {
+    pub(crate) fn arithmetic(parts: Parts) -> Lanes {
         Lanes { repr: Repr::Data, parts, raw_nan: true }
     }
 
-    pub(crate) fn mask(size: usize, parts: Vec<Clif>) -> Lanes {
+    pub(crate) fn mask(size: usize, parts: Parts) -> Lanes {
         Lanes { repr: Repr::Mask(size), parts, raw_nan: false }
     }
 }
@@ -111,27 +160,27 @@ impl Emit<'_, '_> {
         }
         let ty = vector(dtype);
         let nan = self.float(ty, f64::NAN);
-        let parts = v
-            .parts
-            .iter()
-            .map(|p| {
-                let is_nan = self.b.ins().fcmp(FloatCC::Unordered, *p, *p);
-                self.choose(is_nan, nan, *p)
-            })
-            .collect();
+        let parts = v.parts.map(|p| {
+            let is_nan = self.b.ins().fcmp(FloatCC::Unordered, p, p);
+            self.choose(is_nan, nan, p)
+        });
         Lanes { repr: v.repr, parts, raw_nan: false }
     }
 
     /// A truth value as masks with lanes of `size` bytes.
-    pub(crate) fn mask(&mut self, v: &Lanes, size: usize) -> Vec<Clif> {
+    pub(crate) fn mask(&mut self, v: &Lanes, size: usize) -> Parts {
         let Repr::Mask(mut now) = v.repr else { return v.parts.clone() };
+        // All bits of a splat mask are equal: it is one at every lane width.
+        if let Parts::Splat(p) = v.parts {
+            return Parts::Splat(self.bits(p, int_vector(size)));
+        }
         let mut parts = v.parts.clone();
         while now < size {
-            parts = parts.iter().flat_map(|p| self.widen_mask(*p, now)).collect();
+            parts = parts.widened(|p| self.widen_mask(p, now));
             now *= 2;
         }
         while now > size {
-            parts = parts.chunks(2).map(|p| self.narrow(p[0], p[p.len() - 1], now)).collect();
+            parts = parts.narrowed(|a, b| self.narrow(a, b, now));
             now /= 2;
         }
         parts

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value as Clif};
 
 use super::Emit;
-use super::lanes::{Lanes, Repr, vector};
+use super::lanes::{Lanes, Parts, Repr, vector};
 use crate::dtype::{Category, DType};
 use crate::kernel::{Step, StepOp};
 use crate::ops::Op;
@@ -76,46 +76,45 @@ impl Emit<'_, '_> {
     }
 
     /// Applies `f` to each vector of one operand.
-    pub(super) fn each(&mut self, a: &Lanes, mut f: impl FnMut(&mut Self, Clif) -> Clif) -> Vec<Clif> {
-        a.parts.iter().map(|a| f(self, *a)).collect()
+    pub(super) fn each(&mut self, a: &Lanes, mut f: impl FnMut(&mut Self, Clif) -> Clif) -> Parts {
+        a.parts.map(|a| f(self, a))
     }
 
     /// Applies `f` to the vectors of two operands.
-    fn pairs(&mut self, args: &[Lanes], mut f: impl FnMut(&mut Self, Clif, Clif) -> Clif) -> Vec<Clif> {
-        args[0].parts.iter().zip(&args[1].parts).map(|(a, b)| f(self, *a, *b)).collect()
+    fn pairs(&mut self, args: &[Lanes], mut f: impl FnMut(&mut Self, Clif, Clif) -> Clif) -> Parts {
+        Parts::zip([&args[0].parts, &args[1].parts], |[a, b]| f(self, a, b))
     }
 
     fn select(&mut self, d: DType, args: &[Lanes]) -> Lanes {
         if d == DType::Bool {
-            let (size, c, a, b) = {
-                let size = self.common_mask(args);
-                (size, self.mask(&args[0], size), self.mask(&args[1], size), self.mask(&args[2], size))
-            };
-            let parts = (0..c.len()).map(|i| self.b.ins().bitselect(c[i], a[i], b[i])).collect();
-            return Lanes::mask(size, parts);
+            let size = self.common_mask(args);
+            let masks = [0, 1, 2].map(|i| self.mask(&args[i], size));
+            return Lanes::mask(size, Parts::zip(masks.each_ref(), |[c, a, b]| self.b.ins().bitselect(c, a, b)));
         }
         let mask = self.mask(&args[0], d.size());
         let (a, b) = (self.settled(&args[1], d), self.settled(&args[2], d));
-        Lanes::data((0..a.parts.len()).map(|i| self.choose(mask[i], a.parts[i], b.parts[i])).collect())
+        Lanes::data(Parts::zip([&mask, &a.parts, &b.parts], |[c, a, b]| self.choose(c, a, b)))
     }
 
-    /// The narrowest lane width among truth values: fewest vectors.
+    /// The narrowest lane width among truth values, for the fewest vectors. A splat has every width.
     fn common_mask(&self, args: &[Lanes]) -> usize {
-        let sizes = args.iter().map(|a| if let Repr::Mask(size) = a.repr { size } else { 1 });
-        sizes.min().unwrap_or(1).max(16 / self.width.max(2)).min(8)
+        let sizes = args.iter().filter_map(|a| match (a.repr, &a.parts) {
+            (Repr::Mask(size), Parts::Each(_)) => Some(size),
+            _ => None,
+        });
+        sizes.min().unwrap_or(1)
     }
 
     fn truth(&mut self, op: Op, args: &[Lanes]) -> Lanes {
         let size = self.common_mask(args);
         let a = self.mask(&args[0], size);
         let b = args.get(1).map_or_else(|| a.clone(), |b| self.mask(b, size));
-        let mut parts = Vec::with_capacity(a.len());
-        for (a, b) in a.into_iter().zip(b) {
+        let parts = Parts::zip([&a, &b], |[a, b]| {
             let ty = self.b.func.dfg.value_type(a);
             let ones = self.constant(ty, u64::MAX);
             let zero = self.constant(ty, 0);
             let i = self.b.ins();
-            parts.push(match op {
+            match op {
                 Op::Add | Op::Maximum | Op::Fmax | Op::LogicalOr | Op::BitwiseOr => i.bor(a, b),
                 Op::Mul | Op::Minimum | Op::Fmin | Op::LogicalAnd | Op::BitwiseAnd => i.band(a, b),
                 Op::Ne | Op::LogicalXor | Op::BitwiseXor => i.bxor(a, b),
@@ -132,8 +131,8 @@ impl Emit<'_, '_> {
                 Op::Isnan | Op::Isinf => zero,
                 // Sign, abs and what else leaves a truth value as it is.
                 _ => a,
-            });
-        }
+            }
+        });
         Lanes::mask(size, parts)
     }
 
@@ -213,8 +212,7 @@ impl Emit<'_, '_> {
             Op::Add | Op::Sub | Op::Neg => self.real(op, d, args),
             _ => {
                 let (a, b) = (&args[0], args.get(1).unwrap_or(&args[0]));
-                let parts = a.parts.iter().zip(&b.parts).map(|(a, b)| self.complex_mul(d, *a, *b)).collect();
-                Lanes::arithmetic(parts)
+                Lanes::arithmetic(Parts::zip([&a.parts, &b.parts], |[a, b]| self.complex_mul(d, a, b)))
             }
         }
     }
