@@ -180,7 +180,7 @@ struct Scope<'a> {
     most: usize,
 }
 
-/// A domain, and how many reductions lie before it: the nodes that share one are one kernel.
+/// A domain, and how many reductions (and views of fewer dims) lie before it: the nodes that share one are one kernel.
 type Key = (u32, u32);
 
 impl Scope<'_> {
@@ -195,10 +195,17 @@ impl Scope<'_> {
         let mut stage = vec![0u32; self.typed.len()];
         let mut keys = Vec::with_capacity(self.typed.len());
         for (i, n) in self.typed.nodes.iter().enumerate() {
-            let reduces = matches!(n.kind, TypedKind::Reduce { .. });
+            // Data that went through a reduction, or lost dims in a view, may come back into a domain: a stage later.
+            let leads_back = match n.kind {
+                TypedKind::Reduce { .. } => true,
+                TypedKind::View { from } => {
+                    let rank = |node: NodeId| self.typed.shape_of(node).len();
+                    rank(i as u32) < rank(from) && self.takes_part(source(self.typed, self.aliases, from))
+                }
+                _ => false,
+            };
             let before = n.inputs().map(|a| stage[a as usize]).max().unwrap_or(0);
-            // Data that went through a reduction may come back into a domain: a stage later.
-            stage[i] = before + u32::from(reduces);
+            stage[i] = before + u32::from(leads_back);
             keys.push(self.takes_part(i as u32).then(|| (stage[i], self.domains.of_shape[n.shape as usize])));
         }
         keys
@@ -255,8 +262,8 @@ impl Scope<'_> {
     /// Groups the computed nodes by domain, and orders the groups by their data. A reduction joins the group of what
     /// it reduces, or is one of its own.
     ///
-    /// Between reductions, a node's domain is at least as large as its operands', so data never flow back into a
-    /// domain they have left, and one group for each domain and number of reductions before it is enough.
+    /// Within a stage, a node's domain has at least as many dims as its operands', and these are at least as large; so data
+    /// never flow back into a domain they have left, and one group for each domain and stage is enough.
     fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
         let (typed, keys) = (self.typed, self.keys());
         let fused = self.fused(&keys, fetches);

@@ -59,6 +59,20 @@ fn one_kernel_a_domain_with_what_the_fetches_need() {
     assert_eq!(kernels(&p, &[&x.neg(), &-&x]), [(1, 1, 0)]);
 }
 
+/// Ones at the end that stick out where an operand is placed are dropped: from [1] through [1, 1] back to [1].
+#[test]
+fn a_value_that_is_placed_with_fewer_dims_may_come_back_into_a_domain() {
+    let p = Program::new(Rules::Torch);
+    let (x, y, z) = (p.data("x", DType::F32, [1]), p.data("y", DType::F32, [1, 1]), p.data("z", DType::F32, [2, 3, 7]));
+    let before = x.exp();
+    let (wide, placed) = (&before + &y, p.data("x1", DType::F32, [1, 1]));
+    let after = z.at_axis(2).add(wide.cast(DType::F16));
+    assert_eq!(kernels(&p, &[&after]), [(1, 1, 0), (2, 1, 0), (1, 1, 0), (1, 1, 0)]);
+    // A view of what is given leads nowhere back.
+    let given = &z.at_axis(2).add(&placed) * &z;
+    assert_eq!(kernels(&p, &[&given, &z.exp()]), [(3, 2, 0)]);
+}
+
 #[test]
 fn a_kernel_that_would_be_cut_takes_no_reductions_across_its_loop() {
     let p = Program::new(Rules::Torch);
