@@ -2,7 +2,7 @@
 //! dtypes, scalars, shapes and strides. A counterexample is shrunk and printed as a text program with its feeds.
 //!
 //! `CASTWISE_PROGRAMS` is how many programs are tried, `CASTWISE_SEED` with what they begin; the defaults are what CI
-//! runs. Does not: compare dtypes with the frameworks (`tests/promotion.rs`) or refusals (`tests/eager_static.rs`).
+//! runs. Every CPU level of the machine is tried, those below the best one with fewer programs. Does not: compare dtypes with the frameworks (`tests/promotion.rs`) or refusals (`tests/eager_static.rs`).
 
 mod common;
 mod reference;
@@ -10,31 +10,20 @@ mod reference;
 #[path = "random_programs/cases.rs"]
 mod cases;
 
-use std::collections::{BTreeMap, HashSet};
+#[path = "random_programs/coverage.rs"]
+mod coverage;
+
 use std::sync::Mutex;
 
 use cases::{Case, Leaf, Node, Step, cases, leaves, tries};
 use castwise::prelude::*;
-use castwise::{Error, Limit, Limits, Op, Rounding};
+use castwise::{CpuLevel, Error, Limit, Limits, Rounding};
+use common::levels;
+use coverage::Total;
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use reference::format;
-use reference::program::{Array, Broadcast, Given, Mismatch, Run, Seen, Tally};
-
-/// What all programs together did.
-#[derive(Default)]
-struct Total {
-    programs: u64,
-    /// Programs of which no step was refused or divided by zero.
-    whole: u64,
-    /// Steps that were taken as they are, that were taken changed, and that no change helped.
-    taken: u64,
-    changed: u64,
-    refused: u64,
-    divided: u64,
-    tally: Tally,
-    seen: HashSet<(Rules, Seen)>,
-}
+use reference::program::{Array, Given, Mismatch, Run};
 
 static TOTAL: Mutex<Option<Total>> = Mutex::new(None);
 
@@ -168,16 +157,19 @@ fn check(case: &Case, total: &mut Total) -> Result<(), TestCaseError> {
     let fail = |what: String| TestCaseError::fail(format!("{what}\n{}", written.describe()));
     let fetches: Vec<&Var> = written.vars[tensors.len()..].iter().collect();
     let results = &values[tensors.len()..];
-    let fused = run(case.jit, &written.program, &written.feeds, &fetches).map_err(|e| fail(e.to_string()))?;
+    // A fused program is compiled once, below.
+    let jit = case.jit && !case.fused;
+    let fused = run(jit, &written.program, &written.feeds, &fetches).map_err(|e| fail(e.to_string()))?;
     for (i, (e, f)) in results.iter().zip(&fused).enumerate() {
         same_bits(e, f).map_err(|m| fail(format!("result {i}, eager against static: {m}")))?;
     }
-    if case.partly {
+    if case.partly || case.fused {
         // Other values are then not stored, and other loops are fused, or cut.
-        let some: Vec<usize> = (0..results.len()).filter(|i| (case.seed >> (i % 64)) & 3 == 0).collect();
+        let some: Vec<usize> = (0..results.len()).filter(|i| case.asks_again_for(&nodes, tensors.len(), *i)).collect();
         let fetches: Vec<&Var> = some.iter().map(|i| fetches[*i]).collect();
-        let run = if case.seed >> 63 == 0 { run } else { run_cut };
-        let fused = run(case.jit, &written.program, &written.feeds, &fetches).map_err(|e| fail(e.to_string()))?;
+        let run = if case.fused || case.seed >> 63 == 0 { run } else { run_cut };
+        let jit = case.jit || case.fused;
+        let fused = run(jit, &written.program, &written.feeds, &fetches).map_err(|e| fail(e.to_string()))?;
         for (i, f) in some.iter().zip(&fused) {
             same_bits(&results[*i], f).map_err(|m| fail(format!("result {i} beside {some:?}: {m}")))?;
         }
@@ -193,6 +185,10 @@ fn check(case: &Case, total: &mut Total) -> Result<(), TestCaseError> {
     total.tally.bounded += run.tally.bounded;
     total.tally.open += run.tally.open;
     total.seen.extend(run.seen.into_iter().map(|s| (case.rules, s)));
+    if case.fused {
+        total.fused_roles.extend(&run.roles);
+    }
+    total.roles.extend(run.roles);
     Ok(())
 }
 
@@ -324,6 +320,7 @@ fn a_complex_quotient_of_a_subnormal_number_has_fewer_digits() {
         jit: false,
         partly: false,
         relaxed: false,
+        fused: false,
     };
     check(&case, &mut Total::default()).unwrap();
 }
@@ -332,6 +329,15 @@ fn a_complex_quotient_of_a_subnormal_number_has_fewer_digits() {
 fn eager_static_and_the_reference_agree_on_random_programs() {
     // Without optimization the evaluators are slow.
     let programs = setting("CASTWISE_PROGRAMS", if cfg!(debug_assertions) { 4_000 } else { 200_000 });
+    let programs = match CpuLevel::get() {
+        _ if !levels::is_child() => programs,
+        CpuLevel::Baseline => programs / 20,
+        _ => programs / 10,
+    };
+    levels::at_every_level("eager_static_and_the_reference_agree_on_random_programs", || agree_on(programs));
+}
+
+fn agree_on(programs: u64) {
     let seed = setting("CASTWISE_SEED", 1);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
     std::thread::scope(|scope| {
@@ -345,6 +351,8 @@ fn eager_static_and_the_reference_agree_on_random_programs() {
             let mut bytes = [0; 32];
             bytes[..8].copy_from_slice(&seed.to_le_bytes());
             bytes[8..16].copy_from_slice(&thread.to_le_bytes());
+            // Each level has its own programs.
+            bytes[16] = CpuLevel::get() as u8;
             let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
             let total = std::cell::RefCell::new(Total::default());
             let result =
@@ -353,106 +361,11 @@ fn eager_static_and_the_reference_agree_on_random_programs() {
                 Err(TestError::Fail(why, case)) => panic!("{why}\n{case:?}"),
                 other => other.unwrap(),
             }
-            let one = total.into_inner();
-            let mut all = TOTAL.lock().unwrap();
-            let all = all.get_or_insert_default();
-            all.programs += one.programs;
-            all.whole += one.whole;
-            all.taken += one.taken;
-            all.changed += one.changed;
-            all.refused += one.refused;
-            all.divided += one.divided;
-            all.tally.exact += one.tally.exact;
-            all.tally.bounded += one.tally.bounded;
-            all.tally.open += one.tally.open;
-            all.seen.extend(one.seen);
+            TOTAL.lock().unwrap().get_or_insert_default().add(total.into_inner());
         };
         for thread in 0..threads {
             scope.spawn(move || one(thread));
         }
     });
-    let all = TOTAL.lock().unwrap().take().unwrap();
-    report(&all, programs);
-}
-
-/// The ways in which operands of an op can meet.
-fn kinds(op: Op) -> &'static [Broadcast] {
-    let all = &[Broadcast::Equal, Broadcast::Shapes, Broadcast::ZeroDim, Broadcast::Scalar];
-    match op.arity() - op.def().torch.parameters {
-        1 if op.is_reduction() => &all[..2],
-        1 => &all[..1],
-        _ => all,
-    }
-}
-
-/// Prints what was covered, and asserts that it is enough.
-fn report(all: &Total, programs: u64) {
-    let share = |part: u64, of: u64| 100.0 * part as f64 / of as f64;
-    let steps = all.taken + all.changed + all.refused;
-    println!("{} programs, {:.1} % of them without a refused step", all.programs, share(all.whole, all.programs));
-    println!(
-        "{steps} steps: {:.1} % as they are, {:.1} % after a change, {:.1} % refused; {} divisions by zero",
-        share(all.taken, steps),
-        share(all.changed, steps),
-        share(all.refused, steps),
-        all.divided
-    );
-    let t = all.tally;
-    let elements = t.exact + t.bounded + t.open;
-    println!(
-        "{elements} elements: {:.2} % bit for bit, {:.2} % within bounds, {:.2} % not checked by the reference",
-        share(t.exact, elements),
-        share(t.bounded, elements),
-        share(t.open, elements)
-    );
-    let mut missing = vec![];
-    let (mut wanted, mut combinations, mut met) = (0, 0, 0);
-    let mut by_broadcast: BTreeMap<Broadcast, usize> = BTreeMap::new();
-    for (_, seen) in &all.seen {
-        *by_broadcast.entry(seen.broadcast).or_default() += 1;
-    }
-    let mut unmet = vec![];
-    for rules in [Rules::Torch, Rules::Paddle] {
-        for op in Op::ALL {
-            let seen = |d: Option<DType>| {
-                all.seen.iter().any(|(r, s)| *r == rules && s.op == *op && d.is_none_or(|d| s.dtype == d))
-            };
-            let common = castwise::ops::Promotion::Common;
-            let (promotion, accepts) = match rules {
-                Rules::Torch => (op.def().torch.promotion, op.def().torch.accepts),
-                Rules::Paddle => (op.def().paddle.promotion, op.def().paddle.accepts),
-                other => panic!("no columns of {other}"),
-            };
-            if !seen(None) {
-                missing.push(format!("{op} under {rules}"));
-            }
-            // Other promotions compute in fewer dtypes than they accept.
-            for d in accepts.iter().filter(|d| promotion == common && (rules == Rules::Torch || *d != DType::C32)) {
-                wanted += 1;
-                if !seen(Some(d)) {
-                    missing.push(format!("{op} of {d} under {rules}"));
-                }
-                for broadcast in kinds(*op) {
-                    combinations += 1;
-                    if all.seen.contains(&(rules, Seen { op: *op, dtype: d, broadcast: *broadcast })) {
-                        met += 1;
-                    } else {
-                        unmet.push(format!("{op} of {d}, {broadcast:?}, {rules}"));
-                    }
-                }
-            }
-        }
-    }
-    println!("{} of op x dtype x broadcast x rules, by broadcast: {by_broadcast:?}", all.seen.len());
-    println!("{wanted} of op x accepted dtype x rules wanted, missing: {missing:?}");
-    println!(
-        "{met} of {combinations} of these x broadcast met; not, among others: {:?}",
-        &unmet[..unmet.len().min(12)]
-    );
-    if programs >= 200_000 {
-        assert!(missing.is_empty());
-        assert!(share(met, combinations) >= 95.0, "too few broadcasts are met");
-    }
-    assert!(share(all.whole, all.programs) >= 95.0, "too few programs are valid");
-    assert!(share(t.open, elements) < 3.0, "too much is not checked");
+    TOTAL.lock().unwrap().take().unwrap().report(programs);
 }

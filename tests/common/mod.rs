@@ -3,6 +3,7 @@
 
 use castwise::prelude::*;
 
+pub mod levels;
 #[cfg(target_arch = "x86_64")]
 pub mod modes;
 pub mod operands;

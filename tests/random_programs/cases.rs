@@ -38,6 +38,9 @@ pub struct Case {
     pub partly: bool,
     /// Whether it is also run under relaxed rounding.
     pub relaxed: bool,
+    /// Whether it is one for compiled loops: of ops that they take in, half of its leaves of one element, each value used
+    /// by the next ones, and stored only if none uses it.
+    pub fused: bool,
 }
 
 pub const SHAPES: [&[usize]; 10] = [&[7], &[3, 7], &[1], &[], &[3, 1], &[2, 3, 7], &[2, 1, 1], &[1, 7], &[0], &[3, 0]];
@@ -52,12 +55,32 @@ pub fn cases() -> impl Strategy<Value = Case> {
     let chance = |n: u32| prop::bool::weighted(1.0 / f64::from(n));
     // Cranelift's loops take most of the time; the others compile fast.
     let compiled = chance(if CpuLevel::get() == CpuLevel::Baseline { 10 } else { 2 });
-    let run = (any::<u64>(), any::<bool>(), chance(100), compiled, chance(4), chance(8));
+    let run = (any::<u64>(), any::<bool>(), chance(100), compiled, chance(4), chance(8), chance(4));
     (rules, prop::collection::vec(leaf, 1..5), steps, run).prop_map(|(rules, leaves, steps, run)| {
-        let (seed, dynamic, long, jit, partly, relaxed) = run;
-        Case { rules, leaves, steps, seed, dynamic, long, jit, partly, relaxed }
+        let (seed, dynamic, long, jit, partly, relaxed, fused) = run;
+        Case { rules, leaves, steps, seed, dynamic, long, jit, partly, relaxed, fused }
     })
 }
+
+impl Case {
+    /// Whether result `i` is asked for once more, when not all of them are: by chance, and of a fused program if no
+    /// application uses it.
+    pub fn asks_again_for(&self, nodes: &[Node], leaves: usize, i: usize) -> bool {
+        let used = |n: &Node| n.operands.iter().any(|r| matches!(r, Ref::Value(v) if *v == leaves + i));
+        if self.fused { !nodes.iter().any(used) } else { self.seed >> (i % 64) & 3 == 0 }
+    }
+}
+
+/// What loops at every CPU level have instructions for; ops on truth values more than once, for these have several forms
+/// in a loop.
+#[rustfmt::skip]
+pub const LOOPED: [Op; 47] = [
+    Op::Where, Op::Where, Op::Where, Op::Where, Op::Cast, Op::Cast, Op::Mul, Op::Mul, Op::Add, Op::Sub, Op::Div, Op::Neg,
+    Op::Abs, Op::Square, Op::Sqrt, Op::Rsqrt, Op::Reciprocal, Op::Sign, Op::Maximum, Op::Minimum, Op::Fmax, Op::Fmin,
+    Op::Relu, Op::Floor, Op::Ceil, Op::Trunc, Op::Round, Op::Eq, Op::Ne, Op::Lt, Op::Lt, Op::Le, Op::Gt, Op::Gt, Op::Ge,
+    Op::LogicalAnd, Op::LogicalOr, Op::LogicalXor, Op::LogicalNot, Op::BitwiseAnd, Op::BitwiseOr, Op::BitwiseXor,
+    Op::BitwiseNot, Op::Isnan, Op::Isinf, Op::Isfinite, Op::Sum,
+];
 
 pub const SCALARS: [Scalar; 14] = [
     Scalar::Int(2),
@@ -108,13 +131,17 @@ impl Node {
 /// of one operand alone, without scalars.
 pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
     // `assign` must keep its tensor's shape, which dynamic dims do not show before they are fed: it refuses them.
-    let op = match Op::ALL[step.op] {
+    let drawn = if case.fused { LOOPED[step.op % LOOPED.len()] } else { Op::ALL[step.op] };
+    let op = match drawn {
         Op::Assign if case.dynamic => Op::PromoteWith,
         op => op,
     };
     let known = |d: &DType| case.rules == Rules::Torch || *d != DType::C32;
     let parameters = op.def().torch.parameters;
-    let value = |i: usize| step.operands[i] as usize / 6 % types.len();
+    let value = |i: usize| match step.operands[i] as usize {
+        pick if case.fused && pick.is_multiple_of(5) => types.len() - 1,
+        pick => pick / 6 % types.len(),
+    };
     let wild: Vec<Ref> = (0..op.arity())
         .map(|i| {
             let pick = step.operands[i] as usize;
@@ -128,8 +155,12 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         .collect();
     let accepts = if case.rules == Rules::Torch { op.def().torch.accepts } else { op.def().paddle.accepts };
     let accepts: Vec<DType> = accepts.iter().filter(known).collect();
-    let fit = accepts[step.dtype * 7 % accepts.len()];
     let first = types[value(0)];
+    let fit = match types[value(1)] {
+        // Few casts, so that values of one lane width meet.
+        d if case.fused && op != Op::Cast && accepts.contains(&d) => d,
+        _ => accepts[step.dtype * 7 % accepts.len()],
+    };
     let attrs = match op {
         Op::Cast => Attrs::cast(fit),
         Op::ViewAs => {
@@ -188,12 +219,14 @@ pub fn leaves(case: &Case) -> Vec<Tensor> {
     let mut r = Random(case.seed);
     case.leaves
         .iter()
-        .map(|leaf| {
+        .enumerate()
+        .map(|(i, leaf)| {
             let mut d = DType::ALL[leaf.dtype];
             if case.rules == Rules::Paddle && d == DType::C32 {
                 d = DType::F32; // Paddle has no c32.
             }
-            let shape = SHAPES[leaf.shape].iter();
+            let single = case.fused && case.seed >> i & 1 == 1;
+            let shape = if single { [&[][..], &[1], &[1, 1]][leaf.shape % 3] } else { SHAPES[leaf.shape] }.iter();
             let shape: Vec<usize> = shape.map(|n| if case.long && *n == 7 { 1117 } else { *n }).collect();
             match (leaf.layout % 5, &shape[..]) {
                 (0, [a, b]) => random_tensor(d, &[*b, *a], &mut r, false).transpose(0, 1).unwrap(),

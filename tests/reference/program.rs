@@ -52,6 +52,18 @@ pub struct Seen {
     pub broadcast: Broadcast,
 }
 
+/// An operand of one element beside others of more: the op, its position, and what it is.
+pub type Role = (Op, usize, Single);
+
+/// What an operand of one element is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Single {
+    /// A tensor with dims.
+    OneElement,
+    ZeroDim,
+    Scalar,
+}
+
 /// How operands met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Broadcast {
@@ -189,13 +201,21 @@ pub struct Run<'a> {
     constants: std::vec::IntoIter<&'a Tensor>,
     pub tally: Tally,
     pub seen: Vec<Seen>,
+    pub roles: Vec<Role>,
 }
 
 impl<'a> Run<'a> {
     /// A run with these feeds by name, and the constants in the program's order.
     pub fn new(feeds: &[(String, &Tensor)], constants: Vec<&'a Tensor>) -> Run<'a> {
         let arrays = feeds.iter().map(|(name, t)| (format!("%{name}"), Array::of(t))).collect();
-        Run { paddle: false, arrays, constants: constants.into_iter(), tally: Tally::default(), seen: vec![] }
+        Run {
+            paddle: false,
+            arrays,
+            constants: constants.into_iter(),
+            tally: Tally::default(),
+            seen: vec![],
+            roles: vec![],
+        }
     }
 
     /// Checks the values that a program's applications gave, in their order.
@@ -332,7 +352,7 @@ impl<'a> Run<'a> {
             matches!(op, Op::Pow | Op::FloatPower) && compute.is_float() && !(self.paddle && e.abs() == 0.5)
         });
         let math = real::Math { single: compute.op_math() == DType::F32 };
-        let n = shape.iter().product();
+        let n: usize = shape.iter().product();
         let mut expected = Vec::with_capacity(n);
         let (mut index, mut wide, mut bits) = (vec![0; shape.len()], vec![], vec![]);
         for _ in 0..n {
@@ -371,6 +391,16 @@ impl<'a> Run<'a> {
         } else {
             Broadcast::Equal
         };
+        let single = |t: &Option<&Array>| match t {
+            None => Some(Single::Scalar),
+            Some(a) if a.bits.len() > 1 => None,
+            Some(a) if a.shape.is_empty() => Some(Single::ZeroDim),
+            Some(_) => Some(Single::OneElement),
+        };
+        if n > 1 {
+            let roles: Vec<Role> = tensors.iter().enumerate().filter_map(|(i, t)| Some((op, i, single(t)?))).collect();
+            self.roles.extend(roles);
+        }
         self.seen.push(Seen { op, dtype: compute, broadcast });
         Ok((l.dtype, shape, expected))
     }
