@@ -27,7 +27,9 @@ static VALGRIND: LazyLock<bool> = LazyLock::new(|| Command::new("valgrind").arg(
 /// The instructions that a run of the command takes, which must end with this code.
 fn instructions(dir: &Dir, arguments: &[&str], code: i32) -> u64 {
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", env!("CARGO_BIN_EXE_castwise")]).args(arguments);
+    command
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", env!("CARGO_BIN_EXE_castwise")])
+        .args(arguments);
     let out = command.current_dir(&dir.0).stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(code), "{arguments:?}: {}", said.chars().take(2000).collect::<String>());

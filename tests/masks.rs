@@ -1,0 +1,83 @@
+//! Truth values inside compiled loops: every form of the three operands of a bool `where`, and of what follows from it.
+//!
+//! In a loop a truth value is a mask with lanes as wide as what was compared, bytes from memory, or one element for all.
+//! Guarantees: each three of these meet, beside data of each width, at every CPU level, with eager mode's bits. Does not:
+//! check eager mode (`tests/reference` does).
+
+mod common;
+
+use castwise::prelude::*;
+use common::{Random, levels, random_tensor};
+
+/// Elements of the domain: whole vectors of each width, and some more.
+const N: usize = 67;
+
+/// Where a truth value comes from: a dtype compared with 0, or a bool tensor of this shape.
+#[derive(Clone, Copy, Debug)]
+enum Truth {
+    Compared(DType),
+    Given(&'static [usize]),
+}
+
+const TRUTHS: [Truth; 7] = [
+    Truth::Compared(DType::I8),
+    Truth::Compared(DType::I16),
+    Truth::Compared(DType::F32),
+    Truth::Compared(DType::I64),
+    Truth::Given(&[N]),
+    Truth::Given(&[1]),
+    Truth::Given(&[]),
+];
+
+impl Truth {
+    fn tensor(self, r: &mut Random) -> Tensor {
+        match self {
+            Truth::Compared(d) => random_tensor(d, &[N], r, false),
+            Truth::Given(shape) => random_tensor(DType::Bool, shape, r, false),
+        }
+    }
+
+    fn of<M: Mode>(self, v: &Var<M>) -> Var<M> {
+        match self {
+            Truth::Compared(_) => v.gt(0),
+            Truth::Given(_) => v.clone(),
+        }
+    }
+}
+
+/// A choice among truth values that chooses among numbers, is multiplied with them, and is compared with its operands.
+fn result<M: Mode>(truths: [Truth; 3], feeds: &[Var<M>]) -> Var<M> {
+    let [c, a, b] = [0, 1, 2].map(|i| truths[i].of(&feeds[i]));
+    let (x, chosen) = (&feeds[3], c.where_(&a, &b));
+    chosen.where_(x, -x) + chosen.ne(&a).logical_or(&c) * x
+}
+
+fn check(truths: [Truth; 3], d: DType, r: &mut Random) {
+    let mut tensors: Vec<Tensor> = truths.iter().map(|t| t.tensor(r)).collect();
+    tensors.push(random_tensor(d, &[N], r, false));
+    let eager = Eager::new(Rules::Torch);
+    let vars: Vec<Var<Eager>> = tensors.iter().map(|t| eager.tensor(t)).collect();
+    let expected = result(truths, &vars).result().unwrap();
+    let p = Program::new(Rules::Torch);
+    let data = |(i, t): (usize, &Tensor)| p.data(&format!("x{i}"), t.dtype(), t.shape());
+    let vars: Vec<Var> = tensors.iter().enumerate().map(data).collect();
+    let feeds: Vec<(String, Tensor)> = tensors.into_iter().enumerate().map(|(i, t)| (format!("x{i}"), t)).collect();
+    let fetched = common::EXECUTOR.with(|e| e.run(&p, feeds, [&result(truths, &vars)])).unwrap();
+    common::assert_same_bits(&fetched[0], &expected, &|| format!("{truths:?}, {d}\n{p}"));
+}
+
+#[test]
+fn truth_values_of_every_form_meet_in_loops() {
+    levels::at_every_level("truth_values_of_every_form_meet_in_loops", || {
+        let mut r = Random(7);
+        for c in TRUTHS {
+            for a in TRUTHS {
+                for b in TRUTHS {
+                    for d in [DType::U8, DType::I16, DType::F32, DType::F64] {
+                        check([c, a, b], d, &mut r);
+                    }
+                }
+            }
+        }
+    });
+}
