@@ -17,7 +17,7 @@ use crate::block::CpuLevel;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::host::{FloatMode, NoFork, no_fork};
-use crate::kernel::{Kernel, Step, ValueId};
+use crate::kernel::{Kernel, Step, StepOp, ValueId};
 use crate::schedule::{Schedule, Segment};
 
 mod cast;
@@ -37,9 +37,21 @@ pub(crate) fn inline(step: &Step) -> bool {
     inline_at(CpuLevel::get(), step)
 }
 
+/// Whether there are instructions for the elements of a dtype. There are none for unsigned integers of more than a byte, nor for
+/// floats of one.
+fn has_lanes(d: DType) -> bool {
+    if d.is_unsigned() { d.size() == 1 } else { d.is_integral() || d.real().size() > 1 }
+}
+
 /// As [`inline`], on a machine of another level.
 pub(crate) fn inline_at(level: CpuLevel, step: &Step) -> bool {
+    let dtypes = match step.op {
+        StepOp::Cast(p) => [p.from, p.to],
+        StepOp::Bits(to) => [step.dtype, to],
+        StepOp::Apply(_) | StepOp::Nudge(_) => [step.dtype; 2],
+    };
     match Isa::of(level) {
+        _ if !dtypes.into_iter().all(has_lanes) => false,
         Some(isa) => wide::inline(isa, step),
         None => lower::inline(step),
     }

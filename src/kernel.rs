@@ -81,7 +81,7 @@ impl Kernel {
     /// Whether all that is reduced are sums of floats that steps compute, each one for that alone: what loops may add up as
     /// they compute it.
     pub(crate) fn adds_up(&self) -> bool {
-        let is_computed = |v: Value| matches!((v.dtype, v.source), (DType::F32 | DType::F64, Source::Step(_)));
+        let is_computed = |v: Value| v.dtype.is_float() && !v.dtype.is_narrow() && matches!(v.source, Source::Step(_));
         let alone = |v: &ValueId| !self.outputs.contains(v) && self.folds.iter().filter(|(_, u)| u == v).count() == 1;
         let added =
             |(op, v): &(Op, ValueId)| matches!(op, Op::Sum | Op::Mean) && is_computed(self.value(*v)) && alone(v);
@@ -177,8 +177,8 @@ impl Builder {
 
     /// The value in another dtype: the primitive steps of the path, or the converted constant.
     pub(crate) fn cast(&mut self, v: ValueId, to: DType) -> ValueId {
-        let half = matches!(to, DType::F16 | DType::BF16);
-        let v = if half { v } else { self.unrounded.get(&v).copied().unwrap_or(v) };
+        let rounds = to.is_float() && to.is_narrow();
+        let v = if rounds { v } else { self.unrounded.get(&v).copied().unwrap_or(v) };
         let Value { dtype, source } = self.kernel.value(v);
         if let Source::Const(i) = source
             && self.passes.has(Pass::Folding)
@@ -225,8 +225,8 @@ impl Builder {
     /// The result of a half op's op math in its dtype.
     fn rounded(&mut self, wide: ValueId, to: DType) -> ValueId {
         let Value { dtype, source } = self.kernel.value(wide);
-        if !self.relaxed || !matches!(to, DType::F16 | DType::BF16) || dtype == to || matches!(source, Source::Const(_))
-        {
+        let relaxed = self.relaxed && to.is_float() && to.is_narrow();
+        if !relaxed || dtype == to || matches!(source, Source::Const(_)) {
             return self.cast(wide, to);
         }
         if let Some(known) = self.relaxed_results.get(&(wide, to)) {

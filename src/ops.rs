@@ -183,29 +183,30 @@ pub struct OpDef {
 /// Shorthands for the columns of the rows.
 pub(crate) mod columns {
     use super::DType::*;
-    use super::{DType, DTypeSet, PaddleColumns, Promotion, ScalarRange, TorchColumns, WideScalar};
+    use super::{DTypeSet, PaddleColumns, Promotion, ScalarRange, TorchColumns, WideScalar};
+    use crate::dtype::Category;
 
-    const BOOL: DTypeSet = DTypeSet::of(&[Bool]);
-    /// The five integers.
-    pub(crate) const INTS: DTypeSet = DTypeSet::of(&[U8, I8, I16, I32, I64]);
+    const BOOL: DTypeSet = DTypeSet::category(Category::Bool);
+    /// The integers.
+    pub(crate) const INTS: DTypeSet = DTypeSet::category(Category::Int);
     /// bool and integers.
     pub(crate) const BITS: DTypeSet = BOOL.union(INTS);
     /// f16 and bf16.
     pub(crate) const HALVES: DTypeSet = DTypeSet::of(&[F16, BF16]);
     /// f32.
     pub(crate) const SINGLE: DTypeSet = DTypeSet::of(&[F32]);
-    /// The four floats.
-    pub(crate) const FLOATS: DTypeSet = DTypeSet::of(&[F16, BF16, F32, F64]);
-    /// The three complex dtypes.
-    pub(crate) const COMPLEX: DTypeSet = DTypeSet::of(&[C32, C64, C128]);
+    /// The floats.
+    pub(crate) const FLOATS: DTypeSet = DTypeSet::category(Category::Float);
+    /// The complex dtypes.
+    pub(crate) const COMPLEX: DTypeSet = DTypeSet::category(Category::Complex);
     /// Floats and the complex dtypes but `c32`.
-    pub(crate) const FLOATS_C: DTypeSet = FLOATS.union(DTypeSet::of(&[C64, C128]));
+    pub(crate) const FLOATS_C: DTypeSet = FLOATS.union(COMPLEX).without(DTypeSet::of(&[C32]));
     /// Integers and floats.
     pub(crate) const NUMBERS: DTypeSet = INTS.union(FLOATS);
     /// Everything but complex.
     pub(crate) const REALS: DTypeSet = BOOL.union(NUMBERS);
     /// Every dtype.
-    pub(crate) const ANY: DTypeSet = DTypeSet::of(&DType::ALL);
+    pub(crate) const ANY: DTypeSet = DTypeSet::ALL;
     /// Every dtype but `c32`, for which PyTorch has almost no kernels.
     pub(crate) const NO_C32: DTypeSet = ANY.without(DTypeSet::of(&[C32]));
     /// Everything but bool.

@@ -118,7 +118,7 @@ impl Loss {
     /// What a cast between two dtypes may lose.
     pub fn of(from: DType, to: DType) -> Loss {
         let drops_part = from.category() > to.category();
-        let drops_sign = to == DType::U8 && from.digits() > 1 && from != DType::U8;
+        let drops_sign = to.is_unsigned() && from.category() != Category::Bool && !from.is_unsigned();
         if from == to {
             Loss::Exact
         } else if drops_part || drops_sign || from.range_bits() > to.range_bits() {
@@ -349,7 +349,7 @@ pub(crate) fn scalar_operand(s: &Settings, op: Op, i: usize, scalar: Scalar, to:
 /// The operand that stays in op math, if there is one. PyTorch reads a second operand of one element before it is cast, so that
 /// a 0-d tensor of another dtype counts as a scalar there; of c32 it casts both.
 fn wide_scalar(s: &Settings, op: Op, operands: &[OperandType], compute: DType) -> Option<usize> {
-    if s.rules != Rules::Torch || !matches!(compute, DType::F16 | DType::BF16) {
+    if s.rules != Rules::Torch || !(compute.is_float() && compute.is_narrow()) {
         return None;
     }
     let one = |o: &OperandType| match o {

@@ -124,18 +124,26 @@ impl fmt::Display for Float {
     }
 }
 
+/// The bits of a real number from its bytes.
+pub(crate) fn bits_of(bytes: &[u8]) -> u64 {
+    match *bytes {
+        [a] => a.into(),
+        [a, b] => u16::from_ne_bytes([a, b]).into(),
+        [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
+        [a, b, c, d, e, f, g, h] => u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
+        _ => 0,
+    }
+}
+
 /// The f64 whose shortest decimal is the shortest one that reads back as `v` in this float dtype. `v` is one of the
 /// dtype's values.
 pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
     let _standard = FloatMode::standard();
-    let reads_back = |short: &f64| match dtype {
-        DType::F16 => f16::from_f64(*short).to_bits() == f16::from_f64(v).to_bits(),
-        _ => bf16::from_f64(*short).to_bits() == bf16::from_f64(v).to_bits(),
-    };
+    let reads_back = |short: &f64| dtype.nearest_bits(*short) == dtype.nearest_bits(v);
     match dtype {
         _ if !v.is_finite() => v,
         DType::F32 => (v as f32).to_string().parse().unwrap_or(v),
-        DType::F16 | DType::BF16 => {
+        d if d.is_float() && d.is_narrow() => {
             let mut digits = (0..6).filter_map(|n| format!("{v:.n$e}").parse().ok());
             digits.find(reads_back).unwrap_or(v)
         }

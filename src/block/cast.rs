@@ -25,21 +25,18 @@ pub(crate) fn path(from: DType, to: DType) -> Vec<Prim> {
         first.extend(second);
         first
     };
-    let half = |d| matches!(d, F16 | BF16);
     match (from, to) {
         _ if from == to => vec![],
-        (C32, C128) => vec![step(C32, C64), step(C64, C128)],
-        (C32, Bool) => vec![step(C32, C64), step(C64, Bool)],
-        _ if from.is_complex() && (to.is_complex() || to == Bool) => vec![step(from, to)],
-        _ if from.is_complex() => then(vec![step(from, from.real())], path(from.real(), to)),
-        _ if to.is_complex() => then(path(from, to.real()), vec![step(to.real(), to)]),
-        (F16 | BF16, F32) => vec![step(from, to)],
-        (F16 | BF16, _) => then(vec![step(from, F32)], path(F32, to)),
-        // bf16 has the range of f32: a rounded f64 between could fall on a tie.
-        (F32 | F64, _) | (I64, BF16) => vec![step(from, to)],
-        // Exact in between: 31 bits fit f64; of i64, only values that overflow f16 anyway don't.
-        (I32 | I64, _) if half(to) => vec![step(from, F64), step(F64, to)],
-        _ if half(to) => vec![step(from, F32), step(F32, to)],
+        _ if from.is_complex() && !to.is_complex() && to != Bool => {
+            then(vec![step(from, from.real())], path(from.real(), to))
+        }
+        _ if to.is_complex() && !from.is_complex() => then(path(from, to.real()), vec![step(to.real(), to)]),
+        _ if from.is_narrow() => then(vec![step(from, from.op_math())], path(from.op_math(), to)),
+        _ if !(from.is_integral() && to.is_narrow()) => vec![step(from, to)],
+        // Exact in between: the float holds each integer, or those that it does not hold are beyond the target's range.
+        _ if from.digits() <= F32.digits() => vec![step(from, F32), step(F32, to)],
+        _ if from.digits().min(to.range_bits()) <= F64.digits() => vec![step(from, F64), step(F64, to)],
+        // A rounded f64 between could fall on a tie.
         _ => vec![step(from, to)],
     }
 }

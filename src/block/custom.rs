@@ -6,11 +6,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use num_complex::Complex;
-
 use super::num::Canonical;
 use super::{Refusal, slice, slice_mut};
-use crate::dtype::DType;
+use crate::dtype::{DType, with_math};
 use crate::ops::{Custom, MAX_OPERANDS, Math};
 
 /// Runs a custom op over `n` elements, as [`BlockFn`](super::BlockFn) does an op of the table.
@@ -22,15 +20,7 @@ pub(crate) type CustomFn =
 
 /// What calls a custom op's function for a dtype; `None` if it has none.
 pub(crate) fn custom_kernel(op: Custom, dtype: DType) -> Option<CustomFn> {
-    macro_rules! find {
-        ($($d:ident $t:ty),*) => {
-            match dtype {
-                $(DType::$d => op.function::<$t>().map(|_| call::<$t> as CustomFn),)*
-                DType::F16 | DType::BF16 | DType::C32 => None,
-            }
-        };
-    }
-    find!(Bool bool, U8 u8, I8 i8, I16 i16, I32 i32, I64 i64, F32 f32, F64 f64, C64 Complex<f32>, C128 Complex<f64>)
+    with_math!(any, dtype, T => op.function::<T>().map(|_| call::<T> as CustomFn)).flatten()
 }
 
 /// # Safety

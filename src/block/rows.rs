@@ -3,12 +3,10 @@
 //! Guarantees: a kernel for every op and every compute dtype that a rule set accepts (tested below). The half types
 //! have kernels only for ops that move bits; the rest compute in their op math and round in a step of its own.
 
-use num_complex::Complex;
-
 use super::fold::{Fold, Part, part};
 use super::num::{Canonical, Cplx, Int, Real};
 use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, levels, slice, slice_mut};
-use crate::dtype::DType;
+use crate::dtype::{DType, for_each_dtype};
 use crate::ops::{MAX_OPERANDS, Op, for_each_op};
 
 /// An op on one element type with one operand.
@@ -177,7 +175,7 @@ macro_rules! out_type {
     (Bool $t:ty) => {
         bool
     };
-    (Real Complex<$t:ty>) => {
+    (Real num_complex::Complex<$t:ty>) => {
         $t
     };
     (Real $t:ty) => {
@@ -185,14 +183,26 @@ macro_rules! out_type {
     };
 }
 
-/// The types of a category.
+/// The types of a category that operations compute in.
 macro_rules! for_types {
-    (bool $m:ident $args:tt) => { $m!($args Bool bool); };
-    (int $m:ident $args:tt) => { $m!($args U8 u8); $m!($args I8 i8); $m!($args I16 i16); $m!($args I32 i32); $m!($args I64 i64); };
-    (int_checked $m:ident $args:tt) => { for_types!(int $m $args); };
-    (float $m:ident $args:tt) => { $m!($args F32 f32); $m!($args F64 f64); };
-    (float_guarded $m:ident $args:tt) => { for_types!(float $m $args); };
-    (complex $m:ident $args:tt) => { $m!($args C64 Complex<f32>); $m!($args C128 Complex<f64>); };
+    (int_checked $m:ident $args:tt) => { for_each_dtype!(of_category int $m $args); };
+    (float_guarded $m:ident $args:tt) => { for_each_dtype!(of_category float $m $args); };
+    ($category:ident $m:ident $args:tt) => { for_each_dtype!(of_category $category $m $args); };
+}
+
+macro_rules! of_category {
+    ($of:ident $m:ident $args:tt $(
+        #[doc = $doc:literal]
+        $variant:ident ($($rust:tt)+) $category:ident $name:literal $aliases:tt $format:expr $(, via $wide:ident)?;
+    )*) => { $(if_of_category!($of $category ($($wide)?) $m $args $variant $($rust)+);)* };
+}
+
+macro_rules! if_of_category {
+    (bool bool () $m:ident $args:tt $($t:tt)+) => { $m!($args $($t)+); };
+    (int int () $m:ident $args:tt $($t:tt)+) => { $m!($args $($t)+); };
+    (float float () $m:ident $args:tt $($t:tt)+) => { $m!($args $($t)+); };
+    (complex complex () $m:ident $args:tt $($t:tt)+) => { $m!($args $($t)+); };
+    ($($other:tt)*) => {};
 }
 
 macro_rules! impl_eval {
@@ -499,8 +509,8 @@ pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
             8 => select::<Loose<u64>>(level),
             _ => select::<Loose<u128>>(level),
         }),
-        (Op::Neg, DType::F16 | DType::BF16) => Some(un::<u16, FlipHalf>(level)),
-        (Op::Abs, DType::F16 | DType::BF16) => Some(un::<u16, ClearHalf>(level)),
+        (Op::Neg, d) if d.is_half() => Some(un::<u16, FlipHalf>(level)),
+        (Op::Abs, d) if d.is_half() => Some(un::<u16, ClearHalf>(level)),
         (Op::Copysign, DType::F16) => Some(bin::<u16, SignHalf<0x7c00>>(level)),
         (Op::Copysign, DType::BF16) => Some(bin::<u16, SignHalf<0x7f80>>(level)),
         (Op::Nextafter, DType::F16) => Some(bin::<u16, NextHalf<0x7c00>>(level)),

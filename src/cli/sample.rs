@@ -4,7 +4,7 @@
 //! their range, but at most 1000 away from 0, and never 0 (so that they divide); bool is either. Does not: look like
 //! anybody's data.
 
-use castwise::{Complex, DType, Error, Result, Tensor, bf16, f16};
+use castwise::{Category, Complex, DType, Eager, Result, Rules, Tensor};
 
 use crate::random::Random;
 
@@ -23,20 +23,14 @@ pub(super) fn sample(dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor>
             Tensor::from_vec(std::iter::repeat_with(|| $value).take(n).collect::<Vec<_>>(), shape)
         };
     }
-    match dtype {
-        DType::Bool => draw!(r.next() & 1 == 1),
-        DType::U8 => draw!(integer(&mut r, 1, 255) as u8),
-        DType::I8 => draw!(integer(&mut r, -128, 127) as i8),
-        DType::I16 => draw!(integer(&mut r, -1000, 1000) as i16),
-        DType::I32 => draw!(integer(&mut r, -1000, 1000) as i32),
-        DType::I64 => draw!(integer(&mut r, -1000, 1000)),
-        DType::F16 => draw!(f16::from_f64(r.unit())),
-        DType::BF16 => draw!(bf16::from_f64(r.unit())),
-        DType::F32 => draw!(r.unit() as f32),
-        DType::F64 => draw!(r.unit()),
-        DType::C32 => draw!(Complex::new(f16::from_f64(r.unit()), f16::from_f64(r.unit()))),
-        DType::C64 => draw!(Complex::new(r.unit() as f32, r.unit() as f32)),
-        DType::C128 => draw!(Complex::new(r.unit(), r.unit())),
-        other => Err(Error::Internal(format!("no sample is drawn of {other}"))),
-    }
+    let bits = 8 * dtype.size();
+    let widest = match dtype.category() {
+        Category::Bool => draw!(r.next() & 1 == 1),
+        Category::Int if dtype.is_unsigned() => draw!(integer(&mut r, 1, if bits == 8 { 255 } else { 1000 })),
+        Category::Int if bits == 8 => draw!(integer(&mut r, -128, 127)),
+        Category::Int => draw!(integer(&mut r, -1000, 1000)),
+        Category::Float => draw!(r.unit()),
+        Category::Complex => draw!(Complex::new(r.unit(), r.unit())),
+    };
+    Eager::new(Rules::default()).tensor(&widest?).cast(dtype).result()
 }

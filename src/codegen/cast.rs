@@ -13,13 +13,13 @@ use crate::dtype::DType::{self, *};
 
 /// Whether a conversion is lowered into a segment.
 pub(super) fn inline(p: Prim) -> bool {
-    let small = |d| matches!(d, Bool | U8 | I8 | I16 | I32);
-    let int = |d| matches!(d, Bool | U8 | I8 | I16 | I32 | I64);
+    // What a signed lane of four bytes holds.
+    let small = |d: DType| d.is_integral() && d.digits() <= I32.digits();
     match (p.from, p.to) {
         (F32, F64) | (F64, F32) | (BF16, F32) | (C64, C128) | (C128, C64) => true,
-        (from, Bool) => int(from) || matches!(from, F32 | F64),
+        (from, Bool) => from.is_integral() || matches!(from, F32 | F64),
         (from, F32 | F64) => small(from),
-        (from, to) => int(from) && int(to),
+        (from, to) => from.is_integral() && to.is_integral(),
     }
 }
 
@@ -80,7 +80,7 @@ impl Emit<'_, '_> {
         let (mut parts, mut now) = (parts.clone(), from.size());
         while now < size {
             parts = parts.widened(|p| {
-                if from == U8 {
+                if from.is_unsigned() {
                     [self.b.ins().uwiden_low(p), self.b.ins().uwiden_high(p)]
                 } else {
                     [self.b.ins().swiden_low(p), self.b.ins().swiden_high(p)]

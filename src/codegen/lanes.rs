@@ -91,13 +91,10 @@ impl Lanes {
 
 /// The vector type that holds a dtype: complex as interleaved parts, half types as their bits.
 pub(crate) fn vector(d: DType) -> Type {
-    match d {
-        DType::Bool | DType::U8 | DType::I8 => types::I8X16,
-        DType::I16 | DType::F16 | DType::BF16 => types::I16X8,
-        DType::I32 | DType::C32 => types::I32X4,
-        DType::I64 => types::I64X2,
-        DType::F32 | DType::C64 => types::F32X4,
-        DType::F64 | DType::C128 => types::F64X2,
+    match d.real() {
+        DType::F32 => types::F32X4,
+        DType::F64 => types::F64X2,
+        _ => int_vector(d.size()),
     }
 }
 

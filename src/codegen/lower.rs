@@ -23,8 +23,8 @@ pub(super) fn inline(step: &Step) -> bool {
     };
     match (op, d.category()) {
         (Where, _) => true,
-        (Neg | Abs, _) if matches!(d, DType::F16 | DType::BF16) => true,
-        (Neg, _) if d == DType::C32 => true,
+        (Neg, _) if d.real().is_half() => true,
+        (Abs, _) if d.is_half() => true,
         (Eq | Ne | LogicalAnd | LogicalOr | LogicalXor | LogicalNot | Isnan | Isinf | Isfinite, Category::Complex) => {
             false
         }
@@ -66,9 +66,7 @@ impl Emit<'_, '_> {
         match (op, d.category()) {
             (Op::Where, _) => self.select(d, args),
             _ if d == DType::Bool => self.truth(op, args),
-            (Op::Neg | Op::Abs, _) if d.size() == 2 && d != DType::I16 || d == DType::C32 => {
-                self.half_sign(op, d, args)
-            }
+            (Op::Neg | Op::Abs, _) if d.real().is_half() => self.half_sign(op, d, args),
             (_, Category::Int) => self.int(op, d, args),
             (_, Category::Complex) => self.complex(op, d, args),
             _ => self.real(op, d, args),
@@ -151,7 +149,7 @@ impl Emit<'_, '_> {
     }
 
     fn int(&mut self, op: Op, d: DType, args: &[Lanes]) -> Lanes {
-        let (ty, signed) = (vector(d), d != DType::U8);
+        let (ty, signed) = (vector(d), !d.is_unsigned());
         if let Some((_, s, u)) = comparison(op) {
             let cc = if signed { s } else { u };
             let parts = self.pairs(args, |e, a, b| e.b.ins().icmp(cc, a, b));

@@ -306,9 +306,10 @@ fn dtype_of(theirs: &npyz::DType) -> Result<(DType, bool), String> {
 /// All that stands before the data of an array, as NumPy writes it. Errors: NumPy does not have the dtype.
 pub(super) fn header(path: &Path, dtype: DType, shape: &[usize]) -> Result<Vec<u8>> {
     let Some((kind, _)) = KINDS.iter().find(|(_, d)| *d == dtype) else {
-        let instead = match dtype {
-            DType::C32 => "cast it (`--out-dtype c64`)",
-            _ => "write .safetensors, or cast (`--out-dtype`)",
+        let instead = if dtype.is_complex() {
+            format!("cast it (`--out-dtype {}`)", dtype.op_math())
+        } else {
+            "write .safetensors, or cast (`--out-dtype`)".to_string()
         };
         let message = format!("NumPy has no {dtype}: {instead}");
         return Err(format_error(path, message));

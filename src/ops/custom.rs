@@ -11,11 +11,9 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use num_complex::Complex;
-
 use super::{Exactness, IntRange, MAX_OPERANDS, Op, OpDef, Output, Promotion, columns};
 use crate::dtype::DType::*;
-use crate::dtype::{DType, DTypeSet, Element};
+use crate::dtype::{DType, DTypeSet, Element, for_each_dtype};
 use crate::error::{CustomOpError, Result};
 use crate::host::once;
 
@@ -31,17 +29,19 @@ const RESERVED: [&str; 16] = [
     "or", "if",
 ];
 
-/// The dtypes that ops compute in: all but the half types, which compute in f32, and c32, which computes in c64.
-const MATH: DTypeSet = DTypeSet::of(&[Bool, U8, I8, I16, I32, I64, F32, F64, C64, C128]);
-
 /// A Rust type that a custom op's function can compute in: `bool`, the integers, `f32`, `f64`, `Complex<f32>` and
 /// `Complex<f64>`.
 pub trait Math: Element {}
 
 macro_rules! math {
-    ($($t:ty),*) => { $(impl Math for $t {})* };
+    ($(
+        #[doc = $doc:literal]
+        $variant:ident ($($rust:tt)+) $category:ident $name:literal $aliases:tt $format:expr $(, via $wide:ident)?;
+    )*) => { $(math!(@ ($($wide)?) $($rust)+);)* };
+    (@ () $rust:ty) => { impl Math for $rust {} };
+    (@ ($wide:ident) $rust:ty) => {};
 }
-math!(bool, u8, i8, i16, i32, i64, f32, f64, Complex<f32>, Complex<f64>);
+for_each_dtype!(math);
 
 /// A user's function over runs of elements: operands of equal length, and the result.
 pub(crate) type Runs<T> = Box<dyn Fn(&[&[T]], &mut [T]) + Send + Sync>;
@@ -143,7 +143,8 @@ impl<const N: usize> CustomOp<N> {
         if self.promotion == Promotion::Given {
             return Err(CustomOpError::Promotion { op: op() });
         }
-        let computes: Vec<DType> = MATH.iter().filter(|d| is_computed(self.promotion, *d)).collect();
+        let math = DType::ALL.into_iter().filter(|d| !d.is_narrow());
+        let computes: Vec<DType> = math.filter(|d| is_computed(self.promotion, *d)).collect();
         let list = || computes.iter().map(|d| d.name()).collect::<Vec<_>>().join(", ");
         for (i, (dtype, _)) in self.functions.iter().enumerate() {
             if self.functions[..i].iter().any(|(d, _)| d == dtype) {
@@ -370,6 +371,7 @@ mod tests {
     fn promotions_compute_where_signatures_do() -> Result<()> {
         use crate::ops::Attrs;
         use crate::promotion::{OperandType, Rules, Settings, signature};
+        use num_complex::Complex;
         let promotions = [
             Promotion::Common,
             Promotion::IntToFloat,

@@ -123,8 +123,8 @@ impl Interval {
 
     /// All values of bool or an integer dtype.
     pub(crate) fn of(d: DType) -> Option<Interval> {
-        match d.integers() {
-            Some((least, most)) => Some(Interval::new(least.into(), most.into())),
+        match d.int_range() {
+            Some((least, most)) => Some(Interval::new(least, most)),
             None => (d == DType::Bool).then_some(Interval::new(0, 1)),
         }
     }

@@ -18,13 +18,14 @@ use crate::error::{Diagnostic, Fault};
 /// assert_eq!("paddle".parse(), Ok(Rules::Paddle));
 /// # Ok::<(), castwise::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rules {
     /// PaddlePaddle's documented table: floats mix with floats, complex with anything; every other mix of tensors is
     /// an error; a scalar follows the tensor.
     Paddle,
     /// PyTorch's lattice over all thirteen dtypes, in three tiers: tensors with dims, 0-d tensors, scalars.
+    #[default]
     Torch,
 }
 

@@ -98,12 +98,10 @@ fn beyond(s: Scalar, d: DType) -> Option<Ordering> {
         (_, true) => Some(Ordering::Greater),
         _ => None,
     };
-    let (least, most) = match (s, d.integers(), d) {
-        (Scalar::Int(v), Some((least, most)), _) => return side(v < least, v > most),
-        (_, Some((least, most)), _) => (least as f64, most as f64),
-        (_, _, F16) => (half::f16::MIN.to_f64(), half::f16::MAX.to_f64()),
-        (_, _, BF16) => (half::bf16::MIN.to_f64(), half::bf16::MAX.to_f64()),
-        (_, _, F32) => (f32::MIN.into(), f32::MAX.into()),
+    let (least, most) = match (s, d.int_range()) {
+        (Scalar::Int(v), Some((least, most))) => return side(i128::from(v) < least, i128::from(v) > most),
+        (_, Some((least, most))) => (least as f64, most as f64),
+        _ if d.is_float() => (-d.largest(), d.largest()),
         _ => return None,
     };
     match s {
@@ -118,18 +116,21 @@ fn is_lower(op: Op, i: usize) -> bool {
     i == 1 && op != Op::ClampMax
 }
 
-/// Refuses scalars that a dtype can't hold where PyTorch neither wraps them nor goes to infinity. A negative number goes to u8
-/// if its absolute value fits: `alpha=-1`. `to` says to which dtype an operand goes. Sources: `c10::checked_convert`, and the
+/// Refuses scalars that a dtype can't hold where PyTorch neither wraps them nor goes to infinity. A negative number goes to an
+/// unsigned dtype if its absolute value fits: `alpha=-1`. `to` says to which dtype an operand goes. Sources: `c10::checked_convert`, and the
 /// error messages of `clamp`.
 pub(super) fn check_scalars(op: Op, operands: &[OperandType], to: impl Fn(usize) -> DType) -> Result<(), Diagnostic> {
     let def = op.def().torch;
     let first = if def.parameters > 0 { operands.len() - def.parameters } else { 1 };
     for (i, o) in operands.iter().enumerate().skip(first) {
         let OperandType::Scalar(s) = *o else { continue };
-        let (d, wraps) = (to(i), |s| matches!(s, Scalar::Int(-255..=0)));
+        let (d, wraps) = (
+            to(i),
+            |s, d: DType| matches!(s, Scalar::Int(v) if v <= 0 && d.int_range().is_some_and(|(_, most)| -i128::from(v) <= most)),
+        );
         let faulty = match (def.scalars, beyond(s, d)) {
             (ScalarRange::Wraps, _) | (_, None) => false,
-            (ScalarRange::Fits(but), Some(_)) => !but.has(d) && (d != U8 || !wraps(s)),
+            (ScalarRange::Fits(but), Some(_)) => !but.has(d) && !(d.is_unsigned() && wraps(s, d)),
             (ScalarRange::Bounds, Some(side)) => is_lower(op, i) == (side == Ordering::Greater),
         };
         if faulty {
@@ -145,9 +146,10 @@ pub(super) fn check_scalars(op: Op, operands: &[OperandType], to: impl Fn(usize)
 /// What a scalar operand stands for: a bound beyond an integer dtype bounds nothing, as the dtype's own end does.
 pub(super) fn scalar(op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
     let bounds = op.def().torch.scalars == ScalarRange::Bounds && i > 0;
-    match (to.integers(), beyond(s, to)) {
-        (Some((_, most)), Some(Ordering::Greater)) if bounds => Scalar::Int(most),
-        (Some((least, _)), Some(Ordering::Less)) if bounds => Scalar::Int(least),
-        _ => s,
-    }
+    let end = match (to.int_range(), beyond(s, to)) {
+        (Some((_, most)), Some(Ordering::Greater)) if bounds => Some(most),
+        (Some((least, _)), Some(Ordering::Less)) if bounds => Some(least),
+        _ => None,
+    };
+    end.and_then(|end| i64::try_from(end).ok()).map_or(s, Scalar::Int)
 }

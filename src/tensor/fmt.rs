@@ -10,7 +10,7 @@ use std::fmt;
 use super::Tensor;
 use crate::dtype::{DType, Element, with_dtype};
 use crate::host::FloatMode;
-use crate::scalar::{Float, shortest};
+use crate::scalar::{Float, bits_of, shortest};
 
 /// How many elements `Debug` shows.
 const SHOWN: usize = 8;
@@ -70,13 +70,7 @@ enum Value {
 
 impl Value {
     fn of(d: DType, bytes: &[u8]) -> Value {
-        let float = |b: &[u8]| match (d.real(), b) {
-            (DType::F16, [a, b]) => half::f16::from_ne_bytes([*a, *b]).to_f64(),
-            (DType::BF16, [a, b]) => half::bf16::from_ne_bytes([*a, *b]).to_f64(),
-            (DType::F32, [a, b, c, d]) => f32::from_ne_bytes([*a, *b, *c, *d]).into(),
-            (_, &[a, b, c, d, e, f, g, h]) => f64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-            _ => f64::NAN,
-        };
+        let float = |b: &[u8]| d.real().value_of_bits(bits_of(b));
         match d {
             _ if d.is_float() => Value::Float(float(bytes)),
             _ if d.is_complex() => {

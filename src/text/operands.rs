@@ -9,8 +9,8 @@ use num_complex::Complex;
 
 use super::lex::{Span, Token};
 use super::parse::{Parsed, Reader, expected};
-use super::value::{from_hex, infinity, nearest, ordinary_nan, push_bits};
-use crate::dtype::DType;
+use super::value::{from_hex, nearest, push_bits};
+use crate::dtype::{Category, DType, with_math};
 use crate::error::{Diagnostic, Error, Fault, shown};
 use crate::ops::{Attrs, LossShapes};
 use crate::scalar::Scalar;
@@ -52,11 +52,11 @@ impl<'t> Reader<'t> {
         match token {
             Token::Word("inf") | Token::Number("-inf") => {
                 let sign = u64::from(token == Token::Number("-inf")) << (8 * d.size() - 1);
-                Ok(infinity(d) | sign)
+                Ok(d.infinity_bits() | sign)
             }
             Token::Word("nan") => {
                 if !self.takes(&Token::Mark(b':')) {
-                    return Ok(ordinary_nan(d));
+                    return Ok(d.nan_bits());
                 }
                 let (token, span) = self.next()?;
                 let bits = match token {
@@ -66,7 +66,7 @@ impl<'t> Reader<'t> {
                 let size = 8 * d.size() as u32;
                 let is_nan = |bits: &u64| {
                     let magnitude = bits & (u64::MAX >> (65 - size));
-                    (size == 64 || *bits >> size == 0) && magnitude > infinity(d)
+                    (size == 64 || *bits >> size == 0) && magnitude > d.infinity_bits()
                 };
                 bits.filter(is_nan).ok_or_else(|| span.syntax(format!("not the bits of a {d} NaN")).into())
             }
@@ -80,22 +80,20 @@ impl<'t> Reader<'t> {
 
     /// The bytes of one element, at the end of `out`.
     fn element(&mut self, d: DType, out: &mut Vec<u8>) -> Parsed<()> {
-        if d.is_complex() {
-            self.mark(b'(')?;
-            push_bits(d.real(), self.float(d.real())?, out);
-            self.mark(b',')?;
-            push_bits(d.real(), self.float(d.real())?, out);
-            self.mark(b')')?;
-            return Ok(());
-        }
-        match d {
-            DType::Bool => out.push(self.of::<bool>("`true` or `false`")?.0.into()),
-            DType::U8 => out.push(self.of::<u8>("a u8")?.0),
-            DType::I8 => out.extend(self.of::<i8>("an i8")?.0.to_ne_bytes()),
-            DType::I16 => out.extend(self.of::<i16>("an i16")?.0.to_ne_bytes()),
-            DType::I32 => out.extend(self.of::<i32>("an i32")?.0.to_ne_bytes()),
-            DType::I64 => out.extend(self.of::<i64>("an i64")?.0.to_ne_bytes()),
-            _ => push_bits(d, self.float(d)?, out),
+        match d.category() {
+            Category::Bool => out.push(self.of::<bool>("`true` or `false`")?.0.into()),
+            Category::Int => {
+                let what = format!("{} {d}", if d.is_unsigned() { "a" } else { "an" });
+                with_math!(int, d, T => out.extend(self.of::<T>(&what)?.0.to_ne_bytes()));
+            }
+            Category::Float => push_bits(d, self.float(d)?, out),
+            Category::Complex => {
+                self.mark(b'(')?;
+                push_bits(d.real(), self.float(d.real())?, out);
+                self.mark(b',')?;
+                push_bits(d.real(), self.float(d.real())?, out);
+                self.mark(b')')?;
+            }
         }
         Ok(())
     }

@@ -6,40 +6,13 @@
 
 use std::fmt;
 
-use half::{bf16, f16};
-
-use crate::dtype::DType;
-use crate::scalar::{Float, shortest};
+use crate::dtype::{Category, DType};
+use crate::scalar::{Float, bits_of, shortest};
 use crate::shape::dims_fmt;
 use crate::tensor::Tensor;
 
 /// Constants of more elements are written as bytes.
 const INLINE_ELEMENTS: usize = 64;
-
-/// The ordinary NaN of a float dtype.
-pub(super) fn ordinary_nan(d: DType) -> u64 {
-    match d {
-        DType::F16 => f16::NAN.to_bits().into(),
-        DType::BF16 => bf16::NAN.to_bits().into(),
-        DType::F32 => 0x7fc0_0000,
-        _ => 0x7ff8_0000_0000_0000,
-    }
-}
-
-/// The bits of a float dtype's infinity: an ordinary NaN but for the highest bit of its fraction.
-pub(super) fn infinity(d: DType) -> u64 {
-    ordinary_nan(d) & (ordinary_nan(d) << 1)
-}
-
-/// The bits of a float from its bytes.
-fn bits_of(bytes: &[u8]) -> u64 {
-    match *bytes {
-        [a, b] => u16::from_ne_bytes([a, b]).into(),
-        [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
-        [a, b, c, d, e, f, g, h] => u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-        _ => 0,
-    }
-}
 
 /// The bytes of a float of these bits, at the end of `out`.
 pub(super) fn push_bits(d: DType, bits: u64, out: &mut Vec<u8>) {
@@ -50,25 +23,14 @@ pub(super) fn push_bits(d: DType, bits: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The value of a float's bits.
-fn value_of(d: DType, bits: u64) -> f64 {
-    match d {
-        DType::F16 => f16::from_bits(bits as u16).to_f64(),
-        DType::BF16 => bf16::from_bits(bits as u16).to_f64(),
-        DType::F32 => f32::from_bits(bits as u32).into(),
-        _ => f64::from_bits(bits),
-    }
-}
-
 /// The bits of the float nearest to a decimal; `None` if it is no decimal or beyond the dtype's range.
 pub(super) fn nearest(d: DType, decimal: &str) -> Option<u64> {
-    let (bits, finite) = match d {
-        DType::F16 => decimal.parse().map(f16::from_f64).map(|v| (v.to_bits().into(), v.is_finite())).ok()?,
-        DType::BF16 => decimal.parse().map(bf16::from_f64).map(|v| (v.to_bits().into(), v.is_finite())).ok()?,
-        DType::F32 => decimal.parse().map(|v: f32| (v.to_bits().into(), v.is_finite())).ok()?,
-        _ => decimal.parse().map(|v: f64| (v.to_bits(), v.is_finite())).ok()?,
+    let bits = match d {
+        // Rounded once: to f64 first could be rounded to a tie.
+        DType::F32 => decimal.parse::<f32>().ok()?.to_bits().into(),
+        _ => d.nearest_bits(decimal.parse().ok()?),
     };
-    finite.then_some(bits)
+    d.value_of_bits(bits).is_finite().then_some(bits)
 }
 
 /// A float with every bit of it: `0.1`, `-0.0`, `-inf`, `nan`, `nan:0x7fc00001`.
@@ -85,9 +47,9 @@ impl From<f64> for Exact {
 
 impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let v = value_of(self.dtype, self.bits);
+        let v = self.dtype.value_of_bits(self.bits);
         match v.is_nan() {
-            true if self.bits == ordinary_nan(self.dtype) => f.write_str("nan"),
+            true if self.bits == self.dtype.nan_bits() => f.write_str("nan"),
             true => write!(f, "nan:{:#x}", self.bits),
             false => Float(shortest(self.dtype, v)).fmt(f),
         }
@@ -101,18 +63,19 @@ impl fmt::Display for Element<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Element(d, bytes) = *self;
         let float = |bytes: &[u8]| Exact { dtype: d.real(), bits: bits_of(bytes) };
-        match (d, bytes) {
-            (DType::Bool, _) => write!(f, "{}", bytes != [0]),
-            (DType::U8, [a]) => a.fmt(f),
-            (DType::I8, [a]) => (*a as i8).fmt(f),
-            (DType::I16, _) => (bits_of(bytes) as i16).fmt(f),
-            (DType::I32, _) => (bits_of(bytes) as i32).fmt(f),
-            (DType::I64, _) => (bits_of(bytes) as i64).fmt(f),
-            _ if d.is_complex() => {
+        match d.category() {
+            Category::Bool => write!(f, "{}", bytes != [0]),
+            Category::Int if d.is_unsigned() => bits_of(bytes).fmt(f),
+            Category::Int => {
+                // The sign moved to the top, and its copies down.
+                let above = 64 - 8 * d.size();
+                (((bits_of(bytes) << above) as i64) >> above).fmt(f)
+            }
+            Category::Float => float(bytes).fmt(f),
+            Category::Complex => {
                 let (re, im) = bytes.split_at(bytes.len() / 2);
                 write!(f, "({}, {})", float(re), float(im))
             }
-            _ => float(bytes).fmt(f),
         }
     }
 }
@@ -193,7 +156,7 @@ mod tests {
     fn every_half_reads_back_from_its_shortest_decimal() {
         for d in [DType::F16, DType::BF16] {
             for bits in 0..=u64::from(u16::MAX) {
-                let v = value_of(d, bits);
+                let v = d.value_of_bits(bits);
                 let text = Exact { dtype: d, bits }.to_string();
                 if v.is_finite() {
                     assert_eq!(nearest(d, &text), Some(bits), "{d} {bits:#x} {text}");
@@ -207,11 +170,12 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Exact { dtype: DType::F16, bits: f16::from_f32(0.1).to_bits().into() }.to_string(), "0.1");
+        assert_eq!(Exact { dtype: DType::F16, bits: DType::F16.nearest_bits(0.1) }.to_string(), "0.1");
         assert_eq!(Exact { dtype: DType::BF16, bits: 0x7fc1 }.to_string(), "nan:0x7fc1");
         assert_eq!(nearest(DType::F16, "65520"), None);
         for d in [DType::F16, DType::BF16, DType::F32, DType::F64] {
-            assert!(value_of(d, infinity(d)) == f64::INFINITY && value_of(d, ordinary_nan(d)).is_nan(), "{d}");
+            let (inf, nan) = (d.value_of_bits(d.infinity_bits()), d.value_of_bits(d.nan_bits()));
+            assert!(inf == f64::INFINITY && nan.is_nan(), "{d}");
         }
     }
 
@@ -221,7 +185,7 @@ mod tests {
         for _ in 0..20_000 {
             x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             for (dtype, bits) in [(DType::F64, x), (DType::F32, x >> 32)] {
-                if value_of(dtype, bits).is_finite() {
+                if dtype.value_of_bits(bits).is_finite() {
                     let text = Exact { dtype, bits }.to_string();
                     assert_eq!(nearest(dtype, &text), Some(bits), "{dtype} {bits:#x} {text}");
                 }

@@ -92,9 +92,9 @@ impl Lower<'_> {
     fn resized(&mut self, n: usize, from: DType, size: usize, a: Reg) -> Reg {
         let bytes = n * from.size().max(size);
         let form: Form = match (from.size(), size) {
-            (1, 2) if from == U8 => f::ZXBW,
-            (1, 4) if from == U8 => f::ZXBD,
-            (1, 8) if from == U8 => f::ZXBQ,
+            (1, 2) if from.is_unsigned() => f::ZXBW,
+            (1, 4) if from.is_unsigned() => f::ZXBD,
+            (1, 8) if from.is_unsigned() => f::ZXBQ,
             (1, 2) => f::SXBW,
             (1, 4) => f::SXBD,
             (1, 8) => f::SXBQ,

@@ -98,9 +98,9 @@ pub(crate) fn inline(isa: Isa, step: &Step) -> bool {
     let reals = matches!(op, Abs | Relu | Floor | Ceil | Trunc | Round | Clamp);
     match (op, d.category()) {
         (Where, _) => true,
-        (Neg | Abs, _) if matches!(d, DType::F16 | DType::BF16) => true,
-        (Neg, _) if d == DType::C32 => true,
-        _ if matches!(d, DType::F16 | DType::BF16 | DType::C32) => false,
+        (Neg, _) if d.real().is_half() => true,
+        (Abs, _) if d.is_half() => true,
+        _ if d.is_narrow() => false,
         (_, Category::Bool) => everywhere || ordered || bits,
         (_, Category::Int) => everywhere || numbers || ordered || bits || reals || matches!(op, ShiftLeft | ShiftRight),
         (_, Category::Complex) => everywhere || numbers || op == ImagPart,
@@ -262,8 +262,8 @@ impl Lower<'_> {
             (Op::Where, _) => self.select(d, args),
             (_, Category::Bool) => Out::Done(self.truth(op, regs), Nan::Any),
             (_, Category::Int) => Out::Done(self.int(op, d, regs), Nan::Any),
-            (_, Category::Complex) if d != DType::C32 => self.complex(op, d, args),
-            (Op::Neg | Op::Abs, _) if d.real().size() == 2 => Out::Done(self.half_sign(op, d, regs[0]), Nan::Any),
+            (Op::Neg | Op::Abs, _) if d.real().is_half() => Out::Done(self.half_sign(op, d, regs[0]), Nan::Any),
+            (_, Category::Complex) => self.complex(op, d, args),
             _ => self.float_op(op, d, args),
         }
     }

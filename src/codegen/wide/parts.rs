@@ -71,7 +71,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn int(&mut self, op: Op, d: DType, [a, b, c, e]: [Reg; 4]) -> Reg {
-        let (size, bytes, signed) = (d.size(), self.lanes * d.size(), d != DType::U8);
+        let (size, bytes, signed) = (d.size(), self.lanes * d.size(), !d.is_unsigned());
         let at = size.trailing_zeros() as usize % 4;
         let larger = if signed { MAX[at] } else { f::PMAXUB };
         let smaller = if signed { MIN[at] } else { f::PMINUB };
