@@ -116,6 +116,14 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// `a`, `a and b`, `a, b and c`.
+fn listed(all: &[String], last: &str) -> String {
+    match all {
+        [first @ .., z] if !first.is_empty() => format!("{} {last} {z}", first.join(", ")),
+        all => all.concat(),
+    }
+}
+
 /// A line on stderr; a closed stderr is not a reason to fail.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", report::harmless(text));

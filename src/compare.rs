@@ -1,4 +1,4 @@
-//! What another rule set would make of a program, application by application.
+//! What other rule sets would make of a program, application by application.
 //!
 //! Guarantees: the outcomes are those of inference, also where a program as a whole is refused; one difference has one
 //! entry: what merely uses a refused node has none. Does not: look at values or shapes; two rule sets that agree on
@@ -22,8 +22,9 @@ pub enum Outcome {
     Refused(Diagnostic),
 }
 
-/// An application that two rule sets type differently. `Display` is one line.
+/// An application that rule sets type differently. `Display` is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// The op.
     pub op: Op,
@@ -31,8 +32,8 @@ pub struct Difference {
     pub node: usize,
     /// Where the user wrote it.
     pub place: Place,
-    /// What each rule set gives, in the order of the question. At most one of the two is a refusal.
-    pub outcomes: [(Rules, Outcome); 2],
+    /// What each rule set gives that has an answer, in the order of the question. At least one is a dtype.
+    pub outcomes: Vec<(Rules, Outcome)>,
 }
 
 impl fmt::Display for Difference {
@@ -42,7 +43,7 @@ impl fmt::Display for Difference {
             write!(f, " at {}", self.place)?;
         }
         for (i, (rules, outcome)) in self.outcomes.iter().enumerate() {
-            f.write_str([": ", "; "][i])?;
+            f.write_str(if i == 0 { ": " } else { "; " })?;
             match outcome {
                 Outcome::DType(d) => write!(f, "{rules} gives {d}")?,
                 Outcome::Refused(d) => write!(f, "{rules} refuses: {}", d.message)?,
@@ -72,20 +73,38 @@ impl fmt::Display for Difference {
 /// println!("{}", found[0]);
 /// ```
 pub fn compare(program: &Program, a: Rules, b: Rules) -> Vec<Difference> {
-    let under = |rules| outcomes(program, Settings { rules, ..program.settings() });
-    let (left, right) = (under(a), under(b));
+    compare_all(program, &[a, b])
+}
+
+/// As [`compare`], for any number of rule sets: the applications about which at least two of them differ.
+///
+/// ```
+/// use castwise::prelude::*;
+/// use castwise::compare_all;
+/// let p = Program::new(Rules::Torch);
+/// let _ = p.data("x", DType::I32, [3]) + p.data("y", DType::F32, [3]);
+/// for difference in compare_all(&p, Rules::ALL) {
+///     println!("{difference}");                              // `add` at …: torch gives f32; paddle refuses: …
+/// }
+/// ```
+pub fn compare_all(program: &Program, rules: &[Rules]) -> Vec<Difference> {
+    let under = |rules: &Rules| outcomes(program, Settings { rules: *rules, ..program.settings() }).into_iter();
+    let mut answers: Vec<_> = rules.iter().map(under).collect();
     let state = program.shared.read();
     let mut found = Vec::new();
-    for (node, ((weight, left), right)) in state.nodes.node_weights().zip(left).zip(right).enumerate() {
-        let (Kind::Apply { op, .. }, Some(left), Some(right)) = (&weight.kind, left, right) else { continue };
-        let differ = match (&left, &right) {
-            (Ok(l), Ok(r)) => l != r,
-            (l, r) => l.is_ok() != r.is_ok(),
-        };
-        if differ {
-            let outcome = |o: Result<DType, Box<Diagnostic>>| o.map_or_else(|d| Outcome::Refused(*d), Outcome::DType);
-            let outcomes = [(a, outcome(left)), (b, outcome(right))];
-            found.push(Difference { op: *op, node, place: weight.place.clone(), outcomes });
+    for (node, weight) in state.nodes.node_weights().enumerate() {
+        // What uses a refused value has no outcome.
+        let of_node: Vec<(Rules, Outcome)> = answers
+            .iter_mut()
+            .zip(rules)
+            .filter_map(|(all, rules)| Some((*rules, all.next()??)))
+            .map(|(rules, o)| (rules, o.map_or_else(|d| Outcome::Refused(*d), Outcome::DType)))
+            .collect();
+        let Kind::Apply { op, .. } = &weight.kind else { continue };
+        let dtype = |(_, o): &(Rules, Outcome)| if let Outcome::DType(d) = o { Some(*d) } else { None };
+        let first = of_node.first().and_then(dtype);
+        if of_node.iter().any(|o| dtype(o) != first) {
+            found.push(Difference { op: *op, node, place: weight.place.clone(), outcomes: of_node });
         }
     }
     found

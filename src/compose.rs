@@ -6,7 +6,6 @@
 
 use crate::error::{Diagnostic, Error, Fault, shown};
 use crate::ops::{Attrs, LossShapes, Op};
-use crate::promotion::Rules;
 use crate::scalar::Scalar;
 use crate::var::{Mode, Operand, Var, here};
 
@@ -92,10 +91,7 @@ impl<M: Mode> Var<M> {
     /// than 0. Under PyTorch's rules the result has the dtype of x; under Paddle's the shapes must be equal.
     #[track_caller]
     pub fn huber_loss(&self, target: &Var<M>, delta: f64, reduction: Reduction) -> Var<M> {
-        let shapes = match M::settings(&self.0).rules {
-            Rules::Torch => LossShapes::Broadcast,
-            Rules::Paddle => LossShapes::Equal,
-        };
+        let shapes = M::settings(&self.0).rules.set().losses().huber;
         self.loss(Op::Huber, target, Some(delta), shapes).reduced(reduction)
     }
 
@@ -116,12 +112,12 @@ impl<M: Mode> Var<M> {
     /// the operands promote first, shapes must be equal, and `epsilon` must be greater than 0.
     #[track_caller]
     pub fn poisson_nll_loss(&self, target: &Var<M>, options: PoissonNll) -> Var<M> {
-        let paddle = M::settings(&self.0).rules == Rules::Paddle;
+        let promotes = M::settings(&self.0).rules.set().losses().poisson_promotes;
         let attrs = || Attrs { loss: Some(LossShapes::Equal), ..Attrs::default() };
         let promoted = |a: &Var<M>, b: &Var<M>| M::apply(Op::PromoteWith, &[a.into(), b.into()], attrs(), here());
         let (x, y) =
-            if paddle { (promoted(self, target), promoted(target, self)) } else { (self.clone(), target.clone()) };
-        if paddle && options.epsilon <= 0.0 {
+            if promotes { (promoted(self, target), promoted(target, self)) } else { (self.clone(), target.clone()) };
+        if promotes && options.epsilon <= 0.0 {
             let message = format!("`poisson_nll_loss` with epsilon {}, which must be greater than 0", options.epsilon);
             return M::refuse(&self.0, Diagnostic::new(Fault::BadParameter, message).at(&here()));
         }

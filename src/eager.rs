@@ -122,7 +122,7 @@ impl Mode for Eager {
             Operand::Var(v) => Some(v.0.cx),
             Operand::Scalar(_) => None,
         });
-        let cx = cx.unwrap_or(Eager::new(Rules::Torch));
+        let cx = cx.unwrap_or(Eager::new(Rules::default()));
         let value = apply(cx, op, operands, attrs, place).map_err(|e| match e {
             Error::Earlier(e) => e,
             e => Arc::new(e),

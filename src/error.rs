@@ -107,18 +107,108 @@ pub struct Diagnostic {
     pub help: Option<String>,
     /// Where the user wrote it.
     pub place: Place,
+    /// The settings that the message and the help name.
+    settings: [Box<[Mention]>; 2],
+}
+
+/// A setting that a text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mention {
+    /// Where in the text it begins.
+    at: usize,
+    /// What stands there: the setting as Rust has it.
+    spelled: String,
+    setting: &'static str,
+    value: &'static str,
+}
+
+/// A text, and the settings that it names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Phrase {
+    text: String,
+    settings: Vec<Mention>,
+}
+
+impl<T: Into<String>> From<T> for Phrase {
+    fn from(text: T) -> Phrase {
+        Phrase { text: text.into(), settings: Vec::new() }
+    }
+}
+
+impl Phrase {
+    /// A setting and its value, with the Rust expression of both: `rules`, `torch`, `Rules::Torch`.
+    pub(crate) fn setting(setting: &'static str, value: &'static str, spelled: String) -> Phrase {
+        Phrase { text: spelled.clone(), settings: vec![Mention { at: 0, spelled, setting, value }] }
+    }
+
+    /// This text and then another.
+    pub(crate) fn and(mut self, other: impl Into<Phrase>) -> Phrase {
+        let (other, at) = (other.into(), self.text.len());
+        self.settings.extend(other.settings.into_iter().map(|m| Mention { at: at + m.at, ..m }));
+        self.text += &other.text;
+        self
+    }
+}
+
+/// A text with other words for the settings it names. What was changed in it since, so that it no longer names one there, stays.
+fn worded(text: &str, settings: &[Mention], word: &dyn Fn(&str, &str) -> String) -> String {
+    let (mut new, mut done) = (String::with_capacity(text.len()), 0);
+    for m in settings {
+        if let (Some(before), true) =
+            (text.get(done..m.at), text.get(m.at..).is_some_and(|t| t.starts_with(&m.spelled)))
+        {
+            new += before;
+            new += &word(m.setting, m.value);
+            done = m.at + m.spelled.len();
+        }
+    }
+    new + text.get(done..).unwrap_or_default()
 }
 
 impl Diagnostic {
     /// A diagnostic without help or place.
-    pub fn new(fault: Fault, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { fault, message: message.into(), help: None, place: Place::None }
+    pub fn new(fault: Fault, message: impl Into<Phrase>) -> Diagnostic {
+        let Phrase { text: message, settings } = message.into();
+        Diagnostic { fault, message, help: None, place: Place::None, settings: [settings.into(), Box::default()] }
     }
 
     /// The same with a suggestion.
-    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
-        self.help = Some(help.into());
+    pub fn help(mut self, help: impl Into<Phrase>) -> Diagnostic {
+        let Phrase { text, settings } = help.into();
+        self.help = Some(text);
+        self.settings[1] = settings.into();
         self
+    }
+
+    /// The same with one more suggestion.
+    pub(crate) fn also(mut self, help: impl Into<Phrase>) -> Diagnostic {
+        let Some(text) = self.help.take() else { return self.help(help) };
+        let before = Phrase { text, settings: std::mem::take(&mut self.settings[1]).into() };
+        self.help(before.and("; ").and(help))
+    }
+
+    /// The same with other words for the settings that message and help name: `word` is given a setting and its value, `rules`
+    /// and `torch` where the text has `Rules::Torch`.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Paddle);
+    /// let _ = p.data("i", DType::I64, [3]) + p.data("x", DType::F32, [3]);
+    /// let error = p.check().expect_err("Paddle does not mix them");
+    /// let d = &error.diagnostics()[0];
+    /// assert!(d.message.contains("under Rules::Paddle"));
+    /// let d = d.worded(|setting, value| format!("--{setting} {value}"));
+    /// assert!(d.message.contains("under --rules paddle") && d.help.is_some_and(|h| h.ends_with("--rules torch would give f32")));
+    /// ```
+    pub fn worded(&self, word: impl Fn(&str, &str) -> String) -> Diagnostic {
+        let [message, help] = &self.settings;
+        Diagnostic {
+            fault: self.fault,
+            message: worded(&self.message, message, &word),
+            help: self.help.as_deref().map(|h| worded(h, help, &word)),
+            place: self.place.clone(),
+            settings: Default::default(),
+        }
     }
 
     /// The same at a place.

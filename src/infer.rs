@@ -256,7 +256,7 @@ impl Pass {
             None => operands,
         };
         let shape = self.broadcast(op, operands, place)?;
-        if op.def().torch.promotion == Promotion::First {
+        if op.def().promotion == Promotion::First {
             self.keeps_shape(op, operands, shape)?;
         }
         if attrs.loss == Some(LossShapes::Equal) {

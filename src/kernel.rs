@@ -13,7 +13,7 @@ use crate::block::{convert, is_nudged};
 use crate::dtype::DType;
 use crate::ops::{MAX_OPERANDS, Op, Output};
 use crate::passes::{Pass, Passes};
-use crate::promotion::{Rounding, Rules, Settings};
+use crate::promotion::{Rounding, Settings};
 use crate::scalar::{Bits, Scalar};
 
 /// Index of a value of a kernel.
@@ -126,7 +126,7 @@ impl Builder {
     /// A builder under a program's settings and an executor's choice of passes.
     pub(crate) fn new(settings: &Settings, passes: Passes) -> Builder {
         let relaxed = settings.rounding == Rounding::Relaxed;
-        Builder { relaxed, no_roots: settings.rules == Rules::Paddle, passes, ..Builder::default() }
+        Builder { relaxed, no_roots: !settings.rules.set().takes_roots(), passes, ..Builder::default() }
     }
 
     fn push(&mut self, dtype: DType, source: Source) -> ValueId {
@@ -327,6 +327,7 @@ impl fmt::Display for Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::promotion::Rules;
 
     #[test]
     fn half_ops_widen_compute_and_round_once_and_equal_steps_merge() {

@@ -69,7 +69,7 @@ mod var;
 
 pub use block::CpuLevel;
 pub use cancel::CancelToken;
-pub use compare::{Difference, Outcome, compare};
+pub use compare::{Difference, Outcome, compare, compare_all};
 pub use compose::{PoissonNll, Reduction};
 pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use eager::{Eager, EagerValue};

@@ -1,7 +1,7 @@
 //! THE table of ops: one row an op, everything else derives from it.
 //!
-//! A row of `ops/rows.rs` gives an op its variant, method, names, operands, result kind, the range of its integer
-//! results (`ops/ranges.rs`), what it accepts and how it promotes under each rule set, one sentence of documentation, and
+//! A row of `ops/rows.rs` gives an op its variant, method, names, operands, result kind, the range of its integer results
+//! (`ops/ranges.rs`), what it accepts, how it promotes and where rule sets depart from that, one sentence of documentation, and
 //! its arithmetic by category. From the rows derive:
 //! the enum [`Op`], [`OpDef`] with [`Op::ALL`], the methods of [`Var`](crate::Var), the text names, the block kernels,
 //! and the generators of the tests. A row can also be made at run time: a [`CustomOp`] with the user's functions as its
@@ -17,9 +17,11 @@ use std::sync::Arc;
 use crate::dtype::{DType, DTypeSet};
 use crate::error::{Diagnostic, Fault};
 
+mod columns;
 mod custom;
 mod ranges;
 mod rows;
+pub use columns::{PaddleColumns, Parameter, ScalarRange, TorchColumns, WideScalar};
 pub use custom::{Custom, CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
@@ -84,76 +86,6 @@ pub enum Exactness {
     BitsReal,
 }
 
-/// The operands that PyTorch keeps in op math where it computes in f16 or bf16: scalars, and on the right 0-d tensors of another
-/// dtype.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WideScalar {
-    /// None.
-    No,
-    /// The one on the right: `div`, `floor_divide`. Of three operands the last: the weight of `lerp`.
-    Right,
-    /// Either one: `mul`, where a scalar on the left is the same call.
-    Either,
-}
-
-/// What becomes of integer scalars that the integer dtype they go to can't hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScalarRange {
-    /// They wrap: `u8 tensor + 300` adds 44.
-    Wraps,
-    /// Those behind the first operand, or the parameter if there is one, are refused: `pow`, `where`, the `alpha` of
-    /// `add_scaled`. These dtypes are left out.
-    Fits(DTypeSet),
-    /// They are bounds: the op is refused where nothing can lie within them, else they bound nothing.
-    Bounds,
-}
-
-/// The columns of PyTorch's rules.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct TorchColumns {
-    /// How operands promote.
-    pub promotion: Promotion,
-    /// The common dtypes (before an int goes to float) that the op takes.
-    pub accepts: DTypeSet,
-    /// Which scalars stay in the op-math dtype (`f32` for `f16` and `bf16`) instead of being rounded to the operands'
-    /// common dtype first.
-    pub wide_scalar: WideScalar,
-    /// Whether operands of different dtypes may promote.
-    pub mixes: bool,
-    /// Whether a bool operand may promote to another dtype.
-    pub bools: bool,
-    /// Whether the result is cast to the first operand's dtype, which must allow it.
-    pub to_first: bool,
-    /// How many of the last operands are parameters: scalars in op math that take no part in promotion. The same
-    /// under Paddle's rules.
-    pub parameters: usize,
-    /// Whether parameters are rounded to the half types that the op computes in.
-    pub rounds_parameters: bool,
-    /// Whether a parameter may be of a higher category than the operands, and is then converted to theirs.
-    pub converts: bool,
-    /// Whether the third operand may divide the second where both are integral.
-    pub integer_quotients: bool,
-    /// Which integers scalars may be.
-    pub scalars: ScalarRange,
-}
-
-/// The columns of Paddle's rules.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct PaddleColumns {
-    /// How operands promote.
-    pub promotion: Promotion,
-    /// The common dtypes that the op takes.
-    pub accepts: DTypeSet,
-    /// Whether tensors of different dtypes may promote; the bitwise ops want equal dtypes.
-    pub mixes: bool,
-    /// Whether a scalar may stand for an operand.
-    pub scalars: bool,
-    /// Whether a 0-d tensor counts like a scalar (arithmetic and comparisons) or like any tensor.
-    pub zero_dim_is_scalar: bool,
-}
-
 /// One row of the op table.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -172,219 +104,30 @@ pub struct OpDef {
     pub exactness: Exactness,
     /// The range of an integer result.
     pub integers: IntRange,
-    /// PyTorch's rules.
+    /// How operands promote, unless a rule set's column says otherwise. No column departs from
+    /// [`First`](Promotion::First) and [`Given`](Promotion::Given), which say what kind of op this is.
+    pub promotion: Promotion,
+    /// The common dtypes (before an int goes to float) that the op takes, unless a rule set's column says otherwise.
+    pub accepts: DTypeSet,
+    /// What the last operand must be, if it is a parameter.
+    pub parameter: Option<Parameter>,
+    /// What to do instead with bools, if the op is arithmetic that has none for them.
+    pub for_bool: Option<&'static str>,
+    /// Where PyTorch's rules depart from the row.
     pub torch: TorchColumns,
-    /// Paddle's rules.
+    /// Where Paddle's rules depart from the row.
     pub paddle: PaddleColumns,
     /// What it computes, with NaN and edge cases.
     pub doc: &'static str,
 }
 
-/// Shorthands for the columns of the rows.
-pub(crate) mod columns {
-    use super::DType::*;
-    use super::{DTypeSet, PaddleColumns, Promotion, ScalarRange, TorchColumns, WideScalar};
-    use crate::dtype::Category;
-
-    const BOOL: DTypeSet = DTypeSet::category(Category::Bool);
-    /// The integers.
-    pub(crate) const INTS: DTypeSet = DTypeSet::category(Category::Int);
-    /// bool and integers.
-    pub(crate) const BITS: DTypeSet = BOOL.union(INTS);
-    /// f16 and bf16.
-    pub(crate) const HALVES: DTypeSet = DTypeSet::of(&[F16, BF16]);
-    /// f32.
-    pub(crate) const SINGLE: DTypeSet = DTypeSet::of(&[F32]);
-    /// The floats.
-    pub(crate) const FLOATS: DTypeSet = DTypeSet::category(Category::Float);
-    /// The complex dtypes.
-    pub(crate) const COMPLEX: DTypeSet = DTypeSet::category(Category::Complex);
-    /// Floats and the complex dtypes but `c32`.
-    pub(crate) const FLOATS_C: DTypeSet = FLOATS.union(COMPLEX).without(DTypeSet::of(&[C32]));
-    /// Integers and floats.
-    pub(crate) const NUMBERS: DTypeSet = INTS.union(FLOATS);
-    /// Everything but complex.
-    pub(crate) const REALS: DTypeSet = BOOL.union(NUMBERS);
-    /// Every dtype.
-    pub(crate) const ANY: DTypeSet = DTypeSet::ALL;
-    /// Every dtype but `c32`, for which PyTorch has almost no kernels.
-    pub(crate) const NO_C32: DTypeSet = ANY.without(DTypeSet::of(&[C32]));
-    /// Everything but bool.
-    pub(crate) const NO_BOOL: DTypeSet = ANY.without(BOOL);
-    /// Everything but bool and `c32`.
-    pub(crate) const POW: DTypeSet = NO_C32.without(BOOL);
-
-    /// PyTorch's columns without any exception.
-    pub(crate) const fn torch(promotion: Promotion, accepts: DTypeSet) -> TorchColumns {
-        TorchColumns {
-            promotion,
-            accepts,
-            wide_scalar: WideScalar::No,
-            mixes: true,
-            bools: true,
-            to_first: false,
-            parameters: 0,
-            rounds_parameters: false,
-            converts: false,
-            integer_quotients: true,
-            scalars: ScalarRange::Wraps,
-        }
-    }
-
-    /// PyTorch: operands promote to their common dtype.
-    pub(crate) const fn common(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::Common, accepts)
-    }
-
-    /// PyTorch: as `common`, integers then go to float.
-    pub(crate) const fn float(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::IntToFloat, accepts)
-    }
-
-    /// PyTorch: as `common`, bool then goes to i64.
-    pub(crate) const fn bool_to_int(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::BoolToInt, accepts)
-    }
-
-    /// The first operand's dtype.
-    pub(crate) const fn first(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::First, accepts)
-    }
-
-    /// Bool and integers go to i64.
-    pub(crate) const fn to_long(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::ToLong, accepts)
-    }
-
-    /// As `to_long`, but for integers that are not i32.
-    pub(crate) const fn some_to_long(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::SomeToLong, accepts)
-    }
-
-    /// The operand's truth.
-    pub(crate) const fn truth(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::Truth, accepts)
-    }
-
-    /// As `common`, integers then go to f64.
-    pub(crate) const fn int_to_double(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::IntToDouble, accepts)
-    }
-
-    /// f32, or f64 beside f64, whatever the operands are.
-    pub(crate) const fn single_or_double(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::SingleOrDouble, accepts)
-    }
-
-    /// f64 or c128, whatever the operands are.
-    pub(crate) const fn to_double(accepts: DTypeSet) -> TorchColumns {
-        torch(Promotion::ToDouble, accepts)
-    }
-
-    impl TorchColumns {
-        /// A right-hand scalar stays in op math.
-        pub(crate) const fn wide(self) -> TorchColumns {
-            TorchColumns { wide_scalar: WideScalar::Right, ..self }
-        }
-
-        /// A scalar on either side stays in op math.
-        pub(crate) const fn wide_both(self) -> TorchColumns {
-            TorchColumns { wide_scalar: WideScalar::Either, ..self }
-        }
-
-        /// Scalars must fit.
-        pub(crate) const fn fits(self) -> TorchColumns {
-            self.fits_but(DTypeSet::of(&[]))
-        }
-
-        /// Scalars must fit, but may become infinite in these dtypes.
-        pub(crate) const fn fits_but(self, unchecked: DTypeSet) -> TorchColumns {
-            TorchColumns { scalars: ScalarRange::Fits(unchecked), ..self }
-        }
-
-        /// Scalars behind the first operand are bounds.
-        pub(crate) const fn bounds(self) -> TorchColumns {
-            TorchColumns { scalars: ScalarRange::Bounds, ..self }
-        }
-
-        /// A bool operand is refused, whatever the other one is.
-        pub(crate) const fn no_bool(self) -> TorchColumns {
-            TorchColumns { bools: false, ..self }
-        }
-
-        /// The result has the first operand's dtype.
-        pub(crate) const fn to_first(self) -> TorchColumns {
-            TorchColumns { to_first: true, ..self }
-        }
-
-        /// The last operand is a parameter.
-        pub(crate) const fn parameter(self) -> TorchColumns {
-            TorchColumns { parameters: 1, ..self }
-        }
-
-        /// The last operand is a parameter in the compute dtype.
-        pub(crate) const fn rounded_parameter(self) -> TorchColumns {
-            TorchColumns { parameters: 1, rounds_parameters: true, ..self }
-        }
-
-        /// The last operand is a parameter that is converted to the operands' category.
-        pub(crate) const fn converted_parameter(self) -> TorchColumns {
-            TorchColumns { parameters: 1, converts: true, ..self }
-        }
-
-        /// The second operand and the third, which divides it, must not both be integral.
-        pub(crate) const fn no_integer_quotient(self) -> TorchColumns {
-            TorchColumns { integer_quotients: false, ..self }
-        }
-
-        /// Operands must have one dtype.
-        pub(crate) const fn same(self) -> TorchColumns {
-            TorchColumns { mixes: false, ..self }
-        }
-
-        /// Paddle's columns with the same promotion and dtypes: scalars allowed, 0-d tensors like scalars.
-        pub(crate) const fn paddle(self) -> PaddleColumns {
-            PaddleColumns {
-                promotion: self.promotion,
-                accepts: self.accepts,
-                mixes: true,
-                scalars: true,
-                zero_dim_is_scalar: true,
-            }
-        }
-    }
-
-    impl PaddleColumns {
-        /// A 0-d tensor is a tensor like any other.
-        pub(crate) const fn zero_dim_tensor(self) -> PaddleColumns {
-            PaddleColumns { zero_dim_is_scalar: false, ..self }
-        }
-
-        /// Both operands must be tensors.
-        pub(crate) const fn no_scalar(self) -> PaddleColumns {
-            PaddleColumns { scalars: false, zero_dim_is_scalar: false, ..self }
-        }
-
-        /// Both operands must be tensors, but a 0-d one counts like a scalar.
-        pub(crate) const fn no_scalar_like_zero_dim(self) -> PaddleColumns {
-            PaddleColumns { scalars: false, ..self }
-        }
-
-        /// Tensors must have one dtype.
-        pub(crate) const fn same(self) -> PaddleColumns {
-            PaddleColumns { mixes: false, ..self }
-        }
-    }
-
-    /// Both rule sets' columns of `cast`.
-    pub(crate) const GIVEN: TorchColumns = torch(Promotion::Given, ANY);
-}
-
 macro_rules! define_ops {
     ($(
         #[doc = $doc:literal]
-        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident $exactness:ident $integers:ident
-        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+        $variant:ident {
+            method: $method:ident, operands: ($($operand:ident),+), output: $output:ident, $($column:ident: $value:expr),*
+        }
+        { $($math:tt)* }
     )*) => {
         /// An op of the table, or a row made at run time.
         ///
@@ -421,23 +164,26 @@ macro_rules! define_ops {
         }
 
         static TABLE: &[OpDef] = {
-            use columns::*;
+            use {Exactness::*, Promotion::*, columns::*};
             &[$(OpDef {
                 op: Op::$variant,
-                name: $name,
-                aliases: &$aliases,
                 operands: &[$(stringify!($operand)),+],
                 output: Output::$output,
-                exactness: Exactness::$exactness,
-                integers: IntRange::$integers,
-                torch: $torch,
-                paddle: $paddle,
                 doc: $doc,
+                $($column: $value,)*
+                ..OpDef::ROW
             }),*]
         };
     };
 }
 for_each_op!(define_ops);
+
+impl OpDef {
+    /// How many of the last operands are parameters: scalars in op math that take no part in promotion.
+    pub const fn parameters(&self) -> usize {
+        self.parameter.is_some() as usize
+    }
+}
 
 impl Op {
     /// The name in the text form.
@@ -462,7 +208,7 @@ impl Op {
 
     /// Whether an attribute gives the result's dtype: `cast(x, f32)`.
     pub(crate) fn takes_dtype(self) -> bool {
-        self.def().torch.promotion == Promotion::Given
+        self.def().promotion == Promotion::Given
     }
 
     /// The result's dtype for a compute dtype.
@@ -585,6 +331,10 @@ mod tests {
                 assert_eq!(Op::from_name(name), Some(*op));
             }
             assert!((1..=MAX_OPERANDS).contains(&def.operands.len()) && def.doc.ends_with('.'), "{op}");
+            let structural = |p: Promotion| matches!(p, Promotion::First | Promotion::Given);
+            for departs in [def.torch.promotion, def.paddle.promotion].into_iter().flatten() {
+                assert!(!structural(departs) && !structural(def.promotion), "{op} is another op under other rules");
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::block::{CpuLevel, kernel};
 use crate::codegen::inline_at;
 use crate::dtype::{Category, DType};
 use crate::kernel::{Step, StepOp};
-use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion, ScalarRange, WideScalar};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion};
 use crate::promotion::{OperandType, Rules, Settings, Signature, signature};
 use crate::scalar::Scalar;
 
@@ -52,7 +52,7 @@ fn section(def: &OpDef) -> String {
     for (i, alias) in def.aliases.iter().enumerate() {
         text += &format!("{} `{alias}`", if i == 0 { ", also" } else { "," });
     }
-    let parameters = &def.operands[def.operands.len() - def.torch.parameters..];
+    let parameters = &def.operands[def.operands.len() - def.parameters()..];
     if !parameters.is_empty() {
         text += &format!("; `{}` is a scalar that takes no part in promotion", parameters.join("`, `"));
     }
@@ -60,10 +60,10 @@ fn section(def: &OpDef) -> String {
         text += "; combines the elements along the given dims, or all";
     }
     text += "\n\n| rules | promotion | accepts | gives |\n| --- | --- | --- | --- |\n";
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         let accepted = accepted(def, rules);
         let dtypes: Vec<DType> = accepted.iter().map(|(d, _)| *d).collect();
-        let given = gives(def, rules, &accepted);
+        let given = gives(def, &accepted);
         text += &format!("| {rules} | {} | {} | {given} |\n", promotion(def, rules), names(&dtypes));
     }
     text + &computed(def)
@@ -77,7 +77,7 @@ fn accepted(def: &OpDef, rules: Rules) -> Vec<(DType, Signature)> {
         if def.operands[0] == "condition" {
             operands[0] = OperandType::dim(DType::Bool);
         }
-        let parameters = operands.len() - def.torch.parameters;
+        let parameters = operands.len() - def.parameters();
         operands[parameters..].fill(OperandType::Scalar(Scalar::Int(1)));
         Some((d, signature(&settings, def.op, &operands, &Attrs::default()).ok()?))
     };
@@ -85,28 +85,8 @@ fn accepted(def: &OpDef, rules: Rules) -> Vec<(DType, Signature)> {
 }
 
 fn promotion(def: &OpDef, rules: Rules) -> String {
-    let mut notes = Vec::new();
-    let mut note = |holds: bool, text: &'static str| notes.extend(holds.then_some(text));
-    let (t, p) = (&def.torch, &def.paddle);
-    let how = match rules {
-        Rules::Torch => {
-            note(!t.mixes, "equal dtypes only");
-            note(!t.bools, "no bool operand");
-            note(t.wide_scalar == WideScalar::Right, "a scalar on the right stays in op math");
-            note(matches!(t.scalars, ScalarRange::Fits(_)), "integers must fit");
-            note(t.scalars == ScalarRange::Bounds, "bounds beyond the dtype bound nothing");
-            note(t.wide_scalar == WideScalar::Either, "a scalar stays in op math");
-            t.promotion
-        }
-        Rules::Paddle => {
-            note(!p.mixes, "equal dtypes only");
-            note(!p.scalars, "tensors only");
-            note(!p.zero_dim_is_scalar && p.scalars, "a 0-d tensor counts as a tensor");
-            p.promotion
-        }
-    };
-    notes.insert(0, "");
-    words(&format!("{how:?}")) + &notes.join("; ")
+    let how = words(&format!("{:?}", rules.promotion(def.op)));
+    [how].into_iter().chain(rules.set().notes(def).into_iter().map(String::from)).collect::<Vec<_>>().join("; ")
 }
 
 /// `IntToFloat` as `int to float`.
@@ -121,9 +101,8 @@ fn words(camel: &str) -> String {
     text
 }
 
-fn gives(def: &OpDef, rules: Rules, accepted: &[(DType, Signature)]) -> String {
-    let how = if rules == Rules::Torch { def.torch.promotion } else { def.paddle.promotion };
-    if how == Promotion::Given {
+fn gives(def: &OpDef, accepted: &[(DType, Signature)]) -> String {
+    if def.promotion == Promotion::Given {
         return "the dtype asked for".into();
     }
     let all = |d: DType| accepted.iter().all(|(_, s)| s.result == d);
@@ -167,7 +146,7 @@ fn names(dtypes: &[DType]) -> String {
 fn computed(def: &OpDef) -> String {
     let [mut compiled, mut blocks, mut avx2, mut narrow] = [const { Vec::new() }; 4];
     let mut computes: Vec<DType> = Vec::new();
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         computes.extend(accepted(def, rules).iter().map(|(_, s)| s.compute));
     }
     for compute in DType::ALL.into_iter().filter(|d| computes.contains(d)) {

@@ -171,14 +171,15 @@ impl Shared {
 
 /// The refusal of a placeholder or constant whose dtype the rules do not have.
 fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
-    let what = match kind {
-        _ if rules != Rules::Paddle => return None,
-        Kind::Data { name, dtype: DType::C32, .. } => format!("the placeholder `{}`", shown(name)),
-        Kind::Constant(t) if t.dtype() == DType::C32 => "a constant".to_string(),
-        _ => return None,
+    let (what, dtype) = match kind {
+        Kind::Data { name, dtype, .. } => (Some(name), *dtype),
+        Kind::Constant(t) => (None, t.dtype()),
+        Kind::Apply { .. } | Kind::Poison(_) => return None,
     };
-    let message = format!("{what} is c32, which Paddle does not have");
-    Some(Diagnostic::new(Fault::UnsupportedDType, message).help("use c64"))
+    let instead = rules.set().lacks(dtype)?;
+    let what = what.map_or("a constant".to_string(), |name| format!("the placeholder `{}`", shown(name)));
+    let message = format!("{what} is {dtype}, which {} does not have", rules.framework());
+    Some(Diagnostic::new(Fault::UnsupportedDType, message).help(instead))
 }
 
 /// Why no tensor can have the declared dims, if that is so.

@@ -1,26 +1,25 @@
 //! Which dtype an application of an op computes in and gives: [`signature`], the only decider.
 //!
-//! Guarantees: one function for eager, inference and the command; it sees dtypes, scalar categories and whether a
-//! tensor is 0-d, never values (but the sign of a scalar exponent, to refuse it); each framework's tables are data in
-//! `torch.rs` and `paddle.rs`. Does not: look at shapes (that is `infer`'s broadcasting) or insert casts.
-//!
-//! Sources: PyTorch's `TensorIterator` and `TypeProperties.cpp` as described in "Demystifying Dtype Promotion in
-//! PyTorch"; PaddlePaddle's "Introduction to Data Type Promotion", with the contradictions of the guide resolved by
-//! what PaddlePaddle 3.3 does.
+//! Guarantees: one function for eager, inference and the command; it sees dtypes, scalars and whether a tensor is 0-d, never
+//! the values of tensors; what differs between rule sets is in the file of each, behind one trait ([`RuleSet`]). Does not: look at
+//! shapes (that is `infer`'s broadcasting) or insert casts.
 
 use std::fmt;
 
-use crate::dtype::{Category, DType, DTypeSet};
+use crate::dtype::{Category, DType};
 use crate::error::{Diagnostic, Fault};
 use crate::host::FloatMode;
-use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion, WideScalar};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion};
 use crate::scalar::Scalar;
 
 mod help;
 mod paddle;
+mod rule_set;
 mod settings;
 mod torch;
 
+pub(crate) use rule_set::RuleSet;
+use rule_set::{Call, refuse_lacking};
 pub use settings::{Rounding, Rules, Settings};
 pub use torch::promote_types;
 
@@ -73,10 +72,17 @@ pub enum Reason {
     ZeroDim,
     /// The op computes in floats: bool and integers go to the default float dtype.
     IntToFloat,
-    /// The op has no bool arithmetic: bool goes to i64.
+    /// The op has no bool arithmetic: bool goes to an integer dtype, i64 for PyTorch and Paddle.
     BoolToInt,
     /// The dtype in which a reduction combines, or that it was given.
     Reduction,
+}
+
+impl Reason {
+    /// The reason for a cast to this dtype, in words.
+    pub fn words(self, to: DType) -> String {
+        if self == Reason::BoolToInt { format!("bool to {to}") } else { self.to_string() }
+    }
 }
 
 impl fmt::Display for Reason {
@@ -152,150 +158,99 @@ impl Signature {
 /// Decides operand, compute and result dtypes of one application, or refuses it.
 ///
 /// `operands` has as many entries as the op; the refusal names the op and all operands, and says what to write and
-/// what the other rule set would do, but has no place yet.
+/// what other rule sets would do, but has no place yet.
 pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
     // Scalars are compared with what dtypes hold, and printed.
     let _standard = FloatMode::standard();
     s.check()?;
-    decide(s, op, operands, attrs).map_err(|d| {
-        let there = Settings { rules: s.rules.other(), ..*s };
-        help::elsewhere(d, there.rules, decide(&there, op, operands, attrs), operands)
-    })
+    decide(s, op, operands, attrs).map_err(|d| help::elsewhere(d, s, op, operands, attrs))
 }
 
-fn decide(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
-    let def = op.def();
-    if let Some(wrong) = op.wrong_count(operands.len()) {
+/// What all rule sets do, and in which order: the order decides which mistake is named.
+fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
+    let (def, rules) = (op.def(), s.rules.set());
+    if let Some(wrong) = op.wrong_count(all.len()) {
         return Err(wrong);
     }
-    let all = operands;
-    // The condition of `where` takes no part in promotion.
-    let (operands, parameters) = operands.split_at(operands.len() - def.torch.parameters.min(operands.len()));
+    let (operands, parameters) = all.split_at(all.len() - def.parameters().min(all.len()));
     if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
         return Err(Diagnostic::new(Fault::BadParameter, format!("the last operand of `{op}` is {p}, not a scalar")));
     }
-    let (promoted, condition) = if op == Op::Where { (&operands[1..], operands.first()) } else { (operands, None) };
-    if let Some(c) = condition
-        && !matches!(c, OperandType::Tensor { dtype: DType::Bool, .. })
-    {
-        let message = format!("the condition of `where` is {c}, not a bool tensor");
-        let help = match c {
-            OperandType::Tensor { .. } => "compare it: `c != 0`",
-            OperandType::Scalar(_) => "pass a bool tensor, e.g. a 0-d constant",
-        };
-        return Err(Diagnostic::new(Fault::ConditionDType, message).help(help));
-    }
-    let broadcast = broadcast_first(s, promoted, attrs);
-    let promoted = broadcast.as_deref().unwrap_or(promoted);
-    let (promotion, accepts) = match s.rules {
-        Rules::Torch => (def.torch.promotion, def.torch.accepts),
-        Rules::Paddle => (def.paddle.promotion, def.paddle.accepts),
-    };
-    let is_complex = |o: &OperandType| category_of(o) == Category::Complex;
-    let common = match s.rules {
-        _ if promotion == Promotion::First => first_dtype(op, promoted)?,
-        _ if promotion == Promotion::SingleOrDouble && !promoted.iter().any(is_complex) => {
-            let double = |o: &OperandType| matches!(o, OperandType::Tensor { dtype: DType::F64, .. });
-            if promoted.iter().any(double) { DType::F64 } else { DType::F32 }
-        }
-        Rules::Torch => {
-            refuse_mix(s, op, promoted)?;
-            // Where dtypes must be equal, the first operand has it; a weight behind follows.
-            let deciding = if def.torch.mixes { promoted } else { &promoted[..promoted.len().min(2)] };
-            torch::common_dtype(deciding, s.default_dtype)
-        }
-        Rules::Paddle => paddle::common_dtype(op, promoted)?,
-    };
+    // The condition of `where` takes no part in promotion.
+    let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
+    condition.iter().try_for_each(|c| check_condition(rules, c))?;
+    let (promotion, accepts) = rules.column(def);
+    let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
+    let seen = rules.seen(&call);
+    let call = Call { promoted: seen.as_deref().unwrap_or(promoted), ..call };
+    let common = common_dtype(rules, &call)?;
     // A reduction converts its operand to the dtype it is given, and goes on from there.
     let common = if op.is_reduction() { attrs.dtype.unwrap_or(common) } else { common };
-    if let Some(to) = attrs.dtype.filter(|to| attrs.output && !common.can_cast(*to)) {
+    let writes = |to: &DType| rules.can_write(&OperandType::dim(common), *to);
+    if let Some(to) = attrs.dtype.filter(|to| attrs.output && !writes(to)) {
         let message = format!("result type {common} can't be cast to the desired output type {to}");
         return Err(Diagnostic::new(Fault::Cast, message).help(format!("ask for an output of {common}")));
     }
-    let first = match promoted.first() {
-        Some(OperandType::Tensor { dtype, .. }) if s.rules == Rules::Torch && def.torch.to_first => Some(*dtype),
-        _ => None,
-    };
-    if let Some(to) = first.filter(|to| !common.can_cast(*to)) {
-        let message = format!("`{op}`: result type {common} can't be cast to the desired output type {to}");
-        let dtypes: Vec<DType> = promoted.iter().map(|o| torch::dtype_of(o, s.default_dtype)).collect();
-        return Err(Diagnostic::new(Fault::Cast, message).help(help::mix(op, accepts, promoted, &dtypes)));
-    }
+    let result = rules.result(&call, common)?;
     // What a custom op accepts is what it has functions for, which is asked of the dtype that it computes in.
     if !accepts.has(common) && !matches!(op, Op::Custom(_)) {
-        return Err(unsupported(op, accepts, operands, common));
+        return Err(unsupported(&call, operands, common));
     }
     refuse_negative_exponent(op, operands, common)?;
-    let compute = match promotion {
-        Promotion::Common | Promotion::First | Promotion::SingleOrDouble => common,
-        Promotion::IntToFloat if common.is_integral() => float_for_ints(s),
-        Promotion::BoolToInt if common == DType::Bool && !(op.is_reduction() && attrs.dtype.is_some()) => DType::I64,
-        Promotion::IntToDouble if common.is_integral() => DType::F64,
-        Promotion::ToDouble => {
-            if common.is_complex() {
-                DType::C128
-            } else {
-                DType::F64
-            }
-        }
-        Promotion::ToLong if common.is_integral() && attrs.dtype.is_none() => DType::I64,
-        Promotion::SomeToLong if matches!(common, DType::Bool | DType::I32) && attrs.dtype.is_none() => DType::I64,
-        // The truth of u8 is u8 for PyTorch: a cast behind the reduction.
-        Promotion::Truth => DType::Bool,
-        Promotion::Given => attrs.dtype.unwrap_or(common),
-        Promotion::IntToFloat | Promotion::BoolToInt | Promotion::IntToDouble | Promotion::ToLong => common,
-        Promotion::SomeToLong => common,
-    };
-    if s.rules == Rules::Paddle && compute == DType::C32 {
-        return Err(paddle::no_c32(op));
-    }
+    let compute = rules.compute(&call, common);
+    refuse_lacking(rules, op, compute)?;
     if let Op::Custom(custom) = op
         && !custom.functions().has(compute.op_math())
     {
         return Err(help::no_function(custom, operands, compute));
     }
-    let byte = promotion == Promotion::Truth && s.rules == Rules::Torch && common == DType::U8;
+    check_parameters(op, parameters, common)?;
     let mut dtypes = [compute; MAX_OPERANDS];
-    if condition.is_some() {
-        dtypes[0] = DType::Bool;
+    for (i, to) in dtypes.iter_mut().enumerate() {
+        *to = if i < condition.len() { DType::Bool } else { rules.operand(&call, i, compute) };
     }
-    if !parameters.is_empty() {
-        check_parameters(op, parameters, common)?;
-        let rounded = s.rules == Rules::Torch && def.torch.rounds_parameters;
-        dtypes[operands.len()..].fill(if rounded { compute } else { compute.op_math() });
-    }
-    if let Some(i) = wide_scalar(s, op, operands, compute) {
-        dtypes[i] = compute.op_math();
-    }
-    if s.rules == Rules::Torch {
-        torch::check_scalars(op, all, |i| dtypes[i])?;
-    }
-    let result = if byte { DType::U8 } else { first.unwrap_or(op.result(compute)) };
-    Ok(Signature { operands: dtypes, compute, result })
+    rules.check(&call, &dtypes)?;
+    Ok(Signature { operands: dtypes, compute, result: result.unwrap_or(op.result(compute)) })
 }
 
-/// A parameter must be of no higher category than the operands: PyTorch's rule for `alpha`.
+fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), Diagnostic> {
+    let help = match condition {
+        OperandType::Tensor { dtype, .. } if rules.takes_condition(*dtype) => return Ok(()),
+        OperandType::Tensor { .. } => "compare it: `c != 0`",
+        OperandType::Scalar(_) => "pass a bool tensor, e.g. a 0-d constant",
+    };
+    let message = format!("the condition of `where` is {condition}, not a bool tensor");
+    Err(Diagnostic::new(Fault::ConditionDType, message).help(help))
+}
+
+/// The common dtype of the operands, which some ops find without asking whether their dtypes mix.
+fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic> {
+    match call.promotion {
+        Promotion::First => first_dtype(rules, call),
+        Promotion::SingleOrDouble if call.promoted.iter().all(rule_set::is_real) => {
+            let double = call.promoted.iter().any(|o| rule_set::dtype_of(o) == Some(DType::F64));
+            Ok(if double { DType::F64 } else { DType::F32 })
+        }
+        _ => rules.common(call),
+    }
+}
+
+/// What is wrong with parameters, which must be of no higher category than the operands: PyTorch's rule for `alpha`.
 fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result<(), Diagnostic> {
+    let Some(wanted) = op.def().parameter else { return Ok(()) };
     let fits = |p: &OperandType| match p {
-        _ if op.def().torch.converts => category_of(p) < Category::Complex || common.is_complex(),
+        _ if wanted.converts => rule_set::is_real(p) || common.is_complex(),
         OperandType::Scalar(Scalar::Bool(_)) => common == DType::Bool,
         p => category_of(p) <= common.category().max(Category::Int),
     };
-    let (least, open) = match op {
-        Op::Huber => (0.0, true),
-        Op::SmoothL1 => (0.0, false),
-        _ => (f64::NEG_INFINITY, false),
-    };
-    let inside = |p: &OperandType| match p {
-        OperandType::Scalar(Scalar::Float(v)) => *v > least || !open && *v == least || least == f64::NEG_INFINITY,
+    let inside = |p: &OperandType| match (p, wanted.least) {
+        (OperandType::Scalar(Scalar::Float(v)), Some(least)) => *v > least || !wanted.open && *v == least,
         _ => true,
     };
-    if let Some(p) = parameters.iter().find(|p| !inside(p)) {
-        let bound = if open { "greater than" } else { "at least" };
-        return Err(Diagnostic::new(
-            Fault::BadParameter,
-            format!("`{op}` with the {p}, which must be {bound} {least}"),
-        ));
+    for p in parameters.iter().filter(|p| !inside(p)) {
+        let (bound, least) = (if wanted.open { "greater than" } else { "at least" }, wanted.least.unwrap_or_default());
+        let message = format!("`{op}` with the {p}, which must be {bound} {least}");
+        return Err(Diagnostic::new(Fault::BadParameter, message));
     }
     match parameters.iter().find(|p| !fits(p)) {
         Some(p) => Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` of {common} with the parameter {p}"))),
@@ -304,17 +259,15 @@ fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result
 }
 
 /// The dtype of the first operand, if the others can be cast to it as to an output.
-fn first_dtype(op: Op, operands: &[OperandType]) -> Result<DType, Diagnostic> {
+fn first_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic> {
+    let (op, operands) = (call.op, call.promoted);
     let Some(OperandType::Tensor { dtype: to, .. }) = operands.first() else {
         let message = format!("the first operand of `{op}` is {}, not a tensor", named(&operands[..1]));
-        let like = operands.iter().find_map(|o| match o {
-            OperandType::Tensor { dtype, .. } => Some(*dtype),
-            OperandType::Scalar(_) => None,
-        });
+        let like = operands.iter().find_map(rule_set::dtype_of);
         let help = format!("pass the scalar as a 0-d {} constant", like.unwrap_or(DType::F32));
         return Err(Diagnostic::new(Fault::ArgNotTensor, message).help(help));
     };
-    match operands.iter().find(|o| category_of(o) > to.category()) {
+    match operands.iter().find(|o| !rules.can_write(o, *to)) {
         Some(o) => {
             let (what, help) = match o {
                 OperandType::Tensor { dtype, .. } => (dtype.to_string(), format!("cast it, e.g. `cast(value, {to})`")),
@@ -327,49 +280,9 @@ fn first_dtype(op: Op, operands: &[OperandType]) -> Result<DType, Diagnostic> {
     }
 }
 
-/// The operands of PyTorch's losses as they are after broadcasting: 0-d ones have dims if another one does.
-fn broadcast_first(s: &Settings, operands: &[OperandType], attrs: &Attrs) -> Option<Vec<OperandType>> {
-    let dims = operands.iter().any(|o| matches!(o, OperandType::Tensor { zero_dim: false, .. }));
-    let with_dims = |o: &OperandType| match *o {
-        OperandType::Tensor { dtype, .. } => OperandType::dim(dtype),
-        scalar => scalar,
-    };
-    let wanted = s.rules == Rules::Torch && attrs.loss.is_some() && dims;
-    wanted.then(|| operands.iter().map(with_dims).collect())
-}
-
 /// What a scalar stands for as the `i`-th operand of an op, in the dtype it goes to.
 pub(crate) fn scalar_operand(s: &Settings, op: Op, i: usize, scalar: Scalar, to: DType) -> Scalar {
-    match s.rules {
-        Rules::Torch => torch::scalar(op, i, scalar, to),
-        Rules::Paddle => scalar,
-    }
-}
-
-/// The operand that stays in op math, if there is one. PyTorch reads a second operand of one element before it is cast, so that
-/// a 0-d tensor of another dtype counts as a scalar there; of c32 it casts both.
-fn wide_scalar(s: &Settings, op: Op, operands: &[OperandType], compute: DType) -> Option<usize> {
-    if s.rules != Rules::Torch || !(compute.is_float() && compute.is_narrow()) {
-        return None;
-    }
-    let one = |o: &OperandType| match o {
-        OperandType::Scalar(_) => true,
-        OperandType::Tensor { dtype, zero_dim } => *zero_dim && *dtype != compute,
-    };
-    match (op.def().torch.wide_scalar, operands) {
-        (WideScalar::Right | WideScalar::Either, [OperandType::Tensor { .. }, y]) if one(y) => Some(1),
-        (WideScalar::Either, [OperandType::Scalar(_), OperandType::Tensor { .. }]) => Some(0),
-        (WideScalar::Right, [_, _, OperandType::Scalar(_)]) => Some(2),
-        _ => None,
-    }
-}
-
-/// The dtype that bool and integers compute in where an op wants floats.
-fn float_for_ints(s: &Settings) -> DType {
-    match s.rules {
-        Rules::Torch => s.default_dtype,
-        Rules::Paddle => DType::F32,
-    }
+    s.rules.set().scalar(op, i, scalar, to)
 }
 
 /// Why an operand of dtype `from` is cast to `to` in an application of an op to these operands.
@@ -387,7 +300,7 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
         Reason::Requested
     } else if op.is_reduction() {
         Reason::Reduction
-    } else if to.category() > highest && to == DType::I64 {
+    } else if to.category() > highest && to.category() == Category::Int {
         Reason::BoolToInt
     } else if to.category() > highest {
         Reason::IntToFloat
@@ -412,15 +325,14 @@ pub(crate) fn named(operands: &[OperandType]) -> String {
     operands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
-fn unsupported(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -> Diagnostic {
-    let fault = if common == DType::Bool && (!op.def().torch.bools || op == Op::Neg) {
-        Fault::BoolArithmetic
-    } else {
-        Fault::UnsupportedDType
-    };
+/// The refusal of operands of a common dtype that the op does not take.
+fn unsupported(call: &Call<'_>, operands: &[OperandType], common: DType) -> Diagnostic {
+    let op = call.op;
+    let arithmetic = call.def.for_bool.filter(|_| common == DType::Bool);
+    let fault = if arithmetic.is_some() { Fault::BoolArithmetic } else { Fault::UnsupportedDType };
     // A higher category beside bool: the op takes no bool, whatever the other operand is.
     let beside = operands.len() > 1 && operands.iter().any(|o| category_of(o) > common.category());
-    let plain = |o: &OperandType| matches!(o, OperandType::Tensor { dtype, .. } if *dtype == common);
+    let plain = |o: &OperandType| rule_set::dtype_of(o) == Some(common);
     let what = if operands.len() == 1 || operands.iter().all(plain) {
         String::new()
     } else if beside {
@@ -428,54 +340,13 @@ fn unsupported(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DTyp
     } else {
         format!("; {} promote to it", named(operands))
     };
-    let mut d = Diagnostic::new(fault, format!("`{op}` does not take {common}{what}"));
-    d.help = match (fault, op) {
+    let help = match arithmetic {
         _ if beside => help::bool_beside(op, operands),
-        (Fault::BoolArithmetic, Op::Neg) => Some("for bool write `logical_not`".into()),
-        (Fault::BoolArithmetic, _) => Some("for bool write `logical_xor`, or cast to an integer dtype".into()),
-        _ => help::unsupported(op, accepts, operands, common),
+        Some(instead) => Some(format!("for bool {instead}")),
+        None => help::unsupported(op, call.accepts, operands, common),
     };
-    d
-}
-
-/// PyTorch's ops that take equal dtypes only, or no bool among their operands.
-fn refuse_mix(s: &Settings, op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
-    let columns = &op.def().torch;
-    // A third operand is a weight: as a scalar it may be of any dtype.
-    let counts = |(i, o): &(usize, &OperandType)| *i < 2 || matches!(o, OperandType::Tensor { .. });
-    let counted = operands.iter().enumerate().filter(counts);
-    let dtypes: Vec<DType> = counted.map(|(_, o)| torch::dtype_of(o, s.default_dtype)).collect();
-    if !columns.bools && dtypes.contains(&DType::Bool) {
-        return Err(unsupported(op, columns.accepts, operands, DType::Bool));
-    }
-    let integral = |o: &OperandType| category_of(o) <= Category::Int;
-    if !columns.integer_quotients && operands.len() > 2 && operands[1..].iter().all(integral) {
-        let to = if columns.accepts.has(dtypes[0]) { dtypes[0] } else { s.default_dtype };
-        let message = format!("`{op}` does not divide integers: it is given {}", named(operands));
-        let help = match operands[2] {
-            OperandType::Tensor { .. } => {
-                format!("cast the third operand, e.g. `cast({}, {to})`", op.def().operands[2])
-            }
-            OperandType::Scalar(_) => format!("pass the scalar as a 0-d {to} constant"),
-        };
-        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help(help));
-    }
-    // It is converted to theirs, but no complex number is to a real one.
-    let weight = operands.get(2).filter(|w| !columns.mixes && matches!(w, OperandType::Scalar(Scalar::Complex(_))));
-    if let Some((w, a)) = weight.zip(dtypes.first()).filter(|(_, a)| !a.is_complex()) {
-        let message = format!("`{op}` of {a} does not take the complex weight {w}");
-        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`"));
-    }
-    // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake. PyTorch's
-    // ops of three operands look at equality first.
-    let hopeless = || operands.len() == 2 && !columns.accepts.has(torch::common_dtype(operands, s.default_dtype));
-    match dtypes.as_slice() {
-        [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) && !hopeless() => {
-            let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
-            Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help::mix(op, columns.accepts, operands, &dtypes)))
-        }
-        _ => Ok(()),
-    }
+    let d = Diagnostic::new(fault, format!("`{op}` does not take {common}{what}"));
+    if let Some(help) = help { d.help(help) } else { d }
 }
 
 fn refuse_negative_exponent(op: Op, operands: &[OperandType], common: DType) -> Result<(), Diagnostic> {

@@ -222,7 +222,7 @@ impl TypedProgram {
                 if let Some(other) = why.other {
                     write!(f, " x {other}")?;
                 }
-                write!(f, " -> {} ({})", n.dtype, why.reason)?;
+                write!(f, " -> {} ({})", n.dtype, why.reason.words(n.dtype))?;
                 if why.op != Op::Cast || why.reason != Reason::Requested {
                     write!(f, ", for {}", why.op)?;
                 }

@@ -109,8 +109,8 @@ operand_from_scalar!(bool, u8, i8, i16, i32, i64, f16, bf16, f32, f64, Complex<f
 macro_rules! define_methods {
     ($(
         #[doc = $doc:literal]
-        $variant:ident $method:ident $name:literal $aliases:tt ($first:ident $(, $rest:ident)*) $output:ident $exactness:ident $integers:ident
-        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+        $variant:ident { method: $method:ident, operands: ($first:ident $(, $rest:ident)*), output: $output:ident $($column:tt)* }
+        { $($math:tt)* }
     )*) => {
         /// One method a row of the op table, named as the op; the first operand is `self`.
         impl<M: Mode> Var<M> {
@@ -175,8 +175,8 @@ macro_rules! define_reductions {
     (@ $(#[$doc:meta])* $variant:ident $method:ident $other:ident) => {};
     ($(
         #[doc = $doc:literal]
-        $variant:ident $method:ident $name:literal $aliases:tt $operands:tt $output:ident $exactness:ident $integers:ident
-        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+        $variant:ident { method: $method:ident, operands: $operands:tt, output: $output:ident $($column:tt)* }
+        { $($math:tt)* }
     )*) => {
         /// Every reduction of the op table, over the chosen dims.
         impl<M: Mode> Over<M> {
@@ -222,8 +222,8 @@ macro_rules! define_axis_methods {
     (@ $(#[$doc:meta])* $variant:ident $method:ident ($($other:ident),+)) => {};
     ($(
         #[doc = $doc:literal]
-        $variant:ident $method:ident $name:literal $aliases:tt $operands:tt $output:ident $exactness:ident $integers:ident
-        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+        $variant:ident { method: $method:ident, operands: $operands:tt, output: $output:ident $($column:tt)* }
+        { $($math:tt)* }
     )*) => {
         /// Every binary row of the op table, with `axis`.
         impl<M: Mode> AtAxis<M> {

@@ -94,7 +94,7 @@ fn equal_floats_agree_under_every_op() {
     let (c, x) = (p.data("c", DType::Bool, [3]), p.data("x", DType::F32, [3]));
     for op in Op::ALL {
         let def = op.def();
-        let parameters = def.operands.len() - def.torch.parameters;
+        let parameters = def.operands.len() - def.parameters();
         let operand = |(i, name): (usize, &&str)| match *name {
             "condition" => Operand::Var(c.clone()),
             _ if i >= parameters => Operand::Scalar(Scalar::Float(0.5)),
@@ -169,7 +169,7 @@ fn mended(op: Op, operands: &[OperandType], help: &str) -> Vec<OperandType> {
             let dtype = cast.unwrap_or(if parts { dtype.real() } else { dtype });
             OperandType::Tensor { dtype, zero_dim }
         }
-        OperandType::Scalar(_) if i >= op.def().operands.len() - op.def().torch.parameters => *o,
+        OperandType::Scalar(_) if i >= op.def().operands.len() - op.def().parameters() => *o,
         OperandType::Scalar(_) if constant.is_some() => OperandType::zero(constant.unwrap()),
         OperandType::Scalar(_) if help.contains("an integer scalar") => OperandType::Scalar(Scalar::Int(2)),
         OperandType::Scalar(_) if help.contains("a real scalar") => OperandType::Scalar(Scalar::Float(2.5)),
@@ -193,7 +193,7 @@ fn every_refusal_has_help_that_works_and_says_what_the_other_rules_do() {
             for b in &all {
                 let names = op.def().operands;
                 let condition = (names[0] == "condition").then_some(OperandType::dim(DType::Bool));
-                let parameters = names.len() - op.def().torch.parameters;
+                let parameters = names.len() - op.def().parameters();
                 let mut operands: Vec<OperandType> = condition.into_iter().chain([*a, *b, *b]).collect();
                 operands.truncate(parameters);
                 operands.resize(names.len(), OperandType::Scalar(Scalar::Int(2)));

@@ -19,19 +19,19 @@ const RULES: [Rules; 2] = [Rules::Torch, Rules::Paddle];
 
 /// How many of a row's operands are data, neither parameters nor a condition.
 fn data_operands(op: Op) -> usize {
-    op.arity() - op.def().torch.parameters - usize::from(op == Op::Where)
+    op.arity() - op.def().parameters() - usize::from(op == Op::Where)
 }
 
 /// The rows of `count` data operands; the condition of `where` is the operand behind the data.
 fn rows(count: usize) -> Vec<Application> {
     let mut all = vec![];
     for op in Op::ALL.iter().copied() {
-        let given = op.def().torch.promotion == Promotion::Given;
+        let given = op.def().promotion == Promotion::Given;
         if data_operands(op) != count || op.is_reduction() || given {
             continue;
         }
         let condition = (op == Op::Where).then_some(count);
-        let parameters: &[Option<Scalar>] = match op.def().torch.parameters {
+        let parameters: &[Option<Scalar>] = match op.def().parameters() {
             0 => &[None],
             // One that every number takes, and one that integers refuse and no half type holds.
             _ => &[Some(Scalar::Int(3)), Some(Scalar::Float(0.3))],
@@ -95,10 +95,9 @@ fn least_agreed(rules: Rules, rows: &[Application], operands: u32) -> usize {
     let places = PLACES.len() - 2;
     let accepted = |a: &Application| match rules {
         // What is written in place keeps its shape, and a parameter may be of another category.
-        _ if a.op.def().torch.promotion == Promotion::First || matches!(a.parameter, Some(Scalar::Float(_))) => 0,
-        Rules::Torch => a.op.def().torch.accepts.iter().count(),
-        Rules::Paddle => a.op.def().paddle.accepts.iter().filter(|d| *d != DType::C32).count(),
-        other => panic!("no columns of {other}"),
+        _ if a.op.def().promotion == Promotion::First || matches!(a.parameter, Some(Scalar::Float(_))) => 0,
+        Rules::Paddle => rules.accepts(a.op).iter().filter(|d| *d != DType::C32).count(),
+        rules => rules.accepts(a.op).iter().count(),
     };
     rows.iter().map(accepted).sum::<usize>() * places.pow(operands)
 }

@@ -56,7 +56,7 @@ fn orders(rules: Rules, op: Op, x: &Tensor, y: &Tensor) -> Result<(), String> {
     let cx = Eager::new(rules);
     let apply = |a: &Tensor, b: &Tensor| {
         let mut operands: Vec<Operand<Eager>> = vec![(&cx.tensor(a)).into(), (&cx.tensor(b)).into()];
-        operands.extend((op.def().torch.parameters > 0).then_some(Operand::Scalar(Scalar::Int(3))));
+        operands.extend((op.def().parameters() > 0).then_some(Operand::Scalar(Scalar::Int(3))));
         castwise::apply::<Eager>(op, &operands, Attrs::default()).result()
     };
     let (one, other) = (apply(x, y), apply(y, x));
@@ -76,7 +76,7 @@ fn orders(rules: Rules, op: Op, x: &Tensor, y: &Tensor) -> Result<(), String> {
 #[test]
 fn commutative_rows_give_the_same_bits_in_either_order() {
     let (mut differing, mut count): (BTreeMap<Op, Vec<String>>, usize) = (BTreeMap::new(), 0);
-    let binary = |op: &Op| op.arity() - op.def().torch.parameters == 2;
+    let binary = |op: &Op| op.arity() - op.def().parameters() == 2;
     let ops: Vec<Op> = Op::ALL.iter().copied().filter(binary).collect();
     for rules in RULES {
         for (a, b) in DType::ALL.into_iter().flat_map(|a| DType::ALL.map(|b| (a, b))) {
@@ -124,13 +124,13 @@ fn operand<M: Mode>(all: &Handles<M>, name: &str) -> Operand<M> {
 
 /// The names of a row's operands; a parameter is the scalar 3.
 fn operands(op: Op) -> Vec<&'static str> {
-    let mut names = match op.arity() - op.def().torch.parameters {
+    let mut names = match op.arity() - op.def().parameters() {
         1 => vec!["x"],
         2 => vec!["x", "y"],
         _ if op == Op::Where => vec!["c", "x", "y"],
         _ => vec!["x", "y", "z"],
     };
-    names.extend((op.def().torch.parameters > 0).then_some("3"));
+    names.extend((op.def().parameters() > 0).then_some("3"));
     names
 }
 

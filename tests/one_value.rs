@@ -76,7 +76,7 @@ fn every_op(exe: &Executor) -> Results {
             let (mut lazy, mut eager): (Vec<castwise::Operand<castwise::Graph>>, Vec<castwise::Operand<Eager>>) =
                 Default::default();
             for i in 0..op.arity() {
-                if i + op.def().torch.parameters >= op.arity() {
+                if i + op.def().parameters() >= op.arity() {
                     lazy.push(3.into());
                     eager.push(3.into());
                     continue;

@@ -449,7 +449,7 @@ fn commutative_in_dtype() {
             operands.extend([OperandType::dim(d), OperandType::zero(d)]);
         }
         // The first operand of `assign` is the one written to: the one op that is not symmetric in dtypes.
-        let symmetric = |op: &Op| op.arity() == 2 && op.def().torch.promotion != castwise::ops::Promotion::First;
+        let symmetric = |op: &Op| op.arity() == 2 && op.def().promotion != castwise::ops::Promotion::First;
         for op in Op::ALL.iter().copied().filter(|op| symmetric(op) || *op == Op::Where) {
             for a in &operands {
                 for b in &operands {

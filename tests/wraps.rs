@@ -165,10 +165,10 @@ fn elementwise() -> impl Iterator<Item = Op> {
 #[test]
 fn every_row_of_every_integer_dtype_is_told_of_if_it_can_wrap() {
     let (mut told, mut seen) = (0, 0);
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         for op in elementwise() {
             for d in INTEGERS {
-                let tensors = op.arity() - op.def().torch.parameters;
+                let tensors = op.arity() - op.def().parameters();
                 for parameter in [-2, -1, 0, 1, 2, 100] {
                     let mut operands = vec![Given::Tensor(d); op.arity()];
                     operands[tensors..].fill(Given::Scalar(parameter));
@@ -271,10 +271,10 @@ fn of_casts_and_reductions_those_that_wrap_are_told_of() {
 fn what_the_help_says_to_write_does_not_wrap() {
     let cast = Regex::new(r"`(\w+)\.cast\(DType::(\w+)\)`").unwrap();
     let mut tried = 0;
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         for op in elementwise() {
             for d in [DType::U8, DType::I8, DType::I16, DType::I32] {
-                let tensors = op.arity() - op.def().torch.parameters;
+                let tensors = op.arity() - op.def().parameters();
                 let mut operands = vec![Given::Tensor(d); op.arity()];
                 operands[tensors..].fill(Given::Scalar(2));
                 let Some((_, notes)) = alone(rules, op, Attrs::default(), &operands) else { continue };
@@ -502,16 +502,16 @@ fn rows_that_give_integers_say_how_their_range_follows() {
     use castwise::ops::IntRange;
     for op in Op::ALL.iter().copied() {
         let def = op.def();
-        let integers = INTEGERS.iter().any(|d| def.torch.accepts.has(*d) || def.paddle.accepts.has(*d));
+        let integers = INTEGERS.iter().any(|d| Rules::ALL.iter().any(|rules| rules.accepts(op).has(*d)));
         let gives = |rules| {
             let mut operands = vec![Given::Tensor(DType::I32); op.arity()];
-            operands[op.arity() - def.torch.parameters..].fill(Given::Scalar(1));
+            operands[op.arity() - def.parameters()..].fill(Given::Scalar(1));
             if op == Op::Where {
                 operands[0] = Given::Tensor(DType::Bool);
             }
             alone(rules, op, Attrs::default(), &operands).is_some_and(|(d, _)| d.category() == Category::Int)
         };
-        let given = integers && def.output != Output::Bool && (gives(Rules::Torch) || gives(Rules::Paddle));
+        let given = integers && def.output != Output::Bool && Rules::ALL.iter().copied().any(gives);
         let whole = def.integers == IntRange::Whole;
         assert!(!given || !whole || matches!(op, Op::Cast | Op::ViewAs), "`{op}` gives integers of any range");
         assert!(given || whole, "`{op}` gives no integers");

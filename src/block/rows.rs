@@ -368,8 +368,8 @@ trait Row {
 macro_rules! define_kernels {
     ($(
         #[doc = $doc:literal]
-        $variant:ident $method:ident $name:literal $aliases:tt ($($operand:ident),+) $output:ident $exactness:ident $integers:ident
-        torch $torch:expr, paddle $paddle:expr, { $($math:tt)* }
+        $variant:ident { method: $method:ident, operands: ($($operand:ident),+), output: $output:ident $($column:tt)* }
+        { $($math:tt)* }
     )*) => {
         $(struct $variant; define_row!($variant $output $($math)*);)*
 
@@ -523,29 +523,24 @@ pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::Promotion;
+    use crate::ops::{Attrs, Promotion};
+    use crate::promotion::{OperandType, Rules, Settings, signature};
+    use crate::scalar::Scalar;
 
     #[test]
     fn every_accepted_dtype_has_a_kernel() {
-        for op in Op::ALL.iter().filter(|op| op.def().torch.promotion != Promotion::Given) {
-            let def = op.def();
-            for d in DType::ALL {
-                let compute = match def.torch.promotion {
-                    Promotion::IntToFloat if d.is_integral() => DType::F32,
-                    Promotion::BoolToInt if d == DType::Bool => DType::I64,
-                    Promotion::ToDouble if d.is_complex() => DType::C128,
-                    Promotion::ToDouble => DType::F64,
-                    Promotion::ToLong if d.is_integral() => DType::I64,
-                    Promotion::Truth => DType::Bool,
-                    _ if d.is_integral() && def.paddle.promotion != def.torch.promotion => DType::F64,
-                    _ => d,
-                };
-                if def.torch.accepts.has(d) || def.paddle.accepts.has(d) {
-                    let level = CpuLevel::Baseline;
-                    let found = |d| kernel(*op, d, level).or(fold_kernel(*op, d, Part::Whole, level));
-                    let found = found(compute).or(found(compute.op_math()));
-                    assert!(found.is_some(), "{op} has no kernel for {compute}");
+        for op in Op::ALL.iter().filter(|op| op.def().promotion != Promotion::Given) {
+            let (def, level) = (op.def(), CpuLevel::Baseline);
+            for (rules, d) in Rules::ALL.iter().flat_map(|r| DType::ALL.map(|d| (*r, d))) {
+                let mut operands = vec![OperandType::dim(d); def.operands.len() - def.parameters()];
+                if *op == Op::Where {
+                    operands[0] = OperandType::dim(DType::Bool);
                 }
+                operands.resize(def.operands.len(), OperandType::Scalar(Scalar::Int(1)));
+                let Ok(s) = signature(&Settings::new(rules), *op, &operands, &Attrs::default()) else { continue };
+                let found = |d| kernel(*op, d, level).or(fold_kernel(*op, d, Part::Whole, level));
+                let found = found(s.compute).or(found(s.compute.op_math()));
+                assert!(found.is_some(), "{op} of {d} under {rules} has no kernel for {}", s.compute);
             }
         }
     }

@@ -46,8 +46,7 @@ pub(crate) struct Common {
     /// copy (it is taken from the first input that has it, or from INPUT).
     #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = missing::read)]
     pub(crate) missing: Option<Missing>,
-    /// Whose rules decide about mixed dtypes: torch (the default) or paddle.
-    #[arg(long)]
+    #[arg(long, help = whose("Whose rules decide about mixed dtypes", ""))]
     pub(crate) rules: Option<Rules>,
     /// The dtype integers become where an op needs floats: f16, bf16, f32 or f64.
     #[arg(long, value_name = "DTYPE", default_value = "f32", value_parser = float)]
@@ -57,10 +56,17 @@ pub(crate) struct Common {
     pub(crate) rounding: Rounding,
 }
 
+/// What `--rules` says of itself: its values.
+fn whose(what: &str, more: &str) -> String {
+    let default = Rules::default();
+    let all = Rules::ALL.iter().map(|r| if *r == default { format!("{r} (the default)") } else { r.to_string() });
+    format!("{what}: {}{more}", super::listed(&all.collect::<Vec<_>>(), "or"))
+}
+
 impl Common {
     /// What dtypes depend on besides the inputs.
     pub(crate) fn settings(&self) -> Settings {
-        let rules = self.rules.unwrap_or(Rules::Torch);
+        let rules = self.rules.unwrap_or_default();
         Settings::new(rules).with_default_dtype(self.default_dtype).with_rounding(self.rounding)
     }
 
@@ -73,7 +79,7 @@ impl Common {
     pub(crate) fn is_empty(&self) -> bool {
         let names = self.inputs.is_empty() && self.parameters.is_empty() && self.missing.is_none();
         let all = self.select.is_none() && self.skip.is_none() && self.out_dtype.is_none() && self.rules.is_none();
-        names && all && self.settings() == Settings::new(Rules::Torch)
+        names && all && self.settings() == Settings::new(Rules::default())
     }
 }
 
@@ -225,7 +231,7 @@ pub(crate) struct Explain {
     pub(crate) expression: OsString,
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Where the rules of PyTorch and of Paddle give different dtypes, or one of them refuses, op by op.
+    /// Where the rule sets give different dtypes, or one of them refuses, op by op.
     #[arg(long)]
     pub(crate) compare: bool,
     /// Measure the error of each op and cast against f64.
@@ -278,8 +284,7 @@ pub(crate) struct Table {
     /// The same, as an option.
     #[arg(long = "op", value_name = "OP|all", conflicts_with = "op")]
     pub(crate) named_op: Option<String>,
-    /// Whose rules: torch (the default) or paddle. A page of HTML has both.
-    #[arg(long)]
+    #[arg(long, help = whose("Whose rules", ". A page of HTML has all"))]
     pub(crate) rules: Option<Rules>,
     /// How to print it.
     #[arg(long, value_enum, default_value = "text")]

@@ -54,12 +54,12 @@ fn scalars() -> Vec<Side> {
 pub(super) fn promoted(op: Op) -> &'static [&'static str] {
     let def = op.def();
     let first = usize::from(op == Op::Where);
-    def.operands.get(first..def.operands.len() - def.torch.parameters).unwrap_or_default()
+    def.operands.get(first..def.operands.len() - def.parameters()).unwrap_or_default()
 }
 
 /// Whether the op is told its dtype, so that columns are dtypes and not operands.
 pub(super) fn is_given(op: Op) -> bool {
-    op.def().torch.promotion == Promotion::Given
+    op.def().promotion == Promotion::Given
 }
 
 /// The tables of an op.
@@ -104,7 +104,7 @@ pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) 
                 let (name, to) = (def.operands[i], s.operand(i));
                 match o {
                     OperandType::Tensor { dtype, .. } if *dtype != to => {
-                        let (why, loss) = (reason(op, &operands, *dtype, to), Loss::of(*dtype, to));
+                        let (why, loss) = (reason(op, &operands, *dtype, to).words(to), Loss::of(*dtype, to));
                         parts.push(format!("{name}: {dtype} -> {to} ({why}), {loss}"));
                     }
                     OperandType::Scalar(_) if s.compute != to => parts.push(format!("{name} is taken as {to}")),
@@ -152,8 +152,8 @@ fn given(settings: Settings, op: Op, row: OperandType, column: OperandType) -> C
 }
 
 fn refused(d: &Diagnostic) -> Cell {
-    let help = d.help.as_deref().map(super::report::of_command).unwrap_or_default();
-    Cell { shown: "-".to_string(), why: super::report::of_command(&d.message), help }
+    let d = super::report::of_command(d);
+    Cell { shown: "-".to_string(), why: d.message, help: d.help.unwrap_or_default() }
 }
 
 /// The text of a cell with marks for what differs from cell to cell: `\u{1}` for the row, `\u{2}` for the column,

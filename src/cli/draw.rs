@@ -86,7 +86,7 @@ fn label(n: &NodeView<'_>) -> [String; 2] {
             };
             format!("{op}({})", operands.iter().map(operand).collect::<Vec<_>>().join(", "))
         }
-        NodeKind::Cast { note, .. } => format!("cast, {} ({})", note.loss, note.reason),
+        NodeKind::Cast { note, .. } => format!("cast, {} ({})", note.loss, note.reason.words(note.to)),
         NodeKind::Reduce { op, dims, .. } => format!("{op} over {dims:?}"),
         NodeKind::Bits { .. } => "view_as".to_string(),
         _ => "view".to_string(),

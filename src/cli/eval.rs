@@ -7,7 +7,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use castwise::{Error, Executor, Feeds, Tensor};
+use castwise::{Error, Executor, Feeds, Rules, Tensor};
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::{Check, Eval};
@@ -17,10 +17,19 @@ use super::metrics::{self, Metrics, Ran, timed};
 use super::out_dtype::{self, Inexact};
 use super::outputs::{self, Output};
 use super::plan::{Job, Plan, Work, in_tensors, prepare};
-use super::{Failure, describe, print, report, say};
+use super::{Failure, describe, listed, print, report, say};
 
 /// How many tensors a dry run lists.
 const LISTED: usize = 20;
+
+/// Says whose rules are followed if none are named, and which others there are.
+fn default_rules() -> String {
+    let (rules, others) =
+        (Rules::default(), Rules::default().others().map(|r| format!("--rules {r}")).collect::<Vec<_>>());
+    let choices = if others.len() == 1 { "the other choice is" } else { "the other choices are" };
+    let (whose, others) = (rules.framework(), listed(&others, "and"));
+    format!("note: mixed dtypes follow {whose}'s rules (--rules {rules}); {choices} {others}")
+}
 
 pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     let start = Instant::now();
@@ -30,7 +39,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         timed(&mut metrics.typing, || prepare(&arguments.common, &arguments.map, arguments.expression.as_deref()));
     let mut work = prepared?;
     if !arguments.quiet && arguments.common.rules.is_none() && work.mixes() {
-        say("note: mixed dtypes follow PyTorch's rules (--rules torch); the other choice is --rules paddle");
+        say(&default_rules());
     }
     work.tell(arguments.quiet);
     if work.named && format == Format::Npy {

@@ -3,12 +3,12 @@
 //! Guarantees: what a reader wants to know comes first, the typed program after it. Does not: write files.
 
 use annotate_snippets::Level;
-use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare};
+use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare_all};
 
 use super::args::{Common, Explain};
 use super::plan::prepare;
 use super::source::{self, Asked, Source};
-use super::{Failure, describe, numeric, print, report};
+use super::{Failure, describe, listed, numeric, print, report};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.numeric && arguments.common.rounding == Rounding::Relaxed {
@@ -22,12 +22,11 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     let (mut work, refused) = match prepared {
         // What one rule set refuses can still be compared.
         Err(failure) if arguments.compare && failure.code == 1 => {
-            let torch = arguments.common.settings().rules == Rules::Torch;
-            let other = if torch { Rules::Paddle } else { Rules::Torch };
-            let common = Common { rules: Some(other), ..arguments.common.clone() };
-            match prepare(&common, &[], Some(expression)) {
-                Ok(work) => (work, Some(failure)),
-                Err(_) => return Err(failure),
+            let under = |other| Common { rules: Some(other), ..arguments.common.clone() };
+            let mut others = arguments.common.settings().rules.others();
+            match others.find_map(|other| prepare(&under(other), &[], Some(expression)).ok()) {
+                Some(work) => (work, Some(failure)),
+                None => return Err(failure),
             }
         }
         prepared => (prepared?, None),
@@ -80,11 +79,12 @@ fn separator(text: &str) -> String {
     if text.is_empty() { String::new() } else { "\n".to_string() }
 }
 
-/// Where the two rule sets differ about a program; refusals in the words of what it is written in.
+/// Where the rule sets differ about a program; refusals in the words of what it is written in.
 fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnostic) -> Diagnostic) -> String {
-    let found = compare(program, Rules::Torch, Rules::Paddle);
+    let found = compare_all(program, Rules::ALL);
     if found.is_empty() {
-        return "the rules of PyTorch and of Paddle give the same dtypes\n".to_string();
+        let all: Vec<String> = Rules::ALL.iter().map(|r| format!("of {}", r.framework())).collect();
+        return format!("the rules {} give the same dtypes\n", listed(&all, "and"));
     }
     let mut text = String::new();
     for d in &found {
@@ -99,9 +99,9 @@ fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnos
         text.push('\n');
         for (_, outcome) in &d.outcomes {
             if let Outcome::Refused(d) = outcome {
-                let d = words(d);
-                let help = d.help.as_deref().map_or(String::new(), |h| format!("; {}", report::of_command(h)));
-                text += &format!("  = {}{help}\n", report::of_command(&d.message));
+                let d = report::of_command(&words(d));
+                let help = d.help.map_or(String::new(), |h| format!("; {h}"));
+                text += &format!("  = {}{help}\n", d.message);
             }
         }
     }

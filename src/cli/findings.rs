@@ -48,7 +48,7 @@ pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
     };
     for c in typed.casts().iter().filter(|c| c.loss != Loss::Exact) {
         let what = if c.loss == Loss::Range { "may leave the range" } else { "rounds" };
-        let label = format!("{} -> {} {what}{} ({})", c.from, c.to, of_operand(c), c.reason);
+        let label = format!("{} -> {} {what}{} ({})", c.from, c.to, of_operand(c), c.reason.words(c.to));
         find(&c.place, label, c.loss.into(), c.reason == Reason::Requested, None);
     }
     for n in typed.hidden_roundings() {

@@ -77,7 +77,7 @@ pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'
             let place = place(&c.place);
             json!({
                 "op": c.op.name(), "operand": c.operand, "from": c.from.name(), "to": c.to.name(),
-                "reason": c.reason.to_string(), "loss": c.loss.to_string(), "place": place,
+                "reason": c.reason.words(c.to), "loss": c.loss.to_string(), "place": place,
             })
         };
         let scalar = |s: &castwise::ScalarNote| {

@@ -1,4 +1,4 @@
-//! `docs/promotion.html`: the promotion of every op under both rule sets, as one page that needs nothing else.
+//! `docs/promotion.html`: the promotion of every op under every rule set, as one page that needs nothing else.
 //!
 //! Guarantees: every cell of the page is one of `cells`; no network, no storage. Does not: know any op by name.
 
@@ -38,7 +38,7 @@ pub(super) fn page() -> String {
             let names = |side: &[super::cells::Side]| side.iter().map(|s| s.0).collect::<Vec<_>>();
             let shape = json!([tier.title, names(&tier.rows), names(&tier.columns)]).to_string();
             let mut ids = Vec::new();
-            for rules in [Rules::Torch, Rules::Paddle] {
+            for rules in Rules::ALL.iter().copied() {
                 let mut table = Vec::new();
                 for row in &tier.rows {
                     for column in &tier.columns {
@@ -66,7 +66,13 @@ pub(super) fn page() -> String {
     let tables: Vec<String> = tables.0.iter().map(|t| packed(t)).collect();
     let data = json!({ "outcomes": outcomes.0, "shapes": shapes, "tables": tables, "ops": ops });
     // Inside a script element, `</` would end it.
-    PAGE.replace("{{DATA}}", &data.to_string().replace("</", "<\\/"))
+    let data = data.to_string().replace("</", "<\\/");
+    let strings = |of: &dyn Fn(Rules) -> String| {
+        let all: Vec<String> = Rules::ALL.iter().map(|r| Value::from(of(*r)).to_string()).collect();
+        all.join(", ")
+    };
+    let titles = strings(&|r| format!("{}'s rules", r.title()));
+    PAGE.replace("{{RULES}}", &strings(&|r| r.name().into())).replace("{{TITLES}}", &titles).replace("{{DATA}}", &data)
 }
 
 /// Numbers as a text: runs of one number as `n*count`.

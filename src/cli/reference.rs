@@ -85,7 +85,7 @@ impl<'t> Mirror<'t> {
         let n = &self.nodes[node];
         match &n.kind {
             NodeKind::Apply { op, compute, operands } => {
-                let stays = compute.category() == Category::Int && !op.def().torch.accepts.has(DType::F64);
+                let stays = compute.category() == Category::Int && !op.def().accepts.has(DType::F64);
                 let operand = |o: &NodeOperand| match o {
                     NodeOperand::Scalar(s, _) => Operand::Scalar(*s),
                     NodeOperand::Node(i) if stays && self.nodes[*i].dtype == *compute => {

@@ -73,17 +73,16 @@ pub(super) fn advised(
     renderer().render(&[level.primary_title(title).element(snippet).elements(helps)])
 }
 
-/// What a message of the library says, in the words of the command.
-pub(super) fn of_command(help: &str) -> String {
-    help.replace("Rules::Torch", "`--rules torch`").replace("Rules::Paddle", "`--rules paddle`")
+/// A mistake in the words of the command: settings as its options.
+pub(super) fn of_command(d: &Diagnostic) -> Diagnostic {
+    d.worded(|setting, value| format!("`--{setting} {value}`"))
 }
 
 /// The help of a mistake, with what the user wrote in place of the names of the op's operands.
 pub(super) fn own_words(help: &str, text: &str, place: &Place) -> String {
-    let help = of_command(help);
+    let mut help = help.to_string();
     let written = span(text, place).and_then(|s| text.get(s)).and_then(|t| Some((t, application(t)?)));
     let Some((written, (op, operands))) = written else { return help };
-    let mut help = help;
     for (name, range) in op.def().operands.iter().zip(operands) {
         let operand = written.get(range).unwrap_or(name).trim();
         if let Some(at) = help.find(&format!("`cast({name}, ")).filter(|_| operand.len() <= 60) {
@@ -102,8 +101,12 @@ pub(super) fn of_expression(text: &str, path: &str, e: &Error, notes: &[String])
         }
         Error::EmptyReduction { op, place } => vec![(format!("`{op}` over dims without elements"), None, place)],
         e => {
-            let help = |d: &Diagnostic| d.help.as_deref().map(|h| own_words(h, text, &d.place));
-            e.diagnostics().iter().map(|d| (of_command(&d.message), help(d), &d.place)).collect()
+            let worded = |d: &Diagnostic| {
+                let Diagnostic { message, help, .. } = of_command(d);
+                (message, help.map(|h| own_words(&h, text, &d.place)))
+            };
+            let all = e.diagnostics().iter();
+            all.map(|d| (worded(d), &d.place)).map(|((message, help), place)| (message, help, place)).collect()
         }
     };
     if list.is_empty() {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use castwise::io::read_text;
 use castwise::shape::SymDim;
-use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Op, Place, Program, Rules, TypedProgram, Var};
+use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Op, Place, Program, TypedProgram, Var};
 use regex::{Captures, Regex};
 
 use super::args::Common;
@@ -87,10 +87,9 @@ impl Source {
         program.infer().map_err(|e| self.failure(&e))
     }
 
-    /// Whether the other rule set accepts the program.
+    /// Whether another rule set accepts the program.
     pub(super) fn other(&self, program: &Program) -> bool {
-        let other = if program.settings().rules == Rules::Torch { Rules::Paddle } else { Rules::Torch };
-        program.with_rules(other).infer().is_ok()
+        program.settings().rules.others().any(|other| program.with_rules(other).infer().is_ok())
     }
 
     /// An error of the program.
@@ -106,9 +105,8 @@ impl Source {
 
     /// A mistake as a reader of the text says it; its line is seen from the place.
     pub(super) fn own_words(&self, d: &Diagnostic) -> Diagnostic {
-        let mut d = d.clone();
-        let says = |s: &str| s.replace("Rules::Torch", "`rules = torch`").replace("Rules::Paddle", "`rules = paddle`");
-        let says = |s: &str| says(s).replace(CUSTOM, "the command has no custom ops");
+        let mut d = d.worded(|setting, value| format!("`{setting} = {value}`"));
+        let says = |s: &str| s.replace(CUSTOM, "the command has no custom ops");
         d.message = says(&d.message);
         if let (Place::Text(_), Some((line, rest))) = (&d.place, d.message.split_once(": "))
             && line.strip_prefix("line ").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))

@@ -24,14 +24,14 @@ pub(super) fn run(arguments: &Table) -> Result<(), Failure> {
         }
         return print(&page::page());
     }
-    let rules = arguments.rules.unwrap_or(Rules::Torch);
+    let rules = arguments.rules.unwrap_or_default();
     let text: Vec<String> = ops.into_iter().map(|op| of_op(op, rules, arguments.format)).collect();
     print(&text.join("\n"))
 }
 
 /// The refusal of a name that no op has, with the likely one: an expression would say the same.
 fn unknown(name: &str) -> Failure {
-    let program = castwise::Program::new(Rules::Torch);
+    let program = castwise::Program::new(Rules::default());
     program.data("x", castwise::DType::F32, ());
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.is_empty();
     let asked = program.expression(&format!("{name}(x)")).err().filter(|_| plain);

@@ -19,7 +19,7 @@ use crate::fuse::Plan;
 use crate::host::Kept;
 use crate::launch::{Fetched, cast_tensor, is_direct};
 use crate::limits::Limit;
-use crate::promotion::Rules;
+use crate::promotion::OperandType;
 use crate::shape::{check_within, dims_text};
 use crate::tensor::{Layout, Tensor, TensorRef, TensorView};
 use crate::typed::{NodeId, TypedProgram};
@@ -249,8 +249,9 @@ impl Core {
                 let (want, have) = (dims_text(&extents), dims_text(t.shape()));
                 return Err(Error::Shape(format!("tensor {i} is {have}, result {i} is {want}")));
             }
-            let torch = self.typed.settings.rules == Rules::Torch;
-            if n.dtype != t.dtype() && !(torch && n.dtype.can_cast(t.dtype())) {
+            let rules = self.typed.settings.rules.set();
+            let casts = || rules.casts_results() && rules.can_write(&OperandType::dim(n.dtype), t.dtype());
+            if n.dtype != t.dtype() && !casts() {
                 return Err(Error::DType { expected: n.dtype, found: t.dtype() });
             }
         }

@@ -121,7 +121,7 @@ pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
     if text.len() > MAX_EXPRESSION {
         return None;
     }
-    let program = Program::new(Rules::Torch);
+    let program = Program::new(Rules::default());
     let mut names =
         |name: &str| Some(Operand::Var(program.feed(name).unwrap_or_else(|| program.data(name, DType::F32, ()))));
     let ops = Registry::new();

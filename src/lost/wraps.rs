@@ -8,10 +8,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::dtype::{Category, DType};
+use crate::dtype::{Category, DType, with_math};
 use crate::error::Place;
-use crate::ops::{Interval, Known, Op, Shows};
-use crate::promotion::Rules;
+use crate::ops::{Attrs, Interval, Known, Op, Shows};
+use crate::promotion::{OperandType, signature};
 use crate::scalar::Scalar;
 use crate::shape::SymDim;
 use crate::tensor::Tensor;
@@ -200,6 +200,20 @@ impl TypedProgram {
         Fact { known: Known { range: within, wrapped: true }, beyond: Some(exact) }
     }
 
+    /// Whether the rule set takes the op with this operand in another dtype and the others as they are.
+    fn takes_one_cast(&self, kind: &TypedKind, operand: usize, to: DType) -> bool {
+        let TypedKind::Apply { op, args, .. } = kind else { return true };
+        let seen = |(k, a): (usize, &Arg)| match *a {
+            Arg::Scalar(s, _) => OperandType::Scalar(s),
+            Arg::Node(n) => {
+                let dtype = if k == operand { to } else { self.nodes[n as usize].dtype };
+                OperandType::Tensor { dtype, zero_dim: self.shape_of(n).is_empty() }
+            }
+        };
+        let operands: Vec<OperandType> = args.iter().flatten().enumerate().map(seen).collect();
+        signature(&self.settings, *op, &operands, &Attrs::default()).is_ok()
+    }
+
     fn wrap_note(&self, n: &TypedNode, to: DType, needs: Interval) -> Option<WrapNote> {
         let (op, nodes): (Op, Vec<(usize, NodeId)>) = match &n.kind {
             TypedKind::Apply { op, args, .. } => {
@@ -213,17 +227,16 @@ impl TypedProgram {
         let has_dims = |n: NodeId| !self.shape_of(n).is_empty();
         let (operand, _) = nodes.iter().find(|(_, n)| has_dims(*n)).or(nodes.first())?;
         let has = Interval::of(n.dtype)?;
-        let wide = |d: &DType| Interval::of(*d).is_some_and(|held| needs.is_within(held));
-        let floats = op.def().torch.accepts.has(DType::F64);
-        let fitting = [DType::I16, DType::I32, DType::I64].into_iter().find(wide);
-        let enough = fitting.unwrap_or(if floats { DType::F64 } else { DType::I64 });
+        // Signed, as differences may be negative.
+        let wide = |d: &DType| !d.is_unsigned() && Interval::of(*d).is_some_and(|held| needs.hull(has).is_within(held));
+        let floats = self.settings.rules.accepts(op).has(DType::F64);
+        let enough = DType::ALL.into_iter().find(wide).unwrap_or(if floats { DType::F64 } else { DType::I64 });
         let name = op.def().operands.get(*operand).copied().unwrap_or("x");
         let cast = match n.place {
             Place::Text(_) => format!("`cast({name}, {enough})`"),
             _ => format!("`{name}.cast(DType::{})`", enough.name().to_uppercase()),
         };
-        // Paddle promotes no two integers.
-        let all = nodes.len() > 1 && self.settings.rules == Rules::Paddle;
+        let all = nodes.len() > 1 && !self.takes_one_cast(&n.kind, *operand, enough);
         let which = if all { "the operands" } else { "an operand" };
         let help = format!("cast {which} first, e.g. {cast}");
         let range = |i: Interval| i.least..=i.most;
@@ -258,18 +271,10 @@ fn values(t: &Tensor) -> Option<Interval> {
     if t.numel() > LOOKED_AT {
         return None;
     }
-    macro_rules! ends {
-        ($($d:ident $t:ty),*) => {
-            match t.dtype() {
-                $(DType::$d => {
-                    let all = t.to_vec::<$t>().ok()?;
-                    (i128::from(*all.iter().min()?), i128::from(*all.iter().max()?))
-                })*
-                _ => return None,
-            }
-        };
-    }
-    let (least, most) = ends!(U8 u8, I8 i8, I16 i16, I32 i32, I64 i64);
+    let (least, most) = with_math!(int, t.dtype(), T => {
+        let all = t.to_vec::<T>().ok()?;
+        (i128::from(*all.iter().min()?), i128::from(*all.iter().max()?))
+    })?;
     Some(Interval::new(least, most))
 }
 

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Exactness, IntRange, MAX_OPERANDS, Op, OpDef, Output, Promotion, columns};
+use super::{MAX_OPERANDS, Op, OpDef, Promotion};
 use crate::dtype::DType::*;
 use crate::dtype::{DType, DTypeSet, Element, for_each_dtype};
 use crate::error::{CustomOpError, Result};
@@ -163,19 +163,15 @@ impl<const N: usize> CustomOp<N> {
     /// The row: what stands in it lives as long as the process.
     fn row(self, custom: Custom) -> Row {
         let accepts: Vec<DType> = DType::ALL.into_iter().filter(|d| self.takes(*d)).collect();
-        let torch = columns::torch(self.promotion, DTypeSet::of(&accepts));
         let operands: Vec<&'static str> = self.operands.into_iter().map(leaked).collect();
         let def = OpDef {
             op: Op::Custom(custom),
             name: leaked(self.name),
-            aliases: &[],
             operands: operands.leak(),
-            output: Output::Same,
-            exactness: Exactness::Rounded,
-            integers: IntRange::Whole,
-            torch,
-            paddle: torch.paddle(),
+            promotion: self.promotion,
+            accepts: DTypeSet::of(&accepts),
             doc: leaked(self.doc),
+            ..OpDef::ROW
         };
         Row { def, functions: self.functions }
     }
@@ -241,21 +237,8 @@ struct Row {
 impl Row {
     /// The row of an op that was never made. No handle has it.
     fn nothing(custom: Custom) -> Box<Row> {
-        let torch = columns::torch(Promotion::Common, DTypeSet::of(&[]));
-        let (op, operands, paddle) = (Op::Custom(custom), &["x"], torch.paddle());
-        let (name, doc) = ("custom", "A custom op.");
-        let def = OpDef {
-            op,
-            name,
-            aliases: &[],
-            operands,
-            output: Output::Same,
-            exactness: Exactness::Rounded,
-            integers: IntRange::Whole,
-            torch,
-            paddle,
-            doc,
-        };
+        let (op, name, doc) = (Op::Custom(custom), "custom", "A custom op.");
+        let def = OpDef { op, name, operands: &["x"], accepts: DTypeSet::EMPTY, doc, ..OpDef::ROW };
         Box::new(Row { def, functions: Vec::new() })
     }
 }

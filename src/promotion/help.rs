@@ -1,11 +1,12 @@
-//! What a refusal tells the user to write: the cast that makes it work, and what the other rule set would do.
+//! What a refusal tells the user to write: the cast that makes it work, and what other rule sets would do.
 //!
 //! Everything comes from the op table's columns; the casts that are named do work (tested in `tests/compare.rs`).
 
-use super::{OperandType, Rules, Signature, category_of, named, promote_types};
+use super::rule_set::dtype_of;
+use super::{OperandType, Rules, Settings, category_of, decide, named, promote_types};
 use crate::dtype::{Category, DType, DTypeSet};
-use crate::error::{Diagnostic, Fault};
-use crate::ops::{Custom, MAX_OPERANDS, Op, Output};
+use crate::error::{Diagnostic, Fault, Phrase};
+use crate::ops::{Attrs, Custom, MAX_OPERANDS, Op, Output};
 
 /// The dtype that an op takes and that comes closest to one it does not take.
 fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
@@ -80,7 +81,7 @@ pub(super) fn no_function(custom: Custom, operands: &[OperandType], compute: DTy
     );
     let (n, first) = (def.operands.len(), def.operands.first().copied().unwrap_or("x"));
     let mut help = format!("register it with a function of `[{}; {n}]`", rust_name(math));
-    if let Some(to) = closest(def.torch.accepts, compute) {
+    if let Some(to) = closest(def.accepts, compute) {
         help += &format!(", or cast the operands, e.g. `cast({first}, {to})`");
     }
     Diagnostic::new(Fault::UnsupportedDType, message).help(help)
@@ -108,38 +109,68 @@ pub(super) fn bool_beside(op: Op, operands: &[OperandType]) -> Option<String> {
     Some(format!("cast the {which} operand, e.g. `cast({name}, {other})`"))
 }
 
-/// For a scalar where Paddle takes two tensors; `common` is what the guide's table gives for the pair.
-pub(super) fn scalar(op: Op, tensor: DType, common: Option<DType>) -> String {
+/// For a scalar where two tensors are wanted; `common` is what the scalar's category would give.
+pub(super) fn scalar(accepts: DTypeSet, tensor: DType, common: Option<DType>) -> String {
     match common {
-        Some(c) if c != tensor && op.def().paddle.accepts.has(c) => {
+        Some(c) if c != tensor && accepts.has(c) => {
             format!("pass the scalar as a 0-d {c} constant and cast the tensor to {c}")
         }
         _ => format!("pass the scalar as a 0-d {tensor} constant"),
     }
 }
 
-/// The refusal with what the other rule set does in its help.
-pub(super) fn elsewhere(
-    mut d: Diagnostic,
-    rules: Rules,
-    there: Result<Signature, Diagnostic>,
-    operands: &[OperandType],
-) -> Diagnostic {
+/// What another rule set makes of an application.
+#[derive(PartialEq)]
+enum Elsewhere {
+    Computes(DType),
+    Gives(DType),
+    Refuses,
+}
+
+/// The refusal with what the other rule sets do in its help: those that do the same together.
+pub(super) fn elsewhere(d: Diagnostic, s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Diagnostic {
     if matches!(d.fault, Fault::BadParameter | Fault::ConditionDType) {
         return d;
     }
-    let mut dtypes = operands.iter().filter_map(|o| match o {
-        OperandType::Tensor { dtype, .. } => Some(*dtype),
-        OperandType::Scalar(_) => None,
-    });
+    let mut dtypes = operands.iter().filter_map(dtype_of);
     let first = dtypes.next();
     let mixed = dtypes.any(|d| Some(d) != first);
-    let says = match there {
-        Ok(s) if s.result == DType::Bool => format!("Rules::{rules:?} would compute in {}", s.compute),
-        Ok(s) => format!("Rules::{rules:?} would give {}", s.result),
-        Err(_) if mixed => format!("Rules::{rules:?} refuses it too"),
-        Err(_) => return d,
-    };
-    d.help = Some(d.help.map_or(says.clone(), |h| format!("{h}; {says}")));
-    d
+    let mut found: Vec<(Elsewhere, Vec<Rules>)> = Vec::new();
+    for rules in s.rules.others() {
+        let what = match decide(&Settings { rules, ..*s }, op, operands, attrs) {
+            Ok(s) if s.result == DType::Bool => Elsewhere::Computes(s.compute),
+            Ok(s) => Elsewhere::Gives(s.result),
+            Err(_) if mixed => Elsewhere::Refuses,
+            Err(_) => continue,
+        };
+        match found.iter_mut().find(|(w, _)| *w == what) {
+            Some((_, same)) => same.push(rules),
+            None => found.push((what, vec![rules])),
+        }
+    }
+    found.into_iter().fold(d, |d, (what, rules)| {
+        let s = if rules.len() == 1 { "s" } else { "" };
+        let who = enumerated(&rules.iter().map(|r| r.mention()).collect::<Vec<_>>(), " and ");
+        d.also(match what {
+            Elsewhere::Computes(dtype) => who.and(format!(" would compute in {dtype}")),
+            Elsewhere::Gives(dtype) => who.and(format!(" would give {dtype}")),
+            Elsewhere::Refuses => who.and(format!(" refuse{s} it too")),
+        })
+    })
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn enumerated(all: &[Phrase], last: &str) -> Phrase {
+    let mut text = Phrase::default();
+    for (i, part) in all.iter().enumerate() {
+        let between = if i == 0 {
+            ""
+        } else if i + 1 == all.len() {
+            last
+        } else {
+            ", "
+        };
+        text = text.and(between).and(part.clone());
+    }
+    text
 }

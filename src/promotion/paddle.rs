@@ -1,10 +1,66 @@
-//! Paddle's promotion: the guide's two tables, and what 0-d tensors do.
+//! Paddle's rules: the guide's two tables, and what 0-d tensors do.
+//!
+//! Sources: PaddlePaddle's "Introduction to Data Type Promotion", with its contradictions resolved by what PaddlePaddle 3.3 does.
 
-use super::{OperandType, category_of, help, named, promote_types};
-use crate::dtype::{Category, DType, DType::*};
-use crate::error::{Diagnostic, Fault};
-use crate::ops::Op;
+use super::rule_set::{self, Call, Losses, RuleSet, refuse_lacking};
+use super::{OperandType, Rules, category_of, help, named, promote_types};
+use crate::dtype::{Category, DType, DType::*, DTypeSet};
+use crate::error::{Diagnostic, Fault, Phrase};
+use crate::ops::{LossShapes, OpDef, Promotion};
 use crate::scalar::Scalar;
+
+/// PaddlePaddle's rules.
+pub(super) struct Paddle;
+
+impl RuleSet for Paddle {
+    fn name(&self) -> &'static str {
+        "paddle"
+    }
+
+    fn framework(&self) -> &'static str {
+        "Paddle"
+    }
+
+    fn title(&self) -> &'static str {
+        "PaddlePaddle"
+    }
+
+    fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {
+        (def.paddle.promotion.unwrap_or(def.promotion), def.paddle.accepts.unwrap_or(def.accepts))
+    }
+
+    fn notes(&self, def: &OpDef) -> Vec<&'static str> {
+        let p = &def.paddle;
+        let notes = [
+            (!p.mixes, "equal dtypes only"),
+            (!p.scalars, "tensors only"),
+            (!p.zero_dim_is_scalar && p.scalars, "a 0-d tensor counts as a tensor"),
+        ];
+        notes.into_iter().filter_map(|(holds, note)| holds.then_some(note)).collect()
+    }
+
+    fn lacks(&self, dtype: DType) -> Option<&'static str> {
+        (dtype == C32).then_some("use c64")
+    }
+
+    fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
+        call.promoted.iter().filter_map(rule_set::dtype_of).try_for_each(|d| refuse_lacking(self, call.op, d))?;
+        common_dtype(call)
+    }
+
+    fn float_for(&self, _call: &Call<'_>, _common: DType) -> DType {
+        F32
+    }
+
+    /// C's `pow` computes all powers.
+    fn takes_roots(&self) -> bool {
+        false
+    }
+
+    fn losses(&self) -> Losses {
+        Losses { huber: LossShapes::Equal, poisson_promotes: true }
+    }
+}
 
 /// Row and column order of [`TENSORS`], as the guide prints it.
 const ORDER: [DType; 12] = [BF16, F16, F32, F64, Bool, U8, I8, I16, I32, I64, C64, C128];
@@ -71,17 +127,15 @@ fn scalar_table(tensor: DType, scalar: Category) -> Option<DType> {
 }
 
 /// The common dtype of an op's operands, or the refusal.
-pub(super) fn common_dtype(op: Op, operands: &[OperandType]) -> Result<DType, Diagnostic> {
-    if operands.iter().any(|o| matches!(o, OperandType::Tensor { dtype: C32, .. })) {
-        return Err(no_c32(op));
-    }
+fn common_dtype(call: &Call<'_>) -> Result<DType, Diagnostic> {
+    let operands = call.promoted;
     // Tensors first, in pairs; then each scalar meets what they gave.
     let mut common: Option<(DType, bool)> = None;
     for o in operands {
         if let OperandType::Tensor { dtype, zero_dim } = *o {
             common = Some(match common {
                 None => (dtype, zero_dim),
-                Some(c) => (two_tensors(op, operands, c, (dtype, zero_dim))?, c.1 && zero_dim),
+                Some(c) => (two_tensors(call, c, (dtype, zero_dim))?, c.1 && zero_dim),
             });
         }
     }
@@ -91,30 +145,20 @@ pub(super) fn common_dtype(op: Op, operands: &[OperandType]) -> Result<DType, Di
     };
     for o in operands {
         if let OperandType::Scalar(s) = *o {
-            dtype = with_scalar(op, operands, dtype, s)?;
+            dtype = with_scalar(call, dtype, s)?;
         }
     }
     Ok(dtype)
 }
 
-fn two_tensors(
-    op: Op,
-    operands: &[OperandType],
-    (a, zero_a): (DType, bool),
-    (b, zero_b): (DType, bool),
-) -> Result<DType, Diagnostic> {
-    let columns = &op.def().paddle;
+fn two_tensors(call: &Call<'_>, (a, zero_a): (DType, bool), (b, zero_b): (DType, bool)) -> Result<DType, Diagnostic> {
+    let columns = &call.def.paddle;
     if a == b {
         return Ok(a);
     }
     if !columns.mixes {
-        let message = format!("`{op}` wants equal dtypes under Rules::Paddle, not {}", named(operands));
-        return Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help::mix(
-            op,
-            columns.accepts,
-            operands,
-            &met(operands, a, b),
-        )));
+        let message = under(format!("`{}` wants equal dtypes", call.op), call.promoted);
+        return Err(Diagnostic::new(Fault::DTypeMismatch, message).help(mix(call, a, b)));
     }
     if columns.zero_dim_is_scalar && (zero_a || zero_b) {
         let same_class = a.category() == b.category();
@@ -124,7 +168,21 @@ fn two_tensors(
             _ => without_c32(promote_types(a, b)),
         });
     }
-    tensor_table(a, b).ok_or_else(|| refused(op, operands, a, b))
+    tensor_table(a, b).ok_or_else(|| {
+        let message = format!("`{}` has no implicit promotion for {} under ", call.op, named(call.promoted));
+        let message = Phrase::from(message).and(Rules::Paddle.mention());
+        Diagnostic::new(Fault::PromotionRefused, message).help(mix(call, a, b))
+    })
+}
+
+/// `… under Rules::Paddle, not i64 and f32`.
+fn under(wants: String, operands: &[OperandType]) -> Phrase {
+    Phrase::from(wants + " under ").and(Rules::Paddle.mention()).and(format!(", not {}", named(operands)))
+}
+
+/// Which of the operands to cast, and to what.
+fn mix(call: &Call<'_>, a: DType, b: DType) -> String {
+    help::mix(call.op, call.accepts, call.promoted, &met(call.promoted, a, b))
 }
 
 /// The lattice's answer in a world without c32 (f16 with a complex operand).
@@ -132,17 +190,14 @@ fn without_c32(d: DType) -> DType {
     if d == C32 { C64 } else { d }
 }
 
-fn with_scalar(op: Op, operands: &[OperandType], tensor: DType, s: Scalar) -> Result<DType, Diagnostic> {
-    if !op.def().paddle.scalars {
-        let message = format!("`{op}` takes two tensors under Rules::Paddle, not {}", named(operands));
-        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help(help::scalar(
-            op,
-            tensor,
-            scalar_table(tensor, s.category()),
-        )));
+fn with_scalar(call: &Call<'_>, tensor: DType, s: Scalar) -> Result<DType, Diagnostic> {
+    let common = scalar_table(tensor, s.category());
+    if !call.def.paddle.scalars {
+        let message = under(format!("`{}` takes two tensors", call.op), call.promoted);
+        let help = help::scalar(call.accepts, tensor, common);
+        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help(help));
     }
-    scalar_table(tensor, s.category())
-        .ok_or_else(|| Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no {tensor}")))
+    common.ok_or_else(|| Diagnostic::new(Fault::UnsupportedDType, format!("`{}`: Paddle has no {tensor}", call.op)))
 }
 
 /// int counts as i64, float as f32, bool as bool, complex as c64.
@@ -160,19 +215,5 @@ fn own_dtype(o: &OperandType) -> DType {
 
 /// The dtypes that did not meet: of all operands if they are tensors, else of the two.
 fn met(operands: &[OperandType], a: DType, b: DType) -> Vec<DType> {
-    let tensor = |o: &OperandType| match o {
-        OperandType::Tensor { dtype, .. } => Some(*dtype),
-        OperandType::Scalar(_) => None,
-    };
-    operands.iter().map(tensor).collect::<Option<Vec<_>>>().unwrap_or_else(|| vec![a, b])
-}
-
-fn refused(op: Op, operands: &[OperandType], a: DType, b: DType) -> Diagnostic {
-    let message = format!("`{op}` has no implicit promotion for {} under Rules::Paddle", named(operands));
-    let help = help::mix(op, op.def().paddle.accepts, operands, &met(operands, a, b));
-    Diagnostic::new(Fault::PromotionRefused, message).help(help)
-}
-
-pub(super) fn no_c32(op: Op) -> Diagnostic {
-    Diagnostic::new(Fault::UnsupportedDType, format!("`{op}`: Paddle has no c32")).help("use c64")
+    operands.iter().map(rule_set::dtype_of).collect::<Option<Vec<_>>>().unwrap_or_else(|| vec![a, b])
 }

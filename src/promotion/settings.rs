@@ -4,8 +4,10 @@
 
 use std::fmt;
 
-use crate::dtype::DType;
-use crate::error::{Diagnostic, Fault};
+use super::RuleSet;
+use crate::dtype::{DType, DTypeSet};
+use crate::error::{Diagnostic, Fault, Phrase};
+use crate::ops::{Op, Promotion};
 
 /// Whose rules decide about mixed dtypes.
 ///
@@ -24,26 +26,62 @@ pub enum Rules {
     /// PaddlePaddle's documented table: floats mix with floats, complex with anything; every other mix of tensors is
     /// an error; a scalar follows the tensor.
     Paddle,
-    /// PyTorch's lattice over all thirteen dtypes, in three tiers: tensors with dims, 0-d tensors, scalars.
+    /// PyTorch's lattice over all dtypes, in three tiers: tensors with dims, 0-d tensors, scalars.
     #[default]
     Torch,
 }
 
 impl Rules {
-    pub(super) fn other(self) -> Rules {
+    /// Every rule set.
+    pub const ALL: &'static [Rules] = &[Rules::Torch, Rules::Paddle];
+
+    /// What the rule set does.
+    pub(crate) fn set(self) -> &'static dyn RuleSet {
         match self {
-            Rules::Paddle => Rules::Torch,
-            Rules::Torch => Rules::Paddle,
+            Rules::Paddle => &super::paddle::Paddle,
+            Rules::Torch => &super::torch::Torch,
         }
+    }
+
+    /// The name in programs, files and the command: `torch`, `paddle`.
+    pub fn name(self) -> &'static str {
+        self.set().name()
+    }
+
+    /// The framework whose rules these are, as prose has it: `PyTorch`, `Paddle`.
+    pub fn framework(self) -> &'static str {
+        self.set().framework()
+    }
+
+    /// The framework's full name: `PyTorch`, `PaddlePaddle`.
+    pub fn title(self) -> &'static str {
+        self.set().title()
+    }
+
+    /// The other rule sets.
+    pub fn others(self) -> impl Iterator<Item = Rules> {
+        Rules::ALL.iter().copied().filter(move |r| *r != self)
+    }
+
+    /// How the operands of an op promote under these rules.
+    pub fn promotion(self, op: Op) -> Promotion {
+        self.set().column(op.def()).0
+    }
+
+    /// The common dtypes (before an int goes to float) that an op takes under these rules.
+    pub fn accepts(self, op: Op) -> DTypeSet {
+        self.set().column(op.def()).1
+    }
+
+    /// The rule set as a message names it.
+    pub(super) fn mention(self) -> Phrase {
+        Phrase::setting("rules", self.name(), format!("Rules::{self:?}"))
     }
 }
 
 impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Rules::Paddle => "paddle",
-            Rules::Torch => "torch",
-        })
+        f.pad(self.name())
     }
 }
 
@@ -51,11 +89,12 @@ impl std::str::FromStr for Rules {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Rules, String> {
-        match s {
-            "paddle" => Ok(Rules::Paddle),
-            "torch" => Ok(Rules::Torch),
-            _ => Err(format!("unknown rules `{}`: `torch` or `paddle`", crate::error::shown(s))),
-        }
+        let named = |r: &&Rules| r.name() == s;
+        Rules::ALL.iter().find(named).copied().ok_or_else(|| {
+            let names: Vec<String> = Rules::ALL.iter().map(|r| format!("`{r}`")).collect();
+            let (last, first) = names.split_last().map_or(("", &[][..]), |(l, f)| (l.as_str(), f));
+            format!("unknown rules `{}`: {} or {last}", crate::error::shown(s), first.join(", "))
+        })
     }
 }
 

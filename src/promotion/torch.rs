@@ -1,12 +1,109 @@
-//! PyTorch's promotion: the 13×13 table and the three tiers.
+//! PyTorch's rules: a table of two dtypes, and three tiers of operands.
+//!
+//! Sources: PyTorch's `TensorIterator` and `TypeProperties.cpp` as described in "Demystifying Dtype Promotion in PyTorch".
 
 use std::cmp::Ordering;
 
-use super::OperandType;
+use super::help;
+use super::rule_set::{Call, RuleSet};
+use super::{OperandType, category_of, named, unsupported};
 use crate::dtype::DType::{self, *};
+use crate::dtype::{Category, DTypeSet};
 use crate::error::{Diagnostic, Fault};
-use crate::ops::{Op, ScalarRange};
+use crate::ops::{Op, OpDef, Promotion, ScalarRange, WideScalar};
 use crate::scalar::Scalar;
+
+/// PyTorch's rules.
+pub(super) struct Torch;
+
+impl RuleSet for Torch {
+    fn name(&self) -> &'static str {
+        "torch"
+    }
+
+    fn framework(&self) -> &'static str {
+        "PyTorch"
+    }
+
+    fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {
+        (def.torch.promotion.unwrap_or(def.promotion), def.torch.accepts.unwrap_or(def.accepts))
+    }
+
+    fn notes(&self, def: &OpDef) -> Vec<&'static str> {
+        let t = &def.torch;
+        let notes = [
+            (!t.mixes, "equal dtypes only"),
+            (!t.bools, "no bool operand"),
+            (t.wide_scalar == WideScalar::Right, "a scalar on the right stays in op math"),
+            (matches!(t.scalars, ScalarRange::Fits(_)), "integers must fit"),
+            (t.scalars == ScalarRange::Bounds, "bounds beyond the dtype bound nothing"),
+            (t.wide_scalar == WideScalar::Either, "a scalar stays in op math"),
+        ];
+        notes.into_iter().filter_map(|(holds, note)| holds.then_some(note)).collect()
+    }
+
+    /// The operands of losses as they are after broadcasting: 0-d ones have dims if another one does.
+    fn seen(&self, call: &Call<'_>) -> Option<Vec<OperandType>> {
+        let has_dims = |o: &OperandType| matches!(o, OperandType::Tensor { zero_dim: false, .. });
+        let with_dims = |o: &OperandType| match *o {
+            OperandType::Tensor { dtype, .. } => OperandType::dim(dtype),
+            scalar => scalar,
+        };
+        let broadcast = call.attrs.loss.is_some() && call.promoted.iter().any(has_dims);
+        broadcast.then(|| call.promoted.iter().map(with_dims).collect())
+    }
+
+    fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
+        refuse_mix(call)?;
+        // Where dtypes must be equal, the first operand has it; a weight behind follows.
+        let deciding = if call.def.torch.mixes { call.promoted } else { &call.promoted[..call.promoted.len().min(2)] };
+        Ok(common_dtype(deciding, call.settings.default_dtype))
+    }
+
+    fn operand(&self, call: &Call<'_>, i: usize, compute: DType) -> DType {
+        let wide =
+            if call.is_parameter(i) { !call.def.torch.rounds_parameter } else { wide_scalar(call, compute) == Some(i) };
+        if wide { compute.op_math() } else { compute }
+    }
+
+    fn result(&self, call: &Call<'_>, common: DType) -> Result<Option<DType>, Diagnostic> {
+        let op = call.op;
+        match call.promoted.first() {
+            // The truth of u8 is u8.
+            _ if call.promotion == Promotion::Truth => Ok((common == U8).then_some(U8)),
+            Some(OperandType::Tensor { dtype: to, .. }) if call.def.torch.to_first => {
+                if self.can_write(&OperandType::dim(common), *to) {
+                    return Ok(Some(*to));
+                }
+                let message = format!("`{op}`: result type {common} can't be cast to the desired output type {to}");
+                let default = call.settings.default_dtype;
+                let dtypes: Vec<DType> = call.promoted.iter().map(|o| dtype_of(o, default)).collect();
+                let help = help::mix(op, call.accepts, call.promoted, &dtypes);
+                Err(Diagnostic::new(Fault::Cast, message).help(help))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn check(&self, call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
+        check_scalars(call, to)
+    }
+
+    /// A bound beyond an integer dtype bounds nothing, as the dtype's own end does.
+    fn scalar(&self, op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
+        let bounds = op.def().torch.scalars == ScalarRange::Bounds && i > 0;
+        let end = match (to.int_range(), beyond(s, to)) {
+            (Some((_, most)), Some(Ordering::Greater)) if bounds => Some(most),
+            (Some((least, _)), Some(Ordering::Less)) if bounds => Some(least),
+            _ => None,
+        };
+        end.and_then(|end| i64::try_from(end).ok()).map_or(s, Scalar::Int)
+    }
+
+    fn casts_results(&self) -> bool {
+        true
+    }
+}
 
 /// Row and column order of [`TABLE`]: that of [`DType::ALL`].
 ///
@@ -41,7 +138,7 @@ pub fn promote_types(a: DType, b: DType) -> DType {
 }
 
 /// The common dtype of operands: each tier is folded with the table, then the tiers are combined.
-pub(super) fn common_dtype(operands: &[OperandType], default: DType) -> DType {
+fn common_dtype(operands: &[OperandType], default: DType) -> DType {
     let (mut dim, mut zero, mut wrapped) = (None, None, None);
     for o in operands {
         let tier = match o {
@@ -57,7 +154,7 @@ pub(super) fn common_dtype(operands: &[OperandType], default: DType) -> DType {
 }
 
 /// What an operand counts as on its own.
-pub(super) fn dtype_of(o: &OperandType, default: DType) -> DType {
+fn dtype_of(o: &OperandType, default: DType) -> DType {
     match *o {
         OperandType::Tensor { dtype, .. } => dtype,
         OperandType::Scalar(s) => scalar_dtype(s, default),
@@ -116,21 +213,78 @@ fn is_lower(op: Op, i: usize) -> bool {
     i == 1 && op != Op::ClampMax
 }
 
+/// The operand that stays in op math, if there is one. PyTorch reads a second operand of one element before it is cast, so that
+/// a 0-d tensor of another dtype counts as a scalar there; of c32 it casts both.
+fn wide_scalar(call: &Call<'_>, compute: DType) -> Option<usize> {
+    if !(compute.is_float() && compute.is_narrow()) {
+        return None;
+    }
+    let one = |o: &OperandType| match o {
+        OperandType::Scalar(_) => true,
+        OperandType::Tensor { dtype, zero_dim } => *zero_dim && *dtype != compute,
+    };
+    match (call.def.torch.wide_scalar, call.operands) {
+        (WideScalar::Right | WideScalar::Either, [OperandType::Tensor { .. }, y]) if one(y) => Some(1),
+        (WideScalar::Either, [OperandType::Scalar(_), OperandType::Tensor { .. }]) => Some(0),
+        (WideScalar::Right, [_, _, OperandType::Scalar(_)]) => Some(2),
+        _ => None,
+    }
+}
+
+/// Ops that take equal dtypes only, or no bool among their operands, or no integers as quotient.
+fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
+    let (op, columns, operands, default) = (call.op, &call.def.torch, call.promoted, call.settings.default_dtype);
+    // A third operand is a weight: as a scalar it may be of any dtype.
+    let counts = |(i, o): &(usize, &OperandType)| *i < 2 || matches!(o, OperandType::Tensor { .. });
+    let counted = operands.iter().enumerate().filter(counts);
+    let dtypes: Vec<DType> = counted.map(|(_, o)| dtype_of(o, default)).collect();
+    if !columns.bools && dtypes.contains(&Bool) {
+        return Err(unsupported(call, operands, Bool));
+    }
+    let integral = |o: &OperandType| category_of(o) <= Category::Int;
+    if !columns.integer_quotients && operands.len() > 2 && operands[1..].iter().all(integral) {
+        let to = if call.accepts.has(dtypes[0]) { dtypes[0] } else { default };
+        let message = format!("`{op}` does not divide integers: it is given {}", named(operands));
+        let help = match operands[2] {
+            OperandType::Tensor { .. } => {
+                format!("cast the third operand, e.g. `cast({}, {to})`", call.def.operands[2])
+            }
+            OperandType::Scalar(_) => format!("pass the scalar as a 0-d {to} constant"),
+        };
+        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help(help));
+    }
+    // It is converted to theirs, but no complex number is to a real one.
+    let weight = operands.get(2).filter(|w| !columns.mixes && matches!(w, OperandType::Scalar(Scalar::Complex(_))));
+    if let Some((w, a)) = weight.zip(dtypes.first()).filter(|(_, a)| !a.is_complex()) {
+        let message = format!("`{op}` of {a} does not take the complex weight {w}");
+        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`"));
+    }
+    // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake. PyTorch's
+    // ops of three operands look at equality first.
+    let hopeless = || operands.len() == 2 && !call.accepts.has(common_dtype(operands, default));
+    match dtypes.as_slice() {
+        [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) && !hopeless() => {
+            let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
+            let help = help::mix(op, call.accepts, operands, &dtypes);
+            Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Refuses scalars that a dtype can't hold where PyTorch neither wraps them nor goes to infinity. A negative number goes to an
-/// unsigned dtype if its absolute value fits: `alpha=-1`. `to` says to which dtype an operand goes. Sources: `c10::checked_convert`, and the
-/// error messages of `clamp`.
-pub(super) fn check_scalars(op: Op, operands: &[OperandType], to: impl Fn(usize) -> DType) -> Result<(), Diagnostic> {
-    let def = op.def().torch;
-    let first = if def.parameters > 0 { operands.len() - def.parameters } else { 1 };
-    for (i, o) in operands.iter().enumerate().skip(first) {
+/// unsigned dtype if its absolute value fits: `alpha=-1`. `to` has the dtypes that the operands go to. Sources:
+/// `c10::checked_convert`, and the error messages of `clamp`.
+fn check_scalars(call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
+    let op = call.op;
+    let first = if call.def.parameter.is_some() { call.operands.len() } else { 1 };
+    for ((i, o), d) in call.all.iter().enumerate().zip(to).skip(first) {
         let OperandType::Scalar(s) = *o else { continue };
-        let (d, wraps) = (
-            to(i),
-            |s, d: DType| matches!(s, Scalar::Int(v) if v <= 0 && d.int_range().is_some_and(|(_, most)| -i128::from(v) <= most)),
-        );
-        let faulty = match (def.scalars, beyond(s, d)) {
+        let negates = |v: i64| d.int_range().is_some_and(|(_, most)| v <= 0 && -i128::from(v) <= most);
+        let wraps = d.is_unsigned() && matches!(s, Scalar::Int(v) if negates(v));
+        let faulty = match (call.def.torch.scalars, beyond(s, *d)) {
             (ScalarRange::Wraps, _) | (_, None) => false,
-            (ScalarRange::Fits(but), Some(_)) => !but.has(d) && !(d.is_unsigned() && wraps(s, d)),
+            (ScalarRange::Fits(but), Some(_)) => !but.has(*d) && !wraps,
             (ScalarRange::Bounds, Some(side)) => is_lower(op, i) == (side == Ordering::Greater),
         };
         if faulty {
@@ -141,15 +295,4 @@ pub(super) fn check_scalars(op: Op, operands: &[OperandType], to: impl Fn(usize)
         }
     }
     Ok(())
-}
-
-/// What a scalar operand stands for: a bound beyond an integer dtype bounds nothing, as the dtype's own end does.
-pub(super) fn scalar(op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
-    let bounds = op.def().torch.scalars == ScalarRange::Bounds && i > 0;
-    let end = match (to.int_range(), beyond(s, to)) {
-        (Some((_, most)), Some(Ordering::Greater)) if bounds => Some(most),
-        (Some((least, _)), Some(Ordering::Less)) if bounds => Some(least),
-        _ => None,
-    };
-    end.and_then(|end| i64::try_from(end).ok()).map_or(s, Scalar::Int)
 }

@@ -130,7 +130,7 @@ impl<'t> Reader<'t> {
         Reader {
             lexer: Lexer::new(text),
             in_body: false,
-            program: Program::with_limits(Rules::Torch, limits),
+            program: Program::with_limits(Rules::default(), limits),
             ops: ops.ops().chain(Op::ALL.iter().copied()).flat_map(names).collect(),
             values: HashMap::new(),
             nodes: 0,

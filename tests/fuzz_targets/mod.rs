@@ -179,7 +179,7 @@ pub fn application<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
     let arity = if b.byte() == 255 { b.byte() % 6 } else { op.arity() };
     let mut operands: Vec<castwise::Operand<M>> = Vec::with_capacity(arity);
     for i in 0..arity {
-        let parameter = i + op.def().torch.parameters >= op.arity();
+        let parameter = i + op.def().parameters() >= op.arity();
         let scalar = parameter || i > 0 && b.byte().is_multiple_of(5);
         operands.push(if scalar { scalar_of(b).into() } else { (&values[b.byte() % values.len()]).into() });
     }

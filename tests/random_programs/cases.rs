@@ -137,7 +137,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         op => op,
     };
     let known = |d: &DType| case.rules == Rules::Torch || *d != DType::C32;
-    let parameters = op.def().torch.parameters;
+    let parameters = op.def().parameters();
     let value = |i: usize| match step.operands[i] as usize {
         pick if case.fused && pick.is_multiple_of(5) => types.len() - 1,
         pick => pick / 6 % types.len(),
@@ -153,7 +153,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
             }
         })
         .collect();
-    let accepts = if case.rules == Rules::Torch { op.def().torch.accepts } else { op.def().paddle.accepts };
+    let accepts = case.rules.accepts(op);
     let accepts: Vec<DType> = accepts.iter().filter(known).collect();
     let first = types[value(0)];
     let fit = match types[value(1)] {

@@ -50,7 +50,7 @@ impl Total {
     /// Every operand of every op must have had one element, with dims and without, beside an operand of more.
     fn report_roles(&self, programs: u64) {
         let wanted = |op: &Op| {
-            let operands = op.arity() - op.def().torch.parameters;
+            let operands = op.arity() - op.def().parameters();
             // What is assigned to keeps its shape, so its one element meets no more.
             let first = usize::from(*op == Op::Assign);
             let kinds = [Single::OneElement, Single::ZeroDim];
@@ -75,7 +75,7 @@ fn few<T>(all: &[T]) -> &[T] {
 /// The ways in which operands of an op can meet.
 fn kinds(op: Op) -> &'static [Broadcast] {
     let all = &[Broadcast::Equal, Broadcast::Shapes, Broadcast::ZeroDim, Broadcast::Scalar];
-    match op.arity() - op.def().torch.parameters {
+    match op.arity() - op.def().parameters() {
         1 if op.is_reduction() => &all[..2],
         1 => &all[..1],
         _ => all,
@@ -114,11 +114,7 @@ fn report(all: &Total, programs: u64) {
                 all.seen.iter().any(|(r, s)| *r == rules && s.op == *op && d.is_none_or(|d| s.dtype == d))
             };
             let common = castwise::ops::Promotion::Common;
-            let (promotion, accepts) = match rules {
-                Rules::Torch => (op.def().torch.promotion, op.def().torch.accepts),
-                Rules::Paddle => (op.def().paddle.promotion, op.def().paddle.accepts),
-                other => panic!("no columns of {other}"),
-            };
+            let (promotion, accepts) = (rules.promotion(*op), rules.accepts(*op));
             if !seen(None) {
                 missing.push(format!("{op} under {rules}"));
             }

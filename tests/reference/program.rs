@@ -382,7 +382,7 @@ impl<'a> Run<'a> {
             });
             advance(&mut index, &shape);
         }
-        let broadcast = if args.len() > tensors.iter().flatten().count() + op.def().torch.parameters {
+        let broadcast = if args.len() > tensors.iter().flatten().count() + op.def().parameters() {
             Broadcast::Scalar
         } else if shapes.iter().any(|s| s.is_empty()) && !shape.is_empty() {
             Broadcast::ZeroDim

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::program::Program;
+use crate::promotion::Rules;
 use crate::promotion::Settings;
 
 /// The ops that are told of, in the program of an expression over u, v of u8, i of i8, w of i16, n of i32, m of i64, c of
