@@ -117,6 +117,9 @@ pub struct OpDef {
     pub torch: TorchColumns,
     /// Where Paddle's rules depart from the row.
     pub paddle: PaddleColumns,
+    /// Where the rule set of the tests departs from the row.
+    #[cfg(test)]
+    pub(crate) toy: columns::ToyColumns,
     /// What it computes, with NaN and edge cases.
     pub doc: &'static str,
 }

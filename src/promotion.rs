@@ -17,6 +17,8 @@ mod paddle;
 mod rule_set;
 mod settings;
 mod torch;
+#[cfg(test)]
+mod toy;
 
 pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_lacking};

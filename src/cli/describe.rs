@@ -47,7 +47,14 @@ pub(super) fn explain(results: &str, typed: &TypedProgram, source: &str, path: &
     text += &format!("{} {s}: {exact} exact, {rounds} that round, {range} that may leave the range\n", casts.len());
     for c in &casts {
         let written = piece(source, report::span(source, &c.place).unwrap_or(0..0));
-        text += &format!("  cast {} -> {} ({}){}: {}    {written}\n", c.from, c.to, c.reason.words(c.to), of_operand(c), c.loss);
+        text += &format!(
+            "  cast {} -> {} ({}){}: {}    {written}\n",
+            c.from,
+            c.to,
+            c.reason.words(c.to),
+            of_operand(c),
+            c.loss
+        );
     }
     text + "\n" + &typed.to_string()
 }

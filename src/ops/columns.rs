@@ -72,6 +72,14 @@ pub struct PaddleColumns {
     pub zero_dim_is_scalar: bool,
 }
 
+/// The column of the tests' own rule set.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToyColumns {
+    /// Whether integer scalars must fit the dtype that they go to.
+    pub(crate) fits: bool,
+}
+
 /// What an op wants of its parameter: the last operand, a scalar in op math that takes no part in promotion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -249,6 +257,8 @@ impl OpDef {
         for_bool: None,
         torch: TORCH,
         paddle: PADDLE,
+        #[cfg(test)]
+        toy: ToyColumns { fits: true },
         doc: "",
     };
 }

@@ -29,17 +29,27 @@ pub enum Rules {
     /// PyTorch's lattice over all dtypes, in three tiers: tensors with dims, 0-d tensors, scalars.
     #[default]
     Torch,
+    /// The tests' own: see `toy.rs`.
+    #[cfg(test)]
+    Toy,
 }
 
 impl Rules {
     /// Every rule set.
-    pub const ALL: &'static [Rules] = &[Rules::Torch, Rules::Paddle];
+    pub const ALL: &'static [Rules] = &[
+        Rules::Torch,
+        Rules::Paddle,
+        #[cfg(test)]
+        Rules::Toy,
+    ];
 
     /// What the rule set does.
     pub(crate) fn set(self) -> &'static dyn RuleSet {
         match self {
             Rules::Paddle => &super::paddle::Paddle,
             Rules::Torch => &super::torch::Torch,
+            #[cfg(test)]
+            Rules::Toy => &super::toy::Toy,
         }
     }
 
