@@ -48,6 +48,8 @@ pub struct Eager {
 pub struct EagerValue {
     cx: Eager,
     value: Result<Tensor, Arc<Error>>,
+    /// Whether it promotes as a scalar does.
+    weak: bool,
 }
 
 impl Eager {
@@ -84,7 +86,7 @@ impl Eager {
             (Err(d), _) => Err(Arc::new(d.into())),
             (_, Err(e)) => Err(Arc::new(e)),
         };
-        Var(EagerValue { cx: *self, value })
+        Var(EagerValue { cx: *self, value, weak: false })
     }
 }
 
@@ -110,7 +112,7 @@ impl Mode for Eager {
     type Value = EagerValue;
 
     fn refuse(value: &EagerValue, mistake: Diagnostic) -> Var<Eager> {
-        Var(EagerValue { cx: value.cx, value: Err(Arc::new(mistake.into())) })
+        Var(EagerValue { cx: value.cx, value: Err(Arc::new(mistake.into())), weak: false })
     }
 
     fn settings(value: &EagerValue) -> Settings {
@@ -123,16 +125,17 @@ impl Mode for Eager {
             Operand::Scalar(_) => None,
         });
         let cx = cx.unwrap_or(Eager::new(Rules::default()));
-        let value = apply(cx, op, operands, attrs, place).map_err(|e| match e {
-            Error::Earlier(e) => e,
-            e => Arc::new(e),
-        });
-        Var(EagerValue { cx, value })
+        let (value, weak) = match apply(cx, op, operands, attrs, place) {
+            Ok((t, weak)) => (Ok(t), weak),
+            Err(Error::Earlier(e)) => (Err(e), false),
+            Err(e) => (Err(Arc::new(e)), false),
+        };
+        Var(EagerValue { cx, value, weak })
     }
 }
 
-/// Applies one op: a program of one node, run by block kernels, one kernel after the other.
-fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Result<Tensor> {
+/// Applies one op: a program of one node, run by block kernels, one kernel after the other. The result, and whether it is weak.
+fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Result<(Tensor, bool)> {
     // Without a tensor there is no handle to remember a mistake, so that it is told here.
     if operands.iter().all(|o| matches!(o, Operand::Scalar(_))) {
         let alone = || Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone"));
@@ -145,14 +148,14 @@ fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Pl
             Operand::Var(v) if v.0.cx != cx => {
                 return Err(other_mode(cx, op, operands, i).at(&place).into());
             }
-            Operand::Var(v) => Arg::Tensor(v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?),
+            Operand::Var(v) => Arg::Tensor(v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?, v.0.weak),
         });
     }
     if let Some(result) = steps::apply(cx, op, &args, &attrs, &place)? {
         return Ok(result);
     }
     let (typed, node) = one_op(cx, op, &args, attrs, place, |program, _, t| program.constant(t.clone()))?;
-    run_blocks(&typed, node)
+    Ok((run_blocks(&typed, node)?, typed.nodes[node as usize].weak))
 }
 
 /// The refusal of an operand that is from another eager mode than the first tensor.
@@ -181,7 +184,8 @@ fn other_mode(cx: Eager, op: Op, operands: &[Operand<Eager>], i: usize) -> Diagn
 /// An operand without its handle.
 enum Arg<'a> {
     Scalar(Scalar),
-    Tensor(&'a Tensor),
+    /// A tensor, and whether it is weak.
+    Tensor(&'a Tensor, bool),
 }
 
 /// A typed program of one op, whose tensors are what `leaf` makes of them and their places among the operands.
@@ -196,7 +200,13 @@ fn one_op(
     let program = Program::with_limits(cx.settings, cx.limits);
     let operand = |(i, a): (usize, &Arg<'_>)| match a {
         Arg::Scalar(s) => Operand::Scalar(*s),
-        Arg::Tensor(t) => Operand::Var(leaf(&program, i, t)),
+        Arg::Tensor(t, weak) => {
+            let v = leaf(&program, i, t);
+            if *weak {
+                program.weaken(&v);
+            }
+            Operand::Var(v)
+        }
     };
     let operands: SmallVec<[Operand<Graph>; 4]> = args.iter().enumerate().map(operand).collect();
     let result = Graph::apply(op, &operands, attrs, place);

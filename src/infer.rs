@@ -157,12 +157,14 @@ impl Pass {
         match &weight.kind {
             Kind::Data { name, dtype, dims } => {
                 let shape = self.declared(name, dims);
-                Some(self.push(TypedKind::Feed(name.clone()), *dtype, shape, place))
+                let id = self.push(TypedKind::Feed(name.clone()), *dtype, shape, place);
+                Some(self.weak(id, state.weak.contains(&node)))
             }
             Kind::Constant(t) => {
                 let dims: Vec<SymDim> = t.shape().iter().map(|n| SymDim::Fixed(*n)).collect();
                 let shape = self.shapes.id(&dims);
-                Some(self.push(TypedKind::Constant(t.clone()), t.dtype(), shape, place))
+                let id = self.push(TypedKind::Constant(t.clone()), t.dtype(), shape, place);
+                Some(self.weak(id, state.weak.contains(&node)))
             }
             Kind::Apply { op, attrs, .. } => {
                 let operands = self.operands(state, node)?;
@@ -182,8 +184,14 @@ impl Pass {
     }
 
     fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32, place: &Place) -> NodeId {
-        self.nodes.push(TypedNode { kind, dtype, shape, place: place.clone() });
+        self.nodes.push(TypedNode { kind, dtype, shape, weak: false, place: place.clone() });
         self.nodes.len() as u32 - 1
+    }
+
+    /// The node, which promotes as a scalar does or not.
+    fn weak(&mut self, id: NodeId, weak: bool) -> NodeId {
+        self.nodes[id as usize].weak = weak;
+        id
     }
 
     /// The shape of a placeholder: each dynamic dim is a symbol, equal names are one symbol.
@@ -215,7 +223,8 @@ impl Pass {
                 let id = self.of_program.get(i.index()).copied().flatten()?;
                 let n = &self.nodes[id as usize];
                 let zero_dim = self.shapes.list[n.shape as usize].is_empty();
-                Some(Operand { seen: OperandType::Tensor { dtype: n.dtype, zero_dim }, arg: input, node: Some(id) })
+                let seen = OperandType::Tensor { dtype: n.dtype, zero_dim, weak: n.weak };
+                Some(Operand { seen, arg: input, node: Some(id) })
             }
         };
         state.operands(node).into_iter().flatten().map(one).collect()
@@ -274,7 +283,8 @@ impl Pass {
             });
         }
         let id = self.push(TypedKind::Apply { op, compute: sig.compute, args }, op.result(sig.compute), shape, place);
-        Ok(self.cast(id, sig.result, op, 0, &seen, place))
+        let id = self.cast(id, sig.result, op, 0, &seen, place);
+        Ok(self.weak(id, sig.weak))
     }
 
     /// The operand as the application wants it: itself, or a cast node with the reason.
@@ -308,7 +318,8 @@ impl Pass {
         let from = self.cast(from, sig.operand(0), op, 0, seen, place);
         let kind = TypedKind::Reduce { op, from, axes: axes.into(), keep: attrs.keepdim };
         let id = self.push(kind, sig.compute, shape, place);
-        Ok(self.cast(id, sig.result, op, 0, seen, place))
+        let id = self.cast(id, sig.result, op, 0, seen, place);
+        Ok(self.weak(id, sig.weak))
     }
 
     /// The operands of a binary op with the one of lower rank placed at an axis of the other, as a view.

@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) feeds: HashMap<Arc<str>, NodeIndex>,
     /// The results that the program declares.
     pub(crate) fetches: Vec<Fetched>,
+    /// Tensors from outside that promote as scalars do: what eager mode has computed so.
+    pub(crate) weak: HashSet<NodeIndex>,
 }
 
 /// A declared result: its name, if it has one, and its node.
@@ -231,7 +233,7 @@ impl Mode for Graph {
         });
         // Methods and operators have a handle as `self`; only `apply` can be called with scalars alone.
         let Some(first) = first else {
-            let program = Program::new(Rules::Torch);
+            let program = Program::new(Rules::default());
             let message = match op.wrong_count(operands.len()) {
                 Some(wrong) => wrong.message,
                 None => format!("`{op}` of scalars alone"),
@@ -337,13 +339,13 @@ impl Program {
     pub fn with_rules(&self, rules: Rules) -> Program {
         let settings = Settings { rules, ..self.settings() };
         let program = Program::begun(settings, self.shared.limits, self.shared.place.clone());
-        let State { mut nodes, feeds, fetches } = Arc::unwrap_or_clone(self.shared.read());
+        let State { mut nodes, feeds, fetches, weak } = Arc::unwrap_or_clone(self.shared.read());
         for node in nodes.node_weights_mut() {
             if let Some(d) = foreign_dtype(rules, &node.kind) {
                 node.kind = Kind::Poison(Box::new(d.at(&node.place)));
             }
         }
-        program.shared.change(|state| *state = State { nodes, feeds, fetches });
+        program.shared.change(|state| *state = State { nodes, feeds, fetches, weak });
         program
     }
 
@@ -384,6 +386,11 @@ impl Program {
             }
             None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, place, &[]),
         }
+    }
+
+    /// Says that a placeholder or constant of this program promotes as a scalar does.
+    pub(crate) fn weaken(&self, v: &Var) {
+        self.shared.change(|state| state.weak.insert(v.0.node));
     }
 
     /// Adds a node whose operands are this program's.

@@ -27,13 +27,17 @@ pub use torch::promote_types;
 
 /// What promotion sees of an operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum OperandType {
     /// A tensor.
+    #[non_exhaustive]
     Tensor {
         /// Its dtype.
         dtype: DType,
         /// Whether it has no dims.
         zero_dim: bool,
+        /// Whether it was made of scalars, and promotes as one: under rule sets that have such values.
+        weak: bool,
     },
     /// A scalar the user wrote.
     Scalar(Scalar),
@@ -42,20 +46,21 @@ pub enum OperandType {
 impl OperandType {
     /// A tensor with dims.
     pub const fn dim(dtype: DType) -> OperandType {
-        OperandType::Tensor { dtype, zero_dim: false }
+        OperandType::Tensor { dtype, zero_dim: false, weak: false }
     }
 
     /// A 0-d tensor.
     pub const fn zero(dtype: DType) -> OperandType {
-        OperandType::Tensor { dtype, zero_dim: true }
+        OperandType::Tensor { dtype, zero_dim: true, weak: false }
     }
 }
 
 impl fmt::Display for OperandType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OperandType::Tensor { dtype, zero_dim: false } => write!(f, "{dtype}"),
-            OperandType::Tensor { dtype, zero_dim: true } => write!(f, "{dtype}[]"),
+            OperandType::Tensor { dtype, zero_dim, weak } => {
+                write!(f, "{dtype}{}{}", if *weak { "*" } else { "" }, if *zero_dim { "[]" } else { "" })
+            }
             OperandType::Scalar(s) => write!(f, "scalar {s}"),
         }
     }
@@ -63,6 +68,7 @@ impl fmt::Display for OperandType {
 
 /// Why an operand was cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Reason {
     /// The user wrote the cast.
     Requested,
@@ -72,6 +78,8 @@ pub enum Reason {
     Category,
     /// A 0-d tensor follows the tensors with dims.
     ZeroDim,
+    /// A value that promotes as a scalar does follows the tensors that do not.
+    Weak,
     /// The op computes in floats: bool and integers go to the default float dtype.
     IntToFloat,
     /// The op has no bool arithmetic: bool goes to an integer dtype, i64 for PyTorch and Paddle.
@@ -94,6 +102,7 @@ impl fmt::Display for Reason {
             Reason::Table => "table",
             Reason::Category => "category",
             Reason::ZeroDim => "0-d follows dims",
+            Reason::Weak => "weak follows strong",
             Reason::IntToFloat => "integers to float",
             Reason::BoolToInt => "bool to i64",
             Reason::Reduction => "dtype of the reduction",
@@ -148,6 +157,8 @@ pub struct Signature {
     pub compute: DType,
     /// The dtype of the result.
     pub result: DType,
+    /// Whether the result promotes as a scalar does.
+    pub weak: bool,
 }
 
 impl Signature {
@@ -212,7 +223,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
         *to = if i < condition.len() { DType::Bool } else { rules.operand(&call, i, compute) };
     }
     rules.check(&call, &dtypes)?;
-    Ok(Signature { operands: dtypes, compute, result: result.unwrap_or(op.result(compute)) })
+    let result = result.unwrap_or(op.result(compute));
+    Ok(Signature { operands: dtypes, compute, result, weak: rules.weak(&call, result) })
 }
 
 fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), Diagnostic> {
@@ -249,7 +261,7 @@ fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result
         (OperandType::Scalar(Scalar::Float(v)), Some(least)) => *v > least || !wanted.open && *v == least,
         _ => true,
     };
-    for p in parameters.iter().filter(|p| !inside(p)) {
+    if let Some(p) = parameters.iter().find(|p| !inside(p)) {
         let (bound, least) = (if wanted.open { "greater than" } else { "at least" }, wanted.least.unwrap_or_default());
         let message = format!("`{op}` with the {p}, which must be {bound} {least}");
         return Err(Diagnostic::new(Fault::BadParameter, message));
@@ -308,6 +320,8 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
         Reason::IntToFloat
     } else if from.category() < to.category() {
         Reason::Category
+    } else if promoted.iter().any(|o| matches!(o, OperandType::Tensor { dtype, weak: true, .. } if *dtype == from)) {
+        Reason::Weak
     } else if from.digits() > to.digits() || from.range_bits() > to.range_bits() {
         Reason::ZeroDim
     } else {

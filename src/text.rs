@@ -195,7 +195,7 @@ impl TypedProgram {
 
     fn line(&self, f: &mut fmt::Formatter<'_>, id: NodeId, names: &[String]) -> fmt::Result {
         let n = &self.nodes[id as usize];
-        write!(f, "  {}: {}", names[id as usize], n.dtype)?;
+        write!(f, "  {}: {}{}", names[id as usize], n.dtype, if n.weak { "*" } else { "" })?;
         dims_fmt(self.shape_of(id), f)?;
         f.write_str(" = ")?;
         match &n.kind {

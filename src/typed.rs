@@ -104,6 +104,8 @@ pub(crate) struct TypedNode {
     pub(crate) kind: TypedKind,
     pub(crate) dtype: DType,
     pub(crate) shape: u32,
+    /// Whether the value promotes as a scalar does.
+    pub(crate) weak: bool,
     pub(crate) place: Place,
 }
 
@@ -227,6 +229,12 @@ impl TypedProgram {
         self.node(v).ok().map(|n| self.shape_of(n))
     }
 
+    /// Whether a value promotes as a scalar does, which the text form marks by a star: `f32*`. Under the rules of PyTorch and Paddle
+    /// none does.
+    pub fn is_weak(&self, v: &Var) -> bool {
+        self.node(v).is_ok_and(|n| self.nodes[n as usize].weak)
+    }
+
     pub(crate) fn shape_of(&self, n: NodeId) -> &[SymDim] {
         &self.shapes[self.nodes[n as usize].shape as usize]
     }
@@ -261,7 +269,8 @@ impl TypedProgram {
         for (name, n) in &self.fetches {
             let colon = name.as_ref().map_or(String::new(), |name| format!("{}: ", Name(name)));
             let node = &self.nodes[*n as usize];
-            text += &format!("result {colon}{}{}\n", node.dtype, dims_text(self.shape_of(*n)));
+            let star = if node.weak { "*" } else { "" };
+            text += &format!("result {colon}{}{star}{}\n", node.dtype, dims_text(self.shape_of(*n)));
         }
         let casts = self.casts();
         let count = |l: Loss| casts.iter().filter(|c| c.loss == l).count();
@@ -274,7 +283,7 @@ impl TypedProgram {
         );
         for c in casts.iter().filter(|c| c.reason != Reason::Requested || c.loss != Loss::Exact) {
             let operand = c.op.def().operands.get(c.operand).copied().unwrap_or_default();
-            let (from, to, why, op) = (c.from, c.to, c.reason, c.op);
+            let (from, to, why, op) = (c.from, c.to, c.reason.words(c.to), c.op);
             text +=
                 &format!("  cast {from} -> {to} ({why}) for operand {operand} of {op} at {}: {}\n", c.place, c.loss);
         }

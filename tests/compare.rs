@@ -167,7 +167,7 @@ fn mended(op: Op, operands: &[OperandType], help: &str) -> Vec<OperandType> {
         OperandType::Tensor { zero_dim, .. } if op.def().operands[i] != "condition" && (all || which(i)) => {
             let OperandType::Tensor { dtype, .. } = *o else { unreachable!() };
             let dtype = cast.unwrap_or(if parts { dtype.real() } else { dtype });
-            OperandType::Tensor { dtype, zero_dim }
+            if zero_dim { OperandType::zero(dtype) } else { OperandType::dim(dtype) }
         }
         OperandType::Scalar(_) if i >= op.def().operands.len() - op.def().parameters() => *o,
         OperandType::Scalar(_) if constant.is_some() => OperandType::zero(constant.unwrap()),

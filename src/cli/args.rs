@@ -46,7 +46,7 @@ pub(crate) struct Common {
     /// copy (it is taken from the first input that has it, or from INPUT).
     #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = missing::read)]
     pub(crate) missing: Option<Missing>,
-    #[arg(long, help = whose("Whose rules decide about mixed dtypes", ""))]
+    #[arg(long, help = whose("Whose rules decide about mixed dtypes"))]
     pub(crate) rules: Option<Rules>,
     /// The dtype integers become where an op needs floats: f16, bf16, f32 or f64.
     #[arg(long, value_name = "DTYPE", default_value = "f32", value_parser = float)]
@@ -57,10 +57,16 @@ pub(crate) struct Common {
 }
 
 /// What `--rules` says of itself: its values.
-fn whose(what: &str, more: &str) -> String {
+fn whose(what: &str) -> String {
     let default = Rules::default();
     let all = Rules::ALL.iter().map(|r| if *r == default { format!("{r} (the default)") } else { r.to_string() });
-    format!("{what}: {}{more}", super::listed(&all.collect::<Vec<_>>(), "or"))
+    format!("{what}: {}", super::listed(&all.collect::<Vec<_>>(), "or"))
+}
+
+/// What `--compare` says of itself.
+fn compares() -> String {
+    let all: Vec<String> = Rules::ALL.iter().map(|r| format!("of {}", r.framework())).collect();
+    format!("Where the rules {} give different dtypes, or one of them refuses, op by op", super::listed(&all, "and"))
 }
 
 impl Common {
@@ -231,8 +237,7 @@ pub(crate) struct Explain {
     pub(crate) expression: OsString,
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Where the rule sets give different dtypes, or one of them refuses, op by op.
-    #[arg(long)]
+    #[arg(long, help = compares())]
     pub(crate) compare: bool,
     /// Measure the error of each op and cast against f64.
     #[arg(long)]
@@ -284,7 +289,7 @@ pub(crate) struct Table {
     /// The same, as an option.
     #[arg(long = "op", value_name = "OP|all", conflicts_with = "op")]
     pub(crate) named_op: Option<String>,
-    #[arg(long, help = whose("Whose rules", ". A page of HTML has all"))]
+    #[arg(long, help = format!("{}. A page of HTML has {}", whose("Whose rules"), if Rules::ALL.len() == 2 { "both" } else { "all" }))]
     pub(crate) rules: Option<Rules>,
     /// How to print it.
     #[arg(long, value_enum, default_value = "text")]

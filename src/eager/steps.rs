@@ -33,7 +33,8 @@ const MOST: usize = 256;
 enum Given {
     /// The kind of scalar, and its bits.
     Scalar(u8, [u64; 2]),
-    Tensor(DType, Arc<Layout>),
+    /// Of a tensor also whether it is weak.
+    Tensor(DType, Arc<Layout>, bool),
 }
 
 /// What a plan is for.
@@ -49,6 +50,8 @@ struct Key {
 struct Step {
     plan: Plan,
     shots: Shots,
+    /// Whether the result is weak.
+    weak: bool,
 }
 
 type Shots = Vec<Arc<Shot<Blocks>>>;
@@ -77,7 +80,13 @@ impl Given {
 
 /// Applies an op by the plan that is kept of it, or one that is kept from now on. `None`: it is to be applied without.
 /// The only error is that there is no memory.
-pub(super) fn apply(cx: Eager, op: Op, args: &[Arg<'_>], attrs: &Attrs, place: &Place) -> Result<Option<Tensor>> {
+pub(super) fn apply(
+    cx: Eager,
+    op: Op,
+    args: &[Arg<'_>],
+    attrs: &Attrs,
+    place: &Place,
+) -> Result<Option<(Tensor, bool)>> {
     // A function of the user's must not be called twice where it fails.
     if matches!(op, Op::Custom(_)) {
         return Ok(None);
@@ -87,10 +96,10 @@ pub(super) fn apply(cx: Eager, op: Op, args: &[Arg<'_>], attrs: &Attrs, place: &
     for a in args {
         given.push(match a {
             Arg::Scalar(s) => Given::scalar(*s),
-            Arg::Tensor(t) => {
+            Arg::Tensor(t, weak) => {
                 let t = TensorRef::Tensor(t);
                 tensors.push(t);
-                Given::Tensor(t.dtype(), t.layout().clone())
+                Given::Tensor(t.dtype(), t.layout().clone(), *weak)
             }
         });
     }
@@ -99,11 +108,12 @@ pub(super) fn apply(cx: Eager, op: Op, args: &[Arg<'_>], attrs: &Attrs, place: &
     let known = STEPS.try_with(|steps| steps.borrow().get(&key).cloned()).ok().flatten();
     let run = Run { feeds: &tensors, ..Run::alone() };
     if let Some(step) = known {
-        return Ok(step.run(&run)?.map(|(t, _)| t));
+        return Ok(step.run(&run)?.map(|(t, _)| (t, step.weak)));
     }
     let Ok(mut step) = Step::new(&key, args, place) else { return Ok(None) };
     let Some((made, shots)) = step.run(&run)? else { return Ok(None) };
     step.shots = shots;
+    let weak = step.weak;
     let keep = |steps: &RefCell<HashMap<Key, Rc<Step>>>| {
         let mut steps = steps.borrow_mut();
         if steps.len() >= MOST {
@@ -112,7 +122,7 @@ pub(super) fn apply(cx: Eager, op: Op, args: &[Arg<'_>], attrs: &Attrs, place: &
         steps.insert(key, Rc::new(step));
     };
     let _ = STEPS.try_with(keep);
-    Ok(Some(made))
+    Ok(Some((made, weak)))
 }
 
 impl Step {
@@ -124,7 +134,7 @@ impl Step {
         let (typed, node) = one_op(key.cx, key.op, args, key.attrs.clone(), place.clone(), fed)?;
         let pattern = vec![false; typed.dyn_dims.len()];
         let plan = plan(&typed, &[node], &HashMap::new(), &pattern, Passes::default())?;
-        Ok(Step { plan, shots: Vec::new() })
+        Ok(Step { plan, shots: Vec::new(), weak: typed.nodes[node as usize].weak })
     }
 
     /// The result, and what was made for these layouts. `None`: refused, which is for others to word.

@@ -206,8 +206,9 @@ impl TypedProgram {
         let seen = |(k, a): (usize, &Arg)| match *a {
             Arg::Scalar(s, _) => OperandType::Scalar(s),
             Arg::Node(n) => {
-                let dtype = if k == operand { to } else { self.nodes[n as usize].dtype };
-                OperandType::Tensor { dtype, zero_dim: self.shape_of(n).is_empty() }
+                let TypedNode { dtype, weak, .. } = self.nodes[n as usize];
+                let (dtype, weak) = if k == operand { (to, false) } else { (dtype, weak) };
+                OperandType::Tensor { dtype, zero_dim: self.shape_of(n).is_empty(), weak }
             }
         };
         let operands: Vec<OperandType> = args.iter().flatten().enumerate().map(seen).collect();

@@ -132,7 +132,7 @@ fn common_dtype(call: &Call<'_>) -> Result<DType, Diagnostic> {
     // Tensors first, in pairs; then each scalar meets what they gave.
     let mut common: Option<(DType, bool)> = None;
     for o in operands {
-        if let OperandType::Tensor { dtype, zero_dim } = *o {
+        if let OperandType::Tensor { dtype, zero_dim, .. } = *o {
             common = Some(match common {
                 None => (dtype, zero_dim),
                 Some(c) => (two_tensors(call, c, (dtype, zero_dim))?, c.1 && zero_dim),

@@ -8,7 +8,7 @@
 
 use super::{OperandType, Settings, category_of};
 use crate::dtype::{Category, DType, DTypeSet};
-use crate::error::Diagnostic;
+use crate::error::{Diagnostic, Fault};
 use crate::ops::{Attrs, LossShapes, Op, OpDef, Promotion};
 use crate::scalar::Scalar;
 
@@ -135,6 +135,11 @@ pub(crate) trait RuleSet: Sync {
         Ok(None)
     }
 
+    /// Whether the result promotes as a scalar does. Under PyTorch's and Paddle's rules no tensor does.
+    fn weak(&self, _call: &Call<'_>, _result: DType) -> bool {
+        false
+    }
+
     /// What is wrong with the operands, once it is known which dtype each is cast to: scalars that it can't hold.
     fn check(&self, _call: &Call<'_>, _to: &[DType]) -> Result<(), Diagnostic> {
         Ok(())
@@ -176,12 +181,12 @@ pub(super) fn refuse_lacking(rules: &dyn RuleSet, op: Op, dtype: DType) -> Resul
         None => Ok(()),
         Some(instead) => {
             let message = format!("`{op}`: {} has no {dtype}", rules.framework());
-            Err(Diagnostic::new(crate::error::Fault::UnsupportedDType, message).help(instead))
+            Err(Diagnostic::new(Fault::UnsupportedDType, message).help(instead))
         }
     }
 }
 
-/// The dtype of a tensor operand.
+/// The dtype of a tensor.
 pub(super) fn dtype_of(operand: &OperandType) -> Option<DType> {
     match operand {
         OperandType::Tensor { dtype, .. } => Some(*dtype),

@@ -221,7 +221,7 @@ fn wide_scalar(call: &Call<'_>, compute: DType) -> Option<usize> {
     }
     let one = |o: &OperandType| match o {
         OperandType::Scalar(_) => true,
-        OperandType::Tensor { dtype, zero_dim } => *zero_dim && *dtype != compute,
+        OperandType::Tensor { dtype, zero_dim, .. } => *zero_dim && *dtype != compute,
     };
     match (call.def.torch.wide_scalar, call.operands) {
         (WideScalar::Right | WideScalar::Either, [OperandType::Tensor { .. }, y]) if one(y) => Some(1),
