@@ -19,8 +19,11 @@ mod describe;
 mod draw;
 mod eval;
 mod explain;
+mod expression;
 mod findings;
 mod fmt;
+mod format;
+mod inexact;
 mod inputs;
 mod manual;
 mod members;
@@ -39,6 +42,7 @@ mod sample;
 mod scalars;
 mod signals;
 mod source;
+mod spec;
 mod table;
 
 /// Mixed-dtype elementwise tensor programs over files.

@@ -3,7 +3,7 @@
 //! Guarantees: a value that is not what its option takes is wrong usage, with what to write. Does not: open files.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use castwise::shape::{Dim, Dims};
 use castwise::{DType, Rounding, Rules, Settings, UnknownDType};
@@ -11,10 +11,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use regex::Regex;
 
 use super::findings::Kind;
-use super::members::located;
-use super::missing::{self, Missing};
 use super::out_dtype::OutDtype;
 use super::patterns;
+use super::spec::{InputSpec, Missing, located};
 
 /// What every command that reads an expression takes.
 #[derive(Clone, clap::Args)]
@@ -44,7 +43,7 @@ pub(crate) struct Common {
     pub(crate) out_dtype_all: bool,
     /// What becomes of a tensor that an input lacks while others have it: an error (the default), skip (it is left out), or
     /// copy (it is taken from the first input that has it, or from INPUT).
-    #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = missing::read)]
+    #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = Missing::read)]
     pub(crate) missing: Option<Missing>,
     #[arg(long, help = whose("Whose rules decide about mixed dtypes"))]
     pub(crate) rules: Option<Rules>,
@@ -302,25 +301,6 @@ pub(crate) enum TableFormat {
     Text,
     Markdown,
     Html,
-}
-
-/// Where an input comes from.
-#[derive(Clone, Debug)]
-pub(crate) enum InputSpec {
-    File(PathBuf),
-    /// One tensor of a file of several.
-    Member(PathBuf, String),
-    Declared(DType, Dims),
-}
-
-impl InputSpec {
-    /// The file, if there is one.
-    pub(crate) fn file(&self) -> Option<&Path> {
-        match self {
-            InputSpec::File(path) | InputSpec::Member(path, _) => Some(path),
-            InputSpec::Declared(..) => None,
-        }
-    }
 }
 
 /// A parser of values in which names of files may stand: these need not be UTF-8.

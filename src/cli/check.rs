@@ -73,7 +73,7 @@ impl Finite {
         if self.is_empty() {
             return Ok(());
         }
-        let count = super::plan::tensors(self.0.len());
+        let count = super::report::tensors(self.0.len());
         let text = format!("values that are not finite arose in {count}, and --check finite refuses that");
         let mut lines = vec![report::error(&text)];
         for Found { name, nans, infinities, elements } in self.0.iter().take(TOLD) {

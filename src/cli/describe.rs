@@ -96,7 +96,7 @@ pub(super) fn deny(work: &super::plan::Work, least: Kind) -> Result<(), Failure>
         let s = if found.len() == 1 { "a place" } else { &format!("{} places", found.len()) };
         let title = format!("{} in {s}, and --deny refuses that", lost(&found, least));
         let names: Vec<&str> = kind.iter().map(|j| j.name.as_str()).collect();
-        let note = if work.named { format!("\n  note: {}", super::plan::in_tensors(&names)) } else { String::new() };
+        let note = if work.named { format!("\n  note: {}", super::report::in_tensors(&names)) } else { String::new() };
         text.push(marked(Level::ERROR, &title, &e.text, &e.path, &found) + &note);
     }
     if text.is_empty() {

@@ -12,11 +12,13 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::{Check, Eval};
 use super::check::Finite;
-use super::inputs::{Format, Input, bytes};
+use super::format::Format;
+use super::inexact::{self, Inexact};
+use super::inputs::{Input, bytes};
 use super::metrics::{self, Metrics, Ran, timed};
-use super::out_dtype::{self, Inexact};
 use super::outputs::{self, Output};
-use super::plan::{Job, Plan, Work, in_tensors, prepare};
+use super::plan::{Job, Plan, Work, prepare};
+use super::report::in_tensors;
 use super::{Failure, describe, listed, print, report, say};
 
 /// How many tensors a dry run lists.
@@ -224,7 +226,7 @@ fn compute(
 ) -> Result<Tensor, Error> {
     let feeds = Feeds::from(feeds.to_vec());
     if plan.made.is_back() {
-        let (t, wrong) = out_dtype::back(plan, executor, feeds)?;
+        let (t, wrong) = inexact::back(plan, executor, feeds)?;
         inexact.add(job, wrong);
         return Ok(t);
     }

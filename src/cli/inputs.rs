@@ -11,34 +11,9 @@ use castwise::io::{Npy, Npz, SafeTensors, ShardedSafeTensors};
 use castwise::shape::Dim;
 use castwise::{DType, Error, Tensor};
 
-use super::args::InputSpec;
-use super::{Failure, members};
-
-/// The formats that are read and written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
-    Npy,
-    Npz,
-    SafeTensors,
-    /// The index of a checkpoint in shards.
-    Index,
-}
-
-impl Format {
-    /// The format a file's name tells.
-    pub(super) fn of(path: &Path) -> Result<Format, String> {
-        let name = path.file_name().unwrap_or_default().as_encoded_bytes().to_ascii_lowercase();
-        if name.ends_with(b".index.json") {
-            return Ok(Format::Index);
-        }
-        match name.rsplit(|b| *b == b'.').next().filter(|end| end.len() < name.len()) {
-            Some(b"npy") => Ok(Format::Npy),
-            Some(b"npz") => Ok(Format::Npz),
-            Some(b"safetensors") => Ok(Format::SafeTensors),
-            _ => Err(format!("{}: the extension is not .npy, .npz, .safetensors or .index.json", path.display())),
-        }
-    }
-}
+use super::format::Format;
+use super::spec::InputSpec;
+use super::{Failure, report};
 
 /// One input: its name in the expression, and where its tensors come from.
 pub(super) struct Input {
@@ -83,7 +58,7 @@ impl Input {
         let file = Input::open(name, &InputSpec::File(path.to_path_buf()))?;
         let names = file.names();
         if names.is_none() || !file.has(member) {
-            return Err(members::absent(path, member, names.as_deref()));
+            return Err(absent(path, member, names.as_deref()));
         }
         let source = Source::Member(Box::new(file), member.to_string(), None);
         Ok(Input { name: name.to_string(), path: path.to_path_buf(), source })
@@ -189,4 +164,15 @@ impl Input {
 /// The bytes of a tensor's elements.
 pub(super) fn bytes(dtype: DType, shape: &[usize]) -> u64 {
     shape.iter().fold(dtype.size() as u64, |n, d| n.saturating_mul(*d as u64))
+}
+
+/// Why a file has no such tensor.
+fn absent(path: &Path, member: &str, names: Option<&[&str]>) -> Failure {
+    let (path, member) = (path.display(), report::escaped(member));
+    let text = match names {
+        None => format!("{path} is one array without a name: `:{member}` is for .npz, .safetensors and .index.json"),
+        Some([]) => format!("{path}: there is no tensor `{member}`, nor any other"),
+        Some(all) => format!("{path}: there is no tensor `{member}`; there are {}", report::names(all.iter().copied())),
+    };
+    if names.is_none() { Failure::usage(text) } else { Failure { text: report::error(&text), code: 1 } }
 }

@@ -2,29 +2,11 @@
 //!
 //! Guarantees: unless it is asked for, no tensor is left out. Does not: look for tensors under other names.
 
+use super::Failure;
+use super::expression::Expression;
 use super::inputs::Input;
-use super::plan::{Expression, tensors};
-use super::{Failure, report};
-
-/// What is asked for such tensors.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Missing {
-    Error,
-    Skip,
-    /// The tensor of the input of this name, or of the first that has it.
-    Copy(Option<String>),
-}
-
-/// Reads the value of `--missing`.
-pub(crate) fn read(text: &str) -> Result<Missing, String> {
-    match (text, text.split_once('=')) {
-        ("error", _) => Ok(Missing::Error),
-        ("skip", _) => Ok(Missing::Skip),
-        ("copy", _) => Ok(Missing::Copy(None)),
-        (_, Some(("copy", input))) if !input.is_empty() => Ok(Missing::Copy(Some(input.to_string()))),
-        _ => Err("write error, skip, copy or copy=INPUT".to_string()),
-    }
-}
+use super::report::{self, tensors};
+use super::spec::Missing;
 
 /// An input, by its position, and the tensor names that its expressions need and it lacks.
 pub(super) struct Lack {

@@ -10,8 +10,9 @@ use annotate_snippets::Level;
 use castwise::shape::Dim;
 use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, TypedProgram, Var};
 
+use super::expression::Expression;
 use super::findings::of_operand;
-use super::plan::{Expression, Job, Plan, Work, plan};
+use super::plan::{Job, Plan, Work, plan};
 use super::reference::Mirror;
 use super::sample::sample;
 use super::{Failure, describe, report};

@@ -10,7 +10,8 @@ use castwise::io::{Compression, Existing, Npy, NpzWriter, SafeTensorsWriter, Sha
 use castwise::{DType, Error, Tensor};
 
 use super::args::Target;
-use super::inputs::{Format, bytes};
+use super::format::Format;
+use super::inputs::bytes;
 use super::{Failure, report};
 
 /// The size of a shard if none is given: that of the Hugging Face libraries.

@@ -14,38 +14,20 @@ use castwise::{
 use regex::Regex;
 
 use super::args::Common;
+use super::expression::{Expression, read_expression};
 use super::findings::findings;
-use super::inputs::{Format, Input};
-use super::missing::{self, Missing};
-use super::out_dtype::{self, Made, OutDtype};
+use super::format::Format;
+use super::inputs::Input;
+use super::out_dtype::{Made, OutDtype};
+use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
-use super::{Failure, members, report, say};
+use super::spec::Missing;
+use super::{Failure, members, missing, report, say};
 
 /// The name of the only tensor when arrays without names are written into a file that has names.
 pub(super) const UNNAMED: &str = "result";
 /// How many different refusals are shown.
 const REFUSALS: usize = 10;
-
-/// An expression, and which names it is for.
-pub(super) struct Expression {
-    pub(super) text: String,
-    /// Where the user wrote it.
-    pub(super) path: String,
-    /// Found in the names it is for; none: for all that are left.
-    pattern: Option<Regex>,
-    /// Positions of the inputs that it uses.
-    pub(super) uses: Vec<usize>,
-    /// The parameters that it uses.
-    parameters: Vec<String>,
-}
-
-impl Expression {
-    /// That of tensors that are copied from the input at a position.
-    fn input(name: &str, position: usize) -> Expression {
-        let (text, path) = (name.to_string(), "--missing copy".to_string());
-        Expression { text, path, pattern: None, uses: vec![position], parameters: Vec::new() }
-    }
-}
 
 /// A program for operands of certain dtypes and shapes, and its result.
 pub(super) struct Plan {
@@ -193,7 +175,8 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
     let mut work = Work { inputs, expressions, plans, jobs, out: common.out(), named, notes, read };
     let names = work.names(common)?;
     work.type_all(common, &scalars, names)?;
-    work.notes.extend(out_dtype::note(&work));
+    let unconverted = work.unconverted();
+    work.notes.extend(unconverted);
     Ok(work)
 }
 
@@ -211,46 +194,6 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
         Format::of(path).map_err(Failure::usage)?;
     }
     Ok(())
-}
-
-/// Reads an expression for its own sake: what it uses. A parameter that has a value for each tensor stands there as a
-/// tensor would, so that no value decides what is said of the others; where an op takes none but a scalar, one of the
-/// values.
-fn read_expression(
-    common: &Common,
-    scalars: &Scalars,
-    text: String,
-    path: String,
-    pattern: Option<Regex>,
-) -> Result<Expression, Failure> {
-    let (mut used, mut parameters) = (HashSet::new(), Vec::new());
-    let mut read = |value: &dyn Fn(&str) -> Option<Scalar>| {
-        let program = Program::with_settings(common.settings());
-        for name in common.inputs.iter().map(|(n, _)| n.as_str()).chain(scalars.names()) {
-            program.data(name, DType::F32, ());
-        }
-        used.clear();
-        parameters.clear();
-        let result = program.expression_with(&text, |name| {
-            if scalars.names().any(|p| p == name) {
-                parameters.push(name.to_string());
-            } else {
-                used.insert(name.to_string());
-            }
-            value(name)
-        });
-        result.map(drop)
-    };
-    let mut outcome = read(&|name| scalars.only(name));
-    for row in 0..scalars.rows() {
-        if outcome.is_ok() {
-            break;
-        }
-        outcome = read(&|name| scalars.any(name, row));
-    }
-    outcome.map_err(|e| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 })?;
-    let uses = (0..common.inputs.len()).filter(|i| used.contains(&common.inputs[*i].0)).collect();
-    Ok(Expression { text, path, pattern, uses, parameters })
 }
 
 impl Work {
@@ -526,21 +469,26 @@ pub(super) fn plan(
     Ok(Plan { expression, typed, program, result, dtype, made, mixes, values, dims, form })
 }
 
-/// `a tensor` or `3 tensors`.
-pub(super) fn tensors(count: usize) -> String {
-    if count == 1 { "a tensor".to_string() } else { format!("{count} tensors") }
-}
-
-/// `in the tensor `x``, `in 3 tensors: ...`.
-pub(super) fn in_tensors(names: &[&str]) -> String {
-    let note = if names.len() == 1 { "in the tensor".to_string() } else { format!("in {} tensors:", names.len()) };
-    format!("{note} {}", report::names(names.iter().copied()))
-}
-
 /// Whether two refusals say the same but for the shapes: which do not matter, unless they are what is refused.
 fn alike(a: &Error, b: &Error) -> bool {
     let (a, b) = (a.diagnostics(), b.diagnostics());
     let same =
         |(x, y): (&Diagnostic, &Diagnostic)| x.fault == y.fault && x.place == y.place && x.fault != Fault::Broadcast;
     !a.is_empty() && a.len() == b.len() && a.iter().zip(b).all(same)
+}
+
+impl Work {
+    /// The note about results that `--out-dtype` does not convert.
+    fn unconverted(&self) -> Option<String> {
+        let out = self.out.dtype?;
+        let kept = |p: &Plan| matches!(p.made, Made::Spared | Made::Back(_)) && p.dtype != out;
+        let kept: Vec<&str> = self.jobs.iter().filter(|j| kept(&self.plans[j.plan])).map(|j| j.name.as_str()).collect();
+        let of = match kept[..] {
+            [] => return None,
+            [UNNAMED] if !self.named => "the result, which".to_string(),
+            _ => format!("{}: {}, which", tensors(kept.len()), report::names(kept.iter().copied())),
+        };
+        let verb = if kept.len() == 1 { "is" } else { "are" };
+        Some(format!("note: --out-dtype {out} does not convert {of} {verb} made of integers or bools alone"))
+    }
 }

@@ -155,3 +155,14 @@ pub(super) fn escaped(name: &str) -> String {
     }
     text
 }
+
+/// `a tensor` or `3 tensors`.
+pub(super) fn tensors(count: usize) -> String {
+    if count == 1 { "a tensor".to_string() } else { format!("{count} tensors") }
+}
+
+/// `in the tensor `x``, `in 3 tensors: ...`.
+pub(super) fn in_tensors(all: &[&str]) -> String {
+    let note = if all.len() == 1 { "in the tensor".to_string() } else { format!("in {} tensors:", all.len()) };
+    format!("{note} {}", names(all.iter().copied()))
+}

@@ -11,11 +11,13 @@ use std::time::Instant;
 use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{Error, Executor, Feeds, Program, Tensor, TypedProgram, Var};
 
-use super::args::{InputSpec, Run};
-use super::inputs::{Format, Input, bytes};
+use super::args::Run;
+use super::format::Format;
+use super::inputs::{Input, bytes};
 use super::metrics::{Metrics, timed};
 use super::outputs::{self, Output};
 use super::source::{Source, results, type_of};
+use super::spec::InputSpec;
 use super::{Failure, report, say};
 
 pub(super) fn run(arguments: &Run) -> Result<(), Failure> {

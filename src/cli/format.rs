@@ -1,0 +1,31 @@
+//! The file formats that the command reads and writes.
+//!
+//! Guarantees: the format is told by the end of the file's name, in upper or lower case. Does not: open files.
+
+use std::path::Path;
+
+/// The formats that are read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Npy,
+    Npz,
+    SafeTensors,
+    /// The index of a checkpoint in shards.
+    Index,
+}
+
+impl Format {
+    /// The format a file's name tells.
+    pub(super) fn of(path: &Path) -> Result<Format, String> {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes().to_ascii_lowercase();
+        if name.ends_with(b".index.json") {
+            return Ok(Format::Index);
+        }
+        match name.rsplit(|b| *b == b'.').next().filter(|end| end.len() < name.len()) {
+            Some(b"npy") => Ok(Format::Npy),
+            Some(b"npz") => Ok(Format::Npz),
+            Some(b"safetensors") => Ok(Format::SafeTensors),
+            _ => Err(format!("{}: the extension is not .npy, .npz, .safetensors or .index.json", path.display())),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Results that go back to the integers or bools that they were computed from, under `--out-dtype`.
+//!
+//! Guarantees: a result is refused unless every element is exactly that integer, in f64 too. Does not: decide which results
+//! go back (`out_dtype`).
+
+use castwise::{DType, Error, Executor, Feeds, NodeKind, Tensor};
+
+use super::plan::{Job, Plan, Work};
+use super::reference::Mirror;
+use super::{Failure, report};
+
+/// Beyond this size f64 may hide that a value was rounded.
+const LARGEST: f64 = (1u64 << 38) as f64;
+/// How far a value may be from the one in f64, in parts of that and of one.
+const NEAR: f64 = 1.0 / (1u64 << 40) as f64;
+/// How many tensors are told of.
+const TOLD: usize = 10;
+
+/// Computes a result that goes back to integers or bools; answers also how many of its elements are not exactly that.
+///
+/// An element is, if it is the same when it is cast back, and f64 gives the same number: that a dtype has no fractions of
+/// large numbers, or has rounded an operand, makes no integer.
+pub(super) fn back(plan: &Plan, executor: &Executor, feeds: Feeds<'_>) -> Result<(Tensor, i64), Error> {
+    let mirror = Mirror::new(&plan.typed)?;
+    let (at, from, dtype) = cast_back(plan)?;
+    let (result, before) = (&mirror.low[at], &mirror.low[from]);
+    let exact = &mirror.exact_after(0)[from];
+    let [difference, size] = mirror.error(from, &mirror.widened(from), exact);
+    let same = result.cast(dtype).eq(before);
+    let near = difference.le((&size + 1.0) * NEAR);
+    // A NaN compares as false.
+    let wrong = same.logical_and(near).logical_and(size.le(LARGEST)).logical_not();
+    let wrong = wrong.cast(DType::I64).sum();
+    match &executor.run(&mirror.program, feeds, [result, &wrong])?[..] {
+        [t, wrong] => Ok((t.clone(), wrong.item()?)),
+        _ => Err(Error::Internal("a run without results".into())),
+    }
+}
+
+/// The positions of a result that goes back and of what it was, and the dtype of that.
+fn cast_back(plan: &Plan) -> Result<(usize, usize, DType), Error> {
+    let nodes: Vec<_> = plan.typed.nodes().collect();
+    let at = plan.typed.position(&plan.result);
+    match at.and_then(|at| Some((at, &nodes.get(at)?.kind))) {
+        Some((at, NodeKind::Cast { from, .. })) => Ok((at, *from, nodes[*from].dtype)),
+        _ => Err(Error::Internal("a result that was not cast back".into())),
+    }
+}
+
+/// Results that were to go back to integers or bools, and are not exactly that.
+#[derive(Default)]
+pub(super) struct Inexact {
+    tensors: Vec<(String, usize, i64)>,
+}
+
+impl Inexact {
+    /// Takes note of a tensor, and of how many of its elements are wrong.
+    pub(super) fn add(&mut self, job: &Job, wrong: i64) {
+        if wrong > 0 {
+            self.tensors.push((job.name.clone(), job.plan, wrong));
+        }
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tensors.is_empty()
+    }
+
+    /// An error if there is one.
+    pub(super) fn check(&self, work: &Work) -> Result<(), Failure> {
+        let Some((first, ..)) = self.tensors.first() else { return Ok(()) };
+        let out = work.out.dtype.map_or("", DType::name);
+        let mut lines = Vec::new();
+        for (name, plan, wrong) in self.tensors.iter().take(TOLD) {
+            let plan = &work.plans[*plan];
+            let (_, _, computed) = cast_back(plan)?;
+            let what = if work.named { format!("the tensor `{}`", report::escaped(name)) } else { "the result".into() };
+            let (own, count) = (plan.dtype, plan.shape()?.iter().product::<usize>());
+            lines.push(report::error(&format!(
+                "{what} is made of {own} alone, so that --out-dtype {out} does not convert it, and in {computed} it is not \
+                 exactly {own} ({wrong} of {count} elements)"
+            )));
+        }
+        if self.tensors.len() > TOLD {
+            lines.push(report::error(&format!("(and {} more)", self.tensors.len() - TOLD)));
+        }
+        let input = work.inputs.first().map_or("a", |i| i.name.as_str());
+        let map = format!("`--map '{}={input}'` takes it from an input; ", report::escaped(first));
+        let map = if work.named { map } else { String::new() };
+        lines.push(report::harmless(&format!(
+            "help: {map}a cast at the end of the expression, e.g. `cast(..., f32)` or `cast(round(...), i64)`, chooses a \
+             dtype; --out-dtype-all converts all results"
+        )));
+        Err(Failure { text: lines.join("\n"), code: 1 })
+    }
+}
