@@ -37,7 +37,7 @@ impl Finite {
             return Ok(());
         }
         let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. }));
-        let program = Program::new(Rules::Torch);
+        let program = Program::new(Rules::default());
         let data = |name: String, t: &Tensor| {
             (
                 program.data(&name, t.dtype(), Dims(t.shape().iter().map(|n| Dim::Fixed(*n)).collect())),

@@ -464,7 +464,7 @@ pub(super) fn plan(
     let dims = typed.shape(&result).ok_or_else(unknown)?.to_vec();
     let values = values.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let form = form(&typed, text);
-    let mixed = |reason| matches!(reason, Reason::Table | Reason::Category | Reason::ZeroDim);
+    let mixed = |reason| matches!(reason, Reason::Table | Reason::Category | Reason::ZeroDim | Reason::Weak);
     let mixes = typed.casts().iter().any(|c| mixed(c.reason));
     Ok(Plan { expression, typed, program, result, dtype, made, mixes, values, dims, form })
 }

@@ -101,7 +101,7 @@ impl<const N: usize> fmt::Debug for CustomOp<N> {
 }
 
 impl<const N: usize> CustomOp<N> {
-    /// An op of this name without any function, whose operands promote in this way under both rule sets. Names are
+    /// An op of this name without any function, whose operands promote in this way under every rule set. Names are
     /// letters, digits and `_`.
     pub fn new(name: &str, operands: [&str; N], promotion: Promotion) -> CustomOp<N> {
         let operands = operands.map(str::to_string);
