@@ -10,11 +10,13 @@
 #   doubles   the functions of f64 at POINTS (default 200000) arguments each
 #   sweep     every STEP-th f32 (default 1: all 2^32) through every unary function
 #   fuzz      each fuzz target for FUZZ_SECONDS (default 1800)
+#   memcheck  MEMCHECK (default 100000) random programs, the recorded ones and every form of truth values under valgrind,
+#             by the loops for AVX2 and the baseline's; valgrind has no AVX-512
 #   stop      how long a run over ELEMENTS (default 10^8) elements goes on after each of STOPS (default 200) stops
 # A part that fails ends the script.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- programs small doubles sweep fuzz stop
+[ $# -gt 0 ] || set -- programs small doubles sweep fuzz memcheck stop
 seed=${SEED:-$(date +%s)}
 
 programs() {
@@ -30,6 +32,18 @@ programs() {
     echo "$rounds rounds of random programs"
 }
 
+# Each level by itself, without children (CASTWISE_TEST_LEVEL): random programs are a tenth then. Memory that is code changes,
+# and is nobody's file.
+memcheck() {
+    check="'valgrind', '--quiet', '--smc-check=all-non-file', '--error-exitcode=9'"
+    for level in avx2 baseline; do
+        CASTWISE_TEST_LEVEL=$level CASTWISE_CPU=$level CASTWISE_PROGRAMS=${MEMCHECK:-100000} \
+            cargo test --release --config "target.'cfg(unix)'.runner = [$check]" \
+            --test random_programs --test recorded_programs --test masks -- --nocapture \
+            eager_static programs_have truth_values
+    done
+}
+
 for part; do
     echo "== $part"
     case $part in
@@ -38,9 +52,10 @@ for part; do
     doubles) CASTWISE_POINTS=${POINTS:-200000} cargo test --release --test doubles -- --nocapture ;;
     sweep) cargo run --release -p xtask -- sweep --step "${STEP:-1}" ;;
     fuzz) cargo run --release -p xtask -- fuzz all "${FUZZ_SECONDS:-1800}" "$seed" ;;
+    memcheck) memcheck ;;
     stop) cargo run --release -p xtask -- stop_time "${ELEMENTS:-100000000}" "${STOPS:-200}" ;;
     *)
-        echo "no part '$part'; there are programs, small, doubles, sweep, fuzz and stop" >&2
+        echo "no part '$part'; there are programs, small, doubles, sweep, fuzz, memcheck and stop" >&2
         exit 2
         ;;
     esac

@@ -9,14 +9,16 @@ mod common;
 use castwise::prelude::*;
 use common::{Random, levels, random_tensor};
 
-/// Elements of the domain: whole vectors of each width, and some more.
-const N: usize = 67;
+/// Elements of the domain: whole vectors of each width, and some more; and none more, so that what is written past the end
+/// is past the memory.
+const SIZES: [usize; 2] = [67, 128];
 
-/// Where a truth value comes from: a dtype compared with 0, or a bool tensor of this shape.
+/// Where a truth value comes from: a dtype compared with 0, a bool tensor, or one of one element and this many dims.
 #[derive(Clone, Copy, Debug)]
 enum Truth {
     Compared(DType),
-    Given(&'static [usize]),
+    Given,
+    One(usize),
 }
 
 const TRUTHS: [Truth; 7] = [
@@ -24,23 +26,24 @@ const TRUTHS: [Truth; 7] = [
     Truth::Compared(DType::I16),
     Truth::Compared(DType::F32),
     Truth::Compared(DType::I64),
-    Truth::Given(&[N]),
-    Truth::Given(&[1]),
-    Truth::Given(&[]),
+    Truth::Given,
+    Truth::One(1),
+    Truth::One(0),
 ];
 
 impl Truth {
-    fn tensor(self, r: &mut Random) -> Tensor {
+    fn tensor(self, n: usize, r: &mut Random) -> Tensor {
         match self {
-            Truth::Compared(d) => random_tensor(d, &[N], r, false),
-            Truth::Given(shape) => random_tensor(DType::Bool, shape, r, false),
+            Truth::Compared(d) => random_tensor(d, &[n], r, false),
+            Truth::Given => random_tensor(DType::Bool, &[n], r, false),
+            Truth::One(rank) => random_tensor(DType::Bool, &[1][..rank], r, false),
         }
     }
 
     fn of<M: Mode>(self, v: &Var<M>) -> Var<M> {
         match self {
             Truth::Compared(_) => v.gt(0),
-            Truth::Given(_) => v.clone(),
+            Truth::Given | Truth::One(_) => v.clone(),
         }
     }
 }
@@ -52,9 +55,9 @@ fn result<M: Mode>(truths: [Truth; 3], feeds: &[Var<M>]) -> Var<M> {
     chosen.where_(x, -x) + chosen.ne(&a).logical_or(&c) * x
 }
 
-fn check(truths: [Truth; 3], d: DType, r: &mut Random) {
-    let mut tensors: Vec<Tensor> = truths.iter().map(|t| t.tensor(r)).collect();
-    tensors.push(random_tensor(d, &[N], r, false));
+fn check(truths: [Truth; 3], d: DType, n: usize, r: &mut Random) {
+    let mut tensors: Vec<Tensor> = truths.iter().map(|t| t.tensor(n, r)).collect();
+    tensors.push(random_tensor(d, &[n], r, false));
     let eager = Eager::new(Rules::Torch);
     let vars: Vec<Var<Eager>> = tensors.iter().map(|t| eager.tensor(t)).collect();
     let expected = result(truths, &vars).result().unwrap();
@@ -69,12 +72,13 @@ fn check(truths: [Truth; 3], d: DType, r: &mut Random) {
 #[test]
 fn truth_values_of_every_form_meet_in_loops() {
     levels::at_every_level("truth_values_of_every_form_meet_in_loops", || {
-        let mut r = Random(7);
+        let (mut r, mut round) = (Random(7), 0);
         for c in TRUTHS {
             for a in TRUTHS {
                 for b in TRUTHS {
-                    for d in [DType::U8, DType::I16, DType::F32, DType::F64] {
-                        check([c, a, b], d, &mut r);
+                    round += 1;
+                    for (i, d) in [DType::U8, DType::I16, DType::F32, DType::F64].into_iter().enumerate() {
+                        check([c, a, b], d, SIZES[(round + i) % 2], &mut r);
                     }
                 }
             }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use castwise::CpuLevel;
 
+/// Set in children; and for runs that are to have one level, without children of their own.
 const CHILD: &str = "CASTWISE_TEST_LEVEL";
 
 /// Whether this process runs a test for [`at_every_level`] at a lower level than the process that started it.

@@ -54,8 +54,9 @@ torch.set_num_threads(1)
 
 # Elements of a half of a pool; a prime number, so that rows differ.
 HALF = 131
-# More elements than a vector of 512 bits holds of any dtype, and none a multiple of one.
-DOMAINS = [(5, 13), (5, 13), (67,), (2, 3, 11), (131,)]
+# More elements than a vector of 512 bits holds of any dtype; some left over at the end, or (so that what is written past the
+# end is past the memory) none.
+DOMAINS = [(5, 13), (8, 16), (67,), (2, 3, 11), (131,)]
 LAYOUTS = ["plain", "fortran", "stepped", "backwards", "odd"]
 SCALARS = [2, -3, 1, 0.5, -2.0, 3.0, 0.25, 100]
 
@@ -141,7 +142,7 @@ def files():
     for d in NUMPY:
         pool = POOLS[d].numpy()
         kinds = [((5, 13), "F", "<"), ((5, 13), "C", ">"), ((2, 3, 11), "F", ">"), ((67,), "C", ">"), ((131,), "C", ">"),
-                 ((), "C", ">"), ((1,), "C", ">")]  # fmt: skip
+                 ((8, 16), "F", ">"), ((), "C", ">"), ((1,), "C", ">")]  # fmt: skip
         for k, (shape, order, endian) in enumerate(kinds):
             n = math.prod(shape)
             start = (17 * k) % (HALF - 3)

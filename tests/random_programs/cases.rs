@@ -226,7 +226,7 @@ pub fn leaves(case: &Case) -> Vec<Tensor> {
                 d = DType::F32; // Paddle has no c32.
             }
             let single = case.fused && case.seed >> i & 1 == 1;
-            let shape = if single { [&[][..], &[1], &[1, 1]][leaf.shape % 3] } else { SHAPES[leaf.shape] }.iter();
+            let shape = if single { [&[][..], &[1], &[], &[1, 1]][leaf.shape % 4] } else { SHAPES[leaf.shape] }.iter();
             let shape: Vec<usize> = shape.map(|n| if case.long && *n == 7 { 1117 } else { *n }).collect();
             match (leaf.layout % 5, &shape[..]) {
                 (0, [a, b]) => random_tensor(d, &[*b, *a], &mut r, false).transpose(0, 1).unwrap(),
