@@ -24,7 +24,7 @@ mod defs;
 mod graphs;
 #[path = "workloads/measure.rs"]
 mod measure;
-#[path = "../src/random.rs"]
+#[path = "../src/base/random.rs"]
 mod random;
 #[path = "workloads/table.rs"]
 mod table;

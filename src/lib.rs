@@ -27,69 +27,49 @@
 
 #![warn(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-mod block;
-mod cancel;
-mod codegen;
-mod compare;
-mod compose;
-mod domain;
-mod dtype;
-mod eager;
-mod error;
-mod executor;
-pub mod expr;
-mod fuse;
-mod geometry;
-mod host;
-mod infer;
+mod analysis;
+mod backend;
+mod base;
+mod graph;
 #[cfg(any(feature = "ndarray", feature = "serde"))]
 mod interop;
 #[cfg(feature = "io")]
 pub mod io;
-mod kernel;
-mod launch;
-mod limits;
-mod lost;
-mod nodes;
+mod kernels;
+mod math;
 pub mod ops;
 mod ops_doc;
-mod passes;
-mod program;
+mod plan;
 pub mod promotion;
-#[cfg(test)]
-mod random;
-mod scalar;
-mod schedule;
-pub mod shape;
+mod runtime;
+mod syntax;
 mod tensor;
-mod text;
-mod trace;
-mod typed;
-mod var;
 
-pub use block::CpuLevel;
-pub use cancel::CancelToken;
-pub use compare::{Difference, Outcome, compare, compare_all};
-pub use compose::{PoissonNll, Reduction};
-pub use dtype::{Category, DType, DTypeSet, Element, UnknownDType};
-pub use eager::{Eager, EagerValue};
-pub use error::{CustomOpError, Diagnostic, Error, Fault, Place, Result};
-pub use executor::{AsFeed, Builder, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
-pub use infer::infer;
-pub use limits::{Limit, Limits};
-pub use lost::{RoundingNote, ScalarNote, WrapNote};
-pub use nodes::{NodeKind, NodeOperand, NodeView};
+pub use analysis::compare::{Difference, Outcome, compare, compare_all};
+pub use analysis::infer::infer;
+pub use analysis::precision::{RoundingNote, ScalarNote, WrapNote};
+pub use base::cancel::CancelToken;
+pub use base::dtype::{Category, DType, DTypeSet, Element, UnknownDType};
+pub use base::error::{CustomOpError, Diagnostic, Error, Fault, Place, Result};
+pub use base::limits::{Limit, Limits};
+pub use base::scalar::Scalar;
+pub use base::shape;
+pub use graph::losses::{PoissonNll, Reduction};
+pub use graph::program::{Fetch, MAX_NODES, NodeRef, Program};
+pub use graph::typed::{CastNote, TypedProgram};
+pub use graph::var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
+pub use graph::view::{NodeKind, NodeOperand, NodeView};
+pub use kernels::CpuLevel;
 pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
-pub use passes::Pass;
-pub use program::{Fetch, MAX_NODES, NodeRef, Program};
+pub use plan::options::Pass;
 pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
-pub use scalar::Scalar;
+pub use runtime::eager::{Eager, EagerValue};
+pub use runtime::executor::{AsFeed, Builder, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
+pub use syntax::expr;
+pub use syntax::text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
 pub use tensor::{Tensor, TensorMeta, TensorView};
-pub use text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
-pub use typed::{CastNote, TypedProgram};
-pub use var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 
 pub use half::{bf16, f16};
 pub use num_complex::Complex;

@@ -3,20 +3,20 @@
 //! Guarantees: everything in it comes from the rows, from `signature` and from what computes, so that it is true as
 //! long as `tests/ops_doc.rs` passes. Does not: know any op by name.
 
-use crate::block::{CpuLevel, kernel};
-use crate::codegen::inline_at;
-use crate::dtype::{Category, DType};
-use crate::kernel::{Step, StepOp};
+use crate::backend::inline_at;
+use crate::base::dtype::{Category, DType};
+use crate::base::scalar::Scalar;
+use crate::kernels::{CpuLevel, kernel};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion};
+use crate::plan::kernel::{Step, StepOp};
 use crate::promotion::{OperandType, Rules, Settings, Signature, signature};
-use crate::scalar::Scalar;
 
 const CATEGORIES: [Category; 4] = [Category::Bool, Category::Int, Category::Float, Category::Complex];
 
 const HEAD: &str = "\
 # Ops
 
-Made from the op table (`src/ops/rows.rs`) by `CASTWISE_BLESS=1 cargo test --test ops_doc`; do not edit.
+Made from the op table (`src/ops/table.rs`) by `CASTWISE_BLESS=1 cargo test --test ops_doc`; do not edit.
 
 An op is a method of `Var`, and a function of expressions by its name or an alias. For each rule set:
 

@@ -3,7 +3,7 @@
 
 use castwise::prelude::*;
 
-#[path = "../src/random.rs"]
+#[path = "../src/base/random.rs"]
 mod random;
 use random::Random;
 

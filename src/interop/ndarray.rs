@@ -8,9 +8,9 @@
 
 use ::ndarray::{ArrayBase, ArrayView, ArrayViewD, Axis, Data, Dimension, IxDyn, ShapeBuilder};
 
-use crate::dtype::Element;
-use crate::error::{Error, Result};
-use crate::shape::check;
+use crate::base::dtype::Element;
+use crate::base::error::{Error, Result};
+use crate::base::shape::check;
 use crate::tensor::{Storage, Tensor, TensorView};
 
 impl Tensor {

@@ -10,10 +10,10 @@ use std::str::FromStr;
 use ::serde::de::Error as _;
 use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::dtype::DType;
-use crate::program::Program;
+use crate::base::dtype::DType;
+use crate::base::shape::check;
+use crate::graph::program::Program;
 use crate::promotion::{Rounding, Rules, Settings};
-use crate::shape::check;
 use crate::tensor::TensorMeta;
 
 fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::format_error;
-use crate::dtype::DType;
-use crate::error::{Result, shown};
-use crate::shape::dims_text;
+use crate::base::dtype::DType;
+use crate::base::error::{Result, shown};
+use crate::base::shape::dims_text;
 use crate::tensor::Tensor;
 
 struct Entry {

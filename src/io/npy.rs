@@ -15,10 +15,10 @@ use npyz::{NpyHeader, Order, TypeChar, TypeStr, WriterBuilder};
 
 use super::output::{Existing, Output};
 use super::{Origin, byte_len, format_error, io_error, open, read_exact, read_tensor};
-use crate::dtype::DType;
-use crate::error::{Error, Result, shown};
-use crate::limits::{Limit, Limits};
-use crate::shape::{check_within, dims_text};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result, shown};
+use crate::base::limits::{Limit, Limits};
+use crate::base::shape::{check_within, dims_text};
 use crate::tensor::Tensor;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";

@@ -20,9 +20,9 @@ use super::disk::Disk;
 use super::ledger::Ledger;
 use super::output::{Draft, Existing, Output};
 use super::{Origin, byte_len, format_error, npy, open, write_tensor};
-use crate::dtype::DType;
-use crate::error::{Error, Result, shown};
-use crate::limits::Limits;
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result, shown};
+use crate::base::limits::Limits;
 use crate::tensor::Tensor;
 
 /// The most bytes that one deflated byte can become: two bits for a run of 258.

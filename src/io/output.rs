@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::disk::{self, Disk};
 use super::{directory, io_error, write_tensor};
-use crate::error::{Error, Result, shown_path};
-use crate::host::PerProcess;
+use crate::base::error::{Error, Result, shown_path};
+use crate::base::host::PerProcess;
 use crate::tensor::Tensor;
 
 /// What to do when there is a file under the name to be written.

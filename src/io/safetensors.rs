@@ -15,10 +15,10 @@ use safetensors::tensor::{Dtype, TensorInfo};
 use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 
 use super::{Origin, format_error, io_error, open, read_bytes, read_exact, read_tensor};
-use crate::dtype::DType;
-use crate::error::{Result, shown};
-use crate::limits::{Limit, Limits};
-use crate::shape::{check_within, dims_text};
+use crate::base::dtype::DType;
+use crate::base::error::{Result, shown};
+use crate::base::limits::{Limit, Limits};
+use crate::base::shape::{check_within, dims_text};
 use crate::tensor::Tensor;
 
 mod writer;

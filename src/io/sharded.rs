@@ -14,9 +14,9 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
 use super::safetensors::Contents;
 use super::{Origin, directory, format_error, open, read_bytes};
-use crate::dtype::DType;
-use crate::error::{Error, Result, shown};
-use crate::limits::{Limit, Limits};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result, shown};
+use crate::base::limits::{Limit, Limits};
 use crate::tensor::Tensor;
 
 mod writer;

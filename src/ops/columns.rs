@@ -4,8 +4,8 @@
 //! Does not: decide anything; `promotion` reads these.
 
 use super::{OpDef, Promotion};
-use crate::dtype::DType::*;
-use crate::dtype::{Category, DTypeSet};
+use crate::base::dtype::DType::*;
+use crate::base::dtype::{Category, DTypeSet};
 
 /// The operands that PyTorch keeps in op math where it computes in f16 or bf16: scalars, and on the right 0-d tensors of another
 /// dtype.
@@ -92,7 +92,7 @@ pub struct Parameter {
     pub open: bool,
 }
 
-const BOOL: DTypeSet = DTypeSet::category(Category::Bool);
+pub(crate) const BOOL: DTypeSet = DTypeSet::category(Category::Bool);
 /// The integers.
 pub(super) const INTS: DTypeSet = DTypeSet::category(Category::Int);
 /// bool and integers.

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a registered op has a row like any other, from which promotion, inference, fusion and the text form work
 //! without knowing that it is a custom one; its handle names this registration and no other, as long as the process
-//! lives, so that it can be part of a cache's key. Does not: call the functions (`block` does), take a row away again
+//! lives, so that it can be part of a cache's key. Does not: call the functions (`kernels` does), take a row away again
 //! (there is room for [`MAX_CUSTOM_OPS`]), or give an op a function that it was not given.
 
 use std::any::Any;
@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{MAX_OPERANDS, Op, OpDef, Promotion};
-use crate::dtype::DType::*;
-use crate::dtype::{DType, DTypeSet, Element, for_each_dtype};
-use crate::error::{CustomOpError, Result};
-use crate::host::once;
+use crate::base::dtype::DType::*;
+use crate::base::dtype::{DType, DTypeSet, Element, for_each_dtype};
+use crate::base::error::{CustomOpError, Result};
+use crate::base::host::once;
 
 /// The most custom ops that a process can register.
 pub const MAX_CUSTOM_OPS: usize = 4096;

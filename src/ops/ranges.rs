@@ -4,7 +4,7 @@
 //! gives; and if each operand is a scalar or takes every value of its dtype, an interval that leaves the dtype holds a
 //! result that does. Bounds of more than 127 bits are cut there. Does not: know which dtypes an op accepts.
 
-use crate::dtype::DType;
+use crate::base::dtype::DType;
 
 /// Integers from the least to the most, both among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 
 use super::rule_set::dtype_of;
 use super::{OperandType, Rules, Settings, category_of, decide, named, promote_types};
-use crate::dtype::{Category, DType, DTypeSet};
-use crate::error::{Diagnostic, Fault, Phrase};
+use crate::base::dtype::{Category, DType, DTypeSet};
+use crate::base::error::{Diagnostic, Fault, Phrase};
 use crate::ops::{Attrs, Custom, MAX_OPERANDS, Op, Output};
 
 /// The dtype that an op takes and that comes closest to one it does not take.

@@ -4,10 +4,11 @@
 
 use super::rule_set::{self, Call, Losses, RuleSet, refuse_lacking};
 use super::{OperandType, Rules, category_of, help, named, promote_types};
-use crate::dtype::{Category, DType, DType::*, DTypeSet};
-use crate::error::{Diagnostic, Fault, Phrase};
+use crate::base::dtype::DType::*;
+use crate::base::dtype::{Category, DType, DTypeSet};
+use crate::base::error::{Diagnostic, Fault, Phrase};
+use crate::base::scalar::Scalar;
 use crate::ops::{LossShapes, OpDef, Promotion};
-use crate::scalar::Scalar;
 
 /// PaddlePaddle's rules.
 pub(super) struct Paddle;

@@ -7,10 +7,10 @@
 //! setting. Does not: say in which order things are refused; `signature` does.
 
 use super::{OperandType, Settings, category_of};
-use crate::dtype::{Category, DType, DTypeSet};
-use crate::error::{Diagnostic, Fault};
+use crate::base::dtype::{Category, DType, DTypeSet};
+use crate::base::error::{Diagnostic, Fault};
+use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, LossShapes, Op, OpDef, Promotion};
-use crate::scalar::Scalar;
 
 /// One application, as a rule set sees it.
 pub(crate) struct Call<'a> {

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use super::RuleSet;
-use crate::dtype::{DType, DTypeSet};
-use crate::error::{Diagnostic, Fault, Phrase};
+use crate::base::dtype::{DType, DTypeSet};
+use crate::base::error::{Diagnostic, Fault, Phrase};
 use crate::ops::{Op, Promotion};
 
 /// Whose rules decide about mixed dtypes.
@@ -103,7 +103,7 @@ impl std::str::FromStr for Rules {
         Rules::ALL.iter().find(named).copied().ok_or_else(|| {
             let names: Vec<String> = Rules::ALL.iter().map(|r| format!("`{r}`")).collect();
             let (last, first) = names.split_last().map_or(("", &[][..]), |(l, f)| (l.as_str(), f));
-            format!("unknown rules `{}`: {} or {last}", crate::error::shown(s), first.join(", "))
+            format!("unknown rules `{}`: {} or {last}", crate::base::error::shown(s), first.join(", "))
         })
     }
 }
@@ -154,7 +154,7 @@ impl std::str::FromStr for Rounding {
         match s {
             "exact" => Ok(Rounding::Exact),
             "relaxed" => Ok(Rounding::Relaxed),
-            _ => Err(format!("unknown rounding `{}`: `exact` or `relaxed`", crate::error::shown(s))),
+            _ => Err(format!("unknown rounding `{}`: `exact` or `relaxed`", crate::base::error::shown(s))),
         }
     }
 }

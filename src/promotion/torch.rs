@@ -4,14 +4,13 @@
 
 use std::cmp::Ordering;
 
-use super::help;
 use super::rule_set::{Call, RuleSet};
-use super::{OperandType, category_of, named, unsupported};
-use crate::dtype::DType::{self, *};
-use crate::dtype::{Category, DTypeSet};
-use crate::error::{Diagnostic, Fault};
+use super::{OperandType, category_of, help, named, unsupported};
+use crate::base::dtype::DType::{self, *};
+use crate::base::dtype::{Category, DTypeSet};
+use crate::base::error::{Diagnostic, Fault};
+use crate::base::scalar::Scalar;
 use crate::ops::{Op, OpDef, Promotion, ScalarRange, WideScalar};
-use crate::scalar::Scalar;
 
 /// PyTorch's rules.
 pub(super) struct Torch;

@@ -9,10 +9,10 @@
 
 use super::rule_set::{self, Call, RuleSet};
 use super::{OperandType, Rules, category_of};
-use crate::dtype::{Category, DType, DTypeSet};
-use crate::error::{Diagnostic, Fault, Phrase};
+use crate::base::dtype::{Category, DType, DTypeSet};
+use crate::base::error::{Diagnostic, Fault, Phrase};
+use crate::base::scalar::Scalar;
 use crate::ops::{Op, OpDef, Promotion};
-use crate::scalar::Scalar;
 
 /// The rules.
 pub(super) struct Toy;
@@ -100,9 +100,10 @@ mod tests {
 
     use std::borrow::Cow;
 
+    use crate::analysis::compare;
     use crate::prelude::*;
     use crate::promotion::{OperandType, signature};
-    use crate::{Attrs, Difference, Error, Fault, Outcome, compare, compare_all, ops_markdown};
+    use crate::{Attrs, Difference, Error, Fault, Outcome, compare_all, ops_markdown};
 
     /// A program of mixes about which the rule sets differ, and what it is fed.
     fn program() -> (Program, Vec<Var>, Vec<(&'static str, Tensor)>) {

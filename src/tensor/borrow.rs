@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Layout, Storage, Tensor, check_bytes, view};
-use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
-use crate::shape::{check, contiguous_strides, dims_fmt, dims_text};
+use crate::base::dtype::{DType, Element};
+use crate::base::error::{Error, Result};
+use crate::base::shape::{check, contiguous_strides, dims_fmt, dims_text};
 
 /// Borrowed elements of one [`DType`]: of a [`Tensor`], of a slice, or of an array of the crate `ndarray`. A run reads
 /// them where they are. Cloning copies no elements.

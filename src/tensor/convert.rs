@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use super::{Layout, Storage, Tensor};
-use crate::dtype::Element;
-use crate::error::{Error, Result};
-use crate::shape::contiguous_strides;
+use crate::base::dtype::Element;
+use crate::base::error::{Error, Result};
+use crate::base::shape::contiguous_strides;
 
 /// A 0-d tensor.
 ///

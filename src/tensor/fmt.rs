@@ -8,9 +8,9 @@
 use std::fmt;
 
 use super::Tensor;
-use crate::dtype::{DType, Element, with_dtype};
-use crate::host::FloatMode;
-use crate::scalar::{Float, bits_of, shortest};
+use crate::base::dtype::{DType, Element, with_dtype};
+use crate::base::host::FloatMode;
+use crate::base::scalar::{Float, bits_of, shortest};
 
 /// How many elements `Debug` shows.
 const SHOWN: usize = 8;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use memmap2::{MmapMut, MmapOptions};
 
 use super::Pool;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// From this size on, memory is mapped by itself and on huge pages where the system has them: filling fresh memory
 /// then costs 1.4 times what reused memory does, and 3.7 times otherwise.
@@ -40,7 +40,7 @@ trait Bytes: Send + Sync {
 }
 
 #[cfg(feature = "ndarray")]
-impl<T: crate::dtype::Element> Bytes for Vec<T> {
+impl<T: crate::base::dtype::Element> Bytes for Vec<T> {
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self)
     }
@@ -141,7 +141,7 @@ impl Storage {
 
     /// The memory of a vector, or a copy of it if it does not begin where a tensor's may.
     #[cfg(feature = "ndarray")]
-    pub(crate) fn taken<T: crate::dtype::Element>(elements: Vec<T>) -> Result<Storage> {
+    pub(crate) fn taken<T: crate::base::dtype::Element>(elements: Vec<T>) -> Result<Storage> {
         let bytes = size_of_val(&elements[..]);
         if elements.as_ptr().addr().is_multiple_of(TAKEN) {
             return Ok(Storage { memory: Memory(Kind::Taken(Box::new(elements))), bytes, home: None });

@@ -8,7 +8,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::memory::Memory;
-use crate::host::Kept;
+use crate::base::host::Kept;
 
 /// Different sizes that may wait at once: beyond, the emptied ones are forgotten.
 const SIZES: usize = 64;

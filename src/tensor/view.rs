@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Layout, Tensor, TensorView};
-use crate::error::{Error, Result};
-use crate::shape::{MAX_RANK, check, contiguous_strides, dims_text};
+use crate::base::error::{Error, Result};
+use crate::base::shape::{MAX_RANK, check, contiguous_strides, dims_text};
 
 impl Tensor {
     fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Tensor {

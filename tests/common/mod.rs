@@ -7,7 +7,7 @@ pub mod levels;
 #[cfg(target_arch = "x86_64")]
 pub mod modes;
 pub mod operands;
-#[path = "../../src/random.rs"]
+#[path = "../../src/base/random.rs"]
 mod random;
 
 pub(crate) use random::Random;

@@ -14,7 +14,7 @@ mod sweep;
 
 #[path = "../../tests/fuzz_targets/mod.rs"]
 mod fuzz_targets;
-#[path = "../../src/random.rs"]
+#[path = "../../src/base/random.rs"]
 mod random;
 #[path = "../../tests/reference/mod.rs"]
 mod reference;

@@ -8,13 +8,13 @@ use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
 use super::DTYPES;
-use crate::dtype::DType;
-use crate::error::{Error, Result, shown};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result, shown};
+use crate::base::limits::{Limit, Limits};
+use crate::base::shape::check;
 use crate::io::format_error;
 use crate::io::ledger::Ledger;
 use crate::io::output::{Existing, Output, Sealed};
-use crate::limits::{Limit, Limits};
-use crate::shape::check;
 use crate::tensor::Tensor;
 
 /// A `.safetensors` file in the making: the header is written first, then the tensors, in any order; the file appears

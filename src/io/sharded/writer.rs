@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::check;
 use crate::io::ledger::Ledger;
 use crate::io::output::{Existing, Output, Sealed, check_output, publish_set};
 use crate::io::safetensors::{Layout, SafeTensorsWriter};
 use crate::io::{directory, format_error};
-use crate::shape::check;
 use crate::tensor::Tensor;
 
 /// A tensor's name, dtype and shape.

@@ -1,7 +1,7 @@
 //! The limits of headers, one below each, at it, and one above.
 
 use super::*;
-use crate::limits::{Limit, Limits};
+use crate::base::limits::{Limit, Limits};
 
 fn only(limit: Limit, value: usize) -> Limits {
     Limits::new().with(limit, value as u64).unwrap()

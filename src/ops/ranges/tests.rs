@@ -1,7 +1,7 @@
 //! Intervals against all values in small ones.
 
 use super::*;
-use crate::random::Random;
+use crate::base::random::Random;
 use IntRange::*;
 
 /// The dtype of these tests: what `Whole` and `Complement` speak of.

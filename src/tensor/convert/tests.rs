@@ -1,7 +1,7 @@
 //! Nested arrays as tensors.
 
 use super::*;
-use crate::dtype::DType;
+use crate::base::dtype::DType;
 
 #[test]
 fn arrays_keep_their_extents_and_elements() {

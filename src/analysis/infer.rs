@@ -1,0 +1,458 @@
+//! Inference: one pass over the program that gives every node a dtype and a shape and writes the casts out.
+//!
+//! Guarantees: visits each node once, in program order (which is topological), without recursion; dtypes come from
+//! `signature` alone; all mistakes of the program are reported together, each once: a node that uses a faulty one is
+//! skipped. Does not: look at values; drop or merge nodes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use petgraph::graph::NodeIndex;
+use smallvec::SmallVec;
+
+use crate::base::dtype::DType;
+use crate::base::error::{Diagnostic, Error, Fault, Place, Result};
+use crate::base::host::FloatMode;
+use crate::base::limits::Limits;
+use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
+use crate::base::trace::{record, span};
+use crate::graph::program::{Fetched, Input, Kind, Program, State};
+use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
+use crate::graph::var::Var;
+use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
+use crate::promotion::{OperandType, Settings, Signature, category_of, reason, scalar_operand, signature};
+
+/// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
+pub fn infer(program: &Program) -> Result<TypedProgram> {
+    let _standard = FloatMode::standard();
+    let state = program.shared.read();
+    span!(DEBUG, span = "infer" { nodes: state.nodes.node_count() } + typed_nodes);
+    let settings = program.settings();
+    let wrong = settings.check().err().map(|d| d.at(&program.shared.place));
+    // So that the mistakes of the nodes come out too, and no more than these.
+    let settings = if wrong.is_some() { Settings { default_dtype: DType::F32, ..settings } } else { settings };
+    let mut pass = Pass::new(settings, program.limits(), state.nodes.node_count());
+    pass.faults.extend(wrong);
+    for node in state.nodes.node_indices() {
+        let id = pass.visit(&state, node);
+        pass.of_program.push(id);
+    }
+    record!(span, typed_nodes: pass.nodes.len());
+    let of_program: Vec<NodeId> = pass.of_program.iter().map(|id| id.unwrap_or(0)).collect();
+    if !pass.faults.is_empty() {
+        return Err(Error::Invalid(pass.faults));
+    }
+    let fetched = |(name, node): Fetched| Some((name, *of_program.get(node.index())?));
+    let fetches = state.fetched().into_iter().filter_map(fetched).collect();
+    let (mut feeds, mut feed_index) = (Vec::new(), HashMap::new());
+    for (i, n) in pass.nodes.iter().enumerate() {
+        if let TypedKind::Feed(name) = &n.kind {
+            feed_index.insert(name.clone(), feeds.len() as u32);
+            feeds.push(i as NodeId);
+        }
+    }
+    Ok(TypedProgram {
+        settings: pass.settings,
+        feeds,
+        feed_index,
+        nodes: pass.nodes,
+        shapes: pass.shapes.list,
+        dyn_dims: pass.dyn_dims,
+        checks: pass.checks,
+        of_program,
+        fetches,
+        program: program.clone(),
+    })
+}
+
+/// What each node gives under any settings: its dtype or the refusal of it; `None` for what uses a refused one.
+pub(crate) fn outcomes(program: &Program, settings: Settings) -> Vec<Option<Result<DType, Box<Diagnostic>>>> {
+    let _standard = FloatMode::standard();
+    let state = program.shared.read();
+    let mut pass = Pass::new(settings, program.limits(), state.nodes.node_count());
+    let one = |node| {
+        let before = pass.faults.len();
+        let id = pass.visit(&state, node);
+        pass.of_program.push(id);
+        let refusal = pass.faults.get(before).map(|d| Err(Box::new(d.clone())));
+        id.map(|id| Ok(pass.nodes[id as usize].dtype)).or(refusal)
+    };
+    state.nodes.node_indices().map(one).collect()
+}
+
+impl Program {
+    /// Types the program: dtypes, shapes, explicit casts. Errors: [`Error::Invalid`] with every mistake in it.
+    pub fn infer(&self) -> Result<TypedProgram> {
+        infer(self)
+    }
+
+    /// Reports every mistake made so far, at once.
+    pub fn check(&self) -> Result<()> {
+        infer(self).map(|_| ())
+    }
+}
+
+/// The distinct shapes met so far.
+#[derive(Default)]
+struct Shapes {
+    list: Vec<Arc<[SymDim]>>,
+    ids: HashMap<Arc<[SymDim]>, u32>,
+    /// Broadcasts already worked out.
+    pairs: HashMap<(u32, u32), u32>,
+}
+
+impl Shapes {
+    fn id(&mut self, shape: &[SymDim]) -> u32 {
+        if let Some(id) = self.ids.get(shape) {
+            return *id;
+        }
+        let (id, shape): (u32, Arc<[SymDim]>) = (self.list.len() as u32, shape.into());
+        self.list.push(shape.clone());
+        self.ids.insert(shape, id);
+        id
+    }
+}
+
+struct Pass {
+    settings: Settings,
+    limits: Limits,
+    nodes: Vec<TypedNode>,
+    shapes: Shapes,
+    dyn_dims: Vec<DynDim>,
+    named_dims: HashMap<Arc<str>, u32>,
+    checks: Vec<DimCheck>,
+    checked: HashSet<(SymDim, SymDim)>,
+    of_program: Vec<Option<NodeId>>,
+    faults: Vec<Diagnostic>,
+}
+
+/// An operand before casts: what promotion sees, and where it is.
+#[derive(Clone)]
+struct Operand {
+    seen: OperandType,
+    arg: Input,
+    node: Option<NodeId>,
+}
+
+impl Pass {
+    fn new(settings: Settings, limits: Limits, nodes: usize) -> Pass {
+        Pass {
+            settings,
+            limits,
+            nodes: Vec::with_capacity(nodes + nodes / 4),
+            shapes: Shapes::default(),
+            dyn_dims: Vec::new(),
+            named_dims: HashMap::new(),
+            checks: Vec::new(),
+            checked: HashSet::new(),
+            of_program: Vec::with_capacity(nodes),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Types one node; `None` if it, or something it uses, is faulty.
+    fn visit(&mut self, state: &State, node: NodeIndex) -> Option<NodeId> {
+        let weight = state.nodes.node_weight(node)?;
+        let place = &weight.place;
+        match &weight.kind {
+            Kind::Data { name, dtype, dims } => {
+                let shape = self.declared(name, dims);
+                let id = self.push(TypedKind::Feed(name.clone()), *dtype, shape, place);
+                Some(self.weak(id, state.weak.contains(&node)))
+            }
+            Kind::Constant(t) => {
+                let dims: Vec<SymDim> = t.shape().iter().map(|n| SymDim::Fixed(*n)).collect();
+                let shape = self.shapes.id(&dims);
+                let id = self.push(TypedKind::Constant(t.clone()), t.dtype(), shape, place);
+                Some(self.weak(id, state.weak.contains(&node)))
+            }
+            Kind::Apply { op, attrs, .. } => {
+                let operands = self.operands(state, node)?;
+                match self.apply(*op, attrs, &operands, place) {
+                    Ok(id) => Some(id),
+                    Err(d) => {
+                        self.faults.push(d.at(place));
+                        None
+                    }
+                }
+            }
+            Kind::Poison(d) => {
+                self.faults.push(Diagnostic::clone(d));
+                None
+            }
+        }
+    }
+
+    fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32, place: &Place) -> NodeId {
+        self.nodes.push(TypedNode { kind, dtype, shape, weak: false, place: place.clone() });
+        self.nodes.len() as u32 - 1
+    }
+
+    /// The node, which promotes as a scalar does or not.
+    fn weak(&mut self, id: NodeId, weak: bool) -> NodeId {
+        self.nodes[id as usize].weak = weak;
+        id
+    }
+
+    /// The shape of a placeholder: each dynamic dim is a symbol, equal names are one symbol.
+    fn declared(&mut self, feed: &Arc<str>, dims: &Dims) -> u32 {
+        let mut shape = Vec::with_capacity(dims.0.len());
+        for (axis, d) in dims.0.iter().enumerate() {
+            let fresh = self.dyn_dims.len() as u32;
+            let symbol = match d {
+                Dim::Fixed(n) => {
+                    shape.push(SymDim::Fixed(*n));
+                    continue;
+                }
+                Dim::Dynamic => fresh,
+                Dim::Named(name) => *self.named_dims.entry(name.clone()).or_insert(fresh),
+            };
+            if symbol == fresh {
+                self.dyn_dims.push(DynDim { feed: feed.clone(), axis });
+            }
+            shape.push(SymDim::symbol(symbol));
+        }
+        self.shapes.id(&shape)
+    }
+
+    /// The operands of an application; `None` if one of them is faulty.
+    fn operands(&self, state: &State, node: NodeIndex) -> Option<Vec<Operand>> {
+        let one = |input: Input| match input {
+            Input::Scalar(s) => Some(Operand { seen: OperandType::Scalar(s), arg: input, node: None }),
+            Input::Node(i) => {
+                let id = self.of_program.get(i.index()).copied().flatten()?;
+                let n = &self.nodes[id as usize];
+                let zero_dim = self.shapes.list[n.shape as usize].is_empty();
+                let seen = OperandType::Tensor { dtype: n.dtype, zero_dim, weak: n.weak };
+                Some(Operand { seen, arg: input, node: Some(id) })
+            }
+        };
+        state.operands(node).into_iter().flatten().map(one).collect()
+    }
+
+    fn apply(&mut self, op: Op, attrs: &Attrs, operands: &[Operand], place: &Place) -> Result<NodeId, Diagnostic> {
+        let seen: Vec<OperandType> = operands.iter().map(|o| o.seen).collect();
+        let sig = signature(&self.settings, op, &seen, attrs).map_err(|d| self.with_shapes(d, operands))?;
+        if op == Op::Cast
+            && let [Operand { node: Some(from), .. }] = operands
+        {
+            let why = Why { op, operand: 0, other: None, reason: crate::promotion::Reason::Requested };
+            let shape = self.nodes[*from as usize].shape;
+            return Ok(self.push(TypedKind::Cast { from: *from, why }, sig.result, shape, place));
+        }
+        if op == Op::ViewAs
+            && let [Operand { node: Some(from), .. }] = operands
+        {
+            let n = &self.nodes[*from as usize];
+            let (dtype, shape) = (n.dtype, n.shape);
+            if dtype.size() != sig.result.size() {
+                let message = format!("`{op}` of {dtype} as {}, which has another size", sig.result);
+                return Err(Diagnostic::new(Fault::BadParameter, message));
+            }
+            return Ok(self.push(TypedKind::Bits { from: *from }, sig.result, shape, place));
+        }
+        if op.is_reduction()
+            && let [Operand { node: Some(from), .. }] = operands
+        {
+            return self.reduce(op, attrs, *from, &sig, &seen, place);
+        }
+        let placed: Vec<Operand>;
+        let operands = match attrs.axis {
+            Some(axis) => {
+                placed = self.at_axis(op, axis, operands, place)?;
+                &placed
+            }
+            None => operands,
+        };
+        let shape = self.broadcast(op, operands, place)?;
+        if op.def().promotion == Promotion::First {
+            self.keeps_shape(op, operands, shape)?;
+        }
+        if attrs.loss == Some(LossShapes::Equal) {
+            self.equal_shapes(op, operands)?;
+        }
+        let mut args: Args = [None; MAX_OPERANDS];
+        for (i, o) in operands.iter().enumerate() {
+            let to = sig.operand(i);
+            args[i] = Some(match (o.arg, o.node) {
+                (_, Some(id)) => Arg::Node(self.cast(id, to, op, i, &seen, place)),
+                (Input::Scalar(s), _) => Arg::Scalar(scalar_operand(&self.settings, op, i, s, to), to),
+                (Input::Node(_), None) => {
+                    return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` misses an operand")));
+                }
+            });
+        }
+        let id = self.push(TypedKind::Apply { op, compute: sig.compute, args }, op.result(sig.compute), shape, place);
+        let id = self.cast(id, sig.result, op, 0, &seen, place);
+        Ok(self.weak(id, sig.weak))
+    }
+
+    /// The operand as the application wants it: itself, or a cast node with the reason.
+    fn cast(&mut self, id: NodeId, to: DType, op: Op, operand: usize, seen: &[OperandType], place: &Place) -> NodeId {
+        let (from, shape) = (self.nodes[id as usize].dtype, self.nodes[id as usize].shape);
+        if from == to {
+            return id;
+        }
+        let first = if op == Op::Where { 1 } else { 0 };
+        let other = seen.iter().enumerate().skip(first).find(|(i, _)| *i != operand).map(|(_, o)| match o {
+            OperandType::Tensor { dtype, .. } => Other::Tensor(*dtype),
+            OperandType::Scalar(_) => Other::Scalar(category_of(o)),
+        });
+        let why = Why { op, operand: operand as u8, other, reason: reason(op, seen, from, to) };
+        self.push(TypedKind::Cast { from: id, why }, to, shape, place)
+    }
+
+    fn reduce(
+        &mut self,
+        op: Op,
+        attrs: &Attrs,
+        from: NodeId,
+        sig: &Signature,
+        seen: &[OperandType],
+        place: &Place,
+    ) -> Result<NodeId, Diagnostic> {
+        let dims = self.shapes.list[self.nodes[from as usize].shape as usize].clone();
+        let axes = axes(attrs.dims.as_deref(), dims.len())
+            .map_err(|m| Diagnostic::new(Fault::Axis, format!("`{op}`: {m}")))?;
+        let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
+        let from = self.cast(from, sig.operand(0), op, 0, seen, place);
+        let kind = TypedKind::Reduce { op, from, axes: axes.into(), keep: attrs.keepdim };
+        let id = self.push(kind, sig.compute, shape, place);
+        let id = self.cast(id, sig.result, op, 0, seen, place);
+        Ok(self.weak(id, sig.weak))
+    }
+
+    /// The operands of a binary op with the one of lower rank placed at an axis of the other, as a view.
+    fn at_axis(&mut self, op: Op, axis: i64, operands: &[Operand], place: &Place) -> Result<Vec<Operand>, Diagnostic> {
+        let mut all = operands.to_vec();
+        let ids: Vec<(usize, NodeId)> = operands.iter().enumerate().filter_map(|(i, o)| Some((i, o.node?))).collect();
+        let rank = |id: NodeId| self.shapes.list[self.nodes[id as usize].shape as usize].len();
+        let [(i, a), (j, b)] = ids[..] else {
+            let message = format!("`{op}` with `axis` takes two tensors");
+            return Err(Diagnostic::new(Fault::Axis, message));
+        };
+        let (low, id, high) = if rank(a) < rank(b) { (i, a, rank(b)) } else { (j, b, rank(a)) };
+        let dims = self.shapes.list[self.nodes[id as usize].shape as usize].clone();
+        let placed = at_axis(&dims, high, axis).map_err(|m| Diagnostic::new(Fault::Axis, format!("`{op}`: {m}")))?;
+        if placed[..] != *dims {
+            let (dtype, shape) = (self.nodes[id as usize].dtype, self.shapes.id(&placed));
+            all[low].node = Some(self.push(TypedKind::View { from: id }, dtype, shape, place));
+        }
+        Ok(all)
+    }
+
+    /// An operation in place can't give its tensor another shape.
+    fn keeps_shape(&self, op: Op, operands: &[Operand], shape: u32) -> Result<(), Diagnostic> {
+        let first = operands.first().and_then(|o| o.node).map(|id| self.nodes[id as usize].shape);
+        match first {
+            Some(f) if f != shape => {
+                let (from, to) =
+                    (dims_text(&self.shapes.list[f as usize]), dims_text(&self.shapes.list[shape as usize]));
+                let message = format!("`{op}`: output with shape {from} doesn't match the broadcast shape {to}");
+                Err(Diagnostic::new(Fault::Broadcast, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Paddle's losses that do not broadcast. Dims that only the feeds will tell are taken to be equal.
+    fn equal_shapes(&self, op: Op, operands: &[Operand]) -> Result<(), Diagnostic> {
+        let mut shapes =
+            operands.iter().filter_map(|o| o.node).map(|id| &self.shapes.list[self.nodes[id as usize].shape as usize]);
+        let first = shapes.next();
+        let differ = |a: &[SymDim], b: &[SymDim]| {
+            let known = |(a, b): (&SymDim, &SymDim)| matches!((a, b), (SymDim::Fixed(m), SymDim::Fixed(n)) if m != n);
+            a.len() != b.len() || a.iter().zip(b).any(known)
+        };
+        match (first, first.and_then(|f| shapes.find(|s| differ(f, s)))) {
+            (Some(a), Some(b)) => {
+                let message = format!("`{op}` wants equal shapes, not {} and {}", dims_text(a), dims_text(b));
+                Err(Diagnostic::new(Fault::Broadcast, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The common shape of the operands; what only the feeds can decide is noted as a check.
+    fn broadcast(&mut self, op: Op, operands: &[Operand], place: &Place) -> Result<u32, Diagnostic> {
+        let mut common: Option<u32> = None;
+        let tensors: SmallVec<[NodeId; MAX_OPERANDS]> = operands.iter().filter_map(|o| o.node).collect();
+        for (i, id) in tensors.iter().enumerate() {
+            let next = self.nodes[*id as usize].shape;
+            common = Some(match common {
+                None => next,
+                Some(c) if c == next => c,
+                Some(c) => match self.shapes.pairs.get(&(c, next)) {
+                    Some(known) => *known,
+                    None => self.broadcast_pair(op, c, next, &tensors[..=i], place)?,
+                },
+            });
+        }
+        common.ok_or_else(|| Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone")))
+    }
+
+    /// Two shapes broadcast: that of the operands so far, and that of the last of them.
+    fn broadcast_pair(&mut self, op: Op, a: u32, b: u32, met: &[NodeId], place: &Place) -> Result<u32, Diagnostic> {
+        let (x, y) = (self.shapes.list[a as usize].clone(), self.shapes.list[b as usize].clone());
+        let shape = broadcast(&x, &y).map_err(|m| self.cannot_meet(op, met, m))?;
+        let fixed: Vec<usize> = shape.iter().map(|d| if let SymDim::Fixed(n) = d { *n } else { 1 }).collect();
+        if let Err(e) = check_within(&fixed, &self.limits) {
+            return Err(Diagnostic::new(Fault::Broadcast, format!("the result of `{op}`, {}: {e}", dims_text(&shape))));
+        }
+        for i in 0..x.len().min(y.len()) {
+            let dims = (x[x.len() - 1 - i].clone(), y[y.len() - 1 - i].clone());
+            let known = matches!(dims, (SymDim::Fixed(_), SymDim::Fixed(_))) || dims.0 == dims.1;
+            if !known && self.checked.insert(dims.clone()) {
+                self.checks.push(DimCheck { dims, op, axis: shape.len() - 1 - i, place: place.clone() });
+            }
+        }
+        let id = self.shapes.id(&shape);
+        self.shapes.pairs.insert((a, b), id);
+        Ok(id)
+    }
+
+    /// The refusal of the last of these operands: it names the one before it whose dim is in the way.
+    fn cannot_meet(&self, op: Op, met: &[NodeId], whole: Mismatch<SymDim>) -> Diagnostic {
+        let shape = |id: NodeId| &self.shapes.list[self.nodes[id as usize].shape as usize];
+        let Some((last, before)) = met.split_last() else {
+            return Diagnostic::new(Fault::Broadcast, format!("`{op}` misses an operand"));
+        };
+        let pair = before.iter().find_map(|id| Some((*id, broadcast(shape(*id), shape(*last)).err()?)));
+        let (other, m) = pair.unwrap_or((before.first().copied().unwrap_or(*last), whole));
+        let (l, r) = (self.typed_name(other), self.typed_name(*last));
+        let message =
+            format!("cannot broadcast {l} with {r} in `{op}`: axis {} is {} vs {}", m.axis, m.dims.0, m.dims.1);
+        Diagnostic::new(Fault::Broadcast, message)
+    }
+
+    /// An operand with dtype and shape: `i32[3, 4]`.
+    fn typed_name(&self, id: NodeId) -> String {
+        let n = &self.nodes[id as usize];
+        format!("{}{}", n.dtype, dims_text(&self.shapes.list[n.shape as usize]))
+    }
+
+    /// A refusal of dtypes with the operands' shapes in it.
+    fn with_shapes(&self, mut d: Diagnostic, operands: &[Operand]) -> Diagnostic {
+        if operands.len() > 1 {
+            let all: Vec<String> = operands
+                .iter()
+                .map(|o| match (o.node, o.seen) {
+                    (Some(id), _) => self.typed_name(id),
+                    (None, seen) => seen.to_string(),
+                })
+                .collect();
+            d.message += &format!(" (operands: {})", all.join(", "));
+        }
+        d
+    }
+}
+
+impl TypedProgram {
+    /// Whether the value's shape is known before the feeds are.
+    pub fn is_static(&self, v: &Var) -> bool {
+        self.shape(v).is_some_and(|s| s.iter().all(|d| matches!(d, SymDim::Fixed(_))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! How an iteration's elements lie in 128-bit vectors, and moving them between lane widths.
+
+use cranelift_codegen::ir::condcodes::FloatCC;
+use cranelift_codegen::ir::{
+    ConstantData, Endianness, InstBuilder, MemFlagsData as MemFlags, Type, Value as Clif, types,
+};
+
+use crate::backend::Emit;
+use crate::base::dtype::DType;
+
+/// What a value's vectors mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repr {
+    /// Elements as in memory.
+    Data,
+    /// Truth values: lanes of this many bytes (16: a pair of 8-byte lanes), all ones or all zeros.
+    Mask(usize),
+}
+
+/// The vectors of one value in one iteration, in the order of its elements.
+#[derive(Clone, Debug)]
+pub(crate) enum Parts {
+    /// One vector of equal elements, in place of any number of vectors: it meets values of every lane width.
+    Splat(Clif),
+    /// As many vectors as the iteration's elements fill.
+    Each(Vec<Clif>),
+}
+
+impl Parts {
+    /// The vector at a place.
+    pub(crate) fn at(&self, i: usize) -> Clif {
+        match self {
+            Parts::Splat(p) => *p,
+            Parts::Each(all) => all[i],
+        }
+    }
+
+    /// Applies `f` to the vectors of values with lanes of one width. The result of splats alone is one.
+    pub(crate) fn zip<const N: usize>(values: [&Parts; N], mut f: impl FnMut([Clif; N]) -> Clif) -> Parts {
+        let counts = values.iter().filter_map(|v| if let Parts::Each(all) = v { Some(all.len()) } else { None });
+        match counts.max() {
+            None => Parts::Splat(f(values.map(|v| v.at(0)))),
+            Some(n) => Parts::Each((0..n).map(|i| f(values.map(|v| v.at(i)))).collect()),
+        }
+    }
+
+    /// Applies `f` to each vector.
+    pub(crate) fn map(&self, mut f: impl FnMut(Clif) -> Clif) -> Parts {
+        Parts::zip([self], |[p]| f(p))
+    }
+
+    /// Lanes twice as wide: `f` makes two vectors of one.
+    pub(crate) fn widened(&self, mut f: impl FnMut(Clif) -> [Clif; 2]) -> Parts {
+        match self {
+            Parts::Splat(p) => Parts::Splat(f(*p)[0]),
+            Parts::Each(all) => Parts::Each(all.iter().flat_map(|p| f(*p)).collect()),
+        }
+    }
+
+    /// Lanes half as wide: `f` makes one vector of two.
+    pub(crate) fn narrowed(&self, mut f: impl FnMut(Clif, Clif) -> Clif) -> Parts {
+        match self {
+            Parts::Splat(p) => Parts::Splat(f(*p, *p)),
+            Parts::Each(all) => Parts::Each(all.chunks_exact(2).map(|p| f(p[0], p[1])).collect()),
+        }
+    }
+}
+
+/// One value in one iteration.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    pub(crate) repr: Repr,
+    pub(crate) parts: Parts,
+    /// Whether NaNs in it may have any payload, because arithmetic made them.
+    pub(crate) raw_nan: bool,
+}
+
+impl Lanes {
+    pub(crate) fn data(parts: Parts) -> Lanes {
+        Lanes { repr: Repr::Data, parts, raw_nan: false }
+    }
+
+    pub(crate) fn arithmetic(parts: Parts) -> Lanes {
+        Lanes { repr: Repr::Data, parts, raw_nan: true }
+    }
+
+    pub(crate) fn mask(size: usize, parts: Parts) -> Lanes {
+        Lanes { repr: Repr::Mask(size), parts, raw_nan: false }
+    }
+}
+
+/// The vector type that holds a dtype: complex as interleaved parts, half types as their bits.
+pub(crate) fn vector(d: DType) -> Type {
+    match d.real() {
+        DType::F32 => types::F32X4,
+        DType::F64 => types::F64X2,
+        _ => int_vector(d.size()),
+    }
+}
+
+/// The integer vector with lanes of `size` bytes.
+pub(crate) fn int_vector(size: usize) -> Type {
+    match size {
+        1 => types::I8X16,
+        2 => types::I16X8,
+        4 => types::I32X4,
+        _ => types::I64X2,
+    }
+}
+
+impl Emit<'_, '_> {
+    /// The same 128 bits as another vector type.
+    pub(crate) fn bits(&mut self, v: Clif, ty: Type) -> Clif {
+        if self.b.func.dfg.value_type(v) == ty {
+            return v;
+        }
+        self.b.ins().bitcast(ty, MemFlags::new().with_endianness(Endianness::Little), v)
+    }
+
+    /// A vector whose two halves both have these bits.
+    pub(crate) fn constant(&mut self, ty: Type, half: u64) -> Clif {
+        let bytes = [half.to_le_bytes(), half.to_le_bytes()].concat();
+        let handle = self.b.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
+        self.b.ins().vconst(ty, handle)
+    }
+
+    /// A float constant in every lane.
+    pub(crate) fn float(&mut self, ty: Type, value: f64) -> Clif {
+        if ty == types::F32X4 {
+            let bits = u64::from((value as f32).to_bits());
+            self.constant(ty, bits << 32 | bits)
+        } else {
+            self.constant(ty, value.to_bits())
+        }
+    }
+
+    /// Bytes picked from two vectors: 0..16 of the first, 16..32 of the second.
+    pub(crate) fn pick(&mut self, a: Clif, b: Clif, bytes: [u8; 16]) -> Clif {
+        let (a, b) = (self.bits(a, types::I8X16), self.bits(b, types::I8X16));
+        let mask = self.b.func.dfg.immediates.push(ConstantData::from(&bytes[..]));
+        self.b.ins().shuffle(a, b, mask)
+    }
+
+    /// `cond ? a : b` lane by lane, where the lanes of `cond` are all ones or zeros.
+    pub(crate) fn choose(&mut self, cond: Clif, a: Clif, b: Clif) -> Clif {
+        let ty = self.b.func.dfg.value_type(a);
+        let int = self.b.func.dfg.value_type(cond);
+        let (x, y) = (self.bits(a, int), self.bits(b, int));
+        let chosen = self.b.ins().bitselect(cond, x, y);
+        self.bits(chosen, ty)
+    }
+
+    /// The value with every NaN that arithmetic made turned into the canonical one.
+    pub(crate) fn settled(&mut self, v: &Lanes, dtype: DType) -> Lanes {
+        if !v.raw_nan {
+            return v.clone();
+        }
+        let ty = vector(dtype);
+        let nan = self.float(ty, f64::NAN);
+        let parts = v.parts.map(|p| {
+            let is_nan = self.b.ins().fcmp(FloatCC::Unordered, p, p);
+            self.choose(is_nan, nan, p)
+        });
+        Lanes { repr: v.repr, parts, raw_nan: false }
+    }
+
+    /// A truth value as masks with lanes of `size` bytes.
+    pub(crate) fn mask(&mut self, v: &Lanes, size: usize) -> Parts {
+        let Repr::Mask(mut now) = v.repr else { return v.parts.clone() };
+        // All bits of a splat mask are equal: it is one at every lane width.
+        if let Parts::Splat(p) = v.parts {
+            return Parts::Splat(self.bits(p, int_vector(size)));
+        }
+        let mut parts = v.parts.clone();
+        while now < size {
+            parts = parts.widened(|p| self.widen_mask(p, now));
+            now *= 2;
+        }
+        while now > size {
+            parts = parts.narrowed(|a, b| self.narrow(a, b, now));
+            now /= 2;
+        }
+        parts
+    }
+
+    fn widen_mask(&mut self, p: Clif, size: usize) -> [Clif; 2] {
+        if size == 8 {
+            let low = self.pick(p, p, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
+            let high = self.pick(p, p, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
+            return [self.bits(low, types::I64X2), self.bits(high, types::I64X2)];
+        }
+        [self.b.ins().swiden_low(p), self.b.ins().swiden_high(p)]
+    }
+
+    /// The low halves of the lanes of two vectors, as one vector: masks keep their truth, integers wrap.
+    pub(crate) fn narrow(&mut self, a: Clif, b: Clif, size: usize) -> Clif {
+        let half = size / 2;
+        let mut bytes = [0u8; 16];
+        for (i, to) in bytes.iter_mut().enumerate() {
+            let (lane, byte) = (i / half, i % half);
+            *to = (lane * size + byte) as u8;
+        }
+        let picked = self.pick(a, b, bytes);
+        self.bits(picked, int_vector(half))
+    }
+}

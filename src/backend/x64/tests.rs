@@ -1,0 +1,559 @@
+//! Wide segments against the block kernels: bits, tails, memory beside the elements, pressure, and what is emitted.
+
+use std::collections::HashSet;
+
+use iced_x86::{Code, Decoder, DecoderOptions};
+
+use super::asm::tests::{decode, lengths, rows};
+use super::asm::{Asm, Memory, Operands, Place, RAX};
+use super::{Isa, Paired, function, inline, lanes};
+use crate::base::dtype::DType::{self, *};
+use crate::base::random::Random;
+use crate::base::scalar::Bits;
+use crate::kernels::{CpuLevel, cast, hard, kernel as block_kernel};
+use crate::ops::{MAX_OPERANDS, Op};
+use crate::plan::geometry::{Access, Geometry, Operand};
+use crate::plan::kernel::{self, Builder, Kernel, Source, Step, StepOp, Value, ValueId};
+use crate::plan::schedule::{Class, schedule};
+use crate::runtime::driver::{Buffer, Launch, Output, run};
+
+mod data;
+use data::Data;
+
+/// The instructions that this machine has.
+fn isas() -> impl Iterator<Item = Isa> {
+    [CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= CpuLevel::get()).filter_map(Isa::of)
+}
+
+/// How bodies of any size are compiled: without loops over pairs of vectors, with them, and with those of whole lines alone.
+const PAIRED: [Paired; 3] = {
+    let never = usize::MAX;
+    [
+        Paired { least: never, lines: never, most: never },
+        Paired { least: 0, lines: 0, most: never },
+        Paired { least: never, lines: 0, most: never },
+    ]
+};
+
+/// How a kernel is compiled, if it is: the instructions, and which bodies are paired.
+type How<'a> = Option<(Isa, &'a Paired)>;
+
+/// What lies before `n` results of so many bytes each. They begin at a cache line, so that they can be streamed, except where
+/// `n` is a multiple of three.
+fn before(n: usize, size: usize) -> usize {
+    64 + if n.is_multiple_of(3) { size } else { 0 }
+}
+
+/// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them.
+fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, how: How<'_>) -> Vec<Vec<u8>> {
+    let access = |s: &bool| if *s { Access::Splat } else { Access::Direct };
+    let operands = splat
+        .iter()
+        .map(|s| Operand { rows: vec![], access: access(s), reach: (0, if *s { 0 } else { n as i128 - 1 }) })
+        .collect();
+    let geometry = Geometry { rows: vec![], run: n, operands, fold: None };
+    let classes: Vec<Class> = geometry.classes();
+    let schedule =
+        schedule(k, &classes, CpuLevel::get(), &|step| how.is_some_and(|(isa, _)| inline(isa, step))).unwrap();
+    let code = how.filter(|_| !schedule.segments.is_empty());
+    let code = code.map(|(isa, paired)| super::compile_paired(isa, k, &schedule, paired).unwrap());
+    let inputs: Vec<Buffer<'_>> = data.iter().map(|d| Buffer { bytes: d.last(n), dtype: d.dtype, offset: 0 }).collect();
+    let dtypes: Vec<DType> = k.outputs.iter().map(|v| k.value(*v).dtype).collect();
+    let mut memory: Vec<Vec<u128>> = dtypes.iter().map(|d| vec![u128::MAX / 3; n * d.size() / 16 + 14]).collect();
+    let around = |bytes: &[u8]| bytes.as_ptr().align_offset(64);
+    let mut outputs: Vec<Output<'_>> = memory
+        .iter_mut()
+        .zip(&dtypes)
+        .map(|(m, d)| {
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(m);
+            let first = around(bytes) + before(n, d.size());
+            Output { bytes: &mut bytes[first..][..n * d.size()], dtype: *d }
+        })
+        .collect();
+    let launch = Launch {
+        schedule: &schedule,
+        segments: code.as_ref().map_or(&[], |c| c.functions()),
+        any_length: code.is_some() || schedule.segments.is_empty(),
+        geometry: &geometry,
+        consts,
+        inputs: &inputs,
+        stop: None,
+    };
+    assert!(run(&launch, &mut outputs, &mut [], 1).unwrap().is_ok());
+    let lines = |m: Vec<u128>| {
+        let bytes: &[u8] = bytemuck::cast_slice(&m);
+        bytes[around(bytes)..][..(m.len() - 4) * 16].to_vec()
+    };
+    memory.into_iter().map(lines).collect()
+}
+
+/// Checks a kernel for one number of elements.
+fn check(name: &str, k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize) {
+    let theirs = results(k, consts, data, splat, n, None);
+    for isa in isas() {
+        for paired in &PAIRED {
+            let ours = results(k, consts, data, splat, n, Some((isa, paired)));
+            same(&format!("{isa:?}, {paired:?} paired: {name}"), k, data, splat, n, &ours, &theirs);
+        }
+    }
+}
+
+/// Checks that results are the same.
+fn same(name: &str, k: &Kernel, data: &[Data], splat: &[bool], n: usize, ours: &[Vec<u8>], theirs: &[Vec<u8>]) {
+    for (o, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+        if ours != theirs {
+            let size = k.value(k.outputs[o]).dtype.size();
+            let at = ours.iter().zip(theirs).position(|(a, b)| a != b).unwrap_or(0);
+            let i = (at as isize - before(n, size) as isize).div_euclid(size as isize);
+            let from = at / size * size;
+            let operands: Vec<&[u8]> = data
+                .iter()
+                .zip(splat)
+                .filter(|_| i >= 0 && (i as usize) < n)
+                .map(|(d, s)| &d.last(n)[if *s { 0 } else { i as usize } * d.dtype.size()..][..d.dtype.size()])
+                .collect();
+            panic!(
+                "{name}, {n} elements: result {o} differs at {i} of {operands:02x?}: {:02x?} and not {:02x?}\n{k}",
+                &ours[from..from + size],
+                &theirs[from..from + size]
+            );
+        }
+    }
+}
+
+/// A kernel under construction.
+#[derive(Default)]
+struct Make(Kernel);
+
+impl Make {
+    fn value(&mut self, dtype: DType, source: Source) -> ValueId {
+        self.0.values.push(Value { dtype, source });
+        self.0.values.len() as ValueId - 1
+    }
+
+    fn input(&mut self, d: DType) -> ValueId {
+        self.0.inputs.push(d);
+        self.value(d, Source::Input(self.0.inputs.len() as u32 - 1))
+    }
+
+    fn constant(&mut self, d: DType) -> ValueId {
+        self.0.consts.push(d);
+        self.value(d, Source::Const(self.0.consts.len() as u32 - 1))
+    }
+
+    fn step(&mut self, op: StepOp, dtype: DType, args: &[ValueId], to: DType) -> ValueId {
+        let out = self.value(to, Source::Step(self.0.steps.len() as u32));
+        let mut all = [None; MAX_OPERANDS];
+        all.iter_mut().zip(args).for_each(|(to, a)| *to = Some(*a));
+        self.0.steps.push(Step { op, dtype, args: all, out });
+        out
+    }
+
+    fn apply(&mut self, op: Op, d: DType, args: &[ValueId]) -> ValueId {
+        self.step(StepOp::Apply(op), d, args, op.result(d))
+    }
+
+    fn cast(&mut self, from: DType, to: DType, a: ValueId) -> ValueId {
+        self.step(StepOp::Cast(cast::Prim { from, to }), from, &[a], to)
+    }
+
+    fn output(mut self, v: ValueId) -> Kernel {
+        self.0.outputs.push(v);
+        self.0
+    }
+}
+
+/// Every op and dtype that is lowered.
+fn ops() -> Vec<(Op, DType)> {
+    let all = Op::ALL.iter().flat_map(|op| DType::ALL.map(|d| (*op, d)));
+    let args = [None; MAX_OPERANDS];
+    all.filter(|(op, d)| {
+        let step = Step { op: StepOp::Apply(*op), dtype: *d, args, out: 0 };
+        block_kernel(*op, *d, CpuLevel::get()).is_some() && inline(Isa::Avx512, &step) && !op.is_reduction()
+    })
+    .collect()
+}
+
+/// Every primitive conversion.
+fn casts() -> Vec<(DType, DType)> {
+    let all = DType::ALL.iter().flat_map(|from| DType::ALL.map(|to| (*from, to)));
+    all.filter(|(from, to)| cast::kernel(*from, *to, CpuLevel::get()).is_some()).collect()
+}
+
+fn op_kernel(op: Op, d: DType) -> Kernel {
+    let mut m = Make::default();
+    let args: Vec<ValueId> =
+        (0..op.arity()).map(|i| m.input(if op == Op::Where && i == 0 { Bool } else { d })).collect();
+    let out = m.apply(op, d, &args);
+    m.output(out)
+}
+
+/// One kernel for each op, conversion and reinterpretation.
+fn single_kernels() -> Vec<(String, Kernel)> {
+    let mut all: Vec<(String, Kernel)> =
+        ops().into_iter().map(|(op, d)| (format!("{op} of {d}"), op_kernel(op, d))).collect();
+    for (from, to) in casts() {
+        let mut m = Make::default();
+        let x = m.input(from);
+        let y = m.cast(from, to, x);
+        all.push((format!("{from} to {to}"), m.output(y)));
+    }
+    for op in Op::ALL.iter().filter(|op| hard(**op).is_some()) {
+        let mut m = Make::default();
+        let (x, y) = (m.input(F32), m.input(F32));
+        let z = m.step(StepOp::Nudge(*op), F32, &[x, y], F32);
+        all.push((format!("nudged {op}"), m.output(z)));
+        // All of it in one loop, where the op itself is lowered.
+        let mut b = Builder::default();
+        let x = b.input(F16);
+        let y = b.apply(*op, F16, &[kernel::Operand::Value(x)]);
+        b.kernel.outputs.push(y);
+        let lowered = b.kernel.steps.iter().all(|s| inline(Isa::Avx512, s));
+        all.extend(lowered.then_some((format!("{op} of f16"), b.kernel)));
+    }
+    for from in DType::ALL {
+        for to in DType::ALL.into_iter().filter(|to| to.size() == from.size() && *to != from) {
+            let mut m = Make::default();
+            let x = m.input(from);
+            let y = m.step(StepOp::Bits(to), from, &[x], to);
+            all.push((format!("bits of {from} as {to}"), m.output(y)));
+        }
+    }
+    all
+}
+
+fn data_of(k: &Kernel, n: usize, seed: u64) -> Vec<Data> {
+    let mut random = Random(seed);
+    k.inputs.iter().enumerate().map(|(i, d)| Data::new(*d, n, i, &mut random)).collect()
+}
+
+#[test]
+fn every_op_and_conversion_has_the_bits_of_its_block_kernel() {
+    let all = single_kernels();
+    assert!(all.len() > 500, "{}", all.len());
+    for (name, k) in &all {
+        let data = data_of(k, 9001, 1);
+        check(name, k, &[], &data, &vec![false; k.inputs.len()], 9001);
+    }
+}
+
+#[test]
+fn any_number_of_elements_is_taken_and_nothing_beside_them_is_touched() {
+    for (name, k) in &single_kernels() {
+        let classes = vec![Class::Vector; k.inputs.len()];
+        let planned = schedule(k, &classes, CpuLevel::get(), &|s| inline(Isa::Avx512, s)).unwrap();
+        let v = lanes(Isa::Avx512, k, &planned.segments[0]);
+        let data = data_of(k, 5 * v + 2, 2);
+        for n in (1..=2 * v + 3).chain([3 * v, 3 * v + 1, 4 * v - 1, 4 * v, 4 * v + 1, 5 * v + 2]) {
+            check(name, k, &[], &data, &vec![false; k.inputs.len()], n);
+        }
+        // With one operand the same for all elements.
+        if k.inputs.len() > 1 {
+            for which in 0..k.inputs.len() {
+                let splat: Vec<bool> = (0..k.inputs.len()).map(|i| i == which).collect();
+                check(name, k, &[], &data, &splat, v + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn nans_are_canonical_wherever_their_bits_can_be_seen() {
+    for (op, d) in ops().into_iter().filter(|(op, d)| matches!(op.result(*d), F32 | F64 | C64 | C128)) {
+        let made = op.result(d);
+        for seen in [Op::Neg, Op::Abs, Op::Where, Op::Copysign, Op::Fmax, Op::RealPart] {
+            if block_kernel(seen, made, CpuLevel::get()).is_none() {
+                continue;
+            }
+            let mut m = Make::default();
+            let args: Vec<ValueId> =
+                (0..op.arity()).map(|i| m.input(if op == Op::Where && i == 0 { Bool } else { d })).collect();
+            let (c, other) = (m.input(Bool), m.input(made));
+            let first = m.apply(op, d, &args);
+            let second = match seen {
+                Op::Where => m.apply(seen, made, &[c, first, other]),
+                Op::Copysign | Op::Fmax => m.apply(seen, made, &[other, first]),
+                _ => m.apply(seen, made, &[first]),
+            };
+            let k = m.output(second);
+            let data = data_of(&k, 700, 3);
+            check(&format!("{op} then {seen} of {d}"), &k, &[], &data, &vec![false; k.inputs.len()], 700);
+        }
+        for to in DType::ALL.into_iter().filter(|to| cast::kernel(made, *to, CpuLevel::get()).is_some()) {
+            let mut m = Make::default();
+            let args: Vec<ValueId> =
+                (0..op.arity()).map(|i| m.input(if op == Op::Where && i == 0 { Bool } else { d })).collect();
+            let first = m.apply(op, d, &args);
+            let mut last = m.cast(made, to, first);
+            // And back, so that the value between is not seen.
+            if cast::kernel(to, made, CpuLevel::get()).is_some() {
+                last = m.cast(to, made, last);
+            }
+            let k = m.output(last);
+            let data = data_of(&k, 700, 4);
+            check(&format!("{op} of {d}, then to {to}"), &k, &[], &data, &vec![false; k.inputs.len()], 700);
+        }
+    }
+}
+
+#[test]
+fn every_half_converts_both_ways() {
+    for half in [F16, BF16] {
+        for chained in [false, true] {
+            let mut m = Make::default();
+            let x = m.input(half);
+            let wide = m.cast(half, F32, x);
+            let k = if chained {
+                let sum = m.apply(Op::Add, F32, &[wide, wide]);
+                let near = m.cast(F32, half, sum);
+                let back = m.cast(half, F32, near);
+                let narrow = m.cast(F32, half, back);
+                m.output(narrow)
+            } else {
+                m.output(wide)
+            };
+            let mut data = data_of(&k, 1 << 16, 5);
+            for (i, to) in data[0].last_mut(1 << 16).chunks_exact_mut(2).enumerate() {
+                to.copy_from_slice(&(i as u16).to_le_bytes());
+            }
+            check(&format!("{half}"), &k, &[], &data, &[false], 1 << 16);
+        }
+        // Around every value, and halfway to the next.
+        for from in [F32, F64] {
+            let mut m = Make::default();
+            let x = m.input(from);
+            let near = m.cast(from, half, x);
+            let k = m.output(near);
+            let n = 10 << 16;
+            let mut values = Vec::with_capacity(n);
+            for i in 0..=u16::MAX {
+                let wide =
+                    if half == F16 { half::f16::from_bits(i).to_f32() } else { half::bf16::from_bits(i).to_f32() };
+                let step = if half == F16 { 0x1000 } else { 0x8000 };
+                for nudge in [-1i32, 0, 1] {
+                    for halfway in [0, step] {
+                        let bits = wide.to_bits().wrapping_add(halfway).wrapping_add_signed(nudge);
+                        values.push(f64::from(f32::from_bits(bits)));
+                    }
+                }
+                // Closer to halfway than an f32 can be.
+                let tie = f64::from(f32::from_bits(wide.to_bits().wrapping_add(step)));
+                values.extend([f64::from_bits(tie.to_bits() + 1), f64::from_bits(tie.to_bits() - 1), tie * 1.5, -tie]);
+            }
+            let mut data = Data { words: vec![0u128; n / 2], dtype: from };
+            for (to, v) in data.last_mut(n).chunks_exact_mut(from.size()).zip(&values) {
+                if from == F32 {
+                    to.copy_from_slice(&(*v as f32).to_le_bytes());
+                } else {
+                    to.copy_from_slice(&v.to_le_bytes());
+                }
+            }
+            check(&format!("{from} to {half}"), &k, &[], &[data], &[false], n);
+        }
+    }
+}
+
+/// A kernel with many values alive at once: inputs, constants, masks, results.
+fn crowded(random: &mut Random, d: DType, inputs: usize, consts: usize, steps: usize, outputs: usize) -> Kernel {
+    let mut m = Make::default();
+    let mut values: Vec<ValueId> = (0..inputs).map(|_| m.input(d)).collect();
+    let mut masks = vec![m.input(Bool)];
+    values.extend((0..consts).map(|_| m.constant(d)));
+    for _ in 0..steps {
+        let (a, b) = (random.pick(&values), random.pick(&values));
+        match random.index(8) {
+            0 => masks.push(m.apply(random.pick(&[Op::Lt, Op::Eq, Op::Ge]), d, &[a, b])),
+            1 => {
+                let (x, y) = (random.pick(&masks), random.pick(&masks));
+                masks.push(m.apply(random.pick(&[Op::LogicalAnd, Op::LogicalXor]), Bool, &[x, y]));
+            }
+            2 => {
+                let c = random.pick(&masks);
+                values.push(m.apply(Op::Where, d, &[c, a, b]));
+            }
+            3 if d.is_float() => values.push(m.apply(Op::Maximum, d, &[a, b])),
+            // Data of any size are often too large for the loop's form of a function, so that it is called.
+            4 if d.is_float() => values.push(m.apply(random.pick(&[Op::Neg, Op::Sin, Op::Cos]), d, &[a])),
+            4 => values.push(m.apply(Op::Neg, d, &[a])),
+            _ => values.push(m.apply(random.pick(&[Op::Add, Op::Sub, Op::Mul, Op::Minimum]), d, &[a, b])),
+        }
+    }
+    // Every value is used once more, in the order they were made, so that all are alive in the middle.
+    let mut sum = values[0];
+    for v in values.clone() {
+        sum = m.apply(Op::Add, d, &[sum, v]);
+    }
+    for c in masks {
+        sum = m.apply(Op::Where, d, &[c, sum, values[1]]);
+    }
+    let mut made: Vec<ValueId> =
+        m.0.steps.iter().rev().map(|s| s.out).filter(|v| m.0.values[*v as usize].dtype == d).take(outputs).collect();
+    made.push(sum);
+    made.sort_unstable();
+    made.dedup();
+    m.0.outputs = made;
+    m.0
+}
+
+#[test]
+fn crowded_registers_lose_nothing() {
+    let mut random = Random(6);
+    for (d, inputs, consts, steps, outputs) in
+        [(F32, 30, 40, 60, 20), (F64, 3, 40, 120, 2), (I32, 30, 1, 90, 20), (F32, 2, 0, 150, 1), (I8, 12, 12, 90, 12)]
+    {
+        for _ in 0..4 {
+            let k = crowded(&mut random, d, inputs, consts, steps, outputs);
+            let consts: Vec<Bits> =
+                k.consts.iter().map(|d| Bits::of(&random.next().to_le_bytes()[..d.size()])).collect();
+            let data = data_of(&k, 100, random.next());
+            let splat: Vec<bool> = (0..k.inputs.len()).map(|i| i % 5 == 4).collect();
+            for n in [1, 15, 16, 17, 100] {
+                check("crowded", &k, &consts, &data, &splat, n);
+            }
+        }
+    }
+}
+
+/// What surrounds a body: the frame, pointers, the loop, calls, what asks for operands ahead.
+#[rustfmt::skip]
+const FRAME: &[Code] = &[
+    Code::Push_r64, Code::Pop_r64, Code::Mov_r64_rm64, Code::Mov_rm64_r64, Code::Mov_r64_imm64, Code::Mov_rm64_imm32,
+    Code::Lea_r64_m, Code::Xor_r32_rm32, Code::Shl_rm64_imm8, Code::Btr_rm64_imm8, Code::Setb_rm8,
+    Code::Sub_rm64_imm32, Code::Sub_rm64_imm8, Code::Sub_r64_rm64, Code::Add_rm64_imm8, Code::Add_rm64_imm32,
+    Code::Add_rm64_r64, Code::And_rm64_imm8, Code::And_rm64_imm32, Code::Sbb_rm64_r64, Code::Cmp_r64_rm64, Code::Cmp_rm64_imm8,
+    Code::Test_rm64_r64, Code::Test_rm8_r8, Code::Test_rm8_imm8, Code::Prefetcht0_m8,
+    Code::Jb_rel32_64, Code::Jbe_rel32_64, Code::Je_rel32_64, Code::Jne_rel32_64, Code::Jl_rel32_64, Code::Jg_rel32_64,
+    Code::Jae_rel32_64, Code::Jmp_rel32_64, Code::Call_rel32_64, Code::Call_rm64, Code::Retnq,
+    Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Vzeroupper,
+];
+
+/// The instructions that the forms stand for.
+fn listed() -> HashSet<Code> {
+    let mut all = HashSet::new();
+    for (form, _) in rows() {
+        for length in lengths(form) {
+            for place in [Place::Register(0), Memory::at(RAX, 0).into()] {
+                let mut asm = Asm::default();
+                asm.vector(form, length, &Operands { imm: Some(0), ..Operands::new(1, 0, place) });
+                all.extend(decode(&asm.bytes).map(|i| i.code()));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn only_listed_instructions_are_emitted() {
+    let mut allowed = listed();
+    allowed.extend(FRAME);
+    let mut random = Random(7);
+    let crowd = (0..3).map(|_| ("crowded".to_string(), crowded(&mut random, F64, 30, 40, 90, 20)));
+    for (name, k) in single_kernels().into_iter().chain(crowd) {
+        let classes: Vec<Class> =
+            (0..k.inputs.len()).map(|i| if i % 2 == 0 { Class::Vector } else { Class::Splat }).collect();
+        for isa in [Isa::Avx2, Isa::Avx512] {
+            let planned = schedule(&k, &classes, CpuLevel::get(), &|s| inline(isa, s)).unwrap();
+            for s in &planned.segments {
+                let made = function(isa, &k, s, &super::ends(&k, &planned), &PAIRED[1]).unwrap();
+                for i in &mut Decoder::new(64, &made.bytes[..made.code], DecoderOptions::NONE) {
+                    let old = isa == Isa::Avx512 || !format!("{:?}", i.code()).starts_with("EVEX");
+                    assert!(allowed.contains(&i.code()) && old, "{isa:?}: {name} emits {:?}", i.code());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_listing_shows_steps_and_instructions() {
+    let k = op_kernel(Op::Add, F32);
+    for (isa, elements) in [(Isa::Avx2, "8 elements"), (Isa::Avx512, "16 elements")] {
+        let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|s| inline(isa, s)).unwrap();
+        let text = super::listing(isa, &k, &planned).unwrap();
+        assert!(text.contains(elements) && text.contains("add.f32 %0, %1") && text.contains("vaddps"), "{text}");
+    }
+}
+
+/// The listing of a kernel with two operands.
+fn listed_pair(isa: Isa, op: Op, d: DType, classes: [Class; 2]) -> String {
+    let mut m = Make::default();
+    let (x, y) = (m.input(d), m.input(d));
+    let r = if d == BF16 || d == F16 {
+        let (x, y) = (m.cast(d, F32, x), m.cast(d, F32, y));
+        let r = m.apply(op, F32, &[x, y]);
+        m.cast(F32, d, r)
+    } else {
+        m.apply(op, d, &[x, y])
+    };
+    let k = m.output(r);
+    let planned = schedule(&k, &classes, CpuLevel::get(), &|s| inline(isa, s)).unwrap();
+    super::listing(isa, &k, &planned).unwrap()
+}
+
+#[test]
+fn results_of_16_bits_are_stored_in_whole_vectors() {
+    // What joins two vectors, narrows one, and puts two planes together, in how many loops.
+    let all = [
+        (Isa::Avx512, "zmm", "vshufi64x2", "vpmovdw", "vpternlogd"),
+        (Isa::Avx2, "ymm", "vperm2i128", "vpackusdw", "vpblendw"),
+    ];
+    for (isa, whole, joins, narrows, planes) in all {
+        for d in [F16, BF16] {
+            let text = listed_pair(isa, Op::Add, d, [Class::Vector; 2]);
+            // Past the caches both halves at once; of f16 only there.
+            assert!(text.contains("vmovntdq [") && text.contains(&format!("],{whole}")), "{isa:?} {d}: {text}");
+            assert_eq!(text.matches(joins).count(), usize::from(d == F16), "{isa:?} {d}: {text}");
+        }
+        let text = listed_pair(isa, Op::Mul, BF16, [Class::Vector; 2]);
+        // Only the loop over single vectors, and what is left after it, narrows.
+        assert_eq!(text.matches(narrows).count(), 2, "{isa:?}: {text}");
+        assert_eq!(text.matches(planes).count(), 2, "{isa:?}: {text}");
+    }
+}
+
+#[test]
+fn operands_from_memory_are_asked_for_ahead() {
+    for isa in [Isa::Avx2, Isa::Avx512] {
+        // Results of one byte are in no loop whole cache lines, and a short body gains nothing from the operands alone.
+        for (op, d, most) in [(Op::Add, F32, 2), (Op::Add, F16, 2), (Op::Mul, BF16, 2), (Op::Lt, F32, 0)] {
+            // In one loop, and not where one element is all there is.
+            for (class, count) in [(Class::Vector, most), (Class::Splat, most / 2)] {
+                let text = listed_pair(isa, op, d, [Class::Vector, class]);
+                assert_eq!(text.matches("prefetcht0 [").count(), count, "{isa:?} {op} {d}: {text}");
+                assert_eq!(text.contains("sbb r15,r15"), count > 0, "{isa:?} {op} {d}: {text}");
+            }
+        }
+    }
+    let most = [1, 4, 5, 32].map(super::memory::ahead);
+    assert_eq!(most, [3072, 3072, 2432, 384], "3 KiB, 12 in all");
+}
+
+/// A sum with a NaN that has bits which bf16 lacks is rounded otherwise than one of bf16 numbers alone: all bits set would
+/// come out as -0, and the lowest alone as infinity.
+#[test]
+fn rounding_to_bf16_keeps_nans_of_either_kind() {
+    for dtype in [F32, BF16] {
+        let mut m = Make::default();
+        let (x, y) = (m.input(BF16), m.input(dtype));
+        let a = m.cast(BF16, F32, x);
+        let b = if dtype == BF16 { m.cast(BF16, F32, y) } else { y };
+        let mut last = a;
+        for op in [Op::Add, Op::Mul, Op::Sub, Op::Div] {
+            let sum = m.apply(op, F32, &[last, b]);
+            let near = m.cast(F32, BF16, sum);
+            last = m.cast(BF16, F32, near);
+        }
+        let root = m.apply(Op::Sqrt, F32, &[last]);
+        let k = m.cast(F32, BF16, root);
+        let k = m.output(k);
+        let n = 1 << 12;
+        let mut data = data_of(&k, n, 6);
+        let nans = [0x7fff_ffffu32, 0xffff_ffff, 0x7f80_0001, 0xff80_0001, 0x7fff_8000, 0x7fbf_ffff];
+        for (i, to) in data[1].last_mut(n).chunks_exact_mut(dtype.size()).enumerate().step_by(3) {
+            // Of bf16, the upper half; 1 keeps it from being infinity.
+            let bits = nans[i / 3 % nans.len()] | if dtype == BF16 { 1 << 16 } else { 0 };
+            to.copy_from_slice(&bits.to_le_bytes()[4 - dtype.size()..]);
+        }
+        check(&format!("bf16 with {dtype}"), &k, &[], &data, &[false; 2], n);
+    }
+}

@@ -1,0 +1,584 @@
+//! What can go wrong, as types: one [`Error`] for the library, one [`Diagnostic`] for a mistake in a program.
+//!
+//! Guarantees: a diagnostic names the op, its operands with dtype and shape, what was expected, and the place the
+//! user wrote it (a Rust line, or a range of the expression's text). Names from files and feeds are escaped and cut.
+//! Does not: print in colour or draw carets; that is the command's business.
+
+use std::fmt::{self, Write};
+use std::ops::Range;
+use std::panic::Location;
+
+use crate::base::dtype::{DType, UnknownDType};
+
+/// The result of a castwise call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Where the user wrote the thing a diagnostic or a cast speaks of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Place {
+    /// Not known: made by the library itself.
+    #[default]
+    None,
+    /// A line of Rust.
+    Rust(&'static Location<'static>),
+    /// A byte range of the program or expression text.
+    Text(Range<u32>),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::None => f.write_str("(no source line)"),
+            Place::Rust(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
+            Place::Text(r) => write!(f, "characters {}..{}", r.start, r.end),
+        }
+    }
+}
+
+/// The kind of a mistake in a program, for code that wants to tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The op does not take this dtype (after promotion).
+    UnsupportedDType,
+    /// The rule set has no implicit promotion for this mix; a cast would make it work.
+    PromotionRefused,
+    /// A dtype differs where the op wants equal ones.
+    DTypeMismatch,
+    /// The op takes tensors there, not a scalar.
+    ArgNotTensor,
+    /// A result that can't be cast to the dtype of its output.
+    Cast,
+    /// Shapes do not broadcast.
+    Broadcast,
+    /// `axis` out of range, or an operand that does not fit there; a dim of a reduction out of range, or named twice.
+    Axis,
+    /// The condition of `where` is not bool.
+    ConditionDType,
+    /// `-` on bool.
+    BoolArithmetic,
+    /// A negative integer exponent on integers.
+    NegativeIntegerPower,
+    /// A parameter out of its range.
+    BadParameter,
+    /// A handle of another program.
+    ForeignVar,
+    /// A name used twice or not at all where it must be unique or known.
+    Name,
+    /// The text does not parse.
+    Syntax,
+}
+
+impl Fault {
+    /// Every kind, as the text form names them.
+    pub(crate) const ALL: [Fault; 14] = [
+        Fault::UnsupportedDType,
+        Fault::PromotionRefused,
+        Fault::DTypeMismatch,
+        Fault::ArgNotTensor,
+        Fault::Cast,
+        Fault::Broadcast,
+        Fault::Axis,
+        Fault::ConditionDType,
+        Fault::BoolArithmetic,
+        Fault::NegativeIntegerPower,
+        Fault::BadParameter,
+        Fault::ForeignVar,
+        Fault::Name,
+        Fault::Syntax,
+    ];
+
+    /// The kind of this name.
+    pub(crate) fn from_name(name: &str) -> Option<Fault> {
+        Fault::ALL.into_iter().find(|f| format!("{f:?}") == name)
+    }
+}
+
+/// One mistake in a program, with everything a reader needs to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnostic {
+    /// What kind of mistake.
+    pub fault: Fault,
+    /// One sentence: op, operands with dtype and shape, expected and found.
+    pub message: String,
+    /// What to write instead, if there is an answer.
+    pub help: Option<String>,
+    /// Where the user wrote it.
+    pub place: Place,
+    /// The settings that the message and the help name.
+    settings: [Box<[Mention]>; 2],
+}
+
+/// A setting that a text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mention {
+    /// Where in the text it begins.
+    at: usize,
+    /// What stands there: the setting as Rust has it.
+    spelled: String,
+    setting: &'static str,
+    value: &'static str,
+}
+
+/// A text, and the settings that it names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Phrase {
+    text: String,
+    settings: Vec<Mention>,
+}
+
+impl<T: Into<String>> From<T> for Phrase {
+    fn from(text: T) -> Phrase {
+        Phrase { text: text.into(), settings: Vec::new() }
+    }
+}
+
+impl Phrase {
+    /// A setting and its value, with the Rust expression of both: `rules`, `torch`, `Rules::Torch`.
+    pub(crate) fn setting(setting: &'static str, value: &'static str, spelled: String) -> Phrase {
+        Phrase { text: spelled.clone(), settings: vec![Mention { at: 0, spelled, setting, value }] }
+    }
+
+    /// This text and then another.
+    pub(crate) fn and(mut self, other: impl Into<Phrase>) -> Phrase {
+        let (other, at) = (other.into(), self.text.len());
+        self.settings.extend(other.settings.into_iter().map(|m| Mention { at: at + m.at, ..m }));
+        self.text += &other.text;
+        self
+    }
+}
+
+/// A text with other words for the settings it names. What was changed in it since, so that it no longer names one there, stays.
+fn worded(text: &str, settings: &[Mention], word: &dyn Fn(&str, &str) -> String) -> String {
+    let (mut new, mut done) = (String::with_capacity(text.len()), 0);
+    for m in settings {
+        if let (Some(before), true) =
+            (text.get(done..m.at), text.get(m.at..).is_some_and(|t| t.starts_with(&m.spelled)))
+        {
+            new += before;
+            new += &word(m.setting, m.value);
+            done = m.at + m.spelled.len();
+        }
+    }
+    new + text.get(done..).unwrap_or_default()
+}
+
+impl Diagnostic {
+    /// A diagnostic without help or place.
+    pub fn new(fault: Fault, message: impl Into<Phrase>) -> Diagnostic {
+        let Phrase { text: message, settings } = message.into();
+        Diagnostic { fault, message, help: None, place: Place::None, settings: [settings.into(), Box::default()] }
+    }
+
+    /// The same with a suggestion.
+    pub fn help(mut self, help: impl Into<Phrase>) -> Diagnostic {
+        let Phrase { text, settings } = help.into();
+        self.help = Some(text);
+        self.settings[1] = settings.into();
+        self
+    }
+
+    /// The same with one more suggestion.
+    pub(crate) fn also(mut self, help: impl Into<Phrase>) -> Diagnostic {
+        let Some(text) = self.help.take() else { return self.help(help) };
+        let before = Phrase { text, settings: std::mem::take(&mut self.settings[1]).into() };
+        self.help(before.and("; ").and(help))
+    }
+
+    /// The same with other words for the settings that message and help name: `word` is given a setting and its value, `rules`
+    /// and `torch` where the text has `Rules::Torch`.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Paddle);
+    /// let _ = p.data("i", DType::I64, [3]) + p.data("x", DType::F32, [3]);
+    /// let error = p.check().expect_err("Paddle does not mix them");
+    /// let d = &error.diagnostics()[0];
+    /// assert!(d.message.contains("under Rules::Paddle"));
+    /// let d = d.worded(|setting, value| format!("--{setting} {value}"));
+    /// assert!(d.message.contains("under --rules paddle") && d.help.is_some_and(|h| h.ends_with("--rules torch would give f32")));
+    /// ```
+    pub fn worded(&self, word: impl Fn(&str, &str) -> String) -> Diagnostic {
+        let [message, help] = &self.settings;
+        Diagnostic {
+            fault: self.fault,
+            message: worded(&self.message, message, &word),
+            help: self.help.as_deref().map(|h| worded(h, help, &word)),
+            place: self.place.clone(),
+            settings: Default::default(),
+        }
+    }
+
+    /// The same at a place.
+    pub fn at(mut self, place: &Place) -> Diagnostic {
+        self.place = place.clone();
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if self.place != Place::None {
+            write!(f, "\n  at {}", self.place)?;
+        }
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that a castwise call can answer besides a result. Each variant says whose business it is.
+///
+/// ```
+/// use castwise::{Error, Fault, prelude::*};
+/// let p = Program::new(Rules::Torch);
+/// let (x, y) = (p.data("x", DType::F32, [3]), p.data("y", DType::F32, [4]));
+/// let z = &x + &y;
+/// let result = Executor::new().run(&p, feeds! {}, [&z]);
+/// assert!(matches!(&result, Err(Error::Invalid(mistakes)) if mistakes[0].fault == Fault::Broadcast));
+/// if let Err(error) = result {
+///     println!("{error}");                                           // with the line above
+/// }
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The program is wrong: all its mistakes, in program order.
+    #[error("{}", list(.0))]
+    Invalid(Vec<Diagnostic>),
+    /// Not the name of a dtype.
+    #[error(transparent)]
+    UnknownDType(#[from] UnknownDType),
+    /// A tensor was read as another dtype than it has.
+    #[error("the tensor is {found}, not {expected}")]
+    DType {
+        /// What the caller asked for.
+        expected: DType,
+        /// What the tensor is.
+        found: DType,
+    },
+    /// A shape, view or index that does not fit its tensor.
+    #[error("{0}")]
+    Shape(String),
+    /// A feed that is missing, unknown, or not what the program declares.
+    #[error("feed `{}`: {problem}", shown(.name))]
+    Feed {
+        /// The name of the feed.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Integer division or remainder by zero in the data.
+    #[error("integer division by zero in `{op}`\n  at {place}")]
+    DivisionByZero {
+        /// The op that divided.
+        op: &'static str,
+        /// Where the user wrote it.
+        place: Place,
+    },
+    /// A custom op that can't be registered.
+    #[error(transparent)]
+    CustomOp(#[from] CustomOpError),
+    /// The function of a custom op panicked. The run has no results; the executor can be used further.
+    #[error("the function of the custom op `{op}` panicked{}\n  at {place}", said(.message))]
+    Panicked {
+        /// The op.
+        op: &'static str,
+        /// What it panicked with, if that was text.
+        message: Option<String>,
+        /// Where the user wrote its application.
+        place: Place,
+    },
+    /// The largest or smallest of no elements.
+    #[error("`{op}` over dims without elements\n  at {place}")]
+    EmptyReduction {
+        /// The op that reduced.
+        op: &'static str,
+        /// Where the user wrote it.
+        place: Place,
+    },
+    /// The data does not fit into memory.
+    #[error("out of memory: {bytes} bytes could not be allocated")]
+    OutOfMemory {
+        /// What was asked of the allocator.
+        bytes: usize,
+    },
+    /// A limit of this library or of the settings.
+    #[error("{which} is {got}, more than the limit of {max}")]
+    Limit {
+        /// What is limited.
+        which: &'static str,
+        /// The limit.
+        max: u64,
+        /// What was asked for.
+        got: u64,
+    },
+    /// The run's [`CancelToken`](crate::CancelToken) was pulled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// The run took longer than the executor lets it.
+    #[error("the run was stopped: it took longer than {limit:?}")]
+    TimeLimit {
+        /// The limit of the executor's settings.
+        limit: std::time::Duration,
+    },
+    /// A file could not be read or written.
+    #[error("{}: {source}", shown_path(.path))]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not what its format demands.
+    #[error("{}: {message}", shown_path(.path))]
+    Format {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// An eager value was computed from one that had failed with this error.
+    #[error(transparent)]
+    Earlier(std::sync::Arc<Error>),
+    /// A fault of castwise itself: please report it with the program's text.
+    #[error("internal error (a bug in castwise): {0}")]
+    Internal(String),
+}
+
+impl From<Diagnostic> for Error {
+    fn from(d: Diagnostic) -> Error {
+        Error::Invalid(vec![d])
+    }
+}
+
+impl Error {
+    /// The diagnostics of a wrong program; empty for other errors.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Error::Invalid(list) => list,
+            Error::Earlier(e) => e.diagnostics(),
+            _ => &[],
+        }
+    }
+}
+
+/// Why a custom op can't be registered.
+///
+/// ```
+/// use castwise::{CustomOp, CustomOpError, Error, Promotion, Registry};
+/// let exp = CustomOp::new("exp", ["x"], Promotion::IntToFloat).with(|[x]: [f32; 1]| x.exp());
+/// let result = Registry::new().register(exp);
+/// assert!(matches!(result, Err(Error::CustomOp(CustomOpError::NameOfTable { name })) if name == "exp"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CustomOpError {
+    /// A name, of the op or of an operand, that the text form could not read.
+    #[error("`{}` can't be the name of an op or an operand: {why}", shown(.name))]
+    Identifier {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// An op of the table has the name, or goes by it.
+    #[error("the op table has an op `{name}` already")]
+    NameOfTable {
+        /// The name.
+        name: String,
+    },
+    /// The registry has a custom op of the name.
+    #[error("a custom op `{name}` is registered already")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// An op without operands, or with more than ops have.
+    #[error("the custom op `{op}` has {got} operands; an op has 1 to {max}")]
+    Arity {
+        /// The op.
+        op: String,
+        /// The number of its operands.
+        got: usize,
+        /// The most that an op has.
+        max: usize,
+    },
+    /// A promotion that needs an attribute.
+    #[error("the custom op `{op}` can't be promoted as `cast` is: nothing gives the dtype")]
+    Promotion {
+        /// The op.
+        op: String,
+    },
+    /// No function for any dtype that the promotion computes in.
+    #[error("the custom op `{op}` has no function for a dtype that it computes in: {computes}")]
+    NoFunction {
+        /// The op.
+        op: String,
+        /// The dtypes that its promotion computes in (the half types compute in f32, c32 in c64).
+        computes: String,
+    },
+    /// A function that would never be called.
+    #[error("the custom op `{op}` has a function for {dtype}, but its promotion computes in {computes} only")]
+    UselessFunction {
+        /// The op.
+        op: String,
+        /// The dtype of the function.
+        dtype: DType,
+        /// The dtypes that its promotion computes in.
+        computes: String,
+    },
+    /// Two functions for one dtype.
+    #[error("the custom op `{op}` has two functions for {dtype}")]
+    TwoFunctions {
+        /// The op.
+        op: String,
+        /// The dtype.
+        dtype: DType,
+    },
+    /// As many custom ops as a process can have.
+    #[error("this process has {max} custom ops already")]
+    TooMany {
+        /// The limit.
+        max: usize,
+    },
+}
+
+/// The diagnostics one below the other, the first hundred of them.
+fn list(all: &[Diagnostic]) -> String {
+    let mut text = all.iter().take(100).map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    if all.len() > 100 {
+        text += &format!("\n(and {} more)", all.len() - 100);
+    }
+    text
+}
+
+/// Whether a terminal would obey this character: `escape_debug` leaves direction marks alone.
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A text in double quotes from which it can be read back: quotes, backslashes and what can't be seen are escaped.
+pub(crate) struct Quoted<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                '\'' => f.write_char(c)?,
+                c if is_direction_mark(c) || c.escape_debug().len() > 1 => write!(f, "{}", c.escape_unicode())?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// A name as the text form writes it: bare if it is a plain identifier, else quoted.
+pub(crate) struct Name<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chars = self.0.chars();
+        let plain = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+        if plain { f.write_str(self.0) } else { Quoted(self.0).fmt(f) }
+    }
+}
+
+/// A name from outside as it may stand in a message: control characters escaped, at most 80 characters of it.
+pub(crate) fn shown(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars().take(80) {
+        if is_direction_mark(c) { text.extend(c.escape_unicode()) } else { text.extend(c.escape_debug()) }
+    }
+    if name.chars().nth(80).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+/// The candidate that is most like a mistyped word: begun by it, or as many edits away as the shorter one has
+/// fours of letters, but one at least and three at most.
+pub(crate) fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    if word.len() > 64 {
+        return None;
+    }
+    let begun = |n: &str| word.len() >= 3 && n.starts_with(word);
+    let cost = |n: &str| if begun(n) { 0 } else { edits(word, n) };
+    let allowed = |n: &str| (word.len().min(n.len()) / 4).clamp(1, 3);
+    let likely = |n: &&str| n.len() <= 64 && cost(n) <= allowed(n) && (begun(n) || word.len().min(n.len()) > 2);
+    candidates.filter(likely).min_by_key(|n| (cost(n), n.len().abs_diff(word.len())))
+}
+
+/// How many letters must be added, dropped or changed, or neighbours swapped, to make one word the other.
+fn edits(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut older: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (above[j] + (x != y) as usize).min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                least = least.min(older[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        older = std::mem::replace(&mut above, row);
+    }
+    above.last().copied().unwrap_or(0)
+}
+
+/// A path as it may stand in a message: control characters escaped, as long as a path can be.
+pub(crate) fn shown_path(path: &str) -> String {
+    let mut text = String::new();
+    for c in path.chars().take(4096) {
+        if c.is_control() || is_direction_mark(c) { text.extend(c.escape_unicode()) } else { text.push(c) }
+    }
+    text
+}
+
+/// What was panicked with, as it may stand behind "panicked": its lines indented, each as a path.
+fn said(message: &Option<String>) -> String {
+    let lines = message.iter().flat_map(|text| text.lines()).take(100).map(shown_path).collect::<Vec<_>>();
+    if lines.is_empty() { String::new() } else { format!(": {}", lines.join("\n    ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_mistake_has_a_name() {
+        for f in Fault::ALL {
+            use Fault::*;
+            // A new kind does not compile here: it belongs into `ALL` too.
+            match f {
+                UnsupportedDType | PromotionRefused | DTypeMismatch | ArgNotTensor | Cast | Broadcast | Axis => {}
+                ConditionDType | BoolArithmetic | NegativeIntegerPower | BadParameter | ForeignVar | Name | Syntax => {}
+            }
+            assert_eq!(Fault::from_name(&format!("{f:?}")), Some(f));
+        }
+        assert_eq!(Fault::ALL.map(|f| f as usize), std::array::from_fn(|i| i));
+    }
+
+    #[test]
+    fn names_are_escaped_and_cut() {
+        assert_eq!(shown("a\x1b[2J\u{202e}"), "a\\u{1b}[2J\\u{202e}");
+        assert_eq!(shown(&"x".repeat(1000)).chars().count(), 81);
+        let e = Error::Format { path: "a b/\u{1b}[2J\n\u{202e}'\".npy".into(), message: "broken".into() };
+        assert_eq!(e.to_string(), "a b/\\u{1b}[2J\\u{a}\\u{202e}'\".npy: broken");
+        let e = Error::Io { path: "\u{7}".repeat(5000), source: std::io::ErrorKind::NotFound.into() };
+        assert!(!e.to_string().contains('\u{7}') && e.to_string().len() < 30_000);
+        assert_eq!(Name("layer.0").to_string(), "layer.0");
+        assert_eq!(Name("0").to_string(), "\"0\"");
+        assert_eq!(Name("it's \"ä\"\\\n\u{202e}").to_string(), r#""it's \"ä\"\\\u{a}\u{202e}""#);
+    }
+}

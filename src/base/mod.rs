@@ -1,0 +1,14 @@
+//! What every other room may use: dtypes, scalars, errors, limits, shapes, cancellation, spans.
+//!
+//! Imports nothing of the crate. Does not: know ops, tensors or programs.
+
+pub(crate) mod cancel;
+pub(crate) mod dtype;
+pub(crate) mod error;
+pub(crate) mod host;
+pub(crate) mod limits;
+#[cfg(test)]
+pub(crate) mod random;
+pub(crate) mod scalar;
+pub mod shape;
+pub(crate) mod trace;

@@ -1,0 +1,9 @@
+//! What users write and its typed form: variables, programs, typed programs, their nodes, composed losses.
+//!
+//! Does not: decide dtypes (`promotion`), infer (`analysis`), or compute.
+
+pub(crate) mod losses;
+pub(crate) mod program;
+pub(crate) mod typed;
+pub(crate) mod var;
+pub(crate) mod view;

@@ -1,0 +1,384 @@
+//! `TypedProgram`: every node with its dtype and shape, every conversion a `cast` node with its reason.
+//!
+//! Guarantees, checked by [`TypedProgram::verify`]:
+//! 1. an operand comes before the node that uses it;
+//! 2. the operands of an application have the application's compute dtype (a scalar may be in its op math, the
+//!    condition of `where` is bool): no conversion is left implicit;
+//! 3. an application's dtype is the one the op table derives from its compute dtype;
+//! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
+//! 5. a reduction has its operand's dtype, and its shape without the reduced dims (or with ones there);
+//! 6. a view differs from its operand in dims of extent 1 only;
+//! 7. a scalar has a dtype.
+//!
+//! Does not: know which nodes are fetched, or how they are computed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Name, Place, Result};
+use crate::base::host::FloatMode;
+use crate::base::scalar::Scalar;
+use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
+use crate::graph::program::Program;
+use crate::graph::var::Var;
+use crate::ops::{MAX_OPERANDS, Op};
+use crate::promotion::{Loss, Reason, Settings};
+use crate::tensor::Tensor;
+
+/// Index of a typed node.
+pub(crate) type NodeId = u32;
+
+/// An operand of a typed node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Arg {
+    Node(NodeId),
+    /// A scalar that inference gave a dtype: its value is converted to it before the op.
+    Scalar(Scalar, DType),
+}
+
+/// What a typed node is.
+#[derive(Clone, Debug)]
+pub(crate) enum TypedKind {
+    Feed(Arc<str>),
+    Constant(Tensor),
+    Apply {
+        op: Op,
+        compute: DType,
+        args: Args,
+    },
+    Cast {
+        from: NodeId,
+        why: Why,
+    },
+    /// The same bits under another dtype of the same size.
+    Bits {
+        from: NodeId,
+    },
+    /// The elements combined along dims.
+    Reduce {
+        op: Op,
+        from: NodeId,
+        axes: Arc<[usize]>,
+        keep: bool,
+    },
+    /// The same elements under a shape with other dims of extent 1.
+    View {
+        from: NodeId,
+    },
+}
+
+/// Up to three operands.
+pub(crate) type Args = [Option<Arg>; MAX_OPERANDS];
+
+/// Why a cast is there: the application it serves and the rule behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Why {
+    pub(crate) op: Op,
+    pub(crate) operand: u8,
+    /// The other promoted operand's dtype, or category as a scalar.
+    pub(crate) other: Option<Other>,
+    pub(crate) reason: Reason,
+}
+
+/// The other operand of a cast's application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Other {
+    Tensor(DType),
+    Scalar(crate::base::dtype::Category),
+}
+
+impl fmt::Display for Other {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Other::Tensor(d) => write!(f, "{d}"),
+            Other::Scalar(c) => write!(f, "~{c}"),
+        }
+    }
+}
+
+/// A node with its type.
+#[derive(Clone, Debug)]
+pub(crate) struct TypedNode {
+    pub(crate) kind: TypedKind,
+    pub(crate) dtype: DType,
+    pub(crate) shape: u32,
+    /// Whether the value promotes as a scalar does.
+    pub(crate) weak: bool,
+    pub(crate) place: Place,
+}
+
+impl TypedNode {
+    /// The operands that are nodes.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let (args, from) = match &self.kind {
+            TypedKind::Apply { args, .. } => (&args[..], None),
+            TypedKind::Cast { from, .. }
+            | TypedKind::Bits { from }
+            | TypedKind::View { from }
+            | TypedKind::Reduce { from, .. } => (&[][..], Some(*from)),
+            _ => (&[][..], None),
+        };
+        let nodes = args.iter().flatten().filter_map(|a| match a {
+            Arg::Node(n) => Some(*n),
+            Arg::Scalar(..) => None,
+        });
+        nodes.chain(from)
+    }
+}
+
+/// A dynamic dim: where it was declared first.
+#[derive(Clone, Debug)]
+pub(crate) struct DynDim {
+    pub(crate) feed: Arc<str>,
+    pub(crate) axis: usize,
+}
+
+/// Two dims that must broadcast once they are known, and the application that wants it.
+#[derive(Clone, Debug)]
+pub(crate) struct DimCheck {
+    pub(crate) dims: (SymDim, SymDim),
+    pub(crate) op: Op,
+    pub(crate) axis: usize,
+    pub(crate) place: Place,
+}
+
+/// One cast of a typed program, as data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CastNote {
+    /// The op that needed the cast; `cast` if the user wrote it.
+    pub op: Op,
+    /// Which of its operands was cast.
+    pub operand: usize,
+    /// The dtype before.
+    pub from: DType,
+    /// The dtype after.
+    pub to: DType,
+    /// The rule behind it.
+    pub reason: Reason,
+    /// What it may lose.
+    pub loss: Loss,
+    /// Where the user wrote the op.
+    pub place: Place,
+}
+
+/// A program after inference. `Display` prints it as text, one node a line, the reasons of casts as comments.
+///
+/// ```
+/// use castwise::{Loss, prelude::*};
+/// let p = Program::new(Rules::Torch);
+/// let y = p.data("i", DType::I64, [None, Some(3)]) * p.data("f", DType::F32, [3]);
+/// let typed = p.infer()?;
+/// assert_eq!(typed.dtype(&y), Some(DType::F32));
+/// let casts = typed.casts();
+/// assert_eq!((casts[0].from, casts[0].to, casts[0].loss), (DType::I64, DType::F32, Loss::Rounds));
+/// println!("{typed}");
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TypedProgram {
+    pub(crate) settings: Settings,
+    pub(crate) nodes: Vec<TypedNode>,
+    /// The distinct shapes; nodes hold indices into it.
+    pub(crate) shapes: Vec<Arc<[SymDim]>>,
+    pub(crate) dyn_dims: Vec<DynDim>,
+    pub(crate) checks: Vec<DimCheck>,
+    /// The placeholders, in program order.
+    pub(crate) feeds: Vec<NodeId>,
+    /// Positions in `feeds` by name.
+    pub(crate) feed_index: HashMap<Arc<str>, u32>,
+    /// For each node of the program, its typed node.
+    pub(crate) of_program: Vec<NodeId>,
+    /// The program's results: names, if they have one, and nodes.
+    pub(crate) fetches: Vec<(Option<Arc<str>>, NodeId)>,
+    pub(crate) program: Program,
+}
+
+impl TypedProgram {
+    /// The rules and default dtype it was typed under.
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// The number of typed nodes: those of the program and the casts between them.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether the program has no node.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    pub(crate) fn node(&self, v: &Var) -> Result<NodeId> {
+        let node = self.program.node_of(v)?;
+        self.of_program
+            .get(node.index())
+            .copied()
+            .ok_or_else(|| Error::Shape(format!("%{} was written after the program was typed", node.index())))
+    }
+
+    /// The dtype of a value; `None` for a handle of another program or one written after inference.
+    pub fn dtype(&self, v: &Var) -> Option<DType> {
+        self.node(v).ok().map(|n| self.nodes[n as usize].dtype)
+    }
+
+    /// The shape of a value, dynamic dims as symbols; `None` as for [`dtype`](TypedProgram::dtype).
+    pub fn shape(&self, v: &Var) -> Option<&[SymDim]> {
+        self.node(v).ok().map(|n| self.shape_of(n))
+    }
+
+    /// Whether a value promotes as a scalar does, which the text form marks by a star: `f32*`. Under the rules of PyTorch and Paddle
+    /// none does.
+    pub fn is_weak(&self, v: &Var) -> bool {
+        self.node(v).is_ok_and(|n| self.nodes[n as usize].weak)
+    }
+
+    pub(crate) fn shape_of(&self, n: NodeId) -> &[SymDim] {
+        &self.shapes[self.nodes[n as usize].shape as usize]
+    }
+
+    /// Every cast, in program order, with rule, loss and place.
+    pub fn casts(&self) -> Vec<CastNote> {
+        self.nodes.iter().filter_map(|n| self.cast_note(n)).collect()
+    }
+
+    /// What a node is as a cast.
+    pub(crate) fn cast_note(&self, n: &TypedNode) -> Option<CastNote> {
+        let TypedKind::Cast { from, why } = n.kind else { return None };
+        let from = self.nodes[from as usize].dtype;
+        let loss = Loss::of(from, n.dtype);
+        let (op, operand, reason, place) = (why.op, why.operand.into(), why.reason, n.place.clone());
+        Some(CastNote { op, operand, from, to: n.dtype, reason, loss, place })
+    }
+
+    /// The text of the program with a summary in front: result dtypes, then the casts by what they lose.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("a", DType::BF16, [4]) * 0.7 + p.data("b", DType::F16, [4]) * 0.3;
+    /// let text = p.infer()?.explain();
+    /// assert!(text.contains("result f32[4]") && text.contains("cast bf16 -> f32"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn explain(&self) -> String {
+        let _standard = FloatMode::standard();
+        let mut text = String::new();
+        for (name, n) in &self.fetches {
+            let colon = name.as_ref().map_or(String::new(), |name| format!("{}: ", Name(name)));
+            let node = &self.nodes[*n as usize];
+            let star = if node.weak { "*" } else { "" };
+            text += &format!("result {colon}{}{star}{}\n", node.dtype, dims_text(self.shape_of(*n)));
+        }
+        let casts = self.casts();
+        let count = |l: Loss| casts.iter().filter(|c| c.loss == l).count();
+        text += &format!(
+            "{} casts: {} exact, {} that round, {} that may leave the range\n",
+            casts.len(),
+            count(Loss::Exact),
+            count(Loss::Rounds),
+            count(Loss::Range)
+        );
+        for c in casts.iter().filter(|c| c.reason != Reason::Requested || c.loss != Loss::Exact) {
+            let operand = c.op.def().operands.get(c.operand).copied().unwrap_or_default();
+            let (from, to, why, op) = (c.from, c.to, c.reason.words(c.to), c.op);
+            text +=
+                &format!("  cast {from} -> {to} ({why}) for operand {operand} of {op} at {}: {}\n", c.place, c.loss);
+        }
+        let narrow = self.hidden_roundings();
+        if !narrow.is_empty() {
+            text += &format!("{} ops round to 16 bits before a wider dtype takes the value:\n", narrow.len());
+            for n in narrow {
+                text += &format!("  {} rounds to {} at {}\n", n.op, n.dtype, n.place);
+            }
+        }
+        let wraps = self.hidden_wraps();
+        if !wraps.is_empty() {
+            let s = if wraps.len() == 1 { "op" } else { "ops" };
+            text += &format!("{} integer {s} may wrap before a wider dtype takes the value:\n", wraps.len());
+            for n in wraps {
+                text += &format!("  {} in {} {} at {}: {}\n", n.op, n.dtype, n.ranges(), n.place, n.help);
+            }
+        }
+        for s in self.changed_scalars() {
+            text += &format!("the scalar {} of {} is {} in {} at {}\n", s.value, s.op, s.used, s.to, s.place);
+        }
+        text + "\n" + &self.to_string()
+    }
+
+    /// Checks the invariants of this module. An error is a bug in castwise.
+    pub fn verify(&self) -> Result<()> {
+        for (i, n) in self.nodes.iter().enumerate() {
+            self.verify_node(i, n).map_err(|m| Error::Internal(format!("typed node {i}: {m}")))?;
+        }
+        Ok(())
+    }
+
+    fn verify_node(&self, i: usize, n: &TypedNode) -> Result<(), String> {
+        if let Some(late) = n.inputs().find(|a| *a as usize >= i) {
+            return Err(format!("uses the later node {late}"));
+        }
+        match &n.kind {
+            TypedKind::Feed(_) | TypedKind::Constant(_) => Ok(()),
+            TypedKind::Cast { from, .. } => {
+                let source = &self.nodes[*from as usize];
+                if source.shape == n.shape { Ok(()) } else { Err("a cast changes the shape".into()) }
+            }
+            TypedKind::Bits { from } => {
+                let source = &self.nodes[*from as usize];
+                let same = source.shape == n.shape && source.dtype.size() == n.dtype.size();
+                if same { Ok(()) } else { Err("the same bits have another size".into()) }
+            }
+            TypedKind::Reduce { op, from, axes, keep } => {
+                let source = &self.nodes[*from as usize];
+                let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
+                let same = source.dtype == n.dtype && shape[..] == *self.shapes[n.shape as usize];
+                if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
+            }
+            TypedKind::View { from } => {
+                let ones = |s: u32| -> Vec<&SymDim> {
+                    self.shapes[s as usize].iter().filter(|d| **d != SymDim::Fixed(1)).collect()
+                };
+                let source = &self.nodes[*from as usize];
+                let same = source.dtype == n.dtype && ones(source.shape) == ones(n.shape);
+                if same { Ok(()) } else { Err("a view changes more than ones".into()) }
+            }
+            TypedKind::Apply { op, compute, args } => {
+                self.verify_dtypes(n, *op, *compute, args)?;
+                if n.inputs().all(|a| self.nodes[a as usize].shape == n.shape) {
+                    return Ok(());
+                }
+                let mut shape = Vec::new();
+                for a in n.inputs() {
+                    shape = broadcast(&shape, self.shape_of(a)).map_err(|e| format!("{op}: {e:?}"))?;
+                }
+                if shape[..] == *self.shapes[n.shape as usize] {
+                    Ok(())
+                } else {
+                    Err(format!("{op} has a wrong shape"))
+                }
+            }
+        }
+    }
+
+    fn verify_dtypes(&self, n: &TypedNode, op: Op, compute: DType, args: &Args) -> Result<(), String> {
+        if args.iter().flatten().count() != op.arity() {
+            return Err(format!("{op} has a wrong number of operands"));
+        }
+        for (k, arg) in args.iter().flatten().enumerate() {
+            let want = if op == Op::Where && k == 0 { DType::Bool } else { compute };
+            match *arg {
+                // A 0-d operand may stay in op math, as a scalar does.
+                Arg::Node(a) if [want, want.op_math()].contains(&self.nodes[a as usize].dtype) => {}
+                Arg::Scalar(_, d) if d == want || d == want.op_math() => {}
+                _ => return Err(format!("operand {k} of {op} is not {want}")),
+            }
+        }
+        if op.result(compute) == n.dtype { Ok(()) } else { Err(format!("{op} in {compute} gives {}", n.dtype)) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

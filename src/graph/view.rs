@@ -1,0 +1,172 @@
+//! The nodes of a typed program, for code that reads programs: drawings, analyses, other back ends.
+//!
+//! Guarantees: operands come before their uses, every conversion is a node. Does not: change a program.
+
+use crate::base::dtype::DType;
+use crate::base::error::Place;
+use crate::base::scalar::Scalar;
+use crate::base::shape::SymDim;
+use crate::graph::typed::{Arg, CastNote, NodeId, TypedKind, TypedProgram};
+use crate::graph::var::Var;
+use crate::ops::Op;
+use crate::tensor::Tensor;
+
+/// One node of a typed program.
+#[derive(Clone, Debug)]
+pub struct NodeView<'p> {
+    /// What it is.
+    pub kind: NodeKind<'p>,
+    /// The dtype of its value.
+    pub dtype: DType,
+    /// The shape of its value.
+    pub shape: &'p [SymDim],
+    /// Where the user wrote it, or the op that it serves.
+    pub place: &'p Place,
+}
+
+/// What a typed node is. Nodes are spoken of by their position in [`TypedProgram::nodes`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum NodeKind<'p> {
+    /// A placeholder of this name.
+    Feed(&'p str),
+    /// A tensor that is part of the program.
+    Constant(&'p Tensor),
+    /// An application of an op, in a compute dtype that its operands have.
+    Apply {
+        /// The op.
+        op: Op,
+        /// The dtype it is applied in.
+        compute: DType,
+        /// Its operands.
+        operands: Vec<NodeOperand>,
+    },
+    /// A conversion.
+    Cast {
+        /// What is converted.
+        from: usize,
+        /// Why, and what it may lose.
+        note: CastNote,
+    },
+    /// The same bits under another dtype.
+    Bits {
+        /// Whose bits.
+        from: usize,
+    },
+    /// The elements combined along dims.
+    Reduce {
+        /// The reduction.
+        op: Op,
+        /// What is reduced.
+        from: usize,
+        /// Which dims.
+        dims: &'p [usize],
+        /// Whether they stay, with extent 1.
+        keepdim: bool,
+    },
+    /// The same elements with other dims of extent 1.
+    View {
+        /// Whose elements.
+        from: usize,
+    },
+}
+
+/// An operand of an application.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NodeOperand {
+    /// The node at this position.
+    Node(usize),
+    /// A scalar, converted to this dtype.
+    Scalar(Scalar, DType),
+}
+
+impl NodeKind<'_> {
+    /// The positions of the nodes that it uses, in order.
+    pub fn inputs(&self) -> Vec<usize> {
+        match self {
+            NodeKind::Feed(_) | NodeKind::Constant(_) => Vec::new(),
+            NodeKind::Apply { operands, .. } => {
+                let node = |o: &NodeOperand| if let NodeOperand::Node(n) = o { Some(*n) } else { None };
+                operands.iter().filter_map(node).collect()
+            }
+            NodeKind::Cast { from, .. }
+            | NodeKind::Bits { from }
+            | NodeKind::Reduce { from, .. }
+            | NodeKind::View { from } => vec![*from],
+        }
+    }
+}
+
+impl TypedProgram {
+    /// Every node, operands before their uses.
+    ///
+    /// ```
+    /// use castwise::{NodeKind, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let _ = p.data("a", DType::I32, [2]) * p.data("b", DType::F32, [2]);
+    /// let typed = p.infer()?;
+    /// let nodes: Vec<_> = typed.nodes().collect();
+    /// assert!(matches!(&nodes[2].kind, NodeKind::Cast { from: 0, note } if note.to == DType::F32));
+    /// assert_eq!(nodes[3].kind.inputs(), [2, 1]);
+    /// assert_eq!(typed.results(), [3]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeView<'_>> {
+        (0..self.nodes.len()).map(|i| self.view(i as NodeId))
+    }
+
+    fn view(&self, id: NodeId) -> NodeView<'_> {
+        let n = &self.nodes[id as usize];
+        let kind = match &n.kind {
+            TypedKind::Feed(name) => NodeKind::Feed(name),
+            TypedKind::Constant(t) => NodeKind::Constant(t),
+            TypedKind::Apply { op, compute, args } => {
+                let operand = |a: &Arg| match a {
+                    Arg::Node(i) => NodeOperand::Node(*i as usize),
+                    Arg::Scalar(s, d) => NodeOperand::Scalar(*s, *d),
+                };
+                let operands = args.iter().flatten().map(operand).collect();
+                NodeKind::Apply { op: *op, compute: *compute, operands }
+            }
+            TypedKind::Cast { from, why } => {
+                let plain = || CastNote {
+                    op: why.op,
+                    operand: why.operand.into(),
+                    from: n.dtype,
+                    to: n.dtype,
+                    reason: why.reason,
+                    loss: crate::promotion::Loss::Exact,
+                    place: n.place.clone(),
+                };
+                NodeKind::Cast { from: *from as usize, note: self.cast_note(n).unwrap_or_else(plain) }
+            }
+            TypedKind::Bits { from } => NodeKind::Bits { from: *from as usize },
+            TypedKind::Reduce { op, from, axes, keep } => {
+                NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep }
+            }
+            TypedKind::View { from } => NodeKind::View { from: *from as usize },
+        };
+        NodeView { kind, dtype: n.dtype, shape: self.shape_of(id), place: &n.place }
+    }
+
+    /// The positions of the nodes that no other node uses.
+    pub fn results(&self) -> Vec<usize> {
+        let mut used = vec![false; self.nodes.len()];
+        self.nodes.iter().flat_map(|n| n.inputs()).for_each(|i| used[i as usize] = true);
+        (0..used.len()).filter(|i| !used[*i]).collect()
+    }
+
+    /// The position of a value's node; `None` as for [`dtype`](TypedProgram::dtype).
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [2]).exp();
+    /// let typed = p.infer()?;
+    /// assert_eq!(typed.position(&y), Some(1));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn position(&self, v: &Var) -> Option<usize> {
+        self.node(v).ok().map(|n| n as usize)
+    }
+}

@@ -1,0 +1,180 @@
+//! Files: `.npy`, `.npz`, `.safetensors` and checkpoints in shards, in and out.
+//!
+//! Guarantees: a file is checked against its own length before anything is allocated for it; a file that is not what
+//! its format demands is an error that names the file and what is wrong, never a panic and never a wrong tensor; files
+//! are read into owned memory and never mapped, because a mapped file that somebody cuts short kills the process with
+//! SIGBUS; a file appears under its final name only when it is whole and on disk. Does not: convert dtypes (that is
+//! `cast`), read what is not a regular file, unpickle Python objects, or clean up after `kill -9` or a power failure (a
+//! `.castwise-*.tmp` is left then).
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result, shown};
+use crate::base::shape::check;
+use crate::tensor::{Storage, Tensor};
+
+mod disk;
+mod ledger;
+mod npy;
+mod npz;
+mod output;
+mod safetensors;
+mod sharded;
+
+pub use npy::{Npy, read_npy, write_npy};
+pub use npz::{Compression, Npz, NpzWriter};
+pub use output::{Existing, check_output, remove_temporaries, write_text};
+pub use safetensors::{SafeTensors, SafeTensorsWriter};
+pub use sharded::{ShardedSafeTensors, ShardedWriter};
+
+fn io_error(path: &Path, source: io::Error) -> Error {
+    Error::Io { path: path.display().to_string(), source }
+}
+
+fn format_error(path: &Path, message: impl Into<String>) -> Error {
+    Error::Format { path: path.display().to_string(), message: message.into() }
+}
+
+/// Where bytes come from, for messages: a file, or a member of an archive.
+#[derive(Clone, Copy)]
+struct Origin<'a> {
+    path: &'a Path,
+    member: Option<&'a str>,
+}
+
+impl<'a> Origin<'a> {
+    fn file(path: &'a Path) -> Origin<'a> {
+        Origin { path, member: None }
+    }
+
+    /// The bytes are not what the format demands.
+    fn refuse(self, message: impl Into<String>) -> Error {
+        match self.member {
+            None => format_error(self.path, message),
+            Some(m) => format_error(self.path, format!("the member `{}`: {}", shown(m), message.into())),
+        }
+    }
+
+    /// Reading failed: for what the bytes are, or because the system refused.
+    fn failed(self, source: io::Error) -> Error {
+        match (source.kind(), self.member) {
+            (io::ErrorKind::UnexpectedEof, _) => self.refuse("it ended before its promised length"),
+            // What a decoder says of broken data; a file as such has no such errors.
+            (io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput, _) => self.refuse(source.to_string()),
+            (_, None) => io_error(self.path, source),
+            (kind, Some(m)) => {
+                io_error(self.path, io::Error::new(kind, format!("the member `{}`: {source}", shown(m))))
+            }
+        }
+    }
+}
+
+/// Opens a regular file; answers its length too.
+fn open(path: &Path) -> Result<(File, u64)> {
+    // Before opening: a FIFO would wait for a writer.
+    let refuse = || format_error(path, "not a regular file");
+    if !std::fs::metadata(path).map_err(|e| io_error(path, e))?.is_file() {
+        return Err(refuse());
+    }
+    let file = File::open(path).map_err(|e| io_error(path, e))?;
+    let metadata = file.metadata().map_err(|e| io_error(path, e))?;
+    if metadata.is_file() { Ok((file, metadata.len())) } else { Err(refuse()) }
+}
+
+/// Fills a buffer from what promised to be long enough.
+fn read_exact(from: &mut impl Read, origin: Origin<'_>, to: &mut [u8]) -> Result<()> {
+    from.read_exact(to).map_err(|e| origin.failed(e))
+}
+
+/// Reads so many bytes, which the file's own length allows.
+fn read_bytes(from: &mut impl Read, origin: Origin<'_>, len: u64) -> Result<Vec<u8>> {
+    let size = usize::try_from(len).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(size).map_err(|_| Error::OutOfMemory { bytes: size })?;
+    bytes.resize(size, 0);
+    read_exact(from, origin, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a text from a file. Errors: not a regular file (a pipe could be without end), longer than `most` bytes, not
+/// UTF-8.
+///
+/// ```
+/// use castwise::io::{Existing, read_text, write_text};
+/// let path = std::env::temp_dir().join(format!("castwise-doc-read-{}.json", std::process::id()));
+/// write_text(&path, "{}\n", Existing::Replace)?;
+/// assert_eq!(read_text(&path, 3)?, "{}\n");
+/// assert!(read_text(&path, 2).unwrap_err().to_string().ends_with("3 bytes, and at most 2 are read"));
+/// assert!(read_text(std::env::temp_dir(), 2).is_err());
+/// # let _ = std::fs::remove_file(path);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn read_text(path: impl AsRef<Path>, most: u64) -> Result<String> {
+    let path = path.as_ref();
+    let (mut file, len) = open(path)?;
+    if len > most {
+        return Err(format_error(path, format!("{len} bytes, and at most {most} are read")));
+    }
+    let bytes = read_bytes(&mut file, Origin::file(path), len)?;
+    String::from_utf8(bytes)
+        .map_err(|e| format_error(path, format!("not text: byte {} is not UTF-8", e.utf8_error().valid_up_to())))
+}
+
+/// The bytes of a tensor from outside, or an error if its shape is beyond all limits.
+fn byte_len(origin: Origin<'_>, dtype: DType, shape: &[usize]) -> Result<usize> {
+    Ok(check(shape).map_err(|e| origin.refuse(e.to_string()))? * dtype.size())
+}
+
+/// Reads a row-major tensor from where the reader stands. `what` names it in messages.
+fn read_tensor(
+    from: &mut impl Read,
+    origin: Origin<'_>,
+    what: &str,
+    dtype: DType,
+    shape: &[usize],
+    big_endian: bool,
+) -> Result<Tensor> {
+    let mut storage = Storage::zeroed(byte_len(origin, dtype, shape)?)?;
+    read_exact(from, origin, storage.bytes_mut())?;
+    if big_endian != cfg!(target_endian = "big") {
+        swap_bytes(dtype, storage.bytes_mut());
+    }
+    if dtype == DType::Bool
+        && let Some(at) = storage.bytes().iter().position(|b| *b > 1)
+    {
+        let byte = storage.bytes()[at];
+        return Err(origin.refuse(format!("element {at} of {what} is the bool byte {byte}, neither 0 nor 1")));
+    }
+    Tensor::from_storage(storage, dtype, shape)
+}
+
+/// Turns the byte order of every number around.
+fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
+    match dtype.real().size() {
+        1 => {}
+        n => bytes.chunks_exact_mut(n).for_each(<[u8]>::reverse),
+    }
+}
+
+/// Writes a tensor's elements, row-major and little-endian. The outer error is castwise's, the inner the system's.
+fn write_tensor(out: &mut impl Write, t: &Tensor) -> Result<io::Result<()>> {
+    let t = t.contiguous()?;
+    let bytes = t.as_bytes().unwrap_or(&[]);
+    if cfg!(target_endian = "little") {
+        return Ok(out.write_all(bytes));
+    }
+    let mut swapped = bytes.to_vec();
+    swap_bytes(t.dtype(), &mut swapped);
+    Ok(out.write_all(&swapped))
+}
+
+/// The directory a path's file is in.
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests;

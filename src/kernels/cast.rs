@@ -1,0 +1,275 @@
+//! Conversions between dtypes, as primitive steps and the paths that chain them.
+//!
+//! Guarantees: every pair of dtypes has a path; the whole path rounds at most once (to nearest even), so f64 to f16
+//! is correctly rounded and i64 to bf16 too; float to integer truncates, saturates, and takes NaN to 0; integers wrap
+//! among themselves; NaN becomes the canonical NaN. Does not: round between the steps of one path.
+
+use num_complex::Complex;
+
+use super::num::Canonical;
+use super::{BlockFn, CpuLevel, levels, slice, slice_mut};
+use crate::base::dtype::DType::{self, *};
+use crate::ops::MAX_OPERANDS;
+
+/// One primitive conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Prim {
+    pub(crate) from: DType,
+    pub(crate) to: DType,
+}
+
+/// The primitive steps from one dtype to another; none if they are equal.
+pub(crate) fn path(from: DType, to: DType) -> Vec<Prim> {
+    let step = |from, to| Prim { from, to };
+    let then = |mut first: Vec<Prim>, second: Vec<Prim>| {
+        first.extend(second);
+        first
+    };
+    match (from, to) {
+        _ if from == to => vec![],
+        _ if from.is_complex() && !to.is_complex() && to != Bool => {
+            then(vec![step(from, from.real())], path(from.real(), to))
+        }
+        _ if to.is_complex() && !from.is_complex() => then(path(from, to.real()), vec![step(to.real(), to)]),
+        _ if from.is_narrow() => then(vec![step(from, from.op_math())], path(from.op_math(), to)),
+        _ if !(from.is_integral() && to.is_narrow()) => vec![step(from, to)],
+        // Exact in between: the float holds each integer, or those that it does not hold are beyond the target's range.
+        _ if from.digits() <= F32.digits() => vec![step(from, F32), step(F32, to)],
+        _ if from.digits().min(to.range_bits()) <= F64.digits() => vec![step(from, F64), step(F64, to)],
+        // A rounded f64 between could fall on a tie.
+        _ => vec![step(from, to)],
+    }
+}
+
+/// One primitive conversion as an expression.
+pub(in crate::kernels) trait Convert {
+    type From: Copy;
+    type To;
+    /// Parts of an element that are converted one by one: 2 for complex to complex.
+    const PARTS: usize = 1;
+    fn convert(a: Self::From) -> Self::To;
+}
+
+/// # Safety
+/// As [`BlockFn`] for one operand of `PARTS` times `From` an element, and a result of `PARTS` times `To`.
+#[inline(always)]
+unsafe fn convert_body<C: Convert>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let (a, out) = unsafe { (slice::<C::From>(args[0], n * C::PARTS), slice_mut::<C::To>(out, n * C::PARTS)) };
+    for (o, a) in out.iter_mut().zip(a) {
+        *o = C::convert(*a);
+    }
+    0
+}
+
+levels!(converter, convert_body, <C: Conversion>);
+use Convert as Conversion;
+
+/// `From as To`.
+struct As<A, B>(std::marker::PhantomData<(A, B)>);
+
+macro_rules! as_pairs {
+    ($($from:ident => $($to:ident)*;)*) => {$($(
+        impl Convert for As<$from, $to> {
+            type From = $from;
+            type To = $to;
+            #[inline(always)]
+            fn convert(a: $from) -> $to { (a as $to).canonical() }
+        }
+    )*)*};
+}
+
+as_pairs! {
+    bool => u8 i8 i16 i32 i64;
+    u8 => i8 i16 i32 i64 f32 f64; i8 => u8 i16 i32 i64 f32 f64; i16 => u8 i8 i32 i64 f32 f64;
+    i32 => u8 i8 i16 i64 f32 f64; i64 => u8 i8 i16 i32 f32 f64;
+    f32 => u8 i8 i16 i32 i64 f64; f64 => u8 i8 i16 i32 i64 f32;
+}
+
+macro_rules! converts {
+    ($($name:ident: $from:ty => $to:ty, $parts:literal, |$a:ident| $body:expr;)*) => {$(
+        struct $name;
+        impl Convert for $name {
+            type From = $from;
+            type To = $to;
+            const PARTS: usize = $parts;
+            #[inline(always)]
+            fn convert($a: $from) -> $to { $body }
+        }
+    )*};
+}
+
+converts! {
+    BoolF32: bool => f32, 1, |a| f32::from(u8::from(a));
+    BoolF64: bool => f64, 1, |a| f64::from(u8::from(a));
+    U8Bool: u8 => bool, 1, |a| a != 0;
+    I8Bool: i8 => bool, 1, |a| a != 0;
+    I16Bool: i16 => bool, 1, |a| a != 0;
+    I32Bool: i32 => bool, 1, |a| a != 0;
+    I64Bool: i64 => bool, 1, |a| a != 0;
+    F32Bool: f32 => bool, 1, |a| a != 0.0;
+    F64Bool: f64 => bool, 1, |a| a != 0.0;
+    C64Bool: Complex<f32> => bool, 1, |a| (a.re != 0.0) | (a.im != 0.0);
+    C128Bool: Complex<f64> => bool, 1, |a| (a.re != 0.0) | (a.im != 0.0);
+    F16F32: u16 => f32, 1, |a| f16_to_f32(a);
+    Bf16F32: u16 => f32, 1, |a| f32::from_bits(u32::from(a) << 16).canonical();
+    F32F16: f32 => u16, 1, |a| f32_to_f16(a);
+    F32Bf16: f32 => u16, 1, |a| f32_to_bf16(a);
+    F64F16: f64 => u16, 1, |a| f32_to_f16(to_odd(a));
+    F64Bf16: f64 => u16, 1, |a| f32_to_bf16(to_odd(a));
+    I64Bf16: i64 => u16, 1, |a| f32_to_bf16(to_odd(int_to_odd(a)));
+    C32C64: u16 => f32, 2, |a| f16_to_f32(a);
+    C64C32: f32 => u16, 2, |a| f32_to_f16(a);
+    C128C32: f64 => u16, 2, |a| f32_to_f16(to_odd(a));
+    C64C128: f32 => f64, 2, |a| f64::from(a).canonical();
+    C128C64: f64 => f32, 2, |a| (a as f32).canonical();
+    C64F32: Complex<f32> => f32, 1, |a| a.re;
+    C128F64: Complex<f64> => f64, 1, |a| a.re;
+    C32F16: Complex<u16> => u16, 1, |a| a.re;
+    F32C64: f32 => Complex<f32>, 1, |a| Complex::new(a, 0.0);
+    F64C128: f64 => Complex<f64>, 1, |a| Complex::new(a, 0.0);
+    F16C32: u16 => Complex<u16>, 1, |a| Complex::new(a, 0);
+}
+
+/// binary16 bits to f32, exactly.
+#[inline(always)]
+pub(super) fn f16_to_f32(a: u16) -> f32 {
+    let (sign, rest) = (u32::from(a & 0x8000) << 16, u32::from(a & 0x7fff) << 13);
+    // The exponents differ by 112: scale by 2^112, which is exact and takes subnormals along.
+    let scaled = f32::from_bits(rest) * f32::from_bits((127 + 112) << 23);
+    let infinite = f32::from_bits(rest | 0x7f80_0000);
+    let magnitude = if a & 0x7fff >= 0x7c00 { infinite } else { scaled };
+    f32::from_bits(magnitude.to_bits() | sign).canonical()
+}
+
+/// f32 to binary16 bits, to nearest even.
+#[inline(always)]
+pub(super) fn f32_to_f16(a: f32) -> u16 {
+    let (bits, sign) = (a.to_bits() & 0x7fff_ffff, (a.to_bits() >> 16) as u16 & 0x8000);
+    // Normal results: rebias the exponent by 112 and round the 13 bits that go.
+    let odd = bits >> 13 & 1;
+    let normal = bits.wrapping_add(0xc800_0fff).wrapping_add(odd) >> 13;
+    // Subnormal results: adding 0.5 puts the last binary16 bit at the last place of the sum, which rounds it.
+    let subnormal = (f32::from_bits(bits) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let finite = if bits < 0x3880_0000 { subnormal } else { normal };
+    let magnitude = if bits >= 0x4780_0000 { 0x7c00 } else { finite };
+    if bits > 0x7f80_0000 { 0x7e00 } else { magnitude as u16 | sign }
+}
+
+/// f32 to bfloat16 bits, to nearest even.
+#[inline(always)]
+pub(super) fn f32_to_bf16(a: f32) -> u16 {
+    let bits = a.to_bits();
+    let rounded = bits.wrapping_add(0x7fff).wrapping_add(bits >> 16 & 1) >> 16;
+    if a.is_nan() { 0x7fc0 } else { rounded as u16 }
+}
+
+/// f64 to f32 by truncation, with the last bit set if anything was cut off: rounding that once more to fewer bits
+/// gives what rounding the f64 would ("round to odd").
+#[inline(always)]
+fn to_odd(a: f64) -> f32 {
+    let near = a as f32;
+    let back = f64::from(near);
+    let bits = near.to_bits();
+    let down = if back.abs() > a.abs() { bits.wrapping_sub(1) } else { bits };
+    let odd = if back != a { down | 1 } else { down };
+    if a.is_nan() { f32::NAN } else { f32::from_bits(odd) }
+}
+
+/// i64 to f64 by truncation, with the last bit set if anything was cut off.
+#[inline(always)]
+fn int_to_odd(a: i64) -> f64 {
+    let cut = a & 0x7ff;
+    let kept = (a & !0x7ff) | if cut != 0 { 0x800 } else { 0 };
+    // Below 2^53 nothing is cut.
+    let small = a.unsigned_abs() < 1 << 53;
+    (if small { a } else { kept }) as f64
+}
+
+/// The kernel of a primitive conversion at a CPU level; `None` for pairs that [`path`] never gives.
+pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn> {
+    macro_rules! table {
+        ($($from_d:ident $to_d:ident => $c:ty),* $(,)?) => {
+            Some(match (from, to) {
+                $((DType::$from_d, DType::$to_d) => converter::<$c>(level),)*
+                _ => return None,
+            })
+        };
+    }
+    table!(
+        Bool U8 => As<bool, u8>, Bool I8 => As<bool, i8>, Bool I16 => As<bool, i16>, Bool I32 => As<bool, i32>,
+        Bool I64 => As<bool, i64>, Bool F32 => BoolF32, Bool F64 => BoolF64,
+        U8 Bool => U8Bool, U8 I8 => As<u8, i8>, U8 I16 => As<u8, i16>, U8 I32 => As<u8, i32>, U8 I64 => As<u8, i64>,
+        U8 F32 => As<u8, f32>, U8 F64 => As<u8, f64>,
+        I8 Bool => I8Bool, I8 U8 => As<i8, u8>, I8 I16 => As<i8, i16>, I8 I32 => As<i8, i32>, I8 I64 => As<i8, i64>,
+        I8 F32 => As<i8, f32>, I8 F64 => As<i8, f64>,
+        I16 Bool => I16Bool, I16 U8 => As<i16, u8>, I16 I8 => As<i16, i8>, I16 I32 => As<i16, i32>,
+        I16 I64 => As<i16, i64>, I16 F32 => As<i16, f32>, I16 F64 => As<i16, f64>,
+        I32 Bool => I32Bool, I32 U8 => As<i32, u8>, I32 I8 => As<i32, i8>, I32 I16 => As<i32, i16>,
+        I32 I64 => As<i32, i64>, I32 F32 => As<i32, f32>, I32 F64 => As<i32, f64>,
+        I64 Bool => I64Bool, I64 U8 => As<i64, u8>, I64 I8 => As<i64, i8>, I64 I16 => As<i64, i16>,
+        I64 I32 => As<i64, i32>, I64 F32 => As<i64, f32>, I64 F64 => As<i64, f64>, I64 BF16 => I64Bf16,
+        F32 Bool => F32Bool, F32 U8 => As<f32, u8>, F32 I8 => As<f32, i8>, F32 I16 => As<f32, i16>,
+        F32 I32 => As<f32, i32>, F32 I64 => As<f32, i64>, F32 F64 => As<f32, f64>,
+        F64 Bool => F64Bool, F64 U8 => As<f64, u8>, F64 I8 => As<f64, i8>, F64 I16 => As<f64, i16>,
+        F64 I32 => As<f64, i32>, F64 I64 => As<f64, i64>, F64 F32 => As<f64, f32>,
+        F16 F32 => F16F32, BF16 F32 => Bf16F32, F32 F16 => F32F16, F32 BF16 => F32Bf16, F64 F16 => F64F16,
+        F64 BF16 => F64Bf16, C32 C64 => C32C64, C64 C32 => C64C32, C128 C32 => C128C32, C64 C128 => C64C128,
+        C128 C64 => C128C64, C64 F32 => C64F32, C128 F64 => C128F64, C32 F16 => C32F16, F32 C64 => F32C64,
+        F64 C128 => F64C128, F16 C32 => F16C32, C64 Bool => C64Bool, C128 Bool => C128Bool,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::scalar::Bits;
+    use crate::kernels::convert;
+
+    #[test]
+    fn paths_chain_from_source_to_target() {
+        for from in DType::ALL {
+            for to in DType::ALL {
+                let mut now = from;
+                for p in path(from, to) {
+                    assert_eq!(p.from, now);
+                    assert!(kernel(p.from, p.to, CpuLevel::Baseline).is_some(), "{p:?}");
+                    now = p.to;
+                }
+                assert_eq!(now, to);
+            }
+        }
+    }
+
+    #[test]
+    fn halves_agree_with_the_half_crate_on_every_value_and_every_tie() {
+        for bits in 0..=u16::MAX {
+            let h = half::f16::from_bits(bits);
+            let wide = f16_to_f32(bits);
+            assert!(wide == h.to_f32() || wide.is_nan() && h.is_nan());
+            for nudge in -2i32..=2 {
+                for half_step in [0, 0x1000] {
+                    let near = wide.to_bits().wrapping_add(half_step).wrapping_add_signed(nudge);
+                    let near = f32::from_bits(near);
+                    let (ours, theirs) = (f32_to_f16(near), half::f16::from_f32(near));
+                    assert!(ours == theirs.to_bits() || theirs.is_nan() && ours == 0x7e00, "{near:e}");
+                    let (ours, theirs) = (f32_to_bf16(near), half::bf16::from_f32(near));
+                    assert!(ours == theirs.to_bits() || theirs.is_nan() && ours == 0x7fc0, "{near:e}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wide_sources_round_once() {
+        // Just above the tie between 1 and the next f16 or bf16: rounding through f32 would lose the bit that decides.
+        let above = |d: i32| 1.0 + 2f64.powi(d) + 2f64.powi(-40);
+        assert_eq!(convert(Bits::of(&above(-11).to_ne_bytes()), F64, F16), Bits::of(&0x3c01u16.to_ne_bytes()));
+        assert_eq!(convert(Bits::of(&above(-8).to_ne_bytes()), F64, BF16), Bits::of(&0x3f81u16.to_ne_bytes()));
+        let i = (1i64 << 62) + (1 << 54) + 1;
+        assert_eq!(convert(Bits::of(&i.to_ne_bytes()), I64, BF16), Bits::of(&0x5e81u16.to_ne_bytes()));
+        assert_eq!(convert(Bits::of(&1e300f64.to_ne_bytes()), F64, F16), Bits::of(&0x7c00u16.to_ne_bytes()));
+        assert_eq!(convert(Bits::of(&(-3e9f64).to_ne_bytes()), F64, I32), Bits::of(&i32::MIN.to_ne_bytes()));
+        assert_eq!(convert(Bits::of(&f64::NAN.to_ne_bytes()), F64, I32), Bits::of(&0i32.to_ne_bytes()));
+    }
+}

@@ -1,0 +1,126 @@
+//! The three CPU levels give the same bits, for every kernel that this machine can run.
+
+use super::{CpuLevel, cast, kernel, operands};
+use crate::base::dtype::DType;
+use crate::base::random::Random;
+use crate::ops::Op;
+
+pub(crate) mod pages;
+
+/// Random bytes, as valid elements of a dtype.
+fn sample(d: DType, n: usize, seed: u64) -> Vec<u128> {
+    let mut r = Random(seed);
+    let mut words: Vec<u128> = (0..n).map(|_| u128::from(r.next()) << 64 | u128::from(r.next())).collect();
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+    match d {
+        DType::Bool => bytes.iter_mut().for_each(|b| *b &= 1),
+        // Ordinary magnitudes in half of the elements, raw bits in the others.
+        DType::F32 | DType::C64 => bytemuck::cast_slice_mut::<u8, f32>(bytes).iter_mut().step_by(2).for_each(|x| {
+            *x = (x.to_bits() % 4000) as f32 / 200.0 - 10.0;
+        }),
+        DType::F64 | DType::C128 => bytemuck::cast_slice_mut::<u8, f64>(bytes).iter_mut().step_by(2).for_each(|x| {
+            *x = (x.to_bits() % 4000) as f64 / 200.0 - 10.0;
+        }),
+        // No zero divisors.
+        _ => bytes.iter_mut().for_each(|b| *b |= 1),
+    }
+    words
+}
+
+fn levels() -> Vec<CpuLevel> {
+    let best = CpuLevel::detect();
+    [CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= best).collect()
+}
+
+/// Runs a kernel at each level on `n` elements and compares the bytes of the results.
+fn same_bits(name: &str, at: &dyn Fn(CpuLevel) -> super::BlockFn, args: &[Vec<u128>; 4], n: usize) {
+    let run = |level| {
+        let mut out = vec![0u128; n];
+        let args = operands([0, 1, 2, 3].map(|i: usize| args[i].as_ptr().cast::<u8>()));
+        // SAFETY: every buffer has 16 bytes an element, which is the most; bools are 0 or 1.
+        unsafe { at(level)(args, out.as_mut_ptr().cast(), n) };
+        out
+    };
+    let all = levels();
+    let base = run(all[0]);
+    for level in &all[1..] {
+        assert!(run(*level) == base, "{name} at {level:?} differs from the baseline");
+    }
+}
+
+#[test]
+fn every_kernel_has_the_same_bits_at_every_level() {
+    let n = 515;
+    for d in DType::ALL {
+        let args = [1, 2, 3, 4].map(|seed| sample(d, n, seed));
+        for op in Op::ALL {
+            if kernel(*op, d, CpuLevel::Baseline).is_some() {
+                let mut args = args.clone();
+                if *op == Op::Where {
+                    args[0] = sample(DType::Bool, n, 5);
+                }
+                let at = |level| kernel(*op, d, level).unwrap();
+                same_bits(&format!("{op} of {d}"), &at, &args, n);
+            }
+        }
+        for to in DType::ALL {
+            if cast::kernel(d, to, CpuLevel::Baseline).is_some() {
+                same_bits(&format!("{d} to {to}"), &|level| cast::kernel(d, to, level).unwrap(), &args, n);
+            }
+        }
+    }
+}
+
+/// Integer division against wide arithmetic.
+fn check_division<T: super::num::Int + Copy + PartialEq + std::fmt::Debug>(a: i128, b: i128, to: impl Fn(i128) -> T) {
+    use super::num::Int;
+    let (x, y) = (to(a), to(b));
+    let floor = a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0);
+    assert_eq!(Int::floor_div(x, y), to(floor), "{a} // {b}");
+    assert_eq!(Int::floor_mod(x, y), to(a - b * floor), "{a} mod {b}");
+    assert_eq!(Int::trunc_div(x, y), to(a / b), "{a} / {b}");
+    assert_eq!(Int::trunc_mod(x, y), to(a % b), "{a} rem {b}");
+}
+
+#[test]
+fn integer_division_is_exact() {
+    for a in -128..128i128 {
+        for b in (-128..128i128).filter(|b| *b != 0) {
+            check_division(a, b, |v| v as i8);
+            if b > -128 {
+                check_division(a + 128, b + 128, |v| v as u8);
+            }
+        }
+    }
+    let edges = |bits: u32| {
+        let powers = (0..bits).flat_map(move |k| [-1i128, 0, 1].map(|d| (1i128 << k) + d));
+        powers.flat_map(|v| [v, -v]).filter(move |v| *v >= -(1 << (bits - 1)) && *v < 1 << (bits - 1))
+    };
+    for a in edges(16) {
+        (-32768..32768i128).filter(|b| *b != 0).for_each(|b| check_division(a, b, |v| v as i16));
+        edges(16).filter(|b| *b != 0).for_each(|b| check_division(a * 7 % 32768, b, |v| v as i16));
+    }
+    let mut seed = 1u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 32) as i32
+    };
+    for a in edges(32) {
+        for b in edges(32).filter(|b| *b != 0) {
+            check_division(a, b, |v| v as i32);
+        }
+        for _ in 0..1000 {
+            let (c, k) = (i128::from(next()), i128::from(next() >> 16));
+            if c != 0 {
+                check_division(a, c, |v| v as i32);
+                // Quotients next to whole numbers.
+                for d in [-1, 0, 1] {
+                    check_division(i128::from((c * k + d) as i32), c, |v| v as i32);
+                }
+            }
+        }
+    }
+    for a in edges(64) {
+        edges(64).filter(|b| *b != 0).for_each(|b| check_division(a, b, |v| v as i64));
+    }
+}

@@ -1,0 +1,481 @@
+//! Fusion: a typed program and its fetches become kernels, one an iteration domain, and the buffers between them.
+//!
+//! Guarantees: only what the fetches need is there; nodes of one domain are steps of one kernel, with any number of
+//! results; a value that another domain broadcasts is computed once, in its own domain; the order of kernels respects
+//! their data; a kernel has at most as many nodes as the executor lets it; no recursion, so a program of a million nodes
+//! fuses. Does not: compile, or know extents.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::base::error::{Error, Result};
+use crate::base::host::FloatMode;
+use crate::base::scalar::Bits;
+use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
+use crate::plan::domain::{Domains, Pattern, domains};
+use crate::plan::geometry::Spread;
+use crate::plan::kernel::{Builder, Kernel, Operand, Source, ValueId};
+use crate::plan::options::{Pass, Passes};
+use crate::tensor::Tensor;
+
+/// Index of a buffer of a plan.
+pub(crate) type BufferId = u32;
+
+/// Where a buffer's contents come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// A feed: its position among the typed program's.
+    Feed(u32),
+    /// A constant of the program, or a value of constants alone.
+    Constant(Tensor),
+    /// A kernel's result.
+    Kernel,
+    /// The elements of another buffer under this one's shape.
+    View(BufferId),
+}
+
+/// A tensor that a plan reads or makes.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer {
+    pub(crate) origin: Origin,
+    /// The index of its shape in the typed program.
+    pub(crate) shape: u32,
+    /// The last kernel that reads it; `usize::MAX` if it is fetched.
+    pub(crate) last_use: usize,
+    /// Whether a kernel reads it.
+    pub(crate) read: bool,
+}
+
+/// A kernel with its place in the plan.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedKernel {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) consts: Vec<Bits>,
+    /// For each step, the typed node it serves.
+    pub(crate) nodes: Vec<NodeId>,
+    /// The domain: the index of a shape of the typed program that has its extents.
+    pub(crate) shape: u32,
+    pub(crate) inputs: Vec<BufferId>,
+    /// How each of the inputs is spread over the domain.
+    pub(crate) spread: Vec<Spread>,
+    pub(crate) outputs: Vec<BufferId>,
+    /// The dims of the domain that are reduced, ascending, if the kernel reduces.
+    pub(crate) reduced: Option<Arc<[usize]>>,
+    /// For each fold of the kernel, the typed node (op and dtype) and the buffer of its result.
+    pub(crate) folds: Vec<(NodeId, BufferId)>,
+}
+
+/// What has to run, in order.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) typed: Arc<TypedProgram>,
+    pub(crate) work: Vec<PlannedKernel>,
+    pub(crate) buffers: Vec<Buffer>,
+    /// The buffer of each fetch.
+    pub(crate) fetches: Vec<BufferId>,
+}
+
+/// Plans the computation of `fetches`. `known` has values of nodes that need no computing.
+pub(crate) fn plan(
+    typed: &Arc<TypedProgram>,
+    fetches: &[NodeId],
+    known: &HashMap<NodeId, Tensor>,
+    pattern: &Pattern,
+    passes: Passes,
+) -> Result<Plan> {
+    // Exponents are compared, constants converted.
+    let _standard = FloatMode::standard();
+    let domains = domains(typed, pattern);
+    let aliases = aliases(typed);
+    let fetches: Vec<NodeId> = fetches.iter().map(|n| aliases[*n as usize]).collect();
+    let live = live(typed, &fetches, &aliases, known);
+    let mut f = Fusion {
+        plan: Plan { typed: typed.clone(), work: Vec::new(), buffers: Vec::new(), fetches: Vec::new() },
+        buffer_of: HashMap::new(),
+        passes,
+    };
+    let most = if passes.has(Pass::Fusion) { passes.kernel_ops } else { 0 };
+    let scope = Scope { typed, live: &live, aliases: &aliases, known, domains: &domains, most };
+    let groups = scope.groups(&fetches)?;
+    let crossing = crossing(typed, &groups, &fetches, &aliases, known);
+    for node in (0..typed.len() as u32).filter(|n| live[*n as usize]) {
+        let origin = match (&typed.nodes[node as usize].kind, known.get(&node)) {
+            (_, Some(t)) => Origin::Constant(t.clone()),
+            (TypedKind::Feed(name), _) => Origin::Feed(typed.feed_index.get(name).copied().unwrap_or(0)),
+            (TypedKind::Constant(t), _) => Origin::Constant(t.clone()),
+            _ => continue,
+        };
+        f.buffer(node, origin);
+    }
+    for nodes in groups.list {
+        f.kernel(nodes, &aliases, &crossing, &domains)?;
+    }
+    for node in &fetches {
+        let id = f.buffer_of.get(node).copied();
+        let id = id.ok_or_else(|| Error::Internal(format!("typed node {node} is fetched but not computed")))?;
+        f.plan.buffers[id as usize].last_use = usize::MAX;
+        f.plan.fetches.push(id);
+    }
+    Ok(f.plan)
+}
+
+/// For each node, the node whose value it has: casts to the same dtype are their operand.
+fn aliases(typed: &TypedProgram) -> Vec<NodeId> {
+    let mut of: Vec<NodeId> = Vec::with_capacity(typed.len());
+    for (i, n) in typed.nodes.iter().enumerate() {
+        let id = match n.kind {
+            TypedKind::Cast { from, .. } if typed.nodes[from as usize].dtype == n.dtype => of[from as usize],
+            _ => i as u32,
+        };
+        of.push(id);
+    }
+    of
+}
+
+/// The node whose elements a node has, under whatever shape.
+fn source(typed: &TypedProgram, aliases: &[NodeId], node: NodeId) -> NodeId {
+    let mut node = aliases[node as usize];
+    while let TypedKind::View { from } = typed.nodes[node as usize].kind {
+        node = aliases[from as usize];
+    }
+    node
+}
+
+/// Whether a node's elements are computed, not given or viewed.
+fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
+    matches!(
+        typed.nodes[node as usize].kind,
+        TypedKind::Apply { .. } | TypedKind::Cast { .. } | TypedKind::Bits { .. } | TypedKind::Reduce { .. }
+    )
+}
+
+/// The nodes that the fetches need.
+fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Vec<bool> {
+    let mut live = vec![false; typed.len()];
+    fetches.iter().for_each(|n| live[*n as usize] = true);
+    for i in (0..typed.len()).rev() {
+        if live[i] && !known.contains_key(&(i as u32)) {
+            typed.nodes[i].inputs().for_each(|a| live[aliases[a as usize] as usize] = true);
+        }
+    }
+    live
+}
+
+/// The computed nodes, by kernel.
+struct Groups {
+    list: Vec<Vec<NodeId>>,
+    /// For each node, its group; `u32::MAX` if it is not computed.
+    of: Vec<u32>,
+}
+
+/// What grouping looks at.
+struct Scope<'a> {
+    typed: &'a TypedProgram,
+    live: &'a [bool],
+    aliases: &'a [NodeId],
+    known: &'a HashMap<NodeId, Tensor>,
+    domains: &'a Domains,
+    /// The nodes of a kernel at most; 0 and 1 are the same.
+    most: usize,
+}
+
+/// A domain, and how many reductions (and views of fewer dims) lie before it: the nodes that share one are one kernel.
+type Key = (u32, u32);
+
+impl Scope<'_> {
+    /// Whether a node is part of some kernel.
+    fn takes_part(&self, node: NodeId) -> bool {
+        let i = node as usize;
+        self.live[i] && is_computed(self.typed, node) && self.aliases[i] == node && !self.known.contains_key(&node)
+    }
+
+    /// The key of each node that takes part.
+    fn keys(&self) -> Vec<Option<Key>> {
+        let mut stage = vec![0u32; self.typed.len()];
+        let mut keys = Vec::with_capacity(self.typed.len());
+        for (i, n) in self.typed.nodes.iter().enumerate() {
+            // Data that went through a reduction, or lost dims in a view, may come back into a domain: a stage later.
+            let leads_back = match n.kind {
+                TypedKind::Reduce { .. } => true,
+                TypedKind::View { from } => {
+                    let rank = |node: NodeId| self.typed.shape_of(node).len();
+                    rank(i as u32) < rank(from) && self.takes_part(source(self.typed, self.aliases, from))
+                }
+                _ => false,
+            };
+            let before = n.inputs().map(|a| stage[a as usize]).max().unwrap_or(0);
+            stage[i] = before + u32::from(leads_back);
+            keys.push(self.takes_part(i as u32).then(|| (stage[i], self.domains.of_shape[n.shape as usize])));
+        }
+        keys
+    }
+
+    /// The reductions that are done by the kernel that computes what they reduce. A kernel reduces one set of dims;
+    /// and if it has other results besides, only the last dims, for which it need not change the order of its loop.
+    fn fused(&self, keys: &[Option<Key>], fetches: &[NodeId]) -> HashSet<NodeId> {
+        let is_reduction = |n: NodeId| matches!(self.typed.nodes[n as usize].kind, TypedKind::Reduce { .. });
+        let mut stored: HashSet<Key> =
+            fetches.iter().filter(|n| !is_reduction(**n)).filter_map(|n| keys[*n as usize]).collect();
+        let mut candidates: HashMap<Key, Vec<NodeId>> = HashMap::new();
+        for i in (0..self.typed.len()).filter(|i| keys[*i].is_some()) {
+            for a in self.typed.nodes[i].inputs() {
+                let (direct, made) = (self.aliases[a as usize], source(self.typed, self.aliases, a));
+                let Some(key) = keys[made as usize].filter(|_| !is_reduction(made)) else { continue };
+                if is_reduction(i as u32) && direct == made {
+                    candidates.entry(key).or_default().push(i as u32);
+                } else if direct != made || keys[i] != Some(key) || is_reduction(i as u32) {
+                    stored.insert(key);
+                }
+            }
+        }
+        let mut sizes: HashMap<Key, usize> = HashMap::new();
+        if keys.len() > self.most {
+            keys.iter().flatten().for_each(|key| *sizes.entry(*key).or_default() += 1);
+        }
+        let mut fused = HashSet::new();
+        for (key, nodes) in candidates {
+            // What is cut hands on results between its parts.
+            if sizes.get(&key).is_some_and(|n| n + nodes.len() > self.most) {
+                stored.insert(key);
+            }
+            let trailing = |n: &NodeId| {
+                self.reduces(*n).is_some_and(|(axes, rank)| axes.iter().copied().eq(rank - axes.len()..rank))
+            };
+            let same = |n: &NodeId, m: &NodeId| self.reduces(*n).map(|r| r.0) == self.reduces(*m).map(|r| r.0);
+            let free = !stored.contains(&key) && nodes.iter().all(|n| same(n, &nodes[0]));
+            if let Some(chosen) = nodes.iter().copied().find(|n| free || trailing(n)) {
+                fused.extend(nodes.iter().filter(|n| same(n, &chosen)));
+            }
+        }
+        fused
+    }
+
+    /// The dims that a node reduces, and the rank of what it reduces.
+    fn reduces(&self, node: NodeId) -> Option<(&[usize], usize)> {
+        match &self.typed.nodes[node as usize].kind {
+            TypedKind::Reduce { from, axes, .. } => Some((axes, self.typed.shape_of(*from).len())),
+            _ => None,
+        }
+    }
+
+    /// Groups the computed nodes by domain, and orders the groups by their data. A reduction joins the group of what
+    /// it reduces, or is one of its own.
+    ///
+    /// Within a stage, a node's domain has at least as many dims as its operands', and these are at least as large; so data
+    /// never flow back into a domain they have left, and one group for each domain and stage is enough.
+    fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
+        let (typed, keys) = (self.typed, self.keys());
+        let fused = self.fused(&keys, fetches);
+        let mut of = vec![u32::MAX; typed.len()];
+        let mut group_of_key: HashMap<Key, u32> = HashMap::new();
+        let mut members: Vec<Vec<NodeId>> = Vec::new();
+        let mut after: HashSet<(u32, u32)> = HashSet::new();
+        for (i, n) in typed.nodes.iter().enumerate() {
+            let Some(key) = keys[i] else { continue };
+            // What is written later does not matter for what is there: a full group takes no more, and is closed.
+            let has_room = |g: &u32, members: &[Vec<NodeId>]| members[*g as usize].len() < self.most;
+            let open = match n.kind {
+                TypedKind::Reduce { from, .. } if fused.contains(&(i as u32)) => {
+                    Some(of[self.aliases[from as usize] as usize])
+                }
+                TypedKind::Reduce { .. } => None,
+                _ => group_of_key.get(&key).copied(),
+            };
+            let g = match open.filter(|g| has_room(g, &members)) {
+                Some(g) => g,
+                None => {
+                    members.push(Vec::new());
+                    members.len() as u32 - 1
+                }
+            };
+            if !matches!(n.kind, TypedKind::Reduce { .. }) {
+                group_of_key.insert(key, g);
+            }
+            members[g as usize].push(i as u32);
+            of[i] = g;
+            for a in n.inputs().map(|a| of[source(typed, self.aliases, a) as usize]) {
+                if a != g && a != u32::MAX {
+                    after.insert((a, g));
+                }
+            }
+        }
+        let order = topological(members.len(), &after)?;
+        let list = order.iter().map(|g| std::mem::take(&mut members[*g as usize])).collect();
+        Ok(Groups { list, of })
+    }
+}
+
+/// Groups in an order that respects the edges.
+fn topological(count: usize, edges: &HashSet<(u32, u32)>) -> Result<Vec<u32>> {
+    let (mut waits, mut next) = (vec![0usize; count], vec![Vec::new(); count]);
+    for (from, to) in edges {
+        waits[*to as usize] += 1;
+        next[*from as usize].push(*to);
+    }
+    // A fixed order among the ready ones, so that a plan prints the same every time.
+    let mut ready: BinaryHeap<Reverse<u32>> =
+        (0..count as u32).filter(|g| waits[*g as usize] == 0).map(Reverse).collect();
+    let mut order = Vec::with_capacity(count);
+    while let Some(Reverse(g)) = ready.pop() {
+        order.push(g);
+        for to in &next[g as usize] {
+            waits[*to as usize] -= 1;
+            if waits[*to as usize] == 0 {
+                ready.push(Reverse(*to));
+            }
+        }
+    }
+    if order.len() == count { Ok(order) } else { Err(Error::Internal("domains that need each other".into())) }
+}
+
+/// Which computed nodes need a buffer: those fetched, and those that another group reads.
+fn crossing(
+    typed: &TypedProgram,
+    groups: &Groups,
+    fetches: &[NodeId],
+    aliases: &[NodeId],
+    known: &HashMap<NodeId, Tensor>,
+) -> Vec<bool> {
+    let mut crossing = vec![false; typed.len()];
+    fetches.iter().for_each(|n| crossing[*n as usize] = true);
+    for (i, n) in typed.nodes.iter().enumerate() {
+        if groups.of[i] != u32::MAX && !known.contains_key(&(i as u32)) {
+            for a in n.inputs() {
+                let viewed = matches!(typed.nodes[aliases[a as usize] as usize].kind, TypedKind::View { .. });
+                let a = source(typed, aliases, a) as usize;
+                crossing[a] |= viewed || groups.of[a] != groups.of[i];
+            }
+        }
+    }
+    crossing
+}
+
+struct Fusion {
+    plan: Plan,
+    buffer_of: HashMap<NodeId, BufferId>,
+    passes: Passes,
+}
+
+impl Fusion {
+    fn buffer(&mut self, node: NodeId, origin: Origin) -> BufferId {
+        let n = &self.plan.typed.nodes[node as usize];
+        self.plan.buffers.push(Buffer { origin, shape: n.shape, last_use: 0, read: false });
+        let id = self.plan.buffers.len() as u32 - 1;
+        self.buffer_of.insert(node, id);
+        id
+    }
+
+    /// The buffer of an operand that another group made, used by kernel `at`; views get one here.
+    fn operand(&mut self, node: NodeId, aliases: &[NodeId], at: usize) -> Result<BufferId> {
+        let made = source(&self.plan.typed, aliases, node);
+        let base = self.buffer_of.get(&made).copied();
+        let base = base.ok_or_else(|| Error::Internal(format!("typed node {made} is read too early")))?;
+        let buffer = &mut self.plan.buffers[base as usize];
+        (buffer.last_use, buffer.read) = (at, true);
+        if made == node {
+            return Ok(base);
+        }
+        let known = self.buffer_of.get(&node).copied();
+        Ok(known.unwrap_or_else(|| self.buffer(node, Origin::View(base))))
+    }
+
+    /// Lowers the nodes of one group, in program order.
+    fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
+        let typed = self.plan.typed.clone();
+        let at = self.plan.work.len();
+        let mut b = Builder::new(&typed.settings, self.passes);
+        let mut values: HashMap<NodeId, ValueId> = HashMap::new();
+        let mut inputs: Vec<BufferId> = Vec::new();
+        let mut outputs: Vec<BufferId> = Vec::new();
+        let mut stored: HashMap<ValueId, BufferId> = HashMap::new();
+        let mut folds: Vec<(NodeId, BufferId)> = Vec::new();
+        let mut reduced: Option<Arc<[usize]>> = None;
+        let shape = nodes.first().map_or(0, |n| match typed.nodes[*n as usize].kind {
+            TypedKind::Reduce { from, .. } => typed.nodes[from as usize].shape,
+            _ => typed.nodes[*n as usize].shape,
+        });
+        for id in nodes {
+            let n = &typed.nodes[id as usize];
+            b.on_behalf_of(id);
+            for a in n.inputs().map(|a| aliases[a as usize]) {
+                if let std::collections::hash_map::Entry::Vacant(slot) = values.entry(a) {
+                    let buffer = self.operand(a, aliases, at)?;
+                    inputs.push(buffer);
+                    slot.insert(b.input(typed.nodes[a as usize].dtype));
+                }
+            }
+            let value = match &n.kind {
+                TypedKind::Cast { from, .. } => b.cast(values[&aliases[*from as usize]], n.dtype),
+                TypedKind::Bits { from } => b.bits(values[&aliases[*from as usize]], n.dtype),
+                TypedKind::Apply { op, compute, args } => {
+                    let operands: Vec<Operand> = args
+                        .iter()
+                        .flatten()
+                        .map(|a| match a {
+                            Arg::Node(a) => Operand::Value(values[&aliases[*a as usize]]),
+                            Arg::Scalar(s, d) => Operand::Scalar(*s, *d),
+                        })
+                        .collect();
+                    b.apply(*op, *compute, &operands)
+                }
+                TypedKind::Reduce { op, from, axes, .. } => {
+                    let wide = b.cast(values[&aliases[*from as usize]], n.dtype.op_math());
+                    b.kernel.folds.push((*op, wide));
+                    folds.push((id, self.buffer(id, Origin::Kernel)));
+                    reduced = Some(axes.clone());
+                    continue;
+                }
+                _ => continue,
+            };
+            values.insert(id, value);
+            if crossing[id as usize] {
+                match stored.get(&value) {
+                    Some(same) => {
+                        self.buffer_of.insert(id, *same);
+                    }
+                    None => {
+                        let buffer = self.buffer(id, Origin::Kernel);
+                        if !matches!(b.kernel.value(value).source, Source::Step(_)) {
+                            return Err(Error::Internal(format!("typed node {id} needs no step")));
+                        }
+                        b.kernel.outputs.push(value);
+                        outputs.push(buffer);
+                        stored.insert(value, buffer);
+                    }
+                }
+            }
+        }
+        let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
+        let spread = inputs.iter().map(|b| domains.spread(self.plan.buffers[*b as usize].shape, shape)).collect();
+        let planned = PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs, reduced, folds };
+        self.plan.work.push(planned);
+        Ok(())
+    }
+}
+
+/// The nodes of constants alone that something else needs: they are computed once, when the plan is made.
+pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> {
+    let mut constant = vec![false; typed.len()];
+    for (i, n) in typed.nodes.iter().enumerate() {
+        constant[i] = match n.kind {
+            TypedKind::Feed(_) => false,
+            TypedKind::Constant(_) => true,
+            _ => n.inputs().all(|a| constant[a as usize]),
+        };
+    }
+    let mut wanted = vec![false; typed.len()];
+    let aliases = aliases(typed);
+    let live = live(typed, fetches, &aliases, &HashMap::new());
+    fetches.iter().for_each(|n| wanted[*n as usize] = constant[*n as usize]);
+    for (i, n) in typed.nodes.iter().enumerate() {
+        if live[i] && !constant[i] {
+            n.inputs().map(|a| source(typed, &aliases, a) as usize).for_each(|a| wanted[a] |= constant[a]);
+        }
+    }
+    let computed = |n: &NodeId| is_computed(typed, *n);
+    (0..typed.len() as u32).filter(|n| wanted[*n as usize] && aliases[*n as usize] == *n).filter(computed).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! What programs become: kernels, and the steps, results and reductions of each.
+
+use super::*;
+use crate::base::dtype::DType;
+use crate::graph::program::Program;
+use crate::graph::var::Var;
+use crate::plan::domain::pattern;
+use crate::promotion::Rules;
+
+/// The kernels of a plan: how many steps, stored results and reductions each has.
+fn kernels(p: &Program, fetches: &[&Var]) -> Vec<(usize, usize, usize)> {
+    kernels_with(p, fetches, Passes::default())
+}
+
+fn kernels_with(p: &Program, fetches: &[&Var], passes: Passes) -> Vec<(usize, usize, usize)> {
+    let typed = Arc::new(p.infer().unwrap());
+    let nodes: Vec<NodeId> = fetches.iter().map(|v| typed.node(v).unwrap()).collect();
+    let pattern = pattern(&typed, &[]);
+    let made = plan(&typed, &nodes, &HashMap::new(), &pattern, passes).unwrap();
+    made.work.iter().map(|k| (k.kernel.steps.len(), k.kernel.outputs.len(), k.folds.len())).collect()
+}
+
+#[test]
+fn a_reduction_joins_the_kernel_of_what_it_reduces_if_the_loop_can_stay() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [4, 5]);
+    let y = x.exp();
+    let (all, rows, columns, mean) = (y.sum(), y.over([1]).sum(), y.over([0]).sum(), y.over([0]).mean());
+    assert_eq!(kernels(&p, &[&all]), [(1, 0, 1)]);
+    assert_eq!(kernels(&p, &[&columns]), [(1, 0, 1)]);
+    assert_eq!(kernels(&p, &[&columns, &mean]), [(1, 0, 2)]);
+    assert_eq!(kernels(&p, &[&y, &all]), [(1, 1, 1)]);
+    assert_eq!(kernels(&p, &[&y, &rows]), [(1, 1, 1)]);
+    assert_eq!(kernels(&p, &[&y, &columns]), [(1, 1, 0), (0, 0, 1)]);
+    assert_eq!(kernels(&p, &[&rows, &columns]), [(1, 1, 1), (0, 0, 1)]);
+    // What another kernel reads is stored too.
+    let (column, centred) = (&y - &columns, &y - y.over([1]).keepdim().sum());
+    assert_eq!(kernels(&p, &[&column]), [(1, 1, 0), (0, 0, 1), (1, 1, 0)]);
+    assert_eq!(kernels(&p, &[&centred]), [(1, 1, 1), (1, 1, 0)]);
+    // A reduction of a reduction is a kernel of its own; so is one of a placeholder.
+    assert_eq!(kernels(&p, &[&rows.sum()]), [(1, 0, 1), (0, 0, 1)]);
+    assert_eq!(kernels(&p, &[&x.sum()]), [(0, 0, 1)]);
+}
+
+#[test]
+fn one_kernel_a_domain_with_what_the_fetches_need() {
+    let p = Program::new(Rules::Torch);
+    let (x, row) = (p.data("x", DType::F32, [4, 5]), p.data("row", DType::F32, [5]));
+    let wide = row.exp();
+    let (sum, product) = (&x + &wide, &x * &wide);
+    assert_eq!(kernels(&p, &[&sum]), [(1, 1, 0), (1, 1, 0)]);
+    assert_eq!(kernels(&p, &[&sum, &product, &wide]), [(1, 1, 0), (2, 2, 0)]);
+    let apart = Passes::default().without(Pass::Fusion);
+    assert_eq!(kernels_with(&p, &[&sum, &product], apart), [(1, 1, 0); 3]);
+    assert_eq!(kernels_with(&p, &[&product.sum()], apart), [(1, 1, 0), (1, 1, 0), (0, 0, 1)]);
+    assert_eq!(kernels(&p, &[&wide]), [(1, 1, 0)]);
+    assert_eq!(kernels(&p, &[&x]), []);
+    // Equal values are one result.
+    assert_eq!(kernels(&p, &[&x.neg(), &-&x]), [(1, 1, 0)]);
+}
+
+/// Ones at the end that stick out where an operand is placed are dropped: from [1] through [1, 1] back to [1].
+#[test]
+fn a_value_that_is_placed_with_fewer_dims_may_come_back_into_a_domain() {
+    let p = Program::new(Rules::Torch);
+    let (x, y, z) = (p.data("x", DType::F32, [1]), p.data("y", DType::F32, [1, 1]), p.data("z", DType::F32, [2, 3, 7]));
+    let before = x.exp();
+    let (wide, placed) = (&before + &y, p.data("x1", DType::F32, [1, 1]));
+    let after = z.at_axis(2).add(wide.cast(DType::F16));
+    assert_eq!(kernels(&p, &[&after]), [(1, 1, 0), (2, 1, 0), (1, 1, 0), (1, 1, 0)]);
+    // A view of what is given leads nowhere back.
+    let given = &z.at_axis(2).add(&placed) * &z;
+    assert_eq!(kernels(&p, &[&given, &z.exp()]), [(3, 2, 0)]);
+}
+
+#[test]
+fn a_kernel_that_would_be_cut_takes_no_reductions_across_its_loop() {
+    let p = Program::new(Rules::Torch);
+    let first = p.data("x", DType::F32, [4, 5]).exp();
+    let early = first.over([0]).sum();
+    let late = first.sqrt().neg().over([0]).sum();
+    let cut = |most| kernels_with(&p, &[&early, &late], Passes { kernel_ops: most, ..Passes::default() });
+    // Three ops and two reductions.
+    assert_eq!(cut(6), [(3, 0, 2)]);
+    assert_eq!(cut(5), [(3, 0, 2)]);
+    assert_eq!(cut(2), [(2, 2, 0), (0, 0, 1), (1, 1, 0), (0, 0, 1)]);
+    assert_eq!(cut(1).len(), 5);
+}
+
+#[test]
+fn a_reduction_is_part_of_a_kernel_or_one_of_its_own() {
+    let p = Program::new(Rules::Torch);
+    let y = p.data("x", DType::F32, [4, 5]).exp().sqrt();
+    let columns = || y.over([0]).sum();
+    let (deep, before) = (columns().exp(), (&y + columns()).over([0]).sum());
+    assert_eq!(kernels(&p, &[&deep]), [(2, 0, 1), (1, 1, 0)]);
+    assert_eq!(kernels(&p, &[&before]), [(2, 1, 0), (0, 0, 1), (1, 0, 1)]);
+    // It joins no open group of its shape.
+    let later = y.over([0]).amin();
+    assert_eq!(kernels(&p, &[&y, &deep, &later]), [(2, 1, 0), (0, 0, 1), (1, 1, 0), (0, 0, 1)]);
+}
+
+#[test]
+fn what_nobody_fetches_stores_nothing() {
+    let p = Program::new(Rules::Torch);
+    let y = p.data("x", DType::F32, [4]).exp();
+    let (z, _unused) = (-&y, &y * 2);
+    assert_eq!(kernels(&p, &[&z]), [(2, 1, 0)]);
+}
+
+#[test]
+fn constants_fold_up_to_what_needs_more() {
+    let p = Program::new(Rules::Torch);
+    let (x, c) = (p.data("x", DType::F32, [3]), p.constant(Tensor::from([1.0f32, 2.0, 3.0])));
+    let inner = c.exp();
+    let folded = -&inner;
+    let same = folded.cast(DType::F32);
+    let (mixed, _unused) = (&x * &same, &x + c.sqrt());
+    let of = |fetches: &[&Var]| {
+        let typed = p.infer().unwrap();
+        let nodes: Vec<NodeId> = fetches.iter().map(|v| typed.node(v).unwrap()).collect();
+        let id = |v: &Var| typed.node(v).unwrap();
+        let names = [(id(&inner), "inner"), (id(&folded), "folded"), (id(&mixed), "mixed"), (id(&c), "c")];
+        let name = |n: NodeId| names.iter().find(|(m, _)| *m == n).map_or("another", |(_, name)| name);
+        foldable(&typed, &nodes).into_iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[&mixed]), ["folded"]);
+    assert_eq!(of(&[&mixed, &inner]), ["inner", "folded"]);
+    assert!(of(&[&x]).is_empty() && of(&[&c]).is_empty() && of(&[&x.exp()]).is_empty());
+    assert_eq!(of(&[&(&c + &x)]), [""; 0]);
+}

@@ -1,0 +1,10 @@
+//! From a typed program to what is run: fusion, kernels, schedules, and how a launch walks its dims.
+//!
+//! Does not: touch data or make machine code.
+
+pub(crate) mod domain;
+pub(crate) mod fuse;
+pub(crate) mod geometry;
+pub(crate) mod kernel;
+pub(crate) mod options;
+pub(crate) mod schedule;

@@ -1,0 +1,414 @@
+//! Turns a kernel into stages over tiles: which steps run inline in compiled segments, which as block kernels, and
+//! where each value lives between stages.
+//!
+//! Guarantees: a stage reads only values of earlier stages, operands and constants; values that are the same for a
+//! whole run of the inner dim ("uniform") are computed once a run, in the prologue; a value that crosses stages has a
+//! slot of its own while it is alive, so no stage writes what it reads. Does not: generate code; `backend` compiles
+//! the segments, and without it every step is a block kernel.
+
+use std::collections::HashMap;
+
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::kernels::{CpuLevel, Runner, cast, copy_kernel, custom_kernel, kernel as block_kernel, nudge_kernel};
+use crate::ops::{MAX_OPERANDS, Op};
+use crate::plan::kernel::{Kernel, Source, Step, StepOp, ValueId};
+pub(crate) use crate::plan::options::TILE;
+use crate::plan::options::{Pass, Passes};
+
+/// Steps that are reordered together; bounds how many values are alive between stages.
+const WINDOW: usize = 512;
+
+/// How a kernel's operand varies along the inner run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// One element after the other.
+    Vector,
+    /// The same element for the whole run.
+    Splat,
+}
+
+/// A pointer the stages use. The driver keeps a table of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// An operand that moves with the tile, or sits still if its class is splat.
+    Input(u32),
+    /// A constant.
+    Const(u32),
+    /// The `n`-th scratch tile.
+    Tile(u32),
+    /// One element: a uniform value.
+    Single(u32),
+    /// A result.
+    Output(u32),
+}
+
+/// Index into the slots.
+pub(crate) type SlotId = u32;
+
+/// Steps that are compiled into one loop.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Segment {
+    pub(crate) steps: Vec<u32>,
+    /// Values read from slots: value, slot, and whether it is one element for all.
+    pub(crate) loads: Vec<(ValueId, SlotId, bool)>,
+    pub(crate) stores: Vec<(ValueId, SlotId)>,
+}
+
+/// A step run as a block kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockStage {
+    pub(crate) f: Runner,
+    pub(crate) args: [Option<SlotId>; MAX_OPERANDS],
+    pub(crate) out: SlotId,
+    pub(crate) step: u32,
+}
+
+/// Part of the work on a tile.
+#[derive(Clone, Debug)]
+pub(crate) enum Stage {
+    Block(BlockStage),
+    /// The `n`-th segment.
+    Segment(u32),
+}
+
+/// One element repeated over a tile (or over a result).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fill {
+    pub(crate) from: SlotId,
+    pub(crate) to: SlotId,
+    pub(crate) dtype: DType,
+    /// Whether the element is a constant: filled once, not once a run.
+    pub(crate) constant: bool,
+}
+
+/// A value that is reduced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reduced {
+    pub(crate) slot: SlotId,
+    /// Whether a segment can add it up itself, into lanes instead of its tile: a float sum of what one segment stores and
+    /// nothing else reads.
+    pub(crate) is_sum: bool,
+}
+
+/// A kernel as the driver runs it, for one assignment of classes to its operands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Schedule {
+    pub(crate) slots: Vec<Slot>,
+    /// What each slot holds.
+    pub(crate) dtypes: Vec<DType>,
+    pub(crate) prologue: Vec<BlockStage>,
+    pub(crate) fills: Vec<Fill>,
+    /// Results that are uniform: repeated over the run.
+    pub(crate) out_fills: Vec<Fill>,
+    pub(crate) body: Vec<Stage>,
+    pub(crate) segments: Vec<Segment>,
+    /// Where the values are that are reduced, once the body has run.
+    pub(crate) folds: Vec<Reduced>,
+    pub(crate) tiles: u32,
+    pub(crate) singles: u32,
+    /// Whether there is nothing but one segment over operands, constants and results.
+    pub(crate) plain: bool,
+    /// Whether there is nothing but that, the prologue, and sums that the segment adds up: its function walks rows.
+    pub(crate) walks_rows: bool,
+    /// Elements of a tile that nothing is reduced of.
+    pub(crate) tile: usize,
+}
+
+/// Which values are the same along the whole inner run.
+pub(crate) fn uniform_values(k: &Kernel, classes: &[Class]) -> Vec<bool> {
+    let mut uniform: Vec<bool> = Vec::with_capacity(k.values.len());
+    for v in &k.values {
+        let u = match v.source {
+            Source::Input(i) => classes.get(i as usize) == Some(&Class::Splat),
+            Source::Const(_) => true,
+            Source::Step(s) => k.steps[s as usize].args.iter().flatten().all(|a| uniform[*a as usize]),
+        };
+        uniform.push(u);
+    }
+    uniform
+}
+
+/// Plans a kernel. `inline` says which steps a segment can hold; with `|_| false` everything is a block kernel.
+pub(crate) fn schedule(
+    k: &Kernel,
+    classes: &[Class],
+    level: CpuLevel,
+    inline: &dyn Fn(&Step) -> bool,
+) -> Result<Schedule> {
+    schedule_with(k, classes, level, inline, Passes::default())
+}
+
+/// [`schedule`], with passes to choose.
+pub(crate) fn schedule_with(
+    k: &Kernel,
+    classes: &[Class],
+    level: CpuLevel,
+    inline: &dyn Fn(&Step) -> bool,
+    passes: Passes,
+) -> Result<Schedule> {
+    let mut p = Planner {
+        k,
+        level,
+        reuse: passes.has(Pass::Reuse),
+        uniform: uniform_values(k, classes),
+        out: Schedule { tile: passes.tile, ..Schedule::default() },
+        slot_of: vec![None; k.values.len()],
+        filled: HashMap::new(),
+    };
+    let body: Vec<u32> = (0..k.steps.len() as u32).filter(|s| !p.uniform[k.steps[*s as usize].out as usize]).collect();
+    let groups = group(k, &body, &p.uniform, inline, passes.function_steps);
+    p.prologue()?;
+    p.place(&groups);
+    p.stages(&groups)?;
+    for (o, v) in k.outputs.iter().enumerate() {
+        if p.uniform[*v as usize] {
+            let (from, to) = (p.slot(*v), p.new_slot(Slot::Output(o as u32), k.value(*v).dtype));
+            p.out.out_fills.push(Fill { from, to, dtype: k.value(*v).dtype, constant: false });
+        }
+    }
+    for (_, v) in &k.folds {
+        let slot = p.vector(*v);
+        p.out.folds.push(Reduced { slot, is_sum: false });
+    }
+    for (i, (op, v)) in k.folds.iter().enumerate() {
+        p.out.folds[i].is_sum = p.is_sum(p.out.folds[i].slot, *op, *v);
+    }
+    let o = &mut p.out;
+    o.walks_rows = matches!(o.body[..], [Stage::Segment(_)])
+        && o.fills.is_empty()
+        && o.out_fills.is_empty()
+        && o.tiles as usize == o.folds.len()
+        && o.folds.iter().all(|f| f.is_sum);
+    o.plain = o.walks_rows && o.prologue.is_empty() && o.folds.is_empty();
+    Ok(p.out)
+}
+
+/// A block step, or steps that go into one segment.
+enum Group {
+    Block(u32),
+    Inline(Vec<u32>),
+}
+
+/// Orders the steps so that inline ones stand together: within a window, by the number of switches between inline
+/// and block that lie before a step. A segment has at most `most` steps.
+fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> bool, most: usize) -> Vec<Group> {
+    let inline = |step: &Step| most > 0 && inline(step);
+    let mut groups = Vec::new();
+    let mut phase = vec![0u32; k.values.len()];
+    for window in body.chunks(WINDOW) {
+        let mut order: Vec<(u32, u32)> = Vec::with_capacity(window.len());
+        for s in window {
+            let step = &k.steps[*s as usize];
+            let before =
+                step.args.iter().flatten().filter(|a| !uniform[**a as usize]).map(|a| phase[*a as usize]).max();
+            let (before, parity) = (before.unwrap_or(0), u32::from(!inline(step)));
+            // Inline steps have even phases, block steps odd ones.
+            let at = before + u32::from(before % 2 != parity);
+            phase[step.out as usize] = at;
+            order.push((at, *s));
+        }
+        order.sort_unstable();
+        for (at, s) in order {
+            match groups.last_mut() {
+                _ if at % 2 == 1 => groups.push(Group::Block(s)),
+                Some(Group::Inline(all)) if all.len() < most => all.push(s),
+                _ => groups.push(Group::Inline(vec![s])),
+            }
+        }
+        // The next window starts afresh.
+        window.iter().for_each(|s| phase[k.steps[*s as usize].out as usize] = 0);
+    }
+    groups
+}
+
+struct Planner<'a> {
+    k: &'a Kernel,
+    level: CpuLevel,
+    /// Whether a tile serves another value after its last use.
+    reuse: bool,
+    uniform: Vec<bool>,
+    out: Schedule,
+    slot_of: Vec<Option<SlotId>>,
+    filled: HashMap<ValueId, SlotId>,
+}
+
+impl Planner<'_> {
+    fn new_slot(&mut self, slot: Slot, dtype: DType) -> SlotId {
+        self.out.slots.push(slot);
+        self.out.dtypes.push(dtype);
+        self.out.slots.len() as u32 - 1
+    }
+
+    /// Where a value can be read. Every value that crosses stages has been placed before it is read.
+    fn slot(&mut self, v: ValueId) -> SlotId {
+        if let Some(known) = self.slot_of[v as usize] {
+            return known;
+        }
+        let slot = match self.k.value(v).source {
+            Source::Input(i) => Slot::Input(i),
+            Source::Const(c) => Slot::Const(c),
+            Source::Step(_) => {
+                self.out.singles += 1;
+                Slot::Single(self.out.singles - 1)
+            }
+        };
+        let id = self.new_slot(slot, self.k.value(v).dtype);
+        self.slot_of[v as usize] = Some(id);
+        id
+    }
+
+    fn block(&self, s: u32) -> Result<Runner> {
+        let step = &self.k.steps[s as usize];
+        let found = match step.op {
+            StepOp::Apply(Op::Custom(op)) => custom_kernel(op, step.dtype).map(|f| Runner::Custom(f, op)),
+            StepOp::Apply(op) => block_kernel(op, step.dtype, self.level).map(Runner::Kernel),
+            StepOp::Bits(to) => Some(Runner::Kernel(copy_kernel(step.dtype, to, self.level))),
+            StepOp::Cast(p) => cast::kernel(p.from, p.to, self.level).map(Runner::Kernel),
+            StepOp::Nudge(op) => nudge_kernel(op, self.level).map(Runner::Kernel),
+        };
+        found.ok_or_else(|| Error::Internal(format!("no kernel for {:?} in {}", step.op, step.dtype)))
+    }
+
+    /// The steps on uniform values, one element each.
+    fn prologue(&mut self) -> Result<()> {
+        for s in 0..self.k.steps.len() as u32 {
+            let step = self.k.steps[s as usize];
+            if self.uniform[step.out as usize] {
+                let f = self.block(s)?;
+                let args = step.args.map(|a| a.map(|a| self.slot(a)));
+                let out = self.slot(step.out);
+                self.out.prologue.push(BlockStage { f, args, out, step: s });
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives every value that crosses groups a slot: its result, or a tile that is free again after its last use.
+    fn place(&mut self, groups: &[Group]) {
+        let mut last_use = vec![0usize; self.k.values.len()];
+        let mut maker = vec![usize::MAX; self.k.values.len()];
+        for (g, group) in groups.iter().enumerate() {
+            for s in group.steps() {
+                let step = &self.k.steps[*s as usize];
+                maker[step.out as usize] = g;
+                step.args.iter().flatten().for_each(|a| last_use[*a as usize] = g);
+            }
+        }
+        for (o, v) in self.k.outputs.iter().enumerate() {
+            if !self.uniform[*v as usize] {
+                let slot = self.new_slot(Slot::Output(o as u32), self.k.value(*v).dtype);
+                self.slot_of[*v as usize] = Some(slot);
+            }
+        }
+        for (_, v) in &self.k.folds {
+            last_use[*v as usize] = groups.len();
+        }
+        let mut ends: HashMap<usize, Vec<u32>> = HashMap::new();
+        let mut free: Vec<u32> = Vec::new();
+        let mut tile_slots: Vec<SlotId> = Vec::new();
+        for (g, group) in groups.iter().enumerate() {
+            for s in group.steps() {
+                let v = self.k.steps[*s as usize].out as usize;
+                let crosses = last_use[v] > maker[v] || matches!(group, Group::Block(_));
+                if self.slot_of[v].is_some() || !crosses {
+                    continue;
+                }
+                let tile = free.pop().unwrap_or_else(|| {
+                    self.out.tiles += 1;
+                    tile_slots.push(self.new_slot(Slot::Tile(self.out.tiles - 1), self.k.values[v].dtype));
+                    self.out.tiles - 1
+                });
+                self.slot_of[v] = Some(tile_slots[tile as usize]);
+                ends.entry(last_use[v].max(g)).or_default().push(tile);
+            }
+            // Only now: no stage may write what it reads.
+            free.extend(ends.remove(&g).filter(|_| self.reuse).unwrap_or_default());
+        }
+    }
+
+    fn stages(&mut self, groups: &[Group]) -> Result<()> {
+        for group in groups {
+            match group {
+                Group::Block(s) => {
+                    let (f, step) = (self.block(*s)?, self.k.steps[*s as usize]);
+                    let args = step.args.map(|a| a.map(|a| self.vector(a)));
+                    let out = self.slot(step.out);
+                    self.out.body.push(Stage::Block(BlockStage { f, args, out, step: *s }));
+                }
+                Group::Inline(steps) => {
+                    let segment = self.segment(steps);
+                    self.out.segments.push(segment);
+                    self.out.body.push(Stage::Segment(self.out.segments.len() as u32 - 1));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A slot with one element after the other, for block kernels: uniform values are repeated over a tile.
+    fn vector(&mut self, v: ValueId) -> SlotId {
+        if !self.uniform[v as usize] {
+            return self.slot(v);
+        }
+        if let Some(known) = self.filled.get(&v) {
+            return *known;
+        }
+        let from = self.slot(v);
+        let to = self.new_slot(Slot::Tile(self.out.tiles), self.k.value(v).dtype);
+        self.out.tiles += 1;
+        let constant = matches!(self.k.value(v).source, Source::Const(_));
+        self.out.fills.push(Fill { from, to, dtype: self.k.value(v).dtype, constant });
+        self.filled.insert(v, to);
+        to
+    }
+
+    /// Whether a reduction of what lies in a slot can be added up where it is computed.
+    fn is_sum(&self, slot: SlotId, op: Op, v: ValueId) -> bool {
+        let o = &self.out;
+        let stored = |s: &&Segment| s.stores.iter().any(|(_, to)| *to == slot);
+        let [segment] = o.segments.iter().filter(stored).collect::<Vec<_>>()[..] else { return false };
+        let read = o.segments.iter().any(|s| s.loads.iter().any(|(_, from, _)| *from == slot))
+            || o.fills.iter().any(|f| f.to == slot)
+            || o.body.iter().any(|s| matches!(s, Stage::Block(b) if b.out == slot || b.args.contains(&Some(slot))));
+        // Elements of 16 bytes take the register that addresses lanes.
+        let memory = segment.loads.iter().map(|(v, ..)| v).chain(segment.stores.iter().map(|(v, _)| v));
+        let wide = memory.into_iter().any(|v| self.k.value(*v).dtype.size() > 8);
+        let alone = o.folds.iter().filter(|f| f.slot == slot).count() == 1;
+        let float = matches!(self.k.value(v).dtype, DType::F32 | DType::F64);
+        matches!(op, Op::Sum | Op::Mean)
+            && float
+            && alone
+            && !read
+            && !wide
+            && matches!(o.slots[slot as usize], Slot::Tile(_))
+    }
+
+    fn segment(&mut self, steps: &[u32]) -> Segment {
+        let made: Vec<ValueId> = steps.iter().map(|s| self.k.steps[*s as usize].out).collect();
+        let inside: std::collections::HashSet<ValueId> = made.iter().copied().collect();
+        let mut seen = std::collections::HashSet::new();
+        let mut loads = Vec::new();
+        for s in steps {
+            for a in self.k.steps[*s as usize].args.iter().flatten() {
+                if !inside.contains(a) && seen.insert(*a) {
+                    loads.push((*a, self.slot(*a), self.uniform[*a as usize]));
+                }
+            }
+        }
+        let stores = made.iter().filter_map(|v| self.slot_of[*v as usize].map(|slot| (*v, slot))).collect();
+        Segment { steps: steps.to_vec(), loads, stores }
+    }
+}
+
+impl Group {
+    fn steps(&self) -> &[u32] {
+        match self {
+            Group::Block(s) => std::slice::from_ref(s),
+            Group::Inline(all) => all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,380 @@
+//! Which dtype an application of an op computes in and gives: [`signature`], the only decider.
+//!
+//! Guarantees: one function for eager, inference and the command; it sees dtypes, scalars and whether a tensor is 0-d, never
+//! the values of tensors; what differs between rule sets is in the file of each, behind one trait ([`RuleSet`]). Does not: look at
+//! shapes (that is `infer`'s broadcasting) or insert casts.
+
+use std::fmt;
+
+use crate::base::dtype::{Category, DType};
+use crate::base::error::{Diagnostic, Fault};
+use crate::base::host::FloatMode;
+use crate::base::scalar::Scalar;
+use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion};
+
+mod help;
+mod paddle;
+mod rule_set;
+mod settings;
+mod torch;
+#[cfg(test)]
+mod toy;
+
+pub(crate) use rule_set::RuleSet;
+use rule_set::{Call, refuse_lacking};
+pub use settings::{Rounding, Rules, Settings};
+pub use torch::promote_types;
+
+/// What promotion sees of an operand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OperandType {
+    /// A tensor.
+    #[non_exhaustive]
+    Tensor {
+        /// Its dtype.
+        dtype: DType,
+        /// Whether it has no dims.
+        zero_dim: bool,
+        /// Whether it was made of scalars, and promotes as one: under rule sets that have such values.
+        weak: bool,
+    },
+    /// A scalar the user wrote.
+    Scalar(Scalar),
+}
+
+impl OperandType {
+    /// A tensor with dims.
+    pub const fn dim(dtype: DType) -> OperandType {
+        OperandType::Tensor { dtype, zero_dim: false, weak: false }
+    }
+
+    /// A 0-d tensor.
+    pub const fn zero(dtype: DType) -> OperandType {
+        OperandType::Tensor { dtype, zero_dim: true, weak: false }
+    }
+}
+
+impl fmt::Display for OperandType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OperandType::Tensor { dtype, zero_dim, weak } => {
+                write!(f, "{dtype}{}{}", if *weak { "*" } else { "" }, if *zero_dim { "[]" } else { "" })
+            }
+            OperandType::Scalar(s) => write!(f, "scalar {s}"),
+        }
+    }
+}
+
+/// Why an operand was cast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The user wrote the cast.
+    Requested,
+    /// The framework's table of two dtypes of one category.
+    Table,
+    /// An operand of a higher category decides.
+    Category,
+    /// A 0-d tensor follows the tensors with dims.
+    ZeroDim,
+    /// A value that promotes as a scalar does follows the tensors that do not.
+    Weak,
+    /// The op computes in floats: bool and integers go to the default float dtype.
+    IntToFloat,
+    /// The op has no bool arithmetic: bool goes to an integer dtype, i64 for PyTorch and Paddle.
+    BoolToInt,
+    /// The dtype in which a reduction combines, or that it was given.
+    Reduction,
+}
+
+impl Reason {
+    /// The reason for a cast to this dtype, in words.
+    pub fn words(self, to: DType) -> String {
+        if self == Reason::BoolToInt { format!("bool to {to}") } else { self.to_string() }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Requested => "requested",
+            Reason::Table => "table",
+            Reason::Category => "category",
+            Reason::ZeroDim => "0-d follows dims",
+            Reason::Weak => "weak follows strong",
+            Reason::IntToFloat => "integers to float",
+            Reason::BoolToInt => "bool to i64",
+            Reason::Reduction => "dtype of the reduction",
+        })
+    }
+}
+
+/// What a cast may lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Loss {
+    /// Every value of the source is a value of the target.
+    Exact,
+    /// Values may be rounded, but stay in range.
+    Rounds,
+    /// Values may leave the target's range (overflow, saturate), lose their sign or their imaginary part.
+    Range,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Loss::Exact => "exact",
+            Loss::Rounds => "rounds",
+            Loss::Range => "range",
+        })
+    }
+}
+
+impl Loss {
+    /// What a cast between two dtypes may lose.
+    pub fn of(from: DType, to: DType) -> Loss {
+        let drops_part = from.category() > to.category();
+        let drops_sign = to.is_unsigned() && from.category() != Category::Bool && !from.is_unsigned();
+        if from == to {
+            Loss::Exact
+        } else if drops_part || drops_sign || from.range_bits() > to.range_bits() {
+            Loss::Range
+        } else if from.digits() > to.digits() {
+            Loss::Rounds
+        } else {
+            Loss::Exact
+        }
+    }
+}
+
+/// What one application of an op does with dtypes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// The dtype each operand is cast to; as many as the op has operands.
+    operands: [DType; MAX_OPERANDS],
+    /// The dtype the op is applied in. (f16, bf16 and c32 compute in their op math and round once.)
+    pub compute: DType,
+    /// The dtype of the result.
+    pub result: DType,
+    /// Whether the result promotes as a scalar does.
+    pub weak: bool,
+}
+
+impl Signature {
+    /// The dtype operand `i` is cast to.
+    pub fn operand(&self, i: usize) -> DType {
+        self.operands[i.min(MAX_OPERANDS - 1)]
+    }
+}
+
+/// Decides operand, compute and result dtypes of one application, or refuses it.
+///
+/// `operands` has as many entries as the op; the refusal names the op and all operands, and says what to write and
+/// what other rule sets would do, but has no place yet.
+pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
+    // Scalars are compared with what dtypes hold, and printed.
+    let _standard = FloatMode::standard();
+    s.check()?;
+    decide(s, op, operands, attrs).map_err(|d| help::elsewhere(d, s, op, operands, attrs))
+}
+
+/// What all rule sets do, and in which order: the order decides which mistake is named.
+fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
+    let (def, rules) = (op.def(), s.rules.set());
+    if let Some(wrong) = op.wrong_count(all.len()) {
+        return Err(wrong);
+    }
+    let (operands, parameters) = all.split_at(all.len() - def.parameters().min(all.len()));
+    if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
+        return Err(Diagnostic::new(Fault::BadParameter, format!("the last operand of `{op}` is {p}, not a scalar")));
+    }
+    // The condition of `where` takes no part in promotion.
+    let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
+    condition.iter().try_for_each(|c| check_condition(rules, c))?;
+    let (promotion, accepts) = rules.column(def);
+    let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
+    let seen = rules.seen(&call);
+    let call = Call { promoted: seen.as_deref().unwrap_or(promoted), ..call };
+    let common = common_dtype(rules, &call)?;
+    // A reduction converts its operand to the dtype it is given, and goes on from there.
+    let common = if op.is_reduction() { attrs.dtype.unwrap_or(common) } else { common };
+    let writes = |to: &DType| rules.can_write(&OperandType::dim(common), *to);
+    if let Some(to) = attrs.dtype.filter(|to| attrs.output && !writes(to)) {
+        let message = format!("result type {common} can't be cast to the desired output type {to}");
+        return Err(Diagnostic::new(Fault::Cast, message).help(format!("ask for an output of {common}")));
+    }
+    let result = rules.result(&call, common)?;
+    // What a custom op accepts is what it has functions for, which is asked of the dtype that it computes in.
+    if !accepts.has(common) && !matches!(op, Op::Custom(_)) {
+        return Err(unsupported(&call, operands, common));
+    }
+    refuse_negative_exponent(op, operands, common)?;
+    let compute = rules.compute(&call, common);
+    refuse_lacking(rules, op, compute)?;
+    if let Op::Custom(custom) = op
+        && !custom.functions().has(compute.op_math())
+    {
+        return Err(help::no_function(custom, operands, compute));
+    }
+    check_parameters(op, parameters, common)?;
+    let mut dtypes = [compute; MAX_OPERANDS];
+    for (i, to) in dtypes.iter_mut().enumerate() {
+        *to = if i < condition.len() { DType::Bool } else { rules.operand(&call, i, compute) };
+    }
+    rules.check(&call, &dtypes)?;
+    let result = result.unwrap_or(op.result(compute));
+    Ok(Signature { operands: dtypes, compute, result, weak: rules.weak(&call, result) })
+}
+
+fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), Diagnostic> {
+    let help = match condition {
+        OperandType::Tensor { dtype, .. } if rules.takes_condition(*dtype) => return Ok(()),
+        OperandType::Tensor { .. } => "compare it: `c != 0`",
+        OperandType::Scalar(_) => "pass a bool tensor, e.g. a 0-d constant",
+    };
+    let message = format!("the condition of `where` is {condition}, not a bool tensor");
+    Err(Diagnostic::new(Fault::ConditionDType, message).help(help))
+}
+
+/// The common dtype of the operands, which some ops find without asking whether their dtypes mix.
+fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic> {
+    match call.promotion {
+        Promotion::First => first_dtype(rules, call),
+        Promotion::SingleOrDouble if call.promoted.iter().all(rule_set::is_real) => {
+            let double = call.promoted.iter().any(|o| rule_set::dtype_of(o) == Some(DType::F64));
+            Ok(if double { DType::F64 } else { DType::F32 })
+        }
+        _ => rules.common(call),
+    }
+}
+
+/// What is wrong with parameters, which must be of no higher category than the operands: PyTorch's rule for `alpha`.
+fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result<(), Diagnostic> {
+    let Some(wanted) = op.def().parameter else { return Ok(()) };
+    let fits = |p: &OperandType| match p {
+        _ if wanted.converts => rule_set::is_real(p) || common.is_complex(),
+        OperandType::Scalar(Scalar::Bool(_)) => common == DType::Bool,
+        p => category_of(p) <= common.category().max(Category::Int),
+    };
+    let inside = |p: &OperandType| match (p, wanted.least) {
+        (OperandType::Scalar(Scalar::Float(v)), Some(least)) => *v > least || !wanted.open && *v == least,
+        _ => true,
+    };
+    if let Some(p) = parameters.iter().find(|p| !inside(p)) {
+        let (bound, least) = (if wanted.open { "greater than" } else { "at least" }, wanted.least.unwrap_or_default());
+        let message = format!("`{op}` with the {p}, which must be {bound} {least}");
+        return Err(Diagnostic::new(Fault::BadParameter, message));
+    }
+    match parameters.iter().find(|p| !fits(p)) {
+        Some(p) => Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` of {common} with the parameter {p}"))),
+        None => Ok(()),
+    }
+}
+
+/// The dtype of the first operand, if the others can be cast to it as to an output.
+fn first_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic> {
+    let (op, operands) = (call.op, call.promoted);
+    let Some(OperandType::Tensor { dtype: to, .. }) = operands.first() else {
+        let message = format!("the first operand of `{op}` is {}, not a tensor", named(&operands[..1]));
+        let like = operands.iter().find_map(rule_set::dtype_of);
+        let help = format!("pass the scalar as a 0-d {} constant", like.unwrap_or(DType::F32));
+        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help(help));
+    };
+    match operands.iter().find(|o| !rules.can_write(o, *to)) {
+        Some(o) => {
+            let (what, help) = match o {
+                OperandType::Tensor { dtype, .. } => (dtype.to_string(), format!("cast it, e.g. `cast(value, {to})`")),
+                OperandType::Scalar(s) => (format!("scalar {s}"), format!("pass the scalar as a 0-d {to} constant")),
+            };
+            let message = format!("`{op}`: result type {what} can't be cast to the desired output type {to}");
+            Err(Diagnostic::new(Fault::Cast, message).help(help))
+        }
+        None => Ok(*to),
+    }
+}
+
+/// What a scalar stands for as the `i`-th operand of an op, in the dtype it goes to.
+pub(crate) fn scalar_operand(s: &Settings, op: Op, i: usize, scalar: Scalar, to: DType) -> Scalar {
+    s.rules.set().scalar(op, i, scalar, to)
+}
+
+/// Why an operand of dtype `from` is cast to `to` in an application of an op to these operands.
+///
+/// ```
+/// use castwise::promotion::{OperandType, reason};
+/// use castwise::{DType, Op, Reason};
+/// let operands = [OperandType::dim(DType::I32), OperandType::dim(DType::F32)];
+/// assert_eq!(reason(Op::Add, &operands, DType::I32, DType::F32), Reason::Category);
+/// ```
+pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reason {
+    let promoted = if op == Op::Where { &operands[1..] } else { operands };
+    let highest = promoted.iter().map(category_of).max().unwrap_or(Category::Bool);
+    if op == Op::Cast {
+        Reason::Requested
+    } else if op.is_reduction() {
+        Reason::Reduction
+    } else if to.category() > highest && to.category() == Category::Int {
+        Reason::BoolToInt
+    } else if to.category() > highest {
+        Reason::IntToFloat
+    } else if from.category() < to.category() {
+        Reason::Category
+    } else if promoted.iter().any(|o| matches!(o, OperandType::Tensor { dtype, weak: true, .. } if *dtype == from)) {
+        Reason::Weak
+    } else if from.digits() > to.digits() || from.range_bits() > to.range_bits() {
+        Reason::ZeroDim
+    } else {
+        Reason::Table
+    }
+}
+
+pub(crate) fn category_of(o: &OperandType) -> Category {
+    match o {
+        OperandType::Tensor { dtype, .. } => dtype.category(),
+        OperandType::Scalar(s) => s.category(),
+    }
+}
+
+/// The operands as an error names them: `i64 and f32`.
+pub(crate) fn named(operands: &[OperandType]) -> String {
+    operands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+}
+
+/// The refusal of operands of a common dtype that the op does not take.
+fn unsupported(call: &Call<'_>, operands: &[OperandType], common: DType) -> Diagnostic {
+    let op = call.op;
+    let arithmetic = call.def.for_bool.filter(|_| common == DType::Bool);
+    let fault = if arithmetic.is_some() { Fault::BoolArithmetic } else { Fault::UnsupportedDType };
+    // A higher category beside bool: the op takes no bool, whatever the other operand is.
+    let beside = operands.len() > 1 && operands.iter().any(|o| category_of(o) > common.category());
+    let plain = |o: &OperandType| rule_set::dtype_of(o) == Some(common);
+    let what = if operands.len() == 1 || operands.iter().all(plain) {
+        String::new()
+    } else if beside {
+        format!(" in a mix; it is given {}", named(operands))
+    } else {
+        format!("; {} promote to it", named(operands))
+    };
+    let help = match arithmetic {
+        _ if beside => help::bool_beside(op, operands),
+        Some(instead) => Some(format!("for bool {instead}")),
+        None => help::unsupported(op, call.accepts, operands, common),
+    };
+    let d = Diagnostic::new(fault, format!("`{op}` does not take {common}{what}"));
+    if let Some(help) = help { d.help(help) } else { d }
+}
+
+fn refuse_negative_exponent(op: Op, operands: &[OperandType], common: DType) -> Result<(), Diagnostic> {
+    match operands {
+        [_, OperandType::Scalar(Scalar::Int(e))] if op == Op::Pow && *e < 0 && common.is_integral() => {
+            let message = format!("`pow` of {common} by the negative integer {e}");
+            let help = format!("write `{e}.0` for a float result");
+            Err(Diagnostic::new(Fault::NegativeIntegerPower, message).help(help))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

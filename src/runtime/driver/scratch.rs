@@ -1,0 +1,75 @@
+//! How the scratch memory of a thread is divided.
+//!
+//! Guarantees: parts do not overlap, and lanes begin at cache lines. Does not: hold the memory; `worker` does.
+
+use super::gather::tile_room;
+use super::{Access, Job, Operand, PLAIN_TILES, ROW_BLOCK, UNIFORM_ROWS, WIDTH, is_across};
+use crate::kernels::reduce::LANES;
+use crate::ops::MAX_OPERANDS;
+use crate::plan::schedule::TILE;
+
+/// Room for one element of the widest dtype times [`WIDTH`].
+pub(super) const PADDED: usize = 16 * WIDTH;
+
+/// Room for a tile of the widest dtype.
+pub(super) const WIDE_TILE: usize = 16 * TILE;
+
+/// Room for the lanes of a reduction of the widest dtype.
+pub(super) const WIDE_LANES: usize = 16 * LANES;
+
+/// Rows whose sums are added up at a time: those whose lanes, of elements of eight bytes at most, the room for a block of rows
+/// has room for.
+pub(super) const SUMMED_ROWS: usize = ROW_BLOCK * WIDE_LANES / (8 * LANES);
+
+/// Room for a value that is uniform in each of [`UNIFORM_ROWS`] rows, of the widest dtype.
+pub(super) const UNIFORM_ROOM: usize = 16 * UNIFORM_ROWS;
+
+/// Where the parts of the scratch begin, in bytes.
+pub(super) struct Layout {
+    pub(super) singles: usize,
+    /// Room for one uniform value.
+    pub(super) single: usize,
+    pub(super) uniform: usize,
+    pub(super) gathered: usize,
+    pub(super) padded: usize,
+    pub(super) staged: usize,
+    pub(super) lanes: usize,
+    pub(super) total: usize,
+}
+
+impl Layout {
+    pub(super) fn new(job: &Job<'_>) -> Layout {
+        let launch = job.launch;
+        let singles = launch.schedule.tiles as usize * WIDE_TILE;
+        let rows = launch.any_length && launch.schedule.walks_rows && !launch.geometry.rows.is_empty();
+        let single = if rows { UNIFORM_ROOM } else { 16 };
+        let uniform = singles + (launch.schedule.singles as usize * single).next_multiple_of(64);
+        // Operands of one step on uniform values.
+        let gathered = uniform + if rows { MAX_OPERANDS * UNIFORM_ROOM } else { 0 };
+        let copies = launch.geometry.operands.iter().map(copy_room).sum::<usize>();
+        let padded = gathered + copies;
+        let staged = padded + (launch.inputs.len() + job.outputs.len()) * PADDED;
+        // Of each reduction, a tile that was computed in two steps, two rows of results, and the lanes of rows.
+        let lanes = staged + job.folds.len() * 3 * WIDE_TILE;
+        Layout {
+            singles,
+            single,
+            uniform,
+            gathered,
+            padded,
+            staged,
+            lanes,
+            total: lanes + job.folds.len() * ROW_BLOCK * WIDE_LANES,
+        }
+    }
+}
+
+/// Scratch for the copies of an operand.
+pub(super) fn copy_room(o: &Operand) -> usize {
+    match &o.access {
+        Access::Splat | Access::Direct => 0,
+        Access::Periodic(n) => ((n + PLAIN_TILES * TILE) * 16).next_multiple_of(64),
+        Access::Gather(..) if is_across(o) => ROW_BLOCK * tile_room(16),
+        Access::Gather(..) => WIDE_TILE,
+    }
+}

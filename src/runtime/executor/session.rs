@@ -1,0 +1,437 @@
+//! What an executor keeps: typed programs, plans, compiled kernels.
+//!
+//! Guarantees: the caches are bounded and an entry is whole or absent; a program is planned once for each set of
+//! fetches, and a kernel compiled once for each way its operands broadcast, whatever the extents are. Does not: check
+//! feeds.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
+
+use petgraph::graph::NodeIndex;
+
+use super::Builder;
+use super::prepared::Core;
+use super::stats::{Counters, Traffic};
+use crate::analysis::infer::infer;
+use crate::backend::{Code, available, compile, inline, walks_rows};
+use crate::base::cancel::{CancelToken, Stop};
+use crate::base::error::{Error, Result};
+use crate::base::host::Kept;
+use crate::base::limits::Limit;
+use crate::base::trace::{record, span};
+use crate::graph::program::Program;
+use crate::graph::typed::{NodeId, TypedProgram};
+use crate::graph::var::Var;
+use crate::kernels::CpuLevel;
+use crate::plan::domain::{Pattern, pattern};
+use crate::plan::fuse::{Plan, foldable, plan};
+use crate::plan::kernel::{Kernel, Step};
+use crate::plan::options::Pass;
+use crate::plan::schedule::{Class, Schedule, schedule_with};
+use crate::runtime::driver::SegmentFn;
+use crate::runtime::eager::run_blocks;
+use crate::runtime::launch::{Engine, Fetched, Memory, Ready, Run, Shot, run_direct, run_plan};
+use crate::tensor::{Pool, Tensor, TensorRef};
+
+/// A schedule and its compiled segments.
+pub(super) struct Compiled {
+    schedule: Schedule,
+    code: Option<Code>,
+}
+
+impl Ready for Arc<Compiled> {
+    fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    fn segments(&self) -> &[SegmentFn] {
+        self.code.as_ref().map_or(&[], Code::functions)
+    }
+}
+
+/// A kernel's entry for each assignment of classes met so far.
+type Variants = Kept<Vec<(Vec<Class>, Arc<Compiled>)>>;
+
+/// Ways to broadcast one kernel's operands that a plan remembers at once. (Others are found in the cache.)
+const VARIANTS: usize = 16;
+
+/// A plan, and for each of its kernels what has been made ready so far.
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    near: Vec<Variants>,
+}
+
+/// The launches of a plan's kernels for feeds of some layouts.
+pub(super) type Shots = Vec<Arc<Shot<Arc<Compiled>>>>;
+
+/// Fetches that were asked for lately: most at once.
+const RECENT: usize = 8;
+
+/// The program, how much of it was written, the fetched nodes, and what was prepared for them.
+type Asked = (u64, usize, Vec<NodeIndex>, Arc<Core>);
+
+/// A map that forgets the entry that was not used for longest when it is full. Keys are compared in full; their hash
+/// only finds them.
+struct Bounded<K, V, S = RandomState> {
+    map: HashMap<K, (u64, V), S>,
+    clock: u64,
+}
+
+impl<K, V, S: Default> Default for Bounded<K, V, S> {
+    fn default() -> Self {
+        Bounded { map: HashMap::default(), clock: 0 }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Bounded<K, V, S> {
+    fn get(&mut self, key: &K) -> Option<V> {
+        self.clock += 1;
+        let (used, v) = self.map.get_mut(key)?;
+        *used = self.clock;
+        Some(v.clone())
+    }
+
+    fn insert(&mut self, key: K, v: V, most: usize) {
+        if self.map.len() >= most
+            && !self.map.contains_key(&key)
+            && let Some(oldest) = self.map.iter().min_by_key(|(_, (used, _))| *used).map(|(k, _)| k.clone())
+        {
+            self.map.remove(&oldest);
+        }
+        self.clock += 1;
+        self.map.insert(key, (self.clock, v));
+    }
+}
+
+/// Which program, how much of it was written, what is fetched, and which dynamic dims are broadcast.
+type PlanKey = (u64, usize, Vec<NodeId>, Pattern);
+
+#[derive(Default)]
+pub(super) struct Caches {
+    typed: Bounded<(u64, usize), Arc<TypedProgram>>,
+    plans: Bounded<PlanKey, Arc<Planned>>,
+    kernels: Bounded<(Arc<Kernel>, Vec<Class>), Arc<Compiled>>,
+}
+
+/// The feeds of a call in program order, the dynamic dims with them, what a run with them moves, and what can stop it.
+pub(super) struct Call<'a> {
+    pub(super) feeds: &'a [TensorRef<'a>],
+    pub(super) dyn_dims: &'a [usize],
+    pub(super) traffic: Traffic,
+    pub(super) stop: Option<&'a Stop<'a>>,
+}
+
+/// An executor's settings and what it keeps, shared with what it has prepared.
+pub(super) struct Inner {
+    pub(super) settings: Builder,
+    threads: usize,
+    caches: Kept<Caches>,
+    /// The latest first.
+    recent: Kept<Vec<Asked>>,
+    pool: Arc<Pool>,
+    pub(super) counters: Counters,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Results that live on keep the pool, but not what it holds.
+        self.pool.close();
+    }
+}
+
+impl Inner {
+    pub(super) fn new(settings: Builder) -> Inner {
+        let pool = Arc::new(Pool::new(settings.pool));
+        // Asking for the cores reads a dozen files, which is a good part of what a first result takes.
+        let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+        Inner {
+            threads: settings.threads.unwrap_or_else(cores),
+            settings,
+            caches: Kept::default(),
+            recent: Kept::default(),
+            pool,
+            counters: Counters::default(),
+        }
+    }
+
+    fn caches(&self) -> MutexGuard<'_, Caches> {
+        self.caches.lock()
+    }
+
+    /// The program, typed and verified.
+    pub(super) fn typed(&self, program: &Program) -> Result<Arc<TypedProgram>> {
+        let key = (program.shared.id, program.len());
+        if let Some(known) = self.caches().typed.get(&key) {
+            return Ok(known);
+        }
+        let began = Instant::now();
+        let typed = Arc::new(infer(program)?);
+        typed.verify()?;
+        self.counters.inferences.add(1);
+        self.counters.inferring.since(began);
+        self.caches().typed.insert(key, typed.clone(), self.settings.cache);
+        Ok(typed)
+    }
+
+    /// The plan for `nodes` under feeds whose dynamic dims have this pattern.
+    pub(super) fn plan(&self, typed: &Arc<TypedProgram>, nodes: Vec<NodeId>, pattern: Pattern) -> Result<Arc<Planned>> {
+        let key = (typed.program.shared.id, typed.of_program.len(), nodes, pattern);
+        if let Some(known) = self.caches().plans.get(&key) {
+            self.counters.plan_hits.add(1);
+            return Ok(known);
+        }
+        let began = Instant::now();
+        span!(DEBUG, span = "fuse" { nodes: typed.len(), fetches: key.2.len() } + kernels);
+        let mut folded: HashMap<NodeId, Tensor> = HashMap::new();
+        let passes = self.settings.passes;
+        let constants = if passes.has(Pass::Folding) { foldable(typed, &key.2) } else { Vec::new() };
+        for n in constants {
+            // A fault in constants is a fault of the run that needs them.
+            folded.insert(n, run_blocks(typed, n)?);
+        }
+        let plan = plan(typed, &key.2, &folded, &key.3, passes)?;
+        record!(span, kernels: plan.work.len());
+        let planned = Arc::new(Planned { near: plan.work.iter().map(|_| Kept::default()).collect(), plan });
+        self.counters.plans.add(1);
+        self.counters.planning.since(began);
+        self.caches().plans.insert(key, planned.clone(), self.settings.cache);
+        Ok(planned)
+    }
+
+    /// What computes `fetches` of a program.
+    pub(super) fn core(&self, program: &Program, fetches: &[&Var]) -> Result<Arc<Core>> {
+        self.settings.limits.allow(Limit::Results, fetches.len())?;
+        let len = program.len();
+        let same = |(id, n, nodes, _): &Asked| {
+            let fetched = |(v, n): (&&Var, &NodeIndex)| v.0.node == *n && v.0.program.id == *id;
+            *id == program.shared.id
+                && *n == len
+                && nodes.len() == fetches.len()
+                && fetches.iter().zip(nodes).all(fetched)
+        };
+        {
+            let mut recent = self.recent.lock();
+            if let Some(at) = recent.iter().position(same) {
+                recent[..=at].rotate_right(1);
+                return Ok(recent[0].3.clone());
+            }
+        }
+        let typed = self.typed(program)?;
+        let nodes = fetches.iter().map(|v| typed.node(v)).collect::<Result<Vec<NodeId>>>()?;
+        let core = Arc::new(Core::new(typed, nodes));
+        let mut recent = self.recent.lock();
+        recent.truncate(RECENT.min(self.settings.cache).saturating_sub(1));
+        let asked = fetches.iter().map(|v| v.0.node).collect();
+        recent.insert(0, (program.shared.id, len, asked, core.clone()));
+        Ok(core)
+    }
+
+    /// What a run has besides its plan.
+    fn run<'a>(&'a self, feeds: &'a [TensorRef<'a>], dyn_dims: &'a [usize], stop: Option<&'a Stop<'a>>) -> Run<'a> {
+        let memory = Memory::limited(self.settings.max_bytes);
+        Run { feeds, dyn_dims, threads: self.threads, pool: Some(&self.pool), stop, memory }
+    }
+
+    /// What can stop a run that starts now.
+    pub(super) fn stop<'a>(&self, token: Option<&'a CancelToken>) -> Option<Stop<'a>> {
+        Stop::new(token, self.settings.time_limit)
+    }
+
+    /// Runs a plan on feeds that were bound. A result is written to its tensor of `into`, if it can be. `shots` are
+    /// those of feeds of the same layouts, or are made; `traffic` is what runs with such feeds move.
+    pub(super) fn execute(
+        &self,
+        planned: &Planned,
+        call: &Call<'_>,
+        shots: &mut Cow<'_, [Arc<Shot<Arc<Compiled>>>]>,
+        into: &mut [Tensor],
+    ) -> Result<Fetched> {
+        let traffic = call.traffic;
+        span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
+        self.counters.run(traffic);
+        let began = self.clock();
+        let run = self.run(call.feeds, call.dyn_dims, call.stop);
+        let made = run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, shots, into);
+        if let Some(began) = began {
+            self.counters.running.since(began);
+        }
+        made
+    }
+
+    /// The time, if runs are measured.
+    fn clock(&self) -> Option<Instant> {
+        self.settings.timing.then(Instant::now)
+    }
+
+    /// Whether calls are measured, kernel by kernel.
+    pub(super) fn is_timed(&self) -> bool {
+        self.settings.timing
+    }
+
+    /// Runs a plan that is one call.
+    pub(super) fn execute_direct(
+        &self,
+        planned: &Planned,
+        traffic: Traffic,
+        feeds: &[TensorRef<'_>],
+        shot: &Shot<Arc<Compiled>>,
+        into: Option<&mut Tensor>,
+    ) -> Result<Option<Tensor>> {
+        span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
+        self.counters.run(traffic);
+        run_direct(&planned.plan, &self.run(feeds, &[], None), shot, into)
+    }
+
+    /// The schedule and code of a kernel, shared by all programs that have an equal one.
+    fn compiled(&self, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
+        let key = (kernel.clone(), classes.to_vec());
+        if let Some(known) = self.caches().kernels.get(&key) {
+            self.counters.kernel_hits.add(1);
+            return Ok(known);
+        }
+        let began = Instant::now();
+        span!(DEBUG, span = "compile" { steps: kernel.steps.len() } + segments);
+        let jit = self.settings.jit && available();
+        let planned = |inlined: &dyn Fn(&Step) -> bool| {
+            schedule_with(kernel, classes, CpuLevel::get(), inlined, self.settings.passes)
+        };
+        let mut schedule = planned(&|step| jit && inline(step))?;
+        let code = match schedule.segments.is_empty() {
+            true => None,
+            false => match compile(kernel, &schedule) {
+                // A system that gives no memory for code, or forbids code that was made: block kernels need none.
+                Err(Error::OutOfMemory { .. }) => {
+                    schedule = planned(&|_| false)?;
+                    None
+                }
+                made => Some(made?),
+            },
+        };
+        record!(span, segments: schedule.segments.len());
+        let compiled = Arc::new(Compiled { schedule, code });
+        self.counters.compiles.add(u64::from(compiled.code.is_some()));
+        self.counters.compiling.since(began);
+        self.caches().kernels.insert(key, compiled.clone(), self.settings.cache);
+        Ok(compiled)
+    }
+}
+
+/// The pattern of a program's dynamic dims; nothing is computed where none can be broadcast.
+pub(super) fn pattern_of(typed: &TypedProgram, dyn_dims: &[usize]) -> Pattern {
+    if typed.checks.is_empty() { vec![false; dyn_dims.len()] } else { pattern(typed, dyn_dims) }
+}
+
+/// Gives a plan's run its code.
+struct Compiler<'a> {
+    inner: &'a Inner,
+    planned: &'a Planned,
+}
+
+impl Engine for Compiler<'_> {
+    type Ready = Arc<Compiled>;
+
+    fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Arc<Compiled>> {
+        let near = &self.planned.near[at];
+        if let Some((_, known)) = near.lock().iter().find(|(c, _)| c == classes) {
+            self.inner.counters.kernel_hits.add(1);
+            return Ok(known.clone());
+        }
+        let made = self.inner.compiled(kernel, classes)?;
+        let mut near = near.lock();
+        if near.len() >= VARIANTS {
+            near.remove(0);
+        }
+        near.push((classes.to_vec(), made.clone()));
+        Ok(made)
+    }
+
+    fn walks_rows(&self) -> bool {
+        self.inner.settings.jit && available() && walks_rows()
+    }
+
+    fn clock(&self) -> Option<Instant> {
+        self.inner.clock()
+    }
+
+    fn launched(&self, kernel: &Arc<Kernel>, began: Instant) {
+        self.inner.counters.launch(kernel, began, self.inner.settings.cache);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{BuildHasherDefault, Hasher};
+
+    use super::*;
+    use crate::base::dtype::DType;
+    use crate::ops::Op;
+    use crate::plan::kernel;
+
+    /// Every key has the same hash.
+    #[derive(Default)]
+    struct Colliding;
+
+    impl Hasher for Colliding {
+        fn finish(&self) -> u64 {
+            7
+        }
+
+        fn write(&mut self, _: &[u8]) {}
+    }
+
+    type Cache<V> = Bounded<(Arc<Kernel>, Vec<Class>), V, BuildHasherDefault<Colliding>>;
+
+    /// Kernels that differ in one thing each.
+    fn kernels() -> Vec<Kernel> {
+        let mut all = Vec::new();
+        for (op, d, square, outputs) in [
+            (Op::Add, DType::F32, false, 1),
+            (Op::Sub, DType::F32, false, 1),
+            (Op::Add, DType::F64, false, 1),
+            (Op::Add, DType::F32, true, 1),
+            (Op::Add, DType::F32, false, 2),
+        ] {
+            let mut b = kernel::Builder::default();
+            let (x, y) = (b.input(d), b.input(d));
+            let operand = kernel::Operand::Value;
+            let sum = b.apply(op, d, &[operand(x), operand(if square { x } else { y })]);
+            b.kernel.outputs = vec![sum; outputs];
+            all.push(b.kernel);
+        }
+        all
+    }
+
+    #[test]
+    fn keys_of_one_hash_are_told_apart() {
+        let mut cache: Cache<usize> = Bounded::default();
+        let classes = [vec![Class::Vector; 2], vec![Class::Vector, Class::Splat]];
+        let keys: Vec<_> =
+            kernels().into_iter().flat_map(|k| classes.iter().map(move |c| (Arc::new(k.clone()), c.clone()))).collect();
+        for (i, key) in keys.iter().enumerate() {
+            assert_eq!(cache.get(key), None, "{} was taken for another kernel", key.0);
+            cache.insert(key.clone(), i, 100);
+        }
+        for (i, (kernel, classes)) in keys.iter().enumerate() {
+            // An equal kernel in other memory.
+            assert_eq!(cache.get(&(Arc::new(Kernel::clone(kernel)), classes.clone())), Some(i));
+        }
+    }
+
+    #[test]
+    fn a_full_cache_forgets_what_was_not_used_for_longest() {
+        let mut cache: Bounded<u32, Arc<u32>> = Bounded::default();
+        let all: Vec<Arc<u32>> = (0..4).map(Arc::new).collect();
+        (0..3).for_each(|i| cache.insert(i, all[i as usize].clone(), 3));
+        assert!(cache.get(&0).is_some());
+        // One that is there already takes nobody's place.
+        cache.insert(2, all[2].clone(), 3);
+        assert_eq!(cache.map.len(), 3);
+        cache.insert(3, all[3].clone(), 3);
+        assert!(cache.get(&1).is_none() && [0, 2, 3].iter().all(|k| cache.get(k).is_some()));
+        // Nothing else holds what was forgotten.
+        assert_eq!(all.iter().map(Arc::strong_count).collect::<Vec<_>>(), [2, 1, 2, 2]);
+    }
+}

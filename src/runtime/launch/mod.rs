@@ -1,0 +1,551 @@
+//! Runs plans on tensors: for each kernel geometry, schedule, code and driver, and what its reductions leave to do.
+//!
+//! Guarantees: the one way to run a plan, for eager mode and for compiled programs; results are contiguous and fresh,
+//! or written to the tensors given for them if nothing else holds those; a buffer is dropped after its last use; borrowed
+//! feeds are read where they are, and copied only to be a result (or by the driver, if they are not aligned). Does not: keep
+//! anything between runs; callers hold caches.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use crate::base::cancel::Stop;
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::scalar::Bits;
+use crate::base::shape::numel;
+use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
+use crate::kernels::{CpuLevel, fold_kernel, reduce};
+use crate::ops::Op;
+use crate::plan::fuse::{BufferId, Origin, Plan, PlannedKernel};
+use crate::plan::geometry::{Fold, Geometry, Reduction, Spread};
+use crate::plan::kernel::{Builder, Kernel};
+use crate::plan::schedule::{Class, Schedule, schedule};
+use crate::runtime::driver::{Buffer, Fault, FoldKernels, Folded, Launch, Output, SegmentFn, run};
+use crate::tensor::{Layout, Pool, Storage, Tensor, TensorRef};
+
+mod buffers;
+
+use buffers::{Buffers, Value, extents};
+
+/// A kernel made ready for one assignment of classes: its schedule, and its compiled segments.
+pub(crate) trait Ready {
+    fn schedule(&self) -> &Schedule;
+    fn segments(&self) -> &[SegmentFn];
+}
+
+/// A schedule of block kernels alone.
+pub(crate) struct Blocks(pub(crate) Schedule);
+
+impl Ready for Blocks {
+    fn schedule(&self) -> &Schedule {
+        &self.0
+    }
+
+    fn segments(&self) -> &[SegmentFn] {
+        &[]
+    }
+}
+
+/// Everything about a kernel's launch that depends on its operands' layouts but not on their data: feeds of the same
+/// layouts have the same shots.
+pub(crate) struct Shot<R> {
+    geometry: Geometry,
+    /// `None` if the domain has no elements: there is nothing to run.
+    ready: Option<R>,
+    output: Arc<Layout>,
+    total: usize,
+    /// For each fold, the layout of its result.
+    folds: Vec<Arc<Layout>>,
+    /// How many elements each result of a fold combines.
+    folded: usize,
+}
+
+/// What gives a plan's kernels their code.
+pub(crate) trait Engine {
+    type Ready: Ready;
+    /// The schedule and code of a plan's `at`-th kernel for the classes of its operands.
+    fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Self::Ready>;
+    /// Whether its loops walk rows, and add up what they compute in each.
+    fn walks_rows(&self) -> bool {
+        false
+    }
+    /// The time, if launches are to be measured.
+    fn clock(&self) -> Option<Instant> {
+        None
+    }
+    /// A kernel was launched at this time, and has ended now.
+    fn launched(&self, _: &Arc<Kernel>, _: Instant) {}
+}
+
+/// The engine of block kernels alone.
+pub(crate) struct BlockEngine;
+
+impl Engine for BlockEngine {
+    type Ready = Blocks;
+
+    fn ready(&self, _: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Blocks> {
+        schedule(kernel, classes, CpuLevel::get(), &|_| false).map(Blocks)
+    }
+}
+
+/// What a run has besides a plan.
+pub(crate) struct Run<'a> {
+    /// The feeds, in program order.
+    pub(crate) feeds: &'a [TensorRef<'a>],
+    /// The dynamic dims.
+    pub(crate) dyn_dims: &'a [usize],
+    pub(crate) threads: usize,
+    /// Where the results' memory comes from.
+    pub(crate) pool: Option<&'a Arc<Pool>>,
+    /// What can stop the run.
+    pub(crate) stop: Option<&'a Stop<'a>>,
+    /// The memory it has taken.
+    pub(crate) memory: Memory,
+}
+
+/// The bytes that a run holds: results, what kernels hand to each other, and partial results of reductions.
+pub(crate) struct Memory {
+    most: usize,
+    now: Cell<usize>,
+}
+
+impl Memory {
+    /// At most so many at once.
+    pub(crate) fn limited(most: usize) -> Memory {
+        Memory { most, now: Cell::new(0) }
+    }
+
+    fn take(&self, bytes: usize) -> Result<()> {
+        let now = self.now.get().saturating_add(bytes);
+        if now > self.most {
+            let (max, got) = (self.most as u64, now as u64);
+            return Err(Error::Limit { which: "the bytes of a run's tensors", max, got });
+        }
+        self.now.set(now);
+        Ok(())
+    }
+
+    fn give(&self, bytes: usize) {
+        self.now.set(self.now.get().saturating_sub(bytes));
+    }
+}
+
+impl Run<'_> {
+    /// Of something without feeds, on this thread, that nothing limits.
+    pub(crate) fn alone() -> Run<'static> {
+        let memory = Memory::limited(usize::MAX);
+        Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None, stop: None, memory }
+    }
+
+    fn storage(&self, bytes: usize) -> Result<Storage> {
+        self.memory.take(bytes)?;
+        self.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool))
+    }
+}
+
+/// Elements that fit the usual number of operands and results without allocating.
+const FEW: usize = 4;
+
+/// The results of a run, in the order of the fetches; `None` for one that is in the tensor given for it.
+pub(crate) type Fetched = SmallVec<[Option<Tensor>; 2]>;
+
+/// Runs a plan. A result goes to the tensor of `into` that stands for its fetch, if there is one and it can.
+///
+/// `shots` has the kernels' shots of an earlier run with feeds of the same layouts, or is empty: then they are made.
+pub(crate) fn run_plan<E: Engine>(
+    plan: &Plan,
+    run: &Run<'_>,
+    engine: &E,
+    shots: &mut Cow<'_, [Arc<Shot<E::Ready>>]>,
+    into: &mut [Tensor],
+) -> Result<Fetched> {
+    let known = shots.len() == plan.work.len();
+    let mut buffers = Buffers::new(plan, run);
+    let mut targets: SmallVec<[Option<&mut Tensor>; FEW]> = into.iter_mut().map(Some).collect();
+    // For each buffer its fetch, if there is just one and a tensor for that.
+    let mut wanted: SmallVec<[u32; 16]> = SmallVec::new();
+    if !targets.is_empty() {
+        const NONE: u32 = u32::MAX;
+        const SEVERAL: u32 = u32::MAX - 1;
+        wanted.resize(plan.buffers.len(), NONE);
+        for (i, b) in plan.fetches.iter().enumerate() {
+            let fetch = &mut wanted[*b as usize];
+            *fetch = if *fetch == NONE { i as u32 } else { SEVERAL };
+        }
+    }
+    for (at, k) in plan.work.iter().enumerate() {
+        if let Some(stop) = run.stop {
+            stop.check()?;
+        }
+        buffers.view(&k.inputs)?;
+        let mut inputs = SmallVec::<[TensorRef<'_>; FEW]>::new();
+        for b in &k.inputs {
+            inputs.push(buffers.get(*b)?);
+        }
+        if !known {
+            let made = aim(plan, k, at, run, &inputs, engine)?;
+            shots.to_mut().push(Arc::new(made));
+        }
+        let shot = &*shots[at];
+        let target = |b: &BufferId| -> Option<&mut Tensor> {
+            // What another kernel reads is kept apart from the caller's tensors.
+            let wanted = wanted.get(*b as usize).filter(|_| !plan.buffers[*b as usize].read);
+            targets.get_mut(*wanted? as usize)?.take()
+        };
+        let given = k.outputs.iter().map(target).collect();
+        let began = engine.clock();
+        let made = fire(plan, k, run, shot, &inputs, given)?;
+        if let Some(began) = began {
+            engine.launched(&k.kernel, began);
+        }
+        drop(inputs);
+        for (b, t) in k.outputs.iter().chain(k.folds.iter().map(|(_, b)| b)).zip(made) {
+            buffers.values[*b as usize] = Some(t.map_or(Value::Delivered, Value::Made));
+        }
+        for b in &k.inputs {
+            let buffer = &plan.buffers[*b as usize];
+            if buffer.last_use == at
+                && let Some(Value::Made(t)) = buffers.values[*b as usize].take()
+                && matches!(buffer.origin, Origin::Kernel)
+            {
+                run.memory.give(t.numel() * t.dtype().size());
+            }
+        }
+    }
+    let fetched = |b: &BufferId| match &buffers.values[*b as usize] {
+        Some(Value::Delivered) => Ok(None),
+        _ => buffers.get(*b)?.tensor(|bytes| run.storage(bytes)).map(Some),
+    };
+    plan.fetches.iter().map(fetched).collect()
+}
+
+/// Whether a plan is one call of one segment over feeds and constants, with one result: what [`run_direct`] runs.
+pub(crate) fn is_direct<R: Ready>(plan: &Plan, shots: &[Arc<Shot<R>>]) -> bool {
+    let ([k], [shot]) = (&*plan.work, shots) else { return false };
+    let given = |b: &BufferId| matches!(plan.buffers[*b as usize].origin, Origin::Feed(_) | Origin::Constant(_));
+    let code = |r: &R| r.schedule().plain && r.segments().iter().all(|s| s.any_length);
+    k.folds.is_empty()
+        && k.outputs.len() == 1
+        && k.outputs == plan.fetches
+        && k.inputs.iter().all(given)
+        && shot.ready.as_ref().is_some_and(code)
+        && shot.geometry.in_place()
+        && !is_parallel(&k.kernel, shot.total)
+}
+
+/// Runs a plan that [`is_direct`]: what [`run_plan`] does, without what such a plan does not need. `None` if the
+/// result is in `into`.
+pub(crate) fn run_direct<R: Ready>(
+    plan: &Plan,
+    run_with: &Run<'_>,
+    shot: &Shot<R>,
+    into: Option<&mut Tensor>,
+) -> Result<Option<Tensor>> {
+    let (Some(k), Some(ready)) = (plan.work.first(), &shot.ready) else {
+        return Err(Error::Internal("a plan without a kernel was run directly".into()));
+    };
+    let mut inputs: SmallVec<[Buffer<'_>; 8]> = SmallVec::new();
+    for b in &k.inputs {
+        inputs.push(match &plan.buffers[*b as usize].origin {
+            Origin::Feed(i) => buffer(run_with.feeds[*i as usize]),
+            Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
+            Origin::Kernel | Origin::View(_) => continue,
+        });
+    }
+    let launch = Launch {
+        schedule: ready.schedule(),
+        segments: ready.segments(),
+        any_length: true,
+        geometry: &shot.geometry,
+        consts: &k.consts,
+        inputs: &inputs,
+        stop: None,
+    };
+    let dtype = k.kernel.value(k.kernel.outputs[0]).dtype;
+    let results = |bytes: &mut [u8]| run(&launch, &mut [Output { bytes, dtype }], &mut [], 1);
+    if let Some(own) = into.and_then(|t| t.own_bytes(dtype, &shot.output)) {
+        // A plain schedule has no step that refuses data.
+        let _ = results(own)?;
+        return Ok(None);
+    }
+    let mut storage = run_with.storage(shot.total * dtype.size())?;
+    let _ = results(storage.bytes_mut())?;
+    Tensor::with_layout(storage, dtype, shot.output.clone()).map(Some)
+}
+
+/// Plans the launch of a plan's kernel for operands of these layouts.
+fn aim<E: Engine>(
+    plan: &Plan,
+    k: &PlannedKernel,
+    at: usize,
+    run: &Run<'_>,
+    inputs: &[TensorRef<'_>],
+    engine: &E,
+) -> Result<Shot<E::Ready>> {
+    let typed = &plan.typed;
+    let shape_of = |shape: u32| extents(&typed.shapes[shape as usize], run.dyn_dims);
+    let domain = shape_of(k.shape)?;
+    let folds = k.folds.iter().map(|(n, _)| Layout::contiguous(&shape_of(typed.nodes[*n as usize].shape)?));
+    let folds = folds.collect::<Result<Vec<_>>>()?;
+    let ready = |classes: &[Class]| engine.ready(at, &k.kernel, classes);
+    let reduced = k.reduced.as_deref().map(|dims| Reduction { dims, adds: engine.walks_rows() && k.kernel.adds_up() });
+    let call = Call { inputs, spread: &k.spread, extents: &domain, reduced };
+    plan_launch(&call, folds, ready)
+}
+
+/// The operands and the domain of a launch.
+struct Call<'a> {
+    inputs: &'a [TensorRef<'a>],
+    /// How each operand is spread over the domain by its type.
+    spread: &'a [Spread],
+    extents: &'a [usize],
+    reduced: Option<Reduction<'a>>,
+}
+
+fn plan_launch<R>(
+    call: &Call<'_>,
+    folds: Vec<Arc<Layout>>,
+    ready: impl FnOnce(&[Class]) -> Result<R>,
+) -> Result<Shot<R>> {
+    let total = numel(call.extents)?;
+    let strides = call.inputs.iter().map(|t| aligned_strides(*t, call.extents)).collect::<Result<Vec<_>>>()?;
+    // Where there are no elements, nothing bounds the products of the other extents.
+    let nothing = if total == 0 { vec![0; call.extents.len()] } else { vec![] };
+    let walked = if total == 0 { &nothing[..] } else { call.extents };
+    let geometry = Geometry::new(walked, &strides, call.spread, call.reduced);
+    let ready = if total == 0 { None } else { Some(ready(&geometry.classes())?) };
+    let folded = call.reduced.map_or(1, |r| r.dims.iter().map(|a| walked[*a]).product());
+    let output = Layout::contiguous(call.extents)?;
+    Ok(Shot { geometry, ready, output, total, folds, folded })
+}
+
+/// The results of a launch: those of the kernel, then those of its folds. `None` for one that is in its target.
+type Results = SmallVec<[Option<Tensor>; FEW]>;
+
+/// Runs a planned kernel. A result goes to its target if that has its dtype and shape and nothing else holds it.
+fn fire<R: Ready>(
+    plan: &Plan,
+    k: &PlannedKernel,
+    run: &Run<'_>,
+    shot: &Shot<R>,
+    inputs: &[TensorRef<'_>],
+    targets: SmallVec<[Option<&mut Tensor>; FEW]>,
+) -> Result<Results> {
+    let made = launch(&k.kernel, &k.consts, run, shot, inputs, targets)?;
+    let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.said))?;
+    for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&shot.folds) {
+        results.push(Some(finish(&plan.typed, *node, partial, shot, layout, run)?));
+    }
+    Ok(results)
+}
+
+/// Element-steps below which waking another thread costs more than it brings.
+const PARALLEL_WORK: usize = 1 << 18;
+
+fn is_parallel(kernel: &Kernel, total: usize) -> bool {
+    // A domain that is only reduced can have more elements than any memory.
+    total.saturating_mul(kernel.steps.len().max(1)) >= PARALLEL_WORK
+}
+
+/// A kernel's results and the partial results of its folds, or the step that refused its data.
+type Made = Result<(Results, SmallVec<[Storage; 2]>), Fault>;
+
+/// Runs a kernel.
+fn launch<R: Ready>(
+    kernel: &Kernel,
+    consts: &[Bits],
+    run_with: &Run<'_>,
+    shot: &Shot<R>,
+    inputs: &[TensorRef<'_>],
+    mut targets: SmallVec<[Option<&mut Tensor>; FEW]>,
+) -> Result<Made> {
+    let Some(ready) = &shot.ready else {
+        let empty =
+            |v: &u32| Tensor::with_layout(Storage::zeroed(0)?, kernel.value(*v).dtype, shot.output.clone()).map(Some);
+        let results = kernel.outputs.iter().map(empty).collect::<Result<_>>()?;
+        return Ok(Ok((results, kernel.folds.iter().map(|_| Storage::zeroed(0)).collect::<Result<_>>()?)));
+    };
+    let dtype = |v: u32| kernel.value(v).dtype;
+    let mut bytes: SmallVec<[Option<&mut [u8]>; FEW]> = SmallVec::new();
+    let (mut fresh, mut owned) = (SmallVec::<[Option<Storage>; FEW]>::new(), SmallVec::<[bool; FEW]>::new());
+    targets.resize_with(kernel.outputs.len(), || None);
+    for (v, target) in kernel.outputs.iter().zip(targets) {
+        let own = target.and_then(|t: &mut Tensor| t.own_bytes(dtype(*v), &shot.output));
+        owned.push(own.is_some());
+        let needed = shot.total * dtype(*v).size();
+        fresh.push(if own.is_some() { None } else { Some(run_with.storage(needed)?) });
+        bytes.push(own);
+    }
+    let operands: SmallVec<[Buffer<'_>; FEW]> = inputs.iter().map(|t| buffer(*t)).collect();
+    let launch = Launch {
+        schedule: ready.schedule(),
+        segments: ready.segments(),
+        any_length: ready.segments().iter().all(|s| s.any_length),
+        geometry: &shot.geometry,
+        consts,
+        inputs: &operands,
+        stop: run_with.stop,
+    };
+    let partials = |v: u32| run_with.storage(launch.partials() * dtype(v).size());
+    let mut partial: SmallVec<[Storage; 2]> = kernel.folds.iter().map(|(_, v)| partials(*v)).collect::<Result<_>>()?;
+    let mut results: SmallVec<[Output<'_>; FEW]> = SmallVec::new();
+    for ((own, storage), v) in bytes.into_iter().zip(&mut fresh).zip(&kernel.outputs) {
+        let bytes = own.or_else(|| storage.as_mut().map(Storage::bytes_mut)).unwrap_or(&mut []);
+        results.push(Output { bytes, dtype: dtype(*v) });
+    }
+    let mut folds: SmallVec<[Folded<'_>; 2]> = SmallVec::new();
+    for (s, (op, v)) in partial.iter_mut().zip(&kernel.folds) {
+        folds.push(folded(*op, dtype(*v), &shot.geometry, s.bytes_mut())?);
+    }
+    let threads = if is_parallel(kernel, shot.total) { run_with.threads } else { 1 };
+    if let Err(fault) = run(&launch, &mut results, &mut folds, threads)? {
+        return Ok(Err(fault));
+    }
+    drop((results, folds));
+    let tensor = |(storage, v): (Option<Storage>, &u32)| match storage {
+        Some(s) => Tensor::with_layout(s, dtype(*v), shot.output.clone()).map(Some),
+        None => Ok(None),
+    };
+    let made = fresh.into_iter().zip(&kernel.outputs).map(tensor).collect::<Result<Results>>()?;
+    Ok(Ok((made, partial)))
+}
+
+#[inline]
+fn buffer(t: TensorRef<'_>) -> Buffer<'_> {
+    let (bytes, offset) = t.raw();
+    Buffer { bytes, dtype: t.dtype(), offset }
+}
+
+/// A reduction as the driver wants it.
+fn folded<'a>(op: Op, dtype: DType, geometry: &Geometry, bytes: &'a mut [u8]) -> Result<Folded<'a>> {
+    let kernels = FoldKernels::new(geometry, |part| fold_kernel(op, dtype, part, CpuLevel::get()));
+    Ok(Folded { bytes, dtype, kernels: kernels.ok_or_else(|| no_fold(op, dtype))? })
+}
+
+fn no_fold(op: Op, dtype: DType) -> Error {
+    Error::Internal(format!("no kernel for {op} in {dtype}"))
+}
+
+/// What a reduction of no elements gives, before the division of a mean.
+fn nothing(op: Op, dtype: DType) -> Result<Bits> {
+    let f = fold_kernel(op, dtype, reduce::Part::Whole, CpuLevel::get()).ok_or_else(|| no_fold(op, dtype))?;
+    Ok(reduce::of_nothing(f))
+}
+
+/// The error of data that a node refuses; what a function of the user's said when it panicked.
+fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error {
+    let n = &typed.nodes[node as usize];
+    let (op, place) = match &n.kind {
+        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => (*op, n.place.clone()),
+        _ => (Op::Cast, n.place.clone()),
+    };
+    match op {
+        Op::Custom(_) => Error::Panicked { op: op.name(), message, place },
+        _ => Error::DivisionByZero { op: op.name(), place },
+    }
+}
+
+/// Makes a reduction's result of its partial results: combined until there is one for each element, divided if it is
+/// a mean, and rounded to the node's dtype.
+fn finish<R>(
+    typed: &TypedProgram,
+    node: NodeId,
+    partial: Storage,
+    shot: &Shot<R>,
+    layout: &Arc<Layout>,
+    run: &Run<'_>,
+) -> Result<Tensor> {
+    let n = &typed.nodes[node as usize];
+    let TypedKind::Reduce { op, .. } = n.kind else {
+        return Err(Error::Internal(format!("typed node {node} is no reduction")));
+    };
+    let math = n.dtype.op_math();
+    let results = layout.elements();
+    let mut whole = if shot.total == 0 {
+        if results > 0 && shot.folded == 0 && matches!(op, Op::Amax | Op::Amin) {
+            return Err(Error::EmptyReduction { op: op.name(), place: n.place.clone() });
+        }
+        let mut storage = run.storage(results * math.size())?;
+        let start = nothing(op, math)?;
+        storage.bytes_mut().chunks_exact_mut(math.size()).for_each(|to| to.copy_from_slice(&start.0[..math.size()]));
+        storage
+    } else {
+        combined(op, math, partial, &shot.geometry, results, run)?
+    };
+    if op == Op::Mean {
+        reduce::divide(math, whole.bytes_mut(), shot.folded);
+    }
+    let made = cast_tensor(&Tensor::with_layout(whole, math, layout.clone())?, n.dtype)?;
+    run.memory.give(results * (math.size() - n.dtype.size()));
+    Ok(made)
+}
+
+/// Combines partial results in the same way until there are `results` of them.
+fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize, run: &Run<'_>) -> Result<Storage> {
+    let count = partial.len() / math.size();
+    if count == results {
+        return Ok(partial);
+    }
+    // Partial results of a row, or of the rows of a group, lie behind each other.
+    let (extents, reduced) = match g.fold {
+        Some(Fold::Columns(_)) => (vec![results / g.run, count / results, g.run], 1),
+        Some(Fold::Stacked { width, .. }) => (vec![results / width, count / results, width], 1),
+        _ => (vec![results, count / results], 1),
+    };
+    let t = Tensor::from_storage(partial, math, &extents)?;
+    let mut b = Builder::default();
+    let x = b.input(math);
+    b.kernel.folds.push((op, x));
+    let inputs = [TensorRef::Tensor(&t)];
+    let reduced = Some(Reduction { dims: &[reduced], adds: false });
+    let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: &extents, reduced };
+    let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
+    let shot = plan_launch(&call, vec![], ready)?;
+    let made = launch(&b.kernel, &[], run, &shot, &inputs, SmallVec::new())?;
+    drop(t);
+    run.memory.give(count * math.size());
+    let next = made.ok().and_then(|(_, mut all)| all.pop());
+    let next = next.ok_or_else(|| Error::Internal(format!("no result of {op}")))?;
+    combined(op, math, next, &shot.geometry, results, run)
+}
+
+/// A tensor in another dtype, by the block kernels of the conversion's path.
+pub(crate) fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
+    if t.dtype() == to {
+        return Ok(t.clone());
+    }
+    let mut b = Builder::default();
+    let x = b.input(t.dtype());
+    let y = b.cast(x, to);
+    b.kernel.outputs.push(y);
+    let inputs = [TensorRef::Tensor(t)];
+    let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: t.shape(), reduced: None };
+    let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
+    let shot = plan_launch(&call, vec![], ready)?;
+    let run = Run::alone();
+    let made = launch(&b.kernel, &b.const_bits, &run, &shot, &inputs, SmallVec::new())?;
+    let one = made.ok().and_then(|(mut all, _)| all.pop().flatten());
+    one.ok_or_else(|| Error::Internal(format!("no result of a cast to {to}")))
+}
+
+/// A tensor's strides along the dims of a domain it broadcasts to.
+fn aligned_strides(t: TensorRef<'_>, extents: &[usize]) -> Result<Vec<isize>> {
+    let front = extents.len().checked_sub(t.rank());
+    let front = front.ok_or_else(|| Error::Internal(format!("{:?} in a domain of {extents:?}", t.shape())))?;
+    let mut strides = vec![0; extents.len()];
+    for (i, (n, s)) in t.shape().iter().zip(t.strides()).enumerate() {
+        match (*n, extents[front + i]) {
+            (1, _) => {}
+            (n, e) if n == e => strides[front + i] = *s,
+            _ => return Err(Error::Internal(format!("{:?} does not broadcast to {extents:?}", t.shape()))),
+        }
+    }
+    Ok(strides)
+}
+
+#[cfg(test)]
+mod tests;

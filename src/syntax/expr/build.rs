@@ -1,0 +1,73 @@
+//! The end of an expression: its steps become nodes, or values.
+//!
+//! Guarantees: nothing is built of a text that is refused; steps are built in the order in which they were read; an
+//! eager value is let go when nothing needs it any more. Does not: read.
+
+use super::lex::Span;
+use super::{Operand, Parsed, Parser, Term, Value, shown};
+use crate::base::scalar::Scalar;
+use crate::graph::var::{Mode, Var};
+use crate::ops::Attrs;
+
+impl<M: Mode> Parser<'_, '_, M> {
+    /// The value of a text that is one constant.
+    pub(super) fn constant(mut self) -> Parsed<Scalar> {
+        let end = self.read()?;
+        self.closed()?;
+        match (self.values.pop(), &self.target) {
+            (Some((Value::Constant(s), _)), None) if self.locals.is_empty() => Ok(s),
+            (value, _) => Err(value.map_or(end, |(_, at)| at).syntax("this is no constant")),
+        }
+    }
+
+    /// The end of the text: everything must be closed; then the steps are built, in order.
+    pub(super) fn finish(mut self, span: Span) -> Parsed<Var<M>> {
+        self.closed()?;
+        if let Some((name, at)) = self.target {
+            let d = at.syntax("the expression ends with an assignment: it has no result");
+            return Err(d.help(format!("write the result behind it: `; {}`", shown(&name))));
+        }
+        if let Some((name, local)) = self.locals.iter().filter(|(_, l)| !l.used).min_by_key(|(_, l)| l.at.start) {
+            return Err(local.at.syntax(format!("`{}` is assigned and never used", shown(name))));
+        }
+        let root = match self.values.pop() {
+            Some((Value::Term(t), _)) => t,
+            Some((Value::Constant(s), at)) => {
+                return Err(at.syntax(format!("the expression is the constant {s}: it uses no input")));
+            }
+            None => return Err(span.syntax("the expression is empty")),
+        };
+        // Eager values are let go as soon as they have been used.
+        let mut uses = vec![0u32; self.steps.len()];
+        for term in self.steps.iter().flat_map(|s| s.operands.iter().flatten()).chain([&root]) {
+            if let Term::Step(i) = term {
+                uses[*i as usize] += 1;
+            }
+        }
+        let mut built: Vec<Option<Var<M>>> = Vec::with_capacity(self.steps.len());
+        let mut take = |built: &mut Vec<Option<Var<M>>>, i: u32| {
+            let left = uses.get_mut(i as usize)?;
+            *left -= 1;
+            let value = built.get_mut(i as usize)?;
+            if *left == 0 { value.take() } else { value.clone() }
+        };
+        for step in &self.steps {
+            let mut operands = Vec::with_capacity(3);
+            for term in step.operands.iter().flatten() {
+                operands.extend(match *term {
+                    Term::Handle(i) => self.handles.get(i as usize).map(|v| Operand::Var(v.clone())),
+                    Term::Step(i) => take(&mut built, i).map(Operand::Var),
+                    Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
+                });
+            }
+            let attrs = Attrs { dtype: step.dtype, ..Attrs::default() };
+            built.push(Some(M::apply(step.op, &operands, attrs, step.span.place())));
+        }
+        let value = match root {
+            Term::Step(i) => take(&mut built, i),
+            Term::Handle(i) => self.handles.get(i as usize).cloned(),
+            Term::Constant(_) => None,
+        };
+        value.ok_or_else(|| span.syntax("the expression is empty"))
+    }
+}

@@ -1,0 +1,101 @@
+//! Arithmetic between constants of an expression: `2 * 3`, `-1.5`, `1 + 2j`.
+//!
+//! Guarantees: Python's rules. Integers stay integers under `+ - *` and powers that are not negative, and an overflow
+//! of i64 is an error; `/` and negative powers give floats; floats are f64, with the library's own power function;
+//! division by zero is an error. Does not: fold anything else; it says so instead of guessing a dtype.
+
+use num_complex::Complex;
+
+use super::lex::Symbol;
+use crate::base::scalar::Scalar;
+use crate::math::pow::pow_f64;
+
+/// Why two constants were not folded.
+type Refusal = &'static str;
+
+const OVERFLOW: Refusal = "the constant is beyond the range of i64";
+const ZERO: Refusal = "division by zero in a constant";
+const BOOLS: Refusal = "arithmetic on the constants `true` and `false`";
+/// The largest integer up to which every integer is an f64.
+const EXACT: u64 = 1 << 53;
+
+/// `a symbol b`.
+pub(super) fn binary(symbol: Symbol, a: Scalar, b: Scalar) -> Result<Scalar, Refusal> {
+    if !matches!(symbol, Symbol::Add | Symbol::Sub | Symbol::Mul | Symbol::Div | Symbol::Pow) {
+        return Err("only `+ - * / **` are worked out between constants");
+    }
+    match (a, b) {
+        (Scalar::Bool(_), _) | (_, Scalar::Bool(_)) => Err(BOOLS),
+        (Scalar::Int(a), Scalar::Int(b)) => integers(symbol, a, b),
+        (Scalar::Complex(_), _) | (_, Scalar::Complex(_)) => complexes(symbol, complex(a), complex(b)),
+        _ => floats(symbol, complex(a).re, complex(b).re),
+    }
+}
+
+/// `-a`.
+pub(super) fn negate(a: Scalar) -> Result<Scalar, Refusal> {
+    match a {
+        Scalar::Bool(_) => Err(BOOLS),
+        Scalar::Int(v) => v.checked_neg().map(Scalar::Int).ok_or(OVERFLOW),
+        Scalar::Float(v) => Ok(Scalar::Float(-v)),
+        Scalar::Complex(v) => Ok(Scalar::Complex(-v)),
+    }
+}
+
+fn complex(a: Scalar) -> Complex<f64> {
+    match a {
+        Scalar::Bool(v) => Complex::new(v as u8 as f64, 0.0),
+        Scalar::Int(v) => Complex::new(v as f64, 0.0),
+        Scalar::Float(v) => Complex::new(v, 0.0),
+        Scalar::Complex(v) => v,
+    }
+}
+
+fn integers(symbol: Symbol, a: i64, b: i64) -> Result<Scalar, Refusal> {
+    let value = match symbol {
+        Symbol::Add => a.checked_add(b),
+        Symbol::Sub => a.checked_sub(b),
+        Symbol::Mul => a.checked_mul(b),
+        Symbol::Pow if b >= 0 => power(a, b),
+        Symbol::Div | Symbol::Pow if a.unsigned_abs().max(b.unsigned_abs()) > EXACT => {
+            return Err("a quotient of constants this large would not be exact: write it as a float");
+        }
+        _ => return floats(symbol, a as f64, b as f64),
+    };
+    value.map(Scalar::Int).ok_or(OVERFLOW)
+}
+
+fn power(a: i64, b: i64) -> Option<i64> {
+    match (a, u32::try_from(b)) {
+        (_, Ok(b)) => a.checked_pow(b),
+        (0 | 1, Err(_)) => Some(a),
+        (-1, Err(_)) => Some(if b % 2 == 0 { 1 } else { -1 }),
+        (_, Err(_)) => None,
+    }
+}
+
+fn floats(symbol: Symbol, a: f64, b: f64) -> Result<Scalar, Refusal> {
+    Ok(Scalar::Float(match symbol {
+        Symbol::Add => a + b,
+        Symbol::Sub => a - b,
+        Symbol::Mul => a * b,
+        Symbol::Div if b == 0.0 => return Err(ZERO),
+        Symbol::Div => a / b,
+        _ if a == 0.0 && b < 0.0 => return Err(ZERO),
+        _ if a < 0.0 && a.is_finite() && b.is_finite() && b.fract() != 0.0 => {
+            return Err("a fractional power of a negative constant is complex");
+        }
+        _ => pow_f64(a, b),
+    }))
+}
+
+fn complexes(symbol: Symbol, a: Complex<f64>, b: Complex<f64>) -> Result<Scalar, Refusal> {
+    Ok(Scalar::Complex(match symbol {
+        Symbol::Add => a + b,
+        Symbol::Sub => a - b,
+        Symbol::Mul => a * b,
+        Symbol::Div if b.re == 0.0 && b.im == 0.0 => return Err(ZERO),
+        Symbol::Div => a / b,
+        _ => return Err("a power of complex constants is not worked out: write its value"),
+    }))
+}

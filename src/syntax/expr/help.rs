@@ -1,0 +1,161 @@
+//! What a mistake in an expression is told: what to write instead, the likely name.
+//!
+//! Guarantees: names are escaped and cut; a suggestion is a name that exists. Does not: find mistakes.
+
+use std::ops::Range;
+
+use super::lex::{Span, Token};
+use super::{Frame, Known, Parser, Term, Value};
+use crate::base::dtype::DType;
+use crate::base::error::{Diagnostic, Fault, nearest, shown};
+use crate::base::limits::{Limits, MAX_EXPRESSION};
+use crate::graph::program::Program;
+use crate::graph::var::{Graph, Mode, Operand};
+use crate::ops::{Op, Registry};
+use crate::promotion::Rules;
+
+/// Functions of PyTorch, Paddle and NumPy that are no ops here, as expressions of x (and y); over all of their
+/// elements, where they combine elements.
+pub(super) const WRITTEN_OUT: &[(&str, &str)] = &[
+    ("celu", "where(x > 0, x, expm1(x))"),
+    ("dot", "sum(x * y)"),
+    ("elu", "where(x > 0, x, expm1(x))"),
+    ("expit", "sigmoid(x)"),
+    ("hardsigmoid", "clamp(x/6 + 0.5, 0, 1)"),
+    ("hardswish", "x * clamp(x/6 + 0.5, 0, 1)"),
+    ("hardtanh", "clamp(x, -1, 1)"),
+    ("isclose", "abs(x - y) <= 1e-8 + 1e-5*abs(y)"),
+    ("l1_loss", "mean(abs(x - y))"),
+    ("leaky_relu", "where(x > 0, x, 0.01*x)"),
+    ("log_softmax", "t = x - amax(x); t - log(sum(exp(t)))"),
+    ("logit", "log(x / (1 - x))"),
+    ("logsigmoid", "-softplus(-x)"),
+    ("logsumexp", "m = amax(x); m + log(sum(exp(x - m)))"),
+    ("mish", "x * tanh(softplus(x))"),
+    ("mse_loss", "mean(square(x - y))"),
+    ("nan_to_num", "where(isnan(x), 0, x)"),
+    ("norm", "sqrt(sum(square(x)))"),
+    ("power", "x ** y"),
+    ("prelu", "where(x > 0, x, y*x)"),
+    ("relu6", "clamp(x, 0, 6)"),
+    ("rms_norm", "x * rsqrt(mean(square(x)))"),
+    ("rsub", "y - x"),
+    ("selu", "1.0507009873554805 * where(x > 0, x, 1.6732632423543772*expm1(x))"),
+    ("softmax", "t = exp(x - amax(x)); t / sum(t)"),
+    ("softsign", "x / (1 + abs(x))"),
+];
+
+impl<M: Mode> Parser<'_, '_, M> {
+    /// A closing parenthesis where an operand is missing.
+    pub(super) fn empty(&self, span: Span) -> Diagnostic {
+        match self.frames.last() {
+            Some(Frame::Call(op, name, base)) if self.values.len() == *base as usize => wrong_arity(*op, name.to(span)),
+            Some(Frame::Open(open)) => open.to(span).syntax("nothing stands between these parentheses"),
+            _ => span.syntax("an operand is missing before this parenthesis"),
+        }
+    }
+
+    /// Something that is no operator behind an operand.
+    pub(super) fn stray(&self, token: &Token<'_>, span: Span) -> Diagnostic {
+        let missing = span.syntax("an operator is missing before this");
+        match token {
+            Token::Assign => assigns(span),
+            Token::Name("and") => {
+                span.syntax("`and` is not an operator here").help("write `x & y`, or `logical_and(x, y)`")
+            }
+            Token::Name("or") => {
+                span.syntax("`or` is not an operator here").help("write `x | y`, or `logical_or(x, y)`")
+            }
+            Token::Name("if" | "else") => missing.help("write `where(condition, x, y)`"),
+            Token::Open => match self.values.last() {
+                Some((Value::Term(Term::Handle(_)), _)) => missing.help("a name is not an op: write `*` to multiply"),
+                _ => missing,
+            },
+            _ => missing,
+        }
+    }
+
+    pub(super) fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
+        let d = Diagnostic::new(Fault::Name, format!("there is no op `{}`", shown(word))).at(&span.place());
+        if let Some((_, written)) = WRITTEN_OUT.iter().find(|(name, _)| *name == word) {
+            let reduces = ["sum(", "mean(", "amax("].iter().any(|r| written.contains(r));
+            let over = if reduces { ", over all elements" } else { "" };
+            return d.help(format!("write it out: `{written}`{over}"));
+        }
+        let ops = Op::ALL.iter().copied().chain(self.known.ops.ops());
+        let names = ops.flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
+        match nearest(word, names) {
+            Some(name) => d.help(format!("did you mean `{name}`?")),
+            None if (self.known.names)().iter().any(|n| n == word) => d.help("it is an input: write `*` to multiply"),
+            None => d,
+        }
+    }
+
+    pub(super) fn unknown_name(&self, word: &str, span: Span) -> Diagnostic {
+        let d = Diagnostic::new(Fault::Name, format!("there is no input `{}`", shown(word))).at(&span.place());
+        let known = (self.known.names)();
+        if let Some(op) = self.known.ops.op(word) {
+            return d.help(format!("it is an op: write {}", usage(op)));
+        }
+        match nearest(word, known.iter().map(String::as_str)) {
+            Some(name) => d.help(format!("did you mean `{}`?", shown(name))),
+            None if known.is_empty() => d,
+            None => {
+                let all: Vec<String> = known.iter().take(20).map(|n| format!("`{}`", shown(n))).collect();
+                let dots = if known.len() > 20 { ", …" } else { "" };
+                d.help(format!("the inputs are {}{dots}", all.join(", ")))
+            }
+        }
+    }
+}
+
+/// The op that a text applies last, and where in the text its operands stand; `None` if the text applies none or is
+/// wrong. For messages: a place of an expression is itself an expression.
+///
+/// ```
+/// use castwise::{Op, expr::application};
+/// assert_eq!(application("steps * (loss + 1)"), Some((Op::Mul, vec![0..5, 8..18])));
+/// assert_eq!(application("steps"), None);
+/// ```
+pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
+    if text.len() > MAX_EXPRESSION {
+        return None;
+    }
+    let program = Program::new(Rules::default());
+    let mut names =
+        |name: &str| Some(Operand::Var(program.feed(name).unwrap_or_else(|| program.data(name, DType::F32, ()))));
+    let ops = Registry::new();
+    let known = Known { ops: &ops, names: &Vec::new, limits: Limits::new() };
+    let mut parser: Parser<'_, '_, Graph> = Parser::new(text, &known, &mut names);
+    parser.read().ok()?;
+    parser.closed().ok()?;
+    let Some((Value::Term(Term::Step(root)), _)) = parser.values.last() else { return None };
+    let step = parser.steps.get(*root as usize)?;
+    Some((step.op, step.spans.iter().flatten().map(|s| s.start as usize..s.end as usize).collect()))
+}
+
+/// A part that is neither named nor the last one.
+pub(super) fn nameless(span: Option<Span>) -> Diagnostic {
+    let d = span.unwrap_or(Span { start: 0, end: 0 });
+    d.syntax("only the last part of an expression may stand without a name").help("write `name = ` before it")
+}
+
+/// An `=` that begins no statement.
+pub(super) fn assigns(span: Span) -> Diagnostic {
+    span.syntax("`=` is not an operator here")
+        .help("`==` compares; `name = value;` in front of an expression names a part of it")
+}
+
+pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
+    if op.takes_dtype() {
+        return span.syntax(format!("`{op}` takes a value and a dtype")).help(usage(op));
+    }
+    let s = if op.arity() == 1 { "" } else { "s" };
+    span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op))
+}
+
+/// An application of the op as an expression has it: `maximum(x, y)`, `cast(x, f32)`.
+pub(super) fn usage(op: Op) -> String {
+    let dtype = if op.takes_dtype() { ", f32" } else { "" };
+    format!("`{op}({}{dtype})`", op.def().operands.join(", "))
+}

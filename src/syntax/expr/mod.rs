@@ -1,0 +1,578 @@
+//! Expressions: `(cast(nir, f32) - red) / (nir + cast(red, f32))` as a program, or computed at once.
+//!
+//! Guarantees: Python's operators with Python's precedence; every op of the table by name; each node carries the byte
+//! range it was written at; text of any nesting is read without recursion; a mistake is reported with its place and,
+//! where there is one, the likely name; nothing is added to the program before the whole text has been read.
+//! Does not: decide dtypes, or fold anything but arithmetic between constants (see `fold`); `and`, `or`, `not`,
+//! chained comparisons and shifts are refused with what to write instead.
+//!
+//! From low to high: `== != < <= > >=` (not chained), `|`, `^`, `&`, `+ -`, `* / // %`, unary `- + ~`, `**` (from
+//! right to left). Then calls `sqrt(x)`, `where(c, x, y)`, `cast(x, f32)`, parentheses, names (also `"in quotes"`),
+//! and constants: `2`, `0x1f`, `1.5e-3`, `2j`, `inf`, `nan`, `true`, `false`.
+//!
+//! Parts may be named before the expression that uses them: `t = a - b; base + 0.3*t`. Each must be used.
+
+use std::collections::HashMap;
+
+use num_complex::Complex;
+
+use crate::base::dtype::DType;
+use crate::base::error::{Diagnostic, Result, shown};
+use crate::base::host::FloatMode;
+use crate::base::limits::{Limit, Limits};
+use crate::base::scalar::Scalar;
+use crate::graph::program::Program;
+use crate::graph::var::{Graph, Mode, Operand, Var};
+use crate::ops::{MAX_OPERANDS, Op, Registry};
+
+mod build;
+mod fold;
+mod help;
+mod lex;
+mod operators;
+
+pub use help::application;
+use help::wrong_arity;
+use lex::{Lexer, Span, Symbol, Token};
+use operators::{COMPARISON, UNARY, binary_op, precedence};
+
+pub use crate::base::limits::MAX_EXPRESSION;
+
+impl Program {
+    /// Adds an expression whose names are this program's placeholders. Errors:
+    /// [`Error::Invalid`](crate::Error::Invalid) with the place in the text, [`Error::Limit`](crate::Error::Limit) for one
+    /// that is too long; the program is then as it was before.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// p.data("nir", DType::U8, [None]);
+    /// p.data("red", DType::U8, [None]);
+    /// let ndvi = p.expression("(cast(nir, f32) - red) / (nir + cast(red, f32))")?;
+    /// assert_eq!(p.infer()?.dtype(&ndvi), Some(DType::F32));
+    /// assert!(p.expression("nir + rad").unwrap_err().to_string().contains("did you mean `red`?"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn expression(&self, text: &str) -> Result<Var> {
+        self.expression_with(text, |_| None)
+    }
+
+    /// As [`expression`](Program::expression), with names that stand for scalars: they have no dtype of their own, as
+    /// if their values were written there, and are worked out with other constants.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// p.data("a", DType::BF16, [4]);
+    /// p.data("b", DType::BF16, [4]);
+    /// let mix = p.expression_with("(1 - w) * a + w * b", |name| (name == "w").then_some(Scalar::Float(0.25)))?;
+    /// assert_eq!(p.infer()?.dtype(&mix), Some(DType::BF16));
+    /// assert!(p.to_string().contains("mul ~0.75, %a"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn expression_with(&self, text: &str, scalars: impl FnMut(&str) -> Option<Scalar>) -> Result<Var> {
+        self.expression_in(text, &Registry::new(), scalars)
+    }
+
+    /// As [`expression_with`](Program::expression_with), with the custom ops of a registry.
+    ///
+    /// ```
+    /// use castwise::{CustomOp, Promotion, Registry, prelude::*};
+    /// let mut ops = Registry::new();
+    /// ops.register(CustomOp::new("cube", ["x"], Promotion::Common).with(|[x]: [f32; 1]| x * x * x))?;
+    /// let p = Program::new(Rules::Torch);
+    /// p.data("a", DType::BF16, [4]);
+    /// let y = p.expression_in("cube(a - 1) / 2", &ops, |_| None)?;
+    /// assert_eq!(p.infer()?.dtype(&y), Some(DType::BF16));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn expression_in(
+        &self,
+        text: &str,
+        ops: &Registry,
+        mut scalars: impl FnMut(&str) -> Option<Scalar>,
+    ) -> Result<Var> {
+        let mut names = |name: &str| match scalars(name) {
+            Some(s) => Some(Operand::Scalar(s)),
+            None => self.feed(name).map(Operand::Var),
+        };
+        let known = Known { ops, names: &|| self.feed_names(), limits: self.limits() };
+        parse(text, &known, &mut names)
+    }
+}
+
+/// Applies an expression to handles of either mode; `names` gives the handle of a name.
+///
+/// ```
+/// use castwise::{expr::parse_expression, prelude::*};
+/// let t = Tensor::from_slice(&[1.0f32, 4.0], [2])?;
+/// let x = Eager::new(Rules::Torch).tensor(&t);
+/// let y = parse_expression("2 * sqrt(x)", |name| (name == "x").then(|| x.clone()))?;
+/// assert_eq!(y.result()?.to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn parse_expression<M: Mode>(text: &str, mut names: impl FnMut(&str) -> Option<Var<M>>) -> Result<Var<M>> {
+    parse_expression_within(text, Limits::new(), &mut names)
+}
+
+/// As [`parse_expression`], under other limits for the text's length, its nesting, and the applications in it (which
+/// are nodes).
+///
+/// ```
+/// use castwise::{Limit, Limits, expr::parse_expression_within, prelude::*};
+/// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([1.0f32, 4.0]));
+/// let limits = Limits::new().with(Limit::Nesting, 2)?;
+/// let read = |text: &str| parse_expression_within(text, limits, |_| Some(x.clone()));
+/// assert!(read("((x + 1))").is_err() && read("(x + 1)").is_ok());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn parse_expression_within<M: Mode>(
+    text: &str,
+    limits: Limits,
+    mut names: impl FnMut(&str) -> Option<Var<M>>,
+) -> Result<Var<M>> {
+    let ops = Registry::new();
+    parse(text, &Known { ops: &ops, names: &Vec::new, limits }, &mut |name| names(name).map(Operand::Var))
+}
+
+/// The value of an expression without names: a number, or several that are worked out, as they would be in an
+/// expression. Errors: as those of [`parse_expression`].
+///
+/// ```
+/// use castwise::{Scalar, expr::parse_constant};
+/// assert_eq!(parse_constant("0x10")?, Scalar::Int(16));
+/// assert_eq!(parse_constant("-1/4")?, Scalar::Float(-0.25));
+/// assert!(parse_constant("9223372036854775808").is_err());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn parse_constant(text: &str) -> Result<Scalar> {
+    let _standard = FloatMode::standard();
+    let known = Known { ops: &Registry::new(), names: &Vec::new, limits: Limits::new() };
+    known.limits.allow(Limit::Expression, text.len())?;
+    Ok(Parser::<Graph>::new(text, &known, &mut |_| None).constant()?)
+}
+
+/// What an expression can name: ops, and (for messages) inputs; and how large it can be.
+struct Known<'a> {
+    ops: &'a Registry,
+    names: &'a dyn Fn() -> Vec<String>,
+    limits: Limits,
+}
+
+fn parse<M: Mode>(text: &str, known: &Known<'_>, names: Lookup<'_, M>) -> Result<Var<M>> {
+    // Constants are read and combined here.
+    let _standard = FloatMode::standard();
+    known.limits.allow(Limit::Expression, text.len())?;
+    Ok(Parser::new(text, known, names).run()?)
+}
+
+type Lookup<'a, M> = &'a mut dyn FnMut(&str) -> Option<Operand<M>>;
+
+/// What a value is, before anything is built.
+#[derive(Clone, Copy, Debug)]
+enum Term {
+    Handle(u32),
+    Step(u32),
+    Constant(u32),
+}
+
+/// An application to be built once the whole text has been read.
+struct Step {
+    op: Op,
+    dtype: Option<DType>,
+    operands: [Option<Term>; MAX_OPERANDS],
+    /// Where each operand stands.
+    spans: [Option<Span>; MAX_OPERANDS],
+    span: Span,
+}
+
+/// A finished operand.
+#[derive(Clone, Copy)]
+enum Value {
+    Constant(Scalar),
+    Term(Term),
+}
+
+/// What waits for operands on its right.
+#[derive(Clone, Copy)]
+enum Frame {
+    Binary(Symbol),
+    Unary(Symbol, Span),
+    Open(Span),
+    /// A call: its op, the span of its name, and how many values came before its operands.
+    Call(Op, Span, u32),
+}
+
+/// A part of the expression that has a name.
+struct Local {
+    value: Value,
+    at: Span,
+    used: bool,
+}
+
+struct Parser<'t, 'a, M: Mode> {
+    lexer: Lexer<'t>,
+    names: Lookup<'a, M>,
+    known: &'a Known<'a>,
+    handles: Vec<Var<M>>,
+    by_name: HashMap<String, Value>,
+    /// The name that the statement being read assigns.
+    target: Option<(String, Span)>,
+    locals: HashMap<String, Local>,
+    constants: Vec<Scalar>,
+    steps: Vec<Step>,
+    values: Vec<(Value, Span)>,
+    frames: Vec<Frame>,
+}
+
+type Parsed<T> = Result<T, Diagnostic>;
+
+impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
+    fn new(text: &'t str, known: &'a Known<'a>, names: Lookup<'a, M>) -> Parser<'t, 'a, M> {
+        Parser {
+            lexer: Lexer::new(text),
+            names,
+            known,
+            handles: Vec::new(),
+            by_name: HashMap::new(),
+            target: None,
+            locals: HashMap::new(),
+            constants: Vec::new(),
+            steps: Vec::new(),
+            values: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Parsed<Var<M>> {
+        let end = self.read()?;
+        self.finish(end)
+    }
+
+    /// Reads the text to its end: an operand, then operators and operands in turn.
+    fn read(&mut self) -> Parsed<Span> {
+        self.target()?;
+        loop {
+            self.operand()?;
+            loop {
+                let (token, span) = self.lexer.next()?;
+                match token {
+                    Token::Symbol(Symbol::Not) => {
+                        return Err(span.syntax("`~` stands before an operand, not between two"));
+                    }
+                    Token::Symbol(symbol) => {
+                        self.binary(symbol, span)?;
+                        break;
+                    }
+                    Token::Comma => {
+                        if self.comma(span)? {
+                            break;
+                        }
+                    }
+                    Token::Close => self.close(span)?,
+                    Token::Semicolon => {
+                        self.assign()?;
+                        self.target()?;
+                        break;
+                    }
+                    Token::End => return Ok(span),
+                    other => return Err(self.stray(&other, span)),
+                }
+            }
+        }
+    }
+
+    /// Reads `name =` if a statement begins with it.
+    fn target(&mut self) -> Parsed<()> {
+        let mut ahead = self.lexer.clone();
+        let (Ok((token, span)), Ok((Token::Assign, _))) = (ahead.next(), ahead.next()) else { return Ok(()) };
+        let name = match token {
+            Token::Name(name @ ("true" | "True" | "false" | "False" | "inf" | "nan")) => {
+                return Err(span.syntax(format!("`{name}` is a constant")).help("choose another name"));
+            }
+            Token::Name(name) => name.to_string(),
+            Token::Quoted(name) => name.into_owned(),
+            _ => return Err(span.syntax("a name must stand before `=`").help("`==` compares")),
+        };
+        let taken =
+            |what| Err(span.syntax(format!("`{}` is {what} already", shown(&name))).help("choose another name"));
+        if self.locals.contains_key(&name) {
+            return taken("assigned");
+        }
+        if self.by_name.contains_key(&name) || (self.names)(&name).is_some() {
+            return taken("an input");
+        }
+        self.lexer = ahead;
+        self.target = Some((name, span));
+        Ok(())
+    }
+
+    /// The end of a statement that gives its value a name.
+    fn assign(&mut self) -> Parsed<()> {
+        self.closed()?;
+        match (self.target.take(), self.values.pop()) {
+            (Some((name, at)), Some((value, _))) => {
+                self.locals.insert(name, Local { value, at, used: false });
+                Ok(())
+            }
+            (_, value) => Err(help::nameless(value.map(|(_, span)| span))),
+        }
+    }
+
+    /// Finishes a statement's operators; errors if a parenthesis is open.
+    fn closed(&mut self) -> Parsed<()> {
+        self.reduce_all()?;
+        match self.frames.last() {
+            Some(Frame::Open(at)) => Err(at.syntax("this parenthesis is never closed")),
+            Some(Frame::Call(op, name, _)) => {
+                Err(name.syntax(format!("the parenthesis of this `{op}` is never closed")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads prefix operators, opening parentheses and calls up to the operand they wait for.
+    fn operand(&mut self) -> Parsed<()> {
+        loop {
+            let (token, span) = self.lexer.next()?;
+            let constant = match token {
+                Token::Int(v) => Scalar::Int(v),
+                Token::IntMinMagnitude => return self.int_min(span),
+                Token::Float(v) => Scalar::Float(v),
+                Token::Imaginary(v) => Scalar::Complex(Complex::new(0.0, v)),
+                Token::Quoted(name) => {
+                    let value = self.name(&name, span)?;
+                    return self.push(value, span);
+                }
+                Token::Name(name) => match self.word(name, span)? {
+                    Some(value) => return self.push(value, span),
+                    None => continue,
+                },
+                Token::Open => {
+                    self.wait(Frame::Open(span), span)?;
+                    continue;
+                }
+                Token::Symbol(symbol @ (Symbol::Add | Symbol::Sub | Symbol::Not)) => {
+                    self.wait(Frame::Unary(symbol, span), span)?;
+                    continue;
+                }
+                Token::Symbol(_) => return Err(span.syntax("an operand is missing before this operator")),
+                Token::Comma => return Err(span.syntax("an operand is missing before this comma")),
+                Token::Semicolon => return Err(span.syntax("an operand is missing before this semicolon")),
+                Token::Assign => return Err(help::assigns(span)),
+                Token::Close => return Err(self.empty(span)),
+                Token::End => return Err(span.syntax("the expression ends where an operand is missing")),
+            };
+            return self.push(Value::Constant(constant), span);
+        }
+    }
+
+    fn push(&mut self, value: Value, span: Span) -> Parsed<()> {
+        self.values.push((value, span));
+        Ok(())
+    }
+
+    fn wait(&mut self, frame: Frame, span: Span) -> Parsed<()> {
+        let most = self.known.limits.at(Limit::Nesting);
+        if self.frames.len() >= most {
+            return Err(span.syntax(format!("more than {most} operators and parentheses are open here")));
+        }
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    /// `-9223372036854775808`: the magnitude alone is not an i64.
+    fn int_min(&mut self, span: Span) -> Parsed<()> {
+        let power = matches!(self.lexer.clone().next(), Ok((Token::Symbol(Symbol::Pow), _)));
+        match self.frames.last().copied() {
+            Some(Frame::Unary(Symbol::Sub, minus)) if !power => {
+                self.frames.pop();
+                self.push(Value::Constant(Scalar::Int(i64::MIN)), minus.to(span))
+            }
+            _ => Err(lex::too_large(span)),
+        }
+    }
+
+    /// A bare word: a constant, a name, or (then `None`) the start of a call.
+    fn word(&mut self, word: &str, span: Span) -> Parsed<Option<Value>> {
+        let constant = match word {
+            "true" | "True" => Scalar::Bool(true),
+            "false" | "False" => Scalar::Bool(false),
+            "inf" => Scalar::Float(f64::INFINITY),
+            "nan" => Scalar::Float(f64::NAN),
+            "not" => return Err(span.syntax("`not` is not an operator here").help("write `~x`, or `logical_not(x)`")),
+            _ => {
+                if !matches!(self.lexer.clone().next(), Ok((Token::Open, _))) {
+                    return Ok(Some(self.name(word, span)?));
+                }
+                self.lexer.next()?;
+                let op = self.known.ops.op(word).ok_or_else(|| self.unknown_op(word, span))?;
+                self.wait(Frame::Call(op, span, self.values.len() as u32), span)?;
+                return Ok(None);
+            }
+        };
+        Ok(Some(Value::Constant(constant)))
+    }
+
+    /// What a name stands for; each name is looked up once.
+    fn name(&mut self, name: &str, span: Span) -> Parsed<Value> {
+        if let Some(local) = self.locals.get_mut(name) {
+            local.used = true;
+            return Ok(local.value);
+        }
+        if let Some(known) = self.by_name.get(name) {
+            return Ok(*known);
+        }
+        let value = match (self.names)(name).ok_or_else(|| self.unknown_name(name, span))? {
+            Operand::Scalar(s) => Value::Constant(s),
+            Operand::Var(handle) => {
+                self.handles.push(handle);
+                Value::Term(Term::Handle(self.handles.len() as u32 - 1))
+            }
+        };
+        self.by_name.insert(name.to_string(), value);
+        Ok(value)
+    }
+
+    /// An operator between operands: what binds tighter on its left is finished first.
+    fn binary(&mut self, symbol: Symbol, span: Span) -> Parsed<()> {
+        let mine = precedence(symbol);
+        while let Some(frame) = self.frames.last() {
+            let theirs = match frame {
+                Frame::Binary(s) => precedence(*s),
+                Frame::Unary(..) => UNARY,
+                Frame::Open(_) | Frame::Call(..) => break,
+            };
+            if theirs == mine && mine == COMPARISON {
+                let d = span.syntax("comparisons do not chain");
+                return Err(d.help("write `(a < b) & (b < c)`, with parentheses"));
+            }
+            if theirs < mine || symbol == Symbol::Pow && theirs == mine {
+                break;
+            }
+            self.reduce()?;
+        }
+        self.wait(Frame::Binary(symbol), span)
+    }
+
+    /// Finishes the innermost operator.
+    fn reduce(&mut self) -> Parsed<()> {
+        match self.frames.pop() {
+            Some(Frame::Binary(symbol)) => {
+                let (Some((b, right)), Some((a, left))) = (self.values.pop(), self.values.pop()) else {
+                    return Err(Span { start: 0, end: 0 }.syntax("an operand is missing"));
+                };
+                let span = left.to(right);
+                let value = match (a, b) {
+                    (Value::Constant(a), Value::Constant(b)) => {
+                        Value::Constant(fold::binary(symbol, a, b).map_err(|m| span.syntax(m))?)
+                    }
+                    _ => self.step(binary_op(symbol), &[(a, left), (b, right)], None, span)?,
+                };
+                self.push(value, span)
+            }
+            Some(Frame::Unary(symbol, at)) => {
+                let Some((value, inner)) = self.values.pop() else { return Err(at.syntax("an operand is missing")) };
+                let span = at.to(inner);
+                let value = match (symbol, value) {
+                    (Symbol::Sub, Value::Constant(a)) => Value::Constant(fold::negate(a).map_err(|m| span.syntax(m))?),
+                    (Symbol::Sub, x) => self.step(Op::Neg, &[(x, inner)], None, span)?,
+                    (Symbol::Not, x) => self.step(Op::BitwiseNot, &[(x, inner)], None, span)?,
+                    (_, x) => x,
+                };
+                self.push(value, span)
+            }
+            Some(other) => {
+                self.frames.push(other);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Finishes all operators inside the innermost parenthesis or call.
+    fn reduce_all(&mut self) -> Parsed<()> {
+        while let Some(Frame::Binary(_) | Frame::Unary(..)) = self.frames.last() {
+            self.reduce()?;
+        }
+        Ok(())
+    }
+
+    /// A comma; answers whether an operand follows (no: it was the dtype that the op takes).
+    fn comma(&mut self, span: Span) -> Parsed<bool> {
+        self.reduce_all()?;
+        let Some(Frame::Call(op, name, base)) = self.frames.last().copied() else {
+            return Err(span.syntax("a comma stands between the operands of a call only"));
+        };
+        let count = self.values.len() - base as usize;
+        if !op.takes_dtype() {
+            return if count < op.arity() { Ok(true) } else { Err(wrong_arity(op, name.to(span))) };
+        }
+        let (token, at) = self.lexer.next()?;
+        let Token::Name(word) = token else {
+            return Err(at.syntax(format!("`{op}` takes the name of a dtype here")).help(help::usage(op)));
+        };
+        let dtype = word.parse::<DType>().map_err(|e| at.syntax(e.to_string()))?;
+        let (token, end) = self.lexer.next()?;
+        if token != Token::Close {
+            return Err(end.syntax(format!("`{op}` ends behind the dtype")).help(help::usage(op)));
+        }
+        self.frames.pop();
+        self.apply(op, base, Some(dtype), name.to(end))?;
+        Ok(false)
+    }
+
+    /// A closing parenthesis.
+    fn close(&mut self, span: Span) -> Parsed<()> {
+        self.reduce_all()?;
+        match self.frames.pop() {
+            Some(Frame::Open(open)) => {
+                if let Some((_, of_value)) = self.values.last_mut() {
+                    *of_value = open.to(span);
+                }
+                Ok(())
+            }
+            Some(Frame::Call(op, name, base))
+                if op.takes_dtype() || self.values.len() - base as usize != op.arity() =>
+            {
+                Err(wrong_arity(op, name.to(span)))
+            }
+            Some(Frame::Call(op, name, base)) => self.apply(op, base, None, name.to(span)),
+            _ => Err(span.syntax("this parenthesis closes nothing")),
+        }
+    }
+
+    /// Replaces the operands of a call by its value.
+    fn apply(&mut self, op: Op, base: u32, dtype: Option<DType>, span: Span) -> Parsed<()> {
+        let operands: Vec<(Value, Span)> = self.values.drain(base as usize..).collect();
+        let value = self.step(op, &operands, dtype, span)?;
+        self.push(value, span)
+    }
+
+    fn step(&mut self, op: Op, operands: &[(Value, Span)], dtype: Option<DType>, span: Span) -> Parsed<Value> {
+        if operands.iter().all(|(o, _)| matches!(o, Value::Constant(_))) {
+            let d = span.syntax(format!("`{op}` of constants alone"));
+            return Err(d.help("only `+ - * / **` are worked out between constants: write the value"));
+        }
+        let most = self.known.limits.at(Limit::Nodes);
+        if self.steps.len() >= most {
+            return Err(span.syntax(format!("an expression of more than {most} applications")));
+        }
+        let (mut terms, mut spans) = ([None; MAX_OPERANDS], [None; MAX_OPERANDS]);
+        for ((to, at), (operand, span)) in terms.iter_mut().zip(&mut spans).zip(operands) {
+            *at = Some(*span);
+            *to = Some(match operand {
+                Value::Term(t) => *t,
+                Value::Constant(s) => {
+                    self.constants.push(*s);
+                    Term::Constant(self.constants.len() as u32 - 1)
+                }
+            });
+        }
+        self.steps.push(Step { op, dtype, operands: terms, spans, span });
+        Ok(Value::Term(Term::Step(self.steps.len() as u32 - 1)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

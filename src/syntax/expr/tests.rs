@@ -1,0 +1,374 @@
+//! What expressions mean, by the programs they print, and where their mistakes are.
+
+use super::*;
+use crate::base::error::{Fault, Place};
+use crate::promotion::Rules;
+
+fn program() -> Program {
+    let p = Program::new(Rules::Torch);
+    for name in ["a", "b", "c", "red", "nir", "layer.0.weight", "two words"] {
+        p.data(name, DType::F32, [2]);
+    }
+    p
+}
+
+/// The lines of the program an expression makes, joined by `;`.
+fn lines(text: &str) -> String {
+    let p = program();
+    p.expression(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+    let printed = p.to_string();
+    let body = printed.lines().skip_while(|l| !l.ends_with('{')).skip(1).map(str::trim);
+    let body: Vec<&str> = body.filter(|l| *l != "}" && !l.starts_with("fetch")).collect();
+    body.join("; ")
+}
+
+fn fault(text: &str) -> Diagnostic {
+    let p = program();
+    let before = p.len();
+    let error = p.expression(text).expect_err(text);
+    assert_eq!(p.len(), before, "{text} left nodes behind");
+    let [d] = error.diagnostics() else { panic!("{text}: {error}") };
+    d.clone()
+}
+
+/// The text under the caret of an expression's mistake.
+fn caret(text: &str) -> &str {
+    match fault(text).place {
+        Place::Text(r) => &text[r.start as usize..r.end as usize],
+        other => panic!("{text}: {other}"),
+    }
+}
+
+#[test]
+fn operators_bind_as_in_python() {
+    let table = [
+        ("a + b * c", "%0 = mul %b, %c; %1 = add %a, %0"),
+        ("a * b + c", "%0 = mul %a, %b; %1 = add %0, %c"),
+        ("a - b - c", "%0 = sub %a, %b; %1 = sub %0, %c"),
+        ("a - (b - c)", "%0 = sub %b, %c; %1 = sub %a, %0"),
+        ("a / b * c", "%0 = div %a, %b; %1 = mul %0, %c"),
+        ("a // b % c", "%0 = floor_divide %a, %b; %1 = remainder %0, %c"),
+        ("-a ** b", "%0 = pow %a, %b; %1 = neg %0"),
+        ("a ** -b", "%0 = neg %b; %1 = pow %a, %0"),
+        ("a ** -b ** c", "%0 = pow %b, %c; %1 = neg %0; %2 = pow %a, %1"),
+        ("a ** b ** c", "%0 = pow %b, %c; %1 = pow %a, %0"),
+        ("a ** -b * c", "%0 = neg %b; %1 = pow %a, %0; %2 = mul %1, %c"),
+        ("-a * b", "%0 = neg %a; %1 = mul %0, %b"),
+        ("~a & b", "%0 = bitwise_not %a; %1 = bitwise_and %0, %b"),
+        ("--a", "%0 = neg %a; %1 = neg %0"),
+        ("+a + +b", "%0 = add %a, %b"),
+        ("a | b ^ c & a", "%0 = bitwise_and %c, %a; %1 = bitwise_xor %b, %0; %2 = bitwise_or %a, %1"),
+        ("a & b == c", "%0 = bitwise_and %a, %b; %1 = eq %0, %c"),
+        ("a < b + c", "%0 = add %b, %c; %1 = lt %a, %0"),
+        ("(a < b) == (b >= c)", "%0 = lt %a, %b; %1 = ge %b, %c; %2 = eq %0, %1"),
+        ("a != b", "%0 = ne %a, %b"),
+        ("a*-b+c", "%0 = neg %b; %1 = mul %a, %0; %2 = add %1, %c"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(lines(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn calls_names_and_casts() {
+    let table = [
+        ("sqrt(a)", "%0 = sqrt %a"),
+        ("ln(a)", "%0 = log %a"),
+        ("where(a > 0, b, 1.5)", "%0 = gt %a, ~0; %1 = where %0, %b, ~1.5"),
+        ("maximum(a + b, -c)", "%0 = add %a, %b; %1 = neg %c; %2 = maximum %0, %1"),
+        (
+            "cast(a, bf16) + astype(b * c, float64)",
+            "%0 = cast %a {dtype = bf16}; %1 = mul %b, %c; %2 = cast %1 {dtype = f64}; %3 = add %0, %2",
+        ),
+        ("view_as(a, i32) & 7", "%0 = view_as %a {dtype = i32}; %1 = bitwise_and %0, ~7"),
+        ("exp ( a )", "%0 = exp %a"),
+        ("pow(2, a)", "%0 = pow ~2, %a"),
+        ("layer.0.weight * 2", "%0 = mul %layer.0.weight, ~2"),
+        ("\"two words\" / \"layer.0.weight\"", "%0 = div %\"two words\", %layer.0.weight"),
+        ("sqrt(sqrt(a) + 1)", "%0 = sqrt %a; %1 = add %0, ~1; %2 = sqrt %1"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(lines(text), expected, "{text}");
+    }
+    assert_eq!(lines("a"), "");
+    assert_eq!(lines("((+a))"), "");
+    // Parts with names: each is one node, however often it is used.
+    assert_eq!(lines("t = a - b; c + 0.3*t"), "%0 = sub %a, %b; %1 = mul ~0.3, %0; %2 = add %c, %1");
+    assert_eq!(lines("t = a*b; u = t + t; u * t"), "%0 = mul %a, %b; %1 = add %0, %0; %2 = mul %1, %0");
+    assert_eq!(lines("w = 1/4; v = 1 - w; v*a + w*b"), "%0 = mul ~0.75, %a; %1 = mul ~0.25, %b; %2 = add %0, %1");
+    assert_eq!(lines("\"a b\" = a; -\"a b\""), "%0 = neg %a");
+    assert_eq!(lines("t = a; t"), "");
+}
+
+#[test]
+fn constants_keep_their_category_and_fold_as_in_python() {
+    let table = [
+        ("2", "~2"),
+        ("0x1F", "~31"),
+        ("2.0", "~2.0"),
+        (".5", "~0.5"),
+        ("1.", "~1.0"),
+        ("1e-3", "~0.001"),
+        ("2j", "~(0.0, 2.0)"),
+        ("1.5 - 2j", "~(1.5, -2.0)"),
+        ("true", "~true"),
+        ("-inf", "~-inf"),
+        ("nan", "~nan"),
+        ("2 * 3", "~6"),
+        ("7 / 2", "~3.5"),
+        ("4 / 2", "~2.0"),
+        ("2 ** 10", "~1024"),
+        ("2 ** -1", "~0.5"),
+        ("-2 ** 2", "~-4"),
+        ("2 ** 0.5", "~1.4142135623730951"),
+        ("(1 - 3) * 0.5", "~-1.0"),
+        ("-1.5", "~-1.5"),
+        ("- 9223372036854775808", "~-9223372036854775808"),
+        ("9223372036854775807", "~9223372036854775807"),
+        ("(-1) ** 9223372036854775807", "~-1"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(lines(&format!("maximum(a, {text})")), format!("%0 = maximum %a, {expected}"), "{text}");
+    }
+    assert_eq!(lines("a * 2 * 3"), "%0 = mul %a, ~2; %1 = mul %0, ~3");
+    assert_eq!(lines("2 * 3 * a"), "%0 = mul ~6, %a");
+}
+
+#[test]
+fn mistakes_point_at_the_text_they_are_in() {
+    let table = [
+        ("", "", "ends where an operand"),
+        ("a +", "", "ends where an operand"),
+        ("a b", "b", "operator is missing"),
+        ("a * / b", "/", "operand is missing"),
+        ("(a + b", "(", "never closed"),
+        ("sqrt(a", "sqrt", "never closed"),
+        ("a + b)", ")", "closes nothing"),
+        ("()", "()", "nothing stands between"),
+        ("a, b", ",", "comma"),
+        ("(a, b)", ",", "comma"),
+        ("sqrt(a, b)", "sqrt(a,", "takes 1 operand"),
+        ("sqrt()", "sqrt()", "takes 1 operand"),
+        ("maximum(a)", "maximum(a)", "takes 2 operands"),
+        ("maximum(a,)", ")", "operand is missing"),
+        ("a < b < c", "<", "do not chain"),
+        ("a and b", "and", "`and` is not"),
+        ("not a", "not", "`not` is not"),
+        ("a << 2", "<<", "`<<` is not"),
+        ("a = b", "a", "is an input already"),
+        ("a == b = c", "=", "`=` is not"),
+        ("a + (b = c)", "=", "`=` is not"),
+        ("t = a; t = b; t", "t", "is assigned already"),
+        ("t = a; b", "t", "assigned and never used"),
+        ("t = a", "t", "ends with an assignment"),
+        ("t = ; a", ";", "operand is missing"),
+        ("t = (a; b", "(", "never closed"),
+        ("a; b", "a", "without a name"),
+        ("2 = a; a", "2", "a name must stand"),
+        ("inf = a; a", "inf", "is a constant"),
+        ("= a", "=", "`=` is not"),
+        ("t = t + a; t", "t", "there is no input"),
+        ("a ~ b", "~", "before an operand"),
+        ("2x + a", "2x", "runs into a name"),
+        ("1.5e + a", "1.5e", "runs into a name"),
+        ("0x + a", "0x", "hexadecimal"),
+        ("012 + a", "012", "start with 0"),
+        ("a + 9223372036854775808", "9223372036854775808", "range of i64"),
+        ("a + -9223372036854775808 ** 1", "9223372036854775808", "range of i64"),
+        ("a + 9223372036854775807 * 2", "9223372036854775807 * 2", "range of i64"),
+        ("a + 1e400", "1e400", "range of f64"),
+        ("a + 1 / 0", "1 / 0", "division by zero"),
+        ("a * (7 // 2)", "7 // 2", "only `+ - * / **`"),
+        ("a * sqrt(2)", "sqrt(2)", "constants alone"),
+        ("a * -true", "-true", "arithmetic on the constants"),
+        ("1 + 2", "1 + 2", "uses no input"),
+        ("cast(a)", "cast(a)", "a value and a dtype"),
+        ("cast(a, f33)", "f33", "unknown dtype"),
+        ("cast(a, 2)", "2", "name of a dtype"),
+        ("cast(a, f32, b)", ",", "ends behind"),
+        ("cast(a, f32", "", "ends behind"),
+        ("view_as(a)", "view_as(a)", "`view_as` takes a value and a dtype"),
+        ("view_as(a, i32, b)", ",", "`view_as` ends behind the dtype"),
+        ("\"a", "\"a", "no closing"),
+        ("a + é", "é", "unexpected character"),
+        ("a # b", "#", "unexpected character"),
+    ];
+    for (text, at, message) in table {
+        let d = fault(text);
+        assert!(d.message.contains(message), "{text}: {}", d.message);
+        assert_eq!(caret(text), at, "{text}");
+    }
+}
+
+#[test]
+fn a_typo_is_answered_with_the_likely_name() {
+    let table = [
+        ("sqr(a)", "did you mean `sqrt`?"),
+        ("max(a, b)", "did you mean `maximum`?"),
+        ("tahn(a)", "did you mean `tanh`?"),
+        ("nri + red", "did you mean `nir`?"),
+        ("sqrt + a", "it is an op: write `sqrt(x)`"),
+        ("rat(a)", ""),
+        ("astype + a", "it is an op: write `cast(x, f32)`"),
+        ("view_as + a", "it is an op: write `view_as(x, f32)`"),
+        ("view_as(a)", "`view_as(x, f32)`"),
+        ("nir(2)", "it is an input: write `*` to multiply"),
+    ];
+    for (text, help) in table {
+        let d = fault(text);
+        assert!(d.fault == Fault::Name || text == "view_as(a)", "{text}");
+        if !help.is_empty() {
+            assert_eq!(d.help.as_deref(), Some(help), "{text}");
+        }
+    }
+}
+
+/// What is offered for an op is an application of it: the expression reads, and so does the program that it prints as.
+#[test]
+fn every_op_is_offered_as_it_is_written() {
+    for op in Op::ALL {
+        let offered = crate::syntax::expr::help::usage(*op);
+        let text = offered.trim_matches('`');
+        let p = Program::new(Rules::Torch);
+        op.def().operands.iter().for_each(|name| drop(p.data(name, DType::I32, [2])));
+        p.expression(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        let printed = p.to_string();
+        let dtype = if matches!(op, Op::Cast | Op::ViewAs) { " {dtype = f32}" } else { "" };
+        assert!(
+            printed.contains(&format!("%0 = {op} ")) && printed.contains(&format!("{dtype}\n  fetch")),
+            "{printed}"
+        );
+        assert_eq!(Program::parse(&printed).unwrap().to_string(), printed);
+        assert_eq!(application(text).map(|(o, _)| o), Some(*op));
+    }
+}
+
+#[test]
+fn what_is_no_op_is_written_out_or_left_alone() {
+    for (name, written) in crate::syntax::expr::help::WRITTEN_OUT {
+        assert_eq!(Op::from_name(name), None);
+        let p = Program::new(Rules::Torch);
+        ["x", "y"].iter().for_each(|name| drop(p.data(name, DType::F32, [2])));
+        p.expression(written).and_then(|_| p.check()).unwrap_or_else(|e| panic!("{written}: {e}"));
+    }
+    assert_eq!(
+        fault("softmax(a)").help.as_deref(),
+        Some("write it out: `t = exp(x - amax(x)); t / sum(t)`, over all elements")
+    );
+    assert_eq!(fault("relu6(a)").help.as_deref(), Some("write it out: `clamp(x, 0, 6)`"));
+    // Functions that are like no op, however their names look.
+    let others = "argmax argmin median cumsum cumprod conv2d matmul einsum topk gather stack concat \
+                  reshape transpose linspace arange var std kron outer trace digamma lgamma erfinv i0 \
+                  softshrink hardshrink batch_norm cross_entropy log_sum nanmean unique roll diff \
+                  quantile histogram one_hot dropout embedding";
+    let guessed: Vec<_> =
+        others.split_whitespace().filter_map(|n| Some((n, fault(&format!("{n}(a)")).help?))).collect();
+    assert!(guessed.is_empty(), "{guessed:?}");
+}
+
+#[test]
+fn nodes_carry_the_range_they_were_written_at() {
+    let text = "(a + b) * sqrt( c ) - -a";
+    let p = program();
+    p.expression(text).unwrap();
+    let state = p.shared.read();
+    let written: Vec<&str> = state
+        .nodes
+        .node_weights()
+        .filter_map(|n| match &n.place {
+            Place::Text(r) => Some(&text[r.start as usize..r.end as usize]),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(written, ["a + b", "sqrt( c )", "(a + b) * sqrt( c )", "-a", text]);
+}
+
+#[test]
+fn names_may_stand_for_scalars() {
+    let p = program();
+    p.expression_with("(1 - w)*a + w*b", |n| (n == "w").then_some(Scalar::Float(0.25))).unwrap();
+    assert!(p.to_string().contains("mul ~0.75, %a") && p.to_string().contains("mul ~0.25, %b"), "{p}");
+    let taken = p.expression_with("w = a; w", |n| (n == "w").then_some(Scalar::Int(1))).unwrap_err();
+    assert!(taken.to_string().contains("`w` is an input already"), "{taken}");
+}
+
+#[test]
+fn a_part_is_computed_once_in_eager_mode_too() {
+    let t = crate::tensor::Tensor::from_slice(&[1.5f32, 4.0], [2]).unwrap();
+    let x = crate::runtime::eager::Eager::new(Rules::Torch).tensor(&t);
+    let y = parse_expression("t = x*x; u = t + 1; t*u - t", |n| (n == "x").then(|| x.clone())).unwrap();
+    assert_eq!(y.result().unwrap().to_vec::<f32>().unwrap(), [5.0625, 256.0]);
+}
+
+#[test]
+fn deep_nesting_and_long_chains_need_no_stack() {
+    let read = |text: String| {
+        let small = std::thread::Builder::new().stack_size(256 << 10);
+        small.spawn(move || program().expression(&text).map(|_| ())).unwrap().join().unwrap()
+    };
+    let n = 1_000_000;
+    assert!(read(format!("{}a{}", "(".repeat(n), ")".repeat(n))).is_ok());
+    assert!(read("(".repeat(n)).is_err());
+    let n = 200_000;
+    assert!(read(format!("{}a", "-".repeat(n))).is_ok());
+    assert!(read(format!("a{}", " + a".repeat(n))).is_ok());
+    assert!(read(format!("a{}", "**a".repeat(n))).is_ok());
+    assert!(read(format!("{}a{}", "sqrt(".repeat(n), ")".repeat(n))).is_ok());
+    let n = 20_000;
+    let parts: String = (1..n).map(|i| format!("t{i} = t{} + 1;", i - 1)).collect();
+    assert!(read(format!("t0 = a; {parts} t{}", n - 1)).is_ok());
+    assert!(matches!(read(" ".repeat(MAX_EXPRESSION + 1)), Err(crate::Error::Limit { .. })));
+}
+
+#[test]
+fn no_text_panics() {
+    let parts = [
+        "a",
+        "b",
+        "2",
+        "1.5",
+        "2j",
+        "(",
+        ")",
+        ",",
+        "+",
+        "-",
+        "*",
+        "**",
+        "//",
+        "<",
+        "==",
+        "~",
+        "cast",
+        "f32",
+        "sqrt",
+        "where",
+        "\"",
+        ";",
+        "=",
+        "t",
+        "\\",
+        ".",
+        "0x",
+        "é",
+        " ",
+        "true",
+        "nan",
+        "9223372036854775808",
+    ];
+    let mut seed = 1u64;
+    for _ in 0..20_000 {
+        let mut text = String::new();
+        for _ in 0..12 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            text += parts[(seed >> 33) as usize % parts.len()];
+        }
+        let p = program();
+        if let Err(e) = p.expression(&text) {
+            for d in e.diagnostics() {
+                let Place::Text(r) = &d.place else { panic!("{text}: {e}") };
+                assert!(text.get(r.start as usize..r.end as usize).is_some(), "{text}: {e}");
+            }
+        }
+    }
+}

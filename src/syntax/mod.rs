@@ -1,0 +1,6 @@
+//! Programs as text: expressions, and the text format.
+//!
+//! Does not: infer or compute.
+
+pub mod expr;
+pub(crate) mod text;

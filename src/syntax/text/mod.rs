@@ -1,0 +1,234 @@
+//! The text form of programs.
+//!
+//! Guarantees: one node a line, operands before their uses, feeds by name, other nodes numbered in order; a weak
+//! scalar prints as `~1.5`, a typed one as `1.5:f16`; comments after `;` carry the reason and loss of each cast.
+//! The form of a [`Program`] loses nothing but the lines of Rust it was written on, and [`Program::parse`] reads it:
+//! text, program, text gives the same text. Reading takes any text, reports several mistakes with their places, does
+//! not recurse, and allocates no more than the text's length allows. Does not: abbreviate (a program of a million
+//! nodes prints a million lines); read the form of a [`TypedProgram`].
+
+use std::fmt;
+
+use crate::base::error::{Name, Quoted};
+use crate::base::host::FloatMode;
+use crate::base::scalar::Scalar;
+use crate::base::shape::dims_fmt;
+use crate::graph::program::{Input, Kind, Program, State};
+use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
+use crate::ops::{LossShapes, Op};
+use crate::promotion::{Loss, Reason, Rounding, Settings};
+
+use petgraph::graph::NodeIndex;
+
+mod lex;
+mod operands;
+mod parse;
+mod value;
+
+use value::{Constant, Exact};
+
+/// The version of the text form that this castwise writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+pub use crate::base::limits::MAX_PROGRAM_TEXT;
+
+/// The most mistakes of one text that are reported; reading stops there.
+pub const MAX_MISTAKES: usize = 100;
+
+/// `program(rules = torch, …) (`.
+fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
+    write!(f, "program(rules = {}", settings.rules)?;
+    if settings.default_dtype != crate::base::dtype::DType::F32 {
+        write!(f, ", default = {}", settings.default_dtype)?;
+    }
+    if settings.rounding != Rounding::Exact {
+        write!(f, ", rounding = {}", settings.rounding)?;
+    }
+    f.write_str(") (")
+}
+
+impl fmt::Display for Program {
+    /// The program as written: no dtypes but those of placeholders and constants. [`Program::parse`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _standard = FloatMode::standard();
+        let state = self.shared.read();
+        writeln!(f, "castwise {FORMAT_VERSION}")?;
+        header(f, self.settings())?;
+        let mut feeds = 0;
+        for node in state.nodes.node_weights() {
+            if let Kind::Data { name, dtype, dims } = &node.kind {
+                write!(f, "{}%{}: {dtype}{dims}", if feeds == 0 { "" } else { ", " }, Name(name))?;
+                feeds += 1;
+            }
+        }
+        f.write_str(") {\n")?;
+        let names = program_names(&state);
+        for id in state.nodes.node_indices() {
+            untyped_line(f, &state, id, &names)?;
+        }
+        let fetched = state.fetched();
+        fetch_line(f, fetched.iter().map(|(name, n)| (name.as_deref(), names[n.index()].as_str())))?;
+        f.write_str("}\n")
+    }
+}
+
+/// `%name` of feeds, `%n` of the rest.
+fn program_names(state: &State) -> Vec<String> {
+    let mut next = 0;
+    state
+        .nodes
+        .node_weights()
+        .map(|n| match &n.kind {
+            Kind::Data { name, .. } => format!("%{}", Name(name)),
+            _ => {
+                next += 1;
+                format!("%{}", next - 1)
+            }
+        })
+        .collect()
+}
+
+fn untyped_line(f: &mut fmt::Formatter<'_>, state: &State, id: NodeIndex, names: &[String]) -> fmt::Result {
+    let Some(node) = state.nodes.node_weight(id) else { return Ok(()) };
+    let name = &names[id.index()];
+    match &node.kind {
+        Kind::Data { .. } => Ok(()),
+        Kind::Constant(t) => writeln!(f, "  {name} = constant {}", Constant(t)),
+        Kind::Poison(d) => {
+            write!(f, "  {name} = error {:?} {}", d.fault, Quoted(&d.message))?;
+            if let Some(help) = &d.help {
+                write!(f, " help {}", Quoted(help))?;
+            }
+            f.write_str("\n")
+        }
+        Kind::Apply { op, attrs, .. } => {
+            write!(f, "  {name} = {op}")?;
+            let operands = state.operands(id).into_iter().flatten().map(|o| match o {
+                Input::Node(n) => names[n.index()].clone(),
+                Input::Scalar(s) => weak(s),
+            });
+            comma_list(f, operands)?;
+            let given = [
+                attrs.dtype.map(|d| format!("dtype = {d}")),
+                attrs.output.then(|| "output".to_string()),
+                attrs.axis.map(|a| format!("axis = {a}")),
+                attrs.dims.as_ref().map(|d| format!("dims = {d:?}")),
+                attrs.keepdim.then(|| "keepdim".to_string()),
+                attrs.loss.map(|l| format!("loss = {}", if l == LossShapes::Equal { "equal" } else { "broadcast" })),
+            ];
+            let given: Vec<String> = given.into_iter().flatten().collect();
+            if !given.is_empty() {
+                write!(f, " {{{}}}", given.join(", "))?;
+            }
+            f.write_str("\n")
+        }
+    }
+}
+
+/// A scalar without dtype, with every bit of it.
+fn weak(s: Scalar) -> String {
+    match s {
+        Scalar::Bool(v) => format!("~{v}"),
+        Scalar::Int(v) => format!("~{v}"),
+        Scalar::Float(v) => format!("~{}", Exact::from(v)),
+        Scalar::Complex(v) => format!("~({}, {})", Exact::from(v.re), Exact::from(v.im)),
+    }
+}
+
+fn comma_list(f: &mut fmt::Formatter<'_>, items: impl Iterator<Item = String>) -> fmt::Result {
+    for (i, item) in items.enumerate() {
+        write!(f, "{} {item}", if i == 0 { "" } else { "," })?;
+    }
+    Ok(())
+}
+
+fn fetch_line<'a>(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = (Option<&'a str>, &'a str)>) -> fmt::Result {
+    let mut any = false;
+    for (name, value) in all {
+        write!(f, "{} {value}", if any { "," } else { "  fetch" })?;
+        if let Some(name) = name {
+            write!(f, " as {}", Quoted(name))?;
+        }
+        any = true;
+    }
+    if any { f.write_str("\n") } else { Ok(()) }
+}
+
+impl fmt::Display for TypedProgram {
+    /// Every node with dtype and shape; every cast with rule, loss and place.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let _standard = FloatMode::standard();
+        header(f, self.settings)?;
+        let mut feeds = 0;
+        for (i, n) in self.nodes.iter().enumerate() {
+            if let TypedKind::Feed(name) = &n.kind {
+                write!(f, "{}%{}: {}", if feeds == 0 { "" } else { ", " }, Name(name), n.dtype)?;
+                dims_fmt(self.shape_of(i as u32), f)?;
+                feeds += 1;
+            }
+        }
+        f.write_str(") {\n")?;
+        let names = self.names();
+        for (i, n) in self.nodes.iter().enumerate() {
+            if !matches!(n.kind, TypedKind::Feed(_)) {
+                self.line(f, i as u32, &names)?;
+            }
+        }
+        fetch_line(f, self.fetches.iter().map(|(name, i)| (name.as_deref(), names[*i as usize].as_str())))?;
+        f.write_str("}\n")
+    }
+}
+
+impl TypedProgram {
+    /// `%name` of feeds, `%n` of the rest.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut next = 0;
+        let name = |n: &crate::graph::typed::TypedNode| match &n.kind {
+            TypedKind::Feed(name) => format!("%{}", Name(name)),
+            _ => {
+                next += 1;
+                format!("%{}", next - 1)
+            }
+        };
+        self.nodes.iter().map(name).collect()
+    }
+
+    fn line(&self, f: &mut fmt::Formatter<'_>, id: NodeId, names: &[String]) -> fmt::Result {
+        let n = &self.nodes[id as usize];
+        write!(f, "  {}: {}{}", names[id as usize], n.dtype, if n.weak { "*" } else { "" })?;
+        dims_fmt(self.shape_of(id), f)?;
+        f.write_str(" = ")?;
+        match &n.kind {
+            TypedKind::Feed(_) => f.write_str("feed")?,
+            TypedKind::Constant(t) => write!(f, "constant {t:?}")?,
+            TypedKind::Apply { op, args, .. } => {
+                write!(f, "{op}")?;
+                comma_list(
+                    f,
+                    args.iter().flatten().map(|a| match a {
+                        Arg::Node(i) => names[*i as usize].clone(),
+                        Arg::Scalar(s, d) => format!("{s}:{d}"),
+                    }),
+                )?;
+            }
+            TypedKind::Reduce { op, from, axes, keep } => {
+                write!(f, "{op} {} {{dims = {axes:?}{}}}", names[*from as usize], if *keep { ", keepdim" } else { "" })?
+            }
+            TypedKind::Bits { from } => write!(f, "view_as {}", names[*from as usize])?,
+            TypedKind::View { from } => write!(f, "view {}", names[*from as usize])?,
+            TypedKind::Cast { from, why } => {
+                let before = self.nodes[*from as usize].dtype;
+                write!(f, "cast {}          ; {before}", names[*from as usize])?;
+                if let Some(other) = why.other {
+                    write!(f, " x {other}")?;
+                }
+                write!(f, " -> {} ({})", n.dtype, why.reason.words(n.dtype))?;
+                if why.op != Op::Cast || why.reason != Reason::Requested {
+                    write!(f, ", for {}", why.op)?;
+                }
+                write!(f, " at {}: {}", n.place, Loss::of(before, n.dtype))?;
+            }
+        }
+        f.write_str("\n")
+    }
+}

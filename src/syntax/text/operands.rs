@@ -1,0 +1,197 @@
+//! Reading what stands in a line of the text form besides names: scalars, constants, attributes, mistakes.
+//!
+//! Guarantees: a value is read with its bits or refused; nothing is allocated beyond the values in the text. Does not:
+//! look beyond its line.
+
+use std::borrow::Cow;
+
+use num_complex::Complex;
+
+use super::lex::{Span, Token};
+use super::parse::{Parsed, Reader, expected};
+use super::value::{from_hex, nearest, push_bits};
+use crate::base::dtype::{Category, DType, with_math};
+use crate::base::error::{Diagnostic, Error, Fault, shown};
+use crate::base::scalar::Scalar;
+use crate::base::shape::check_within;
+use crate::ops::{Attrs, LossShapes};
+use crate::tensor::Tensor;
+
+impl<'t> Reader<'t> {
+    /// A scalar behind its `~`.
+    pub(super) fn scalar(&mut self) -> Parsed<Scalar> {
+        if self.takes(&Token::Mark(b'(')) {
+            let re = f64::from_bits(self.float(DType::F64)?);
+            self.mark(b',')?;
+            let im = f64::from_bits(self.float(DType::F64)?);
+            self.mark(b')')?;
+            return Ok(Scalar::Complex(Complex::new(re, im)));
+        }
+        let mut ahead = self.lexer.clone();
+        let known = match ahead.next()? {
+            (Token::Word("true"), _) => Some(Scalar::Bool(true)),
+            (Token::Word("false"), _) => Some(Scalar::Bool(false)),
+            (Token::Number(n), span) if n.bytes().skip(1).all(|b| b.is_ascii_digit()) && n != "-" => {
+                let message = || span.syntax("the integer is beyond the range of i64");
+                Some(Scalar::Int(n.parse().map_err(|_| message())?))
+            }
+            _ => None,
+        };
+        match known {
+            Some(scalar) => {
+                self.lexer = ahead;
+                Ok(scalar)
+            }
+            None => Ok(Scalar::Float(f64::from_bits(self.float(DType::F64)?))),
+        }
+    }
+
+    /// The bits of a float: a decimal, `inf`, `-inf`, `nan`, or `nan:0x…` with the bits of a NaN.
+    fn float(&mut self, d: DType) -> Parsed<u64> {
+        let (token, span) = self.next()?;
+        match token {
+            Token::Word("inf") | Token::Number("-inf") => {
+                let sign = u64::from(token == Token::Number("-inf")) << (8 * d.size() - 1);
+                Ok(d.infinity_bits() | sign)
+            }
+            Token::Word("nan") => {
+                if !self.takes(&Token::Mark(b':')) {
+                    return Ok(d.nan_bits());
+                }
+                let (token, span) = self.next()?;
+                let bits = match token {
+                    Token::Number(n) => n.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()),
+                    _ => None,
+                };
+                let size = 8 * d.size() as u32;
+                let is_nan = |bits: &u64| {
+                    let magnitude = bits & (u64::MAX >> (65 - size));
+                    (size == 64 || *bits >> size == 0) && magnitude > d.infinity_bits()
+                };
+                bits.filter(is_nan).ok_or_else(|| span.syntax(format!("not the bits of a {d} NaN")).into())
+            }
+            Token::Number(n) => {
+                let refuse = || span.syntax(format!("`{}` is not a number within the range of {d}", shown(n)));
+                Ok(nearest(d, n).ok_or_else(refuse)?)
+            }
+            found => Err(expected("a number, `inf` or `nan`", &found, span).into()),
+        }
+    }
+
+    /// The bytes of one element, at the end of `out`.
+    fn element(&mut self, d: DType, out: &mut Vec<u8>) -> Parsed<()> {
+        match d.category() {
+            Category::Bool => out.push(self.of::<bool>("`true` or `false`")?.0.into()),
+            Category::Int => {
+                let what = format!("{} {d}", if d.is_unsigned() { "a" } else { "an" });
+                with_math!(int, d, T => out.extend(self.of::<T>(&what)?.0.to_ne_bytes()));
+            }
+            Category::Float => push_bits(d, self.float(d)?, out),
+            Category::Complex => {
+                self.mark(b'(')?;
+                push_bits(d.real(), self.float(d.real())?, out);
+                self.mark(b',')?;
+                push_bits(d.real(), self.float(d.real())?, out);
+                self.mark(b')')?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `f32[2, 3] [1.0, …]`, `f32[2, 3] hex "…"`, and maybe `to [4, 2, 3]`.
+    pub(super) fn constant(&mut self) -> Parsed<Tensor> {
+        let (d, start) = self.of::<DType>("a dtype")?;
+        let shape = self.extents()?;
+        let refuse = |span: Span, e: Error| span.mistake(Fault::BadParameter, e.to_string());
+        let limits = self.program.limits();
+        let n = check_within(&shape, &limits).map_err(|e| refuse(start.to(self.last()), e))?;
+        let mut bytes = Vec::new();
+        if self.takes(&Token::Word("hex")) {
+            let (token, span) = self.next()?;
+            let Token::Quoted(digits) = token else {
+                return Err(expected("hexadecimal digits in quotes", &token, span).into());
+            };
+            bytes = from_hex(d, &digits).ok_or_else(|| span.syntax("a byte is not two hexadecimal digits"))?;
+        } else {
+            let count = self.list(|reader| reader.element(d, &mut bytes))?.len();
+            if count != n {
+                let message = format!("{count} values for a constant of {n} elements");
+                return Err(start.to(self.last()).syntax(message).into());
+            }
+        }
+        let tensor = Tensor::from_bytes(d, &shape, &bytes).map_err(|e| refuse(start.to(self.last()), e))?;
+        if !self.takes(&Token::Word("to")) {
+            return Ok(tensor);
+        }
+        let wide = self.extents()?;
+        check_within(&wide, &limits).map_err(|e| refuse(start.to(self.last()), e))?;
+        Ok(tensor.broadcast_to(wide).map_err(|e| refuse(start.to(self.last()), e))?)
+    }
+
+    fn extents(&mut self) -> Parsed<Vec<usize>> {
+        self.list(|reader| Ok(reader.of::<usize>("an extent")?.0))
+    }
+
+    /// `BadParameter "message" help "help"`.
+    pub(super) fn poison(&mut self) -> Parsed<Diagnostic> {
+        let (word, span) = self.word("the kind of a mistake")?;
+        let fault =
+            Fault::from_name(word).ok_or_else(|| span.syntax(format!("unknown kind of mistake `{}`", shown(word))))?;
+        let mut d = Diagnostic::new(fault, self.quoted()?);
+        if self.takes(&Token::Word("help")) {
+            d = d.help(self.quoted()?);
+        }
+        Ok(d)
+    }
+
+    fn quoted(&mut self) -> Parsed<Cow<'t, str>> {
+        match self.next()? {
+            (Token::Quoted(text), _) => Ok(text),
+            (found, span) => Err(expected("a text in quotes", &found, span).into()),
+        }
+    }
+
+    /// Attributes behind their `{`.
+    pub(super) fn attrs(&mut self) -> Parsed<Attrs> {
+        let mut attrs = Attrs::default();
+        loop {
+            let (key, span) = self.word("an attribute")?;
+            let twice = match key {
+                "output" => std::mem::replace(&mut attrs.output, true),
+                "keepdim" => std::mem::replace(&mut attrs.keepdim, true),
+                "dtype" | "axis" | "dims" | "loss" => {
+                    self.mark(b'=')?;
+                    match key {
+                        "dtype" => attrs.dtype.replace(self.of("a dtype")?.0).is_some(),
+                        "axis" => attrs.axis.replace(self.of("an axis")?.0).is_some(),
+                        "dims" => {
+                            let dims = self.list(|reader| Ok(reader.of::<i64>("a dim")?.0))?;
+                            attrs.dims.replace(dims.into()).is_some()
+                        }
+                        _ => {
+                            let (word, at) = self.word("`broadcast` or `equal`")?;
+                            let shapes = match word {
+                                "broadcast" => LossShapes::Broadcast,
+                                "equal" => LossShapes::Equal,
+                                _ => return Err(at.syntax("expected `broadcast` or `equal`").into()),
+                            };
+                            attrs.loss.replace(shapes).is_some()
+                        }
+                    }
+                }
+                _ => {
+                    let d = span.syntax(format!("unknown attribute `{}`", shown(key)));
+                    return Err(d.help("known are dtype, output, axis, dims, keepdim and loss").into());
+                }
+            };
+            if twice {
+                return Err(span.syntax(format!("`{key}` is given twice")).into());
+            }
+            match self.next()? {
+                (Token::Mark(b','), _) => {}
+                (Token::Mark(b'}'), _) => return Ok(attrs),
+                (found, span) => return Err(expected("`,` or `}`", &found, span).into()),
+            }
+        }
+    }
+}
