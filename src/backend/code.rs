@@ -19,9 +19,9 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
+use crate::backend::abi::SegmentFn;
 use crate::base::error::{Error, Result};
 use crate::base::host::once;
-use crate::runtime::driver::SegmentFn;
 
 /// Compiled segments and the memory that holds them.
 pub(crate) struct Code {

@@ -20,6 +20,7 @@ use crate::kernels::CpuLevel;
 use crate::plan::kernel::{Kernel, Step, StepOp, ValueId};
 use crate::plan::schedule::{Schedule, Segment};
 
+pub(crate) mod abi;
 mod code;
 mod cranelift;
 #[cfg(test)]

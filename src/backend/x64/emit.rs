@@ -18,10 +18,10 @@ use super::asm::{
 use super::ir::Constant;
 use super::slow_path::Rescue;
 use super::{Isa, instructions as f};
+use crate::backend::abi::{ADD, AHEAD, STREAM, row_words};
 use crate::base::dtype::DType;
 use crate::kernels::reduce::LANES;
 use crate::plan::schedule::SlotId;
-use crate::runtime::driver::{ADD, AHEAD, STREAM, row_words};
 
 /// The table of pointers (first argument), the number of elements (second), the index of the current element.
 pub(super) const TABLE: General = RDI;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::thread_pool::{share, sweep};
+use crate::backend::abi::{AHEAD, STREAM, SegmentFn, WIDTH, row_words, table_size, word};
 use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -27,44 +28,6 @@ mod scratch;
 mod worker;
 use partition::PATTERN_STEP;
 use worker::{Worker, with_worker};
-
-/// A compiled segment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SegmentFn {
-    /// Reads and writes `n` elements at the pointers of the table. That of a schedule that walks rows goes on with those
-    /// behind it (see [`row_words`]) if it takes any number.
-    pub(crate) run: unsafe extern "C" fn(table: *const *mut u8, n: usize),
-    /// Whether `n` can be any number from 1 up, and have the bits [`STREAM`], [`ADD`] and [`AHEAD`]; else it is a multiple of [`WIDTH`].
-    pub(crate) any_length: bool,
-}
-
-/// Where two words of the table lie, of a schedule that walks rows and has so many slots: what `n` is for the rows that
-/// follow, and the number of rows, which is at least 1, and 1 after the call. Between the pointers and these lie the bytes from each
-/// pointer to that of the next row; the pointers are moved on.
-pub(crate) const fn row_words(slots: usize) -> [usize; 2] {
-    [2 * slots, 2 * slots + 1]
-}
-
-/// Words of the table for so many slots.
-const fn table_size(slots: usize) -> usize {
-    row_words(slots)[1] + 1
-}
-
-/// A number as a word of the table.
-const fn word(n: usize) -> *mut u8 {
-    std::ptr::without_provenance_mut(n)
-}
-
-/// Set in the number of elements: operands come from memory, and results, which begin at cache lines, go there past the caches.
-/// The caller sees to it that they are there for other threads ([`streamed`]).
-pub(crate) const STREAM: usize = 1 << (usize::BITS - 1);
-
-/// Set in the number of elements: what the segment can add up goes into lanes that begin with the tile, not into the tile.
-pub(crate) const ADD: usize = 1 << (usize::BITS - 2);
-
-/// Set in the number of elements, with one of the others: operands are asked for ahead of their use, as what lies behind the
-/// last element is read next.
-pub(crate) const AHEAD: usize = 1 << (usize::BITS - 3);
 
 /// Whether results of so many bytes, of `moved` in all with the operands, are streamed, and the operands with them.
 ///
@@ -102,9 +65,6 @@ fn streams(written: usize, moved: usize, threads: usize) -> bool {
 }
 
 const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
-
-/// Elements that every compiled segment's width divides.
-pub(crate) const WIDTH: usize = 16;
 
 /// Rows that are walked together, tile by tile, where an operand lies across: the elements of a cache line then serve
 /// as many rows as it has.

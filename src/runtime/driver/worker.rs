@@ -7,10 +7,8 @@ use std::sync::OnceLock;
 
 use super::gather::{Strided, fill, gather, neighbours, tile_room};
 use super::scratch::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
-use super::{
-    ADD, AHEAD, Access, Fold, FoldKernels, FoldOut, Job, ROW_BLOCK, STREAM, WIDTH, begins_line, is_across, row_words,
-    table_size, word,
-};
+use super::{Access, Fold, FoldKernels, FoldOut, Job, ROW_BLOCK, begins_line, is_across};
+use crate::backend::abi::{ADD, AHEAD, STREAM, WIDTH, row_words, table_size, word};
 use crate::base::host::once;
 use crate::kernels::reduce::LANES;
 use crate::kernels::{Refusal, operands};

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use crate::backend::abi::SegmentFn;
 use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -24,7 +25,7 @@ use crate::plan::fuse::{BufferId, Origin, Plan, PlannedKernel};
 use crate::plan::geometry::{Fold, Geometry, Reduction, Spread};
 use crate::plan::kernel::{Builder, Kernel};
 use crate::plan::schedule::{Class, Schedule, schedule};
-use crate::runtime::driver::{Buffer, Fault, FoldKernels, Folded, Launch, Output, SegmentFn, run};
+use crate::runtime::driver::{Buffer, Fault, FoldKernels, Folded, Launch, Output, run};
 use crate::tensor::{Layout, Pool, Storage, Tensor, TensorRef};
 
 mod buffers;

@@ -3,8 +3,9 @@
 //! Guarantees: as [`super`]'s. Does not: reduce; the worker does, after each tile.
 
 use super::super::scratch::{SUMMED_ROWS, UNIFORM_ROOM, copy_room};
-use super::super::{Access, ROW_BLOCK, UNIFORM_ROWS, begins_line, is_across, row_words, word};
+use super::super::{Access, ROW_BLOCK, UNIFORM_ROWS, begins_line, is_across};
 use super::{CACHE_LINE, Worker};
+use crate::backend::abi::{row_words, word};
 use crate::base::dtype::DType;
 use crate::kernels::operands;
 use crate::kernels::reduce::LANES;
