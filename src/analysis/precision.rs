@@ -10,7 +10,7 @@ use crate::base::error::Place;
 use crate::base::host::FloatMode;
 use crate::base::scalar::{Bits, Scalar};
 use crate::graph::typed::{Arg, TypedKind, TypedProgram};
-use crate::kernels::convert;
+use crate::kernels::cast::convert;
 use crate::ops::Op;
 use crate::promotion::{Loss, Rounding};
 use num_complex::Complex;

@@ -7,8 +7,10 @@
 use num_complex::Complex;
 
 use super::num::Canonical;
-use super::{BlockFn, CpuLevel, levels, slice, slice_mut};
+use super::{BlockFn, CpuLevel, levels, operands, slice, slice_mut};
 use crate::base::dtype::DType::{self, *};
+use crate::base::host::FloatMode;
+use crate::base::scalar::Bits;
 use crate::ops::MAX_OPERANDS;
 
 /// One primitive conversion.
@@ -220,11 +222,26 @@ pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn>
     )
 }
 
+/// Converts one element from one dtype to another: the same steps that cast a tensor.
+pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
+    let _standard = FloatMode::standard();
+    let mut now = bits;
+    for step in path(from, to) {
+        let mut next = Bits::default();
+        if let Some(f) = kernel(step.from, step.to, CpuLevel::get()) {
+            // SAFETY: `Bits` is 16-aligned and holds one element of any dtype.
+            unsafe { f(operands([(&raw const now).cast()]), (&raw mut next).cast(), 1) };
+        }
+        now = next;
+    }
+    now
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::scalar::Bits;
-    use crate::kernels::convert;
+    use crate::kernels::cast::convert;
 
     #[test]
     fn paths_chain_from_source_to_target() {

@@ -7,7 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::num::Canonical;
-use super::{Refusal, slice, slice_mut};
+use super::{BlockFn, Refusal, slice, slice_mut};
 use crate::base::dtype::{DType, with_math};
 use crate::ops::{Custom, MAX_OPERANDS, Math};
 
@@ -50,6 +50,33 @@ unsafe fn call<T: Math + Canonical>(
                 std::mem::forget(again);
             }
             Err(said)
+        }
+    }
+}
+
+/// What runs a step that is not compiled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Runner {
+    /// A block kernel.
+    Kernel(BlockFn),
+    /// A custom op's function.
+    Custom(CustomFn, Custom),
+}
+
+impl Runner {
+    /// Runs it over `n` elements.
+    ///
+    /// # Safety
+    /// As [`BlockFn`].
+    #[inline]
+    pub(crate) unsafe fn run(self, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> Result<(), Refusal> {
+        // SAFETY: passed on.
+        unsafe {
+            match self {
+                Runner::Kernel(f) if f(args, out, n) == 0 => Ok(()),
+                Runner::Kernel(_) => Err(None),
+                Runner::Custom(f, custom) => f(custom, args, out, n),
+            }
         }
     }
 }

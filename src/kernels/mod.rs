@@ -13,12 +13,11 @@
 use std::sync::OnceLock;
 
 use crate::base::dtype::DType;
-use crate::base::host::{FloatMode, once};
-use crate::base::scalar::Bits;
-use crate::ops::{Custom, MAX_OPERANDS};
+use crate::base::host::once;
+use crate::ops::MAX_OPERANDS;
 
 pub(crate) mod cast;
-mod custom;
+pub(crate) mod custom;
 mod double_rounding;
 mod elementwise;
 #[cfg(target_arch = "x86_64")]
@@ -43,33 +42,6 @@ pub(crate) const DIVIDED_BY_ZERO: u32 = 1;
 
 /// A kernel or a function that refused its data; what a function that panicked said, if that was text.
 pub(crate) type Refusal = Option<String>;
-
-/// What runs a step that is not compiled.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Runner {
-    /// A block kernel.
-    Kernel(BlockFn),
-    /// A custom op's function.
-    Custom(CustomFn, Custom),
-}
-
-impl Runner {
-    /// Runs it over `n` elements.
-    ///
-    /// # Safety
-    /// As [`BlockFn`].
-    #[inline]
-    pub(crate) unsafe fn run(self, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> Result<(), Refusal> {
-        // SAFETY: passed on.
-        unsafe {
-            match self {
-                Runner::Kernel(f) if f(args, out, n) == 0 => Ok(()),
-                Runner::Kernel(_) => Err(None),
-                Runner::Custom(f, custom) => f(custom, args, out, n),
-            }
-        }
-    }
-}
 
 /// What the CPU offers to block kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,21 +143,6 @@ unsafe fn slice_mut<'a, T>(p: *mut u8, n: usize) -> &'a mut [T] {
 /// The operands of a kernel that has fewer than the most.
 pub(crate) fn operands<const N: usize>(given: [*const u8; N]) -> [*const u8; MAX_OPERANDS] {
     std::array::from_fn(|i| given.get(i).copied().unwrap_or(std::ptr::null()))
-}
-
-/// Converts one element from one dtype to another: the same steps that cast a tensor.
-pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
-    let _standard = FloatMode::standard();
-    let mut now = bits;
-    for step in cast::path(from, to) {
-        let mut next = Bits::default();
-        if let Some(f) = cast::kernel(step.from, step.to, CpuLevel::get()) {
-            // SAFETY: `Bits` is 16-aligned and holds one element of any dtype.
-            unsafe { f(operands([(&raw const now).cast()]), (&raw mut next).cast(), 1) };
-        }
-        now = next;
-    }
-    now
 }
 
 #[cfg(test)]

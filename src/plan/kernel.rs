@@ -10,8 +10,8 @@ use std::fmt;
 
 use crate::base::dtype::DType;
 use crate::base::scalar::{Bits, Scalar};
-use crate::kernels::cast::{Prim, path};
-use crate::kernels::{convert, is_nudged};
+use crate::kernels::cast::{Prim, convert, path};
+use crate::kernels::is_nudged;
 use crate::ops::{MAX_OPERANDS, Op, Output};
 use crate::plan::options::{Pass, Passes};
 use crate::promotion::{Rounding, Settings};

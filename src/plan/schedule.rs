@@ -10,7 +10,8 @@ use std::collections::HashMap;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
-use crate::kernels::{CpuLevel, Runner, cast, copy_kernel, custom_kernel, kernel as block_kernel, nudge_kernel};
+use crate::kernels::custom::Runner;
+use crate::kernels::{CpuLevel, cast, copy_kernel, custom_kernel, kernel as block_kernel, nudge_kernel};
 use crate::ops::{MAX_OPERANDS, Op};
 use crate::plan::kernel::{Kernel, Source, Step, StepOp, ValueId};
 pub(crate) use crate::plan::options::TILE;
