@@ -29,7 +29,7 @@ mod x64;
 
 pub(crate) use code::{Code, available};
 use cranelift::lanes::{Lanes, Parts};
-use x64::Isa;
+use x64::isa::Isa;
 
 /// Whether a step is lowered into a segment.
 pub(crate) fn inline(step: &Step) -> bool {

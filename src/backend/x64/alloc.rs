@@ -4,9 +4,9 @@
 //! place there until its last use. Operands, uniform values and constants are never stored: they are loaded again. The
 //! uniform values and constants that are used most stay in registers for the whole loop. Does not: reorder.
 
-use super::Isa;
 use super::instructions::{ADDED, RESCUE, commutes, overwriting};
 use super::ir::{Body, Def, Inst, NONE, Op, Reg};
+use super::isa::Isa;
 use crate::base::dtype::DType;
 use crate::plan::schedule::SlotId;
 

@@ -6,19 +6,9 @@
 //! anything. Does not: translate conversions between i64 and floats but that to f64 ([`super::lower::inline`] leaves them
 //! to block kernels), nor the instructions that `math` and `cast` have other ways for.
 
-use super::Isa;
 use super::instructions::{self as f, Form, avx2 as g, length};
-use super::ir::{Body, Def, NONE, Op, Reg};
-
-/// A truth value: a vector of lanes of `size` bytes, as many as there are in `bytes`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Truth {
-    lanes: Reg,
-    size: usize,
-    bytes: usize,
-    /// Whether it holds where the lanes are zero.
-    not: bool,
-}
+use super::ir::{Body, Def, NONE, Op, Reg, Truth};
+use super::isa::Isa;
 
 const EQ: [Form; 4] = [g::PCMPEQB, g::PCMPEQW, g::PCMPEQD, g::PCMPEQQ];
 const GT: [Form; 4] = [g::PCMPGTB, g::PCMPGTW, g::PCMPGTD, g::PCMPGTQ];

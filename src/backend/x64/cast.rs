@@ -4,9 +4,9 @@
 //! once, to nearest even, with subnormals (so not by `vcvtneps2bf16`, which flushes them), from a wider type through an
 //! f32 that was truncated with its last bit set if anything was cut off.
 
-use super::Isa;
 use super::instructions::{self as f, Form};
 use super::ir::Reg;
+use super::isa::Isa;
 use super::lower::{GE, GT, Lower, NE, Nan, ORDERED, Out, Real, UNORDERED};
 use crate::base::dtype::DType::{self, *};
 use crate::kernels::cast::Prim;

@@ -15,9 +15,9 @@ use super::asm::{
     Add, And, Asm, Cmp, General, Memory, Operands, Place, R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX,
     RDI, RDX, RSI, RSP, Sub, When,
 };
+use super::instructions as f;
 use super::ir::Constant;
-use super::slow_path::Rescue;
-use super::{Isa, instructions as f};
+use super::isa::Isa;
 use crate::backend::abi::{ADD, AHEAD, STREAM, row_words};
 use crate::base::dtype::DType;
 use crate::kernels::reduce::LANES;
@@ -417,4 +417,14 @@ impl Body {
     pub(super) fn adds(self) -> bool {
         matches!(self, Body::Added | Body::AddedRest)
     }
+}
+
+/// A call to be written behind the function's end.
+pub(super) struct Rescue {
+    /// Where the jump to it ends, and where it returns to.
+    pub(super) jump: usize,
+    pub(super) back: usize,
+    pub(super) function: usize,
+    pub(super) dst: u8,
+    pub(super) x: u8,
 }

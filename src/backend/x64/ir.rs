@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::Isa;
-use super::avx2::Truth;
 use super::instructions::{self as f, Form, Shape, length};
+use super::isa::Isa;
 use crate::base::dtype::DType;
 use crate::kernels::vector_call::FUNCTIONS;
 use crate::ops;
@@ -291,4 +290,14 @@ impl Inst {
         };
         all.into_iter().filter(|r| *r != NONE)
     }
+}
+
+/// A truth value: a vector of lanes of `size` bytes, as many as there are in `bytes`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Truth {
+    pub(super) lanes: Reg,
+    pub(super) size: usize,
+    pub(super) bytes: usize,
+    /// Whether it holds where the lanes are zero.
+    pub(super) not: bool,
 }

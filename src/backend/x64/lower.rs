@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
-use super::Isa;
 use super::instructions::{self as f, Form};
 use super::ir::{Body, Constant, NONE, Reg};
+use super::isa::Isa;
 use crate::base::dtype::{Category, DType};
 use crate::ops::Op;
 use crate::plan::kernel::{Kernel, Step, StepOp, ValueId};

@@ -3,9 +3,9 @@
 //! Guarantees: integers wrap, as the block kernels do; complex products are the plain formula, each operation rounded.
 //! Does not: divide.
 
-use super::Isa;
 use super::instructions::{self as f, Form};
 use super::ir::{NONE, Reg};
+use super::isa::Isa;
 use super::lower::{Lower, NE, Nan, Out};
 use crate::base::dtype::DType;
 use crate::kernels::{Hard, TINY, above_half, hard};

@@ -9,9 +9,9 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use super::Isa;
 use super::instructions::{self as f, Form};
 use super::ir::Reg;
+use super::isa::Isa;
 use super::lower::{EQ, GT, LT, Lower, Real};
 use crate::math::erf_parts;
 use crate::math::inline::{double, single};

@@ -6,11 +6,11 @@
 //! behind the last element: a prefetch reads nothing that a program could see, and faults nowhere. Does not: choose registers, or
 //! write loops.
 
-use super::Isa;
 use super::alloc::Machine;
 use super::asm::{General, Memory, Operands, Place, RSP, Sub, When};
 use super::emit::{Body, COUNT, FAR, INDEX, POINTER, POOL, TABLE, TWICE, Writer};
 use super::instructions::{self as f, Form, avx2, length, masks, moves};
+use super::isa::Isa;
 use super::paired_stores::BOTH;
 use crate::base::dtype::DType;
 use crate::plan::schedule::SlotId;

@@ -20,6 +20,7 @@ mod cast;
 mod emit;
 mod instructions;
 mod ir;
+pub(crate) mod isa;
 mod lower;
 mod lower_int_complex;
 mod math;
@@ -38,42 +39,7 @@ use crate::base::error::{Error, Result};
 use crate::kernels::CpuLevel;
 use crate::plan::kernel::{Kernel, StepOp, ValueId};
 use crate::plan::schedule::{Schedule, Segment, Slot, SlotId};
-
-/// The instructions that segments are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Isa {
-    /// AVX2, FMA and F16C.
-    Avx2,
-    Avx512,
-}
-
-impl Isa {
-    /// Those of a level, if this machine runs wide segments. Their calling convention is System V's.
-    pub(crate) fn of(level: CpuLevel) -> Option<Isa> {
-        match level {
-            _ if !cfg!(all(target_arch = "x86_64", unix)) => None,
-            CpuLevel::Baseline => None,
-            CpuLevel::Avx2 => Some(Isa::Avx2),
-            CpuLevel::Avx512 => Some(Isa::Avx512),
-        }
-    }
-
-    /// Bytes of a vector.
-    fn bytes(self) -> usize {
-        match self {
-            Isa::Avx2 => 32,
-            Isa::Avx512 => 64,
-        }
-    }
-
-    /// Vector registers.
-    fn vectors(self) -> u8 {
-        match self {
-            Isa::Avx2 => 16,
-            Isa::Avx512 => 32,
-        }
-    }
-}
+use isa::Isa;
 
 /// Compiles all segments of a schedule.
 pub(crate) fn compile(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<Code> {

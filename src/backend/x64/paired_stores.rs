@@ -9,9 +9,9 @@
 //! AVX2 25 and 13; rounded once 10 and 17 to 45, with AVX2 17 and 22; f16 with AVX2 0 to 16. Guarantees: the same bits; a
 //! body that neither serves is as it was. Does not: change sums, which have an order.
 
-use super::Isa;
 use super::instructions::{self as f, Form, avx2 as g};
 use super::ir::{Body, Def, Inst, NONE, Op, Reg};
+use super::isa::Isa;
 use crate::base::dtype::DType;
 use crate::plan::schedule::SlotId;
 

@@ -4,23 +4,13 @@
 //! that the body may use: it is as slow as it is rare. Guarantees: all registers but the result's are as before; the
 //! stack is aligned as the callee expects. Does not: know the functions; [`crate::kernels::vector_call`] has them.
 
-use super::Isa;
 use super::alloc::Machine;
 use super::asm::{Add, General, Memory, Operands, Place, R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI, RSP, Sub, When};
-use super::emit::Writer;
+use super::emit::{Rescue, Writer};
 use super::instructions::{self as f, avx2, masks};
 use super::ir::Op;
+use super::isa::Isa;
 use crate::kernels::vector_call::FUNCTIONS;
-
-/// A call to be written behind the function's end.
-pub(super) struct Rescue {
-    /// Where the jump to it ends, and where it returns to.
-    jump: usize,
-    back: usize,
-    function: usize,
-    dst: u8,
-    x: u8,
-}
 
 /// The general registers that the body holds values in and a call may change. [`TARGET`] is free at any time.
 const GENERAL: [General; 8] = [RAX, RCX, RDX, RSI, RDI, R8, R9, R10];

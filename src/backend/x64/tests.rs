@@ -6,7 +6,8 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 
 use super::asm::tests::{decode, lengths, rows};
 use super::asm::{Asm, Memory, Operands, Place, RAX};
-use super::{Isa, Paired, function, inline, lanes};
+use super::isa::Isa;
+use super::{Paired, function, inline, lanes};
 use crate::base::dtype::DType::{self, *};
 use crate::base::random::Random;
 use crate::base::scalar::Bits;

@@ -1,0 +1,39 @@
+//! The instructions that segments are made of, by machine.
+
+use crate::kernels::CpuLevel;
+
+/// The instructions that segments are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isa {
+    /// AVX2, FMA and F16C.
+    Avx2,
+    Avx512,
+}
+
+impl Isa {
+    /// Those of a level, if this machine runs wide segments. Their calling convention is System V's.
+    pub(crate) fn of(level: CpuLevel) -> Option<Isa> {
+        match level {
+            _ if !cfg!(all(target_arch = "x86_64", unix)) => None,
+            CpuLevel::Baseline => None,
+            CpuLevel::Avx2 => Some(Isa::Avx2),
+            CpuLevel::Avx512 => Some(Isa::Avx512),
+        }
+    }
+
+    /// Bytes of a vector.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Isa::Avx2 => 32,
+            Isa::Avx512 => 64,
+        }
+    }
+
+    /// Vector registers.
+    pub(super) fn vectors(self) -> u8 {
+        match self {
+            Isa::Avx2 => 16,
+            Isa::Avx512 => 32,
+        }
+    }
+}
