@@ -5,17 +5,9 @@ use cranelift_codegen::ir::{
     ConstantData, Endianness, InstBuilder, MemFlagsData as MemFlags, Type, Value as Clif, types,
 };
 
-use crate::backend::Emit;
+use super::emit::{Lanes, Repr, vector};
+use crate::backend::cranelift::emit::Emit;
 use crate::base::dtype::DType;
-
-/// What a value's vectors mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Repr {
-    /// Elements as in memory.
-    Data,
-    /// Truth values: lanes of this many bytes (16: a pair of 8-byte lanes), all ones or all zeros.
-    Mask(usize),
-}
 
 /// The vectors of one value in one iteration, in the order of its elements.
 #[derive(Clone, Debug)]
@@ -63,38 +55,6 @@ impl Parts {
             Parts::Splat(p) => Parts::Splat(f(*p, *p)),
             Parts::Each(all) => Parts::Each(all.chunks_exact(2).map(|p| f(p[0], p[1])).collect()),
         }
-    }
-}
-
-/// One value in one iteration.
-#[derive(Clone, Debug)]
-pub(crate) struct Lanes {
-    pub(crate) repr: Repr,
-    pub(crate) parts: Parts,
-    /// Whether NaNs in it may have any payload, because arithmetic made them.
-    pub(crate) raw_nan: bool,
-}
-
-impl Lanes {
-    pub(crate) fn data(parts: Parts) -> Lanes {
-        Lanes { repr: Repr::Data, parts, raw_nan: false }
-    }
-
-    pub(crate) fn arithmetic(parts: Parts) -> Lanes {
-        Lanes { repr: Repr::Data, parts, raw_nan: true }
-    }
-
-    pub(crate) fn mask(size: usize, parts: Parts) -> Lanes {
-        Lanes { repr: Repr::Mask(size), parts, raw_nan: false }
-    }
-}
-
-/// The vector type that holds a dtype: complex as interleaved parts, half types as their bits.
-pub(crate) fn vector(d: DType) -> Type {
-    match d.real() {
-        DType::F32 => types::F32X4,
-        DType::F64 => types::F64X2,
-        _ => int_vector(d.size()),
     }
 }
 

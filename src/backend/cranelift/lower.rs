@@ -6,8 +6,9 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value as Clif};
 
-use super::lanes::{Lanes, Parts, Repr, vector};
-use crate::backend::Emit;
+use super::emit::{Lanes, Repr, vector};
+use super::lanes::Parts;
+use crate::backend::cranelift::emit::Emit;
 use crate::base::dtype::{Category, DType};
 use crate::ops::Op;
 use crate::plan::kernel::{Step, StepOp};

@@ -4,8 +4,9 @@
 use cranelift_codegen::ir::Opcode;
 
 use super::{each_conversion, each_op};
+use crate::backend::code;
+use crate::backend::cranelift::emit::emit;
 use crate::backend::cranelift::lower;
-use crate::backend::{code, emit};
 use crate::kernels::CpuLevel;
 use crate::plan::kernel::Kernel;
 use crate::plan::schedule::{Class, schedule};
