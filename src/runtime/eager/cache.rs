@@ -22,7 +22,8 @@ use crate::graph::program::Program;
 use crate::ops::{Attrs, Op};
 use crate::plan::fuse::{Plan, plan};
 use crate::plan::options::Passes;
-use crate::runtime::launch::{BlockEngine, Blocks, Run, Shot, run_plan};
+use crate::runtime::launch::run::Run;
+use crate::runtime::launch::{BlockEngine, Blocks, Shot, run_plan};
 use crate::tensor::{Layout, Tensor, TensorRef};
 
 /// Plans that a thread keeps, some KiB each; then it forgets them all.

@@ -4,11 +4,11 @@
 //! block kernels, so a fused program has the same bits; a failed op poisons what is computed from it, and `result`
 //! gives the error. Does not: fuse, generate code, or use threads. `cache` keeps the plans of ops that were applied.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::launch::run_blocks;
 use crate::analysis::infer::infer;
 use crate::base::error::{Diagnostic, Error, Fault, Place, Result};
 use crate::base::limits::Limits;
@@ -18,10 +18,7 @@ use crate::graph::program::Program;
 use crate::graph::typed::{NodeId, TypedProgram};
 use crate::graph::var::{Graph, Mode, Operand, Sealed, Var};
 use crate::ops::{Attrs, Op};
-use crate::plan::fuse::plan;
-use crate::plan::options::Passes;
 use crate::promotion::{Rules, Settings};
-use crate::runtime::launch::{BlockEngine, Run, run_plan};
 use crate::tensor::Tensor;
 
 mod cache;
@@ -213,12 +210,4 @@ fn one_op(
     let typed = Arc::new(infer(&program)?);
     let node = typed.node(&result)?;
     Ok((typed, node))
-}
-
-/// Computes one node of a program without feeds with block kernels alone.
-pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
-    let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()], Passes::default())?;
-    let run = Run::alone();
-    let made = run_plan(&plan, &run, &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?.pop().flatten();
-    made.ok_or_else(|| Error::Internal("an application without a result".into()))
 }

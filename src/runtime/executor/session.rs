@@ -32,8 +32,8 @@ use crate::plan::fuse::{Plan, foldable, plan};
 use crate::plan::kernel::{Kernel, Step};
 use crate::plan::options::Pass;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
-use crate::runtime::eager::run_blocks;
-use crate::runtime::launch::{Engine, Fetched, Memory, Ready, Run, Shot, run_direct, run_plan};
+use crate::runtime::launch::run::{Memory, Run};
+use crate::runtime::launch::{Engine, Fetched, Ready, Shot, run_blocks, run_direct, run_plan};
 use crate::tensor::{Pool, Tensor, TensorRef};
 
 /// A schedule and its compiled segments.

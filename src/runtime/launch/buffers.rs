@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::{FEW, Run};
+use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{SymDim, dims_text};
 use crate::plan::fuse::{Buffer, BufferId, Origin, Plan};

@@ -6,14 +6,12 @@
 //! anything between runs; callers hold caches.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
 use crate::backend::abi::SegmentFn;
-use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::scalar::Bits;
@@ -21,14 +19,19 @@ use crate::base::shape::numel;
 use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 use crate::kernels::{CpuLevel, fold_kernel, reduce};
 use crate::ops::Op;
-use crate::plan::fuse::{BufferId, Origin, Plan, PlannedKernel};
+use crate::plan::fuse::{BufferId, Origin, Plan, PlannedKernel, plan};
 use crate::plan::geometry::{Fold, Geometry, Reduction, Spread};
 use crate::plan::kernel::{Builder, Kernel};
+use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, Schedule, schedule};
 use crate::runtime::driver::{Buffer, Fault, FoldKernels, Folded, Launch, Output, run};
-use crate::tensor::{Layout, Pool, Storage, Tensor, TensorRef};
+use crate::tensor::{Layout, Storage, Tensor, TensorRef};
+#[cfg(test)]
+use run::Memory;
+use run::{FEW, Run};
 
 mod buffers;
+pub(crate) mod run;
 
 use buffers::{Buffers, Value, extents};
 
@@ -92,64 +95,6 @@ impl Engine for BlockEngine {
         schedule(kernel, classes, CpuLevel::get(), &|_| false).map(Blocks)
     }
 }
-
-/// What a run has besides a plan.
-pub(crate) struct Run<'a> {
-    /// The feeds, in program order.
-    pub(crate) feeds: &'a [TensorRef<'a>],
-    /// The dynamic dims.
-    pub(crate) dyn_dims: &'a [usize],
-    pub(crate) threads: usize,
-    /// Where the results' memory comes from.
-    pub(crate) pool: Option<&'a Arc<Pool>>,
-    /// What can stop the run.
-    pub(crate) stop: Option<&'a Stop<'a>>,
-    /// The memory it has taken.
-    pub(crate) memory: Memory,
-}
-
-/// The bytes that a run holds: results, what kernels hand to each other, and partial results of reductions.
-pub(crate) struct Memory {
-    most: usize,
-    now: Cell<usize>,
-}
-
-impl Memory {
-    /// At most so many at once.
-    pub(crate) fn limited(most: usize) -> Memory {
-        Memory { most, now: Cell::new(0) }
-    }
-
-    fn take(&self, bytes: usize) -> Result<()> {
-        let now = self.now.get().saturating_add(bytes);
-        if now > self.most {
-            let (max, got) = (self.most as u64, now as u64);
-            return Err(Error::Limit { which: "the bytes of a run's tensors", max, got });
-        }
-        self.now.set(now);
-        Ok(())
-    }
-
-    fn give(&self, bytes: usize) {
-        self.now.set(self.now.get().saturating_sub(bytes));
-    }
-}
-
-impl Run<'_> {
-    /// Of something without feeds, on this thread, that nothing limits.
-    pub(crate) fn alone() -> Run<'static> {
-        let memory = Memory::limited(usize::MAX);
-        Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None, stop: None, memory }
-    }
-
-    fn storage(&self, bytes: usize) -> Result<Storage> {
-        self.memory.take(bytes)?;
-        self.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool))
-    }
-}
-
-/// Elements that fit the usual number of operands and results without allocating.
-const FEW: usize = 4;
 
 /// The results of a run, in the order of the fetches; `None` for one that is in the tensor given for it.
 pub(crate) type Fetched = SmallVec<[Option<Tensor>; 2]>;
@@ -546,6 +491,14 @@ fn aligned_strides(t: TensorRef<'_>, extents: &[usize]) -> Result<Vec<isize>> {
         }
     }
     Ok(strides)
+}
+
+/// Computes one node of a program without feeds with block kernels alone.
+pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
+    let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()], Passes::default())?;
+    let run = Run::alone();
+    let made = run_plan(&plan, &run, &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?.pop().flatten();
+    made.ok_or_else(|| Error::Internal("an application without a result".into()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,67 @@
+//! What a run has besides its plan: feeds, threads, the pool, what can stop it, and how much memory it may take.
+//!
+//! Does not: run anything.
+
+use crate::base::cancel::Stop;
+use crate::base::error::{Error, Result};
+use crate::tensor::{Pool, Storage, TensorRef};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// What a run has besides a plan.
+pub(crate) struct Run<'a> {
+    /// The feeds, in program order.
+    pub(crate) feeds: &'a [TensorRef<'a>],
+    /// The dynamic dims.
+    pub(crate) dyn_dims: &'a [usize],
+    pub(crate) threads: usize,
+    /// Where the results' memory comes from.
+    pub(crate) pool: Option<&'a Arc<Pool>>,
+    /// What can stop the run.
+    pub(crate) stop: Option<&'a Stop<'a>>,
+    /// The memory it has taken.
+    pub(crate) memory: Memory,
+}
+
+/// The bytes that a run holds: results, what kernels hand to each other, and partial results of reductions.
+pub(crate) struct Memory {
+    most: usize,
+    pub(super) now: Cell<usize>,
+}
+
+impl Memory {
+    /// At most so many at once.
+    pub(crate) fn limited(most: usize) -> Memory {
+        Memory { most, now: Cell::new(0) }
+    }
+
+    pub(super) fn take(&self, bytes: usize) -> Result<()> {
+        let now = self.now.get().saturating_add(bytes);
+        if now > self.most {
+            let (max, got) = (self.most as u64, now as u64);
+            return Err(Error::Limit { which: "the bytes of a run's tensors", max, got });
+        }
+        self.now.set(now);
+        Ok(())
+    }
+
+    pub(super) fn give(&self, bytes: usize) {
+        self.now.set(self.now.get().saturating_sub(bytes));
+    }
+}
+
+impl Run<'_> {
+    /// Of something without feeds, on this thread, that nothing limits.
+    pub(crate) fn alone() -> Run<'static> {
+        let memory = Memory::limited(usize::MAX);
+        Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None, stop: None, memory }
+    }
+
+    pub(super) fn storage(&self, bytes: usize) -> Result<Storage> {
+        self.memory.take(bytes)?;
+        self.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool))
+    }
+}
+
+/// Elements that fit the usual number of operands and results without allocating.
+pub(super) const FEW: usize = 4;
