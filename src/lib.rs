@@ -65,7 +65,7 @@ pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 pub use ops_doc::ops_markdown;
 pub use plan::options::Pass;
 pub use promotion::{Loss, Reason, Rounding, Rules, Settings, promote_types};
-pub use runtime::eager::{Eager, EagerValue};
+pub use runtime::eager::value::{Eager, EagerValue};
 pub use runtime::executor::{AsFeed, Builder, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
 pub use syntax::expr;
 pub use syntax::text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};

@@ -7,7 +7,7 @@ use crate::graph::program::Program;
 use crate::graph::var::{Operand, apply};
 use crate::ops::Attrs;
 use crate::promotion::{Rules, Settings};
-use crate::runtime::eager::Eager;
+use crate::runtime::eager::value::Eager;
 use crate::tensor::Tensor;
 
 /// Every op in f16 and in f64 on the same operands.

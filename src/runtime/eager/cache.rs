@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Arg, Eager, one_op};
+use super::value::{Arg, Eager, one_op};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Place, Result};
 use crate::base::scalar::Scalar;

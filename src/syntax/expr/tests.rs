@@ -295,7 +295,7 @@ fn names_may_stand_for_scalars() {
 #[test]
 fn a_part_is_computed_once_in_eager_mode_too() {
     let t = crate::tensor::Tensor::from_slice(&[1.5f32, 4.0], [2]).unwrap();
-    let x = crate::runtime::eager::Eager::new(Rules::Torch).tensor(&t);
+    let x = crate::runtime::eager::value::Eager::new(Rules::Torch).tensor(&t);
     let y = parse_expression("t = x*x; u = t + 1; t*u - t", |n| (n == "x").then(|| x.clone())).unwrap();
     assert_eq!(y.result().unwrap().to_vec::<f32>().unwrap(), [5.0625, 256.0]);
 }

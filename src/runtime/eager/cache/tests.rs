@@ -6,7 +6,7 @@ use crate::base::error::Error;
 use crate::base::scalar::Scalar;
 use crate::graph::var::Var;
 use crate::promotion::Rules;
-use crate::runtime::eager::Eager;
+use crate::runtime::eager::value::Eager;
 use crate::tensor::Tensor;
 
 fn kept() -> usize {

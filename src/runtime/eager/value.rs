@@ -1,0 +1,126 @@
+//! The eager mode and its values, and the program of one op.
+//!
+//! Does not: compute.
+
+use crate::analysis::infer::infer;
+use crate::base::error::{Error, Place, Result};
+use crate::base::limits::Limits;
+use crate::base::scalar::Scalar;
+use crate::base::shape::check_within;
+use crate::graph::program::Program;
+use crate::graph::typed::{NodeId, TypedProgram};
+use crate::graph::var::{Graph, Mode, Operand, Sealed, Var};
+use crate::ops::{Attrs, Op};
+use crate::promotion::{Rules, Settings};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The eager mode under given rules: makes handles of tensors, whose operators compute at once.
+///
+/// ```
+/// use castwise::prelude::*;
+/// let cx = Eager::new(Rules::Torch);
+/// let a = cx.tensor(&Tensor::from_slice(&[1i32, 2, 3], [3])?);
+/// let half = (&a / 2).result()?;                             // integers divide to the default float dtype
+/// assert_eq!(half.to_vec::<f32>()?, [0.5, 1.0, 1.5]);
+/// assert!(a.floor_divide(0).result().is_err());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Eager {
+    pub(super) settings: Settings,
+    limits: Limits,
+}
+
+/// What an eager handle holds: the tensor, or what went wrong before.
+#[derive(Clone)]
+pub struct EagerValue {
+    pub(super) cx: Eager,
+    pub(super) value: Result<Tensor, Arc<Error>>,
+    /// Whether it promotes as a scalar does.
+    pub(super) weak: bool,
+}
+
+impl Eager {
+    /// Eager mode under the given rules, with the default dtype f32.
+    pub fn new(rules: Rules) -> Eager {
+        Eager::with_settings(Settings::new(rules))
+    }
+
+    /// Eager mode under the given settings. A default dtype that is no float is the error of every value.
+    pub fn with_settings(settings: Settings) -> Eager {
+        Eager::with_limits(settings, Limits::new())
+    }
+
+    /// Eager mode under the given rules or settings that refuses what a program of these [`Limits`] would: tensors and
+    /// results of more dims or elements.
+    ///
+    /// ```
+    /// use castwise::{Error, Limit, Limits, prelude::*};
+    /// let cx = Eager::with_limits(Rules::Torch, Limits::new().with(Limit::Elements, 6)?);
+    /// let (row, column) = (cx.tensor(&Tensor::full([3], 1.0f32)?), cx.tensor(&Tensor::full([2, 1], 1.0f32)?));
+    /// assert!((&row + &column).result().is_ok());
+    /// let three = cx.tensor(&Tensor::full([3, 1], 1.0f32)?);
+    /// assert!((&row + &three).result().unwrap_err().to_string().contains("is 9, more than the limit of 6"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn with_limits(settings: impl Into<Settings>, limits: Limits) -> Eager {
+        Eager { settings: settings.into(), limits }
+    }
+
+    /// A handle of a tensor (which is shared, not copied).
+    pub fn tensor(&self, t: &Tensor) -> Var<Eager> {
+        let value = match (self.settings.check(), check_within(t.shape(), &self.limits)) {
+            (Ok(()), Ok(_)) => Ok(t.clone()),
+            (Err(d), _) => Err(Arc::new(d.into())),
+            (_, Err(e)) => Err(Arc::new(e)),
+        };
+        Var(EagerValue { cx: *self, value, weak: false })
+    }
+}
+
+impl std::fmt::Debug for Var<Eager> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0.value {
+            Ok(t) => t.fmt(f),
+            Err(e) => e.fmt(f),
+        }
+    }
+}
+
+impl Sealed for Eager {}
+
+/// An operand without its handle.
+pub(super) enum Arg<'a> {
+    Scalar(Scalar),
+    /// A tensor, and whether it is weak.
+    Tensor(&'a Tensor, bool),
+}
+
+/// A typed program of one op, whose tensors are what `leaf` makes of them and their places among the operands.
+pub(super) fn one_op(
+    cx: Eager,
+    op: Op,
+    args: &[Arg<'_>],
+    attrs: Attrs,
+    place: Place,
+    leaf: impl Fn(&Program, usize, &Tensor) -> Var,
+) -> Result<(Arc<TypedProgram>, NodeId)> {
+    let program = Program::with_limits(cx.settings, cx.limits);
+    let operand = |(i, a): (usize, &Arg<'_>)| match a {
+        Arg::Scalar(s) => Operand::Scalar(*s),
+        Arg::Tensor(t, weak) => {
+            let v = leaf(&program, i, t);
+            if *weak {
+                program.weaken(&v);
+            }
+            Operand::Var(v)
+        }
+    };
+    let operands: SmallVec<[Operand<Graph>; 4]> = args.iter().enumerate().map(operand).collect();
+    let result = Graph::apply(op, &operands, attrs, place);
+    let typed = Arc::new(infer(&program)?);
+    let node = typed.node(&result)?;
+    Ok((typed, node))
+}
