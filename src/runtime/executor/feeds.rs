@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::prepared::InOrder;
 use crate::base::dtype::Element;
 use crate::base::error::{Error, Result, shown};
 use crate::base::shape::{SymDim, dims_text};
@@ -303,3 +302,6 @@ fn known_names(typed: &TypedProgram) -> String {
     }
     names.join(", ")
 }
+
+/// The feeds of a call, in program order.
+pub(super) type InOrder<'a> = SmallVec<[TensorRef<'a>; 8]>;

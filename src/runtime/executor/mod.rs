@@ -5,7 +5,6 @@
 //! program.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -20,11 +19,14 @@ use crate::graph::var::Var;
 use crate::kernels::CpuLevel;
 use crate::plan::fuse::PlannedKernel;
 use crate::plan::geometry::Spread;
-use crate::plan::options::{Pass, Passes, TILE};
+use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, schedule_with};
 use crate::tensor::Tensor;
+use builder::Builder;
 
+pub(crate) mod builder;
 mod feeds;
+mod lru;
 mod prepared;
 mod session;
 mod stats;
@@ -35,156 +37,7 @@ pub use stats::{KernelTime, Stats};
 
 pub use crate::base::limits::MAX_FETCHES;
 
-/// Settings of an [`Executor`].
-///
-/// ```
-/// use castwise::prelude::*;
-/// let exe = Executor::builder().threads(1).cache(64).pool(64 << 20).build();
-/// let plain = Executor::builder().jit(false).build();                    // the same bits, slower
-/// let p = Program::new(Rules::Torch);
-/// let y = p.data("x", DType::F32, [3]).tanh() * 0.1;
-/// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0, 3.0]) };
-/// assert_eq!(exe.run(&p, feeds(), [&y])?[0].as_bytes(), plain.run(&p, feeds(), [&y])?[0].as_bytes());
-/// # Ok::<(), castwise::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Builder {
-    threads: Option<usize>,
-    jit: bool,
-    cache: usize,
-    pool: usize,
-    timing: bool,
-    max_bytes: usize,
-    time_limit: Option<Duration>,
-    limits: Limits,
-    passes: Passes,
-}
-
 impl Builder {
-    /// The most threads that one run uses; at least 1, at most 65536. Default: the machine's cores.
-    pub fn threads(mut self, n: usize) -> Builder {
-        self.threads = Some(n.clamp(1, 1 << 16));
-        self
-    }
-
-    /// Whether to compile loops. Without, every op is a block kernel: the same bits, slower. Default: true.
-    pub fn jit(mut self, on: bool) -> Builder {
-        self.jit = on;
-        self
-    }
-
-    /// The most plans and the most compiled kernels that are kept. Default: 1024 each.
-    pub fn cache(mut self, entries: usize) -> Builder {
-        self.cache = entries.max(1);
-        self
-    }
-
-    /// The most bytes of dropped results that are kept for new ones. Default: 1 GiB.
-    pub fn pool(mut self, bytes: usize) -> Builder {
-        self.pool = bytes;
-        self
-    }
-
-    /// Whether to measure the time of each run and each kernel for [`Executor::stats`]. Default: false.
-    pub fn timing(mut self, on: bool) -> Builder {
-        self.timing = on;
-        self
-    }
-
-    /// The most bytes that one run may hold at once in results, in what kernels hand to each other and in partial
-    /// results of reductions; feeds and constants are not counted. A run that would need more is
-    /// [`Error::Limit`](crate::Error::Limit) before it takes them. Default: no limit but the machine's.
-    ///
-    /// ```
-    /// use castwise::{Error, prelude::*};
-    /// let p = Program::new(Rules::Torch);
-    /// let y = p.data("x", DType::F32, [None]) + 1.0;
-    /// let exe = Executor::builder().max_bytes(4000).build();
-    /// assert!(exe.run(&p, feeds! { "x" => Tensor::full([1000], 1.0f32)? }, [&y]).is_ok());
-    /// let refused = exe.run(&p, feeds! { "x" => Tensor::full([1001], 1.0f32)? }, [&y]);
-    /// assert!(matches!(refused, Err(Error::Limit { max: 4000, got: 4004, .. })));
-    /// # Ok::<(), castwise::Error>(())
-    /// ```
-    pub fn max_bytes(mut self, bytes: usize) -> Builder {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// How long one run may take; then it is [`Error::TimeLimit`](crate::Error::TimeLimit) within some milliseconds
-    /// of computing. Typing, planning and the compilation of one kernel are not interrupted. Default: no limit.
-    ///
-    /// ```
-    /// use castwise::{Error, prelude::*};
-    /// use std::time::Duration;
-    /// let p = Program::new(Rules::Torch);
-    /// let y = p.data("x", DType::F32, [None]) + 1.0;
-    /// let exe = Executor::builder().time_limit(Duration::ZERO).build();
-    /// let stopped = exe.run(&p, feeds! { "x" => Tensor::full([9], 1.0f32)? }, [&y]);
-    /// assert!(matches!(stopped, Err(Error::TimeLimit { .. })));
-    /// # Ok::<(), castwise::Error>(())
-    /// ```
-    pub fn time_limit(mut self, limit: Duration) -> Builder {
-        self.time_limit = Some(limit);
-        self
-    }
-
-    /// The most results of a run, and the numbers of ops and steps at which kernels are cut: those of the limits that
-    /// concern runs. (What programs are limited to is theirs.) Results stay the same in every bit, unless the program
-    /// asks for [`Rounding::Relaxed`](crate::Rounding::Relaxed). Default: [`Limits::new`].
-    ///
-    /// ```
-    /// use castwise::{Limit, Limits, prelude::*};
-    /// let p = Program::new(Rules::Torch);
-    /// let y = (p.data("x", DType::F32, [2]) + 0.1) * 3.0 - 1.0;
-    /// let short = Executor::builder().limits(Limits::new().with(Limit::KernelOps, 2)?).build();
-    /// assert_eq!(short.kernels(&p, [&y])?.matches("kernel {").count(), 2);
-    /// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0]) };
-    /// assert_eq!(short.run(&p, feeds(), [&y])?[0].as_bytes(), Executor::new().run(&p, feeds(), [&y])?[0].as_bytes());
-    /// # Ok::<(), castwise::Error>(())
-    /// ```
-    pub fn limits(mut self, limits: Limits) -> Builder {
-        self.limits = limits;
-        self.passes.kernel_ops = limits.at(Limit::KernelOps);
-        self.passes.function_steps = limits.at(Limit::FunctionSteps);
-        self
-    }
-
-    /// Leaves out a pass. Results stay the same in every bit, unless the program asks for
-    /// [`Rounding::Relaxed`](crate::Rounding::Relaxed).
-    ///
-    /// ```
-    /// use castwise::{Pass, prelude::*};
-    /// let p = Program::new(Rules::Torch);
-    /// let y = (p.data("x", DType::F32, [2]) + 0.1) * 3.0;
-    /// let (fused, plain) = (Executor::new(), Executor::builder().without(Pass::Fusion).build());
-    /// assert_eq!(fused.kernels(&p, [&y])?.matches("kernel {").count(), 1);
-    /// assert_eq!(plain.kernels(&p, [&y])?.matches("kernel {").count(), 2);
-    /// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0]) };
-    /// assert_eq!(fused.run(&p, feeds(), [&y])?[0].as_bytes(), plain.run(&p, feeds(), [&y])?[0].as_bytes());
-    /// # Ok::<(), castwise::Error>(())
-    /// ```
-    pub fn without(mut self, pass: Pass) -> Builder {
-        self.passes = self.passes.without(pass);
-        self
-    }
-
-    /// How many elements a kernel's stages handle at a time, from 1 to 512, where nothing is reduced of them (there,
-    /// it is part of what the result is). Results stay the same in every bit. Default: 512.
-    ///
-    /// ```
-    /// use castwise::prelude::*;
-    /// let p = Program::new(Rules::Torch);
-    /// let y = p.data("x", DType::F32, [None]).sin().exp();
-    /// let feeds = || feeds! { "x" => Tensor::from([1.0f32, 2.0, 3.0]) };
-    /// let small = Executor::builder().tile(2).build().run(&p, feeds(), [&y])?;
-    /// assert_eq!(small[0].as_bytes(), Executor::new().run(&p, feeds(), [&y])?[0].as_bytes());
-    /// # Ok::<(), castwise::Error>(())
-    /// ```
-    pub fn tile(mut self, elements: usize) -> Builder {
-        self.passes.tile = elements.clamp(1, TILE);
-        self
-    }
-
     /// The executor.
     pub fn build(self) -> Executor {
         Executor { inner: Arc::new(Inner::new(self)) }

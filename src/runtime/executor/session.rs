@@ -6,22 +6,24 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
 use petgraph::graph::NodeIndex;
 
-use super::Builder;
-use super::prepared::Core;
+use super::builder::Builder;
+use super::feeds::{Bound, Feeds, InOrder, bind, sorted};
+use super::lru::Bounded;
 use super::stats::{Counters, Traffic};
 use crate::analysis::infer::infer;
 use crate::backend::abi::SegmentFn;
 use crate::backend::{Code, available, compile, inline, walks_rows};
 use crate::base::cancel::{CancelToken, Stop};
+use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::host::Kept;
 use crate::base::limits::Limit;
+use crate::base::shape::{check_within, dims_text};
 use crate::base::trace::{record, span};
 use crate::graph::program::Program;
 use crate::graph::typed::{NodeId, TypedProgram};
@@ -32,9 +34,10 @@ use crate::plan::fuse::{Plan, foldable, plan};
 use crate::plan::kernel::{Kernel, Step};
 use crate::plan::options::Pass;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
+use crate::promotion::OperandType;
 use crate::runtime::launch::run::{Memory, Run};
-use crate::runtime::launch::{Engine, Fetched, Ready, Shot, run_blocks, run_direct, run_plan};
-use crate::tensor::{Pool, Tensor, TensorRef};
+use crate::runtime::launch::{Engine, Fetched, Ready, Shot, cast_tensor, is_direct, run_blocks, run_direct, run_plan};
+use crate::tensor::{Layout, Pool, Tensor, TensorRef};
 
 /// A schedule and its compiled segments.
 pub(super) struct Compiled {
@@ -72,39 +75,6 @@ const RECENT: usize = 8;
 
 /// The program, how much of it was written, the fetched nodes, and what was prepared for them.
 type Asked = (u64, usize, Vec<NodeIndex>, Arc<Core>);
-
-/// A map that forgets the entry that was not used for longest when it is full. Keys are compared in full; their hash
-/// only finds them.
-struct Bounded<K, V, S = RandomState> {
-    map: HashMap<K, (u64, V), S>,
-    clock: u64,
-}
-
-impl<K, V, S: Default> Default for Bounded<K, V, S> {
-    fn default() -> Self {
-        Bounded { map: HashMap::default(), clock: 0 }
-    }
-}
-
-impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Bounded<K, V, S> {
-    fn get(&mut self, key: &K) -> Option<V> {
-        self.clock += 1;
-        let (used, v) = self.map.get_mut(key)?;
-        *used = self.clock;
-        Some(v.clone())
-    }
-
-    fn insert(&mut self, key: K, v: V, most: usize) {
-        if self.map.len() >= most
-            && !self.map.contains_key(&key)
-            && let Some(oldest) = self.map.iter().min_by_key(|(_, (used, _))| *used).map(|(k, _)| k.clone())
-        {
-            self.map.remove(&oldest);
-        }
-        self.clock += 1;
-        self.map.insert(key, (self.clock, v));
-    }
-}
 
 /// Which program, how much of it was written, what is fetched, and which dynamic dims are broadcast.
 type PlanKey = (u64, usize, Vec<NodeId>, Pattern);
@@ -262,7 +232,7 @@ impl Inner {
     }
 
     /// The time, if runs are measured.
-    fn clock(&self) -> Option<Instant> {
+    pub(super) fn clock(&self) -> Option<Instant> {
         self.settings.timing.then(Instant::now)
     }
 
@@ -358,6 +328,148 @@ impl Engine for Compiler<'_> {
 
     fn launched(&self, kernel: &Arc<Kernel>, began: Instant) {
         self.inner.counters.launch(kernel, began, self.inner.settings.cache);
+    }
+}
+
+/// Fetches of a typed program, and how they were computed last.
+pub(super) struct Core {
+    pub(super) typed: Arc<TypedProgram>,
+    pub(super) nodes: Vec<NodeId>,
+    pub(super) last: Kept<Option<Arc<Last>>>,
+}
+
+/// Everything about a call that depends on its feeds' dtypes and layouts alone.
+pub(super) struct Last {
+    pub(super) feeds: Vec<(DType, Arc<Layout>)>,
+    dyn_dims: Vec<usize>,
+    planned: Arc<Planned>,
+    traffic: Traffic,
+    shots: Shots,
+    /// Whether the plan is one call: see [`is_direct`].
+    pub(super) direct: bool,
+}
+
+impl Last {
+    fn fits(&self, feeds: &[TensorRef<'_>]) -> bool {
+        let same = |((d, known), t): (&(DType, Arc<Layout>), &TensorRef<'_>)| {
+            *d == t.dtype() && (Arc::ptr_eq(known, t.layout()) || **known == **t.layout())
+        };
+        self.feeds.len() == feeds.len() && self.feeds.iter().zip(feeds).all(same)
+    }
+}
+
+impl Core {
+    pub(super) fn new(typed: Arc<TypedProgram>, nodes: Vec<NodeId>) -> Core {
+        Core { typed, nodes, last: Kept::default() }
+    }
+
+    /// Feeds by name, in program order.
+    pub(super) fn in_order<'a>(&self, feeds: &'a Feeds<'_>) -> Result<InOrder<'a>> {
+        sorted(&self.typed, feeds)
+    }
+
+    pub(super) fn run(
+        &self,
+        inner: &Inner,
+        feeds: &[TensorRef<'_>],
+        token: Option<&CancelToken>,
+    ) -> Result<Vec<Tensor>> {
+        let stop = inner.stop(token);
+        let missing = || Error::Internal("a result without a tensor".into());
+        let last = self.last.lock().clone().filter(|last| last.fits(feeds));
+        if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
+            return Ok(vec![
+                inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], None)?.ok_or_else(missing)?,
+            ]);
+        }
+        self.execute(inner, feeds, last, &mut [], stop.as_ref())?.into_iter().map(|t| t.ok_or_else(missing)).collect()
+    }
+
+    pub(super) fn run_into(&self, inner: &Inner, feeds: &[TensorRef<'_>], into: &mut [Tensor]) -> Result<()> {
+        if into.len() != self.nodes.len() {
+            return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
+        }
+        let stop = inner.stop(None);
+        let last = self.last.lock().clone().filter(|last| last.fits(feeds));
+        let set = |(to, t): (&mut Tensor, Option<Tensor>)| -> Result<()> {
+            if let Some(t) = t {
+                *to = cast_tensor(&t, to.dtype())?;
+            }
+            Ok(())
+        };
+        if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
+            self.check_targets(&last.dyn_dims, into)?;
+            let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], into.first_mut())?;
+            return into.iter_mut().zip([made]).try_for_each(set);
+        }
+        let made = self.execute(inner, feeds, last, into, stop.as_ref())?;
+        into.iter_mut().zip(made).try_for_each(set)
+    }
+
+    /// Computes the fetches; `last` is the last call if its feeds had the same layouts.
+    fn execute(
+        &self,
+        inner: &Inner,
+        feeds: &[TensorRef<'_>],
+        last: Option<Arc<Last>>,
+        into: &mut [Tensor],
+        stop: Option<&Stop<'_>>,
+    ) -> Result<Fetched> {
+        if let Some(last) = last {
+            self.check_targets(&last.dyn_dims, into)?;
+            let mut shots = Cow::Borrowed(&*last.shots);
+            let call = Call { feeds, dyn_dims: &last.dyn_dims, traffic: last.traffic, stop };
+            return inner.execute(&last.planned, &call, &mut shots, into);
+        }
+        inner.counters.bindings.add(1);
+        let bound = bind(&self.typed, feeds.into())?;
+        self.check_targets(&bound.dyn_dims, into)?;
+        let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
+        self.check_sizes(&planned.plan, &bound)?;
+        let mut shots = Cow::Owned(Vec::new());
+        let traffic = Traffic::of(&planned.plan, &bound.dyn_dims);
+        let call = Call { feeds: &bound.feeds, dyn_dims: &bound.dyn_dims, traffic, stop };
+        let made = inner.execute(&planned, &call, &mut shots, into)?;
+        let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
+        let shots = shots.into_owned();
+        let direct = !inner.is_timed() && is_direct(&planned.plan, &shots);
+        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, traffic, shots, direct };
+        *self.last.lock() = Some(Arc::new(now));
+        Ok(made)
+    }
+
+    /// Refuses feeds, and domains of kernels, of more elements than the program may have.
+    fn check_sizes(&self, plan: &Plan, bound: &Bound<'_>) -> Result<()> {
+        let limits = self.typed.program.limits();
+        if limits.get(Limit::Elements) == Limit::Elements.default() {
+            // Tensors have no more, and no domain of theirs is aimed at that has.
+            return Ok(());
+        }
+        bound.feeds.iter().try_for_each(|t| check_within(t.shape(), &limits).map(drop))?;
+        plan.work.iter().try_for_each(|k| {
+            let extents = self.typed.shapes[k.shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
+            check_within(&extents.collect::<Vec<_>>(), &limits).map(drop)
+        })
+    }
+
+    /// Whether the caller's tensors fit the results.
+    fn check_targets(&self, dyn_dims: &[usize], into: &[Tensor]) -> Result<()> {
+        for (i, (node, t)) in self.nodes.iter().zip(into).enumerate() {
+            let (n, dims) = (&self.typed.nodes[*node as usize], self.typed.shape_of(*node));
+            let same =
+                dims.len() == t.rank() && dims.iter().zip(t.shape()).all(|(d, n)| d.extent(dyn_dims) == Some(*n));
+            if !same {
+                let extents: Vec<usize> = dims.iter().filter_map(|d| d.extent(dyn_dims)).collect();
+                let (want, have) = (dims_text(&extents), dims_text(t.shape()));
+                return Err(Error::Shape(format!("tensor {i} is {have}, result {i} is {want}")));
+            }
+            let rules = self.typed.settings.rules.set();
+            let casts = || rules.casts_results() && rules.can_write(&OperandType::dim(n.dtype), t.dtype());
+            if n.dtype != t.dtype() && !casts() {
+                return Err(Error::DType { expected: n.dtype, found: t.dtype() });
+            }
+        }
+        Ok(())
     }
 }
 
