@@ -18,7 +18,8 @@ use crate::ops::Op;
 use crate::plan::geometry::{Geometry, Reduction, Spread};
 use crate::plan::kernel::{Builder, Kernel, Operand};
 use crate::plan::schedule::{Class, Schedule, schedule};
-use crate::runtime::driver::{Buffer, FoldKernels, Folded, Launch, Output, run};
+use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output};
+use crate::runtime::driver::run;
 
 /// Bytes that a run must leave alone.
 const CANARY: [u8; 64] = [0xa5; 64];

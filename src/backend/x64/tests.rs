@@ -16,7 +16,8 @@ use crate::ops::{MAX_OPERANDS, Op};
 use crate::plan::geometry::{Access, Geometry, Operand};
 use crate::plan::kernel::{self, Builder, Kernel, Source, Step, StepOp, Value, ValueId};
 use crate::plan::schedule::{Class, schedule};
-use crate::runtime::driver::{Buffer, Launch, Output, run};
+use crate::runtime::driver::job::{Buffer, Launch, Output};
+use crate::runtime::driver::run;
 
 mod data;
 use data::Data;

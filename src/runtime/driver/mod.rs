@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::thread_pool::{share, sweep};
-use crate::backend::abi::{AHEAD, STREAM, SegmentFn, WIDTH, row_words, table_size, word};
-use crate::base::cancel::Stop;
-use crate::base::dtype::DType;
+use crate::backend::abi::{AHEAD, STREAM, WIDTH, row_words, table_size, word};
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
-use crate::base::scalar::Bits;
-use crate::kernels::reduce::{Part, of_nothing};
-use crate::kernels::{BlockFn, Refusal};
-use crate::plan::geometry::{Access, Fold, Geometry, Operand};
-use crate::plan::schedule::{Schedule, Slot, TILE};
+use crate::kernels::reduce::of_nothing;
+use crate::plan::geometry::{Access, Fold, Operand};
+use crate::plan::schedule::{Slot, TILE};
+use job::{
+    Buffer, Fault, FoldOut, Folded, Job, Launch, Out, Output, ROW_BLOCK, ROWS, begins_line, is_across, is_copied,
+};
 
 pub(crate) mod gather;
+pub(crate) mod job;
 mod partition;
 mod scratch;
 mod worker;
@@ -66,13 +66,6 @@ fn streams(written: usize, moved: usize, threads: usize) -> bool {
 
 const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
 
-/// Rows that are walked together, tile by tile, where an operand lies across: the elements of a cache line then serve
-/// as many rows as it has.
-const ROW_BLOCK: usize = 16;
-
-/// Tiles that a single loop takes at a time.
-const PLAIN_TILES: usize = 4;
-
 /// Bytes of operands that every row reads anew from which on rows are computed in columns, and those of a column: the first
 /// cache keeps them from row to row then. But not where so much is read and written that it comes from memory, which is slow
 /// to find neighbours that are not. Measured on one core, `(x - m) * s * w + b` of f32, rows of 4,096, so 32 KiB a row: 2^18
@@ -80,65 +73,6 @@ const PLAIN_TILES: usize = 4;
 const SHARED_FROM: usize = 24 << 10;
 const SHARED_BYTES: usize = 8 << 10;
 const SHARED_MOST: usize = 18 << 20;
-
-/// Rows whose uniform values are computed at a time, where a segment walks rows.
-const UNIFORM_ROWS: usize = 64;
-
-/// Rows that are combined into one before their results are combined.
-pub(crate) const ROWS: usize = 64;
-
-/// An operand's memory: bytes, and where its first element is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Buffer<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) dtype: DType,
-    /// Index of the first element.
-    pub(crate) offset: usize,
-}
-
-impl Buffer<'_> {
-    /// Proves that walking so far before and behind the first element stays inside the bytes.
-    pub(crate) fn check(&self, reach: (i128, i128)) -> Result<()> {
-        let first = self.offset as i128;
-        let elements = (self.bytes.len() / self.dtype.size()) as i128;
-        if first + reach.0 >= 0 && first + reach.1 < elements {
-            return Ok(());
-        }
-        Err(Error::Internal(format!("an operand of {} would be read outside its buffer", self.dtype)))
-    }
-
-    /// Whether the bytes begin where an element may. Borrowed ones are aligned no better than that, complex ones as their
-    /// parts.
-    fn is_aligned(&self) -> bool {
-        self.bytes.as_ptr().addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()))
-    }
-
-    /// Aligned memory with a copy of what the walk of a [checked](Buffer::check) operand can reach, and where the first
-    /// element is there.
-    fn copied(&self, reach: (i128, i128)) -> Result<(Vec<u128>, usize)> {
-        let size = self.dtype.size();
-        let (first, end) = (self.offset as i128 + reach.0, self.offset as i128 + reach.1 + 1);
-        let reached = self.bytes.get(first as usize * size..end as usize * size).unwrap_or_default();
-        let (mut words, count) = (Vec::new(), reached.len().div_ceil(size_of::<u128>()));
-        words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: reached.len() })?;
-        words.resize(count, 0);
-        bytemuck::cast_slice_mut::<u128, u8>(&mut words)[..reached.len()].copy_from_slice(reached);
-        Ok((words, -reach.0 as usize))
-    }
-}
-
-/// Everything a run needs.
-pub(crate) struct Launch<'a> {
-    pub(crate) schedule: &'a Schedule,
-    pub(crate) segments: &'a [SegmentFn],
-    /// Whether the segments take any number of elements.
-    pub(crate) any_length: bool,
-    pub(crate) geometry: &'a Geometry,
-    pub(crate) consts: &'a [Bits],
-    pub(crate) inputs: &'a [Buffer<'a>],
-    /// What can stop the run; asked between pieces of the work.
-    pub(crate) stop: Option<&'a Stop<'a>>,
-}
 
 /// Slots of a launch that is called without scratch.
 const MOST_SLOTS: usize = 32;
@@ -200,11 +134,6 @@ impl Launch<'_> {
     }
 }
 
-/// Whether this is the first byte of a cache line.
-fn begins_line(at: *const u8) -> bool {
-    at.addr().is_multiple_of(64)
-}
-
 /// What a thread has streamed comes before what it writes from now on, so that who waits for it sees it. Once a part of the
 /// work: the caches wait for memory here.
 fn streamed() {
@@ -224,81 +153,6 @@ struct Shared<'a> {
 
 // SAFETY: the threads write disjoint parts of the outputs and only read the rest.
 unsafe impl Sync for Shared<'_> {}
-
-/// A result's memory: contiguous, one element for each of the domain.
-pub(crate) struct Output<'a> {
-    pub(crate) bytes: &'a mut [u8],
-    pub(crate) dtype: DType,
-}
-
-/// What a reduction is made with over one domain.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FoldKernels {
-    /// Makes a partial result.
-    f: BlockFn,
-    /// Combines the elements of a tile with those of the tiles before it.
-    tile: BlockFn,
-    /// Makes a partial result in one.
-    whole: BlockFn,
-}
-
-impl FoldKernels {
-    /// Those for a domain, of all that `find` finds.
-    pub(crate) fn new(geometry: &Geometry, find: impl Fn(Part) -> Option<BlockFn>) -> Option<FoldKernels> {
-        let (f, tile, whole) = match geometry.fold {
-            Some(Fold::Columns(_)) => (Part::Rows, Part::Lanes, Part::Columns),
-            Some(Fold::Stacked { .. }) => (Part::Stack, Part::Lanes, Part::Whole),
-            Some(Fold::Rows(n)) if n < geometry.run => (Part::Short, Part::Lanes, Part::Whole),
-            _ => (Part::Halves, Part::Lanes, Part::Whole),
-        };
-        Some(FoldKernels { f: find(f)?, tile: find(tile)?, whole: find(whole)? })
-    }
-}
-
-/// A reduction's partial results.
-pub(crate) struct Folded<'a> {
-    pub(crate) bytes: &'a mut [u8],
-    pub(crate) dtype: DType,
-    pub(crate) kernels: FoldKernels,
-}
-
-/// The step that found its data faulty.
-#[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) step: u32,
-    /// What a function of the user's said when it panicked.
-    pub(crate) said: Refusal,
-}
-
-/// Where results go. The threads of a job write disjoint parts.
-#[derive(Clone, Copy)]
-struct Out {
-    start: *mut u8,
-    dtype: DType,
-}
-
-/// A reduction as the threads see it.
-#[derive(Clone, Copy)]
-struct FoldOut {
-    start: *mut u8,
-    dtype: DType,
-    kernels: FoldKernels,
-    /// What combining nothing gives.
-    nothing: Bits,
-}
-
-/// What the threads share.
-struct Job<'a> {
-    launch: &'a Launch<'a>,
-    outputs: &'a [Out],
-    folds: &'a [FoldOut],
-    /// Whether segments stream results that begin at cache lines.
-    stream: bool,
-    /// The first faulty step by program order, and where in the work it was: the fault is the same for any number of threads.
-    fault: Mutex<Option<(usize, Fault)>>,
-    /// Whether a thread left work undone because it was told to stop.
-    stopped: AtomicBool,
-}
 
 // SAFETY: the threads of a job write disjoint parts of the outputs and only read the rest.
 unsafe impl Sync for Job<'_> {}
@@ -416,21 +270,6 @@ const PARTS_PER_THREAD: usize = 8;
 /// Steps times elements of a part of a single loop at least, some 4 µs: the smaller the parts, the more data moves
 /// between the cores. Measured, 2^16 elements on two cores: 6.3 µs in 2 parts, 6.6 in 4, 7.8 in 16.
 const LEAST_PART: usize = 1 << 18;
-
-/// Whether each tile of an operand is copied.
-fn is_copied(o: &Operand) -> bool {
-    matches!(o.access, Access::Gather(..))
-}
-
-/// Whether an operand's neighbours along the run are far from each other, but not those of neighbouring rows.
-fn is_across(o: &Operand) -> bool {
-    match &o.access {
-        Access::Gather(_, strides) if strides.len() == 1 => {
-            o.rows.last().is_some_and(|r| *r != 0 && r.unsigned_abs() < strides[0].unsigned_abs())
-        }
-        _ => false,
-    }
-}
 
 impl Job<'_> {
     /// Parts of the work that can be done independently: pieces of rows, or of a group of rows that become one.

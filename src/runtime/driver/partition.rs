@@ -3,7 +3,8 @@
 //! Guarantees: where a reduction is cut follows from the shape alone, so that the order in which it combines elements does;
 //! tiles may be larger or smaller beside. Does not: run anything.
 
-use super::{Access, Buffer, Fold, Launch, Operand, PLAIN_TILES, ROWS, is_copied};
+use super::job::{Buffer, Launch, PLAIN_TILES, ROWS, is_copied};
+use super::{Access, Fold, Operand};
 use crate::kernels::num::Int;
 use crate::kernels::reduce::{LANES, side_by_side};
 use crate::plan::schedule::{Slot, SlotId, Stage, TILE};

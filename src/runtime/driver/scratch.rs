@@ -3,7 +3,8 @@
 //! Guarantees: parts do not overlap, and lanes begin at cache lines. Does not: hold the memory; `worker` does.
 
 use super::gather::tile_room;
-use super::{Access, Job, Operand, PLAIN_TILES, ROW_BLOCK, UNIFORM_ROWS, is_across};
+use super::job::{Job, PLAIN_TILES, ROW_BLOCK, UNIFORM_ROWS, is_across};
+use super::{Access, Operand};
 use crate::backend::abi::WIDTH;
 use crate::kernels::reduce::LANES;
 use crate::ops::MAX_OPERANDS;

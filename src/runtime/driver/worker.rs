@@ -6,8 +6,9 @@ use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
 use super::gather::{Strided, fill, gather, neighbours, tile_room};
+use super::job::{FoldKernels, FoldOut, Job, ROW_BLOCK, begins_line, is_across};
 use super::scratch::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
-use super::{Access, Fold, FoldKernels, FoldOut, Job, ROW_BLOCK, begins_line, is_across};
+use super::{Access, Fold};
 use crate::backend::abi::{ADD, AHEAD, STREAM, WIDTH, row_words, table_size, word};
 use crate::base::host::once;
 use crate::kernels::reduce::LANES;

@@ -24,7 +24,8 @@ use crate::plan::geometry::{Fold, Geometry, Reduction, Spread};
 use crate::plan::kernel::{Builder, Kernel};
 use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, Schedule, schedule};
-use crate::runtime::driver::{Buffer, Fault, FoldKernels, Folded, Launch, Output, run};
+use crate::runtime::driver::job::{Buffer, Fault, FoldKernels, Folded, Launch, Output};
+use crate::runtime::driver::run;
 use crate::tensor::{Layout, Storage, Tensor, TensorRef};
 #[cfg(test)]
 use run::Memory;

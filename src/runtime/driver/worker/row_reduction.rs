@@ -4,8 +4,8 @@
 
 use std::ptr::without_provenance;
 
+use super::super::job::{FoldOut, ROWS};
 use super::super::partition::Stack;
-use super::super::{FoldOut, ROWS};
 use super::Worker;
 use crate::kernels::operands;
 use crate::kernels::reduce::{LANES, side_by_side};

@@ -2,8 +2,9 @@
 //!
 //! Guarantees: as [`super`]'s. Does not: reduce; the worker does, after each tile.
 
+use super::super::Access;
+use super::super::job::{ROW_BLOCK, UNIFORM_ROWS, begins_line, is_across};
 use super::super::scratch::{SUMMED_ROWS, UNIFORM_ROOM, copy_room};
-use super::super::{Access, ROW_BLOCK, UNIFORM_ROWS, begins_line, is_across};
 use super::{CACHE_LINE, Worker};
 use crate::backend::abi::{row_words, word};
 use crate::base::dtype::DType;
