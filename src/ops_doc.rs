@@ -9,7 +9,8 @@ use crate::base::scalar::Scalar;
 use crate::kernels::{CpuLevel, kernel};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion};
 use crate::plan::kernel::{Step, StepOp};
-use crate::promotion::{OperandType, Rules, Settings, Signature, signature};
+use crate::promotion::operand::{OperandType, Signature};
+use crate::promotion::{Rules, Settings, signature};
 
 const CATEGORIES: [Category; 4] = [Category::Bool, Category::Int, Category::Float, Category::Complex];
 

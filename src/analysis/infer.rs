@@ -20,7 +20,8 @@ use crate::graph::program::{Fetched, Input, Kind, Program, State};
 use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
-use crate::promotion::{OperandType, Settings, Signature, category_of, reason, scalar_operand, signature};
+use crate::promotion::operand::{OperandType, Signature, category_of};
+use crate::promotion::{Settings, reason, scalar_operand, signature};
 
 /// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
 pub fn infer(program: &Program) -> Result<TypedProgram> {

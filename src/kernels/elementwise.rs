@@ -525,7 +525,8 @@ mod tests {
     use super::*;
     use crate::base::scalar::Scalar;
     use crate::ops::{Attrs, Promotion};
-    use crate::promotion::{OperandType, Rules, Settings, signature};
+    use crate::promotion::operand::OperandType;
+    use crate::promotion::{Rules, Settings, signature};
 
     #[test]
     fn every_accepted_dtype_has_a_kernel() {

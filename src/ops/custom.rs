@@ -353,7 +353,8 @@ mod tests {
     #[test]
     fn promotions_compute_where_signatures_do() -> Result<()> {
         use crate::ops::Attrs;
-        use crate::promotion::{OperandType, Rules, Settings, signature};
+        use crate::promotion::operand::OperandType;
+        use crate::promotion::{Rules, Settings, signature};
         use num_complex::Complex;
         let promotions = [
             Promotion::Common,

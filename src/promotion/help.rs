@@ -2,8 +2,9 @@
 //!
 //! Everything comes from the op table's columns; the casts that are named do work (tested in `tests/compare.rs`).
 
+use super::operand::{OperandType, category_of, named};
 use super::rule_set::dtype_of;
-use super::{OperandType, Rules, Settings, category_of, decide, named, promote_types};
+use super::{Rules, Settings, decide, promote_types};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, Fault, Phrase};
 use crate::ops::{Attrs, Custom, MAX_OPERANDS, Op, Output};

@@ -11,8 +11,11 @@ use crate::base::error::{Diagnostic, Fault};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion};
+pub use operand::{OperandType, Signature};
+use operand::{category_of, named};
 
 mod help;
+pub(crate) mod operand;
 mod paddle;
 mod rule_set;
 mod settings;
@@ -24,47 +27,6 @@ pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_lacking};
 pub use settings::{Rounding, Rules, Settings};
 pub use torch::promote_types;
-
-/// What promotion sees of an operand.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum OperandType {
-    /// A tensor.
-    #[non_exhaustive]
-    Tensor {
-        /// Its dtype.
-        dtype: DType,
-        /// Whether it has no dims.
-        zero_dim: bool,
-        /// Whether it was made of scalars, and promotes as one: under rule sets that have such values.
-        weak: bool,
-    },
-    /// A scalar the user wrote.
-    Scalar(Scalar),
-}
-
-impl OperandType {
-    /// A tensor with dims.
-    pub const fn dim(dtype: DType) -> OperandType {
-        OperandType::Tensor { dtype, zero_dim: false, weak: false }
-    }
-
-    /// A 0-d tensor.
-    pub const fn zero(dtype: DType) -> OperandType {
-        OperandType::Tensor { dtype, zero_dim: true, weak: false }
-    }
-}
-
-impl fmt::Display for OperandType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OperandType::Tensor { dtype, zero_dim, weak } => {
-                write!(f, "{dtype}{}{}", if *weak { "*" } else { "" }, if *zero_dim { "[]" } else { "" })
-            }
-            OperandType::Scalar(s) => write!(f, "scalar {s}"),
-        }
-    }
-}
 
 /// Why an operand was cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,26 +107,6 @@ impl Loss {
         } else {
             Loss::Exact
         }
-    }
-}
-
-/// What one application of an op does with dtypes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signature {
-    /// The dtype each operand is cast to; as many as the op has operands.
-    operands: [DType; MAX_OPERANDS],
-    /// The dtype the op is applied in. (f16, bf16 and c32 compute in their op math and round once.)
-    pub compute: DType,
-    /// The dtype of the result.
-    pub result: DType,
-    /// Whether the result promotes as a scalar does.
-    pub weak: bool,
-}
-
-impl Signature {
-    /// The dtype operand `i` is cast to.
-    pub fn operand(&self, i: usize) -> DType {
-        self.operands[i.min(MAX_OPERANDS - 1)]
     }
 }
 
@@ -327,18 +269,6 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
     } else {
         Reason::Table
     }
-}
-
-pub(crate) fn category_of(o: &OperandType) -> Category {
-    match o {
-        OperandType::Tensor { dtype, .. } => dtype.category(),
-        OperandType::Scalar(s) => s.category(),
-    }
-}
-
-/// The operands as an error names them: `i64 and f32`.
-pub(crate) fn named(operands: &[OperandType]) -> String {
-    operands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// The refusal of operands of a common dtype that the op does not take.

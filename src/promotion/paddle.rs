@@ -2,8 +2,9 @@
 //!
 //! Sources: PaddlePaddle's "Introduction to Data Type Promotion", with its contradictions resolved by what PaddlePaddle 3.3 does.
 
+use super::operand::{OperandType, category_of, named};
 use super::rule_set::{self, Call, Losses, RuleSet, refuse_lacking};
-use super::{OperandType, Rules, category_of, help, named, promote_types};
+use super::{Rules, help, promote_types};
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, Fault, Phrase};

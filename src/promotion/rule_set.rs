@@ -6,7 +6,8 @@
 //! Guarantees: a rule set sees all of an application but its shapes, so that it can decide by the op, by a scalar's value or by a
 //! setting. Does not: say in which order things are refused; `signature` does.
 
-use super::{OperandType, Settings, category_of};
+use super::Settings;
+use super::operand::{OperandType, category_of};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, Fault};
 use crate::base::scalar::Scalar;

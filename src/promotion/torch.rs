@@ -4,8 +4,9 @@
 
 use std::cmp::Ordering;
 
+use super::operand::{OperandType, category_of, named};
 use super::rule_set::{Call, RuleSet};
-use super::{OperandType, category_of, help, named, unsupported};
+use super::{help, unsupported};
 use crate::base::dtype::DType::{self, *};
 use crate::base::dtype::{Category, DTypeSet};
 use crate::base::error::{Diagnostic, Fault};

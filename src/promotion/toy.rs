@@ -7,8 +7,9 @@
 //!
 //! Guarantees: it takes its column of the op table, and nothing but that and this file says what it does.
 
+use super::Rules;
+use super::operand::{OperandType, category_of};
 use super::rule_set::{self, Call, RuleSet};
-use super::{OperandType, Rules, category_of};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, Fault, Phrase};
 use crate::base::scalar::Scalar;
@@ -102,7 +103,8 @@ mod tests {
 
     use crate::analysis::compare;
     use crate::prelude::*;
-    use crate::promotion::{OperandType, signature};
+    use crate::promotion::operand::OperandType;
+    use crate::promotion::signature;
     use crate::{Attrs, Difference, Error, Fault, Outcome, compare_all, ops_markdown};
 
     /// A program of mixes about which the rule sets differ, and what it is fed.

@@ -14,7 +14,8 @@ use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::graph::typed::{Arg, Args, NodeId, TypedKind, TypedNode, TypedProgram};
 use crate::ops::{Attrs, Interval, Known, Op, Shows};
-use crate::promotion::{OperandType, signature};
+use crate::promotion::operand::OperandType;
+use crate::promotion::signature;
 use crate::tensor::Tensor;
 
 /// Constants of more elements than this count as any values of their dtype.

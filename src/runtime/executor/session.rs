@@ -34,7 +34,7 @@ use crate::plan::fuse::{Plan, foldable, plan};
 use crate::plan::kernel::{Kernel, Step};
 use crate::plan::options::Pass;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
-use crate::promotion::OperandType;
+use crate::promotion::operand::OperandType;
 use crate::runtime::launch::run::{Memory, Run};
 use crate::runtime::launch::{Engine, Fetched, Ready, Shot, cast_tensor, is_direct, run_blocks, run_direct, run_plan};
 use crate::tensor::{Layout, Pool, Tensor, TensorRef};
