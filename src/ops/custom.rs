@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{MAX_OPERANDS, Op, OpDef, Promotion};
+use super::{Custom, MAX_OPERANDS, Op, OpDef, Promotion};
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{DType, DTypeSet, Element, for_each_dtype};
 use crate::base::error::{CustomOpError, Result};
@@ -246,10 +246,6 @@ impl Row {
 /// The rows that were made so far, and how many places have been taken.
 static ROWS: [OnceLock<Box<Row>>; MAX_CUSTOM_OPS] = [const { OnceLock::new() }; MAX_CUSTOM_OPS];
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
-/// The handle of a registered custom op: equal to itself alone, also if another op has the same name and functions.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Custom(u16);
 
 impl Custom {
     /// A handle with its row.

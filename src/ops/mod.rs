@@ -22,7 +22,7 @@ mod custom;
 mod ranges;
 mod table;
 pub use columns::{PaddleColumns, Parameter, ScalarRange, TorchColumns, WideScalar};
-pub use custom::{Custom, CustomOp, MAX_CUSTOM_OPS, Math, Registry};
+pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
 pub(crate) use table::for_each_op;
@@ -315,6 +315,10 @@ impl Attrs {
         Attrs { keepdim, ..self }
     }
 }
+
+/// The handle of a registered custom op: equal to itself alone, also if another op has the same name and functions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Custom(u16);
 
 #[cfg(test)]
 mod tests {
