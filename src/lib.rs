@@ -69,7 +69,8 @@ pub use runtime::eager::value::{Eager, EagerValue};
 pub use runtime::executor::builder::Builder;
 pub use runtime::executor::{AsFeed, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
 pub use syntax::expr;
-pub use syntax::text::{FORMAT_VERSION, MAX_MISTAKES, MAX_PROGRAM_TEXT};
+pub use syntax::text::MAX_PROGRAM_TEXT;
+pub use syntax::text::parse::{FORMAT_VERSION, MAX_MISTAKES};
 pub use tensor::{Tensor, TensorMeta, TensorView};
 
 pub use half::{bf16, f16};

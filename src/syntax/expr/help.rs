@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::lex::{Span, Token};
+use super::mistakes::{assigns, wrong_arity};
 use super::{Frame, Known, Parser, Term, Value};
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, Fault, nearest, shown};
@@ -132,26 +133,6 @@ pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
     let Some((Value::Term(Term::Step(root)), _)) = parser.values.last() else { return None };
     let step = parser.steps.get(*root as usize)?;
     Some((step.op, step.spans.iter().flatten().map(|s| s.start as usize..s.end as usize).collect()))
-}
-
-/// A part that is neither named nor the last one.
-pub(super) fn nameless(span: Option<Span>) -> Diagnostic {
-    let d = span.unwrap_or(Span { start: 0, end: 0 });
-    d.syntax("only the last part of an expression may stand without a name").help("write `name = ` before it")
-}
-
-/// An `=` that begins no statement.
-pub(super) fn assigns(span: Span) -> Diagnostic {
-    span.syntax("`=` is not an operator here")
-        .help("`==` compares; `name = value;` in front of an expression names a part of it")
-}
-
-pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
-    if op.takes_dtype() {
-        return span.syntax(format!("`{op}` takes a value and a dtype")).help(usage(op));
-    }
-    let s = if op.arity() == 1 { "" } else { "s" };
-    span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op))
 }
 
 /// An application of the op as an expression has it: `maximum(x, y)`, `cast(x, f32)`.

@@ -29,11 +29,12 @@ mod build;
 mod fold;
 mod help;
 mod lex;
+mod mistakes;
 mod operators;
 
 pub use help::application;
-use help::wrong_arity;
 use lex::{Lexer, Span, Symbol, Token};
+use mistakes::wrong_arity;
 use operators::{COMPARISON, UNARY, binary_op, precedence};
 
 pub use crate::base::limits::MAX_EXPRESSION;
@@ -315,7 +316,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 self.locals.insert(name, Local { value, at, used: false });
                 Ok(())
             }
-            (_, value) => Err(help::nameless(value.map(|(_, span)| span))),
+            (_, value) => Err(mistakes::nameless(value.map(|(_, span)| span))),
         }
     }
 
@@ -359,7 +360,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 Token::Symbol(_) => return Err(span.syntax("an operand is missing before this operator")),
                 Token::Comma => return Err(span.syntax("an operand is missing before this comma")),
                 Token::Semicolon => return Err(span.syntax("an operand is missing before this semicolon")),
-                Token::Assign => return Err(help::assigns(span)),
+                Token::Assign => return Err(mistakes::assigns(span)),
                 Token::Close => return Err(self.empty(span)),
                 Token::End => return Err(span.syntax("the expression ends where an operand is missing")),
             };

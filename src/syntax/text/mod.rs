@@ -17,23 +17,18 @@ use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::{LossShapes, Op};
 use crate::promotion::{Loss, Reason, Rounding, Settings};
+use parse::FORMAT_VERSION;
 
 use petgraph::graph::NodeIndex;
 
 mod lex;
 mod operands;
-mod parse;
+pub(crate) mod parse;
 mod value;
 
 use value::{Constant, Exact};
 
-/// The version of the text form that this castwise writes and reads.
-pub const FORMAT_VERSION: u32 = 1;
-
 pub use crate::base::limits::MAX_PROGRAM_TEXT;
-
-/// The most mistakes of one text that are reported; reading stops there.
-pub const MAX_MISTAKES: usize = 100;
 
 /// `program(rules = torch, …) (`.
 fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use petgraph::graph::NodeIndex;
 
 use super::lex::{Lexer, Span, Token};
-use super::{FORMAT_VERSION, MAX_MISTAKES};
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, Error, Fault, Result, nearest, shown};
 use crate::base::host::FloatMode;
@@ -535,3 +534,9 @@ impl<'t> Reader<'t> {
         self.append(Kind::Apply { op, attrs, scalars }, span, &inputs)
     }
 }
+
+/// The version of the text form that this castwise writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The most mistakes of one text that are reported; reading stops there.
+pub const MAX_MISTAKES: usize = 100;

@@ -1,0 +1,26 @@
+//! Mistakes in an expression that can be worded without its parser.
+
+use super::help::usage;
+use super::lex::Span;
+use crate::base::error::Diagnostic;
+use crate::ops::Op;
+
+/// A part that is neither named nor the last one.
+pub(super) fn nameless(span: Option<Span>) -> Diagnostic {
+    let d = span.unwrap_or(Span { start: 0, end: 0 });
+    d.syntax("only the last part of an expression may stand without a name").help("write `name = ` before it")
+}
+
+/// An `=` that begins no statement.
+pub(super) fn assigns(span: Span) -> Diagnostic {
+    span.syntax("`=` is not an operator here")
+        .help("`==` compares; `name = value;` in front of an expression names a part of it")
+}
+
+pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
+    if op.takes_dtype() {
+        return span.syntax(format!("`{op}` takes a value and a dtype")).help(usage(op));
+    }
+    let s = if op.arity() == 1 { "" } else { "s" };
+    span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op))
+}
