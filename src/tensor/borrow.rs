@@ -6,7 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Layout, Storage, Tensor, check_bytes, view};
+use super::layout::Layout;
+use super::{Storage, Tensor, check_bytes, view};
 use crate::base::dtype::{DType, Element};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{check, contiguous_strides, dims_fmt, dims_text};
@@ -225,7 +226,7 @@ impl<'a> TensorRef<'a> {
         let (bytes, offset) = self.raw();
         let size = v.dtype.size();
         let mut storage = make(v.numel() * size)?;
-        view::gather((bytes, offset), &v.layout, size, storage.bytes_mut());
+        super::layout::gather((bytes, offset), &v.layout, size, storage.bytes_mut());
         Tensor::from_storage(storage, v.dtype, v.shape())
     }
 }

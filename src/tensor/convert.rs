@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::{Layout, Storage, Tensor};
+use super::layout::Layout;
+use super::{Storage, Tensor};
 use crate::base::dtype::Element;
 use crate::base::error::{Error, Result};
 use crate::base::shape::contiguous_strides;

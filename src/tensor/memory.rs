@@ -4,11 +4,10 @@
 //! pool when its last tensor is dropped. What is taken over from somebody else is aligned as well as [`TAKEN`] says, and
 //! never written to. Does not: know dtypes or shapes.
 
-use std::sync::Arc;
-
 use memmap2::{MmapMut, MmapOptions};
 
-use super::Pool;
+#[cfg(test)]
+use super::storage::Storage;
 use crate::base::error::{Error, Result};
 
 /// From this size on, memory is mapped by itself and on huge pages where the system has them: filling fresh memory
@@ -64,7 +63,7 @@ impl Memory {
     }
 
     /// Zeroed bytes.
-    fn zeroed(bytes: usize) -> Result<Memory> {
+    pub(super) fn zeroed(bytes: usize) -> Result<Memory> {
         let size = Memory::size_for(bytes);
         let refused = || Error::OutOfMemory { bytes };
         if bytes < LARGE {
@@ -78,7 +77,26 @@ impl Memory {
         Ok(Memory(Kind::Mapped(map)))
     }
 
-    fn bytes(&self) -> &[u8] {
+    /// A copy of bytes that are few: running out of memory is as fatal as for any `Vec`.
+    pub(super) fn copied(bytes: &[u8]) -> Memory {
+        let mut lines = vec![Line([0; 64]); bytes.len().div_ceil(64)];
+        bytemuck::cast_slice_mut(&mut lines)[..bytes.len()].copy_from_slice(bytes);
+        Memory(Kind::Lines(lines))
+    }
+
+    /// The memory of a vector, or a copy of it if it does not begin where a tensor's may.
+    #[cfg(feature = "ndarray")]
+    pub(super) fn taken<T: crate::base::dtype::Element>(elements: Vec<T>) -> Result<Memory> {
+        if elements.as_ptr().addr().is_multiple_of(TAKEN) {
+            return Ok(Memory(Kind::Taken(Box::new(elements))));
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(&elements);
+        let mut copy = Memory::zeroed(bytes.len())?;
+        copy.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        Ok(copy)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
         match &self.0 {
             Kind::Lines(lines) => bytemuck::cast_slice(lines),
             Kind::Mapped(map) => map,
@@ -87,7 +105,7 @@ impl Memory {
         }
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
             Kind::Lines(lines) => bytemuck::cast_slice_mut(lines),
             Kind::Mapped(map) => map,
@@ -99,71 +117,6 @@ impl Memory {
     /// The number of bytes.
     pub(super) fn size(&self) -> usize {
         self.bytes().len()
-    }
-}
-
-/// Owned, aligned bytes, which go back to their pool when they are dropped.
-pub(crate) struct Storage {
-    memory: Memory,
-    bytes: usize,
-    home: Option<Arc<Pool>>,
-}
-
-impl Drop for Storage {
-    fn drop(&mut self) {
-        if let Some(pool) = &self.home {
-            pool.give(std::mem::take(&mut self.memory));
-        }
-    }
-}
-
-impl Storage {
-    /// Zeroed bytes.
-    pub(crate) fn zeroed(bytes: usize) -> Result<Storage> {
-        Ok(Storage { memory: Memory::zeroed(bytes)?, bytes, home: None })
-    }
-
-    /// A copy of bytes that are few: running out of memory is as fatal as for any `Vec`.
-    pub(super) fn copied(bytes: &[u8]) -> Storage {
-        let mut lines = vec![Line([0; 64]); bytes.len().div_ceil(64)];
-        bytemuck::cast_slice_mut(&mut lines)[..bytes.len()].copy_from_slice(bytes);
-        Storage { memory: Memory(Kind::Lines(lines)), bytes: bytes.len(), home: None }
-    }
-
-    /// Bytes to be overwritten: from the pool if it has a buffer of this size.
-    pub(crate) fn pooled(bytes: usize, pool: &Arc<Pool>) -> Result<Storage> {
-        let memory = match pool.take(Memory::size_for(bytes)) {
-            Some(memory) => memory,
-            None => Memory::zeroed(bytes)?,
-        };
-        Ok(Storage { memory, bytes, home: Some(pool.clone()) })
-    }
-
-    /// The memory of a vector, or a copy of it if it does not begin where a tensor's may.
-    #[cfg(feature = "ndarray")]
-    pub(crate) fn taken<T: crate::base::dtype::Element>(elements: Vec<T>) -> Result<Storage> {
-        let bytes = size_of_val(&elements[..]);
-        if elements.as_ptr().addr().is_multiple_of(TAKEN) {
-            return Ok(Storage { memory: Memory(Kind::Taken(Box::new(elements))), bytes, home: None });
-        }
-        let mut copy = Storage::zeroed(bytes)?;
-        copy.bytes_mut().copy_from_slice(bytemuck::cast_slice(&elements));
-        Ok(copy)
-    }
-
-    /// The bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.memory.bytes()[..self.bytes]
-    }
-
-    /// The bytes, to be written: none of memory that was taken over.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        self.memory.bytes_mut().get_mut(..self.bytes).unwrap_or_default()
-    }
-
-    /// The number of bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes
     }
 }
 

@@ -9,81 +9,21 @@ use std::sync::Arc;
 use crate::base::dtype::{DType, Element};
 use crate::base::error::{Error, Result};
 use crate::base::scalar::Bits;
-use crate::base::shape::{check, contiguous_strides, dims_fmt, dims_text, numel};
+use crate::base::shape::{check, dims_fmt, dims_text};
+use layout::Layout;
 
 mod borrow;
 mod convert;
 mod fmt;
+pub(crate) mod layout;
 mod memory;
 mod pool;
+mod storage;
 mod view;
 pub(crate) use borrow::TensorRef;
 pub use borrow::TensorView;
-pub(crate) use memory::Storage;
 pub(crate) use pool::Pool;
-
-/// The extents and strides of a tensor, shared by tensors that have the same.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Layout {
-    shape: Box<[usize]>,
-    /// In elements.
-    strides: Box<[isize]>,
-    elements: usize,
-    contiguous: bool,
-}
-
-impl Layout {
-    /// A layout of a shape that [`check`] accepts.
-    fn new(shape: Vec<usize>, strides: Vec<isize>) -> Layout {
-        let contiguous = is_contiguous(&shape, &strides);
-        let elements = numel(&shape).unwrap_or(0);
-        Layout { shape: shape.into(), strides: strides.into(), elements, contiguous }
-    }
-
-    /// The number of elements.
-    pub(crate) fn elements(&self) -> usize {
-        self.elements
-    }
-
-    /// Row-major, without gaps.
-    pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
-        check(shape)?;
-        Ok(Arc::new(Layout::new(shape.to_vec(), contiguous_strides(shape))))
-    }
-
-    /// Of any strides, from an offset on in so many elements. Errors: one that would lie outside of them.
-    fn within(shape: &[usize], strides: &[isize], offset: usize, elements: usize) -> Result<Arc<Layout>> {
-        if check(shape)? == 0 {
-            return Layout::contiguous(shape);
-        }
-        let reach = |first: i128, least: bool| {
-            let last = |(n, s): (&usize, &isize)| (*n as i128 - 1) * *s as i128;
-            first + shape.iter().zip(strides).map(last).filter(|d| (*d < 0) == least).sum::<i128>()
-        };
-        let (low, high) = (reach(offset as i128, true), reach(offset as i128, false));
-        if low < 0 || high >= elements as i128 || shape.len() != strides.len() {
-            return Err(Error::Internal(format!("strides {strides:?} of {shape:?} leave {elements} elements")));
-        }
-        Ok(Arc::new(Layout::new(shape.to_vec(), strides.to_vec())))
-    }
-}
-
-/// Whether elements of these strides lie row-major without gaps.
-fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
-    let mut expected = 1;
-    if shape.contains(&0) {
-        return true;
-    }
-    for (n, s) in shape.iter().zip(strides).rev() {
-        if *n != 1 {
-            if *s != expected {
-                return false;
-            }
-            expected *= *n as isize;
-        }
-    }
-    true
-}
+pub(crate) use storage::Storage;
 
 /// Whether these can be the bytes of all elements.
 fn check_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
@@ -275,7 +215,7 @@ impl Tensor {
             return Ok(self.clone());
         }
         let mut storage = Storage::zeroed(self.numel() * self.dtype.size())?;
-        view::gather(self.raw(), &self.layout, self.dtype.size(), storage.bytes_mut());
+        layout::gather(self.raw(), &self.layout, self.dtype.size(), storage.bytes_mut());
         Tensor::from_storage(storage, self.dtype, self.shape())
     }
 

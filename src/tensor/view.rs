@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Layout, Tensor, TensorView};
+use super::layout::{Layout, elements};
+use super::{Tensor, TensorView};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{MAX_RANK, check, contiguous_strides, dims_text};
 
@@ -162,40 +163,6 @@ fn regroup(old: &[usize], old_strides: &[isize], shape: &[usize]) -> Option<Vec<
         (run, cut, unit) = (1, 1, before.unwrap_or(0));
     }
     Some(strides)
-}
-
-/// The bytes of each element, row-major: elements of `size` bytes, from an offset on.
-fn elements<'a>((bytes, offset): (&'a [u8], usize), layout: &'a Layout, size: usize) -> impl Iterator<Item = &'a [u8]> {
-    let mut index = vec![0usize; layout.shape.len()];
-    let mut at = offset as isize;
-    (0..layout.elements).map(move |_| {
-        let from = at as usize * size;
-        for d in (0..index.len()).rev() {
-            index[d] += 1;
-            // A dim of one element may have any stride: what wraps here wraps back below.
-            at = at.wrapping_add(layout.strides[d]);
-            if index[d] < layout.shape[d] {
-                break;
-            }
-            at = at.wrapping_sub(layout.strides[d].wrapping_mul(layout.shape[d] as isize));
-            index[d] = 0;
-        }
-        &bytes[from..from + size]
-    })
-}
-
-/// Copies elements, row-major, into `out`, which has room for as many.
-pub(super) fn gather((bytes, offset): (&[u8], usize), layout: &Layout, size: usize, out: &mut [u8]) {
-    if layout.elements == 0 {
-        return;
-    }
-    if layout.contiguous {
-        out.copy_from_slice(&bytes[offset * size..][..layout.elements * size]);
-        return;
-    }
-    for (to, from) in out.chunks_exact_mut(size).zip(elements((bytes, offset), layout, size)) {
-        to.copy_from_slice(from);
-    }
 }
 
 #[cfg(test)]

@@ -24,7 +24,8 @@ use crate::plan::fuse::{Plan, plan};
 use crate::plan::options::Passes;
 use crate::runtime::launch::run::Run;
 use crate::runtime::launch::{BlockEngine, Blocks, Shot, run_plan};
-use crate::tensor::{Layout, Tensor, TensorRef};
+use crate::tensor::layout::Layout;
+use crate::tensor::{Tensor, TensorRef};
 
 /// Plans that a thread keeps, some KiB each; then it forgets them all.
 const MOST: usize = 256;

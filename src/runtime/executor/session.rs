@@ -37,7 +37,8 @@ use crate::plan::schedule::{Class, Schedule, schedule_with};
 use crate::promotion::operand::OperandType;
 use crate::runtime::launch::run::{Memory, Run};
 use crate::runtime::launch::{Engine, Fetched, Ready, Shot, cast_tensor, is_direct, run_blocks, run_direct, run_plan};
-use crate::tensor::{Layout, Pool, Tensor, TensorRef};
+use crate::tensor::layout::Layout;
+use crate::tensor::{Pool, Tensor, TensorRef};
 
 /// A schedule and its compiled segments.
 pub(super) struct Compiled {

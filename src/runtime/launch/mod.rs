@@ -26,7 +26,8 @@ use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, Schedule, schedule};
 use crate::runtime::driver::job::{Buffer, Fault, FoldKernels, Folded, Launch, Output};
 use crate::runtime::driver::run;
-use crate::tensor::{Layout, Storage, Tensor, TensorRef};
+use crate::tensor::layout::Layout;
+use crate::tensor::{Storage, Tensor, TensorRef};
 #[cfg(test)]
 use run::Memory;
 use run::{FEW, Run};

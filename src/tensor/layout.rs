@@ -1,0 +1,108 @@
+//! Extents and strides, and walking elements by them.
+//!
+//! Does not: own elements.
+
+use crate::base::error::{Error, Result};
+use crate::base::shape::{check, contiguous_strides, numel};
+use std::sync::Arc;
+
+/// The extents and strides of a tensor, shared by tensors that have the same.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Layout {
+    pub(super) shape: Box<[usize]>,
+    /// In elements.
+    pub(super) strides: Box<[isize]>,
+    pub(super) elements: usize,
+    pub(super) contiguous: bool,
+}
+
+impl Layout {
+    /// A layout of a shape that [`check`] accepts.
+    pub(super) fn new(shape: Vec<usize>, strides: Vec<isize>) -> Layout {
+        let contiguous = is_contiguous(&shape, &strides);
+        let elements = numel(&shape).unwrap_or(0);
+        Layout { shape: shape.into(), strides: strides.into(), elements, contiguous }
+    }
+
+    /// The number of elements.
+    pub(crate) fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Row-major, without gaps.
+    pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
+        check(shape)?;
+        Ok(Arc::new(Layout::new(shape.to_vec(), contiguous_strides(shape))))
+    }
+
+    /// Of any strides, from an offset on in so many elements. Errors: one that would lie outside of them.
+    pub(super) fn within(shape: &[usize], strides: &[isize], offset: usize, elements: usize) -> Result<Arc<Layout>> {
+        if check(shape)? == 0 {
+            return Layout::contiguous(shape);
+        }
+        let reach = |first: i128, least: bool| {
+            let last = |(n, s): (&usize, &isize)| (*n as i128 - 1) * *s as i128;
+            first + shape.iter().zip(strides).map(last).filter(|d| (*d < 0) == least).sum::<i128>()
+        };
+        let (low, high) = (reach(offset as i128, true), reach(offset as i128, false));
+        if low < 0 || high >= elements as i128 || shape.len() != strides.len() {
+            return Err(Error::Internal(format!("strides {strides:?} of {shape:?} leave {elements} elements")));
+        }
+        Ok(Arc::new(Layout::new(shape.to_vec(), strides.to_vec())))
+    }
+}
+
+/// Whether elements of these strides lie row-major without gaps.
+pub(super) fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
+    let mut expected = 1;
+    if shape.contains(&0) {
+        return true;
+    }
+    for (n, s) in shape.iter().zip(strides).rev() {
+        if *n != 1 {
+            if *s != expected {
+                return false;
+            }
+            expected *= *n as isize;
+        }
+    }
+    true
+}
+
+/// The bytes of each element, row-major: elements of `size` bytes, from an offset on.
+pub(super) fn elements<'a>(
+    (bytes, offset): (&'a [u8], usize),
+    layout: &'a Layout,
+    size: usize,
+) -> impl Iterator<Item = &'a [u8]> {
+    let mut index = vec![0usize; layout.shape.len()];
+    let mut at = offset as isize;
+    (0..layout.elements).map(move |_| {
+        let from = at as usize * size;
+        for d in (0..index.len()).rev() {
+            index[d] += 1;
+            // A dim of one element may have any stride: what wraps here wraps back below.
+            at = at.wrapping_add(layout.strides[d]);
+            if index[d] < layout.shape[d] {
+                break;
+            }
+            at = at.wrapping_sub(layout.strides[d].wrapping_mul(layout.shape[d] as isize));
+            index[d] = 0;
+        }
+        &bytes[from..from + size]
+    })
+}
+
+/// Copies elements, row-major, into `out`, which has room for as many.
+pub(super) fn gather((bytes, offset): (&[u8], usize), layout: &Layout, size: usize, out: &mut [u8]) {
+    if layout.elements == 0 {
+        return;
+    }
+    if layout.contiguous {
+        out.copy_from_slice(&bytes[offset * size..][..layout.elements * size]);
+        return;
+    }
+    for (to, from) in out.chunks_exact_mut(size).zip(elements((bytes, offset), layout, size)) {
+        to.copy_from_slice(from);
+    }
+}
