@@ -7,7 +7,8 @@
 use castwise::shape::{Dim, Dims};
 use castwise::{DType, Error, Executor, Feeds, NodeKind, Program, Rules, Tensor, TypedProgram, Var};
 
-use super::{Failure, report};
+use super::failure::Failure;
+use super::report;
 
 /// How many tensors are told of.
 const TOLD: usize = 20;

@@ -7,9 +7,10 @@ use std::ops::Range;
 use annotate_snippets::Level;
 use castwise::{Loss, TypedProgram};
 
+use super::failure::Failure;
 use super::findings::{Finding, Kind, findings, of_operand};
 use super::plan::Plan;
-use super::{Failure, report};
+use super::report;
 
 /// How many findings are shown under the text.
 const MARKS: usize = 100;

@@ -7,9 +7,9 @@ use castwise::shape::SymDim;
 use castwise::{CpuLevel, Executor, Loss, NodeKind, NodeOperand, NodeView, Program, TypedProgram, Var};
 
 use super::args::{Dump, Stage};
+use super::failure::{Failure, print};
 use super::plan::prepare;
 use super::source::{self, Asked, Source};
-use super::{Failure, print};
 
 pub(super) fn run(arguments: &Dump) -> Result<(), Failure> {
     let expression = match source::asked(&arguments.expression)? {

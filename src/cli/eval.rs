@@ -12,6 +12,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::{Check, Eval};
 use super::check::Finite;
+use super::failure::{Failure, print, say};
 use super::format::Format;
 use super::inexact::{self, Inexact};
 use super::inputs::{Input, bytes};
@@ -19,7 +20,7 @@ use super::metrics::{self, Metrics, Ran, timed};
 use super::outputs::{self, Output};
 use super::plan::{Job, Plan, Work, prepare};
 use super::report::in_tensors;
-use super::{Failure, describe, listed, print, report, say};
+use super::{describe, listed, report};
 
 /// How many tensors a dry run lists.
 const LISTED: usize = 20;

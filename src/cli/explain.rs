@@ -6,9 +6,10 @@ use annotate_snippets::Level;
 use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare_all};
 
 use super::args::{Common, Explain};
+use super::failure::{Failure, print};
 use super::plan::prepare;
 use super::source::{self, Asked, Source};
-use super::{Failure, describe, listed, numeric, print, report};
+use super::{describe, listed, numeric, report};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.numeric && arguments.common.rounding == Rounding::Relaxed {

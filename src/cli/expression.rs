@@ -8,8 +8,9 @@ use castwise::{DType, Program, Scalar};
 use regex::Regex;
 
 use super::args::Common;
+use super::failure::Failure;
+use super::report;
 use super::scalars::Scalars;
-use super::{Failure, report};
 
 /// An expression, and which names it is for.
 pub(super) struct Expression {

@@ -9,8 +9,9 @@ use castwise::Error;
 use castwise::io::{Existing, write_text};
 
 use super::args::Fmt;
+use super::failure::{Failure, print};
+use super::report;
 use super::source::Source;
-use super::{Failure, print, report};
 
 pub(super) fn run(arguments: &Fmt) -> Result<(), Failure> {
     let stdin = arguments.file == Path::new("-");

@@ -5,9 +5,10 @@
 
 use castwise::{DType, Error, Executor, Feeds, NodeKind, Tensor};
 
+use super::failure::Failure;
 use super::plan::{Job, Plan, Work};
 use super::reference::Mirror;
-use super::{Failure, report};
+use super::report;
 
 /// Beyond this size f64 may hide that a value was rounded.
 const LARGEST: f64 = (1u64 << 38) as f64;

@@ -11,9 +11,10 @@ use castwise::io::{Npy, Npz, SafeTensors, ShardedSafeTensors};
 use castwise::shape::Dim;
 use castwise::{DType, Error, Tensor};
 
+use super::failure::Failure;
 use super::format::Format;
+use super::report;
 use super::spec::InputSpec;
-use super::{Failure, report};
 
 /// One input: its name in the expression, and where its tensors come from.
 pub(super) struct Input {

@@ -2,10 +2,10 @@
 //!
 //! Guarantees: they have every command and option there is. Does not: install anything.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use super::{Cli, Failure, print, report};
+use super::failure::{Failure, print};
+use super::report;
 
 /// The arguments of `castwise completions`.
 #[derive(clap::Args)]
@@ -31,14 +31,13 @@ fn text(bytes: Vec<u8>) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&bytes))
 }
 
-pub(super) fn completions(arguments: &Completions) -> Result<(), Failure> {
+pub(super) fn completions(arguments: &Completions, mut root: clap::Command) -> Result<(), Failure> {
     let mut bytes = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "castwise", &mut bytes);
+    clap_complete::generate(arguments.shell, &mut root, "castwise", &mut bytes);
     text(bytes)
 }
 
-pub(super) fn man(arguments: &Man) -> Result<(), Failure> {
-    let mut root = Cli::command();
+pub(super) fn man(arguments: &Man, mut root: clap::Command) -> Result<(), Failure> {
     root.build();
     let command = match &arguments.command {
         None => root,

@@ -2,8 +2,8 @@
 //!
 //! Guarantees: unless it is asked for, no tensor is left out. Does not: look for tensors under other names.
 
-use super::Failure;
 use super::expression::Expression;
+use super::failure::Failure;
 use super::inputs::Input;
 use super::report::{self, tensors};
 use super::spec::Missing;

@@ -10,7 +10,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod args;
 mod cells;
@@ -20,6 +20,7 @@ mod draw;
 mod eval;
 mod explain;
 mod expression;
+mod failure;
 mod findings;
 mod fmt;
 mod format;
@@ -77,25 +78,6 @@ enum Command {
     Man(manual::Man),
 }
 
-/// Why the command failed: what stderr is told, and the exit code.
-struct Failure {
-    text: String,
-    code: u8,
-}
-
-impl Failure {
-    /// A mistake in the arguments.
-    fn usage(text: impl Into<String>) -> Failure {
-        Failure { text: report::error(&text.into()), code: 2 }
-    }
-}
-
-impl From<castwise::Error> for Failure {
-    fn from(e: castwise::Error) -> Failure {
-        Failure { text: report::error(&e.to_string()), code: 1 }
-    }
-}
-
 /// Runs the command.
 pub(crate) fn main() -> ExitCode {
     let command = Cli::parse().command;
@@ -107,8 +89,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Dump(arguments) => draw::run(arguments),
         Command::Table(arguments) => table::run(arguments),
-        Command::Completions(arguments) => manual::completions(arguments),
-        Command::Man(arguments) => manual::man(arguments),
+        Command::Completions(arguments) => manual::completions(arguments, Cli::command()),
+        Command::Man(arguments) => manual::man(arguments, Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -125,21 +107,5 @@ fn listed(all: &[String], last: &str) -> String {
     match all {
         [first @ .., z] if !first.is_empty() => format!("{} {last} {z}", first.join(", ")),
         all => all.concat(),
-    }
-}
-
-/// A line on stderr; a closed stderr is not a reason to fail.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", report::harmless(text));
-}
-
-/// Text on stdout; a reader that has gone is not a reason to fail.
-fn print(text: &str) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(castwise::Error::Io { path: "stdout".into(), source: e }.into())
-        }
-        _ => Ok(()),
     }
 }

@@ -11,11 +11,12 @@ use castwise::shape::Dim;
 use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, TypedProgram, Var};
 
 use super::expression::Expression;
+use super::failure::Failure;
 use super::findings::of_operand;
 use super::plan::{Job, Plan, Work, plan};
 use super::reference::Mirror;
 use super::sample::sample;
-use super::{Failure, describe, report};
+use super::{describe, report};
 
 /// The extent of a dim that is not told.
 const EXTENT: usize = 256;

@@ -10,9 +10,10 @@ use castwise::io::{Compression, Existing, Npy, NpzWriter, SafeTensorsWriter, Sha
 use castwise::{DType, Error, Tensor};
 
 use super::args::Target;
+use super::failure::Failure;
 use super::format::Format;
 use super::inputs::bytes;
-use super::{Failure, report};
+use super::report;
 
 /// The size of a shard if none is given: that of the Hugging Face libraries.
 const SHARD: u64 = 5_000_000_000;

@@ -15,6 +15,7 @@ use regex::Regex;
 
 use super::args::Common;
 use super::expression::{Expression, read_expression};
+use super::failure::{Failure, say};
 use super::findings::findings;
 use super::format::Format;
 use super::inputs::Input;
@@ -22,7 +23,7 @@ use super::out_dtype::{Made, OutDtype};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
 use super::spec::Missing;
-use super::{Failure, members, missing, report, say};
+use super::{members, missing, report};
 
 /// The name of the only tensor when arrays without names are written into a file that has names.
 pub(super) const UNNAMED: &str = "result";

@@ -12,13 +12,14 @@ use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{Error, Executor, Feeds, Program, Tensor, TypedProgram, Var};
 
 use super::args::Run;
+use super::failure::{Failure, say};
 use super::format::Format;
 use super::inputs::{Input, bytes};
 use super::metrics::{Metrics, timed};
 use super::outputs::{self, Output};
+use super::report;
 use super::source::{Source, results, type_of};
 use super::spec::InputSpec;
-use super::{Failure, report, say};
 
 pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
     let start = Instant::now();

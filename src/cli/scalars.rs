@@ -15,8 +15,9 @@ use castwise::io::read_text;
 use castwise::{Error, Scalar};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
+use super::failure::Failure;
 use super::patterns::Patterns;
-use super::{Failure, report};
+use super::report;
 
 /// The largest file of scalars: some hundred thousand names.
 const MAX_FILE: u64 = 16 << 20;

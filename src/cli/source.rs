@@ -13,8 +13,9 @@ use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Op, Place, Program, TypedPro
 use regex::{Captures, Regex};
 
 use super::args::Common;
+use super::failure::Failure;
 use super::plan::UNNAMED;
-use super::{Failure, report};
+use super::report;
 
 /// What the library says of an op that it does not know.
 const CUSTOM: &str = "a custom op must be registered in the `Registry` that `Program::parse_with` is given";

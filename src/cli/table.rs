@@ -6,7 +6,8 @@ use castwise::{Op, Rules};
 
 use super::args::{Table, TableFormat};
 use super::cells::{Cell, Tier, cell, is_given, promoted, template, tiers};
-use super::{Failure, page, print, report};
+use super::failure::{Failure, print};
+use super::{page, report};
 
 /// How many pairs a reason names.
 const PAIRS: usize = 6;
