@@ -324,6 +324,25 @@ impl fmt::Display for Kernel {
     }
 }
 
+impl Builder {
+    /// A kernel that casts one operand.
+    pub(crate) fn cast_of(from: DType, to: DType) -> Builder {
+        let mut b = Builder::default();
+        let x = b.input(from);
+        let y = b.cast(x, to);
+        b.kernel.outputs.push(y);
+        b
+    }
+
+    /// A kernel that reduces one operand and computes nothing else.
+    pub(crate) fn fold_of(op: Op, dtype: DType) -> Builder {
+        let mut b = Builder::default();
+        let x = b.input(dtype);
+        b.kernel.folds.push((op, x));
+        b
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

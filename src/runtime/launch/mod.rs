@@ -445,9 +445,7 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
         _ => (vec![results, count / results], 1),
     };
     let t = Tensor::from_storage(partial, math, &extents)?;
-    let mut b = Builder::default();
-    let x = b.input(math);
-    b.kernel.folds.push((op, x));
+    let b = Builder::fold_of(op, math);
     let inputs = [TensorRef::Tensor(&t)];
     let reduced = Some(Reduction { dims: &[reduced], adds: false });
     let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: &extents, reduced };
@@ -466,10 +464,7 @@ pub(crate) fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
     if t.dtype() == to {
         return Ok(t.clone());
     }
-    let mut b = Builder::default();
-    let x = b.input(t.dtype());
-    let y = b.cast(x, to);
-    b.kernel.outputs.push(y);
+    let b = Builder::cast_of(t.dtype(), to);
     let inputs = [TensorRef::Tensor(t)];
     let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: t.shape(), reduced: None };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
