@@ -10,8 +10,6 @@
 //! driver pads), broadcast (a splat operand is one element), or lower transcendentals and integer division (those are
 //! block kernels, and for Cranelift 16-bit floats too).
 
-use cranelift_codegen::ir::{InstBuilder, condcodes::IntCC};
-
 use crate::backend::cranelift::emit::emit;
 use crate::base::dtype::DType;
 use crate::base::error::Result;

@@ -2,7 +2,6 @@
 //!
 //! Does not: word mistakes (`report`).
 
-use super::report;
 use std::io::Write;
 
 /// Why the command failed: what stderr is told, and the exit code.

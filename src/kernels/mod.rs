@@ -12,7 +12,6 @@
 
 use std::sync::OnceLock;
 
-use crate::base::dtype::DType;
 use crate::base::host::once;
 use crate::ops::MAX_OPERANDS;
 
@@ -26,7 +25,7 @@ pub(crate) mod num;
 pub(crate) mod reduce;
 pub(crate) mod vector_call;
 
-pub(crate) use custom::{CustomFn, custom_kernel};
+pub(crate) use custom::custom_kernel;
 pub(crate) use double_rounding::{Hard, TINY, above_half, hard, is_nudged, nudge_kernel};
 pub(crate) use elementwise::{copy_kernel, fold_kernel, kernel};
 

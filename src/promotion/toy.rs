@@ -101,7 +101,7 @@ mod tests {
 
     use std::borrow::Cow;
 
-    use crate::analysis::compare;
+    use crate::analysis::compare::compare;
     use crate::prelude::*;
     use crate::promotion::operand::OperandType;
     use crate::promotion::signature;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::layout::Layout;
-use super::{Storage, Tensor, check_bytes, view};
+use super::{Storage, Tensor, check_bytes};
 use crate::base::dtype::{DType, Element};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{check, contiguous_strides, dims_fmt, dims_text};

@@ -3,7 +3,6 @@
 //! Does not: lower steps (`lower`, `cast`).
 
 use super::lanes::{Parts, int_vector};
-use crate::backend::cranelift;
 use crate::base::dtype::DType;
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::Segment;

@@ -36,7 +36,6 @@ use paired_stores::Lines;
 use super::code::{self, Code};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
-use crate::kernels::CpuLevel;
 use crate::plan::kernel::{Kernel, StepOp, ValueId};
 use crate::plan::schedule::{Schedule, Segment, Slot, SlotId};
 use isa::Isa;

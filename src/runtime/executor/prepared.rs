@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::feeds::{InOrder, name_of};
 use super::session::{Core, Inner};
 use crate::base::cancel::CancelToken;
-use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::graph::typed::{NodeId, TypedProgram};
 use crate::tensor::{Tensor, TensorRef, TensorView};
