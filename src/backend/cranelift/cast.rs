@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
 
 use super::emit::{Lanes, vector};
-use super::lanes::Parts;
+use super::parts::Parts;
 use crate::backend::cranelift::emit::Emit;
 use crate::base::dtype::DType::{self, *};
 use crate::kernels::cast::Prim;

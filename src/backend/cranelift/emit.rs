@@ -2,7 +2,7 @@
 //!
 //! Does not: lower steps (`lower`, `cast`).
 
-use super::lanes::{Parts, int_vector};
+use super::parts::{Parts, int_vector};
 use crate::base::dtype::DType;
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::Segment;

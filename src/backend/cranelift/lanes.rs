@@ -6,67 +6,9 @@ use cranelift_codegen::ir::{
 };
 
 use super::emit::{Lanes, Repr, vector};
+use super::parts::{Parts, int_vector};
 use crate::backend::cranelift::emit::Emit;
 use crate::base::dtype::DType;
-
-/// The vectors of one value in one iteration, in the order of its elements.
-#[derive(Clone, Debug)]
-pub(crate) enum Parts {
-    /// One vector of equal elements, in place of any number of vectors: it meets values of every lane width.
-    Splat(Clif),
-    /// As many vectors as the iteration's elements fill.
-    Each(Vec<Clif>),
-}
-
-impl Parts {
-    /// The vector at a place.
-    pub(crate) fn at(&self, i: usize) -> Clif {
-        match self {
-            Parts::Splat(p) => *p,
-            Parts::Each(all) => all[i],
-        }
-    }
-
-    /// Applies `f` to the vectors of values with lanes of one width. The result of splats alone is one.
-    pub(crate) fn zip<const N: usize>(values: [&Parts; N], mut f: impl FnMut([Clif; N]) -> Clif) -> Parts {
-        let counts = values.iter().filter_map(|v| if let Parts::Each(all) = v { Some(all.len()) } else { None });
-        match counts.max() {
-            None => Parts::Splat(f(values.map(|v| v.at(0)))),
-            Some(n) => Parts::Each((0..n).map(|i| f(values.map(|v| v.at(i)))).collect()),
-        }
-    }
-
-    /// Applies `f` to each vector.
-    pub(crate) fn map(&self, mut f: impl FnMut(Clif) -> Clif) -> Parts {
-        Parts::zip([self], |[p]| f(p))
-    }
-
-    /// Lanes twice as wide: `f` makes two vectors of one.
-    pub(crate) fn widened(&self, mut f: impl FnMut(Clif) -> [Clif; 2]) -> Parts {
-        match self {
-            Parts::Splat(p) => Parts::Splat(f(*p)[0]),
-            Parts::Each(all) => Parts::Each(all.iter().flat_map(|p| f(*p)).collect()),
-        }
-    }
-
-    /// Lanes half as wide: `f` makes one vector of two.
-    pub(crate) fn narrowed(&self, mut f: impl FnMut(Clif, Clif) -> Clif) -> Parts {
-        match self {
-            Parts::Splat(p) => Parts::Splat(f(*p, *p)),
-            Parts::Each(all) => Parts::Each(all.chunks_exact(2).map(|p| f(p[0], p[1])).collect()),
-        }
-    }
-}
-
-/// The integer vector with lanes of `size` bytes.
-pub(crate) fn int_vector(size: usize) -> Type {
-    match size {
-        1 => types::I8X16,
-        2 => types::I16X8,
-        4 => types::I32X4,
-        _ => types::I64X2,
-    }
-}
 
 impl Emit<'_, '_> {
     /// The same 128 bits as another vector type.

@@ -7,7 +7,7 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value as Clif};
 
 use super::emit::{Lanes, Repr, vector};
-use super::lanes::Parts;
+use super::parts::Parts;
 use crate::backend::cranelift::emit::Emit;
 use crate::base::dtype::{Category, DType};
 use crate::ops::Op;

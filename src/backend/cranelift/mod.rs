@@ -6,3 +6,4 @@ mod cast;
 pub(crate) mod emit;
 pub(crate) mod lanes;
 pub(crate) mod lower;
+mod parts;
