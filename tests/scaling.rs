@@ -125,7 +125,8 @@ fn tensors_of_two_checkpoints() {
     };
     let more = ["-i", "b=b.safetensors", "--select", "layers", "--skip", "bias", "--map", "7=a", "--missing", "skip"];
     is_linear("names", prepare, &[&["eval", "a + b"], &more[..], &DRY[..]].concat(), 0);
-    let written = ["eval", "a ^ b", "-i", "a=a.safetensors", "-i", "b=b.safetensors", "--missing", "skip", "--threads", "1"];
+    let written =
+        ["eval", "a ^ b", "-i", "a=a.safetensors", "-i", "b=b.safetensors", "--missing", "skip", "--threads", "1"];
     is_linear("names-written", prepare, &[&written[..], &["--json", "-o", "out.npz"]].concat(), 0);
 }
 

@@ -59,13 +59,16 @@ pub(crate) struct Common {
 fn whose(what: &str) -> String {
     let default = Rules::default();
     let all = Rules::ALL.iter().map(|r| if *r == default { format!("{r} (the default)") } else { r.to_string() });
-    format!("{what}: {}", super::listed(&all.collect::<Vec<_>>(), "or"))
+    format!("{what}: {}", super::report::listed(&all.collect::<Vec<_>>(), "or"))
 }
 
 /// What `--compare` says of itself.
 fn compares() -> String {
     let all: Vec<String> = Rules::ALL.iter().map(|r| format!("of {}", r.framework())).collect();
-    format!("Where the rules {} give different dtypes, or one of them refuses, op by op", super::listed(&all, "and"))
+    format!(
+        "Where the rules {} give different dtypes, or one of them refuses, op by op",
+        super::report::listed(&all, "and")
+    )
 }
 
 impl Common {

@@ -20,7 +20,7 @@ use super::metrics::{self, Metrics, Ran, timed};
 use super::outputs::{self, Output};
 use super::plan::{Job, Plan, Work, prepare};
 use super::report::in_tensors;
-use super::{describe, listed, report};
+use super::{describe, report};
 
 /// How many tensors a dry run lists.
 const LISTED: usize = 20;
@@ -30,7 +30,7 @@ fn default_rules() -> String {
     let (rules, others) =
         (Rules::default(), Rules::default().others().map(|r| format!("--rules {r}")).collect::<Vec<_>>());
     let choices = if others.len() == 1 { "the other choice is" } else { "the other choices are" };
-    let (whose, others) = (rules.framework(), listed(&others, "and"));
+    let (whose, others) = (rules.framework(), report::listed(&others, "and"));
     format!("note: mixed dtypes follow {whose}'s rules (--rules {rules}); {choices} {others}")
 }
 

@@ -9,7 +9,7 @@ use super::args::{Common, Explain};
 use super::failure::{Failure, print};
 use super::plan::prepare;
 use super::source::{self, Asked, Source};
-use super::{describe, listed, numeric, report};
+use super::{describe, numeric, report};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.numeric && arguments.common.rounding == Rounding::Relaxed {
@@ -85,7 +85,7 @@ fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnos
     let found = compare_all(program, Rules::ALL);
     if found.is_empty() {
         let all: Vec<String> = Rules::ALL.iter().map(|r| format!("of {}", r.framework())).collect();
-        return format!("the rules {} give the same dtypes\n", listed(&all, "and"));
+        return format!("the rules {} give the same dtypes\n", report::listed(&all, "and"));
     }
     let mut text = String::new();
     for d in &found {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use castwise::{CastNote, Loss, Op, Place, Reason, TypedProgram};
 
-use super::{report, source};
+use super::{lines, report};
 
 /// A place of an expression where something may be lost.
 pub(super) struct Finding {
@@ -72,7 +72,7 @@ impl Finding {
     pub(super) fn advice(&self, text: &str) -> Option<String> {
         let written = text.get(self.span.clone()).unwrap_or_default();
         let help = report::own_words(self.help.as_deref()?, text, &self.place);
-        Some(source::casts(&help, written))
+        Some(lines::casts(&help, written))
     }
 }
 

@@ -26,6 +26,7 @@ mod fmt;
 mod format;
 mod inexact;
 mod inputs;
+mod lines;
 mod manual;
 mod members;
 mod metrics;
@@ -99,13 +100,5 @@ pub(crate) fn main() -> ExitCode {
             let _ = writeln!(std::io::stderr(), "{}", failure.text.trim_end());
             ExitCode::from(failure.code)
         }
-    }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn listed(all: &[String], last: &str) -> String {
-    match all {
-        [first @ .., z] if !first.is_empty() => format!("{} {last} {z}", first.join(", ")),
-        all => all.concat(),
     }
 }

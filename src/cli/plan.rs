@@ -22,11 +22,9 @@ use super::inputs::Input;
 use super::out_dtype::{Made, OutDtype};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
-use super::spec::Missing;
+use super::spec::{Missing, UNNAMED};
 use super::{members, missing, report};
 
-/// The name of the only tensor when arrays without names are written into a file that has names.
-pub(super) const UNNAMED: &str = "result";
 /// How many different refusals are shown.
 const REFUSALS: usize = 10;
 

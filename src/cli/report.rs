@@ -166,3 +166,11 @@ pub(super) fn in_tensors(all: &[&str]) -> String {
     let note = if all.len() == 1 { "in the tensor".to_string() } else { format!("in {} tensors:", all.len()) };
     format!("{note} {}", names(all.iter().copied()))
 }
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn listed(all: &[String], last: &str) -> String {
+    match all {
+        [first @ .., z] if !first.is_empty() => format!("{} {last} {z}", first.join(", ")),
+        all => all.concat(),
+    }
+}

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use castwise::io::read_text;
 use castwise::shape::SymDim;
-use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Op, Place, Program, TypedProgram, Var};
-use regex::{Captures, Regex};
+use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Place, Program, TypedProgram, Var};
 
 use super::args::Common;
 use super::failure::Failure;
-use super::plan::UNNAMED;
+use super::lines::casts;
 use super::report;
+use super::spec::UNNAMED;
 
 /// What the library says of an op that it does not know.
 const CUSTOM: &str = "a custom op must be registered in the `Registry` that `Program::parse_with` is given";
@@ -118,26 +118,6 @@ impl Source {
         d.help = d.help.as_deref().map(|h| casts(&says(h), written));
         d
     }
-}
-
-/// A help with its casts as lines have them: `cast(x, f32)` speaks of the operand x of the op.
-pub(super) fn casts(help: &str, line: &str) -> String {
-    let Ok(call) = Regex::new(r"`cast\((\w+), (\w+)\)`") else { return help.to_string() };
-    let own = |c: &Captures<'_>| match operand(line, &c[1]) {
-        Some(value) => format!("`cast {value} {{dtype = {}}}`", &c[2]),
-        None => c[0].to_string(),
-    };
-    call.replace_all(help, own).into_owned()
-}
-
-/// The value that a line has for an operand of its op.
-fn operand<'t>(line: &'t str, name: &str) -> Option<&'t str> {
-    let (op, rest) = line.split_once('=')?.1.trim().split_once(' ')?;
-    let op = Op::ALL.iter().find(|o| o.def().name == op || o.def().aliases.contains(&op))?;
-    let position = op.def().operands.iter().position(|o| *o == name)?;
-    // Commas stand in quotes and in complex scalars too.
-    let values = rest.split(['{', ';']).next().filter(|v| !v.contains(['(', '"']))?;
-    values.split(',').nth(position).map(str::trim).filter(|v| v.starts_with('%'))
 }
 
 /// The results of a program, each with the name it is written under.

@@ -11,6 +11,9 @@ use castwise::shape::Dims;
 
 use super::format::Format;
 
+/// The name of the only tensor when arrays without names are written into a file that has names.
+pub(super) const UNNAMED: &str = "result";
+
 /// Where an input comes from.
 #[derive(Clone, Debug)]
 pub(crate) enum InputSpec {

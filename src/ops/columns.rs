@@ -3,9 +3,35 @@
 //! Guarantees: a rule set's column has a value for every row, so that a row names the columns that it needs and no other.
 //! Does not: decide anything; `promotion` reads these.
 
-use super::{OpDef, Promotion};
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DTypeSet};
+
+/// How operands become the dtype an op computes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promotion {
+    /// All operands go to their common dtype.
+    Common,
+    /// As [`Common`](Promotion::Common), and bool and integers go on to the default float dtype: `div`, `exp`, ….
+    IntToFloat,
+    /// As [`Common`](Promotion::Common), and bool goes on to `i64`: `square`.
+    BoolToInt,
+    /// As [`Common`](Promotion::Common), and bool and integers go on to `f64`: Paddle's `atan2`.
+    IntToDouble,
+    /// `f64`, or `c128` with a complex operand: `float_power`.
+    ToDouble,
+    /// Bool and integers go to `i64`, in which they are summed up.
+    ToLong,
+    /// Bool and i32 go to `i64`, other integers stay: Paddle's `sum`.
+    SomeToLong,
+    /// The truth of the operand: `any`, `all`. Under PyTorch's rules u8 stays u8.
+    Truth,
+    /// The first operand's dtype, to which the others must be castable; its shape too: `assign`.
+    First,
+    /// `f64` if an operand has it, else `f32`; complex operands promote as ever: Paddle's `ldexp`.
+    SingleOrDouble,
+    /// The dtype is given by the `dtype` attribute: `cast`.
+    Given,
+}
 
 /// The operands that PyTorch keeps in op math where it computes in f16 or bf16: scalars, and on the right 0-d tensors of another
 /// dtype.
@@ -239,26 +265,4 @@ impl PaddleColumns {
     pub(super) const fn same(self) -> PaddleColumns {
         PaddleColumns { mixes: false, ..self }
     }
-}
-
-impl OpDef {
-    /// A row that says nothing: what a row has where it names no other value.
-    pub(super) const ROW: OpDef = OpDef {
-        op: super::Op::Add,
-        name: "",
-        aliases: &[],
-        operands: &[],
-        output: super::Output::Same,
-        exactness: super::Exactness::Rounded,
-        integers: super::IntRange::Whole,
-        promotion: Promotion::Common,
-        accepts: ANY,
-        parameter: None,
-        for_bool: None,
-        torch: TORCH,
-        paddle: PADDLE,
-        #[cfg(test)]
-        toy: ToyColumns { fits: true },
-        doc: "",
-    };
 }

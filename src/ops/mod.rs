@@ -21,7 +21,8 @@ mod columns;
 mod custom;
 mod ranges;
 mod table;
-pub use columns::{PaddleColumns, Parameter, ScalarRange, TorchColumns, WideScalar};
+use columns::{ANY, PADDLE, TORCH};
+pub use columns::{PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, WideScalar};
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
@@ -29,33 +30,6 @@ pub(crate) use table::for_each_op;
 
 /// The most operands that an op has.
 pub const MAX_OPERANDS: usize = 4;
-
-/// How operands become the dtype an op computes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promotion {
-    /// All operands go to their common dtype.
-    Common,
-    /// As [`Common`](Promotion::Common), and bool and integers go on to the default float dtype: `div`, `exp`, ….
-    IntToFloat,
-    /// As [`Common`](Promotion::Common), and bool goes on to `i64`: `square`.
-    BoolToInt,
-    /// As [`Common`](Promotion::Common), and bool and integers go on to `f64`: Paddle's `atan2`.
-    IntToDouble,
-    /// `f64`, or `c128` with a complex operand: `float_power`.
-    ToDouble,
-    /// Bool and integers go to `i64`, in which they are summed up.
-    ToLong,
-    /// Bool and i32 go to `i64`, other integers stay: Paddle's `sum`.
-    SomeToLong,
-    /// The truth of the operand: `any`, `all`. Under PyTorch's rules u8 stays u8.
-    Truth,
-    /// The first operand's dtype, to which the others must be castable; its shape too: `assign`.
-    First,
-    /// `f64` if an operand has it, else `f32`; complex operands promote as ever: Paddle's `ldexp`.
-    SingleOrDouble,
-    /// The dtype is given by the `dtype` attribute: `cast`.
-    Given,
-}
 
 /// What the result's dtype is, once the compute dtype is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,6 +156,26 @@ macro_rules! define_ops {
 for_each_op!(define_ops);
 
 impl OpDef {
+    /// A row that says nothing: what a row has where it names no other value.
+    const ROW: OpDef = OpDef {
+        op: Op::Add,
+        name: "",
+        aliases: &[],
+        operands: &[],
+        output: Output::Same,
+        exactness: Exactness::Rounded,
+        integers: IntRange::Whole,
+        promotion: Promotion::Common,
+        accepts: ANY,
+        parameter: None,
+        for_bool: None,
+        torch: TORCH,
+        paddle: PADDLE,
+        #[cfg(test)]
+        toy: columns::ToyColumns { fits: true },
+        doc: "",
+    };
+
     /// How many of the last operands are parameters: scalars in op math that take no part in promotion.
     pub const fn parameters(&self) -> usize {
         self.parameter.is_some() as usize

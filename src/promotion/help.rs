@@ -1,13 +1,13 @@
-//! What a refusal tells the user to write: the cast that makes it work, and what other rule sets would do.
+//! What a refusal tells the user to write: the cast that makes it work.
 //!
 //! Everything comes from the op table's columns; the casts that are named do work (tested in `tests/compare.rs`).
 
+use super::lattice::promote_types;
 use super::operand::{OperandType, category_of, named};
-use super::rule_set::dtype_of;
-use super::{Rules, Settings, decide, promote_types};
+use super::rule_set::{Call, dtype_of};
 use crate::base::dtype::{Category, DType, DTypeSet};
-use crate::base::error::{Diagnostic, Fault, Phrase};
-use crate::ops::{Attrs, Custom, MAX_OPERANDS, Op, Output};
+use crate::base::error::{Diagnostic, Fault};
+use crate::ops::{Custom, MAX_OPERANDS, Op, Output};
 
 /// The dtype that an op takes and that comes closest to one it does not take.
 fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
@@ -46,8 +46,32 @@ pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &
     format!("cast {which}, e.g. `cast({}, {to})`", op.def().operands[wrong.first().copied().unwrap_or(first)])
 }
 
+/// The refusal of operands of a common dtype that the op does not take.
+pub(super) fn unsupported(call: &Call<'_>, operands: &[OperandType], common: DType) -> Diagnostic {
+    let op = call.op;
+    let arithmetic = call.def.for_bool.filter(|_| common == DType::Bool);
+    let fault = if arithmetic.is_some() { Fault::BoolArithmetic } else { Fault::UnsupportedDType };
+    // A higher category beside bool: the op takes no bool, whatever the other operand is.
+    let beside = operands.len() > 1 && operands.iter().any(|o| category_of(o) > common.category());
+    let plain = |o: &OperandType| dtype_of(o) == Some(common);
+    let what = if operands.len() == 1 || operands.iter().all(plain) {
+        String::new()
+    } else if beside {
+        format!(" in a mix; it is given {}", named(operands))
+    } else {
+        format!("; {} promote to it", named(operands))
+    };
+    let help = match arithmetic {
+        _ if beside => bool_beside(op, operands),
+        Some(other) => Some(format!("for bool {other}")),
+        None => instead(op, call.accepts, operands, common),
+    };
+    let d = Diagnostic::new(fault, format!("`{op}` does not take {common}{what}"));
+    if let Some(help) = help { d.help(help) } else { d }
+}
+
 /// For operands whose common dtype the op does not take.
-pub(super) fn unsupported(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -> Option<String> {
+fn instead(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -> Option<String> {
     let to = closest(accepts, common)?;
     let (mut scalar, mut tensor) = (false, to.category() >= common.category());
     for o in operands.iter().filter(|o| category_of(o) > to.category()) {
@@ -98,7 +122,7 @@ fn rust_name(math: DType) -> &'static str {
 }
 
 /// For an op that takes no bool, given one beside an operand of another dtype.
-pub(super) fn bool_beside(op: Op, operands: &[OperandType]) -> Option<String> {
+fn bool_beside(op: Op, operands: &[OperandType]) -> Option<String> {
     let at = operands.iter().position(|o| category_of(o) == Category::Bool)?;
     let other = match (operands.get(at)?, operands.get(1 - at.min(1))?) {
         (OperandType::Scalar(_), _) => return Some("write the scalar as a number".into()),
@@ -118,60 +142,4 @@ pub(super) fn scalar(accepts: DTypeSet, tensor: DType, common: Option<DType>) ->
         }
         _ => format!("pass the scalar as a 0-d {tensor} constant"),
     }
-}
-
-/// What another rule set makes of an application.
-#[derive(PartialEq)]
-enum Elsewhere {
-    Computes(DType),
-    Gives(DType),
-    Refuses,
-}
-
-/// The refusal with what the other rule sets do in its help: those that do the same together.
-pub(super) fn elsewhere(d: Diagnostic, s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Diagnostic {
-    if matches!(d.fault, Fault::BadParameter | Fault::ConditionDType) {
-        return d;
-    }
-    let mut dtypes = operands.iter().filter_map(dtype_of);
-    let first = dtypes.next();
-    let mixed = dtypes.any(|d| Some(d) != first);
-    let mut found: Vec<(Elsewhere, Vec<Rules>)> = Vec::new();
-    for rules in s.rules.others() {
-        let what = match decide(&Settings { rules, ..*s }, op, operands, attrs) {
-            Ok(s) if s.result == DType::Bool => Elsewhere::Computes(s.compute),
-            Ok(s) => Elsewhere::Gives(s.result),
-            Err(_) if mixed => Elsewhere::Refuses,
-            Err(_) => continue,
-        };
-        match found.iter_mut().find(|(w, _)| *w == what) {
-            Some((_, same)) => same.push(rules),
-            None => found.push((what, vec![rules])),
-        }
-    }
-    found.into_iter().fold(d, |d, (what, rules)| {
-        let s = if rules.len() == 1 { "s" } else { "" };
-        let who = enumerated(&rules.iter().map(|r| r.mention()).collect::<Vec<_>>(), " and ");
-        d.also(match what {
-            Elsewhere::Computes(dtype) => who.and(format!(" would compute in {dtype}")),
-            Elsewhere::Gives(dtype) => who.and(format!(" would give {dtype}")),
-            Elsewhere::Refuses => who.and(format!(" refuse{s} it too")),
-        })
-    })
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn enumerated(all: &[Phrase], last: &str) -> Phrase {
-    let mut text = Phrase::default();
-    for (i, part) in all.iter().enumerate() {
-        let between = if i == 0 {
-            ""
-        } else if i + 1 == all.len() {
-            last
-        } else {
-            ", "
-        };
-        text = text.and(between).and(part.clone());
-    }
-    text
 }

@@ -6,8 +6,8 @@
 
 use std::fmt;
 
-use crate::base::dtype::{Category, DType};
-use crate::base::error::{Diagnostic, Fault};
+use crate::base::dtype::{Category, DType, DTypeSet};
+use crate::base::error::{Diagnostic, Fault, Phrase};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion};
@@ -15,6 +15,7 @@ pub use operand::{OperandType, Signature};
 use operand::{category_of, named};
 
 mod help;
+mod lattice;
 pub(crate) mod operand;
 mod paddle;
 mod rule_set;
@@ -23,10 +24,47 @@ mod torch;
 #[cfg(test)]
 mod toy;
 
+pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_lacking};
 pub use settings::{Rounding, Rules, Settings};
-pub use torch::promote_types;
+
+impl Rules {
+    /// What the rule set does.
+    pub(crate) fn set(self) -> &'static dyn RuleSet {
+        match self {
+            Rules::Paddle => &paddle::Paddle,
+            Rules::Torch => &torch::Torch,
+            #[cfg(test)]
+            Rules::Toy => &toy::Toy,
+        }
+    }
+
+    /// The name in programs, files and the command: `torch`, `paddle`.
+    pub fn name(self) -> &'static str {
+        self.set().name()
+    }
+
+    /// The framework whose rules these are, as prose has it: `PyTorch`, `Paddle`.
+    pub fn framework(self) -> &'static str {
+        self.set().framework()
+    }
+
+    /// The framework's full name: `PyTorch`, `PaddlePaddle`.
+    pub fn title(self) -> &'static str {
+        self.set().title()
+    }
+
+    /// How the operands of an op promote under these rules.
+    pub fn promotion(self, op: Op) -> Promotion {
+        self.set().column(op.def()).0
+    }
+
+    /// The common dtypes (before an int goes to float) that an op takes under these rules.
+    pub fn accepts(self, op: Op) -> DTypeSet {
+        self.set().column(op.def()).1
+    }
+}
 
 /// Why an operand was cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,7 +156,63 @@ pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) 
     // Scalars are compared with what dtypes hold, and printed.
     let _standard = FloatMode::standard();
     s.check()?;
-    decide(s, op, operands, attrs).map_err(|d| help::elsewhere(d, s, op, operands, attrs))
+    decide(s, op, operands, attrs).map_err(|d| elsewhere(d, s, op, operands, attrs))
+}
+
+/// What another rule set makes of an application.
+#[derive(PartialEq)]
+enum Elsewhere {
+    Computes(DType),
+    Gives(DType),
+    Refuses,
+}
+
+/// The refusal with what the other rule sets do in its help: those that do the same together.
+fn elsewhere(d: Diagnostic, s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Diagnostic {
+    if matches!(d.fault, Fault::BadParameter | Fault::ConditionDType) {
+        return d;
+    }
+    let mut dtypes = operands.iter().filter_map(rule_set::dtype_of);
+    let first = dtypes.next();
+    let mixed = dtypes.any(|d| Some(d) != first);
+    let mut found: Vec<(Elsewhere, Vec<Rules>)> = Vec::new();
+    for rules in s.rules.others() {
+        let what = match decide(&Settings { rules, ..*s }, op, operands, attrs) {
+            Ok(s) if s.result == DType::Bool => Elsewhere::Computes(s.compute),
+            Ok(s) => Elsewhere::Gives(s.result),
+            Err(_) if mixed => Elsewhere::Refuses,
+            Err(_) => continue,
+        };
+        match found.iter_mut().find(|(w, _)| *w == what) {
+            Some((_, same)) => same.push(rules),
+            None => found.push((what, vec![rules])),
+        }
+    }
+    found.into_iter().fold(d, |d, (what, rules)| {
+        let s = if rules.len() == 1 { "s" } else { "" };
+        let who = enumerated(&rules.iter().map(|r| r.mention()).collect::<Vec<_>>(), " and ");
+        d.also(match what {
+            Elsewhere::Computes(dtype) => who.and(format!(" would compute in {dtype}")),
+            Elsewhere::Gives(dtype) => who.and(format!(" would give {dtype}")),
+            Elsewhere::Refuses => who.and(format!(" refuse{s} it too")),
+        })
+    })
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn enumerated(all: &[Phrase], last: &str) -> Phrase {
+    let mut text = Phrase::default();
+    for (i, part) in all.iter().enumerate() {
+        let between = if i == 0 {
+            ""
+        } else if i + 1 == all.len() {
+            last
+        } else {
+            ", "
+        };
+        text = text.and(between).and(part.clone());
+    }
+    text
 }
 
 /// What all rule sets do, and in which order: the order decides which mistake is named.
@@ -149,7 +243,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let result = rules.result(&call, common)?;
     // What a custom op accepts is what it has functions for, which is asked of the dtype that it computes in.
     if !accepts.has(common) && !matches!(op, Op::Custom(_)) {
-        return Err(unsupported(&call, operands, common));
+        return Err(help::unsupported(&call, operands, common));
     }
     refuse_negative_exponent(op, operands, common)?;
     let compute = rules.compute(&call, common);
@@ -269,30 +363,6 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
     } else {
         Reason::Table
     }
-}
-
-/// The refusal of operands of a common dtype that the op does not take.
-fn unsupported(call: &Call<'_>, operands: &[OperandType], common: DType) -> Diagnostic {
-    let op = call.op;
-    let arithmetic = call.def.for_bool.filter(|_| common == DType::Bool);
-    let fault = if arithmetic.is_some() { Fault::BoolArithmetic } else { Fault::UnsupportedDType };
-    // A higher category beside bool: the op takes no bool, whatever the other operand is.
-    let beside = operands.len() > 1 && operands.iter().any(|o| category_of(o) > common.category());
-    let plain = |o: &OperandType| rule_set::dtype_of(o) == Some(common);
-    let what = if operands.len() == 1 || operands.iter().all(plain) {
-        String::new()
-    } else if beside {
-        format!(" in a mix; it is given {}", named(operands))
-    } else {
-        format!("; {} promote to it", named(operands))
-    };
-    let help = match arithmetic {
-        _ if beside => help::bool_beside(op, operands),
-        Some(instead) => Some(format!("for bool {instead}")),
-        None => help::unsupported(op, call.accepts, operands, common),
-    };
-    let d = Diagnostic::new(fault, format!("`{op}` does not take {common}{what}"));
-    if let Some(help) = help { d.help(help) } else { d }
 }
 
 fn refuse_negative_exponent(op: Op, operands: &[OperandType], common: DType) -> Result<(), Diagnostic> {

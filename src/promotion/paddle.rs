@@ -2,9 +2,11 @@
 //!
 //! Sources: PaddlePaddle's "Introduction to Data Type Promotion", with its contradictions resolved by what PaddlePaddle 3.3 does.
 
+use super::help;
+use super::lattice::promote_types;
 use super::operand::{OperandType, category_of, named};
 use super::rule_set::{self, Call, Losses, RuleSet, refuse_lacking};
-use super::{Rules, help, promote_types};
+use super::settings::Rules;
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, Fault, Phrase};

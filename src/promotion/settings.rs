@@ -4,10 +4,8 @@
 
 use std::fmt;
 
-use super::RuleSet;
-use crate::base::dtype::{DType, DTypeSet};
+use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, Fault, Phrase};
-use crate::ops::{Op, Promotion};
 
 /// Whose rules decide about mixed dtypes.
 ///
@@ -43,44 +41,9 @@ impl Rules {
         Rules::Toy,
     ];
 
-    /// What the rule set does.
-    pub(crate) fn set(self) -> &'static dyn RuleSet {
-        match self {
-            Rules::Paddle => &super::paddle::Paddle,
-            Rules::Torch => &super::torch::Torch,
-            #[cfg(test)]
-            Rules::Toy => &super::toy::Toy,
-        }
-    }
-
-    /// The name in programs, files and the command: `torch`, `paddle`.
-    pub fn name(self) -> &'static str {
-        self.set().name()
-    }
-
-    /// The framework whose rules these are, as prose has it: `PyTorch`, `Paddle`.
-    pub fn framework(self) -> &'static str {
-        self.set().framework()
-    }
-
-    /// The framework's full name: `PyTorch`, `PaddlePaddle`.
-    pub fn title(self) -> &'static str {
-        self.set().title()
-    }
-
     /// The other rule sets.
     pub fn others(self) -> impl Iterator<Item = Rules> {
         Rules::ALL.iter().copied().filter(move |r| *r != self)
-    }
-
-    /// How the operands of an op promote under these rules.
-    pub fn promotion(self, op: Op) -> Promotion {
-        self.set().column(op.def()).0
-    }
-
-    /// The common dtypes (before an int goes to float) that an op takes under these rules.
-    pub fn accepts(self, op: Op) -> DTypeSet {
-        self.set().column(op.def()).1
     }
 
     /// The rule set as a message names it.

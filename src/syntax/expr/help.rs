@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::lex::{Span, Token};
-use super::mistakes::{assigns, wrong_arity};
+use super::mistakes::{assigns, usage, wrong_arity};
 use super::{Frame, Known, Parser, Term, Value};
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, Fault, nearest, shown};
@@ -133,10 +133,4 @@ pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
     let Some((Value::Term(Term::Step(root)), _)) = parser.values.last() else { return None };
     let step = parser.steps.get(*root as usize)?;
     Some((step.op, step.spans.iter().flatten().map(|s| s.start as usize..s.end as usize).collect()))
-}
-
-/// An application of the op as an expression has it: `maximum(x, y)`, `cast(x, f32)`.
-pub(super) fn usage(op: Op) -> String {
-    let dtype = if op.takes_dtype() { ", f32" } else { "" };
-    format!("`{op}({}{dtype})`", op.def().operands.join(", "))
 }

@@ -1,6 +1,7 @@
 //! Mistakes in an expression that can be worded without its parser.
+//!
+//! Guarantees: an op is offered as an expression has it. Does not: know the parser, or find mistakes.
 
-use super::help::usage;
 use super::lex::Span;
 use crate::base::error::Diagnostic;
 use crate::ops::Op;
@@ -23,4 +24,10 @@ pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
     }
     let s = if op.arity() == 1 { "" } else { "s" };
     span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op))
+}
+
+/// An application of the op as an expression has it: `maximum(x, y)`, `cast(x, f32)`.
+pub(super) fn usage(op: Op) -> String {
+    let dtype = if op.takes_dtype() { ", f32" } else { "" };
+    format!("`{op}({}{dtype})`", op.def().operands.join(", "))
 }

@@ -511,12 +511,12 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
         let (token, at) = self.lexer.next()?;
         let Token::Name(word) = token else {
-            return Err(at.syntax(format!("`{op}` takes the name of a dtype here")).help(help::usage(op)));
+            return Err(at.syntax(format!("`{op}` takes the name of a dtype here")).help(mistakes::usage(op)));
         };
         let dtype = word.parse::<DType>().map_err(|e| at.syntax(e.to_string()))?;
         let (token, end) = self.lexer.next()?;
         if token != Token::Close {
-            return Err(end.syntax(format!("`{op}` ends behind the dtype")).help(help::usage(op)));
+            return Err(end.syntax(format!("`{op}` ends behind the dtype")).help(mistakes::usage(op)));
         }
         self.frames.pop();
         self.apply(op, base, Some(dtype), name.to(end))?;

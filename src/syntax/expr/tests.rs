@@ -227,7 +227,7 @@ fn a_typo_is_answered_with_the_likely_name() {
 #[test]
 fn every_op_is_offered_as_it_is_written() {
     for op in Op::ALL {
-        let offered = crate::syntax::expr::help::usage(*op);
+        let offered = crate::syntax::expr::mistakes::usage(*op);
         let text = offered.trim_matches('`');
         let p = Program::new(Rules::Torch);
         op.def().operands.iter().for_each(|name| drop(p.data(name, DType::I32, [2])));
