@@ -36,7 +36,8 @@ fn a_float_dtype_converts_floats_and_leaves_integers_and_bools() {
     twins(&dir, &[("w", half_tensor(1, &[4])), ("position_ids", ids(4096)), ("mask", mask.clone())]);
     let out = dir.eval(&[&[MERGE, "--out-dtype", "bf16"], &FILES[..]].concat()).ok();
     assert!(
-        out.stderr.contains("--out-dtype bf16 does not convert 2 tensors: `position_ids`, `mask`, which are made of"),
+        out.stderr
+            .contains("--out-dtype bf16 does not convert 2 tensors: `position_ids`, `mask`, which were computed from"),
         "{}",
         out.stderr
     );
@@ -59,7 +60,7 @@ fn a_float_dtype_converts_floats_and_leaves_integers_and_bools() {
     }
     let out = dir.eval(&[&[MERGE, "--out-dtype-all"], &files[..]].concat());
     assert!(out.code == Some(2) && out.stderr.contains("--out-dtype <DTYPE>"), "{}", out.stderr);
-    // A weight is not what a tensor is made of, be it a 0-d array; an array with dims is.
+    // A weight does not make a result floating, even as a 0-d array; an array with dims does.
     dir.npy("s.npy", &Tensor::scalar(0.5f32));
     dir.npy("v.npy", &Tensor::from([0.5f32]));
     for (weight, expected) in [("s=s.npy", DType::I64), ("s=v.npy", DType::BF16)] {
@@ -80,9 +81,9 @@ fn integers_that_do_not_come_out_exactly_are_refused_by_name() {
     dir.checkpoint("b.safetensors", &[("w", half_tensor(2, &[4])), ("ids", t([1, 3, 9])), ("step", t([6, 0, 0]))]);
     let stderr = dir.refused(&[&["0.5*a + 0.5*b", "--out-dtype", "bf16"], &FILES[..]].concat());
     for part in [
-        "the tensor `ids` is made of i64 alone, so that --out-dtype bf16 does not convert it, and in f32 it is not exactly \
+        "the tensor `ids` was computed from i64 alone, so --out-dtype bf16 does not convert it, and in f32 it is not exactly \
          i64 (1 of 3 elements)",
-        "the tensor `step` is",
+        "the tensor `step` was computed from i64 alone",
         "`--map 'ids=a'`",
         "`cast(round(...), i64)`",
         "--out-dtype-all",
@@ -95,7 +96,7 @@ fn integers_that_do_not_come_out_exactly_are_refused_by_name() {
     // One array has no name.
     dir.npy("u.npy", &Tensor::from([1u8, 2, 200]));
     let stderr = dir.refused(&["u / 2", "-i", "u=u.npy", "-o", "v.npy", "--out-dtype", "f16"]);
-    assert!(stderr.contains("the result is made of u8 alone") && !stderr.contains("--map"), "{stderr}");
+    assert!(stderr.contains("the result was computed from u8 alone") && !stderr.contains("--map"), "{stderr}");
     dir.eval(&["cast(u / 2, f16)", "-i", "u=u.npy", "-o", "v.npy", "--out-dtype", "f16"]).ok();
     assert_eq!(read_npy(dir.0.join("v.npy")).unwrap().dtype(), DType::F16);
     dir.eval(&["u / 1", "-i", "u=u.npy", "-o", "w.npy", "--out-dtype", "f16"]).ok();
@@ -145,7 +146,7 @@ fn an_average_of_equal_integers_is_that_integer_or_refused() {
                 exact += 1;
             } else {
                 assert!(
-                    out.code == Some(1) && out.stderr.contains(&format!("the tensor `{name}` is made of")),
+                    out.code == Some(1) && out.stderr.contains(&format!("the tensor `{name}` was computed from")),
                     "{out:?}"
                 );
                 refused += 1;

@@ -19,8 +19,8 @@ use super::spec::{InputSpec, Missing, located};
 #[derive(Clone, clap::Args)]
 pub(crate) struct Common {
     /// An input: its name in the expression, and a file (.npy, .npz, .safetensors, or the .index.json of shards); one tensor
-    /// of such a file: red=scene.npz:B04; or only a dtype and a shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d). A file of
-    /// several tensors stands for each of them in turn.
+    /// of such a file: red=scene.npz:B04; or only a dtype and a shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d). With a file of
+    /// several tensors, the expression is evaluated for each of them.
     #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|DTYPE[SHAPE]", value_parser = os(input))]
     pub(crate) inputs: Vec<(String, InputSpec)>,
     /// A scalar of the expression: w=0.3; or one for each tensor name, from a JSON file: w=weights.json with
@@ -33,16 +33,17 @@ pub(crate) struct Common {
     /// No tensors in whose names this regular expression is found.
     #[arg(long, value_name = "REGEX", value_parser = regex)]
     pub(crate) skip: Option<Regex>,
-    /// Cast results to this dtype. A float dtype converts what floating tensors went into; a complex result becomes complex
-    /// with parts of that dtype. What is made of integers or bools alone keeps its dtype: a float result of it goes back to
-    /// theirs if it is exactly that, and is an error otherwise.
+    /// Cast results to this dtype. A float dtype converts results that were computed from at least one floating tensor; a
+    /// complex result becomes complex with parts of that dtype. A result computed from integers or bools alone is not
+    /// converted: if it is a float, it is cast back to the inputs' common dtype where that is exact, and is an error
+    /// otherwise.
     #[arg(long, value_name = "DTYPE")]
     pub(crate) out_dtype: Option<DType>,
-    /// With --out-dtype: cast every result, also what is made of integers or bools alone.
+    /// With --out-dtype: cast every result, including those computed from integers or bools alone.
     #[arg(long, requires = "out_dtype")]
     pub(crate) out_dtype_all: bool,
-    /// What becomes of a tensor that an input lacks while others have it: an error (the default), skip (it is left out), or
-    /// copy (it is taken from the first input that has it, or from INPUT).
+    /// If an input lacks a tensor that others have: error (the default), skip (leave the tensor out), or copy (take it from
+    /// the first input that has it, or from INPUT).
     #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = Missing::read)]
     pub(crate) missing: Option<Missing>,
     #[arg(long, help = whose("Whose rules decide about mixed dtypes"))]
@@ -78,7 +79,7 @@ impl Common {
         Settings::new(rules).with_default_dtype(self.default_dtype).with_rounding(self.rounding)
     }
 
-    /// What is asked of the dtypes of results.
+    /// The dtypes that results are converted to.
     pub(crate) fn out(&self) -> OutDtype {
         OutDtype { dtype: self.out_dtype, all: self.out_dtype_all }
     }
@@ -124,8 +125,9 @@ pub(crate) struct Eval {
     /// asks for are not refused.
     #[arg(long, value_name = "lossy|range|wrap", value_parser = deny)]
     pub(crate) deny: Option<Kind>,
-    /// Look at the results: finite refuses them if there is a NaN where no input has one, or an infinity (in expressions
-    /// with reductions: if no input has one anywhere). All tensors are looked at, and then no output is left.
+    /// Check the values of the results: finite refuses a NaN or an infinity at a position where no input has one (in
+    /// expressions with reductions: that no input has anywhere). All tensors are checked; if one fails, no output is
+    /// written and the exit code is 3.
     #[arg(long, value_name = "finite")]
     pub(crate) check: Option<Check>,
     /// Say what would be done and written, and do not.

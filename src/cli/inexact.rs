@@ -1,7 +1,7 @@
-//! Results that go back to the integers or bools that they were computed from, under `--out-dtype`.
+//! Results that are cast back to the integers or bools that they were computed from, under `--out-dtype`.
 //!
 //! Guarantees: a result is refused unless every element is exactly that integer, in f64 too. Does not: decide which results
-//! go back (`out_dtype`).
+//! are cast back (`out_dtype`).
 
 use castwise::{DType, Error, Executor, Feeds, NodeKind, Tensor};
 
@@ -10,17 +10,17 @@ use super::plan::{Job, Plan, Work};
 use super::reference::Mirror;
 use super::report;
 
-/// Beyond this size f64 may hide that a value was rounded.
+/// Above this magnitude f64 may hide that a value was rounded.
 const LARGEST: f64 = (1u64 << 38) as f64;
-/// How far a value may be from the one in f64, in parts of that and of one.
+/// The largest difference from the f64 value, relative to that value plus one.
 const NEAR: f64 = 1.0 / (1u64 << 40) as f64;
-/// How many tensors are told of.
+/// The most tensors that an error names.
 const TOLD: usize = 10;
 
-/// Computes a result that goes back to integers or bools; answers also how many of its elements are not exactly that.
+/// Computes a result that is cast back to integers or bools, and counts its elements that are not exactly such a value.
 ///
-/// An element is, if it is the same when it is cast back, and f64 gives the same number: that a dtype has no fractions of
-/// large numbers, or has rounded an operand, makes no integer.
+/// An element is exact if casting it back does not change it and f64 gives the same number. The second condition is needed
+/// because a large f32 has no fraction: that it is whole does not mean that the exact result is.
 pub(super) fn back(plan: &Plan, executor: &Executor, feeds: Feeds<'_>) -> Result<(Tensor, i64), Error> {
     let mirror = Mirror::new(&plan.typed)?;
     let (at, from, dtype) = cast_back(plan)?;
@@ -78,7 +78,7 @@ impl Inexact {
             let what = if work.named { format!("the tensor `{}`", report::escaped(name)) } else { "the result".into() };
             let (own, count) = (plan.dtype, plan.shape()?.iter().product::<usize>());
             lines.push(report::error(&format!(
-                "{what} is made of {own} alone, so that --out-dtype {out} does not convert it, and in {computed} it is not \
+                "{what} was computed from {own} alone, so --out-dtype {out} does not convert it, and in {computed} it is not \
                  exactly {own} ({wrong} of {count} elements)"
             )));
         }

@@ -1,30 +1,30 @@
 //! The dtypes that results are written with: `--out-dtype`.
 //!
-//! Guarantees: without `--out-dtype-all`, a float dtype takes no digit from what is made of integers or bools alone: such a
-//! result keeps its dtype, or goes back to theirs if every element is exactly that, in f64 too; else there is no
-//! output. Does not: have a say in casts that an expression ends with.
+//! Guarantees: without `--out-dtype-all`, a float dtype never rounds a result computed from integers or bools alone: it keeps
+//! its dtype, or is cast back to the inputs' dtype (`inexact` refuses it where that is not exact). Does not: change casts that an
+//! expression ends with.
 
 use castwise::promotion::promote_types;
 use castwise::{DType, Diagnostic, Error, Fault, NodeKind, Place, Program, Reason, TypedProgram, Var};
 
-/// What is asked of the dtypes of results.
+/// The values of `--out-dtype` and `--out-dtype-all`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutDtype {
     pub(crate) dtype: Option<DType>,
-    /// Also of what is made of integers or bools alone.
+    /// Whether results computed from integers or bools alone are converted too.
     pub(crate) all: bool,
 }
 
-/// What is made of a result.
+/// How a result is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Made {
     /// It is written as it is computed.
     Same,
-    /// So it is, although another dtype is asked for: it is made of integers or bools alone.
+    /// The same, although another dtype was asked for: it was computed from integers or bools alone.
     Spared,
     /// It is converted.
     Converted(DType),
-    /// It goes back to this dtype, that of the integers or bools that it is made of, if it is exactly that.
+    /// It is cast back to this dtype, that of the integers or bools that it was computed from, if that is exact.
     Back(DType),
 }
 
@@ -36,7 +36,7 @@ impl Made {
 }
 
 impl OutDtype {
-    /// What is made of a result, from the dtypes and ranks of its operands. `place`: where the expression stands.
+    /// How a result is converted, by the dtypes and ranks of its operands. `place`: the place of the expression.
     pub(super) fn made(
         self,
         operands: &[(DType, usize)],

@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) program: Program,
     pub(super) result: Var,
     pub(super) dtype: DType,
-    /// What `--out-dtype` has made of it.
+    /// How `--out-dtype` converts it.
     pub(super) made: Made,
     /// Whether an op has operands of different dtypes, so that rules decide.
     mixes: bool,
@@ -487,7 +487,7 @@ impl Work {
             [UNNAMED] if !self.named => "the result, which".to_string(),
             _ => format!("{}: {}, which", tensors(kept.len()), report::names(kept.iter().copied())),
         };
-        let verb = if kept.len() == 1 { "is" } else { "are" };
-        Some(format!("note: --out-dtype {out} does not convert {of} {verb} made of integers or bools alone"))
+        let verb = if kept.len() == 1 { "was" } else { "were" };
+        Some(format!("note: --out-dtype {out} does not convert {of} {verb} computed from integers or bools alone"))
     }
 }

@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use once_cell::race::OnceBox;
 
-/// How many forks lie between this process and the one that loaded the library, or more: another number in a child than
-/// in its parent.
+/// At least the number of forks between this process and the one that loaded the library: a child's number differs from its
+/// parent's.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// Threads that must not be forked away.
@@ -115,8 +115,8 @@ impl Drop for NoFork {
     }
 }
 
-/// What is made once: as [`OnceLock::get_or_init`], which a child would wait in for ever if another thread of its parent
-/// was at it.
+/// As [`OnceLock::get_or_init`], in which a child would wait for ever if another thread of its parent was initializing the
+/// cell at the fork.
 #[inline]
 pub(crate) fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     match cell.get() {
@@ -149,7 +149,7 @@ impl<T> PerProcess<T> {
         PerProcess { generation: generation(), ..PerProcess::first(value) }
     }
 
-    /// The value of this process; `make` makes it of the one that the parent had, or a forefather.
+    /// The value of this process; `make` makes it from the value of the nearest ancestor that has one.
     pub(crate) fn get(&self, make: impl Fn(&T) -> T) -> &T {
         watch();
         self.own(make)
@@ -171,8 +171,8 @@ impl<T> PerProcess<T> {
     }
 }
 
-/// A locked value that a run can do without, such as a cache. A child has what its parent had, or an empty one if a thread
-/// of the parent was at it.
+/// A locked value that a run can do without, such as a cache. A child starts with its parent's value, or with an empty one if
+/// a thread of the parent held the lock at the fork.
 pub(crate) struct Kept<T: Default>(PerProcess<Locked<T>>);
 
 struct Locked<T: Default>(Mutex<T>);
@@ -201,7 +201,7 @@ impl<T: Default> Locked<T> {
         }
     }
 
-    /// What a child begins with. Another thread of the child may be at it too, and finds nothing then.
+    /// The value a child starts with. If two threads of the child do this at once, one of them gets an empty value.
     fn handed_on(&self) -> Locked<T> {
         Locked(Mutex::new(self.free().map(|mut value| std::mem::take(&mut *value)).unwrap_or_default()))
     }
@@ -209,7 +209,8 @@ impl<T: Default> Locked<T> {
 
 impl<T: Default> Drop for Locked<T> {
     fn drop(&mut self) {
-        // Locked, though nobody can reach it: by a thread that was forked away, in the midst of a change.
+        // Nobody else can reach the value, so a held lock belongs to a thread that does not exist in this process and may
+        // have been changing the value.
         if self.free().is_none() {
             let value = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(value));
