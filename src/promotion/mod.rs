@@ -1,7 +1,7 @@
 //! Which dtype an application of an op computes in and gives: [`signature`], the only decider.
 //!
 //! Guarantees: one function for eager, inference and the command; it sees dtypes, scalars and whether a tensor is 0-d, never
-//! the values of tensors; what differs between rule sets is in the file of each, behind one trait ([`RuleSet`]). Does not: look at
+//! the values of tensors; what differs between rule sets is in the file of each, behind one trait (`RuleSet`). Does not: look at
 //! shapes (that is `infer`'s broadcasting) or insert casts.
 
 use std::fmt;
