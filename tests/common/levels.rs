@@ -15,6 +15,12 @@ pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
+/// Whether a run checks accesses to memory only (`tests/long.sh memcheck`). Values are not compared then, because valgrind's
+/// emulation of fused multiplication loses the signs of zeros.
+pub fn only_memory_counts() -> bool {
+    std::env::var_os("CASTWISE_MEMCHECK").is_some()
+}
+
 /// Runs `work` in this process and in one of each lower level; `test` is the full name of the calling test.
 pub fn at_every_level(test: &str, work: impl FnOnce()) {
     work();

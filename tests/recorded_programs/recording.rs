@@ -209,6 +209,9 @@ impl Wanted {
         if (t.dtype(), t.shape()) != (self.dtype, &self.shape[..]) {
             return Err(format!("{}{:?} is not {}{:?}", t.dtype(), t.shape(), self.dtype, self.shape));
         }
+        if crate::common::levels::only_memory_counts() {
+            return Ok(());
+        }
         let got = bytes(t);
         let size = t.dtype().size();
         for (i, (want, got)) in self.bytes.iter().flat_map(|b| b.chunks(size)).zip(got.chunks(size)).enumerate() {
