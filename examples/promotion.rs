@@ -8,7 +8,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
-use castwise::Fault;
+use castwise::DiagnosticKind;
 use castwise::expr::parse_expression;
 use castwise::prelude::*;
 
@@ -142,7 +142,7 @@ fn refused(rules: Rules, text: &str, names: Names<'_>, document: &str) {
     let fused = fused(rules, text, names).expect_err(text);
     let eager = eager(rules, text, names).expect_err(text);
     for e in [&fused, &eager] {
-        assert_eq!(e.diagnostics()[0].fault, Fault::PromotionRefused);
+        assert_eq!(e.diagnostics()[0].kind, DiagnosticKind::PromotionRefused);
     }
     row(text, names, document, "refused");
 }

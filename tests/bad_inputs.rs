@@ -2,7 +2,7 @@
 //! that says what is wrong, or has the value that is said here; none panics, hangs or takes memory for nothing.
 
 use castwise::prelude::*;
-use castwise::{Attrs, Error, Fault};
+use castwise::{Attrs, DiagnosticKind, Error};
 
 /// The first mistake of a program as text.
 fn refusal(body: &str) -> String {
@@ -96,27 +96,27 @@ fn literals_are_the_nearest_number_or_refused() {
 }
 
 /// The fault of a reduction in both modes.
-fn faults(dims: &[i64], rank: usize) -> [Option<Fault>; 2] {
+fn faults(dims: &[i64], rank: usize) -> [Option<DiagnosticKind>; 2] {
     let attrs = Attrs::dims(dims);
     let shape = vec![2; rank];
     let p = Program::new(Rules::Torch);
     castwise::apply(Op::Sum, &[(&p.data("x", DType::F32, shape.clone())).into()], attrs.clone());
     let t = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::F32, &shape).unwrap());
     let eager = castwise::apply(Op::Sum, &[(&t).into()], attrs).result().map(drop);
-    [p.check(), eager].map(|made| made.err().and_then(|e| e.diagnostics().first().map(|d| d.fault)))
+    [p.check(), eager].map(|made| made.err().and_then(|e| e.diagnostics().first().map(|d| d.kind)))
 }
 
 #[test]
 fn dims_of_a_reduction_are_checked() {
     for dims in [&[2i64][..], &[-3], &[i64::MIN], &[i64::MAX], &[0, 0], &[0, -2], &[1, 0, 1]] {
-        assert_eq!(faults(dims, 2), [Some(Fault::Axis); 2], "{dims:?}");
+        assert_eq!(faults(dims, 2), [Some(DiagnosticKind::Axis); 2], "{dims:?}");
     }
     for dims in [&[][..], &[1, 0], &[-1, -2], &[0]] {
         assert_eq!(faults(dims, 2), [None; 2], "{dims:?}");
     }
     // As PyTorch, where a tensor without dims has one to reduce.
     assert_eq!(faults(&[], 0), [None; 2]);
-    assert_eq!(faults(&[1], 0), [Some(Fault::Axis); 2]);
+    assert_eq!(faults(&[1], 0), [Some(DiagnosticKind::Axis); 2]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use castwise::prelude::*;
 use castwise::promotion::{OperandType, signature};
-use castwise::{Attrs, Difference, Fault, Op, Operand, Outcome, Place, apply, compare};
+use castwise::{Attrs, DiagnosticKind, Difference, Op, Operand, Outcome, SourceLocation, apply, compare};
 
 const TORCH: Rules = Rules::Torch;
 const PADDLE: Rules = Rules::Paddle;
@@ -37,9 +37,9 @@ fn a_mix_that_one_refuses_is_listed_once_with_its_line() {
 
         let d = compare(&p, TORCH, PADDLE).remove(0);
         assert_eq!((d.node, p.var(d.node).map(|v| v.index())), (sum.index(), Some(sum.index())));
-        assert!(matches!(d.place, Place::Rust(l) if l.line() == line), "{:?}", d.place);
+        assert!(matches!(d.location, SourceLocation::Rust(l) if l.line() == line), "{:?}", d.location);
         let Outcome::Refused(refusal) = &d.outcomes[1].1 else { panic!("{d}") };
-        assert_eq!((refusal.fault, &refusal.place), (Fault::PromotionRefused, &d.place));
+        assert_eq!((refusal.kind, &refusal.location), (DiagnosticKind::PromotionRefused, &d.location));
         let text = d.to_string();
         assert!(text.starts_with("`add` at ") && text.contains("compare.rs"), "{text}");
         assert!(text.contains(": torch gives f32; paddle refuses: ") && text.contains("i64[3], f32[3]"), "{text}");
@@ -125,7 +125,7 @@ fn with_rules_keeps_nodes_names_places_and_mistakes() {
     }
     // The two are apart: handles, and what is written later.
     assert!((q.feed("b").unwrap() + &b).index() > z.index());
-    assert!(q.check().unwrap_err().diagnostics().iter().any(|d| d.fault == Fault::ForeignVar));
+    assert!(q.check().unwrap_err().diagnostics().iter().any(|d| d.kind == DiagnosticKind::ForeignVar));
     assert_eq!(q.len(), p.len() + 1);
 
     let p = Program::new(TORCH);
@@ -147,7 +147,7 @@ fn paddle_has_no_c32() {
     let error = p.with_rules(PADDLE).check().unwrap_err();
     let [d] = error.diagnostics() else { panic!("{error}") };
     assert!(d.message.contains("the placeholder `x` is c32"), "{d}");
-    assert!(matches!(d.place, Place::Rust(l) if l.line() == line - 1), "{d}");
+    assert!(matches!(d.location, SourceLocation::Rust(l) if l.line() == line - 1), "{d}");
 }
 
 /// The operands as the help tells to write them.

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use castwise::prelude::*;
 use castwise::{
-    Attrs, Complex, CustomOp, CustomOpError, Error, Fault, Loss, Operand, Place, Promotion, Reason, Registry, Var,
+    Attrs, CastLoss, Complex, CustomOp, CustomOpError, DiagnosticKind, Error, Operand, Promotion, Reason, Registry,
+    SourceLocation, Var,
 };
 use common::operands::{Given, PLACES, Place as Lies, given};
 use common::{EXECUTOR, assert_same_bits};
@@ -72,10 +73,10 @@ fn both_modes_have_the_same_bits_in_every_layout() {
     let (mut agreed, mut refused) = (0, 0);
     for rules in RULES {
         for (a, b) in DType::ALL.into_iter().flat_map(|a| DType::ALL.map(|b| (a, b))) {
-            for (i, place) in PLACES.into_iter().enumerate() {
+            for (i, location) in PLACES.into_iter().enumerate() {
                 let other_place = PLACES[(i * 4 + a as usize + b as usize) % PLACES.len()];
-                let all = [given(a, place, 0, true), given(b, other_place, 1, true)];
-                if place == Lies::Scalar && other_place == Lies::Scalar {
+                let all = [given(a, location, 0, true), given(b, other_place, 1, true)];
+                if location == Lies::Scalar && other_place == Lies::Scalar {
                     continue; // Such an application has no rules.
                 }
                 if rules == Rules::Paddle && (a == DType::C32 || b == DType::C32) {
@@ -100,7 +101,7 @@ fn both_modes_have_the_same_bits_in_every_layout() {
                     let fetches = expressions(op, of(0), of(1), right);
                     let run = EXECUTOR.with(|exe| exe.run(&p, feeds.clone(), &fetches)).unwrap();
                     for (e, got) in one.iter().zip(run) {
-                        let case = || format!("{rules} {op} of {a} {place:?} and {b} {other_place:?}\n{p}");
+                        let case = || format!("{rules} {op} of {a} {location:?} and {b} {other_place:?}\n{p}");
                         assert_same_bits(&e.result().unwrap(), &got, &case);
                     }
                     if right < 3 {
@@ -166,11 +167,11 @@ fn casts_are_written_out_and_the_op_is_a_step_of_the_kernel() {
     let typed = p.infer().unwrap();
     let casts: Vec<_> = typed.casts().iter().map(|c| (c.op, c.operand, c.from, c.to, c.reason, c.loss)).collect();
     let wanted = [
-        (four, 0, DType::BF16, DType::F32, Reason::Table, Loss::Exact),
-        (four, 1, DType::I64, DType::F32, Reason::Category, Loss::Rounds),
+        (four, 0, DType::BF16, DType::F32, Reason::Table, CastLoss::Exact),
+        (four, 1, DType::I64, DType::F32, Reason::Category, CastLoss::Rounds),
     ];
     assert_eq!(casts, wanted, "{typed}");
-    assert!(matches!(typed.casts()[0].place, Place::Rust(l) if l.line() == line));
+    assert!(matches!(typed.casts()[0].location, SourceLocation::Rust(l) if l.line() == line));
     let text = typed.explain();
     assert!(text.contains("for operand a of four") && text.contains("mul rounds to bf16"), "{text}");
     assert!(text.contains(": f32[?0] = four %1, %2, %c, 0.5:f32"), "{text}");
@@ -252,7 +253,7 @@ fn a_function_that_panics_is_an_error_that_names_its_op() {
     let y = (&x * 2.0).apply(picky, &[]) * 0.5;
     let s = y.sum();
     let wrong = |e: Error| match e {
-        Error::Panicked { op: "picky", place: Place::Rust(l), message } => {
+        Error::Panicked { op: "picky", location: SourceLocation::Rust(l), message } => {
             assert_eq!(l.line(), line);
             message
         }
@@ -399,7 +400,7 @@ fn a_dtype_without_a_function_is_a_mistake_of_the_program() {
         assert_eq!(mistakes(torch, a, b), [], "{a} {b}");
     }
     let wide = mistakes(torch, DType::F32, DType::F64);
-    assert_eq!(wide[0].fault, Fault::UnsupportedDType);
+    assert_eq!(wide[0].kind, DiagnosticKind::UnsupportedDType);
     let text = wide[0].to_string();
     let wanted = "`narrow` of f32 and f64 computes in f64, for which it has no function; it has one for f32";
     assert!(text.starts_with(wanted) && text.contains("register it with a function of `[f64; 2]`"), "{text}");
@@ -441,9 +442,9 @@ fn texts_and_expressions_know_the_ops_of_a_registry() {
 
     // Without the registry, the op is named, and what to do.
     let unknown = Program::parse(&text).unwrap_err();
-    let all: Vec<_> = unknown.diagnostics().iter().map(|d| (d.fault, d.message.as_str())).collect();
+    let all: Vec<_> = unknown.diagnostics().iter().map(|d| (d.kind, d.message.as_str())).collect();
     let named = ["line 3: unknown op `blend`", "line 4: unknown op `softclip`"];
-    assert_eq!(all, named.map(|text| (Fault::Syntax, text)));
+    assert_eq!(all, named.map(|text| (DiagnosticKind::Syntax, text)));
     let help = unknown.diagnostics()[0].help.clone().unwrap();
     assert!(help.contains("`Program::parse_with`") && help.contains("`Registry`"), "{help}");
     let mut few = Registry::new();

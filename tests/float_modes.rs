@@ -6,7 +6,7 @@ use castwise::expr::{parse_constant, parse_expression};
 use castwise::ops::Op;
 use castwise::prelude::*;
 use castwise::promotion::{OperandType, signature};
-use castwise::{Attrs, Complex, Loss, NodeKind, NodeOperand, bf16, compare, f16, ops_markdown};
+use castwise::{Attrs, CastLoss, Complex, NodeKind, NodeOperand, bf16, compare, f16, ops_markdown};
 
 mod common;
 use common::modes::{MODES, in_mode};
@@ -163,7 +163,7 @@ fn decided(g: &Given) -> Seen {
     saw("roundings", format!("{:?}", typed.hidden_roundings()));
     let changed = typed.changed_scalars();
     saw("changed", format!("{changed:?}"));
-    saw("lost", format!("{}", changed.iter().filter(|c| c.loss == Loss::Range).count()));
+    saw("lost", format!("{}", changed.iter().filter(|c| c.loss == CastLoss::Range).count()));
     saw("compared", compare(&p, Rules::Torch, Rules::Paddle).iter().map(|d| format!("{d}\n")).collect());
     for s in &g.scalars {
         let q = Program::new(Rules::Torch);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use castwise::expr::parse_expression;
 use castwise::prelude::*;
-use castwise::{Attrs, Complex, Error, Fault, Op, Operand};
+use castwise::{Attrs, Complex, DiagnosticKind, Error, Op, Operand};
 use common::assert_same_bits;
 use common::operands::{Given, Place, given};
 
@@ -25,8 +25,8 @@ fn declared(rules: Rules, dtypes: &[DType]) -> bool {
     rules == Rules::Torch || !dtypes.contains(&DType::C32)
 }
 
-fn fault(e: &Error) -> Option<Fault> {
-    e.diagnostics().first().map(|d| d.fault)
+fn fault(e: &Error) -> Option<DiagnosticKind> {
+    e.diagnostics().first().map(|d| d.kind)
 }
 
 /// Compares a result, or the refusal, with that of another form.

@@ -2,19 +2,19 @@
 //! a program's mistakes come at once; nothing panics.
 
 use castwise::prelude::*;
-use castwise::{Error, Fault, Place};
+use castwise::{DiagnosticKind, Error, SourceLocation};
 
 /// The lines of this file that the diagnostics of a program name, with their kinds.
-fn faults(p: &Program) -> Vec<(u32, Fault)> {
+fn faults(p: &Program) -> Vec<(u32, DiagnosticKind)> {
     let error = p.check().unwrap_err();
-    let line = |place: &Place| match place {
-        Place::Rust(l) => {
+    let line = |location: &SourceLocation| match location {
+        SourceLocation::Rust(l) => {
             assert!(l.file().ends_with("mistakes.rs"));
             l.line()
         }
         _ => 0,
     };
-    error.diagnostics().iter().map(|d| (line(&d.place), d.fault)).collect()
+    error.diagnostics().iter().map(|d| (line(&d.location), d.kind)).collect()
 }
 
 #[test]
@@ -34,14 +34,14 @@ fn every_mistake_is_reported_once_with_its_line() {
     let _scalar = b.maximum(1.0); // 8: a scalar where Paddle wants a tensor
     let _condition = b.where_(&b, &b); // 9: condition
     let expected = [
-        (1, Fault::PromotionRefused),
-        (3, Fault::Broadcast),
-        (4, Fault::ForeignVar),
-        (5, Fault::UnsupportedDType),
-        (6, Fault::NegativeIntegerPower),
-        (7, Fault::Name),
-        (8, Fault::ArgNotTensor),
-        (9, Fault::ConditionDType),
+        (1, DiagnosticKind::PromotionRefused),
+        (3, DiagnosticKind::Broadcast),
+        (4, DiagnosticKind::ForeignVar),
+        (5, DiagnosticKind::UnsupportedDType),
+        (6, DiagnosticKind::NegativeIntegerPower),
+        (7, DiagnosticKind::Name),
+        (8, DiagnosticKind::ArgNotTensor),
+        (9, DiagnosticKind::ConditionDType),
     ];
     assert_eq!(faults(&p), expected.map(|(l, f)| (start + l, f)));
     let text = p.check().unwrap_err().to_string();
@@ -104,7 +104,7 @@ fn data_that_an_op_refuses_names_op_and_line() {
     let t = Tensor::from_slice(&[1i32, 0, 3], [3]).unwrap();
     let exe = Executor::new();
     match exe.run(&p, feeds! { "x" => t }, [&y]).unwrap_err() {
-        Error::DivisionByZero { op: "floor_divide", place: Place::Rust(l) } => assert_eq!(l.line(), line),
+        Error::DivisionByZero { op: "floor_divide", location: SourceLocation::Rust(l) } => assert_eq!(l.line(), line),
         other => panic!("{other}"),
     }
     // The executor goes on.
@@ -197,11 +197,11 @@ fn another_number_of_operands_than_an_op_takes_is_a_mistake() {
             // Without an operand, there is no program that it could be a part of.
             let wrong = if n == 0 { (&p.data("y", DType::Bool, [2]) & &v, 1) } else { (v, 0) };
             let e = p.check().unwrap_err();
-            let (fault, text) = (e.diagnostics()[0].fault, e.to_string());
+            let (fault, text) = (e.diagnostics()[0].kind, e.to_string());
             match wrong {
-                (_, 1) => assert_eq!(fault, Fault::ForeignVar, "{op} of {n}: {text}"),
+                (_, 1) => assert_eq!(fault, DiagnosticKind::ForeignVar, "{op} of {n}: {text}"),
                 _ => {
-                    assert!(fault == Fault::BadParameter && text.starts_with(&wanted), "{op} of {n}: {text}");
+                    assert!(fault == DiagnosticKind::BadParameter && text.starts_with(&wanted), "{op} of {n}: {text}");
                     assert!(text.contains("at tests/mistakes.rs:"), "{text}");
                 }
             }
@@ -225,12 +225,12 @@ fn a_default_dtype_that_is_no_float_is_a_mistake() {
             }
             let wanted = format!("the default dtype is {default_dtype}, not a float dtype\n");
             // Once, not for every node, and beside other mistakes.
-            assert_eq!(faults(&p), [(line, Fault::BadParameter)]);
+            assert_eq!(faults(&p), [(line, DiagnosticKind::BadParameter)]);
             let text = p.check().unwrap_err().to_string();
             assert!(text.starts_with(&wanted) && text.contains("choose f16, bf16, f32 or f64"), "{text}");
             assert_eq!(p.infer().unwrap_err().to_string(), text);
             assert_eq!(Executor::new().run(&p, feeds! { "x" => &t }, [&y]).unwrap_err().to_string(), text);
-            assert_eq!(faults(&p.with_rules(Rules::Torch)), [(line, Fault::BadParameter)]);
+            assert_eq!(faults(&p.with_rules(Rules::Torch)), [(line, DiagnosticKind::BadParameter)]);
             let _mistake = p.data("f", DType::F32, [2]) & 1;
             assert_eq!(p.check().unwrap_err().diagnostics().len(), 2);
             for e in [eager.result(), (eager / 2).result()] {

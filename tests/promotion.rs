@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use castwise::promotion::{OperandType, signature};
-use castwise::{Attrs, Category, DType, Fault, Op, Rules, Scalar, Settings, promote_types};
+use castwise::{Attrs, Category, DType, DiagnosticKind, Op, Rules, Scalar, Settings, promote_types};
 use num_complex::Complex;
 use serde_json::Value;
 
@@ -428,12 +428,12 @@ fn paddle_refusals_say_what_to_write() {
             let operands = [OperandType::dim(dtype(a)), OperandType::dim(dtype(b))];
             let Err(d) = signature(&settings, Op::Add, &operands, &Attrs::default()) else { continue };
             let help = d.help.unwrap_or_default();
-            assert_eq!(d.fault, Fault::PromotionRefused, "{a} + {b}");
+            assert_eq!(d.kind, DiagnosticKind::PromotionRefused, "{a} + {b}");
             assert!(d.message.contains(&format!("{a} and {b}")) && help.contains("cast"), "{}; {help}", d.message);
         }
         let operands = [OperandType::dim(dtype(a)), OperandType::Scalar(Scalar::Int(2))];
         let d = signature(&settings, Op::Maximum, &operands, &Attrs::default()).unwrap_err();
-        assert_eq!(d.fault, Fault::ArgNotTensor);
+        assert_eq!(d.kind, DiagnosticKind::ArgNotTensor);
         assert!(d.help.unwrap_or_default().contains("0-d"), "{}", d.message);
     }
 }
@@ -456,7 +456,7 @@ fn commutative_in_dtype() {
                     let one = signature(&settings, op, &application(op, *a, *b), &Attrs::default());
                     let other = signature(&settings, op, &application(op, *b, *a), &Attrs::default());
                     let decided = |s: castwise::promotion::Signature| (s.compute, s.result);
-                    let fault = |d: castwise::Diagnostic| d.fault;
+                    let fault = |d: castwise::Diagnostic| d.kind;
                     count += 1;
                     let (one, other) = (one.map(decided).map_err(fault), other.map(decided).map_err(fault));
                     if one != other {

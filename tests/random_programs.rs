@@ -238,7 +238,7 @@ fn check_text(case: &Case) {
         (Ok(a), Ok(b)) => (a, b),
         (Err(a), Err(b)) => {
             let messages = |e: &castwise::Error| -> Vec<String> {
-                e.diagnostics().iter().map(|d| format!("{:?} {} {:?}", d.fault, d.message, d.help)).collect()
+                e.diagnostics().iter().map(|d| format!("{:?} {} {:?}", d.kind, d.message, d.help)).collect()
             };
             return assert_eq!(messages(&a), messages(&b), "{text}");
         }

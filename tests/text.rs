@@ -6,7 +6,8 @@ mod common;
 use castwise::prelude::*;
 use castwise::shape::Dim;
 use castwise::{
-    Attrs, Error, Fault, MAX_MISTAKES, MAX_PROGRAM_TEXT, Op, Place, PoissonNll, Reduction, Rounding, apply, bf16,
+    Attrs, DiagnosticKind, Error, MAX_MISTAKES, MAX_PROGRAM_TEXT, Op, PoissonNll, Reduction, Rounding, SourceLocation,
+    apply, bf16,
 };
 use common::{Random, assert_same_bits, random_tensor};
 
@@ -130,8 +131,8 @@ fn ops_attributes_losses_and_mistakes_read_back() {
         drop(&x + Program::new(rules).data("z", DType::F32, ()));
         apply(Op::Add, &[(&x).into()], Attrs::default());
         let again = round_trip(&p);
-        let faults = |p: &Program| -> Vec<(Fault, String)> {
-            p.check().unwrap_err().diagnostics().iter().map(|d| (d.fault, d.message.clone())).collect()
+        let faults = |p: &Program| -> Vec<(DiagnosticKind, String)> {
+            p.check().unwrap_err().diagnostics().iter().map(|d| (d.kind, d.message.clone())).collect()
         };
         assert_eq!(faults(&p), faults(&again));
         assert!(faults(&p).len() >= 4);
@@ -228,7 +229,7 @@ program(rules = torch) (%x: f32[3], %x: f32[], %y: f32[9223372036854775807, 9]) 
         .diagnostics()
         .iter()
         .map(|d| {
-            let Place::Text(range) = &d.place else { panic!("{d}") };
+            let SourceLocation::Text(range) = &d.location else { panic!("{d}") };
             (&text[range.start as usize..range.end as usize], d.message.as_str())
         })
         .collect();
@@ -329,7 +330,7 @@ fn judge(text: &str) -> bool {
         Err(e) => {
             assert!(!e.diagnostics().is_empty(), "{text}: {e}");
             for d in e.diagnostics() {
-                let Place::Text(range) = &d.place else { panic!("{d} in {text}") };
+                let SourceLocation::Text(range) = &d.location else { panic!("{d} in {text}") };
                 assert!(
                     range.start <= range.end && text.get(range.start as usize..range.end as usize).is_some(),
                     "{d}"
@@ -443,6 +444,6 @@ fn a_parsed_program_runs() {
         .replace("  %3 = error Broadcast \"it failed\" help \"mend it\"\n", "  %3 = neg %q\n")
         .replace("bf16[]", "bool[], %q: bool[]");
     let e = Program::parse(&wrong).unwrap().check().unwrap_err();
-    let Place::Text(range) = &e.diagnostics().last().unwrap().place else { panic!("{e}") };
+    let SourceLocation::Text(range) = &e.diagnostics().last().unwrap().location else { panic!("{e}") };
     assert_eq!(&wrong[range.start as usize..range.end as usize], "%3 = neg %q");
 }

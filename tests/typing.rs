@@ -4,7 +4,7 @@
 use castwise::prelude::*;
 use castwise::promotion::{OperandType, signature};
 use castwise::shape::Dims;
-use castwise::{Attrs, Fault, Reason};
+use castwise::{Attrs, DiagnosticKind, Reason};
 
 /// The casts of an op on tensors of these dtypes and shapes.
 fn casts(rules: Rules, types: &[(DType, &[usize])], write: impl Fn(&[Var]) -> Var) -> Vec<(DType, DType, Reason)> {
@@ -93,14 +93,14 @@ fn float(v: f64) -> OperandType {
 }
 
 /// The dtype of a result, or what is wrong.
-fn result(s: &Settings, op: Op, operands: &[OperandType]) -> Result<DType, Fault> {
-    signature(s, op, operands, &Attrs::default()).map(|s| s.result).map_err(|d| d.fault)
+fn result(s: &Settings, op: Op, operands: &[OperandType]) -> Result<DType, DiagnosticKind> {
+    signature(s, op, operands, &Attrs::default()).map(|s| s.result).map_err(|d| d.kind)
 }
 
 #[test]
 fn parameters_lie_in_their_range() {
     let x = OperandType::dim(DType::F32);
-    let refused = Err(Fault::BadParameter);
+    let refused = Err(DiagnosticKind::BadParameter);
     for (op, at_zero) in [(Op::Huber, refused), (Op::SmoothL1, Ok(DType::F32)), (Op::AddScaled, Ok(DType::F32))] {
         let of = |v| result(&TORCH, op, &[x, x, float(v)]);
         let below = if op == Op::AddScaled { Ok(DType::F32) } else { refused };
@@ -115,9 +115,9 @@ fn what_is_written_to_keeps_its_dtype() {
         (F32, I32, Ok(F32)),
         (F16, F64, Ok(F16)),
         (C64, Bool, Ok(C64)),
-        (I32, F32, Err(Fault::Cast)),
-        (Bool, U8, Err(Fault::Cast)),
-        (F64, C32, Err(Fault::Cast)),
+        (I32, F32, Err(DiagnosticKind::Cast)),
+        (Bool, U8, Err(DiagnosticKind::Cast)),
+        (F64, C32, Err(DiagnosticKind::Cast)),
     ] {
         let operands = [OperandType::dim(to), OperandType::dim(from)];
         assert_eq!(result(&TORCH, Op::Assign, &operands), expected, "{to} from {from}");
@@ -126,7 +126,7 @@ fn what_is_written_to_keeps_its_dtype() {
 
 #[test]
 fn no_power_of_zero_is_refused() {
-    for (e, expected) in [(0, Ok(DType::I32)), (2, Ok(DType::I32)), (-1, Err(Fault::NegativeIntegerPower))] {
+    for (e, expected) in [(0, Ok(DType::I32)), (2, Ok(DType::I32)), (-1, Err(DiagnosticKind::NegativeIntegerPower))] {
         let operands = [OperandType::dim(DType::I32), OperandType::Scalar(Scalar::Int(e))];
         assert_eq!(result(&TORCH, Op::Pow, &operands), expected, "{e}");
     }

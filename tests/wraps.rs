@@ -6,7 +6,7 @@ mod common;
 
 use castwise::ops::Output;
 use castwise::prelude::*;
-use castwise::{Attrs, Category, Operand, Place, WrapNote, apply, promote_types};
+use castwise::{Attrs, Category, Operand, SourceLocation, WrapNote, apply, promote_types};
 use common::Random;
 use regex::Regex;
 
@@ -298,7 +298,7 @@ fn what_the_help_says_to_write_does_not_wrap() {
 
 /// A node of a random program: its place in the text, and how its value follows from the nodes before.
 struct Node {
-    place: std::ops::Range<u32>,
+    location: std::ops::Range<u32>,
     dtype: DType,
     form: Form,
 }
@@ -321,8 +321,8 @@ struct Writer {
 
 impl Writer {
     fn node(&mut self, start: usize, dtype: DType, form: Form) -> usize {
-        let place = start as u32..self.text.len() as u32;
-        self.nodes.push(Node { place, dtype, form });
+        let location = start as u32..self.text.len() as u32;
+        self.nodes.push(Node { location, dtype, form });
         self.nodes.len() - 1
     }
 
@@ -460,7 +460,7 @@ fn of_random_programs_every_op_that_wraps_is_told_of() {
     let (pairs, mut seen) = (pairs(), 0);
     for seed in 0..3000 {
         let (nodes, text, notes) = written(seed, false);
-        let places: Vec<&Place> = notes.iter().map(|n| &n.place).collect();
+        let places: Vec<&SourceLocation> = notes.iter().map(|n| &n.location).collect();
         let mut wraps = vec![];
         for feeds in &pairs {
             let _ = evaluate(&nodes, *feeds, true, &mut wraps);
@@ -468,8 +468,8 @@ fn of_random_programs_every_op_that_wraps_is_told_of() {
         wraps.sort_unstable();
         wraps.dedup();
         for i in wraps {
-            let place = Place::Text(nodes[i].place.clone());
-            assert!(places.contains(&&place), "{text}: {place} wraps, told of {places:?}");
+            let location = SourceLocation::Text(nodes[i].location.clone());
+            assert!(places.contains(&&location), "{text}: {location} wraps, told of {places:?}");
             seen += 1;
         }
     }

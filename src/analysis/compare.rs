@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::analysis::infer::outcomes;
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, Place};
+use crate::base::error::{Diagnostic, SourceLocation};
 use crate::graph::program::{Kind, Program};
 use crate::ops::Op;
 use crate::promotion::{Rules, Settings};
@@ -31,7 +31,7 @@ pub struct Difference {
     /// The position of the node: [`Program::var`] gives its handle.
     pub node: usize,
     /// Where the user wrote it.
-    pub place: Place,
+    pub location: SourceLocation,
     /// What each rule set gives that has an answer, in the order of the question. At least one is a dtype.
     pub outcomes: Vec<(Rules, Outcome)>,
 }
@@ -39,8 +39,8 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}`", self.op)?;
-        if self.place != Place::None {
-            write!(f, " at {}", self.place)?;
+        if self.location != SourceLocation::None {
+            write!(f, " at {}", self.location)?;
         }
         for (i, (rules, outcome)) in self.outcomes.iter().enumerate() {
             f.write_str(if i == 0 { ": " } else { "; " })?;
@@ -104,7 +104,7 @@ pub fn compare_all(program: &Program, rules: &[Rules]) -> Vec<Difference> {
         let dtype = |(_, o): &(Rules, Outcome)| if let Outcome::DType(d) = o { Some(*d) } else { None };
         let first = of_node.first().and_then(dtype);
         if of_node.iter().any(|o| dtype(o) != first) {
-            found.push(Difference { op: *op, node, place: weight.place.clone(), outcomes: of_node });
+            found.push(Difference { op: *op, node, location: weight.location.clone(), outcomes: of_node });
         }
     }
     found

@@ -11,7 +11,7 @@ use petgraph::graph::NodeIndex;
 use smallvec::SmallVec;
 
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, Error, Fault, Place, Result};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
 use crate::base::host::FloatMode;
 use crate::base::limits::Limits;
 use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
@@ -29,7 +29,7 @@ pub fn infer(program: &Program) -> Result<TypedProgram> {
     let state = program.shared.read();
     span!(DEBUG, span = "infer" { nodes: state.nodes.node_count() } + typed_nodes);
     let settings = program.settings();
-    let wrong = settings.check().err().map(|d| d.at(&program.shared.place));
+    let wrong = settings.check().err().map(|d| d.at(&program.shared.location));
     // So that the mistakes of the nodes come out too, and no more than these.
     let settings = if wrong.is_some() { Settings { default_dtype: DType::F32, ..settings } } else { settings };
     let mut pass = Pass::new(settings, program.limits(), state.nodes.node_count());
@@ -154,25 +154,25 @@ impl Pass {
     /// Types one node; `None` if it, or something it uses, is faulty.
     fn visit(&mut self, state: &State, node: NodeIndex) -> Option<NodeId> {
         let weight = state.nodes.node_weight(node)?;
-        let place = &weight.place;
+        let location = &weight.location;
         match &weight.kind {
             Kind::Data { name, dtype, dims } => {
                 let shape = self.declared(name, dims);
-                let id = self.push(TypedKind::Feed(name.clone()), *dtype, shape, place);
+                let id = self.push(TypedKind::Feed(name.clone()), *dtype, shape, location);
                 Some(self.weak(id, state.weak.contains(&node)))
             }
             Kind::Constant(t) => {
                 let dims: Vec<SymDim> = t.shape().iter().map(|n| SymDim::Fixed(*n)).collect();
                 let shape = self.shapes.id(&dims);
-                let id = self.push(TypedKind::Constant(t.clone()), t.dtype(), shape, place);
+                let id = self.push(TypedKind::Constant(t.clone()), t.dtype(), shape, location);
                 Some(self.weak(id, state.weak.contains(&node)))
             }
             Kind::Apply { op, attrs, .. } => {
                 let operands = self.operands(state, node)?;
-                match self.apply(*op, attrs, &operands, place) {
+                match self.apply(*op, attrs, &operands, location) {
                     Ok(id) => Some(id),
                     Err(d) => {
-                        self.faults.push(d.at(place));
+                        self.faults.push(d.at(location));
                         None
                     }
                 }
@@ -184,8 +184,8 @@ impl Pass {
         }
     }
 
-    fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32, place: &Place) -> NodeId {
-        self.nodes.push(TypedNode { kind, dtype, shape, weak: false, place: place.clone() });
+    fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32, location: &SourceLocation) -> NodeId {
+        self.nodes.push(TypedNode { kind, dtype, shape, weak: false, location: location.clone() });
         self.nodes.len() as u32 - 1
     }
 
@@ -231,7 +231,13 @@ impl Pass {
         state.operands(node).into_iter().flatten().map(one).collect()
     }
 
-    fn apply(&mut self, op: Op, attrs: &Attrs, operands: &[Operand], place: &Place) -> Result<NodeId, Diagnostic> {
+    fn apply(
+        &mut self,
+        op: Op,
+        attrs: &Attrs,
+        operands: &[Operand],
+        location: &SourceLocation,
+    ) -> Result<NodeId, Diagnostic> {
         let seen: Vec<OperandType> = operands.iter().map(|o| o.seen).collect();
         let sig = signature(&self.settings, op, &seen, attrs).map_err(|d| self.with_shapes(d, operands))?;
         if op == Op::Cast
@@ -239,7 +245,7 @@ impl Pass {
         {
             let why = Why { op, operand: 0, other: None, reason: crate::promotion::Reason::Requested };
             let shape = self.nodes[*from as usize].shape;
-            return Ok(self.push(TypedKind::Cast { from: *from, why }, sig.result, shape, place));
+            return Ok(self.push(TypedKind::Cast { from: *from, why }, sig.result, shape, location));
         }
         if op == Op::ViewAs
             && let [Operand { node: Some(from), .. }] = operands
@@ -248,24 +254,24 @@ impl Pass {
             let (dtype, shape) = (n.dtype, n.shape);
             if dtype.size() != sig.result.size() {
                 let message = format!("`{op}` of {dtype} as {}, which has another size", sig.result);
-                return Err(Diagnostic::new(Fault::BadParameter, message));
+                return Err(Diagnostic::new(DiagnosticKind::BadParameter, message));
             }
-            return Ok(self.push(TypedKind::Bits { from: *from }, sig.result, shape, place));
+            return Ok(self.push(TypedKind::Bits { from: *from }, sig.result, shape, location));
         }
         if op.is_reduction()
             && let [Operand { node: Some(from), .. }] = operands
         {
-            return self.reduce(op, attrs, *from, &sig, &seen, place);
+            return self.reduce(op, attrs, *from, &sig, &seen, location);
         }
         let placed: Vec<Operand>;
         let operands = match attrs.axis {
             Some(axis) => {
-                placed = self.at_axis(op, axis, operands, place)?;
+                placed = self.at_axis(op, axis, operands, location)?;
                 &placed
             }
             None => operands,
         };
-        let shape = self.broadcast(op, operands, place)?;
+        let shape = self.broadcast(op, operands, location)?;
         if op.def().promotion == Promotion::First {
             self.keeps_shape(op, operands, shape)?;
         }
@@ -276,20 +282,29 @@ impl Pass {
         for (i, o) in operands.iter().enumerate() {
             let to = sig.operand(i);
             args[i] = Some(match (o.arg, o.node) {
-                (_, Some(id)) => Arg::Node(self.cast(id, to, op, i, &seen, place)),
+                (_, Some(id)) => Arg::Node(self.cast(id, to, op, i, &seen, location)),
                 (Input::Scalar(s), _) => Arg::Scalar(scalar_operand(&self.settings, op, i, s, to), to),
                 (Input::Node(_), None) => {
-                    return Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` misses an operand")));
+                    return Err(Diagnostic::new(DiagnosticKind::BadParameter, format!("`{op}` misses an operand")));
                 }
             });
         }
-        let id = self.push(TypedKind::Apply { op, compute: sig.compute, args }, op.result(sig.compute), shape, place);
-        let id = self.cast(id, sig.result, op, 0, &seen, place);
+        let id =
+            self.push(TypedKind::Apply { op, compute: sig.compute, args }, op.result(sig.compute), shape, location);
+        let id = self.cast(id, sig.result, op, 0, &seen, location);
         Ok(self.weak(id, sig.weak))
     }
 
     /// The operand as the application wants it: itself, or a cast node with the reason.
-    fn cast(&mut self, id: NodeId, to: DType, op: Op, operand: usize, seen: &[OperandType], place: &Place) -> NodeId {
+    fn cast(
+        &mut self,
+        id: NodeId,
+        to: DType,
+        op: Op,
+        operand: usize,
+        seen: &[OperandType],
+        location: &SourceLocation,
+    ) -> NodeId {
         let (from, shape) = (self.nodes[id as usize].dtype, self.nodes[id as usize].shape);
         if from == to {
             return id;
@@ -300,7 +315,7 @@ impl Pass {
             OperandType::Scalar(_) => Other::Scalar(category_of(o)),
         });
         let why = Why { op, operand: operand as u8, other, reason: reason(op, seen, from, to) };
-        self.push(TypedKind::Cast { from: id, why }, to, shape, place)
+        self.push(TypedKind::Cast { from: id, why }, to, shape, location)
     }
 
     fn reduce(
@@ -310,34 +325,41 @@ impl Pass {
         from: NodeId,
         sig: &Signature,
         seen: &[OperandType],
-        place: &Place,
+        location: &SourceLocation,
     ) -> Result<NodeId, Diagnostic> {
         let dims = self.shapes.list[self.nodes[from as usize].shape as usize].clone();
         let axes = axes(attrs.dims.as_deref(), dims.len())
-            .map_err(|m| Diagnostic::new(Fault::Axis, format!("`{op}`: {m}")))?;
+            .map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
         let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
-        let from = self.cast(from, sig.operand(0), op, 0, seen, place);
+        let from = self.cast(from, sig.operand(0), op, 0, seen, location);
         let kind = TypedKind::Reduce { op, from, axes: axes.into(), keep: attrs.keepdim };
-        let id = self.push(kind, sig.compute, shape, place);
-        let id = self.cast(id, sig.result, op, 0, seen, place);
+        let id = self.push(kind, sig.compute, shape, location);
+        let id = self.cast(id, sig.result, op, 0, seen, location);
         Ok(self.weak(id, sig.weak))
     }
 
     /// The operands of a binary op with the one of lower rank placed at an axis of the other, as a view.
-    fn at_axis(&mut self, op: Op, axis: i64, operands: &[Operand], place: &Place) -> Result<Vec<Operand>, Diagnostic> {
+    fn at_axis(
+        &mut self,
+        op: Op,
+        axis: i64,
+        operands: &[Operand],
+        location: &SourceLocation,
+    ) -> Result<Vec<Operand>, Diagnostic> {
         let mut all = operands.to_vec();
         let ids: Vec<(usize, NodeId)> = operands.iter().enumerate().filter_map(|(i, o)| Some((i, o.node?))).collect();
         let rank = |id: NodeId| self.shapes.list[self.nodes[id as usize].shape as usize].len();
         let [(i, a), (j, b)] = ids[..] else {
             let message = format!("`{op}` with `axis` takes two tensors");
-            return Err(Diagnostic::new(Fault::Axis, message));
+            return Err(Diagnostic::new(DiagnosticKind::Axis, message));
         };
         let (low, id, high) = if rank(a) < rank(b) { (i, a, rank(b)) } else { (j, b, rank(a)) };
         let dims = self.shapes.list[self.nodes[id as usize].shape as usize].clone();
-        let placed = at_axis(&dims, high, axis).map_err(|m| Diagnostic::new(Fault::Axis, format!("`{op}`: {m}")))?;
+        let placed =
+            at_axis(&dims, high, axis).map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
         if placed[..] != *dims {
             let (dtype, shape) = (self.nodes[id as usize].dtype, self.shapes.id(&placed));
-            all[low].node = Some(self.push(TypedKind::View { from: id }, dtype, shape, place));
+            all[low].node = Some(self.push(TypedKind::View { from: id }, dtype, shape, location));
         }
         Ok(all)
     }
@@ -350,7 +372,7 @@ impl Pass {
                 let (from, to) =
                     (dims_text(&self.shapes.list[f as usize]), dims_text(&self.shapes.list[shape as usize]));
                 let message = format!("`{op}`: output with shape {from} doesn't match the broadcast shape {to}");
-                Err(Diagnostic::new(Fault::Broadcast, message))
+                Err(Diagnostic::new(DiagnosticKind::Broadcast, message))
             }
             _ => Ok(()),
         }
@@ -368,14 +390,14 @@ impl Pass {
         match (first, first.and_then(|f| shapes.find(|s| differ(f, s)))) {
             (Some(a), Some(b)) => {
                 let message = format!("`{op}` wants equal shapes, not {} and {}", dims_text(a), dims_text(b));
-                Err(Diagnostic::new(Fault::Broadcast, message))
+                Err(Diagnostic::new(DiagnosticKind::Broadcast, message))
             }
             _ => Ok(()),
         }
     }
 
     /// The common shape of the operands; what only the feeds can decide is noted as a check.
-    fn broadcast(&mut self, op: Op, operands: &[Operand], place: &Place) -> Result<u32, Diagnostic> {
+    fn broadcast(&mut self, op: Op, operands: &[Operand], location: &SourceLocation) -> Result<u32, Diagnostic> {
         let mut common: Option<u32> = None;
         let tensors: SmallVec<[NodeId; MAX_OPERANDS]> = operands.iter().filter_map(|o| o.node).collect();
         for (i, id) in tensors.iter().enumerate() {
@@ -385,26 +407,36 @@ impl Pass {
                 Some(c) if c == next => c,
                 Some(c) => match self.shapes.pairs.get(&(c, next)) {
                     Some(known) => *known,
-                    None => self.broadcast_pair(op, c, next, &tensors[..=i], place)?,
+                    None => self.broadcast_pair(op, c, next, &tensors[..=i], location)?,
                 },
             });
         }
-        common.ok_or_else(|| Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone")))
+        common.ok_or_else(|| Diagnostic::new(DiagnosticKind::BadParameter, format!("`{op}` of scalars alone")))
     }
 
     /// Two shapes broadcast: that of the operands so far, and that of the last of them.
-    fn broadcast_pair(&mut self, op: Op, a: u32, b: u32, met: &[NodeId], place: &Place) -> Result<u32, Diagnostic> {
+    fn broadcast_pair(
+        &mut self,
+        op: Op,
+        a: u32,
+        b: u32,
+        met: &[NodeId],
+        location: &SourceLocation,
+    ) -> Result<u32, Diagnostic> {
         let (x, y) = (self.shapes.list[a as usize].clone(), self.shapes.list[b as usize].clone());
         let shape = broadcast(&x, &y).map_err(|m| self.cannot_meet(op, met, m))?;
         let fixed: Vec<usize> = shape.iter().map(|d| if let SymDim::Fixed(n) = d { *n } else { 1 }).collect();
         if let Err(e) = check_within(&fixed, &self.limits) {
-            return Err(Diagnostic::new(Fault::Broadcast, format!("the result of `{op}`, {}: {e}", dims_text(&shape))));
+            return Err(Diagnostic::new(
+                DiagnosticKind::Broadcast,
+                format!("the result of `{op}`, {}: {e}", dims_text(&shape)),
+            ));
         }
         for i in 0..x.len().min(y.len()) {
             let dims = (x[x.len() - 1 - i].clone(), y[y.len() - 1 - i].clone());
             let known = matches!(dims, (SymDim::Fixed(_), SymDim::Fixed(_))) || dims.0 == dims.1;
             if !known && self.checked.insert(dims.clone()) {
-                self.checks.push(DimCheck { dims, op, axis: shape.len() - 1 - i, place: place.clone() });
+                self.checks.push(DimCheck { dims, op, axis: shape.len() - 1 - i, location: location.clone() });
             }
         }
         let id = self.shapes.id(&shape);
@@ -416,14 +448,14 @@ impl Pass {
     fn cannot_meet(&self, op: Op, met: &[NodeId], whole: Mismatch<SymDim>) -> Diagnostic {
         let shape = |id: NodeId| &self.shapes.list[self.nodes[id as usize].shape as usize];
         let Some((last, before)) = met.split_last() else {
-            return Diagnostic::new(Fault::Broadcast, format!("`{op}` misses an operand"));
+            return Diagnostic::new(DiagnosticKind::Broadcast, format!("`{op}` misses an operand"));
         };
         let pair = before.iter().find_map(|id| Some((*id, broadcast(shape(*id), shape(*last)).err()?)));
         let (other, m) = pair.unwrap_or((before.first().copied().unwrap_or(*last), whole));
         let (l, r) = (self.typed_name(other), self.typed_name(*last));
         let message =
             format!("cannot broadcast {l} with {r} in `{op}`: axis {} is {} vs {}", m.axis, m.dims.0, m.dims.1);
-        Diagnostic::new(Fault::Broadcast, message)
+        Diagnostic::new(DiagnosticKind::Broadcast, message)
     }
 
     /// An operand with dtype and shape: `i32[3, 4]`.

@@ -3,16 +3,16 @@
 //!
 //! Guarantees: an op that only chooses, negates or compares values is never blamed for a rounding, but what made the
 //! values is; a decimal is not said to change because a float dtype rounds it, as every decimal does; the value that a
-//! scalar gets is that of the conversion which the kernels use. Does not: judge casts; [`Loss::of`] does.
+//! scalar gets is that of the conversion which the kernels use. Does not: judge casts; [`CastLoss::of`] does.
 
 use crate::base::dtype::{Category, DType};
-use crate::base::error::Place;
+use crate::base::error::SourceLocation;
 use crate::base::host::FloatMode;
 use crate::base::scalar::{Bits, Scalar};
 use crate::graph::typed::{Arg, TypedKind, TypedProgram};
 use crate::kernels::cast::convert;
 use crate::ops::Op;
-use crate::promotion::{Loss, Rounding};
+use crate::promotion::{CastLoss, Rounding};
 use num_complex::Complex;
 
 mod wraps;
@@ -28,7 +28,7 @@ pub struct RoundingNote {
     /// The dtype that its value is then cast to; the widest, if there are several.
     pub to: DType,
     /// Where the user wrote the op.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 /// A scalar that has another value in the dtype that inference gave it.
@@ -44,11 +44,11 @@ pub struct ScalarNote {
     pub to: DType,
     /// The value that is computed with.
     pub used: Scalar,
-    /// [`Loss::Range`] for one that wraps around, or becomes infinite or zero; [`Loss::Rounds`] for an integer that is
+    /// [`CastLoss::Range`] for one that wraps around, or becomes infinite or zero; [`CastLoss::Rounds`] for an integer that is
     /// rounded.
-    pub loss: Loss,
+    pub loss: CastLoss,
     /// Where the user wrote the op.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 impl TypedProgram {
@@ -79,10 +79,10 @@ impl TypedProgram {
             let Some(to) = widest[i] else { continue };
             match n.kind {
                 TypedKind::Apply { op, compute, .. } if rounds && !op.is_exact(compute) => {
-                    found.push(RoundingNote { op, dtype: n.dtype, to, place: n.place.clone() });
+                    found.push(RoundingNote { op, dtype: n.dtype, to, location: n.location.clone() });
                 }
                 TypedKind::Reduce { op, .. } if !op.is_exact(n.dtype) => {
-                    found.push(RoundingNote { op, dtype: n.dtype, to, place: n.place.clone() });
+                    found.push(RoundingNote { op, dtype: n.dtype, to, location: n.location.clone() });
                 }
                 TypedKind::Apply { op, ref args, .. } => {
                     for (k, arg) in args.iter().flatten().enumerate() {
@@ -106,12 +106,12 @@ impl TypedProgram {
     /// decimal is no change, unless it becomes infinite or zero.
     ///
     /// ```
-    /// use castwise::{Loss, prelude::*};
+    /// use castwise::{CastLoss, prelude::*};
     /// let p = Program::new(Rules::Torch);
     /// let _ = (p.data("u", DType::U8, [4]) + 300, p.data("x", DType::F32, [4]) * 0.3);
     /// let changed = p.infer()?.changed_scalars();
     /// assert_eq!(changed.len(), 1);
-    /// assert_eq!((changed[0].used, changed[0].loss), (Scalar::Int(44), Loss::Range));
+    /// assert_eq!((changed[0].used, changed[0].loss), (Scalar::Int(44), CastLoss::Range));
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn changed_scalars(&self) -> Vec<ScalarNote> {
@@ -124,8 +124,8 @@ impl TypedProgram {
                 let used = value_in(value, to);
                 let loss = loss(value, used);
                 // A bool operand of a logical op is the truth of a number, which is what was asked for.
-                if loss != Loss::Exact && to != DType::Bool {
-                    found.push(ScalarNote { op: *op, operand, value, to, used, loss, place: n.place.clone() });
+                if loss != CastLoss::Exact && to != DType::Bool {
+                    found.push(ScalarNote { op: *op, operand, value, to, used, loss, location: n.location.clone() });
                 }
             }
         }
@@ -162,29 +162,29 @@ fn value_in(value: Scalar, to: DType) -> Scalar {
 }
 
 /// What a scalar lost on its way to the value that is computed with.
-fn loss(value: Scalar, used: Scalar) -> Loss {
+fn loss(value: Scalar, used: Scalar) -> CastLoss {
     match (value, used) {
-        (Scalar::Bool(_), _) => Loss::Exact,
+        (Scalar::Bool(_), _) => CastLoss::Exact,
         (Scalar::Int(v), Scalar::Int(u)) => {
             if u == v {
-                Loss::Exact
+                CastLoss::Exact
             } else {
-                Loss::Range
+                CastLoss::Range
             }
         }
         (Scalar::Int(v), Scalar::Bool(u)) => {
             if i64::from(u) == v {
-                Loss::Exact
+                CastLoss::Exact
             } else {
-                Loss::Range
+                CastLoss::Range
             }
         }
         (Scalar::Int(v), Scalar::Float(u)) | (Scalar::Int(v), Scalar::Complex(Complex { re: u, .. })) => {
             match u {
-                _ if u.is_infinite() => Loss::Range,
+                _ if u.is_infinite() => CastLoss::Range,
                 // Every i64 and every float beside one is a number of i128.
-                _ if u as i128 == i128::from(v) => Loss::Exact,
-                _ => Loss::Rounds,
+                _ if u as i128 == i128::from(v) => CastLoss::Exact,
+                _ => CastLoss::Rounds,
             }
         }
         (Scalar::Float(v), Scalar::Float(u)) => float_loss(v, u),
@@ -194,24 +194,24 @@ fn loss(value: Scalar, used: Scalar) -> Loss {
             if v.im == 0.0 {
                 float_loss(v.re, u)
             } else {
-                Loss::Range
+                CastLoss::Range
             }
         }
         (Scalar::Float(v), Scalar::Int(u)) => {
             if u as f64 == v {
-                Loss::Exact
+                CastLoss::Exact
             } else {
-                Loss::Range
+                CastLoss::Range
             }
         }
-        (Scalar::Float(_) | Scalar::Complex(_), _) => Loss::Range,
+        (Scalar::Float(_) | Scalar::Complex(_), _) => CastLoss::Range,
     }
 }
 
 /// A decimal is rounded by every float dtype; it changes if it is then no longer a finite number, or zero.
-fn float_loss(v: f64, u: f64) -> Loss {
+fn float_loss(v: f64, u: f64) -> CastLoss {
     let changed = v.is_finite() && (u.is_infinite() || u == 0.0 && v != 0.0);
-    if changed { Loss::Range } else { Loss::Exact }
+    if changed { CastLoss::Range } else { CastLoss::Exact }
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ fn isa_frontend(module: &JITModule) -> cranelift_codegen::isa::TargetFrontendCon
 }
 
 /// The text of the functions before optimization.
-pub(crate) fn clif(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<String> {
+pub(crate) fn clif_text(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<String> {
     let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));

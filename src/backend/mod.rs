@@ -3,7 +3,7 @@
 //! There are two generators. On machines with AVX2 or AVX-512 it is `x64`. Elsewhere it is Cranelift, which makes 128-bit
 //! vectors: `lower`, `cast`, `lanes` and what is here.
 //!
-//! Guarantees: only (op, dtype) pairs of [`inline`] are lowered, each to instructions that cannot trap on data; loads
+//! Guarantees: only (op, dtype) pairs of [`is_lowerable`] are lowered, each to instructions that cannot trap on data; loads
 //! and stores go only to the addresses of the table, `n` elements each, with `n` (for Cranelift's loops) a multiple of
 //! the segment's width; results have the same bits as the block kernels, because both are made of IEEE operations in the
 //! same order and a NaN that leaves arithmetic is made canonical. Does not: handle what is left of a run after whole vectors (the
@@ -29,7 +29,7 @@ pub(crate) use code::{Code, available};
 use x64::isa::Isa;
 
 /// Whether a step is lowered into a segment.
-pub(crate) fn inline(step: &Step) -> bool {
+pub(crate) fn is_lowerable(step: &Step) -> bool {
     inline_at(CpuLevel::get(), step)
 }
 
@@ -39,17 +39,17 @@ fn has_lanes(d: DType) -> bool {
     if d.is_unsigned() { d.size() == 1 } else { d.is_integral() || d.real().size() > 1 }
 }
 
-/// As [`inline`], on a machine of another level.
+/// As [`is_lowerable`], on a machine of another level.
 pub(crate) fn inline_at(level: CpuLevel, step: &Step) -> bool {
     let dtypes = match step.op {
         StepOp::Cast(p) => [p.from, p.to],
         StepOp::Bits(to) => [step.dtype, to],
-        StepOp::Apply(_) | StepOp::Nudge(_) => [step.dtype; 2],
+        StepOp::Apply(_) | StepOp::DoubleRounding(_) => [step.dtype; 2],
     };
     match Isa::of(level) {
         _ if !dtypes.into_iter().all(has_lanes) => false,
-        Some(isa) => x64::inline(isa, step),
-        None => cranelift::lower::inline(step),
+        Some(isa) => x64::is_lowerable(isa, step),
+        None => cranelift::lower::is_lowerable(step),
     }
 }
 
@@ -74,10 +74,10 @@ pub(crate) fn walks_rows() -> bool {
 }
 
 /// The text of all segments of a schedule: Cranelift's IR before optimization, or instructions.
-pub(crate) fn clif(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
+pub(crate) fn clif_text(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
     let _undisturbed = undisturbed();
     if let Some(isa) = Isa::of(CpuLevel::get()) {
         return x64::listing(isa, kernel, schedule);
     }
-    code::clif(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
+    code::clif_text(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
 }

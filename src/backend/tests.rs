@@ -1,9 +1,9 @@
 //! What holds for the code of every op and conversion, whatever generator makes it.
 
 use crate::base::dtype::DType;
-use crate::kernels::{CpuLevel, cast, kernel as block_kernel, nudge_kernel};
+use crate::kernels::{CpuLevel, cast, double_rounding_kernel, kernel as block_kernel};
 use crate::ops::Op;
-use crate::plan::kernel::{Builder, Kernel, Operand, Step, StepOp};
+use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Step, StepOp};
 
 mod bounds;
 mod traps;
@@ -14,7 +14,7 @@ fn has_kernel(step: &Step) -> bool {
         StepOp::Apply(op) => block_kernel(op, step.dtype, CpuLevel::get()).is_some(),
         StepOp::Cast(p) => cast::kernel(p.from, p.to, CpuLevel::get()).is_some(),
         StepOp::Bits(_) => true,
-        StepOp::Nudge(op) => nudge_kernel(op, CpuLevel::get()).is_some(),
+        StepOp::DoubleRounding(op) => double_rounding_kernel(op, CpuLevel::get()).is_some(),
     }
 }
 
@@ -22,7 +22,7 @@ fn has_kernel(step: &Step) -> bool {
 fn each_op(mut check: impl FnMut(&Kernel, &str)) {
     for d in DType::ALL {
         for op in Op::ALL.iter().copied().filter(|op| !op.is_reduction()) {
-            let mut b = Builder::default();
+            let mut b = KernelBuilder::default();
             let args: Vec<Operand> = (0..op.arity())
                 .map(|i| Operand::Value(b.input(if op == Op::Where && i == 0 { DType::Bool } else { d })))
                 .collect();
@@ -39,7 +39,7 @@ fn each_op(mut check: impl FnMut(&Kernel, &str)) {
 fn each_conversion(mut check: impl FnMut(&Kernel, &str)) {
     for d in DType::ALL {
         for to in DType::ALL.into_iter().filter(|to| *to != d) {
-            let mut b = Builder::default();
+            let mut b = KernelBuilder::default();
             let x = b.input(d);
             let value = b.cast(x, to);
             b.kernel.outputs.push(value);

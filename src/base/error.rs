@@ -16,7 +16,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Where the user wrote the thing a diagnostic or a cast speaks of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum SourceLocation {
     /// Not known: made by the library itself.
     #[default]
     None,
@@ -26,12 +26,12 @@ pub enum Place {
     Text(Range<u32>),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::None => f.write_str("(no source line)"),
-            Place::Rust(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
-            Place::Text(r) => write!(f, "characters {}..{}", r.start, r.end),
+            SourceLocation::None => f.write_str("(no source line)"),
+            SourceLocation::Rust(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
+            SourceLocation::Text(r) => write!(f, "characters {}..{}", r.start, r.end),
         }
     }
 }
@@ -39,7 +39,7 @@ impl fmt::Display for Place {
 /// The kind of a mistake in a program, for code that wants to tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum DiagnosticKind {
     /// The op does not take this dtype (after promotion).
     UnsupportedDType,
     /// The rule set has no implicit promotion for this mix; a cast would make it work.
@@ -70,28 +70,28 @@ pub enum Fault {
     Syntax,
 }
 
-impl Fault {
+impl DiagnosticKind {
     /// Every kind, as the text form names them.
-    pub(crate) const ALL: [Fault; 14] = [
-        Fault::UnsupportedDType,
-        Fault::PromotionRefused,
-        Fault::DTypeMismatch,
-        Fault::ArgNotTensor,
-        Fault::Cast,
-        Fault::Broadcast,
-        Fault::Axis,
-        Fault::ConditionDType,
-        Fault::BoolArithmetic,
-        Fault::NegativeIntegerPower,
-        Fault::BadParameter,
-        Fault::ForeignVar,
-        Fault::Name,
-        Fault::Syntax,
+    pub(crate) const ALL: [DiagnosticKind; 14] = [
+        DiagnosticKind::UnsupportedDType,
+        DiagnosticKind::PromotionRefused,
+        DiagnosticKind::DTypeMismatch,
+        DiagnosticKind::ArgNotTensor,
+        DiagnosticKind::Cast,
+        DiagnosticKind::Broadcast,
+        DiagnosticKind::Axis,
+        DiagnosticKind::ConditionDType,
+        DiagnosticKind::BoolArithmetic,
+        DiagnosticKind::NegativeIntegerPower,
+        DiagnosticKind::BadParameter,
+        DiagnosticKind::ForeignVar,
+        DiagnosticKind::Name,
+        DiagnosticKind::Syntax,
     ];
 
     /// The kind of this name.
-    pub(crate) fn from_name(name: &str) -> Option<Fault> {
-        Fault::ALL.into_iter().find(|f| format!("{f:?}") == name)
+    pub(crate) fn from_name(name: &str) -> Option<DiagnosticKind> {
+        DiagnosticKind::ALL.into_iter().find(|f| format!("{f:?}") == name)
     }
 }
 
@@ -100,13 +100,13 @@ impl Fault {
 #[non_exhaustive]
 pub struct Diagnostic {
     /// What kind of mistake.
-    pub fault: Fault,
+    pub kind: DiagnosticKind,
     /// One sentence: op, operands with dtype and shape, expected and found.
     pub message: String,
     /// What to write instead, if there is an answer.
     pub help: Option<String>,
     /// Where the user wrote it.
-    pub place: Place,
+    pub location: SourceLocation,
     /// The settings that the message and the help name.
     settings: [Box<[Mention]>; 2],
 }
@@ -167,9 +167,15 @@ fn worded(text: &str, settings: &[Mention], word: &dyn Fn(&str, &str) -> String)
 
 impl Diagnostic {
     /// A diagnostic without help or place.
-    pub fn new(fault: Fault, message: impl Into<Phrase>) -> Diagnostic {
+    pub fn new(kind: DiagnosticKind, message: impl Into<Phrase>) -> Diagnostic {
         let Phrase { text: message, settings } = message.into();
-        Diagnostic { fault, message, help: None, place: Place::None, settings: [settings.into(), Box::default()] }
+        Diagnostic {
+            kind,
+            message,
+            help: None,
+            location: SourceLocation::None,
+            settings: [settings.into(), Box::default()],
+        }
     }
 
     /// The same with a suggestion.
@@ -203,17 +209,17 @@ impl Diagnostic {
     pub fn worded(&self, word: impl Fn(&str, &str) -> String) -> Diagnostic {
         let [message, help] = &self.settings;
         Diagnostic {
-            fault: self.fault,
+            kind: self.kind,
             message: worded(&self.message, message, &word),
             help: self.help.as_deref().map(|h| worded(h, help, &word)),
-            place: self.place.clone(),
+            location: self.location.clone(),
             settings: Default::default(),
         }
     }
 
     /// The same at a place.
-    pub fn at(mut self, place: &Place) -> Diagnostic {
-        self.place = place.clone();
+    pub fn at(mut self, location: &SourceLocation) -> Diagnostic {
+        self.location = location.clone();
         self
     }
 }
@@ -221,8 +227,8 @@ impl Diagnostic {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        if self.place != Place::None {
-            write!(f, "\n  at {}", self.place)?;
+        if self.location != SourceLocation::None {
+            write!(f, "\n  at {}", self.location)?;
         }
         if let Some(help) = &self.help {
             write!(f, "\n  help: {help}")?;
@@ -234,12 +240,12 @@ impl fmt::Display for Diagnostic {
 /// Everything that a castwise call can answer besides a result. Each variant says whose business it is.
 ///
 /// ```
-/// use castwise::{Error, Fault, prelude::*};
+/// use castwise::{Error, DiagnosticKind, prelude::*};
 /// let p = Program::new(Rules::Torch);
 /// let (x, y) = (p.data("x", DType::F32, [3]), p.data("y", DType::F32, [4]));
 /// let z = &x + &y;
 /// let result = Executor::new().run(&p, feeds! {}, [&z]);
-/// assert!(matches!(&result, Err(Error::Invalid(mistakes)) if mistakes[0].fault == Fault::Broadcast));
+/// assert!(matches!(&result, Err(Error::Invalid(mistakes)) if mistakes[0].kind == DiagnosticKind::Broadcast));
 /// if let Err(error) = result {
 ///     println!("{error}");                                           // with the line above
 /// }
@@ -273,33 +279,33 @@ pub enum Error {
         problem: String,
     },
     /// Integer division or remainder by zero in the data.
-    #[error("integer division by zero in `{op}`\n  at {place}")]
+    #[error("integer division by zero in `{op}`\n  at {location}")]
     DivisionByZero {
         /// The op that divided.
         op: &'static str,
         /// Where the user wrote it.
-        place: Place,
+        location: SourceLocation,
     },
     /// A custom op that can't be registered.
     #[error(transparent)]
     CustomOp(#[from] CustomOpError),
     /// The function of a custom op panicked. The run has no results; the executor can be used further.
-    #[error("the function of the custom op `{op}` panicked{}\n  at {place}", said(.message))]
+    #[error("the function of the custom op `{op}` panicked{}\n  at {location}", said(.message))]
     Panicked {
         /// The op.
         op: &'static str,
         /// What it panicked with, if that was text.
         message: Option<String>,
         /// Where the user wrote its application.
-        place: Place,
+        location: SourceLocation,
     },
     /// The largest or smallest of no elements.
-    #[error("`{op}` over dims without elements\n  at {place}")]
+    #[error("`{op}` over dims without elements\n  at {location}")]
     EmptyReduction {
         /// The op that reduced.
         op: &'static str,
         /// Where the user wrote it.
-        place: Place,
+        location: SourceLocation,
     },
     /// The data does not fit into memory.
     #[error("out of memory: {bytes} bytes could not be allocated")]
@@ -557,16 +563,16 @@ mod tests {
 
     #[test]
     fn every_kind_of_mistake_has_a_name() {
-        for f in Fault::ALL {
-            use Fault::*;
+        for f in DiagnosticKind::ALL {
+            use DiagnosticKind::*;
             // A new kind does not compile here: it belongs into `ALL` too.
             match f {
                 UnsupportedDType | PromotionRefused | DTypeMismatch | ArgNotTensor | Cast | Broadcast | Axis => {}
                 ConditionDType | BoolArithmetic | NegativeIntegerPower | BadParameter | ForeignVar | Name | Syntax => {}
             }
-            assert_eq!(Fault::from_name(&format!("{f:?}")), Some(f));
+            assert_eq!(DiagnosticKind::from_name(&format!("{f:?}")), Some(f));
         }
-        assert_eq!(Fault::ALL.map(|f| f as usize), std::array::from_fn(|i| i));
+        assert_eq!(DiagnosticKind::ALL.map(|f| f as usize), std::array::from_fn(|i| i));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! hold; a set of limits never has a value above that. What is beyond a limit is refused, before anything is allocated
 //! for it, with an error that names the limit and its value; kernels are cut instead, and have the same bits. Does not:
 //! limit the bytes, time or threads of a run, or caches; those are settings of the executor's
-//! [`Builder`](crate::Builder).
+//! [`ExecutorBuilder`](crate::ExecutorBuilder).
 
 use std::fmt;
 

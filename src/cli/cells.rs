@@ -5,7 +5,7 @@
 
 use castwise::ops::Promotion;
 use castwise::promotion::{OperandType, reason, signature};
-use castwise::{Attrs, Complex, DType, Diagnostic, Loss, Op, Program, Rules, Scalar, Settings};
+use castwise::{Attrs, CastLoss, Complex, DType, Diagnostic, Op, Program, Rules, Scalar, Settings};
 
 /// A row or column: its name, and the operand.
 pub(super) type Side = (&'static str, OperandType);
@@ -104,7 +104,7 @@ pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) 
                 let (name, to) = (def.operands[i], s.operand(i));
                 match o {
                     OperandType::Tensor { dtype, .. } if *dtype != to => {
-                        let (why, loss) = (reason(op, &operands, *dtype, to).words(to), Loss::of(*dtype, to));
+                        let (why, loss) = (reason(op, &operands, *dtype, to).words(to), CastLoss::of(*dtype, to));
                         parts.push(format!("{name}: {dtype} -> {to} ({why}), {loss}"));
                     }
                     OperandType::Scalar(_) if s.compute != to => parts.push(format!("{name} is taken as {to}")),
@@ -140,12 +140,12 @@ fn given(settings: Settings, op: Op, row: OperandType, column: OperandType) -> C
             first.map_or(Cell::new("-", e.to_string()), |d| refused(&d))
         }
         Ok(_) if op == Op::Cast => {
-            let why = match Loss::of(from, to) {
-                Loss::Exact => "every value is kept",
-                Loss::Rounds => "values may be rounded",
-                Loss::Range => "values may leave the range, or lose their sign or imaginary part",
+            let why = match CastLoss::of(from, to) {
+                CastLoss::Exact => "every value is kept",
+                CastLoss::Rounds => "values may be rounded",
+                CastLoss::Range => "values may leave the range, or lose their sign or imaginary part",
             };
-            Cell::new(Loss::of(from, to).to_string(), why)
+            Cell::new(CastLoss::of(from, to).to_string(), why)
         }
         Ok(_) => Cell::new(to.name(), "the same bits"),
     }

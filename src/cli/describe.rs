@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use annotate_snippets::Level;
-use castwise::{Loss, TypedProgram};
+use castwise::{CastLoss, TypedProgram};
 
 use super::failure::Failure;
 use super::findings::{Finding, Kind, findings, of_operand};
@@ -42,12 +42,12 @@ pub(super) fn explain(results: &str, typed: &TypedProgram, source: &str, path: &
         text.push('\n');
     }
     let casts = typed.casts();
-    let count = |l: Loss| casts.iter().filter(|c| c.loss == l).count();
+    let count = |l: CastLoss| casts.iter().filter(|c| c.loss == l).count();
     let s = if casts.len() == 1 { "cast" } else { "casts" };
-    let (exact, rounds, range) = (count(Loss::Exact), count(Loss::Rounds), count(Loss::Range));
+    let (exact, rounds, range) = (count(CastLoss::Exact), count(CastLoss::Rounds), count(CastLoss::Range));
     text += &format!("{} {s}: {exact} exact, {rounds} that round, {range} that may leave the range\n", casts.len());
     for c in &casts {
-        let written = piece(source, report::span(source, &c.place).unwrap_or(0..0));
+        let written = piece(source, report::span(source, &c.location).unwrap_or(0..0));
         text += &format!(
             "  cast {} -> {} ({}){}: {}    {written}\n",
             c.from,

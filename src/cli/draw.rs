@@ -4,7 +4,7 @@
 //! what they may lose. Does not: lay drawings out; Graphviz and Mermaid do.
 
 use castwise::shape::SymDim;
-use castwise::{CpuLevel, Executor, Loss, NodeKind, NodeOperand, NodeView, Program, TypedProgram, Var};
+use castwise::{CastLoss, CpuLevel, Executor, NodeKind, NodeOperand, NodeView, Program, TypedProgram, Var};
 
 use super::args::{Dump, Stage};
 use super::failure::{Failure, print};
@@ -97,8 +97,8 @@ fn label(n: &NodeView<'_>) -> [String; 2] {
 
 fn colour(n: &NodeView<'_>) -> &'static str {
     match &n.kind {
-        NodeKind::Cast { note, .. } if note.loss == Loss::Exact => "#d5e8d4",
-        NodeKind::Cast { note, .. } if note.loss == Loss::Rounds => "#ffe6a0",
+        NodeKind::Cast { note, .. } if note.loss == CastLoss::Exact => "#d5e8d4",
+        NodeKind::Cast { note, .. } if note.loss == CastLoss::Rounds => "#ffe6a0",
         NodeKind::Cast { .. } => "#f8cecc",
         NodeKind::Feed(_) | NodeKind::Constant(_) => "#dae8fc",
         _ => "#ffffff",

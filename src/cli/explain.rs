@@ -94,7 +94,7 @@ fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnos
             Outcome::Refused(_) => format!("{rules} refuses"),
         };
         let label = d.outcomes.iter().map(outcome).collect::<Vec<_>>().join(", ");
-        let span = report::span(source, &d.place).unwrap_or(0..0);
+        let span = report::span(source, &d.location).unwrap_or(0..0);
         let title = format!("the rules differ about `{}`", d.op);
         text += &report::marked(Level::NOTE, &title, source, path, &[(span, label)]);
         text.push('\n');

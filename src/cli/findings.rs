@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use castwise::{CastNote, Loss, Op, Place, Reason, TypedProgram};
+use castwise::{CastLoss, CastNote, Op, Reason, SourceLocation, TypedProgram};
 
 use super::{lines, report};
 
@@ -18,7 +18,7 @@ pub(super) struct Finding {
     pub(super) requested: bool,
     /// What to write instead, in the words of the library.
     pub(super) help: Option<String>,
-    place: Place,
+    location: SourceLocation,
 }
 
 /// What may be lost, the worst last.
@@ -32,9 +32,9 @@ pub(crate) enum Kind {
     Wraps,
 }
 
-impl From<Loss> for Kind {
-    fn from(loss: Loss) -> Kind {
-        if loss == Loss::Range { Kind::Range } else { Kind::Rounds }
+impl From<CastLoss> for Kind {
+    fn from(loss: CastLoss) -> Kind {
+        if loss == CastLoss::Range { Kind::Range } else { Kind::Rounds }
     }
 }
 
@@ -42,26 +42,26 @@ impl From<Loss> for Kind {
 /// that is wider afterwards, integer ops that may wrap before, and scalars that their dtype changes.
 pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut find = |place: &Place, label: String, kind: Kind, requested: bool, help: Option<String>| {
-        let span = report::span(text, place).unwrap_or(0..0);
-        found.push(Finding { span, label, kind, requested, help, place: place.clone() });
+    let mut find = |location: &SourceLocation, label: String, kind: Kind, requested: bool, help: Option<String>| {
+        let span = report::span(text, location).unwrap_or(0..0);
+        found.push(Finding { span, label, kind, requested, help, location: location.clone() });
     };
-    for c in typed.casts().iter().filter(|c| c.loss != Loss::Exact) {
-        let what = if c.loss == Loss::Range { "may leave the range" } else { "rounds" };
+    for c in typed.casts().iter().filter(|c| c.loss != CastLoss::Exact) {
+        let what = if c.loss == CastLoss::Range { "may leave the range" } else { "rounds" };
         let label = format!("{} -> {} {what}{} ({})", c.from, c.to, of_operand(c), c.reason.words(c.to));
-        find(&c.place, label, c.loss.into(), c.reason == Reason::Requested, None);
+        find(&c.location, label, c.loss.into(), c.reason == Reason::Requested, None);
     }
     for n in typed.hidden_roundings() {
         let label = format!("`{}` rounds to {} before {} takes the value", n.op, n.dtype, n.to);
-        find(&n.place, label, Kind::Rounds, false, None);
+        find(&n.location, label, Kind::Rounds, false, None);
     }
     for n in typed.hidden_wraps() {
         let label = format!("`{}` may wrap in {} ({}) before {} takes the value", n.op, n.dtype, n.ranges(), n.to);
-        find(&n.place, label, Kind::Wraps, false, Some(n.help));
+        find(&n.location, label, Kind::Wraps, false, Some(n.help));
     }
     for s in typed.changed_scalars() {
         let label = format!("{} is {} in {}{}", s.value, s.used, s.to, operand_name(s.op, s.operand));
-        find(&s.place, label, s.loss.into(), false, None);
+        find(&s.location, label, s.loss.into(), false, None);
     }
     found.sort_by_key(|f| (f.span.start, f.span.end));
     found
@@ -71,7 +71,7 @@ impl Finding {
     /// The help in the words of the text.
     pub(super) fn advice(&self, text: &str) -> Option<String> {
         let written = text.get(self.span.clone()).unwrap_or_default();
-        let help = report::own_words(self.help.as_deref()?, text, &self.place);
+        let help = report::own_words(self.help.as_deref()?, text, &self.location);
         Some(lines::casts(&help, written))
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use castwise::{Error, Place};
+use castwise::{Error, SourceLocation};
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
@@ -72,18 +72,19 @@ pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'
     let mut tensors = Vec::new();
     for job in &work.jobs {
         let (plan, e) = work.of(job);
-        let place = |p: &Place| if let Place::Text(r) = p { json!([r.start, r.end]) } else { Value::Null };
+        let location =
+            |p: &SourceLocation| if let SourceLocation::Text(r) = p { json!([r.start, r.end]) } else { Value::Null };
         let cast = |c: &castwise::CastNote| {
-            let place = place(&c.place);
+            let location = location(&c.location);
             json!({
                 "op": c.op.name(), "operand": c.operand, "from": c.from.name(), "to": c.to.name(),
-                "reason": c.reason.words(c.to), "loss": c.loss.to_string(), "place": place,
+                "reason": c.reason.words(c.to), "loss": c.loss.to_string(), "place": location,
             })
         };
         let scalar = |s: &castwise::ScalarNote| {
             json!({
                 "op": s.op.name(), "operand": s.operand, "value": s.value.to_string(), "to": s.to.name(),
-                "used": s.used.to_string(), "loss": s.loss.to_string(), "place": place(&s.place),
+                "used": s.used.to_string(), "loss": s.loss.to_string(), "place": location(&s.location),
             })
         };
         let casts: Vec<Value> = plan.typed.casts().iter().map(cast).collect();

@@ -311,7 +311,7 @@ fn told(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> String {
     };
     text += "\n  error in the result    own error\n  median   at most       median   at most   where\n";
     let label = |i: usize| label(&nodes[i].kind, nodes[i].dtype);
-    let span = |i: usize| report::span(&e.text, nodes[i].place).unwrap_or(0..0);
+    let span = |i: usize| report::span(&e.text, nodes[i].location).unwrap_or(0..0);
     for i in places.iter().take(LISTED) {
         let in_result =
             if all.traced { &all.in_result[*i] } else { &Errors { largest: f64::NAN, ..Errors::default() } };

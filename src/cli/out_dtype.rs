@@ -5,7 +5,9 @@
 //! expression ends with.
 
 use castwise::promotion::promote_types;
-use castwise::{DType, Diagnostic, Error, Fault, NodeKind, Place, Program, Reason, TypedProgram, Var};
+use castwise::{
+    DType, Diagnostic, DiagnosticKind, Error, NodeKind, Program, Reason, SourceLocation, TypedProgram, Var,
+};
 
 /// The values of `--out-dtype` and `--out-dtype-all`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,7 +44,7 @@ impl OutDtype {
         operands: &[(DType, usize)],
         program: &Program,
         v: &Var,
-        place: Place,
+        location: SourceLocation,
     ) -> Result<Made, Error> {
         let Some(to) = self.dtype else { return Ok(Made::Same) };
         let typed = program.infer()?;
@@ -59,7 +61,7 @@ impl OutDtype {
                 Ok(if kept { Made::Spared } else { Made::Back(common) })
             }
             _ if result.is_complex() && to.is_float() => {
-                complex(to).map(Made::Converted).ok_or_else(|| no_complex(to, place))
+                complex(to).map(Made::Converted).ok_or_else(|| no_complex(to, location))
             }
             _ => Ok(Made::Converted(to)),
         }
@@ -77,8 +79,8 @@ fn complex(part: DType) -> Option<DType> {
     DType::ALL.into_iter().find(|d| d.is_complex() && d.real() == part)
 }
 
-fn no_complex(to: DType, place: Place) -> Error {
+fn no_complex(to: DType, location: SourceLocation) -> Error {
     let message = format!("the result is complex, and no complex dtype has parts of {to}");
     let help = "`--out-dtype c64` keeps both parts, `--out-dtype-all` the real one";
-    Error::Invalid(vec![Diagnostic::new(Fault::Cast, message).help(help).at(&place)])
+    Error::Invalid(vec![Diagnostic::new(DiagnosticKind::Cast, message).help(help).at(&location)])
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{
-    Attrs, DType, Diagnostic, Error, Fault, Graph, Mode, NodeKind, Op, Operand, Place, Program, Reason, Scalar,
-    Settings, TypedProgram, Var,
+    Attrs, DType, Diagnostic, DiagnosticKind, Error, Graph, Mode, NodeKind, Op, Operand, Program, Reason, Scalar,
+    Settings, SourceLocation, TypedProgram, Var,
 };
 use regex::Regex;
 
@@ -452,10 +452,10 @@ pub(super) fn plan(
         _ => program.expression_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?,
     };
     let types: Vec<(DType, usize)> = operands.iter().map(|(_, dtype, dims)| (*dtype, dims.len())).collect();
-    let place = Place::Text(0..text.len() as u32);
-    let made = out.made(&types, &program, &result, place.clone())?;
+    let location = SourceLocation::Text(0..text.len() as u32);
+    let made = out.made(&types, &program, &result, location.clone())?;
     if let Made::Converted(dtype) | Made::Back(dtype) = made {
-        result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), place);
+        result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), location);
     }
     let typed = program.infer()?;
     let unknown = || Error::Internal("a result without a type".into());
@@ -471,8 +471,9 @@ pub(super) fn plan(
 /// Whether two refusals say the same but for the shapes: which do not matter, unless they are what is refused.
 fn alike(a: &Error, b: &Error) -> bool {
     let (a, b) = (a.diagnostics(), b.diagnostics());
-    let same =
-        |(x, y): (&Diagnostic, &Diagnostic)| x.fault == y.fault && x.place == y.place && x.fault != Fault::Broadcast;
+    let same = |(x, y): (&Diagnostic, &Diagnostic)| {
+        x.kind == y.kind && x.location == y.location && x.kind != DiagnosticKind::Broadcast
+    };
     !a.is_empty() && a.len() == b.len() && a.iter().zip(b).all(same)
 }
 

@@ -8,8 +8,8 @@
 
 use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{
-    Attrs, Category, DType, Error, Graph, Mode, NodeKind, NodeOperand, NodeView, Op, Operand, Place, Program, Scalar,
-    Settings, TypedProgram, Var,
+    Attrs, Category, DType, Error, Graph, Mode, NodeKind, NodeOperand, NodeView, Op, Operand, Program, Scalar,
+    Settings, SourceLocation, TypedProgram, Var,
 };
 
 /// A program that holds a typed program and its counterparts.
@@ -49,12 +49,12 @@ impl<'t> Mirror<'t> {
                         *op,
                         &operands.iter().map(operand).collect::<Vec<_>>(),
                         Attrs::default(),
-                        n.place.clone(),
+                        n.location.clone(),
                     )
                 }
                 NodeKind::Cast { from, .. } => low[*from].cast(n.dtype),
                 NodeKind::Bits { from } => low[*from].view_as(n.dtype),
-                NodeKind::Reduce { op, from, dims, keepdim } => reduce(*op, &low[*from], dims, *keepdim, n.place),
+                NodeKind::Reduce { op, from, dims, keepdim } => reduce(*op, &low[*from], dims, *keepdim, n.location),
                 _ => return Err(Error::Shape("a second evaluation in f64 does not know programs with views".into())),
             };
             low.push(v);
@@ -97,13 +97,13 @@ impl<'t> Mirror<'t> {
                     *op,
                     &operands.iter().map(operand).collect::<Vec<_>>(),
                     Attrs::default(),
-                    n.place.clone(),
+                    n.location.clone(),
                 );
                 if stays { widen(&v, n.dtype) } else { v }
             }
             NodeKind::Cast { from, .. } => convert(&of(*from), self.nodes[*from].dtype, n.dtype),
             NodeKind::Bits { from } => widen(&of(*from).cast(self.nodes[*from].dtype).view_as(n.dtype), n.dtype),
-            NodeKind::Reduce { op, from, dims, keepdim } => reduce(*op, &of(*from), dims, *keepdim, n.place),
+            NodeKind::Reduce { op, from, dims, keepdim } => reduce(*op, &of(*from), dims, *keepdim, n.location),
             _ => self.widened(node),
         }
     }
@@ -135,10 +135,10 @@ fn dims(shape: &[SymDim]) -> Result<Dims, Error> {
     Ok(Dims(shape.iter().map(fixed).collect::<Result<_, Error>>()?))
 }
 
-fn reduce(op: Op, v: &Var, dims: &[usize], keepdim: bool, place: &Place) -> Var {
+fn reduce(op: Op, v: &Var, dims: &[usize], keepdim: bool, location: &SourceLocation) -> Var {
     let dims = dims.iter().map(|d| *d as i64).collect::<Vec<i64>>();
     let attrs = Attrs::dims(dims).with_keepdim(keepdim);
-    Graph::apply(op, &[Operand::Var(v.clone())], attrs, place.clone())
+    Graph::apply(op, &[Operand::Var(v.clone())], attrs, location.clone())
 }
 
 fn widen(v: &Var, dtype: DType) -> Var {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use castwise::expr::application;
-use castwise::{Diagnostic, Error, Place};
+use castwise::{Diagnostic, Error, SourceLocation};
 
 /// How many mistakes of one expression are shown.
 const SHOWN: usize = 10;
@@ -38,8 +38,8 @@ fn is_direction_mark(c: char) -> bool {
 }
 
 /// The byte range of a place in a text.
-pub(super) fn span(text: &str, place: &Place) -> Option<Range<usize>> {
-    let Place::Text(range) = place else { return None };
+pub(super) fn span(text: &str, location: &SourceLocation) -> Option<Range<usize>> {
+    let SourceLocation::Text(range) = location else { return None };
     let (start, end) = (range.start as usize, range.end as usize);
     Some(if end <= text.len() && start <= end { start..end } else { 0..0 })
 }
@@ -79,9 +79,9 @@ pub(super) fn of_command(d: &Diagnostic) -> Diagnostic {
 }
 
 /// The help of a mistake, with what the user wrote in place of the names of the op's operands.
-pub(super) fn own_words(help: &str, text: &str, place: &Place) -> String {
+pub(super) fn own_words(help: &str, text: &str, location: &SourceLocation) -> String {
     let mut help = help.to_string();
-    let written = span(text, place).and_then(|s| text.get(s)).and_then(|t| Some((t, application(t)?)));
+    let written = span(text, location).and_then(|s| text.get(s)).and_then(|t| Some((t, application(t)?)));
     let Some((written, (op, operands))) = written else { return help };
     for (name, range) in op.def().operands.iter().zip(operands) {
         let operand = written.get(range).unwrap_or(name).trim();
@@ -96,17 +96,17 @@ pub(super) fn own_words(help: &str, text: &str, place: &Place) -> String {
 /// An error of the expression, with notes: with a caret where its place is known.
 pub(super) fn of_expression(text: &str, path: &str, e: &Error, notes: &[String]) -> String {
     let list = match e {
-        Error::DivisionByZero { op, place } => {
-            vec![(format!("integer division by zero in `{op}`"), None, place)]
+        Error::DivisionByZero { op, location } => {
+            vec![(format!("integer division by zero in `{op}`"), None, location)]
         }
-        Error::EmptyReduction { op, place } => vec![(format!("`{op}` over dims without elements"), None, place)],
+        Error::EmptyReduction { op, location } => vec![(format!("`{op}` over dims without elements"), None, location)],
         e => {
             let worded = |d: &Diagnostic| {
                 let Diagnostic { message, help, .. } = of_command(d);
-                (message, help.map(|h| own_words(&h, text, &d.place)))
+                (message, help.map(|h| own_words(&h, text, &d.location)))
             };
             let all = e.diagnostics().iter();
-            all.map(|d| (worded(d), &d.place)).map(|((message, help), place)| (message, help, place)).collect()
+            all.map(|d| (worded(d), &d.location)).map(|((message, help), location)| (message, help, location)).collect()
         }
     };
     if list.is_empty() {
@@ -114,9 +114,9 @@ pub(super) fn of_expression(text: &str, path: &str, e: &Error, notes: &[String])
         return error(&e.to_string()) + &notes;
     }
     let mut groups = Vec::new();
-    for (message, help, place) in list.iter().take(SHOWN) {
+    for (message, help, location) in list.iter().take(SHOWN) {
         let mut elements = Vec::new();
-        if let Some(span) = span(text, place) {
+        if let Some(span) = span(text, location) {
             let snippet = Snippet::source(text).path(path).annotation(AnnotationKind::Primary.span(span));
             elements.push(snippet.into());
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use castwise::io::read_text;
 use castwise::shape::SymDim;
-use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Place, Program, TypedProgram, Var};
+use castwise::{Diagnostic, Error, MAX_PROGRAM_TEXT, Program, SourceLocation, TypedProgram, Var};
 
 use super::args::Common;
 use super::failure::Failure;
@@ -109,12 +109,12 @@ impl Source {
         let mut d = d.worded(|setting, value| format!("`{setting} = {value}`"));
         let says = |s: &str| s.replace(CUSTOM, "the command has no custom ops");
         d.message = says(&d.message);
-        if let (Place::Text(_), Some((line, rest))) = (&d.place, d.message.split_once(": "))
+        if let (SourceLocation::Text(_), Some((line, rest))) = (&d.location, d.message.split_once(": "))
             && line.strip_prefix("line ").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
         {
             d.message = rest.to_string();
         }
-        let written = report::span(&self.text, &d.place).and_then(|s| self.text.get(s)).unwrap_or_default();
+        let written = report::span(&self.text, &d.location).and_then(|s| self.text.get(s)).unwrap_or_default();
         d.help = d.help.as_deref().map(|h| casts(&says(h), written));
         d
     }

@@ -4,7 +4,7 @@
 //! promotes, Paddle's `huber_loss` wants equal shapes); a bad parameter is refused as any mistake of a program.
 //! Sources: the documentation of each loss in PyTorch and PaddlePaddle.
 
-use crate::base::error::{Diagnostic, Error, Fault, shown};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, shown};
 use crate::base::scalar::Scalar;
 use crate::graph::var::{Mode, Operand, Var, here};
 use crate::ops::{Attrs, LossShapes, Op};
@@ -44,10 +44,10 @@ impl std::str::FromStr for Reduction {
     type Err = Error;
 
     /// ```
-    /// use castwise::{Fault, Reduction};
+    /// use castwise::{DiagnosticKind, Reduction};
     /// assert_eq!("sum".parse::<Reduction>()?, Reduction::Sum);
     /// let refusal = "avg".parse::<Reduction>().expect_err("no such reduction");
-    /// assert_eq!(refusal.diagnostics()[0].fault, Fault::BadParameter);
+    /// assert_eq!(refusal.diagnostics()[0].kind, DiagnosticKind::BadParameter);
     /// # Ok::<(), castwise::Error>(())
     /// ```
     fn from_str(s: &str) -> Result<Reduction, Error> {
@@ -57,7 +57,7 @@ impl std::str::FromStr for Reduction {
             "sum" => Ok(Reduction::Sum),
             _ => {
                 let message = format!("unknown reduction `{}`: `none`, `mean` or `sum`", shown(s));
-                Err(Diagnostic::new(Fault::BadParameter, message).into())
+                Err(Diagnostic::new(DiagnosticKind::BadParameter, message).into())
             }
         }
     }
@@ -119,7 +119,7 @@ impl<M: Mode> Var<M> {
             if promotes { (promoted(self, target), promoted(target, self)) } else { (self.clone(), target.clone()) };
         if promotes && options.epsilon <= 0.0 {
             let message = format!("`poisson_nll_loss` with epsilon {}, which must be greater than 0", options.epsilon);
-            return M::refuse(&self.0, Diagnostic::new(Fault::BadParameter, message).at(&here()));
+            return M::refuse(&self.0, Diagnostic::new(DiagnosticKind::BadParameter, message).at(&here()));
         }
         let likelihood = if options.log_input { x.exp() - &y * &x } else { &x - &y * (&x + options.epsilon).log() };
         let loss = if options.full {

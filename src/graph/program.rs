@@ -13,7 +13,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, Error, Fault, Place, Result, shown};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation, shown};
 use crate::base::host::no_fork;
 use crate::base::limits::{Limit, Limits};
 use crate::base::scalar::Scalar;
@@ -29,7 +29,7 @@ pub use crate::base::limits::MAX_NODES;
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
-    pub(crate) place: Place,
+    pub(crate) location: SourceLocation,
 }
 
 /// What a node is.
@@ -101,7 +101,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) limits: Limits,
     /// Where the program was begun, and its settings chosen.
-    pub(crate) place: Place,
+    pub(crate) location: SourceLocation,
     /// Locked as long as it takes to share the graph or to add a node, so that forks need not wait.
     state: Mutex<Arc<State>>,
     /// The number of nodes.
@@ -109,10 +109,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(settings: Settings, limits: Limits, place: Place) -> Shared {
+    fn new(settings: Settings, limits: Limits, location: SourceLocation) -> Shared {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Shared { id, settings, limits, place, state: Mutex::default(), len: AtomicUsize::new(0) }
+        Shared { id, settings, limits, location, state: Mutex::default(), len: AtomicUsize::new(0) }
     }
 
     /// The graph as it is now.
@@ -132,14 +132,14 @@ impl Shared {
         made
     }
 
-    fn push(self: &Arc<Self>, kind: Kind, place: Place, inputs: &[(NodeIndex, u8)]) -> Var {
-        let node = self.change(|state| self.add(state, kind, place, inputs));
+    fn push(self: &Arc<Self>, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> Var {
+        let node = self.change(|state| self.add(state, kind, location, inputs));
         Var(NodeRef { program: self.clone(), node })
     }
 
-    fn add(&self, state: &mut State, kind: Kind, place: Place, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
+    fn add(&self, state: &mut State, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
         let kind = match foreign_dtype(self.settings.rules, &kind) {
-            Some(d) => Kind::Poison(Box::new(d.at(&place))),
+            Some(d) => Kind::Poison(Box::new(d.at(&location))),
             None => kind,
         };
         let (nodes, most) = (state.nodes.node_count(), self.limits.at(Limit::Nodes));
@@ -147,13 +147,14 @@ impl Shared {
             // Every further handle is the one node that says so.
             _ if nodes > most => return NodeIndex::new(nodes - 1),
             _ if nodes == most => {
-                let full = Diagnostic::new(Fault::BadParameter, format!("a program of more than {most} nodes"));
-                return state.nodes.add_node(Node { kind: Kind::Poison(Box::new(full.at(&place))), place });
+                let full =
+                    Diagnostic::new(DiagnosticKind::BadParameter, format!("a program of more than {most} nodes"));
+                return state.nodes.add_node(Node { kind: Kind::Poison(Box::new(full.at(&location))), location });
             }
             Kind::Data { ref name, .. } => match state.feeds.get(name) {
                 Some(_) => {
                     let message = format!("the placeholder name `{}` is used twice", shown(name));
-                    Kind::Poison(Box::new(Diagnostic::new(Fault::Name, message).at(&place)))
+                    Kind::Poison(Box::new(Diagnostic::new(DiagnosticKind::Name, message).at(&location)))
                 }
                 None => {
                     let at = NodeIndex::new(state.nodes.node_count());
@@ -163,7 +164,7 @@ impl Shared {
             },
             kind => kind,
         };
-        let node = state.nodes.add_node(Node { kind, place });
+        let node = state.nodes.add_node(Node { kind, location });
         for (from, position) in inputs {
             state.nodes.add_edge(*from, node, *position);
         }
@@ -181,7 +182,7 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
     let instead = rules.set().lacks(dtype)?;
     let what = what.map_or("a constant".to_string(), |name| format!("the placeholder `{}`", shown(name)));
     let message = format!("{what} is {dtype}, which {} does not have", rules.framework());
-    Some(Diagnostic::new(Fault::UnsupportedDType, message).help(instead))
+    Some(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(instead))
 }
 
 /// Why no tensor can have the declared dims, if that is so.
@@ -218,15 +219,15 @@ impl Mode for Graph {
     type Value = NodeRef;
 
     fn refuse(value: &NodeRef, mistake: Diagnostic) -> Var {
-        let place = mistake.place.clone();
-        value.program.push(Kind::Poison(Box::new(mistake)), place, &[])
+        let location = mistake.location.clone();
+        value.program.push(Kind::Poison(Box::new(mistake)), location, &[])
     }
 
     fn settings(value: &NodeRef) -> Settings {
         value.program.settings
     }
 
-    fn apply(op: Op, operands: &[Operand<Graph>], attrs: Attrs, place: Place) -> Var {
+    fn apply(op: Op, operands: &[Operand<Graph>], attrs: Attrs, location: SourceLocation) -> Var {
         let first = operands.iter().find_map(|o| match o {
             Operand::Var(v) => Some(v),
             Operand::Scalar(_) => None,
@@ -238,14 +239,14 @@ impl Mode for Graph {
                 Some(wrong) => wrong.message,
                 None => format!("`{op}` of scalars alone"),
             };
-            return program.poison(Fault::BadParameter, message, place);
+            return program.poison(DiagnosticKind::BadParameter, message, location);
         };
         let program = &first.0.program;
         // What the graph could not hold; every other number is refused by the op's signature.
         if operands.len() > MAX_OPERANDS
             && let Some(d) = op.wrong_count(operands.len())
         {
-            return program.push(Kind::Poison(Box::new(d.at(&place))), place, &[]);
+            return program.push(Kind::Poison(Box::new(d.at(&location))), location, &[]);
         }
         let (mut scalars, mut inputs) = ([None; MAX_OPERANDS], Vec::with_capacity(3));
         for (i, o) in operands.iter().enumerate().take(MAX_OPERANDS) {
@@ -254,12 +255,12 @@ impl Mode for Graph {
                 Operand::Var(v) if Arc::ptr_eq(&v.0.program, program) => inputs.push((v.0.node, i as u8)),
                 Operand::Var(_) => {
                     let message = format!("operand {i} of `{op}` is a handle of another program");
-                    let d = Diagnostic::new(Fault::ForeignVar, message).at(&place);
-                    return program.push(Kind::Poison(Box::new(d)), place, &[]);
+                    let d = Diagnostic::new(DiagnosticKind::ForeignVar, message).at(&location);
+                    return program.push(Kind::Poison(Box::new(d)), location, &[]);
                 }
             }
         }
-        program.push(Kind::Apply { op, attrs, scalars }, place, &inputs)
+        program.push(Kind::Apply { op, attrs, scalars }, location, &inputs)
     }
 }
 
@@ -314,8 +315,8 @@ impl Program {
         Program::begun(settings.into(), limits, here())
     }
 
-    fn begun(settings: Settings, limits: Limits, place: Place) -> Program {
-        Program { shared: Arc::new(Shared::new(settings, limits, place)) }
+    fn begun(settings: Settings, limits: Limits, location: SourceLocation) -> Program {
+        Program { shared: Arc::new(Shared::new(settings, limits, location)) }
     }
 
     /// A new program with the same nodes under other rules: names, places and positions stay, and so do the default
@@ -338,11 +339,11 @@ impl Program {
     /// ```
     pub fn with_rules(&self, rules: Rules) -> Program {
         let settings = Settings { rules, ..self.settings() };
-        let program = Program::begun(settings, self.shared.limits, self.shared.place.clone());
+        let program = Program::begun(settings, self.shared.limits, self.shared.location.clone());
         let State { mut nodes, feeds, fetches, weak } = Arc::unwrap_or_clone(self.shared.read());
         for node in nodes.node_weights_mut() {
             if let Some(d) = foreign_dtype(rules, &node.kind) {
-                node.kind = Kind::Poison(Box::new(d.at(&node.place)));
+                node.kind = Kind::Poison(Box::new(d.at(&node.location)));
             }
         }
         program.shared.change(|state| *state = State { nodes, feeds, fetches, weak });
@@ -376,15 +377,15 @@ impl Program {
         self.data_at(name, dtype, dims.into(), here())
     }
 
-    pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, place: Place) -> Var {
+    pub(crate) fn data_at(&self, name: &str, dtype: DType, dims: Dims, location: SourceLocation) -> Var {
         match impossible(name, &dims, &self.shared.limits) {
             Some(message) => {
-                let v = self.poison(Fault::BadParameter, message, place);
+                let v = self.poison(DiagnosticKind::BadParameter, message, location);
                 // Whoever asks for the name gets the placeholder that is refused, not the answer that there is none.
                 self.shared.change(|state| _ = state.feeds.entry(name.into()).or_insert(v.0.node));
                 v
             }
-            None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, place, &[]),
+            None => self.shared.push(Kind::Data { name: name.into(), dtype, dims }, location, &[]),
         }
     }
 
@@ -394,8 +395,8 @@ impl Program {
     }
 
     /// Adds a node whose operands are this program's.
-    pub(crate) fn append(&self, kind: Kind, place: Place, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
-        self.shared.push(kind, place, inputs).0.node
+    pub(crate) fn append(&self, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
+        self.shared.push(kind, location, inputs).0.node
     }
 
     /// Declares the results.
@@ -430,7 +431,7 @@ impl Program {
             let name = name.into();
             if let Some(name) = name.filter(|n| !names.insert(*n)) {
                 let message = format!("two fetches have the name `{}`", shown(name));
-                return Err(Diagnostic::new(Fault::Name, message).into());
+                return Err(Diagnostic::new(DiagnosticKind::Name, message).into());
             }
             all.push((name.map(Arc::from), self.node_of(v)?));
         }
@@ -454,13 +455,13 @@ impl Program {
     pub fn constant(&self, tensor: Tensor) -> Var {
         match check_within(tensor.shape(), &self.shared.limits) {
             Ok(_) => self.shared.push(Kind::Constant(tensor), here(), &[]),
-            Err(e) => self.poison(Fault::BadParameter, format!("a constant is too large: {e}"), here()),
+            Err(e) => self.poison(DiagnosticKind::BadParameter, format!("a constant is too large: {e}"), here()),
         }
     }
 
-    fn poison(&self, fault: Fault, message: String, place: Place) -> Var {
-        let d = Diagnostic::new(fault, message).at(&place);
-        self.shared.push(Kind::Poison(Box::new(d)), place, &[])
+    fn poison(&self, fault: DiagnosticKind, message: String, location: SourceLocation) -> Var {
+        let d = Diagnostic::new(fault, message).at(&location);
+        self.shared.push(Kind::Poison(Box::new(d)), location, &[])
     }
 
     /// The handle of the node at a position ([`Var::index`]).
@@ -489,7 +490,8 @@ impl Program {
             return Ok(v.0.node);
         }
         let (index, state) = (v.0.node.index(), v.0.program.read());
-        let d = Diagnostic::new(Fault::ForeignVar, format!("the fetch %{index} is a handle of another program"));
-        Err(Error::from(state.nodes.node_weight(v.0.node).map_or(d.clone(), |n| d.at(&n.place))))
+        let d =
+            Diagnostic::new(DiagnosticKind::ForeignVar, format!("the fetch %{index} is a handle of another program"));
+        Err(Error::from(state.nodes.node_weight(v.0.node).map_or(d.clone(), |n| d.at(&n.location))))
     }
 }

@@ -17,14 +17,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::dtype::DType;
-use crate::base::error::{Error, Name, Place, Result};
+use crate::base::error::{Error, Name, Result, SourceLocation};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
 use crate::graph::program::Program;
 use crate::graph::var::Var;
 use crate::ops::{MAX_OPERANDS, Op};
-use crate::promotion::{Loss, Reason, Settings};
+use crate::promotion::{CastLoss, Reason, Settings};
 use crate::tensor::Tensor;
 
 /// Index of a typed node.
@@ -106,7 +106,7 @@ pub(crate) struct TypedNode {
     pub(crate) shape: u32,
     /// Whether the value promotes as a scalar does.
     pub(crate) weak: bool,
-    pub(crate) place: Place,
+    pub(crate) location: SourceLocation,
 }
 
 impl TypedNode {
@@ -141,7 +141,7 @@ pub(crate) struct DimCheck {
     pub(crate) dims: (SymDim, SymDim),
     pub(crate) op: Op,
     pub(crate) axis: usize,
-    pub(crate) place: Place,
+    pub(crate) location: SourceLocation,
 }
 
 /// One cast of a typed program, as data.
@@ -158,21 +158,21 @@ pub struct CastNote {
     /// The rule behind it.
     pub reason: Reason,
     /// What it may lose.
-    pub loss: Loss,
+    pub loss: CastLoss,
     /// Where the user wrote the op.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 /// A program after inference. `Display` prints it as text, one node a line, the reasons of casts as comments.
 ///
 /// ```
-/// use castwise::{Loss, prelude::*};
+/// use castwise::{CastLoss, prelude::*};
 /// let p = Program::new(Rules::Torch);
 /// let y = p.data("i", DType::I64, [None, Some(3)]) * p.data("f", DType::F32, [3]);
 /// let typed = p.infer()?;
 /// assert_eq!(typed.dtype(&y), Some(DType::F32));
 /// let casts = typed.casts();
-/// assert_eq!((casts[0].from, casts[0].to, casts[0].loss), (DType::I64, DType::F32, Loss::Rounds));
+/// assert_eq!((casts[0].from, casts[0].to, casts[0].loss), (DType::I64, DType::F32, CastLoss::Rounds));
 /// println!("{typed}");
 /// # Ok::<(), castwise::Error>(())
 /// ```
@@ -248,9 +248,9 @@ impl TypedProgram {
     pub(crate) fn cast_note(&self, n: &TypedNode) -> Option<CastNote> {
         let TypedKind::Cast { from, why } = n.kind else { return None };
         let from = self.nodes[from as usize].dtype;
-        let loss = Loss::of(from, n.dtype);
-        let (op, operand, reason, place) = (why.op, why.operand.into(), why.reason, n.place.clone());
-        Some(CastNote { op, operand, from, to: n.dtype, reason, loss, place })
+        let loss = CastLoss::of(from, n.dtype);
+        let (op, operand, reason, location) = (why.op, why.operand.into(), why.reason, n.location.clone());
+        Some(CastNote { op, operand, from, to: n.dtype, reason, loss, location })
     }
 
     /// The text of the program with a summary in front: result dtypes, then the casts by what they lose.
@@ -273,25 +273,25 @@ impl TypedProgram {
             text += &format!("result {colon}{}{star}{}\n", node.dtype, dims_text(self.shape_of(*n)));
         }
         let casts = self.casts();
-        let count = |l: Loss| casts.iter().filter(|c| c.loss == l).count();
+        let count = |l: CastLoss| casts.iter().filter(|c| c.loss == l).count();
         text += &format!(
             "{} casts: {} exact, {} that round, {} that may leave the range\n",
             casts.len(),
-            count(Loss::Exact),
-            count(Loss::Rounds),
-            count(Loss::Range)
+            count(CastLoss::Exact),
+            count(CastLoss::Rounds),
+            count(CastLoss::Range)
         );
-        for c in casts.iter().filter(|c| c.reason != Reason::Requested || c.loss != Loss::Exact) {
+        for c in casts.iter().filter(|c| c.reason != Reason::Requested || c.loss != CastLoss::Exact) {
             let operand = c.op.def().operands.get(c.operand).copied().unwrap_or_default();
             let (from, to, why, op) = (c.from, c.to, c.reason.words(c.to), c.op);
             text +=
-                &format!("  cast {from} -> {to} ({why}) for operand {operand} of {op} at {}: {}\n", c.place, c.loss);
+                &format!("  cast {from} -> {to} ({why}) for operand {operand} of {op} at {}: {}\n", c.location, c.loss);
         }
         let narrow = self.hidden_roundings();
         if !narrow.is_empty() {
             text += &format!("{} ops round to 16 bits before a wider dtype takes the value:\n", narrow.len());
             for n in narrow {
-                text += &format!("  {} rounds to {} at {}\n", n.op, n.dtype, n.place);
+                text += &format!("  {} rounds to {} at {}\n", n.op, n.dtype, n.location);
             }
         }
         let wraps = self.hidden_wraps();
@@ -299,11 +299,11 @@ impl TypedProgram {
             let s = if wraps.len() == 1 { "op" } else { "ops" };
             text += &format!("{} integer {s} may wrap before a wider dtype takes the value:\n", wraps.len());
             for n in wraps {
-                text += &format!("  {} in {} {} at {}: {}\n", n.op, n.dtype, n.ranges(), n.place, n.help);
+                text += &format!("  {} in {} {} at {}: {}\n", n.op, n.dtype, n.ranges(), n.location, n.help);
             }
         }
         for s in self.changed_scalars() {
-            text += &format!("the scalar {} of {} is {} in {} at {}\n", s.value, s.op, s.used, s.to, s.place);
+            text += &format!("the scalar {} of {} is {} in {} at {}\n", s.value, s.op, s.used, s.to, s.location);
         }
         text + "\n" + &self.to_string()
     }

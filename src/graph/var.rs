@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, Place};
+use crate::base::error::{Diagnostic, SourceLocation};
 use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, Op, for_each_op};
 use crate::promotion::Settings;
@@ -32,7 +32,7 @@ pub trait Mode: Sealed + Sized + 'static {
     fn settings(value: &Self::Value) -> Settings;
 
     #[doc(hidden)]
-    fn apply(op: Op, operands: &[Operand<Self>], attrs: Attrs, place: Place) -> Var<Self>;
+    fn apply(op: Op, operands: &[Operand<Self>], attrs: Attrs, location: SourceLocation) -> Var<Self>;
 }
 
 /// The mode of a program's handles: an application appends a node.
@@ -307,8 +307,8 @@ pub fn apply<M: Mode>(op: Op, operands: &[Operand<M>], attrs: Attrs) -> Var<M> {
 
 /// The caller's line.
 #[track_caller]
-pub(crate) fn here() -> Place {
-    Place::Rust(std::panic::Location::caller())
+pub(crate) fn here() -> SourceLocation {
+    SourceLocation::Rust(std::panic::Location::caller())
 }
 
 macro_rules! operators {

@@ -3,7 +3,7 @@
 //! Guarantees: operands come before their uses, every conversion is a node. Does not: change a program.
 
 use crate::base::dtype::DType;
-use crate::base::error::Place;
+use crate::base::error::SourceLocation;
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::graph::typed::{Arg, CastNote, NodeId, TypedKind, TypedProgram};
@@ -21,7 +21,7 @@ pub struct NodeView<'p> {
     /// The shape of its value.
     pub shape: &'p [SymDim],
     /// Where the user wrote it, or the op that it serves.
-    pub place: &'p Place,
+    pub location: &'p SourceLocation,
 }
 
 /// What a typed node is. Nodes are spoken of by their position in [`TypedProgram::nodes`].
@@ -135,8 +135,8 @@ impl TypedProgram {
                     from: n.dtype,
                     to: n.dtype,
                     reason: why.reason,
-                    loss: crate::promotion::Loss::Exact,
-                    place: n.place.clone(),
+                    loss: crate::promotion::CastLoss::Exact,
+                    location: n.location.clone(),
                 };
                 NodeKind::Cast { from: *from as usize, note: self.cast_note(n).unwrap_or_else(plain) }
             }
@@ -146,7 +146,7 @@ impl TypedProgram {
             }
             TypedKind::View { from } => NodeKind::View { from: *from as usize },
         };
-        NodeView { kind, dtype: n.dtype, shape: self.shape_of(id), place: &n.place }
+        NodeView { kind, dtype: n.dtype, shape: self.shape_of(id), location: &n.location }
     }
 
     /// The positions of the nodes that no other node uses.

@@ -39,7 +39,7 @@ pub(crate) const fn above_half(op: Op) -> bool {
 pub(crate) const TINY: u32 = 2 << 23;
 
 /// Whether results of an op in f32 are moved before they are rounded to this dtype.
-pub(crate) fn is_nudged(op: Op, to: DType) -> bool {
+pub(crate) fn rounds_twice(op: Op, to: DType) -> bool {
     match to {
         DType::F16 => hard(op).is_some(),
         DType::BF16 => above_half(op),
@@ -93,7 +93,7 @@ macro_rules! hard {
         }
 
         /// The kernel that takes an op's f32 arguments and results, and moves the latter.
-        pub(crate) fn nudge_kernel(op: Op, level: CpuLevel) -> Option<BlockFn> {
+        pub(crate) fn double_rounding_kernel(op: Op, level: CpuLevel) -> Option<BlockFn> {
             match op {
                 $(Op::$op => Some(bin::<f32, $op>(level)),)+
                 _ => None,

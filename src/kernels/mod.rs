@@ -26,7 +26,7 @@ pub(crate) mod reduce;
 pub(crate) mod vector_call;
 
 pub(crate) use custom::custom_kernel;
-pub(crate) use double_rounding::{Hard, TINY, above_half, hard, is_nudged, nudge_kernel};
+pub(crate) use double_rounding::{Hard, TINY, above_half, double_rounding_kernel, hard, rounds_twice};
 pub(crate) use elementwise::{copy_kernel, fold_kernel, kernel};
 
 /// Runs an op over `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).

@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::dtype::{DType, DTypeSet};
-use crate::base::error::{Diagnostic, Fault};
+use crate::base::error::{Diagnostic, DiagnosticKind};
 
 mod columns;
 mod custom;
@@ -221,7 +221,7 @@ impl Op {
     pub(crate) fn wrong_count(self, operands: usize) -> Option<Diagnostic> {
         let (takes, s) = (self.arity(), if self.arity() == 1 { "" } else { "s" });
         let message = || format!("`{self}` takes {takes} operand{s}, not {operands}");
-        (takes != operands).then(|| Diagnostic::new(Fault::BadParameter, message()))
+        (takes != operands).then(|| Diagnostic::new(DiagnosticKind::BadParameter, message()))
     }
 
     /// Whether the op rounds nothing in this compute dtype.

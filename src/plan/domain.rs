@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use crate::base::shape::SymDim;
 use crate::graph::typed::TypedProgram;
-use crate::plan::geometry::Spread;
+use crate::plan::geometry::BroadcastKind;
 
 /// For each dynamic dim, whether it is 1 and is broadcast against something that is not.
 pub(crate) type Pattern = Vec<bool>;
@@ -55,14 +55,14 @@ pub(crate) struct Domains {
 
 impl Domains {
     /// How an operand of one shape is spread over a domain, as far as that does not depend on extents.
-    pub(crate) fn spread(&self, shape: u32, domain: u32) -> Spread {
+    pub(crate) fn spread(&self, shape: u32, domain: u32) -> BroadcastKind {
         let (s, d) = (&self.resolved[shape as usize], &self.resolved[domain as usize]);
         if s.iter().all(|d| *d == Resolved::Fixed(1)) {
-            Spread::One
+            BroadcastKind::All
         } else if s.last() == d.last() {
-            Spread::Varies
+            BroadcastKind::Varies
         } else {
-            Spread::Run
+            BroadcastKind::Inner
         }
     }
 }

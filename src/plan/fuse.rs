@@ -14,8 +14,8 @@ use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::plan::domain::{Domains, Pattern, domains};
-use crate::plan::geometry::Spread;
-use crate::plan::kernel::{Builder, Kernel, Operand, Source, ValueId};
+use crate::plan::geometry::BroadcastKind;
+use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Source, ValueId};
 use crate::plan::options::{Pass, Passes};
 use crate::tensor::Tensor;
 
@@ -58,7 +58,7 @@ pub(crate) struct PlannedKernel {
     pub(crate) shape: u32,
     pub(crate) inputs: Vec<BufferId>,
     /// How each of the inputs is spread over the domain.
-    pub(crate) spread: Vec<Spread>,
+    pub(crate) spread: Vec<BroadcastKind>,
     pub(crate) outputs: Vec<BufferId>,
     /// The dims of the domain that are reduced, ascending, if the kernel reduces.
     pub(crate) reduced: Option<Arc<[usize]>>,
@@ -384,7 +384,7 @@ impl Fusion {
     fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
-        let mut b = Builder::new(&typed.settings, self.passes);
+        let mut b = KernelBuilder::new(&typed.settings, self.passes);
         let mut values: HashMap<NodeId, ValueId> = HashMap::new();
         let mut inputs: Vec<BufferId> = Vec::new();
         let mut outputs: Vec<BufferId> = Vec::new();

@@ -11,7 +11,7 @@ use std::fmt;
 use crate::base::dtype::DType;
 use crate::base::scalar::{Bits, Scalar};
 use crate::kernels::cast::{Prim, convert, path};
-use crate::kernels::is_nudged;
+use crate::kernels::rounds_twice;
 use crate::ops::{MAX_OPERANDS, Op, Output};
 use crate::plan::options::{Pass, Passes};
 use crate::promotion::{Rounding, Settings};
@@ -29,7 +29,7 @@ pub(crate) enum StepOp {
     /// The same bits under this dtype.
     Bits(DType),
     /// The f32 results of an op, of f32 arguments, as their rounding to f16 needs them: arguments, then results.
-    Nudge(Op),
+    DoubleRounding(Op),
 }
 
 /// One step: `out = op(args)`.
@@ -91,7 +91,7 @@ impl Kernel {
 
 /// Builds a kernel, merging equal steps and computing steps of constants at once.
 #[derive(Default)]
-pub(crate) struct Builder {
+pub(crate) struct KernelBuilder {
     pub(crate) kernel: Kernel,
     pub(crate) const_bits: Vec<Bits>,
     /// For each step, which node asked for it first: for errors.
@@ -122,11 +122,11 @@ fn operands<const N: usize>(given: [ValueId; N]) -> [Option<ValueId>; MAX_OPERAN
     std::array::from_fn(|i| given.get(i).copied())
 }
 
-impl Builder {
+impl KernelBuilder {
     /// A builder under a program's settings and an executor's choice of passes.
-    pub(crate) fn new(settings: &Settings, passes: Passes) -> Builder {
+    pub(crate) fn new(settings: &Settings, passes: Passes) -> KernelBuilder {
         let relaxed = settings.rounding == Rounding::Relaxed;
-        Builder { relaxed, no_roots: !settings.rules.set().takes_roots(), passes, ..Builder::default() }
+        KernelBuilder { relaxed, no_roots: !settings.rules.set().takes_roots(), passes, ..KernelBuilder::default() }
     }
 
     fn push(&mut self, dtype: DType, source: Source) -> ValueId {
@@ -248,8 +248,8 @@ impl Builder {
         }
         let mut wide = self.step(StepOp::Apply(op), math, args, op.result(math));
         // Relaxed results are not those of one op.
-        if !self.relaxed && is_nudged(op, compute) {
-            wide = self.step(StepOp::Nudge(op), math, [args[0], Some(wide), None, None], math);
+        if !self.relaxed && rounds_twice(op, compute) {
+            wide = self.step(StepOp::DoubleRounding(op), math, [args[0], Some(wide), None, None], math);
         }
         match op.def().output {
             Output::Bool => wide,
@@ -305,7 +305,7 @@ impl fmt::Display for Kernel {
                         StepOp::Apply(op) => write!(f, "  %{i}: {} = {op}.{}", v.dtype, step.dtype)?,
                         StepOp::Bits(_) => write!(f, "  %{i}: {} = bits.{}", v.dtype, step.dtype)?,
                         StepOp::Cast(p) => write!(f, "  %{i}: {} = cast.{}", v.dtype, p.from)?,
-                        StepOp::Nudge(op) => write!(f, "  %{i}: {} = nudge.{op}", v.dtype)?,
+                        StepOp::DoubleRounding(op) => write!(f, "  %{i}: {} = double_rounding.{op}", v.dtype)?,
                     }
                     for (n, a) in step.args.iter().flatten().enumerate() {
                         write!(f, "{} %{a}", if n == 0 { "" } else { "," })?;
@@ -324,10 +324,10 @@ impl fmt::Display for Kernel {
     }
 }
 
-impl Builder {
+impl KernelBuilder {
     /// A kernel that casts one operand.
-    pub(crate) fn cast_of(from: DType, to: DType) -> Builder {
-        let mut b = Builder::default();
+    pub(crate) fn cast_of(from: DType, to: DType) -> KernelBuilder {
+        let mut b = KernelBuilder::default();
         let x = b.input(from);
         let y = b.cast(x, to);
         b.kernel.outputs.push(y);
@@ -335,8 +335,8 @@ impl Builder {
     }
 
     /// A kernel that reduces one operand and computes nothing else.
-    pub(crate) fn fold_of(op: Op, dtype: DType) -> Builder {
-        let mut b = Builder::default();
+    pub(crate) fn fold_of(op: Op, dtype: DType) -> KernelBuilder {
+        let mut b = KernelBuilder::default();
         let x = b.input(dtype);
         b.kernel.folds.push((op, x));
         b
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn half_ops_widen_compute_and_round_once_and_equal_steps_merge() {
-        let mut b = Builder::default();
+        let mut b = KernelBuilder::default();
         let (x, y) = (b.input(DType::F16), b.input(DType::F16));
         let args = [Operand::Value(x), Operand::Value(y)];
         let (s, t) = (b.apply(Op::Add, DType::F16, &args), b.apply(Op::Add, DType::F16, &args));
@@ -363,13 +363,13 @@ mod tests {
     fn functions_of_f16_are_nudged_before_they_are_rounded() {
         let steps = |rounding, compute| {
             let settings = Settings { rounding, ..Settings::new(Rules::Torch) };
-            let mut b = Builder::new(&settings, Passes::default());
+            let mut b = KernelBuilder::new(&settings, Passes::default());
             let x = b.input(compute);
             b.apply(Op::Exp, compute, &[Operand::Value(x)]);
             b.kernel.steps
         };
         let made = steps(Rounding::Exact, DType::F16);
-        assert_eq!((made.len(), made[2].op), (4, StepOp::Nudge(Op::Exp)));
+        assert_eq!((made.len(), made[2].op), (4, StepOp::DoubleRounding(Op::Exp)));
         assert_eq!(made[2].args, operands([made[0].out, made[1].out]));
         assert_eq!(steps(Rounding::Exact, DType::BF16).len(), 3);
         assert_eq!(steps(Rounding::Relaxed, DType::F16).len(), 3);
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn scalars_become_constants_of_their_dtype() {
-        let mut b = Builder::default();
+        let mut b = KernelBuilder::default();
         let x = b.input(DType::F32);
         b.apply(Op::Mul, DType::F32, &[Operand::Value(x), Operand::Scalar(Scalar::Float(0.1), DType::F32)]);
         assert_eq!(b.const_bits, [Bits::of(&0.1f32.to_ne_bytes())]);
@@ -387,7 +387,7 @@ mod tests {
     #[test]
     fn without_folding_scalars_are_converted_by_steps() {
         let apart = Passes::default().without(Pass::Folding);
-        let mut b = Builder::new(&Settings::new(Rules::Torch), apart);
+        let mut b = KernelBuilder::new(&Settings::new(Rules::Torch), apart);
         let x = b.input(DType::F32);
         b.apply(Op::Mul, DType::F32, &[Operand::Value(x), Operand::Scalar(Scalar::Float(0.1), DType::F32)]);
         assert_eq!((b.kernel.consts.as_slice(), b.kernel.steps.len()), (&[DType::F64][..], 2));
@@ -397,7 +397,7 @@ mod tests {
     fn powers_with_short_exact_ways_take_them() {
         use Scalar::{Bool, Float, Int};
         let ops = |e: Scalar, dtype: DType| {
-            let mut b = Builder::default();
+            let mut b = KernelBuilder::default();
             let x = b.input(dtype);
             b.apply(Op::Pow, dtype, &[Operand::Value(x), Operand::Scalar(e, dtype)]);
             let name = |s: &Step| if let StepOp::Apply(op) = s.op { op.name().to_string() } else { "cast".into() };
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn other_bits_are_a_step() {
-        let mut b = Builder::default();
+        let mut b = KernelBuilder::default();
         let (_, x) = (b.input(DType::F32), b.input(DType::F32));
         let y = b.bits(x, DType::I32);
         assert_eq!(b.kernel.value(y), Value { dtype: DType::I32, source: Source::Step(0) });

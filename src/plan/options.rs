@@ -11,7 +11,7 @@ use crate::base::limits::{Limit, Limits};
 pub(crate) const TILE: usize = 512;
 
 /// A saving that an executor can be told to do without: results stay the same in every bit, and come later. For tests,
-/// and to find out what a difference comes from. [`Builder::without`](crate::Builder::without) has an example.
+/// and to find out what a difference comes from. [`ExecutorBuilder::without`](crate::ExecutorBuilder::without) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pass {
     /// Nodes over one domain are one kernel. Without: a kernel a node.

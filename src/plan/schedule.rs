@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::kernels::custom::Runner;
-use crate::kernels::{CpuLevel, cast, copy_kernel, custom_kernel, kernel as block_kernel, nudge_kernel};
+use crate::kernels::{CpuLevel, cast, copy_kernel, custom_kernel, double_rounding_kernel, kernel as block_kernel};
 use crate::ops::{MAX_OPERANDS, Op};
 use crate::plan::kernel::{Kernel, Source, Step, StepOp, ValueId};
 pub(crate) use crate::plan::options::TILE;
@@ -135,9 +135,9 @@ pub(crate) fn schedule(
     k: &Kernel,
     classes: &[Class],
     level: CpuLevel,
-    inline: &dyn Fn(&Step) -> bool,
+    is_lowerable: &dyn Fn(&Step) -> bool,
 ) -> Result<Schedule> {
-    schedule_with(k, classes, level, inline, Passes::default())
+    schedule_with(k, classes, level, is_lowerable, Passes::default())
 }
 
 /// [`schedule`], with passes to choose.
@@ -145,7 +145,7 @@ pub(crate) fn schedule_with(
     k: &Kernel,
     classes: &[Class],
     level: CpuLevel,
-    inline: &dyn Fn(&Step) -> bool,
+    is_lowerable: &dyn Fn(&Step) -> bool,
     passes: Passes,
 ) -> Result<Schedule> {
     let mut p = Planner {
@@ -158,9 +158,9 @@ pub(crate) fn schedule_with(
         filled: HashMap::new(),
     };
     let body: Vec<u32> = (0..k.steps.len() as u32).filter(|s| !p.uniform[k.steps[*s as usize].out as usize]).collect();
-    let groups = group(k, &body, &p.uniform, inline, passes.function_steps);
+    let groups = group(k, &body, &p.uniform, is_lowerable, passes.function_steps);
     p.prologue()?;
-    p.place(&groups);
+    p.location(&groups);
     p.stages(&groups)?;
     for (o, v) in k.outputs.iter().enumerate() {
         if p.uniform[*v as usize] {
@@ -193,8 +193,8 @@ enum Group {
 
 /// Orders the steps so that inline ones stand together: within a window, by the number of switches between inline
 /// and block that lie before a step. A segment has at most `most` steps.
-fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> bool, most: usize) -> Vec<Group> {
-    let inline = |step: &Step| most > 0 && inline(step);
+fn group(k: &Kernel, body: &[u32], uniform: &[bool], is_lowerable: &dyn Fn(&Step) -> bool, most: usize) -> Vec<Group> {
+    let is_lowerable = |step: &Step| most > 0 && is_lowerable(step);
     let mut groups = Vec::new();
     let mut phase = vec![0u32; k.values.len()];
     for window in body.chunks(WINDOW) {
@@ -203,7 +203,7 @@ fn group(k: &Kernel, body: &[u32], uniform: &[bool], inline: &dyn Fn(&Step) -> b
             let step = &k.steps[*s as usize];
             let before =
                 step.args.iter().flatten().filter(|a| !uniform[**a as usize]).map(|a| phase[*a as usize]).max();
-            let (before, parity) = (before.unwrap_or(0), u32::from(!inline(step)));
+            let (before, parity) = (before.unwrap_or(0), u32::from(!is_lowerable(step)));
             // Inline steps have even phases, block steps odd ones.
             let at = before + u32::from(before % 2 != parity);
             phase[step.out as usize] = at;
@@ -266,7 +266,7 @@ impl Planner<'_> {
             StepOp::Apply(op) => block_kernel(op, step.dtype, self.level).map(Runner::Kernel),
             StepOp::Bits(to) => Some(Runner::Kernel(copy_kernel(step.dtype, to, self.level))),
             StepOp::Cast(p) => cast::kernel(p.from, p.to, self.level).map(Runner::Kernel),
-            StepOp::Nudge(op) => nudge_kernel(op, self.level).map(Runner::Kernel),
+            StepOp::DoubleRounding(op) => double_rounding_kernel(op, self.level).map(Runner::Kernel),
         };
         found.ok_or_else(|| Error::Internal(format!("no kernel for {:?} in {}", step.op, step.dtype)))
     }
@@ -286,7 +286,7 @@ impl Planner<'_> {
     }
 
     /// Gives every value that crosses groups a slot: its result, or a tile that is free again after its last use.
-    fn place(&mut self, groups: &[Group]) {
+    fn location(&mut self, groups: &[Group]) {
         let mut last_use = vec![0usize; self.k.values.len()];
         let mut maker = vec![usize::MAX; self.k.values.len()];
         for (g, group) in groups.iter().enumerate() {

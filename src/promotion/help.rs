@@ -6,7 +6,7 @@ use super::lattice::promote_types;
 use super::operand::{OperandType, category_of, named};
 use super::rule_set::{Call, dtype_of};
 use crate::base::dtype::{Category, DType, DTypeSet};
-use crate::base::error::{Diagnostic, Fault};
+use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::ops::{Custom, MAX_OPERANDS, Op, Output};
 
 /// The dtype that an op takes and that comes closest to one it does not take.
@@ -50,7 +50,7 @@ pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &
 pub(super) fn unsupported(call: &Call<'_>, operands: &[OperandType], common: DType) -> Diagnostic {
     let op = call.op;
     let arithmetic = call.def.for_bool.filter(|_| common == DType::Bool);
-    let fault = if arithmetic.is_some() { Fault::BoolArithmetic } else { Fault::UnsupportedDType };
+    let fault = if arithmetic.is_some() { DiagnosticKind::BoolArithmetic } else { DiagnosticKind::UnsupportedDType };
     // A higher category beside bool: the op takes no bool, whatever the other operand is.
     let beside = operands.len() > 1 && operands.iter().any(|o| category_of(o) > common.category());
     let plain = |o: &OperandType| dtype_of(o) == Some(common);
@@ -109,7 +109,7 @@ pub(super) fn no_function(custom: Custom, operands: &[OperandType], compute: DTy
     if let Some(to) = closest(def.accepts, compute) {
         help += &format!(", or cast the operands, e.g. `cast({first}, {to})`");
     }
-    Diagnostic::new(Fault::UnsupportedDType, message).help(help)
+    Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help)
 }
 
 /// The Rust type that op math in a dtype has.

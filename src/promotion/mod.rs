@@ -7,7 +7,7 @@
 use std::fmt;
 
 use crate::base::dtype::{Category, DType, DTypeSet};
-use crate::base::error::{Diagnostic, Fault, Phrase};
+use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion};
@@ -112,7 +112,7 @@ impl fmt::Display for Reason {
 
 /// What a cast may lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Loss {
+pub enum CastLoss {
     /// Every value of the source is a value of the target.
     Exact,
     /// Values may be rounded, but stay in range.
@@ -121,29 +121,29 @@ pub enum Loss {
     Range,
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for CastLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Loss::Exact => "exact",
-            Loss::Rounds => "rounds",
-            Loss::Range => "range",
+            CastLoss::Exact => "exact",
+            CastLoss::Rounds => "rounds",
+            CastLoss::Range => "range",
         })
     }
 }
 
-impl Loss {
+impl CastLoss {
     /// What a cast between two dtypes may lose.
-    pub fn of(from: DType, to: DType) -> Loss {
+    pub fn of(from: DType, to: DType) -> CastLoss {
         let drops_part = from.category() > to.category();
         let drops_sign = to.is_unsigned() && from.category() != Category::Bool && !from.is_unsigned();
         if from == to {
-            Loss::Exact
+            CastLoss::Exact
         } else if drops_part || drops_sign || from.range_bits() > to.range_bits() {
-            Loss::Range
+            CastLoss::Range
         } else if from.digits() > to.digits() {
-            Loss::Rounds
+            CastLoss::Rounds
         } else {
-            Loss::Exact
+            CastLoss::Exact
         }
     }
 }
@@ -169,7 +169,7 @@ enum Elsewhere {
 
 /// The refusal with what the other rule sets do in its help: those that do the same together.
 fn elsewhere(d: Diagnostic, s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Diagnostic {
-    if matches!(d.fault, Fault::BadParameter | Fault::ConditionDType) {
+    if matches!(d.kind, DiagnosticKind::BadParameter | DiagnosticKind::ConditionDType) {
         return d;
     }
     let mut dtypes = operands.iter().filter_map(rule_set::dtype_of);
@@ -223,7 +223,10 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     }
     let (operands, parameters) = all.split_at(all.len() - def.parameters().min(all.len()));
     if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
-        return Err(Diagnostic::new(Fault::BadParameter, format!("the last operand of `{op}` is {p}, not a scalar")));
+        return Err(Diagnostic::new(
+            DiagnosticKind::BadParameter,
+            format!("the last operand of `{op}` is {p}, not a scalar"),
+        ));
     }
     // The condition of `where` takes no part in promotion.
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
@@ -238,7 +241,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let writes = |to: &DType| rules.can_write(&OperandType::dim(common), *to);
     if let Some(to) = attrs.dtype.filter(|to| attrs.output && !writes(to)) {
         let message = format!("result type {common} can't be cast to the desired output type {to}");
-        return Err(Diagnostic::new(Fault::Cast, message).help(format!("ask for an output of {common}")));
+        return Err(Diagnostic::new(DiagnosticKind::Cast, message).help(format!("ask for an output of {common}")));
     }
     let result = rules.result(&call, common)?;
     // What a custom op accepts is what it has functions for, which is asked of the dtype that it computes in.
@@ -270,7 +273,7 @@ fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), D
         OperandType::Scalar(_) => "pass a bool tensor, e.g. a 0-d constant",
     };
     let message = format!("the condition of `where` is {condition}, not a bool tensor");
-    Err(Diagnostic::new(Fault::ConditionDType, message).help(help))
+    Err(Diagnostic::new(DiagnosticKind::ConditionDType, message).help(help))
 }
 
 /// The common dtype of the operands, which some ops find without asking whether their dtypes mix.
@@ -300,10 +303,12 @@ fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result
     if let Some(p) = parameters.iter().find(|p| !inside(p)) {
         let (bound, least) = (if wanted.open { "greater than" } else { "at least" }, wanted.least.unwrap_or_default());
         let message = format!("`{op}` with the {p}, which must be {bound} {least}");
-        return Err(Diagnostic::new(Fault::BadParameter, message));
+        return Err(Diagnostic::new(DiagnosticKind::BadParameter, message));
     }
     match parameters.iter().find(|p| !fits(p)) {
-        Some(p) => Err(Diagnostic::new(Fault::BadParameter, format!("`{op}` of {common} with the parameter {p}"))),
+        Some(p) => {
+            Err(Diagnostic::new(DiagnosticKind::BadParameter, format!("`{op}` of {common} with the parameter {p}")))
+        }
         None => Ok(()),
     }
 }
@@ -315,7 +320,7 @@ fn first_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic
         let message = format!("the first operand of `{op}` is {}, not a tensor", named(&operands[..1]));
         let like = operands.iter().find_map(rule_set::dtype_of);
         let help = format!("pass the scalar as a 0-d {} constant", like.unwrap_or(DType::F32));
-        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help(help));
+        return Err(Diagnostic::new(DiagnosticKind::ArgNotTensor, message).help(help));
     };
     match operands.iter().find(|o| !rules.can_write(o, *to)) {
         Some(o) => {
@@ -324,7 +329,7 @@ fn first_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic
                 OperandType::Scalar(s) => (format!("scalar {s}"), format!("pass the scalar as a 0-d {to} constant")),
             };
             let message = format!("`{op}`: result type {what} can't be cast to the desired output type {to}");
-            Err(Diagnostic::new(Fault::Cast, message).help(help))
+            Err(Diagnostic::new(DiagnosticKind::Cast, message).help(help))
         }
         None => Ok(*to),
     }
@@ -370,7 +375,7 @@ fn refuse_negative_exponent(op: Op, operands: &[OperandType], common: DType) -> 
         [_, OperandType::Scalar(Scalar::Int(e))] if op == Op::Pow && *e < 0 && common.is_integral() => {
             let message = format!("`pow` of {common} by the negative integer {e}");
             let help = format!("write `{e}.0` for a float result");
-            Err(Diagnostic::new(Fault::NegativeIntegerPower, message).help(help))
+            Err(Diagnostic::new(DiagnosticKind::NegativeIntegerPower, message).help(help))
         }
         _ => Ok(()),
     }

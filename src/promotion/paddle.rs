@@ -9,7 +9,7 @@ use super::rule_set::{self, Call, Losses, RuleSet, refuse_lacking};
 use super::settings::Rules;
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
-use crate::base::error::{Diagnostic, Fault, Phrase};
+use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::scalar::Scalar;
 use crate::ops::{LossShapes, OpDef, Promotion};
 
@@ -162,7 +162,7 @@ fn two_tensors(call: &Call<'_>, (a, zero_a): (DType, bool), (b, zero_b): (DType,
     }
     if !columns.mixes {
         let message = under(format!("`{}` wants equal dtypes", call.op), call.promoted);
-        return Err(Diagnostic::new(Fault::DTypeMismatch, message).help(mix(call, a, b)));
+        return Err(Diagnostic::new(DiagnosticKind::DTypeMismatch, message).help(mix(call, a, b)));
     }
     if columns.zero_dim_is_scalar && (zero_a || zero_b) {
         let same_class = a.category() == b.category();
@@ -175,7 +175,7 @@ fn two_tensors(call: &Call<'_>, (a, zero_a): (DType, bool), (b, zero_b): (DType,
     tensor_table(a, b).ok_or_else(|| {
         let message = format!("`{}` has no implicit promotion for {} under ", call.op, named(call.promoted));
         let message = Phrase::from(message).and(Rules::Paddle.mention());
-        Diagnostic::new(Fault::PromotionRefused, message).help(mix(call, a, b))
+        Diagnostic::new(DiagnosticKind::PromotionRefused, message).help(mix(call, a, b))
     })
 }
 
@@ -199,9 +199,11 @@ fn with_scalar(call: &Call<'_>, tensor: DType, s: Scalar) -> Result<DType, Diagn
     if !call.def.paddle.scalars {
         let message = under(format!("`{}` takes two tensors", call.op), call.promoted);
         let help = help::scalar(call.accepts, tensor, common);
-        return Err(Diagnostic::new(Fault::ArgNotTensor, message).help(help));
+        return Err(Diagnostic::new(DiagnosticKind::ArgNotTensor, message).help(help));
     }
-    common.ok_or_else(|| Diagnostic::new(Fault::UnsupportedDType, format!("`{}`: Paddle has no {tensor}", call.op)))
+    common.ok_or_else(|| {
+        Diagnostic::new(DiagnosticKind::UnsupportedDType, format!("`{}`: Paddle has no {tensor}", call.op))
+    })
 }
 
 /// int counts as i64, float as f32, bool as bool, complex as c64.

@@ -9,7 +9,7 @@
 use super::Settings;
 use super::operand::{OperandType, category_of};
 use crate::base::dtype::{Category, DType, DTypeSet};
-use crate::base::error::{Diagnostic, Fault};
+use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, LossShapes, Op, OpDef, Promotion};
 
@@ -182,7 +182,7 @@ pub(super) fn refuse_lacking(rules: &dyn RuleSet, op: Op, dtype: DType) -> Resul
         None => Ok(()),
         Some(instead) => {
             let message = format!("`{op}`: {} has no {dtype}", rules.framework());
-            Err(Diagnostic::new(Fault::UnsupportedDType, message).help(instead))
+            Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(instead))
         }
     }
 }

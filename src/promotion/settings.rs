@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, Fault, Phrase};
+use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 
 /// Whose rules decide about mixed dtypes.
 ///
@@ -150,6 +150,6 @@ impl Settings {
             return Ok(());
         }
         let message = format!("the default dtype is {}, not a float dtype", self.default_dtype);
-        Err(Diagnostic::new(Fault::BadParameter, message).help("choose f16, bf16, f32 or f64"))
+        Err(Diagnostic::new(DiagnosticKind::BadParameter, message).help("choose f16, bf16, f32 or f64"))
     }
 }

@@ -5,7 +5,7 @@ use DType::*;
 
 #[test]
 fn loss_classes() {
-    use Loss::*;
+    use CastLoss::*;
     let cases = [
         (F16, F32, Exact),
         (BF16, F16, Range),
@@ -31,7 +31,7 @@ fn loss_classes() {
         (I16, F16, Rounds),
     ];
     for (from, to, loss) in cases {
-        assert_eq!(Loss::of(from, to), loss, "{from} to {to}");
+        assert_eq!(CastLoss::of(from, to), loss, "{from} to {to}");
     }
 }
 
@@ -41,14 +41,14 @@ fn dtypes_that_pytorch_refuses() {
         let mut operands: Vec<OperandType> = dtypes.iter().copied().map(OperandType::dim).collect();
         operands.extend((op == Op::Addcdiv).then_some(OperandType::Scalar(Scalar::Int(1))));
         let decision = signature(&Settings::new(Rules::Torch), op, &operands, &Attrs::default());
-        decision.map(|s| s.result).map_err(|d| d.fault)
+        decision.map(|s| s.result).map_err(|d| d.kind)
     };
-    assert_eq!(decided(Op::Mean, &[C32]), Err(Fault::UnsupportedDType));
-    assert_eq!(decided(Op::Addcdiv, &[F32, I32, Bool]), Err(Fault::UnsupportedDType));
+    assert_eq!(decided(Op::Mean, &[C32]), Err(DiagnosticKind::UnsupportedDType));
+    assert_eq!(decided(Op::Addcdiv, &[F32, I32, Bool]), Err(DiagnosticKind::UnsupportedDType));
     assert_eq!(decided(Op::Addcdiv, &[I32, I32, F16]), Ok(F16));
     // Equal dtypes would not help complex numbers, but they help these.
-    assert_eq!(decided(Op::Heaviside, &[U8, C64]), Err(Fault::UnsupportedDType));
-    assert_eq!(decided(Op::Heaviside, &[U8, F32]), Err(Fault::DTypeMismatch));
+    assert_eq!(decided(Op::Heaviside, &[U8, C64]), Err(DiagnosticKind::UnsupportedDType));
+    assert_eq!(decided(Op::Heaviside, &[U8, F32]), Err(DiagnosticKind::DTypeMismatch));
     assert_eq!(decided(Op::Ldexp, &[F16, I64]), Ok(F16));
 }
 

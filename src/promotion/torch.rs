@@ -10,7 +10,7 @@ use super::operand::{OperandType, category_of, named};
 use super::rule_set::{Call, RuleSet};
 use crate::base::dtype::DType::{self, *};
 use crate::base::dtype::{Category, DTypeSet};
-use crate::base::error::{Diagnostic, Fault};
+use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
 use crate::ops::{Op, OpDef, Promotion, ScalarRange, WideScalar};
 
@@ -80,7 +80,7 @@ impl RuleSet for Torch {
                 let default = call.settings.default_dtype;
                 let dtypes: Vec<DType> = call.promoted.iter().map(|o| dtype_of(o, default)).collect();
                 let help = help::mix(op, call.accepts, call.promoted, &dtypes);
-                Err(Diagnostic::new(Fault::Cast, message).help(help))
+                Err(Diagnostic::new(DiagnosticKind::Cast, message).help(help))
             }
             _ => Ok(None),
         }
@@ -220,13 +220,15 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
             }
             OperandType::Scalar(_) => format!("pass the scalar as a 0-d {to} constant"),
         };
-        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help(help));
+        return Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help));
     }
     // It is converted to theirs, but no complex number is to a real one.
     let weight = operands.get(2).filter(|w| !columns.mixes && matches!(w, OperandType::Scalar(Scalar::Complex(_))));
     if let Some((w, a)) = weight.zip(dtypes.first()).filter(|(_, a)| !a.is_complex()) {
         let message = format!("`{op}` of {a} does not take the complex weight {w}");
-        return Err(Diagnostic::new(Fault::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`"));
+        return Err(
+            Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`")
+        );
     }
     // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake. PyTorch's
     // ops of three operands look at equality first.
@@ -235,7 +237,7 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
         [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) && !hopeless() => {
             let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
             let help = help::mix(op, call.accepts, operands, &dtypes);
-            Err(Diagnostic::new(Fault::DTypeMismatch, message).help(help))
+            Err(Diagnostic::new(DiagnosticKind::DTypeMismatch, message).help(help))
         }
         _ => Ok(()),
     }
@@ -260,7 +262,7 @@ fn check_scalars(call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
             let what = op.def().operands.get(i).copied().unwrap_or("scalar");
             let message = format!("`{op}` with `{what}` = {s}, which {d} can't hold");
             let help = "cast the tensor to a wider dtype first, e.g. `cast(x, f64)`";
-            return Err(Diagnostic::new(Fault::BadParameter, message).help(help));
+            return Err(Diagnostic::new(DiagnosticKind::BadParameter, message).help(help));
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use super::Rules;
 use super::operand::{OperandType, category_of};
 use super::rule_set::{self, Call, RuleSet};
 use crate::base::dtype::{Category, DType, DTypeSet};
-use crate::base::error::{Diagnostic, Fault, Phrase};
+use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::scalar::Scalar;
 use crate::ops::{Op, OpDef, Promotion};
 
@@ -84,7 +84,9 @@ impl RuleSet for Toy {
             if call.def.toy.fits && !(least..=most).contains(&i128::from(*v)) {
                 let message = Phrase::from(format!("`{}` with the {o} under ", call.op)).and(Rules::Toy.mention());
                 let message = message.and(format!(", which {to} can't hold"));
-                return Err(Diagnostic::new(Fault::BadParameter, message).help("cast the tensor to a wider dtype"));
+                return Err(
+                    Diagnostic::new(DiagnosticKind::BadParameter, message).help("cast the tensor to a wider dtype")
+                );
             }
         }
         Ok(())
@@ -105,7 +107,7 @@ mod tests {
     use crate::prelude::*;
     use crate::promotion::operand::OperandType;
     use crate::promotion::signature;
-    use crate::{Attrs, Difference, Error, Fault, Outcome, compare_all, ops_markdown};
+    use crate::{Attrs, DiagnosticKind, Difference, Error, Outcome, compare_all, ops_markdown};
 
     /// A program of mixes about which the rule sets differ, and what it is fed.
     fn program() -> (Program, Vec<Var>, Vec<(&'static str, Tensor)>) {
@@ -233,7 +235,7 @@ mod tests {
         let _ = p.data("half", DType::BF16, [2]);
         let e = p.check().unwrap_err();
         assert_eq!(e.diagnostics()[0].message, "the placeholder `half` is bf16, which Toy does not have");
-        assert_eq!(e.diagnostics()[0].fault, Fault::UnsupportedDType);
+        assert_eq!(e.diagnostics()[0].kind, DiagnosticKind::UnsupportedDType);
         let q = Program::new(Rules::Torch);
         let _ = q.data("half", DType::BF16, [2]);
         assert!(q.check().is_ok() && q.with_rules(Rules::Toy).check().is_err());
@@ -243,7 +245,7 @@ mod tests {
     fn outputs_follow_its_rule() {
         let operands = [OperandType::dim(DType::I32)];
         let output = |rules| signature(&Settings::new(rules), Op::Cast, &operands, &Attrs::output(DType::F32));
-        assert!(output(Rules::Torch).is_ok() && output(Rules::Toy).unwrap_err().fault == Fault::Cast);
+        assert!(output(Rules::Torch).is_ok() && output(Rules::Toy).unwrap_err().kind == DiagnosticKind::Cast);
         let p = Program::new(Rules::Toy);
         let x = p.data("x", DType::I32, [2]);
         let (from, to) = (Tensor::from([1i32, 2]), Tensor::zeros(DType::I64, [2]).unwrap());

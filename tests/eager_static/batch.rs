@@ -1,7 +1,7 @@
 //! Many applications over the same operands: each one eagerly, all of them as one program, bit for bit.
 
 use castwise::prelude::*;
-use castwise::{Attrs, Error, Fault, Op, Operand};
+use castwise::{Attrs, DiagnosticKind, Error, Op, Operand};
 
 use crate::common::operands::Given;
 use crate::common::{EXECUTOR, assert_same_bits};
@@ -96,10 +96,10 @@ impl<'a> Written<'a> {
 }
 
 /// What an error says about its kind: the fault, or the variant; and its first line.
-fn kind(e: &Error) -> (Option<Fault>, String) {
+fn kind(e: &Error) -> (Option<DiagnosticKind>, String) {
     let text = e.to_string();
     assert!(!text.contains("internal error"), "{text}");
-    (e.diagnostics().first().map(|d| d.fault), text.lines().next().unwrap_or_default().to_string())
+    (e.diagnostics().first().map(|d| d.kind), text.lines().next().unwrap_or_default().to_string())
 }
 
 /// Compares all applications.
@@ -152,13 +152,13 @@ pub fn compare(rules: Rules, givens: &[Given], all: &[Application]) -> Outcome {
     for ((i, e), mistake) in refused.iter().zip(mistakes) {
         let [one] = e.diagnostics() else { panic!("one application, and: {e}") };
         assert_eq!(
-            (one.fault, &one.message, &one.help),
-            (mistake.fault, &mistake.message, &mistake.help),
+            (one.kind, &one.message, &one.help),
+            (mistake.kind, &mistake.message, &mistake.help),
             "{:?}",
             all[*i]
         );
         outcome.tally.refused += 1;
-        outcome.refused.extend((one.fault != Fault::Broadcast).then_some(*i));
+        outcome.refused.extend((one.kind != DiagnosticKind::Broadcast).then_some(*i));
     }
     let fused = together.run(&fetches).unwrap_or_else(|e| panic!("eagerly all of it works: {e}\n{}", together.program));
     assert_eq!(fused.len(), singles.len());

@@ -116,7 +116,7 @@ fn text(data: &[u8]) {
         }
         Err(e) => {
             for d in e.diagnostics() {
-                if let castwise::Place::Text(r) = &d.place {
+                if let castwise::SourceLocation::Text(r) = &d.location {
                     assert!(text.get(r.start as usize..r.end as usize).is_some(), "{d}");
                 }
             }

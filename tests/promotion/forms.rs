@@ -2,7 +2,7 @@
 //! dtype that inference gives it, or the fault.
 
 use castwise::prelude::*;
-use castwise::{Fault, Op, Operand, PoissonNll, Reduction};
+use castwise::{DiagnosticKind, Op, Operand, PoissonNll, Reduction};
 use num_complex::Complex;
 
 use crate::rules_file::{Cell, Tier};
@@ -88,27 +88,29 @@ fn apply(p: &Program, name: &str, a: &Given, b: &Given) -> Option<Var> {
 }
 
 /// The dtype of the row's form for two operands, or the fault; `None` if castwise does not know the row.
-pub fn answer(name: &str, a: Cell, b: Cell) -> Option<Result<DType, Fault>> {
+pub fn answer(name: &str, a: Cell, b: Cell) -> Option<Result<DType, DiagnosticKind>> {
     let p = Program::new(Rules::Torch);
     let (x, y) = (Given::new(&p, "x", a), Given::new(&p, "y", b));
     let result = apply(&p, name, &x, &y)?;
     Some(match p.infer() {
         Ok(typed) => Ok(typed.dtype(&result).unwrap()),
-        Err(e) => Err(e.diagnostics()[0].fault),
+        Err(e) => Err(e.diagnostics()[0].kind),
     })
 }
 
 /// The faults that say what PyTorch's refusal says.
-pub fn faults(refusal: &str) -> &'static [Fault] {
+pub fn faults(refusal: &str) -> &'static [DiagnosticKind] {
     match refusal {
-        "E:bool_sub" => &[Fault::BoolArithmetic],
-        r if r.contains("can't be cast") => &[Fault::Cast],
-        r if r.contains("expected dtype") || r.contains("tensors with di") => &[Fault::DTypeMismatch],
+        "E:bool_sub" => &[DiagnosticKind::BoolArithmetic],
+        r if r.contains("can't be cast") => &[DiagnosticKind::Cast],
+        r if r.contains("expected dtype") || r.contains("tensors with di") => &[DiagnosticKind::DTypeMismatch],
         // Both are true; PyTorch asks about complex numbers first.
-        r if r.contains("heaviside") => &[Fault::DTypeMismatch, Fault::UnsupportedDType],
-        r if r.contains("alpha") => &[Fault::BadParameter],
+        r if r.contains("heaviside") => &[DiagnosticKind::DTypeMismatch, DiagnosticKind::UnsupportedDType],
+        r if r.contains("alpha") => &[DiagnosticKind::BadParameter],
         // A parameter of `addcmul`, but an operand of `clamp`.
-        r if r.contains("value cannot be converted") => &[Fault::BadParameter, Fault::UnsupportedDType],
-        _ => &[Fault::UnsupportedDType],
+        r if r.contains("value cannot be converted") => {
+            &[DiagnosticKind::BadParameter, DiagnosticKind::UnsupportedDType]
+        }
+        _ => &[DiagnosticKind::UnsupportedDType],
     }
 }

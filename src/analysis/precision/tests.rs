@@ -98,7 +98,7 @@ fn the_op_that_rounds_is_told_of() {
 
 #[test]
 fn scalars_that_a_dtype_changes_are_found() {
-    use Loss::{Range, Rounds};
+    use CastLoss::{Range, Rounds};
     let found = |dtype: DType, text: &str| {
         let p = Program::new(Rules::Torch);
         p.data("x", dtype, [2]);

@@ -9,7 +9,7 @@
 use std::ops::RangeInclusive;
 
 use crate::base::dtype::{Category, DType, with_math};
-use crate::base::error::Place;
+use crate::base::error::SourceLocation;
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::graph::typed::{Arg, Args, NodeId, TypedKind, TypedNode, TypedProgram};
@@ -37,7 +37,7 @@ pub struct WrapNote {
     /// What to write instead.
     pub help: String,
     /// Where the user wrote the op.
-    pub place: Place,
+    pub location: SourceLocation,
 }
 
 impl WrapNote {
@@ -234,15 +234,23 @@ impl TypedProgram {
         let floats = self.settings.rules.accepts(op).has(DType::F64);
         let enough = DType::ALL.into_iter().find(wide).unwrap_or(if floats { DType::F64 } else { DType::I64 });
         let name = op.def().operands.get(*operand).copied().unwrap_or("x");
-        let cast = match n.place {
-            Place::Text(_) => format!("`cast({name}, {enough})`"),
+        let cast = match n.location {
+            SourceLocation::Text(_) => format!("`cast({name}, {enough})`"),
             _ => format!("`{name}.cast(DType::{})`", enough.name().to_uppercase()),
         };
         let all = nodes.len() > 1 && !self.takes_one_cast(&n.kind, *operand, enough);
         let which = if all { "the operands" } else { "an operand" };
         let help = format!("cast {which} first, e.g. {cast}");
         let range = |i: Interval| i.least..=i.most;
-        Some(WrapNote { op, dtype: n.dtype, to, needs: range(needs), has: range(has), help, place: n.place.clone() })
+        Some(WrapNote {
+            op,
+            dtype: n.dtype,
+            to,
+            needs: range(needs),
+            has: range(has),
+            help,
+            location: n.location.clone(),
+        })
     }
 }
 

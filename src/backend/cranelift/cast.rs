@@ -13,7 +13,7 @@ use crate::base::dtype::DType::{self, *};
 use crate::kernels::cast::Prim;
 
 /// Whether a conversion is lowered into a segment.
-pub(in crate::backend) fn inline(p: Prim) -> bool {
+pub(in crate::backend) fn is_lowerable(p: Prim) -> bool {
     // What a signed lane of four bytes holds.
     let small = |d: DType| d.is_integral() && d.digits() <= I32.digits();
     match (p.from, p.to) {
@@ -25,7 +25,7 @@ pub(in crate::backend) fn inline(p: Prim) -> bool {
 }
 
 impl Emit<'_, '_> {
-    /// A conversion that [`inline`] accepts.
+    /// A conversion that [`is_lowerable`] accepts.
     pub(in crate::backend) fn convert(&mut self, p: Prim, a: &Lanes) -> Lanes {
         match (p.from, p.to) {
             (_, Bool) => self.truth_of(p.from, a),

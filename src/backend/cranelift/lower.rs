@@ -1,4 +1,4 @@
-//! Lowering of ops: one arm each, for the dtypes that [`inline`] lists.
+//! Lowering of ops: one arm each, for the dtypes that [`is_lowerable`] lists.
 //!
 //! To make an op of the table fast where 128-bit vectors can compute it, add its dtypes to `inline` and an arm below;
 //! without them it runs as a block kernel, with the same bits.
@@ -14,12 +14,12 @@ use crate::ops::Op;
 use crate::plan::kernel::{Step, StepOp};
 
 /// Whether Cranelift lowers a step into a segment.
-pub(crate) fn inline(step: &Step) -> bool {
+pub(crate) fn is_lowerable(step: &Step) -> bool {
     use Op::*;
     let d = step.dtype;
     let op = match step.op {
-        StepOp::Cast(p) => return super::cast::inline(p),
-        StepOp::Bits(_) | StepOp::Nudge(_) => return false,
+        StepOp::Cast(p) => return super::cast::is_lowerable(p),
+        StepOp::Bits(_) | StepOp::DoubleRounding(_) => return false,
         StepOp::Apply(op) => op,
     };
     match (op, d.category()) {
@@ -56,12 +56,12 @@ fn comparison(op: Op) -> Option<(FloatCC, IntCC, IntCC)> {
 }
 
 impl Emit<'_, '_> {
-    /// The result of a step that [`inline`] accepts.
+    /// The result of a step that [`is_lowerable`] accepts.
     pub(in crate::backend) fn step(&mut self, step: &Step, args: &[Lanes]) -> Lanes {
         let (op, d) = match step.op {
             StepOp::Cast(p) => return self.convert(p, &args[0]),
             // Never lowered; the value would be this one.
-            StepOp::Bits(_) | StepOp::Nudge(_) => return args[0].clone(),
+            StepOp::Bits(_) | StepOp::DoubleRounding(_) => return args[0].clone(),
             StepOp::Apply(op) => (op, step.dtype),
         };
         match (op, d.category()) {

@@ -8,15 +8,15 @@
 use std::collections::HashMap;
 
 use super::{each_conversion, each_op};
-use crate::backend::{Code, available, compile, inline};
+use crate::backend::{Code, available, compile, is_lowerable};
 use crate::base::dtype::DType;
 use crate::base::shape::contiguous_strides;
 use crate::kernels::reduce::Part;
 use crate::kernels::tests::pages::Guarded;
 use crate::kernels::{CpuLevel, fold_kernel, kernel as block_kernel};
 use crate::ops::Op;
-use crate::plan::geometry::{Geometry, Reduction, Spread};
-use crate::plan::kernel::{Builder, Kernel, Operand};
+use crate::plan::geometry::{BroadcastKind, Geometry, Reduction};
+use crate::plan::kernel::{Kernel, KernelBuilder, Operand};
 use crate::plan::schedule::{Class, Schedule, schedule};
 use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output};
 use crate::runtime::driver::run;
@@ -84,11 +84,11 @@ fn lengths() -> impl Iterator<Item = usize> {
 }
 
 /// What an operand's type could say at most.
-fn spread(strides: &[isize]) -> Spread {
+fn spread(strides: &[isize]) -> BroadcastKind {
     match strides.last() {
-        _ if strides.iter().all(|s| *s == 0) => Spread::One,
-        Some(0) => Spread::Run,
-        _ => Spread::Varies,
+        _ if strides.iter().all(|s| *s == 0) => BroadcastKind::All,
+        Some(0) => BroadcastKind::Inner,
+        _ => BroadcastKind::Varies,
     }
 }
 
@@ -145,11 +145,11 @@ impl Memory {
         let at_end = place == Place::End;
         let of = |i: usize| if i == 0 { &shape.first } else { &shape.others };
         let strides: Vec<Vec<isize>> = (0..k.inputs.len()).map(|i| of(i).clone()).collect();
-        let spread: Vec<Spread> = strides.iter().map(|s| spread(s)).collect();
+        let spread: Vec<BroadcastKind> = strides.iter().map(|s| spread(s)).collect();
         let reduced = shape.reduced.as_deref().map(|dims| Reduction { dims, adds: k.adds_up() });
         let geometry = Geometry::new(&shape.extents, &strides, &spread, reduced);
         let (schedule, code) = ready.entry(geometry.classes()).or_insert_with_key(|classes| {
-            let s = schedule(k, classes, CpuLevel::get(), &|step| available() && inline(step)).unwrap();
+            let s = schedule(k, classes, CpuLevel::get(), &|step| available() && is_lowerable(step)).unwrap();
             let code = (!s.segments.is_empty()).then(|| compile(k, &s).unwrap());
             (s, code)
         });
@@ -240,7 +240,7 @@ fn every_reduction_stays_in_its_memory() {
             }
             // As it comes, and of a value that is computed.
             for computed in [false, true] {
-                let mut b = Builder::default();
+                let mut b = KernelBuilder::default();
                 let x = b.input(d);
                 let mut value = b.cast(x, math);
                 if computed && block_kernel(Op::Neg, math, CpuLevel::get()).is_some() {

@@ -13,8 +13,8 @@ use crate::plan::schedule::{Class, schedule};
 
 /// The text of a kernel's segments as Cranelift gets them, whatever generator this machine would use.
 fn text(k: &Kernel, classes: &[Class]) -> String {
-    let s = schedule(k, classes, CpuLevel::get(), &|step| lower::inline(step)).unwrap();
-    code::clif(s.segments.len(), &|i, b| emit(k, &s.segments[i], b)).unwrap()
+    let s = schedule(k, classes, CpuLevel::get(), &|step| lower::is_lowerable(step)).unwrap();
+    code::clif_text(s.segments.len(), &|i, b| emit(k, &s.segments[i], b)).unwrap()
 }
 
 /// What in the text may trap, and how many instructions there are.

@@ -3,7 +3,7 @@
 //! Most instructions exist in both, others become several. A truth value is a vector whose lanes have all bits set or
 //! none; where that has lanes of another size than its use, it is resized, and where it says the opposite, its uses are
 //! turned around instead of its bits. Guarantees: the same lanes as the instruction named, beyond the vector's bytes
-//! anything. Does not: translate conversions between i64 and floats but that to f64 ([`super::lower::inline`] leaves them
+//! anything. Does not: translate conversions between i64 and floats but that to f64 ([`super::lower::is_lowerable`] leaves them
 //! to block kernels), nor the instructions that `math` and `cast` have other ways for.
 
 use super::instructions::{self as f, Form, avx2 as g, length};

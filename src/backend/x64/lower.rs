@@ -1,4 +1,4 @@
-//! Choosing instructions: one arm an op, for the dtypes that [`inline`] lists.
+//! Choosing instructions: one arm an op, for the dtypes that [`is_lowerable`] lists.
 //!
 //! Guarantees: the bits of the block kernels. A NaN that leaves arithmetic is made canonical where its bits can be
 //! seen: where it is stored, or moved on to such a place ([`observed`]); elsewhere it may have any payload. Does not:
@@ -78,7 +78,7 @@ pub(super) struct Lower<'a> {
 }
 
 /// Whether a step is lowered into a segment.
-pub(crate) fn inline(isa: Isa, step: &Step) -> bool {
+pub(crate) fn is_lowerable(isa: Isa, step: &Step) -> bool {
     use Op::*;
     let d = step.dtype;
     let op = match step.op {
@@ -86,7 +86,7 @@ pub(crate) fn inline(isa: Isa, step: &Step) -> bool {
         StepOp::Cast(p) if isa == Isa::Avx2 && (p.from == DType::I64 || p.to == DType::I64) => {
             return !matches!((p.from, p.to), (_, DType::F32 | DType::BF16) | (DType::F32 | DType::F64, _));
         }
-        StepOp::Cast(_) | StepOp::Bits(_) | StepOp::Nudge(_) => return true,
+        StepOp::Cast(_) | StepOp::Bits(_) | StepOp::DoubleRounding(_) => return true,
         StepOp::Apply(op) => op,
     };
     let everywhere = matches!(op, Add | Mul | Eq | Ne | LogicalAnd | LogicalOr | LogicalXor | LogicalNot)
@@ -121,7 +121,7 @@ fn shows(step: &Step, i: usize) -> bool {
         StepOp::Apply(Op::Neg | Op::Abs) => true,
         // Its sign.
         StepOp::Apply(Op::Copysign) => i == 1,
-        StepOp::Nudge(_) => i == 1,
+        StepOp::DoubleRounding(_) => i == 1,
         StepOp::Apply(_) => false,
     }
 }
@@ -254,7 +254,7 @@ impl Lower<'_> {
         let op = match step.op {
             StepOp::Cast(p) => return self.convert(p, args[0].0, args[0].1, step.out),
             StepOp::Bits(to) => return Out::Done(self.reinterpret(args[0].0, d, to), Nan::Any),
-            StepOp::Nudge(op) => return Out::Done(self.nudged(op, args[0].0, args[1].0), args[1].1),
+            StepOp::DoubleRounding(op) => return Out::Done(self.nudged(op, args[0].0, args[1].0), args[1].1),
             StepOp::Apply(op) => op,
         };
         let regs = args.map(|(r, _)| r);

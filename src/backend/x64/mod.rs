@@ -30,7 +30,7 @@ mod slow_path;
 
 use iced_x86::{Decoder, DecoderOptions, FastFormatter};
 use ir::Body;
-pub(crate) use lower::inline;
+pub(crate) use lower::is_lowerable;
 use paired_stores::Lines;
 
 use super::code::{self, Code};
@@ -173,7 +173,7 @@ pub(crate) fn listing(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<
                 StepOp::Apply(op) => format!("{op}.{}", step.dtype),
                 StepOp::Cast(p) => format!("cast.{}", p.from),
                 StepOp::Bits(_) => format!("bits.{}", step.dtype),
-                StepOp::Nudge(op) => format!("nudge.{op}"),
+                StepOp::DoubleRounding(op) => format!("double_rounding.{op}"),
             };
             let args: Vec<String> = step.args.iter().flatten().map(|a| format!("%{a}")).collect();
             text += &format!("  %{}: {} = {what} {}\n", step.out, kernel.value(step.out).dtype, args.join(", "));

@@ -7,14 +7,14 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 use super::asm::tests::{decode, lengths, rows};
 use super::asm::{Asm, Memory, Operands, Place, RAX};
 use super::isa::Isa;
-use super::{Paired, function, inline, lanes};
+use super::{Paired, function, is_lowerable, lanes};
 use crate::base::dtype::DType::{self, *};
 use crate::base::random::Random;
 use crate::base::scalar::Bits;
 use crate::kernels::{CpuLevel, cast, hard, kernel as block_kernel};
 use crate::ops::{MAX_OPERANDS, Op};
 use crate::plan::geometry::{Access, Geometry, Operand};
-use crate::plan::kernel::{self, Builder, Kernel, Source, Step, StepOp, Value, ValueId};
+use crate::plan::kernel::{self, Kernel, KernelBuilder, Source, Step, StepOp, Value, ValueId};
 use crate::plan::schedule::{Class, schedule};
 use crate::runtime::driver::job::{Buffer, Launch, Output};
 use crate::runtime::driver::run;
@@ -48,7 +48,7 @@ fn before(n: usize, size: usize) -> usize {
 
 /// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them.
 fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, how: How<'_>) -> Vec<Vec<u8>> {
-    let access = |s: &bool| if *s { Access::Splat } else { Access::Direct };
+    let access = |s: &bool| if *s { Access::Broadcast } else { Access::Contiguous };
     let operands = splat
         .iter()
         .map(|s| Operand { rows: vec![], access: access(s), reach: (0, if *s { 0 } else { n as i128 - 1 }) })
@@ -56,7 +56,7 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
     let geometry = Geometry { rows: vec![], run: n, operands, fold: None };
     let classes: Vec<Class> = geometry.classes();
     let schedule =
-        schedule(k, &classes, CpuLevel::get(), &|step| how.is_some_and(|(isa, _)| inline(isa, step))).unwrap();
+        schedule(k, &classes, CpuLevel::get(), &|step| how.is_some_and(|(isa, _)| is_lowerable(isa, step))).unwrap();
     let code = how.filter(|_| !schedule.segments.is_empty());
     let code = code.map(|(isa, paired)| super::compile_paired(isa, k, &schedule, paired).unwrap());
     let inputs: Vec<Buffer<'_>> = data.iter().map(|d| Buffer { bytes: d.last(n), dtype: d.dtype, offset: 0 }).collect();
@@ -171,7 +171,7 @@ fn ops() -> Vec<(Op, DType)> {
     let args = [None; MAX_OPERANDS];
     all.filter(|(op, d)| {
         let step = Step { op: StepOp::Apply(*op), dtype: *d, args, out: 0 };
-        block_kernel(*op, *d, CpuLevel::get()).is_some() && inline(Isa::Avx512, &step) && !op.is_reduction()
+        block_kernel(*op, *d, CpuLevel::get()).is_some() && is_lowerable(Isa::Avx512, &step) && !op.is_reduction()
     })
     .collect()
 }
@@ -203,14 +203,14 @@ fn single_kernels() -> Vec<(String, Kernel)> {
     for op in Op::ALL.iter().filter(|op| hard(**op).is_some()) {
         let mut m = Make::default();
         let (x, y) = (m.input(F32), m.input(F32));
-        let z = m.step(StepOp::Nudge(*op), F32, &[x, y], F32);
+        let z = m.step(StepOp::DoubleRounding(*op), F32, &[x, y], F32);
         all.push((format!("nudged {op}"), m.output(z)));
         // All of it in one loop, where the op itself is lowered.
-        let mut b = Builder::default();
+        let mut b = KernelBuilder::default();
         let x = b.input(F16);
         let y = b.apply(*op, F16, &[kernel::Operand::Value(x)]);
         b.kernel.outputs.push(y);
-        let lowered = b.kernel.steps.iter().all(|s| inline(Isa::Avx512, s));
+        let lowered = b.kernel.steps.iter().all(|s| is_lowerable(Isa::Avx512, s));
         all.extend(lowered.then_some((format!("{op} of f16"), b.kernel)));
     }
     for from in DType::ALL {
@@ -243,7 +243,7 @@ fn every_op_and_conversion_has_the_bits_of_its_block_kernel() {
 fn any_number_of_elements_is_taken_and_nothing_beside_them_is_touched() {
     for (name, k) in &single_kernels() {
         let classes = vec![Class::Vector; k.inputs.len()];
-        let planned = schedule(k, &classes, CpuLevel::get(), &|s| inline(Isa::Avx512, s)).unwrap();
+        let planned = schedule(k, &classes, CpuLevel::get(), &|s| is_lowerable(Isa::Avx512, s)).unwrap();
         let v = lanes(Isa::Avx512, k, &planned.segments[0]);
         let data = data_of(k, 5 * v + 2, 2);
         for n in (1..=2 * v + 3).chain([3 * v, 3 * v + 1, 4 * v - 1, 4 * v, 4 * v + 1, 5 * v + 2]) {
@@ -454,7 +454,7 @@ fn only_listed_instructions_are_emitted() {
         let classes: Vec<Class> =
             (0..k.inputs.len()).map(|i| if i % 2 == 0 { Class::Vector } else { Class::Splat }).collect();
         for isa in [Isa::Avx2, Isa::Avx512] {
-            let planned = schedule(&k, &classes, CpuLevel::get(), &|s| inline(isa, s)).unwrap();
+            let planned = schedule(&k, &classes, CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
             for s in &planned.segments {
                 let made = function(isa, &k, s, &super::ends(&k, &planned), &PAIRED[1]).unwrap();
                 for i in &mut Decoder::new(64, &made.bytes[..made.code], DecoderOptions::NONE) {
@@ -470,7 +470,7 @@ fn only_listed_instructions_are_emitted() {
 fn the_listing_shows_steps_and_instructions() {
     let k = op_kernel(Op::Add, F32);
     for (isa, elements) in [(Isa::Avx2, "8 elements"), (Isa::Avx512, "16 elements")] {
-        let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|s| inline(isa, s)).unwrap();
+        let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
         let text = super::listing(isa, &k, &planned).unwrap();
         assert!(text.contains(elements) && text.contains("add.f32 %0, %1") && text.contains("vaddps"), "{text}");
     }
@@ -488,7 +488,7 @@ fn listed_pair(isa: Isa, op: Op, d: DType, classes: [Class; 2]) -> String {
         m.apply(op, d, &[x, y])
     };
     let k = m.output(r);
-    let planned = schedule(&k, &classes, CpuLevel::get(), &|s| inline(isa, s)).unwrap();
+    let planned = schedule(&k, &classes, CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
     super::listing(isa, &k, &planned).unwrap()
 }
 

@@ -85,7 +85,7 @@ fn every_level_moves_what_is_listed() {
     for op in ops() {
         let (x, r, wanted) = results(op, F16);
         for level in [CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512] {
-            let Some(f) = nudge_kernel(op, level.min(CpuLevel::detect())) else { continue };
+            let Some(f) = double_rounding_kernel(op, level.min(CpuLevel::detect())) else { continue };
             let moved: Vec<f32> = run(f, &[&x, &r]);
             let rounded: Vec<u16> = converted(F32, F16, &moved);
             assert!(rounded == wanted, "{op} at {level:?}");
@@ -106,13 +106,13 @@ fn bf16_is_rounded_once_but_for_what_lies_above_a_tie() {
                 *wanted = converted(F64, BF16, &[(f64::from(*x) / 2.0).next_up()])[0];
             }
             for level in [CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512] {
-                let f = nudge_kernel(op, level.min(CpuLevel::detect())).unwrap();
+                let f = double_rounding_kernel(op, level.min(CpuLevel::detect())).unwrap();
                 let moved: Vec<f32> = run(f, &[&x, &narrow]);
                 assert!(converted::<f32, u16>(F32, BF16, &moved) == wanted, "{op} at {level:?}");
             }
             let changed = converted::<f32, u16>(F32, BF16, &narrow).iter().zip(&wanted).filter(|(a, b)| a != b).count();
             assert_eq!(changed, 128, "{op}");
-            narrow = run(nudge_kernel(op, CpuLevel::get()).unwrap(), &[&x, &narrow]);
+            narrow = run(double_rounding_kernel(op, CpuLevel::get()).unwrap(), &[&x, &narrow]);
         }
         assert!(converted::<f32, u16>(F32, BF16, &narrow) == wanted, "{op}");
     }

@@ -16,7 +16,7 @@ fn equal_dims_are_one_domain_and_broadcast_ones_are_not() {
     let wide = domains(&typed, &pattern(&typed, &[1, 7]));
     assert_eq!(wide.of_shape[shape(&sum)], wide.of_shape[shape(&b)]);
     assert_ne!(wide.of_shape[shape(&a)], wide.of_shape[shape(&b)]);
-    assert_eq!(wide.spread(shape(&a) as u32, shape(&b) as u32), Spread::One);
+    assert_eq!(wide.spread(shape(&a) as u32, shape(&b) as u32), BroadcastKind::All);
     assert_eq!(pattern(&typed, &[1, 1]), pattern(&typed, &[9, 9]));
 }
 
@@ -41,7 +41,7 @@ fn dims_that_never_meet_are_no_domain_and_numbers_join_those_that_do() {
     assert_eq!(pattern(&typed, &[7, 1, 1]), [false, true, false]);
     assert_eq!(pattern(&typed, &[7, 7, 1]), [false; 3]);
     let spreads = domains(&typed, &pattern(&typed, &[1, 7, 3]));
-    assert_eq!(spreads.spread(shape(&a), shape(&d)), Spread::One);
-    assert_eq!(spreads.spread(shape(&d), shape(&meets)), Spread::Varies);
-    assert_eq!(spreads.spread(shape(&c), shape(&d)), Spread::Run);
+    assert_eq!(spreads.spread(shape(&a), shape(&d)), BroadcastKind::All);
+    assert_eq!(spreads.spread(shape(&d), shape(&meets)), BroadcastKind::Varies);
+    assert_eq!(spreads.spread(shape(&c), shape(&d)), BroadcastKind::Inner);
 }

@@ -11,7 +11,7 @@ use crate::base::random::Random;
 struct Case {
     extents: Vec<usize>,
     strides: Vec<Vec<isize>>,
-    spread: Vec<Spread>,
+    spread: Vec<BroadcastKind>,
     reduced: Option<Vec<usize>>,
     /// Whether what is reduced can be added up.
     adds: bool,
@@ -64,13 +64,13 @@ fn strides(r: &mut Random, extents: &[usize]) -> Vec<isize> {
 }
 
 /// A type that such an operand can have: the narrowest, or none that says anything.
-fn spread(r: &mut Random, strides: &[isize], extents: &[usize]) -> Spread {
+fn spread(r: &mut Random, strides: &[isize], extents: &[usize]) -> BroadcastKind {
     let still = |(n, s): (&usize, &isize)| *s == 0 || *n == 1;
     if r.index(3) > 0 && extents.iter().zip(strides).all(still) {
-        return Spread::One;
+        return BroadcastKind::All;
     }
     let last = extents.last().zip(strides.last());
-    if r.index(3) > 0 && last.is_some_and(still) { Spread::Run } else { Spread::Varies }
+    if r.index(3) > 0 && last.is_some_and(still) { BroadcastKind::Inner } else { BroadcastKind::Varies }
 }
 
 /// The positions of all points of some dims, row-major.
@@ -94,8 +94,8 @@ fn plainly(c: &Case, strides: &[isize]) -> Vec<Vec<isize>> {
 fn walked(g: &Geometry, o: &Operand) -> Vec<Vec<isize>> {
     let dims: Vec<usize> = (0..g.rows.len()).collect();
     let within: Vec<isize> = match &o.access {
-        Access::Splat => vec![0; g.run],
-        Access::Direct => (0..g.run as isize).collect(),
+        Access::Broadcast => vec![0; g.run],
+        Access::Contiguous => (0..g.run as isize).collect(),
         Access::Periodic(n) => (0..g.run).map(|i| (i % n) as isize).collect(),
         Access::Gather(extents, strides) => points(&(0..extents.len()).collect::<Vec<_>>(), extents, strides),
     };

@@ -38,9 +38,9 @@ const LONGEST_PERIOD: usize = 4096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// One element for the whole run.
-    Splat,
+    Broadcast,
     /// Neighbours in memory.
-    Direct,
+    Contiguous,
     /// The same so many neighbours in memory, again and again.
     Periodic(usize),
     /// Any strides: copied tile by tile. The dims make up the run.
@@ -49,11 +49,11 @@ pub(crate) enum Access {
 
 /// What an operand's type says about how it is broadcast, before extents are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Spread {
+pub(crate) enum BroadcastKind {
     /// It has one element.
-    One,
+    All,
     /// It is repeated along the domain's last dim.
-    Run,
+    Inner,
     /// It has the domain's last dim.
     Varies,
 }
@@ -108,7 +108,7 @@ impl Geometry {
     pub(crate) fn new(
         extents: &[usize],
         strides: &[Vec<isize>],
-        spread: &[Spread],
+        spread: &[BroadcastKind],
         reduced: Option<Reduction<'_>>,
     ) -> Geometry {
         match reduced {
@@ -124,12 +124,12 @@ impl Geometry {
 
     /// The class of each operand: what the schedule depends on.
     pub(crate) fn classes(&self) -> Vec<Class> {
-        self.operands.iter().map(|o| if o.access == Access::Splat { Class::Splat } else { Class::Vector }).collect()
+        self.operands.iter().map(|o| if o.access == Access::Broadcast { Class::Splat } else { Class::Vector }).collect()
     }
 
     /// Whether the domain is one run over operands where they are.
     pub(crate) fn in_place(&self) -> bool {
-        self.rows.is_empty() && self.operands.iter().all(|o| matches!(o.access, Access::Splat | Access::Direct))
+        self.rows.is_empty() && self.operands.iter().all(|o| matches!(o.access, Access::Broadcast | Access::Contiguous))
     }
 
     /// The number of rows.
@@ -139,18 +139,19 @@ impl Geometry {
 }
 
 /// Rows and a run as they are, or one run of all if it is short.
-fn plain(rows: Dims, run: Dims, spread: &[Spread], fold: Option<Fold>, adds: bool) -> Geometry {
+fn plain(rows: Dims, run: Dims, spread: &[BroadcastKind], fold: Option<Fold>, adds: bool) -> Geometry {
     let length: usize = run.0.iter().product();
     if run.0.is_empty() && rows.0.is_empty() {
         // One element: an operand is splat only if it always is, so that the class does not depend on extents.
-        let access = |s: &Spread| if *s == Spread::Varies { Access::Direct } else { Access::Splat };
+        let access =
+            |s: &BroadcastKind| if *s == BroadcastKind::Varies { Access::Contiguous } else { Access::Broadcast };
         let operands = spread.iter().map(|s| Operand { rows: vec![], access: access(s), reach: (0, 0) }).collect();
         return Geometry { rows: vec![], run: 1, operands, fold };
     }
     let short = match fold {
         None => SHORT_RUN,
         Some(Fold::Rows(_)) if adds && has_many_lanes(length) => SHORT_ADDED,
-        Some(Fold::Rows(_)) if adds || spread.contains(&Spread::Run) => SHORT_REDUCED,
+        Some(Fold::Rows(_)) if adds || spread.contains(&BroadcastKind::Inner) => SHORT_REDUCED,
         Some(Fold::Rows(_)) => SHORT_READ,
         Some(Fold::Columns(_) | Fold::Stacked { .. }) => COLUMNS,
     };
@@ -165,16 +166,16 @@ fn plain(rows: Dims, run: Dims, spread: &[Spread], fold: Option<Fold>, adds: boo
             rows.1.iter().zip(&run.1).map(|(o, i)| o.iter().chain(i).copied().collect()).collect();
         let (all, strides) = collapse(&all, &strides);
         let total = all.iter().product();
-        let operand = |(s, spread): (&Vec<isize>, &Spread)| {
-            let access = if *spread == Spread::One { Access::Splat } else { access(&all, s) };
+        let operand = |(s, spread): (&Vec<isize>, &BroadcastKind)| {
+            let access = if *spread == BroadcastKind::All { Access::Broadcast } else { access(&all, s) };
             Operand { rows: vec![], access, reach: reach(&[(&all, s)]) }
         };
         let operands = strides.iter().zip(spread).map(operand).collect();
         return Geometry { rows: vec![], run: total, operands, fold };
     }
-    let operand = |((outer, inner), spread): ((&Vec<isize>, &Vec<isize>), &Spread)| {
-        let splat = *spread != Spread::Varies && inner.iter().all(|s| *s == 0);
-        let access = if splat { Access::Splat } else { access(&run.0, inner) };
+    let operand = |((outer, inner), spread): ((&Vec<isize>, &Vec<isize>), &BroadcastKind)| {
+        let splat = *spread != BroadcastKind::Varies && inner.iter().all(|s| *s == 0);
+        let access = if splat { Access::Broadcast } else { access(&run.0, inner) };
         Operand { rows: outer.clone(), access, reach: reach(&[(&rows.0, outer), (&run.0, inner)]) }
     };
     let operands = rows.1.iter().zip(&run.1).zip(spread).map(operand).collect();
@@ -183,7 +184,7 @@ fn plain(rows: Dims, run: Dims, spread: &[Spread], fold: Option<Fold>, adds: boo
 
 /// A reduced domain. What is behind the last reduced dim is the run, and rows are combined; if there is nothing, the reduced
 /// dims are the run.
-fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread], reduction: Reduction<'_>) -> Geometry {
+fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[BroadcastKind], reduction: Reduction<'_>) -> Geometry {
     let Reduction { dims: reduced, adds } = reduction;
     let behind = reduced.last().map_or(0, |last| last + 1);
     let columns = extents[behind..].iter().product::<usize>() > 1 && !reduced.is_empty();
@@ -200,9 +201,9 @@ fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread], reductio
     let (mut outer, inner) = (pick(&kept), pick(reduced));
     // An operand's type tells nothing about dims that are moved: only what has one element is sure to be splat.
     let last = |dims: &[usize]| dims.last().is_some_and(|d| d + 1 == extents.len());
-    let moved = |dims: &[usize]| -> Vec<Spread> {
-        let one = |s: &Spread| match s {
-            Spread::Run if !(last(dims) && dims.len() == 1) => Spread::Varies,
+    let moved = |dims: &[usize]| -> Vec<BroadcastKind> {
+        let one = |s: &BroadcastKind| match s {
+            BroadcastKind::Inner if !(last(dims) && dims.len() == 1) => BroadcastKind::Varies,
             s => *s,
         };
         spread.iter().map(one).collect()
@@ -225,7 +226,7 @@ fn access(dims: &[usize], strides: &[isize]) -> Access {
         strides.last() == Some(&1) && strides.windows(2).zip(&dims[1..]).all(|(s, n)| s[0] == s[1] * *n as isize)
     };
     if joined(0) {
-        return Access::Direct;
+        return Access::Contiguous;
     }
     let repeated = strides.iter().take_while(|s| **s == 0).count();
     let period: usize = dims[repeated..].iter().product();
@@ -283,22 +284,22 @@ mod enumerated;
 mod tests {
     use super::*;
 
-    fn new(extents: &[usize], strides: &[Vec<isize>], spread: &[Spread]) -> Geometry {
+    fn new(extents: &[usize], strides: &[Vec<isize>], spread: &[BroadcastKind]) -> Geometry {
         Geometry::new(extents, strides, spread, None)
     }
 
     #[test]
     fn contiguous_dims_become_one_run_and_broadcasts_rows() {
-        let g = new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[Spread::Varies; 2]);
+        let g = new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[BroadcastKind::Varies; 2]);
         assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[][..], 2400, true));
         let g = new(
             &[2, 3, 400],
             &[vec![1200, 400, 1], vec![0, 0, 1], vec![3, 1, 0]],
-            &[Spread::Varies, Spread::Varies, Spread::Run],
+            &[BroadcastKind::Varies, BroadcastKind::Varies, BroadcastKind::Inner],
         );
         assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[6][..], 400, false));
-        assert_eq!(g.operands[1], Operand { rows: vec![0], access: Access::Direct, reach: (0, 399) });
-        assert_eq!(g.operands[2], Operand { rows: vec![1], access: Access::Splat, reach: (0, 5) });
+        assert_eq!(g.operands[1], Operand { rows: vec![0], access: Access::Contiguous, reach: (0, 399) });
+        assert_eq!(g.operands[2], Operand { rows: vec![1], access: Access::Broadcast, reach: (0, 5) });
     }
 
     #[test]
@@ -306,20 +307,20 @@ mod tests {
         let g = new(
             &[100, 3],
             &[vec![3, 1], vec![0, 1], vec![1, 0], vec![0, 0]],
-            &[Spread::Varies, Spread::Varies, Spread::Run, Spread::One],
+            &[BroadcastKind::Varies, BroadcastKind::Varies, BroadcastKind::Inner, BroadcastKind::All],
         );
         assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[][..], 300, false));
-        let of = |n: usize| new(&[100, n], &[vec![n as isize, 1], vec![0, 1]], &[Spread::Varies; 2]);
+        let of = |n: usize| new(&[100, n], &[vec![n as isize, 1], vec![0, 1]], &[BroadcastKind::Varies; 2]);
         assert_eq!((of(SHORT_RUN - 1).run, of(SHORT_RUN).run), (100 * (SHORT_RUN - 1), SHORT_RUN));
-        assert_eq!(g.operands[0].access, Access::Direct);
+        assert_eq!(g.operands[0].access, Access::Contiguous);
         assert_eq!(g.operands[1].access, Access::Periodic(3));
         assert_eq!(g.operands[2].access, Access::Gather(vec![100, 3], vec![1, 0]));
-        assert_eq!(g.operands[3].access, Access::Splat);
+        assert_eq!(g.operands[3].access, Access::Broadcast);
     }
 
     #[test]
     fn walks_backwards_reach_behind_the_first_element() {
-        let g = new(&[5, 100], &[vec![-100, 1], vec![0, -2], vec![3, -1]], &[Spread::Varies; 3]);
+        let g = new(&[5, 100], &[vec![-100, 1], vec![0, -2], vec![3, -1]], &[BroadcastKind::Varies; 3]);
         let reach: Vec<(i128, i128)> = g.operands.iter().map(|o| o.reach).collect();
         assert_eq!(reach, [(-400, 99), (-198, 0), (-99, 12)]);
     }
@@ -335,9 +336,9 @@ mod tests {
 
     #[test]
     fn the_class_of_one_element_does_not_depend_on_extents() {
-        let g = new(&[1, 1], &[vec![0, 0], vec![0, 0]], &[Spread::Varies, Spread::One]);
+        let g = new(&[1, 1], &[vec![0, 0], vec![0, 0]], &[BroadcastKind::Varies, BroadcastKind::All]);
         assert_eq!(g.classes(), [Class::Vector, Class::Splat]);
-        let g = new(&[90, 1], &[vec![1, 1], vec![0, 1]], &[Spread::Varies, Spread::Varies]);
+        let g = new(&[90, 1], &[vec![1, 1], vec![0, 1]], &[BroadcastKind::Varies, BroadcastKind::Varies]);
         assert_eq!(g.classes(), [Class::Vector, Class::Vector]);
     }
 
@@ -345,12 +346,17 @@ mod tests {
     fn the_class_under_a_reduction_does_not_depend_on_extents() {
         let class = |strides: &[isize], reduced: &[usize]| {
             let reduced = Some(Reduction { dims: reduced, adds: false });
-            Geometry::new(&[100, 3, 400], &[strides.to_vec()], &[Spread::Run], reduced).classes()[0]
+            Geometry::new(&[100, 3, 400], &[strides.to_vec()], &[BroadcastKind::Inner], reduced).classes()[0]
         };
         // Repeated along the last dim, which is the run; and along another one, of which its type says nothing.
         assert_eq!(class(&[3, 1, 0], &[2]), Class::Splat);
         assert_eq!(class(&[0, 0, 0], &[1, 2]), Class::Vector);
-        let g = Geometry::new(&[400, 3], &[vec![0, 0]], &[Spread::Run], Some(Reduction { dims: &[0], adds: false }));
+        let g = Geometry::new(
+            &[400, 3],
+            &[vec![0, 0]],
+            &[BroadcastKind::Inner],
+            Some(Reduction { dims: &[0], adds: false }),
+        );
         assert_eq!((g.run, g.classes()), (1200, vec![Class::Vector]));
     }
 
@@ -359,7 +365,7 @@ mod tests {
         let dense = |extents: &[usize]| vec![crate::base::shape::contiguous_strides(extents)];
         let folded = |extents: &[usize], reduced: &[usize]| {
             let reduced = Some(Reduction { dims: reduced, adds: false });
-            Geometry::new(extents, &dense(extents), &[Spread::Varies], reduced)
+            Geometry::new(extents, &dense(extents), &[BroadcastKind::Varies], reduced)
         };
         let g = folded(&[4, 100, 200], &[0, 1, 2]);
         assert_eq!((g.rows.len(), g.run, g.fold), (0, 80_000, Some(Fold::Rows(80_000))));
@@ -368,9 +374,9 @@ mod tests {
         let g = folded(&[4, 100, SHORT_READ - 1], &[2]);
         assert_eq!((g.rows.len(), g.run, g.fold), (0, 400 * (SHORT_READ - 1), Some(Fold::Rows(SHORT_READ - 1))));
         for (short, step, spread, adds) in [
-            (SHORT_REDUCED, 0, Spread::Run, false),
-            (SHORT_ADDED, 0, Spread::Run, true),
-            (SHORT_ADDED, 1, Spread::Varies, true),
+            (SHORT_REDUCED, 0, BroadcastKind::Inner, false),
+            (SHORT_ADDED, 0, BroadcastKind::Inner, true),
+            (SHORT_ADDED, 1, BroadcastKind::Varies, true),
         ] {
             let reduced = Some(Reduction { dims: &[1], adds });
             let run = |n: usize| {
@@ -384,6 +390,6 @@ mod tests {
         assert_eq!((g.rows.as_slice(), g.run, g.fold), (&[4, 100][..], COLUMNS, Some(Fold::Columns(100))));
         let g = folded(&[4, 100, 3], &[1]);
         assert_eq!((g.rows.len(), g.run, g.fold), (0, 1200, Some(Fold::Stacked { count: 100, width: 3 })));
-        assert_eq!(g.operands[0].access, Access::Direct);
+        assert_eq!(g.operands[0].access, Access::Contiguous);
     }
 }

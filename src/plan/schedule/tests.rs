@@ -3,11 +3,11 @@
 use super::*;
 use crate::base::dtype::DType;
 use crate::ops::Op;
-use crate::plan::kernel::{Builder, Operand};
+use crate::plan::kernel::{KernelBuilder, Operand};
 
 #[test]
 fn tiles_are_reused_and_as_large_as_was_asked() {
-    let mut b = Builder::default();
+    let mut b = KernelBuilder::default();
     let x = b.input(DType::F32);
     let y = (0..9).fold(x, |y, _| b.apply(Op::Sin, DType::F32, &[Operand::Value(y)]));
     b.kernel.outputs.push(y);
@@ -20,14 +20,14 @@ fn tiles_are_reused_and_as_large_as_was_asked() {
     assert_eq!(planned(passes.without(Pass::Reuse)).unwrap(), (8, 7));
 }
 
-/// The stages of a kernel of these ops, one after the other on f32, where sines are not inlined.
+/// The stages of a kernel of these ops, one after the other on f32, where sines are not lowered.
 fn stages(ops: &[Op], class: Class) -> (Schedule, Vec<String>) {
-    let mut b = Builder::default();
+    let mut b = KernelBuilder::default();
     let x = b.input(DType::F32);
     let y = ops.iter().fold(x, |y, op| b.apply(*op, DType::F32, &[Operand::Value(y)]));
     b.kernel.outputs.push(y);
-    let inline = |s: &Step| s.op != StepOp::Apply(Op::Sin);
-    let made = schedule(&b.kernel, &[class], CpuLevel::get(), &inline).unwrap();
+    let is_lowerable = |s: &Step| s.op != StepOp::Apply(Op::Sin);
+    let made = schedule(&b.kernel, &[class], CpuLevel::get(), &is_lowerable).unwrap();
     let text = |s: &Stage| match s {
         Stage::Block(_) => "block".to_string(),
         Stage::Segment(n) => format!("{} inline", made.segments[*n as usize].steps.len()),

@@ -124,7 +124,7 @@ pub(crate) struct Folded<'a> {
 
 /// The step that found its data faulty.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct StepFailure {
     pub(crate) step: u32,
     /// What a function of the user's said when it panicked.
     pub(crate) said: Refusal,
@@ -155,7 +155,7 @@ pub(super) struct Job<'a> {
     /// Whether segments stream results that begin at cache lines.
     pub(super) stream: bool,
     /// The first faulty step by program order, and where in the work it was: the fault is the same for any number of threads.
-    pub(super) fault: Mutex<Option<(usize, Fault)>>,
+    pub(super) fault: Mutex<Option<(usize, StepFailure)>>,
     /// Whether a thread left work undone because it was told to stop.
     pub(super) stopped: AtomicBool,
 }

@@ -18,7 +18,7 @@ use crate::kernels::reduce::of_nothing;
 use crate::plan::geometry::{Access, Fold, Operand};
 use crate::plan::schedule::{Slot, TILE};
 use job::{
-    Buffer, Fault, FoldOut, Folded, Job, Launch, Out, Output, ROW_BLOCK, ROWS, begins_line, is_across, is_copied,
+    Buffer, FoldOut, Folded, Job, Launch, Out, Output, ROW_BLOCK, ROWS, StepFailure, begins_line, is_across, is_copied,
 };
 
 pub(crate) mod gather;
@@ -109,7 +109,7 @@ impl Launch<'_> {
             *to = match *slot {
                 Slot::Input(i) => {
                     let b = &self.inputs[i as usize];
-                    let moves = self.geometry.operands[i as usize].access == Access::Direct;
+                    let moves = self.geometry.operands[i as usize].access == Access::Contiguous;
                     let first = b.offset + if moves { at } else { 0 };
                     b.bytes.as_ptr().wrapping_add(first * b.dtype.size()).cast_mut()
                 }
@@ -166,7 +166,7 @@ pub(crate) fn run(
     outputs: &mut [Output<'_>],
     folds: &mut [Folded<'_>],
     threads: usize,
-) -> Result<Result<(), Fault>> {
+) -> Result<Result<(), StepFailure>> {
     let g = launch.geometry;
     let total = g.row_count() * g.run;
     let sizes = outputs.iter().all(|o| o.bytes.len() == total * o.dtype.size())
@@ -242,7 +242,7 @@ fn run_aligned(
     outputs: &mut [Output<'_>],
     folds: &mut [Folded<'_>],
     threads: usize,
-) -> Result<Result<(), Fault>> {
+) -> Result<Result<(), StepFailure>> {
     let (mut copies, mut inputs) = (Vec::new(), launch.inputs.to_vec());
     for (b, o) in launch.inputs.iter().zip(&launch.geometry.operands) {
         copies.push(if b.is_aligned() { None } else { Some(b.copied(o.reach)?) });
@@ -290,7 +290,7 @@ impl Job<'_> {
     fn columns(&self) -> usize {
         let g = self.launch.geometry;
         let (mut element, mut shared) = (self.outputs.iter().map(|o| o.dtype.size()).sum::<usize>(), 0);
-        for (o, b) in g.operands.iter().zip(self.launch.inputs).filter(|(o, _)| o.access == Access::Direct) {
+        for (o, b) in g.operands.iter().zip(self.launch.inputs).filter(|(o, _)| o.access == Access::Contiguous) {
             *if o.rows.last() == Some(&0) { &mut shared } else { &mut element } += b.dtype.size();
         }
         if shared * g.run < SHARED_FROM || element * g.run * g.row_count() > SHARED_MOST {
@@ -327,7 +327,8 @@ impl Job<'_> {
                 })
             }
         };
-        let faulty = with_worker(self, |worker| made(worker).map_err(|step| Fault { step, said: worker.said.take() }));
+        let faulty =
+            with_worker(self, |worker| made(worker).map_err(|step| StepFailure { step, said: worker.said.take() }));
         if let Err(fault) = faulty {
             self.refused(from, fault);
         }
@@ -335,7 +336,7 @@ impl Job<'_> {
 
     /// Remembers the fault of the units from `from` on, unless there is one before it.
     #[cold]
-    fn refused(&self, from: usize, fault: Fault) {
+    fn refused(&self, from: usize, fault: StepFailure) {
         let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         // A thread that was told to stop has none.
         if fault.step < u32::MAX && first.as_ref().is_none_or(|(at, f)| (fault.step, from) < (f.step, *at)) {

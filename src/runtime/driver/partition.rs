@@ -52,7 +52,7 @@ impl Launch<'_> {
 
     /// Whether all that is reduced are operands, where they are.
     pub(super) fn reduces_operands(&self) -> bool {
-        self.reduces_those(|access| *access == Access::Direct)
+        self.reduces_those(|access| *access == Access::Contiguous)
     }
 
     /// Whether all that is reduced are operands that are read in such a way.
@@ -69,14 +69,14 @@ impl Launch<'_> {
     /// of them is read where it is or added up by one segment, and they are enough: then a tile can be all of them. So it is
     /// over the images of a batch, channel by channel.
     pub(super) fn side_by_side(&self) -> Option<usize> {
-        let reads = self.reduces_those(|a| *a != Access::Splat);
+        let reads = self.reduces_those(|a| *a != Access::Broadcast);
         if !self.is_long() || !(reads || self.adds_in_one()) {
             return None;
         }
         let mut all = None;
         for o in &self.geometry.operands {
             match &o.access {
-                Access::Splat | Access::Direct => {}
+                Access::Broadcast | Access::Contiguous => {}
                 Access::Gather(extents, strides) if strides.last() == Some(&1) => match all.replace(*extents.last()?) {
                     Some(before) if all != Some(before) => return None,
                     _ => {}
@@ -151,8 +151,8 @@ impl Launch<'_> {
         let run = self.geometry.run;
         let next = |r: &isize| *r == 0 || *r == run as isize;
         let goes_on = |(o, b): (&Operand, &Buffer<'_>)| match o.access {
-            Access::Splat => true,
-            Access::Direct => run * b.dtype.size() >= LONG_ROW || o.rows.last().is_none_or(next),
+            Access::Broadcast => true,
+            Access::Contiguous => run * b.dtype.size() >= LONG_ROW || o.rows.last().is_none_or(next),
             _ => false,
         };
         self.geometry.operands.iter().zip(self.inputs).all(goes_on)
@@ -161,7 +161,8 @@ impl Launch<'_> {
     /// Whether one segment adds up all there is to reduce, and needs no tile: then, where operands are read where they are, a
     /// piece is one call. Lanes go by the place in the piece, which is that in the tile too.
     fn adds_alone(&self) -> bool {
-        self.adds_in_one() && self.geometry.operands.iter().all(|o| matches!(o.access, Access::Splat | Access::Direct))
+        self.adds_in_one()
+            && self.geometry.operands.iter().all(|o| matches!(o.access, Access::Broadcast | Access::Contiguous))
     }
 
     fn adds_in_one(&self) -> bool {

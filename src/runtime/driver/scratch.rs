@@ -69,7 +69,7 @@ impl Layout {
 /// Scratch for the copies of an operand.
 pub(super) fn copy_room(o: &Operand) -> usize {
     match &o.access {
-        Access::Splat | Access::Direct => 0,
+        Access::Broadcast | Access::Contiguous => 0,
         Access::Periodic(n) => ((n + PLAIN_TILES * TILE) * 16).next_multiple_of(64),
         Access::Gather(..) if is_across(o) => ROW_BLOCK * tile_room(16),
         Access::Gather(..) => WIDE_TILE,

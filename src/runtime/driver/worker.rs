@@ -140,8 +140,8 @@ pub(super) fn with_worker<T>(job: &Job<'_>, work: impl FnOnce(&mut Worker<'_>) -
     for (s, slot) in launch.schedule.slots.iter().enumerate() {
         match slot {
             Slot::Input(i) => match launch.geometry.operands[*i as usize].access {
-                Access::Splat => scratch.splats.push((s as SlotId, *i)),
-                Access::Direct => scratch.direct.push((s as SlotId, *i, launch.inputs[*i as usize].dtype.size())),
+                Access::Broadcast => scratch.splats.push((s as SlotId, *i)),
+                Access::Contiguous => scratch.direct.push((s as SlotId, *i, launch.inputs[*i as usize].dtype.size())),
                 _ => scratch.moving.push((s as SlotId, *i)),
             },
             Slot::Output(o) => scratch.results.push((s as SlotId, *o)),
@@ -545,8 +545,8 @@ impl Worker<'_> {
         // SAFETY: elements `at..at + n` of the row exist; the copies go to places of their own.
         unsafe {
             match &operands[i].access {
-                Access::Splat => base.cast_mut(),
-                Access::Direct => base.add(at * dtype.size()).cast_mut(),
+                Access::Broadcast => base.cast_mut(),
+                Access::Contiguous => base.add(at * dtype.size()).cast_mut(),
                 Access::Periodic(period) => self.scratch.add(room() + at % period * dtype.size()),
                 Access::Gather(..) if is_across(&operands[i]) && self.turned.is_some() => {
                     let (r, start) = self.turned.unwrap_or_default();

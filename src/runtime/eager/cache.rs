@@ -16,14 +16,14 @@ use smallvec::SmallVec;
 
 use super::value::{Arg, Eager, one_op};
 use crate::base::dtype::DType;
-use crate::base::error::{Error, Place, Result};
+use crate::base::error::{Error, Result, SourceLocation};
 use crate::base::scalar::Scalar;
 use crate::graph::program::Program;
 use crate::ops::{Attrs, Op};
 use crate::plan::fuse::{Plan, plan};
 use crate::plan::options::Passes;
 use crate::runtime::launch::run::Run;
-use crate::runtime::launch::{BlockEngine, Blocks, Shot, run_plan};
+use crate::runtime::launch::{BlockEngine, Blocks, PreparedLaunch, run_plan};
 use crate::tensor::layout::Layout;
 use crate::tensor::{Tensor, TensorRef};
 
@@ -51,12 +51,12 @@ struct Key {
 /// A plan over tensors of known layouts, its kernels aimed at these.
 struct Step {
     plan: Plan,
-    shots: Shots,
+    launches: PreparedLaunches,
     /// Whether the result is weak.
     weak: bool,
 }
 
-type Shots = Vec<Arc<Shot<Blocks>>>;
+type PreparedLaunches = Vec<Arc<PreparedLaunch<Blocks>>>;
 
 // Most keys differ in these.
 impl Hash for Key {
@@ -87,7 +87,7 @@ pub(super) fn apply(
     op: Op,
     args: &[Arg<'_>],
     attrs: &Attrs,
-    place: &Place,
+    location: &SourceLocation,
 ) -> Result<Option<(Tensor, bool)>> {
     // A function of the user's must not be called twice where it fails.
     if matches!(op, Op::Custom(_)) {
@@ -112,9 +112,9 @@ pub(super) fn apply(
     if let Some(step) = known {
         return Ok(step.run(&run)?.map(|(t, _)| (t, step.weak)));
     }
-    let Ok(mut step) = Step::new(&key, args, place) else { return Ok(None) };
-    let Some((made, shots)) = step.run(&run)? else { return Ok(None) };
-    step.shots = shots;
+    let Ok(mut step) = Step::new(&key, args, location) else { return Ok(None) };
+    let Some((made, launches)) = step.run(&run)? else { return Ok(None) };
+    step.launches = launches;
     let weak = step.weak;
     let keep = |steps: &RefCell<HashMap<Key, Rc<Step>>>| {
         let mut steps = steps.borrow_mut();
@@ -129,25 +129,25 @@ pub(super) fn apply(
 
 impl Step {
     /// Plans the op as a program that is fed the tensors.
-    fn new(key: &Key, args: &[Arg<'_>], place: &Place) -> Result<Step> {
+    fn new(key: &Key, args: &[Arg<'_>], location: &SourceLocation) -> Result<Step> {
         let fed = |program: &Program, i: usize, t: &Tensor| {
-            program.data_at(&format!("operand {i}"), t.dtype(), t.shape().into(), place.clone())
+            program.data_at(&format!("operand {i}"), t.dtype(), t.shape().into(), location.clone())
         };
-        let (typed, node) = one_op(key.cx, key.op, args, key.attrs.clone(), place.clone(), fed)?;
+        let (typed, node) = one_op(key.cx, key.op, args, key.attrs.clone(), location.clone(), fed)?;
         let pattern = vec![false; typed.dyn_dims.len()];
         let plan = plan(&typed, &[node], &HashMap::new(), &pattern, Passes::default())?;
-        Ok(Step { plan, shots: Vec::new(), weak: typed.nodes[node as usize].weak })
+        Ok(Step { plan, launches: Vec::new(), weak: typed.nodes[node as usize].weak })
     }
 
     /// The result, and what was made for these layouts. `None`: refused, which is for others to word.
-    fn run(&self, run: &Run<'_>) -> Result<Option<(Tensor, Shots)>> {
-        let mut shots = Cow::Borrowed(&self.shots[..]);
-        let made = match run_plan(&self.plan, run, &BlockEngine, &mut shots, &mut []) {
+    fn run(&self, run: &Run<'_>) -> Result<Option<(Tensor, PreparedLaunches)>> {
+        let mut launches = Cow::Borrowed(&self.launches[..]);
+        let made = match run_plan(&self.plan, run, &BlockEngine, &mut launches, &mut []) {
             Ok(mut made) => made.pop().flatten(),
             Err(e @ Error::OutOfMemory { .. }) => return Err(e),
             Err(_) => None,
         };
-        let new = if let Cow::Owned(new) = shots { new } else { Vec::new() };
+        let new = if let Cow::Owned(new) = launches { new } else { Vec::new() };
         Ok(made.map(|made| (made, new)))
     }
 }

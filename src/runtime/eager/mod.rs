@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::launch::run_blocks;
-use crate::base::error::{Diagnostic, Error, Fault, Place, Result};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
 use crate::graph::var::{Mode, Operand, Var};
 use crate::ops::{Attrs, Op};
 use crate::promotion::{Rules, Settings};
@@ -37,13 +37,13 @@ impl Mode for Eager {
         value.cx.settings
     }
 
-    fn apply(op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Var<Eager> {
+    fn apply(op: Op, operands: &[Operand<Eager>], attrs: Attrs, location: SourceLocation) -> Var<Eager> {
         let cx = operands.iter().find_map(|o| match o {
             Operand::Var(v) => Some(v.0.cx),
             Operand::Scalar(_) => None,
         });
         let cx = cx.unwrap_or(Eager::new(Rules::default()));
-        let (value, weak) = match apply(cx, op, operands, attrs, place) {
+        let (value, weak) = match apply(cx, op, operands, attrs, location) {
             Ok((t, weak)) => (Ok(t), weak),
             Err(Error::Earlier(e)) => (Err(e), false),
             Err(e) => (Err(Arc::new(e)), false),
@@ -53,26 +53,32 @@ impl Mode for Eager {
 }
 
 /// Applies one op: a program of one node, run by block kernels, one kernel after the other. The result, and whether it is weak.
-fn apply(cx: Eager, op: Op, operands: &[Operand<Eager>], attrs: Attrs, place: Place) -> Result<(Tensor, bool)> {
+fn apply(
+    cx: Eager,
+    op: Op,
+    operands: &[Operand<Eager>],
+    attrs: Attrs,
+    location: SourceLocation,
+) -> Result<(Tensor, bool)> {
     // Without a tensor there is no handle to remember a mistake, so that it is told here.
     if operands.iter().all(|o| matches!(o, Operand::Scalar(_))) {
-        let alone = || Diagnostic::new(Fault::BadParameter, format!("`{op}` of scalars alone"));
-        return Err(op.wrong_count(operands.len()).unwrap_or_else(alone).at(&place).into());
+        let alone = || Diagnostic::new(DiagnosticKind::BadParameter, format!("`{op}` of scalars alone"));
+        return Err(op.wrong_count(operands.len()).unwrap_or_else(alone).at(&location).into());
     }
     let mut args: SmallVec<[Arg<'_>; 4]> = SmallVec::new();
     for (i, o) in operands.iter().enumerate() {
         args.push(match o {
             Operand::Scalar(s) => Arg::Scalar(*s),
             Operand::Var(v) if v.0.cx != cx => {
-                return Err(other_mode(cx, op, operands, i).at(&place).into());
+                return Err(other_mode(cx, op, operands, i).at(&location).into());
             }
             Operand::Var(v) => Arg::Tensor(v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?, v.0.weak),
         });
     }
-    if let Some(result) = cache::apply(cx, op, &args, &attrs, &place)? {
+    if let Some(result) = cache::apply(cx, op, &args, &attrs, &location)? {
         return Ok(result);
     }
-    let (typed, node) = one_op(cx, op, &args, attrs, place, |program, _, t| program.constant(t.clone()))?;
+    let (typed, node) = one_op(cx, op, &args, attrs, location, |program, _, t| program.constant(t.clone()))?;
     Ok((run_blocks(&typed, node)?, typed.nodes[node as usize].weak))
 }
 
@@ -96,5 +102,5 @@ fn other_mode(cx: Eager, op: Op, operands: &[Operand<Eager>], i: usize) -> Diagn
     };
     let all: Vec<String> = operands.iter().map(known).collect();
     let message = format!("operands of `{op}`, {}, are from eager modes with different {what}", all.join(" and "));
-    Diagnostic::new(Fault::ForeignVar, message)
+    Diagnostic::new(DiagnosticKind::ForeignVar, message)
 }

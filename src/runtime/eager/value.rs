@@ -3,7 +3,7 @@
 //! Does not: compute.
 
 use crate::analysis::infer::infer;
-use crate::base::error::{Error, Place, Result};
+use crate::base::error::{Error, Result, SourceLocation};
 use crate::base::limits::Limits;
 use crate::base::scalar::Scalar;
 use crate::base::shape::check_within;
@@ -104,7 +104,7 @@ pub(super) fn one_op(
     op: Op,
     args: &[Arg<'_>],
     attrs: Attrs,
-    place: Place,
+    location: SourceLocation,
     leaf: impl Fn(&Program, usize, &Tensor) -> Var,
 ) -> Result<(Arc<TypedProgram>, NodeId)> {
     let program = Program::with_limits(cx.settings, cx.limits);
@@ -119,7 +119,7 @@ pub(super) fn one_op(
         }
     };
     let operands: SmallVec<[Operand<Graph>; 4]> = args.iter().enumerate().map(operand).collect();
-    let result = Graph::apply(op, &operands, attrs, place);
+    let result = Graph::apply(op, &operands, attrs, location);
     let typed = Arc::new(infer(&program)?);
     let node = typed.node(&result)?;
     Ok((typed, node))

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// # Ok::<(), castwise::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub struct ExecutorBuilder {
     pub(super) threads: Option<usize>,
     pub(super) jit: bool,
     pub(super) cache: usize,
@@ -29,33 +29,33 @@ pub struct Builder {
     pub(super) passes: Passes,
 }
 
-impl Builder {
+impl ExecutorBuilder {
     /// The most threads that one run uses; at least 1, at most 65536. Default: the machine's cores.
-    pub fn threads(mut self, n: usize) -> Builder {
+    pub fn threads(mut self, n: usize) -> ExecutorBuilder {
         self.threads = Some(n.clamp(1, 1 << 16));
         self
     }
 
     /// Whether to compile loops. Without, every op is a block kernel: the same bits, slower. Default: true.
-    pub fn jit(mut self, on: bool) -> Builder {
+    pub fn jit(mut self, on: bool) -> ExecutorBuilder {
         self.jit = on;
         self
     }
 
     /// The most plans and the most compiled kernels that are kept. Default: 1024 each.
-    pub fn cache(mut self, entries: usize) -> Builder {
+    pub fn cache(mut self, entries: usize) -> ExecutorBuilder {
         self.cache = entries.max(1);
         self
     }
 
     /// The most bytes of dropped results that are kept for new ones. Default: 1 GiB.
-    pub fn pool(mut self, bytes: usize) -> Builder {
+    pub fn pool(mut self, bytes: usize) -> ExecutorBuilder {
         self.pool = bytes;
         self
     }
 
     /// Whether to measure the time of each run and each kernel for [`Executor::stats`](crate::Executor::stats). Default: false.
-    pub fn timing(mut self, on: bool) -> Builder {
+    pub fn timing(mut self, on: bool) -> ExecutorBuilder {
         self.timing = on;
         self
     }
@@ -74,7 +74,7 @@ impl Builder {
     /// assert!(matches!(refused, Err(Error::Limit { max: 4000, got: 4004, .. })));
     /// # Ok::<(), castwise::Error>(())
     /// ```
-    pub fn max_bytes(mut self, bytes: usize) -> Builder {
+    pub fn max_bytes(mut self, bytes: usize) -> ExecutorBuilder {
         self.max_bytes = bytes;
         self
     }
@@ -92,7 +92,7 @@ impl Builder {
     /// assert!(matches!(stopped, Err(Error::TimeLimit { .. })));
     /// # Ok::<(), castwise::Error>(())
     /// ```
-    pub fn time_limit(mut self, limit: Duration) -> Builder {
+    pub fn time_limit(mut self, limit: Duration) -> ExecutorBuilder {
         self.time_limit = Some(limit);
         self
     }
@@ -111,7 +111,7 @@ impl Builder {
     /// assert_eq!(short.run(&p, feeds(), [&y])?[0].as_bytes(), Executor::new().run(&p, feeds(), [&y])?[0].as_bytes());
     /// # Ok::<(), castwise::Error>(())
     /// ```
-    pub fn limits(mut self, limits: Limits) -> Builder {
+    pub fn limits(mut self, limits: Limits) -> ExecutorBuilder {
         self.limits = limits;
         self.passes.kernel_ops = limits.at(Limit::KernelOps);
         self.passes.function_steps = limits.at(Limit::FunctionSteps);
@@ -132,7 +132,7 @@ impl Builder {
     /// assert_eq!(fused.run(&p, feeds(), [&y])?[0].as_bytes(), plain.run(&p, feeds(), [&y])?[0].as_bytes());
     /// # Ok::<(), castwise::Error>(())
     /// ```
-    pub fn without(mut self, pass: Pass) -> Builder {
+    pub fn without(mut self, pass: Pass) -> ExecutorBuilder {
         self.passes = self.passes.without(pass);
         self
     }
@@ -149,7 +149,7 @@ impl Builder {
     /// assert_eq!(small[0].as_bytes(), Executor::new().run(&p, feeds(), [&y])?[0].as_bytes());
     /// # Ok::<(), castwise::Error>(())
     /// ```
-    pub fn tile(mut self, elements: usize) -> Builder {
+    pub fn tile(mut self, elements: usize) -> ExecutorBuilder {
         self.passes.tile = elements.clamp(1, TILE);
         self
     }

@@ -291,7 +291,7 @@ fn check_dims(typed: &TypedProgram, c: &crate::graph::typed::DimCheck, values: &
         }
     };
     let (a, b) = (named(&c.dims.0), named(&c.dims.1));
-    Err(Error::Shape(format!("cannot broadcast in `{}` at axis {}: {a} vs {b}\n  at {}", c.op, c.axis, c.place)))
+    Err(Error::Shape(format!("cannot broadcast in `{}` at axis {}: {a} vs {b}\n  at {}", c.op, c.axis, c.location)))
 }
 
 fn known_names(typed: &TypedProgram) -> String {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::{available, clif, inline};
+use crate::backend::{available, clif_text, is_lowerable};
 use crate::base::cancel::CancelToken;
 use crate::base::error::Result;
 use crate::base::limits::{Limit, Limits};
@@ -18,11 +18,11 @@ use crate::graph::typed::NodeId;
 use crate::graph::var::Var;
 use crate::kernels::CpuLevel;
 use crate::plan::fuse::PlannedKernel;
-use crate::plan::geometry::Spread;
+use crate::plan::geometry::BroadcastKind;
 use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, schedule_with};
 use crate::tensor::Tensor;
-use builder::Builder;
+use builder::ExecutorBuilder;
 
 pub(crate) mod builder;
 mod feeds;
@@ -37,7 +37,7 @@ pub use stats::{KernelTime, Stats};
 
 pub use crate::base::limits::MAX_FETCHES;
 
-impl Builder {
+impl ExecutorBuilder {
     /// The executor.
     pub fn build(self) -> Executor {
         Executor { inner: Arc::new(Inner::new(self)) }
@@ -75,8 +75,8 @@ impl Executor {
     }
 
     /// Settings to choose before building.
-    pub fn builder() -> Builder {
-        Builder {
+    pub fn builder() -> ExecutorBuilder {
+        ExecutorBuilder {
             threads: None,
             jit: true,
             cache: 1024,
@@ -177,13 +177,13 @@ impl Executor {
         let planned = self.inner.plan(&typed, nodes, vec![false; typed.dyn_dims.len()])?;
         let mut text = String::new();
         for k in &planned.plan.work {
-            let class = |s: &Spread| if *s == Spread::Varies { Class::Vector } else { Class::Splat };
+            let class = |s: &BroadcastKind| if *s == BroadcastKind::Varies { Class::Vector } else { Class::Splat };
             let classes: Vec<Class> = k.spread.iter().map(class).collect();
-            let (level, inlined) = (CpuLevel::get(), |step: &_| available() && inline(step));
-            let schedule = schedule_with(&k.kernel, &classes, level, &inlined, self.inner.settings.passes)?;
+            let (level, lowered) = (CpuLevel::get(), |step: &_| available() && is_lowerable(step));
+            let schedule = schedule_with(&k.kernel, &classes, level, &lowered, self.inner.settings.passes)?;
             text += &format!("; over {}\n{}", dims_text(&typed.shapes[k.shape as usize]), k.kernel);
             if !schedule.segments.is_empty() {
-                text += &clif(&k.kernel, &schedule)?;
+                text += &clif_text(&k.kernel, &schedule)?;
             }
         }
         Ok(text)

@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use petgraph::graph::NodeIndex;
 
-use super::builder::Builder;
+use super::builder::ExecutorBuilder;
 use super::feeds::{Bound, Feeds, InOrder, bind, sorted};
 use super::lru::Bounded;
 use super::stats::{Counters, Traffic};
 use crate::analysis::infer::infer;
 use crate::backend::abi::SegmentFn;
-use crate::backend::{Code, available, compile, inline, walks_rows};
+use crate::backend::{Code, available, compile, is_lowerable, walks_rows};
 use crate::base::cancel::{CancelToken, Stop};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -36,7 +36,9 @@ use crate::plan::options::Pass;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
 use crate::promotion::operand::OperandType;
 use crate::runtime::launch::run::{Memory, Run};
-use crate::runtime::launch::{Engine, Fetched, Ready, Shot, cast_tensor, is_direct, run_blocks, run_direct, run_plan};
+use crate::runtime::launch::{
+    Engine, Fetched, PreparedLaunch, Ready, cast_tensor, is_direct, run_blocks, run_direct, run_plan,
+};
 use crate::tensor::layout::Layout;
 use crate::tensor::{Pool, Tensor, TensorRef};
 
@@ -69,7 +71,7 @@ pub(super) struct Planned {
 }
 
 /// The launches of a plan's kernels for feeds of some layouts.
-pub(super) type Shots = Vec<Arc<Shot<Arc<Compiled>>>>;
+pub(super) type PreparedLaunches = Vec<Arc<PreparedLaunch<Arc<Compiled>>>>;
 
 /// Fetches that were asked for lately: most at once.
 const RECENT: usize = 8;
@@ -97,7 +99,7 @@ pub(super) struct Call<'a> {
 
 /// An executor's settings and what it keeps, shared with what it has prepared.
 pub(super) struct Inner {
-    pub(super) settings: Builder,
+    pub(super) settings: ExecutorBuilder,
     threads: usize,
     caches: Kept<Caches>,
     /// The latest first.
@@ -114,7 +116,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    pub(super) fn new(settings: Builder) -> Inner {
+    pub(super) fn new(settings: ExecutorBuilder) -> Inner {
         let pool = Arc::new(Pool::new(settings.pool));
         // Asking for the cores reads a dozen files, which is a good part of what a first result takes.
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -211,13 +213,13 @@ impl Inner {
         Stop::new(token, self.settings.time_limit)
     }
 
-    /// Runs a plan on feeds that were bound. A result is written to its tensor of `into`, if it can be. `shots` are
+    /// Runs a plan on feeds that were bound. A result is written to its tensor of `into`, if it can be. `launches` are
     /// those of feeds of the same layouts, or are made; `traffic` is what runs with such feeds move.
     pub(super) fn execute(
         &self,
         planned: &Planned,
         call: &Call<'_>,
-        shots: &mut Cow<'_, [Arc<Shot<Arc<Compiled>>>]>,
+        launches: &mut Cow<'_, [Arc<PreparedLaunch<Arc<Compiled>>>]>,
         into: &mut [Tensor],
     ) -> Result<Fetched> {
         let traffic = call.traffic;
@@ -225,7 +227,7 @@ impl Inner {
         self.counters.run(traffic);
         let began = self.clock();
         let run = self.run(call.feeds, call.dyn_dims, call.stop);
-        let made = run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, shots, into);
+        let made = run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, launches, into);
         if let Some(began) = began {
             self.counters.running.since(began);
         }
@@ -248,12 +250,12 @@ impl Inner {
         planned: &Planned,
         traffic: Traffic,
         feeds: &[TensorRef<'_>],
-        shot: &Shot<Arc<Compiled>>,
+        prepared: &PreparedLaunch<Arc<Compiled>>,
         into: Option<&mut Tensor>,
     ) -> Result<Option<Tensor>> {
         span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
         self.counters.run(traffic);
-        run_direct(&planned.plan, &self.run(feeds, &[], None), shot, into)
+        run_direct(&planned.plan, &self.run(feeds, &[], None), prepared, into)
     }
 
     /// The schedule and code of a kernel, shared by all programs that have an equal one.
@@ -266,10 +268,10 @@ impl Inner {
         let began = Instant::now();
         span!(DEBUG, span = "compile" { steps: kernel.steps.len() } + segments);
         let jit = self.settings.jit && available();
-        let planned = |inlined: &dyn Fn(&Step) -> bool| {
-            schedule_with(kernel, classes, CpuLevel::get(), inlined, self.settings.passes)
+        let planned = |lowered: &dyn Fn(&Step) -> bool| {
+            schedule_with(kernel, classes, CpuLevel::get(), lowered, self.settings.passes)
         };
-        let mut schedule = planned(&|step| jit && inline(step))?;
+        let mut schedule = planned(&|step| jit && is_lowerable(step))?;
         let code = match schedule.segments.is_empty() {
             true => None,
             false => match compile(kernel, &schedule) {
@@ -345,7 +347,7 @@ pub(super) struct Last {
     dyn_dims: Vec<usize>,
     planned: Arc<Planned>,
     traffic: Traffic,
-    shots: Shots,
+    launches: PreparedLaunches,
     /// Whether the plan is one call: see [`is_direct`].
     pub(super) direct: bool,
 }
@@ -380,7 +382,9 @@ impl Core {
         let last = self.last.lock().clone().filter(|last| last.fits(feeds));
         if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
             return Ok(vec![
-                inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], None)?.ok_or_else(missing)?,
+                inner
+                    .execute_direct(&last.planned, last.traffic, feeds, &last.launches[0], None)?
+                    .ok_or_else(missing)?,
             ]);
         }
         self.execute(inner, feeds, last, &mut [], stop.as_ref())?.into_iter().map(|t| t.ok_or_else(missing)).collect()
@@ -400,7 +404,7 @@ impl Core {
         };
         if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
             self.check_targets(&last.dyn_dims, into)?;
-            let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.shots[0], into.first_mut())?;
+            let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.launches[0], into.first_mut())?;
             return into.iter_mut().zip([made]).try_for_each(set);
         }
         let made = self.execute(inner, feeds, last, into, stop.as_ref())?;
@@ -418,23 +422,23 @@ impl Core {
     ) -> Result<Fetched> {
         if let Some(last) = last {
             self.check_targets(&last.dyn_dims, into)?;
-            let mut shots = Cow::Borrowed(&*last.shots);
+            let mut launches = Cow::Borrowed(&*last.launches);
             let call = Call { feeds, dyn_dims: &last.dyn_dims, traffic: last.traffic, stop };
-            return inner.execute(&last.planned, &call, &mut shots, into);
+            return inner.execute(&last.planned, &call, &mut launches, into);
         }
         inner.counters.bindings.add(1);
         let bound = bind(&self.typed, feeds.into())?;
         self.check_targets(&bound.dyn_dims, into)?;
         let planned = inner.plan(&self.typed, self.nodes.clone(), pattern_of(&self.typed, &bound.dyn_dims))?;
         self.check_sizes(&planned.plan, &bound)?;
-        let mut shots = Cow::Owned(Vec::new());
+        let mut launches = Cow::Owned(Vec::new());
         let traffic = Traffic::of(&planned.plan, &bound.dyn_dims);
         let call = Call { feeds: &bound.feeds, dyn_dims: &bound.dyn_dims, traffic, stop };
-        let made = inner.execute(&planned, &call, &mut shots, into)?;
+        let made = inner.execute(&planned, &call, &mut launches, into)?;
         let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
-        let shots = shots.into_owned();
-        let direct = !inner.is_timed() && is_direct(&planned.plan, &shots);
-        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, traffic, shots, direct };
+        let launches = launches.into_owned();
+        let direct = !inner.is_timed() && is_direct(&planned.plan, &launches);
+        let now = Last { feeds: layouts, dyn_dims: bound.dyn_dims, planned, traffic, launches, direct };
         *self.last.lock() = Some(Arc::new(now));
         Ok(made)
     }
@@ -507,7 +511,7 @@ mod tests {
             (Op::Add, DType::F32, true, 1),
             (Op::Add, DType::F32, false, 2),
         ] {
-            let mut b = kernel::Builder::default();
+            let mut b = kernel::KernelBuilder::default();
             let (x, y) = (b.input(d), b.input(d));
             let operand = kernel::Operand::Value;
             let sum = b.apply(op, d, &[operand(x), operand(if square { x } else { y })]);

@@ -61,9 +61,9 @@ pub struct Stats {
     /// Time spent scheduling and compiling kernels.
     pub compiling: Duration,
     /// Time spent running plans, compilation within included: zero unless the executor was built with
-    /// [`timing`](crate::Builder::timing).
+    /// [`timing`](crate::ExecutorBuilder::timing).
     pub running: Duration,
-    /// The kernels that took most time first: empty without [`timing`](crate::Builder::timing).
+    /// The kernels that took most time first: empty without [`timing`](crate::ExecutorBuilder::timing).
     pub kernel_times: Vec<KernelTime>,
 }
 

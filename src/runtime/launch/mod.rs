@@ -20,11 +20,11 @@ use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 use crate::kernels::{CpuLevel, fold_kernel, reduce};
 use crate::ops::Op;
 use crate::plan::fuse::{BufferId, Origin, Plan, PlannedKernel, plan};
-use crate::plan::geometry::{Fold, Geometry, Reduction, Spread};
-use crate::plan::kernel::{Builder, Kernel};
+use crate::plan::geometry::{BroadcastKind, Fold, Geometry, Reduction};
+use crate::plan::kernel::{Kernel, KernelBuilder};
 use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, Schedule, schedule};
-use crate::runtime::driver::job::{Buffer, Fault, FoldKernels, Folded, Launch, Output};
+use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output, StepFailure};
 use crate::runtime::driver::run;
 use crate::tensor::layout::Layout;
 use crate::tensor::{Storage, Tensor, TensorRef};
@@ -57,8 +57,8 @@ impl Ready for Blocks {
 }
 
 /// Everything about a kernel's launch that depends on its operands' layouts but not on their data: feeds of the same
-/// layouts have the same shots.
-pub(crate) struct Shot<R> {
+/// layouts have the same prepared launches.
+pub(crate) struct PreparedLaunch<R> {
     geometry: Geometry,
     /// `None` if the domain has no elements: there is nothing to run.
     ready: Option<R>,
@@ -103,15 +103,15 @@ pub(crate) type Fetched = SmallVec<[Option<Tensor>; 2]>;
 
 /// Runs a plan. A result goes to the tensor of `into` that stands for its fetch, if there is one and it can.
 ///
-/// `shots` has the kernels' shots of an earlier run with feeds of the same layouts, or is empty: then they are made.
+/// `launches` has the prepared launches of an earlier run with feeds of the same layouts, or is empty: then they are made.
 pub(crate) fn run_plan<E: Engine>(
     plan: &Plan,
     run: &Run<'_>,
     engine: &E,
-    shots: &mut Cow<'_, [Arc<Shot<E::Ready>>]>,
+    launches: &mut Cow<'_, [Arc<PreparedLaunch<E::Ready>>]>,
     into: &mut [Tensor],
 ) -> Result<Fetched> {
-    let known = shots.len() == plan.work.len();
+    let known = launches.len() == plan.work.len();
     let mut buffers = Buffers::new(plan, run);
     let mut targets: SmallVec<[Option<&mut Tensor>; FEW]> = into.iter_mut().map(Some).collect();
     // For each buffer its fetch, if there is just one and a tensor for that.
@@ -135,10 +135,10 @@ pub(crate) fn run_plan<E: Engine>(
             inputs.push(buffers.get(*b)?);
         }
         if !known {
-            let made = aim(plan, k, at, run, &inputs, engine)?;
-            shots.to_mut().push(Arc::new(made));
+            let made = prepare(plan, k, at, run, &inputs, engine)?;
+            launches.to_mut().push(Arc::new(made));
         }
-        let shot = &*shots[at];
+        let prepared = &*launches[at];
         let target = |b: &BufferId| -> Option<&mut Tensor> {
             // What another kernel reads is kept apart from the caller's tensors.
             let wanted = wanted.get(*b as usize).filter(|_| !plan.buffers[*b as usize].read);
@@ -146,7 +146,7 @@ pub(crate) fn run_plan<E: Engine>(
         };
         let given = k.outputs.iter().map(target).collect();
         let began = engine.clock();
-        let made = fire(plan, k, run, shot, &inputs, given)?;
+        let made = execute(plan, k, run, prepared, &inputs, given)?;
         if let Some(began) = began {
             engine.launched(&k.kernel, began);
         }
@@ -172,17 +172,17 @@ pub(crate) fn run_plan<E: Engine>(
 }
 
 /// Whether a plan is one call of one segment over feeds and constants, with one result: what [`run_direct`] runs.
-pub(crate) fn is_direct<R: Ready>(plan: &Plan, shots: &[Arc<Shot<R>>]) -> bool {
-    let ([k], [shot]) = (&*plan.work, shots) else { return false };
+pub(crate) fn is_direct<R: Ready>(plan: &Plan, launches: &[Arc<PreparedLaunch<R>>]) -> bool {
+    let ([k], [prepared]) = (&*plan.work, launches) else { return false };
     let given = |b: &BufferId| matches!(plan.buffers[*b as usize].origin, Origin::Feed(_) | Origin::Constant(_));
     let code = |r: &R| r.schedule().plain && r.segments().iter().all(|s| s.any_length);
     k.folds.is_empty()
         && k.outputs.len() == 1
         && k.outputs == plan.fetches
         && k.inputs.iter().all(given)
-        && shot.ready.as_ref().is_some_and(code)
-        && shot.geometry.in_place()
-        && !is_parallel(&k.kernel, shot.total)
+        && prepared.ready.as_ref().is_some_and(code)
+        && prepared.geometry.in_place()
+        && !is_parallel(&k.kernel, prepared.total)
 }
 
 /// Runs a plan that [`is_direct`]: what [`run_plan`] does, without what such a plan does not need. `None` if the
@@ -190,10 +190,10 @@ pub(crate) fn is_direct<R: Ready>(plan: &Plan, shots: &[Arc<Shot<R>>]) -> bool {
 pub(crate) fn run_direct<R: Ready>(
     plan: &Plan,
     run_with: &Run<'_>,
-    shot: &Shot<R>,
+    prepared: &PreparedLaunch<R>,
     into: Option<&mut Tensor>,
 ) -> Result<Option<Tensor>> {
-    let (Some(k), Some(ready)) = (plan.work.first(), &shot.ready) else {
+    let (Some(k), Some(ready)) = (plan.work.first(), &prepared.ready) else {
         return Err(Error::Internal("a plan without a kernel was run directly".into()));
     };
     let mut inputs: SmallVec<[Buffer<'_>; 8]> = SmallVec::new();
@@ -208,32 +208,32 @@ pub(crate) fn run_direct<R: Ready>(
         schedule: ready.schedule(),
         segments: ready.segments(),
         any_length: true,
-        geometry: &shot.geometry,
+        geometry: &prepared.geometry,
         consts: &k.consts,
         inputs: &inputs,
         stop: None,
     };
     let dtype = k.kernel.value(k.kernel.outputs[0]).dtype;
     let results = |bytes: &mut [u8]| run(&launch, &mut [Output { bytes, dtype }], &mut [], 1);
-    if let Some(own) = into.and_then(|t| t.own_bytes(dtype, &shot.output)) {
+    if let Some(own) = into.and_then(|t| t.own_bytes(dtype, &prepared.output)) {
         // A plain schedule has no step that refuses data.
         let _ = results(own)?;
         return Ok(None);
     }
-    let mut storage = run_with.storage(shot.total * dtype.size())?;
+    let mut storage = run_with.storage(prepared.total * dtype.size())?;
     let _ = results(storage.bytes_mut())?;
-    Tensor::with_layout(storage, dtype, shot.output.clone()).map(Some)
+    Tensor::with_layout(storage, dtype, prepared.output.clone()).map(Some)
 }
 
 /// Plans the launch of a plan's kernel for operands of these layouts.
-fn aim<E: Engine>(
+fn prepare<E: Engine>(
     plan: &Plan,
     k: &PlannedKernel,
     at: usize,
     run: &Run<'_>,
     inputs: &[TensorRef<'_>],
     engine: &E,
-) -> Result<Shot<E::Ready>> {
+) -> Result<PreparedLaunch<E::Ready>> {
     let typed = &plan.typed;
     let shape_of = |shape: u32| extents(&typed.shapes[shape as usize], run.dyn_dims);
     let domain = shape_of(k.shape)?;
@@ -249,7 +249,7 @@ fn aim<E: Engine>(
 struct Call<'a> {
     inputs: &'a [TensorRef<'a>],
     /// How each operand is spread over the domain by its type.
-    spread: &'a [Spread],
+    spread: &'a [BroadcastKind],
     extents: &'a [usize],
     reduced: Option<Reduction<'a>>,
 }
@@ -258,7 +258,7 @@ fn plan_launch<R>(
     call: &Call<'_>,
     folds: Vec<Arc<Layout>>,
     ready: impl FnOnce(&[Class]) -> Result<R>,
-) -> Result<Shot<R>> {
+) -> Result<PreparedLaunch<R>> {
     let total = numel(call.extents)?;
     let strides = call.inputs.iter().map(|t| aligned_strides(*t, call.extents)).collect::<Result<Vec<_>>>()?;
     // Where there are no elements, nothing bounds the products of the other extents.
@@ -268,25 +268,25 @@ fn plan_launch<R>(
     let ready = if total == 0 { None } else { Some(ready(&geometry.classes())?) };
     let folded = call.reduced.map_or(1, |r| r.dims.iter().map(|a| walked[*a]).product());
     let output = Layout::contiguous(call.extents)?;
-    Ok(Shot { geometry, ready, output, total, folds, folded })
+    Ok(PreparedLaunch { geometry, ready, output, total, folds, folded })
 }
 
 /// The results of a launch: those of the kernel, then those of its folds. `None` for one that is in its target.
 type Results = SmallVec<[Option<Tensor>; FEW]>;
 
 /// Runs a planned kernel. A result goes to its target if that has its dtype and shape and nothing else holds it.
-fn fire<R: Ready>(
+fn execute<R: Ready>(
     plan: &Plan,
     k: &PlannedKernel,
     run: &Run<'_>,
-    shot: &Shot<R>,
+    prepared: &PreparedLaunch<R>,
     inputs: &[TensorRef<'_>],
     targets: SmallVec<[Option<&mut Tensor>; FEW]>,
 ) -> Result<Results> {
-    let made = launch(&k.kernel, &k.consts, run, shot, inputs, targets)?;
+    let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
     let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.said))?;
-    for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&shot.folds) {
-        results.push(Some(finish(&plan.typed, *node, partial, shot, layout, run)?));
+    for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&prepared.folds) {
+        results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run)?));
     }
     Ok(results)
 }
@@ -300,20 +300,21 @@ fn is_parallel(kernel: &Kernel, total: usize) -> bool {
 }
 
 /// A kernel's results and the partial results of its folds, or the step that refused its data.
-type Made = Result<(Results, SmallVec<[Storage; 2]>), Fault>;
+type Made = Result<(Results, SmallVec<[Storage; 2]>), StepFailure>;
 
 /// Runs a kernel.
 fn launch<R: Ready>(
     kernel: &Kernel,
     consts: &[Bits],
     run_with: &Run<'_>,
-    shot: &Shot<R>,
+    prepared: &PreparedLaunch<R>,
     inputs: &[TensorRef<'_>],
     mut targets: SmallVec<[Option<&mut Tensor>; FEW]>,
 ) -> Result<Made> {
-    let Some(ready) = &shot.ready else {
-        let empty =
-            |v: &u32| Tensor::with_layout(Storage::zeroed(0)?, kernel.value(*v).dtype, shot.output.clone()).map(Some);
+    let Some(ready) = &prepared.ready else {
+        let empty = |v: &u32| {
+            Tensor::with_layout(Storage::zeroed(0)?, kernel.value(*v).dtype, prepared.output.clone()).map(Some)
+        };
         let results = kernel.outputs.iter().map(empty).collect::<Result<_>>()?;
         return Ok(Ok((results, kernel.folds.iter().map(|_| Storage::zeroed(0)).collect::<Result<_>>()?)));
     };
@@ -322,9 +323,9 @@ fn launch<R: Ready>(
     let (mut fresh, mut owned) = (SmallVec::<[Option<Storage>; FEW]>::new(), SmallVec::<[bool; FEW]>::new());
     targets.resize_with(kernel.outputs.len(), || None);
     for (v, target) in kernel.outputs.iter().zip(targets) {
-        let own = target.and_then(|t: &mut Tensor| t.own_bytes(dtype(*v), &shot.output));
+        let own = target.and_then(|t: &mut Tensor| t.own_bytes(dtype(*v), &prepared.output));
         owned.push(own.is_some());
-        let needed = shot.total * dtype(*v).size();
+        let needed = prepared.total * dtype(*v).size();
         fresh.push(if own.is_some() { None } else { Some(run_with.storage(needed)?) });
         bytes.push(own);
     }
@@ -333,7 +334,7 @@ fn launch<R: Ready>(
         schedule: ready.schedule(),
         segments: ready.segments(),
         any_length: ready.segments().iter().all(|s| s.any_length),
-        geometry: &shot.geometry,
+        geometry: &prepared.geometry,
         consts,
         inputs: &operands,
         stop: run_with.stop,
@@ -347,15 +348,15 @@ fn launch<R: Ready>(
     }
     let mut folds: SmallVec<[Folded<'_>; 2]> = SmallVec::new();
     for (s, (op, v)) in partial.iter_mut().zip(&kernel.folds) {
-        folds.push(folded(*op, dtype(*v), &shot.geometry, s.bytes_mut())?);
+        folds.push(folded(*op, dtype(*v), &prepared.geometry, s.bytes_mut())?);
     }
-    let threads = if is_parallel(kernel, shot.total) { run_with.threads } else { 1 };
+    let threads = if is_parallel(kernel, prepared.total) { run_with.threads } else { 1 };
     if let Err(fault) = run(&launch, &mut results, &mut folds, threads)? {
         return Ok(Err(fault));
     }
     drop((results, folds));
     let tensor = |(storage, v): (Option<Storage>, &u32)| match storage {
-        Some(s) => Tensor::with_layout(s, dtype(*v), shot.output.clone()).map(Some),
+        Some(s) => Tensor::with_layout(s, dtype(*v), prepared.output.clone()).map(Some),
         None => Ok(None),
     };
     let made = fresh.into_iter().zip(&kernel.outputs).map(tensor).collect::<Result<Results>>()?;
@@ -387,13 +388,13 @@ fn nothing(op: Op, dtype: DType) -> Result<Bits> {
 /// The error of data that a node refuses; what a function of the user's said when it panicked.
 fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error {
     let n = &typed.nodes[node as usize];
-    let (op, place) = match &n.kind {
-        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => (*op, n.place.clone()),
-        _ => (Op::Cast, n.place.clone()),
+    let (op, location) = match &n.kind {
+        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => (*op, n.location.clone()),
+        _ => (Op::Cast, n.location.clone()),
     };
     match op {
-        Op::Custom(_) => Error::Panicked { op: op.name(), message, place },
-        _ => Error::DivisionByZero { op: op.name(), place },
+        Op::Custom(_) => Error::Panicked { op: op.name(), message, location },
+        _ => Error::DivisionByZero { op: op.name(), location },
     }
 }
 
@@ -403,7 +404,7 @@ fn finish<R>(
     typed: &TypedProgram,
     node: NodeId,
     partial: Storage,
-    shot: &Shot<R>,
+    prepared: &PreparedLaunch<R>,
     layout: &Arc<Layout>,
     run: &Run<'_>,
 ) -> Result<Tensor> {
@@ -413,19 +414,19 @@ fn finish<R>(
     };
     let math = n.dtype.op_math();
     let results = layout.elements();
-    let mut whole = if shot.total == 0 {
-        if results > 0 && shot.folded == 0 && matches!(op, Op::Amax | Op::Amin) {
-            return Err(Error::EmptyReduction { op: op.name(), place: n.place.clone() });
+    let mut whole = if prepared.total == 0 {
+        if results > 0 && prepared.folded == 0 && matches!(op, Op::Amax | Op::Amin) {
+            return Err(Error::EmptyReduction { op: op.name(), location: n.location.clone() });
         }
         let mut storage = run.storage(results * math.size())?;
         let start = nothing(op, math)?;
         storage.bytes_mut().chunks_exact_mut(math.size()).for_each(|to| to.copy_from_slice(&start.0[..math.size()]));
         storage
     } else {
-        combined(op, math, partial, &shot.geometry, results, run)?
+        combined(op, math, partial, &prepared.geometry, results, run)?
     };
     if op == Op::Mean {
-        reduce::divide(math, whole.bytes_mut(), shot.folded);
+        reduce::divide(math, whole.bytes_mut(), prepared.folded);
     }
     let made = cast_tensor(&Tensor::with_layout(whole, math, layout.clone())?, n.dtype)?;
     run.memory.give(results * (math.size() - n.dtype.size()));
@@ -445,18 +446,18 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
         _ => (vec![results, count / results], 1),
     };
     let t = Tensor::from_storage(partial, math, &extents)?;
-    let b = Builder::fold_of(op, math);
+    let b = KernelBuilder::fold_of(op, math);
     let inputs = [TensorRef::Tensor(&t)];
     let reduced = Some(Reduction { dims: &[reduced], adds: false });
-    let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: &extents, reduced };
+    let call = Call { inputs: &inputs, spread: &[BroadcastKind::Varies], extents: &extents, reduced };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
-    let shot = plan_launch(&call, vec![], ready)?;
-    let made = launch(&b.kernel, &[], run, &shot, &inputs, SmallVec::new())?;
+    let prepared = plan_launch(&call, vec![], ready)?;
+    let made = launch(&b.kernel, &[], run, &prepared, &inputs, SmallVec::new())?;
     drop(t);
     run.memory.give(count * math.size());
     let next = made.ok().and_then(|(_, mut all)| all.pop());
     let next = next.ok_or_else(|| Error::Internal(format!("no result of {op}")))?;
-    combined(op, math, next, &shot.geometry, results, run)
+    combined(op, math, next, &prepared.geometry, results, run)
 }
 
 /// A tensor in another dtype, by the block kernels of the conversion's path.
@@ -464,13 +465,13 @@ pub(crate) fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
     if t.dtype() == to {
         return Ok(t.clone());
     }
-    let b = Builder::cast_of(t.dtype(), to);
+    let b = KernelBuilder::cast_of(t.dtype(), to);
     let inputs = [TensorRef::Tensor(t)];
-    let call = Call { inputs: &inputs, spread: &[Spread::Varies], extents: t.shape(), reduced: None };
+    let call = Call { inputs: &inputs, spread: &[BroadcastKind::Varies], extents: t.shape(), reduced: None };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
-    let shot = plan_launch(&call, vec![], ready)?;
+    let prepared = plan_launch(&call, vec![], ready)?;
     let run = Run::alone();
-    let made = launch(&b.kernel, &b.const_bits, &run, &shot, &inputs, SmallVec::new())?;
+    let made = launch(&b.kernel, &b.const_bits, &run, &prepared, &inputs, SmallVec::new())?;
     let one = made.ok().and_then(|(mut all, _)| all.pop().flatten());
     one.ok_or_else(|| Error::Internal(format!("no result of a cast to {to}")))
 }

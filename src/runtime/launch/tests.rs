@@ -54,7 +54,7 @@ fn a_run_holds_its_results_at_its_end_and_nothing_else() {
 
 #[test]
 fn only_large_launches_ask_for_help() {
-    let mut b = Builder::default();
+    let mut b = KernelBuilder::default();
     let x = b.input(DType::F32);
     let helped = |kernel: &Kernel| [1, 131_071, 131_072, 262_143, 262_144, usize::MAX].map(|n| is_parallel(kernel, n));
     assert_eq!(helped(&b.kernel), [false, false, false, false, true, true]);

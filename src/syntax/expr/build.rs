@@ -61,7 +61,7 @@ impl<M: Mode> Parser<'_, '_, M> {
                 });
             }
             let attrs = Attrs { dtype: step.dtype, ..Attrs::default() };
-            built.push(Some(M::apply(step.op, &operands, attrs, step.span.place())));
+            built.push(Some(M::apply(step.op, &operands, attrs, step.span.location())));
         }
         let value = match root {
             Term::Step(i) => take(&mut built, i),

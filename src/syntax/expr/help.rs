@@ -8,7 +8,7 @@ use super::lex::{Span, Token};
 use super::mistakes::{assigns, usage, wrong_arity};
 use super::{Frame, Known, Parser, Term, Value};
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, Fault, nearest, shown};
+use crate::base::error::{Diagnostic, DiagnosticKind, nearest, shown};
 use crate::base::limits::{Limits, MAX_EXPRESSION};
 use crate::graph::program::Program;
 use crate::graph::var::{Graph, Mode, Operand};
@@ -77,7 +77,7 @@ impl<M: Mode> Parser<'_, '_, M> {
     }
 
     pub(super) fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
-        let d = Diagnostic::new(Fault::Name, format!("there is no op `{}`", shown(word))).at(&span.place());
+        let d = Diagnostic::new(DiagnosticKind::Name, format!("there is no op `{}`", shown(word))).at(&span.location());
         if let Some((_, written)) = WRITTEN_OUT.iter().find(|(name, _)| *name == word) {
             let reduces = ["sum(", "mean(", "amax("].iter().any(|r| written.contains(r));
             let over = if reduces { ", over all elements" } else { "" };
@@ -93,7 +93,8 @@ impl<M: Mode> Parser<'_, '_, M> {
     }
 
     pub(super) fn unknown_name(&self, word: &str, span: Span) -> Diagnostic {
-        let d = Diagnostic::new(Fault::Name, format!("there is no input `{}`", shown(word))).at(&span.place());
+        let d =
+            Diagnostic::new(DiagnosticKind::Name, format!("there is no input `{}`", shown(word))).at(&span.location());
         let known = (self.known.names)();
         if let Some(op) = self.known.ops.op(word) {
             return d.help(format!("it is an op: write {}", usage(op)));

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::base::error::{Diagnostic, Fault, Place};
+use crate::base::error::{Diagnostic, DiagnosticKind, SourceLocation};
 
 /// A byte range of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +20,13 @@ impl Span {
         Span { start: self.start, end: last.end }
     }
 
-    pub(super) fn place(self) -> Place {
-        Place::Text(self.start..self.end)
+    pub(super) fn location(self) -> SourceLocation {
+        SourceLocation::Text(self.start..self.end)
     }
 
     /// A syntax error here.
     pub(super) fn syntax(self, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::new(Fault::Syntax, message).at(&self.place())
+        Diagnostic::new(DiagnosticKind::Syntax, message).at(&self.location())
     }
 }
 

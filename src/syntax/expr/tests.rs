@@ -1,7 +1,7 @@
 //! What expressions mean, by the programs they print, and where their mistakes are.
 
 use super::*;
-use crate::base::error::{Fault, Place};
+use crate::base::error::{DiagnosticKind, SourceLocation};
 use crate::promotion::Rules;
 
 fn program() -> Program {
@@ -33,8 +33,8 @@ fn fault(text: &str) -> Diagnostic {
 
 /// The text under the caret of an expression's mistake.
 fn caret(text: &str) -> &str {
-    match fault(text).place {
-        Place::Text(r) => &text[r.start as usize..r.end as usize],
+    match fault(text).location {
+        SourceLocation::Text(r) => &text[r.start as usize..r.end as usize],
         other => panic!("{text}: {other}"),
     }
 }
@@ -216,7 +216,7 @@ fn a_typo_is_answered_with_the_likely_name() {
     ];
     for (text, help) in table {
         let d = fault(text);
-        assert!(d.fault == Fault::Name || text == "view_as(a)", "{text}");
+        assert!(d.kind == DiagnosticKind::Name || text == "view_as(a)", "{text}");
         if !help.is_empty() {
             assert_eq!(d.help.as_deref(), Some(help), "{text}");
         }
@@ -275,8 +275,8 @@ fn nodes_carry_the_range_they_were_written_at() {
     let written: Vec<&str> = state
         .nodes
         .node_weights()
-        .filter_map(|n| match &n.place {
-            Place::Text(r) => Some(&text[r.start as usize..r.end as usize]),
+        .filter_map(|n| match &n.location {
+            SourceLocation::Text(r) => Some(&text[r.start as usize..r.end as usize]),
             _ => None,
         })
         .collect();
@@ -366,7 +366,7 @@ fn no_text_panics() {
         let p = program();
         if let Err(e) = p.expression(&text) {
             for d in e.diagnostics() {
-                let Place::Text(r) = &d.place else { panic!("{text}: {e}") };
+                let SourceLocation::Text(r) = &d.location else { panic!("{text}: {e}") };
                 assert!(text.get(r.start as usize..r.end as usize).is_some(), "{text}: {e}");
             }
         }

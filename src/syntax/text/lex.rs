@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::base::error::{Diagnostic, Fault, Place, shown};
+use crate::base::error::{Diagnostic, DiagnosticKind, SourceLocation, shown};
 
 /// A byte range of the text, and the line (from 1) that it starts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,18 +21,18 @@ impl Span {
         Span { end: last.end, ..self }
     }
 
-    pub(super) fn place(self) -> Place {
-        Place::Text(self.start..self.end)
+    pub(super) fn location(self) -> SourceLocation {
+        SourceLocation::Text(self.start..self.end)
     }
 
     /// A mistake here.
-    pub(super) fn mistake(self, fault: Fault, message: impl AsRef<str>) -> Diagnostic {
-        Diagnostic::new(fault, format!("line {}: {}", self.line, message.as_ref())).at(&self.place())
+    pub(super) fn mistake(self, fault: DiagnosticKind, message: impl AsRef<str>) -> Diagnostic {
+        Diagnostic::new(fault, format!("line {}: {}", self.line, message.as_ref())).at(&self.location())
     }
 
     /// A syntax error here.
     pub(super) fn syntax(self, message: impl AsRef<str>) -> Diagnostic {
-        self.mistake(Fault::Syntax, message)
+        self.mistake(DiagnosticKind::Syntax, message)
     }
 }
 

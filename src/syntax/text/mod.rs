@@ -16,7 +16,7 @@ use crate::base::shape::dims_fmt;
 use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::{LossShapes, Op};
-use crate::promotion::{Loss, Reason, Rounding, Settings};
+use crate::promotion::{CastLoss, Reason, Rounding, Settings};
 use parse::FORMAT_VERSION;
 
 use petgraph::graph::NodeIndex;
@@ -90,7 +90,7 @@ fn untyped_line(f: &mut fmt::Formatter<'_>, state: &State, id: NodeIndex, names:
         Kind::Data { .. } => Ok(()),
         Kind::Constant(t) => writeln!(f, "  {name} = constant {}", Constant(t)),
         Kind::Poison(d) => {
-            write!(f, "  {name} = error {:?} {}", d.fault, Quoted(&d.message))?;
+            write!(f, "  {name} = error {:?} {}", d.kind, Quoted(&d.message))?;
             if let Some(help) = &d.help {
                 write!(f, " help {}", Quoted(help))?;
             }
@@ -221,7 +221,7 @@ impl TypedProgram {
                 if why.op != Op::Cast || why.reason != Reason::Requested {
                     write!(f, ", for {}", why.op)?;
                 }
-                write!(f, " at {}: {}", n.place, Loss::of(before, n.dtype))?;
+                write!(f, " at {}: {}", n.location, CastLoss::of(before, n.dtype))?;
             }
         }
         f.write_str("\n")

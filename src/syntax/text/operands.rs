@@ -11,7 +11,7 @@ use super::lex::{Span, Token};
 use super::parse::{Parsed, Reader, expected};
 use super::value::{from_hex, nearest, push_bits};
 use crate::base::dtype::{Category, DType, with_math};
-use crate::base::error::{Diagnostic, Error, Fault, shown};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, shown};
 use crate::base::scalar::Scalar;
 use crate::base::shape::check_within;
 use crate::ops::{Attrs, LossShapes};
@@ -102,7 +102,7 @@ impl<'t> Reader<'t> {
     pub(super) fn constant(&mut self) -> Parsed<Tensor> {
         let (d, start) = self.of::<DType>("a dtype")?;
         let shape = self.extents()?;
-        let refuse = |span: Span, e: Error| span.mistake(Fault::BadParameter, e.to_string());
+        let refuse = |span: Span, e: Error| span.mistake(DiagnosticKind::BadParameter, e.to_string());
         let limits = self.program.limits();
         let n = check_within(&shape, &limits).map_err(|e| refuse(start.to(self.last()), e))?;
         let mut bytes = Vec::new();
@@ -135,8 +135,8 @@ impl<'t> Reader<'t> {
     /// `BadParameter "message" help "help"`.
     pub(super) fn poison(&mut self) -> Parsed<Diagnostic> {
         let (word, span) = self.word("the kind of a mistake")?;
-        let fault =
-            Fault::from_name(word).ok_or_else(|| span.syntax(format!("unknown kind of mistake `{}`", shown(word))))?;
+        let fault = DiagnosticKind::from_name(word)
+            .ok_or_else(|| span.syntax(format!("unknown kind of mistake `{}`", shown(word))))?;
         let mut d = Diagnostic::new(fault, self.quoted()?);
         if self.takes(&Token::Word("help")) {
             d = d.help(self.quoted()?);

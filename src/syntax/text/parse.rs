@@ -13,7 +13,7 @@ use petgraph::graph::NodeIndex;
 
 use super::lex::{Lexer, Span, Token};
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, Error, Fault, Result, nearest, shown};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, nearest, shown};
 use crate::base::host::FloatMode;
 use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
@@ -346,9 +346,9 @@ impl<'t> Reader<'t> {
             let span = start.to(end);
             if !known.insert(name.clone()) {
                 let message = format!("the placeholder `{}` is there twice", shown(&name));
-                self.mistakes.push(name_span.mistake(Fault::Name, message));
+                self.mistakes.push(name_span.mistake(DiagnosticKind::Name, message));
             } else if let Some(fault) = impossible(&name, &dims, &self.program.limits()) {
-                self.mistakes.push(span.mistake(Fault::BadParameter, fault));
+                self.mistakes.push(span.mistake(DiagnosticKind::BadParameter, fault));
                 self.values.insert(Key::Name(name), None);
             } else {
                 let node = self.append(Kind::Data { name: name.as_ref().into(), dtype, dims }, span, &[])?;
@@ -389,7 +389,7 @@ impl<'t> Reader<'t> {
             (Token::Mark(b'%'), span) => {
                 let (key, at) = self.key()?;
                 if self.values.contains_key(&key) {
-                    return Err(at.mistake(Fault::Name, "a value of this name is already there").into());
+                    return Err(at.mistake(DiagnosticKind::Name, "a value of this name is already there").into());
                 }
                 let made = self.definition(span);
                 self.values.insert(key, made.as_ref().ok().copied());
@@ -412,7 +412,7 @@ impl<'t> Reader<'t> {
     fn append(&mut self, kind: Kind, span: Span, inputs: &[(NodeIndex, u8)]) -> Parsed<NodeIndex> {
         self.nodes += 1;
         self.program.limits().allow(Limit::Nodes, self.nodes).map_err(Stop::Refused)?;
-        Ok(self.program.append(kind, span.place(), inputs))
+        Ok(self.program.append(kind, span.location(), inputs))
     }
 
     /// A value that is used, behind its `%`.
@@ -426,7 +426,7 @@ impl<'t> Reader<'t> {
                     Key::Number(n) => format!("%{n}"),
                     Key::Name(name) => format!("%{}", shown(name)),
                 };
-                Err(span.mistake(Fault::Name, format!("no value `{name}` above this line")).into())
+                Err(span.mistake(DiagnosticKind::Name, format!("no value `{name}` above this line")).into())
             }
         }
     }
@@ -446,7 +446,7 @@ impl<'t> Reader<'t> {
                 };
                 if !self.fetch_names.insert(text.clone()) {
                     let message = format!("two results have the name `{}`", shown(&text));
-                    return Err(span.mistake(Fault::Name, message).into());
+                    return Err(span.mistake(DiagnosticKind::Name, message).into());
                 }
                 name = Some(text);
             }
@@ -472,7 +472,7 @@ impl<'t> Reader<'t> {
             "error" => {
                 let poison = self.poison()?;
                 let span = start.to(self.last());
-                self.append(Kind::Poison(Box::new(poison.at(&span.place()))), span, &[])
+                self.append(Kind::Poison(Box::new(poison.at(&span.location()))), span, &[])
             }
             _ => {
                 let op = self.ops.get(word).copied();
@@ -529,7 +529,7 @@ impl<'t> Reader<'t> {
         }
         let span = start.to(self.last());
         if inputs.is_empty() {
-            return Err(span.mistake(Fault::BadParameter, format!("`{op}` of scalars alone")).into());
+            return Err(span.mistake(DiagnosticKind::BadParameter, format!("`{op}` of scalars alone")).into());
         }
         self.append(Kind::Apply { op, attrs, scalars }, span, &inputs)
     }

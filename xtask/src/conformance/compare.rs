@@ -1,7 +1,7 @@
 //! Compares an answer with the recorded one.
 
 use castwise::promotion::{OperandType, signature};
-use castwise::{DType, Error, Fault, Op, Tensor};
+use castwise::{DType, DiagnosticKind, Error, Op, Tensor};
 
 use super::case::{Arg, Case, Cmp, Expected};
 use super::run::Answer;
@@ -179,26 +179,26 @@ pub fn matches(category: &str, e: &Error) -> bool {
         return matches!(category, "zero_division" | "div_zero");
     }
     let Some(d) = e.diagnostics().first() else { return false };
-    let expected: &[&str] = match d.fault {
-        Fault::UnsupportedDType => &["unsupported_dtype", "mean_dtype"],
-        Fault::Cast => &["cast"],
-        Fault::PromotionRefused => &["promotion_refused"],
-        Fault::DTypeMismatch => &["dtype_mismatch"],
-        Fault::ArgNotTensor => &["arg_not_tensor"],
-        Fault::Broadcast => &["broadcast", "shape", "shape_mismatch"],
-        Fault::Axis => &["axis"],
-        Fault::ConditionDType => &["condition_dtype"],
-        Fault::BoolArithmetic => &["bool_sub", "bool_neg"],
-        Fault::NegativeIntegerPower => &["negative_integer_power"],
-        Fault::BadParameter => &["bad_parameter", "invalid_attr", "alpha_kind", "empty", "scalar_overflow"],
+    let expected: &[&str] = match d.kind {
+        DiagnosticKind::UnsupportedDType => &["unsupported_dtype", "mean_dtype"],
+        DiagnosticKind::Cast => &["cast"],
+        DiagnosticKind::PromotionRefused => &["promotion_refused"],
+        DiagnosticKind::DTypeMismatch => &["dtype_mismatch"],
+        DiagnosticKind::ArgNotTensor => &["arg_not_tensor"],
+        DiagnosticKind::Broadcast => &["broadcast", "shape", "shape_mismatch"],
+        DiagnosticKind::Axis => &["axis"],
+        DiagnosticKind::ConditionDType => &["condition_dtype"],
+        DiagnosticKind::BoolArithmetic => &["bool_sub", "bool_neg"],
+        DiagnosticKind::NegativeIntegerPower => &["negative_integer_power"],
+        DiagnosticKind::BadParameter => &["bad_parameter", "invalid_attr", "alpha_kind", "empty", "scalar_overflow"],
         _ => &[],
     };
     expected.contains(&category)
 }
 
 /// The fault of a refusal.
-pub fn fault(answer: &Answer) -> Option<Fault> {
-    answer.as_ref().err()?.diagnostics().first().map(|d| d.fault)
+pub fn fault(answer: &Answer) -> Option<DiagnosticKind> {
+    answer.as_ref().err()?.diagnostics().first().map(|d| d.kind)
 }
 
 /// The dtype that castwise computes the case in.

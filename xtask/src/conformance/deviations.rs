@@ -4,7 +4,7 @@
 //! test, but for [`explicit`]: the same op on operands that are already tensors of the dtype the rule names.
 
 use castwise::prelude::*;
-use castwise::{Category, Error, Fault, Op, Operand};
+use castwise::{Category, DiagnosticKind, Error, Op, Operand};
 
 use super::case::{Arg, Case, Cmp, Expected};
 use super::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
@@ -50,7 +50,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         reason: "`pow` refuses c32; PyTorch refuses it too, but for exponents that need no power",
         rules: TORCH,
         explains: |c, a| {
-            c.op == Op::Pow && refused_as(a, &[Fault::UnsupportedDType]) && any_dtype(c, |d| d == DType::C32)
+            c.op == Op::Pow && refused_as(a, &[DiagnosticKind::UnsupportedDType]) && any_dtype(c, |d| d == DType::C32)
         },
     },
     Deviation {
@@ -100,7 +100,9 @@ pub const DEVIATIONS: &[Deviation] = &[
         reason: "an op that refuses its operands' dtype says so, whatever it would be written to; PyTorch looks at the output first",
         rules: TORCH,
         explains: |c, a| {
-            c.output.is_some() && refused_as(a, &[Fault::UnsupportedDType]) && any_category(c, Category::Complex)
+            c.output.is_some()
+                && refused_as(a, &[DiagnosticKind::UnsupportedDType])
+                && any_category(c, Category::Complex)
         },
     },
     Deviation {
@@ -133,7 +135,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         rules: PADDLE,
         explains: |c, a| {
             let ordering = matches!(c.op, Op::Lt | Op::Le | Op::Gt | Op::Ge);
-            ordering && refused_as(a, &[Fault::UnsupportedDType]) && any_category(c, Category::Complex)
+            ordering && refused_as(a, &[DiagnosticKind::UnsupportedDType]) && any_category(c, Category::Complex)
         },
     },
     Deviation {
@@ -154,7 +156,10 @@ pub const DEVIATIONS: &[Deviation] = &[
         rules: PADDLE,
         explains: |c, a| {
             let high = any_category(c, Category::Float) || any_category(c, Category::Complex);
-            bitwise(c.op) && error_was(c, "arg_not_tensor") && high && refused_as(a, &[Fault::UnsupportedDType])
+            bitwise(c.op)
+                && error_was(c, "arg_not_tensor")
+                && high
+                && refused_as(a, &[DiagnosticKind::UnsupportedDType])
         },
     },
     Deviation {
@@ -227,7 +232,7 @@ fn bitwise(op: Op) -> bool {
     matches!(op, Op::BitwiseAnd | Op::BitwiseOr | Op::BitwiseXor)
 }
 
-fn refused_as(a: &Answer, faults: &[Fault]) -> bool {
+fn refused_as(a: &Answer, faults: &[DiagnosticKind]) -> bool {
     fault(a).is_some_and(|f| faults.contains(&f))
 }
 
@@ -423,7 +428,11 @@ fn poisson_promotes_first(c: &Case, a: &Answer) -> bool {
     };
     if a.is_err() {
         let integral = x.dtype().is_integral() || y.dtype().is_integral();
-        return integral && refused_as(a, &[Fault::PromotionRefused, Fault::UnsupportedDType, Fault::BoolArithmetic]);
+        return integral
+            && refused_as(
+                a,
+                &[DiagnosticKind::PromotionRefused, DiagnosticKind::UnsupportedDType, DiagnosticKind::BoolArithmetic],
+            );
     }
     let Some(common) = computed_in(c) else { return false };
     let cx = Eager::with_settings(c.settings);
@@ -438,7 +447,7 @@ fn kernel_missing(c: &Case, a: &Answer) -> bool {
         // The data or the shapes are refused after promotion.
         Err(Error::DivisionByZero { .. }) => true,
         Err(Error::Earlier(e)) if matches!(**e, Error::DivisionByZero { .. }) => true,
-        Err(_) => refused_as(a, &[Fault::Broadcast]),
+        Err(_) => refused_as(a, &[DiagnosticKind::Broadcast]),
     };
     let ours = computed_in(c);
     let same = match promoted {
@@ -465,7 +474,11 @@ fn kernel_missing_refused(c: &Case, a: &Answer) -> bool {
         "nextafter" => !common.is_float(),
         _ => false,
     };
-    meaningless && refused_as(a, &[Fault::UnsupportedDType, Fault::BoolArithmetic, Fault::DTypeMismatch])
+    meaningless
+        && refused_as(
+            a,
+            &[DiagnosticKind::UnsupportedDType, DiagnosticKind::BoolArithmetic, DiagnosticKind::DTypeMismatch],
+        )
 }
 
 fn bool_division(c: &Case, a: &Answer) -> bool {

@@ -119,10 +119,10 @@ fn ordinary_integer_code_is_not_told_of() {
 fn ranges_places_and_help_are_those_of_the_op() {
     let text = "f * (u - v)";
     let found = told(Rules::Torch, text);
-    let WrapNote { dtype, to, needs, has, help, place, .. } = &found[0];
+    let WrapNote { dtype, to, needs, has, help, location, .. } = &found[0];
     assert_eq!((*dtype, *to, needs, has), (DType::U8, DType::F32, &(-255..=255), &(0..=255)));
     assert_eq!(found[0].ranges(), "needs -255 to 255, has 0 to 255");
-    assert_eq!((help.as_str(), place), ("cast an operand first, e.g. `cast(x, i16)`", &Place::Text(5..10)));
+    assert_eq!((help.as_str(), location), ("cast an operand first, e.g. `cast(x, i16)`", &SourceLocation::Text(5..10)));
     let one = |rules, text: &str| told(rules, text)[0].clone();
     assert_eq!(one(Rules::Paddle, "(u - v) / 2").help, "cast the operands first, e.g. `cast(x, i16)`");
     assert_eq!(one(Rules::Torch, "(300 - u) / 2").help, "cast an operand first, e.g. `cast(y, i16)`");

@@ -108,7 +108,7 @@ impl Worker<'_> {
         let (tile, operands) = (launch.tile(), &launch.geometry.operands);
         let count = (end - at) / tile;
         if count > 0 {
-            let step = |i: u32| if operands[i as usize].access == Access::Direct { tile as isize } else { 0 };
+            let step = |i: u32| if operands[i as usize].access == Access::Contiguous { tile as isize } else { 0 };
             // SAFETY: passed on; elements `at..at + count * tile` of the row exist, and a pattern is written out for a
             // tile, behind each of which it begins anew.
             unsafe { self.call(row, at, (tile, count), (tile, step)) };

@@ -1,7 +1,7 @@
 //! The checks of PyTorch's own departures: whether an answer is the one that the rule of `deviations.rs` states.
 
 use castwise::prelude::*;
-use castwise::{Category, Fault, Op, Operand};
+use castwise::{Category, DiagnosticKind, Op, Operand};
 
 use super::{
     Difference, any_category, any_dtype, category, differences, explicit, identical, near, operand, refused_as,
@@ -51,7 +51,7 @@ pub fn ldexp_promotes_first(c: &Case, a: &Answer) -> bool {
     if c.op != Op::Ldexp || exponent == Some(Category::Int) && !any_category(c, Category::Complex) {
         return false;
     }
-    let refused = refused_as(a, &[Fault::UnsupportedDType]) && any_dtype(c, |d| d == DType::C32);
+    let refused = refused_as(a, &[DiagnosticKind::UnsupportedDType]) && any_dtype(c, |d| d == DType::C32);
     refused || computed_in(c).is_some_and(|d| identical(a, explicit(c, d)))
 }
 
