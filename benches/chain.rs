@@ -1,14 +1,14 @@
-//! Time per element of a fused chain of ten f32 operations, beside a hand-written Rust loop in the same process.
+//! Time per element of a fused chain of ten f32 operations, compared with a hand-written Rust loop in the same process.
 //!
-//! `cargo bench --bench chain`. The loop is compiled for the target's baseline, which on x86-64 has vectors of 128
-//! bits, as compiled segments do without AVX2 (`CASTWISE_CPU=baseline`). Rounds are interleaved and the minimum is printed.
+//! `cargo bench --bench chain`. The loop is compiled for the target's baseline, which on x86-64 has 128-bit vectors, as
+//! compiled segments have without AVX2 (`CASTWISE_CPU=baseline`). Rounds are interleaved, and the minimum is printed.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use castwise::prelude::*;
 
-/// `((a*b + c)*0.5 - d)*(a + 1.25) + (b - c)*(d*0.125)`, operation by operation.
+/// `((a*b + c)*0.5 - d)*(a + 1.25) + (b - c)*(d*0.125)`, without contraction.
 #[inline(never)]
 fn by_hand(a: &[f32], b: &[f32], c: &[f32], d: &[f32], out: &mut [f32]) {
     for ((((o, a), b), c), d) in out.iter_mut().zip(a).zip(b).zip(c).zip(d) {

@@ -1,7 +1,7 @@
 //! Time per element of short chains, by dtype.
 //!
-//! `cargo bench --bench dtypes`. The minimum of thirty rounds is printed. `CASTWISE_CPU=avx2` and `baseline`
-//! show what other machines get.
+//! `cargo bench --bench dtypes`. Prints the minimum of thirty rounds. `CASTWISE_CPU=avx2` and `baseline` give the
+//! results for other machines.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -18,7 +18,7 @@ fn main() -> castwise::Result<()> {
     others(DType::U8, "(a*b + c)*a - b", |a, b, c| (a * b + c) * a - b)
 }
 
-/// A chain over three operands of one dtype.
+/// Times a chain over three operands of one dtype.
 fn others(d: DType, name: &str, chain: impl Fn(&Var, &Var, &Var) -> Var) -> castwise::Result<()> {
     let p = Program::new(Rules::Torch);
     let [a, b, c] = ["a", "b", "c"].map(|n| p.data(n, d, [None]));

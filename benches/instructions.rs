@@ -1,9 +1,9 @@
-//! Instructions that a call and a compilation execute, counted by callgrind: figures without noise.
+//! The number of instructions of a call and of a compilation, counted by callgrind, which is free of noise.
 //!
-//! `cargo bench --bench instructions`. This program runs itself under `valgrind --tool=callgrind`, each case with two
-//! numbers of rounds; the difference is free of start-up. Guarantees: counts are of castwise on one thread. Does not:
-//! say how long anything takes; valgrind has no AVX-512, so block kernels and loops are those of AVX2. Without valgrind it
-//! says so and is done.
+//! `cargo bench --bench instructions`. The program runs itself under `valgrind --tool=callgrind`, each case with two
+//! numbers of rounds; the difference excludes start-up. Guarantees: castwise runs on one thread. Does not: measure
+//! time; valgrind does not support AVX-512, so kernels and loops are those for AVX2. Without valgrind, the bench prints
+//! a message and succeeds.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};
@@ -17,7 +17,7 @@ use graphs::{chain, four, line};
 
 const N: usize = 16;
 
-/// A case: what one round does, and the two numbers of rounds.
+/// The cases: the name, the work of one round, and the two numbers of rounds.
 const CASES: [(&str, &str, usize, usize); 8] = [
     ("prepared", "one call of a prepared chain of 10 ops, 16 elements, into a tensor", 200, 1200),
     ("dispatch", "one call of a cached chain of 10 ops, 16 elements", 200, 1200),
@@ -37,7 +37,7 @@ fn feeds(tensors: &[Tensor]) -> Vec<(&'static str, Tensor)> {
     ["a", "b", "c", "d"].into_iter().zip(tensors.iter().cloned()).collect()
 }
 
-/// In the child: runs a case.
+/// In the child: runs the rounds of a case.
 fn rounds(case: &str, rounds: usize) -> castwise::Result<()> {
     let tensors = tensors()?;
     match case {
@@ -85,7 +85,7 @@ fn rounds(case: &str, rounds: usize) -> castwise::Result<()> {
     Ok(())
 }
 
-/// The instructions of a whole child.
+/// The number of instructions of a whole child process.
 fn count(case: &str, rounds: usize) -> Result<u64, String> {
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut valgrind = Command::new("valgrind");

@@ -1,9 +1,10 @@
-//! The memory of a merge: two checkpoints, one in a file and one in shards, averaged into shards by the command, and the
-//! peak of its resident memory beside its largest tensor.
+//! The memory of a merge: the command averages two checkpoints, one in a single file and one sharded, into shards; this
+//! bench compares the command's peak resident memory with the size of the largest tensor.
 //!
-//! `cargo bench --bench memory -- [--size 2GB] [--dir DIRECTORY]`: the size of the two together. The directory (of the
-//! target's temporary files by default) needs room for half as much again; everything is deleted at the end. It fails
-//! if the peak is more than [`MOST`] of the largest tensors. Does not: measure the page cache, which is the system's.
+//! `cargo bench --bench memory -- [--size 2GB] [--dir DIRECTORY]`, where the size is that of both checkpoints together.
+//! The directory (by default, that of the target's temporary files) needs room for one and a half times as much;
+//! everything is deleted at the end. The bench fails if the peak is more than [`MAX_RATIO`] times the largest tensor. Does
+//! not: measure the page cache, which belongs to the system.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,15 +14,16 @@ use castwise::io::{Existing, SafeTensorsWriter, ShardedWriter};
 use castwise::prelude::*;
 use serde_json::Value;
 
-/// Two operands and a result, and what the process has besides.
-const MOST: f64 = 3.5;
+/// Two operands, a result, and the rest of the process.
+const MAX_RATIO: f64 = 3.5;
 
-/// Widths of a checkpoint's tensors, in parts of the whole: some large ones, as embeddings are, and many smaller ones.
+/// The tensors of a checkpoint, as counts and fractions of the whole: some large ones, like embeddings, and many
+/// smaller ones.
 const PARTS: [(usize, usize); 2] = [(4, 16), (24, 32)];
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// A directory that is deleted at the end, however that comes.
+/// A directory that is deleted when this is dropped.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
@@ -32,13 +34,13 @@ impl Drop for Temporary {
     }
 }
 
-/// Names and numbers of elements.
+/// The tensors' names and numbers of elements.
 fn tensors(bytes: usize) -> Vec<(String, usize)> {
     let all = PARTS.iter().flat_map(|(count, part)| (0..*count).map(move |i| (i, bytes / part / 2)));
     all.enumerate().map(|(n, (i, elements))| (format!("layers.{i}.{n}.weight"), elements)).collect()
 }
 
-/// Numbers from -1 to 1, as 16 bits.
+/// The bytes of `n` 16-bit numbers from -1 to 1.
 fn numbers(seed: u64, n: usize, bits: impl Fn(f32) -> u16) -> Vec<u8> {
     let mut state = seed;
     let mut bytes = Vec::with_capacity(2 * n);
@@ -49,7 +51,7 @@ fn numbers(seed: u64, n: usize, bits: impl Fn(f32) -> u16) -> Vec<u8> {
     bytes
 }
 
-/// Writes both checkpoints; answers the bytes of the largest tensor.
+/// Writes both checkpoints; returns the size of the largest tensor in bytes.
 fn write_pair(dir: &Path, bytes: usize) -> Outcome<usize> {
     let all = tensors(bytes / 2);
     let list = |d: DType| all.iter().map(|(name, n)| (name.clone(), d, vec![*n])).collect::<Vec<_>>();
@@ -68,7 +70,7 @@ fn write_pair(dir: &Path, bytes: usize) -> Outcome<usize> {
     Ok(all.iter().map(|(_, n)| 2 * n).max().unwrap_or(0))
 }
 
-/// What the command reports of the merge.
+/// Runs the merge and returns the command's report.
 fn merge(dir: &Path, bytes: usize) -> Outcome<Value> {
     let shard = (bytes / 8).to_string();
     let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
@@ -82,7 +84,7 @@ fn merge(dir: &Path, bytes: usize) -> Outcome<Value> {
     Ok(serde_json::from_slice(&out.stdout)?)
 }
 
-/// The size of both checkpoints, and the directory they are made in.
+/// The size of both checkpoints, and the directory to create them in.
 fn arguments() -> Outcome<(usize, PathBuf)> {
     let (mut size, mut dir) = ("2GB".to_string(), PathBuf::from(env!("CARGO_TARGET_TMPDIR")));
     let mut all = std::env::args().skip(1);
@@ -90,7 +92,7 @@ fn arguments() -> Outcome<(usize, PathBuf)> {
         match argument.as_str() {
             "--size" => size = all.next().ok_or("--size wants a size")?,
             "--dir" => dir = all.next().ok_or("--dir wants a directory")?.into(),
-            // Cargo says so of every bench.
+            // Cargo passes this to every bench.
             "--bench" => {}
             other => return Err(format!("{other}: there are --size and --dir").into()),
         }
@@ -130,8 +132,8 @@ fn main() -> Outcome<()> {
         mib(largest as f64),
         mib(peak)
     );
-    if ratio > MOST {
-        return Err(format!("more than {MOST} of the largest tensors").into());
+    if ratio > MAX_RATIO {
+        return Err(format!("more than {MAX_RATIO} of the largest tensors").into());
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Small measurements by criterion: compile latency, dispatch, kernels of functions, layouts, inference.
+//! Microbenchmarks with criterion: compile latency, dispatch, kernels of functions, layouts, inference.
 //!
-//! `cargo bench --bench micro [-- FILTER]`. After the kernels, a table gives nanoseconds an element in the L1 cache, beside
-//! `exp` of f32. Guarantees: one thread; compile latency includes writing the program and is that of a new executor each time.
-//! Does not: verify results; the tests and the workloads bench do.
+//! `cargo bench --bench micro [-- FILTER]`. After the kernels, a table gives the nanoseconds per element in the L1
+//! cache and the ratio to `exp` of f32. Guarantees: one thread; compile latency includes writing the program and uses a
+//! new executor each time. Does not: verify results; the tests and the workloads bench do.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ fn feeds(n: usize) -> Feed {
     ["a", "b", "c", "d"].map(|name| (name, f32s(n))).to_vec()
 }
 
-/// From nothing to the first result at 16 elements.
+/// The time to the first result at 16 elements, with nothing cached.
 fn compile(c: &mut Criterion) {
     let mut group = c.benchmark_group("compile");
     for ops in [10, 100, 1000] {
@@ -50,7 +50,7 @@ fn compile(c: &mut Criterion) {
     group.finish();
 }
 
-/// One call of a cached chain of ten operations at 16 elements, and the same op by op.
+/// One call of a cached chain of ten operations at 16 elements, and the same chain in eager mode.
 fn dispatch(c: &mut Criterion) {
     let mut group = c.benchmark_group("dispatch");
     let (p, vars) = four(16);
@@ -70,7 +70,7 @@ fn dispatch(c: &mut Criterion) {
     group.finish();
 }
 
-/// The ops of one float operand that compute a function of each element.
+/// The elementwise ops of one float operand.
 fn functions() -> impl Iterator<Item = Op> {
     let typed = |op: &Op, d| {
         let p = Program::new(Rules::Torch);
@@ -82,11 +82,12 @@ fn functions() -> impl Iterator<Item = Op> {
     })
 }
 
-/// Elements of two calls, of `f32` and of `f64`: operand and result of the longer take 24 KiB, which is in every L1 cache.
+/// The numbers of elements of the two calls, for `f32` and `f64`: operand and result of the longer one take 24 KiB,
+/// which fits in every L1 cache.
 const SIZES: [[usize; 2]; 2] = [[1024, 3072], [512, 1536]];
 
 /// Every function, as a program of one op that writes into the same tensor in each call. The arguments lie in `0.5..1`,
-/// where all functions are defined but `acosh`, which gets one more.
+/// where all functions are defined except `acosh`, whose arguments are increased by one.
 fn kernels(c: &mut Criterion) {
     let seen: RefCell<BTreeMap<(&str, DType), [f64; 2]>> = RefCell::default();
     let mut group = c.benchmark_group("kernel");
@@ -122,7 +123,8 @@ fn kernels(c: &mut Criterion) {
     ratios(&seen.into_inner());
 }
 
-/// What an element more takes, by the best rounds of each kernel, and that beside `exp` of f32. A call itself is not in it.
+/// The time of one additional element, from the best rounds of each kernel, and its ratio to that of `exp` in f32. The
+/// overhead of a call is not included.
 fn ratios(seen: &BTreeMap<(&str, DType), [f64; 2]>) {
     let element = |dtype: DType, times: &[f64; 2]| {
         let [few, many] = SIZES[dtype.size() / 8];
@@ -137,7 +139,7 @@ fn ratios(seen: &BTreeMap<(&str, DType), [f64; 2]>) {
     println!();
 }
 
-/// Operands that are not read from front to back, and rows that are reduced, on one thread: 2^18 elements, in the second cache.
+/// Strided and broadcast operands, and reductions of rows, on one thread: 2^18 elements, which fit in the L2 cache.
 fn layouts(c: &mut Criterion) {
     type Make = fn(&[Var]) -> Var;
     const N: usize = 1 << 18;
@@ -197,7 +199,7 @@ fn layouts(c: &mut Criterion) {
     group.finish();
 }
 
-/// Typing a program, per node.
+/// Inference of a program, per node.
 fn inference(c: &mut Criterion) {
     let mut group = c.benchmark_group("infer");
     group.sample_size(10);
@@ -208,7 +210,7 @@ fn inference(c: &mut Criterion) {
         group.throughput(Throughput::Elements(nodes as u64));
         group.bench_function(BenchmarkId::new("one_dtype", nodes), |b| b.iter(|| p.infer().expect("it is right")));
 
-        // Every third operation meets another dtype, so that casts are written.
+        // Every third operation has operands of different dtypes, so that inference inserts casts.
         let p = Program::new(Rules::Torch);
         let vars = [DType::F16, DType::BF16, DType::I32].map(|d| p.data(d.name(), d, [16]));
         let mut y = vars[0].clone();

@@ -1,12 +1,13 @@
-//! The workloads on which castwise is compared with other libraries, verified against f64, as JSON lines or a table.
+//! The workloads on which castwise is compared with other libraries, verified against f64. Prints JSON lines or a
+//! table.
 //!
-//! `cargo bench --bench workloads -- [--only REGEX] [--threads N] [--small] [--json]`, or `-- --table results.jsonl`
-//! for the tables of docs/performance.md from such lines of castwise and others.
+//! `cargo bench --bench workloads -- [--only REGEX] [--threads N] [--small] [--json]`, or `-- --table results.jsonl`,
+//! which makes the tables of docs/performance.md from the JSON lines of castwise and other libraries.
 //!
-//! Variants: `fresh` makes its result in each call, with memory that the executor's pool kept of the call before;
-//! `fresh+nopool` has no pool; `builtin` is the one op made for it; `out` writes into the
-//! same tensor in each call. Guarantees: a row is `ok` if its dtype and
-//! shape are right and every element is within the dtype's tolerance; the process fails if a row is not. Does not: compare times.
+//! Variants: `fresh` allocates its result in each call, from memory that the executor's pool kept from the call before;
+//! `fresh+nopool` has no pool; `builtin` uses the single op for the purpose; `out` writes to the same tensor in each
+//! call. Guarantees: a row is `ok` if its dtype and shape are correct and every element is within the dtype's
+//! tolerance; the process fails if a row is not `ok`. Does not: compare times.
 
 use std::process::ExitCode;
 
@@ -32,11 +33,11 @@ mod table;
 use defs::Workload;
 use measure::{Call, measure};
 
-/// A name in the report, and how its programs compute.
+/// A name in the report, and the settings of its programs.
 struct Peer {
     name: &'static str,
     settings: Settings,
-    /// Whether it differs from the first peer on this workload.
+    /// Whether the peer differs from the first one on this workload.
     runs: fn(&Workload) -> bool,
 }
 
@@ -128,7 +129,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs and prints everything; whether all rows are `ok`.
+/// Runs all workloads and prints their rows. Returns whether all rows are `ok`.
 fn run(o: &Options) -> castwise::Result<bool> {
     let mut ok = true;
     let mut emit = |row: Value| {
@@ -150,7 +151,7 @@ fn run(o: &Options) -> castwise::Result<bool> {
             }
         }
     }
-    // Compiling uses one thread, whatever runs have.
+    // Compilation uses one thread, independent of the number of threads of runs.
     if o.threads == 1 && o.only.is_match("compile") {
         compile::rows().into_iter().for_each(emit);
     }
@@ -176,7 +177,7 @@ fn row(
 
     let mut result = call.fresh()?;
     if variant == Variant::Out {
-        // Another content, so that a call that writes nothing is found.
+        // Other contents, so that a call that writes nothing is detected.
         result = Tensor::zeros(w.out, w.out_shape(n))?;
         call.run_into(&mut result)?;
     }
@@ -205,7 +206,7 @@ fn row(
     Ok(row)
 }
 
-/// What other libraries call it.
+/// NumPy's name for a dtype.
 fn numpy_name(dtype: DType) -> String {
     match dtype {
         DType::Bool => "bool".into(),
@@ -220,7 +221,7 @@ fn numpy_name(dtype: DType) -> String {
 const HEAD: &str =
     "workload                    size  thr  variant              median        min      GB/s  max rel err";
 
-/// A row of the table.
+/// A row as a line of the table.
 fn readable(row: &Value) -> String {
     let time = |key: &str| row[key].as_f64().map_or(String::new(), table::short);
     let gbps = row["gbps"].as_f64().map_or(String::new(), |x| format!("{x:.2}"));

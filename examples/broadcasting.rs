@@ -1,10 +1,10 @@
-//! The shape examples of Paddle's guide to broadcasting: two shapes agree if, compared from their last dims, each pair
-//! of dims is equal, or one of the two is 1 or missing; with `axis`, the shorter one is placed at that dim. Both modes
-//! give the shape, or the same refusal.
+//! The shape examples of Paddle's guide to broadcasting: two shapes are compatible if, compared from their last dims,
+//! each pair of dims is equal, or one of the two is 1 or missing; with `axis`, the shorter shape is placed at that dim.
+//! Both modes give the same shape, or the same error.
 //!
 //! Run it: `cargo run --release --example broadcasting`
 
-#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use castwise::prelude::*;
 use castwise::shape::SymDim;
@@ -15,19 +15,19 @@ fn main() -> castwise::Result<()> {
     // Equal shapes.
     accepted(&[2, 3, 4], &[2, 3, 4], -1, &[2, 3, 4])?;
 
-    // From the back: y has 1; x has 1; both have 3; y has no dim.
+    // From the last dim: y has 1; x has 1; both have 3; y has no dim.
     accepted(&[2, 3, 1, 5], &[3, 4, 1], -1, &[2, 3, 4, 5])?;
 
     // The first comparison fails: 4 is not 6.
     refused(&[2, 3, 4], &[2, 3, 6], -1);
 
-    // The shorter shape counts as [1, 3, 1], and of each pair of dims the result takes the one that is not 1.
+    // The shorter shape is treated as [1, 3, 1], and the result takes the dim that is not 1 of each pair.
     accepted(&[2, 1, 4], &[3, 1], -1, &[2, 3, 4])?;
 
     // The guide: "InvalidArgumentError: Broadcast dimension mismatch."
     refused(&[2, 1, 4], &[3, 2], -1);
 
-    // With `axis`, the dims of y are compared with those of x from that one on, front to back.
+    // With `axis`, the dims of y are compared with those of x starting at that dim, from front to back.
     accepted(&[2, 1, 4], &[3, 1], 1, &[2, 3, 4])?;
     refused(&[2, 3, 4, 5], &[4, 5], 1);
     accepted(&[2, 3, 4, 5], &[3], 1, &[2, 3, 4, 5])?;
@@ -55,9 +55,9 @@ fn accepted(x: &[usize], y: &[usize], axis: i64, expected: &[usize]) -> castwise
     Ok(())
 }
 
-/// Asserts that both modes refuse the sum of two tensors with one text, and prints it.
+/// Asserts that both modes refuse the sum of two tensors with the same message, and prints it.
 fn refused(x: &[usize], y: &[usize], axis: i64) {
-    // Nothing is computed: the program knows it is wrong before it gets any data.
+    // Nothing is computed: `check` finds the mistake without data.
     let (program, _) = program(x, y, axis);
     let (wrong, eager) = (program.check().expect_err("refused"), eager(x, y, axis).expect_err("refused"));
     assert_eq!(wrong.to_string(), eager.to_string());

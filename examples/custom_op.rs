@@ -1,5 +1,5 @@
-//! An op that castwise does not have: described once, it has dtypes, casts with reasons, a place in fused loops, both
-//! modes, text, and errors like the ops of the table.
+//! A custom op: described once, it has dtypes, casts with reasons, fusion, both modes, a text form, and errors like the
+//! ops of the table.
 
 use castwise::prelude::*;
 use castwise::{CustomOp, Promotion, Registry};
@@ -13,7 +13,7 @@ fn main() -> castwise::Result<()> {
             .doc("0 within the threshold, and what lies beyond it outside."),
     )?;
 
-    // bf16 computes by the function for f32 and is rounded once; integers go to the default float dtype.
+    // bf16 computes with the function for f32 and rounds once; integers promote to the default float dtype.
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::BF16, ["n"]);
     let steps = p.data("steps", DType::I32, ["n"]);
@@ -33,14 +33,14 @@ fn main() -> castwise::Result<()> {
     let eager = (cx.tensor(&tx) * 2.0).apply(shrink, &[0.5.into()]) + cx.tensor(&ts).apply(shrink, &[1.0.into()]);
     assert_eq!(eager.result()?.as_bytes(), fused[0].as_bytes());
 
-    // As text it is a name; who reads the text says what the name means.
+    // The text form has only the name; the registry passed to the parser defines it.
     let text = p.to_string();
     let read = Program::parse_with(&text, &ops)?;
     let again = exe.run(&read, feeds! { "x" => &tx, "steps" => &ts }, [&read.fetches()[0].var])?;
     assert_eq!(again[0].as_bytes(), fused[0].as_bytes());
     println!("{}\n", Program::parse(&text).expect_err("a program without the registry"));
 
-    // Mistakes: a dtype that nothing computes, and a function that panics.
+    // Mistakes: a dtype without a function, and a function that panics.
     let wrong = Program::new(Rules::Torch);
     let _ = wrong.data("z", DType::C64, [3]).apply(shrink, &[1.0.into()]);
     println!("{}\n", wrong.check().expect_err("complex numbers have no order"));

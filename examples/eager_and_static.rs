@@ -1,9 +1,9 @@
-//! One function, two modes: it builds a program, or computes at once. Both give the same bits, because a fused loop
-//! rounds after every op as eager mode does.
+//! One function, two modes: it builds a program or computes immediately. Both give the same bits, because a fused loop
+//! rounds after every op, as eager mode does.
 //!
 //! Run it: `cargo run --release --example eager_and_static`
 
-#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use castwise::prelude::*;
 use half::{bf16, f16};
@@ -27,11 +27,11 @@ fn main() -> castwise::Result<()> {
     let residual = Tensor::from_vec(residual, [rows, columns])?;
 
     for rules in [Rules::Torch, Rules::Paddle] {
-        // At once, one op after the other.
+        // Eager mode: one op after the other.
         let cx = Eager::new(rules);
         let eager = gated(&cx.tensor(&x), &cx.tensor(&gate), &cx.tensor(&residual)).result()?;
 
-        // As a program for any number of rows, fused into loops.
+        // Static mode: a program for any number of rows, fused into loops.
         let p = Program::new(rules);
         let (px, pg) = (p.data("x", x.dtype(), [None, Some(columns)]), p.data("gate", gate.dtype(), [columns]));
         let y = gated(&px, &pg, &p.data("residual", residual.dtype(), [None, Some(columns)]));

@@ -1,17 +1,17 @@
-//! An image as a model wants it: u8 pixels to normalized f32, channels first, and back to pixels.
+//! Image preprocessing for a model: u8 pixels to normalized f32 with channels first, and back to pixels.
 //!
 //! Run it: `cargo run --release --example image_normalize`
 
-#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use castwise::prelude::*;
 
-/// Mean and standard deviation of the channels, as ImageNet's models use them.
+/// The mean and standard deviation of the channels that ImageNet models use.
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
 
 fn main() -> castwise::Result<()> {
-    // Three bytes a pixel, row by row: what `image::open(path)?.to_rgb8().into_raw()` gives with the crate `image`.
+    // Three bytes per pixel, row by row, as `image::open(path)?.to_rgb8().into_raw()` of the crate `image` gives them.
     let (width, height) = (640, 480);
     let drawn: Vec<u8> = (0..width * height)
         .map(|i| (i % width, i / width))
@@ -19,7 +19,7 @@ fn main() -> castwise::Result<()> {
         .collect();
     let pixels = Tensor::from_slice(&drawn, [height, width, 3])?;
 
-    // Any picture: its height and width are dims that the feeds tell.
+    // The height and the width are dynamic dims, which the feeds determine.
     let p = Program::new(Rules::Torch);
     let x = p.data("pixels", DType::U8, [None, None, Some(3)]);
     let mean = p.constant(Tensor::from(MEAN));
@@ -29,7 +29,7 @@ fn main() -> castwise::Result<()> {
     println!("{}", p.infer()?.explain());
 
     let out = Executor::new().run(&p, feeds! { "pixels" => &pixels }, [&normalized, &back])?;
-    // Channels first is a view; nothing is copied until somebody wants it in a row.
+    // Channels first is a view; nothing is copied unless a contiguous tensor is requested.
     let input = out[0].permute(&[2, 0, 1])?;
     println!("{:?} for the model", input.meta());
 

@@ -1,8 +1,8 @@
-//! Writes two small checkpoints, always the same: `base.safetensors` in bf16 and `tuned.safetensors` in f16.
+//! Writes two small checkpoints with fixed contents: `base.safetensors` in bf16 and `tuned.safetensors` in f16.
 //!
 //! `cargo run --release --example make_checkpoints [DIRECTORY]` (default: `target/demo`)
 
-#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use castwise::io::{Existing, SafeTensorsWriter};
 use castwise::{DType, Element, Tensor};
 use half::{bf16, f16};
 
-/// A transformer block in miniature.
+/// The tensors of a small transformer block.
 const TENSORS: [(&str, &[usize]); 5] = [
     ("model.embed_tokens.weight", &[256, 96]),
     ("model.layers.0.self_attn.q_proj.weight", &[96, 96]),
@@ -20,7 +20,7 @@ const TENSORS: [(&str, &[usize]); 5] = [
     ("model.norm.weight", &[96]),
 ];
 
-/// Numbers between -0.05 and 0.05 that look random.
+/// Pseudorandom numbers between -0.05 and 0.05.
 fn noise(seed: u64) -> impl Iterator<Item = f32> {
     let mut state = seed;
     std::iter::repeat_with(move || {
@@ -43,7 +43,7 @@ fn write<T: Element>(path: &Path, of: impl Fn(f32) -> T, drift: f32) -> castwise
     file.finish()
 }
 
-/// Writes both into a directory.
+/// Writes both checkpoints into a directory.
 pub fn write_both(directory: &Path) -> castwise::Result<[PathBuf; 2]> {
     let paths = [directory.join("base.safetensors"), directory.join("tuned.safetensors")];
     write(&paths[0], bf16::from_f32, 0.0)?;

@@ -1,12 +1,12 @@
-//! Every example of two documents about type promotion, one a line: the expression, what the document says, and what
-//! castwise gives. Each line is computed as a program and eagerly, and asserted.
+//! Every example of two documents about type promotion, one per line: the expression, the document's result, and
+//! castwise's result. Each expression is computed in both modes, and its result is asserted.
 //!
 //! The documents: PaddlePaddle's "Introduction to Data Type Promotion" (the English and the Chinese page have the same
 //! code) and "Demystifying Dtype Promotion in PyTorch".
 //!
 //! Run it: `cargo run --release --example promotion`
 
-#![allow(clippy::print_stdout, reason = "an example talks")]
+#![allow(clippy::print_stdout, reason = "an example prints")]
 
 use castwise::DiagnosticKind;
 use castwise::expr::parse_expression;
@@ -37,15 +37,15 @@ fn paddle() -> castwise::Result<()> {
     line(rules, "a + b", &[("a", &c64), ("b", &f64)], "complex128", DType::C128)?;
     line(rules, "a + b", &[("a", &c128), ("b", &c64)], "complex128", DType::C128)?;
 
-    // The table's row c64 and column c64 contradict each other. The page promises that order does not matter, and its
-    // example above says complex128, as the column does.
+    // The table's row c64 and column c64 contradict each other. The page promises that the order does not matter, and
+    // its example above says complex128, like the column.
     head("Paddle: the table's row c64 against its column");
     line(rules, "a + b", &[("a", &c64), ("b", &f64)], "complex64 (column: complex128)", DType::C128)?;
     line(rules, "a + b", &[("a", &c64), ("b", &i64)], "complex128 (column: complex64)", DType::C64)?;
 
     head("Paddle: tensor with scalar");
     line(rules, "a + 1.0", &[("a", &f16)], "float16", DType::F16)?;
-    // The code comment of the English page against its own text and table, and the Chinese page.
+    // The code comment of the English page contradicts the page's own text and table and the Chinese page.
     line(rules, "1.0 + b", &[("b", &i64)], "float16 in English, float32 in Chinese", DType::F32)?;
 
     head("Paddle: operators, functions, both orders, both modes");
@@ -64,7 +64,7 @@ fn paddle() -> castwise::Result<()> {
     refused(rules, "a + b", both, "TypeError");
     line(rules, "astype(a, float32) + b", both, "float32", DType::F32)?;
     line(rules, "cast(a, float32) + b", both, "float32", DType::F32)?;
-    // `a.astype(b.dtype)`: in Rust the dtype is a value.
+    // `a.astype(b.dtype)`: in Rust, the dtype is a value.
     let (cx, to) = (Eager::new(rules), f32.dtype());
     for (text, cast) in
         [("a.astype(b.dtype()) + b", cx.tensor(&i64).astype(to)), ("a.cast(b.dtype()) + b", cx.tensor(&i64).cast(to))]
@@ -106,7 +106,7 @@ fn pytorch() -> castwise::Result<()> {
     Ok(())
 }
 
-/// A tensor of numbers from 1 up, cast to the dtype.
+/// A tensor of increasing numbers from 1 on, cast to the dtype.
 fn tensor<const N: usize>(dtype: DType, shape: [usize; N]) -> castwise::Result<Tensor> {
     let n: usize = shape.iter().product();
     let numbers = Tensor::from_vec((0..n).map(|i| 1.0 + i as f64 * 0.37).collect(), shape)?;
@@ -129,7 +129,7 @@ fn line(rules: Rules, text: &str, names: Names<'_>, document: &str, expected: DT
     let (fused, eager) = (fused(rules, text, names)?, eager(rules, text, names)?);
     assert_eq!((fused.dtype(), eager.dtype()), (expected, expected), "{text}");
     assert_eq!(fused.as_bytes(), eager.as_bytes(), "{text}");
-    // Where the document names a dtype and nothing else, that is the one.
+    // If the document's result is just a dtype, it must be this one.
     if let Ok(said) = document.trim_start_matches("torch.").parse::<DType>() {
         assert_eq!(said, expected, "{text}");
     }

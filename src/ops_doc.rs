@@ -1,7 +1,7 @@
-//! `docs/ops.md`: the op table as a document.
+//! Generates `docs/ops.md`, the documentation of the op table.
 //!
-//! Guarantees: everything in it comes from the rows, from `signature` and from what computes, so that it is true as
-//! long as `tests/ops_doc.rs` passes. Does not: know any op by name.
+//! Guarantees: all contents come from the rows, from `signature` and from the kernels and back ends, so the document is
+//! correct as long as `tests/ops_doc.rs` passes. Does not: know any op by name.
 
 use crate::backend::inline_at;
 use crate::base::dtype::{Category, DType};
@@ -19,17 +19,17 @@ const HEAD: &str = "\
 
 Made from the op table (`src/ops/table.rs`) by `CASTWISE_BLESS=1 cargo test --test ops_doc`; do not edit.
 
-An op is a method of `Var`, and a function of expressions by its name or an alias. For each rule set:
+Each op is a method of `Var`, and a function in expressions under its name or an alias. For each rule set:
 
-- **promotion**: how operands of several dtypes become the one the op computes in (`castwise::ops::Promotion`): to their
-  *common* dtype, from which *int to float* takes bool and integers on to the default float dtype, and so on;
-- **accepts**: the dtypes that operands of one dtype may have;
-- **gives**: the result's dtype for them, with the default dtype f32.
+- **promotion**: how the compute dtype follows from the operands' dtypes (`castwise::ops::Promotion`): *common* is their
+  common dtype, *int to float* also converts bool and integers to the default float dtype, and so on;
+- **accepts**: the dtypes that the operands may have if all have the same one;
+- **gives**: the result's dtype for these, with the default dtype f32.
 
-What is *compiled* becomes part of a fused loop; a *block kernel* runs beside it, tile by tile, with the same bits. Both
-are listed by the dtype that the op computes in, which for f16 and bf16 is f32 and for c32 is c64 unless they are listed;
-as it is on machines with AVX-512, and behind that what is compiled on others if that is less.
-What an op of one operand gives for f16 and bf16 is the exact result, correctly rounded; docs/accuracy.md names the exceptions.
+*Compiled* ops become part of a fused loop; a *kernel* runs as a step of its own, tile by tile, with the same bits. Both
+are listed by compute dtype, which is f32 for f16 and bf16 and c64 for c32 unless these are listed themselves. The lists
+are for machines with AVX-512; if fewer dtypes are compiled on other machines, a second list follows.
+For f16 and bf16, an op of one operand gives the exact result, correctly rounded; docs/accuracy.md names the exceptions.
 ";
 
 /// The document.
@@ -70,7 +70,7 @@ fn section(def: &OpDef) -> String {
     text + &computed(def)
 }
 
-/// The dtypes that operands of one dtype may have, and what the op does with them.
+/// The dtypes that the operands may have if all have the same one, with the op's signature for each.
 fn accepted(def: &OpDef, rules: Rules) -> Vec<(DType, Signature)> {
     let settings = Settings::new(rules);
     let one = |d: DType| {
@@ -129,7 +129,7 @@ fn gives(def: &OpDef, accepted: &[(DType, Signature)]) -> String {
     parts.join(", ")
 }
 
-/// Dtypes, whole categories by their name.
+/// The dtypes' names; a complete category is written as its name.
 fn names(dtypes: &[DType]) -> String {
     if dtypes.len() == DType::ALL.len() {
         return "all".into();
@@ -143,9 +143,9 @@ fn names(dtypes: &[DType]) -> String {
     if parts.is_empty() { "none".into() } else { parts.join(" ") }
 }
 
-/// In which dtypes the op is compiled, and in which a block kernel runs.
+/// The dtypes in which the op is compiled, and those in which a kernel runs.
 fn computed(def: &OpDef) -> String {
-    let [mut compiled, mut blocks, mut avx2, mut narrow] = [const { Vec::new() }; 4];
+    let [mut compiled, mut kernels, mut avx2, mut narrow] = [const { Vec::new() }; 4];
     let mut computes: Vec<DType> = Vec::new();
     for rules in Rules::ALL.iter().copied() {
         computes.extend(accepted(def, rules).iter().map(|(_, s)| s.compute));
@@ -154,7 +154,7 @@ fn computed(def: &OpDef) -> String {
         let found = [compute, compute.op_math()].map(|d| kernel(def.op, d, CpuLevel::Baseline).map(|_| d));
         let Some(dtype) = found[0].or(found[1]) else { continue };
         let step = Step { op: StepOp::Apply(def.op), dtype, args: [None; MAX_OPERANDS], out: 0 };
-        let list = if inline_at(CpuLevel::Avx512, &step) { &mut compiled } else { &mut blocks };
+        let list = if inline_at(CpuLevel::Avx512, &step) { &mut compiled } else { &mut kernels };
         list.push(dtype);
         for (level, list) in [(CpuLevel::Avx2, &mut avx2), (CpuLevel::Baseline, &mut narrow)] {
             if inline_at(level, &step) {
@@ -162,7 +162,7 @@ fn computed(def: &OpDef) -> String {
             }
         }
     }
-    let lists = [&mut compiled, &mut blocks, &mut avx2, &mut narrow];
+    let lists = [&mut compiled, &mut kernels, &mut avx2, &mut narrow];
     for list in lists {
         list.sort_unstable();
         list.dedup();
@@ -171,10 +171,10 @@ fn computed(def: &OpDef) -> String {
         if list == than { String::new() } else { format!(" Without {without} compiled: {}.", names(list)) }
     };
     let others = less("AVX-512", &avx2, &compiled) + &less("AVX2", &narrow, &avx2);
-    match (compiled.is_empty(), blocks.is_empty()) {
+    match (compiled.is_empty(), kernels.is_empty()) {
         (true, true) => String::new(),
-        (true, _) => format!("\nBlock kernel: {}.{others}\n", names(&blocks)),
+        (true, _) => format!("\nKernel: {}.{others}\n", names(&kernels)),
         (_, true) => format!("\nCompiled: {}.{others}\n", names(&compiled)),
-        _ => format!("\nCompiled: {}. Block kernel: {}.{others}\n", names(&compiled), names(&blocks)),
+        _ => format!("\nCompiled: {}. Kernel: {}.{others}\n", names(&compiled), names(&kernels)),
     }
 }

@@ -132,7 +132,7 @@ fn files_are_small_objects_of_numbers() {
     assert!(refused(&dir, &[]).contains("not text: byte 8 is not UTF-8"));
     // One byte more than is read, of which the disk has none.
     std::fs::File::create(dir.0.join("w.json")).unwrap().set_len((16 << 20) + 1).unwrap();
-    assert!(refused(&dir, &[]).contains("w.json: 16777217 bytes, and at most 16777216 are read"));
+    assert!(refused(&dir, &[]).contains("w.json: the file has 16777217 bytes, more than the maximum of 16777216"));
     let longest = format!("{{\"x\": 1{}}}", " ".repeat((16 << 20) - 8));
     assert_eq!(longest.len(), 16 << 20);
     dir.file("w.json", longest.as_bytes());

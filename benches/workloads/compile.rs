@@ -1,9 +1,9 @@
-//! Time from nothing to the first result of a line of operations at 16 elements.
+//! Time to the first result of a chain of operations at 16 elements, without any cached state.
 //!
-//! Guarantees: what is timed is all of it: making the program, typing, planning, compiling and the first run.
-//! `first_in_process` is the first thing that a process does with castwise: each is a process of its own. `later` uses
-//! a new executor each time, because an executor would know the kernel again whatever the constants are. Does not:
-//! count the start of the process or the making of the inputs.
+//! Guarantees: the time includes writing the program, typing, planning, compiling and the first run. `first_in_process`
+//! measures the first use of castwise in a process; each such measurement has its own process. `later` uses a new
+//! executor each time, because an executor recognizes the kernel even with other constants. Does not: include the start
+//! of the process or the creation of the inputs.
 
 use std::process::Command;
 use std::time::Instant;
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use crate::graphs::{four, line, line_constant};
 use crate::measure::median;
 
-/// The hidden argument of a child: `--compile-child OPS`.
+/// The hidden option that runs a child: `--compile-child OPS`.
 pub const CHILD: &str = "--compile-child";
 
 const N: usize = 16;
 const LATER: usize = 5;
 
-/// The rows of all sizes, each from a child.
+/// The rows of all sizes, each size measured in a child process.
 pub fn rows() -> Vec<Value> {
     let exe = std::env::current_exe().expect("the path of this program");
     let mut all = Vec::new();
@@ -34,7 +34,7 @@ pub fn rows() -> Vec<Value> {
     all
 }
 
-/// In the child: prints the first compile of this process, then the median of some later ones.
+/// In the child: prints the time of the first compilation of this process, then the median of some later ones.
 pub fn child(ops: usize) -> castwise::Result<()> {
     let data: Vec<Vec<f32>> =
         (0..4).map(|k| (0..N).map(|i| 0.5 + ((i * 5 + k * 3) % 16) as f32 / 32.0).collect()).collect();
@@ -51,7 +51,7 @@ pub fn child(ops: usize) -> castwise::Result<()> {
     Ok(())
 }
 
-/// The seconds, and the largest relative error.
+/// Returns the seconds and the largest relative error.
 fn once(ops: usize, seed: usize, tensors: &[Tensor], data: &[Vec<f32>]) -> castwise::Result<(f64, f64)> {
     let start = Instant::now();
     let (p, vars) = four(N);
@@ -68,7 +68,7 @@ fn once(ops: usize, seed: usize, tensors: &[Tensor], data: &[Vec<f32>]) -> castw
     Ok((seconds, worst.fold(0.0, |a: f64, e| if e.is_nan() { f64::INFINITY } else { a.max(e) })))
 }
 
-/// The element `i` of [`line`] in f64.
+/// Element `i` of [`line`] in f64.
 fn reference(ops: usize, seed: usize, data: &[Vec<f32>], i: usize) -> f64 {
     let [a, b, c, d] = [0, 1, 2, 3].map(|k| f64::from(data[k][i]));
     (1..ops).fold(a * b, |t, i| match i % 4 {
@@ -88,7 +88,7 @@ fn print(ops: usize, variant: &str, seconds: f64, runs: usize, error: f64) {
     println!("{row}");
 }
 
-/// JSON has no infinity.
+/// Replaces infinity, which JSON does not have, by the largest f64.
 pub fn finite(x: f64) -> f64 {
     x.min(f64::MAX)
 }

@@ -1,6 +1,8 @@
-//! Inputs, references and errors.
+//! Inputs, reference results and errors.
 //!
-//! Guarantees: inputs are the same on every machine and every run. An error is |result - reference| over the larger of
+//! Guarantees: inputs are the same on every machine and in every run. The error is |result - reference| divided by the
+//! larger of |reference| and the mean |reference|, so that cancellation does not count as an error; every element is
+//! compared, and a NaN is an infinite error. Does not: use castwise except to read a tensor's elements.
 //! |reference| and the mean |reference|, so that cancellation does not count as error; every element is compared, and
 //! a NaN is an infinite error. Does not: use castwise for more than to read a tensor's elements.
 
@@ -10,16 +12,16 @@ use castwise::{Complex, Element, bf16, f16};
 use crate::defs::{Input, Reference, Workload};
 use crate::random::Random;
 
-/// Elements that are widened at a time.
+/// The number of elements that are widened at a time.
 const CHUNK: usize = 4096;
 
-/// Another sequence for each input of each workload: its names in FNV-1a.
+/// A separate sequence for each input of each workload, seeded with the FNV-1a hash of both names.
 fn numbers(workload: &str, input: &str) -> Random {
     let bytes = workload.bytes().chain([0]).chain(input.bytes());
     Random(bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)))
 }
 
-/// The tensor of an input for `n` elements of the result.
+/// An input's tensor for a result of `n` elements.
 pub fn tensor(w: &Workload, input: &Input, n: usize) -> castwise::Result<Tensor> {
     let shape = (input.shape)(n);
     let mut r = numbers(w.name, input.name);
@@ -40,9 +42,9 @@ fn fill<T: Element>(shape: &[usize], mut next: impl FnMut() -> T) -> castwise::R
     Tensor::from_vec((0..shape.iter().product()).map(|_| next()).collect(), shape)
 }
 
-/// What a reference computes in.
+/// A type in which references compute.
 trait Wide: Copy + Default {
-    /// The elements of `t` at these places.
+    /// Appends the elements of `t` at the given indices.
     fn read(t: &Tensor, at: &[usize], into: &mut Vec<Self>);
     fn size(self) -> f64;
     fn distance(self, other: Self) -> f64;
@@ -97,7 +99,7 @@ impl Wide for i64 {
         }
     }
 
-    /// 1, so that a wrong truth value is an error of 1.
+    /// 1, so that a wrong boolean is an error of 1.
     fn size(self) -> f64 {
         1.0
     }
@@ -107,7 +109,7 @@ impl Wide for i64 {
     }
 }
 
-/// A workload's right result.
+/// A workload's reference result.
 pub struct Expected(Values);
 
 enum Values {
@@ -116,7 +118,7 @@ enum Values {
     Truth(Vec<i64>),
 }
 
-/// The reference on these inputs.
+/// Computes the reference result for these inputs.
 pub fn expected(w: &Workload, n: usize, inputs: &[Tensor]) -> Expected {
     let domain = w.domain(n);
     let values = match w.reference {
@@ -132,7 +134,7 @@ pub fn expected(w: &Workload, n: usize, inputs: &[Tensor]) -> Expected {
 }
 
 impl Expected {
-    /// The largest error of a result, or of a truth value: how many of them are wrong, as a part of all.
+    /// The largest error of a result; for booleans, the fraction that is wrong.
     pub fn max_rel_err(&self, result: &Tensor) -> f64 {
         match &self.0 {
             Values::Real(all) => errors(all, result).1,
@@ -142,7 +144,7 @@ impl Expected {
     }
 }
 
-/// `f` on every element, the inputs broadcast over `domain`.
+/// Applies `f` to every element, with the inputs broadcast to `domain`.
 fn evaluate<W: Wide>(domain: &[usize], inputs: &[Tensor], f: impl Fn(&[W]) -> W) -> Vec<W> {
     let numel: usize = domain.iter().product();
     let mut out = Vec::with_capacity(numel);
@@ -164,7 +166,7 @@ fn evaluate<W: Wide>(domain: &[usize], inputs: &[Tensor], f: impl Fn(&[W]) -> W)
     out
 }
 
-/// Where an operand of `shape` has the element `flat` of `domain`.
+/// The index of element `flat` of `domain` in an operand of `shape`.
 fn place(mut flat: usize, domain: &[usize], shape: &[usize]) -> usize {
     let (mut at, mut stride) = (0, 1);
     for (axis, extent) in domain.iter().enumerate().rev() {
@@ -178,7 +180,7 @@ fn place(mut flat: usize, domain: &[usize], shape: &[usize]) -> usize {
     at
 }
 
-/// The mean error and the largest one, relative.
+/// The mean and the maximum relative error.
 fn errors<W: Wide>(expected: &[W], result: &Tensor) -> (f64, f64) {
     if result.numel() != expected.len() {
         return (f64::INFINITY, f64::INFINITY);

@@ -1,14 +1,14 @@
 //! The workloads: typed inputs, the expression as a program, and the same expression in f64 (or c128, or i64).
 //!
-//! Guarantees: the reference of a workload is written apart from castwise, element by element, in plain Rust, and sees
-//! the inputs after they were rounded to their dtype. Does not: measure or compare.
+//! Guarantees: a workload's reference is independent of castwise: plain Rust, element by element, on the inputs as
+//! rounded to their dtype. Does not: measure or compare.
 
 use castwise::prelude::*;
 use castwise::{Complex, Reduction};
 
 use crate::graphs::chain;
 
-/// An input: its name, its dtype, and from where to where its values are uniform.
+/// An input: its name, its dtype, and the range of its uniformly distributed values.
 pub struct Input {
     pub name: &'static str,
     pub dtype: DType,
@@ -26,16 +26,16 @@ pub enum Reference {
     Truth(fn(&[i64]) -> bool),
 }
 
-/// A workload. `build` and `builtin` get the inputs' handles in order.
+/// A workload. `build` and `builtin` receive the inputs' handles in order.
 pub struct Workload {
     pub name: &'static str,
     pub inputs: Vec<Input>,
     /// The dtype that promotion gives the result.
     pub out: DType,
-    /// Numbers of elements.
+    /// The numbers of elements to measure.
     pub sizes: &'static [usize],
     pub build: fn(&[Var]) -> Var,
-    /// The same by one op made for it.
+    /// The same computation by a single op, if there is one.
     pub builtin: Option<fn(&[Var]) -> Var>,
     pub reference: Reference,
     /// Whether the result is the mean of the elements.
@@ -43,7 +43,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The elements of a size in a smoke test.
+    /// The numbers of elements, reduced for a smoke test if `small`.
     pub fn sizes(&self, small: bool) -> Vec<usize> {
         if !small {
             return self.sizes.to_vec();
@@ -54,7 +54,7 @@ impl Workload {
         all
     }
 
-    /// The shape over which the expression runs, before a mean.
+    /// The shape of the expression, before a mean is taken.
     pub fn domain(&self, n: usize) -> Vec<usize> {
         let shapes = self.inputs.iter().map(|i| (i.shape)(n));
         shapes.max_by_key(|s| s.iter().product::<usize>()).unwrap_or_default()
@@ -68,13 +68,13 @@ impl Workload {
         self.out_shape(n).iter().product::<usize>() * self.out.size()
     }
 
-    /// Each input once and the result once.
+    /// The bytes of all inputs and of the result, each counted once.
     pub fn bytes_moved_minimum(&self, n: usize) -> usize {
         let bytes = |i: &Input| (i.shape)(n).iter().product::<usize>() * i.dtype.size();
         self.inputs.iter().map(bytes).sum::<usize>() + self.out_bytes(n)
     }
 
-    /// The largest relative error that is right for the result's dtype.
+    /// The tolerated relative error for the result's dtype.
     pub fn tolerance(&self) -> f64 {
         match self.out {
             DType::F16 => 2e-2,
@@ -120,7 +120,7 @@ pub fn workloads() -> Vec<Workload> {
         },
     ]);
     all.extend(other());
-    all.push(chain_of("tiny", &[16])); // what a call costs
+    all.push(chain_of("tiny", &[16])); // measures the overhead of a call
     all
 }
 
@@ -145,7 +145,7 @@ const CHAIN: Reference = Reference::Real(|v| {
     ((a * b + c) * 0.5 - d) * (a + 1.25) + (b - c) * (d * 0.125)
 });
 
-/// The elementwise workloads of floats.
+/// The elementwise workloads on floats.
 fn real() -> Vec<Workload> {
     use DType::{BF16, F16, F32, F64};
     let mixed = vec![input("a", F16, -2.0, 2.0), input("b", F32, -2.0, 2.0), input("c", BF16, -2.0, 2.0)];

@@ -1,4 +1,4 @@
-//! The two programs that several benches share. They are built as a user builds them: handle by handle.
+//! The two programs that several benches share, built op by op, as users build them.
 
 use castwise::prelude::*;
 
@@ -15,12 +15,12 @@ pub fn four(n: usize) -> (Program, Vec<Var>) {
     (p, vars)
 }
 
-/// The constant that stands at operation `i` of the line number `seed`.
+/// The constant of operation `i` in the line with this seed.
 pub fn line_constant(seed: usize, i: usize) -> f64 {
     0.9 + (seed * 1000 + i) as f64 * 1e-7
 }
 
-/// A straight line of `ops` operations. Its constants are those of `seed`, so no two lines are equal.
+/// A linear chain of `ops` operations. Its constants depend on `seed`, so no two lines are equal.
 pub fn line(v: &[Var], ops: usize, seed: usize) -> Var {
     let mut t = &v[0] * &v[1];
     for i in 1..ops {

@@ -1,8 +1,8 @@
-//! Result lines of castwise and its peers as the tables of docs/performance.md.
+//! Makes the tables of docs/performance.md from the result lines of castwise and other libraries.
 //!
-//! Guarantees: like is compared with like. A call that makes its result is compared with one that does, a call into a
-//! given buffer with one into a given buffer, and if a peer has both, the ratio that is worse for castwise is printed.
-//! A peer's result outside the tolerance does not count. The limit is the best of all variants. Does not: run
+//! Guarantees: only equivalent variants are compared. A call that allocates its result is compared with one that does,
+//! and a call into a given buffer with another one; if a peer has both, the ratio that is worse for castwise is
+//! printed. A peer's result outside the tolerance is ignored. The limit is the best of all variants. Does not: run
 //! anything.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::fs;
 
 use serde_json::Value;
 
-/// The columns, where the results have them; other names follow.
+/// The columns, in order, if the results have them; other names follow.
 const PEERS: [&str; 8] = ["numpy", "numexpr", "numba", "torch", "torch.compile", "jax", "paddle", "paddle.static"];
 const OURS: &str = "castwise";
 const LIMIT: &str = "rustc";
@@ -27,7 +27,7 @@ pub fn short(seconds: f64) -> String {
     format!("{x:.digits$} {unit}")
 }
 
-/// Seconds by peer and variant of one workload at one size.
+/// Seconds by peer and variant, for one workload at one size.
 type Cell = BTreeMap<(String, String), f64>;
 
 /// Prints the tables of a file.
@@ -49,7 +49,7 @@ fn text<'a>(row: &'a Value, key: &str) -> &'a str {
     row[key].as_str().unwrap_or("")
 }
 
-/// The known names that occur, then the others.
+/// The known names that occur in the rows, then the others.
 fn columns(rows: &[Value], is: impl Fn(&Value) -> bool) -> Vec<String> {
     let mut found: Vec<&str> = Vec::new();
     for name in rows.iter().filter(|r| is(r) && r["median_s"].is_f64()).map(|r| text(r, "peer")) {
@@ -62,7 +62,7 @@ fn columns(rows: &[Value], is: impl Fn(&Value) -> bool) -> Vec<String> {
     known.chain(other).map(String::from).collect()
 }
 
-/// How many times castwise's time each peer takes.
+/// The table of ratios: each peer's time divided by castwise's.
 fn ratios(rows: &[Value], threads: u64) -> String {
     let here = |r: &Value| r["threads"] == threads && text(r, "workload") != "compile";
     let mut cells: Vec<((&str, u64), Cell)> = Vec::new();
@@ -111,8 +111,8 @@ fn best(cell: &Cell, peer: &str, variant: impl Fn(&str) -> bool) -> Option<f64> 
     found.min_by(f64::total_cmp)
 }
 
-/// The ratio of like with like that is worse for castwise. Where castwise has no row for a given buffer, its call that
-/// makes the result stands for it.
+/// The ratio of equivalent variants that is worse for castwise. If castwise has no row for a given buffer, its call
+/// that allocates the result is used instead.
 fn ratio(cell: &Cell, peer: &str) -> Option<f64> {
     let made = |v: &str| v == "fresh" || v == "builtin";
     let given = |v: &str| v == "out";
@@ -123,7 +123,7 @@ fn ratio(cell: &Cell, peer: &str) -> Option<f64> {
     both.into_iter().flatten().min_by(f64::total_cmp)
 }
 
-/// Times to the first result.
+/// The table of times to the first result.
 fn compiles(rows: &[Value]) -> String {
     let here = |r: &Value| text(r, "workload") == "compile";
     let mut out = String::from("| time to the first result |");

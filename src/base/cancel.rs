@@ -1,7 +1,7 @@
-//! Stopping a run from outside: a token that any thread can pull, and a limit of time.
+//! Stopping a run from outside: a token that any thread can cancel, and a time limit.
 //!
-//! Guarantees: a run that is told to stop returns an error and gives out no result. Does not: stop anything by itself;
-//! `launch` asks between kernels and `runtime::driver` between pieces of their work.
+//! Guarantees: a stopped run returns an error and no results. Does not: interrupt anything; `launch` checks between
+//! kernels, and `runtime::driver` between the pieces of a kernel's work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::base::error::{Error, Result};
 
-/// Stops the runs it was given to. Clones are one token.
+/// Stops the runs that it is passed to. Clones share one state.
 ///
 /// ```
 /// use castwise::{CancelToken, Error, prelude::*};
@@ -29,12 +29,12 @@ use crate::base::error::{Error, Result};
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// A token that nobody has pulled.
+    /// A token that is not cancelled.
     pub fn new() -> CancelToken {
         CancelToken::default()
     }
 
-    /// Stops every run that has this token, now and later.
+    /// Stops every run with this token, present and future.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -45,23 +45,23 @@ impl CancelToken {
     }
 }
 
-/// What can stop one run.
+/// The conditions that stop one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop<'a> {
     token: Option<&'a CancelToken>,
-    /// When it has taken too long, and how long that is.
+    /// The deadline, and the time limit that it follows from.
     until: Option<(Instant, Duration)>,
 }
 
 impl<'a> Stop<'a> {
-    /// `None` if nothing can stop the run. Its time starts now.
+    /// `None` if nothing can stop the run. The time limit counts from this call.
     pub(crate) fn new(token: Option<&'a CancelToken>, limit: Option<Duration>) -> Option<Stop<'a>> {
-        // A limit beyond the clock's range is none.
+        // A deadline beyond the clock's range never comes.
         let until = limit.and_then(|l| Some((Instant::now().checked_add(l)?, l)));
         (token.is_some() || until.is_some()).then_some(Stop { token, until })
     }
 
-    /// The error of a run that is to stop.
+    /// An error if the run must stop.
     pub(crate) fn check(&self) -> Result<()> {
         if self.token.is_some_and(CancelToken::is_cancelled) {
             return Err(Error::Cancelled);

@@ -1,9 +1,9 @@
-//! The element types, their categories and their properties: one row of a table each.
+//! The element types, their categories and their properties: a table with one row per dtype.
 //!
-//! Guarantees: everything that holds of one dtype and not of another is a column of the table in this file, or derives
-//! from one; [`DType::ALL`] lists every dtype once; [`with_dtype!`] is the only place that goes from a [`DType`] to a
-//! Rust type; [`Element`] is sealed, so each Rust type has one dtype and each dtype one Rust type.
-//! Does not: decide what mixing two dtypes gives. That is `promotion`'s job.
+//! Guarantees: every property in which dtypes differ is a column of the table in this file or derives from one;
+//! [`DType::ALL`] lists every dtype once; [`with_dtype!`] is the only place that maps a [`DType`] to a Rust type;
+//! [`Element`] is sealed, so each Rust type has one dtype and each dtype one Rust type. Does not: decide the dtype of
+//! mixed operands, which is `promotion`'s task.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,15 +11,15 @@ use std::str::FromStr;
 use half::{bf16, f16};
 
 /// Calls `$callback!` with its arguments and all rows. Columns, in order: documentation, variant, Rust type, category,
-/// name, other names, number format; behind `via`, the dtype in which operations compute if it is another one.
+/// name, aliases, number format; after `via`, the dtype in which operations compute, if it is another one.
 macro_rules! for_each_dtype {
     ($callback:ident $($arguments:tt)*) => {
         $crate::base::dtype::for_each_dtype!([$callback] $($arguments)*);
     };
     ([$($callback:tt)+] $($arguments:tt)*) => {
         $($callback)+! { $($arguments)*
-            /// Truth value, one byte, 0 or 1.
-            Bool (bool) bool "bool" [] truth();
+            /// Boolean, one byte, 0 or 1.
+            Bool (bool) bool "bool" [] boolean();
             /// Unsigned 8-bit integer.
             U8 (u8) int "u8" ["uint8"] unsigned(8);
             /// Signed 8-bit integer.
@@ -32,7 +32,7 @@ macro_rules! for_each_dtype {
             I64 (i64) int "i64" ["int64", "long"] signed(64);
             /// IEEE 754 binary16.
             F16 (half::f16) float "f16" ["float16", "half"] float(11, 16).with_complex(DType::C32), via F32;
-            /// bfloat16: the upper half of a binary32.
+            /// bfloat16: the upper 16 bits of a binary32.
             BF16 (half::bf16) float "bf16" ["bfloat16"] float(8, 128), via F32;
             /// IEEE 754 binary32.
             F32 (f32) float "f32" ["float32", "float"] float(24, 128);
@@ -49,7 +49,7 @@ macro_rules! for_each_dtype {
 }
 pub(crate) use for_each_dtype;
 
-/// The class of a dtype: bool < int < float < complex. Promotion looks at it first.
+/// The class of a dtype: bool < int < float < complex. Promotion compares it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
     /// `bool`.
@@ -76,37 +76,37 @@ impl fmt::Display for Category {
 /// The number format of a dtype.
 #[derive(Clone, Copy)]
 struct Format {
-    /// Significant bits, the sign not counted.
+    /// Significant bits, not counting the sign.
     digits: u32,
-    /// Exponent of the smallest power of two that is too large.
+    /// Exponent of the smallest power of two beyond the range.
     range: u32,
-    /// Whether it is an integer without a sign.
+    /// Whether this is an unsigned integer.
     unsigned: bool,
-    /// The dtype of the parts of a complex number.
+    /// The dtype of the real and imaginary part of a complex dtype.
     part: Option<DType>,
-    /// The complex dtype whose parts can hold it.
+    /// The complex dtype whose parts can represent this dtype's values.
     complex: DType,
 }
 
-const fn truth() -> Format {
+const fn boolean() -> Format {
     Format { digits: 1, range: 1, unsigned: false, part: None, complex: DType::C64 }
 }
 
 const fn unsigned(bits: u32) -> Format {
-    Format { digits: bits, range: bits, unsigned: true, ..truth() }
+    Format { digits: bits, range: bits, unsigned: true, ..boolean() }
 }
 
 const fn signed(bits: u32) -> Format {
-    Format { digits: bits - 1, range: bits - 1, ..truth() }
+    Format { digits: bits - 1, range: bits - 1, ..boolean() }
 }
 
 const fn float(digits: u32, range: u32) -> Format {
-    Format { digits, range, ..truth() }
+    Format { digits, range, ..boolean() }
 }
 
-/// A complex number of two parts. Digits and range are those of the part.
+/// A complex dtype. Its digits and range are those of the part's dtype.
 const fn parts(part: DType) -> Format {
-    Format { part: Some(part), ..truth() }
+    Format { part: Some(part), ..boolean() }
 }
 
 impl Format {
@@ -115,14 +115,14 @@ impl Format {
     }
 }
 
-/// How the bits of a float stand for a number.
+/// Conversions between a float's bits and its value.
 #[derive(Clone, Copy)]
 struct Codec {
     value: fn(u64) -> f64,
     nearest: fn(f64) -> u64,
 }
 
-/// A Rust type that is a float dtype's.
+/// The Rust type of a float dtype.
 trait FloatFormat {
     const CODEC: Codec;
 }
@@ -186,7 +186,7 @@ macro_rules! define_dtypes {
         }
 
         impl DType {
-            /// Every dtype, in the order of their declaration.
+            /// Every dtype, in the order of declaration.
             pub const ALL: [DType; COUNT] = [$(DType::$variant),*];
         }
 
@@ -254,8 +254,8 @@ impl DType {
         }
     }
 
-    /// The complex dtype whose parts can hold this float: `f16` gives `c32`, `bf16` and `f32` give `c64`, `f64` gives
-    /// `c128`. Complex dtypes give themselves, bool and integers `c64`.
+    /// The complex dtype whose parts can represent this float: `f16` gives `c32`, `bf16` and `f32` give `c64`, `f64`
+    /// gives `c128`. Complex dtypes give themselves, bool and integers `c64`.
     pub const fn to_complex(self) -> DType {
         if self.is_complex() { self } else { self.row().format.complex }
     }
@@ -275,23 +275,23 @@ impl DType {
         matches!(self.category(), Category::Bool | Category::Int)
     }
 
-    /// Whether this is an integer dtype without negative numbers.
+    /// Whether this is an unsigned integer dtype.
     pub const fn is_unsigned(self) -> bool {
         self.row().format.unsigned
     }
 
-    /// Whether `self` may be written into `to` by an in-place or `out` operation: a lower category never takes a
-    /// higher one (PyTorch's `can_cast`).
+    /// Whether an in-place or `out` operation may write `self` into `to`: `to` must not be of a lower category
+    /// (PyTorch's `can_cast`).
     pub fn can_cast(self, to: DType) -> bool {
         self.category() <= to.category()
     }
 
-    /// Significant bits of the number format, its sign not counted: 11 for f16, 53 for f64, 31 for i32.
+    /// Significant bits of the number format, not counting the sign: 11 for f16, 53 for f64, 31 for i32.
     pub(crate) const fn digits(self) -> u32 {
         self.real().row().format.digits
     }
 
-    /// Exponent of the smallest power of two that is too large for the format (its range).
+    /// Exponent of the smallest power of two beyond the format's range.
     pub(crate) const fn range_bits(self) -> u32 {
         self.real().row().format.range
     }
@@ -311,23 +311,23 @@ impl DType {
         f64::from_bits(exponent << 52 | ((1 << (digits - 1)) - 1) << (53 - digits))
     }
 
-    /// The bits of a float dtype's infinity: its exponent all ones.
+    /// The bits of a float dtype's infinity: all exponent bits set.
     pub(crate) const fn infinity_bits(self) -> u64 {
         let (bits, fraction) = (8 * self.size() as u32, self.digits() - 1);
         ((1 << (bits - 1 - fraction)) - 1) << fraction
     }
 
-    /// The bits of a float dtype's canonical NaN: those of infinity and the highest of the fraction.
+    /// The bits of a float dtype's canonical NaN: those of infinity and the highest fraction bit.
     pub(crate) const fn nan_bits(self) -> u64 {
         self.infinity_bits() | 1 << (self.digits() - 2)
     }
 
-    /// The number that bits stand for in a float dtype.
+    /// The value of a bit pattern in a float dtype.
     pub(crate) fn value_of_bits(self, bits: u64) -> f64 {
         self.row().codec.map_or(f64::NAN, |c| (c.value)(bits))
     }
 
-    /// The bits of the number of a float dtype that is nearest to a value.
+    /// The bits of the float dtype's value nearest to `value`.
     pub(crate) fn nearest_bits(self, value: f64) -> u64 {
         self.row().codec.map_or(0, |c| (c.nearest)(value))
     }
@@ -345,12 +345,12 @@ impl fmt::Debug for DType {
     }
 }
 
-/// The names of dtypes, with blanks between them.
+/// The dtypes' names, separated by spaces.
 fn names(dtypes: impl Iterator<Item = DType>) -> String {
     dtypes.map(DType::name).collect::<Vec<_>>().join(" ")
 }
 
-/// A text that names no dtype.
+/// The error of parsing a string that names no dtype.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown dtype `{text}`; {}known: {}", self.question(), names(DType::ALL.into_iter()))]
 pub struct UnknownDType {
@@ -359,7 +359,7 @@ pub struct UnknownDType {
 }
 
 impl UnknownDType {
-    /// The dtype that is likely meant: `torch.bfloat16` is bf16, and so is `BF16`.
+    /// The dtype that was probably meant: bf16 for `torch.bfloat16` and for `BF16`.
     ///
     /// ```
     /// use castwise::DType;
@@ -378,23 +378,23 @@ impl UnknownDType {
 impl FromStr for DType {
     type Err = UnknownDType;
 
-    /// Takes the short names and the names PyTorch, Paddle and NumPy use: `float16`, `half`, `bfloat16`, `float`,
+    /// Parses the short names and the names that PyTorch, Paddle and NumPy use: `float16`, `half`, `bfloat16`, `float`,
     /// `double`, `long`, `complex64`, … (`float` is f32 and `double` f64, as in PyTorch).
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         named(s).ok_or_else(|| {
-            // The name without its module, in small letters; `fp16`.
+            // Drop the module, lower the case, and read `fp16` as `f16`.
             let name = s.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().replace("fp", "f");
             UnknownDType { text: s.chars().take(40).flat_map(char::escape_debug).collect(), meant: named(&name) }
         })
     }
 }
 
-/// The dtype of a name.
+/// The dtype with this name or alias.
 fn named(s: &str) -> Option<DType> {
     DType::ALL.into_iter().find(|d| d.name() == s || d.row().aliases.contains(&s))
 }
 
-/// A set of dtypes, as the op table writes what an op accepts.
+/// A set of dtypes. The op table uses it for the dtypes that an op accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DTypeSet(u32);
 
@@ -460,7 +460,7 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that is the element of a tensor. Sealed: one type for each [`DType`] implements it.
+/// The Rust type of a tensor's elements. Sealed: each [`DType`] has one type that implements it.
 pub trait Element:
     sealed::Sealed
     + Copy
@@ -476,7 +476,7 @@ pub trait Element:
     const DTYPE: DType;
 }
 
-/// Runs an expression with `$T` bound to the Rust type of a dtype: `with_dtype!(d, T => size_of::<T>())`.
+/// Evaluates an expression with `$T` bound to the Rust type of a dtype: `with_dtype!(d, T => size_of::<T>())`.
 macro_rules! with_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
         $crate::base::dtype::for_each_dtype!([$crate::base::dtype::dtype_arms] ($dtype) $T ($body))
@@ -499,8 +499,8 @@ macro_rules! dtype_arms {
 }
 pub(crate) use dtype_arms;
 
-/// As [`with_dtype!`] for the dtypes that operations compute in themselves, of `any` category or of `int` alone:
-/// `with_math!(int, d, T => T::MAX)`. `None` for others.
+/// Like [`with_dtype!`], but only for dtypes that operations compute in directly, of `any` category or of `int` alone:
+/// `with_math!(int, d, T => T::MAX)`. Gives `None` for other dtypes.
 macro_rules! with_math {
     ($of:ident, $dtype:expr, $T:ident => $body:expr) => {
         $crate::base::dtype::for_each_dtype!([$crate::base::dtype::math_arms] $of ($dtype) $T ($body))

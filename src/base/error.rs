@@ -1,8 +1,8 @@
-//! What can go wrong, as types: one [`Error`] for the library, one [`Diagnostic`] for a mistake in a program.
+//! Error types: [`Error`] for the library, [`Diagnostic`] for a mistake in a program.
 //!
-//! Guarantees: a diagnostic names the op, its operands with dtype and shape, what was expected, and the place the
-//! user wrote it (a Rust line, or a range of the expression's text). Names from files and feeds are escaped and cut.
-//! Does not: print in colour or draw carets; that is the command's business.
+//! Guarantees: a diagnostic names the op, its operands with dtype and shape, what was expected, and the source location
+//! (a Rust line, or a range of the expression's text). Names from files and feeds are escaped and truncated. Does not:
+//! print in color or draw carets; the command does that.
 
 use std::fmt::{self, Write};
 use std::ops::Range;
@@ -13,11 +13,11 @@ use crate::base::dtype::{DType, UnknownDType};
 /// The result of a castwise call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Where the user wrote the thing a diagnostic or a cast speaks of.
+/// The source location that a diagnostic or a cast refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SourceLocation {
-    /// Not known: made by the library itself.
+    /// Unknown, or created by the library itself.
     #[default]
     None,
     /// A line of Rust.
@@ -36,23 +36,23 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// The kind of a mistake in a program, for code that wants to tell them apart.
+/// The kind of a mistake in a program, for programmatic matching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DiagnosticKind {
-    /// The op does not take this dtype (after promotion).
+    /// The op does not support this dtype (after promotion).
     UnsupportedDType,
-    /// The rule set has no implicit promotion for this mix; a cast would make it work.
+    /// The rule set has no implicit promotion for these dtypes; an explicit cast is needed.
     PromotionRefused,
-    /// A dtype differs where the op wants equal ones.
+    /// Operands have different dtypes, but the op requires equal ones.
     DTypeMismatch,
-    /// The op takes tensors there, not a scalar.
+    /// A scalar was given for an operand that must be a tensor.
     ArgNotTensor,
-    /// A result that can't be cast to the dtype of its output.
+    /// The result can't be cast to the dtype of the output.
     Cast,
     /// Shapes do not broadcast.
     Broadcast,
-    /// `axis` out of range, or an operand that does not fit there; a dim of a reduction out of range, or named twice.
+    /// `axis` is out of range, or an operand does not fit there; a dim of a reduction is out of range or named twice.
     Axis,
     /// The condition of `where` is not bool.
     ConditionDType,
@@ -60,18 +60,18 @@ pub enum DiagnosticKind {
     BoolArithmetic,
     /// A negative integer exponent on integers.
     NegativeIntegerPower,
-    /// A parameter out of its range.
+    /// A parameter is out of range.
     BadParameter,
-    /// A handle of another program.
+    /// A handle belongs to another program.
     ForeignVar,
-    /// A name used twice or not at all where it must be unique or known.
+    /// A name that must be unique is used twice, or a name is unknown.
     Name,
     /// The text does not parse.
     Syntax,
 }
 
 impl DiagnosticKind {
-    /// Every kind, as the text form names them.
+    /// Every kind, in declaration order. The text form uses their names.
     pub(crate) const ALL: [DiagnosticKind; 14] = [
         DiagnosticKind::UnsupportedDType,
         DiagnosticKind::PromotionRefused,
@@ -95,34 +95,34 @@ impl DiagnosticKind {
     }
 }
 
-/// One mistake in a program, with everything a reader needs to mend it.
+/// One mistake in a program, with what is needed to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// What kind of mistake.
+    /// The kind of mistake.
     pub kind: DiagnosticKind,
-    /// One sentence: op, operands with dtype and shape, expected and found.
+    /// One sentence with the op, its operands with dtype and shape, and what was expected and found.
     pub message: String,
-    /// What to write instead, if there is an answer.
+    /// What to write instead, if there is a suggestion.
     pub help: Option<String>,
-    /// Where the user wrote it.
+    /// The source location.
     pub location: SourceLocation,
-    /// The settings that the message and the help name.
+    /// The settings that the message and the help mention.
     settings: [Box<[Mention]>; 2],
 }
 
-/// A setting that a text names.
+/// A setting that a text mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mention {
-    /// Where in the text it begins.
+    /// Its byte offset in the text.
     at: usize,
-    /// What stands there: the setting as Rust has it.
+    /// The text at that offset: the setting as a Rust expression.
     spelled: String,
     setting: &'static str,
     value: &'static str,
 }
 
-/// A text, and the settings that it names.
+/// A text and the settings that it mentions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Phrase {
     text: String,
@@ -136,12 +136,12 @@ impl<T: Into<String>> From<T> for Phrase {
 }
 
 impl Phrase {
-    /// A setting and its value, with the Rust expression of both: `rules`, `torch`, `Rules::Torch`.
+    /// A mention of a setting and its value, spelled as a Rust expression: `rules`, `torch`, `Rules::Torch`.
     pub(crate) fn setting(setting: &'static str, value: &'static str, spelled: String) -> Phrase {
         Phrase { text: spelled.clone(), settings: vec![Mention { at: 0, spelled, setting, value }] }
     }
 
-    /// This text and then another.
+    /// This text followed by another.
     pub(crate) fn and(mut self, other: impl Into<Phrase>) -> Phrase {
         let (other, at) = (other.into(), self.text.len());
         self.settings.extend(other.settings.into_iter().map(|m| Mention { at: at + m.at, ..m }));
@@ -150,7 +150,7 @@ impl Phrase {
     }
 }
 
-/// A text with other words for the settings it names. What was changed in it since, so that it no longer names one there, stays.
+/// The text with its mentions of settings replaced by `word`. A mention is left alone if the text there has changed.
 fn worded(text: &str, settings: &[Mention], word: &dyn Fn(&str, &str) -> String) -> String {
     let (mut new, mut done) = (String::with_capacity(text.len()), 0);
     for m in settings {
@@ -166,7 +166,7 @@ fn worded(text: &str, settings: &[Mention], word: &dyn Fn(&str, &str) -> String)
 }
 
 impl Diagnostic {
-    /// A diagnostic without help or place.
+    /// A diagnostic without help or location.
     pub fn new(kind: DiagnosticKind, message: impl Into<Phrase>) -> Diagnostic {
         let Phrase { text: message, settings } = message.into();
         Diagnostic {
@@ -178,7 +178,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same with a suggestion.
+    /// Sets the help, a suggestion.
     pub fn help(mut self, help: impl Into<Phrase>) -> Diagnostic {
         let Phrase { text, settings } = help.into();
         self.help = Some(text);
@@ -186,15 +186,15 @@ impl Diagnostic {
         self
     }
 
-    /// The same with one more suggestion.
+    /// Appends a suggestion to the help.
     pub(crate) fn also(mut self, help: impl Into<Phrase>) -> Diagnostic {
         let Some(text) = self.help.take() else { return self.help(help) };
         let before = Phrase { text, settings: std::mem::take(&mut self.settings[1]).into() };
         self.help(before.and("; ").and(help))
     }
 
-    /// The same with other words for the settings that message and help name: `word` is given a setting and its value, `rules`
-    /// and `torch` where the text has `Rules::Torch`.
+    /// The same diagnostic with settings worded in another syntax: `word` receives each setting and its value, such as
+    /// `rules` and `torch` where the text has `Rules::Torch`, and returns the replacement.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -217,7 +217,7 @@ impl Diagnostic {
         }
     }
 
-    /// The same at a place.
+    /// Sets the location.
     pub fn at(mut self, location: &SourceLocation) -> Diagnostic {
         self.location = location.clone();
         self
@@ -237,7 +237,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Everything that a castwise call can answer besides a result. Each variant says whose business it is.
+/// The error of a castwise call. Each variant's documentation says what caused it.
 ///
 /// ```
 /// use castwise::{Error, DiagnosticKind, prelude::*};
@@ -247,30 +247,30 @@ impl fmt::Display for Diagnostic {
 /// let result = Executor::new().run(&p, feeds! {}, [&z]);
 /// assert!(matches!(&result, Err(Error::Invalid(mistakes)) if mistakes[0].kind == DiagnosticKind::Broadcast));
 /// if let Err(error) = result {
-///     println!("{error}");                                           // with the line above
+///     println!("{error}");                                           // names the line of `&x + &y`
 /// }
 /// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The program is wrong: all its mistakes, in program order.
+    /// The program is invalid: all its mistakes, in program order.
     #[error("{}", list(.0))]
     Invalid(Vec<Diagnostic>),
-    /// Not the name of a dtype.
+    /// A string is not the name of a dtype.
     #[error(transparent)]
     UnknownDType(#[from] UnknownDType),
-    /// A tensor was read as another dtype than it has.
+    /// A tensor was read as a dtype that it does not have.
     #[error("the tensor is {found}, not {expected}")]
     DType {
-        /// What the caller asked for.
+        /// The dtype that the caller asked for.
         expected: DType,
-        /// What the tensor is.
+        /// The dtype of the tensor.
         found: DType,
     },
-    /// A shape, view or index that does not fit its tensor.
+    /// A shape, view or index does not fit its tensor.
     #[error("{0}")]
     Shape(String),
-    /// A feed that is missing, unknown, or not what the program declares.
+    /// A feed is missing, unknown, or not what the program declares.
     #[error("feed `{}`: {problem}", shown(.name))]
     Feed {
         /// The name of the feed.
@@ -278,15 +278,15 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// Integer division or remainder by zero in the data.
+    /// An integer division or remainder had a zero divisor in the data.
     #[error("integer division by zero in `{op}`\n  at {location}")]
     DivisionByZero {
         /// The op that divided.
         op: &'static str,
-        /// Where the user wrote it.
+        /// The source location.
         location: SourceLocation,
     },
-    /// A custom op that can't be registered.
+    /// A custom op can't be registered.
     #[error(transparent)]
     CustomOp(#[from] CustomOpError),
     /// The function of a custom op panicked. The run has no results; the executor can be used further.
@@ -294,42 +294,42 @@ pub enum Error {
     Panicked {
         /// The op.
         op: &'static str,
-        /// What it panicked with, if that was text.
+        /// The panic message, if it is text.
         message: Option<String>,
-        /// Where the user wrote its application.
+        /// The source location of the op's application.
         location: SourceLocation,
     },
-    /// The largest or smallest of no elements.
+    /// An empty reduction: the maximum or minimum over dims without elements.
     #[error("`{op}` over dims without elements\n  at {location}")]
     EmptyReduction {
         /// The op that reduced.
         op: &'static str,
-        /// Where the user wrote it.
+        /// The source location.
         location: SourceLocation,
     },
     /// The data does not fit into memory.
     #[error("out of memory: {bytes} bytes could not be allocated")]
     OutOfMemory {
-        /// What was asked of the allocator.
+        /// The size of the failed allocation.
         bytes: usize,
     },
-    /// A limit of this library or of the settings.
+    /// A limit of this library or of the settings was exceeded.
     #[error("{which} is {got}, more than the limit of {max}")]
     Limit {
-        /// What is limited.
+        /// The limited size.
         which: &'static str,
         /// The limit.
         max: u64,
-        /// What was asked for.
+        /// The requested value.
         got: u64,
     },
-    /// The run's [`CancelToken`](crate::CancelToken) was pulled.
+    /// The run's [`CancelToken`](crate::CancelToken) was cancelled.
     #[error("the run was cancelled")]
     Cancelled,
-    /// The run took longer than the executor lets it.
+    /// The run exceeded the executor's time limit.
     #[error("the run was stopped: it took longer than {limit:?}")]
     TimeLimit {
-        /// The limit of the executor's settings.
+        /// The time limit.
         limit: std::time::Duration,
     },
     /// A file could not be read or written.
@@ -337,10 +337,10 @@ pub enum Error {
     Io {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file is not what its format demands.
+    /// A file violates its format.
     #[error("{}: {message}", shown_path(.path))]
     Format {
         /// The file.
@@ -348,10 +348,10 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
-    /// An eager value was computed from one that had failed with this error.
+    /// An eager value was computed from a value that had failed with this error.
     #[error(transparent)]
     Earlier(std::sync::Arc<Error>),
-    /// A fault of castwise itself: please report it with the program's text.
+    /// A bug in castwise: please report it with the program's text.
     #[error("internal error (a bug in castwise): {0}")]
     Internal(String),
 }
@@ -363,7 +363,7 @@ impl From<Diagnostic> for Error {
 }
 
 impl Error {
-    /// The diagnostics of a wrong program; empty for other errors.
+    /// The diagnostics of an invalid program; empty for other errors.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
             Error::Invalid(list) => list,
@@ -384,7 +384,7 @@ impl Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CustomOpError {
-    /// A name, of the op or of an operand, that the text form could not read.
+    /// The name of the op or of an operand is not an identifier of the text form.
     #[error("`{}` can't be the name of an op or an operand: {why}", shown(.name))]
     Identifier {
         /// The name.
@@ -392,35 +392,35 @@ pub enum CustomOpError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// An op of the table has the name, or goes by it.
+    /// An op of the table has this name or alias.
     #[error("the op table has an op `{name}` already")]
     NameOfTable {
         /// The name.
         name: String,
     },
-    /// The registry has a custom op of the name.
+    /// The registry has a custom op of this name.
     #[error("a custom op `{name}` is registered already")]
     Duplicate {
         /// The name.
         name: String,
     },
-    /// An op without operands, or with more than ops have.
+    /// The op has no operands, or more than the maximum.
     #[error("the custom op `{op}` has {got} operands; an op has 1 to {max}")]
     Arity {
         /// The op.
         op: String,
         /// The number of its operands.
         got: usize,
-        /// The most that an op has.
+        /// The maximum number of operands.
         max: usize,
     },
-    /// A promotion that needs an attribute.
+    /// The promotion needs an attribute, which custom ops do not have.
     #[error("the custom op `{op}` can't be promoted as `cast` is: nothing gives the dtype")]
     Promotion {
         /// The op.
         op: String,
     },
-    /// No function for any dtype that the promotion computes in.
+    /// The op has no function for any dtype that its promotion computes in.
     #[error("the custom op `{op}` has no function for a dtype that it computes in: {computes}")]
     NoFunction {
         /// The op.
@@ -428,7 +428,7 @@ pub enum CustomOpError {
         /// The dtypes that its promotion computes in (the half types compute in f32, c32 in c64).
         computes: String,
     },
-    /// A function that would never be called.
+    /// A function is for a dtype that the promotion never computes in.
     #[error("the custom op `{op}` has a function for {dtype}, but its promotion computes in {computes} only")]
     UselessFunction {
         /// The op.
@@ -438,7 +438,7 @@ pub enum CustomOpError {
         /// The dtypes that its promotion computes in.
         computes: String,
     },
-    /// Two functions for one dtype.
+    /// Two functions are for the same dtype.
     #[error("the custom op `{op}` has two functions for {dtype}")]
     TwoFunctions {
         /// The op.
@@ -446,7 +446,7 @@ pub enum CustomOpError {
         /// The dtype.
         dtype: DType,
     },
-    /// As many custom ops as a process can have.
+    /// The process has the maximum number of custom ops.
     #[error("this process has {max} custom ops already")]
     TooMany {
         /// The limit.
@@ -454,7 +454,7 @@ pub enum CustomOpError {
     },
 }
 
-/// The diagnostics one below the other, the first hundred of them.
+/// The diagnostics, one per line, at most the first hundred.
 fn list(all: &[Diagnostic]) -> String {
     let mut text = all.iter().take(100).map(ToString::to_string).collect::<Vec<_>>().join("\n");
     if all.len() > 100 {
@@ -463,12 +463,12 @@ fn list(all: &[Diagnostic]) -> String {
     text
 }
 
-/// Whether a terminal would obey this character: `escape_debug` leaves direction marks alone.
+/// Whether this character changes the text direction in a terminal; `escape_debug` does not escape these.
 fn is_direction_mark(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A text in double quotes from which it can be read back: quotes, backslashes and what can't be seen are escaped.
+/// A text in double quotes that parses back: quotes, backslashes and invisible characters are escaped.
 pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Quoted<'_> {
@@ -486,7 +486,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A name as the text form writes it: bare if it is a plain identifier, else quoted.
+/// A name in the text form: bare if it is a plain identifier, else quoted.
 pub(crate) struct Name<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Name<'_> {
@@ -498,7 +498,7 @@ impl fmt::Display for Name<'_> {
     }
 }
 
-/// A name from outside as it may stand in a message: control characters escaped, at most 80 characters of it.
+/// A name from outside, made safe for a message: control characters escaped, truncated to 80 characters.
 pub(crate) fn shown(name: &str) -> String {
     let mut text = String::new();
     for c in name.chars().take(80) {
@@ -510,8 +510,8 @@ pub(crate) fn shown(name: &str) -> String {
     text
 }
 
-/// The candidate that is most like a mistyped word: begun by it, or as many edits away as the shorter one has
-/// fours of letters, but one at least and three at most.
+/// The candidate most similar to a mistyped word: one that starts with the word, or one within an edit distance of a
+/// quarter of the shorter word's length, but at least 1 and at most 3.
 pub(crate) fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if word.len() > 64 {
         return None;
@@ -523,7 +523,7 @@ pub(crate) fn nearest<'n>(word: &str, candidates: impl Iterator<Item = &'n str>)
     candidates.filter(likely).min_by_key(|n| (cost(n), n.len().abs_diff(word.len())))
 }
 
-/// How many letters must be added, dropped or changed, or neighbours swapped, to make one word the other.
+/// The edit distance of two words (Damerau–Levenshtein, with swaps of adjacent letters).
 fn edits(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut older: Vec<usize> = Vec::new();
@@ -542,7 +542,7 @@ fn edits(a: &str, b: &str) -> usize {
     above.last().copied().unwrap_or(0)
 }
 
-/// A path as it may stand in a message: control characters escaped, as long as a path can be.
+/// A path made safe for a message: control characters escaped, truncated to the maximum length of a path.
 pub(crate) fn shown_path(path: &str) -> String {
     let mut text = String::new();
     for c in path.chars().take(4096) {
@@ -551,7 +551,7 @@ pub(crate) fn shown_path(path: &str) -> String {
     text
 }
 
-/// What was panicked with, as it may stand behind "panicked": its lines indented, each as a path.
+/// A panic message made safe, for use after "panicked": each line escaped like a path and indented.
 fn said(message: &Option<String>) -> String {
     let lines = message.iter().flat_map(|text| text.lines()).take(100).map(shown_path).collect::<Vec<_>>();
     if lines.is_empty() { String::new() } else { format!(": {}", lines.join("\n    ")) }
@@ -565,7 +565,7 @@ mod tests {
     fn every_kind_of_mistake_has_a_name() {
         for f in DiagnosticKind::ALL {
             use DiagnosticKind::*;
-            // A new kind does not compile here: it belongs into `ALL` too.
+            // This match fails to compile for a new kind, which must be added to `ALL` too.
             match f {
                 UnsupportedDType | PromotionRefused | DTypeMismatch | ArgNotTensor | Cast | Broadcast | Axis => {}
                 ConditionDType | BoolArithmetic | NegativeIntegerPower | BadParameter | ForeignVar | Name | Syntax => {}

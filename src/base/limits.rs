@@ -1,35 +1,37 @@
-//! Limits: how much a program, a text, a kernel or a file's header may ask for.
+//! Limits on the sizes of programs, texts, kernels and file headers.
 //!
-//! Guarantees: every limit has a name, a default and a largest value, which is what the representation behind it can
-//! hold; a set of limits never has a value above that. What is beyond a limit is refused, before anything is allocated
-//! for it, with an error that names the limit and its value; kernels are cut instead, and have the same bits. Does not:
-//! limit the bytes, time or threads of a run, or caches; those are settings of the executor's
+//! Guarantees: every limit has a name, a default and a maximum, which is the capacity of the representation behind it;
+//! a set of limits never exceeds a maximum. A request beyond a limit is refused before anything is allocated for it,
+//! with an error that names the limit and its value; a kernel beyond its limit is split instead, and gives the same
+//! bits. Does not: limit the bytes, time or threads of a run, or the caches; those are settings of the executor's
 //! [`ExecutorBuilder`](crate::ExecutorBuilder).
 
 use std::fmt;
 
 use crate::base::error::{Error, Result};
 
-/// The most nodes that a program has by default.
+/// The default maximum number of nodes of a program.
 pub const MAX_NODES: usize = 1 << 24;
-/// The most dims a tensor may have.
+/// The maximum number of dims of a tensor.
 pub const MAX_RANK: usize = 64;
-/// The longest expression by default, in bytes.
+/// The default maximum length of an expression, in bytes.
 pub const MAX_EXPRESSION: usize = 64 << 20;
-/// The longest text that is read as a program by default, in bytes.
+/// The default maximum length of a program's text, in bytes.
 pub const MAX_PROGRAM_TEXT: usize = 1 << 30;
-/// The most results that one run has by default.
+/// The default maximum number of results of one run.
 pub const MAX_FETCHES: usize = 1 << 20;
-/// The most elements of a tensor: sixteen bytes is the largest element, and byte counts and offsets must fit isize.
+/// The maximum number of elements of a tensor: the largest element has 16 bytes, and byte counts and offsets must fit
+/// isize.
 pub(crate) const MAX_ELEMENTS: usize = isize::MAX as usize / 16;
-/// What other readers of `.safetensors` accept too.
+/// The maximum that other readers of `.safetensors` accept, too.
 #[cfg_attr(not(feature = "io"), allow(dead_code, reason = "only `io` reads files"))]
 pub(crate) const MAX_JSON: u64 = 100_000_000;
 
-/// Inference, kernels and schedules make up to some dozens of things of one node, which they count in 32 bits.
+/// The largest node limit: inference, kernels and schedules create up to some dozens of items for each node and count
+/// them in 32 bits.
 const ROOM_FOR_NODES: u64 = 1 << 26;
 
-/// What can be limited.
+/// A size that can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Limit {
@@ -37,34 +39,35 @@ pub enum Limit {
     Nodes,
     /// The dims of a tensor of a program or a file. Default and at most: 64.
     Rank,
-    /// The elements of a tensor of a program or a file, and of what a kernel goes over. Default and at most:
-    /// `isize::MAX / 16`.
+    /// The elements of a tensor of a program or a file, and of the shape that a kernel iterates over. Default and at
+    /// most: `isize::MAX / 16`.
     Elements,
-    /// The operators and parentheses of an expression that are open at one place. Default: 2²⁴; at most 2²⁶.
+    /// The operators and parentheses that are open at one position of an expression. Default: 2²⁴; at most 2²⁶.
     Nesting,
-    /// The bytes of an expression. Default: 64 MiB; at most 2³² - 1, for places in it are numbers of 32 bits.
+    /// The bytes of an expression. Default: 64 MiB; at most 2³² - 1, because positions in it are 32-bit numbers.
     Expression,
-    /// The bytes of a program's text. Default: 1 GiB; at most 2³² - 1, as for expressions.
+    /// The bytes of a program's text. Default: 1 GiB; at most 2³² - 1, because positions in it are 32-bit numbers.
     ProgramText,
     /// The results of one run. Default: 2²⁰; at most 2²⁶.
     Results,
-    /// The applications and casts of one kernel: a longer one is cut into several, which hand tensors to each other. 0
-    /// is as 1. Default and at most: 2³² - 1.
+    /// The applications and casts of one kernel: a longer kernel is split into several, which pass tensors to each
+    /// other. 0 counts as 1. Default and at most: 2³² - 1.
     KernelOps,
-    /// The steps of one compiled function: a longer loop is cut into several over the same tile. 0: nothing is
-    /// compiled. Default: 192, beyond which values spill and each step takes longer to compile; at most 512, so
-    /// that values that spill take some tens of kilobytes of a thread's stack.
+    /// The steps of one compiled function: a longer loop is split into several over the same tile. 0: nothing is
+    /// compiled. Default: 192, beyond which values spill and each step takes longer to compile; at most 512, so that
+    /// spilled values take some tens of kilobytes of a thread's stack.
     FunctionSteps,
-    /// The bytes of the header of a `.npy` file. Default: 64 KiB; at most 2³² - 1, which is what the format can say.
+    /// The bytes of the header of a `.npy` file. Default: 64 KiB; at most 2³² - 1, the largest length the format can
+    /// encode.
     NpyHeader,
-    /// The bytes of the header of a `.safetensors` file that is read. Default: 100 MB, which is what is written at most;
-    /// at most `isize::MAX`.
+    /// The bytes of the header of a `.safetensors` file that is read. Default: 100 MB, which is also the longest header
+    /// that is written; at most `isize::MAX`.
     SafetensorsHeader,
-    /// The bytes of the index of a checkpoint in shards. Default: 100 MB; at most `isize::MAX`.
+    /// The bytes of the index of a sharded checkpoint. Default: 100 MB; at most `isize::MAX`.
     Index,
 }
 
-/// A limit's default, its largest value, what it limits, and how the limit itself is called.
+/// A limit's default, its maximum, the name of the limited size, and the name of the limit.
 struct Row(u64, u64, &'static str, &'static str);
 
 macro_rules! row {
@@ -107,17 +110,17 @@ impl Limit {
         }
     }
 
-    /// Its value where nothing else is chosen.
+    /// The default value.
     pub const fn default(self) -> u64 {
         self.row().0
     }
 
-    /// The largest value that it can have.
+    /// The maximum value.
     pub const fn most(self) -> u64 {
         self.row().1
     }
 
-    /// What it limits, as errors say it.
+    /// The limited size, as errors name it.
     pub const fn name(self) -> &'static str {
         self.row().2
     }
@@ -129,8 +132,8 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A value for each [`Limit`]: the default, or what was chosen. Programs, eager modes and executors take a set of limits
-/// when they are made, readers of texts and files when they are called; each looks at those that concern it.
+/// A value for each [`Limit`], the default unless set. Programs, eager modes and executors take a set of limits when
+/// they are created, readers of texts and files when they are called; each checks the limits that concern it.
 ///
 /// ```
 /// use castwise::{Error, Limit, Limits, Registry, prelude::*};
@@ -149,7 +152,7 @@ impl fmt::Display for Limit {
 /// let long = Program::parse_within(&" ".repeat(201), &Registry::new(), limits);
 /// assert!(matches!(long, Err(Error::Limit { max: 200, got: 201, .. })));
 ///
-/// // Not more than what is behind it can hold.
+/// // A limit cannot exceed its maximum.
 /// let error = Limits::new().with(Limit::Rank, 65).unwrap_err();
 /// assert_eq!(error.to_string(), "the limit for the rank is 65, more than the limit of 64");
 /// # Ok::<(), castwise::Error>(())
@@ -175,7 +178,7 @@ impl Limits {
         Limits(all)
     }
 
-    /// The same with another value for one of them. Errors: more than [`Limit::most`].
+    /// The same limits with another value for one of them. Errors: more than [`Limit::most`].
     pub const fn with(mut self, limit: Limit, value: u64) -> Result<Limits> {
         let Row(_, max, _, which) = limit.row();
         if value > max {
@@ -185,17 +188,17 @@ impl Limits {
         Ok(self)
     }
 
-    /// The value of one of them.
+    /// The value of a limit.
     pub const fn get(&self, limit: Limit) -> u64 {
         self.0[limit as usize]
     }
 
-    /// The value of one that counts what is in memory.
+    /// The value of a limit on things in memory, as usize.
     pub(crate) fn at(&self, limit: Limit) -> usize {
         usize::try_from(self.get(limit)).unwrap_or(usize::MAX)
     }
 
-    /// Refuses more than a limit.
+    /// An error if `got` is more than the limit.
     pub(crate) fn allow(&self, limit: Limit, got: usize) -> Result<()> {
         let (max, got) = (self.get(limit), got as u64);
         if got <= max { Ok(()) } else { Err(Error::Limit { which: limit.name(), max, got }) }

@@ -1,6 +1,6 @@
-//! What every other room may use: dtypes, scalars, errors, limits, shapes, cancellation, spans.
+//! The foundation of the crate: dtypes, scalars, errors, limits, shapes, cancellation, trace spans, the host process.
 //!
-//! Imports nothing of the crate. Does not: know ops, tensors or programs.
+//! Guarantees: imports no other folder of the crate. Does not: know ops, tensors or programs.
 
 pub(crate) mod cancel;
 pub(crate) mod dtype;

@@ -1,9 +1,9 @@
-//! Numbers that look random: SplitMix64 (Steele, Lea & Flood 2014, <https://doi.org/10.1145/2714064.2660195>).
+//! The pseudorandom number generator SplitMix64 (Steele, Lea & Flood 2014, <https://doi.org/10.1145/2714064.2660195>).
 //!
-//! Guarantees: the same sequence for a seed on every machine and in every version, so that a sample can be named by its
-//! seed. Does not: belong to the library's own work (samples of the command, tests, benches and fuzzing include this
-//! file), or to anything where numbers must not be guessed.
-#![allow(dead_code, reason = "each of those uses a part of it")]
+//! Guarantees: the same sequence for a seed on every machine and in every version, so that a seed identifies a sample.
+//! Does not: take part in the library's own work (the command's samples, tests, benches and fuzzing include this file);
+//! serve for cryptography.
+#![allow(dead_code, reason = "each file that includes this one uses a part of it")]
 
 /// The state is the seed.
 pub(crate) struct Random(pub(crate) u64);
@@ -16,12 +16,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One of `0..n`; `n` isn't 0.
+    /// A number in `0..n`; `n` must not be 0.
     pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
 
-    /// One of `0..len`, or 0 where there is none.
+    /// An index in `0..len`, or 0 if `len` is 0.
     pub(crate) fn index(&mut self, len: usize) -> usize {
         self.below(len.max(1) as u64) as usize
     }

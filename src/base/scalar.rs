@@ -1,8 +1,8 @@
-//! A scalar as the user writes it: `2`, `2.5`, `true`, a complex number.
+//! Scalars as the user writes them: `2`, `2.5`, `true`, a complex number.
 //!
-//! Guarantees: it keeps the user's value at full precision (i64, f64, two f64) until inference gives it a dtype; that
-//! conversion is the same one that casts a tensor's element. Does not: take part in dtype decisions by its value;
-//! only its category counts.
+//! Guarantees: a scalar keeps its value at full precision (i64, f64, two f64) until inference gives it a dtype; the
+//! conversion to that dtype is the one that casts tensor elements. Does not: influence dtypes by its value; promotion
+//! sees its category alone.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::base::host::{FloatMode, in_standard_mode};
 /// ```
 /// use castwise::prelude::*;
 /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([1u8, 2]));
-/// assert_eq!((&x * 2).result()?.dtype(), DType::U8);                     // the tensor's dtype stays
+/// assert_eq!((&x * 2).result()?.dtype(), DType::U8);                     // the tensor's dtype is kept
 /// assert_eq!((&x * 2.0).result()?.dtype(), DType::F32);                  // a higher category decides
 /// let chosen_at_run_time = Scalar::from(2.5f32);
 /// assert_eq!((x + chosen_at_run_time).result()?.to_vec::<f32>()?, [3.5, 4.5]);
@@ -56,7 +56,7 @@ impl Scalar {
         }
     }
 
-    /// The bits of the value in its [`own_dtype`](Scalar::own_dtype).
+    /// The value's bits in its [`own_dtype`](Scalar::own_dtype).
     pub(crate) fn own_bits(self) -> Bits {
         match self {
             Scalar::Bool(v) => Bits::of(&[v as u8]),
@@ -73,7 +73,7 @@ impl Scalar {
 pub(crate) struct Bits(pub(crate) [u8; 16]);
 
 impl Bits {
-    /// The element whose bytes these are; longer input is cut.
+    /// The element with these bytes; bytes beyond 16 are dropped.
     pub(crate) fn of(bytes: &[u8]) -> Bits {
         let mut all = [0; 16];
         for (to, from) in all.iter_mut().zip(bytes) {
@@ -102,7 +102,7 @@ impl fmt::Debug for Scalar {
 }
 
 impl fmt::Display for Scalar {
-    /// As the text form writes it: a float always has a point or an exponent, so that `2.0` and `2` stay apart.
+    /// Writes the scalar as the text form does: a float always has a point or an exponent, which tells `2.0` from `2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Scalar::Bool(v) => write!(f, "{v}"),
@@ -113,7 +113,7 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// Prints the shortest decimal that parses back to the same f64, with a point or exponent.
+/// Displays the shortest decimal that parses to the same f64, always with a point or exponent.
 pub(crate) struct Float(pub(crate) f64);
 
 impl fmt::Display for Float {
@@ -124,7 +124,7 @@ impl fmt::Display for Float {
     }
 }
 
-/// The bits of a real number from its bytes.
+/// The bytes of an element of at most 8 bytes as an integer; 0 for other lengths.
 pub(crate) fn bits_of(bytes: &[u8]) -> u64 {
     match *bytes {
         [a] => a.into(),
@@ -135,8 +135,8 @@ pub(crate) fn bits_of(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The f64 whose shortest decimal is the shortest one that reads back as `v` in this float dtype. `v` is one of the
-/// dtype's values.
+/// The f64 to print for the value `v` of a float dtype: its shortest decimal is the shortest one that rounds to `v` in
+/// that dtype. `v` must be a value of the dtype.
 pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
     let _standard = FloatMode::standard();
     let reads_back = |short: &f64| dtype.nearest_bits(*short) == dtype.nearest_bits(v);
@@ -151,7 +151,7 @@ pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
     }
 }
 
-/// A conversion that no mode changes.
+/// Applies a conversion whose result does not depend on the floating-point mode.
 fn exactly<A, B>(v: A, f: impl FnOnce(A) -> B) -> B {
     f(v)
 }

@@ -1,8 +1,8 @@
-//! Shapes: concrete ones, declared ones with dynamic dims, and the symbolic ones between; strides; broadcasting.
+//! Shapes: declared (with dynamic dims), symbolic and concrete; strides; broadcasting.
 //!
 //! Guarantees: sizes are computed with checked arithmetic before anything is allocated; 0-d and zero-size shapes are
-//! ordinary; one broadcasting rule serves numbers and symbols (two dims agree if they are equal or one of them is 1;
-//! the result is the other one, so `[0]` with `[1]` gives `[0]`). Does not: know tensors or programs.
+//! ordinary; one broadcasting rule applies to numbers and symbols (two dims are compatible if they are equal or one of
+//! them is 1; the result is the other one, so `[0]` with `[1]` gives `[0]`). Does not: know tensors or programs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub use crate::base::limits::MAX_RANK;
 pub enum Dim {
     /// A known extent.
     Fixed(usize),
-    /// Any extent, told by the feed.
+    /// Any extent; the feed determines it.
     Dynamic,
-    /// Any extent, the same wherever the name stands in the program.
+    /// Any extent, the same for every use of the name in the program.
     Named(Arc<str>),
 }
 
@@ -51,8 +51,8 @@ impl fmt::Display for Dim {
     }
 }
 
-/// A declared shape: what [`Program::data`](crate::Program::data) takes. `[3, 4]`, `[None, Some(4)]`, `["n", "m"]`,
-/// `()` for 0-d, `vec![Dim::Dynamic, 3.into()]`.
+/// A declared shape, the argument of [`Program::data`](crate::Program::data): `[3, 4]`, `[None, Some(4)]`, `["n",
+/// "m"]`, `()` for 0-d, `vec![Dim::Dynamic, 3.into()]`.
 ///
 /// ```
 /// use castwise::shape::{Dim, Dims};
@@ -113,9 +113,9 @@ pub(crate) fn dims_text<D: fmt::Display>(dims: &[D]) -> String {
     Show(dims).to_string()
 }
 
-/// A dim of a typed program: a number, or an extent that only the feeds will tell.
+/// A dim of a typed program: a number, or an extent that only the feeds determine.
 ///
-/// A symbol is the set of dynamic dims that broadcast to it: each of them must turn out to be 1 or the common extent.
+/// A symbol is the set of dynamic dims that broadcast to it: at run time each of them must be 1 or the common extent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SymDim {
     /// A known extent.
@@ -153,11 +153,11 @@ impl fmt::Display for SymDim {
     }
 }
 
-/// A dim that can be broadcast against another.
+/// A type of dims that broadcast.
 pub(crate) trait Broadcast: Clone + fmt::Display {
-    /// The dim that a missing dim counts as.
+    /// The value of a missing leading dim.
     fn one() -> Self;
-    /// The common dim, or `None` if the two can't agree.
+    /// The broadcast of the two dims, or `None` if they are incompatible.
     fn common(&self, other: &Self) -> Option<Self>;
 }
 
@@ -178,7 +178,7 @@ impl Broadcast for SymDim {
         Some(match (self, other) {
             (SymDim::Fixed(a), SymDim::Fixed(b)) => SymDim::Fixed(broadcast_dim(*a, *b)?),
             (SymDim::Fixed(1), s) | (s, SymDim::Fixed(1)) => s.clone(),
-            // The dynamic dim must turn out to be 1 or n: checked when it is fed.
+            // The dynamic dim must be 1 or `n`, which is checked when it is fed.
             (SymDim::Fixed(n), SymDim::Sym(_)) | (SymDim::Sym(_), SymDim::Fixed(n)) => SymDim::Fixed(*n),
             (SymDim::Sym(a), SymDim::Sym(b)) if a == b => self.clone(),
             (SymDim::Sym(a), SymDim::Sym(b)) => {
@@ -199,14 +199,14 @@ fn broadcast_dim(a: usize, b: usize) -> Option<usize> {
     }
 }
 
-/// Two shapes that do not broadcast: the axis (of the result, from the left) and the two dims there.
+/// Two shapes do not broadcast: the axis (of the result, from the left) and the two dims there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch<D> {
     pub(crate) axis: usize,
     pub(crate) dims: (D, D),
 }
 
-/// The shape both operands broadcast to, aligned at their last dims.
+/// The shape that both operands broadcast to, aligned at the last dim.
 pub(crate) fn broadcast<D: Broadcast>(a: &[D], b: &[D]) -> Result<Vec<D>, Mismatch<D>> {
     let rank = a.len().max(b.len());
     let dim = |s: &[D], i: usize| (i + s.len()).checked_sub(rank).map_or_else(D::one, |k| s[k].clone());
@@ -218,14 +218,14 @@ pub(crate) fn broadcast<D: Broadcast>(a: &[D], b: &[D]) -> Result<Vec<D>, Mismat
         .collect()
 }
 
-/// The number of elements, or an error when it or its size in bytes overflows.
+/// The number of elements, or an error if this number or the size in bytes overflows.
 ///
-/// A zero-size shape has zero elements whatever its other dims are.
+/// A shape with a zero dim has zero elements, however large the other dims are.
 pub(crate) fn numel(shape: &[usize]) -> Result<usize> {
     numel_within(shape, MAX_ELEMENTS)
 }
 
-/// [`numel`] that refuses more than so many.
+/// Like [`numel`], with a maximum of `most` elements.
 fn numel_within(shape: &[usize], most: usize) -> Result<usize> {
     if shape.contains(&0) {
         return Ok(0);
@@ -237,18 +237,18 @@ fn numel_within(shape: &[usize], most: usize) -> Result<usize> {
     })
 }
 
-/// Checks rank and element count of a shape from outside.
+/// Checks the rank and the element count of a shape from outside.
 pub(crate) fn check(shape: &[usize]) -> Result<usize> {
     check_within(shape, &Limits::new())
 }
 
-/// [`check`] under chosen limits.
+/// Like [`check`], under the given limits.
 pub(crate) fn check_within(shape: &[usize], limits: &Limits) -> Result<usize> {
     limits.allow(Limit::Rank, shape.len())?;
     numel_within(shape, limits.at(Limit::Elements))
 }
 
-/// Row-major strides in elements. Of a zero-size shape they are never used; they saturate instead of overflowing.
+/// Row-major strides in elements. A zero-size shape's strides are never used; they saturate instead of overflowing.
 pub(crate) fn contiguous_strides(shape: &[usize]) -> Vec<isize> {
     let mut strides = vec![1isize; shape.len()];
     for i in (1..shape.len()).rev() {
@@ -257,7 +257,7 @@ pub(crate) fn contiguous_strides(shape: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// A shape without some of its dims, or with ones in their place.
+/// A shape after a reduction: without the reduced dims, or with ones in their place.
 pub(crate) fn reduced<D: Broadcast>(dims: &[D], axes: &[usize], keep: bool) -> Vec<D> {
     let kept = |(i, d): (usize, &D)| match (axes.contains(&i), keep) {
         (false, _) => Some(d.clone()),
@@ -267,7 +267,7 @@ pub(crate) fn reduced<D: Broadcast>(dims: &[D], axes: &[usize], keep: bool) -> V
     dims.iter().enumerate().filter_map(kept).collect()
 }
 
-/// The dims that a reduction names, ascending: negative ones count from the last, none means all.
+/// The dims of a reduction, in ascending order: negative numbers count from the last dim, and `None` means all.
 pub(crate) fn axes(dims: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, String> {
     let Some(dims) = dims else { return Ok((0..rank).collect()) };
     // A 0-d tensor takes dim 0 and -1, as in PyTorch and NumPy.
@@ -287,10 +287,10 @@ pub(crate) fn axes(dims: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, Stri
     Ok(all)
 }
 
-/// The dims of the operand of lower rank, placed from `axis` on along `rank` dims: ones behind, or trailing ones
-/// dropped where it would stick out. -1 leaves it aligned at the last dims.
+/// The dims of the operand of lower rank when its first dim is placed at `axis` of `rank` dims: padded with ones at the
+/// end; trailing ones beyond the rank are dropped. An `axis` of -1 aligns it at the last dim.
 ///
-/// Source: Paddle's guide "Broadcasting"; the valid range of `axis` is the one PaddlePaddle checks.
+/// Source: Paddle's guide "Broadcasting"; `axis` has the range that PaddlePaddle checks.
 pub(crate) fn at_axis<D: Broadcast + PartialEq>(low: &[D], rank: usize, axis: i64) -> Result<Vec<D>, String> {
     let most = if low.len() == rank { 1 } else { rank as i64 };
     if axis == -1 {

@@ -1,9 +1,10 @@
-//! Spans of the crate `tracing`, if the feature of that name is on.
+//! Spans of the `tracing` crate, behind the feature `tracing`.
 //!
-//! Guarantees: without the feature, a span is nothing: its fields are not computed. Does not: say who listens.
+//! Guarantees: without the feature, a span expands to nothing and its fields are not computed. Does not: install a
+//! subscriber.
 
-/// A span of this name, entered until the end of the block: the fields it starts with, then those that
-/// [`record`](crate::base::trace::record) adds.
+/// Enters a span that lives until the end of the enclosing block. Fields in braces are recorded at once; fields after
+/// `+` are declared empty, for [`record`](crate::base::trace::record).
 macro_rules! span {
     ($level:ident, $span:ident = $name:literal { $($field:ident: $value:expr),* } $(+ $later:ident)*) => {
         #[cfg(feature = "tracing")]
@@ -15,7 +16,7 @@ macro_rules! span {
     };
 }
 
-/// Adds a field to a span.
+/// Records the value of a field that the span declared after `+`.
 macro_rules! record {
     ($span:ident, $field:ident: $value:expr) => {
         #[cfg(feature = "tracing")]

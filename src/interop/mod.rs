@@ -1,7 +1,7 @@
-//! Other crates' types in and out, each behind the feature of its name.
+//! Conversions from and to other crates' types, each behind the feature named after the crate.
 //!
-//! Guarantees: without the feature, nothing of the crate is compiled. Does not: add anything that the public types
-//! do not have without it.
+//! Guarantees: without the feature, the crate is not compiled. Does not: add capabilities that the public types lack
+//! without it.
 
 #[cfg(feature = "ndarray")]
 mod ndarray;

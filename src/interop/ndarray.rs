@@ -1,10 +1,11 @@
-//! Arrays of the crate `ndarray`.
+//! Conversions from and to the arrays of the crate `ndarray`.
 //!
 //! Guarantees: a view of a tensor as an array copies nothing, whatever the tensor's strides; an owned array becomes a
-//! tensor with the same memory and strides, without a copy; a borrowed one becomes a [`TensorView`] without a copy,
-//! transposed, reversed and broadcast ones too. Does not: view what has gaps between its elements, which may be borrowed
-//! by somebody else to be written to; make a tensor of a borrowed array, which it could outlive, without a copy; or write
-//! into memory that was an array's: `run_into` gives such a tensor new memory.
+//! tensor with the same memory and strides, without a copy; a borrowed array becomes a [`TensorView`] without a copy,
+//! also if it is transposed, reversed or broadcast. Does not: view arrays with gaps between their elements, because the
+//! memory in the gaps may be mutably borrowed elsewhere; make a tensor of a borrowed array without a copy, because the
+//! tensor could outlive the array; write into memory that was an array's (`run_into` allocates new memory for such a
+//! tensor).
 
 use ::ndarray::{ArrayBase, ArrayView, ArrayViewD, Axis, Data, Dimension, IxDyn, ShapeBuilder};
 
@@ -14,8 +15,8 @@ use crate::base::shape::check;
 use crate::tensor::{Storage, Tensor, TensorView};
 
 impl Tensor {
-    /// A tensor with a copy of an array's elements, or of a view's, of any dimension. Errors: more than 64 dims; no
-    /// memory. Only with the feature `ndarray`.
+    /// A tensor with a copy of the elements of an array or array view, of any dimension. Errors: more than 64 dims; out
+    /// of memory. Only with the feature `ndarray`.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -39,10 +40,10 @@ impl Tensor {
         Tensor::from_storage(storage, S::Elem::DTYPE, shape)
     }
 
-    /// A tensor over the memory of an array, with its strides, without copying. (An array that is not the only owner of
-    /// its elements, or whose elements do not begin at a multiple of 16 bytes, is copied: no allocator in use makes such
-    /// memory for more than a few elements.) Errors: more than 64 dims; no memory for a copy. Only with the feature
-    /// `ndarray`.
+    /// A tensor over the memory of an array, with its strides, without copying. An array that shares its elements with
+    /// others, or whose elements are not aligned to 16 bytes, is copied; for more than a few elements, all common
+    /// allocators return memory with that alignment. Errors: more than 64 dims; out of memory for a copy. Only with the
+    /// feature `ndarray`.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -59,12 +60,12 @@ impl Tensor {
         let (shape, strides) = (array.shape().to_vec(), array.strides().to_vec());
         check(&shape)?;
         let (elements, offset) = array.into_raw_vec_and_offset();
-        Tensor::with_strides(Storage::taken(elements)?, S::Elem::DTYPE, &shape, &strides, offset.unwrap_or(0))
+        Tensor::with_strides(Storage::adopted(elements)?, S::Elem::DTYPE, &shape, &strides, offset.unwrap_or(0))
     }
 
-    /// The elements as an array view, without copying: transposed, reversed and broadcast tensors too. Errors: another
-    /// dtype than `T`; no elements, but extents beyond what `ndarray` takes. Only with the feature `ndarray`;
-    /// [`from_array`](Tensor::from_array) has an example.
+    /// The elements as an array view, without copying, also of transposed, reversed and broadcast tensors. Errors: the
+    /// dtype is not that of `T`; an empty tensor has extents that `ndarray` does not support. Only with the feature
+    /// `ndarray`; [`from_array`](Tensor::from_array) has an example.
     pub fn as_array<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
         if self.dtype() != T::DTYPE {
             return Err(Error::DType { expected: T::DTYPE, found: self.dtype() });
@@ -73,7 +74,7 @@ impl Tensor {
         if self.numel() == 0 {
             return ArrayViewD::from_shape(self.shape(), &[]).map_err(refused);
         }
-        // From the lowest address that the strides reach to the highest.
+        // The storage between the lowest and the highest element that the strides reach.
         let (bytes, offset) = self.raw();
         let (mut low, mut high) = (offset as isize, offset as isize);
         for (n, s) in self.shape().iter().zip(self.strides()) {
@@ -90,11 +91,13 @@ impl Tensor {
 }
 
 impl<'a> TensorView<'a> {
-    /// The elements of an array, or of a view of one, without copying: transposed, reversed and broadcast arrays too.
+    /// A view of the elements of an array or array view, without copying, also of transposed, reversed and broadcast
+    /// arrays.
     ///
-    /// Errors: elements with gaps between them in memory (a step, or a part of a dim that is not the outermost in memory):
-    /// somebody else may hold those to write to. Of an array that is at hand as a whole, [`slice`](TensorView::slice)
-    /// its view instead. More than 64 dims. Only with the feature `ndarray`.
+    /// Errors: the elements have gaps between them in memory (a step, or a part of a dim that is not the outermost in
+    /// memory), because the memory in the gaps may be mutably borrowed elsewhere. If you have the whole array,
+    /// [`slice`](TensorView::slice) its view instead. Also an error: more than 64 dims. Only with the feature
+    /// `ndarray`.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -103,7 +106,7 @@ impl<'a> TensorView<'a> {
     /// let p = Program::new(Rules::Torch);
     /// let x = p.data("x", DType::F32, [None, None]);
     /// let (exe, y) = (Executor::new(), &x + 0.5);
-    /// // In a run, an array is as good as a tensor.
+    /// // A run takes an array like a tensor.
     /// let out = exe.run(&p, feeds! { "x" => &a.t() }, [&y])?;
     /// assert_eq!(out[0].as_array::<f32>()?, (&a.t() + 0.5).into_dyn());
     /// // Every second column, without a copy.
@@ -120,7 +123,7 @@ impl<'a> TensorView<'a> {
 impl<'a, T: Element, D: Dimension> TryFrom<ArrayView<'a, T, D>> for TensorView<'a> {
     type Error = Error;
 
-    /// As [`TensorView::from_array`], for as long as the view's own elements are borrowed.
+    /// Like [`TensorView::from_array`], with the lifetime of the elements that the array view borrows.
     fn try_from(array: ArrayView<'a, T, D>) -> Result<TensorView<'a>> {
         let mut view = array.into_dyn();
         let (shape, strides) = (view.shape().to_vec(), view.strides().to_vec());
@@ -130,13 +133,14 @@ impl<'a, T: Element, D: Dimension> TryFrom<ArrayView<'a, T, D>> for TensorView<'
         let mut first = 0;
         for (axis, (n, s)) in shape.iter().zip(&strides).enumerate() {
             match s.signum() {
-                // One element is all that such a dim has.
+                // A broadcast dim repeats one element: keep that one.
                 0 => view.collapse_axis(Axis(axis), 0),
                 -1 => first += (n - 1) * s.unsigned_abs(),
                 _ => {}
             }
         }
-        let gaps = || Error::Shape(format!("elements of strides {strides:?} have gaps between them: not one slice"));
+        let gaps =
+            || Error::Shape(format!("elements of strides {strides:?} have gaps between them and are not one slice"));
         let elements = view.to_slice_memory_order().ok_or_else(gaps)?;
         TensorView::with_strides(elements, &shape, &strides, first)
     }
@@ -161,7 +165,7 @@ impl<S: Data<Elem: Element>, D: Dimension> TryFrom<&ArrayBase<S, D>> for Tensor 
 impl<S: Data<Elem: Element>, D: Dimension> TryFrom<ArrayBase<S, D>> for Tensor {
     type Error = Error;
 
-    /// As [`Tensor::from_owned_array`].
+    /// Equivalent to [`Tensor::from_owned_array`].
     fn try_from(array: ArrayBase<S, D>) -> Result<Tensor> {
         Tensor::from_owned_array(array)
     }

@@ -1,7 +1,7 @@
-//! `Serialize` and `Deserialize`: dtypes, rules and roundings as their names, settings and types of tensors as maps,
-//! programs as their text.
+//! `Serialize` and `Deserialize`: dtypes, rules and roundings as their names; settings and tensor metadata as maps;
+//! programs as their text form.
 //!
-//! Guarantees: what is serialized is deserialized to an equal value; what is deserialized has passed the checks of the
+//! Guarantees: a serialized value deserializes to an equal value; deserialized values have passed the checks of the
 //! text form and of shapes. Does not: serialize a tensor's data; the file formats do.
 
 use std::fmt::Display;
@@ -38,7 +38,7 @@ macro_rules! as_text {
 
 as_text!(DType, Rules, Rounding, Program);
 
-/// Settings as they are written: what is left out has its default.
+/// The serialized form of settings: omitted fields have their defaults.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Settings", deny_unknown_fields)]
 struct SettingsForm {

@@ -1,7 +1,7 @@
-//! What outputs ask the system for, in one place.
+//! The file system calls of outputs, in one place.
 //!
-//! Guarantees: each request is one call of the standard library; in tests it can be made to fail, to write less than
-//! was asked, or to be interrupted. Does not: decide anything; `output` does.
+//! Guarantees: each function is one call of the standard library; tests can make it fail, write less than requested, or
+//! be interrupted. Does not: decide anything; `output` does.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,13 +11,13 @@ use std::path::Path;
 pub(super) struct Disk(File);
 
 impl Disk {
-    /// A new file. `create_new` follows no link that somebody else has put there.
+    /// Creates a new file. `create_new` does not follow symlinks.
     pub(super) fn create(path: &Path) -> io::Result<Disk> {
         before()?;
         OpenOptions::new().write(true).create_new(true).open(path).map(Disk)
     }
 
-    /// Brings the bytes to disk.
+    /// Syncs the bytes to disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         before()?;
         self.0.sync_all()
@@ -42,26 +42,26 @@ impl Seek for Disk {
     }
 }
 
-/// Gives a file another name, in place of what has that name.
+/// Renames a file and replaces any file with the new name.
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     before()?;
     std::fs::rename(from, to)
 }
 
-/// Gives a file a second name, which nothing may have.
+/// Gives a file a second name, which must be unused.
 pub(super) fn link(from: &Path, to: &Path) -> io::Result<()> {
     before()?;
     std::fs::hard_link(from, to)
 }
 
-/// Removes what stands in the way of a new file. (What is left over is removed without asking here: that may fail only
-/// together with something else.)
+/// Removes an old file to make room for a new one. (Leftover files are removed without this function, because that
+/// fails only after something else has failed.)
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     before()?;
     std::fs::remove_file(path)
 }
 
-/// Makes the names in a directory durable. `None` if it can't be opened for that.
+/// Makes the names in a directory durable. `None` if the directory can't be opened.
 pub(super) fn sync_directory(path: &Path) -> Option<io::Result<()>> {
     let directory = File::open(path).ok()?;
     Some(before().and_then(|()| directory.sync_all()))
@@ -87,37 +87,37 @@ mod faults {
     use super::*;
     use std::cell::RefCell;
 
-    /// What goes wrong on this thread.
+    /// The faults to inject on this thread.
     #[derive(Clone, Copy, Debug, Default)]
     pub(in crate::io) struct Plan {
-        /// The request that fails, counted from 0.
+        /// The call that fails, counted from 0.
         pub(in crate::io) fails: Option<usize>,
-        /// Whether all that follow fail too.
-        pub(in crate::io) goes_on: bool,
-        /// The most bytes that one write takes; and every second write is interrupted.
+        /// Whether all later calls fail too.
+        pub(in crate::io) persists: bool,
+        /// The maximum number of bytes per write; if set, every second write is interrupted as well.
         pub(in crate::io) short: Option<usize>,
-        /// Requests so far.
-        pub(in crate::io) asked: usize,
+        /// The number of calls so far.
+        pub(in crate::io) calls: usize,
     }
 
     thread_local! {
         static PLAN: RefCell<Plan> = RefCell::default();
     }
 
-    /// Does something under a plan; answers whether the request that was to fail was made.
+    /// Runs `act` under a plan; also returns whether the call that was to fail was made.
     pub(in crate::io) fn with<T>(plan: Plan, act: impl FnOnce() -> T) -> (T, bool) {
         PLAN.set(plan);
         let made = act();
-        let asked = PLAN.take().asked;
-        (made, plan.fails.is_some_and(|n| asked > n))
+        let calls = PLAN.take().calls;
+        (made, plan.fails.is_some_and(|n| calls > n))
     }
 
     pub(super) fn before() -> io::Result<()> {
         PLAN.with_borrow_mut(|p| {
-            let n = p.asked;
-            p.asked += 1;
+            let n = p.calls;
+            p.calls += 1;
             match p.fails {
-                Some(at) if n == at || n > at && p.goes_on => Err(io::ErrorKind::StorageFull.into()),
+                Some(at) if n == at || n > at && p.persists => Err(io::ErrorKind::StorageFull.into()),
                 _ => Ok(()),
             }
         })
@@ -125,7 +125,7 @@ mod faults {
 
     pub(super) fn at_most(bytes: usize) -> io::Result<usize> {
         PLAN.with_borrow(|p| match p.short {
-            Some(_) if p.asked % 2 == 0 => Err(io::ErrorKind::Interrupted.into()),
+            Some(_) if p.calls % 2 == 0 => Err(io::ErrorKind::Interrupted.into()),
             most => Ok(bytes.min(most.unwrap_or(usize::MAX))),
         })
     }

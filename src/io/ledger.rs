@@ -1,7 +1,7 @@
-//! Which tensors a file in the making is to have, and which of them it has.
+//! The tensors that an output must contain, and which of them are written.
 //!
-//! Guarantees: a name stands once; a tensor is taken once, and only with the dtype and shape it was listed with; after
-//! a tensor whose writing failed, nothing is taken and the file is never complete. Does not: write.
+//! Guarantees: names are unique; a tensor is accepted once, and only with the dtype and shape that it was listed with;
+//! after a tensor whose writing failed, no tensor is accepted and the file is never complete. Does not: write.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 struct Entry {
     dtype: DType,
     shape: Vec<usize>,
-    /// What the writer wants to know when the tensor comes: an offset, a shard.
+    /// The writer's data for the tensor: an offset, or a shard.
     at: u64,
     written: bool,
 }
@@ -24,29 +24,29 @@ struct Entry {
 pub(super) struct Ledger {
     entries: HashMap<String, Entry>,
     missing: usize,
-    /// A tensor was taken, and is not written yet.
+    /// Whether a tensor was taken and is not written yet.
     writing: bool,
 }
 
 impl Ledger {
-    /// Lists a tensor. Errors: a name that is listed already.
+    /// Lists a tensor. Errors: the name is listed already.
     pub(super) fn add(&mut self, path: &Path, name: &str, dtype: DType, shape: &[usize], at: u64) -> Result<()> {
         let entry = Entry { dtype, shape: shape.to_vec(), at, written: false };
         if self.entries.insert(name.to_string(), entry).is_some() {
-            return Err(format_error(path, format!("the name `{}` stands twice", shown(name))));
+            return Err(format_error(path, format!("duplicate name `{}`", shown(name))));
         }
         self.missing += 1;
         Ok(())
     }
 
-    /// Takes a tensor that is to be written; answers what was listed with it. Errors: not on the list, another dtype
-    /// or shape than listed, written already.
+    /// Accepts a tensor for writing and returns the writer's data for it. Errors: it is not listed, has another dtype
+    /// or shape than listed, or is written already.
     pub(super) fn take(&mut self, path: &Path, name: &str, t: &Tensor) -> Result<u64> {
         let refuse = |m: &str| format_error(path, format!("the tensor `{}` {m}", shown(name)));
         if self.writing {
-            return Err(refuse("comes after one that could not be written"));
+            return Err(refuse("follows a tensor that could not be written"));
         }
-        let entry = self.entries.get_mut(name).ok_or_else(|| refuse("is not on the list"))?;
+        let entry = self.entries.get_mut(name).ok_or_else(|| refuse("is not listed"))?;
         if entry.written {
             return Err(refuse("is written twice"));
         }
@@ -59,7 +59,7 @@ impl Ledger {
         Ok(entry.at)
     }
 
-    /// The tensor that was taken last is written.
+    /// Marks the tensor that was taken last as written.
     pub(super) fn written(&mut self) {
         if std::mem::take(&mut self.writing) {
             self.missing -= 1;
@@ -71,7 +71,7 @@ impl Ledger {
         self.missing == 0
     }
 
-    /// Errors: a listed tensor was not written.
+    /// An error if a listed tensor was not written.
     pub(super) fn complete(&self, path: &Path) -> Result<()> {
         match self.missing {
             0 => Ok(()),

@@ -1,11 +1,11 @@
-//! Files: `.npy`, `.npz`, `.safetensors` and checkpoints in shards, in and out.
+//! Reading and writing of `.npy`, `.npz` and `.safetensors` files and of sharded checkpoints.
 //!
-//! Guarantees: a file is checked against its own length before anything is allocated for it; a file that is not what
-//! its format demands is an error that names the file and what is wrong, never a panic and never a wrong tensor; files
-//! are read into owned memory and never mapped, because a mapped file that somebody cuts short kills the process with
-//! SIGBUS; a file appears under its final name only when it is whole and on disk. Does not: convert dtypes (that is
-//! `cast`), read what is not a regular file, unpickle Python objects, or clean up after `kill -9` or a power failure (a
-//! `.castwise-*.tmp` is left then).
+//! Guarantees: a file's header is checked against the file's length before anything is allocated for it; a file that
+//! violates its format is an error that names the file and the violation, never a panic and never a wrong tensor; files
+//! are read into owned memory and never mapped, because truncating a mapped file kills the process with SIGBUS; a file
+//! appears under its final name only when it is complete and on disk. Does not: convert dtypes (that is `cast`), read
+//! anything but regular files, unpickle Python objects, or clean up after `kill -9` or a power failure (a
+//! `.castwise-*.tmp` file is left then).
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -38,7 +38,7 @@ fn format_error(path: &Path, message: impl Into<String>) -> Error {
     Error::Format { path: path.display().to_string(), message: message.into() }
 }
 
-/// Where bytes come from, for messages: a file, or a member of an archive.
+/// The source of bytes, for messages: a file, or a member of an archive.
 #[derive(Clone, Copy)]
 struct Origin<'a> {
     path: &'a Path,
@@ -50,7 +50,7 @@ impl<'a> Origin<'a> {
         Origin { path, member: None }
     }
 
-    /// The bytes are not what the format demands.
+    /// The error for bytes that violate the format.
     fn refuse(self, message: impl Into<String>) -> Error {
         match self.member {
             None => format_error(self.path, message),
@@ -58,11 +58,11 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// Reading failed: for what the bytes are, or because the system refused.
+    /// The error for a failed read, whose cause is either the bytes or the system.
     fn failed(self, source: io::Error) -> Error {
         match (source.kind(), self.member) {
-            (io::ErrorKind::UnexpectedEof, _) => self.refuse("it ended before its promised length"),
-            // What a decoder says of broken data; a file as such has no such errors.
+            (io::ErrorKind::UnexpectedEof, _) => self.refuse("unexpected end of data"),
+            // Decoders report corrupt data with these kinds; plain files never do.
             (io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput, _) => self.refuse(source.to_string()),
             (_, None) => io_error(self.path, source),
             (kind, Some(m)) => {
@@ -72,9 +72,9 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// Opens a regular file; answers its length too.
+/// Opens a regular file and returns it with its length.
 fn open(path: &Path) -> Result<(File, u64)> {
-    // Before opening: a FIFO would wait for a writer.
+    // Checked before opening, because opening a FIFO would wait for a writer.
     let refuse = || format_error(path, "not a regular file");
     if !std::fs::metadata(path).map_err(|e| io_error(path, e))?.is_file() {
         return Err(refuse());
@@ -84,12 +84,12 @@ fn open(path: &Path) -> Result<(File, u64)> {
     if metadata.is_file() { Ok((file, metadata.len())) } else { Err(refuse()) }
 }
 
-/// Fills a buffer from what promised to be long enough.
+/// Fills a buffer; an early end of the data is an error of `origin`.
 fn read_exact(from: &mut impl Read, origin: Origin<'_>, to: &mut [u8]) -> Result<()> {
     from.read_exact(to).map_err(|e| origin.failed(e))
 }
 
-/// Reads so many bytes, which the file's own length allows.
+/// Reads `len` bytes. The caller has checked that the file is long enough.
 fn read_bytes(from: &mut impl Read, origin: Origin<'_>, len: u64) -> Result<Vec<u8>> {
     let size = usize::try_from(len).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
@@ -99,15 +99,15 @@ fn read_bytes(from: &mut impl Read, origin: Origin<'_>, len: u64) -> Result<Vec<
     Ok(bytes)
 }
 
-/// Reads a text from a file. Errors: not a regular file (a pipe could be without end), longer than `most` bytes, not
-/// UTF-8.
+/// Reads a text file. Errors: it is not a regular file (a pipe could be endless), is longer than `most` bytes, or is
+/// not UTF-8.
 ///
 /// ```
 /// use castwise::io::{Existing, read_text, write_text};
 /// let path = std::env::temp_dir().join(format!("castwise-doc-read-{}.json", std::process::id()));
 /// write_text(&path, "{}\n", Existing::Replace)?;
 /// assert_eq!(read_text(&path, 3)?, "{}\n");
-/// assert!(read_text(&path, 2).unwrap_err().to_string().ends_with("3 bytes, and at most 2 are read"));
+/// assert!(read_text(&path, 2).unwrap_err().to_string().ends_with("the file has 3 bytes, more than the maximum of 2"));
 /// assert!(read_text(std::env::temp_dir(), 2).is_err());
 /// # let _ = std::fs::remove_file(path);
 /// # Ok::<(), castwise::Error>(())
@@ -116,19 +116,19 @@ pub fn read_text(path: impl AsRef<Path>, most: u64) -> Result<String> {
     let path = path.as_ref();
     let (mut file, len) = open(path)?;
     if len > most {
-        return Err(format_error(path, format!("{len} bytes, and at most {most} are read")));
+        return Err(format_error(path, format!("the file has {len} bytes, more than the maximum of {most}")));
     }
     let bytes = read_bytes(&mut file, Origin::file(path), len)?;
     String::from_utf8(bytes)
         .map_err(|e| format_error(path, format!("not text: byte {} is not UTF-8", e.utf8_error().valid_up_to())))
 }
 
-/// The bytes of a tensor from outside, or an error if its shape is beyond all limits.
+/// The size in bytes of a tensor in a file, or an error if its shape exceeds the limits.
 fn byte_len(origin: Origin<'_>, dtype: DType, shape: &[usize]) -> Result<usize> {
     Ok(check(shape).map_err(|e| origin.refuse(e.to_string()))? * dtype.size())
 }
 
-/// Reads a row-major tensor from where the reader stands. `what` names it in messages.
+/// Reads a row-major tensor at the reader's position. `what` names it in messages.
 fn read_tensor(
     from: &mut impl Read,
     origin: Origin<'_>,
@@ -151,7 +151,7 @@ fn read_tensor(
     Tensor::from_storage(storage, dtype, shape)
 }
 
-/// Turns the byte order of every number around.
+/// Reverses the byte order of every number.
 fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
     match dtype.real().size() {
         1 => {}
@@ -159,7 +159,7 @@ fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
     }
 }
 
-/// Writes a tensor's elements, row-major and little-endian. The outer error is castwise's, the inner the system's.
+/// Writes a tensor's elements, row-major and little-endian. The outer error is castwise's, the inner one the system's.
 fn write_tensor(out: &mut impl Write, t: &Tensor) -> Result<io::Result<()>> {
     let t = t.contiguous()?;
     let bytes = t.as_bytes().unwrap_or(&[]);
@@ -171,7 +171,7 @@ fn write_tensor(out: &mut impl Write, t: &Tensor) -> Result<io::Result<()>> {
     Ok(out.write_all(&swapped))
 }
 
-/// The directory a path's file is in.
+/// The directory that contains a path's file.
 fn directory(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

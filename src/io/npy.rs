@@ -1,10 +1,11 @@
-//! NumPy's `.npy`: versions 1 to 3, both orders, both byte orders.
+//! NumPy's `.npy` format: versions 1 to 3, both memory orders, both byte orders.
 //!
-//! Guarantees: before npyz parses a header, it is within its limit and inside its file, nests brackets at most 8 deep,
-//! has only the bytes that a header may have, and its dims multiply without overflow (npyz parses by recursion and
-//! multiplies unchecked); there must be exactly the bytes that dtype and shape ask for; what is written is byte for byte
-//! what NumPy writes for a row-major array. Does not: read objects, structures, text, dates, or the unsigned types
-//! beyond u8; write bf16 and c32, which NumPy does not have; read an array in Fortran order without holding it twice.
+//! Guarantees: before npyz parses a header, the header is within its limit and inside the file, nests brackets at most
+//! 8 deep, contains only bytes that a header may have, and has dims whose product does not overflow (npyz parses
+//! recursively and multiplies unchecked); the data has exactly the size of dtype and shape; written files are byte for
+//! byte what NumPy writes for a row-major array. Does not: read objects, structures, text, dates, or unsigned types
+//! other than u8; write bf16 and c32, which NumPy does not have; read an array in Fortran order without holding it in
+//! memory twice.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -24,7 +25,7 @@ use crate::tensor::Tensor;
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const MAX_NESTING: usize = 8;
 
-/// An open `.npy` file: its header in memory, its array on disk until [`load`](Npy::load) reads it.
+/// An open `.npy` file: the header is in memory, and the array stays on disk until [`load`](Npy::load) reads it.
 ///
 /// ```
 /// use castwise::{DType, Tensor, io::{Existing, Npy, write_npy}};
@@ -50,7 +51,7 @@ impl Npy {
         Npy::open_within(path, Limits::new())
     }
 
-    /// As [`open`](Npy::open), with other limits for the header's size and the array's dims and elements.
+    /// [`open`](Npy::open) with other limits for the header's size and the array's dims and elements.
     ///
     /// ```
     /// use castwise::{Limit, Limits, Tensor, io::{Existing, Npy, write_npy}};
@@ -69,7 +70,7 @@ impl Npy {
         Ok(Npy { path: path.to_path_buf(), file, header, data_at })
     }
 
-    /// Whether a file can have an array of this dtype and shape: bf16 and c32 are not NumPy's.
+    /// Checks that a file can store an array of this dtype and shape: NumPy does not have bf16 and c32.
     ///
     /// ```
     /// use castwise::{DType, io::Npy};
@@ -79,19 +80,20 @@ impl Npy {
         header(path.as_ref(), dtype, shape).map(|_| ())
     }
 
-    /// Dtype and shape of the array.
+    /// The dtype and shape of the array.
     pub fn info(&self) -> (DType, &[usize]) {
         (self.header.dtype, &self.header.shape)
     }
 
-    /// Reads the array; one in Fortran order comes out with the same shape and elements.
+    /// Reads the array; an array in Fortran order becomes a row-major tensor with the same shape and elements.
     pub fn load(&mut self) -> Result<Tensor> {
         self.file.seek(SeekFrom::Start(self.data_at)).map_err(|e| io_error(&self.path, e))?;
         self.header.tensor(&mut self.file, Origin::file(&self.path))
     }
 }
 
-/// Reads the array of a `.npy` file; one in Fortran order comes out with the same shape and elements.
+/// Reads the array of a `.npy` file; an array in Fortran order becomes a row-major tensor with the same shape and
+/// elements.
 ///
 /// ```
 /// use castwise::{Tensor, io};
@@ -107,7 +109,7 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 
 /// Writes a tensor as a `.npy` file, version 1.0, little-endian, row-major.
 ///
-/// Errors: bf16 and c32, which NumPy does not have; whatever the system refuses. No partial file is left.
+/// Errors: the dtype is bf16 or c32, which NumPy does not have; the system reports an error. No partial file is left.
 pub fn write_npy(path: impl AsRef<Path>, t: &Tensor, existing: Existing) -> Result<()> {
     let path = path.as_ref();
     let header = header(path, t.dtype(), t.shape())?;
@@ -117,7 +119,7 @@ pub fn write_npy(path: impl AsRef<Path>, t: &Tensor, existing: Existing) -> Resu
     out.publish()
 }
 
-/// What stands before an array's data.
+/// The parsed header of an array.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) dtype: DType,
@@ -127,9 +129,9 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header of an array of `len` bytes in all, and checks it against them.
+    /// Reads the header of an array whose file has `len` bytes, and checks it against that length.
     pub(super) fn read(from: &mut impl Read, origin: Origin<'_>, len: u64, limits: &Limits) -> Result<Header> {
-        // Up to the length of the header in version 1.
+        // The part up to and including the header length of version 1.
         let mut bytes = vec![0; len.min(10) as usize];
         read_exact(from, origin, &mut bytes)?;
         let wide = wide_length(&bytes).map_err(|m| origin.refuse(m))?;
@@ -145,7 +147,7 @@ impl Header {
         };
         let limit = limits.get(Limit::NpyHeader).min(len.saturating_sub(bytes.len() as u64));
         if header_len > limit {
-            return Err(origin.refuse(format!("a header of {header_len} bytes, where at most {limit} can be")));
+            return Err(origin.refuse(format!("the header has {header_len} bytes, more than the maximum of {limit}")));
         }
         let mut text = vec![0; header_len as usize];
         read_exact(from, origin, &mut text)?;
@@ -155,7 +157,7 @@ impl Header {
             let message = e.to_string();
             origin.refuse(match message.starts_with("could not parse") {
                 true => format!("header: not the dict that NumPy writes: `{}`", shown(&String::from_utf8_lossy(&text))),
-                // It may quote the text, which the guard left printable.
+                // The message may quote the text, which is printable after `guarded`.
                 false => format!("header: {}", message.chars().take(200).collect::<String>()),
             })
         })?;
@@ -171,7 +173,7 @@ impl Header {
         Ok(Header { dtype, shape, fortran_order: parsed.order() == Order::Fortran, big_endian })
     }
 
-    /// Reads the data behind the header.
+    /// Reads the data after the header.
     pub(super) fn tensor(&self, from: &mut impl Read, origin: Origin<'_>) -> Result<Tensor> {
         let read = |from, shape| read_tensor(from, origin, "the array", self.dtype, shape, self.big_endian);
         if !self.fortran_order || self.shape.len() < 2 {
@@ -183,7 +185,7 @@ impl Header {
     }
 }
 
-/// Whether the length of the header takes four bytes instead of two, from the first bytes of a file.
+/// Whether the header length has four bytes instead of two, from the first bytes of a file.
 fn wide_length(head: &[u8]) -> Result<bool, String> {
     if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         return Err("a zip archive (.npz?), not a .npy file".into());
@@ -199,8 +201,8 @@ fn wide_length(head: &[u8]) -> Result<bool, String> {
     }
 }
 
-/// A header's text as npyz may have it, of the same length: NumPy's dict of three entries in ASCII, with nothing in
-/// it that takes npyz long, deep or beyond 64 bits.
+/// Checks a header's text before npyz parses it, and returns it in normalized form with the same length: NumPy's dict
+/// of three entries in ASCII, without anything that makes npyz slow, recurse deeply, or overflow 64 bits.
 fn guarded(text: &[u8], rank: usize) -> Result<Vec<u8>, String> {
     let mut clean = text.to_vec();
     let (mut depth, mut entries, mut dims, mut product) = (0usize, 0, 0, 1u64);
@@ -228,10 +230,10 @@ fn guarded(text: &[u8], rank: usize) -> Result<Vec<u8>, String> {
                 let inner = text[at + 1..].iter().take_while(|b| *b != byte);
                 length = 2 + inner.clone().count();
                 if at + length > text.len() {
-                    return Err("a string without end".into());
+                    return Err("an unterminated string".into());
                 }
                 if let Some(b) = inner.clone().find(|b| !matches!(b, b' '..=b'~') || **b == b'\\') {
-                    return Err(format!("the byte {b:#04x} in a string"));
+                    return Err(format!("unexpected byte {b:#04x} in a string"));
                 }
             }
             b'0'..=b'9' => {
@@ -242,26 +244,26 @@ fn guarded(text: &[u8], rank: usize) -> Result<Vec<u8>, String> {
                 if dims > rank {
                     return Err(format!("more than {rank} dims"));
                 }
-                // A dim of 0 does not excuse the others: NumPy refuses them too, and counts with a sign.
+                // The other dims are checked even if one is 0: NumPy refuses them too, and counts in signed integers.
                 let all = dim.and_then(|d| product.checked_mul(d.max(1))).filter(|n| i64::try_from(*n).is_ok());
                 product = all.ok_or("the shape is beyond all limits")?;
             }
-            // Python 2 wrote long integers so.
+            // Python 2 wrote long integers with this suffix.
             b'L' if at > 0 && text[at - 1].is_ascii_digit() => clean[at] = b' ',
             b'a'..=b'z' | b'A'..=b'Z' => {
                 length = run(u8::is_ascii_alphabetic);
                 let word = &text[at..at + length];
                 if word != b"True" && word != b"False" {
-                    return Err(format!("the word `{}`", shown(&String::from_utf8_lossy(word))));
+                    return Err(format!("unexpected word `{}`", shown(&String::from_utf8_lossy(word))));
                 }
             }
-            b => return Err(format!("the byte {b:#04x} (`{}`)", char::from(*b).escape_default())),
+            b => return Err(format!("unexpected byte {b:#04x} (`{}`)", char::from(*b).escape_default())),
         }
         at += length;
     }
-    // npyz finds the three keys or refuses; so with three entries none stands twice, and none is unknown.
+    // npyz requires the three keys, so with three entries none is a duplicate and none is unknown.
     if entries > 3 {
-        return Err(format!("{entries} entries, where a header has 3: a key stands twice, or is unknown"));
+        return Err(format!("{entries} entries instead of 3: a duplicate or unknown key"));
     }
     Ok(clean)
 }
@@ -280,7 +282,7 @@ const KINDS: [(&str, DType); 11] = [
     ("c16", DType::C128),
 ];
 
-/// The dtype of a NumPy dtype, and whether its numbers are big-endian.
+/// Our dtype for a NumPy dtype, and whether its numbers are big-endian.
 fn dtype_of(theirs: &npyz::DType) -> Result<(DType, bool), String> {
     let npyz::DType::Plain(theirs) = theirs else {
         return Err("a structured dtype, which castwise does not read".into());
@@ -303,7 +305,7 @@ fn dtype_of(theirs: &npyz::DType) -> Result<(DType, bool), String> {
     Err(format!("dtype '{theirs}': {why}"))
 }
 
-/// All that stands before the data of an array, as NumPy writes it. Errors: NumPy does not have the dtype.
+/// The bytes before an array's data, as NumPy writes them. Errors: NumPy does not have the dtype.
 pub(super) fn header(path: &Path, dtype: DType, shape: &[usize]) -> Result<Vec<u8>> {
     let Some((kind, _)) = KINDS.iter().find(|(_, d)| *d == dtype) else {
         let instead = if dtype.is_complex() {
@@ -323,8 +325,8 @@ pub(super) fn header(path: &Path, dtype: DType, shape: &[usize]) -> Result<Vec<u
     options.writer(&mut theirs).write_header_only().map_err(|e| fault(e.to_string()))?;
     let (preamble, text) = theirs.split_at_checked(10).ok_or_else(|| fault("too short".into()))?;
     let text = std::str::from_utf8(text).map_err(|e| fault(e.to_string()))?;
-    // npyz writes `(2, 3, )` and aligns the data to 16 bytes. NumPy writes `(2, 3)`, leaves room for the first dim to
-    // grow to 21 digits, and aligns to 64, as programs that map the file like it.
+    // npyz writes `(2, 3, )` and aligns the data to 16 bytes. NumPy writes `(2, 3)`, reserves space for the first dim
+    // to grow to 21 digits, and aligns to 64 bytes for programs that map the file.
     let close = if shape.len() == 1 { ",)" } else { ")" };
     let mut dict = text.trim_end().replacen(", )", close, 1);
     let growth = shape.first().map_or(0, |d| 21 - d.to_string().len());

@@ -1,10 +1,11 @@
-//! NumPy's `.npz`: a zip archive of `.npy` members, each an array of the member's name.
+//! NumPy's `.npz` format: a zip archive of `.npy` members, each an array with the member's name.
 //!
-//! Guarantees: members are stored or deflated; no member or header overlaps another, no name stands twice, and every
-//! member ends in `.npy`; a member's memory is the size that its header, the archive and (deflated) 1032 times its
-//! compressed size allow, all three, before anything is allocated for it; its checksum is verified. Names are only
-//! names: nothing is ever unpacked to disk. Does not: read encrypted members, or members whose header castwise refuses
-//! (the error names the member; the other members load); write bf16 and c32, which NumPy does not have.
+//! Guarantees: members are stored or deflated; no member or header overlaps another, member names are unique, and every
+//! member name ends in `.npy`; the memory for a member is checked, before it is allocated, against three bounds: the
+//! size that its header gives, the size in the archive and, for a deflated member, 1032 times its compressed size; its
+//! checksum is verified. Names are only names: nothing is ever unpacked to disk. Does not: read encrypted members, or
+//! members whose header castwise refuses (the error names the member; the other members load); write bf16 and c32,
+//! which NumPy does not have.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,10 +26,10 @@ use crate::base::error::{Error, Result, shown};
 use crate::base::limits::Limits;
 use crate::tensor::Tensor;
 
-/// The most bytes that one deflated byte can become: two bits for a run of 258.
+/// The maximum expansion of deflate: two bits encode a run of 258 bytes.
 const MAX_RATIO: u64 = 1032;
 
-/// An open `.npz` file: its headers in memory, its arrays on disk until [`load`](Npz::load) reads one.
+/// An open `.npz` file: the headers are in memory, and the arrays stay on disk until [`load`](Npz::load) reads them.
 ///
 /// ```
 /// use castwise::{DType, Tensor, io::{Compression, Existing, Npz, NpzWriter}};
@@ -59,7 +60,7 @@ pub struct Npz {
 struct Array {
     name: String,
     member: usize,
-    /// Its dtype and shape, or why it can't be read.
+    /// The dtype and shape, or the reason why the array can't be read.
     header: Result<(DType, Vec<usize>), String>,
 }
 
@@ -69,7 +70,7 @@ impl Npz {
         Npz::open_within(path, Limits::new())
     }
 
-    /// As [`open`](Npz::open), with other limits for each header's size and each array's dims and elements.
+    /// [`open`](Npz::open) with other limits for each header's size and each array's dims and elements.
     pub fn open_within(path: impl AsRef<Path>, limits: Limits) -> Result<Npz> {
         let path = path.as_ref();
         let (file, _) = open(path)?;
@@ -77,7 +78,7 @@ impl Npz {
         let refuse = |m: String| format_error(path, m);
         let mut archive = ZipArchive::new(BufReader::new(file)).map_err(zip_error)?;
         if archive.has_duplicate_names() {
-            return Err(refuse("the name of a member stands twice".into()));
+            return Err(refuse("duplicate member name".into()));
         }
         if archive.has_overlapping_entries().map_err(zip_error)? {
             return Err(refuse("members overlap".into()));
@@ -97,7 +98,7 @@ impl Npz {
                 Err(e) => return Err(e),
             };
             if index.insert(name.to_string(), arrays.len()).is_some() {
-                return Err(refuse(format!("the member `{}` stands twice", shown(&file))));
+                return Err(refuse(format!("duplicate member `{}`", shown(&file))));
             }
             arrays.push(Array { name: name.to_string(), member, header });
         }
@@ -114,7 +115,7 @@ impl Npz {
         self.index.contains_key(name)
     }
 
-    /// Dtype and shape of an array. Errors: no such array; a member that castwise does not read.
+    /// The dtype and shape of an array. Errors: there is no such array; castwise can't read the member.
     pub fn info(&self, name: &str) -> Result<(DType, &[usize])> {
         match &self.find(name)?.header {
             Ok((dtype, shape)) => Ok((*dtype, shape)),
@@ -129,7 +130,7 @@ impl Npz {
         let origin = Origin { path: &self.path, member: Some(&file) };
         with_member(&mut self.archive, member, origin, |m, len| {
             let t = npy::Header::read(m, origin, len, &self.limits)?.tensor(m, origin)?;
-            // At the end the checksum is verified.
+            // The read at the end verifies the checksum.
             match m.read(&mut [0]).map_err(|e| origin.failed(e))? {
                 0 => Ok(t),
                 _ => Err(origin.refuse("it is longer than the archive says")),
@@ -143,7 +144,7 @@ impl Npz {
     }
 }
 
-/// Reads from a member whose declared sizes are possible; the function gets its declared length.
+/// Calls `read` with a member and its declared length. Errors: the declared sizes are impossible.
 fn with_member<T>(
     archive: &mut ZipArchive<BufReader<File>>,
     member: usize,
@@ -158,10 +159,14 @@ fn with_member<T>(
     let possible = match entry.compression() {
         CompressionMethod::Stored => size == packed,
         CompressionMethod::Deflated => size <= packed.saturating_mul(MAX_RATIO),
-        other => return Err(origin.refuse(format!("it is packed by {other}; only stored and deflated are read"))),
+        other => {
+            return Err(
+                origin.refuse(format!("its compression method is {other}; only stored and deflated are supported"))
+            );
+        }
     };
     if !possible {
-        return Err(origin.refuse(format!("{packed} bytes in the archive can't be {size} bytes of array")));
+        return Err(origin.refuse(format!("{packed} bytes in the archive can't hold {size} bytes of data")));
     }
     let mut file = archive.by_index(member).map_err(|e| zip_error(origin, e))?;
     read(&mut file, size)
@@ -174,23 +179,23 @@ fn zip_error(origin: Origin<'_>, e: ZipError) -> Error {
     }
 }
 
-/// How the members of a `.npz` file are packed.
+/// The compression of the members of a `.npz` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// As they are: what `numpy.savez` writes.
+    /// Uncompressed, as `numpy.savez` writes them.
     Stored,
-    /// Deflated: what `numpy.savez_compressed` writes.
+    /// Deflated, as `numpy.savez_compressed` writes them.
     Deflated,
 }
 
-/// Whether a program that unpacks a member of this name by it stays in its directory.
+/// Whether unpacking a member with this name stays inside the target directory.
 fn is_inside(name: &str) -> bool {
     let drive = matches!(name.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
     !drive && !name.starts_with(['/', '\\']) && !name.contains('\0') && name.split(['/', '\\']).all(|part| part != "..")
 }
 
-/// A `.npz` file in the making: arrays are written in any order; the file appears under its name when
-/// [`finish`](NpzWriter::finish) has been called, and not at all if it is not.
+/// A writer of a `.npz` file. Arrays are written in any order; the file appears under its name when
+/// [`finish`](NpzWriter::finish) is called, and never appears if it is not.
 pub struct NpzWriter {
     zip: ZipWriter<Target>,
     draft: Draft,
@@ -199,8 +204,8 @@ pub struct NpzWriter {
 }
 
 impl NpzWriter {
-    /// Starts a file with the given arrays. Errors: bf16 and c32, which NumPy does not have; a name that stands twice,
-    /// or that another program would unpack outside of its directory.
+    /// Starts a file with the given arrays. Errors: a dtype is bf16 or c32, which NumPy does not have; a name is listed
+    /// twice, or would be unpacked outside the target directory by another program.
     pub fn create(
         path: impl AsRef<Path>,
         arrays: &[(String, DType, Vec<usize>)],
@@ -218,7 +223,8 @@ impl NpzWriter {
         Ok(NpzWriter { zip, draft, ledger, compression })
     }
 
-    /// Whether a file can have the given arrays: the errors that [`create`](NpzWriter::create) finds in the list.
+    /// Checks that a file can store the given arrays; reports the errors that [`create`](NpzWriter::create) finds in
+    /// the list.
     ///
     /// ```
     /// use castwise::{DType, io::NpzWriter};
@@ -230,14 +236,15 @@ impl NpzWriter {
         listed(path.as_ref(), arrays).map(|_| ())
     }
 
-    /// Writes one of the arrays. Errors: not on the list, another dtype or shape than listed, written already.
+    /// Writes one of the arrays. Errors: it is not listed, has another dtype or shape than listed, or is written
+    /// already.
     pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
         self.ledger.take(&self.draft.path, name, t)?;
         let header = npy::header(&self.draft.path, t.dtype(), t.shape())?;
         let size = header.len() as u64 + (t.numel() * t.dtype().size()) as u64;
-        // Equal arrays give equal files, whenever they are written.
+        // A fixed time and fixed permissions, so that equal arrays give equal files.
         let options = SimpleFileOptions::default().compression_method(self.compression).unix_permissions(0o644);
-        // Deflated data may be longer than it was, by very little.
+        // Deflated data may be slightly longer than the original.
         let options = options.large_file(size > u64::from(u32::MAX) / 2).last_modified_time(DateTime::DEFAULT);
         self.zip
             .start_file(format!("{name}.npy"), options)
@@ -248,7 +255,7 @@ impl NpzWriter {
         Ok(())
     }
 
-    /// Brings the file to disk and gives it its name. Errors: a listed array is missing.
+    /// Syncs the file to disk and gives it its final name. Errors: a listed array was not written.
     pub fn finish(self) -> Result<()> {
         self.ledger.complete(&self.draft.path)?;
         let target = self.zip.finish().map_err(|e| zip_error(Origin::file(&self.draft.path), e))?;
@@ -256,12 +263,13 @@ impl NpzWriter {
     }
 }
 
-/// The arrays of a file in the making, none of which is written.
+/// A ledger of the given arrays, none of which is written.
 fn listed(path: &Path, arrays: &[(String, DType, Vec<usize>)]) -> Result<Ledger> {
     let mut ledger = Ledger::default();
     for (name, dtype, shape) in arrays {
         if !is_inside(name) {
-            let message = format!("`{}` is no name for a member: unpacking it could leave the directory", shown(name));
+            let message =
+                format!("`{}` can't be a member name: it would be unpacked outside the target directory", shown(name));
             return Err(format_error(path, message));
         }
         let message = |m: &str| format!("the array `{}`: {m}", shown(name));
@@ -275,8 +283,8 @@ fn listed(path: &Path, arrays: &[(String, DType, Vec<usize>)]) -> Result<Ledger>
     Ok(ledger)
 }
 
-/// The file under a `ZipWriter`, which finishes the archive when it is dropped, and complains on stderr if it can't:
-/// so whatever follows a failure goes nowhere, and succeeds.
+/// The file under a `ZipWriter`. When a `ZipWriter` is dropped, it finishes the archive and prints an error to stderr
+/// if that fails. To avoid this, all operations after a failure do nothing and succeed.
 struct Target {
     file: BufWriter<Disk>,
     at: u64,
@@ -285,13 +293,13 @@ struct Target {
 }
 
 impl Target {
-    /// Does something to the file, unless it has failed.
+    /// Applies `act` to the file. After a failure, returns `instead`.
     fn file<T>(&mut self, instead: T, act: impl FnOnce(&mut BufWriter<Disk>) -> io::Result<T>) -> io::Result<T> {
         if self.failed {
             return Ok(instead);
         }
         let done = act(&mut self.file);
-        // What is interrupted is tried again.
+        // An interrupted call is retried by the caller, so it is not a failure.
         self.failed = done.as_ref().is_err_and(|e| e.kind() != io::ErrorKind::Interrupted);
         done
     }
@@ -314,7 +322,8 @@ impl Seek for Target {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(n) => Some(n),
-            // A failure may have come on the way back to a member's header, and no member ends before it begins.
+            // The failure may have been in a seek back to a member's header. A member never ends before its start, so
+            // count from the end.
             SeekFrom::Current(n) => if self.failed { self.end } else { self.at }.checked_add_signed(n),
             SeekFrom::End(n) => self.end.checked_add_signed(n),
         };

@@ -1,10 +1,9 @@
-//! Files in the making.
+//! Output files that appear under their name only when complete.
 //!
-//! Guarantees: bytes go to a new temporary file beside the final name, and reach the disk before the file gets that
-//! name; a file that is not published, for whatever error, is removed; no step follows a link that somebody put at
-//! the temporary name; [`remove_temporaries`] may be called from any thread at any time, and nothing is published or
-//! left behind after it. Does not: keep the permissions of a file that is replaced, or handle signals (the command
-//! does).
+//! Guarantees: bytes go to a new temporary file in the target directory and are synced to disk before the file gets its
+//! final name; a file that is not published, because of any error, is removed; no step follows a symlink at the
+//! temporary name; [`remove_temporaries`] may be called from any thread at any time, and after it nothing is published
+//! or left behind. Does not: keep the permissions of a replaced file, or handle signals (the command does).
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -17,18 +16,19 @@ use crate::base::error::{Error, Result, shown_path};
 use crate::base::host::PerProcess;
 use crate::tensor::Tensor;
 
-/// What to do when there is a file under the name to be written.
+/// What to do if a file with the output's name exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// Leave it alone and give an error.
+    /// Keep it and return an error.
     Keep,
-    /// Replace it, in one step, once the new file is whole.
+    /// Replace it atomically when the new file is complete.
     Replace,
 }
 
-/// The temporary files of this process: a forked child has none of its parent's. Files are created, named and removed with the lock held.
+/// The temporary files of this process; a forked child starts with none. Files are created, published and removed with
+/// the lock held.
 struct Registry {
-    /// By number, so that of thousands of shards each is found at once.
+    /// By number, so that each of thousands of shards is found quickly.
     files: BTreeMap<u64, PathBuf>,
     next: u64,
     closed: bool,
@@ -59,8 +59,8 @@ impl Registry {
     }
 }
 
-/// Removes the temporary files of all outputs in the making, and lets no output be started or published from then
-/// on. For a program that is told to end by a signal and exits without dropping its writers.
+/// Removes the temporary files of all unpublished outputs, and prevents that any output is started or published
+/// afterwards. For programs that exit on a signal without dropping their writers.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ pub fn remove_temporaries() {
     }
 }
 
-/// Writes a text into a file, which has its name only once it is whole and on disk.
+/// Writes a text file, which appears under its name only when it is complete and on disk.
 ///
 /// ```
 /// use castwise::{io::{Existing, write_text}, prelude::*};
@@ -99,8 +99,8 @@ pub fn write_text(path: impl AsRef<Path>, text: &str, existing: Existing) -> Res
     output.publish()
 }
 
-/// Whether a file may be written under this name: what each output checks before it is begun. Errors: there is no
-/// directory for it; something other than a file has the name, or anything if existing files are kept.
+/// Checks that a file may be written under this name, as each output does when it is started. Errors: the directory
+/// does not exist; something other than a file has the name, or anything has it and existing files are kept.
 ///
 /// ```
 /// use castwise::io::{Existing, check_output};
@@ -112,7 +112,7 @@ pub fn check_output(path: impl AsRef<Path>, existing: Existing) -> Result<()> {
     let path = path.as_ref();
     let refuse = |kind, text: &str| Err(io_error(path, io::Error::new(kind, text)));
     if path.file_name().is_none() {
-        return refuse(io::ErrorKind::InvalidInput, "not the name of a file");
+        return refuse(io::ErrorKind::InvalidInput, "not a file name");
     }
     match std::fs::symlink_metadata(path) {
         Ok(_) if existing == Existing::Keep => refuse(io::ErrorKind::AlreadyExists, "the file exists"),
@@ -127,15 +127,15 @@ pub fn check_output(path: impl AsRef<Path>, existing: Existing) -> Result<()> {
                 let name = shown_path(&directory(path).to_string_lossy());
                 refuse(kind, &format!("the directory `{name}` {what}"))
             }
-            // The name is too long, or links lead in a circle.
+            // The name is too long, or there is a cycle of links.
             _ => Err(io_error(path, e)),
         },
     }
 }
 
-/// A file beside the final name. Dropped before it is published, it is removed.
+/// A temporary file in the target directory. If it is dropped before it is published, it is removed.
 pub(super) struct Draft {
-    /// In the registry, for as long as the temporary file is there.
+    /// The key in the registry while the temporary file exists.
     number: u64,
     temporary: PathBuf,
     pub(super) path: PathBuf,
@@ -166,7 +166,7 @@ impl Draft {
         io_error(&self.path, source)
     }
 
-    /// Brings the bytes to disk.
+    /// Syncs the bytes to disk.
     pub(super) fn seal(self, mut file: BufWriter<Disk>) -> Result<Sealed> {
         file.flush().map_err(|e| self.error(e))?;
         file.get_ref().sync().map_err(|e| self.error(e))?;
@@ -177,18 +177,18 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         let mut registry = registry();
-        // A file that is published is not listed any more.
+        // Published files are no longer registered.
         if registry.files.remove(&self.number).is_some() {
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
 }
 
-/// A whole file, on disk, that has not got its name yet.
+/// A complete file on disk that does not have its final name yet.
 pub(super) struct Sealed(Draft);
 
 impl Sealed {
-    /// Gives the file its name.
+    /// Gives the file its final name.
     pub(super) fn publish(self) -> Result<()> {
         let mut registry = registry();
         let named = self.name(&mut registry);
@@ -208,7 +208,7 @@ impl Sealed {
     }
 }
 
-/// A new link, unlike a rename, fails if the name was taken meanwhile.
+/// Gives a file a new name. Unlike a rename, a new link fails if the name has been taken in the meantime.
 fn name_new(temporary: &Path, path: &Path) -> io::Result<()> {
     match disk::link(temporary, path) {
         Ok(()) => {
@@ -216,14 +216,14 @@ fn name_new(temporary: &Path, path: &Path) -> io::Result<()> {
             Ok(())
         }
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
-        // The file system has no links.
+        // The file system does not support hard links.
         Err(_) if std::fs::symlink_metadata(path).is_err() => disk::rename(temporary, path),
         Err(e) => Err(e),
     }
 }
 
-/// Gives several files their names, and then the file that makes them one thing its own, so that who sees the last
-/// one sees all. An old one of that name goes first: it must never speak of new parts.
+/// Publishes the parts of a set, and then the file that refers to them (`whole`), so that whoever sees that file sees
+/// all parts. An old file of its name is removed first, so that it never refers to new parts.
 pub(super) fn publish_set(parts: &[Sealed], whole: &Sealed) -> Result<()> {
     let path = &whole.0.path;
     let mut registry = registry();
@@ -252,7 +252,7 @@ pub(super) fn publish_set(parts: &[Sealed], whole: &Sealed) -> Result<()> {
     sync_directory(path)
 }
 
-/// Makes names durable, where directories can be synced.
+/// Syncs a file's directory, where the system supports that, which makes the file's name durable.
 fn sync_directory(of: &Path) -> Result<()> {
     match disk::sync_directory(directory(of)) {
         Some(Err(e)) if !matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) && cfg!(unix) => {
@@ -262,7 +262,7 @@ fn sync_directory(of: &Path) -> Result<()> {
     }
 }
 
-/// A file in the making, and the bytes on their way to it.
+/// A temporary file with its write buffer.
 pub(super) struct Output {
     pub(super) file: BufWriter<Disk>,
     pub(super) draft: Draft,
@@ -282,12 +282,12 @@ impl Output {
         write_tensor(&mut self.file, t)?.map_err(|e| self.draft.error(e))
     }
 
-    /// Brings the bytes to disk.
+    /// Syncs the bytes to disk.
     pub(super) fn seal(self) -> Result<Sealed> {
         self.draft.seal(self.file)
     }
 
-    /// Brings the bytes to disk and gives the file its name.
+    /// Syncs the bytes to disk and gives the file its final name.
     pub(super) fn publish(self) -> Result<()> {
         self.seal()?.publish()
     }

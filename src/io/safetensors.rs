@@ -1,9 +1,9 @@
-//! `.safetensors`: named tensors behind a JSON header, read and written one tensor at a time.
+//! The `.safetensors` format: a JSON header followed by named tensors, read and written one tensor at a time.
 //!
-//! Guarantees: the header is within its limit and fits the file; its offsets cover the data without hole or overlap;
-//! each size is that of its dtype and shape; a name stands once. Only the header and one tensor are ever in memory.
-//! Does not: read dtypes that castwise lacks (the error names tensor and dtype, and comes when that tensor is asked
-//! for; the others of the file load), or write c32 and c128, which the format lacks.
+//! Guarantees: the header is within its limit and inside the file; its offsets cover the data without gap or overlap;
+//! each size matches its dtype and shape; names are unique. Only the header and one tensor are in memory at a time.
+//! Does not: read dtypes that castwise lacks (the error names the tensor and the dtype and is returned when that tensor
+//! is requested; the file's other tensors load), or write c32 and c128, which the format lacks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -40,7 +40,8 @@ const DTYPES: [(Dtype, DType); 11] = [
     (Dtype::C64, DType::C64),
 ];
 
-/// An open `.safetensors` file: its header in memory, its tensors on disk until [`load`](SafeTensors::load) reads one.
+/// An open `.safetensors` file: the header is in memory, and the tensors stay on disk until [`load`](SafeTensors::load)
+/// reads them.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -71,7 +72,7 @@ impl SafeTensors {
         SafeTensors::open_within(path, Limits::new())
     }
 
-    /// As [`open`](SafeTensors::open), with other limits for the header's size and each tensor's dims and elements.
+    /// [`open`](SafeTensors::open) with other limits for the header's size and each tensor's dims and elements.
     pub fn open_within(path: impl AsRef<Path>, limits: Limits) -> Result<SafeTensors> {
         let (contents, file) = Contents::open(path.as_ref(), limits)?;
         Ok(SafeTensors { contents, file })
@@ -87,12 +88,12 @@ impl SafeTensors {
         self.contents.has(name)
     }
 
-    /// The file's `__metadata__`: free text under names.
+    /// The file's `__metadata__`: a map of strings.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.contents.metadata
     }
 
-    /// Dtype and shape of a tensor. Errors: no such tensor; a dtype that castwise does not have.
+    /// The dtype and shape of a tensor. Errors: there is no such tensor; castwise does not have its dtype.
     pub fn info(&self, name: &str) -> Result<(DType, &[usize])> {
         self.contents.info(name)
     }
@@ -103,11 +104,11 @@ impl SafeTensors {
     }
 }
 
-/// What a file's header says, checked.
+/// A file's checked header.
 #[derive(Debug)]
 pub(super) struct Contents {
     pub(super) path: PathBuf,
-    /// Of the whole file.
+    /// The length of the file.
     len: u64,
     data_at: u64,
     tensors: Vec<(String, TensorInfo)>,
@@ -122,14 +123,14 @@ impl Contents {
         let (mut file, len) = open(path)?;
         let mut head = [0; 8];
         if len < 8 {
-            return Err(refuse(format!("{len} bytes are too short for a .safetensors file")));
+            return Err(refuse(format!("the file has {len} bytes, too few for a .safetensors file")));
         }
         read_exact(&mut file, Origin::file(path), &mut head)?;
         let header_len = u64::from_le_bytes(head);
         let max = limits.get(Limit::SafetensorsHeader).min(len - 8);
         if header_len > max {
             return Err(refuse(format!(
-                "not a .safetensors file: a header of {header_len} bytes, where at most {max} can be"
+                "not a .safetensors file: the header has {header_len} bytes, more than the maximum of {max}"
             )));
         }
         let text = read_bytes(&mut file, Origin::file(path), header_len)?;
@@ -145,11 +146,13 @@ impl Contents {
         Ok((Contents { path: path.to_path_buf(), len, data_at, tensors, index, metadata, limits }, file))
     }
 
-    /// Opens the file again. Errors: it has another length than it had.
+    /// Opens the file again. Errors: its length has changed.
     pub(super) fn reopen(&self) -> Result<File> {
         match open(&self.path)? {
             (file, len) if len == self.len => Ok(file),
-            (_, len) => Err(format_error(&self.path, format!("was {} bytes long and now is {len}", self.len))),
+            (_, len) => {
+                Err(format_error(&self.path, format!("the length has changed from {} to {len} bytes", self.len)))
+            }
         }
     }
 
@@ -188,7 +191,8 @@ impl Contents {
     }
 }
 
-/// How many bytes of data the tensors (in the order of their data) cover: all up to there, each byte once.
+/// The number of bytes that the tensors, in the order of their data, cover. Errors: a gap or an overlap, or a size that
+/// does not match its dtype and shape.
 fn covered(tensors: &[(String, TensorInfo)]) -> Result<usize, String> {
     let mut at = 0;
     for (name, info) in tensors {
@@ -207,7 +211,7 @@ fn covered(tensors: &[(String, TensorInfo)]) -> Result<usize, String> {
         if bits.is_none_or(|b| b % 8 != 0 || b / 8 != end - start) {
             let (of, shape) = (info.dtype, dims_text(&info.shape));
             return Err(format!(
-                "`{}` is {of}{shape}, which does not have the {} bytes at {start}..{end}",
+                "`{}` is {of}{shape}, which does not match its {} bytes at {start}..{end}",
                 shown(name),
                 end - start
             ));
@@ -217,13 +221,13 @@ fn covered(tensors: &[(String, TensorInfo)]) -> Result<usize, String> {
     Ok(at)
 }
 
-/// The header, every name once.
+/// The header, with unique names.
 struct Header {
     tensors: Vec<(String, TensorInfo)>,
     metadata: BTreeMap<String, String>,
 }
 
-/// A tensor's entry. A field that stands twice is an error.
+/// A tensor's entry. A duplicate field is an error.
 #[derive(serde::Deserialize)]
 struct Entry {
     dtype: String,
@@ -238,7 +242,7 @@ impl<'de> Deserialize<'de> for Header {
             type Value = Header;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of tensors by name")
+                f.write_str("an object that maps names to tensors")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
@@ -246,7 +250,7 @@ impl<'de> Deserialize<'de> for Header {
                 while let Some(name) = map.next_key::<String>()? {
                     if name == "__metadata__" {
                         if metadata.replace(map.next_value()?).is_some() {
-                            return Err(A::Error::custom("`__metadata__` stands twice"));
+                            return Err(A::Error::custom("duplicate key `__metadata__`"));
                         }
                         continue;
                     }
@@ -259,7 +263,7 @@ impl<'de> Deserialize<'de> for Header {
                     let info = TensorInfo { dtype, shape: e.shape, data_offsets: e.data_offsets };
                     let shown_name = shown(&name);
                     if tensors.insert(name, info).is_some() {
-                        return Err(A::Error::custom(format!("the name `{shown_name}` stands twice")));
+                        return Err(A::Error::custom(format!("duplicate name `{shown_name}`")));
                     }
                 }
                 Ok(Header { tensors: tensors.into_iter().collect(), metadata: metadata.unwrap_or_default() })

@@ -1,9 +1,10 @@
-//! Checkpoints in shards: several `.safetensors` and an index, `model.safetensors.index.json`, that tells which tensor
-//! is in which.
+//! Sharded checkpoints: several `.safetensors` files and an index, `model.safetensors.index.json`, which maps tensors
+//! to files.
 //!
-//! Guarantees: a shard is a file beside the index; each tensor of a shard is listed in the index, once and in that
-//! shard, and the reverse. Only the headers and one tensor are ever in memory, and one shard is open at a time. Does
-//! not: trust or check the index's `total_size` (writers disagree about it), or read shards of other formats.
+//! Guarantees: a shard is a file in the directory of the index; the index lists each tensor of a shard exactly once,
+//! for that shard, and each listed tensor is in its shard. Only the headers and one tensor are in memory at a time, and
+//! one shard is open at a time. Does not: trust or check the index's `total_size` (writers disagree about its meaning),
+//! or read shards of other formats.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -23,8 +24,8 @@ mod writer;
 
 pub use writer::ShardedWriter;
 
-/// An open checkpoint in shards: its headers in memory, its tensors on disk until [`load`](ShardedSafeTensors::load)
-/// reads one.
+/// An open sharded checkpoint: the headers are in memory, and the tensors stay on disk until
+/// [`load`](ShardedSafeTensors::load) reads them.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ pub use writer::ShardedWriter;
 /// let (w, b) = (Tensor::full([8], 1.0f32)?, Tensor::full([2], 2.0f32)?);
 ///
 /// let list = [("w".to_string(), w.dtype(), vec![8]), ("b".to_string(), b.dtype(), vec![2])];
-/// let mut out = ShardedWriter::create(&index, &list, &BTreeMap::new(), 32, Existing::Replace)?; // 32 bytes a shard
+/// let mut out = ShardedWriter::create(&index, &list, &BTreeMap::new(), 32, Existing::Replace)?; // at most 32 bytes per shard
 /// out.write("w", &w)?;
 /// out.write("b", &b)?;
 /// out.finish()?;
@@ -62,8 +63,8 @@ impl ShardedSafeTensors {
         ShardedSafeTensors::open_within(path, Limits::new())
     }
 
-    /// As [`open`](ShardedSafeTensors::open), with other limits for the size of the index and of each header, and for
-    /// each tensor's dims and elements.
+    /// [`open`](ShardedSafeTensors::open) with other limits for the size of the index and of each header, and for each
+    /// tensor's dims and elements.
     pub fn open_within(path: impl AsRef<Path>, limits: Limits) -> Result<ShardedSafeTensors> {
         let path = path.as_ref();
         let refuse = |m: String| format_error(path, m);
@@ -86,7 +87,7 @@ impl ShardedSafeTensors {
             if !listed.is_some_and(|s| s.has(name)) {
                 let place = match shards.iter().position(|s| s.has(name)) {
                     Some(other) => format!("in `{}`", file(other)),
-                    None => "not there".to_string(),
+                    None => "in no shard".to_string(),
                 };
                 let (name, shard) = (shown(name), shown(shard));
                 return Err(refuse(format!("the tensor `{name}` is listed in `{shard}`, but is {place}")));
@@ -120,17 +121,17 @@ impl ShardedSafeTensors {
         self.shard_of.contains_key(name)
     }
 
-    /// The `__metadata__` of the first shard: free text under names.
+    /// The `__metadata__` of the first shard: a map of strings.
     pub fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         self.shards.first().map(|s| &s.metadata)
     }
 
-    /// The files of the shards.
+    /// The paths of the shards.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.shards.iter().map(|s| s.path.as_path())
     }
 
-    /// Dtype and shape of a tensor. Errors: no such tensor; a dtype that castwise does not have.
+    /// The dtype and shape of a tensor. Errors: there is no such tensor; castwise does not have its dtype.
     pub fn info(&self, name: &str) -> Result<(DType, &[usize])> {
         self.find(name)?.1.info(name)
     }
@@ -154,13 +155,13 @@ impl ShardedSafeTensors {
     }
 }
 
-/// Opens a shard for its header.
+/// Reads the header of a shard.
 fn open_shard(index: &Path, file: &str, limits: Limits) -> Result<Contents> {
     let refuse = |m: &str| format_error(index, format!("the shard `{}` {m}", shown(file)));
     let mut parts = Path::new(file).components();
     let one = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
     if !one || file.contains(['/', '\\', '\0']) {
-        return Err(refuse("is not the name of a file beside the index"));
+        return Err(refuse("is not the name of a file in the directory of the index"));
     }
     if !file.ends_with(".safetensors") {
         return Err(refuse("is not a .safetensors file"));
@@ -171,13 +172,13 @@ fn open_shard(index: &Path, file: &str, limits: Limits) -> Result<Contents> {
     }
 }
 
-/// The part of an index that is read. A field that stands twice is an error.
+/// The part of an index that is read. A duplicate field is an error.
 #[derive(serde::Deserialize)]
 struct Index {
     weight_map: WeightMap,
 }
 
-/// Tensors and their shards, each tensor once.
+/// Tensors and their shards, with unique tensor names.
 struct WeightMap(Vec<(String, String)>);
 
 impl<'de> Deserialize<'de> for WeightMap {
@@ -187,14 +188,14 @@ impl<'de> Deserialize<'de> for WeightMap {
             type Value = WeightMap;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of shards by tensor")
+                f.write_str("an object that maps tensors to shards")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<WeightMap, A::Error> {
                 let (mut all, mut seen) = (Vec::new(), HashSet::new());
                 while let Some((name, shard)) = map.next_entry::<String, String>()? {
                     if !seen.insert(name.clone()) {
-                        return Err(A::Error::custom(format!("the tensor `{}` stands twice", shown(&name))));
+                        return Err(A::Error::custom(format!("duplicate tensor `{}`", shown(&name))));
                     }
                     all.push((name, shard));
                 }

@@ -1,4 +1,4 @@
-//! Files made byte by byte, whole and broken.
+//! Files composed byte by byte, valid and invalid.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ mod limits;
 mod npz;
 mod sharded;
 
-/// A directory of this test's own, removed when the test is done.
+/// A temporary directory for one test, removed when the test ends.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -146,31 +146,31 @@ fn broken_npy_files_are_refused_with_the_reason() {
         (versioned(0, 0), "version 0.0"),
         (versioned(1, 1), "version 1.1"),
         (versioned(255, 255), "version 255.255"),
-        (huge, "a header of 4294967295 bytes"),
+        (huge, "the header has 4294967295 bytes"),
         (npy(1, "", &[0; 16]), "not the dict"),
         (npy(1, "{}", &[0; 16]), "missing key 'fortran_order'"),
         (npy(1, "{'fortran_order': False, 'descr': '<f8'}", &[0; 16]), "missing key 'shape'"),
         (npy(1, &good.replace("'shape'", "'descr'"), &[0; 16]), "missing key 'shape'"),
-        (npy(1, &good.replace("{", "{'descr': '<f8', "), &[0; 16]), "a key stands twice"),
-        (npy(1, &good.replace("{", "{'x': 1, "), &[0; 16]), "unknown"),
+        (npy(1, &good.replace("{", "{'descr': '<f8', "), &[0; 16]), "a duplicate or unknown key"),
+        (npy(1, &good.replace("{", "{'x': 1, "), &[0; 16]), "a duplicate or unknown key"),
         (npy(1, &good.replace("'shape'", "'shapes'"), &[0; 16]), "missing key 'shape'"),
-        (npy(1, &good.replace("'shape'", "b'shape'"), &[0; 16]), "the word `b`"),
+        (npy(1, &good.replace("'shape'", "b'shape'"), &[0; 16]), "unexpected word `b`"),
         (npy(1, &good.replace("{", "{{"), &[0; 16]), "dict within"),
-        (npy(1, &format!("{good}x"), &[0; 16]), "the word `x`"),
+        (npy(1, &format!("{good}x"), &[0; 16]), "unexpected word `x`"),
         (npy(1, &format!("{good},"), &[0; 16]), "not the dict"),
-        (npy(1, &format!("{good}\u{e9}"), &[0; 16]), "the byte 0xc3"),
-        (npy(1, &good.replace("<f8", "<f8\n"), &[0; 16]), "the byte 0x0a in a string"),
-        (npy(1, &good.replace("<f8", "\\x3cf8"), &[0; 16]), "the byte 0x5c in a string"),
-        (npy(1, &good.replace("'<f8'", "'<f8"), &[0; 16]), "the word `fortran`"),
-        (npy(1, "{'descr", &[0; 16]), "a string without end"),
+        (npy(1, &format!("{good}\u{e9}"), &[0; 16]), "unexpected byte 0xc3"),
+        (npy(1, &good.replace("<f8", "<f8\n"), &[0; 16]), "unexpected byte 0x0a in a string"),
+        (npy(1, &good.replace("<f8", "\\x3cf8"), &[0; 16]), "unexpected byte 0x5c in a string"),
+        (npy(1, &good.replace("'<f8'", "'<f8"), &[0; 16]), "unexpected word `fortran`"),
+        (npy(1, "{'descr", &[0; 16]), "an unterminated string"),
         (npy(1, "['descr', '<f8']", &[0; 16]), "structured"),
         (npy(1, "('descr', '<f8')", &[0; 16]), "expected a python dict"),
         (npy(1, &header("'<f8'", "False", "(2)"), &[0; 16]), "not the dict"),
         (npy(1, &header("'<f8'", "False", "[2]"), &[0; 16]), "structured"),
         (npy(1, &header("'<f8'", "False", "2"), &[0; 16]), "list or tuple"),
-        (npy(1, &header("'<f8'", "False", "(-2,)"), &[0; 16]), "the byte 0x2d (`-`)"),
-        (npy(1, &header("'<f8'", "False", "(2.0,)"), &[0; 16]), "the byte 0x2e (`.`)"),
-        (npy(1, &header("'<f8'", "False", "(0x2,)"), &[0; 16]), "the word `x`"),
+        (npy(1, &header("'<f8'", "False", "(-2,)"), &[0; 16]), "unexpected byte 0x2d (`-`)"),
+        (npy(1, &header("'<f8'", "False", "(2.0,)"), &[0; 16]), "unexpected byte 0x2e (`.`)"),
+        (npy(1, &header("'<f8'", "False", "(0x2,)"), &[0; 16]), "unexpected word `x`"),
         (npy(1, &header("'<f8'", "False", "(True,)"), &[0; 16]), "must be an integer"),
         (npy(1, &header("'<f8'", "False", "((2,),)"), &[0; 16]), "must be an integer"),
         (npy(1, &header("'<f8'", "False", "(99999999999999999999999,)"), &[0; 16]), "beyond all limits"),
@@ -203,7 +203,7 @@ fn broken_npy_files_are_refused_with_the_reason() {
         (npy(2, &"'".repeat(60_000), &[]), "not the dict"),
         (npy(2, &format!("{{{}", "'a':1,".repeat(9_000)), &[]), "more than 64 dims"),
         (npy(2, &" ".repeat(65_536), &[]), "not the dict"),
-        (npy(2, &" ".repeat(65_537), &[]), "where at most 65536"),
+        (npy(2, &" ".repeat(65_537), &[]), "more than the maximum of 65536"),
     ];
     let mut wrong = Vec::new();
     for (bytes, message) in cases {
@@ -242,7 +242,7 @@ fn safetensors_come_back_as_they_were_written() {
         assert_eq!(file.info(name).unwrap(), (t.dtype(), t.shape()));
         assert_same(&file.load(name).unwrap(), t);
     }
-    // The reference implementation agrees.
+    // The reference implementation reads the same tensors.
     let bytes = std::fs::read(&path).unwrap();
     let theirs = ::safetensors::SafeTensors::deserialize(&bytes).unwrap();
     for (name, t) in &all {
@@ -308,15 +308,15 @@ fn broken_safetensors_are_refused_with_the_reason() {
     let deep = format!("{{\"x\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (vec![1, 2, 3], "too short"),
-        (u64::MAX.to_le_bytes().to_vec(), "a header of 18446744073709551615 bytes"),
-        (9u64.to_le_bytes().to_vec(), "where at most 0"),
+        (u64::MAX.to_le_bytes().to_vec(), "the header has 18446744073709551615 bytes"),
+        (9u64.to_le_bytes().to_vec(), "more than the maximum of 0"),
         (safetensors("", &[]), "header"),
-        (safetensors("[]", &[]), "object of tensors"),
+        (safetensors("[]", &[]), "an object that maps names to tensors"),
         (safetensors("{}x", &[]), "trailing"),
         (safetensors("\u{0}", &[]), "header"),
         (safetensors(&deep, &[]), "header"),
         (safetensors("{}", &[0]), "1 bytes of data"),
-        (safetensors(&two(&x, &x), &[0; 4]), "`x` stands twice"),
+        (safetensors(&two(&x, &x), &[0; 4]), "duplicate name `x`"),
         (safetensors(&one(x.replace("\"shape\"", "\"dtype\":\"F32\",\"shape\"")), &[0; 4]), "duplicate field"),
         (safetensors(&two(&x, &entry("y", "F32", "[1]", "[2,6]")), &[0; 6]), "`y` is at 2..6"),
         (safetensors(&two(&x, &entry("y", "F32", "[1]", "[5,9]")), &[0; 9]), "`y` is at 5..9"),
@@ -326,15 +326,15 @@ fn broken_safetensors_are_refused_with_the_reason() {
         (safetensors(&one(entry("x", "F32", "[1]", "[0,4e0]")), &[0; 4]), "invalid type"),
         (
             safetensors(&one(entry("x", "F32", "[1]", "[0,9007199254740993]")), &[0; 4]),
-            "does not have the 9007199254740993",
+            "does not match its 9007199254740993 bytes",
         ),
         (safetensors(&one(entry("x", "F32", "[1]", "[0,18446744073709551616]")), &[0; 4]), "header"),
-        (100_000_001u64.to_le_bytes().iter().copied().chain([0; 9]).collect(), "a header of 100000001 bytes"),
+        (100_000_001u64.to_le_bytes().iter().copied().chain([0; 9]).collect(), "the header has 100000001 bytes"),
         (safetensors("{", &[]), "header"),
         (safetensors("\u{feff}{}", &[]), "header"),
         (vec![2, 0, 0, 0, 0, 0, 0, 0, b'{', 0xff], "header"),
-        (safetensors(&one(entry("x", "F32", "[2]", "[0,4]")), &[0; 4]), "does not have the 4 bytes"),
-        (safetensors(&one(entry("x", "F32", "[4611686018427387904,4]", "[0,0]")), &[]), "does not have the 0 bytes"),
+        (safetensors(&one(entry("x", "F32", "[2]", "[0,4]")), &[0; 4]), "does not match its 4 bytes"),
+        (safetensors(&one(entry("x", "F32", "[4611686018427387904,4]", "[0,0]")), &[]), "does not match its 0 bytes"),
         (safetensors(&one(entry("x", "F4", "[1]", "[0,1]")), &[0]), "F4[1]"),
         (safetensors(&one(entry("x", "E5M9", "[1]", "[0,1]")), &[0]), "`x` has the unknown dtype `E5M9`"),
         (safetensors(r#"{"__metadata__":{"a":1}}"#, &[]), "header"),
@@ -345,7 +345,7 @@ fn broken_safetensors_are_refused_with_the_reason() {
         let e = SafeTensors::open(&path).expect_err(message).to_string();
         assert!(e.contains(message) && e.contains("bad.safetensors"), "{message}: {e}");
     }
-    // What is unusual and sound: no tensors, spaces behind, tensors out of order, without elements, of unkind names.
+    // Unusual but valid files: no tensors, trailing spaces, tensors out of order, empty tensors, odd names.
     let empty = entry("", "F32", "[0]", "[4,4]");
     let all = format!(
         "{{{empty},{},{},{}}}    ",

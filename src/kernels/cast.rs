@@ -1,8 +1,8 @@
-//! Conversions between dtypes, as primitive steps and the paths that chain them.
+//! Conversions between dtypes: primitive conversions, and the paths that chain them.
 //!
-//! Guarantees: every pair of dtypes has a path; the whole path rounds at most once (to nearest even), so f64 to f16
-//! is correctly rounded and i64 to bf16 too; float to integer truncates, saturates, and takes NaN to 0; integers wrap
-//! among themselves; NaN becomes the canonical NaN. Does not: round between the steps of one path.
+//! Guarantees: every pair of dtypes has a path; a path rounds at most once (to nearest, ties to even), so f64 to f16 is
+//! correctly rounded, and i64 to bf16 too; float to integer truncates, saturates, and converts NaN to 0; integer to
+//! integer wraps; NaN becomes the canonical NaN. Does not: round between the steps of a path.
 
 use num_complex::Complex;
 
@@ -35,10 +35,11 @@ pub(crate) fn path(from: DType, to: DType) -> Vec<Prim> {
         _ if to.is_complex() && !from.is_complex() => then(path(from, to.real()), vec![step(to.real(), to)]),
         _ if from.is_narrow() => then(vec![step(from, from.op_math())], path(from.op_math(), to)),
         _ if !(from.is_integral() && to.is_narrow()) => vec![step(from, to)],
-        // Exact in between: the float holds each integer, or those that it does not hold are beyond the target's range.
+        // The intermediate float is exact: it represents every integer of the source, or the integers that it can't
+        // represent are beyond the target's range.
         _ if from.digits() <= F32.digits() => vec![step(from, F32), step(F32, to)],
         _ if from.digits().min(to.range_bits()) <= F64.digits() => vec![step(from, F64), step(F64, to)],
-        // A rounded f64 between could fall on a tie.
+        // A rounded intermediate f64 could be a tie, so a direct conversion is needed.
         _ => vec![step(from, to)],
     }
 }
@@ -47,13 +48,12 @@ pub(crate) fn path(from: DType, to: DType) -> Vec<Prim> {
 pub(in crate::kernels) trait Convert {
     type From: Copy;
     type To;
-    /// Parts of an element that are converted one by one: 2 for complex to complex.
+    /// The number of parts of an element, which are converted separately: 2 for complex to complex.
     const PARTS: usize = 1;
     fn convert(a: Self::From) -> Self::To;
 }
 
-/// # Safety
-/// As [`BlockFn`] for one operand of `PARTS` times `From` an element, and a result of `PARTS` times `To`.
+/// As [`BlockFn`] for one operand with `PARTS` values of `From` per element, and a result with `PARTS` values of `To`.
 #[inline(always)]
 unsafe fn convert_body<C: Convert>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
     // SAFETY: the contract of `BlockFn`.
@@ -137,28 +137,28 @@ converts! {
 #[inline(always)]
 pub(super) fn f16_to_f32(a: u16) -> f32 {
     let (sign, rest) = (u32::from(a & 0x8000) << 16, u32::from(a & 0x7fff) << 13);
-    // The exponents differ by 112: scale by 2^112, which is exact and takes subnormals along.
+    // The exponent biases differ by 112: scale by 2^112, which is exact and handles subnormals as well.
     let scaled = f32::from_bits(rest) * f32::from_bits((127 + 112) << 23);
     let infinite = f32::from_bits(rest | 0x7f80_0000);
     let magnitude = if a & 0x7fff >= 0x7c00 { infinite } else { scaled };
     f32::from_bits(magnitude.to_bits() | sign).canonical()
 }
 
-/// f32 to binary16 bits, to nearest even.
+/// f32 to binary16 bits, rounded to nearest, ties to even.
 #[inline(always)]
 pub(super) fn f32_to_f16(a: f32) -> u16 {
     let (bits, sign) = (a.to_bits() & 0x7fff_ffff, (a.to_bits() >> 16) as u16 & 0x8000);
-    // Normal results: rebias the exponent by 112 and round the 13 bits that go.
+    // Normal results: rebias the exponent by 112 and round off the low 13 bits.
     let odd = bits >> 13 & 1;
     let normal = bits.wrapping_add(0xc800_0fff).wrapping_add(odd) >> 13;
-    // Subnormal results: adding 0.5 puts the last binary16 bit at the last place of the sum, which rounds it.
+    // Subnormal results: adding 0.5 aligns the last binary16 bit with the last bit of the sum, which rounds it.
     let subnormal = (f32::from_bits(bits) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let finite = if bits < 0x3880_0000 { subnormal } else { normal };
     let magnitude = if bits >= 0x4780_0000 { 0x7c00 } else { finite };
     if bits > 0x7f80_0000 { 0x7e00 } else { magnitude as u16 | sign }
 }
 
-/// f32 to bfloat16 bits, to nearest even.
+/// f32 to bfloat16 bits, rounded to nearest, ties to even.
 #[inline(always)]
 pub(super) fn f32_to_bf16(a: f32) -> u16 {
     let bits = a.to_bits();
@@ -166,8 +166,8 @@ pub(super) fn f32_to_bf16(a: f32) -> u16 {
     if a.is_nan() { 0x7fc0 } else { rounded as u16 }
 }
 
-/// f64 to f32 by truncation, with the last bit set if anything was cut off: rounding that once more to fewer bits
-/// gives what rounding the f64 would ("round to odd").
+/// f64 to f32, rounded to odd: truncated, with the last bit set if the result is inexact. Rounding this result to fewer
+/// bits gives the same as rounding the f64 itself.
 #[inline(always)]
 fn to_odd(a: f64) -> f32 {
     let near = a as f32;
@@ -178,17 +178,17 @@ fn to_odd(a: f64) -> f32 {
     if a.is_nan() { f32::NAN } else { f32::from_bits(odd) }
 }
 
-/// i64 to f64 by truncation, with the last bit set if anything was cut off.
+/// i64 to f64, rounded to odd.
 #[inline(always)]
 fn int_to_odd(a: i64) -> f64 {
     let cut = a & 0x7ff;
     let kept = (a & !0x7ff) | if cut != 0 { 0x800 } else { 0 };
-    // Below 2^53 nothing is cut.
+    // Below 2^53 the conversion is exact.
     let small = a.unsigned_abs() < 1 << 53;
     (if small { a } else { kept }) as f64
 }
 
-/// The kernel of a primitive conversion at a CPU level; `None` for pairs that [`path`] never gives.
+/// The kernel of a primitive conversion at a CPU level; `None` for pairs that [`path`] never returns.
 pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn> {
     macro_rules! table {
         ($($from_d:ident $to_d:ident => $c:ty),* $(,)?) => {
@@ -222,7 +222,7 @@ pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn>
     )
 }
 
-/// Converts one element from one dtype to another: the same steps that cast a tensor.
+/// Converts one element from one dtype to another, by the steps that cast a tensor.
 pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
     let _standard = FloatMode::standard();
     let mut now = bits;
@@ -264,9 +264,9 @@ mod tests {
             let h = half::f16::from_bits(bits);
             let wide = f16_to_f32(bits);
             assert!(wide == h.to_f32() || wide.is_nan() && h.is_nan());
-            for nudge in -2i32..=2 {
+            for ulps in -2i32..=2 {
                 for half_step in [0, 0x1000] {
-                    let near = wide.to_bits().wrapping_add(half_step).wrapping_add_signed(nudge);
+                    let near = wide.to_bits().wrapping_add(half_step).wrapping_add_signed(ulps);
                     let near = f32::from_bits(near);
                     let (ours, theirs) = (f32_to_f16(near), half::f16::from_f32(near));
                     assert!(ours == theirs.to_bits() || theirs.is_nan() && ours == 0x7e00, "{near:e}");
@@ -279,7 +279,8 @@ mod tests {
 
     #[test]
     fn wide_sources_round_once() {
-        // Just above the tie between 1 and the next f16 or bf16: rounding through f32 would lose the bit that decides.
+        // Slightly above the tie between 1 and the next f16 or bf16: rounding to f32 first would drop the bit that
+        // decides.
         let above = |d: i32| 1.0 + 2f64.powi(d) + 2f64.powi(-40);
         assert_eq!(convert(Bits::of(&above(-11).to_ne_bytes()), F64, F16), Bits::of(&0x3c01u16.to_ne_bytes()));
         assert_eq!(convert(Bits::of(&above(-8).to_ne_bytes()), F64, BF16), Bits::of(&0x3f81u16.to_ne_bytes()));

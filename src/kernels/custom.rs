@@ -1,8 +1,9 @@
-//! Custom ops: users' functions, called over runs of elements as block kernels are.
+//! Kernels of custom ops: the users' functions, called on slices of elements.
 //!
-//! Guarantees: a function that panics is a refusal, like a division by zero, that keeps what was said, and unwinds into
-//! nothing that the driver or compiled code has on the stack; NaNs that a function gives become canonical, so that its results do not depend on how
-//! its loop was compiled. Does not: call a function at several CPU levels; there is one code of it, so it has one result.
+//! Guarantees: a panic of a function becomes an error with the panic message, like a division by zero, and does not
+//! unwind through the driver or compiled code; NaN results are made canonical, so they do not depend on how the
+//! function's loop was compiled. Does not: compile a function for several CPU levels; there is one version of it, so it
+//! has one result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,14 +12,13 @@ use super::{BlockFn, Refusal, slice, slice_mut};
 use crate::base::dtype::{DType, with_math};
 use crate::ops::{Custom, MAX_OPERANDS, Math};
 
-/// Runs a custom op over `n` elements, as [`BlockFn`](super::BlockFn) does an op of the table.
+/// Runs a custom op on `n` elements, like [`BlockFn`](super::BlockFn) for an op of the table.
 ///
-/// # Safety
-/// As [`BlockFn`](super::BlockFn), for the dtype that the function was [found](custom_kernel) for.
+/// As [`BlockFn`](super::BlockFn), for the dtype that [`custom_kernel`] returned the function for.
 pub(crate) type CustomFn =
     unsafe fn(op: Custom, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> Result<(), Refusal>;
 
-/// What calls a custom op's function for a dtype; `None` if it has none.
+/// The kernel that calls a custom op's function for a dtype; `None` if the op has none.
 pub(crate) fn custom_kernel(op: Custom, dtype: DType) -> Option<CustomFn> {
     with_math!(any, dtype, T => op.function::<T>().map(|_| call::<T> as CustomFn)).flatten()
 }
@@ -32,7 +32,7 @@ unsafe fn call<T: Math + Canonical>(
     n: usize,
 ) -> Result<(), Refusal> {
     let Some(f) = op.function::<T>() else { return Err(None) };
-    // SAFETY: the contract of `CustomFn`: what the op has as operands is valid for `n` elements.
+    // SAFETY: the contract of `CustomFn`: the op's operands are valid for `n` elements.
     let operands = args.map(|p| if p.is_null() { &[][..] } else { unsafe { slice::<T>(p, n) } });
     // SAFETY: the same contract.
     let out = unsafe { slice_mut::<T>(out, n) };
@@ -43,28 +43,29 @@ unsafe fn call<T: Math + Canonical>(
             Ok(())
         }
         Err(payload) => {
-            let said = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
-            let said = said.map(str::to_string);
-            // What was panicked with may panic itself when it is dropped.
+            let message =
+                payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
+            let message = message.map(str::to_string);
+            // The payload's own destructor may panic.
             if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
                 std::mem::forget(again);
             }
-            Err(said)
+            Err(message)
         }
     }
 }
 
-/// What runs a step that is not compiled.
+/// The function that runs a step that is not compiled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Runner {
-    /// A block kernel.
+    /// A kernel of the op table.
     Kernel(BlockFn),
     /// A custom op's function.
     Custom(CustomFn, Custom),
 }
 
 impl Runner {
-    /// Runs it over `n` elements.
+    /// Runs the function on `n` elements.
     ///
     /// # Safety
     /// As [`BlockFn`].

@@ -1,44 +1,46 @@
-//! Which f16 results of one operand would be rounded twice, and the step that prevents it.
+//! Correction of double rounding: ops of one operand on f16 and bf16 that compute in f32.
 //!
-//! An op on f16 computes in f32, and its result is rounded to f16. Where the f32 result, itself rounded, lies on (or
-//! beside) the middle between two halves, the second rounding may go the wrong way. With 65,536 arguments all such
-//! cases can be listed: the table below moves their f32 results by an ulp before they are rounded.
+//! An op on f16 computes in f32, and its result is rounded to f16. If the f32 result, itself rounded, is equal or
+//! adjacent to the midpoint of two f16 numbers, the second rounding may go the wrong way. With 65,536 arguments all
+//! such cases can be listed: the table below adjusts their f32 results by an ulp before they are rounded.
 //!
-//! Guarantees: every f16 result of an op of one operand is the exact one, correctly rounded; the table holds what that
-//! takes and nothing else (a test makes it anew from the f32 and f64 kernels, and prints it). In bf16 one rule does: below
-//! 2^-125 `silu`, `gelu` and `gelu_tanh` are x / 2, which may lie half way between two numbers of bf16, and a part of 2^-125
-//! of it, which says what side it is on. Does not: help ops of two operands, custom or complex ones, or chains under relaxed rounding, which are not rounded after each op.
+//! Guarantees: every f16 result of an op of one operand is the exact result, correctly rounded; the table has the
+//! entries that this requires and no others (a test regenerates it from the f32 and f64 kernels, and prints it). For
+//! bf16 one rule suffices: below 2^-125 the f32 results of `silu`, `gelu` and `gelu_tanh` are x / 2, which may be the
+//! midpoint of two bf16 numbers; the exact results are greater by a fraction of at most 2^-125, which decides the
+//! direction of the rounding. Does not: correct ops of two operands, custom or complex ops, or chains under relaxed
+//! rounding, which do not round after each op.
 
 use super::elementwise::{Bin, bin};
 use super::{BlockFn, CpuLevel};
 use crate::base::dtype::DType;
 use crate::ops::Op;
 
-/// The arguments of an op whose f32 results must be moved.
+/// The arguments of an op whose f32 results must be adjusted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hard {
-    /// Whether an argument stands for itself and for the one with the other sign.
+    /// Whether each entry holds for the argument and for its negation.
     pub(crate) both_signs: bool,
-    /// The bits of the argument as f32, and by how many ulps the result moves: away from zero if positive.
+    /// The bits of the argument as f32, and the adjustment of the result in ulps: away from zero if positive.
     pub(crate) moves: &'static [(u32, i32)],
 }
 
 impl Hard {
-    /// The bits of an argument that count.
+    /// The mask of the argument's bits that are compared.
     pub(crate) const fn key_mask(both_signs: bool) -> u32 {
         if both_signs { u32::MAX >> 1 } else { u32::MAX }
     }
 }
 
-/// Whether the results of an op's arguments below [`TINY`] are a trifle above x / 2, which is what f32 has.
+/// Whether the exact results for arguments below [`TINY`] are slightly greater than x / 2, the f32 result.
 pub(crate) const fn above_half(op: Op) -> bool {
     matches!(op, Op::Silu | Op::Gelu | Op::GeluTanh)
 }
 
-/// 2^-125, as bits.
+/// The bits of 2^-125 as f32.
 pub(crate) const TINY: u32 = 2 << 23;
 
-/// Whether results of an op in f32 are moved before they are rounded to this dtype.
+/// Whether an op's f32 results are adjusted before they are rounded to this dtype.
 pub(crate) fn rounds_twice(op: Op, to: DType) -> bool {
     match to {
         DType::F16 => hard(op).is_some(),
@@ -47,7 +49,7 @@ pub(crate) fn rounds_twice(op: Op, to: DType) -> bool {
     }
 }
 
-/// The bits as f32 of a finite f16 other than zero.
+/// The f32 bits of a finite nonzero f16.
 const fn widened(half: u16) -> u32 {
     let (sign, rest) = ((half as u32 & 0x8000) << 16, half as u32 & 0x7fff);
     if rest >= 0x400 {
@@ -58,7 +60,7 @@ const fn widened(half: u16) -> u32 {
     sign | ((rest << (23 - top)) + ((102 + top) << 23))
 }
 
-/// `Op signs [(argument as f16, ulps)]`, where `signs` says whether each argument stands for both signs.
+/// Rows `Op signs [(argument as f16, ulps)]`; `signs` is `both` if each entry holds for the argument and its negation.
 macro_rules! hard {
     ($($op:ident $signs:ident [$(($half:literal, $ulps:literal)),+];)+) => {
         $(
@@ -83,7 +85,7 @@ macro_rules! hard {
             }
         )+
 
-        /// What must be moved of an op's f32 results before they are rounded to f16; `None` if nothing.
+        /// The adjustments of an op's f32 results before they are rounded to f16; `None` if it needs none.
         pub(crate) fn hard(op: Op) -> Option<Hard> {
             let (both_signs, moves): (bool, &'static [(u32, i32)]) = match op {
                 $(Op::$op => ($op::BOTH, const { &[$((widened($half), $ulps)),+] }),)+
@@ -92,7 +94,7 @@ macro_rules! hard {
             Some(Hard { both_signs, moves })
         }
 
-        /// The kernel that takes an op's f32 arguments and results, and moves the latter.
+        /// The kernel that takes an op's f32 arguments and f32 results, and returns the adjusted results.
         pub(crate) fn double_rounding_kernel(op: Op, level: CpuLevel) -> Option<BlockFn> {
             match op {
                 $(Op::$op => Some(bin::<f32, $op>(level)),)+

@@ -1,7 +1,7 @@
-//! Kernels of the op table: each expression of a row becomes loops over its Rust types.
+//! Kernels of the op table: each row's expressions become loops over their Rust types.
 //!
 //! Guarantees: a kernel for every op and every compute dtype that a rule set accepts (tested below). The half types
-//! have kernels only for ops that move bits; the rest compute in their op math and round in a step of its own.
+//! have kernels only for ops that move bits; other ops compute in op math and round in a separate step.
 
 use super::num::{Canonical, Cplx, Int, Real};
 use super::reduce::{Fold, Part, part};
@@ -9,7 +9,7 @@ use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, levels, slice, slice_mut};
 use crate::base::dtype::{DType, for_each_dtype};
 use crate::ops::{MAX_OPERANDS, Op, for_each_op};
 
-/// An op on one element type with one operand.
+/// An op with one operand.
 pub(in crate::kernels) trait Un<T> {
     type Out;
     fn eval(a: T) -> Self::Out;
@@ -33,11 +33,11 @@ pub(in crate::kernels) trait Quad<T> {
     fn eval(a: T, b: T, c: T, d: T) -> Self::Out;
 }
 
-/// A second form of a unary op, valid and fast for |a| <= [`Real::SMALL`], with the same bits there.
+/// A second form of a unary op, faster and valid for |a| <= [`Real::SMALL`], where it gives the same bits.
 pub(in crate::kernels) trait Small<T>: Un<T> {
     fn eval_small(a: T) -> Self::Out;
     fn is_small(a: T) -> bool;
-    /// A third form, valid and faster still for |a| <= [`Real::NEAR`], with the same bits there.
+    /// A third form, faster still and valid for |a| <= [`Real::NEAR`], where it gives the same bits.
     fn eval_near(a: T) -> Self::Out;
     fn is_near(a: T) -> bool;
 }
@@ -167,7 +167,7 @@ use Un as OpUn;
 pub(in crate::kernels) trait CheckedInt: Copy + PartialEq + Default {}
 impl<T: Copy + PartialEq + Default> CheckedInt for T {}
 
-/// The Rust result type of an op on `$t`.
+/// The Rust type of an op's result for operands of `$t`.
 macro_rules! out_type {
     (Same $t:ty) => {
         $t
@@ -183,7 +183,7 @@ macro_rules! out_type {
     };
 }
 
-/// The types of a category that operations compute in.
+/// Invokes `$m` for each type of a category that operations compute in.
 macro_rules! for_types {
     (int_checked $m:ident $args:tt) => { for_each_dtype!(of_category int $m $args); };
     (float_guarded $m:ident $args:tt) => { for_each_dtype!(of_category float $m $args); };
@@ -251,7 +251,7 @@ macro_rules! impl_eval_three {
     };
 }
 
-/// Negation and absolute value flip bits and keep a NaN's payload; everything else gives canonical NaNs.
+/// Negation and absolute value change bits and keep a NaN's payload; all other ops give canonical NaNs.
 macro_rules! finish {
     (Neg $body:expr) => {
         $body
@@ -305,7 +305,7 @@ macro_rules! impl_fold {
     (($op:ident $start:expr, ($a:ident, $b:ident) $body:expr) $d:ident $($t:tt)+) => {
         impl Fold<$($t)+> for $op {
             const START: $($t)+ = $start;
-            const FASTER: bool = false;
+            const HAS_FAST_FORM: bool = false;
             #[inline(always)]
             fn combine($a: $($t)+, $b: $($t)+) -> $($t)+ { $body }
             #[inline(always)]
@@ -315,7 +315,7 @@ macro_rules! impl_fold {
     (($op:ident $start:expr, ($a:ident, $b:ident) $body:expr, $ordinary:expr) $d:ident $($t:tt)+) => {
         impl Fold<$($t)+> for $op {
             const START: $($t)+ = $start;
-            const FASTER: bool = true;
+            const HAS_FAST_FORM: bool = true;
             #[inline(always)]
             fn combine($a: $($t)+, $b: $($t)+) -> $($t)+ { $body }
             #[inline(always)]
@@ -380,7 +380,7 @@ macro_rules! define_kernels {
             }
         }
 
-        /// A kernel of a reduction in a compute dtype.
+        /// The kernel of one part of a reduction, for a compute dtype.
         pub(crate) fn fold_kernel(op: Op, dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> {
             match op {
                 $(Op::$variant => <$variant as Row>::fold(dtype, part, level),)*
@@ -391,12 +391,12 @@ macro_rules! define_kernels {
 }
 for_each_op!(define_kernels);
 
-/// Sign operations on the half types, whose bits are integers here.
-struct FlipHalf;
-struct ClearHalf;
-struct FlipPair;
+/// Sign operations on the bits of the half types.
+struct NegHalf;
+struct AbsHalf;
+struct NegPair;
 
-impl Un<u16> for FlipHalf {
+impl Un<u16> for NegHalf {
     type Out = u16;
     #[inline(always)]
     fn eval(a: u16) -> u16 {
@@ -404,7 +404,7 @@ impl Un<u16> for FlipHalf {
     }
 }
 
-impl Un<u16> for ClearHalf {
+impl Un<u16> for AbsHalf {
     type Out = u16;
     #[inline(always)]
     fn eval(a: u16) -> u16 {
@@ -412,36 +412,36 @@ impl Un<u16> for ClearHalf {
     }
 }
 
-/// An element of that many bytes whose parts alone are aligned, as those of a complex number are.
+/// An element of the size of `T` without its alignment: complex numbers are aligned to their parts only.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
-pub(in crate::kernels) struct Loose<T>(T);
+pub(in crate::kernels) struct Unaligned<T>(T);
 
-impl Un<Loose<u32>> for FlipPair {
-    type Out = Loose<u32>;
+impl Un<Unaligned<u32>> for NegPair {
+    type Out = Unaligned<u32>;
     #[inline(always)]
-    fn eval(a: Loose<u32>) -> Loose<u32> {
-        Loose(a.0 ^ 0x8000_8000)
+    fn eval(a: Unaligned<u32>) -> Unaligned<u32> {
+        Unaligned(a.0 ^ 0x8000_8000)
     }
 }
 
-/// Bits moved as they are.
-struct Copied;
-/// A byte as a bool.
-struct Truth;
+/// Copies the bits.
+struct CopyBits;
+/// Converts a byte to bool.
+struct ByteToBool;
 
-macro_rules! impl_copied {
+macro_rules! impl_copy_bits {
     ($($t:ty),*) => {$(
-        impl Un<$t> for Copied {
+        impl Un<$t> for CopyBits {
             type Out = $t;
             #[inline(always)]
             fn eval(a: $t) -> $t { a }
         }
     )*};
 }
-impl_copied!(u8, u16, Loose<u32>, Loose<u64>, Loose<u128>);
+impl_copy_bits!(u8, u16, Unaligned<u32>, Unaligned<u64>, Unaligned<u128>);
 
-impl Un<u8> for Truth {
+impl Un<u8> for ByteToBool {
     type Out = bool;
     #[inline(always)]
     fn eval(a: u8) -> bool {
@@ -449,26 +449,26 @@ impl Un<u8> for Truth {
     }
 }
 
-/// The kernel that moves the bits of one dtype to another of the same size.
+/// The kernel that copies the bits of one dtype to another of the same size.
 pub(crate) fn copy_kernel(from: DType, to: DType, level: CpuLevel) -> BlockFn {
     match from.size() {
-        1 if to == DType::Bool => un::<u8, Truth>(level),
-        1 => un::<u8, Copied>(level),
-        2 => un::<u16, Copied>(level),
-        4 => un::<Loose<u32>, Copied>(level),
-        8 => un::<Loose<u64>, Copied>(level),
-        _ => un::<Loose<u128>, Copied>(level),
+        1 if to == DType::Bool => un::<u8, ByteToBool>(level),
+        1 => un::<u8, CopyBits>(level),
+        2 => un::<u16, CopyBits>(level),
+        4 => un::<Unaligned<u32>, CopyBits>(level),
+        8 => un::<Unaligned<u64>, CopyBits>(level),
+        _ => un::<Unaligned<u128>, CopyBits>(level),
     }
 }
 
-/// The neighbour of a 16-bit float, on its bits: `INF` is the format's infinity.
+/// `nextafter` of a 16-bit float, on its bits. `INF` is the format's infinity.
 struct NextHalf<const INF: u16>;
 
 impl<const INF: u16> Bin<u16> for NextHalf<INF> {
     type Out = u16;
     #[inline(always)]
     fn eval(a: u16, b: u16) -> u16 {
-        // Bits as integers that grow with the number; both zeros are 0.
+        // Maps the bits to an integer that increases with the number; both zeros map to 0.
         let order = |x: u16| if x & 0x8000 != 0 { -i32::from(x & 0x7fff) } else { i32::from(x) };
         let (x, y) = (order(a), order(b));
         let next = if x < y { x + 1 } else { x - 1 };
@@ -478,10 +478,10 @@ impl<const INF: u16> Bin<u16> for NextHalf<INF> {
     }
 }
 
-/// A 16-bit float with the sign of another, on their bits: to convert a NaN would lose its sign.
-struct SignHalf<const INF: u16>;
+/// `copysign` of 16-bit floats, on their bits: a conversion would drop a NaN's sign.
+struct CopysignHalf<const INF: u16>;
 
-impl<const INF: u16> Bin<u16> for SignHalf<INF> {
+impl<const INF: u16> Bin<u16> for CopysignHalf<INF> {
     type Out = u16;
     #[inline(always)]
     fn eval(a: u16, b: u16) -> u16 {
@@ -490,12 +490,12 @@ impl<const INF: u16> Bin<u16> for SignHalf<INF> {
     }
 }
 
-/// The quiet bit below an infinity's exponent.
+/// The quiet bit of a NaN, the highest fraction bit.
 const fn half_quiet(inf: u16) -> u16 {
     (inf & inf.wrapping_neg()) >> 1
 }
 
-/// The kernel of an op of the table for a compute dtype at a CPU level; `None` where the op computes in its op math.
+/// The kernel of an op of the table for a compute dtype at a CPU level; `None` if the op computes in op math instead.
 pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
     #[cfg(target_arch = "x86_64")]
     if let Some(f) = super::lanes_avx512::kernel(op, dtype, level) {
@@ -505,17 +505,17 @@ pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
         (Op::Where, d) => Some(match d.size() {
             1 => select::<u8>(level),
             2 => select::<u16>(level),
-            4 => select::<Loose<u32>>(level),
-            8 => select::<Loose<u64>>(level),
-            _ => select::<Loose<u128>>(level),
+            4 => select::<Unaligned<u32>>(level),
+            8 => select::<Unaligned<u64>>(level),
+            _ => select::<Unaligned<u128>>(level),
         }),
-        (Op::Neg, d) if d.is_half() => Some(un::<u16, FlipHalf>(level)),
-        (Op::Abs, d) if d.is_half() => Some(un::<u16, ClearHalf>(level)),
-        (Op::Copysign, DType::F16) => Some(bin::<u16, SignHalf<0x7c00>>(level)),
-        (Op::Copysign, DType::BF16) => Some(bin::<u16, SignHalf<0x7f80>>(level)),
+        (Op::Neg, d) if d.is_half() => Some(un::<u16, NegHalf>(level)),
+        (Op::Abs, d) if d.is_half() => Some(un::<u16, AbsHalf>(level)),
+        (Op::Copysign, DType::F16) => Some(bin::<u16, CopysignHalf<0x7c00>>(level)),
+        (Op::Copysign, DType::BF16) => Some(bin::<u16, CopysignHalf<0x7f80>>(level)),
         (Op::Nextafter, DType::F16) => Some(bin::<u16, NextHalf<0x7c00>>(level)),
         (Op::Nextafter, DType::BF16) => Some(bin::<u16, NextHalf<0x7f80>>(level)),
-        (Op::Neg, DType::C32) => Some(un::<Loose<u32>, FlipPair>(level)),
+        (Op::Neg, DType::C32) => Some(un::<Unaligned<u32>, NegPair>(level)),
         _ => from_table(op, dtype, level),
     }
 }

@@ -1,11 +1,11 @@
-//! The functions of [`crate::math::inline`] over whole vectors of AVX-512, as block kernels.
+//! Kernels of the functions of [`crate::math::inline`] over AVX-512 vectors.
 //!
-//! Guarantees: the bits of the kernels that rustc makes of the same text one element at a time, which a test compares. What
-//! takes several operations there is one instruction here: scaling by a power of two, taking exponent and significand
-//! apart, looking numbers up. Does not: hold `exp`, for which rustc's loops are as fast, nor the sine and the cosine, whose far
-//! arguments need another way.
+//! Guarantees: the bits of the kernels that rustc compiles from the same source one element at a time; a test compares
+//! them. Several operations of those kernels are one instruction here: scaling by a power of two, splitting into
+//! exponent and significand, table lookup. Does not: contain `exp`, for which rustc's loops are as fast, or sine and
+//! cosine, whose large arguments need another algorithm.
 
-#[allow(clippy::wildcard_imports, reason = "seventy instructions")]
+#[allow(clippy::wildcard_imports, reason = "seventy intrinsics")]
 use std::arch::x86_64::*;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -16,19 +16,19 @@ use crate::math::inline::{double, single};
 use crate::math::lane::{LOG_ENDS, Lane, Table};
 use crate::ops::{MAX_OPERANDS, Op};
 
-/// A vector of doubles. Only kernels of [`CpuLevel::Avx512`] make one.
+/// A vector of f64. Only kernels of [`CpuLevel::Avx512`] create one.
 #[derive(Clone, Copy)]
-struct Doubles(__m512d);
+struct F64x8(__m512d);
 
-/// A vector of floats of single precision. Only kernels of [`CpuLevel::Avx512`] make one.
+/// A vector of f32. Only kernels of [`CpuLevel::Avx512`] create one.
 #[derive(Clone, Copy)]
-struct Singles(__m512);
+struct F32x16(__m512);
 
-/// Instructions that only need the processor to have them.
-macro_rules! has {
+/// Calls intrinsics that are safe on a processor with AVX-512.
+macro_rules! intrinsic {
     ($e:expr) => {
-        // SAFETY: a kernel of this level made the vectors, so the processor has the instructions. They touch no memory but
-        // what is borrowed.
+        // SAFETY: a kernel of this level created the vectors, so the processor has the instructions. They access no
+        // memory except borrowed memory.
         unsafe { $e }
     };
 }
@@ -41,16 +41,15 @@ macro_rules! lanes {
         impl $lanes {
             const LANES: usize = 64 / size_of::<$float>();
 
-            /// With NaNs made canonical.
+            /// Replaces NaNs by the canonical one.
             #[inline(always)]
             fn canonical(self) -> Self {
-                has!($lanes($blend($compare::<_CMP_UNORD_Q>(self.0, self.0), self.0, $set($float::NAN))))
+                intrinsic!($lanes($blend($compare::<_CMP_UNORD_Q>(self.0, self.0), self.0, $set($float::NAN))))
             }
 
             /// Computes `f` of `n` elements.
             ///
-            /// # Safety
-            /// The processor must have AVX-512 as [`CpuLevel::Avx512`] says; `x` must be valid for reads of `n` elements, `y` for
+            /// The processor must have [`CpuLevel::Avx512`]; `x` must be valid for reads of `n` elements, `y` for
             /// writes.
             #[inline(always)]
             unsafe fn each(x: *const $float, y: *mut $float, n: usize, f: impl Fn(Self) -> Self) {
@@ -61,7 +60,7 @@ macro_rules! lanes {
                 }
                 if whole < n {
                     let rest = (1 << (n - whole)) - 1;
-                    // SAFETY: the elements of the mask are among the `n`, and no other is touched.
+                    // SAFETY: the mask selects elements among the `n`, and no others are accessed.
                     unsafe {
                         let r = f($lanes($load_some(rest, x.add(whole))));
                         $store_some(y.add(whole), rest, r.canonical().0);
@@ -76,7 +75,7 @@ macro_rules! lanes {
             type Output = Self;
             #[inline(always)]
             fn neg(self) -> Self {
-                has!($lanes($xor(self.0, $set(-0.0))))
+                intrinsic!($lanes($xor(self.0, $set(-0.0))))
             }
         }
 
@@ -87,68 +86,68 @@ macro_rules! lanes {
 
             #[inline(always)]
             fn c(self, value: $float) -> Self {
-                has!($lanes($set(value)))
+                intrinsic!($lanes($set(value)))
             }
 
             #[inline(always)]
             fn fma(self, a: Self, b: Self) -> Self {
-                has!($lanes($fma(self.0, a.0, b.0)))
+                intrinsic!($lanes($fma(self.0, a.0, b.0)))
             }
 
             #[inline(always)]
             fn fms(self, a: Self, b: Self) -> Self {
-                has!($lanes($fms(self.0, a.0, b.0)))
+                intrinsic!($lanes($fms(self.0, a.0, b.0)))
             }
 
             #[inline(always)]
             fn fnma(self, a: Self, b: Self) -> Self {
-                has!($lanes($fnma(self.0, a.0, b.0)))
+                intrinsic!($lanes($fnma(self.0, a.0, b.0)))
             }
 
             #[inline(always)]
             fn abs(self) -> Self {
-                has!($lanes($abs(self.0)))
+                intrinsic!($lanes($abs(self.0)))
             }
 
             #[inline(always)]
             fn signed(self, sign: Self) -> Self {
-                has!($lanes($or(self.0, $and(sign.0, $set(-0.0)))))
+                intrinsic!($lanes($or(self.0, $and(sign.0, $set(-0.0)))))
             }
 
-            // The second operand if the two are equal or one is NaN.
+            // The instruction returns its second operand if the operands are equal or one is NaN.
             #[inline(always)]
             fn at_most(self, most: $float) -> Self {
-                has!($lanes($min($set(most), self.0)))
+                intrinsic!($lanes($min($set(most), self.0)))
             }
 
             #[inline(always)]
             fn at_least(self, least: $float) -> Self {
-                has!($lanes($max($set(least), self.0)))
+                intrinsic!($lanes($max($set(least), self.0)))
             }
 
             #[inline(always)]
             fn less(self, other: Self) -> $mask {
-                has!($compare::<_CMP_LT_OQ>(self.0, other.0))
+                intrinsic!($compare::<_CMP_LT_OQ>(self.0, other.0))
             }
 
             #[inline(always)]
             fn or(self, mask: $mask, other: Self) -> Self {
-                has!($lanes($blend(mask, other.0, self.0)))
+                intrinsic!($lanes($blend(mask, other.0, self.0)))
             }
 
             #[inline(always)]
             fn scaled(self, k: Self, _t: Self) -> Self {
-                has!($lanes($scale(self.0, k.0)))
+                intrinsic!($lanes($scale(self.0, k.0)))
             }
 
             #[inline(always)]
             fn power(self) -> Self {
-                has!($lanes($as_float($left::<{ $float::MANTISSA_DIGITS - 1 }>($as_bits(self.0)))))
+                intrinsic!($lanes($as_float($left::<{ $float::MANTISSA_DIGITS - 1 }>($as_bits(self.0)))))
             }
 
             #[inline(always)]
             fn odd(self) -> $mask {
-                has!($test($as_bits(self.0), $set_bits(1)))
+                intrinsic!($test($as_bits(self.0), $set_bits(1)))
             }
 
             #[inline(always)]
@@ -158,7 +157,7 @@ macro_rules! lanes {
 
             #[inline(always)]
             fn sign(self) -> $mask {
-                has!($signs($as_bits(self.0)))
+                intrinsic!($signs($as_bits(self.0)))
             }
 
             #[inline(always)]
@@ -178,7 +177,7 @@ macro_rules! lanes {
 
             #[inline(always)]
             fn turned(self, t: Self) -> Self {
-                has!({
+                intrinsic!({
                     let up = $as_float($left::<{ $bits::BITS - 2 }>($as_bits(t.0)));
                     $lanes($xor(self.0, $and(up, $set(-0.0))))
                 })
@@ -186,8 +185,9 @@ macro_rules! lanes {
 
             #[inline(always)]
             fn split(self) -> (Self, Self) {
-                // Of the significand from ¾ up to 1½, the exponent is what that of the number has too much.
-                has!({
+                // The significand lies in [¾, 1½). The exponent that belongs to it is that of the number minus that of
+                // the significand.
+                intrinsic!({
                     let m = $mantissa::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_SRC>(self.0);
                     ($lanes($sub($exponent(self.0), $exponent(m))), $lanes(m))
                 })
@@ -195,7 +195,7 @@ macro_rules! lanes {
 
             #[inline(always)]
             fn log_ends(self, x: Self) -> Self {
-                has!($lanes($fixup::<0>(self.0, x.0, $set_bits(LOG_ENDS as _))))
+                intrinsic!($lanes($fixup::<0>(self.0, x.0, $set_bits(LOG_ENDS as _))))
             }
 
             #[inline(always)]
@@ -209,14 +209,14 @@ macro_rules! lanes {
             type Output = Self;
             #[inline(always)]
             fn $method(self, other: Self) -> Self {
-                has!($lanes($with(self.0, other.0)))
+                intrinsic!($lanes($with(self.0, other.0)))
             }
         }
     )*};
 }
 
 lanes! {
-    Doubles f64 __mmask8 u64, _mm512_set1_pd _mm512_set1_epi64, _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd,
+    F64x8 f64 __mmask8 u64, _mm512_set1_pd _mm512_set1_epi64, _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd,
     _mm512_fmadd_pd _mm512_fmsub_pd _mm512_fnmadd_pd, _mm512_abs_pd _mm512_and_pd _mm512_or_pd _mm512_xor_pd,
     _mm512_min_pd _mm512_max_pd _mm512_cmp_pd_mask _mm512_mask_blend_pd,
     _mm512_scalef_pd _mm512_slli_epi64 _mm512_test_epi64_mask _mm512_movepi64_mask, _mm512_castpd_si512 _mm512_castsi512_pd,
@@ -225,7 +225,7 @@ lanes! {
 }
 
 lanes! {
-    Singles f32 __mmask16 u32, _mm512_set1_ps _mm512_set1_epi32, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_div_ps,
+    F32x16 f32 __mmask16 u32, _mm512_set1_ps _mm512_set1_epi32, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_div_ps,
     _mm512_fmadd_ps _mm512_fmsub_ps _mm512_fnmadd_ps, _mm512_abs_ps _mm512_and_ps _mm512_or_ps _mm512_xor_ps,
     _mm512_min_ps _mm512_max_ps _mm512_cmp_ps_mask _mm512_mask_blend_ps,
     _mm512_scalef_ps _mm512_slli_epi32 _mm512_test_epi32_mask _mm512_movepi32_mask, _mm512_castps_si512 _mm512_castsi512_ps,
@@ -233,19 +233,19 @@ lanes! {
     _mm512_loadu_ps _mm512_storeu_ps _mm512_maskz_loadu_ps _mm512_mask_storeu_ps
 }
 
-impl Table for Doubles {
+impl Table for F64x8 {
     #[inline(always)]
     fn chosen(self, table: &'static [f64; 16]) -> Self {
-        has!({
+        intrinsic!({
             let (low, high) = (_mm512_loadu_pd(table.as_ptr()), _mm512_loadu_pd(table.as_ptr().add(8)));
-            Doubles(_mm512_permutex2var_pd(low, _mm512_castpd_si512(self.0), high))
+            F64x8(_mm512_permutex2var_pd(low, _mm512_castpd_si512(self.0), high))
         })
     }
 }
 
 macro_rules! functions {
     ($($op:ident = $single:path, $double:path;)*) => {
-        /// The kernel of an op that has one here.
+        /// The kernel of an op, if this module has one.
         pub(super) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
             if level != CpuLevel::Avx512 {
                 return None;
@@ -255,7 +255,7 @@ macro_rules! functions {
                     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma")]
                     unsafe fn of_singles(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
                         // SAFETY: the caller keeps the contract of `BlockFn`, and asks at this level.
-                        unsafe { Singles::each(args[0].cast(), out.cast(), n, |x| $single(x)) };
+                        unsafe { F32x16::each(args[0].cast(), out.cast(), n, |x| $single(x)) };
                         0
                     }
                     Some(of_singles)
@@ -264,7 +264,7 @@ macro_rules! functions {
                     #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma")]
                     unsafe fn of_doubles(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
                         // SAFETY: as above.
-                        unsafe { Doubles::each(args[0].cast(), out.cast(), n, |x| $double(x)) };
+                        unsafe { F64x8::each(args[0].cast(), out.cast(), n, |x| $double(x)) };
                         0
                     }
                     Some(of_doubles)

@@ -1,14 +1,13 @@
-//! Block kernels: the one implementation of every op, over contiguous runs of elements.
+//! Kernels: the implementation of every op over contiguous elements.
 //!
 //! Guarantees: each kernel exists for three CPU levels (baseline, AVX2+FMA, AVX-512) and gives the same bits at each:
-//! its source is one Rust expression of the op table, instantiated three times (some functions for AVX-512 over whole
-//! vectors, by `lanes_avx512`); no kernel traps or panics on any data; arithmetic that gives NaN gives the canonical one;
-//! kernels of fallible ops report the fault as a status.
-//! Custom ops run here too (`custom`): those guarantees are then their functions', but for the panics and the NaNs.
-//! Does not: broadcast, convert or allocate. `unsafe` is allowed here because kernels take raw pointers from the
-//! driver, which proves their bounds.
+//! its source is one Rust expression of the op table, instantiated three times (some functions for AVX-512 are written
+//! over whole vectors, in `lanes_avx512`); no kernel traps or panics on any data; NaN results of arithmetic are
+//! canonical; kernels of fallible ops report an error as a status. Custom ops run here too (`custom`): for them these
+//! guarantees depend on the user's functions, except those on panics and NaNs. Does not: broadcast, convert or
+//! allocate. `unsafe` is allowed here because kernels take raw pointers from the driver, which proves their bounds.
 
-#![allow(unsafe_code, reason = "kernels read and write raw runs of elements; each block has its proof")]
+#![allow(unsafe_code, reason = "kernels read and write elements through raw pointers; each block has its proof")]
 
 use std::sync::OnceLock;
 
@@ -29,42 +28,42 @@ pub(crate) use custom::custom_kernel;
 pub(crate) use double_rounding::{Hard, TINY, above_half, double_rounding_kernel, hard, rounds_twice};
 pub(crate) use elementwise::{copy_kernel, fold_kernel, kernel};
 
-/// Runs an op over `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
+/// Runs an op on `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
 ///
 /// # Safety
 /// Each pointer that the op uses must be aligned to its element and valid for `n` elements (reads for operands,
 /// writes for the result); the result must not overlap an operand; bool bytes must be 0 or 1.
 pub(crate) type BlockFn = unsafe fn(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32;
 
-/// The status of an integer division that met a zero divisor.
+/// The status of an integer division with a zero divisor.
 pub(crate) const DIVIDED_BY_ZERO: u32 = 1;
 
-/// A kernel or a function that refused its data; what a function that panicked said, if that was text.
+/// The error of a kernel: the message of a custom function's panic, if it is text, else `None`.
 pub(crate) type Refusal = Option<String>;
 
-/// What the CPU offers to block kernels.
+/// The instruction set that kernels may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuLevel {
-    /// What every machine of the target has.
+    /// The instructions that every machine of the target has.
     Baseline,
     /// AVX2, FMA and F16C.
     Avx2,
-    /// AVX-512 F, BW, CD, DQ and VL besides.
+    /// Also AVX-512 F, BW, CD, DQ and VL.
     Avx512,
 }
 
 impl CpuLevel {
-    /// The best level that this machine has and the environment variable `CASTWISE_CPU` (`baseline`, `avx2`,
+    /// The highest level that this machine has and the environment variable `CASTWISE_CPU` (`baseline`, `avx2`,
     /// `avx512`) allows. Read once per process.
     pub fn get() -> CpuLevel {
         static LEVEL: OnceLock<CpuLevel> = OnceLock::new();
         *once(&LEVEL, || {
-            let wish = match std::env::var("CASTWISE_CPU").as_deref() {
+            let limit = match std::env::var("CASTWISE_CPU").as_deref() {
                 Ok("baseline") => CpuLevel::Baseline,
                 Ok("avx2") => CpuLevel::Avx2,
                 _ => CpuLevel::Avx512,
             };
-            wish.min(CpuLevel::detect())
+            limit.min(CpuLevel::detect())
         })
     }
 
@@ -86,8 +85,8 @@ impl CpuLevel {
     }
 }
 
-/// Instantiates the body of a generic kernel for each CPU level: `levels!(binary, body, <T, F: Bin<T>>, [T, F])`
-/// makes `fn binary<T, F>(level) -> BlockFn`.
+/// Instantiates the body of a generic kernel for each CPU level: `levels!(binary, body, <T, F: Bin<T>>)` defines `fn
+/// binary<T, F>(level) -> BlockFn`.
 macro_rules! levels {
     ($name:ident, $body:ident, <$($p:ident $(: $bound:path)?),*>) => {
         pub(super) fn $name<$($p: 'static $(+ $bound)?),*>(level: $crate::kernels::CpuLevel) -> $crate::kernels::BlockFn {
@@ -139,7 +138,7 @@ unsafe fn slice_mut<'a, T>(p: *mut u8, n: usize) -> &'a mut [T] {
     unsafe { std::slice::from_raw_parts_mut(p.cast(), n) }
 }
 
-/// The operands of a kernel that has fewer than the most.
+/// The operands of a kernel, padded with null pointers to [`MAX_OPERANDS`].
 pub(crate) fn operands<const N: usize>(given: [*const u8; N]) -> [*const u8; MAX_OPERANDS] {
     std::array::from_fn(|i| given.get(i).copied().unwrap_or(std::ptr::null()))
 }

@@ -1,7 +1,7 @@
-//! What the op table's expressions may call: integer, real and complex arithmetic beyond Rust's operators.
+//! Functions for the op table's expressions: integer, real and complex arithmetic beyond Rust's operators.
 //!
-//! Guarantees: total functions, the same bits on every machine. Sources: Python's `//` and `%` as PyTorch's
-//! `div_floor_floating` and `remainder` implement them; IEEE 754-2019 `maximum`/`minimum` with +0 > -0.
+//! Guarantees: all functions are total and give the same bits on every machine. Sources: Python's `//` and `%` as
+//! PyTorch's `div_floor_floating` and `remainder` implement them; IEEE 754-2019 `maximum`/`minimum` with +0 > -0.
 
 use num_complex::Complex;
 
@@ -21,7 +21,7 @@ pub(crate) trait Int: Copy {
     fn trunc_div(a: Self, b: Self) -> Self;
     /// `a - b * trunc_div(a, b)`. `b` is not 0.
     fn trunc_mod(a: Self, b: Self) -> Self;
-    /// `a` to the power `b`, wrapping; a negative power of anything but ±1 is 0.
+    /// `a` to the power `b`, wrapping; a negative power is 0 unless `a` is ±1.
     fn power(a: Self, b: Self) -> Self;
     /// |a|, wrapping.
     fn absolute(a: Self) -> Self;
@@ -33,15 +33,15 @@ pub(crate) trait Int: Copy {
     fn shift_right(a: Self, b: Self) -> Self;
     /// Greatest common divisor.
     fn gcd(a: Self, b: Self) -> Self;
-    /// Least common multiple, wrapping: 8 and 16 bits multiply in i32, where nothing is lost, so they wrap the
-    /// magnitude; 32 and 64 bits give the magnitude of the wrapped product. As C's integer promotion has it.
+    /// Least common multiple, wrapping, as C's integer promotion gives it: 8 and 16 bits multiply in i32, which is
+    /// exact, so the magnitude wraps; 32 and 64 bits give the magnitude of the wrapped product.
     fn lcm(a: Self, b: Self) -> Self;
 }
 
-/// Division through floats, which vectorizes. It is exact: the float holds both operands, and a quotient that is no
-/// whole number differs from the nearest one by at least 1/|b|, which is relative to it more than rounding can move it
-/// (|a| < 2^31 in f64, 2^16 in f32). Adding one and a half times the mantissa's range leaves the whole number in the
-/// low bits, wrapped.
+/// Division by float arithmetic, which vectorizes. It is exact: the float represents both operands, and a quotient that
+/// is not an integer differs from the nearest integer by at least 1/|b|, which exceeds the rounding error of the
+/// quotient (|a| < 2^31 in f64, 2^16 in f32). Adding 1.5 times the mantissa's range leaves the integer in the low bits,
+/// wrapped.
 macro_rules! float_division {
     ($t:ident $float:ident) => {
         #[inline(always)]
@@ -65,7 +65,7 @@ macro_rules! float_division {
     };
 }
 
-/// Division by the machine's instruction.
+/// Division by the machine's division instruction.
 macro_rules! whole_division {
     ($t:ident) => {
         #[inline(always)]
@@ -205,7 +205,7 @@ pub(crate) trait Real: Copy {
     fn logaddexp(a: Self, b: Self) -> Self;
     fn logaddexp2(a: Self, b: Self) -> Self;
     fn heaviside(a: Self, b: Self) -> Self;
-    /// a · 2^b; rounded once for whole b.
+    /// a · 2^b; rounded once for integral b.
     fn ldexp(a: Self, b: Self) -> Self;
     fn nextafter(a: Self, b: Self) -> Self;
     fn sin(a: Self) -> Self;
@@ -267,13 +267,14 @@ macro_rules! reals {
             }
             #[inline(always)]
             fn ldexp(a: $t, b: $t) -> $t {
-                // Where 2^b leaves the range, a · 2^b may not: factors are taken first, twice at most. The one down
-                // leaves room for the digits of a, so that the last product alone rounds.
+                // 2^b may be out of range where a · 2^b is not, so up to two factors are applied first. The downward
+                // factor leaves room for the digits of a, so that only the last product rounds.
                 let (most, up) = (($t::MAX_EXP - 2) as $t, 1.0 / $t::MIN_POSITIVE);
                 let least = ($t::MIN_EXP - 1 + $t::MANTISSA_DIGITS as i32) as $t;
                 let down = $t::MIN_POSITIVE * (2.0 / $t::EPSILON);
                 let low = ($t::MIN_EXP - 1) as $t;
-                // Beyond these every result is infinite or zero, of a power that is neither; an infinite b has an infinite power.
+                // Beyond these bounds the result is infinite or zero for any finite nonzero a, so b is clamped and its
+                // power stays finite and nonzero. An infinite b is not clamped and has an infinite or zero power.
                 let b = if (b > 3.0 * most) & (b < Self::INF) { 3.0 * most } else { b };
                 let floor = 2.0 * least + low;
                 let b = if (b < floor) & (b > Self::NEG_INF) { floor } else { b };
@@ -287,7 +288,8 @@ macro_rules! reals {
             }
             #[inline(always)]
             fn nextafter(a: $t, b: $t) -> $t {
-                // Away from zero the next number has the next bits; at zero it is the smallest one of b's sign.
+                // Away from zero the next number has the next bit pattern; at zero it is the smallest number, with b's
+                // sign.
                 let away = (a < b) == (a > 0.0);
                 let bits = a.to_bits();
                 let step = if away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
@@ -426,7 +428,8 @@ macro_rules! complexes {
             const ONE: Self = Complex::new(1.0, 0.0);
             #[inline(always)]
             fn remainder(a: Self, b: Self) -> Self {
-                // PaddlePaddle's rule: both parts of the quotient to the nearest integer, halves away from zero.
+                // PaddlePaddle's rule: both parts of the quotient are rounded to the nearest integer, ties away from
+                // zero.
                 let length = $abs(b);
                 let square = length * length;
                 let re = ((a.re * b.re + a.im * b.im) / square).round();
@@ -435,10 +438,10 @@ macro_rules! complexes {
             }
             #[inline(always)]
             fn lerp(a: Self, end: Self, weight: Self) -> Self {
-                let way = end - a;
-                let left = Self::ONE - weight;
-                // PyTorch picks the end that is nearer, by the weight's modulus.
-                if weight.norm_sqr() < 0.25 { a + Self::mul(weight, way) } else { end - Self::mul(way, left) }
+                let difference = end - a;
+                let remaining = Self::ONE - weight;
+                // PyTorch starts from the nearer end, chosen by the weight's modulus.
+                if weight.norm_sqr() < 0.25 { a + Self::mul(weight, difference) } else { end - Self::mul(difference, remaining) }
             }
             #[inline(always)]
             fn truth(a: Self) -> bool { (a.re != 0.0) | (a.im != 0.0) }
@@ -450,8 +453,9 @@ macro_rules! complexes {
             fn real(a: f64) -> Self { Complex::new(a as $t, 0.0) }
             #[inline(always)]
             fn logaddexp(a: Self, b: Self) -> Self {
-                // The operand with the larger real part outside, so that the exponential does not overflow; between equal
-                // ones the imaginary part decides, so that the order of the operands does not.
+                // The operand with the larger real part is factored out, so that the exponential does not overflow. If
+                // the real parts are equal, the imaginary parts decide, so that the result does not depend on the order
+                // of the operands.
                 let first = (a.re > b.re) | (a.re == b.re) & (a.im > b.im);
                 let (high, low) = if first { (a, b) } else { (b, a) };
                 if a == b && a.re.abs() == $t::INFINITY { a } else { high + Self::log1p(Self::exp(low - high)) }
@@ -485,17 +489,18 @@ complexes!(f64, modulus = math::complex::abs_c128, angle = math::complex::angle_
     sigmoid = math::complex::sigmoid_c128; mul = math::complex::mul_c128, div = math::complex::div_c128,
     pow = math::complex::pow_c128);
 
-/// Arithmetic results with every NaN made the canonical quiet one of its type: payloads depend on operand order in
-/// compiled code, so they can't be part of a promise.
+/// Canonicalization of arithmetic results: every NaN becomes the canonical quiet NaN of its type, because payloads
+/// depend on operand order in compiled code and so can't be guaranteed.
 pub(crate) trait Canonical {
-    /// Whether what reductions make of such elements depends on their order.
-    const IN_ORDER: bool;
-    type Size: Copy + Ord + Default;
-    const INFINITE: Self::Size;
+    /// Whether the result of a reduction over such elements depends on their order.
+    const ORDER_MATTERS: bool;
+    type Magnitude: Copy + Ord + Default;
+    const INFINITY_MAGNITUDE: Self::Magnitude;
     fn canonical(self) -> Self;
-    /// What grows with the magnitude: 0 of zeros, above [`Canonical::INFINITE`] of NaNs. Nothing of what has neither.
-    fn size(self) -> Self::Size;
-    /// Whether there is neither a NaN nor a negative zero: such elements are equal only if their bits are.
+    /// A number that increases with the magnitude: 0 for zeros, above [`Canonical::INFINITY_MAGNITUDE`] for NaNs. `()`
+    /// for types without NaNs and negative zeros, and for complex numbers.
+    fn magnitude(self) -> Self::Magnitude;
+    /// Whether no element is a NaN or a negative zero. Such elements are equal only if their bits are.
     fn are_ordinary(all: &[Self]) -> bool
     where
         Self: Sized;
@@ -504,13 +509,13 @@ pub(crate) trait Canonical {
 macro_rules! already_canonical {
     ($($t:ty),*) => {$(
         impl Canonical for $t {
-            const IN_ORDER: bool = false;
-            type Size = ();
-            const INFINITE: () = ();
+            const ORDER_MATTERS: bool = false;
+            type Magnitude = ();
+            const INFINITY_MAGNITUDE: () = ();
             #[inline(always)]
             fn canonical(self) -> $t { self }
             #[inline(always)]
-            fn size(self) {}
+            fn magnitude(self) {}
             #[inline(always)]
             fn are_ordinary(_: &[$t]) -> bool { true }
         }
@@ -521,30 +526,31 @@ already_canonical!(bool, u8, i8, i16, i32, i64);
 macro_rules! canonical_nan {
     ($($t:ident $bits:ident),*) => {$(
         impl Canonical for $t {
-            const IN_ORDER: bool = true;
-            type Size = $bits;
-            const INFINITE: $bits = $t::INFINITY.to_bits() << 1;
+            const ORDER_MATTERS: bool = true;
+            type Magnitude = $bits;
+            const INFINITY_MAGNITUDE: $bits = $t::INFINITY.to_bits() << 1;
             #[inline(always)]
-            fn size(self) -> $bits { self.to_bits() << 1 }
+            fn magnitude(self) -> $bits { self.to_bits() << 1 }
             #[inline(always)]
             fn canonical(self) -> $t {
-                // On the bits: the compiler may pick any payload for a NaN that it sees come out of arithmetic.
+                // Works on the bits: the compiler may choose any payload for a NaN that results from arithmetic.
                 let magnitude = self.to_bits() & !(-0.0 as $t).to_bits();
                 if magnitude > $t::INFINITY.to_bits() { $t::NAN } else { self }
             }
             #[inline(always)]
             fn are_ordinary(all: &[$t]) -> bool {
-                // With the sign as the last bit, turned over, and one less: what then lies above infinity is a NaN, or -0.
+                // Rotating the sign into the lowest bit, inverting it and subtracting 1 maps NaNs and -0 above
+                // infinity, and all other numbers to at most infinity.
                 let order = |x: $t| (x.to_bits().rotate_left(1) ^ 1).wrapping_sub(1);
                 all.iter().fold(0, |most, x| order(*x).max(most)) <= order($t::INFINITY)
             }
         }
         impl Canonical for Complex<$t> {
-            const IN_ORDER: bool = true;
-            type Size = ();
-            const INFINITE: () = ();
+            const ORDER_MATTERS: bool = true;
+            type Magnitude = ();
+            const INFINITY_MAGNITUDE: () = ();
             #[inline(always)]
-            fn size(self) {}
+            fn magnitude(self) {}
             #[inline(always)]
             fn canonical(self) -> Self { Complex::new(self.re.canonical(), self.im.canonical()) }
             #[inline(always)]
@@ -564,7 +570,7 @@ mod tests {
         assert_eq!(Real::ldexp(least, 276.0f32), 127f32.exp2());
         assert_eq!(Real::ldexp(f32::MAX, -276.0f32), 2.0 * least);
         assert_eq!(Real::ldexp(f32::MAX, -278.0f32), 0.0);
-        // Halves of the smallest numbers go to the even one; in two roundings they would not.
+        // Half-way results round to even; with two roundings they would not.
         for (x, half) in [(1.0f32, 0.0f32), (3.0, 2.0), (5.0, 2.0), (-7.0, -4.0)] {
             assert_eq!(Real::ldexp(x * least, -1.0f32), half * least, "{x}");
             assert_eq!(Real::ldexp(x, -150.0f32), half * least, "{x}");

@@ -1,4 +1,4 @@
-//! The three CPU levels give the same bits, for every kernel that this machine can run.
+//! All kernels that this machine can run give the same bits at the three CPU levels.
 
 use super::{CpuLevel, cast, kernel, operands};
 use crate::base::dtype::DType;
@@ -7,7 +7,7 @@ use crate::ops::Op;
 
 pub(crate) mod pages;
 
-/// Random bytes, as valid elements of a dtype.
+/// Random valid elements of a dtype.
 fn sample(d: DType, n: usize, seed: u64) -> Vec<u128> {
     let mut r = Random(seed);
     let mut words: Vec<u128> = (0..n).map(|_| u128::from(r.next()) << 64 | u128::from(r.next())).collect();
@@ -32,12 +32,12 @@ fn levels() -> Vec<CpuLevel> {
     [CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= best).collect()
 }
 
-/// Runs a kernel at each level on `n` elements and compares the bytes of the results.
+/// Runs a kernel on `n` elements at each level and compares the bytes of the results.
 fn same_bits(name: &str, at: &dyn Fn(CpuLevel) -> super::BlockFn, args: &[Vec<u128>; 4], n: usize) {
     let run = |level| {
         let mut out = vec![0u128; n];
         let args = operands([0, 1, 2, 3].map(|i: usize| args[i].as_ptr().cast::<u8>()));
-        // SAFETY: every buffer has 16 bytes an element, which is the most; bools are 0 or 1.
+        // SAFETY: every buffer has 16 bytes per element, which is the maximum; bools are 0 or 1.
         unsafe { at(level)(args, out.as_mut_ptr().cast(), n) };
         out
     };
@@ -71,7 +71,7 @@ fn every_kernel_has_the_same_bits_at_every_level() {
     }
 }
 
-/// Integer division against wide arithmetic.
+/// Compares integer division with 128-bit arithmetic.
 fn check_division<T: super::num::Int + Copy + PartialEq + std::fmt::Debug>(a: i128, b: i128, to: impl Fn(i128) -> T) {
     use super::num::Int;
     let (x, y) = (to(a), to(b));
@@ -113,7 +113,7 @@ fn integer_division_is_exact() {
             let (c, k) = (i128::from(next()), i128::from(next() >> 16));
             if c != 0 {
                 check_division(a, c, |v| v as i32);
-                // Quotients next to whole numbers.
+                // Quotients next to integers.
                 for d in [-1, 0, 1] {
                     check_division(i128::from((c * k + d) as i32), c, |v| v as i32);
                 }

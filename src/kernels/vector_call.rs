@@ -1,20 +1,19 @@
-//! Block kernels of a single vector: what compiled loops call where their own forms of a function do not hold.
+//! Kernels for a single vector, which compiled loops call for arguments outside the domain of their inline code.
 //!
-//! Guarantees: the results of the block kernel of the op, for every element. Does not: know how long vectors are; only the
-//! wide code generator asks for these functions.
+//! Guarantees: the results of the op's kernel, for every element. Does not: know the vector length; only the x64 back
+//! end calls these functions.
 
 use super::{CpuLevel, kernel, operands};
 use crate::base::dtype::DType;
 use crate::ops::Op;
 
-/// Computes a function of the vector at `x` into that at `y`.
+/// Computes a function of the vector at `x` and stores the result at `y`.
 ///
-/// # Safety
-/// `x` must be valid for reads of so many bytes, which hold elements of the function's dtype, `y` for writes of as many,
-/// and they must not overlap.
+/// `x` must be valid for reads of `bytes` bytes, which hold elements of the function's dtype, `y` for writes of as
+/// many, and they must not overlap.
 pub(crate) type VectorFn = unsafe extern "C" fn(x: *const u8, y: *mut u8, bytes: usize);
 
-/// The functions that have one.
+/// The ops and dtypes that have such a kernel.
 pub(crate) const FUNCTIONS: [(Op, DType, VectorFn); 4] = [
     (Op::Sin, DType::F32, sin_f32),
     (Op::Cos, DType::F32, cos_f32),

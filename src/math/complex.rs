@@ -1,9 +1,9 @@
 //! Elementary functions of complex numbers.
 //!
 //! `NAME_c128` takes `Complex<f64>`; `NAME_c64` takes `Complex<f32>`, computes in double precision and rounds each part
-//! once (sums and products excepted, which have their own precision). Signed zeros tell the sides of branch cuts apart.
-//! Special values follow Annex G of the C standard, save that the sign of a zero it leaves open is as it comes. Every NaN
-//! part is the canonical one.
+//! once (except products, which compute in single precision). Signed zeros distinguish the sides of branch cuts.
+//! Special values follow Annex G of the C standard; the sign of a zero that it leaves unspecified is unspecified here
+//! too. Every NaN part is the canonical NaN.
 
 use super::exp::expm1_f64;
 use super::hyper::{asinh_f64, cosh_f64, sinh_f64};
@@ -17,14 +17,14 @@ use std::f64::consts::{FRAC_PI_2, LN_2, LOG2_E, LOG10_E};
 type C128 = Complex<f64>;
 type C64 = Complex<f32>;
 
-/// 2^500: squares of numbers from its inverse up to it neither overflow nor underflow.
+/// 2^500: the squares of numbers from 2^-500 to 2^500 neither overflow nor underflow.
 const TWO_500: f64 = f64::from_bits((1023 + 500) << 52);
 /// 2^600, and its logarithm.
 const TWO_600: f64 = f64::from_bits((1023 + 600) << 52);
 const LN_TWO_600: f64 = 415.88830833596717;
-/// 2^100, for numbers too close to the ends of the range.
+/// 2^100, a scaling factor for numbers close to the ends of the range.
 const TWO_100: f64 = f64::from_bits((1023 + 100) << 52);
-/// e^709, about the largest power of e.
+/// e^709, close to the largest finite power of e.
 const E_709: f64 = 8.218407461554972e307;
 
 #[inline(always)]
@@ -48,7 +48,7 @@ fn narrow(z: C128) -> C64 {
     Complex::new(part(z.re), part(z.im))
 }
 
-/// `-i·z`, which takes a hyperbolic function of `times_i(z)` to the circular function of z.
+/// `-i·z`, which converts a hyperbolic function of `times_i(z)` to the circular function of z.
 #[inline(always)]
 fn over_i(z: C128) -> C128 {
     pair(z.im, -z.re)
@@ -67,14 +67,14 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-/// The product by the plain formula, each operation rounded.
+/// The product by the textbook formula; each operation rounds.
 #[inline(always)]
 pub(crate) fn mul_c64(a: C64, b: C64) -> C64 {
     let part = |x: f32| if x.is_nan() { f32::NAN } else { x };
     Complex::new(part(a.re * b.re - a.im * b.im), part(a.re * b.im + a.im * b.re))
 }
 
-/// The product by the plain formula, each operation rounded.
+/// The product by the textbook formula; each operation rounds.
 #[inline(always)]
 pub(crate) fn mul_c128(a: C128, b: C128) -> C128 {
     pair(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
@@ -86,8 +86,8 @@ pub(crate) fn div_c64(a: C64, b: C64) -> C64 {
     narrow(div_c128(widen(a), widen(b)))
 }
 
-/// The quotient by Smith's method: the larger part of the divisor is divided out first. Operands close to the ends
-/// of the range are scaled to keep the sums in it. Over zero, each part of `a` is divided by zero.
+/// The quotient by Smith's method: the larger part of the divisor is divided out first. Operands close to the ends of
+/// the range are scaled to keep the sums in range. If the divisor is zero, each part of `a` is divided by zero.
 #[inline(always)]
 pub(crate) fn div_c128(a: C128, b: C128) -> C128 {
     let largest = if b.re.abs() >= b.im.abs() { b.re.abs() } else { b.im.abs() };
@@ -98,7 +98,7 @@ pub(crate) fn div_c128(a: C128, b: C128) -> C128 {
     let (large, small) = if level { (c, d) } else { (d, c) };
     let ratio = small / large;
     let den = large + small * ratio;
-    // Half of a dividend, so that its sums stay in the range; a subnormal one would lose a bit, and has no need.
+    // A huge dividend is halved, so that its sums stay in range; a subnormal one would lose a bit and needs no scaling.
     let huge = a.re.abs() > TWO_500 || a.im.abs() > TWO_500;
     let (half, double) = if huge { (0.5, 2.0) } else { (1.0, 1.0) };
     let (p, q) = if level { (a.re * half, a.im * half) } else { (a.im * half, a.re * half) };
@@ -119,7 +119,7 @@ pub(crate) fn abs_c64(z: C64) -> f32 {
     hypot_f32(z.re, z.im)
 }
 
-/// |z| without overflow on the way; infinite if either part is.
+/// |z| without intermediate overflow; infinite if either part is.
 #[inline(always)]
 pub(crate) fn abs_c128(z: C128) -> f64 {
     hypot_f64(z.re, z.im)
@@ -191,7 +191,7 @@ pub(crate) fn rsqrt_c128(z: C128) -> C128 {
     reciprocal_c128(sqrt_c128(z))
 }
 
-/// unit·e^x·(c + i·s), where e^x may overflow while a product does not.
+/// unit·e^x·(c + i·s), where e^x may overflow although a product does not.
 #[inline(always)]
 fn exp_times(unit: f64, x: f64, c: f64, s: f64) -> C128 {
     let (power, rest) = if x > 709.0 { (exp_f64(x - 709.0), unit * E_709) } else { (exp_f64(x), unit) };
@@ -225,12 +225,12 @@ pub(crate) fn expm1_c128(z: C128) -> C128 {
         let e = exp_c128(z);
         return pair(e.re - 1.0, e.im);
     }
-    // cos y = 1 - 2·sin²(y/2), so that nothing is lost where z is small.
+    // cos y = 1 - 2·sin²(y/2) avoids cancellation for small z.
     let half = sin_f64(y * 0.5);
     pair(expm1_f64(x).mul_add(cos_f64(y), -2.0 * half * half), exp_f64(x) * sin_f64(y))
 }
 
-/// ln |x + iy|, relatively accurate also where it is close to 0.
+/// ln |x + iy|, with a small relative error even where it is close to 0.
 #[inline(always)]
 fn log_abs(x: f64, y: f64) -> f64 {
     let (a, b) = (x.abs(), y.abs());
@@ -365,7 +365,7 @@ pub(crate) fn tan_c128(z: C128) -> C128 {
     over_i(tanh_c128(times_i(z)))
 }
 
-/// Whether a part is so large that the inverse functions are their logarithmic asymptotes.
+/// Whether a part is so large that the inverse functions equal their logarithmic asymptotes.
 #[inline(always)]
 fn is_large(z: C128) -> bool {
     z.re.abs() > TWO_500 || z.im.abs() > TWO_500
@@ -449,8 +449,8 @@ pub(crate) fn atan_c128(z: C128) -> C128 {
     over_i(atanh_c128(times_i(z)))
 }
 
-/// a^b as e^(b·ln a). Anything to the power of 0 is 1. 0 to a power is 0 if its real part is positive, infinite in
-/// modulus if that is negative, and NaN if it is 0: the modulus is then that of no number.
+/// a^b as e^(b·ln a). Any number to the power of 0 is 1. 0 to a power is 0 if the exponent's real part is positive, has
+/// an infinite modulus if it is negative, and is NaN if it is 0, where the modulus is undefined.
 #[inline(always)]
 pub(crate) fn pow_c128(a: C128, b: C128) -> C128 {
     if b.re == 0.0 && b.im == 0.0 {
@@ -467,7 +467,8 @@ pub(crate) fn pow_c128(a: C128, b: C128) -> C128 {
         return Complex::new(re, if b.re > 0.0 { 0.0 } else { f64::NAN });
     }
     let log = log_c128(a);
-    // A real exponent must not meet an infinite logarithm with its zero.
+    // A real exponent multiplies the parts one by one: its zero imaginary part times an infinite logarithm would be
+    // NaN.
     exp_c128(if b.im == 0.0 { Complex::new(b.re * log.re, b.re * log.im) } else { mul_c128(b, log) })
 }
 
@@ -480,7 +481,7 @@ pub(crate) fn pow_c64(a: C64, b: C64) -> C64 {
 /// 1/(1 + e^(-z)).
 #[inline(always)]
 pub(crate) fn sigmoid_c128(z: C128) -> C128 {
-    // The power that cannot overflow.
+    // Uses the exponential that cannot overflow.
     if z.re < 0.0 {
         let e = exp_c128(z);
         div_c128(e, Complex::new(1.0 + e.re, e.im))

@@ -1,11 +1,12 @@
-//! The complement of the error function, and the normal distribution function times its argument.
+//! The complementary error function, and GELU: the normal distribution function times its argument.
 
 use super::exp::{LN2_HI_F64, LN2_LO_F64, ROUND_F64};
 use super::inline::double;
 use super::lane::Lane;
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// The cubic with the coefficients `c`, lowest first; `x2` is x². In halves, which shortens the chain of dependences.
+/// The cubic polynomial with the coefficients `c`, lowest first; `x2` is x². Evaluated as two halves, which shortens
+/// the dependency chain.
 #[inline(always)]
 pub(super) fn poly4(x: f64, x2: f64, c: [f64; 4]) -> f64 {
     let [c0, c1, c2, c3] = c;
@@ -20,8 +21,8 @@ pub(super) fn poly8(x: f64, x2: f64, x4: f64, low: [f64; 4], high: [f64; 4]) -> 
 
 /// erfc x at single-precision accuracy.
 ///
-/// e^(-x²)·p(|x|)/q(|x|), p of degree 4 and q of degree 5 on `[0, 10.1]`, relative error 5.8e-9; the other half line is 2
-/// less that.
+/// e^(-x²)·p(|x|)/q(|x|), p of degree 4 and q of degree 5 on `[0, 10.1]`, relative error 5.8e-9; for negative x, 2
+/// minus that.
 #[inline(always)]
 fn erfc_coarse(x: f64) -> f64 {
     let a = x.abs();
@@ -57,21 +58,21 @@ pub(crate) fn erfc_f32(x: f32) -> f32 {
     if y.is_nan() { f32::NAN } else { y }
 }
 
-/// x·erfc(-x/√2)/2, the product of x with the normal distribution function. Maximum error 0.63 ulp. -∞ gives NaN, as the
-/// product of the frameworks does.
+/// x·erfc(-x/√2)/2, the product of x and the normal distribution function. Maximum error 0.63 ulp. -∞ gives NaN, as the
+/// product in the frameworks does.
 #[inline(always)]
 pub(crate) fn gelu_f32(x: f32) -> f32 {
-    // Below -15 it is 0.
+    // Below -15 the result is 0.
     let a = f64::from(if -15.0 > x { -15.0 } else { x });
     let y = (0.5 * a * erfc_coarse(a * -std::f64::consts::FRAC_1_SQRT_2)) as f32;
     if y.is_nan() | (x == f32::NEG_INFINITY) { f32::NAN } else { y }
 }
 
-/// As [`gelu_f32`], in double precision. Maximum error 1.69 ulp over 6·10^6 random arguments.
+/// [`gelu_f32`] in double precision. Maximum error 1.69 ulp over 6·10^6 random arguments.
 #[inline(always)]
 pub(crate) fn gelu_f64(x: f64) -> f64 {
-    // |x|/√2 in two parts, and its square, x²/2, as well: erfc falls so steeply that their rounding would show. Below
-    // -38.85 the result is 0, and above it is x.
+    // |x|/√2 and its square, x²/2, each in two parts, because erfc is so steep that their rounding errors would matter.
+    // Below -38.85 the result is 0, and above 38.85 it is x.
     const ROOT: f64 = std::f64::consts::FRAC_1_SQRT_2;
     const ROOT_LO: f64 = -4.833646656726457e-17;
     let t = x.abs();
@@ -81,7 +82,7 @@ pub(crate) fn gelu_f64(x: f64) -> f64 {
     let half = 0.5 * t;
     let square = t * half;
     let c = erfc_parts([a, a_lo], [square, t.mul_add(half, -square)]);
-    // x/2·erfc: 2^200 times that, so that only the last product meets subnormal numbers.
+    // x/2·erfc, multiplied by 2^200, so that only the last product can be subnormal.
     let y = half * c.y;
     let y_lo = half.mul_add(c.lo, half.mul_add(c.y, -y));
     let below = (y + y_lo) * c.power * -DOWN;
@@ -108,19 +109,19 @@ pub(crate) fn erfc_f64(x: f64) -> f64 {
     if x.is_nan() { f64::NAN } else { y }
 }
 
-/// What [`erfc_parts`] gives: `(y + lo)·power` is 2^200·erfc. That does not fall below the normal numbers, and the product
-/// with 2^-200 rounds once.
+/// The result of [`erfc_parts`]: `(y + lo)·power` is 2^200·erfc, which is always normal, and the product with 2^-200
+/// rounds once.
 struct Parts {
     y: f64,
     lo: f64,
     power: f64,
 }
 
-/// erfc of a number from 0 to 27.5 in two parts, whose square comes in two parts as well.
+/// erfc of a number from 0 to 27.5, given in two parts together with its square, also in two parts.
 ///
-/// e^(-a²)·(c + a·p(a)/q(a))/(c + a), c = 0.5625, p of degree 10 and q of degree 11, relative error 4.7e-19. With this c,
-/// a·p/q is a correction of at most a fifth, so that its rounding counts little; the sums and the division around it carry
-/// a second part.
+/// e^(-a²)·(c + a·p(a)/q(a))/(c + a), c = 0.5625, p of degree 10 and q of degree 11, relative error 4.7e-19. With this
+/// c, a·p/q is a correction of at most a fifth, so its rounding error matters little; the sums and the division around
+/// it carry a second part.
 #[inline(always)]
 fn erfc_parts([a, a_lo]: [f64; 2], [square, square_lo]: [f64; 2]) -> Parts {
     let a2 = a * a;
@@ -146,7 +147,7 @@ fn erfc_parts([a, a_lo]: [f64; 2], [square, square_lo]: [f64; 2]) -> Parts {
     let q = a8.mul_add(poly4(a, a2, high), q);
     let slope = p / q;
 
-    // The negative square is n·ln 2 + r.
+    // -a² = n·ln 2 + r.
     let shifted = square.mul_add(-LOG2_E, ROUND_F64);
     let n = shifted - ROUND_F64;
     let head = n.mul_add(-LN2_HI_F64, -square);
@@ -154,7 +155,7 @@ fn erfc_parts([a, a_lo]: [f64; 2], [square, square_lo]: [f64; 2]) -> Parts {
     let r = head - rest;
     let tail = (r * r).mul_add(r.horner(double::EXP), (head - r) - rest);
 
-    // (c + a·slope)·(1 + r + tail) over c + a.
+    // (c + a·slope)·(1 + r + tail) / (c + a).
     let c = 0.5625;
     let top = a.mul_add(slope, c);
     let top_lo = a_lo.mul_add(slope, a.mul_add(slope, c - top));
@@ -199,7 +200,7 @@ mod tests {
         }
     }
 
-    /// Where two roundings of erfc would show in the product.
+    /// Arguments for which two roundings of erfc would be visible in the product.
     #[test]
     fn gelu_where_it_falls_steeply() {
         near(

@@ -1,6 +1,7 @@
-//! The error function of double precision, by sixteen polynomials.
+//! The error function in double precision, by sixteen polynomials.
 //!
-//! Guarantees: as [`super::inline`]'s functions. Does not: hold the other functions of its family, which are not odd.
+//! Guarantees: those of [`super::inline`]. Does not: contain the complementary error function, which is in
+//! [`super::erf`].
 
 use super::exp::double::ROUND;
 use super::lane::Table;
@@ -10,26 +11,26 @@ use super::lane::Table;
 /// ±0 give ±0, ±∞ give ±1.
 #[inline(always)]
 pub(crate) fn erf<T: Table<Num = f64>>(x: T) -> T {
-    // With a in part k, around c, it is erf c + (a - c)·q(a - c); in the first two a + a·q(a²).
-    let a = x.abs().at_most(MOST);
-    let t = a.fma(a.c(PARTS_A_UNIT), a.c(ROUND));
+    // For a in interval k, with center c, erf a = erf c + (a - c)·q(a - c); in the first two intervals a + a·q(a²).
+    let a = x.abs().at_most(ERF_MAX);
+    let t = a.fma(a.c(INTERVALS_PER_UNIT), a.c(ROUND));
     let near = t.less(t.c(ROUND + 2.0));
-    let d = a - t.chosen(&AT);
+    let d = a - t.chosen(&CENTERS);
     let s = (a * a).or(near, d);
     let last = t.chosen(&COEFFICIENTS[COEFFICIENTS.len() - 1]);
     let q = COEFFICIENTS.iter().rev().skip(1).fold(last, |q, c| q.fma(s, t.chosen(c)));
-    q.fma(d, a.or(near, t.chosen(&THERE))).signed(x).nan_of(x)
+    q.fma(d, a.or(near, t.chosen(&ERF_AT_CENTERS))).signed(x).nan_of(x)
 }
 
-/// From here on it is 1.
-const MOST: f64 = 5.925;
+/// The error function is 1 from here on.
+const ERF_MAX: f64 = 5.925;
 
-/// How many parts a unit of the argument has. Part k is around k units of this size.
-const PARTS_A_UNIT: f64 = 2.616;
+/// The number of intervals per unit of the argument. Interval k lies around k / `INTERVALS_PER_UNIT`.
+const INTERVALS_PER_UNIT: f64 = 2.616;
 
-/// Where the polynomials are around: near the middle of the part, and such that the error function there is less than
-/// `2^-10` of a last place from a double.
-const AT: [f64; 16] = [
+/// The centers of the polynomials: near the middle of the interval, and chosen so that the error function there is
+/// within `2^-10` ulp of an f64.
+const CENTERS: [f64; 16] = [
     0.0,
     0.0,
     0.7677355741616338,
@@ -48,8 +49,8 @@ const AT: [f64; 16] = [
     5.745873398380354,
 ];
 
-/// The error function there.
-const THERE: [f64; 16] = [
+/// The error function at the centers.
+const ERF_AT_CENTERS: [f64; 16] = [
     0.0,
     0.0,
     0.7224068738139001,
@@ -68,7 +69,7 @@ const THERE: [f64; 16] = [
     0.9999999999999996,
 ];
 
-/// The coefficients of q in each part, lowest first: within `2^-56.2` of the error function.
+/// The coefficients of q in each interval, lowest first: within `2^-56.2` of the error function.
 const COEFFICIENTS: [[f64; 16]; 12] = [
     [
         0.1283791670955126,

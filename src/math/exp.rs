@@ -1,42 +1,42 @@
-//! The exponential family: `exp2`, `expm1`, and what other functions make of an exponential.
+//! The exponential functions `exp2` and `expm1`, and building blocks for other functions based on an exponential.
 //!
-//! All of them write the argument as `x = n·ln 2 + r` with an integer `n` and `|r| ≤ ln 2 / 2`, and evaluate
-//! `e^r = 1 + r + c` with a polynomial for the small term `c`. Nothing branches and nothing is looked up in a table, so a
-//! loop around an inlined call vectorizes at every feature level; every fused multiply-add is written out, so that the
-//! bits are the same at every level.
+//! All of them reduce the argument to `x = n·ln 2 + r` with an integer `n` and `|r| ≤ ln 2 / 2`, and evaluate `e^r = 1
+//! + r + c` with a polynomial for the small term `c`. The code has no branches and no tables, so a loop around an
+//! inlined call vectorizes at every CPU level; every fused multiply-add is explicit, so that the bits are the same at
+//! every level.
 //!
-//! `n` is rounded by adding `1.5·2^(p-1)`: the integer then stands in the low bits of the sum, where integer operations
-//! can take it, and no saturating conversion (which does not vectorize well) is needed.
+//! `n` is rounded by adding `1.5·2^(p-1)`, which leaves the integer in the low bits of the sum, where integer
+//! operations can use it. This avoids a saturating conversion, which does not vectorize well.
 //!
-//! The constants and polynomials of the two types stand in [`single`] and [`double`] under the same names, and around
-//! them the same bodies.
+//! The modules [`single`] and [`double`] define the constants and polynomials of the two types under the same names,
+//! and share the function bodies.
 
 pub(super) use double::{
-    LN2_HI as LN2_HI_F64, LN2_LO as LN2_LO_F64, ROUND as ROUND_F64, halves as halves_f64, pow2 as pow2_f64,
+    LN2_HI as LN2_HI_F64, LN2_LO as LN2_LO_F64, ROUND as ROUND_F64, pow2 as pow2_f64, pow2_factors as pow2_factors_f64,
     tail as tail_f64,
 };
 pub(crate) use double::{exp2 as exp2_f64, expm1 as expm1_f64};
 pub(crate) use single::{exp2 as exp2_f32, expm1 as expm1_f32};
 
-/// What is the same for both types.
+/// The function bodies that both types share.
 macro_rules! bodies {
     ($float:ident, $bits:ident) => {
-        /// The bits of the significand that are stored, and what is added to a stored exponent.
+        /// The number of stored significand bits, and the exponent bias.
         const SHIFT: u32 = $float::MANTISSA_DIGITS - 1;
         const BIAS: $bits = $float::MAX_EXP as $bits - 1;
 
-        /// An argument taken apart: `e^x = 2^n · (1 + r + c)`, with `|r| ≤ 0.3469` and `c` the small rest.
+        /// A reduced argument: `e^x = 2^n · (1 + r + c)`, with `|r| ≤ 0.3469` and a small `c`.
         pub(crate) struct Parts {
-            /// The exponent, as the integer of its two's complement.
+            /// The exponent in two's complement.
             pub(crate) n: $bits,
             /// The reduced argument.
             pub(crate) r: $float,
-            /// `e^r - 1 - r`, with what `r` lost in rounding.
+            /// `e^r - 1 - r`, plus the rounding error of `r`.
             pub(crate) c: $float,
         }
 
-        /// Takes `x` apart; `x` is between -104 and 90 (`f64`: -750 and 711), or NaN (then `r` and `c` are NaN and `n`
-        /// is of no use).
+        /// Reduces `x`, which must be between -104 and 90 (`f64`: -750 and 711) or NaN (then `r` and `c` are NaN and
+        /// `n` is meaningless).
         #[inline(always)]
         pub(crate) fn parts(x: $float) -> Parts {
             let t = x.mul_add(std::$float::consts::LOG2_E, ROUND);
@@ -54,37 +54,37 @@ macro_rules! bodies {
             $float::from_bits(n.wrapping_add(BIAS) << SHIFT)
         }
 
-        /// `2^n` as two factors, neither of which over- or underflows, for an `n` between -252 and 254 (`f64`: -2044
-        /// and 2046).
+        /// `2^n` as two factors, neither of which overflows or underflows, for an `n` between -252 and 254 (`f64`:
+        /// -2044 and 2046).
         ///
-        /// Multiplying by one after the other rounds once, at the second, and only where the result is subnormal.
+        /// Multiplying by both in turn rounds once, in the second product, and only if the result is subnormal.
         #[inline(always)]
-        pub(crate) fn halves(n: $bits) -> ($float, $float) {
+        pub(crate) fn pow2_factors(n: $bits) -> ($float, $float) {
             let biased = n.wrapping_add(2 * BIAS);
             let low = biased >> 1;
             ($float::from_bits(low << SHIFT), $float::from_bits(biased.wrapping_sub(low) << SHIFT))
         }
 
-        /// `e^x` for an `x` between `EXP_MIN` and `EXP_MAX`, and what its rounding lost; of a NaN, some NaN.
+        /// `e^x` for an `x` between `EXP_MIN` and `EXP_MAX`, and its rounding error; for NaN, some NaN.
         #[inline(always)]
         pub(crate) fn exp_two(x: $float) -> ($float, $float) {
             let p = parts(x);
-            let (s1, s2) = halves(p.n);
+            let (s1, s2) = pow2_factors(p.n);
             let h = 1.0 + p.r;
             let l = (p.r - (h - 1.0)) + p.c;
             let v = h + l;
             (v * s1 * s2, (l - (v - h)) * s1 * s2)
         }
 
-        /// `2^x` for an `x` between `EXP2_MIN` and `EXP2_MAX`, and what its rounding lost; of a NaN, some NaN.
+        /// `2^x` for an `x` between `EXP2_MIN` and `EXP2_MAX`, and its rounding error; for NaN, some NaN.
         #[inline(always)]
         pub(crate) fn exp2_two(x: $float) -> ($float, $float) {
             let t = x + ROUND;
             let r = x - (t - ROUND);
-            // 1 + r·ln 2, and what its rounding lost.
+            // 1 + r·ln 2, and its rounding error.
             let h = r.mul_add(std::$float::consts::LN_2, 1.0);
             let l = r.mul_add(std::$float::consts::LN_2, 1.0 - h);
-            let (s1, s2) = halves(t.to_bits().wrapping_sub(ROUND.to_bits()));
+            let (s1, s2) = pow2_factors(t.to_bits().wrapping_sub(ROUND.to_bits()));
             let l = (r * r).mul_add(exp2_poly(r), l);
             let v = h + l;
             (v * s1 * s2, (l - (v - h)) * s1 * s2)
@@ -92,7 +92,7 @@ macro_rules! bodies {
 
         /// `2^x`. Largest error 0.80 ulp over all `f32` arguments, 0.77 ulp over 3·10^7 random `f64` arguments.
         ///
-        /// ±0 give 1, +∞ gives +∞, -∞ gives +0; a whole `x` gives the power exactly.
+        /// ±0 give 1, +∞ gives +∞, -∞ gives +0; an integral `x` gives the exact power.
         #[inline(always)]
         pub(crate) fn exp2(x: $float) -> $float {
             let y = if EXP2_MAX < x { EXP2_MAX } else { x };
@@ -103,12 +103,12 @@ macro_rules! bodies {
 
         /// `e^x - 1`. Largest error 0.71 ulp over all `f32` arguments, 0.71 ulp over 3·10^7 random `f64` arguments.
         ///
-        /// ±0 and numbers next to them give themselves, +∞ gives +∞, -∞ gives -1.
+        /// ±0 and numbers near them give themselves, +∞ gives +∞, -∞ gives -1.
         #[inline(always)]
         pub(crate) fn expm1(x: $float) -> $float {
             let y = if EXP_MAX < x { EXP_MAX } else { x };
-            let y = if LOST > y { LOST } else { y };
-            // With n = 1 and r < 0 the sum cancels; up to 1/2 the polynomial alone is exact enough.
+            let y = if EXPM1_MIN > y { EXPM1_MIN } else { y };
+            // With n = 1 and r < 0 the sum cancels; up to 1/2 the polynomial alone is accurate enough.
             let t = y.mul_add(std::$float::consts::LOG2_E, ROUND);
             let t = if y < 0.5 && t > ROUND { ROUND } else { t };
             let k = t - ROUND;
@@ -116,12 +116,12 @@ macro_rules! bodies {
             let lo = k * -LN2_LO;
             let r = hi + lo;
             let rest = lo - (r - hi);
-            // r + r²/2 is taken without loss: its rounding error joins the small terms.
+            // The rounding error of r + r²/2 is added to the small terms.
             let half = 0.5 * r;
             let g = half.mul_add(r, r);
             let g_lo = half.mul_add(r, r - g);
             let c = (r * r * r).mul_add(expm1_poly(r), g_lo + rest);
-            // Half the result, so that 2^n of the largest argument is finite: 2^(n-1) - 1/2 + 2^(n-1)·(r + c).
+            // Computes half the result, so that 2^n of the largest argument is finite: 2^(n-1) - 1/2 + 2^(n-1)·(r + c).
             let s = pow2(t.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_sub(1));
             let base = s - 0.5;
             let base_lo = (s - base) - 0.5;
@@ -140,20 +140,20 @@ pub(super) mod single {
     /// `1.5·2^23`: adding it to a small number leaves the nearest integer in the low bits of the significand.
     pub(crate) const ROUND: f32 = 12_582_912.0;
 
-    /// `ln 2` cut to 15 bits, so that its product with an exponent is exact, and the rest of it.
+    /// `ln 2` truncated to 15 bits, so that its product with an exponent is exact, and the remainder.
     pub(crate) const LN2_HI: f32 = f32::from_bits(0x3f31_7200);
     pub(crate) const LN2_LO: f32 = f32::from_bits(0x35bf_be8e);
 
     /// `2^-25`: a function that is `x + O(x^2)` gives `x` below it.
     pub(crate) const TINY: f32 = f32::from_bits(0x3300_0000);
 
-    /// Beyond them `e^x` and `2^x` are 0 and +∞.
+    /// Outside these bounds `e^x` and `2^x` are 0 and +∞.
     pub(crate) const EXP_MIN: f32 = -104.0;
     pub(crate) const EXP_MAX: f32 = 89.0;
     pub(crate) const EXP2_MIN: f32 = -151.0;
     const EXP2_MAX: f32 = 129.0;
-    /// Below it `e^x` is lost beside 1.
-    const LOST: f32 = -18.0;
+    /// Below it, `e^x - 1` rounds to -1.
+    const EXPM1_MIN: f32 = -18.0;
 
     bodies!(f32, u32);
 
@@ -191,20 +191,20 @@ pub(super) mod double {
     /// `1.5·2^52`: adding it to a small number leaves the nearest integer in the low bits of the significand.
     pub(crate) const ROUND: f64 = 6_755_399_441_055_744.0;
 
-    /// `ln 2` cut to 42 bits, so that its product with an exponent is exact, and the rest of it.
+    /// `ln 2` truncated to 42 bits, so that its product with an exponent is exact, and the remainder.
     pub(crate) const LN2_HI: f64 = f64::from_bits(0x3fe6_2e42_fefa_3800);
     pub(crate) const LN2_LO: f64 = f64::from_bits(0x3d2e_f357_93c7_6730);
 
     /// `2^-54`: a function that is `x + O(x^2)` gives `x` below it.
     pub(crate) const TINY: f64 = f64::from_bits(0x3c90_0000_0000_0000);
 
-    /// Beyond them `e^x` and `2^x` are 0 and +∞.
+    /// Outside these bounds `e^x` and `2^x` are 0 and +∞.
     pub(crate) const EXP_MIN: f64 = -746.0;
     pub(crate) const EXP_MAX: f64 = 710.0;
     pub(crate) const EXP2_MIN: f64 = -1076.0;
     const EXP2_MAX: f64 = 1025.0;
-    /// Below it `e^x` is lost beside 1.
-    const LOST: f64 = -38.0;
+    /// Below it, `e^x - 1` rounds to -1.
+    const EXPM1_MIN: f64 = -38.0;
 
     bodies!(f64, u64);
 

@@ -1,11 +1,11 @@
 //! The hyperbolic functions and their inverses, `ln(1 + e^x)`, and the sums of logarithms `logaddexp` and `logaddexp2`.
 //!
 //! They are built from the reduced exponential and logarithm of the sibling modules, with sums and quotients carried in
-//! two floats wherever a plain one would cost an ulp. Nothing branches, so that a loop vectorizes; every fused
-//! multiply-add is written out, so that the bits are the same at every feature level.
+//! two floats where a single one would cost an ulp. The code has no branches, so a loop vectorizes; every fused
+//! multiply-add is explicit, so that the bits are the same at every CPU level.
 //!
-//! The constants and polynomials of the two types stand in [`single`] and [`double`] under the same names, and around
-//! them the same bodies.
+//! The modules [`single`] and [`double`] define the constants and polynomials of the two types under the same names,
+//! and share the function bodies.
 
 pub(crate) use double::{
     acosh as acosh_f64, asinh as asinh_f64, atanh as atanh_f64, cosh as cosh_f64, log1pexp as log1pexp_f64,
@@ -16,10 +16,10 @@ pub(crate) use single::{
     logaddexp as logaddexp_f32, logaddexp2 as logaddexp2_f32, sinh as sinh_f32,
 };
 
-/// What is the same for both types.
+/// The function bodies that both types share.
 macro_rules! bodies {
     ($float:ident) => {
-        /// `e^a` and `e^-a` of `a ≥ 0`, each over 4, as `s·(1 + r + up)` and `i·(1 - r + down)`.
+        /// `e^a / 4` and `e^-a / 4` for `a ≥ 0`, as `s·(1 + r + up)` and `i·(1 - r + down)`.
         struct Pair {
             s: $float,
             i: $float,
@@ -28,7 +28,7 @@ macro_rules! bodies {
             down: $float,
         }
 
-        /// The two exponentials of `a`, which is not negative.
+        /// The two exponentials of a non-negative `a`.
         #[inline(always)]
         fn pair(a: $float) -> Pair {
             let a = if PAIR_MAX < a { PAIR_MAX } else { a };
@@ -39,7 +39,7 @@ macro_rules! bodies {
             let r = hi + lo;
             let rest = lo - (r - hi);
             let (odd, even) = odd_even(r);
-            // From 2^60 to one on, the smaller of the two does not matter.
+            // If the ratio of the two exceeds 2^60, the smaller one does not matter.
             let near = if t < ROUND + 60.0 { t } else { ROUND + 60.0 };
             Pair {
                 s: pow2(t.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_sub(2)),
@@ -96,7 +96,7 @@ macro_rules! bodies {
         /// ±0 give ±0, ±∞ give ±∞.
         #[inline(always)]
         pub(crate) fn asinh(x: $float) -> $float {
-            // asinh a = ln(1 + a + a²/(1 + √(1 + a²))), and ln 2a for a large one.
+            // asinh a = ln(1 + a + a²/(1 + √(1 + a²))), or ln 2a for a large a.
             let a = x.abs();
             let root = a.mul_add(a, 1.0).sqrt();
             let q = (a * a) / (1.0 + root);
@@ -117,7 +117,7 @@ macro_rules! bodies {
         /// 1 gives +0, +∞ gives +∞, numbers below 1 give NaN.
         #[inline(always)]
         pub(crate) fn acosh(x: $float) -> $float {
-            // acosh x = ln(1 + (x - 1) + √(x² - 1)), and ln 2x for a large one.
+            // acosh x = ln(1 + (x - 1) + √(x² - 1)), or ln 2x for a large x.
             let square = x.mul_add(x, -1.0);
             let root = square.sqrt();
             let root_lo = (-root).mul_add(root, square) * (0.5 / root);
@@ -137,7 +137,7 @@ macro_rules! bodies {
         /// The inverse hyperbolic tangent. Largest error 0.83 ulp over all `f32` arguments, 0.73 ulp over 3·10^7 random
         /// `f64` arguments.
         ///
-        /// ±0 give ±0, ±1 give ±∞, numbers beyond give NaN.
+        /// ±0 give ±0, ±1 give ±∞, numbers of larger magnitude give NaN.
         #[inline(always)]
         pub(crate) fn atanh(x: $float) -> $float {
             // atanh a = ln(1 + 2a/(1 - a)) / 2
@@ -154,7 +154,7 @@ macro_rules! bodies {
             if a <= 1.0 { v } else { $float::NAN }
         }
 
-        /// `ln(1 + e + e_lo)` for an `e` between 0 and 1, as an unevaluated sum of a large and a small float.
+        /// `ln(1 + e + e_lo)` for an `e` between 0 and 1, as an unevaluated sum of two floats.
         #[inline(always)]
         fn ln_1p_two(e: $float, e_lo: $float) -> ($float, $float) {
             let upper = e > LN_MAX;
@@ -185,8 +185,8 @@ macro_rules! bodies {
             if x.is_nan() { $float::NAN } else { v }
         }
 
-        /// The larger of two numbers, and the smaller minus the larger as an unevaluated sum of two floats: the second
-        /// counts where the larger is near zero. NaN where one of the two is.
+        /// The larger of two numbers, and the smaller minus the larger as an unevaluated sum of two floats. The second
+        /// part matters if the larger number is near zero. NaN if either number is NaN.
         #[inline(always)]
         fn order(a: $float, b: $float) -> ($float, $float, $float) {
             let hi = if a > b { a } else { b };
@@ -194,13 +194,14 @@ macro_rules! bodies {
             let d = lo - hi;
             let back = d - lo;
             let d_lo = (lo - (d - back)) - (hi + back);
-            // Of two equal infinities the difference is no number, and of infinite differences there is no error.
+            // The difference of two equal infinities is NaN, and infinite differences have no rounding error.
             let d_lo = if d > EXP2_MIN { d_lo } else { 0.0 };
             let d = if a == b { 0.0 } else { d };
             (hi, if EXP2_MIN > d { EXP2_MIN } else { d }, d_lo)
         }
 
-        /// `m + h + l` with the error of the first sum kept, so that `m` and `h` may cancel; an infinite `m` stays.
+        /// `m + h + l` with the rounding error of the first sum kept, so that `m` and `h` may cancel. An infinite `m`
+        /// is the result.
         #[inline(always)]
         fn add(m: $float, h: $float, l: $float) -> $float {
             let sum = m + h;
@@ -213,7 +214,7 @@ macro_rules! bodies {
         /// `ln(e^a + e^b)`. Largest error 1.33 ulp over 2·10^8 random `f32` arguments, 1.03 ulp over 3·10^7 random
         /// `f64` arguments, whose sum does not cancel to below a quarter of a term.
         ///
-        /// Two equal infinities give themselves; NaN where one of the two is.
+        /// Two equal infinities give themselves; NaN if either argument is NaN.
         #[inline(always)]
         pub(crate) fn logaddexp(a: $float, b: $float) -> $float {
             let (m, d, d_lo) = order(a, b);
@@ -225,7 +226,7 @@ macro_rules! bodies {
         /// `log2(2^a + 2^b)`. Largest error 1.55 ulp over 2·10^8 random `f32` arguments, 1.24 ulp over 3·10^7 random
         /// `f64` arguments, whose sum does not cancel to below a quarter of a term.
         ///
-        /// Two equal infinities give themselves; NaN where one of the two is.
+        /// Two equal infinities give themselves; NaN if either argument is NaN.
         #[inline(always)]
         pub(crate) fn logaddexp2(a: $float, b: $float) -> $float {
             const E_HI: $float = std::$float::consts::LOG2_E;
@@ -243,7 +244,7 @@ mod single {
     use super::super::exp::single::{EXP_MIN, EXP2_MIN, LN2_HI, LN2_LO, ROUND, TINY, exp_two, exp2_two, pow2};
     use super::super::log::single::{LOG2_E_LO, ln_1p, ln_sum, sum};
 
-    /// Above it `x² ± 1` is `x²` to the last bit of the logarithm, and below it `x²` does not overflow.
+    /// Above it, `x² ± 1` and `x²` have the same logarithm; below it, `x²` does not overflow.
     const BIG: f32 = 1_073_741_824.0;
     /// `√2 - 1`, the largest `f` of the logarithm's polynomial.
     const LN_MAX: f32 = 0.414_213_57;
@@ -267,7 +268,7 @@ mod double {
     use super::super::exp::double::{EXP_MIN, EXP2_MIN, LN2_HI, LN2_LO, ROUND, TINY, exp_two, exp2_two, pow2};
     use super::super::log::double::{LOG2_E_LO, ln_1p, ln_sum, sum};
 
-    /// Above it `x² ± 1` is `x²` to the last bit of the logarithm, and below it `x²` does not overflow.
+    /// Above it, `x² ± 1` and `x²` have the same logarithm; below it, `x²` does not overflow.
     const BIG: f64 = 1_152_921_504_606_846_976.0;
     /// `√2 - 1`, the largest `f` of the logarithm's polynomial.
     const LN_MAX: f64 = 0.414_213_562_373_095_1;
@@ -328,7 +329,7 @@ mod tests {
         assert_eq!(logaddexp2_f64(5.0, 5.0), 6.0);
         assert_eq!(logaddexp2_f32(-7.0, -7.0), -6.0);
         assert_eq!(logaddexp_f32(f32::NEG_INFINITY, 3.0), 3.0);
-        // A cancelling sum, where the error of a - b counts.
+        // A sum with cancellation, where the rounding error of a - b matters.
         near(|a| logaddexp_f64(a, -9.278), 2, "-3.67e-5=3f0dc1c8c0f8987f");
     }
 

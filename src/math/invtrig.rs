@@ -1,14 +1,14 @@
-//! The inverse functions: arc sine, arc cosine, arc tangent with one and two arguments, the hypotenuse that belongs to
-//! the latter, and the cube root.
+//! The inverse trigonometric functions (arc sine, arc cosine, arc tangent with one and two arguments), `hypot`, and the
+//! cube root.
 //!
-//! None of them branches, so that all vectorize. The single-precision functions compute in double precision and round
-//! once; the double-precision ones carry the rounding errors of the leading steps along.
+//! None of them branches, so all of them vectorize. The single-precision functions compute in double precision and
+//! round once; the double-precision ones keep the rounding errors of the leading steps.
 
 use super::erf::{poly4, poly8};
 use super::exp::ROUND_F64;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-/// What double precision leaves of π; halves and quarters of it go with those of π.
+/// π minus its f64 value; its halves and quarters correct those of π.
 const PI_LO: f64 = 1.2246467991473532e-16;
 
 const SIGN: u64 = 1 << 63;
@@ -16,7 +16,7 @@ const SIGN: u64 = 1 << 63;
 const TWO_100: f64 = f64::from_bits((1023 + 100) << 52);
 const TWO_1000: f64 = f64::from_bits((1023 + 1000) << 52);
 
-/// 2^500 and 2^600: the squares of numbers from 2^-500 to 2^500 and their sums are normal.
+/// Scaling bounds: the squares of numbers from 2^-500 to 2^500 and their sums are normal.
 const TWO_500: f64 = f64::from_bits((1023 + 500) << 52);
 const TWO_600: f64 = f64::from_bits((1023 + 600) << 52);
 
@@ -80,7 +80,7 @@ fn asin_coarse(s: f64) -> f64 {
     s.mul_add(p, 1.0000000002545815)
 }
 
-/// asin x. Maximum error 0.51 ulp. asin(±0) = ±0; NaN outside of [-1, 1].
+/// asin x. Maximum error 0.51 ulp. asin(±0) = ±0; NaN outside [-1, 1].
 #[inline(always)]
 pub(crate) fn asin_f32(x: f32) -> f32 {
     let a = f64::from(x.abs());
@@ -94,7 +94,7 @@ pub(crate) fn asin_f32(x: f32) -> f32 {
     canonical_f32((y as f32).copysign(x))
 }
 
-/// acos x. Maximum error 0.51 ulp. acos(1) = 0; NaN outside of [-1, 1].
+/// acos x. Maximum error 0.51 ulp. acos(1) = 0; NaN outside [-1, 1].
 #[inline(always)]
 pub(crate) fn acos_f32(x: f32) -> f32 {
     let x = f64::from(x);
@@ -109,7 +109,7 @@ pub(crate) fn acos_f32(x: f32) -> f32 {
     canonical_f32(if near { middle } else { far } as f32)
 }
 
-/// √(x² + y²). Maximum error 0.501 ulp; hypot of an infinity is ∞, also with NaN.
+/// √(x² + y²). Maximum error 0.501 ulp. ∞ if an argument is infinite, even if the other one is NaN.
 #[inline(always)]
 pub(crate) fn hypot_f32(x: f32, y: f32) -> f32 {
     let (a, b) = (f64::from(x), f64::from(y));
@@ -117,12 +117,12 @@ pub(crate) fn hypot_f32(x: f32, y: f32) -> f32 {
     if x.abs() == f32::INFINITY || y.abs() == f32::INFINITY { f32::INFINITY } else { h }
 }
 
-/// `(v, y, root)` for `x` normal and positive: `v = x/root³` in `[0.5, 4)`, `root` a power of two, and y about v^(-1/3)
-/// with a relative error of 2^-30.
+/// `(v, y, root)` for a positive normal `x`: `v = x/root³` in `[0.5, 4)`, `root` is a power of two, and `y`
+/// approximates v^(-1/3) with a relative error of 2^-30.
 #[inline(always)]
 fn cbrt_parts(x: f64) -> (f64, f64, f64) {
     let bits = x.to_bits();
-    // The exponent as a number: its bits below those of 2^52.
+    // The exponent as a float: its bits are placed below those of 2^52.
     let exponent = f64::from_bits((bits >> 52) | 0x4330_0000_0000_0000) - (4_503_599_627_370_496.0 + 1023.0);
     let shifted = exponent.mul_add(1.0 / 3.0, ROUND_F64);
     let rest = (shifted - ROUND_F64).mul_add(-3.0, exponent + ROUND_F64);
@@ -150,12 +150,13 @@ pub(crate) fn cbrt_f32(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn cbrt_f64(x: f64) -> f64 {
     let a = x.abs();
-    // 2^54 times a subnormal number is normal; its root gives 2^18 back.
+    // 2^54 times a subnormal number is normal; the factor's cube root, 2^18, is divided out.
     let tiny = a < f64::MIN_POSITIVE;
     let a = if tiny { a * 18_014_398_509_481_984.0 } else { a };
     let unscale = if tiny { 1.0 / 262_144.0 } else { 1.0 };
     let (v, y, root) = cbrt_parts(a);
-    // v·y² is the root; the cube misses v by `rest`, of which a third over the square is the correction.
+    // v·y² approximates the root. `rest` is v minus its cube; a third of that, divided by the root's square, is the
+    // correction.
     let square = y * y;
     let t = v * square;
     let t2 = t * t;
@@ -177,7 +178,8 @@ fn atan_tail(s: f64) -> f64 {
     (s4 * s4).mul_add(top, poly8(s, s2, s4, low, high))
 }
 
-/// A quotient `(num + num_lo)/(den + den_lo)` of at most √2 - 1 and the multiple of π/4 that its angle adds to.
+/// A quotient `(num + num_lo)/(den + den_lo)` of magnitude at most √2 - 1, and the multiple of π/4 to which its arc
+/// tangent is added.
 #[derive(Clone, Copy)]
 struct Turn {
     base: f64,
@@ -188,8 +190,8 @@ struct Turn {
 }
 
 impl Turn {
-    /// The angle of p/q for finite `p, q >= 0` that are not both 0 and neither huge nor tiny: from the nearest of 0, π/4
-    /// and π/2 on.
+    /// The arc tangent of p/q, relative to the nearest of 0, π/4 and π/2, for finite `p, q >= 0` that are not both 0
+    /// and are neither huge nor tiny.
     #[inline(always)]
     fn new(p: f64, q: f64) -> Self {
         let (greater, lesser) = if p > q { (p, q) } else { (q, p) };
@@ -211,7 +213,8 @@ impl Turn {
         Turn { base, num, num_lo, den, den_lo }
     }
 
-    /// The angle. The tail collects the rounding of the quotient and of the sum, the higher powers, and what is left of π.
+    /// The angle. The tail collects the rounding errors of the quotient and the sum, the higher powers, and the low
+    /// part of π.
     #[inline(always)]
     fn angle(self) -> f64 {
         let inverse = 1.0 / self.den;
@@ -230,7 +233,7 @@ impl Turn {
 /// atan x. Maximum error 0.75 ulp. atan(±0) = ±0, atan(±∞) = ±π/2.
 #[inline(always)]
 pub(crate) fn atan_f64(x: f64) -> f64 {
-    // Beyond 2^64 the result no longer depends on the argument; infinity has no place in the quotient.
+    // Beyond 2^64 the result no longer depends on the argument; an infinity would make the quotient NaN.
     let a = x.abs();
     let a = if a > 18_446_744_073_709_551_616.0 { 18_446_744_073_709_551_616.0 } else { a };
     canonical_f64(Turn::new(a, 1.0).angle().copysign(x))
@@ -242,7 +245,8 @@ pub(crate) fn atan_f64(x: f64) -> f64 {
 pub(crate) fn atan2_f64(y: f64, x: f64) -> f64 {
     let (a, b) = (y.abs(), x.abs());
     let largest = if a > b { a } else { b };
-    // Sums and inverses need room; an infinity outweighs everything finite, and at the origin x counts as 1.
+    // Scales so that sums and reciprocals stay in range. Next to an infinity, finite numbers count as 0; at the origin,
+    // x counts as 1.
     let scale = if largest > TWO_1000 { 1.0 / TWO_100 } else { 1.0 };
     let scale = if largest < 1.0 / TWO_500 { TWO_500 } else { scale };
     let (p, q) = (a * scale, b * scale);
@@ -251,7 +255,7 @@ pub(crate) fn atan2_f64(y: f64, x: f64) -> f64 {
     let (p, q) = if infinite { (unit(a), unit(b)) } else { (p, q) };
     let q = if largest == 0.0 { 1.0 } else { q };
     let turn = Turn::new(p, q);
-    // On the left side the angle counts down from π.
+    // For a negative x the angle is subtracted from π.
     let base = if x.is_sign_negative() { PI - turn.base } else { turn.base };
     let sign = x.to_bits() & SIGN;
     let num = f64::from_bits(turn.num.to_bits() ^ sign);
@@ -271,7 +275,8 @@ fn asin_tail(s: f64) -> f64 {
     (s4 * s4).mul_add(poly4(s, s2, top), poly8(s, s2, s4, low, high))
 }
 
-/// base - (head + tail), with `base` 0 or a multiple of π/2 and the error of every step but the last carried along.
+/// base - (head + tail), where `base` is 0 or a multiple of π/2. The rounding errors of all steps except the last are
+/// kept.
 #[inline(always)]
 fn from_base(base: f64, head: f64, tail: f64) -> f64 {
     let hi = base - head;
@@ -283,12 +288,12 @@ fn from_base(base: f64, head: f64, tail: f64) -> f64 {
 #[inline(always)]
 fn root_parts(s: f64, p: f64) -> (f64, f64) {
     let root = s.sqrt();
-    // The smallest normal number keeps 0/0 away and vanishes in every other sum.
+    // The smallest normal number prevents 0/0 and vanishes in every other sum.
     let root_lo = root.mul_add(-root, s) / (root + root + f64::MIN_POSITIVE);
     (root, (root * s).mul_add(p, root_lo))
 }
 
-/// asin x. Maximum error 0.80 ulp. asin(±0) = ±0; NaN outside of [-1, 1].
+/// asin x. Maximum error 0.80 ulp. asin(±0) = ±0; NaN outside [-1, 1].
 #[inline(always)]
 pub(crate) fn asin_f64(x: f64) -> f64 {
     let a = x.abs();
@@ -303,7 +308,7 @@ pub(crate) fn asin_f64(x: f64) -> f64 {
     canonical_f64(y.copysign(x))
 }
 
-/// acos x. Maximum error 0.79 ulp. acos(1) = 0; NaN outside of [-1, 1].
+/// acos x. Maximum error 0.79 ulp. acos(1) = 0; NaN outside [-1, 1].
 #[inline(always)]
 pub(crate) fn acos_f64(x: f64) -> f64 {
     let a = x.abs();
@@ -320,8 +325,8 @@ pub(crate) fn acos_f64(x: f64) -> f64 {
     canonical_f64(from_base(base, head, tail))
 }
 
-/// √(x² + y²) without overflow or underflow on the way. Maximum error 0.99 ulp; hypot of an infinity is ∞, also with
-/// NaN.
+/// √(x² + y²) without intermediate overflow or underflow. Maximum error 0.99 ulp. ∞ if an argument is infinite, even if
+/// the other one is NaN.
 #[inline(always)]
 pub(crate) fn hypot_f64(x: f64, y: f64) -> f64 {
     let (a, b) = (x.abs(), y.abs());

@@ -1,25 +1,26 @@
-//! What the functions of [`super::inline`] compute with: a float, or a vector register of a compiled loop.
+//! [`Lane`], the trait over which the functions of [`super::inline`] are generic: a float, or a vector register of a
+//! compiled loop.
 //!
-//! A function written over [`Lane`] is compiled by rustc into the block kernels, and run once by the wide code generator
-//! to have its instructions written into a loop. So there is one text of each function, and the bits are those of its
-//! operations, all of which IEEE 754 or this file defines. Guarantees: no operation branches, and none but
-//! [`Table::chosen`] looks anything up. Does not: hold functions.
+//! rustc compiles a function over [`Lane`] into kernels, and the x64 back end runs it once to record its instructions
+//! for a compiled loop. So each function has one source, and its bits follow from its operations, all of which IEEE 754
+//! or this file defines. Guarantees: no operation branches, and only [`Table::chosen`] looks up a table. Does not:
+//! contain functions.
 
 use super::{exp, log};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A float. `ROUND` below is `1.5·2^23` for single precision and `1.5·2^52` for double: adding it to a small number
-/// leaves the nearest integer in the low bits of the significand.
+/// A float or a vector of floats. `ROUND` below is `1.5·2^23` for single precision and `1.5·2^52` for double: adding it
+/// to a small number leaves the nearest integer in the low bits of the significand.
 pub(crate) trait Lane:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
     /// The type of constants.
     type Num: Copy;
-    /// A truth value.
+    /// A condition.
     type Mask: Copy;
-    /// A bit that picks one of two constants.
+    /// A condition in the form of one bit, for the choice between two constants.
     type Bit: Copy;
-    /// A constant; `self` says where it is wanted.
+    /// A constant. `self` only provides the context.
     fn c(self, value: Self::Num) -> Self;
     /// `self·a + b`, rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
@@ -29,28 +30,28 @@ pub(crate) trait Lane:
     fn fnma(self, a: Self, b: Self) -> Self;
     /// The magnitude.
     fn abs(self) -> Self;
-    /// `self`, which is not negative, with the sign of `sign`.
+    /// The non-negative `self` with the sign of `sign`.
     fn signed(self, sign: Self) -> Self;
-    /// `most` where that is smaller; a NaN stays.
+    /// The smaller of `self` and `most`; a NaN is preserved.
     fn at_most(self, most: Self::Num) -> Self;
-    /// `least` where that is larger; a NaN stays.
+    /// The larger of `self` and `least`; a NaN is preserved.
     fn at_least(self, least: Self::Num) -> Self;
     /// `self < other`.
     fn less(self, other: Self) -> Self::Mask;
     /// `self` where the mask is set, else `other`.
     fn or(self, mask: Self::Mask, other: Self) -> Self;
-    /// `self·2^k`, rounded once, for a whole `k` from -252 to 254 (of double precision, from -2044 to 2046), given as
-    /// itself and as `t = k + ROUND`.
+    /// `self·2^k`, rounded once, for an integer `k` from -252 to 254 (in double precision, from -2044 to 2046), given
+    /// as `k` and as `t = k + ROUND`.
     fn scaled(self, k: Self, t: Self) -> Self;
-    /// `2^k`, a normal number, of `k + ROUND + BIAS`, where `BIAS` is what a stored exponent has more than it says.
+    /// `2^k`, a normal number, where `self` is `k + ROUND + BIAS` and `BIAS` is the exponent bias.
     fn power(self) -> Self;
-    /// Whether the whole number is odd that `self` holds, as `t` above.
+    /// Whether the integer in the low bits of `self`, in the form of `t` above, is odd.
     fn odd(self) -> Self::Mask;
-    /// The lowest bit of the whole number that `self` holds, as `t` above.
+    /// The lowest bit of the integer in the low bits of `self`, in the form of `t` above.
     fn lowest(self) -> Self::Bit;
-    /// The sign, set if `self` is below 0.
+    /// The sign bit, set if `self` is below 0.
     fn sign(self) -> Self::Bit;
-    /// The polynomial with coefficients `c`, lowest first.
+    /// The value at `self` of the polynomial with coefficients `c`, lowest first.
     #[inline(always)]
     fn horner<const N: usize>(self, c: [Self::Num; N]) -> Self {
         let mut v = self.c(c[N - 1]);
@@ -59,8 +60,8 @@ pub(crate) trait Lane:
         }
         v
     }
-    /// The polynomial of `self` with the coefficients `set` where the mask and the bit are set, which say the same; else that
-    /// of `other` with `clear`.
+    /// The value at `self` of the polynomial with the coefficients `set` where the condition holds, else the value at
+    /// `other` of the polynomial with `clear`. `by` holds the same condition as a mask and as a bit.
     fn picked<const N: usize, const M: usize>(
         self,
         by: (Self::Mask, Self::Bit),
@@ -68,20 +69,22 @@ pub(crate) trait Lane:
         other: Self,
         clear: [Self::Num; M],
     ) -> Self;
-    /// `self`, negated where the whole number of `t` is 2 or 3 in remainders of 4.
+    /// `self`, negated where the integer of `t` is 2 or 3 modulo 4.
     fn turned(self, t: Self) -> Self;
     /// A positive finite number as `(k, m)`: `2^k·m` with `m` from ¾ up to 1½.
     fn split(self) -> (Self, Self);
-    /// `self`, which is the logarithm of `x` if `x` is positive and finite; -∞ for a zero `x`, NaN for what is below,
-    /// +∞ for +∞. A NaN is the canonical one, or is made so later.
+    /// The logarithm of any `x`, given `self`, the logarithm of a positive finite `x`: -∞ for zero, NaN below zero, +∞
+    /// for +∞. A NaN is canonical or is canonicalized later.
     fn log_ends(self, x: Self) -> Self;
-    /// `self`, or a NaN where `x` is NaN. It is the canonical one, or is made so later; `self` is NaN there already.
+    /// `self`, or a NaN where `x` is NaN. That NaN is canonical or is canonicalized later; `self` must be NaN there
+    /// already.
     fn nan_of(self, x: Self) -> Self;
 }
 
-/// A [`Lane`] that can look numbers up.
+/// A [`Lane`] with table lookup.
 pub(crate) trait Table: Lane {
-    /// The number of the table that the four lowest bits of the whole number say that `self` holds, as `t` above.
+    /// The table's entry at the index in the four lowest bits of the integer that `self` holds, in the form of `t`
+    /// above.
     fn chosen(self, table: &'static [Self::Num; 16]) -> Self;
 }
 
@@ -151,8 +154,8 @@ macro_rules! number {
 
             #[inline(always)]
             fn scaled(self, _k: $float, t: $float) -> $float {
-                // Two factors, neither of which over- or underflows; the product with the second alone rounds, and only
-                // where the result is subnormal.
+                // Two factors, neither of which overflows or underflows. Only the second product rounds, and only if
+                // the result is subnormal.
                 const TWICE: $bits = 2 * ($float::MAX_EXP as $bits - 1);
                 let biased = t.to_bits().wrapping_sub($float::to_bits($round)).wrapping_add(TWICE);
                 let low = biased >> 1;
@@ -188,7 +191,7 @@ macro_rules! number {
                 other: $float,
                 clear: [$float; M],
             ) -> $float {
-                // rustc's loops take longer to choose each coefficient.
+                // In the loops that rustc compiles, selecting each coefficient would take longer.
                 let (set, clear) = (self.horner(set), other.horner(clear));
                 if mask { set } else { clear }
             }
@@ -219,7 +222,7 @@ macro_rules! number {
 number!(f32, u32, exp::single::ROUND, log::single::split_from, log::single::finish);
 number!(f64, u64, exp::double::ROUND, log::double::split_from, log::double::finish);
 
-/// [`Lane::log_ends`] for `vfixupimmps`: what it gives for each class of its operand, four bits a class.
+/// The table of `vfixupimmps` for [`Lane::log_ends`]: the response for each class of the operand, four bits per class.
 pub(crate) const LOG_ENDS: u64 = {
     // Classes, lowest first: quiet NaN, signaling NaN, zero, one, -∞, +∞, negative, positive.
     let (keep, quiet, nan, below, above) = (0, 2, 3, 4, 5);

@@ -1,24 +1,24 @@
-//! The logarithm family: `log2`, `log10`, `log1p`, and what other functions make of a logarithm.
+//! The logarithms `log2`, `log10` and `log1p`, and building blocks for other functions based on a logarithm.
 //!
-//! The argument is `2^k·m` with `m` between `√½` and `√2`, and the logarithm of `m = 1 + f` a polynomial in `f`, which is
-//! exact. The terms `k·ln 2` and `f - f²/2` are added without loss (the rounding errors are kept), so that only the small
-//! rest of the polynomial and the last addition round. Nothing branches, so that a loop vectorizes; every fused
-//! multiply-add is written out, so that the bits are the same at every feature level.
+//! The argument is `2^k·m` with `m` between `√½` and `√2`, and the logarithm of `m = 1 + f` is a polynomial in `f`,
+//! which is exact. The terms `k·ln 2` and `f - f²/2` are added with their rounding errors kept, so that only the small
+//! remainder of the polynomial and the last addition round. The code has no branches, so a loop vectorizes; every fused
+//! multiply-add is explicit, so that the bits are the same at every CPU level.
 //!
-//! The constants and polynomials of the two types stand in [`single`] and [`double`] under the same names, and around
-//! them the same bodies.
+//! The modules [`single`] and [`double`] define the constants and polynomials of the two types under the same names,
+//! and share the function bodies.
 
 pub(super) use double::{SQRT_HALF as SQRT_HALF_F64, TWO52, split as split_f64};
 pub(crate) use double::{log1p as log1p_f64, log2 as log2_f64, log10 as log10_f64};
 pub(crate) use single::{log1p as log1p_f32, log2 as log2_f32, log10 as log10_f32};
 
-/// What is the same for both types.
+/// The function bodies that both types share.
 macro_rules! bodies {
     ($float:ident, $bits:ident) => {
-        /// The bits of the significand that are stored.
+        /// The number of stored significand bits.
         const SHIFT: u32 = $float::MANTISSA_DIGITS - 1;
         const ONE: $bits = $float::to_bits(1.0);
-        /// From the bits of `√½` to those of 1.
+        /// The difference between the bits of 1 and those of `√½`.
         const TO_ONE: $bits = ONE - SQRT_HALF;
 
         /// A positive finite `x` as `(k, m)` with `x = 2^k·m` and `m` between `√½` and `√2`.
@@ -27,7 +27,7 @@ macro_rules! bodies {
             split_from(x, SQRT_HALF)
         }
 
-        /// As [`split`], with `m` from the number with the bits `least` up to twice that.
+        /// Like [`split`], with `m` between the number with the bits `least` and twice that number.
         #[inline(always)]
         pub(crate) fn split_from(x: $float, least: $bits) -> ($float, $float) {
             let subnormal = x < $float::MIN_POSITIVE;
@@ -35,14 +35,14 @@ macro_rules! bodies {
             let bias = if subnormal { BIAS + SHIFT as $float } else { BIAS };
             let u = normal.to_bits().wrapping_add(ONE - least);
             let m = $float::from_bits((u & ($bits::MAX >> ($bits::BITS - SHIFT))).wrapping_add(least));
-            (whole(u >> SHIFT) - bias, m)
+            (float_of_exponent(u >> SHIFT) - bias, m)
         }
 
-        /// `v`, or the value of a logarithm of `x` outside the positive finite numbers.
+        /// `v`, or the logarithm of `x` if `x` is not a positive finite number.
         #[inline(always)]
         pub(crate) fn finish(x: $float, v: $float) -> $float {
-            // On the bits: of comparisons of floats the compiler makes tests of classes. (In two
-            // runs one after the other `log` of f64 took 1.5 ns an element with them, and 1.2 without.)
+            // Compares the bits, because the compiler turns float comparisons into class tests. (In two consecutive
+            // runs, `log` of f64 took 1.5 ns per element with these, and 1.2 without.)
             const INFINITY: $bits = $float::to_bits($float::INFINITY);
             let bits = x.to_bits();
             let beyond = if bits == INFINITY { $float::INFINITY } else { $float::NAN };
@@ -50,7 +50,7 @@ macro_rules! bodies {
             if bits.wrapping_sub(1) < INFINITY - 1 { v } else { beyond }
         }
 
-        /// `ln(1 + f)` as `g + g_lo`, where `g` is `f - f²/2` rounded and `g_lo` the small rest.
+        /// `ln(1 + f)` as `g + g_lo`, where `g` is the rounded `f - f²/2` and `g_lo` the small remainder.
         #[inline(always)]
         pub(crate) fn ln_1p(f: $float) -> ($float, $float) {
             let f2 = f * f;
@@ -60,7 +60,7 @@ macro_rules! bodies {
             (g, (f2 * f).mul_add(q, half.mul_add(f, f - g)))
         }
 
-        /// `k·ln 2 + g + low`, where only `low`, which is small, and the last addition are rounded.
+        /// `k·ln 2 + g + low`, where only the small term `low` and the last addition are rounded.
         #[inline(always)]
         fn add_ln_2(k: $float, g: $float, low: $float) -> $float {
             let head = k * LN2_HI;
@@ -69,8 +69,8 @@ macro_rules! bodies {
             h + (l + k.mul_add(LN2_LO, low))
         }
 
-        /// A positive sum `one + x` (`one` is 1 or 0) taken apart as `2^k·(1 + f + f_lo)`, with `f_lo` the rounding
-        /// error of `f`.
+        /// A positive sum `one + x` (`one` is 1 or 0) in the form `2^k·(1 + f + f_lo)`, with `f_lo` the rounding error
+        /// of `f`.
         pub(crate) struct Sum {
             pub(crate) k: $float,
             /// `2^(2-k)`: `2^-k` itself may be subnormal.
@@ -79,14 +79,14 @@ macro_rules! bodies {
             pub(crate) f_lo: $float,
         }
 
-        /// Takes `one + x` apart. A subnormal `x` loses digits here and is the caller's business.
+        /// Splits `one + x`. A subnormal `x` loses digits here; the caller must handle it.
         #[inline(always)]
         pub(crate) fn sum(one: $float, x: $float) -> Sum {
             let u = (one + x).to_bits().wrapping_add(TO_ONE);
             let biased = u >> SHIFT;
-            let k = whole(biased) - BIAS;
-            // With s = 2^-k, the reduced argument is s·(one + x) - 1 = (s·one - 1) + s·x. Both terms are exact, and so
-            // is the error of their sum.
+            let k = float_of_exponent(biased) - BIAS;
+            // With s = 2^-k, the reduced argument is s·(one + x) - 1 = (s·one - 1) + s·x. Both terms and the error of
+            // their sum are exact.
             let scale4 = $float::from_bits((2 * $float::MAX_EXP as $bits).wrapping_sub(biased) << SHIFT);
             let a = scale4.mul_add(0.25 * one, -1.0);
             let b = (x * 0.25) * scale4;
@@ -104,7 +104,7 @@ macro_rules! bodies {
 
         /// `ln(1 + x)`. Largest error 0.65 ulp over all `f32` arguments, 0.67 ulp over 3·10^7 random `f64` arguments.
         ///
-        /// ±0 and numbers next to them give themselves, -1 gives -∞, +∞ gives +∞, numbers below -1 give NaN.
+        /// ±0 and numbers near them give themselves, -1 gives -∞, +∞ gives +∞, numbers below -1 give NaN.
         #[inline(always)]
         pub(crate) fn log1p(x: $float) -> $float {
             let p = sum(1.0, x);
@@ -154,25 +154,25 @@ macro_rules! bodies {
 pub(super) mod single {
     use super::super::exp::single::{LN2_HI, LN2_LO, TINY};
 
-    /// `√½`, from which the significands are counted.
+    /// The bits of `√½`, the smallest `m`.
     const SQRT_HALF: u32 = 0x3f35_04f3;
 
-    /// `log10 2` cut so that its product with an exponent is exact, and the rest of it.
+    /// `log10 2` truncated so that its product with an exponent is exact, and the remainder.
     const LOG10_2_HI: f32 = f32::from_bits(0x3e9a_2000);
     const LOG10_2_LO: f32 = f32::from_bits(0x369a_84fc);
 
-    /// What rounding `log2 e` and `log10 e` lost.
+    /// The rounding errors of `log2 e` and `log10 e`.
     pub(crate) const LOG2_E_LO: f32 = f32::from_bits(0x32a5_7060);
     const LOG10_E_LO: f32 = f32::from_bits(0xb22d_91af);
 
-    /// The bias of the exponents, as [`whole`] gives it.
+    /// The exponent bias in the form of [`float_of_exponent`] gives it.
     const BIAS: f32 = 127.0;
 
     bodies!(f32, u32);
 
-    /// A shifted-out exponent as a float: it is at most 511, which every conversion takes alike.
+    /// A shifted-out exponent as a float. It is at most 511, so signed and unsigned conversions agree.
     #[inline(always)]
-    fn whole(n: u32) -> f32 {
+    fn float_of_exponent(n: u32) -> f32 {
         n as i32 as f32
     }
 
@@ -205,27 +205,27 @@ pub(super) mod single {
 pub(super) mod double {
     use super::super::exp::double::{LN2_HI, LN2_LO, TINY};
 
-    /// `√½`, from which the significands are counted.
+    /// The bits of `√½`, the smallest `m`.
     pub(crate) const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
 
-    /// `log10 2` cut so that its product with an exponent is exact, and the rest of it.
+    /// `log10 2` truncated so that its product with an exponent is exact, and the remainder.
     const LOG10_2_HI: f64 = f64::from_bits(0x3fd3_4413_509f_7800);
     const LOG10_2_LO: f64 = f64::from_bits(0x3d1f_ef31_1f12_b358);
 
-    /// What rounding `log2 e` and `log10 e` lost.
+    /// The rounding errors of `log2 e` and `log10 e`.
     pub(crate) const LOG2_E_LO: f64 = 2.0355273740931033e-17;
     const LOG10_E_LO: f64 = 1.098319650216765e-17;
 
-    /// `2^52`, whose low bits take an integer.
+    /// `2^52`, whose low significand bits can hold an integer.
     pub(crate) const TWO52: f64 = 4_503_599_627_370_496.0;
-    /// The bias of the exponents, as [`whole`] gives it.
+    /// The exponent bias in the form of [`float_of_exponent`] gives it.
     const BIAS: f64 = TWO52 + 1023.0;
 
     bodies!(f64, u64);
 
     /// A shifted-out exponent, plus `2^52`, as a float.
     #[inline(always)]
-    fn whole(n: u64) -> f64 {
+    fn float_of_exponent(n: u64) -> f64 {
         f64::from_bits(n | TWO52.to_bits())
     }
 

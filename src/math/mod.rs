@@ -1,7 +1,8 @@
-//! The elementary functions, written here so that no result depends on the host's libm.
+//! Elementary functions, implemented here so that no result depends on the host's libm.
 //!
-//! Guarantees: plain Rust expressions over one element, without tables or data-dependent loops where they are meant
-//! to vectorize; the same bits on every CPU level; NaN results are canonical; accuracy as each function's doc states.
+//! Guarantees: functions are plain Rust expressions over one element, without tables or data-dependent loops if they
+//! are meant to vectorize; they give the same bits on every CPU level; NaN results are canonical; the accuracy is as
+//! each function's doc states.
 
 pub(crate) mod complex;
 pub(crate) mod erf;

@@ -1,11 +1,11 @@
-//! `x^y`, as C99 has it.
+//! `x^y` with the special cases of C99.
 //!
-//! `x^y = e^(y·ln x)`, and an error of the exponent becomes a relative error of the result, so the logarithm needs as many
-//! more bits as the exponent has before its point. For `f32` those are found in `f64`; for `f64` the logarithm is carried
-//! in two floats. Nothing branches, so that a loop vectorizes; every fused multiply-add is written out, so that the bits
-//! are the same at every feature level.
+//! `x^y = e^(y·ln x)`, and an absolute error of the exponent becomes a relative error of the result, so the logarithm
+//! needs additional bits, as many as the exponent has before the binary point. For `f32` the computation in `f64`
+//! provides them; for `f64` the logarithm is a sum of two floats. The code has no branches, so a loop vectorizes; every
+//! fused multiply-add is explicit, so that the bits are the same at every CPU level.
 
-use super::exp::{LN2_HI_F64, LN2_LO_F64, ROUND_F64, halves_f64, pow2_f64, tail_f64};
+use super::exp::{LN2_HI_F64, LN2_LO_F64, ROUND_F64, pow2_f64, pow2_factors_f64, tail_f64};
 use super::log::{SQRT_HALF_F64, TWO52, split_f64};
 
 /// `log2(1 + f) / f` for `f` from `√½ - 1` to `√2 - 1`, degree 12: within `2^-35.8` of the logarithm.
@@ -48,13 +48,13 @@ const ATANH: [f64; 8] = [
     0.05990498057181762,
 ];
 
-/// `x^y`, the special cases those of C99. Largest error 0.55 ulp over 2·10^8 random arguments.
+/// `x^y` with the special cases of C99. Largest error 0.55 ulp over 2·10^8 random arguments.
 ///
-/// 1 to any power and anything to the power 0 are 1, NaN included; a negative number to a fractional power is NaN.
+/// 1 to any power and any number to the power 0 are 1, including NaN; a negative number to a non-integral power is NaN.
 #[inline(always)]
 pub(crate) fn pow_f32(x: f32, y: f32) -> f32 {
     let a = x.abs();
-    // Every f32, subnormal or not, is a normal f64.
+    // Every f32, including the subnormal ones, is a normal f64.
     let wide = f64::from(a);
     let u = wide.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - SQRT_HALF_F64);
     let m = f64::from_bits((u & 0x000f_ffff_ffff_ffff).wrapping_add(SQRT_HALF_F64));
@@ -82,15 +82,15 @@ pub(crate) fn pow_f32(x: f32, y: f32) -> f32 {
     let p = (r2 * r2).mul_add(p46, p03);
     let v = (p * pow2_f64(t.to_bits().wrapping_sub(ROUND_F64.to_bits()))) as f32;
 
-    // Halves of odd numbers end in .5, those of even ones in .0; from 2^24 on all numbers are even. The half of a
-    // subnormal would round to an even number; 1/4 stands for all that is below it (0 is dealt with at the end).
+    // Half of an odd number ends in .5, half of an even one in .0; from 2^24 on all numbers are even. Half of a
+    // subnormal would round to an even number, so 1/4 replaces all smaller numbers (0 is handled at the end).
     let ya = if 16_777_216.0 < y.abs() { 16_777_216.0 } else { y.abs() };
     let ya = if 0.25 > ya { 0.25 } else { ya };
     let half = ya * 0.5;
     let end = (half - ((half + 8_388_608.0) - 8_388_608.0)).abs();
     let sign = if end == 0.5 { x.to_bits() & 0x8000_0000 } else { 0 };
     let v = f32::from_bits(v.to_bits() | sign);
-    // A root of a negative finite number; counted from the sign bit up, those come first.
+    // A non-integral power of a negative finite number: such bases have the lowest bit patterns above -0.
     let negative = x.to_bits().wrapping_sub(0x8000_0001) < 0x7f7f_ffff;
     let v = if end != 0.0 && end != 0.5 && negative { f32::NAN } else { v };
     let v = if x.is_nan() || y.is_nan() { f32::NAN } else { v };
@@ -141,9 +141,9 @@ fn ln_two(x: f64) -> (f64, f64) {
     (sum, h_lo - (sum - h))
 }
 
-/// `x^y`, the special cases those of C99. Largest error 0.77 ulp over 3·10^7 random arguments.
+/// `x^y` with the special cases of C99. Largest error 0.77 ulp over 3·10^7 random arguments.
 ///
-/// 1 to any power and anything to the power 0 are 1, NaN included; a negative number to a fractional power is NaN.
+/// 1 to any power and any number to the power 0 are 1, including NaN; a negative number to a non-integral power is NaN.
 #[inline(always)]
 pub(crate) fn pow_f64(x: f64, y: f64) -> f64 {
     let a = x.abs();
@@ -153,7 +153,7 @@ pub(crate) fn pow_f64(x: f64, y: f64) -> f64 {
 
     let e = log * y;
     let e_lo = log_lo.mul_add(y, log.mul_add(y, -e));
-    // 1^inf is 1; beyond the clamp the result over- or underflows, and the low part may be a NaN.
+    // 1^inf is 1. Outside the clamp the result overflows or underflows, and the low part may be a NaN.
     let inside = e.abs() < 746.0;
     let e_lo = if inside { e_lo } else { 0.0 };
     let e = if a == 1.0 { 0.0 } else { e };
@@ -167,18 +167,18 @@ pub(crate) fn pow_f64(x: f64, y: f64) -> f64 {
     let rest = lo - (r - hi);
     let c = tail_f64(r) + rest.mul_add(r, rest);
     let h = 1.0 + r;
-    let (s1, s2) = halves_f64(t.to_bits().wrapping_sub(ROUND_F64.to_bits()));
+    let (s1, s2) = pow2_factors_f64(t.to_bits().wrapping_sub(ROUND_F64.to_bits()));
     let v = (h + ((r - (h - 1.0)) + c)) * s1 * s2;
 
-    // Halves of odd numbers end in .5, those of even ones in .0; from 2^53 on all numbers are even. The half of a
-    // subnormal would round to an even number; 1/4 stands for all that is below it (0 is dealt with at the end).
+    // Half of an odd number ends in .5, half of an even one in .0; from 2^53 on all numbers are even. Half of a
+    // subnormal would round to an even number, so 1/4 replaces all smaller numbers (0 is handled at the end).
     let ya = if 2.0 * TWO52 < y.abs() { 2.0 * TWO52 } else { y.abs() };
     let ya = if 0.25 > ya { 0.25 } else { ya };
     let half = ya * 0.5;
     let end = (half - ((half + TWO52) - TWO52)).abs();
     let sign = if end == 0.5 { x.to_bits() & 0x8000_0000_0000_0000 } else { 0 };
     let v = f64::from_bits(v.to_bits() | sign);
-    // A root of a negative finite number; counted from the sign bit up, those come first.
+    // A non-integral power of a negative finite number: such bases have the lowest bit patterns above -0.
     let negative = x.to_bits().wrapping_sub(0x8000_0000_0000_0001) < 0x7fef_ffff_ffff_ffff;
     let v = if end != 0.0 && end != 0.5 && negative { f64::NAN } else { v };
     let v = if x.is_nan() || y.is_nan() { f64::NAN } else { v };
@@ -235,7 +235,7 @@ mod tests {
             let got = pow_f32(x as f32, y as f32);
             assert_eq!(got.to_bits(), (want as f32).to_bits(), "f32 {x:e}^{y:e}: {got:e}");
         }
-        // Subnormal exponents are no whole numbers; the largest odd ones are odd.
+        // Subnormal exponents are not integers; the largest odd exponents are odd.
         assert!(pow_f64(-0.5, 5e-324).is_nan() && pow_f32(-0.5, f32::from_bits(1)).is_nan());
         assert_eq!(pow_f64(-1.0, 9_007_199_254_740_991.0), -1.0);
         assert_eq!(pow_f32(-1.0, 16_777_215.0), -1.0);

@@ -1,11 +1,11 @@
-//! Functions against known values and against one another.
+//! Helpers that compare functions with known values and with one another.
 
-/// How many units in the last place of an `f32` lie between a result and the value it should have.
+/// The error of a result in ulps of `f32`.
 pub(super) fn ulps(got: f32, want: f64) -> f64 {
     if got.is_nan() || want.is_nan() {
         return if got.is_nan() && want.is_nan() { 0.0 } else { f64::INFINITY };
     }
-    // Beyond the last finite number, the next power of two.
+    // Infinities count as the power of two after the largest finite number.
     let limit = 2.0 * 2.0f64.powi(127);
     let got = f64::from(got).clamp(-limit, limit);
     let want = want.clamp(-limit, limit);
@@ -14,7 +14,7 @@ pub(super) fn ulps(got: f32, want: f64) -> f64 {
     (got - want).abs() / unit
 }
 
-/// The `f32` function against the `f64` one, over all exponents and both signs.
+/// Compares the `f32` function with the `f64` one, over all exponents and both signs.
 pub(super) fn sweep(f: fn(f32) -> f32, g: fn(f64) -> f64, max: f64) {
     for bits in (0..=u32::MAX).step_by(600_011) {
         let x = f32::from_bits(bits);
@@ -23,7 +23,7 @@ pub(super) fn sweep(f: fn(f32) -> f32, g: fn(f64) -> f64, max: f64) {
     }
 }
 
-/// The `f64` function against correctly rounded values: `argument=bits` pairs.
+/// Compares the `f64` function with correctly rounded values: `argument=bits` pairs.
 pub(super) fn near(f: fn(f64) -> f64, max: u64, pairs: &str) {
     for pair in pairs.split(' ') {
         let (x, want) = pair.split_once('=').unwrap();
@@ -33,7 +33,7 @@ pub(super) fn near(f: fn(f64) -> f64, max: u64, pairs: &str) {
     }
 }
 
-/// Both functions bit for bit: `argument=value` pairs, and NaN, which every function gives back.
+/// Compares both functions with `argument=value` pairs bit for bit, and checks that NaN gives NaN.
 pub(super) fn same(f: fn(f64) -> f64, g: fn(f32) -> f32, pairs: &str) {
     for pair in pairs.split(' ').chain(["nan=nan", "-nan=nan"]) {
         let (x, want) = pair.split_once('=').unwrap();

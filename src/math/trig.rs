@@ -1,14 +1,14 @@
-//! Sine, cosine and tangent, faithful over every finite argument.
+//! Sine, cosine and tangent, with an error below one ulp for every finite argument.
 //!
-//! Each function comes twice. `NAME_small` has no branch and vectorizes, but takes only arguments up to the bound of its
-//! type ([`TRIG_BOUND_F32`], [`TRIG_BOUND_F64`]); NaN is accepted, infinities are not needed but give NaN. `NAME` takes
-//! every argument and returns the same bits within the bound, for it calls the same code there. Sine and cosine have a
-//! third form in [`super::inline`], which compiled loops take in, with the same bits up to a bound of its own; in double
-//! precision that is the bound here, and the form takes the place of `NAME_small`.
+//! Each function has two forms. `NAME_small` has no branches and vectorizes, but is valid only for arguments up to the
+//! bound of its type ([`TRIG_BOUND_F32`], [`TRIG_BOUND_F64`]); NaN is accepted; infinities are not needed but give NaN.
+//! `NAME` is valid for every argument and returns the same bits within the bound, because it calls the same code there.
+//! Sine and cosine have a third form in [`super::inline`], which compiled loops inline, with the same bits up to its
+//! own bound; in double precision that is the bound here, and the form replaces `NAME_small`.
 //!
-//! The single-precision functions compute in double precision and round once, which leaves the error at little more than
-//! half a unit in the last place. Sine and cosine of small arguments (up to [`TRIG_NEAR_F32`]) are the exception: their
-//! third form stays in single precision, which takes less time, and the others call it there.
+//! The single-precision functions compute in double precision and round once, so their error is slightly more than half
+//! an ulp. Sine and cosine of small arguments (up to [`TRIG_NEAR_F32`]) are the exception: their third form stays in
+//! single precision, which is faster, and the other forms call it there.
 
 use super::inline::double;
 use super::inline::single::{TRIG_NEAR as TRIG_NEAR_F32, cos_near, sin_near};
@@ -22,7 +22,7 @@ pub(crate) const TRIG_BOUND_F32: f32 = 68_719_476_736.0;
 /// The largest magnitude the double-precision `_small` functions take: 2^20.
 pub(crate) const TRIG_BOUND_F64: f64 = SMALL_BOUND;
 
-/// What double precision leaves of π.
+/// π minus its f64 value.
 const PI_LO: f64 = 1.2246467991473532e-16;
 
 const SIGN: u64 = 1 << 63;
@@ -54,7 +54,7 @@ pub(crate) fn sin_f32_small(x: f32) -> f32 {
     if x.abs() <= TRIG_NEAR_F32 { sin_near(x) } else { sin_f32_far(x) }
 }
 
-/// sin x for `|x| <= TRIG_BOUND_F32`, by double precision.
+/// sin x for `|x| <= TRIG_BOUND_F32`, in double precision.
 #[inline(always)]
 fn sin_f32_far(x: f32) -> f32 {
     let x = f64::from(x);
@@ -71,8 +71,8 @@ pub(crate) fn cos_f32_small(x: f32) -> f32 {
     if x.abs() <= TRIG_NEAR_F32 { cos_near(x) } else { cos_f32_far(x) }
 }
 
-/// cos x for `|x| <= TRIG_BOUND_F32`, by double precision: the distance to the nearest zero of the cosine goes through
-/// the sine, which keeps the relative accuracy there.
+/// cos x for `|x| <= TRIG_BOUND_F32`, in double precision: the sine of the distance to the nearest zero of the cosine,
+/// which keeps the relative accuracy there.
 #[inline(always)]
 fn cos_f32_far(x: f32) -> f32 {
     let x = f64::from(x);
@@ -106,10 +106,10 @@ pub(crate) fn tan_f32_small(x: f32) -> f32 {
     canonical_f32(tan_coarse(r, shifted.to_bits() & 1 != 0) as f32)
 }
 
-/// The sine of a large reduced argument in single precision, `quadrant` quarter turns on.
+/// sin(r + quadrant·π/2) in single precision, for a reduced large argument.
 #[inline(always)]
 fn sin_quadrant_f32(quadrant: u64, r: f64) -> f32 {
-    // An odd quarter turns the sine to the cosine, which is at least √½ here, so that π/2 - |r| needs no second part.
+    // In an odd quadrant the result is the cosine, which is at least √½ here, so that π/2 - |r| needs no second part.
     let r = if quadrant & 1 == 0 { r } else { FRAC_PI_2 - r.abs() };
     f64::from_bits(sin_coarse(r).to_bits() ^ (quadrant & 2) << 62) as f32
 }
@@ -163,13 +163,14 @@ fn sin_parts(r: f64, lo: f64, s: f64) -> (f64, f64) {
 #[inline(always)]
 fn cos_parts(r: f64, lo: f64, s: f64) -> (f64, f64) {
     let [half, rest @ ..] = double::COS;
-    // The head is rounded; the fused operation has what it lost, less the error of s = r², which is left out.
+    // The head is rounded; the fused operation gives its rounding error, except for the error of s = r², which is
+    // omitted.
     let head = s.mul_add(-half, 1.0);
-    let lost = s.mul_add(-half, 1.0 - head);
-    (head, (s * s).mul_add(-s.horner(rest), r.mul_add(-lo, lost)))
+    let err = s.mul_add(-half, 1.0 - head);
+    (head, (s * s).mul_add(-s.horner(rest), r.mul_add(-lo, err)))
 }
 
-/// sin(r + lo), `quadrant` quarter turns on.
+/// sin(r + lo + quadrant·π/2).
 #[inline(always)]
 fn sin_quadrant(quadrant: u64, r: f64, lo: f64) -> f64 {
     let s = r * r;
@@ -187,7 +188,7 @@ fn tan_quadrant(odd: bool, r: f64, lo: f64) -> f64 {
     let s = r * r;
     let (sin, sin_tail) = sin_parts(r, lo, s);
     let (cos, cos_tail) = cos_parts(r, lo, s);
-    // The error of s, which the cosine alone can spare, is felt in the quotient.
+    // The error of s, which the cosine alone can neglect, matters in the quotient.
     let cos_tail = r.mul_add(r, -s).mul_add(-0.5, cos_tail);
     let (above, above_tail) = if odd { (-cos, -cos_tail) } else { (sin, sin_tail) };
     let (below, below_tail) = if odd { (sin, sin_tail) } else { (cos, cos_tail) };
@@ -252,7 +253,7 @@ pub(crate) fn tan_f64(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Within one unit in the last place.
+    /// Whether the difference is at most one ulp.
     fn close(got: f64, want: f64) -> bool {
         got.to_bits().abs_diff(want.to_bits()) <= 1
     }
@@ -304,7 +305,7 @@ mod tests {
         let mut x = 1e-40f32;
         while x < f32::MAX / 1.3 {
             let wide = f64::from(x);
-            // By double precision half a unit and little more; by single precision up to 0.89 units.
+            // In double precision slightly more than half an ulp; in single precision up to 0.89 ulp.
             let near = if x <= TRIG_NEAR_F32 { 1.06e-7 } else { 6.1e-8 };
             for (f, want, bound) in [
                 (sin_f32 as fn(f32) -> f32, sin_f64(wide), near),

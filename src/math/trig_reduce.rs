@@ -1,26 +1,26 @@
-//! Argument reduction of the trigonometric functions: the rest of `x` after whole multiples of π/2.
+//! Argument reduction of the trigonometric functions: the remainder of `x` after integer multiples of π/2; and `fmod`.
 //!
-//! Two ways lead to the same kind of answer, an unevaluated sum `hi + lo`:
+//! Two methods give the remainder as an unevaluated sum `hi + lo`:
 //!
-//! * [`half_pi_small`] subtracts a three-part π/2 with fused multiply-adds (Cody and Waite). It has no branch and no
-//!   table, so that it vectorizes; it serves up to [`SMALL_BOUND`].
-//! * [`half_pi_large`] multiplies the significand by the needed bits of 2/π in integers (Payne and Hanek). It serves
-//!   every larger argument and is scalar.
+//! * [`half_pi_small`] subtracts a three-part π/2 with fused multiply-adds (Cody and Waite). It has no branches and no
+//!   tables, so it vectorizes; it is valid up to [`SMALL_BOUND`].
+//! * [`half_pi_large`] multiplies the significand by the needed bits of 2/π in integers (Payne and Hanek). It is valid
+//!   for all larger arguments and is scalar.
 
 /// The largest magnitude that [`half_pi_small`] accepts.
 pub(crate) const SMALL_BOUND: f64 = 1_048_576.0;
 
-/// 1.5·2^52: adding it rounds to an integer, which then stands in the low bits of the sum.
+/// 1.5·2^52: adding it rounds to an integer, which is then in the low bits of the sum.
 pub(crate) const ROUND_F64: f64 = 6_755_399_441_055_744.0;
 
-/// π/2 in three parts. The second has 30 bits, so that its product with a quotient below 2^21 is exact; the sum misses
-/// π/2 by less than 2^-141.
+/// π/2 in three parts. The second has 30 bits, so that its product with a quotient below 2^21 is exact; the sum differs
+/// from π/2 by less than 2^-141.
 pub(super) const HALF_PI: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.12323399409214e-17, 1.6446256936324258e-26];
 
-/// What double precision leaves of π/2.
+/// π/2 minus its f64 value.
 const HALF_PI_LO: f64 = 6.123233995736766e-17;
 
-/// The bits of 2/π after the binary point, behind one word of zeros.
+/// The bits of 2/π after the binary point, preceded by one word of zeros.
 const TWO_OVER_PI: [u64; 23] = [
     0,
     0xa2f9836e4e441529,
@@ -47,28 +47,30 @@ const TWO_OVER_PI: [u64; 23] = [
     0x6599855f14a06840,
 ];
 
-/// `x` with `0 <= x <= SMALL_BOUND`: the quotient modulo 2^51 in the low bits, and the rest in `[-π/4, π/4]` as a sum.
+/// For `0 <= x <= SMALL_BOUND`: the quotient modulo 2^51 in the low bits, and the remainder in `[-π/4, π/4]` as a sum.
 ///
-/// The first difference is exact. Where the second one loses bits, `hi` has not cancelled and `head - hi` is exact, so
-/// the second fused operation returns what was lost; where `hi` has cancelled, nothing was lost and it returns 0.
+/// The first difference is exact. If the second one rounds, `hi` has not cancelled and `head - hi` is exact, so the
+/// second fused operation returns the rounding error; if `hi` has cancelled, the difference is exact and the operation
+/// returns 0.
 #[inline(always)]
 pub(crate) fn half_pi_small(x: f64) -> (u64, f64, f64) {
     let shifted = x.mul_add(std::f64::consts::FRAC_2_PI, ROUND_F64);
     let n = shifted - ROUND_F64;
     let head = n.mul_add(-HALF_PI[0], x);
     let hi = n.mul_add(-HALF_PI[1], head);
-    let lost = n.mul_add(-HALF_PI[1], head - hi);
-    let lo = n.mul_add(-HALF_PI[2], lost);
+    let err = n.mul_add(-HALF_PI[1], head - hi);
+    let lo = n.mul_add(-HALF_PI[2], err);
     (shifted.to_bits(), hi, lo)
 }
 
-/// Finite `x >= 2^19`: as [`half_pi_small`], the quotient modulo 4. The sum is good to about 2^-75 relative.
+/// [`half_pi_small`] for a finite `x >= 2^19`, with the quotient modulo 4. The relative error of the sum is about
+/// 2^-75.
 #[cold]
 #[inline(never)]
 pub(crate) fn half_pi_large(x: f64) -> (u64, f64, f64) {
     let bits = x.to_bits();
     let significand = (bits & 0x000f_ffff_ffff_ffff) | 0x0010_0000_0000_0000;
-    // x = significand·2^exponent. The first wanted bit of 2/π is the one that meets 2^1 in the product; all bits before
+    // x = significand·2^exponent. The first needed bit of 2/π is the one whose product contributes 2^1; all bits before
     // it contribute multiples of 4.
     let exponent = i64::from((bits >> 52) as u16 & 0x7ff) - 1075;
     let position = (exponent + 62).clamp(0, 1100) as usize;
@@ -81,7 +83,7 @@ pub(crate) fn half_pi_large(x: f64) -> (u64, f64, f64) {
     let top = product(window(0), (mid >> 64) as u64) as u64;
     let (mid, low) = (mid as u64, low as u64);
     let mut quadrant = top >> 62;
-    // The fraction, 190 bits after the binary point; from one half on, count down from the next multiple.
+    // The fraction, 190 bits after the binary point; from one half on, it is measured back from the next multiple.
     let mut high = (u128::from((top << 2) | (mid >> 62)) << 64) | u128::from((mid << 2) | (low >> 62));
     let mut rest = low << 2;
     let negative = high >> 127 == 1;
@@ -91,7 +93,7 @@ pub(crate) fn half_pi_large(x: f64) -> (u64, f64, f64) {
         rest = negated;
         high = (!high).wrapping_add(u128::from(!borrow));
     }
-    // No double is closer to a multiple of π/2 than about 2^-62 of one, so that the shift stays below 64.
+    // No f64 is closer to a multiple of π/2 than about 2^-62 of one, so the shift stays below 64.
     let zeros = high.leading_zeros().min(63);
     let high = (high << zeros) | u128::from((rest >> 1) >> (63 - zeros));
     let scale = f64::from_bits(u64::from(1023 - 53 - zeros) << 52);
@@ -104,7 +106,7 @@ pub(crate) fn half_pi_large(x: f64) -> (u64, f64, f64) {
     if negative { (quadrant, -sum, -lo) } else { (quadrant, sum, lo) }
 }
 
-/// Whether [`fmod_f32_small`] serves `x` and `y`: `y` is not 0, both are finite, and the quotient is below 2^29.
+/// Whether [`fmod_f32_small`] is valid for `x` and `y`: `y` is not 0, both are finite, and the quotient is below 2^29.
 #[inline(always)]
 pub(crate) fn fmod_is_small_f32(x: f32, y: f32) -> bool {
     (f64::from(x) / f64::from(y)).abs() < 536_870_912.0 && y.abs() < f32::INFINITY
@@ -112,13 +114,13 @@ pub(crate) fn fmod_is_small_f32(x: f32, y: f32) -> bool {
 
 /// The remainder of `x / y` with the sign of `x`, exact, where [`fmod_is_small_f32`] holds.
 ///
-/// In double precision the quotient is off by less than one and its product with `y` is exact.
+/// In double precision, the error of the quotient is less than one and its product with `y` is exact.
 #[inline(always)]
 pub(crate) fn fmod_f32_small(x: f32, y: f32) -> f32 {
     let (a, b) = (f64::from(x.abs()), f64::from(y.abs()));
     let rounded = (a / b + ROUND_F64) - ROUND_F64;
     let r = a - rounded * b;
-    // Rounded to the nearest, the quotient is too large where the rest is negative.
+    // The quotient is rounded to nearest, so it is too large if the remainder is negative.
     let r = if r < 0.0 { r + b } else { r };
     (r as f32).copysign(x)
 }
@@ -131,7 +133,7 @@ pub(crate) fn fmod_f32(x: f32, y: f32) -> f32 {
     if fmod_is_small_f32(x, y) { fmod_f32_small(x, y) } else { fmod_rare(f64::from(x), f64::from(y)) as f32 }
 }
 
-/// Whether [`fmod_f64_small`] serves `x` and `y`: `y` is not 0, both are finite, and the quotient is below 2^51.
+/// Whether [`fmod_f64_small`] is valid for `x` and `y`: `y` is not 0, both are finite, and the quotient is below 2^51.
 #[inline(always)]
 pub(crate) fn fmod_is_small_f64(x: f64, y: f64) -> bool {
     (x / y).abs() < 2_251_799_813_685_248.0 && y.abs() < f64::INFINITY
@@ -139,8 +141,8 @@ pub(crate) fn fmod_is_small_f64(x: f64, y: f64) -> bool {
 
 /// The remainder of `x / y` with the sign of `x`, exact, where [`fmod_is_small_f64`] holds.
 ///
-/// The rounded quotient leaves a rest of at most about half of `y`, a multiple of the smaller unit in the last place of
-/// the two, so that the fused operation is exact.
+/// The rounded quotient leaves a remainder of at most about half of `y`, a multiple of the smaller ulp of the two, so
+/// the fused operation is exact.
 #[inline(always)]
 pub(crate) fn fmod_f64_small(x: f64, y: f64) -> f64 {
     let (a, b) = (x.abs(), y.abs());
@@ -168,7 +170,8 @@ fn fmod_rare(x: f64, y: f64) -> f64 {
     if y.is_infinite() {
         return x;
     }
-    // Significand and exponent of the lowest bit; a subnormal number has the exponent of the smallest normal one.
+    // The significand, and the exponent of its lowest bit; a subnormal number has the exponent of the smallest normal
+    // one.
     let parts = |v: f64| {
         let bits = v.to_bits() & !(1 << 63);
         let (field, fraction) = ((bits >> 52) as u32, bits & 0x000f_ffff_ffff_ffff);
@@ -185,7 +188,7 @@ fn fmod_rare(x: f64, y: f64) -> f64 {
         rest = (rest << step).checked_rem(divisor).unwrap_or(0);
         left -= step;
     }
-    // The rest is below the divisor, in units of its lowest bit: scale it by shifting into place.
+    // The remainder is below the divisor, in units of its lowest bit: normalize it by shifting.
     let shift = rest.leading_zeros().saturating_sub(11).min(base - 1);
     let significand = rest << shift;
     let field = if significand >> 52 == 0 { 0 } else { u64::from(base - shift) };
@@ -209,7 +212,7 @@ mod tests {
 
     #[test]
     fn large_reduction_of_the_hardest_double() {
-        // No double is closer to a multiple of π/2.
+        // No f64 is closer to a multiple of π/2.
         let (quadrant, hi, lo) = half_pi_large(6381956970095103.0 * f64::from_bits((1023 + 797) << 52));
         assert_eq!((quadrant & 3, hi), (1, 4.687165924254628e-19));
         assert!(lo.abs() < 1e-34);

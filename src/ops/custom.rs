@@ -1,9 +1,9 @@
-//! Custom ops: rows of the op table that are made at run time, with the user's functions as their arithmetic.
+//! Custom ops: rows of the op table that are created at run time, with the user's functions as their arithmetic.
 //!
 //! Guarantees: a registered op has a row like any other, from which promotion, inference, fusion and the text form work
-//! without knowing that it is a custom one; its handle names this registration and no other, as long as the process
-//! lives, so that it can be part of a cache's key. Does not: call the functions (`kernels` does), take a row away again
-//! (there is room for [`MAX_CUSTOM_OPS`]), or give an op a function that it was not given.
+//! without special cases; its handle identifies this registration for the lifetime of the process, so it can be part of
+//! a cache key. Does not: call the functions (`kernels` does), remove a row (there is room for [`MAX_CUSTOM_OPS`]), or
+//! add functions to a registered op.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ use crate::base::dtype::{DType, DTypeSet, Element, for_each_dtype};
 use crate::base::error::{CustomOpError, Result};
 use crate::base::host::once;
 
-/// The most custom ops that a process can register.
+/// The maximum number of custom ops that a process can register.
 pub const MAX_CUSTOM_OPS: usize = 4096;
 
-/// The longest name, in bytes.
+/// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// Words that mean something else in programs or expressions.
+/// Words that are reserved in programs or expressions.
 const RESERVED: [&str; 16] = [
     "constant", "error", "fetch", "feed", "view", "as", "true", "True", "false", "False", "inf", "nan", "not", "and",
     "or", "if",
@@ -43,23 +43,24 @@ macro_rules! math {
 }
 for_each_dtype!(math);
 
-/// A user's function over runs of elements: operands of equal length, and the result.
-pub(crate) type Runs<T> = Box<dyn Fn(&[&[T]], &mut [T]) + Send + Sync>;
+/// A user's function over slices: operands of equal length, and the result.
+pub(crate) type SliceFn<T> = Box<dyn Fn(&[&[T]], &mut [T]) + Send + Sync>;
 
-/// The functions of an op: for each dtype, a [`Runs`] of its Rust type.
+/// The functions of an op: for each dtype, a [`SliceFn`] of its Rust type.
 type Functions = Vec<(DType, Box<dyn Any + Send + Sync>)>;
 
-/// An elementwise op of the user's own, with `N` operands, as it is described before it is
-/// [registered](Registry::register): its name, its operands, how they promote, and what it computes in each dtype.
+/// The description of a user-defined elementwise op with `N` operands, to be [registered](Registry::register): its
+/// name, its operands, how they promote, and what the op computes in each dtype.
 ///
-/// A function takes the operands' elements in the dtype that the promotion has decided on, and gives the result's in the
-/// same dtype. f16 and bf16 compute by the function for f32 and are rounded once, c32 by the one for `Complex<f32>`. An
-/// application that would compute in a dtype without a function is a mistake that `check` reports.
+/// A function takes the operands' elements in the compute dtype that the promotion gives, and returns the result in the
+/// same dtype. f16 and bf16 compute with the function for f32 and round once, c32 with the one for `Complex<f32>`. An
+/// application whose compute dtype has no function is a mistake that `check` reports.
 ///
 /// A function must give the same result for the same elements: how often, in what order and on which threads it is
-/// called depends on how the program is run. NaN results become the canonical NaN. A function that panics makes the run
-/// an [`Error::Panicked`](crate::Error::Panicked) with its message (if panics unwind in the program at all); one that does not
-/// return can't be cancelled. If a function forks the process, the child may only call `exec` or end.
+/// called depends on how the program is run. NaN results become the canonical NaN. If a function panics, the run
+/// returns [`Error::Panicked`](crate::Error::Panicked) with the panic message (if the program is built with unwinding
+/// panics); a function that does not return can't be cancelled. If a function forks the process, the child may only
+/// call `exec` or exit.
 ///
 /// ```
 /// use castwise::{CustomOp, Promotion, Registry, prelude::*};
@@ -101,32 +102,32 @@ impl<const N: usize> fmt::Debug for CustomOp<N> {
 }
 
 impl<const N: usize> CustomOp<N> {
-    /// An op of this name without any function, whose operands promote in this way under every rule set. Names are
+    /// An op with this name and no functions, whose operands promote in this way under every rule set. Names consist of
     /// letters, digits and `_`.
     pub fn new(name: &str, operands: [&str; N], promotion: Promotion) -> CustomOp<N> {
         let operands = operands.map(str::to_string);
         CustomOp { name: name.into(), operands, promotion, doc: "A custom op.".into(), functions: Vec::new() }
     }
 
-    /// What it computes in the dtype of `T`: a function of one element of each operand.
+    /// Adds the function for the dtype of `T`, which takes one element of each operand.
     pub fn with<T: Math>(mut self, f: impl Fn([T; N]) -> T + Send + Sync + 'static) -> CustomOp<N> {
-        let runs: Runs<T> = Box::new(move |operands, out| {
-            // Cut to one length here, so that the loop need not ask.
+        let slices: SliceFn<T> = Box::new(move |operands, out| {
+            // Equal lengths let the compiler drop the loop's bounds checks.
             let operands: [&[T]; N] = std::array::from_fn(|k| operands[k].split_at(out.len()).0);
             for (i, to) in out.iter_mut().enumerate() {
                 *to = f(std::array::from_fn(|k| operands[k][i]));
             }
         });
-        self.functions.push((T::DTYPE, Box::new(runs)));
+        self.functions.push((T::DTYPE, Box::new(slices)));
         self
     }
 
-    /// What [`OpDef::doc`] says of it.
+    /// Sets the documentation, [`OpDef::doc`].
     pub fn doc(self, doc: &str) -> CustomOp<N> {
         CustomOp { doc: doc.into(), ..self }
     }
 
-    /// What is wrong with it, if something is.
+    /// Checks that the op can be registered.
     fn check(&self) -> Result<(), CustomOpError> {
         let op = || self.name.clone();
         for name in std::iter::once(&self.name).chain(&self.operands) {
@@ -160,7 +161,7 @@ impl<const N: usize> CustomOp<N> {
         Ok(())
     }
 
-    /// The row: what stands in it lives as long as the process.
+    /// The row. Its strings are leaked, so they live as long as the process.
     fn row(self, custom: Custom) -> Row {
         let accepts: Vec<DType> = DType::ALL.into_iter().filter(|d| self.takes(*d)).collect();
         let operands: Vec<&'static str> = self.operands.into_iter().map(leaked).collect();
@@ -181,25 +182,25 @@ impl<const N: usize> CustomOp<N> {
         let has = |d: DType| self.functions.iter().any(|(f, _)| *f == d);
         match computed(self.promotion, common) {
             Some(d) => has(d),
-            // Which of them is the default dtype depends on the program.
+            // The program's default dtype is one of these.
             None => has(F32) || has(F64),
         }
     }
 }
 
-/// Why a text can't be a name, if so.
+/// The reason why a string is not a valid name, if it is not.
 fn wrong_name(name: &str) -> Option<&'static str> {
     let starts = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     if !starts || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
-        return Some("a name is letters, digits and `_`, and does not begin with a digit");
+        return Some("a name consists of letters, digits and `_` and does not begin with a digit");
     }
     if name.len() > MAX_NAME {
         return Some("a name has at most 64 bytes");
     }
-    RESERVED.contains(&name).then_some("the word has a meaning of its own in programs or expressions")
+    RESERVED.contains(&name).then_some("the word is reserved in programs or expressions")
 }
 
-/// The op-math dtype that operands of a common dtype compute in; `None` where the program's default dtype decides.
+/// The op-math dtype in which operands of a common dtype compute; `None` if the program's default dtype decides.
 fn computed(promotion: Promotion, common: DType) -> Option<DType> {
     let integral = common.is_integral();
     Some(match promotion {
@@ -216,7 +217,7 @@ fn computed(promotion: Promotion, common: DType) -> Option<DType> {
     })
 }
 
-/// Whether an op that promotes in this way computes in a dtype at all.
+/// Whether an op with this promotion can compute in a dtype.
 fn is_computed(promotion: Promotion, math: DType) -> bool {
     DType::ALL.into_iter().any(|common| match computed(promotion, common) {
         Some(d) => d == math,
@@ -228,27 +229,27 @@ fn leaked(text: String) -> &'static str {
     text.leak()
 }
 
-/// A row that was made at run time.
+/// A row that was created at run time.
 struct Row {
     def: OpDef,
     functions: Functions,
 }
 
 impl Row {
-    /// The row of an op that was never made. No handle has it.
-    fn nothing(custom: Custom) -> Box<Row> {
+    /// The row of an op that was never registered. No handle refers to it.
+    fn unregistered(custom: Custom) -> Box<Row> {
         let (op, name, doc) = (Op::Custom(custom), "custom", "A custom op.");
         let def = OpDef { op, name, operands: &["x"], accepts: DTypeSet::EMPTY, doc, ..OpDef::ROW };
         Box::new(Row { def, functions: Vec::new() })
     }
 }
 
-/// The rows that were made so far, and how many places have been taken.
+/// The rows that were created so far, and the number of places that are taken.
 static ROWS: [OnceLock<Box<Row>>; MAX_CUSTOM_OPS] = [const { OnceLock::new() }; MAX_CUSTOM_OPS];
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 impl Custom {
-    /// A handle with its row.
+    /// Creates the row of an op and returns its handle.
     fn make<const N: usize>(op: CustomOp<N>) -> Result<Custom, CustomOpError> {
         let next = |n: usize| (n < MAX_CUSTOM_OPS).then_some(n + 1);
         let place = TAKEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
@@ -258,9 +259,9 @@ impl Custom {
         Ok(custom)
     }
 
-    /// The row, which was there before the handle was.
+    /// The row. It was created before the handle, so the fallback is never used.
     fn row(self) -> &'static Row {
-        once(&ROWS[self.0 as usize % MAX_CUSTOM_OPS], || Row::nothing(self)).as_ref()
+        once(&ROWS[self.0 as usize % MAX_CUSTOM_OPS], || Row::unregistered(self)).as_ref()
     }
 
     /// The row of the op.
@@ -268,13 +269,13 @@ impl Custom {
         &self.row().def
     }
 
-    /// The dtypes that it has functions for.
+    /// The dtypes for which the op has functions.
     pub fn functions(self) -> DTypeSet {
         DTypeSet::of(&self.row().functions.iter().map(|(d, _)| *d).collect::<Vec<_>>())
     }
 
     /// The function for a dtype.
-    pub(crate) fn function<T: Math>(self) -> Option<&'static Runs<T>> {
+    pub(crate) fn function<T: Math>(self) -> Option<&'static SliceFn<T>> {
         self.row().functions.iter().find(|(d, _)| *d == T::DTYPE)?.1.downcast_ref()
     }
 }
@@ -291,8 +292,9 @@ impl From<Custom> for Op {
     }
 }
 
-/// Custom ops by name: what [`Program::parse_with`](crate::Program::parse_with) and
-/// [`Program::expression_in`](crate::Program::expression_in) know besides the table. A clone has the same ops.
+/// Custom ops by name, for [`Program::parse_with`](crate::Program::parse_with) and
+/// [`Program::expression_in`](crate::Program::expression_in), which know only the table otherwise. A clone has the same
+/// ops.
 ///
 /// ```
 /// use castwise::{CustomOp, Promotion, Registry, prelude::*};
@@ -301,7 +303,7 @@ impl From<Custom> for Op {
 /// let text = "castwise 1\nprogram(rules = torch) (%x: f64[3]) {\n  %0 = cube %x\n  fetch %0\n}\n";
 /// let p = Program::parse_with(text, &ops)?;
 /// assert_eq!(p.to_string(), text);
-/// let unknown = Program::parse(text).expect_err("nobody told `parse` of it");
+/// let unknown = Program::parse(text).expect_err("`parse` knows the table alone");
 /// assert!(unknown.to_string().contains("unknown op `cube`") && unknown.to_string().contains("register"));
 /// # Ok::<(), castwise::Error>(())
 /// ```
@@ -316,11 +318,12 @@ impl Registry {
         Registry { by_name: BTreeMap::new() }
     }
 
-    /// Makes an op of its description, and remembers it by its name. The op lives as long as the process.
+    /// Creates an op from its description and registers it under its name. The op lives as long as the process.
     ///
-    /// Errors: [`Error::CustomOp`](crate::Error::CustomOp) for a name that is no identifier, an op of the table's, or
-    /// here already; for more or fewer operands than ops have; without a function for any dtype that the promotion
-    /// computes in, with one for a dtype that it never computes in, or with two for one dtype.
+    /// Errors: [`Error::CustomOp`](crate::Error::CustomOp) for a name that is not an identifier or that the table or
+    /// this registry already has; for a number of operands that ops can't have; for an op with no function for any
+    /// dtype that the promotion computes in, with a function for a dtype that it never computes in, or with two
+    /// functions for one dtype.
     pub fn register<const N: usize>(&mut self, op: CustomOp<N>) -> Result<Op> {
         op.check()?;
         if self.by_name.contains_key(&*op.name) {
@@ -331,12 +334,12 @@ impl Registry {
         Ok(Op::Custom(custom))
     }
 
-    /// The op of this name: a custom one, or one of the table.
+    /// The op with this name: a custom op, or one of the table.
     pub fn op(&self, name: &str) -> Option<Op> {
         self.by_name.get(name).map(|c| Op::Custom(*c)).or_else(|| Op::from_name(name))
     }
 
-    /// The custom ops, by name.
+    /// The custom ops, in order of their names.
     pub fn ops(&self) -> impl Iterator<Item = Op> + '_ {
         self.by_name.values().map(|c| Op::Custom(*c))
     }

@@ -1,11 +1,10 @@
-//! THE table of ops: one row an op, everything else derives from it.
+//! The table of ops: one row per op, from which everything else about the op derives.
 //!
-//! A row of `ops/rows.rs` gives an op its variant, method, names, operands, result kind, the range of its integer results
-//! (`ops/ranges.rs`), what it accepts, how it promotes and where rule sets depart from that, one sentence of documentation, and
-//! its arithmetic by category. From the rows derive:
-//! the enum [`Op`], [`OpDef`] with [`Op::ALL`], the methods of [`Var`](crate::Var), the text names, the block kernels,
-//! and the generators of the tests. A row can also be made at run time: a [`CustomOp`] with the user's functions as its
-//! arithmetic, an op like the others from then on ([`Op::Custom`]).
+//! A row of `ops/table.rs` gives an op's variant, method, names, operands, kind of result, range of integer results
+//! (`ops/ranges.rs`), accepted dtypes, promotion, departures of single rule sets, one sentence of documentation, and
+//! arithmetic by category. From the rows derive the enum [`Op`], [`OpDef`] with [`Op::ALL`], the methods of
+//! [`Var`](crate::Var), the text names, the kernels, and the generators of the tests. A row can also be created at run
+//! time: a [`CustomOp`] has the user's functions as its arithmetic and is then an op like the others ([`Op::Custom`]).
 //!
 //! Guarantees: names and aliases are unique (tested); an op has arithmetic for every dtype that a rule set accepts
 //! (tested in `kernels`). Does not: decide dtypes (that is `promotion`, from these columns) or compute (that is
@@ -28,35 +27,36 @@ pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
 pub(crate) use table::for_each_op;
 
-/// The most operands that an op has.
+/// The maximum number of operands of an op.
 pub const MAX_OPERANDS: usize = 4;
 
-/// What the result's dtype is, once the compute dtype is known.
+/// The result's dtype, given the compute dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// The compute dtype.
     Same,
     /// `bool`.
     Bool,
-    /// The real dtype of a complex one, else the compute dtype: `abs`.
+    /// The dtype of the parts of a complex compute dtype, else the compute dtype: `abs`.
     Real,
-    /// The compute dtype, of fewer elements: the op combines the elements along dims.
+    /// The compute dtype, with fewer elements: the op reduces dims.
     Fold,
 }
 
-/// Whether the compute dtype always holds what the op gives.
+/// Whether the compute dtype can always represent the op's result exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exactness {
-    /// It does not: the result is rounded.
+    /// No: the result is rounded.
     Rounded,
-    /// It does: the result is an operand's value or a part of it, a whole number, or a truth value.
+    /// Yes: the result is an operand's value or a part of it, an integer, or a boolean.
     Exact,
-    /// It does if it is real. A complex number that is divided by its magnitude is rounded: `sgn`.
+    /// Yes if the compute dtype is real. A complex number divided by its magnitude is rounded: `sgn`.
     ExactReal,
-    /// It does, as the op works on a number's own bits: moves them, sets a sign, steps to a neighbour. A half dtype then needs
-    /// no op math.
+    /// Yes, because the op works on the bits of a number: it moves them, sets a sign, or steps to an adjacent number.
+    /// So a half dtype needs no op math.
     Bits,
-    /// As [`Bits`](Exactness::Bits) if it is real. The magnitude of a complex number is rounded: `abs`.
+    /// Like [`Bits`](Exactness::Bits) if the compute dtype is real. The magnitude of a complex number is rounded:
+    /// `abs`.
     BitsReal,
 }
 
@@ -66,35 +66,36 @@ pub enum Exactness {
 pub struct OpDef {
     /// The op.
     pub op: Op,
-    /// Its name in the text form.
+    /// The name in the text form.
     pub name: &'static str,
-    /// Other names it goes by: Paddle's, PyTorch's.
+    /// Other names of the op, such as Paddle's and PyTorch's.
     pub aliases: &'static [&'static str],
-    /// The names of its operands.
+    /// The operands' names.
     pub operands: &'static [&'static str],
     /// The result's dtype.
     pub output: Output,
-    /// Whether that dtype always holds the result.
+    /// Whether that dtype can always represent the result exactly.
     pub exactness: Exactness,
     /// The range of an integer result.
     pub integers: IntRange,
-    /// How operands promote, unless a rule set's column says otherwise. No column departs from
-    /// [`First`](Promotion::First) and [`Given`](Promotion::Given), which say what kind of op this is.
+    /// How operands promote, unless a rule set's column overrides it. No column overrides [`First`](Promotion::First)
+    /// and [`Given`](Promotion::Given), which determine the kind of op.
     pub promotion: Promotion,
-    /// The common dtypes (before an int goes to float) that the op takes, unless a rule set's column says otherwise.
+    /// The common dtypes (before an integer is promoted to float) that the op accepts, unless a rule set's column
+    /// overrides them.
     pub accepts: DTypeSet,
-    /// What the last operand must be, if it is a parameter.
+    /// The requirements on the last operand, if it is a parameter.
     pub parameter: Option<Parameter>,
-    /// What to do instead with bools, if the op is arithmetic that has none for them.
+    /// What to use for bools instead, if the op is arithmetic that does not accept them.
     pub for_bool: Option<&'static str>,
-    /// Where PyTorch's rules depart from the row.
+    /// The overrides of PyTorch's rules.
     pub torch: TorchColumns,
-    /// Where Paddle's rules depart from the row.
+    /// The overrides of Paddle's rules.
     pub paddle: PaddleColumns,
-    /// Where the rule set of the tests departs from the row.
+    /// The overrides of the rule set of the tests.
     #[cfg(test)]
     pub(crate) toy: columns::ToyColumns,
-    /// What it computes, with NaN and edge cases.
+    /// What the op computes, with NaN and edge cases.
     pub doc: &'static str,
 }
 
@@ -106,7 +107,7 @@ macro_rules! define_ops {
         }
         { $($math:tt)* }
     )*) => {
-        /// An op of the table, or a row made at run time.
+        /// An op of the table, or one created at run time.
         ///
         /// ```
         /// use castwise::prelude::*;
@@ -121,12 +122,12 @@ macro_rules! define_ops {
         #[non_exhaustive]
         pub enum Op {
             $(#[doc = $doc] $variant,)*
-            /// An op of the user's own: see [`CustomOp`].
+            /// A user-defined op: see [`CustomOp`].
             Custom(Custom),
         }
 
         impl Op {
-            /// Every op of the table, in its order. Custom ops are not among them.
+            /// Every op of the table, in table order. Custom ops are not included.
             pub const ALL: &'static [Op] = &[$(Op::$variant),*];
 
             /// The row of the op.
@@ -156,7 +157,7 @@ macro_rules! define_ops {
 for_each_op!(define_ops);
 
 impl OpDef {
-    /// A row that says nothing: what a row has where it names no other value.
+    /// The default row: the values of the fields that a row does not set.
     const ROW: OpDef = OpDef {
         op: Op::Add,
         name: "",
@@ -176,7 +177,7 @@ impl OpDef {
         doc: "",
     };
 
-    /// How many of the last operands are parameters: scalars in op math that take no part in promotion.
+    /// The number of trailing operands that are parameters: scalars in op math that take no part in promotion.
     pub const fn parameters(&self) -> usize {
         self.parameter.is_some() as usize
     }
@@ -193,12 +194,12 @@ impl Op {
         self.def().operands.len()
     }
 
-    /// The op of the table that has this name or alias. A [`Registry`] has custom ops too.
+    /// The op of the table with this name or alias. A [`Registry`] finds custom ops too.
     pub fn from_name(name: &str) -> Option<Op> {
         TABLE.iter().find(|d| d.name == name || d.aliases.contains(&name)).map(|d| d.op)
     }
 
-    /// Whether the op combines elements along dims.
+    /// Whether the op is a reduction over dims.
     pub fn is_reduction(self) -> bool {
         self.def().output == Output::Fold
     }
@@ -217,14 +218,14 @@ impl Op {
         }
     }
 
-    /// What is wrong with an application to so many operands, if its op takes another number.
+    /// The diagnostic for an application with the wrong number of operands.
     pub(crate) fn wrong_count(self, operands: usize) -> Option<Diagnostic> {
         let (takes, s) = (self.arity(), if self.arity() == 1 { "" } else { "s" });
         let message = || format!("`{self}` takes {takes} operand{s}, not {operands}");
         (takes != operands).then(|| Diagnostic::new(DiagnosticKind::BadParameter, message()))
     }
 
-    /// Whether the op rounds nothing in this compute dtype.
+    /// Whether the op never rounds in this compute dtype.
     pub(crate) fn is_exact(self, compute: DType) -> bool {
         match self.def().exactness {
             Exactness::Rounded => false,
@@ -233,7 +234,7 @@ impl Op {
         }
     }
 
-    /// Whether the op works on the bits of this compute dtype, which then needs no op math.
+    /// Whether the op works on the bits of this compute dtype, and so needs no op math.
     pub(crate) fn is_bitwise(self, compute: DType) -> bool {
         match self.def().exactness {
             Exactness::Rounded | Exactness::Exact | Exactness::ExactReal => false,
@@ -249,32 +250,32 @@ impl fmt::Display for Op {
     }
 }
 
-/// What an op is told besides its operands.
+/// The attributes of an op's application.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Attrs {
-    /// The target of `cast`; the dtype that a reduction converts its operand to first.
+    /// The target dtype of `cast`; the dtype to which a reduction converts its operand first.
     pub dtype: Option<DType>,
-    /// Whether a cast must be one that an output allows: never to a lower category ([`DType::can_cast`]).
+    /// Whether a cast is to the dtype of an output, and so must not be to a lower category ([`DType::can_cast`]).
     pub output: bool,
-    /// Where the operand of lower rank is placed along the other one's dims (Paddle's `axis`): its first dim lies at
-    /// this one. `None` and -1 align the last dims.
+    /// The position of the operand of lower rank along the other one's dims (Paddle's `axis`): its first dim is aligned
+    /// with this dim. `None` and -1 align the last dims.
     pub axis: Option<i64>,
-    /// The dims that a reduction combines, negative ones counted from the last; `None` combines all.
+    /// The dims of a reduction, negative ones counted from the last; `None` reduces all.
     pub dims: Option<Arc<[i64]>>,
-    /// Whether a reduction leaves its dims as dims of extent 1.
+    /// Whether a reduction keeps the reduced dims with extent 1.
     pub keepdim: bool,
-    /// For a binary op inside a loss: operands are broadcast before they promote, so that a 0-d tensor beside one with
-    /// dims counts as one with dims (PyTorch), or must have equal shapes.
+    /// For a binary op inside a loss: the operands are broadcast before they promote, so that a 0-d tensor next to a
+    /// tensor with dims promotes like a tensor with dims (PyTorch), or they must have equal shapes.
     pub loss: Option<LossShapes>,
 }
 
-/// How the operands of a loss meet.
+/// How the shapes of a loss's operands are matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossShapes {
-    /// They broadcast.
+    /// The shapes are broadcast.
     Broadcast,
-    /// They must be equal.
+    /// The shapes must be equal.
     Equal,
 }
 
@@ -299,18 +300,18 @@ impl Attrs {
         Attrs { dims: Some(dims.into()), ..Attrs::default() }
     }
 
-    /// The same with the dtype that a reduction converts its operand to first.
+    /// Sets the dtype to which a reduction converts its operand first.
     pub fn with_dtype(self, dtype: DType) -> Attrs {
         Attrs { dtype: Some(dtype), ..self }
     }
 
-    /// The same, and a reduction leaves its dims as dims of extent 1, or not.
+    /// Sets whether a reduction keeps the reduced dims with extent 1.
     pub fn with_keepdim(self, keepdim: bool) -> Attrs {
         Attrs { keepdim, ..self }
     }
 }
 
-/// The handle of a registered custom op: equal to itself alone, also if another op has the same name and functions.
+/// The handle of a registered custom op. It equals only itself, even if another op has the same name and functions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Custom(u16);
 

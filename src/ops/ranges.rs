@@ -1,28 +1,28 @@
-//! The range of an integer result, as a column of the table: what follows for it from the ranges of the operands.
+//! Interval arithmetic for integer ops, a column of the table: the range of a result from the ranges of the operands.
 //!
-//! Guarantees: every result that the operands can give, before it is wrapped, lies in the interval that [`IntRange::exact`]
-//! gives; and if each operand is a scalar or takes every value of its dtype, an interval that leaves the dtype holds a
-//! result that does. Bounds of more than 127 bits are cut there. Does not: know which dtypes an op accepts.
+//! Guarantees: every possible result, before it wraps, lies in the interval that [`IntRange::exact`] gives; if each
+//! operand is a scalar or takes every value of its dtype, an interval that exceeds the dtype contains a possible result
+//! that does too. Bounds saturate at 127 bits. Does not: know which dtypes an op accepts.
 
 use crate::base::dtype::DType;
 
-/// Integers from the least to the most, both among them.
+/// A closed interval of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interval {
     pub(crate) least: i128,
     pub(crate) most: i128,
 }
 
-/// How the range of an integer result follows from those of the operands.
+/// How the range of an integer result follows from the operands' ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntRange {
-    /// Any value of the dtype and none beyond it: ops that give no integers, and custom ops.
+    /// All values of the dtype and no others: ops without integer results, and custom ops.
     Whole,
-    /// That of the first operand.
+    /// The range of the first operand.
     First,
-    /// That of the second operand.
+    /// The range of the second operand.
     Second,
-    /// Those of the operands behind the first: `where`.
+    /// The union of the ranges of the operands after the first: `where`.
     Choice,
     /// 0, the second operand or 1.
     Step,
@@ -30,7 +30,7 @@ pub enum IntRange {
     Larger,
     /// The smaller operand.
     Smaller,
-    /// The first operand between the two others.
+    /// The first operand, clamped to the two others.
     Clamped,
     /// -1, 0 or 1.
     Sign,
@@ -52,7 +52,7 @@ pub enum IntRange {
     Product,
     /// `x * x`.
     Square,
-    /// `(x - y)` times itself.
+    /// `(x - y)` squared.
     SquaredDifference,
     /// `x + a * y`.
     PlusProduct,
@@ -64,53 +64,54 @@ pub enum IntRange {
     Negated,
     /// `|x|`.
     Magnitude,
-    /// A quotient rounded down.
+    /// The quotient, rounded down.
     FloorQuotient,
-    /// A quotient rounded towards zero.
+    /// The quotient, rounded towards zero.
     TruncQuotient,
-    /// What is left of a quotient that is rounded down.
+    /// The remainder of a quotient that is rounded down.
     FloorRest,
-    /// What is left of a quotient that is rounded towards zero.
+    /// The remainder of a quotient that is rounded towards zero.
     TruncRest,
-    /// A power; one of a negative exponent has no fraction.
+    /// The power; with a negative exponent, its integer part.
     Power,
-    /// The first operand times 2 to the second; 0 for a negative count.
+    /// The first operand times 2 to the power of the second; 0 for a negative count.
     ShiftUp,
-    /// The first operand over 2 to the second, rounded down.
+    /// The first operand divided by 2 to the power of the second, rounded down.
     ShiftDown,
     /// The greatest common divisor.
     Divisor,
     /// The least common multiple.
     Multiple,
-    /// The sum of elements.
+    /// The sum of all elements.
     Total,
-    /// The product of elements.
+    /// The product of all elements.
     TotalProduct,
 }
 
-/// What a result shows of an operand.
+/// The bits of an operand that a result depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shows {
     /// Nothing.
     Nothing,
-    /// Low bits alone, which are right even if the operand was wrapped.
+    /// Only low bits, which are correct even if the operand has wrapped.
     LowBits,
-    /// In each bit the operand's bits up to this one: a wrapped operand makes a wrapped result.
+    /// Each bit of the result depends on the operand's bits up to the same position: a wrapped operand gives a wrapped
+    /// result.
     BitByBit,
-    /// Its value.
+    /// The value.
     Value,
 }
 
-/// An operand of an application in integers.
+/// What is known of an operand of an integer op.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) range: Interval,
-    /// Whether it may be other than if nothing had been wrapped.
+    /// Whether the value may differ from its exact value because something has wrapped.
     pub(crate) wrapped: bool,
 }
 
-/// More elements than a tensor can have.
-const UNBOUNDED: i128 = 1 << 64;
+/// A bound on the number of elements of any tensor.
+const MAX_COUNT: i128 = 1 << 64;
 
 impl Interval {
     pub(crate) const fn new(least: i128, most: i128) -> Interval {
@@ -137,27 +138,27 @@ impl Interval {
         other.least <= self.least && self.most <= other.most
     }
 
-    /// The least interval that has both.
+    /// The smallest interval that contains both.
     pub(crate) fn hull(self, other: Interval) -> Interval {
         Interval::new(self.least.min(other.least), self.most.max(other.most))
     }
 
-    /// Those of the values that it has.
-    fn only<const N: usize>(self, all: [i128; N]) -> impl Iterator<Item = i128> + Clone {
+    /// The given values that lie in the interval.
+    fn filter<const N: usize>(self, all: [i128; N]) -> impl Iterator<Item = i128> + Clone {
         all.into_iter().filter(move |v| self.has(*v))
     }
 
-    /// The values that are not below zero.
-    fn counts(self) -> Option<Interval> {
+    /// The non-negative values.
+    fn non_negative(self) -> Option<Interval> {
         (self.most >= 0).then_some(Interval::new(self.least.max(0), self.most))
     }
 
-    /// The largest absolute value.
-    fn size(self) -> i128 {
+    /// The maximum absolute value.
+    fn max_abs(self) -> i128 {
         self.least.saturating_abs().max(self.most.saturating_abs())
     }
 
-    /// The least k such that all values lie from -2^k to 2^k - 1.
+    /// The smallest k for which all values lie in -2^k..2^k.
     fn bits(self) -> u32 {
         let bits = |v: i128| 128 - if v < 0 { !v } else { v }.leading_zeros();
         bits(self.least).max(bits(self.most))
@@ -172,11 +173,11 @@ impl Interval {
     }
 
     fn times(self, other: Interval) -> Interval {
-        among(self.ends().into_iter().flat_map(|a| other.ends().map(|b| a.saturating_mul(b))))
+        hull_of(self.ends().into_iter().flat_map(|a| other.ends().map(|b| a.saturating_mul(b))))
     }
 
     fn magnitude(self) -> Interval {
-        Interval::new(if self.has(0) { 0 } else { self.least.abs().min(self.most.abs()) }, self.size())
+        Interval::new(if self.has(0) { 0 } else { self.least.abs().min(self.most.abs()) }, self.max_abs())
     }
 
     fn square(self) -> Interval {
@@ -189,16 +190,17 @@ impl Interval {
     }
 }
 
-/// The least interval that has these values; 0 if there are none.
-fn among(values: impl Iterator<Item = i128>) -> Interval {
+/// The smallest interval that contains the values; [0, 0] if there are none.
+fn hull_of(values: impl Iterator<Item = i128>) -> Interval {
     values.map(Interval::point).reduce(Interval::hull).unwrap_or(Interval::point(0))
 }
 
 impl IntRange {
-    /// The range of the result before it is wrapped, of operands in these ranges, in a dtype with the range `within`.
-    /// `count` is how many elements a reduction combines, if that is known. What divides by zero gives no result.
+    /// The range of the result before it wraps, for operands in these ranges and a dtype with the range `within`.
+    /// `count` is the number of elements that a reduction combines, if known. Divisions by zero give no result and are
+    /// left out.
     pub(crate) fn exact(self, operands: &[Interval], within: Interval, count: Option<u64>) -> Interval {
-        // Missing operands are those of a row whose rule has fewer.
+        // A missing operand is one that this rule does not use.
         let [x, y, z, w] = std::array::from_fn(|i| operands.get(i).copied().unwrap_or(within));
         match self {
             IntRange::Whole => within,
@@ -234,7 +236,7 @@ impl IntRange {
             IntRange::ShiftDown => shift_down(x, y),
             IntRange::Divisor => divisor(x, y),
             IntRange::Multiple if x == Interval::point(0) || y == Interval::point(0) => Interval::point(0),
-            IntRange::Multiple => Interval::new(0, x.size().saturating_mul(y.size())),
+            IntRange::Multiple => Interval::new(0, x.max_abs().saturating_mul(y.max_abs())),
             IntRange::Total => total(x, count),
             IntRange::TotalProduct => match count {
                 Some(n) => products(x, n.into()),
@@ -243,9 +245,9 @@ impl IntRange {
         }
     }
 
-    /// What the result shows of operand `k`.
+    /// The bits of operand `k` that the result depends on.
     pub(crate) fn shows(self, k: usize, operands: &[Known]) -> Shows {
-        // Both must be as they would be without any wrapping for the mask to be one.
+        // An operand acts as a mask only if it has its exact value, that is, if nothing in it has wrapped.
         let mask = |k: usize| operands.get(k).filter(|o| !o.wrapped).map(|o| o.range);
         match self {
             IntRange::First if k > 0 => Shows::Nothing,
@@ -253,7 +255,7 @@ impl IntRange {
             IntRange::And if mask(1 - k.min(1)).is_some_and(|m| m.least >= 0) => Shows::LowBits,
             IntRange::FloorRest if k == 0 && mask(1).is_some_and(is_power_of_two) => Shows::LowBits,
             IntRange::ShiftUp if k == 0 => Shows::BitByBit,
-            // A power of a negative exponent is that of the base's value.
+            // With a negative exponent, the power depends on the value of the base.
             IntRange::Power if k == 0 && operands.get(1).is_some_and(|o| o.range.least >= 0) => Shows::BitByBit,
             IntRange::First | IntRange::Second | IntRange::Choice => Shows::BitByBit,
             IntRange::And | IntRange::Or | IntRange::Xor | IntRange::Complement => Shows::BitByBit,
@@ -297,10 +299,10 @@ fn xor(x: Interval, y: Interval) -> Interval {
     Interval::new(if x.least >= 0 && y.least >= 0 { 0 } else { -power }, power - 1)
 }
 
-/// Quotients by divisors that are not 0: the largest are those of the divisors next to it.
+/// Quotients by nonzero divisors. The extremes are at the ends of the divisors' interval and at the divisors next to 0.
 fn quotient(x: Interval, y: Interval, divide: impl Fn(i128, i128) -> i128) -> Interval {
-    let divisors = y.only([y.least, -1, 1, y.most]).filter(|d| *d != 0);
-    among(divisors.flat_map(|d| x.ends().map(|a| divide(a, d))))
+    let divisors = y.filter([y.least, -1, 1, y.most]).filter(|d| *d != 0);
+    hull_of(divisors.flat_map(|d| x.ends().map(|a| divide(a, d))))
 }
 
 fn floor_rest(x: Interval, y: Interval) -> Interval {
@@ -312,41 +314,41 @@ fn floor_rest(x: Interval, y: Interval) -> Interval {
 }
 
 fn trunc_rest(x: Interval, y: Interval) -> Interval {
-    let size = (y.size() - 1).max(0);
+    let size = (y.max_abs() - 1).max(0);
     Interval::new(x.least.clamp(-size, 0), x.most.clamp(0, size))
 }
 
 fn power(x: Interval, y: Interval) -> Interval {
-    let exponents = y.counts().map(|e| e.only([e.least, e.least + 1, e.most - 1, e.most]));
-    let bases = x.only([x.least, -1, 0, 1, x.most]);
+    let exponents = y.non_negative().map(|e| e.filter([e.least, e.least + 1, e.most - 1, e.most]));
+    let bases = x.filter([x.least, -1, 0, 1, x.most]);
     let whole = exponents.into_iter().flatten().flat_map(|e| bases.clone().map(move |b| raised(b, e)));
-    // What is left of a fraction: 0, but for the powers of 1 and -1.
+    // A negative exponent gives 0, except for the powers of 1 and -1.
     let fractions = [-1, 0, 1].into_iter().filter(|v| y.least < 0 && (*v == 0 || x.has(*v) || x.has(-1)));
-    among(whole.chain(fractions))
+    hull_of(whole.chain(fractions))
 }
 
 fn raised(base: i128, exponent: i128) -> i128 {
-    // Far beyond what is not cut; the sign stays.
+    // The result saturates long before this exponent. An even or odd exponent stays so, which keeps the sign.
     let exponent = if exponent > 1000 { 1000 + exponent % 2 } else { exponent };
     base.saturating_pow(exponent as u32)
 }
 
 fn shift_up(x: Interval, y: Interval) -> Interval {
-    let counts = y.counts().into_iter().flat_map(Interval::ends);
+    let counts = y.non_negative().into_iter().flat_map(Interval::ends);
     let shifted = counts.flat_map(|c| x.ends().map(|a| a.saturating_mul(1 << c.min(126))));
-    among(shifted.chain((y.least < 0).then_some(0)))
+    hull_of(shifted.chain((y.least < 0).then_some(0)))
 }
 
 fn shift_down(x: Interval, y: Interval) -> Interval {
-    let counts = y.counts().into_iter().flat_map(Interval::ends);
-    // A negative count leaves the sign alone.
+    let counts = y.non_negative().into_iter().flat_map(Interval::ends);
+    // A negative count leaves only the sign fill.
     let counts = counts.chain((y.least < 0).then_some(127));
-    among(counts.flat_map(|c| x.ends().map(|a| a >> c.min(127))))
+    hull_of(counts.flat_map(|c| x.ends().map(|a| a >> c.min(127))))
 }
 
 fn divisor(x: Interval, y: Interval) -> Interval {
-    let both = x.size().min(y.size());
-    let alone = |zero: Interval, other: Interval| if zero.has(0) { other.size() } else { 0 };
+    let both = x.max_abs().min(y.max_abs());
+    let alone = |zero: Interval, other: Interval| if zero.has(0) { other.max_abs() } else { 0 };
     let least = i128::from(!x.has(0) || !y.has(0));
     Interval::new(least, both.max(alone(x, y)).max(alone(y, x)))
 }
@@ -354,16 +356,17 @@ fn divisor(x: Interval, y: Interval) -> Interval {
 fn total(x: Interval, count: Option<u64>) -> Interval {
     match count {
         Some(n) => x.times(Interval::point(n.into())),
-        None => x.times(Interval::new(0, UNBOUNDED)),
+        None => x.times(Interval::new(0, MAX_COUNT)),
     }
 }
 
-/// Products of n values: of each sign, the largest take one of the ends n times or all but once.
+/// The range of the products of n values: in each sign, the extreme products take one end of the interval n times, or n
+/// - 1 times and the other end once.
 fn products(x: Interval, n: i128) -> Interval {
     let most = |all: i128, once: i128| {
         [raised(all, n), raised(all, (n - 1).max(0)).saturating_mul(if n > 0 { once } else { 1 })]
     };
-    among(most(x.least, x.most).into_iter().chain(most(x.most, x.least)))
+    hull_of(most(x.least, x.most).into_iter().chain(most(x.most, x.least)))
 }
 
 #[cfg(test)]

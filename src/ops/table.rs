@@ -1,12 +1,12 @@
-//! The rows. A row begins with its variant; between its first braces stand its method, its operands and the kind of its
-//! result, and then whatever fields of [`OpDef`](super::OpDef) are not as in [`OpDef::ROW`](super::OpDef::ROW): a rule set's column says
-//! where that rule set departs from the row. Between the second ones stands the arithmetic by category.
+//! The rows of the op table. A row starts with its variant. The first braces hold the method, the operands, the kind of
+//! result, and the fields of [`OpDef`](super::OpDef) that differ from [`OpDef::ROW`](super::OpDef::ROW); a rule set's
+//! column holds the overrides of that rule set. The second braces hold the arithmetic by category.
 //!
 //! The arithmetic is expanded in `kernels`, once for each Rust type of the category: `bool` over bool, `int` over the
-//! integers, `float` over f32 and f64 (the half types compute in f32 and round once), `complex` over the two
-//! complex types (c32 computes in c64). `Int`, `Real` and `Cplx` are the traits of `kernels::num`. `int_checked`
-//! refuses a zero in the last operand before it runs; `float_guarded` gives a second and a third form, which
-//! vectorize and are valid for small and for smaller arguments. Sources of the NaN and edge rules: the PyTorch and Paddle
+//! integers, `float` over f32 and f64 (the half types compute in f32 and round once), `complex` over the two complex
+//! types (c32 computes in c64). `Int`, `Real` and `Cplx` are the traits of `kernels::num`. `int_checked` reports a zero
+//! in the last operand as an error before it runs; `float_guarded` gives a second and a third form, which vectorize and
+//! are valid for small and for smaller arguments. Sources of the NaN and edge rules: the PyTorch and Paddle
 //! documentation of each op, and IEEE 754 / C99 for the functions.
 
 /// Calls `$callback!` with all rows.
@@ -37,13 +37,13 @@ macro_rules! for_each_op {
                 integers: IntRange::FloorQuotient, accepts: NUMBERS, torch: TORCH.wide() }
             { int_checked: |a, b| Int::floor_div(a, b); float: |a, b| Real::floor_div(a, b); }
 
-            /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle alone): what is left of x after the multiple of y by the nearest Gaussian integer.
+            /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle only): x minus y times the Gaussian integer nearest to x / y.
             Remainder { method: remainder, operands: (x, y), output: Same, name: "remainder", aliases: &["mod"],
                 integers: IntRange::FloorRest, accepts: NUMBERS, paddle: PADDLE.accepts(NUMBERS.union(FLOATS_C)) }
             { int_checked: |a, b| Int::floor_mod(a, b); float: |a, b| Real::floor_mod(a, b);
               complex: |a, b| Cplx::remainder(a, b); }
 
-            /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is refused as a scalar.
+            /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is an error as a scalar.
             Pow { method: pow, operands: (x, y), output: Same, name: "pow", integers: IntRange::Power, accepts: POW,
                 torch: TORCH.fits_but(SINGLE) }
             { int: |a, b| Int::power(a, b); float: |a, b| Real::pow(a, b); complex: |a, b| Cplx::pow(a, b); }
@@ -76,20 +76,20 @@ macro_rules! for_each_op {
             Ne { method: ne, operands: (x, y), output: Bool, name: "ne", aliases: &["not_equal"], exactness: Exact, accepts: ANY }
             { bool: |a, b| a != b; int: |a, b| a != b; float: |a, b| a != b; complex: |a, b| a != b; }
 
-            /// Whether the first operand is less. False with NaN.
+            /// Whether the first operand is less than the second. False with NaN.
             Lt { method: lt, operands: (x, y), output: Bool, name: "lt", aliases: &["less_than", "less"], exactness: Exact, accepts: REALS }
             { bool: |a, b| !a & b; int: |a, b| a < b; float: |a, b| a < b; }
 
-            /// Whether the first operand is less or equal. False with NaN.
+            /// Whether the first operand is less than or equal to the second. False with NaN.
             Le { method: le, operands: (x, y), output: Bool, name: "le", aliases: &["less_equal"], exactness: Exact, accepts: REALS }
             { bool: |a, b| !a | b; int: |a, b| a <= b; float: |a, b| a <= b; }
 
-            /// Whether the first operand is greater. False with NaN.
+            /// Whether the first operand is greater than the second. False with NaN.
             Gt { method: gt, operands: (x, y), output: Bool, name: "gt", aliases: &["greater_than", "greater"], exactness: Exact,
                 accepts: REALS }
             { bool: |a, b| a & !b; int: |a, b| a > b; float: |a, b| a > b; }
 
-            /// Whether the first operand is greater or equal. False with NaN.
+            /// Whether the first operand is greater than or equal to the second. False with NaN.
             Ge { method: ge, operands: (x, y), output: Bool, name: "ge", aliases: &["greater_equal"], exactness: Exact, accepts: REALS }
             { bool: |a, b| a | !b; int: |a, b| a >= b; float: |a, b| a >= b; }
 
@@ -135,20 +135,20 @@ macro_rules! for_each_op {
                 integers: IntRange::Complement, accepts: BITS }
             { bool: |a| !a; int: |a| !a; }
 
-            /// The second operand where the condition (a bool tensor) holds, else the third. Moves bits: NaNs keep their payload.
+            /// The second operand where the condition (a bool tensor) is true, else the third. Moves bits: NaNs keep their payload.
             Where { method: where_, operands: (condition, x, y), output: Same, name: "where", exactness: Bits, integers: IntRange::Choice,
                 accepts: ANY, torch: TORCH.fits_but(HALVES), paddle: PADDLE.zero_dim_tensor() }
             { moves; }
 
-            /// Conversion to a dtype. Rounds to nearest even, once; float to integer truncates, saturates, and takes NaN to 0; complex to real drops the imaginary part; to bool is `x != 0`.
+            /// Conversion to a dtype. Rounds once, to nearest, ties to even; float to integer truncates, saturates, and converts NaN to 0; complex to real drops the imaginary part; to bool is `x != 0`.
             Cast { method: cast_to, operands: (x), output: Same, name: "cast", aliases: &["astype"], promotion: Given, accepts: ANY }
             { moves; }
 
-            /// The same bits under another dtype of the same size. A byte that becomes bool is true if it is not 0.
+            /// The same bits under another dtype of the same size. A byte viewed as bool is true if it is not 0.
             ViewAs { method: view_bits, operands: (x), output: Same, name: "view_as", exactness: Exact, promotion: Given, accepts: ANY }
             { moves; }
 
-            /// Negation. Integers wrap; bool is refused. Flips the sign bit of floats, of NaN too.
+            /// Negation. Integers wrap; bool is refused. Flips the sign bit of floats, including NaN.
             Neg { method: neg, operands: (x), output: Same, name: "neg", aliases: &["negative"], exactness: Bits,
                 integers: IntRange::Negated, accepts: NO_BOOL, for_bool: Some("write `logical_not`") }
             { int: |a| a.wrapping_neg(); float: |a| -a; complex: |a| -a; }
@@ -158,7 +158,7 @@ macro_rules! for_each_op {
                 integers: IntRange::Magnitude, accepts: NO_BOOL }
             { int: |a| Int::absolute(a); float: |a| a.abs(); complex: |a| Cplx::modulus(a); }
 
-            /// -1, 0 or 1 by the sign; 0 for NaN and for both zeros.
+            /// The sign as -1, 0 or 1; 0 for NaN and for both zeros.
             Sign { method: sign, operands: (x), output: Same, name: "sign", exactness: Exact, integers: IntRange::Sign, accepts: REALS }
             { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); }
 
@@ -224,21 +224,21 @@ macro_rules! for_each_op {
                 accepts: NUMBERS }
             { int: |a| if a > 0 { a } else { 0 }; float: |a| Real::relu(a); }
 
-            /// Largest integer that is not greater. Integers stay.
+            /// Largest integer not greater than the operand. Integers are unchanged.
             Floor { method: floor, operands: (x), output: Same, name: "floor", exactness: Exact, integers: IntRange::First,
                 accepts: NUMBERS }
             { int: |a| a; float: |a| Real::floor(a); }
 
-            /// Smallest integer that is not less. Integers stay.
+            /// Smallest integer not less than the operand. Integers are unchanged.
             Ceil { method: ceil, operands: (x), output: Same, name: "ceil", exactness: Exact, integers: IntRange::First, accepts: NUMBERS }
             { int: |a| a; float: |a| Real::ceil(a); }
 
-            /// Nearest integer, halves to even. Integers stay.
+            /// Nearest integer, ties to even. Integers are unchanged.
             Round { method: round, operands: (x), output: Same, name: "round", exactness: Exact, integers: IntRange::First,
                 accepts: NUMBERS }
             { int: |a| a; float: |a| Real::round(a); }
 
-            /// The operand without its fraction. Integers stay.
+            /// The operand rounded towards zero. Integers are unchanged.
             Trunc { method: trunc, operands: (x), output: Same, name: "trunc", exactness: Exact, integers: IntRange::First,
                 accepts: NUMBERS }
             { int: |a| a; float: |a| Real::trunc(a); }
@@ -252,7 +252,7 @@ macro_rules! for_each_op {
             { bool: |_a| false; int: |_a| false; float: |a| Real::is_inf(a);
               complex: |a| Real::is_inf(a.re) | Real::is_inf(a.im); }
 
-            /// Whether the operand (with all its parts) is neither infinite nor NaN.
+            /// Whether the operand (both parts of a complex number) is neither infinite nor NaN.
             Isfinite { method: isfinite, operands: (x), output: Bool, name: "isfinite", exactness: Exact, accepts: ANY }
             { bool: |_a| true; int: |_a| true; float: |a| Real::is_finite(a);
               complex: |a| Real::is_finite(a.re) & Real::is_finite(a.im); }
@@ -312,7 +312,7 @@ macro_rules! for_each_op {
             Erfc { method: erfc, operands: (x), output: Same, name: "erfc", promotion: IntToFloat, accepts: REALS }
             { float: |a| Real::erfc(a); }
 
-            /// -1, 0 or 1 by the sign; of a complex number, the number over its modulus.
+            /// The sign as -1, 0 or 1; of a complex number, the number divided by its modulus.
             Sgn { method: sgn, operands: (x), output: Same, name: "sgn", exactness: ExactReal, integers: IntRange::Sign, accepts: ANY }
             { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); complex: |a| Cplx::sgn(a); }
 
@@ -328,7 +328,7 @@ macro_rules! for_each_op {
             Gelu { method: gelu, operands: (x), output: Same, name: "gelu", accepts: FLOATS }
             { float: |a| Real::gelu(a); }
 
-            /// The usual approximation of `gelu` by a hyperbolic tangent.
+            /// The tanh approximation of `gelu`.
             GeluTanh { method: gelu_tanh, operands: (x), output: Same, name: "gelu_tanh", accepts: FLOATS }
             { float: |a| Real::gelu_tanh(a); }
 
@@ -344,7 +344,7 @@ macro_rules! for_each_op {
             ImagPart { method: imag, operands: (x), output: Real, name: "imag", exactness: Exact, accepts: COMPLEX }
             { complex: |a| a.im; }
 
-            /// The complex conjugate; real numbers stay.
+            /// The complex conjugate; real numbers are unchanged.
             Conj { method: conj, operands: (x), output: Same, name: "conj", exactness: Exact, integers: IntRange::First, accepts: ANY }
             { bool: |a| a; int: |a| a; float: |a| a; complex: |a| a.conj(); }
 
@@ -367,17 +367,17 @@ macro_rules! for_each_op {
                 integers: IntRange::TruncQuotient, accepts: NUMBERS, torch: TORCH.wide() }
             { int_checked: |a, b| Int::trunc_div(a, b); float: |a, b| Real::trunc(a / b); }
 
-            /// Bits moved up; a count below 0 or beyond the width gives 0.
+            /// Left shift; a count below 0 or beyond the width gives 0.
             ShiftLeft { method: bitwise_left_shift, operands: (x, y), output: Same, name: "bitwise_left_shift", aliases: &["shift_left"],
                 exactness: Exact, integers: IntRange::ShiftUp, accepts: INTS, paddle: PADDLE.same() }
             { int: |a, b| Int::shift_left(a, b); }
 
-            /// Bits moved down, the sign kept; a count below 0 or beyond the width gives the sign fill.
+            /// Arithmetic right shift; a count below 0 or beyond the width gives the sign fill.
             ShiftRight { method: bitwise_right_shift, operands: (x, y), output: Same, name: "bitwise_right_shift",
                 aliases: &["shift_right"], exactness: Exact, integers: IntRange::ShiftDown, accepts: INTS, paddle: PADDLE.same() }
             { int: |a, b| Int::shift_right(a, b); }
 
-            /// Length of the hypotenuse, without overflow on the way.
+            /// sqrt(x^2 + y^2) without intermediate overflow.
             Hypot { method: hypot, operands: (x, y), output: Same, name: "hypot", accepts: FLOATS,
                 paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS) }
             { float: |a, b| Real::hypot(a, b); }
@@ -410,7 +410,7 @@ macro_rules! for_each_op {
             FloatPower { method: float_power, operands: (x, y), output: Same, name: "float_power", promotion: ToDouble, accepts: ANY }
             { float: |a, b| Real::pow(a, b); complex: |a, b| Cplx::pow(a, b); }
 
-            /// Greatest common divisor; not negative but for MIN.
+            /// Greatest common divisor; non-negative, except that it can be MIN.
             Gcd { method: gcd, operands: (x, y), output: Same, name: "gcd", exactness: Exact, integers: IntRange::Divisor, accepts: INTS,
                 paddle: PADDLE.zero_dim_tensor() }
             { int: |a, b| Int::gcd(a, b); }
@@ -420,7 +420,7 @@ macro_rules! for_each_op {
                 paddle: PADDLE.zero_dim_tensor() }
             { int: |a, b| Int::lcm(a, b); }
 
-            /// 1 above zero, the second operand at zero, else 0: at NaN too. Equal dtypes only.
+            /// 1 for positive operands, the second operand for zero, else 0, also for NaN. Equal dtypes only.
             Heaviside { method: heaviside, operands: (x, values), output: Same, name: "heaviside", exactness: Exact,
                 integers: IntRange::Step, accepts: REALS, torch: TORCH.same(), paddle: PADDLE.same() }
             { bool: |a, b| a | b; int: |a, b| if a == 0 { b } else { (a > 0).into() };
@@ -431,7 +431,7 @@ macro_rules! for_each_op {
                 paddle: PADDLE.no_scalar() }
             { float: |a, b| Real::nextafter(a, b); }
 
-            /// The operand kept between two bounds; the upper one wins; NaN if one of the three is NaN.
+            /// The operand limited to two bounds; the upper one takes precedence; NaN if one of the three is NaN.
             Clamp { method: clamp, operands: (x, min, max), output: Same, name: "clamp", aliases: &["clip"], exactness: Exact,
                 integers: IntRange::Clamped, accepts: NUMBERS, torch: TORCH.bounds() }
             { int: |x, low, high| { let up = if x > low { x } else { low }; if up < high { up } else { high } };
@@ -461,12 +461,12 @@ macro_rules! for_each_op {
             { int: |x, a, b, v| x.wrapping_add(v.wrapping_mul(a).wrapping_mul(b)); float: |x, a, b, v| x + v * a * b;
               complex: |x, a, b, v| x + Cplx::mul(Cplx::mul(v, a), b); }
 
-            /// x + value * a / b, rounded once in the half types. PyTorch refuses it where a and b are both integers.
+            /// x + value * a / b, rounded once in the half types. PyTorch refuses integers for both a and b.
             Addcdiv { method: addcdiv, operands: (x, a, b, value), output: Same, name: "addcdiv", accepts: FLOATS_C,
                 parameter: Some(PARAMETER.converted()), torch: TORCH.no_integer_quotient() }
             { float: |x, a, b, v| x + v * a / b; complex: |x, a, b, v| x + Cplx::div(Cplx::mul(v, a), b); }
 
-            /// The value, in the dtype and shape of x: what x is after an operation in place. Never to a lower category.
+            /// The value converted to the dtype and shape of x: x after an in-place operation. Refused if the dtype of x is of a lower category.
             Assign { method: assign, operands: (x, value), output: Same, name: "assign", exactness: Exact, integers: IntRange::Second,
                 promotion: First, accepts: ANY }
             { bool: |_x, v| v; int: |_x, v| v; float: |_x, v| v; complex: |_x, v| v; }
@@ -482,12 +482,12 @@ macro_rules! for_each_op {
             { int: |x, y| { let d = x.wrapping_sub(y); d.wrapping_mul(d) }; float: |x, y| { let d = x - y; d * d };
               complex: |x, y| { let d = x - y; Cplx::mul(d, d) }; }
 
-            /// Huber's function of x - y: half its square up to delta, and a line beyond. PyTorch gives it in the dtype of x.
+            /// Huber loss of x - y: half its square up to delta, and linear beyond. Under PyTorch's rules the result has the dtype of x.
             Huber { method: huber, operands: (x, y, delta), output: Same, name: "huber", accepts: FLOATS,
                 parameter: Some(PARAMETER.above(0.0)), torch: TORCH.to_first(), paddle: PADDLE.no_scalar() }
             { float: |x, y, delta| { let r = (x - y).abs(); if r <= delta { 0.5 * r * r } else { delta * (r - 0.5 * delta) } }; }
 
-            /// The smooth L1 function of x - y: its square over 2 beta below beta, and a line beyond.
+            /// Smooth L1 loss of x - y: its square over 2 beta below beta, and linear beyond.
             SmoothL1 { method: smooth_l1, operands: (x, y, beta), output: Same, name: "smooth_l1", accepts: FLOATS,
                 parameter: Some(PARAMETER.at_least(0.0)), paddle: PADDLE.no_scalar() }
             { float: |x, y, beta| { let r = (x - y).abs(); if r < beta { 0.5 * r * r / beta } else { r - 0.5 * beta } }; }
@@ -498,41 +498,41 @@ macro_rules! for_each_op {
             { float: |x, e, w| if w.abs() < 0.5 { x + w * (e - x) } else { e - (e - x) * (1.0 - w) };
               complex: |x, e, w| Cplx::lerp(x, e, w); }
 
-            /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. 0 of nothing.
+            /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. The empty sum is 0.
             Sum { method: sum, operands: (x), output: Fold, name: "sum", integers: IntRange::Total, promotion: ToLong, accepts: NO_C32,
                 paddle: PADDLE.promotes(SomeToLong) }
             { folds; bool: false, |a, b| a | b; int: 0, |a, b| a.wrapping_add(b); float: 0.0, |a, b| a + b;
               complex: Cplx::ZERO, |a, b| a + b; }
 
-            /// Mean of the elements: their sum over their number, rounded once. Integers are refused; NaN of nothing.
+            /// Mean of the elements: their sum over their number, rounded once. Integers are refused; the mean of no elements is NaN.
             Mean { method: mean, operands: (x), output: Fold, name: "mean", accepts: FLOATS_C }
             { folds as Sum; }
 
-            /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. 1 of nothing.
+            /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. The empty product is 1.
             Prod { method: prod, operands: (x), output: Fold, name: "prod", integers: IntRange::TotalProduct, promotion: ToLong,
                 accepts: NO_C32, paddle: PADDLE.promotes(BoolToInt) }
             { folds; bool: true, |a, b| a & b; int: 1, |a, b| a.wrapping_mul(b); float: 1.0, |a, b| a * b;
               complex: Cplx::ONE, |a, b| Cplx::mul(a, b); }
 
-            /// Largest element; NaN if there is one. An error of nothing.
+            /// Largest element; NaN if an element is NaN. An empty reduction is an error.
             Amax { method: amax, operands: (x), output: Fold, name: "amax", exactness: Exact, integers: IntRange::First, accepts: REALS }
             { folds; bool: false, |a, b| a | b; int: Int::LEAST, |a, b| if a > b { a } else { b };
               float: Real::NEG_INF, |a, b| Real::maximum(a, b), if a > b { a } else { b }; }
 
-            /// Smallest element; NaN if there is one. An error of nothing.
+            /// Smallest element; NaN if an element is NaN. An empty reduction is an error.
             Amin { method: amin, operands: (x), output: Fold, name: "amin", exactness: Exact, integers: IntRange::First, accepts: REALS }
             { folds; bool: true, |a, b| a & b; int: Int::MOST, |a, b| if a < b { a } else { b };
               float: Real::INF, |a, b| Real::minimum(a, b), if a < b { a } else { b }; }
 
-            /// Whether an element is nonzero; NaN counts as true. False of nothing.
+            /// Whether any element is nonzero; NaN counts as true. An empty reduction gives false.
             Any { method: any, operands: (x), output: Fold, name: "any", exactness: Exact, promotion: Truth, accepts: ANY }
             { folds; bool: false, |a, b| a | b; }
 
-            /// Whether all elements are nonzero; NaN counts as true. True of nothing.
+            /// Whether all elements are nonzero; NaN counts as true. An empty reduction gives true.
             All { method: all, operands: (x), output: Fold, name: "all", exactness: Exact, promotion: Truth, accepts: ANY }
             { folds; bool: true, |a, b| a & b; }
 
-            /// x times 2 to the power e, rounded once for whole e, also where 2^e alone leaves the range.
+            /// x times 2 to the power e, rounded once if e is an integer, even if 2^e alone overflows or underflows.
             Ldexp { method: ldexp, operands: (x, e), output: Same, name: "ldexp", promotion: IntToFloat, accepts: NO_C32,
                 paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS) }
             { float: |x, e| Real::ldexp(x, e); complex: |x, e| Cplx::mul(x, Cplx::pow(Cplx::real(2.0), e)); }

@@ -1,7 +1,7 @@
-//! `TensorView`: elements that somebody else owns, with a dtype, a shape and strides, for as long as they are borrowed.
+//! `TensorView`: borrowed elements with a dtype, a shape and strides.
 //!
-//! Guarantees: nothing is copied; every element that a view can reach lies inside what it borrows. Does not: align its
-//! elements, or outlive them; what is to stay becomes a tensor by [`TensorView::to_tensor`].
+//! Guarantees: nothing is copied; every element that a view can reach lies inside the borrowed memory. Does not: align
+//! the elements or outlive them; [`TensorView::to_tensor`] makes an owned tensor.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::base::dtype::{DType, Element};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{check, contiguous_strides, dims_fmt, dims_text};
 
-/// Borrowed elements of one [`DType`]: of a [`Tensor`], of a slice, or of an array of the crate `ndarray`. A run reads
-/// them where they are. Cloning copies no elements.
+/// Borrowed elements of one [`DType`]: those of a [`Tensor`], of a slice, or of an `ndarray` array. A run reads them in
+/// place. Cloning copies no elements.
 ///
 /// ```
 /// use castwise::prelude::*;
@@ -25,11 +25,11 @@ use crate::base::shape::{check, contiguous_strides, dims_fmt, dims_text};
 /// assert_eq!(exe.run(&p, feeds! { "x" => &rows }, [&mean])?[0].to_vec::<f32>()?, [2.0, 5.0]);
 /// let columns = rows.transpose(0, 1)?.slice(0, 0, 3, 2)?;
 /// assert_eq!(exe.run(&p, feeds! { "x" => &columns }, [&mean])?[0].to_vec::<f32>()?, [2.5, 4.5]);
-/// samples.push(7.0);                                         // the runs are done: nothing borrows them any more
+/// samples.push(7.0);                                         // the runs are done and the borrow has ended
 /// # Ok::<(), castwise::Error>(())
 /// ```
 ///
-/// What is borrowed can't change meanwhile:
+/// Borrowed elements can't be changed before the borrow ends:
 ///
 /// ```compile_fail,E0502
 /// use castwise::prelude::*;
@@ -46,7 +46,7 @@ pub struct TensorView<'a> {
     pub(super) offset: usize,
 }
 
-/// Where the elements are.
+/// The memory that holds the elements.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Tensor(&'a Arc<Storage>),
@@ -67,7 +67,7 @@ impl fmt::Debug for TensorView<'_> {
 }
 
 impl<'a> TensorView<'a> {
-    /// A slice's elements, row-major. They must be as many as the shape has.
+    /// A view of a slice's elements, row-major. The slice must have as many elements as the shape.
     ///
     /// ```
     /// use castwise::TensorView;
@@ -88,12 +88,12 @@ impl<'a> TensorView<'a> {
         TensorView::with_strides(data, shape, &contiguous_strides(shape), 0)
     }
 
-    /// Elements as the bytes they are in memory, row-major, in the machine's byte order: as [`Tensor::from_bytes`], without a
-    /// copy. They may begin anywhere: those that begin where no element of the dtype may are copied by each run.
+    /// A view of elements given by their bytes, row-major, in native byte order: [`Tensor::from_bytes`] without the
+    /// copy. The bytes may have any alignment; each run copies elements that are not aligned for their dtype.
     ///
     /// ```
     /// use castwise::prelude::*;
-    /// // Records of a u8, a u16 and a u8; the u16s of all of them.
+    /// // Records of a u8, an i16 and a u8; `middle` views the i16 of each record.
     /// let bytes = [7u8, 1, 0, 9, 7, 2, 0, 9, 7, 3, 0, 9];
     /// let numbers = TensorView::from_bytes(DType::U8, [3, 4], &bytes)?;
     /// let middle = TensorView::from_bytes(DType::I16, [5], &bytes[1..11])?.slice(0, 0, 5, 2)?;
@@ -111,7 +111,7 @@ impl<'a> TensorView<'a> {
         Ok(TensorView { source: Source::Bytes(bytes), layout: Layout::contiguous(shape)?, dtype, offset: 0 })
     }
 
-    /// Elements of a slice by strides, from an offset on. Errors: an element outside of the slice.
+    /// A view of a slice's elements with the given strides and offset. Errors: an element outside of the slice.
     pub(crate) fn with_strides<T: Element>(
         data: &'a [T],
         shape: &[usize],
@@ -123,7 +123,7 @@ impl<'a> TensorView<'a> {
         Ok(TensorView { source: Source::Bytes(bytemuck::cast_slice(data)), layout, dtype: T::DTYPE, offset })
     }
 
-    /// The same elements in another layout, which reaches no others.
+    /// The same elements in another layout, which must not reach other elements.
     pub(super) fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> TensorView<'a> {
         TensorView { layout: Arc::new(Layout::new(shape, strides)), offset, ..self.clone() }
     }
@@ -158,13 +158,13 @@ impl<'a> TensorView<'a> {
         self.layout.contiguous
     }
 
-    /// A tensor of these elements: one that shares them if they are a tensor's, else a copy, row-major.
+    /// A tensor of these elements: it shares their storage if they belong to a tensor, else it holds a row-major copy.
     pub fn to_tensor(&self) -> Result<Tensor> {
         TensorRef::View(self).tensor(Storage::zeroed)
     }
 }
 
-/// A tensor or borrowed elements: what runs read.
+/// An operand of a run: a tensor or borrowed elements.
 #[derive(Clone, Copy)]
 pub(crate) enum TensorRef<'a> {
     Tensor(&'a Tensor),
@@ -180,7 +180,7 @@ impl<'a> TensorRef<'a> {
         }
     }
 
-    /// Extents and strides.
+    /// The extents and strides.
     #[inline]
     pub(crate) fn layout(self) -> &'a Arc<Layout> {
         match self {
@@ -201,7 +201,7 @@ impl<'a> TensorRef<'a> {
         self.shape().len()
     }
 
-    /// All bytes that may be read and where the first element starts in them (in elements).
+    /// All bytes that may be read, and the offset of the first element in them (in elements).
     #[inline]
     pub(crate) fn raw(self) -> (&'a [u8], usize) {
         match self {
@@ -213,7 +213,8 @@ impl<'a> TensorRef<'a> {
         }
     }
 
-    /// A tensor that shares the elements if they are a tensor's; else a copy, row-major, in memory from `make`.
+    /// A tensor that shares the elements' storage if they belong to a tensor, else a row-major copy in memory from
+    /// `make`.
     pub(crate) fn tensor(self, make: impl FnOnce(usize) -> Result<Storage>) -> Result<Tensor> {
         let v = match self {
             TensorRef::Tensor(t) => return Ok(t.clone()),

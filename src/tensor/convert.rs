@@ -1,7 +1,7 @@
 //! Conversions into tensors by `From` and `TryFrom`.
 //!
-//! Guarantees: a scalar becomes a 0-d tensor, nested arrays a tensor of their extents; what may not fit into memory a
-//! second time (`Vec`, slices) can fail. Does not: convert dtypes.
+//! Guarantees: a scalar becomes a 0-d tensor, and nested arrays become a tensor with the same extents; conversions that
+//! copy data of unbounded size (`Vec`, slices) return an error if memory runs out. Does not: convert dtypes.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl<T: Element> From<T> for Tensor {
 }
 
 impl Tensor {
-    /// A tensor with a copy of an array's elements, which are as many as the shape has.
+    /// A tensor with a copy of an array's elements; the shape must have as many.
     fn of_array<T: Element>(elements: &[T], shape: Vec<usize>) -> Tensor {
         let strides = contiguous_strides(&shape);
         let storage = Arc::new(Storage::copied(bytemuck::cast_slice(elements)));
@@ -53,7 +53,7 @@ impl<T: Element, const A: usize, const B: usize, const C: usize> From<[[[T; C]; 
     }
 }
 
-/// A tensor of one dim.
+/// A 1-d tensor.
 impl<T: Element> TryFrom<&[T]> for Tensor {
     type Error = Error;
 
@@ -62,7 +62,7 @@ impl<T: Element> TryFrom<&[T]> for Tensor {
     }
 }
 
-/// A tensor of one dim.
+/// A 1-d tensor.
 impl<T: Element> TryFrom<Vec<T>> for Tensor {
     type Error = Error;
 

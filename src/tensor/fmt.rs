@@ -1,9 +1,9 @@
-//! How a tensor prints.
+//! Printing of tensors.
 //!
 //! Guarantees: `Display` prints the values in nested brackets and aligned columns, as NumPy's `print` does; `Debug`
-//! prints dtype, shape and the first values on one line. Floats are the shortest decimals that read back in their
-//! dtype, unless a precision is asked for. What is printed is bounded, whatever the tensor's size, but under `{:#}`.
-//! Does not: print what could be read back; that is the text form of programs.
+//! prints the dtype, the shape and the first values on one line. Floats are printed as the shortest decimals that parse
+//! back in their dtype, unless a precision is given. The length of the output is bounded for any tensor, except under
+//! `{:#}`. Does not: print a form that can be parsed; that is the text form of programs.
 
 use std::fmt;
 
@@ -12,20 +12,21 @@ use crate::base::dtype::{DType, Element, with_dtype};
 use crate::base::host::FloatMode;
 use crate::base::scalar::{Float, bits_of, shortest};
 
-/// How many elements `Debug` shows.
+/// The number of elements that `Debug` shows.
 const SHOWN: usize = 8;
 
-/// Tensors of more elements are summarized by `Display`, as NumPy does.
+/// `Display` summarizes tensors with more elements than this, as NumPy does.
 const THRESHOLD: usize = 1000;
 
-/// How many elements a summary shows at each end of a dim, and what takes the place of it if that is too much.
+/// The number of elements that a summary shows at the start and the end of each dim, in order of preference: the first
+/// pair whose summary has at most [`MAX_SUMMARY`] elements is used.
 const EDGES: [(usize, usize); 3] = [(3, 3), (1, 1), (1, 0)];
 
-/// The most elements of a summary: tensors of many dims get narrower edges.
-const MOST: usize = 10_000;
+/// The maximum number of elements of a summary; tensors of many dims show fewer elements per dim to stay below it.
+const MAX_SUMMARY: usize = 10_000;
 
-/// Where the lines of a row are broken.
-const WIDTH: usize = 75;
+/// The maximum line width, in characters; longer rows are broken.
+const LINE_WIDTH: usize = 75;
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,7 +44,7 @@ fn element<T: Element>(bytes: &[u8]) -> Option<T> {
     bytemuck::checked::try_pod_read_unaligned::<T>(bytes).ok()
 }
 
-/// One element as text: floats in the shortest form that reads back, complex as `re+imj`.
+/// One element as text: floats in the shortest form that parses back, complex numbers as `re+imj`.
 fn value_text<T: Element>(v: T) -> String {
     let d = T::DTYPE.real();
     match Value::of(T::DTYPE, bytemuck::bytes_of(&v)) {
@@ -55,12 +56,12 @@ fn value_text<T: Element>(v: T) -> String {
     }
 }
 
-/// What stands before an imaginary part that has no sign of its own.
+/// The `+` before an imaginary part that prints no sign itself.
 fn plus(im: f64) -> &'static str {
     if im.is_sign_negative() && !im.is_nan() { "" } else { "+" }
 }
 
-/// An element as what decides its form.
+/// An element's value, as far as the choice of its text form depends on it.
 #[derive(Clone, Copy)]
 enum Value {
     Float(f64),
@@ -81,7 +82,7 @@ impl Value {
         }
     }
 
-    /// Whether a decimal without exponent would be long: beyond 1e8 or below 1e-4.
+    /// Whether a decimal without an exponent would be long: the magnitude is at least 1e8 or below 1e-4.
     fn wants_exponent(&self) -> bool {
         let far = |v: f64| v.is_finite() && v != 0.0 && !(1e-4..1e8).contains(&v.abs());
         match *self {
@@ -93,11 +94,12 @@ impl Value {
 }
 
 impl fmt::Display for Tensor {
-    /// The values as NumPy's `print` shows them: nested brackets, one row a line, columns aligned at the point, long
-    /// rows broken at 75 characters. Of more than 1000 elements each dim shows its first and last three, with `...`
-    /// between; `{:#}` shows all. Floats are as short as reads back, or have the asked number of decimals (`{:.3}`);
-    /// where one is beyond 1e8 or below 1e-4, all have exponents. As Rust writes them: `true`, `1.0`. A 0-d tensor is
-    /// its value alone; one without elements `[]` and its shape.
+    /// Prints the values as NumPy's `print` does: nested brackets, one row per line, columns aligned at the point, long
+    /// rows broken at 75 characters. In a tensor with more than 1000 elements each dim shows its first and last three,
+    /// with `...` between; `{:#}` shows all. Floats are printed as the shortest decimals that parse back, or with the
+    /// given number of decimals (`{:.3}`); if the magnitude of one is at least 1e8 or below 1e-4, all have exponents.
+    /// Unlike in NumPy, values are written as in Rust: `true`, `1.0`. A 0-d tensor prints as its value; a tensor
+    /// without elements as `[]` and its shape.
     ///
     /// ```
     /// use castwise::Tensor;
@@ -125,15 +127,15 @@ impl fmt::Display for Tensor {
     }
 }
 
-/// How much of each end of a dim a summary shows.
+/// The number of elements that a summary shows at the start and the end of each dim.
 fn edges(shape: &[usize]) -> (usize, usize) {
     let elements = |(first, last): (usize, usize)| {
         shape.iter().fold(1usize, |n, extent| n.saturating_mul((*extent).min(first + last)))
     };
-    EDGES.into_iter().find(|e| elements(*e) <= MOST).unwrap_or(EDGES[2])
+    EDGES.into_iter().find(|e| elements(*e) <= MAX_SUMMARY).unwrap_or(EDGES[2])
 }
 
-/// The positions of a dim that are shown.
+/// The positions of a dim that a summary shows.
 fn positions(extent: usize, edges: Option<(usize, usize)>) -> Vec<usize> {
     match edges {
         Some((first, last)) if extent > first + last => (0..first).chain(extent - last..extent).collect(),
@@ -149,7 +151,7 @@ impl Tensor {
         self.storage.bytes().get(at as usize * size..).and_then(|b| b.get(..size)).unwrap_or(&[])
     }
 
-    /// The shown elements, row-major, as words of one width.
+    /// The shown elements in row-major order, as words of equal width.
     fn words(&self, shown: &[Vec<usize>], precision: Option<usize>) -> Vec<String> {
         let count = shown.iter().map(Vec::len).product();
         let mut index = vec![0usize; shown.len()];
@@ -178,7 +180,7 @@ impl Tensor {
     }
 }
 
-/// How the floats of a tensor are written.
+/// The format of a tensor's floats.
 struct Form {
     dtype: DType,
     exponent: bool,
@@ -186,7 +188,7 @@ struct Form {
 }
 
 impl Form {
-    /// A float; `point`: with a point even if there is nothing behind it.
+    /// Formats a float. With `point`, an integral value gets a point as well.
     fn float(&self, v: f64, point: bool) -> String {
         let v = if self.precision.is_none() { shortest(self.dtype, v) } else { v };
         match (self.exponent, self.precision) {
@@ -201,9 +203,9 @@ impl Form {
     }
 }
 
-/// Words padded to one width: to the right, or with their points below each other.
+/// Pads words to equal width: right-aligned, or aligned at the point.
 fn aligned(mut words: Vec<String>, at_point: bool) -> Vec<String> {
-    // The part from the point on; words without one (nan, inf) end where the longest fraction does.
+    // The length from the point on. Words without a point (nan, inf) end where the longest fraction ends.
     let fraction = |w: &str| w.find('.').map_or(0, |at| w.len() - at);
     let longest = if at_point { words.iter().map(|w| fraction(w)).max().unwrap_or(0) } else { 0 };
     for w in &mut words {
@@ -215,21 +217,22 @@ fn aligned(mut words: Vec<String>, at_point: bool) -> Vec<String> {
     words.iter().map(|w| format!("{w:>width$}")).collect()
 }
 
-/// Which positions of a tensor its words are for.
+/// The positions of a tensor that its words are for.
 struct Words<'a> {
     shape: &'a [usize],
     shown: &'a [Vec<usize>],
 }
 
 impl Words<'_> {
-    /// Before which of its shown positions a dim leaves something out.
+    /// The index into a dim's shown positions before which elements are omitted.
     fn gap(&self, axis: usize) -> Option<usize> {
         let shown = &self.shown[axis];
         let jump = shown.iter().enumerate().position(|(i, at)| i != *at).unwrap_or(shown.len());
         (shown.len() < self.shape[axis]).then_some(jump)
     }
 
-    /// Writes the words of the dims from `axis` on. It calls itself once for each dim, of which there are few.
+    /// Writes the words of the dims from `axis` on. The recursion has one level per dim, so it is bounded by the
+    /// maximum rank.
     fn block(&self, f: &mut fmt::Formatter<'_>, axis: usize, words: &[String]) -> fmt::Result {
         let (rank, gap) = (self.shown.len(), self.gap(axis));
         if axis + 1 == rank {
@@ -262,7 +265,7 @@ fn row(f: &mut fmt::Formatter<'_>, words: &[String], gap: Option<usize>, rank: u
     }
     let mut column = rank;
     for (i, word) in all.iter().enumerate() {
-        if i > 0 && column + word.len() > WIDTH - rank.min(WIDTH / 2) {
+        if i > 0 && column + word.len() > LINE_WIDTH - rank.min(LINE_WIDTH / 2) {
             write!(f, "\n{}", " ".repeat(rank))?;
             column = rank;
         } else if i > 0 {

@@ -1,4 +1,4 @@
-//! Extents and strides, and walking elements by them.
+//! Layouts (extents and strides), and iteration over strided elements.
 //!
 //! Does not: own elements.
 
@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::shape::{check, contiguous_strides, numel};
 use std::sync::Arc;
 
-/// The extents and strides of a tensor, shared by tensors that have the same.
+/// The extents and strides of a tensor. Tensors with the same layout may share it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     pub(super) shape: Box<[usize]>,
@@ -17,7 +17,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// A layout of a shape that [`check`] accepts.
+    /// A layout. The shape must have passed [`check`].
     pub(super) fn new(shape: Vec<usize>, strides: Vec<isize>) -> Layout {
         let contiguous = is_contiguous(&shape, &strides);
         let elements = numel(&shape).unwrap_or(0);
@@ -29,13 +29,14 @@ impl Layout {
         self.elements
     }
 
-    /// Row-major, without gaps.
+    /// The row-major layout without gaps.
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
         check(shape)?;
         Ok(Arc::new(Layout::new(shape.to_vec(), contiguous_strides(shape))))
     }
 
-    /// Of any strides, from an offset on in so many elements. Errors: one that would lie outside of them.
+    /// A layout with the given strides, for a tensor that starts at `offset` in storage of `elements` elements. Errors:
+    /// an element outside of the storage.
     pub(super) fn within(shape: &[usize], strides: &[isize], offset: usize, elements: usize) -> Result<Arc<Layout>> {
         if check(shape)? == 0 {
             return Layout::contiguous(shape);
@@ -52,7 +53,7 @@ impl Layout {
     }
 }
 
-/// Whether elements of these strides lie row-major without gaps.
+/// Whether these strides are row-major without gaps.
 pub(super) fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
     let mut expected = 1;
     if shape.contains(&0) {
@@ -69,7 +70,7 @@ pub(super) fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
     true
 }
 
-/// The bytes of each element, row-major: elements of `size` bytes, from an offset on.
+/// The bytes of each element in row-major order. Elements have `size` bytes; the first one is at `offset`.
 pub(super) fn elements<'a>(
     (bytes, offset): (&'a [u8], usize),
     layout: &'a Layout,
@@ -81,7 +82,7 @@ pub(super) fn elements<'a>(
         let from = at as usize * size;
         for d in (0..index.len()).rev() {
             index[d] += 1;
-            // A dim of one element may have any stride: what wraps here wraps back below.
+            // A dim of extent 1 may have any stride: an overflow here is undone by the wrapping subtraction below.
             at = at.wrapping_add(layout.strides[d]);
             if index[d] < layout.shape[d] {
                 break;
@@ -93,7 +94,7 @@ pub(super) fn elements<'a>(
     })
 }
 
-/// Copies elements, row-major, into `out`, which has room for as many.
+/// Copies all elements in row-major order into `out`, which must have room for exactly that many.
 pub(super) fn gather((bytes, offset): (&[u8], usize), layout: &Layout, size: usize, out: &mut [u8]) {
     if layout.elements == 0 {
         return;

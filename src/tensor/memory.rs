@@ -1,8 +1,7 @@
-//! The bytes under tensors: aligned, shared, and large ones on large pages.
+//! Memory for tensors: aligned, and on huge pages if large.
 //!
-//! Guarantees: the start is 64-byte aligned; memory that the system refuses is an error; a buffer goes back to its
-//! pool when its last tensor is dropped. What is taken over from somebody else is aligned as well as [`TAKEN`] says, and
-//! never written to. Does not: know dtypes or shapes.
+//! Guarantees: allocated memory is 64-byte aligned; a failed allocation is an error; adopted memory is aligned to
+//! [`ADOPTED_ALIGNMENT`] and never written. Does not: know dtypes or shapes.
 
 use memmap2::{MmapMut, MmapOptions};
 
@@ -10,29 +9,29 @@ use memmap2::{MmapMut, MmapOptions};
 use super::storage::Storage;
 use crate::base::error::{Error, Result};
 
-/// From this size on, memory is mapped by itself and on huge pages where the system has them: filling fresh memory
-/// then costs 1.4 times what reused memory does, and 3.7 times otherwise.
+/// From this size on, memory is mapped separately, on huge pages where the system has them: filling fresh memory then
+/// costs 1.4 times as much as filling reused memory, and 3.7 times without huge pages.
 const LARGE: usize = 4 << 20;
 
-/// The size of a huge page: mappings are multiples of it.
+/// The size of a huge page. Mappings are multiples of it.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// One cache line: what small buffers are made of, so that their start is aligned.
+/// One cache line. Small buffers are vectors of these, which aligns their start.
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+struct CacheLine([u8; 64]);
 
-/// Owned bytes, at least as many as were asked for.
+/// Owned bytes, at least as many as were requested.
 pub(super) struct Memory(Kind);
 
 enum Kind {
-    Lines(Vec<Line>),
+    Lines(Vec<CacheLine>),
     Mapped(MmapMut),
     #[cfg(feature = "ndarray")]
-    Taken(Box<dyn Bytes>),
+    Adopted(Box<dyn Bytes>),
 }
 
-/// Memory that somebody else has made.
+/// Memory that was allocated elsewhere.
 #[cfg(feature = "ndarray")]
 trait Bytes: Send + Sync {
     fn bytes(&self) -> &[u8];
@@ -45,9 +44,9 @@ impl<T: crate::base::dtype::Element> Bytes for Vec<T> {
     }
 }
 
-/// What the start of memory that is taken over must be a multiple of: the widest element's size.
+/// The required alignment of adopted memory: the size of the widest element.
 #[cfg(feature = "ndarray")]
-const TAKEN: usize = 16;
+const ADOPTED_ALIGNMENT: usize = 16;
 
 impl Default for Memory {
     fn default() -> Memory {
@@ -56,7 +55,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// The size of the memory that is made for so many bytes: what a pool sorts by.
+    /// The size of the memory that is allocated for a request of `bytes`; the pool's key.
     pub(super) fn size_for(bytes: usize) -> usize {
         let unit = if bytes < LARGE { 64 } else { HUGE_PAGE };
         bytes.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
@@ -71,24 +70,24 @@ impl Memory {
             return Ok(Memory(Kind::Lines(lines)));
         }
         let map = MmapOptions::new().len(size).map_anon().map_err(|_| refused())?;
-        // A wish: without huge pages the memory is as good, only slower at first.
+        // Only a hint: without huge pages the memory works the same, but the first use of it is slower.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
         Ok(Memory(Kind::Mapped(map)))
     }
 
-    /// A copy of bytes that are few: running out of memory is as fatal as for any `Vec`.
+    /// A copy of a small number of bytes: running out of memory is fatal, as for any `Vec`.
     pub(super) fn copied(bytes: &[u8]) -> Memory {
-        let mut lines = vec![Line([0; 64]); bytes.len().div_ceil(64)];
+        let mut lines = vec![CacheLine([0; 64]); bytes.len().div_ceil(64)];
         bytemuck::cast_slice_mut(&mut lines)[..bytes.len()].copy_from_slice(bytes);
         Memory(Kind::Lines(lines))
     }
 
-    /// The memory of a vector, or a copy of it if it does not begin where a tensor's may.
+    /// The memory of a vector, or a copy of it if its alignment is too small for a tensor.
     #[cfg(feature = "ndarray")]
-    pub(super) fn taken<T: crate::base::dtype::Element>(elements: Vec<T>) -> Result<Memory> {
-        if elements.as_ptr().addr().is_multiple_of(TAKEN) {
-            return Ok(Memory(Kind::Taken(Box::new(elements))));
+    pub(super) fn adopted<T: crate::base::dtype::Element>(elements: Vec<T>) -> Result<Memory> {
+        if elements.as_ptr().addr().is_multiple_of(ADOPTED_ALIGNMENT) {
+            return Ok(Memory(Kind::Adopted(Box::new(elements))));
         }
         let bytes: &[u8] = bytemuck::cast_slice(&elements);
         let mut copy = Memory::zeroed(bytes.len())?;
@@ -101,7 +100,7 @@ impl Memory {
             Kind::Lines(lines) => bytemuck::cast_slice(lines),
             Kind::Mapped(map) => map,
             #[cfg(feature = "ndarray")]
-            Kind::Taken(bytes) => bytes.bytes(),
+            Kind::Adopted(bytes) => bytes.bytes(),
         }
     }
 
@@ -110,7 +109,7 @@ impl Memory {
             Kind::Lines(lines) => bytemuck::cast_slice_mut(lines),
             Kind::Mapped(map) => map,
             #[cfg(feature = "ndarray")]
-            Kind::Taken(_) => &mut [],
+            Kind::Adopted(_) => &mut [],
         }
     }
 

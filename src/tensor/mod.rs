@@ -1,8 +1,9 @@
 //! `Tensor`: a dtype, a shape and strides over shared bytes.
 //!
-//! Guarantees: storage is 64-byte aligned (16-byte, if it was an array's) and never changes once shared; every element a view can reach lies inside
-//! its storage; views (`transpose`, `slice`, `broadcast_to`, …) copy nothing; bool bytes are 0 or 1; a failed
-//! allocation is an error. Does not: compute. Arithmetic on tensors is in `eager`, on programs in `executor`.
+//! Guarantees: storage is 64-byte aligned (16-byte, if it was adopted from an array) and never changes once shared;
+//! every element that a view can reach lies inside its storage; views (`transpose`, `slice`, `broadcast_to`, …) copy
+//! nothing; bool bytes are 0 or 1; a failed allocation is an error. Does not: compute. Arithmetic on tensors is in
+//! `eager`, on programs in `executor`.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ pub use borrow::TensorView;
 pub(crate) use pool::Pool;
 pub(crate) use storage::Storage;
 
-/// Whether these can be the bytes of all elements.
+/// Checks that `bytes` has the tensor's length and valid elements.
 fn check_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
     let (want, got) = (check(shape)? * dtype.size(), bytes.len());
     if got != want {
@@ -95,7 +96,7 @@ impl Tensor {
         Ok(Tensor { storage: Arc::new(storage), layout, dtype, offset: 0 })
     }
 
-    /// A tensor over storage of any strides. Errors: an element outside of the storage.
+    /// A tensor over storage with the given strides. Errors: an element outside of the storage.
     #[cfg(feature = "ndarray")]
     pub(crate) fn with_strides(
         storage: Storage,
@@ -108,8 +109,8 @@ impl Tensor {
         Ok(Tensor { storage: Arc::new(storage), layout, dtype, offset })
     }
 
-    /// The bytes of a tensor of this dtype and contiguous layout, if nothing else holds its storage. Strides of extents of 1 do
-    /// not matter.
+    /// The tensor's bytes for writing, if it has this dtype and contiguous layout and is the only owner of its storage.
+    /// Strides of dims of extent 1 are ignored.
     pub(crate) fn own_bytes(&mut self, dtype: DType, layout: &Layout) -> Option<&mut [u8]> {
         let same = self.dtype == dtype && self.is_contiguous() && self.shape() == &layout.shape[..];
         let range = self.offset * dtype.size()..(self.offset + self.layout.elements) * dtype.size();
@@ -136,8 +137,8 @@ impl Tensor {
         Tensor::from_slice(&data, shape)
     }
 
-    /// A tensor from the bytes of its elements, row-major, in the machine's byte order. A bool byte other than 0 and
-    /// 1 is an error.
+    /// A tensor from the bytes of its elements, row-major, in native byte order. A bool byte other than 0 and 1 is an
+    /// error.
     pub fn from_bytes(dtype: DType, shape: impl AsRef<[usize]>, bytes: &[u8]) -> Result<Tensor> {
         let shape = shape.as_ref();
         check_bytes(dtype, shape, bytes)?;
@@ -146,7 +147,7 @@ impl Tensor {
         Tensor::from_storage(storage, dtype, shape)
     }
 
-    /// A tensor of one value.
+    /// A tensor filled with one value.
     ///
     /// ```
     /// # use castwise::Tensor;
@@ -204,12 +205,12 @@ impl Tensor {
         self.layout.elements
     }
 
-    /// Whether the elements lie row-major without gaps.
+    /// Whether the elements are in row-major order without gaps.
     pub fn is_contiguous(&self) -> bool {
         self.layout.contiguous
     }
 
-    /// This tensor, row-major: itself if it is already, else a copy.
+    /// This tensor in row-major order: itself if it is contiguous already, else a copy.
     pub fn contiguous(&self) -> Result<Tensor> {
         if self.is_contiguous() {
             return Ok(self.clone());
@@ -219,7 +220,7 @@ impl Tensor {
         Tensor::from_storage(storage, self.dtype, self.shape())
     }
 
-    /// All bytes of the storage and where this tensor's first element starts in them (in elements).
+    /// All bytes of the storage, and the offset of this tensor's first element in them (in elements).
     pub(crate) fn raw(&self) -> (&[u8], usize) {
         (self.storage.bytes(), self.offset)
     }
@@ -230,14 +231,14 @@ impl Tensor {
         self.is_contiguous().then(|| self.storage.bytes().get(start..start + self.numel() * size).unwrap_or(&[]))
     }
 
-    /// The elements of a contiguous tensor. Errors: another dtype than `T`, or a tensor that is not contiguous.
+    /// The elements of a contiguous tensor. Errors: the dtype is not that of `T`, or the tensor is not contiguous.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.check_dtype(T::DTYPE)?;
         let bytes = self.as_bytes().ok_or_else(|| Error::Shape("the tensor is not contiguous".into()))?;
         bytemuck::checked::try_cast_slice(bytes).map_err(|e| Error::Internal(format!("storage of {}: {e}", self.dtype)))
     }
 
-    /// A copy of the elements, row-major, whatever the strides. Errors: another dtype than `T`.
+    /// A copy of the elements in row-major order, for any strides. Errors: the dtype is not that of `T`.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.check_dtype(T::DTYPE)?;
         let rows = self.contiguous()?;
@@ -248,7 +249,8 @@ impl Tensor {
         Ok(all)
     }
 
-    /// The only element of a tensor that has one. Errors: another dtype than `T`, or another number of elements.
+    /// The only element of a tensor with one element. Errors: the dtype is not that of `T`, or the number of elements
+    /// is not 1.
     pub fn item<T: Element>(&self) -> Result<T> {
         match self.to_vec::<T>()?.as_slice() {
             [one] => Ok(*one),

@@ -1,7 +1,7 @@
-//! Memory of dropped results, kept for the next ones: fresh pages cost several times what filling them does.
+//! A pool of memory of dropped results for reuse: faulting in fresh pages costs several times as much as filling them.
 //!
-//! Guarantees: a buffer is handed out to one owner at a time; no more than the limit is kept; a closed pool keeps
-//! nothing. Does not: clear buffers; whoever takes one writes all of it.
+//! Guarantees: a buffer has one owner at a time; the pool holds at most its limit; a closed pool holds nothing. Does
+//! not: clear buffers; the code that takes one must overwrite all of it.
 
 use std::collections::BTreeMap;
 use std::sync::MutexGuard;
@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::memory::Memory;
 use crate::base::host::Kept;
 
-/// Different sizes that may wait at once: beyond, the emptied ones are forgotten.
-const SIZES: usize = 64;
+/// The maximum number of distinct sizes; beyond it, entries of sizes without buffers are removed.
+const MAX_SIZES: usize = 64;
 
-/// Buffers that wait for reuse, by size.
+/// Buffers for reuse, by size.
 pub(crate) struct Pool {
     state: Kept<State>,
-    /// Read and changed with the state locked.
+    /// Read and written only while the state is locked.
     limit: AtomicUsize,
 }
 
@@ -27,7 +27,7 @@ struct State {
 }
 
 impl Pool {
-    /// A pool that keeps at most `bytes`.
+    /// A pool that holds at most `bytes`.
     pub(crate) fn new(bytes: usize) -> Pool {
         Pool { state: Kept::default(), limit: AtomicUsize::new(bytes) }
     }
@@ -36,7 +36,7 @@ impl Pool {
         self.state.lock()
     }
 
-    /// Frees what is kept, and keeps nothing from now on.
+    /// Frees all buffers; from now on the pool holds nothing.
     pub(crate) fn close(&self) {
         let mut s = self.state();
         self.limit.store(0, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Pool {
         drop(freed);
     }
 
-    /// A kept buffer of exactly this size.
+    /// Takes a buffer of exactly this size.
     pub(super) fn take(&self, size: usize) -> Option<Memory> {
         let mut s = self.state();
         let found = s.free.get_mut(&size)?.pop();
@@ -56,8 +56,9 @@ impl Pool {
         found
     }
 
-    /// Keeps a buffer, or frees it and the largest ones if they are too much.
-    pub(super) fn give(&self, buffer: Memory) {
+    /// Returns a buffer to the pool. If the limit would be exceeded, the largest buffers are freed; a buffer larger
+    /// than the limit itself is freed at once.
+    pub(super) fn put(&self, buffer: Memory) {
         let size = buffer.size();
         let mut s = self.state();
         let limit = self.limit.load(Ordering::Relaxed);
@@ -72,7 +73,7 @@ impl Pool {
             s.bytes -= each * all.len();
             freed.push(all);
         }
-        if s.free.len() >= SIZES {
+        if s.free.len() >= MAX_SIZES {
             s.free.retain(|_, all| !all.is_empty());
         }
         s.bytes += size;

@@ -1,23 +1,23 @@
-//! Owned bytes of tensors, which go back to their pool.
+//! Owned bytes of tensors, which return to their pool when dropped.
 //!
-//! Does not: get memory from the system (`memory`).
+//! Does not: allocate memory from the system; that is `memory`.
 
 use super::Pool;
 use super::memory::Memory;
 use crate::base::error::Result;
 use std::sync::Arc;
 
-/// Owned, aligned bytes, which go back to their pool when they are dropped.
+/// Owned, aligned bytes, which return to their pool when dropped.
 pub(crate) struct Storage {
     memory: Memory,
     pub(super) bytes: usize,
-    home: Option<Arc<Pool>>,
+    pool: Option<Arc<Pool>>,
 }
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        if let Some(pool) = &self.home {
-            pool.give(std::mem::take(&mut self.memory));
+        if let Some(pool) = &self.pool {
+            pool.put(std::mem::take(&mut self.memory));
         }
     }
 }
@@ -25,28 +25,28 @@ impl Drop for Storage {
 impl Storage {
     /// Zeroed bytes.
     pub(crate) fn zeroed(bytes: usize) -> Result<Storage> {
-        Ok(Storage { memory: Memory::zeroed(bytes)?, bytes, home: None })
+        Ok(Storage { memory: Memory::zeroed(bytes)?, bytes, pool: None })
     }
 
-    /// A copy of bytes that are few: running out of memory is as fatal as for any `Vec`.
+    /// A copy of a small number of bytes: running out of memory is fatal, as for any `Vec`.
     pub(super) fn copied(bytes: &[u8]) -> Storage {
-        Storage { memory: Memory::copied(bytes), bytes: bytes.len(), home: None }
+        Storage { memory: Memory::copied(bytes), bytes: bytes.len(), pool: None }
     }
 
-    /// Bytes to be overwritten: from the pool if it has a buffer of this size.
+    /// Bytes with arbitrary contents, to be overwritten: from the pool if it has a buffer of this size.
     pub(crate) fn pooled(bytes: usize, pool: &Arc<Pool>) -> Result<Storage> {
         let memory = match pool.take(Memory::size_for(bytes)) {
             Some(memory) => memory,
             None => Memory::zeroed(bytes)?,
         };
-        Ok(Storage { memory, bytes, home: Some(pool.clone()) })
+        Ok(Storage { memory, bytes, pool: Some(pool.clone()) })
     }
 
-    /// The memory of a vector, or a copy of it if it does not begin where a tensor's may.
+    /// The memory of a vector, or a copy of it if its alignment is too small for a tensor.
     #[cfg(feature = "ndarray")]
-    pub(crate) fn taken<T: crate::base::dtype::Element>(elements: Vec<T>) -> Result<Storage> {
+    pub(crate) fn adopted<T: crate::base::dtype::Element>(elements: Vec<T>) -> Result<Storage> {
         let bytes = size_of_val(&elements[..]);
-        Ok(Storage { memory: Memory::taken(elements)?, bytes, home: None })
+        Ok(Storage { memory: Memory::adopted(elements)?, bytes, pool: None })
     }
 
     /// The bytes.
@@ -54,7 +54,7 @@ impl Storage {
         &self.memory.bytes()[..self.bytes]
     }
 
-    /// The bytes, to be written: none of memory that was taken over.
+    /// The bytes for writing; empty if the memory was adopted.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut().get_mut(..self.bytes).unwrap_or_default()
     }

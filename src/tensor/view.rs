@@ -1,4 +1,4 @@
-//! Views: the same bytes under another shape and other strides, and the copy that makes a view contiguous.
+//! Views: the same storage with another shape and other strides. Views copy nothing.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ impl Tensor {
         }
     }
 
-    /// The bytes of each element, row-major.
+    /// The bytes of each element, in row-major order.
     pub(crate) fn elements(&self) -> impl Iterator<Item = &[u8]> {
         elements(self.raw(), &self.layout, self.dtype.size())
     }
 }
 
-/// Views of what owns its elements and of what borrows them.
+/// The view methods, implemented for tensors and for borrowed elements.
 macro_rules! views {
     ($($of:ty),*) => {$(
         impl $of {
@@ -63,14 +63,14 @@ macro_rules! views {
                 }
                 let (mut shape, mut strides) = (self.shape().to_vec(), self.strides().to_vec());
                 let taken = (end - start).div_ceil(step);
-                // An empty slice may start past the last element: leave the offset where it is valid.
+                // An empty slice may start after the last element: keep the old offset, which is valid.
                 let skip = if taken == 0 || self.numel() == 0 { 0 } else { start as isize * strides[axis] };
                 shape[axis] = taken;
                 strides[axis] = strides[axis].saturating_mul(step.min(isize::MAX as usize) as isize);
                 Ok(self.view(shape, strides, self.offset.saturating_add_signed(skip)))
             }
 
-            /// One dim backwards.
+            /// Reverses a dim.
             pub fn flip(&self, axis: usize) -> Result<Self> {
                 let axis = self.axis(axis)?;
                 let mut strides = self.strides().to_vec();
@@ -79,7 +79,7 @@ macro_rules! views {
                 Ok(self.view(self.shape().to_vec(), strides, self.offset.saturating_add_signed(skip)))
             }
 
-            /// Repeats dims of extent 1, and puts new dims in front, without copying.
+            /// Repeats dims of extent 1 and adds leading dims, without copying.
             pub fn broadcast_to(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
                 let shape = shape.as_ref();
                 check(shape)?;
@@ -99,8 +99,8 @@ macro_rules! views {
                 Ok(self.view(shape.to_vec(), strides, self.offset))
             }
 
-            /// The same elements, row-major, under another shape: a view where the strides allow it, else an error (make
-            /// a tensor of them that is [`contiguous`](Tensor::contiguous) first).
+            /// The same elements in row-major order with another shape. Errors: the strides do not allow a view (then
+            /// make a [`contiguous`](Tensor::contiguous) tensor first).
             pub fn reshape(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
                 let shape = shape.as_ref();
                 let n = check(shape)?;
@@ -136,31 +136,31 @@ macro_rules! views {
 
 views!(Tensor, TensorView<'_>);
 
-/// Strides of `shape` over the elements of a strided tensor of the same count, if one set of strides can say it.
+/// The strides of `shape` over the elements of a strided tensor with the same element count, if such strides exist.
 ///
-/// Walks both shapes from the last dim: a run of old dims that lie behind each other without gaps can be cut anew, a
-/// gap must fall between two new dims.
+/// Walks both shapes from the last dim. Adjacent old dims without a gap between them form a group, which new dims can
+/// divide in any way; the boundary between two groups must also be a boundary between two new dims.
 fn regroup(old: &[usize], old_strides: &[isize], shape: &[usize]) -> Option<Vec<isize>> {
     let old: Vec<(isize, isize)> =
         old.iter().zip(old_strides).filter(|(n, _)| **n != 1).map(|(n, s)| (*n as isize, *s)).collect();
     let mut strides = vec![0; shape.len()];
-    let (mut run, mut cut, mut to) = (1, 1, shape.len());
+    let (mut group, mut covered, mut to) = (1, 1, shape.len());
     let mut unit = old.last()?.1;
     for (d, (n, _)) in old.iter().enumerate().rev() {
-        run *= n;
+        group *= n;
         let before = d.checked_sub(1).map(|b| old[b].1);
-        if before == Some(run * unit) {
+        if before == Some(group * unit) {
             continue;
         }
-        while to > 0 && (cut < run || shape[to - 1] == 1) {
+        while to > 0 && (covered < group || shape[to - 1] == 1) {
             to -= 1;
-            strides[to] = cut * unit;
-            cut *= shape[to] as isize;
+            strides[to] = covered * unit;
+            covered *= shape[to] as isize;
         }
-        if cut != run {
+        if covered != group {
             return None;
         }
-        (run, cut, unit) = (1, 1, before.unwrap_or(0));
+        (group, covered, unit) = (1, 1, before.unwrap_or(0));
     }
     Some(strides)
 }

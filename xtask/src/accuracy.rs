@@ -1,9 +1,9 @@
-//! How accurate the elementary functions are, against results from multi-precision arithmetic.
+//! Compares the elementary functions with results of multi-precision arithmetic.
 //!
-//! `cargo run --release -p xtask -- accuracy [FILE]` reads `tests/golden/ulp.jsonl` (or the file named), computes each function
-//! on all its points in eager mode, prints the largest errors as a table, and fails if one is beyond its bar or has none. Then it
-//! computes every unary op on all 65,536 values of f16 and of bf16, and fails where a result is not the f64 result
-//! rounded once. docs/accuracy.md has the output.
+//! `cargo run --release -p xtask -- accuracy [FILE]` reads `tests/golden/ulp.jsonl` (or the given file), computes each
+//! function on all its points in eager mode, prints the largest errors as a table, and fails if an error exceeds its
+//! bar or a function has no bar. Then it computes every unary op on all 65,536 values of f16 and of bf16, and fails if
+//! a result is not the f64 result rounded once. docs/accuracy.md has the output.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ use castwise::{Attrs, Op, Operand};
 
 use crate::points::{self, Points, bar};
 
-/// Prints both tables; the error says what is beyond its bar.
+/// Prints both tables; the error lists the results that exceed their bars.
 pub fn main(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     let file = args.into_iter().next();
     let file = file.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ulp.jsonl").into());
@@ -22,7 +22,7 @@ pub fn main(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     if failures.is_empty() { Ok(()) } else { Err(format!("beyond the bar:\n{}", failures.join("\n")).into()) }
 }
 
-/// The errors of castwise's results and how many of these are correctly rounded; nothing if it lacks the function.
+/// The errors of castwise's results, and the number of correctly rounded ones; `None` if castwise lacks the function.
 fn judge(p: &Points) -> castwise::Result<Option<(Vec<f64>, usize)>> {
     let Some(op) = p.op() else { return Ok(None) };
     let cx = Eager::new(Rules::Torch);
@@ -34,7 +34,7 @@ fn judge(p: &Points) -> castwise::Result<Option<(Vec<f64>, usize)>> {
     Ok(Some((p.errors(&ours), right)))
 }
 
-/// Prints the table of the file's points; gives what is beyond its bar.
+/// Prints the table of the file's points; returns the functions that exceed their bars.
 fn table(text: &str) -> Result<Vec<String>, Box<dyn Error>> {
     if !points::is_points(text) {
         return Err("not a file of points".into());
@@ -83,8 +83,8 @@ fn list(names: &[&str]) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-/// Each result of each unary op on a half dtype must be the f64 result rounded once; gives what is not. Prints how many
-/// of them are not the f32 result rounded once.
+/// Checks that each result of each unary op on a half dtype is the f64 result rounded once; returns those that are not.
+/// Prints how many of them differ from the f32 result rounded once.
 fn halves() -> Result<Vec<String>, Box<dyn Error>> {
     let inputs: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
     let cx = Eager::new(Rules::Torch);
@@ -123,8 +123,8 @@ fn halves() -> Result<Vec<String>, Box<dyn Error>> {
     Ok(failures)
 }
 
-/// The f64 results of an op. Below 2^-125 `silu`, `gelu` and `gelu_tanh` are a trifle above x / 2, which is what f64 has: the
-/// next f64 stands for them.
+/// The f64 results of an op. Below 2^-125 the exact results of `silu`, `gelu` and `gelu_tanh` are slightly greater than
+/// x / 2, the f64 result: they are replaced by the next f64.
 fn above_tie(op: Op, x: &Var<Eager>, y: Var<Eager>) -> castwise::Result<Var<Eager>> {
     if !matches!(op, Op::Silu | Op::Gelu | Op::GeluTanh) {
         return Ok(y);
@@ -134,7 +134,7 @@ fn above_tie(op: Op, x: &Var<Eager>, y: Var<Eager>) -> castwise::Result<Var<Eage
     Ok(castwise::apply(Op::Where, &[tiny.into(), next.into(), y.into()], Attrs::default()))
 }
 
-/// The bits of a half result.
+/// The bits of a result in a half dtype.
 fn words(v: &Var<Eager>) -> castwise::Result<Vec<u16>> {
     let t = v.result()?;
     Ok(t.as_bytes().unwrap_or(&[]).chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect())

@@ -1,12 +1,12 @@
-//! Compares castwise with recorded answers of the real frameworks.
+//! Compares castwise with recorded results of the frameworks.
 //!
 //! `cargo run --release -p xtask -- conformance FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]`
 //!
-//! A line of a file is a case: op, operands as bits, attributes, and the framework's result or refusal. Each case runs
-//! in the modes asked for; dtype, shape, bits (as the case says how) and the kind of refusal must be the framework's, or
-//! those of a rule of `conformance/deviations.rs`, which is counted apart. A file of points with exact results (`ulp.jsonl`)
-//! is run by function: each point must lie within the function's bar of `points.rs`. The last line is
-//! `N passed, N failed, N skipped`; the exit code is 1 if a case failed and 2 if a file could not be read.
+//! A line of a file is a case: the op, operands as bits, attributes, and the framework's result or error. Each case
+//! runs in the requested modes; dtype, shape, bits (compared as the case says) and the kind of error must be the
+//! framework's, or those of a rule of `conformance/deviations.rs`, which is counted separately. A file of points with
+//! exact results (`ulp.jsonl`) is run by function: each point must be within the function's bar of `points.rs`. The
+//! last line is `N passed, N failed, N skipped`; the exit code is 1 if a case failed and 2 if a file could not be read.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -63,10 +63,10 @@ impl Options {
     }
 }
 
-/// What became of a case.
+/// The verdict on a case.
 enum Verdict {
     Passed,
-    /// The framework's answer is no fact; ours has at least its dtype and shape.
+    /// The framework's value is not reliable; ours has the same dtype and shape.
     Informative,
     Deviation(&'static str),
     Failed(String),
@@ -74,7 +74,7 @@ enum Verdict {
 
 fn judge(case: &Case, answer: &Answer) -> Verdict {
     let result = compare::compare(case, answer);
-    // Where the framework departs from the rules, its own answer would be wrong.
+    // If the framework departs from the rules, its own answer would be wrong.
     if result.is_ok() && !case.quirk {
         return Verdict::Passed;
     }
@@ -188,13 +188,13 @@ pub fn main(args: Vec<String>) -> ExitCode {
     if tally.failed > 0 { ExitCode::from(1) } else { ExitCode::SUCCESS }
 }
 
-/// Runs a case in the modes asked for; it passes if it passes in all.
+/// Runs a case in the requested modes; it passes if it passes in all of them.
 fn one(case: &Case, options: &Options, executor: &Executor, tally: &mut Tally) {
     let mut first: Option<Answer> = None;
     for mode in &options.modes {
         let answer = answer(case, *mode, executor);
         let verdict = match &first {
-            // The second mode must give the very bits of the first.
+            // The second mode must give the same bits as the first.
             Some(Ok(one)) => match &answer {
                 Ok(two) if compare::elements(one) == compare::elements(two) => Verdict::Passed,
                 _ => Verdict::Failed("the modes differ".into()),
@@ -212,7 +212,8 @@ fn one(case: &Case, options: &Options, executor: &Executor, tally: &mut Tally) {
     tally.passed += 1;
 }
 
-/// Runs the functions of a file of points in the modes asked for; a point passes if it is within its bar in all.
+/// Runs the functions of a file of points in the requested modes; a point passes if it is within its bar in all of
+/// them.
 fn points_of(file: &str, text: &str, options: &Options, executor: &Executor, tally: &mut Tally) -> Result<(), String> {
     for p in Points::read(text)? {
         let (Some(op), Some(bar)) = (p.op(), points::bar(&p.function, p.ill_conditioned)) else {

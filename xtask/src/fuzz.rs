@@ -1,8 +1,8 @@
-//! Fuzzing without a special compiler: a target on mutations of its corpus, for so many seconds.
+//! Fuzzing without a special compiler: runs a target on mutations of its corpus for a number of seconds.
 //!
 //! `cargo run --release -p xtask -- fuzz TARGET SECONDS [SEED]`; the targets are those of `tests/fuzz_targets`, and
-//! `all` is each of them in turn. An input that makes a target panic is written to `target/` and named. Does not: look
-//! at coverage; `fuzz/` does, by cargo-fuzz.
+//! `all` runs each of them in turn. An input that makes a target panic is written to `target/`, and its path is
+//! printed. Does not: use coverage; `fuzz/` does, with cargo-fuzz.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::fuzz_targets::TARGETS;
 use crate::random::Random;
 
-/// An input made of others: bytes changed, cut out, put in, or taken from another one.
+/// A mutation of an input: bytes are changed, removed, inserted, or copied from another input.
 fn mutated(corpus: &[Vec<u8>], r: &mut Random) -> Vec<u8> {
     let mut data = match corpus.get(r.index(corpus.len() + 1)) {
         Some(seed) => seed.clone(),

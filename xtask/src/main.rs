@@ -1,7 +1,7 @@
-//! The tools for work on castwise: `cargo run --release -p xtask -- NAME …`.
+//! Development tools for castwise: `cargo run --release -p xtask -- NAME …`.
 //!
-//! Each tool's file says what its arguments are. Does not: belong to what users get; examples are in `examples/`,
-//! tests in `tests/`.
+//! Each tool's file documents its arguments. Does not: contain anything for users; examples are in `examples/`, tests
+//! in `tests/`.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ mod random;
 #[path = "../../tests/reference/mod.rs"]
 mod reference;
 
-/// The tools by name, with a line about each.
+/// The tools' names, with a line about each.
 const TOOLS: &str = "\
 accuracy     errors of the elementary functions at points with exact results
 conformance  recorded answers of the frameworks

@@ -1,16 +1,17 @@
-//! Points with exact results, as `ulp.jsonl` has them: reading, the error of an answer in ulps, and the bars.
+//! Points with exact results, in the form of `ulp.jsonl`: reading, the error of a result in ulps, and the bars.
 //!
-//! A line is `{"f": function, "d": dtype, "x": [operands' bits], "y": the correctly rounded result's bits, "e": the exact
-//! result minus y in ulps of y, "c": 1 if the point is ill-conditioned}`. Guarantees: the error is that of the answer
-//! against the exact result, to about 1e-4 ulp. The bars are the only ones: `accuracy` and `conformance` share them.
+//! A line is `{"f": function, "d": dtype, "x": [operands' bits], "y": the correctly rounded result's bits, "e": the
+//! exact result minus y in ulps of y, "c": 1 if the point is ill-conditioned}`. Guarantees: the error is the difference
+//! between the result and the exact result, to about 1e-4 ulp. `accuracy` and `conformance` share the bars; there are
+//! no others.
 
 use castwise::Op;
 use castwise::prelude::*;
 use serde_json::Value;
 
-/// The largest error in ulps that is promised of a function in f32 and f64; docs/accuracy.md says why these.
+/// The promised maximum error in ulps of a function in f32 and f64; docs/accuracy.md gives the reasons.
 ///
-/// Of ill-conditioned points it is one ulp of the larger operand (see [`Points::errors`]).
+/// For ill-conditioned points it is in ulps of the larger operand (see [`Points::errors`]).
 pub fn bar(function: &str, ill_conditioned: bool) -> Option<f64> {
     match function {
         "logaddexp" | "logaddexp2" if ill_conditioned => Some(1.0),
@@ -18,7 +19,7 @@ pub fn bar(function: &str, ill_conditioned: bool) -> Option<f64> {
         "exp" | "expm1" | "log" | "log1p" | "log2" | "sin" | "cos" | "tan" | "atan" | "asin" | "acos" | "sigmoid"
         | "erf" | "pow" => Some(1.0),
         "exp2" | "log10" | "cbrt" | "acosh" | "atanh" => Some(1.0),
-        // Two roundings, of the root and of the quotient.
+        // Two roundings: of the root and of the quotient.
         "rsqrt" => Some(1.5),
         "sinh" | "cosh" | "tanh" | "erfc" | "atan2" | "hypot" => Some(2.0),
         "asinh" | "softplus" | "logaddexp" | "logaddexp2" | "xlogy" => Some(2.0),
@@ -26,20 +27,20 @@ pub fn bar(function: &str, ill_conditioned: bool) -> Option<f64> {
     }
 }
 
-/// Whether a file's first line is a point: it names a function.
+/// Whether a file's first line is a point, that is, names a function.
 pub fn is_points(text: &str) -> bool {
     let first = text.lines().next().and_then(|l| serde_json::from_str::<Value>(l).ok());
     first.is_some_and(|v| v["f"].is_string())
 }
 
-/// The points of one function in one dtype; the ill-conditioned ones are a group of their own.
+/// The points of one function in one dtype; ill-conditioned points form a separate group.
 pub struct Points {
     pub function: String,
     pub dtype: DType,
     pub ill_conditioned: bool,
     /// The bytes of each operand's elements.
     pub operands: Vec<Vec<u8>>,
-    /// For each point: the correctly rounded result, and the exact one minus that, in ulps.
+    /// For each point: the correctly rounded result, and the exact result minus it, in ulps.
     pub wanted: Vec<(Vec<u8>, f64)>,
 }
 
@@ -69,7 +70,7 @@ impl Points {
         Some(())
     }
 
-    /// The row of the function; nothing if castwise lacks it.
+    /// The op of the function; `None` if castwise lacks it.
     pub fn op(&self) -> Option<Op> {
         Op::from_name(&self.function)
     }
@@ -79,10 +80,10 @@ impl Points {
         self.operands.iter().map(|b| Tensor::from_bytes(self.dtype, [self.wanted.len()], b)).collect()
     }
 
-    /// For each point the error of an answer in ulps of the correctly rounded result.
+    /// For each point, the error of a result in ulps of the correctly rounded result.
     ///
-    /// Of an ill-conditioned point in ulps of the larger operand: there the result is the difference of that operand
-    /// and a term of nearly its size, which is rounded to its digits. The promise is absolute.
+    /// For an ill-conditioned point, the error is in ulps of the larger operand: the result is the difference of that
+    /// operand and a term of nearly its size, which is rounded to its digits, so the promise is absolute.
     pub fn errors(&self, ours: &Tensor) -> Vec<f64> {
         let size = self.dtype.size();
         let ours = ours.as_bytes().filter(|_| ours.dtype() == self.dtype).unwrap_or(&[]);
@@ -108,7 +109,7 @@ fn unhex(s: &str) -> Option<Vec<u8>> {
     (0..s.len()).step_by(2).map(|i| u8::from_str_radix(s.get(i..i + 2)?, 16).ok()).collect()
 }
 
-/// The value of an f32's or an f64's bytes; NaN for any others.
+/// The value of the bytes of an f32 or f64; NaN for other lengths.
 pub fn real(bytes: &[u8]) -> f64 {
     match (bytes.try_into().map(f32::from_le_bytes), bytes.try_into().map(f64::from_le_bytes)) {
         (Ok(narrow), _) => narrow.into(),

@@ -1,17 +1,17 @@
-//! How long a run goes on after it was told to stop:
-//! `cargo run --release -p xtask -- stop_time 100000000 200 [CASE [THREADS]]`, the number of elements and of stops (few
-//! of both by default), one of the cases below (or `all`), and how many threads a run has (1 and 2 by default).
+//! Measures how long a run continues after it was told to stop: `cargo run --release -p xtask -- stop_time 100000000
+//! 200 [CASE [THREADS]]`, with the number of elements and of stops (few of both by default), one of the cases below (or
+//! `all`), and the number of threads of a run (1 and 2 by default).
 //!
-//! A run is stopped at moments spread over its first quarter of a second, until as many runs as asked for have been
-//! stopped before their end; printed are the median, the 99th percentile and the longest time from the call of `cancel`
-//! to the return of the run. Does not: measure compilation, which is done before.
+//! Runs are stopped at times spread over their first quarter of a second, until the given number of runs has been
+//! stopped before their end. Prints the median, the 99th percentile and the maximum of the time from the call of
+//! `cancel` to the return of the run. Does not: measure compilation, which happens before.
 
 use std::time::{Duration, Instant};
 
 use castwise::prelude::*;
 use castwise::{CancelToken, Error, Prepared};
 
-/// What is run: its name, and whether the operand is a transposed matrix, to which a row is added.
+/// A case: its name, whether the operand is a transposed matrix to which a row is added, and the expression.
 type Case = (&'static str, bool, fn(&Var, &Var) -> Var);
 
 const CASES: [Case; 5] = [
@@ -60,7 +60,7 @@ pub fn main(arguments: Vec<String>) -> castwise::Result<()> {
     Ok(())
 }
 
-/// How long runs went on that were stopped, ascending. Some end before they are: these are not counted.
+/// The times that stopped runs continued, in ascending order. Runs that end before they are stopped are not counted.
 fn stopped(step: &Prepared, feeds: &[&Tensor], span: Duration, stops: usize) -> Vec<Duration> {
     let mut times = Vec::new();
     for i in 0..20 * stops {

@@ -1,9 +1,9 @@
-//! The elementary functions of f32 on all of its 2^32 values (or each N-th), against `libm` in f64.
+//! Compares the elementary functions of f32 with `libm` in f64, on all 2^32 arguments or every N-th.
 //!
-//! `cargo run --release -p xtask -- sweep [FUNCTION…] [--step N]` prints each function's largest error in ulps and
-//! where it is, and checks every other unary op bit for bit; without functions it takes all. It fails if a result is
-//! beyond its bar. All inputs (`--step 1`) of one function take minutes on a core; without `--step` it takes each
-//! 2,003rd. docs/accuracy.md has the output. The error of `libm` in f64 is below 1e-8 ulps of f32.
+//! `cargo run --release -p xtask -- sweep [FUNCTION…] [--step N]` prints each function's largest error in ulps and its
+//! argument, and checks every other unary op bit for bit; without functions it sweeps all. It fails if a result exceeds
+//! its bar. All arguments (`--step 1`) of one function take minutes on a core; without `--step` it takes every 2,003rd.
+//! docs/accuracy.md has the output. The error of `libm` in f64 is below 1e-8 ulps of f32.
 
 use std::error::Error;
 use std::sync::Mutex;
@@ -17,11 +17,11 @@ use crate::reference;
 use crate::reference::format::Float;
 use crate::reference::functions::{composed, of_one};
 
-/// Inputs of one application.
+/// The number of inputs of one application.
 const CHUNK: u64 = 1 << 16;
 
-/// What a sweep found: the largest error of a result that is not correctly rounded, with its input; how many are, how
-/// many are wrong, and the first of the wrong ones.
+/// The result of a sweep: the largest error among the results that are not correctly rounded, with its input; the
+/// numbers of correctly rounded and of wrong results; and the first wrong one.
 #[derive(Clone, Debug, Default)]
 struct Found {
     worst: f64,
@@ -42,7 +42,7 @@ impl Found {
     }
 }
 
-/// Sweeps over the functions that the arguments name.
+/// Sweeps the functions that the arguments name.
 pub fn main(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     let (mut ops, mut step) = (vec![], 2_003u64);
     let mut args = args.into_iter();
@@ -86,7 +86,7 @@ pub fn main(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n").into()) }
 }
 
-/// All inputs of one op; nothing if it does not take f32.
+/// Sweeps all inputs of one op; `None` if the op does not accept f32.
 fn sweep(op: Op, step: u64, inputs: u64) -> castwise::Result<Option<Found>> {
     let (next, total) = (AtomicU64::new(0), Mutex::new(Found::default()));
     let refused = Mutex::new(None);
@@ -128,7 +128,7 @@ fn chunk(op: Op, x: &[f32]) -> castwise::Result<Found> {
     for (x, b) in x.iter().zip(bytes.chunks(result.dtype().size())) {
         let bits = b.iter().rev().fold(0u128, |bits, byte| bits << 8 | u128::from(*byte));
         let value = of_one(op, (*x).into()).map(|f| f.value).or_else(|| composed(op, (*x).into()));
-        // What is correctly rounded is within every bar.
+        // A correctly rounded result is within every bar.
         if value.map(rounded).or_else(|| plain(op, *x)).is_some_and(|right| bits == right.into()) {
             found.right += 1;
             continue;
@@ -152,8 +152,8 @@ fn chunk(op: Op, x: &[f32]) -> castwise::Result<Found> {
     Ok(found)
 }
 
-/// What the standard library has for an op that needs no rounding but its own, as bits. The reference knows all ops, but
-/// takes longer.
+/// The result of the standard library, as bits, for ops with at most one rounding. The reference knows all ops but is
+/// slower.
 fn plain(op: Op, x: f32) -> Option<u32> {
     let value = match op {
         Op::Isnan => return Some(x.is_nan().into()),
@@ -182,7 +182,7 @@ fn plain(op: Op, x: f32) -> Option<u32> {
     Some(rounded(value.into()))
 }
 
-/// The bits of the f32 next to a value; of NaN the one of arithmetic.
+/// The bits of the f32 nearest to a value; for NaN, the canonical NaN.
 fn rounded(value: f64) -> u32 {
     if value.is_nan() { 0x7fc0_0000 } else { (value as f32).to_bits() }
 }

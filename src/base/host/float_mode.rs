@@ -1,27 +1,27 @@
-//! The CPU's floating-point mode: everything is computed, read and printed in the standard one, whatever the caller's is.
+//! The CPU's floating-point mode: values are computed, read and printed in the standard mode, whatever the caller's is.
 //!
-//! Guarantees: while a [`FloatMode`] lives, its thread rounds to nearest (ties to even), keeps subnormals and takes no
-//! exception traps; then the caller's mode is back. Does not: exist on other machines than x86-64, where the mode is
-//! left alone; hold back arithmetic on values that the function has in registers already, which the compiler may move
-//! out of the guard: [`in_standard_mode`] does.
+//! Guarantees: while a [`FloatMode`] lives, its thread rounds to nearest (ties to even), keeps subnormals and masks
+//! exceptions; when it is dropped, the caller's mode is restored. Does not: do anything on machines other than x86-64;
+//! order arithmetic on values that are already in registers, which the compiler may move out of the guard's scope
+//! ([`in_standard_mode`] prevents that).
 
 use std::hint::black_box;
 
-/// The standard mode of the thread, until this is dropped.
+/// A guard: the thread is in the standard mode until it is dropped.
 #[must_use]
 pub(crate) struct FloatMode {
-    /// The caller's mode, if it is another one.
+    /// The caller's mode, if it differs from the standard one.
     #[cfg(target_arch = "x86_64")]
     callers: Option<u32>,
-    /// It belongs to its thread.
+    /// The mode is per thread, so the guard must not be sent.
     _thread: std::marker::PhantomData<*const ()>,
 }
 
-/// MXCSR as every thread starts with: nearest rounding, all exceptions masked, subnormals kept.
+/// The initial value of MXCSR in every thread: round to nearest, all exceptions masked, subnormals kept.
 #[cfg(target_arch = "x86_64")]
 const STANDARD: u32 = 0x1f80;
 
-/// The sticky flags that operations leave: not part of the mode.
+/// MXCSR's sticky exception flags, which are not part of the mode.
 #[cfg(target_arch = "x86_64")]
 const FLAGS: u32 = 0x3f;
 
@@ -36,12 +36,12 @@ fn get() -> u32 {
 #[cfg(target_arch = "x86_64")]
 fn set(mode: u32) {
     // SAFETY: loads a value that is the standard one or was read from the register before. Rust code expects the
-    // standard mode; a caller that runs in another one gets back what it had.
+    // standard mode; a caller that runs in another mode gets its own mode back.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack, preserves_flags)) };
 }
 
 impl FloatMode {
-    /// Sets the standard mode. Costs a read of the register if it is set already.
+    /// Sets the standard mode. If it is set already, the cost is one read of the register.
     #[inline]
     pub(crate) fn standard() -> FloatMode {
         #[cfg(target_arch = "x86_64")]
@@ -67,8 +67,8 @@ impl Drop for FloatMode {
     }
 }
 
-/// `f` of a value, computed in the standard mode. For functions of a few instructions: the compiler doesn't know that
-/// arithmetic depends on the mode, but can't move it past values that it knows nothing of.
+/// Computes `f` of a value in the standard mode. Meant for functions of a few instructions: the compiler doesn't know
+/// that arithmetic depends on the mode, but `black_box` keeps it from moving the arithmetic out of the guard's scope.
 #[inline]
 pub(crate) fn in_standard_mode<A, B>(value: A, f: impl FnOnce(A) -> B) -> B {
     let _standard = FloatMode::standard();

@@ -1,10 +1,10 @@
 //! Forks of the process.
 //!
-//! In the child of a `fork` only the thread that called it exists. A lock that another thread held then stays locked for
-//! ever, and what it guards may be half written; helper threads are gone. Guarantees: in a child [`PerProcess`] is made
-//! anew, [`Kept`] is at worst empty and never locked by a thread that is gone, and what is done under [`no_fork`] is done
-//! or not begun. Does not: see children that `vfork`, `clone` or another way around the C library's `fork` makes; they may
-//! only call `exec`.
+//! In the child of a `fork` only the thread that called it exists. A lock that another thread held stays locked
+//! forever, the value behind it may be half written, and helper threads are gone. Guarantees: in a child, a
+//! [`PerProcess`] value is created anew; a [`Kept`] value is inherited or empty, and never locked by a thread that is
+//! gone; work under [`no_fork`] is either finished or not begun. Does not: see children made by `vfork`, `clone` or
+//! anything else that bypasses the C library's `fork`; they may only call `exec`.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,37 +12,37 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use once_cell::race::OnceBox;
 
-/// At least the number of forks between this process and the one that loaded the library: a child's number differs from its
-/// parent's.
+/// Distinguishes a child from its parent: incremented in every child. At least the number of forks between this process
+/// and the one that loaded the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// Threads that must not be forked away.
+/// The number of threads that hold a [`NoFork`].
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a thread is forking.
+/// Whether a fork is in progress.
 static FORKING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// How often this thread is inside; a fork of its own counts too.
+    /// The nesting depth of this thread's [`NoFork`] guards; its own fork counts as one.
     static HERE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The number of this process: see [`GENERATION`].
+/// The generation of this process: see [`GENERATION`].
 #[inline]
 pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// Has the system call the handlers below at each fork. Called before anything that a fork could disturb.
+/// Registers the handlers below with the system. Called before anything that a fork could disturb.
 fn watch() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     if WATCHED.load(Ordering::Acquire) {
         return;
     }
-    // Two threads may both come here: handlers that are called twice do no harm.
+    // Two threads may both get here; registering the handlers twice is harmless.
     #[cfg(unix)]
-    // SAFETY: the handlers are functions of this library, which the system forgets if it unloads the library. In a child
-    // they only change atomics and a plain thread-local variable.
+    // SAFETY: the handlers are functions of this library, and the system unregisters them if it unloads the library. In
+    // a child they only change atomics and a plain thread-local variable.
     unsafe {
         libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child));
     }
@@ -74,25 +74,25 @@ extern "C" fn in_parent() {
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     HERE.set(HERE.get() - 1);
-    // Threads that were on their way in are gone.
+    // The other threads that were counted do not exist in the child.
     INSIDE.store(u32::from(HERE.get() > 0), Ordering::SeqCst);
     FORKING.store(false, Ordering::SeqCst);
 }
 
-/// No other thread can fork while this lives. For work that is short or rare and calls nothing of the user's: a fork waits
-/// for it.
+/// A guard: no other thread can fork while it lives. For work that is short or rare and calls no user code, because a
+/// fork waits for it.
 #[must_use]
 pub(crate) struct NoFork {
     _thread: std::marker::PhantomData<*const ()>,
 }
 
-/// Holds forks of other threads back, nested calls too.
+/// Blocks forks of other threads. Calls may be nested.
 pub(crate) fn no_fork() -> NoFork {
     watch();
     if HERE.get() == 0 {
         loop {
             INSIDE.fetch_add(1, Ordering::SeqCst);
-            // A thread that forks has set this before it looks at the number.
+            // A forking thread sets this flag before it reads the count.
             if !FORKING.load(Ordering::SeqCst) {
                 break;
             }
@@ -115,47 +115,47 @@ impl Drop for NoFork {
     }
 }
 
-/// As [`OnceLock::get_or_init`], in which a child would wait for ever if another thread of its parent was initializing the
-/// cell at the fork.
+/// Like [`OnceLock::get_or_init`], but safe across forks: with the latter, a child would wait forever if another thread
+/// of its parent was initializing the cell at the fork.
 #[inline]
 pub(crate) fn once<T>(cell: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
     match cell.get() {
         Some(made) => made,
         None => {
-            let _whole = no_fork();
+            let _guard = no_fork();
             cell.get_or_init(make)
         }
     }
 }
 
-/// A value that each process has for itself: a child begins with another one.
+/// A value that each process has one of: a child starts with a new one.
 pub(crate) struct PerProcess<T> {
-    /// The process that it is for.
+    /// The generation of the process that owns the value.
     generation: u32,
     value: T,
-    /// Those of the process's descendants. Set without waiting for anybody.
+    /// The values of the process's descendants. Setting it never blocks.
     next: OnceBox<PerProcess<T>>,
 }
 
 impl<T> PerProcess<T> {
-    /// The value of the process that loads the library.
+    /// The value of the process that loaded the library.
     pub(crate) const fn first(value: T) -> PerProcess<T> {
         PerProcess { generation: 0, value, next: OnceBox::new() }
     }
 
-    /// The value of this process.
+    /// A value that this process owns.
     fn new(value: T) -> PerProcess<T> {
         watch();
         PerProcess { generation: generation(), ..PerProcess::first(value) }
     }
 
-    /// The value of this process; `make` makes it from the value of the nearest ancestor that has one.
+    /// The value of this process; `make` creates it from the value of the nearest ancestor that has one.
     pub(crate) fn get(&self, make: impl Fn(&T) -> T) -> &T {
         watch();
         self.own(make)
     }
 
-    /// As `get`, for a value that was made by [`PerProcess::new`].
+    /// Like `get`, for a value that was created by [`PerProcess::new`].
     #[inline]
     fn own(&self, make: impl Fn(&T) -> T) -> &T {
         if self.generation == generation() { &self.value } else { self.later(make) }
@@ -171,8 +171,8 @@ impl<T> PerProcess<T> {
     }
 }
 
-/// A locked value that a run can do without, such as a cache. A child starts with its parent's value, or with an empty one if
-/// a thread of the parent held the lock at the fork.
+/// A locked value that can be discarded, such as a cache. A child starts with its parent's value, or with an empty one
+/// if a thread of the parent held the lock at the fork.
 pub(crate) struct Kept<T: Default>(PerProcess<Locked<T>>);
 
 struct Locked<T: Default>(Mutex<T>);
@@ -184,15 +184,15 @@ impl<T: Default> Default for Kept<T> {
 }
 
 impl<T: Default> Kept<T> {
-    /// Locks the value. A panic elsewhere does not matter: whoever changes a kept value leaves it sound.
+    /// Locks the value. A poisoned lock does not matter: code that changes a kept value leaves it valid at every point.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.own(Locked::handed_on).0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.own(Locked::inherited).0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Default> Locked<T> {
-    /// The value, if it can be had now.
+    /// The locked value, unless a thread holds the lock.
     fn free(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(value) => Some(value),
@@ -201,16 +201,17 @@ impl<T: Default> Locked<T> {
         }
     }
 
-    /// The value a child starts with. If two threads of the child do this at once, one of them gets an empty value.
-    fn handed_on(&self) -> Locked<T> {
+    /// The value that a child starts with. If two threads of the child call this at once, one of them gets an empty
+    /// value.
+    fn inherited(&self) -> Locked<T> {
         Locked(Mutex::new(self.free().map(|mut value| std::mem::take(&mut *value)).unwrap_or_default()))
     }
 }
 
 impl<T: Default> Drop for Locked<T> {
     fn drop(&mut self) {
-        // Nobody else can reach the value, so a held lock belongs to a thread that does not exist in this process and may
-        // have been changing the value.
+        // Nobody else can access the value here, so if the lock is held, its holder is a thread that does not exist in
+        // this process and may have been changing the value. Forget it.
         if self.free().is_none() {
             let value = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(value));
@@ -222,7 +223,7 @@ impl<T: Default> Drop for Locked<T> {
 mod tests {
     use super::*;
 
-    /// As if the process had been forked.
+    /// A value of a parent process.
     fn old<T>(value: T) -> PerProcess<T> {
         PerProcess { generation: generation().wrapping_sub(1), ..PerProcess::first(value) }
     }
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_value_is_handed_on_unless_it_was_locked() {
+    fn a_kept_value_is_inherited_unless_it_was_locked() {
         let kept = Kept(old(Locked(Mutex::new(vec![1, 2]))));
         assert_eq!(*kept.lock(), [1, 2]);
         kept.lock().push(3);
@@ -254,19 +255,19 @@ mod tests {
         assert_eq!(*kept.lock(), [3]);
     }
 
-    /// A lock whose holder is gone: its value is neither taken nor dropped.
+    /// If the lock's holder is gone, the value is neither taken nor dropped.
     #[test]
     fn what_was_locked_at_the_fork_is_left_alone() {
         #[derive(Default)]
-        struct Told<'a>(Option<&'a AtomicU32>);
-        impl Drop for Told<'_> {
+        struct CountDrops<'a>(Option<&'a AtomicU32>);
+        impl Drop for CountDrops<'_> {
             fn drop(&mut self) {
                 self.0.iter().for_each(|n| _ = n.fetch_add(1, Ordering::Relaxed));
             }
         }
         let dropped = AtomicU32::new(0);
         for locked in [false, true] {
-            let kept = Kept(old(Locked(Mutex::new(Told(Some(&dropped))))));
+            let kept = Kept(old(Locked(Mutex::new(CountDrops(Some(&dropped))))));
             if locked {
                 std::mem::forget(kept.0.value.0.lock());
             }

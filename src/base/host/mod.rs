@@ -1,12 +1,12 @@
-//! What the process around the library does to it: sets another floating-point mode, forks.
+//! State of the process around the library that can change under it: the floating-point mode, and forks.
 //!
-//! Guarantees: while a [`FloatMode`] lives, its thread computes in the standard mode, whatever the caller's is; what is
-//! [`PerProcess`] or [`Kept`] can be used in a forked child whatever the parent's threads held at that moment; nothing
-//! that is done under [`no_fork`] is half done in a child. Does not: know what is computed or kept.
+//! Guarantees: while a [`FloatMode`] lives, its thread computes in the standard mode, whatever the caller's is;
+//! [`PerProcess`] and [`Kept`] values can be used in a forked child, whatever locks the parent's threads held at the
+//! fork; work under [`no_fork`] is never half done in a child. Does not: know what is computed or kept.
 //!
-//! `unsafe` is allowed here because both are registers and handlers of the system.
+//! `unsafe` is allowed here for access to a control register and for the registration of fork handlers.
 
-#![allow(unsafe_code, reason = "a control register and the handlers of fork; each block has its proof")]
+#![allow(unsafe_code, reason = "a control register and fork handlers; each block has its proof")]
 
 mod float_mode;
 mod fork;

@@ -1,4 +1,4 @@
-//! Every limit: its place, its default, its most.
+//! Every limit: its position in [`Limit::ALL`], its default and its maximum.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Where axes place a shape, how dims broadcast and unify, counts of elements.
+//! Placement at an axis, broadcasting of dims and symbols, element counts.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Files whose tensors were not all written.
+//! Files with tensors that were not written.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn a_tensor_that_was_not_written_spoils_the_file() {
     ledger.written();
     assert!(ledger.complete(path).unwrap_err().to_string().contains("1 listed"));
     ledger.take(path, "b", &t).unwrap();
-    // No `written`: the disk was full.
+    // `written` is not called, as if the disk were full.
     assert!(!ledger.is_complete() && ledger.complete(path).is_err());
     assert!(ledger.take(path, "b", &t).unwrap_err().to_string().contains("could not be written"));
     ledger.written();

@@ -1,7 +1,7 @@
-//! `.safetensors`, out.
+//! The writer of `.safetensors` files.
 //!
-//! Guarantees: every tensor lies at a multiple of its element's size, and the data at a multiple of 8; equal tensors
-//! and metadata give equal files. Does not: hold more than one tensor.
+//! Guarantees: every tensor is aligned to its element size, and the data is aligned to 8 bytes; equal tensors and
+//! metadata give equal files. Does not: hold more than one tensor in memory.
 
 use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom};
@@ -17,15 +17,15 @@ use crate::io::ledger::Ledger;
 use crate::io::output::{Existing, Output, Sealed};
 use crate::tensor::Tensor;
 
-/// A `.safetensors` file in the making: the header is written first, then the tensors, in any order; the file appears
-/// under its name when [`finish`](SafeTensorsWriter::finish) has been called, and not at all if it is not.
+/// A writer of a `.safetensors` file. The header is written first, then the tensors, in any order; the file appears
+/// under its name when [`finish`](SafeTensorsWriter::finish) is called, and never appears if it is not.
 pub struct SafeTensorsWriter {
     out: Output,
     data_at: u64,
     ledger: Ledger,
 }
 
-/// The header of a file, and where its tensors go.
+/// The header of a file, and the offsets of its tensors.
 #[derive(Default)]
 pub(in crate::io) struct Layout {
     header: String,
@@ -33,14 +33,14 @@ pub(in crate::io) struct Layout {
 }
 
 impl Layout {
-    /// Lays out a file with the given tensors, as [`SafeTensorsWriter::create`] does.
+    /// Computes the layout of a file with the given tensors, as [`SafeTensorsWriter::create`] does.
     pub(in crate::io) fn new(
         path: &Path,
         tensors: &[(String, DType, Vec<usize>)],
         metadata: &BTreeMap<String, String>,
     ) -> Result<Layout> {
         let refuse = |m: String| format_error(path, m);
-        // The largest elements first keeps every tensor aligned to its element.
+        // Ordering by descending element size keeps every tensor aligned to its element size.
         let mut order: Vec<_> = tensors.iter().collect();
         order.sort_by(|a, b| b.1.size().cmp(&a.1.size()).then_with(|| a.0.cmp(&b.0)));
         let (mut ledger, mut at, mut entries) = (Ledger::default(), 0u64, Vec::new());
@@ -83,7 +83,8 @@ impl Layout {
 }
 
 impl SafeTensorsWriter {
-    /// Starts a file with the given tensors. Errors: c32 and c128, which the format lacks; a name that stands twice.
+    /// Starts a file with the given tensors. Errors: a dtype is c32 or c128, which the format lacks; a name is listed
+    /// twice.
     pub fn create(
         path: impl AsRef<Path>,
         tensors: &[(String, DType, Vec<usize>)],
@@ -93,7 +94,8 @@ impl SafeTensorsWriter {
         Layout::new(path.as_ref(), tensors, metadata)?.start(path.as_ref(), existing)
     }
 
-    /// Whether a file can have the given tensors: the errors that [`create`](SafeTensorsWriter::create) finds in the list.
+    /// Checks that a file can store the given tensors; reports the errors that [`create`](SafeTensorsWriter::create)
+    /// finds in the list.
     ///
     /// ```
     /// use castwise::{DType, io::SafeTensorsWriter};
@@ -105,7 +107,8 @@ impl SafeTensorsWriter {
         Layout::new(path.as_ref(), tensors, &BTreeMap::new()).map(|_| ())
     }
 
-    /// Writes one of the tensors. Errors: not on the list, another dtype or shape than listed, written already.
+    /// Writes one of the tensors. Errors: it is not listed, has another dtype or shape than listed, or is written
+    /// already.
     pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
         let at = self.ledger.take(&self.out.draft.path, name, t)?;
         self.out.file.seek(SeekFrom::Start(self.data_at + at)).map_err(|e| self.out.draft.error(e))?;
@@ -114,7 +117,7 @@ impl SafeTensorsWriter {
         Ok(())
     }
 
-    /// Brings the file to disk and gives it its name. Errors: a listed tensor is missing.
+    /// Syncs the file to disk and gives it its final name. Errors: a listed tensor was not written.
     pub fn finish(self) -> Result<()> {
         self.seal()?.publish()
     }
@@ -124,7 +127,7 @@ impl SafeTensorsWriter {
         self.ledger.is_complete()
     }
 
-    /// Brings the file to disk. Errors: a listed tensor is missing.
+    /// Syncs the file to disk. Errors: a listed tensor was not written.
     pub(in crate::io) fn seal(self) -> Result<Sealed> {
         self.ledger.complete(&self.out.draft.path)?;
         self.out.seal()

@@ -1,9 +1,9 @@
-//! Checkpoints in shards, out, in the form of the Hugging Face libraries.
+//! The writer of sharded checkpoints, in the form of the Hugging Face libraries.
 //!
-//! Guarantees: shards are `NAME-00001-of-00003.safetensors` beside `NAME.safetensors.index.json`, each of at most the
-//! given size unless one tensor alone is larger; the index is published last, and an old index goes before the first
-//! new shard is in place, so that there is never an index whose shards are not its own. Does not: remove the shards
-//! of an older checkpoint that have other names.
+//! Guarantees: shards are named `NAME-00001-of-00003.safetensors` and are in the directory of
+//! `NAME.safetensors.index.json`; each has at most the given size, unless it holds a single larger tensor; the index is
+//! published last, and an old index is removed before the first new shard is published, so that there is never an index
+//! with the shards of another checkpoint. Does not: remove the shards of an older checkpoint that have other names.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,9 +20,9 @@ use crate::tensor::Tensor;
 /// A tensor's name, dtype and shape.
 type Listed = (String, DType, Vec<usize>);
 
-/// A checkpoint in shards in the making: tensors are written in any order, best in the order of the list (then one
-/// shard is open at a time); the files appear under their names when [`finish`](ShardedWriter::finish) has been called,
-/// and not at all if it is not.
+/// A writer of a sharded checkpoint. Tensors are written in any order; in the order of the list, only one shard is open
+/// at a time. The files appear under their names when [`finish`](ShardedWriter::finish) is called, and never appear if
+/// it is not.
 pub struct ShardedWriter {
     index: Output,
     shards: Vec<Shard>,
@@ -42,8 +42,8 @@ enum State {
 }
 
 impl ShardedWriter {
-    /// The files that [`create`](ShardedWriter::create) would write for these tensors, the index last. Errors: those that
-    /// it finds in the list.
+    /// The files that [`create`](ShardedWriter::create) would write for these tensors, the index last. Errors: those
+    /// that `create` finds in the list.
     pub fn files(path: impl AsRef<Path>, tensors: &[Listed], max_shard_size: u64) -> Result<Vec<PathBuf>> {
         let path = path.as_ref();
         let groups = split(tensors, max_shard_size)?;
@@ -57,8 +57,8 @@ impl ShardedWriter {
         Ok(files)
     }
 
-    /// Starts a checkpoint of the given tensors; `path` is the index. Errors: a name that does not end in `.index.json`;
-    /// c32 and c128, which the format lacks; a name that stands twice.
+    /// Starts a checkpoint of the given tensors; `path` is the index. Errors: the name does not end in `.index.json`; a
+    /// dtype is c32 or c128, which the format lacks; a name is listed twice.
     pub fn create(
         path: impl AsRef<Path>,
         tensors: &[Listed],
@@ -90,31 +90,33 @@ impl ShardedWriter {
         Ok(ShardedWriter { index, shards, ledger, existing })
     }
 
-    /// Writes one of the tensors. Errors: not on the list, another dtype or shape than listed, written already.
+    /// Writes one of the tensors. Errors: it is not listed, has another dtype or shape than listed, or is written
+    /// already.
     pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
         let i = self.ledger.take(&self.index.draft.path, name, t)? as usize;
-        let Some(shard) = self.shards.get_mut(i) else { return Err(lost()) };
+        let Some(shard) = self.shards.get_mut(i) else { return Err(inconsistent_state()) };
         let layout = Layout::default();
         let mut writer = match std::mem::replace(&mut shard.state, State::Waiting(layout)) {
             State::Waiting(layout) => layout.start(&shard.path, self.existing)?,
             State::Open(writer) => writer,
-            State::Whole(_) => return Err(lost()),
+            State::Whole(_) => return Err(inconsistent_state()),
         };
         writer.write(name, t)?;
-        // A whole shard is closed, so that few files are open however many shards there are.
+        // Close complete shards, so that few files are open, however many shards there are.
         shard.state = if writer.is_complete() { State::Whole(writer.seal()?) } else { State::Open(writer) };
         self.ledger.written();
         Ok(())
     }
 
-    /// Brings all files to disk and gives them their names, the index last. Errors: a listed tensor is missing.
+    /// Syncs all files to disk and gives them their final names, the index last. Errors: a listed tensor was not
+    /// written.
     pub fn finish(self) -> Result<()> {
         self.ledger.complete(&self.index.draft.path)?;
         let mut whole = Vec::with_capacity(self.shards.len());
         for shard in self.shards {
             match shard.state {
                 State::Whole(sealed) => whole.push(sealed),
-                _ => return Err(lost()),
+                _ => return Err(inconsistent_state()),
             }
         }
         let index = self.index.seal()?;
@@ -122,15 +124,15 @@ impl ShardedWriter {
     }
 }
 
-fn lost() -> Error {
-    Error::Internal("a shard in a state that it can't be in".into())
+fn inconsistent_state() -> Error {
+    Error::Internal("a shard is in an inconsistent state".into())
 }
 
 fn bytes(dtype: DType, shape: &[usize]) -> Result<u64> {
     Ok((check(shape)? * dtype.size()) as u64)
 }
 
-/// The tensors of each shard: in their order, as many as fit.
+/// Divides the tensors, in their order, into shards with as many tensors as fit.
 fn split(tensors: &[Listed], max: u64) -> Result<Vec<&[Listed]>> {
     let (mut groups, mut start, mut size) = (Vec::new(), 0, 0u64);
     for (i, (_, dtype, shape)) in tensors.iter().enumerate() {
@@ -149,16 +151,19 @@ fn split(tensors: &[Listed], max: u64) -> Result<Vec<&[Listed]>> {
     Ok(groups)
 }
 
-/// The files of `count` shards: beside the index, and named after it.
+/// The paths of `count` shards, in the directory of the index and named after it.
 fn shard_paths(index: &Path, count: usize) -> Result<Vec<PathBuf>> {
     let name = index.file_name().unwrap_or_default();
     let Some(name) = name.to_str() else {
-        return Err(format_error(index, "the name of an index must be UTF-8: those of its shards stand in it as text"));
+        return Err(format_error(
+            index,
+            "the name of an index must be UTF-8, because the index contains the names of its shards as text",
+        ));
     };
     let name = name.strip_suffix(".index.json");
     let stem = name.map(|n| n.strip_suffix(".safetensors").unwrap_or(n)).filter(|n| !n.is_empty());
     let Some(stem) = stem else {
-        return Err(format_error(index, "the name of an index is `NAME.safetensors.index.json`"));
+        return Err(format_error(index, "the name of an index must be `NAME.safetensors.index.json`"));
     };
     let path = |i| directory(index).join(format!("{stem}-{i:05}-of-{count:05}.safetensors"));
     Ok((1..=count).map(path).collect())

@@ -1,10 +1,10 @@
-//! Every cut and every flipped bit of a small file of each format: an error, or a tensor that is one.
+//! Every truncation and every flipped bit of a small file of each format gives an error or a valid tensor.
 
 use std::io::{Seek, SeekFrom};
 
 use super::*;
 
-/// Reads all there is. A tensor must have the bytes of its dtype and shape.
+/// Reads all tensors of a file. Each must have the number of bytes of its dtype and shape.
 fn read_all(path: &Path) -> Result<Vec<Tensor>> {
     let name = path.to_string_lossy().into_owned();
     let mut all = Vec::new();
@@ -69,7 +69,7 @@ fn every_cut_of_a_file_is_an_error() {
     for path in files(&dir) {
         let whole = std::fs::read(&path).unwrap();
         assert!(!read_all(&path).unwrap().is_empty(), "{}", path.display());
-        // The index may lose its last newline.
+        // The index may lack its final newline.
         let needed = whole.len() - usize::from(whole.ends_with(b"\n"));
         for n in (0..needed).rev() {
             File::options().write(true).open(&path).unwrap().set_len(n as u64).unwrap();
@@ -96,7 +96,7 @@ fn every_flipped_bit_is_an_error_or_a_tensor() {
             put(at, byte ^ 1 << (bit % 8));
             match read_all(&path) {
                 Err(_) => errors += 1,
-                // The checksums of an archive leave nothing but the right values.
+                // With an archive's checksums, only the original values can be read.
                 Ok(all) if sum => {
                     tensors += 1;
                     for (t, want) in all.iter().zip([x(), y()]) {
@@ -113,7 +113,7 @@ fn every_flipped_bit_is_an_error_or_a_tensor() {
 
 #[test]
 fn random_edits_are_errors_or_tensors() {
-    // What headers are made of, and what numbers are broken with.
+    // Bytes that occur in headers, and bytes that invalidate numbers.
     const BYTES: &[u8] = b"()[]{}'\",:0123456789TrueFalsdcipth_o<>|=\\-+.LE \n\0\x01\x7f\x80\xff";
     let dir = Dir::new("edits");
     let mut state = 1u64;
@@ -138,7 +138,7 @@ fn random_edits_are_errors_or_tensors() {
                     0 => bytes.insert(at, byte),
                     1 => drop(bytes.remove(at)),
                     2 => {
-                        // A run of it from elsewhere, over or between.
+                        // Insert a copy of bytes from elsewhere.
                         let from = below(bytes.len());
                         let run = bytes[from..bytes.len().min(from + 12)].to_vec();
                         drop(bytes.splice(at..at, run));
@@ -169,7 +169,7 @@ fn what_is_not_a_regular_file_is_refused() {
         assert!(matches!(read_all(&dir.0.join(format!("none-{name}"))), Err(Error::Io { .. })), "{name}");
         #[cfg(unix)]
         {
-            // Opening it would wait for somebody who writes.
+            // Opening it would wait for a writer.
             let fifo = dir.0.join(format!("fifo-{name}"));
             assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
             assert!(matches!(read_all(&fifo), Err(Error::Format { .. })), "{name}");
@@ -190,7 +190,7 @@ fn a_file_that_is_cut_while_it_is_read_is_an_error() {
             assert!(file.load("y").is_err(), "{name}");
         } else if name.ends_with("a.safetensors") {
             let mut file = SafeTensors::open(&path).unwrap();
-            // The bytes of `x` stand behind the floats.
+            // The bytes of `x` follow the floats.
             cut(whole.len() - 1);
             assert!(matches!(file.load("x"), Err(Error::Format { .. })), "{name}");
             assert_same(&file.load("y").unwrap(), &y());

@@ -1,14 +1,14 @@
-//! Outputs whose writing fails: each request to the system in turn, once or from then on, for every format; short and
-//! interrupted writes; files of killed runs, and links that others have put in the way.
+//! Failing writes: each file system call in turn fails, once or from then on, for every format; short and interrupted
+//! writes; leftover files of killed runs, and links in the way.
 
 use super::super::disk::{Plan, with};
 use super::super::output::next_number;
 use super::*;
 
-/// Ways to write `x` and `y`, by the name of the output.
+/// The outputs that `x` and `y` are written to; the name selects the format.
 const OUTPUTS: [&str; 6] = ["a.cw", "a.npy", "stored.npz", "deflated.npz", "a.safetensors", "m.index.json"];
 
-/// Two tensors, of several buffers of the writer together.
+/// Two tensors that together fill several write buffers.
 fn two(seed: u8) -> [Tensor; 2] {
     let noise =
         |n: usize, k: u32| (0..n as u32).map(move |i| (i + k).wrapping_mul(2654435761)).map(|i| (i >> 13) as u8);
@@ -44,7 +44,7 @@ fn write(path: &Path, [x, y]: &[Tensor; 2], existing: Existing) -> Result<()> {
     }
 }
 
-/// The files that an output is of, the one that makes it an output last.
+/// The files of an output; the last one is the one that refers to the others.
 fn files(output: &str) -> Vec<&str> {
     match output {
         "m.index.json" => vec!["m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors", output],
@@ -56,7 +56,7 @@ fn contents(dir: &Dir, output: &str) -> Vec<Option<Vec<u8>>> {
     files(output).into_iter().map(|f| std::fs::read(dir.0.join(f)).ok()).collect()
 }
 
-/// What the output is, made without disturbance.
+/// The contents of the output when it is written without faults.
 fn undisturbed(output: &str, tensors: &[Tensor; 2]) -> Vec<Option<Vec<u8>>> {
     let thread = format!("{:?}", std::thread::current().id()).replace(|c: char| !c.is_ascii_digit(), "");
     let dir = Dir::new(&format!("undisturbed-{output}-{thread}"));
@@ -65,9 +65,9 @@ fn undisturbed(output: &str, tensors: &[Tensor; 2]) -> Vec<Option<Vec<u8>>> {
     contents(&dir, output)
 }
 
-/// Writes `new` while requests fail, over what is there. Answers how many requests there are.
-fn fail_each(output: &str, goes_on: bool, old: Option<&[Tensor; 2]>, new: &[Tensor; 2]) -> usize {
-    let dir = Dir::new(&format!("faults-{output}-{goes_on}-{}", old.is_some()));
+/// Writes `new`, over `old` if given, while each call fails in turn. Returns the number of calls.
+fn fail_each(output: &str, persists: bool, old: Option<&[Tensor; 2]>, new: &[Tensor; 2]) -> usize {
+    let dir = Dir::new(&format!("faults-{output}-{persists}-{}", old.is_some()));
     let path = dir.0.join(output);
     let (right, existing) = (undisturbed(output, new), if old.is_some() { Existing::Replace } else { Existing::Keep });
     for n in 0.. {
@@ -76,10 +76,10 @@ fn fail_each(output: &str, goes_on: bool, old: Option<&[Tensor; 2]>, new: &[Tens
             write(&path, old, Existing::Keep).unwrap();
         }
         let before = contents(&dir, output);
-        let plan = Plan { fails: Some(n), goes_on, ..Plan::default() };
+        let plan = Plan { fails: Some(n), persists, ..Plan::default() };
         let (made, failed) = with(plan, || write(&path, new, existing));
         let after = contents(&dir, output);
-        let case = format!("{output}, request {n}, going on: {goes_on}, over another: {}", old.is_some());
+        let case = format!("{output}, request {n}, going on: {persists}, over another: {}", old.is_some());
         assert!(!dir.names().iter().any(|name| name.ends_with(".tmp")), "{case}: {:?}", dir.names());
         if !failed {
             made.unwrap();
@@ -87,16 +87,16 @@ fn fail_each(output: &str, goes_on: bool, old: Option<&[Tensor; 2]>, new: &[Tens
             return n;
         }
         match made {
-            // A file system without links has another way.
+            // If linking fails, the file is renamed instead.
             Ok(()) => assert!(after == right, "{case}"),
             Err(Error::Io { path, source }) => {
                 assert_eq!(source.kind(), io::ErrorKind::StorageFull, "{case}");
                 assert!(files(output).iter().any(|f| path.ends_with(f)), "{case}: {path}");
-                // The last file speaks of the others: it is gone, or all are of one time.
+                // The last file refers to the others: either it is gone, or all files are of the same version.
                 let whole = after == before || after == right;
                 assert!(whole || after.last() == Some(&None) && output == "m.index.json", "{case}");
                 if old.is_none() && !whole {
-                    // What was there before is what nobody gave up.
+                    // Without old files, every file that remains is complete.
                     assert!(after.iter().zip(&right).all(|(a, r)| a.is_none() || a == r), "{case}");
                 }
             }
@@ -110,10 +110,10 @@ fn fail_each(output: &str, goes_on: bool, old: Option<&[Tensor; 2]>, new: &[Tens
 fn every_request_that_fails_leaves_the_old_file_or_the_new_one() {
     let (old, new) = (two(1), two(2));
     for output in OUTPUTS {
-        for goes_on in [false, true] {
+        for persists in [false, true] {
             for old in [None, Some(&old)] {
-                let requests = fail_each(output, goes_on, old, &new);
-                // A file, some writes, bringing it to disk, its name, and that to disk.
+                let requests = fail_each(output, persists, old, &new);
+                // Creating, some writes, syncing, naming, and syncing the directory.
                 assert!(requests >= 5, "{output}: {requests}");
             }
         }
@@ -140,9 +140,9 @@ fn what_killed_runs_and_others_left_is_in_nobodys_way() {
     let victim = dir.file("victim", b"precious");
     let tensors = two(4);
     write(&dir.0.join("a.npy"), &tensors, Existing::Keep).unwrap();
-    // A run of this process's number, killed before it removed anything; and links that wait for a write.
+    // Leftovers of a killed run with this process's id, and links that redirect writes.
     let named = |n: u64| dir.0.join(format!(".castwise-{}-{n}.tmp", std::process::id()));
-    // Other tests use numbers too.
+    // Other tests use numbers of the registry too.
     let first = next_number();
     for n in first..first + 5000 {
         match n % 3 {
@@ -179,7 +179,7 @@ fn an_output_takes_the_place_of_a_link_and_leaves_what_it_names() {
             write(&path, &tensors, Existing::Replace).unwrap();
             assert!(!path.is_symlink() && contents(&dir, output) == undisturbed(output, &tensors), "{output} -> {to}");
         }
-        // Another name of the old file keeps the old bytes.
+        // Another hard link to the old file keeps the old bytes.
         std::fs::remove_file(&path).unwrap();
         std::fs::hard_link(&victim, &path).unwrap();
         write(&path, &tensors, Existing::Replace).unwrap();
@@ -209,7 +209,7 @@ fn what_is_wrong_with_the_name_of_an_output_is_said_at_once() {
             Some(said) => assert!(made.as_ref().is_err_and(|e| e.contains(said)), "{name}: {made:?}"),
         }
         if said.is_some_and(|s| !s.contains("exists")) {
-            // Each output is checked so before anything is written.
+            // Each output performs these checks before it writes anything.
             assert!(write_text(dir.0.join(name), "", existing).is_err(), "{name}");
         }
     }

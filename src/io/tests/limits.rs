@@ -1,4 +1,4 @@
-//! The limits of headers, one below each, at it, and one above.
+//! The limits of headers: sizes one below, at and one above each limit.
 
 use super::*;
 use crate::base::limits::{Limit, Limits};
@@ -7,7 +7,7 @@ fn only(limit: Limit, value: usize) -> Limits {
     Limits::new().with(limit, value as u64).unwrap()
 }
 
-/// Whether it is refused, and says this.
+/// Whether the result is an error; its message must contain `what`.
 fn refused<T>(made: Result<T>, what: &str) -> bool {
     match made {
         Err(e) => {
@@ -23,12 +23,12 @@ fn headers_of_npy_files_are_as_long_as_the_limit() {
     let dir = Dir::new("limits-npy");
     let dict = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
     let padded = |n: usize| format!("{dict}{}\n", " ".repeat(n - dict.len() - 1));
-    // A chosen limit below and above the default, and the default.
+    // Limits below, equal to and above the default.
     for most in [100, 1 << 16, 1 << 20] {
         for (n, beyond) in [(most - 1, false), (most, false), (most + 1, true)] {
             let bytes = npy(2, &padded(n), &[0; 8]);
             let path = dir.file("x.npy", &bytes);
-            let what = format!("a header of {n} bytes, where at most {most} can be");
+            let what = format!("the header has {n} bytes, more than the maximum of {most}");
             assert_eq!(refused(Npy::open_within(&path, only(Limit::NpyHeader, most)), &what), beyond);
             if most == 1 << 16 {
                 assert_eq!(refused(read_npy(&path), &what), beyond);
@@ -46,10 +46,10 @@ fn headers_of_members_of_archives_are_as_long_as_the_limit() {
         NpzWriter::create(&path, &[("x".into(), DType::F32, vec![2])], Compression::Stored, Existing::Replace).unwrap();
     out.write("x", &t).unwrap();
     out.finish().unwrap();
-    // NumPy's headers of small arrays have 128 bytes, of which 10 are no text.
+    // The headers of small arrays have 128 bytes in NumPy's form, 10 of which precede the text.
     for (most, beyond) in [(117, true), (118, false), (119, false)] {
         let mut file = Npz::open_within(&path, only(Limit::NpyHeader, most)).unwrap();
-        let what = format!("a header of 118 bytes, where at most {most} can be");
+        let what = format!("the header has 118 bytes, more than the maximum of {most}");
         assert_eq!(refused(file.info("x").map(drop), &what), beyond);
         assert_eq!(refused(file.load("x"), &what), beyond);
     }
@@ -59,16 +59,16 @@ fn headers_of_members_of_archives_are_as_long_as_the_limit() {
 fn headers_of_safetensors_are_as_long_as_the_limit() {
     let dir = Dir::new("limits-safetensors");
     let dict = r#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
-    // A chosen limit, and the default.
+    // A lower limit, and the default.
     for (most, limits) in [(100, only(Limit::SafetensorsHeader, 100)), (100_000_000, Limits::new())] {
         for (n, beyond) in [(most - 1, false), (most, false), (most + 1, true)] {
             let path =
                 dir.file("x.safetensors", &safetensors(&(dict.to_string() + &" ".repeat(n - dict.len())), &[0; 8]));
-            let what = format!("a header of {n} bytes, where at most {most} can be");
+            let what = format!("the header has {n} bytes, more than the maximum of {most}");
             assert_eq!(refused(SafeTensors::open_within(&path, limits), &what), beyond);
         }
     }
-    // What is raised is raised; what is written keeps to what others read.
+    // A raised limit applies to reading; written files keep to the limit of other readers.
     let path = dir.file("x.safetensors", &safetensors(&(dict.to_string() + &" ".repeat(100_000_000)), &[0; 8]));
     assert!(SafeTensors::open_within(&path, only(Limit::SafetensorsHeader, 200_000_000)).is_ok());
     let metadata = |n: usize| BTreeMap::from([("m".to_string(), "x".repeat(n))]);
@@ -97,11 +97,11 @@ fn indexes_are_as_long_as_the_limit() {
             assert_eq!(refused(ShardedSafeTensors::open_within(&path, limits), &what), beyond);
         }
     }
-    // The limits are those of the shards, too.
+    // The limits also apply to the shards.
     let path = dir.file("model.safetensors.index.json", index.as_bytes());
     assert!(refused(
         ShardedSafeTensors::open_within(&path, only(Limit::SafetensorsHeader, 40)),
-        "where at most 40 can be"
+        "more than the maximum of 40"
     ));
 }
 
@@ -146,14 +146,17 @@ fn texts_are_regular_files_of_utf8_as_long_as_was_said() {
     let dir = Dir::new("limits-text");
     let path = dir.file("x.cw", "é{}".as_bytes());
     for (most, beyond) in [(5, false), (4, false), (3, true), (0, true)] {
-        assert_eq!(refused(read_text(&path, most), &format!("4 bytes, and at most {most} are read")), beyond);
+        assert_eq!(
+            refused(read_text(&path, most), &format!("the file has 4 bytes, more than the maximum of {most}")),
+            beyond
+        );
     }
     assert_eq!(read_text(&path, 4).unwrap(), "é{}");
     assert_eq!(read_text(dir.file("empty", b""), 0).unwrap(), "");
     assert!(refused(read_text(dir.file("latin", b"x\xe9"), 9), "not text: byte 1 is not UTF-8"));
     assert!(refused(read_text(&dir.0, 9), "not a regular file"));
     assert!(matches!(read_text(dir.0.join("none"), 9), Err(Error::Io { .. })));
-    // More than there is memory for, in a file that takes no room on the disk.
+    // A sparse file that is larger than memory.
     let large = std::fs::File::create(dir.0.join("large")).and_then(|f| f.set_len(1 << 50));
     if large.is_ok() {
         assert!(

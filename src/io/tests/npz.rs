@@ -1,4 +1,4 @@
-//! `.npz`: round trips, and archives that lie.
+//! `.npz`: round trips, and archives with false headers.
 
 use std::io::{Cursor, Write};
 
@@ -20,7 +20,7 @@ fn archive(members: &[(&str, &[u8])], method: CompressionMethod) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// The bytes with every occurrence of one run replaced by another of its length.
+/// The bytes with every occurrence of `from` replaced by `to`, which must have the same length.
 fn replaced(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = bytes.to_vec();
@@ -45,7 +45,7 @@ fn npz_files_come_back_as_they_were_written() {
     for compression in [Compression::Stored, Compression::Deflated] {
         let path = dir.0.join(format!("{compression:?}.npz"));
         let mut out = NpzWriter::create(&path, &list, compression, Existing::Keep).unwrap();
-        // Any order is good.
+        // Any order is allowed.
         for (name, t) in all.iter().rev() {
             out.write(name, t).unwrap();
         }
@@ -58,7 +58,7 @@ fn npz_files_come_back_as_they_were_written() {
             assert_same(&file.load(name).unwrap(), &t.contiguous().unwrap());
         }
         assert!(!file.has("t") && file.info("t").is_err() && file.load("t").is_err());
-        // A member is a .npy file as any other.
+        // A member is an ordinary .npy file.
         let mut zip = zip::ZipArchive::new(std::fs::File::open(&path).unwrap()).unwrap();
         let mut member = Vec::new();
         zip.by_name("layer/0.ü.npy").unwrap().read_to_end(&mut member).unwrap();
@@ -90,7 +90,7 @@ fn an_npz_file_is_all_or_nothing() {
     }
     for name in ["/x", "../x", "a/../../x", "\\x", "a\\..\\x", "C:x", "a\0"] {
         let e = create(&[(name.to_string(), DType::F32, vec![])]).err().unwrap().to_string();
-        assert!(e.contains("no name for a member"), "{name}: {e}");
+        assert!(e.contains("can't be a member name"), "{name}: {e}");
     }
     assert!(create(&[list[0].clone(), list[0].clone()]).is_err());
     assert!(dir.names().is_empty());
@@ -153,7 +153,7 @@ fn archives_that_lie_are_refused() {
     let stored = |members: &[(&str, &[u8])]| archive(members, CompressionMethod::Stored);
     let deflated = archive(&[("a.npy", &one)], CompressionMethod::Deflated);
     let plain = stored(&[("a.npy", &one)]);
-    // The declared size is in the local and in the central header, as u32.
+    // The declared size is in both the local and the central header, as u32.
     let declared = |bytes: &[u8], size: u32| replaced(bytes, &len.to_le_bytes(), &size.to_le_bytes());
     let huge = array("'<f8'", "(65536, 65536)", &[]);
     let claims = archive(&[("a.npy", &huge)], CompressionMethod::Deflated);
@@ -162,7 +162,7 @@ fn archives_that_lie_are_refused() {
     for (at, flags) in [(0, 6), (plain.windows(4).position(|w| w == b"PK\x01\x02").unwrap(), 8)] {
         encrypted[at + flags] |= 1;
     }
-    // Two entries of the directory, one local header.
+    // Two entries of the central directory share one local header.
     let overlap = {
         let two = stored(&[("a.npy", &one), ("b.npy", &one)]);
         let second = two[4..].windows(4).position(|w| w == b"PK\x03\x04").unwrap() as u32 + 4;
@@ -174,15 +174,15 @@ fn archives_that_lie_are_refused() {
         (one.clone(), "x.npz"),
         (stored(&[("a.npy", &one), ("readme.txt", b"hello")]), "the member `readme.txt` is not a .npy file"),
         (stored(&[("a.npy", &one), ("dir/", b"")]), "the member `dir/` is not a .npy file"),
-        (replaced(&stored(&[("a.npy", &one), ("b.npy", &one)]), b"b.npy", b"a.npy"), "stands twice"),
+        (replaced(&stored(&[("a.npy", &one), ("b.npy", &one)]), b"b.npy", b"a.npy"), "duplicate member"),
         (overlap, "overlap"),
         (encrypted, "encrypted"),
         (declared(&plain, len - 1), "`a.npy`"),
         (declared(&plain, len + 1), "x.npz"),
         (declared(&deflated, len - 1), "7 bytes of data"),
         (declared(&deflated, len + 1), "9 bytes of data"),
-        (declared(&deflated, u32::MAX - 1), "can't be 4294967294 bytes"),
-        (claims, "can't be 4294967294 bytes"),
+        (declared(&deflated, u32::MAX - 1), "can't hold 4294967294 bytes"),
+        (claims, "can't hold 4294967294 bytes"),
         (replaced(&deflated, &[8, 0], &[12, 0]), "only stored and deflated"),
         (broken_sum, "`a.npy`: Invalid checksum"),
     ];
@@ -200,19 +200,20 @@ fn archives_that_lie_are_refused() {
 #[test]
 fn a_zip_bomb_is_refused_before_memory_is_asked_for() {
     let dir = Dir::new("npz-bomb");
-    // A member that is what it says: 64 MiB of zeros in some 64 KiB. It is read; a thousandfold claim is not.
+    // A member with a true header: 64 MiB of zeros, compressed to about 64 KiB, is read. A claim a thousand times
+    // larger is not.
     let zeros = array("'|u1'", "(67108864,)", &vec![0; 1 << 26]);
     let bytes = archive(&[("a.npy", &zeros)], CompressionMethod::Deflated);
     assert!(bytes.len() < 100_000);
     let honest = dir.file("honest.npz", &bytes);
     assert_eq!(Npz::open(&honest).unwrap().load("a").unwrap().numel(), 1 << 26);
-    // The header and the archive agree on 4 GB, which the packed bytes could be at most a sixtieth of.
+    // The header and the archive agree on 4 GB, at least sixty times what the compressed bytes could expand to.
     let (small, size) = (array("'|u1'", "(4294960000,                    )", &[]), 4_294_960_000u32);
     let lie = archive(&[("a.npy", &small)], CompressionMethod::Deflated);
     let lie = replaced(&lie, &(small.len() as u32).to_le_bytes(), &(size + small.len() as u32).to_le_bytes());
     let e = Npz::open(dir.file("lie.npz", &lie)).unwrap().load("a").unwrap_err().to_string();
-    assert!(e.contains("can't be"), "{e}");
-    // The header claims less than is packed, and the archive the same as the header.
+    assert!(e.contains("can't hold"), "{e}");
+    // The header and the archive agree on less data than is compressed.
     let packed = array("'|u1'", "(5,)", &[0; 4000]);
     let lie = archive(&[("a.npy", &packed)], CompressionMethod::Deflated);
     let declared = (packed.len() - 3995) as u32;

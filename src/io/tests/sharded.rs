@@ -1,4 +1,4 @@
-//! Checkpoints in shards: round trips, and indexes that lie.
+//! Sharded checkpoints: round trips, and indexes with false entries.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn index(dir: &Dir, map: &str) -> PathBuf {
 fn shards_come_back_as_they_were_written() {
     let dir = Dir::new("shards");
     let path = dir.0.join("model.safetensors.index.json");
-    // 40 bytes a shard: two fit, one alone is larger, an empty one goes with its neighbour.
+    // 40 bytes per shard: two tensors fit, one is larger on its own, and an empty one joins the next one's shard.
     let all = tensors(&[5, 5, 30, 0, 8, 1]);
     write(&path, &all, 40, Existing::Keep).unwrap();
     let names: Vec<String> = (1..=3).map(|i| format!("model-{i:05}-of-00003.safetensors")).collect();
@@ -52,7 +52,7 @@ fn shards_come_back_as_they_were_written() {
     let mut file = ShardedSafeTensors::open(&path).unwrap();
     assert_eq!(file.metadata().unwrap().get("format").unwrap(), "pt");
     assert_eq!(file.files().count(), 3);
-    // Forth and back, so that shards are opened again.
+    // Forward and backward, so that shards are reopened.
     for (name, t) in all.iter().chain(all.iter().rev()) {
         assert!(file.has(name));
         assert_eq!(file.info(name).unwrap(), (t.dtype(), t.shape()));
@@ -90,7 +90,7 @@ fn shards_are_written_all_or_not_at_all() {
     let all = tensors(&[10, 10, 10]);
     let create = |existing| ShardedWriter::create(&path, &listed(&all), &BTreeMap::new(), 40, existing);
     let mut out = create(Existing::Keep).unwrap();
-    // In any order: the second shard is whole before the first is begun.
+    // In another order: the second shard is complete before the first one is started.
     out.write("layer.1", &all[1].1).unwrap();
     out.write("layer.0", &all[0].1).unwrap();
     assert!(out.write("layer.0", &all[0].1).is_err() && out.write("x", &all[0].1).is_err());
@@ -101,7 +101,7 @@ fn shards_are_written_all_or_not_at_all() {
     drop(create(Existing::Keep).unwrap());
     assert!(dir.names().is_empty());
 
-    // A shard's name that is taken: before the start, and meanwhile.
+    // A shard's name is taken, before the start and in the meantime.
     let taken = dir.file("m-00002-of-00003.safetensors", b"precious");
     assert!(matches!(create(Existing::Keep), Err(Error::Io { .. })));
     std::fs::remove_file(&taken).unwrap();
@@ -114,7 +114,7 @@ fn shards_are_written_all_or_not_at_all() {
     assert_eq!(dir.names(), ["m-00002-of-00003.safetensors"]);
     assert_eq!(std::fs::read(&taken).unwrap(), b"precious");
 
-    // Replacing a checkpoint leaves one that is whole.
+    // Replacing a checkpoint leaves a complete one.
     write(&path, &all, 40, Existing::Replace).unwrap();
     let other = tensors(&[10, 20, 10]);
     write(&path, &other, 40, Existing::Replace).unwrap();
@@ -149,8 +149,8 @@ fn indexes_that_lie_are_refused() {
     let absolute = format!(r#"{{"c":"{}"}}"#, inner.0.join("c.safetensors").display());
     let up = format!(r#"{{"c":"../{}/c.safetensors"}}"#, inner.0.file_name().unwrap().to_str().unwrap());
     let cases: Vec<(String, &str)> = vec![
-        (absolute, "is not the name of a file beside the index"),
-        (up, "is not the name of a file beside the index"),
+        (absolute, "is not the name of a file in the directory of the index"),
+        (up, "is not the name of a file in the directory of the index"),
         (r#"{"c":".."}"#.into(), "`..` is not the name"),
         (r#"{"c":"."}"#.into(), "`.` is not the name"),
         (r#"{"c":""}"#.into(), "`` is not the name"),
@@ -163,7 +163,7 @@ fn indexes_that_lie_are_refused() {
         (r#"{"c":"broken.safetensors"}"#.into(), "broken.safetensors: header"),
         (
             r#"{"a":"1.safetensors","b":"1.safetensors","c":"1.safetensors"}"#.into(),
-            "`c` is listed in `1.safetensors`, but is not there",
+            "`c` is listed in `1.safetensors`, but is in no shard",
         ),
         (
             r#"{"a":"1.safetensors","b":"2.safetensors","c":"2.safetensors"}"#.into(),
@@ -174,9 +174,9 @@ fn indexes_that_lie_are_refused() {
             "`b` is in two shards, `b.safetensors` and `1.safetensors`",
         ),
         (r#"{"c":"more.safetensors"}"#.into(), "`d` of `more.safetensors` is not in the index"),
-        (r#"{"c":"2.safetensors","c":"2.safetensors"}"#.into(), "`c` stands twice"),
+        (r#"{"c":"2.safetensors","c":"2.safetensors"}"#.into(), "duplicate tensor `c`"),
         (r#"{"c":2}"#.into(), "not an index"),
-        (r#"["c"]"#.into(), "an object of shards"),
+        (r#"["c"]"#.into(), "an object that maps tensors to shards"),
     ];
     let mut wrong = Vec::new();
     for (map, message) in cases {
@@ -197,10 +197,10 @@ fn indexes_that_lie_are_refused() {
     let fine = index(&dir, r#"{"a":"1.safetensors","b":"1.safetensors","c":"2.safetensors"}"#);
     let mut file = ShardedSafeTensors::open(fine).unwrap();
     assert_eq!(file.names().collect::<Vec<_>>(), ["a", "b", "c"]);
-    // A shard that changes meanwhile is an error or other data, nothing worse.
+    // A shard that changes in the meantime gives an error or other data, nothing worse.
     dir.file("2.safetensors", b"short");
     let e = file.load("c").unwrap_err().to_string();
-    assert!(e.contains("now is 5"), "{e}");
+    assert!(e.contains("to 5 bytes"), "{e}");
     std::fs::remove_file(dir.0.join("1.safetensors")).unwrap();
     assert!(matches!(file.load("a"), Err(Error::Io { .. })));
 }

@@ -1,10 +1,10 @@
-//! The listed exceptions, made anew from the kernels.
+//! Regenerates the table from the kernels.
 
 use super::*;
 use crate::base::dtype::DType::*;
 use crate::kernels::{cast, kernel, operands};
 
-/// Runs a kernel over equally long operands.
+/// Runs a kernel on operands of equal length.
 fn run<T: Copy, U: Copy + Default>(f: BlockFn, args: &[&[T]]) -> Vec<U> {
     let n = args[0].len();
     assert!(args.iter().all(|a| a.len() == n));
@@ -20,7 +20,7 @@ fn converted<T: Copy, U: Copy + Default>(from: DType, to: DType, a: &[T]) -> Vec
     run(cast::kernel(from, to, CpuLevel::get()).unwrap(), &[a])
 }
 
-/// The ops of one operand that compute in f32 for the half types and give such a result.
+/// The ops of one operand that compute in f32 for the half types and have a float result.
 fn ops() -> impl Iterator<Item = Op> {
     let level = CpuLevel::get();
     let has = move |op: Op, d| kernel(op, d, level).is_some();
@@ -28,7 +28,7 @@ fn ops() -> impl Iterator<Item = Op> {
     unary.filter(move |op| has(*op, F32) && has(*op, F64) && !has(*op, F16))
 }
 
-/// Every element of a half dtype as f32, an op's results in f32, and those in f64 rounded once to the dtype.
+/// Every element of a half dtype as f32; an op's f32 results; its f64 results, rounded once to the half dtype.
 fn results(op: Op, half: DType) -> (Vec<f32>, Vec<f32>, Vec<u16>) {
     let every: Vec<u16> = (0..=u16::MAX).collect();
     let singles: Vec<f32> = converted(half, F32, &every);
@@ -39,7 +39,7 @@ fn results(op: Op, half: DType) -> (Vec<f32>, Vec<f32>, Vec<u16>) {
     (singles, narrow, converted(F64, half, &wide))
 }
 
-/// The row of an op in the table, as its source; empty if it needs none.
+/// An op's row of the table, as source text; empty if it needs none.
 fn source(op: Op) -> String {
     let (_, narrow, wanted) = results(op, F16);
     let mut moves = Vec::new();
@@ -69,7 +69,7 @@ fn row(op: Op, both: bool, moves: &[(u16, i32)]) -> String {
 fn the_table_is_what_one_rounding_takes() {
     let every: Vec<u16> = (0..=u16::MAX).collect();
     let singles: Vec<f32> = converted(F16, F32, &every);
-    // As listed: each argument's half, found among all.
+    // The f16 argument of an f32 bit pattern.
     let half = |bits: u32| singles.iter().position(|x| x.to_bits() == bits).unwrap() as u16;
     let listed: String = Op::ALL
         .iter()
@@ -81,7 +81,7 @@ fn the_table_is_what_one_rounding_takes() {
 }
 
 #[test]
-fn every_level_moves_what_is_listed() {
+fn every_level_adjusts_the_listed_arguments() {
     for op in ops() {
         let (x, r, wanted) = results(op, F16);
         for level in [CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512] {
@@ -97,11 +97,11 @@ fn every_level_moves_what_is_listed() {
 }
 
 #[test]
-fn bf16_is_rounded_once_but_for_what_lies_above_a_tie() {
+fn bf16_is_rounded_once_except_slightly_above_a_tie() {
     for op in ops() {
         let (x, mut narrow, mut wanted) = results(op, BF16);
         if above_half(op) {
-            // The exact result is x / 2 + x² / 4 or so: the next f64 is on the same side.
+            // The exact result is about x / 2 + x² / 4: the next f64 after x / 2 is on the same side of the tie.
             for (x, wanted) in x.iter().zip(&mut wanted).filter(|(x, _)| **x != 0.0 && x.abs() < 2f32.powi(-125)) {
                 *wanted = converted(F64, BF16, &[(f64::from(*x) / 2.0).next_up()])[0];
             }

@@ -1,4 +1,5 @@
-//! The kernels here beside those that compute one element at a time, where the functions' cases meet.
+//! Compares the vector kernels with those that compute one element at a time, at the boundaries of the functions'
+//! cases.
 
 use crate::base::dtype::DType;
 use crate::base::random::Random;
@@ -11,13 +12,13 @@ const OPS: [Op; 6] = [Op::Log, Op::Tanh, Op::Sigmoid, Op::Silu, Op::GeluTanh, Op
 fn run<T: Copy + Default>(op: Op, dtype: DType, level: CpuLevel, x: &[T]) -> Vec<T> {
     let mut y = vec![T::default(); x.len()];
     let f = kernel(op, dtype, level).unwrap();
-    // SAFETY: both runs have so many elements of the dtype, and the machine has the level.
+    // SAFETY: both buffers have `x.len()` elements of the dtype, and the machine has the level.
     let status = unsafe { f(operands([x.as_ptr().cast()]), y.as_mut_ptr().cast(), x.len()) };
     assert_eq!(status, 0);
     y
 }
 
-/// Arguments of double precision: ends of domains and of cases, and some around each; many between.
+/// Arguments in f64: the ends of domains and cases with adjacent numbers, and many between them.
 fn arguments() -> Vec<f64> {
     let mut r = Random(512);
     let ends = [
@@ -40,7 +41,7 @@ fn arguments() -> Vec<f64> {
         110.0,
     ];
     let far = [400.0, 760.0, 1e30, f64::from(f32::MAX), 1e300, f64::MAX, f64::INFINITY, f64::NAN];
-    // Where the parts of the error function meet.
+    // The boundaries between the intervals of the error function.
     let parts = (0..16).map(|k| (f64::from(k) + 0.5) / 2.616);
     let mut all: Vec<f64> = ends.into_iter().chain(far).chain(parts).collect();
     all.extend([f64::from_bits(0x7ff0_0000_0000_0001), f64::from_bits(0x7ff8_0000_0000_0123), f64::from(0.843_75f32)]);
@@ -71,7 +72,7 @@ fn whole_vectors_give_the_bits_of_single_elements() {
 }
 
 #[test]
-fn nothing_is_written_behind_the_last_element() {
+fn nothing_is_written_after_the_last_element() {
     if CpuLevel::detect() != CpuLevel::Avx512 {
         return;
     }

@@ -1,16 +1,16 @@
-//! Memory between inaccessible pages, for tests: an access beside what was asked for ends the process.
+//! Memory between guard pages, for tests: an access out of bounds ends the process.
 //!
-//! Guarantees: the page before [`Guarded::start`]'s bytes and the page behind [`Guarded::end`]'s can't be accessed.
-//! Does not: exist outside tests.
+//! Guarantees: the page before the bytes of [`Guarded::start`] and the page after those of [`Guarded::end`] are
+//! inaccessible. Does not: exist outside tests.
 
 #![cfg(unix)]
 
 use memmap2::{MmapMut, MmapOptions};
 
-/// More than any supported page.
+/// At least the size of a page on every supported system.
 const PAGE: usize = 64 << 10;
 
-/// So many bytes, with an inaccessible page on either side.
+/// Accessible bytes with an inaccessible page before and after them.
 pub(crate) struct Guarded {
     map: MmapMut,
     size: usize,
@@ -34,12 +34,12 @@ impl Guarded {
         &mut self.map[PAGE..][..self.size]
     }
 
-    /// The first `n` bytes, right behind an inaccessible page, and what follows them.
+    /// The first `n` bytes, directly after an inaccessible page, and the bytes after them.
     pub(crate) fn start(&mut self, n: usize) -> (&mut [u8], &mut [u8]) {
         self.bytes().split_at_mut(n)
     }
 
-    /// What comes before the last `n` bytes, and those, right before an inaccessible page.
+    /// The bytes before the last `n` bytes, and the last `n`, directly before an inaccessible page.
     pub(crate) fn end(&mut self, n: usize) -> (&mut [u8], &mut [u8]) {
         let before = self.size - n;
         self.bytes().split_at_mut(before)

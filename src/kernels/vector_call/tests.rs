@@ -1,9 +1,9 @@
-//! The functions that loops call, against their block kernels.
+//! Compares the functions that compiled loops call with the ops' kernels.
 
 use super::*;
 
 #[test]
-fn a_vector_has_the_results_of_the_block_kernel() {
+fn a_vector_has_the_results_of_the_kernel() {
     let numbers = [0.5, -0.0, 399.0, 401.0, -3e9, 1e30, f64::NAN];
     for (op, dtype, f) in FUNCTIONS {
         let x: Vec<u8> = match dtype {

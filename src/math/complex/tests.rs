@@ -1,4 +1,4 @@
-//! Fixed points, the ends of the range, and Annex G's special values.
+//! Known values, the ends of the range, and the special values of Annex G.
 
 use super::*;
 

@@ -1,13 +1,14 @@
-//! Intervals against all values in small ones.
+//! Compares the intervals with all results of small operand intervals.
 
 use super::*;
 use crate::base::random::Random;
 use IntRange::*;
 
-/// The dtype of these tests: what `Whole` and `Complement` speak of.
+/// The range of the dtype of these tests, which `Whole` and `Complement` use.
 const WITHIN: Interval = Interval::new(-128, 127);
 
-/// Every rule of one operand, of two, and so on; and whether its intervals may be wider than what they hold.
+/// The rules of one operand, of two, and so on. The first list of each pair has the rules whose intervals are tight,
+/// the second those whose intervals may be wider than the set of results.
 const RULES: [(&[IntRange], &[IntRange]); 4] = [
     (&[First, Sign, Positive, Complement, Square, Negated, Magnitude], &[]),
     (
@@ -31,7 +32,7 @@ const RULES: [(&[IntRange], &[IntRange]); 4] = [
     (&[PlusProducts], &[]),
 ];
 
-/// A result by plain arithmetic; `None` for a division by zero.
+/// A result in plain arithmetic; `None` for a division by zero.
 fn result(rule: IntRange, a: &[i128]) -> Option<i128> {
     let (x, y) = (a[0], a.get(1).copied().unwrap_or(0));
     if y == 0 && matches!(rule, FloorQuotient | TruncQuotient | FloorRest | TruncRest) {
@@ -91,7 +92,7 @@ fn spans(size: i128) -> Vec<Interval> {
     (-size..=size).flat_map(|a| (a..=size).map(move |b| Interval::new(a, b))).collect()
 }
 
-/// Calls with each choice of `n` of the items.
+/// Calls `call` with each sequence of `n` of the items.
 fn choices<T: Copy>(items: &[T], n: usize, call: &mut dyn FnMut(&[T])) {
     let mut at = vec![0; n];
     loop {
@@ -102,7 +103,7 @@ fn choices<T: Copy>(items: &[T], n: usize, call: &mut dyn FnMut(&[T])) {
     }
 }
 
-/// Calls with every element of a box.
+/// Calls `call` with every point of a box.
 fn elements(spans: &[Interval], call: &mut dyn FnMut(&[i128])) {
     let mut at: Vec<i128> = spans.iter().map(|s| s.least).collect();
     loop {
@@ -165,7 +166,7 @@ fn what_a_result_shows_of_a_wrapped_operand() {
     for (n, (tight, loose)) in RULES.into_iter().enumerate() {
         for rule in tight.iter().chain(loose).copied().filter(|r| *r != Choice) {
             for _ in 0..4000 {
-                // Numbers of 8 bits; divisors and exponents are small.
+                // 8-bit numbers; divisors and exponents are small.
                 let mut a: Vec<i128> = (0..=n).map(|_| i128::from(r.next() as i8)).collect();
                 if matches!(rule, FloorRest | Power | ShiftUp | ShiftDown) {
                     a[1] = [1, 2, 3, 4, 8, 5, -1, -3][r.below(8) as usize];
@@ -187,7 +188,7 @@ fn what_a_result_shows_of_a_wrapped_operand() {
         }
     }
     assert!(seen > 30_000, "only {seen}");
-    // A mask that may be negative, or was wrapped itself, hides nothing.
+    // A mask that may be negative or has wrapped hides no bits.
     let known = |least, wrapped| Known { range: Interval::new(least, 127), wrapped };
     assert_eq!(And.shows(0, &[known(0, true), known(0, false)]), Shows::LowBits);
     assert_eq!(And.shows(0, &[known(0, true), known(-1, false)]), Shows::BitByBit);

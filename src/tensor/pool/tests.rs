@@ -1,4 +1,4 @@
-//! What a pool keeps, and what it returns.
+//! The pool's limit, reuse and closing.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Views against the elements they must show.
+//! Views: the elements they show.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A recorded case: an op, its operands and attributes, and what the framework answered.
+//! A recorded case: an op, its operands and attributes, and the framework's answer.
 
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 
 use super::composed::Composed;
 
-/// How the answer is to be compared.
+/// How the answer is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cmp {
     Exact,
-    /// As `Exact`, but the two zeros are equal.
+    /// Like `Exact`, but the two zeros are equal.
     ZeroSignFree,
     /// Within the function's bar, or the case's relative and absolute tolerance.
     Approx(Option<(f64, f64)>),
-    /// The framework disagrees with itself or with its own scalar code there: only dtype and shape are facts.
+    /// The framework disagrees with itself or with its own scalar code; only dtype and shape are compared.
     Informative,
 }
 
@@ -33,12 +33,12 @@ impl Arg {
     }
 }
 
-/// What the framework answered.
+/// The framework's answer.
 pub enum Expected {
     Value(Tensor),
-    /// A refusal, by category.
+    /// An error, by category.
     Error(String),
-    /// The framework has no kernel, but this is the dtype it promoted to.
+    /// The framework has no kernel; this is the dtype that it promoted to.
     KernelMissing(Option<DType>),
 }
 
@@ -49,24 +49,25 @@ pub struct Case {
     pub op: Op,
     pub args: Vec<Arg>,
     pub attrs: Attrs,
-    /// What it is composed of, if it is no row; `op` then stands for it.
+    /// The composed op, if it is not an op of the table; then `op` represents it.
     pub composed: Option<Composed>,
-    /// The dtype of the tensor that the result is written to.
+    /// The dtype of the output tensor.
     pub output: Option<DType>,
     /// Whether the result is written to the first operand.
     pub in_place: bool,
     pub settings: Settings,
     pub expected: Expected,
     pub cmp: Cmp,
-    /// The framework departs from the rules that castwise promises: the answer is checked against the rule.
+    /// Whether the framework departs from the rules that castwise promises: then the answer is checked against the
+    /// rule.
     pub quirk: bool,
 }
 
-/// Why a case can't be run.
+/// The reason why a case can't be run.
 pub enum Unusable {
-    /// Not part of the op table yet, or nothing to run: counted as skipped under this name.
+    /// The op is not in the table yet, or there is nothing to run: counted as skipped under this name.
     Skipped(String),
-    /// The file is wrong.
+    /// The file is malformed.
     Malformed(String),
 }
 
@@ -78,7 +79,7 @@ fn dtype(v: &Value) -> Result<DType, Unusable> {
     v.as_str().and_then(|s| s.parse().ok()).ok_or_else(|| malformed("a dtype"))
 }
 
-/// The bytes of all elements: one hex string an element, little-endian.
+/// The bytes of all elements: one hex string per element, little-endian.
 fn bytes(v: &Value) -> Result<Vec<u8>, Unusable> {
     let mut all = Vec::new();
     for element in v.as_array().ok_or_else(|| malformed("bits"))? {
@@ -111,7 +112,7 @@ fn scalar(v: &Value) -> Result<Scalar, Unusable> {
     })
 }
 
-/// The op of a recorded name: where it is no alias of the table, or the attributes choose among ops.
+/// The op of a recorded name. The name may not be an alias of the table, or the attributes may select among ops.
 fn op(name: &str, attrs: &Map<String, Value>) -> Option<Op> {
     Op::from_name(match (name, attrs.contains_key("min"), attrs.contains_key("max")) {
         ("add", ..) if attrs.contains_key("alpha") => "add_scaled",
@@ -130,7 +131,8 @@ fn python(v: &Value) -> Result<Arg, Unusable> {
     v.as_bool().map(Scalar::Bool).or_else(number).map(Arg::Scalar).ok_or_else(|| malformed("a number"))
 }
 
-/// The attributes of the application, and the default dtype; some are operands here. One arm an attribute.
+/// The attributes of the application, and the default dtype. Some recorded attributes are operands here. One arm per
+/// attribute.
 fn attributes(
     op: &str,
     all: &Map<String, Value>,
@@ -140,7 +142,7 @@ fn attributes(
     let mut attrs = Attrs::default();
     for (key, value) in all {
         match key.as_str() {
-            // The operator and the function form are the same here.
+            // The operator form and the function form are the same in castwise.
             "via" => {}
             "default_dtype" => settings.default_dtype = dtype(value)?,
             "dtype" => attrs.dtype = Some(dtype(value)?),
@@ -154,7 +156,7 @@ fn attributes(
             key if Composed::takes(key) => {}
             "value" => {}
             "inplace" => {}
-            // The dtype of the output is no attribute of the op.
+            // The dtype of the output is not an attribute of the op.
             "out_dtype" => {}
             "alpha" => args.push(python(value)?),
             "keepdim" if value.is_boolean() => attrs.keepdim = value == true,

@@ -1,4 +1,4 @@
-//! Compares an answer with the recorded one.
+//! Compares castwise's answer with the recorded one.
 
 use castwise::promotion::{OperandType, signature};
 use castwise::{DType, DiagnosticKind, Error, Op, Tensor};
@@ -13,7 +13,7 @@ pub fn elements(t: &Tensor) -> Vec<Vec<u8>> {
     all.chunks(t.dtype().size()).map(<[u8]>::to_vec).collect()
 }
 
-/// A real number's value as f64 (exact but for large i64).
+/// A real number's value as f64 (exact except for large i64).
 pub fn real(d: DType, b: &[u8]) -> f64 {
     let wide = || -> Option<f64> {
         Some(match d {
@@ -41,7 +41,7 @@ pub fn parts(d: DType, b: &[u8]) -> (f64, f64) {
     (real(d.real(), re), real(d.real(), im))
 }
 
-/// The distance of two floats of one dtype in units of the last place: the number of floats between them.
+/// The distance of two floats of one dtype in ulps: the number of floats between them.
 pub fn ulps(d: DType, a: &[u8], b: &[u8]) -> u64 {
     let (x, y) = (real(d, a), real(d, b));
     if x.is_nan() || y.is_nan() {
@@ -58,8 +58,8 @@ pub fn ulps(d: DType, a: &[u8], b: &[u8]) -> u64 {
     order(a).abs_diff(order(b)).min(u128::from(u64::MAX)) as u64
 }
 
-/// The most units of the last place by which an answer may differ from PyTorch's: the bar of castwise's own function
-/// and what PyTorch's vector library promises for its, 1 or 2 each.
+/// The maximum difference in ulps between castwise's answer and PyTorch's: the bar of castwise's own function plus the
+/// error that PyTorch's vector library promises for its function, 1 or 2 each.
 fn bar(op: Op, d: DType) -> u64 {
     if matches!(d, DType::F16 | DType::BF16) {
         return 1;
@@ -72,7 +72,7 @@ fn bar(op: Op, d: DType) -> u64 {
     }
 }
 
-/// The same for complex results, in units of the modulus' last place: PyTorch composes them from real functions.
+/// The same for complex results, in ulps of the modulus: PyTorch composes them from real functions.
 const COMPLEX_BAR: f64 = 16.0;
 
 /// The distance from 1 to the next larger number.
@@ -85,13 +85,13 @@ fn epsilon(d: DType) -> f64 {
     }
 }
 
-/// The same number: equal bits, or both NaN; with `zeros`, both zero.
+/// Whether two numbers are the same: equal bits, or both NaN; with `zeros`, also two zeros of different signs.
 fn same_real(d: DType, a: &[u8], b: &[u8], zeros: bool) -> bool {
     let (x, y) = (real(d, a), real(d, b));
     a == b || d.is_float() && (x.is_nan() && y.is_nan() || zeros && x == 0.0 && y == 0.0)
 }
 
-/// [`same_real`] in both parts.
+/// [`same_real`] for both parts.
 pub fn same(d: DType, a: &[u8], b: &[u8], zeros: bool) -> bool {
     if !d.is_complex() {
         return same_real(d, a, b, zeros);
@@ -100,15 +100,15 @@ pub fn same(d: DType, a: &[u8], b: &[u8], zeros: bool) -> bool {
     same_real(d.real(), &a[..half], &b[..half], zeros) && same_real(d.real(), &a[half..], &b[half..], zeros)
 }
 
-/// Near enough, as an inexact function may be.
+/// Whether a result of an inexact function is close enough.
 pub fn close(op: Op, d: DType, got: &[u8], want: &[u8], tolerance: Option<(f64, f64)>) -> bool {
-    // Composed results may differ in the sign of zero; a real function's is defined.
+    // Composed results may differ in the sign of zero; the sign of a real function's zero is defined.
     if same(d, got, want, d.is_complex() || tolerance.is_some()) {
         return true;
     }
     let ((gr, gi), (wr, wi)) = (parts(d, got), parts(d, want));
     if [gr, gi, wr, wi].iter().any(|p| !p.is_finite()) {
-        // Parts that are not finite must agree, the others be near.
+        // Non-finite parts must be equal, and finite ones close.
         let part = |g: f64, w: f64| {
             let tolerance = tolerance.map_or(COMPLEX_BAR * epsilon(d), |(r, _)| r);
             g == w || g.is_nan() && w.is_nan() || (g - w).abs() <= tolerance * w.abs()
@@ -119,13 +119,13 @@ pub fn close(op: Op, d: DType, got: &[u8], want: &[u8], tolerance: Option<(f64, 
     match tolerance {
         Some((rtol, atol)) => distance <= atol + rtol * size,
         None if d.is_complex() => distance <= COMPLEX_BAR * epsilon(d) * size,
-        // A zero has the other's sign.
+        // Two zeros must have the same sign.
         None if gr == 0.0 && wr == 0.0 => false,
         None => ulps(d, got, want) <= bar(op, d),
     }
 }
 
-/// Compares dtype, shape and elements; the error says what differs first.
+/// Compares dtype, shape and elements; the error describes the first difference.
 pub fn compare(case: &Case, answer: &Answer) -> Result<(), String> {
     match (&case.expected, answer) {
         (Expected::Value(want), Ok(got)) => values(case, want, got),
@@ -164,7 +164,7 @@ fn values(case: &Case, want: &Tensor, got: &Tensor) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether an error of castwise is of a recorded category.
+/// Whether castwise's error is of a recorded category.
 pub fn matches(category: &str, e: &Error) -> bool {
     let zero = |e: &Error| match e {
         Error::DivisionByZero { .. } => true,
@@ -196,7 +196,7 @@ pub fn matches(category: &str, e: &Error) -> bool {
     expected.contains(&category)
 }
 
-/// The fault of a refusal.
+/// The kind of an error's first diagnostic.
 pub fn fault(answer: &Answer) -> Option<DiagnosticKind> {
     answer.as_ref().err()?.diagnostics().first().map(|d| d.kind)
 }

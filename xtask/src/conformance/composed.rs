@@ -1,4 +1,4 @@
-//! Losses among the recorded cases: methods of a handle, composed of rows.
+//! The losses among the recorded cases, which are methods of a handle that are composed of ops.
 
 use castwise::prelude::*;
 use castwise::{Error, Op, Operand, PoissonNll, Reduction};
@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 /// A composed op with its parameters.
 #[derive(Clone, Debug)]
 pub struct Composed {
-    /// The row that stands for it: of a loss, the one that computes its elements.
+    /// The op that represents the loss: the one that computes its elements.
     pub op: Op,
     parameter: f64,
-    /// As recorded: that castwise refuses an unknown name is part of what is compared.
+    /// The recorded name. It is kept as text because the error for an unknown name is part of the comparison.
     reduction: String,
     poisson: PoissonNll,
 }
 
 impl Composed {
-    /// The composed op of a recorded name; `Err` names what castwise does not take.
+    /// The composed op with a recorded name; `Err` names the parameter that castwise does not accept.
     pub fn parse(name: &str, attrs: &Map<String, Value>) -> Result<Option<Composed>, String> {
         let (op, parameter) = match name {
             "l1_loss" => (Op::Sub, None),
@@ -28,7 +28,7 @@ impl Composed {
         };
         let parameter = parameter.and_then(|p| attrs.get(p)).map_or(Some(1.0), Value::as_f64);
         let parameter = parameter.ok_or_else(|| format!("{name} with a parameter that is no number"))?;
-        // A case without the attribute was recorded element by element.
+        // A case without the attribute was recorded without a reduction.
         let reduction = attrs.get("reduction").map_or("none", |r| r.as_str().unwrap_or_default()).to_string();
         let flag = |key, default| attrs.get(key).and_then(Value::as_bool).unwrap_or(default);
         let epsilon = attrs.get("eps").or(attrs.get("epsilon")).and_then(Value::as_f64).unwrap_or(1e-8);
@@ -37,17 +37,17 @@ impl Composed {
         Ok(Some(Composed { op, parameter, reduction, poisson }))
     }
 
-    /// Whether an attribute is one of a composed op.
+    /// Whether this is an attribute of a composed op.
     pub fn takes(key: &str) -> bool {
         matches!(key, "delta" | "beta" | "reduction" | "log_input" | "full" | "eps" | "epsilon")
     }
 
-    /// The reduction of that name, or the library's refusal.
+    /// The reduction with the recorded name, or the library's error.
     pub fn reduction(&self) -> Result<Reduction, Error> {
         self.reduction.parse()
     }
 
-    /// The result for two operands; nothing if they are not two tensors or the reduction has no such name.
+    /// The result for two operands; `None` if they are not two tensors or the reduction's name is unknown.
     pub fn apply<M: Mode>(&self, operands: &[Operand<M>]) -> Option<Var<M>> {
         let [Operand::Var(x), Operand::Var(y)] = operands else { return None };
         let reduction = self.reduction().ok()?;

@@ -1,7 +1,8 @@
-//! Where castwise departs from the frameworks on purpose: docs/deviations.md as data.
+//! The intentional differences from the frameworks: docs/deviations.md as data.
 //!
-//! A rule explains a case only if castwise's answer is the one the rule states; the check does not ask the code under
-//! test, but for [`explicit`]: the same op on operands that are already tensors of the dtype the rule names.
+//! A rule explains a case only if castwise's answer is the one that the rule states. The checks do not use the code
+//! under test, except for [`explicit`]: the same op on operands that are already tensors of the dtype that the rule
+//! names.
 
 use castwise::prelude::*;
 use castwise::{Category, DiagnosticKind, Error, Op, Operand};
@@ -15,11 +16,11 @@ mod torch;
 /// One rule.
 pub struct Deviation {
     pub name: &'static str,
-    /// What castwise does, and why.
+    /// What castwise does differently, and why.
     pub reason: &'static str,
-    /// Whose answers it speaks of; `None` is both.
+    /// The rule set that the deviation applies to; `None` for both.
     pub rules: Option<Rules>,
-    /// Whether the rule speaks of the case, and the answer is the one it states.
+    /// Whether the rule applies to the case and the answer is the one that it states.
     pub explains: fn(&Case, &Answer) -> bool,
 }
 
@@ -203,7 +204,7 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
 ];
 
-/// The rule that explains an answer, if there is one.
+/// The rule that explains an answer, if any.
 pub fn explanation(case: &Case, answer: &Answer) -> Option<&'static Deviation> {
     let speaks = |d: &&Deviation| d.rules.is_none_or(|r| r == case.settings.rules);
     DEVIATIONS.iter().filter(speaks).find(|d| (d.explains)(case, answer))
@@ -240,7 +241,7 @@ fn error_was(c: &Case, category: &str) -> bool {
     matches!(&c.expected, Expected::Error(e) if e == category)
 }
 
-/// The elements of an operand as the result's shape repeats them, with their dtype; a scalar's at full precision.
+/// The elements of an operand, broadcast to the result's shape, with their dtype; a scalar's at full precision.
 fn operand(c: &Case, i: usize, shape: &[usize]) -> Option<(DType, Vec<Vec<u8>>)> {
     let t = match c.args.get(i)? {
         Arg::Tensor(t) => t.clone(),
@@ -258,14 +259,14 @@ fn scalar_tensor(s: Scalar) -> Tensor {
     }
 }
 
-/// One element in which answer and record differ.
+/// An element in which the answer and the record differ.
 struct Difference {
     at: usize,
     got: Vec<u8>,
     want: Vec<u8>,
 }
 
-/// The elements that differ by more than the zeros' sign in tensors of one dtype and shape, and the answer.
+/// The answer, and the elements that differ from the record, if dtype and shape are the same.
 fn differences<'a>(c: &Case, a: &'a Answer) -> Option<(&'a Tensor, Vec<Difference>)> {
     let (Expected::Value(want), Ok(got)) = (&c.expected, a) else { return None };
     let d = want.dtype();
@@ -277,7 +278,8 @@ fn differences<'a>(c: &Case, a: &'a Answer) -> Option<(&'a Tensor, Vec<Differenc
     Some((got, all.collect()))
 }
 
-/// The op on tensors of one dtype: what an implicit promotion to it must give. `where` keeps its condition.
+/// The op on tensors of one dtype, which is what an implicit promotion to that dtype must give. `where` keeps its
+/// condition.
 fn explicit(c: &Case, d: DType) -> Option<Tensor> {
     let cx = Eager::with_settings(c.settings);
     let keep = usize::from(c.op == Op::Where);
@@ -302,7 +304,7 @@ fn identical(a: &Answer, expected: Option<Tensor>) -> bool {
     }
 }
 
-/// The guide's table of a tensor and a scalar.
+/// The guide's table for a tensor and a scalar.
 fn with_scalar(tensor: DType, scalar: Category) -> DType {
     match (tensor.category(), scalar) {
         (own, s) if s <= own => tensor,
@@ -313,7 +315,7 @@ fn with_scalar(tensor: DType, scalar: Category) -> DType {
     }
 }
 
-/// The answer of the tensor-scalar rule.
+/// Whether the answer is that of the tensor-scalar rule.
 fn tensor_scalar(c: &Case, a: &Answer) -> bool {
     let keep = usize::from(c.op == Op::Where);
     let tensors: Vec<DType> = c.args.iter().skip(keep).filter_map(Arg::tensor).map(Tensor::dtype).collect();
@@ -326,7 +328,7 @@ fn tensor_scalar(c: &Case, a: &Answer) -> bool {
     identical(a, explicit(c, d))
 }
 
-/// Both of one category, one of them 0-d: the other's dtype.
+/// Whether both operands are of one category, one of them is 0-d, and the answer has the other's dtype.
 fn zero_dim_follows(c: &Case, a: &Answer) -> bool {
     let [Arg::Tensor(x), Arg::Tensor(y)] = c.args.as_slice() else { return false };
     let d = match (x.rank(), y.rank()) {
@@ -354,11 +356,11 @@ fn cast_saturates(c: &Case, a: &Answer) -> bool {
         word[..b.len()].copy_from_slice(b);
         i64::from_le_bytes(word)
     };
-    // `as` truncates, saturates and takes NaN to 0.
+    // `as` truncates, saturates and converts NaN to 0.
     let rule = |b: &[u8]| (parts(from, b).0 as i64).clamp(low, high);
     let outside = |b: &[u8]| {
         let x = parts(from, b).0.trunc();
-        // 2^63 and what is above are no i64, though i64::MAX rounds to 2^63.
+        // 2^63 and larger numbers exceed i64, although i64::MAX rounds to 2^63.
         let above = if to == DType::I64 { x >= high as f64 } else { x > high as f64 };
         x.is_nan() || x < low as f64 || above
     };
@@ -374,7 +376,7 @@ fn cast_rounds_once(c: &Case, a: &Answer) -> bool {
     let Some((from, source)) = operand(c, 0, got.shape()) else { return false };
     let to = got.dtype();
     let half = matches!(to, DType::F16 | DType::BF16 | DType::C32);
-    // The neighbours of the answer must not be nearer to the source.
+    // The framework's answer must be adjacent and not closer to the source than ours.
     let nearest = |d: &Difference| {
         let x = parts(from, &source[d.at]);
         let error = |b: &[u8]| {
@@ -383,7 +385,7 @@ fn cast_rounds_once(c: &Case, a: &Answer) -> bool {
         };
         let (ours, theirs) = (error(&d.got), error(&d.want));
         let half = d.got.len() / if to.is_complex() { 2 } else { 1 };
-        // A second rounding is off by one unit.
+        // A second rounding causes an error of one ulp.
         let neighbours = d.got.chunks(half).zip(d.want.chunks(half)).all(|(g, w)| ulps(to.real(), g, w) <= 1);
         neighbours && ours.0 <= theirs.0 && ours.1 <= theirs.1
     };
@@ -421,7 +423,7 @@ fn relu_of_zero(c: &Case, got: &Tensor, all: &[Difference]) -> bool {
     all.iter().all(|e| real(from, &x[e.at]) == 0.0 && e.got.iter().all(|b| *b == 0))
 }
 
-/// The answer is that of the operands cast to their common dtype by hand; integers have none and are refused.
+/// Whether the answer is that of operands cast to their common dtype explicitly; integers have none and are refused.
 fn poisson_promotes_first(c: &Case, a: &Answer) -> bool {
     let (Op::PromoteWith, [Arg::Tensor(x), Arg::Tensor(y)], Some(loss)) = (c.op, c.args.as_slice(), &c.composed) else {
         return false;
@@ -444,14 +446,14 @@ fn kernel_missing(c: &Case, a: &Answer) -> bool {
     let Expected::KernelMissing(promoted) = &c.expected else { return false };
     let computed = match a {
         Ok(_) => true,
-        // The data or the shapes are refused after promotion.
+        // Errors of the data or the shapes come after promotion.
         Err(Error::DivisionByZero { .. }) => true,
         Err(Error::Earlier(e)) if matches!(**e, Error::DivisionByZero { .. }) => true,
         Err(_) => refused_as(a, &[DiagnosticKind::Broadcast]),
     };
     let ours = computed_in(c);
     let same = match promoted {
-        // Ops that take integers to a float.
+        // Ops that promote integers to a float dtype.
         Some(p) if p.is_integral() && matches!(c.op.name(), "div" | "logaddexp") => ours == Some(DType::F32),
         Some(p) if p.is_integral() && c.op.name() == "atan2" => ours == Some(DType::F64),
         Some(p) => ours == Some(*p),
@@ -542,7 +544,7 @@ fn zero_to_complex_power(c: &Case, a: &Answer) -> bool {
     c.op == Op::Pow && got.dtype().is_complex() && all.iter().all(rule)
 }
 
-/// Near enough by the case's own measure.
+/// Whether a difference is within the case's own tolerance.
 fn near(c: &Case, d: DType, e: &Difference) -> bool {
     match c.cmp {
         Cmp::Approx(tolerance) => close(c.op, d, &e.got, &e.want, tolerance),

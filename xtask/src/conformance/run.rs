@@ -1,4 +1,4 @@
-//! Runs a case, eagerly and as a program.
+//! Runs a case in eager mode and as a program.
 
 use castwise::prelude::*;
 use castwise::{Error, Operand, Reduction};
@@ -6,7 +6,7 @@ use castwise::{Error, Operand, Reduction};
 use super::case::{Arg, Case};
 use super::composed::Composed;
 
-/// What castwise answered.
+/// The result or error of castwise.
 pub type Answer = Result<Tensor, Error>;
 
 pub const NAMES: [&str; 4] = ["x", "y", "z", "w"];
@@ -26,7 +26,7 @@ pub fn eager(case: &Case) -> Answer {
     written(case, apply(case, &operands)).result()
 }
 
-/// The application: composed, or an op of the table.
+/// The result of the case's application, assigned to the first operand if the case is in place.
 fn apply<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
     let result = applied(case, operands);
     match operands.first() {
@@ -40,7 +40,7 @@ fn applied<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
     composed.unwrap_or_else(|| castwise::apply(case.op, operands, case.attrs.clone()))
 }
 
-/// The result in the dtype of the tensor it is written to.
+/// The result cast to the dtype of the output tensor, if there is one.
 fn written<M: Mode>(case: &Case, result: Var<M>) -> Var<M> {
     case.output.map_or(result.clone(), |d| result.cast_output(d))
 }

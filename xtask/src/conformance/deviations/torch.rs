@@ -1,4 +1,4 @@
-//! The checks of PyTorch's own departures: whether an answer is the one that the rule of `deviations.rs` states.
+//! The checks of the deviations from PyTorch: whether an answer is the one that the rule of `deviations.rs` states.
 
 use castwise::prelude::*;
 use castwise::{Category, DiagnosticKind, Op, Operand};
@@ -18,13 +18,13 @@ pub fn half_pow_sqrt(c: &Case, a: &Answer) -> bool {
         let (x, got) = (real(DType::F16, &source[e.at]), real(DType::F16, &e.got));
         x == 0.0 && got == 0.0 && got.is_sign_negative() == x.is_sign_negative()
             || x == f64::NEG_INFINITY && got.is_nan()
-            // Within a unit of the last place, as everywhere.
+            // Within one ulp, as everywhere.
             || (got - real(DType::F16, &e.want)).abs() <= got.abs() / 1024.0
     };
     c.op == Op::Pow && x.dtype() == DType::F16 && *e == 0.5 && all.iter().all(rule)
 }
 
-/// The answer is that of the op in f64, rounded: within two units of the last place, of the half types within one.
+/// Whether the answer is that of the op in f64, rounded: within two ulps, for the half types within one.
 pub fn as_in_f64(c: &Case, a: &Answer) -> bool {
     let ([Arg::Tensor(x)], Ok(got)) = (c.args.as_slice(), a) else { return false };
     let wide = Eager::with_settings(c.settings).tensor(x).cast(DType::F64);
@@ -34,7 +34,7 @@ pub fn as_in_f64(c: &Case, a: &Answer) -> bool {
     elements(got).iter().zip(&elements(&exact)).all(|(g, e)| ulps(x.dtype(), g, e) <= most)
 }
 
-/// Where the answers differ, x is above 20 and the result is x + log1p(exp(-x)).
+/// Whether x is above 20 and the result is x + log1p(exp(-x)) wherever the answers differ.
 pub fn softplus_threshold(c: &Case, a: &Answer) -> bool {
     let Some((got, all)) = differences(c, a) else { return false };
     let Some((from, x)) = operand(c, 0, got.shape()) else { return false };
@@ -45,7 +45,7 @@ pub fn softplus_threshold(c: &Case, a: &Answer) -> bool {
     c.op == Op::Softplus && got.dtype() == DType::F64 && all.iter().all(rule)
 }
 
-/// The answer is that of both operands cast to their common dtype by hand; of c32 it is a refusal.
+/// Whether the answer is that of both operands cast to their common dtype explicitly; for c32 it is an error.
 pub fn ldexp_promotes_first(c: &Case, a: &Answer) -> bool {
     let exponent = c.args.get(1).map(category);
     if c.op != Op::Ldexp || exponent == Some(Category::Int) && !any_category(c, Category::Complex) {
@@ -55,7 +55,7 @@ pub fn ldexp_promotes_first(c: &Case, a: &Answer) -> bool {
     refused || computed_in(c).is_some_and(|d| identical(a, explicit(c, d)))
 }
 
-/// One operand is MIN, and the result is Euclid's on the magnitudes.
+/// Whether one operand is MIN and the result is that of Euclid's algorithm on the magnitudes.
 pub fn gcd_of_min(c: &Case, a: &Answer) -> bool {
     let Some((got, all)) = differences(c, a) else { return false };
     let (Some((dx, x)), Some((dy, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
@@ -68,11 +68,12 @@ pub fn gcd_of_min(c: &Case, a: &Answer) -> bool {
         }
         (x == least || y == least) && real(got.dtype(), &e.got) == m as f64
     };
-    // An i64 has no exact f64; its magnitudes are not checked here, so it is not excused.
+    // i64 is not exact in f64; its magnitudes are not checked here, so it is not excused.
     c.op == Op::Gcd && dx == dy && got.dtype().size() < 8 && all.iter().all(rule)
 }
 
-/// Where PyTorch gives NaN for finite operands, the answer is that of C's `fmod`, with the divisor's sign for `remainder`.
+/// Whether the answer is that of C's `fmod`, with the divisor's sign for `remainder`, where PyTorch gives NaN for
+/// finite operands.
 pub fn fmod_of_far(c: &Case, a: &Answer) -> bool {
     let Some((got, all)) = differences(c, a) else { return false };
     let (Some((dx, x)), Some((dy, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
@@ -82,7 +83,7 @@ pub fn fmod_of_far(c: &Case, a: &Answer) -> bool {
         let moved = if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest };
         let want = if c.op == Op::Remainder { moved } else { rest };
         let got = real(got.dtype(), &e.got);
-        // Operands of f32 have an exact rest in f64, and a sum with y that is rounded once more.
+        // f32 operands have an exact remainder in f64, whose sum with y rounds once more.
         let same = got == want || got == f64::from(want as f32) && dx == DType::F32;
         let far = if dx == DType::F32 { (x as f32 / y as f32).is_infinite() } else { (x / y).is_infinite() };
         far && real(dx, &e.want).is_nan() && y != 0.0 && same && got.is_sign_negative() == want.is_sign_negative()
