@@ -7,32 +7,7 @@
 
 use crate::kernels::reduce::has_many_lanes;
 use crate::plan::schedule::Class;
-
-/// Runs shorter than this are joined: operands that then have gaps are gathered into tiles.
-const SHORT_RUN: usize = 64;
-
-/// Runs that are reduced, and shorter than this, are joined: several fit a tile. What a row costs beside its elements is
-/// then a tenth. Measured, ns an element of the largest of rows of 64 and 256 f32, alone and joined: 1.1 and 0.45, 0.24 both.
-const SHORT_REDUCED: usize = 257;
-
-/// The same where no operand is repeated along the run, which would be gathered: then one call reduces many rows. Measured,
-/// rows of 512: sums 0.15 and 0.07. Either way the elements of such rows are combined in the same order.
-const SHORT_READ: usize = 513;
-
-/// The same of sums of what is computed, of rows with many lanes: one call adds up many rows, each alone. Measured, ns an element
-/// of means of squares of f32, joined and alone: rows of 128, 256 and 512 0.149, 0.150 and 0.142, 0.147, 0.104 and 0.084; the
-/// same of what a number for each row was subtracted from, which is gathered where they are joined: 0.252, 0.272 and 0.158,
-/// 0.141, 0.107 and 0.085.
-const SHORT_ADDED: usize = 128;
-
-/// From this extent on, dims behind the reduced ones are the run, and rows are combined element by element. Shorter ones lie
-/// behind each other in one run, so that a tile has many of them. Measured, ns an element of sums over the first dim of f32,
-/// row by row and so: rows of 3 elements 0.69 (gathered) and 0.09, of 16 1.26 and 0.07, of 64 0.36 and 0.07, of 256 0.14
-/// and 0.06.
-const COLUMNS: usize = 257;
-
-/// Elements of a repeated operand that are written out at most, so that tiles can point into them.
-const LONGEST_PERIOD: usize = 4096;
+use crate::plan::tuning::{COLUMNS, LONGEST_PERIOD, SHORT_ADDED, SHORT_INNER, SHORT_READ, SHORT_REDUCED};
 
 /// How an operand is read along the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +124,7 @@ fn plain(rows: Dims, run: Dims, spread: &[BroadcastKind], fold: Option<Fold>, ad
         return Geometry { rows: vec![], run: 1, operands, fold };
     }
     let short = match fold {
-        None => SHORT_RUN,
+        None => SHORT_INNER,
         Some(Fold::Rows(_)) if adds && has_many_lanes(length) => SHORT_ADDED,
         Some(Fold::Rows(_)) if adds || spread.contains(&BroadcastKind::Inner) => SHORT_REDUCED,
         Some(Fold::Rows(_)) => SHORT_READ,
@@ -311,7 +286,7 @@ mod tests {
         );
         assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[][..], 300, false));
         let of = |n: usize| new(&[100, n], &[vec![n as isize, 1], vec![0, 1]], &[BroadcastKind::Varies; 2]);
-        assert_eq!((of(SHORT_RUN - 1).run, of(SHORT_RUN).run), (100 * (SHORT_RUN - 1), SHORT_RUN));
+        assert_eq!((of(SHORT_INNER - 1).run, of(SHORT_INNER).run), (100 * (SHORT_INNER - 1), SHORT_INNER));
         assert_eq!(g.operands[0].access, Access::Contiguous);
         assert_eq!(g.operands[1].access, Access::Periodic(3));
         assert_eq!(g.operands[2].access, Access::Gather(vec![100, 3], vec![1, 0]));

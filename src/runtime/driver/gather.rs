@@ -4,7 +4,7 @@
 //! where tiles lie; they are aligned for elements of any dtype.
 
 use crate::base::dtype::DType;
-use crate::plan::schedule::TILE;
+use crate::plan::tuning::TILE;
 
 /// Where the elements of an operand lie: base address, and extent and stride (in elements) of each dim.
 #[derive(Clone, Copy, Debug)]

@@ -14,19 +14,6 @@ use crate::plan::schedule::Schedule;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-/// Rows that are walked together, tile by tile, where an operand lies across: the elements of a cache line then serve
-/// as many rows as it has.
-pub(super) const ROW_BLOCK: usize = 16;
-
-/// Tiles that a single loop takes at a time.
-pub(super) const PLAIN_TILES: usize = 4;
-
-/// Rows whose uniform values are computed at a time, where a segment walks rows.
-pub(super) const UNIFORM_ROWS: usize = 64;
-
-/// Rows that are combined into one before their results are combined.
-pub(crate) const ROWS: usize = 64;
-
 /// An operand's memory: bytes, and where its first element is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer<'a> {

@@ -16,63 +16,19 @@ use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
 use crate::kernels::reduce::of_nothing;
 use crate::plan::geometry::{Access, Fold, Operand};
-use crate::plan::schedule::{Slot, TILE};
-use job::{
-    Buffer, FoldOut, Folded, Job, Launch, Out, Output, ROW_BLOCK, ROWS, StepFailure, begins_line, is_across, is_copied,
+use crate::plan::schedule::Slot;
+use crate::plan::tuning::{
+    FOLDED_ROWS, LEAST_PART, MOST_SWEPT, PARTS_PER_THREAD, PATTERN_STEP, ROW_BLOCK, SHARED_BYTES, SHARED_FROM,
+    SHARED_MOST, SWEPT_FROM, SWEPT_PART, TILE, streams,
 };
+use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure, begins_line, is_across, is_copied};
 
 pub(crate) mod gather;
 pub(crate) mod job;
 mod partition;
 mod scratch;
 mod worker;
-use partition::PATTERN_STEP;
 use worker::{Worker, with_worker};
-
-/// Whether results of so many bytes, of `moved` in all with the operands, are streamed, and the operands with them.
-///
-/// What the last cache can't keep costs less without being read into it first, and operands stay in it instead. But it takes
-/// results faster than memory does, and who needs them next finds them there: so the more of all that is written, and the
-/// more threads write, the later they are streamed. Measured on an EPYC server whose last cache has 32 MiB and whose memory
-/// takes 26 GB/s, and on a Xeon that shares one of 480 MiB with others, microseconds cached and streamed, on one thread and two:
-///
-/// | operands + results, MiB | EPYC, one thread | two | Xeon, one thread | two |
-/// |---|---|---|---|---|
-/// | 0 + 24 | 672, 926 | 315, 994 | 910, 1,089 | 443, 547 |
-/// | 0 + 48 | 2,039, 1,928 | 1,866, 1,932 | 1,948, 2,201 | 901, 1,093 |
-/// | 12 + 12 | 586, 521 | 360, 482 | 863, 877 | 434, 442 |
-/// | 20 + 20 | 1,067, 1,028 | 693, 800 | 1,473, 1,484 | 716, 735 |
-/// | 24 + 24 | 1,445, 1,114 | 963, 961 | 1,779, 1,776 | 890, 881 |
-/// | 64 + 64 | | | 8,286, 4,787 | 3,368, 2,413 |
-/// | 16 + 8 | 639, 433 | 283, 312 | 848, 860 | 432, 433 |
-/// | 24 + 12 | 946, 727 | 725, 553 | 1,293, 1,286 | 646, 649 |
-/// | 32 + 16 | 1,462, 1,117 | 1,057, 764 | 1,766, 1,761 | 860, 863 |
-/// | 32 + 8 | 1,412, 991 | 855, 640 | 1,470, 1,454 | 717, 718 |
-/// | 128 + 64 | | | 12,211, 7,430 | 5,635, 3,554 |
-///
-/// Tests stream small results too.
-fn streams(written: usize, moved: usize, threads: usize) -> bool {
-    if moved < LEAST_STREAMED {
-        return false;
-    }
-    let mib = match (threads, 10 * written / moved) {
-        (_, 9..) => 64,
-        (0 | 1, _) => 24,
-        (_, 0..4) => 32,
-        _ => 48,
-    };
-    cfg!(test) || moved >= mib << 20
-}
-
-const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
-
-/// Bytes of operands that every row reads anew from which on rows are computed in columns, and those of a column: the first
-/// cache keeps them from row to row then. But not where so much is read and written that it comes from memory, which is slow
-/// to find neighbours that are not. Measured on one core, `(x - m) * s * w + b` of f32, rows of 4,096, so 32 KiB a row: 2^18
-/// elements take 45 µs and 28 so, 2^20 190 and 112, but 2^22 1.5 ms and 1.8; rows of 2,048 about the same in both ways.
-const SHARED_FROM: usize = 24 << 10;
-const SHARED_BYTES: usize = 8 << 10;
-const SHARED_MOST: usize = 18 << 20;
 
 /// Slots of a launch that is called without scratch.
 const MOST_SLOTS: usize = 32;
@@ -255,28 +211,12 @@ fn run_aligned(
     run(&Launch { inputs: &inputs, ..*launch }, outputs, folds, threads)
 }
 
-/// Bytes of operands from which on a launch that only reduces them goes through them in turns from either end, in parts of
-/// so many bytes. Tests turn with small ones too.
-///
-/// Measured on a server whose last cache has 32 MiB, one thread, 128 MiB read: the mean of squared differences took 4.93 ms and
-/// takes 4.48, a Huber loss 5.52 and 5.04.
-const SWEPT_FROM: usize = if cfg!(test) { 1 << 10 } else { 8 << 20 };
-const SWEPT_PART: usize = 2 << 20;
-const MOST_SWEPT: usize = 256;
-
-/// Parts that a thread takes of a job at most, one after the other.
-const PARTS_PER_THREAD: usize = 8;
-
-/// Steps times elements of a part of a single loop at least, some 4 µs: the smaller the parts, the more data moves
-/// between the cores. Measured, 2^16 elements on two cores: 6.3 µs in 2 parts, 6.6 in 4, 7.8 in 16.
-const LEAST_PART: usize = 1 << 18;
-
 impl Job<'_> {
     /// Parts of the work that can be done independently: pieces of rows, or of a group of rows that become one.
     fn units(&self) -> usize {
         let (g, pieces) = (self.launch.geometry, self.launch.pieces());
         match g.fold {
-            Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * pieces,
+            Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(FOLDED_ROWS) * pieces,
             Some(Fold::Stacked { .. }) => self.launch.stack().map_or(0, |s| s.units(g.run)),
             _ if self.lies_across() => {
                 let (last, outer) = g.rows.split_last().map_or((1, 1), |(n, o)| (*n, o.iter().product()));

@@ -3,37 +3,24 @@
 //! Guarantees: where a reduction is cut follows from the shape alone, so that the order in which it combines elements does;
 //! tiles may be larger or smaller beside. Does not: run anything.
 
-use super::job::{Buffer, Launch, PLAIN_TILES, ROWS, is_copied};
+use super::job::{Buffer, Launch, is_copied};
 use super::{Access, Fold, Operand};
 use crate::kernels::num::Int;
 use crate::kernels::reduce::{LANES, side_by_side};
-use crate::plan::schedule::{Slot, SlotId, Stage, TILE};
-
-/// Tiles of a long row that are reduced to one partial result. The order in which a reduction combines its elements
-/// follows from it, and from nothing that depends on the machine.
-const TILES_A_PIECE: usize = 16;
-
-/// Bytes of the patterns that a single loop reads again and again at most, where whole periods fit: what it reads and writes
-/// once passes through the first cache beside them. Measured on a core with 32 KiB of it, RGB pixels normalized by two
-/// patterns: 8 KiB each took 1.1 ms, 2 KiB each 0.55.
-const PATTERN_BYTES: usize = 4 << 10;
-
-/// Elements that divide the length of a pattern that is read again and again, so that its results begin at cache lines, and
-/// vectors of every width fill it.
-pub(super) const PATTERN_STEP: usize = 64;
-
-/// Bytes of a row from which on what is asked for behind it in vain does not count.
-const LONG_ROW: usize = 128 << 10;
+use crate::plan::schedule::{Slot, SlotId, Stage};
+use crate::plan::tuning::{
+    FOLDED_ROWS, LONG_ROW, PATTERN_BYTES, PATTERN_STEP, PIECE, PLAIN_TILE, STEPS_BETWEEN_CHECKS, TILE,
+};
 
 impl Launch<'_> {
     /// Elements of a tile: joined short rows are never cut. A single loop whose operands need no copy, or one that serves all
     /// tiles, has larger ones, as has what is reduced where it is read: they cost nothing but the call.
     pub(super) fn tile(&self) -> usize {
         match self.geometry.fold {
-            None if self.is_plain() => self.pattern().unwrap_or(PLAIN_TILES * self.schedule.tile),
+            None if self.is_plain() => self.pattern().unwrap_or(PLAIN_TILE / TILE * self.schedule.tile),
             None => self.schedule.tile,
             Some(Fold::Rows(n)) if n <= TILE => self.most_reduced() / n * n,
-            Some(Fold::Rows(_)) if self.adds_alone() => TILES_A_PIECE * TILE,
+            Some(Fold::Rows(_)) if self.adds_alone() => PIECE,
             Some(Fold::Rows(_)) => self.most_reduced(),
             Some(Fold::Stacked { .. }) => self.stack().map_or(TILE, |s| s.tile),
             Some(Fold::Columns(_)) => TILE,
@@ -42,7 +29,7 @@ impl Launch<'_> {
 
     /// Elements of a tile that is reduced, at most.
     fn most_reduced(&self) -> usize {
-        if self.reduces_operands() { TILES_A_PIECE * TILE } else { TILE }
+        if self.reduces_operands() { PIECE } else { TILE }
     }
 
     /// Whether whole runs are reduced.
@@ -110,9 +97,9 @@ impl Launch<'_> {
             return Some(Stack { count, width, whole: true, together: 1, groups: 1, unit, tile: unit });
         }
         let together = side_by_side(count, width);
-        let (lanes, unit) = (together * width, ROWS * together * width);
+        let (lanes, unit) = (together * width, FOLDED_ROWS * together * width);
         let tile = if self.reduces_operands() { unit } else { TILE / lanes * lanes };
-        Some(Stack { count, width, whole: false, together, groups: count.div_ceil(ROWS * together), unit, tile })
+        Some(Stack { count, width, whole: false, together, groups: count.div_ceil(FOLDED_ROWS * together), unit, tile })
     }
 
     /// Whether it is a single loop, of whose operands no tile is copied, and nothing is reduced.
@@ -131,12 +118,12 @@ impl Launch<'_> {
             if let Access::Periodic(period) = o.access {
                 step *= period / Int::gcd(step as i64, period as i64) as usize;
                 bytes += b.dtype.size();
-                if step > PLAIN_TILES * TILE {
+                if step > PLAIN_TILE {
                     return None;
                 }
             }
         }
-        let most = PATTERN_BYTES.checked_div(bytes)?.min(PLAIN_TILES * TILE);
+        let most = PATTERN_BYTES.checked_div(bytes)?.min(PLAIN_TILE);
         Some((most / step).max(1) * step)
     }
 
@@ -179,7 +166,7 @@ impl Launch<'_> {
     /// side by side before their lanes are combined.
     pub(super) fn piece(&self) -> usize {
         match self.geometry.fold {
-            Some(Fold::Rows(_)) if self.is_long() => TILES_A_PIECE * TILE,
+            Some(Fold::Rows(_)) if self.is_long() => PIECE,
             Some(Fold::Stacked { .. }) => self.stack().map_or(TILE, |s| s.unit),
             _ => self.tile(),
         }
@@ -197,7 +184,7 @@ impl Launch<'_> {
             None => 0,
             Some(Fold::Rows(n)) if n < g.run => g.run / n,
             Some(Fold::Rows(_)) => g.row_count() * self.pieces(),
-            Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * g.run,
+            Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(FOLDED_ROWS) * g.run,
             Some(Fold::Stacked { count, .. }) => g.run / count * self.stack().map_or(1, |s| s.groups),
         }
     }
@@ -226,9 +213,6 @@ impl Stack {
         if self.whole { elements.div_ceil(self.unit) } else { elements / (self.count * self.width) * self.groups }
     }
 }
-
-/// Steps of tiles that are computed between two looks at what can stop a run: some milliseconds of the slowest ops.
-const STEPS_BETWEEN_CHECKS: usize = 64;
 
 impl Launch<'_> {
     /// Units of the work between two looks at what can stop it. Where a run is cut does not change results: it is at

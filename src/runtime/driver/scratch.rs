@@ -3,12 +3,12 @@
 //! Guarantees: parts do not overlap, and lanes begin at cache lines. Does not: hold the memory; `worker` does.
 
 use super::gather::tile_room;
-use super::job::{Job, PLAIN_TILES, ROW_BLOCK, UNIFORM_ROWS, is_across};
+use super::job::{Job, is_across};
 use super::{Access, Operand};
 use crate::backend::abi::WIDTH;
 use crate::kernels::reduce::LANES;
 use crate::ops::MAX_OPERANDS;
-use crate::plan::schedule::TILE;
+use crate::plan::tuning::{PLAIN_TILE, ROW_BLOCK, SUMMED_ROWS, TILE, UNIFORM_ROWS};
 
 /// Room for one element of the widest dtype times [`WIDTH`].
 pub(super) const PADDED: usize = 16 * WIDTH;
@@ -19,9 +19,7 @@ pub(super) const WIDE_TILE: usize = 16 * TILE;
 /// Room for the lanes of a reduction of the widest dtype.
 pub(super) const WIDE_LANES: usize = 16 * LANES;
 
-/// Rows whose sums are added up at a time: those whose lanes, of elements of eight bytes at most, the room for a block of rows
-/// has room for.
-pub(super) const SUMMED_ROWS: usize = ROW_BLOCK * WIDE_LANES / (8 * LANES);
+const _: () = assert!(SUMMED_ROWS * 8 * LANES <= ROW_BLOCK * WIDE_LANES);
 
 /// Room for a value that is uniform in each of [`UNIFORM_ROWS`] rows, of the widest dtype.
 pub(super) const UNIFORM_ROOM: usize = 16 * UNIFORM_ROWS;
@@ -70,7 +68,7 @@ impl Layout {
 pub(super) fn copy_room(o: &Operand) -> usize {
     match &o.access {
         Access::Broadcast | Access::Contiguous => 0,
-        Access::Periodic(n) => ((n + PLAIN_TILES * TILE) * 16).next_multiple_of(64),
+        Access::Periodic(n) => ((n + PLAIN_TILE) * 16).next_multiple_of(64),
         Access::Gather(..) if is_across(o) => ROW_BLOCK * tile_room(16),
         Access::Gather(..) => WIDE_TILE,
     }

@@ -3,34 +3,21 @@
 //! Guarantees: as [`super::run`]'s, under the bounds it has proved. Does not: split work among threads.
 
 use std::cell::{Cell, RefCell};
-use std::sync::OnceLock;
 
 use super::gather::{Strided, fill, gather, neighbours, tile_room};
-use super::job::{FoldKernels, FoldOut, Job, ROW_BLOCK, begins_line, is_across};
+use super::job::{FoldKernels, FoldOut, Job, begins_line, is_across};
 use super::scratch::{Layout, PADDED, WIDE_LANES, WIDE_TILE, copy_room};
 use super::{Access, Fold};
 use crate::backend::abi::{ADD, AHEAD, STREAM, WIDTH, row_words, table_size, word};
-use crate::base::host::once;
 use crate::kernels::reduce::LANES;
 use crate::kernels::{Refusal, operands};
-use crate::plan::schedule::{BlockStage, Slot, SlotId, Stage, TILE};
+use crate::plan::schedule::{BlockStage, Slot, SlotId, Stage};
+use crate::plan::tuning::{ROW_BLOCK, TILE, prefetches_tiles};
 
 mod row_reduction;
 mod rows;
 
 const CACHE_LINE: usize = 64;
-
-/// Whether a reduction asks for its operands ahead. It pays where Intel made the processor; on one of AMD (Zen 5) the mean
-/// of squared differences over 2^24 f32 took 7.6 to 9.0 ms with it and 5.1 to 8.4 without.
-fn asks_ahead() -> bool {
-    static ASKS: OnceLock<bool> = OnceLock::new();
-    *once(&ASKS, || {
-        #[cfg(target_arch = "x86_64")]
-        return std::arch::x86_64::__cpuid(0).ebx.to_le_bytes() == *b"Genu";
-        #[cfg(not(target_arch = "x86_64"))]
-        false
-    })
-}
 
 /// Asks for a cache line, wherever it is: no address faults.
 fn prefetch(at: *const u8) {
@@ -485,7 +472,7 @@ impl Worker<'_> {
                 }
                 let lanes = self.lanes(k, r);
                 if !(self.adds && launch.schedule.folds[k].is_sum) {
-                    if asks_ahead() {
+                    if prefetches_tiles() {
                         self.ahead(at + n, n);
                     }
                     // Up to where the lanes begin anew, if what lies side by side begins between, and from there on.

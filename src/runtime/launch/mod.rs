@@ -24,6 +24,7 @@ use crate::plan::geometry::{BroadcastKind, Fold, Geometry, Reduction};
 use crate::plan::kernel::{Kernel, KernelBuilder};
 use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, Schedule, schedule};
+use crate::plan::tuning::PARALLEL_WORK;
 use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output, StepFailure};
 use crate::runtime::driver::run;
 use crate::tensor::layout::Layout;
@@ -290,9 +291,6 @@ fn execute<R: Ready>(
     }
     Ok(results)
 }
-
-/// Element-steps below which waking another thread costs more than it brings.
-const PARALLEL_WORK: usize = 1 << 18;
 
 fn is_parallel(kernel: &Kernel, total: usize) -> bool {
     // A domain that is only reduced can have more elements than any memory.

@@ -4,13 +4,13 @@
 
 use std::ptr::without_provenance;
 
-use super::super::job::{FoldOut, ROWS};
+use super::super::job::FoldOut;
 use super::super::partition::Stack;
 use super::Worker;
 use crate::kernels::operands;
 use crate::kernels::reduce::{LANES, side_by_side};
 use crate::ops::MAX_OPERANDS;
-use crate::plan::schedule::TILE;
+use crate::plan::tuning::{FOLDED_ROWS, TILE};
 use crate::runtime::driver::gather::fill;
 
 /// The operands of a kernel that takes rows: where they are, how long each is, and how many become one.
@@ -19,7 +19,7 @@ fn rows(at: *const u8, width: usize, count: usize) -> [*const u8; MAX_OPERANDS] 
 }
 
 impl Worker<'_> {
-    /// Combines up to [`ROWS`] rows of a tile's width into one.
+    /// Combines up to [`FOLDED_ROWS`] rows of a tile's width into one.
     ///
     /// # Safety
     /// As [`Worker::tiles`].
@@ -27,10 +27,10 @@ impl Worker<'_> {
         let launch = self.job.launch;
         let (run, pieces) = (launch.geometry.run, launch.pieces());
         let (group, at) = (unit / pieces, unit % pieces * TILE);
-        let groups = count.div_ceil(ROWS);
-        let (outer, first) = (group / groups, group % groups * ROWS);
+        let groups = count.div_ceil(FOLDED_ROWS);
+        let (outer, first) = (group / groups, group % groups * FOLDED_ROWS);
         let n = TILE.min(run - at);
-        let rows = ROWS.min(count - first);
+        let rows = FOLDED_ROWS.min(count - first);
         // SAFETY: the staged tiles are the reductions' own; partial results have a run for each group. Rows that begin so far
         // apart are of the domain, and what lies between them is of the operand's buffer, as they are.
         unsafe {

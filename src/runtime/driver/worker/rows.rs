@@ -3,8 +3,8 @@
 //! Guarantees: as [`super`]'s. Does not: reduce; the worker does, after each tile.
 
 use super::super::Access;
-use super::super::job::{ROW_BLOCK, UNIFORM_ROWS, begins_line, is_across};
-use super::super::scratch::{SUMMED_ROWS, UNIFORM_ROOM, copy_room};
+use super::super::job::{begins_line, is_across};
+use super::super::scratch::{UNIFORM_ROOM, copy_room};
 use super::{CACHE_LINE, Worker};
 use crate::backend::abi::{row_words, word};
 use crate::base::dtype::DType;
@@ -12,6 +12,7 @@ use crate::kernels::operands;
 use crate::kernels::reduce::LANES;
 use crate::ops::MAX_OPERANDS;
 use crate::plan::schedule::{BlockStage, Slot, SlotId};
+use crate::plan::tuning::{ROW_BLOCK, SUMMED_ROWS, UNIFORM_ROWS};
 use crate::runtime::driver::gather::{Strided, fill, gather, gather_rows};
 
 impl Worker<'_> {
