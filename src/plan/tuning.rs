@@ -28,10 +28,7 @@ pub(crate) const PIECE: usize = PIECE_TILES * TILE;
 pub(crate) const FOLDED_ROWS: usize = 64;
 
 /// Tiles that a schedule of one segment computes in a call, where nothing is copied tile by tile. Not measured.
-const PLAIN_TILES: usize = 4;
-
-/// Elements of such a call at most.
-pub(crate) const PLAIN_TILE: usize = PLAIN_TILES * TILE;
+pub(crate) const PLAIN_TILES: usize = 4;
 
 /// Steps times tiles that are computed between two checks of what can stop a run: some milliseconds of the slowest ops. Not
 /// measured.
