@@ -8,3 +8,5 @@ pub(crate) mod geometry;
 pub(crate) mod kernel;
 pub(crate) mod options;
 pub(crate) mod schedule;
+pub(crate) mod strategy;
+pub(crate) mod tuning;

@@ -6,9 +6,7 @@
 //! [`Rounding::Relaxed`]: crate::Rounding::Relaxed
 
 use crate::base::limits::{Limit, Limits};
-
-/// Elements of a tile: what a block stage handles at a time. Measured: 512 elements keep a stage's operands in L1.
-pub(crate) const TILE: usize = 512;
+use crate::plan::tuning::TILE;
 
 /// A saving that an executor can be told to do without: results stay the same in every bit, and come later. For tests,
 /// and to find out what a difference comes from. [`ExecutorBuilder::without`](crate::ExecutorBuilder::without) has an example.

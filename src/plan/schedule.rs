@@ -14,7 +14,6 @@ use crate::kernels::custom::Runner;
 use crate::kernels::{CpuLevel, cast, copy_kernel, custom_kernel, double_rounding_kernel, kernel as block_kernel};
 use crate::ops::{MAX_OPERANDS, Op};
 use crate::plan::kernel::{Kernel, Source, Step, StepOp, ValueId};
-pub(crate) use crate::plan::options::TILE;
 use crate::plan::options::{Pass, Passes};
 
 /// Steps that are reordered together; bounds how many values are alive between stages.

@@ -18,7 +18,7 @@ use crate::ops::Op;
 use crate::plan::geometry::{BroadcastKind, Geometry, Reduction};
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand};
 use crate::plan::schedule::{Class, Schedule, schedule};
-use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output};
+use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output, strategy};
 use crate::runtime::driver::run;
 
 /// Bytes that a run must leave alone.
@@ -167,13 +167,13 @@ impl Memory {
             inputs.push(Buffer { bytes: own, dtype: *d, offset: far(-1) });
         }
         let segments = code.as_ref().map_or(&[][..], Code::functions);
-        let any_length = segments.iter().all(|s| s.any_length);
-        let launch =
-            Launch { schedule, segments, any_length, geometry: &geometry, consts: &[], inputs: &inputs, stop: None };
+        let strategy = strategy(schedule, segments, &geometry);
+        let (geometry, strategy) = (&geometry, &strategy);
+        let launch = Launch { schedule, segments, geometry, strategy, consts: &[], inputs: &inputs, stop: None };
         let total: usize = shape.extents.iter().product();
         let value = k.outputs.first().copied().or(k.folds.first().map(|f| f.1)).unwrap();
         let dtype = k.value(value).dtype;
-        let bytes = if k.folds.is_empty() { total } else { launch.partials() } * dtype.size();
+        let bytes = if k.folds.is_empty() { total } else { strategy.partials } * dtype.size();
         let result = &mut self.result;
         let (own, canary) = if at_end {
             let (before, own) = result.end(bytes);
@@ -187,7 +187,7 @@ impl Memory {
             None => run(&launch, &mut [Output { bytes: own, dtype }], &mut [], 1),
             Some((op, _)) => {
                 let kernel = |part| fold_kernel(*op, dtype, part, CpuLevel::get());
-                let kernels = FoldKernels::new(&geometry, kernel).unwrap();
+                let kernels = FoldKernels::new(geometry, kernel).unwrap();
                 run(&launch, &mut [], &mut [Folded { bytes: own, dtype, kernels }], 1)
             }
         };

@@ -13,10 +13,10 @@ use crate::base::random::Random;
 use crate::base::scalar::Bits;
 use crate::kernels::{CpuLevel, cast, hard, kernel as block_kernel};
 use crate::ops::{MAX_OPERANDS, Op};
-use crate::plan::geometry::{Access, Geometry, Operand};
+use crate::plan::geometry::{Access, Geometry, OperandAccess};
 use crate::plan::kernel::{self, Kernel, KernelBuilder, Source, Step, StepOp, Value, ValueId};
 use crate::plan::schedule::{Class, schedule};
-use crate::runtime::driver::job::{Buffer, Launch, Output};
+use crate::runtime::driver::job::{Buffer, Launch, Output, strategy};
 use crate::runtime::driver::run;
 
 mod data;
@@ -51,9 +51,9 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
     let access = |s: &bool| if *s { Access::Broadcast } else { Access::Contiguous };
     let operands = splat
         .iter()
-        .map(|s| Operand { rows: vec![], access: access(s), reach: (0, if *s { 0 } else { n as i128 - 1 }) })
+        .map(|s| OperandAccess { rows: vec![], access: access(s), reach: (0, if *s { 0 } else { n as i128 - 1 }) })
         .collect();
-    let geometry = Geometry { rows: vec![], run: n, operands, fold: None };
+    let geometry = Geometry { rows: vec![], inner: n, operands, fold: None };
     let classes: Vec<Class> = geometry.classes();
     let schedule =
         schedule(k, &classes, CpuLevel::get(), &|step| how.is_some_and(|(isa, _)| is_lowerable(isa, step))).unwrap();
@@ -72,11 +72,12 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
             Output { bytes: &mut bytes[first..][..n * d.size()], dtype: *d }
         })
         .collect();
+    let segments = code.as_ref().map_or(&[][..], |c| c.functions());
     let launch = Launch {
         schedule: &schedule,
-        segments: code.as_ref().map_or(&[], |c| c.functions()),
-        any_length: code.is_some() || schedule.segments.is_empty(),
+        segments,
         geometry: &geometry,
+        strategy: &strategy(&schedule, segments, &geometry),
         consts,
         inputs: &inputs,
         stop: None,

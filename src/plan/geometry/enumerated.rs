@@ -91,15 +91,15 @@ fn plainly(c: &Case, strides: &[isize]) -> Vec<Vec<isize>> {
 }
 
 /// The same as the driver walks a geometry.
-fn walked(g: &Geometry, o: &Operand) -> Vec<Vec<isize>> {
+fn walked(g: &Geometry, o: &OperandAccess) -> Vec<Vec<isize>> {
     let dims: Vec<usize> = (0..g.rows.len()).collect();
     let within: Vec<isize> = match &o.access {
-        Access::Broadcast => vec![0; g.run],
-        Access::Contiguous => (0..g.run as isize).collect(),
-        Access::Periodic(n) => (0..g.run).map(|i| (i % n) as isize).collect(),
+        Access::Broadcast => vec![0; g.inner],
+        Access::Contiguous => (0..g.inner as isize).collect(),
+        Access::Periodic(n) => (0..g.inner).map(|i| (i % n) as isize).collect(),
         Access::Gather(extents, strides) => points(&(0..extents.len()).collect::<Vec<_>>(), extents, strides),
     };
-    assert_eq!(within.len(), g.run, "{g:?}");
+    assert_eq!(within.len(), g.inner, "{g:?}");
     let rows: Vec<Vec<isize>> =
         points(&dims, &g.rows, &o.rows).iter().map(|row| within.iter().map(|i| row + i).collect()).collect();
     assert_eq!(rows.len(), g.row_count(), "{g:?}");
@@ -112,7 +112,7 @@ fn walked(g: &Geometry, o: &Operand) -> Vec<Vec<isize>> {
         }
         Some(Fold::Columns(n)) => {
             let column = |group: &[Vec<isize>], i: usize| group.iter().map(|row| row[i]).collect();
-            rows.chunks(n).flat_map(|group| (0..g.run).map(move |i| column(group, i))).collect()
+            rows.chunks(n).flat_map(|group| (0..g.inner).map(move |i| column(group, i))).collect()
         }
     }
 }
@@ -165,7 +165,7 @@ fn a_domain_without_elements_has_a_geometry() {
         if let Some(d) = c.extents.len().checked_sub(1) {
             c.extents[r.index(d + 1)] = 0;
             let g = c.geometry();
-            assert_eq!(g.row_count() * g.run, 0, "{c:?}");
+            assert_eq!(g.row_count() * g.inner, 0, "{c:?}");
         }
     }
 }

@@ -1,49 +1,27 @@
-//! The iteration domain of a launch: dims that lie behind each other become one, and what is left is rows of one
-//! inner run. A domain that is reduced is walked so that what is combined lies along the run or along the rows.
+//! The iteration domain of a launch as rows of an inner loop: adjacent dims that every operand reads as one become one, and what
+//! is left are outer dims and the inner loop. A reduced domain is arranged so that what is combined follows along the inner loop or along the
+//! rows.
 //!
-//! Guarantees: without a reduction, every operand's elements are met in row-major order of the domain; each operand
-//! is classed by how it moves along the run; in which order a reduction combines elements depends on the extents and
-//! the reduced dims alone, whether short rows are joined also on what is reduced. Does not: touch data.
+//! Guarantees: without a reduction, every operand's elements are read in row-major order of the domain; each operand is
+//! classed by how it moves along the inner loop; the order in which a reduction combines elements depends on the extents and
+//! the reduced dims alone, and whether short rows are joined also on what is reduced. Does not: touch data.
+
+use std::fmt;
 
 use crate::kernels::reduce::has_many_lanes;
 use crate::plan::schedule::Class;
+use crate::plan::tuning::{COLUMNS, LONGEST_PERIOD, SHORT_ADDED, SHORT_INNER, SHORT_READ, SHORT_REDUCED};
 
-/// Runs shorter than this are joined: operands that then have gaps are gathered into tiles.
-const SHORT_RUN: usize = 64;
-
-/// Runs that are reduced, and shorter than this, are joined: several fit a tile. What a row costs beside its elements is
-/// then a tenth. Measured, ns an element of the largest of rows of 64 and 256 f32, alone and joined: 1.1 and 0.45, 0.24 both.
-const SHORT_REDUCED: usize = 257;
-
-/// The same where no operand is repeated along the run, which would be gathered: then one call reduces many rows. Measured,
-/// rows of 512: sums 0.15 and 0.07. Either way the elements of such rows are combined in the same order.
-const SHORT_READ: usize = 513;
-
-/// The same of sums of what is computed, of rows with many lanes: one call adds up many rows, each alone. Measured, ns an element
-/// of means of squares of f32, joined and alone: rows of 128, 256 and 512 0.149, 0.150 and 0.142, 0.147, 0.104 and 0.084; the
-/// same of what a number for each row was subtracted from, which is gathered where they are joined: 0.252, 0.272 and 0.158,
-/// 0.141, 0.107 and 0.085.
-const SHORT_ADDED: usize = 128;
-
-/// From this extent on, dims behind the reduced ones are the run, and rows are combined element by element. Shorter ones lie
-/// behind each other in one run, so that a tile has many of them. Measured, ns an element of sums over the first dim of f32,
-/// row by row and so: rows of 3 elements 0.69 (gathered) and 0.09, of 16 1.26 and 0.07, of 64 0.36 and 0.07, of 256 0.14
-/// and 0.06.
-const COLUMNS: usize = 257;
-
-/// Elements of a repeated operand that are written out at most, so that tiles can point into them.
-const LONGEST_PERIOD: usize = 4096;
-
-/// How an operand is read along the run.
+/// How an operand is read along the inner loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// One element for the whole run.
+    /// One element for the whole inner loop.
     Broadcast,
-    /// Neighbours in memory.
+    /// Contiguous elements.
     Contiguous,
-    /// The same so many neighbours in memory, again and again.
+    /// So many contiguous elements, repeated.
     Periodic(usize),
-    /// Any strides: copied tile by tile. The dims make up the run.
+    /// Any extents and strides, which make up the inner loop: gathered tile by tile.
     Gather(Vec<usize>, Vec<isize>),
 }
 
@@ -58,14 +36,25 @@ pub(crate) enum BroadcastKind {
     Varies,
 }
 
-/// How the elements of a reduced domain are combined.
+impl fmt::Display for BroadcastKind {
+    /// Behind the operand: nothing if it varies along the last dim.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BroadcastKind::All => " all",
+            BroadcastKind::Inner => " inner",
+            BroadcastKind::Varies => "",
+        })
+    }
+}
+
+/// Which elements of a reduced domain are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// Every so many neighbours along the run become one: a whole run, or one of several short rows that were joined.
+    /// So many consecutive elements of the inner loop: all of it, or one of several short rows that were joined.
     Rows(usize),
-    /// Every so many rows become one.
+    /// The same element of so many consecutive rows.
     Columns(usize),
-    /// Every `count` rows become one: rows of `width` neighbours along the run, one behind the other.
+    /// The same element of `count` rows that are stacked in the inner loop: rows of `width` elements, one after the other.
     Stacked { count: usize, width: usize },
 }
 
@@ -74,37 +63,69 @@ pub(crate) enum Fold {
 pub(crate) struct Reduction<'a> {
     /// The dims, in order.
     pub(crate) dims: &'a [usize],
-    /// Whether it is sums of what is computed, which loops add up themselves.
+    /// Whether all reductions are sums of computed values, which segments add while they compute them.
     pub(crate) adds: bool,
 }
 
-/// An operand of a launch.
+/// How a launch reads an operand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Operand {
+pub(crate) struct OperandAccess {
     /// Its stride (in elements) along each of the outer dims.
     pub(crate) rows: Vec<isize>,
     pub(crate) access: Access,
-    /// How far before and behind the first element the domain walks, in elements.
+    /// How far before and behind its first element the domain reads, in elements.
     pub(crate) reach: (i128, i128),
 }
 
-/// The domain of a launch as rows times a run, and its operands.
+impl OperandAccess {
+    /// Whether every tile of it is read where it is.
+    pub(crate) fn is_in_place(&self) -> bool {
+        matches!(self.access, Access::Broadcast | Access::Contiguous)
+    }
+
+    /// Whether its tiles are gathered one by one.
+    pub(crate) fn is_gathered(&self) -> bool {
+        matches!(self.access, Access::Gather(..))
+    }
+
+    /// Whether it is strided along the inner loop, and less so along the innermost of the outer dims: a cache line then has
+    /// elements of several rows.
+    pub(crate) fn is_transposed(&self) -> bool {
+        match &self.access {
+            Access::Gather(_, strides) if strides.len() == 1 => {
+                self.row_stride() != 0 && self.row_stride().unsigned_abs() < strides[0].unsigned_abs()
+            }
+            _ => false,
+        }
+    }
+
+    /// Elements from a row to the next along the innermost of the outer dims.
+    pub(crate) fn row_stride(&self) -> isize {
+        self.rows.last().copied().unwrap_or(0)
+    }
+}
+
+/// The domain of a launch as rows of an inner loop, and how it reads its operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
+    /// The extents of the outer dims.
     pub(crate) rows: Vec<usize>,
-    pub(crate) run: usize,
-    pub(crate) operands: Vec<Operand>,
+    /// Elements of the inner loop.
+    pub(crate) inner: usize,
+    pub(crate) operands: Vec<OperandAccess>,
     pub(crate) fold: Option<Fold>,
 }
 
 /// Extents, and the strides of each operand.
-type Dims = (Vec<usize>, Vec<Vec<isize>>);
+struct Dims {
+    extents: Vec<usize>,
+    strides: Vec<Vec<isize>>,
+}
 
 impl Geometry {
-    /// Plans a domain. `strides` has, for each operand, a stride in elements for each dim of the domain (0 where it
-    /// is broadcast); `spread` is what the operands' types say, so that the class depends on extents as little as it
-    /// can: an operand that is repeated only because an extent happens to be 1 is gathered. `reduced` has the dims
-    /// that are reduced, if any are.
+    /// Plans a domain. `strides` has, for each operand, a stride in elements for each dim of the domain (0 where it is broadcast).
+    /// `spread` is what the operands' types say, so that the class of an operand depends on extents as little as it can: one
+    /// that is repeated only because an extent happens to be 1 is gathered. `reduced` has the dims that are reduced, if any are.
     pub(crate) fn new(
         extents: &[usize],
         strides: &[Vec<isize>],
@@ -114,10 +135,12 @@ impl Geometry {
         match reduced {
             Some(reduced) => folded(extents, strides, spread, reduced),
             None => {
-                let (mut rows, mut outer) = collapse(extents, strides);
-                let run: Vec<usize> = rows.pop().into_iter().collect();
-                let inner = outer.iter_mut().map(|s| s.pop().into_iter().collect()).collect();
-                plain((rows, outer), (run, inner), spread, None, false)
+                let mut rows = collapse(extents, strides);
+                let inner = Dims {
+                    extents: rows.extents.pop().into_iter().collect(),
+                    strides: rows.strides.iter_mut().map(|s| s.pop().into_iter().collect()).collect(),
+                };
+                rows_of(rows, inner, spread, None, false)
             }
         }
     }
@@ -127,9 +150,9 @@ impl Geometry {
         self.operands.iter().map(|o| if o.access == Access::Broadcast { Class::Splat } else { Class::Vector }).collect()
     }
 
-    /// Whether the domain is one run over operands where they are.
+    /// Whether the domain is one inner loop over operands in place.
     pub(crate) fn in_place(&self) -> bool {
-        self.rows.is_empty() && self.operands.iter().all(|o| matches!(o.access, Access::Broadcast | Access::Contiguous))
+        self.rows.is_empty() && self.operands.iter().all(OperandAccess::is_in_place)
     }
 
     /// The number of rows.
@@ -138,52 +161,87 @@ impl Geometry {
     }
 }
 
-/// Rows and a run as they are, or one run of all if it is short.
-fn plain(rows: Dims, run: Dims, spread: &[BroadcastKind], fold: Option<Fold>, adds: bool) -> Geometry {
-    let length: usize = run.0.iter().product();
-    if run.0.is_empty() && rows.0.is_empty() {
-        // One element: an operand is splat only if it always is, so that the class does not depend on extents.
-        let access =
-            |s: &BroadcastKind| if *s == BroadcastKind::Varies { Access::Contiguous } else { Access::Broadcast };
-        let operands = spread.iter().map(|s| Operand { rows: vec![], access: access(s), reach: (0, 0) }).collect();
-        return Geometry { rows: vec![], run: 1, operands, fold };
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Access::Broadcast => f.write_str("broadcast"),
+            Access::Contiguous => f.write_str("contiguous"),
+            Access::Periodic(period) => write!(f, "periodic {period}"),
+            Access::Gather(extents, strides) => write!(f, "gather {extents:?} at {strides:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Geometry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("geometry {\n")?;
+        writeln!(f, "  rows {:?}", self.rows)?;
+        writeln!(f, "  inner {}", self.inner)?;
+        for (i, OperandAccess { rows, access, reach: (low, high) }) in self.operands.iter().enumerate() {
+            writeln!(f, "  in{i}: {access}, rows at {rows:?}, elements {low}..={high}")?;
+        }
+        match self.fold {
+            None => {}
+            Some(Fold::Rows(n)) => writeln!(f, "  fold rows of {n}")?,
+            Some(Fold::Columns(n)) => writeln!(f, "  fold columns of {n} rows")?,
+            Some(Fold::Stacked { count, width }) => writeln!(f, "  fold stacks of {count} rows of {width}")?,
+        }
+        f.write_str("}\n")
+    }
+}
+
+/// A geometry of these rows and this inner loop, or of one inner loop of all of them if they are short.
+fn rows_of(rows: Dims, inner: Dims, spread: &[BroadcastKind], fold: Option<Fold>, adds: bool) -> Geometry {
+    let length: usize = inner.extents.iter().product();
+    if inner.extents.is_empty() && rows.extents.is_empty() {
+        return one_element(spread, fold);
     }
     let short = match fold {
-        None => SHORT_RUN,
+        None => SHORT_INNER,
         Some(Fold::Rows(_)) if adds && has_many_lanes(length) => SHORT_ADDED,
         Some(Fold::Rows(_)) if adds || spread.contains(&BroadcastKind::Inner) => SHORT_REDUCED,
         Some(Fold::Rows(_)) => SHORT_READ,
         Some(Fold::Columns(_) | Fold::Stacked { .. }) => COLUMNS,
     };
-    let flat = !rows.0.is_empty() && length < short;
-    if flat {
+    if !rows.extents.is_empty() && length < short {
         let fold = match fold {
             Some(Fold::Columns(count)) => Some(Fold::Stacked { count, width: length }),
             fold => fold,
         };
-        let all: Vec<usize> = rows.0.iter().chain(&run.0).copied().collect();
-        let strides: Vec<Vec<isize>> =
-            rows.1.iter().zip(&run.1).map(|(o, i)| o.iter().chain(i).copied().collect()).collect();
-        let (all, strides) = collapse(&all, &strides);
-        let total = all.iter().product();
-        let operand = |(s, spread): (&Vec<isize>, &BroadcastKind)| {
-            let access = if *spread == BroadcastKind::All { Access::Broadcast } else { access(&all, s) };
-            Operand { rows: vec![], access, reach: reach(&[(&all, s)]) }
-        };
-        let operands = strides.iter().zip(spread).map(operand).collect();
-        return Geometry { rows: vec![], run: total, operands, fold };
+        return joined(rows, inner, spread, fold);
     }
-    let operand = |((outer, inner), spread): ((&Vec<isize>, &Vec<isize>), &BroadcastKind)| {
-        let splat = *spread != BroadcastKind::Varies && inner.iter().all(|s| *s == 0);
-        let access = if splat { Access::Broadcast } else { access(&run.0, inner) };
-        Operand { rows: outer.clone(), access, reach: reach(&[(&rows.0, outer), (&run.0, inner)]) }
+    let operand = |((outer, strides), spread): ((&Vec<isize>, &Vec<isize>), &BroadcastKind)| {
+        let is_splat = *spread != BroadcastKind::Varies && strides.iter().all(|s| *s == 0);
+        let access = if is_splat { Access::Broadcast } else { access(&inner.extents, strides) };
+        let reach = reach(&[(&rows.extents, outer), (&inner.extents, strides)]);
+        OperandAccess { rows: outer.clone(), access, reach }
     };
-    let operands = rows.1.iter().zip(&run.1).zip(spread).map(operand).collect();
-    Geometry { rows: rows.0, run: length, operands, fold }
+    let operands = rows.strides.iter().zip(&inner.strides).zip(spread).map(operand).collect();
+    Geometry { rows: rows.extents, inner: length, operands, fold }
 }
 
-/// A reduced domain. What is behind the last reduced dim is the run, and rows are combined; if there is nothing, the reduced
-/// dims are the run.
+/// One element: an operand is a splat only if it always is, so that its class does not depend on extents.
+fn one_element(spread: &[BroadcastKind], fold: Option<Fold>) -> Geometry {
+    let access = |s: &BroadcastKind| if *s == BroadcastKind::Varies { Access::Contiguous } else { Access::Broadcast };
+    let operands = spread.iter().map(|s| OperandAccess { rows: vec![], access: access(s), reach: (0, 0) }).collect();
+    Geometry { rows: vec![], inner: 1, operands, fold }
+}
+
+/// Short rows joined to one inner loop.
+fn joined(rows: Dims, inner: Dims, spread: &[BroadcastKind], fold: Option<Fold>) -> Geometry {
+    let all: Vec<usize> = rows.extents.iter().chain(&inner.extents).copied().collect();
+    let strides = rows.strides.iter().zip(&inner.strides).map(|(o, i)| o.iter().chain(i).copied().collect());
+    let all = collapse(&all, &strides.collect::<Vec<Vec<isize>>>());
+    let operand = |(s, spread): (&Vec<isize>, &BroadcastKind)| {
+        let access = if *spread == BroadcastKind::All { Access::Broadcast } else { access(&all.extents, s) };
+        OperandAccess { rows: vec![], access, reach: reach(&[(&all.extents, s)]) }
+    };
+    let operands = all.strides.iter().zip(spread).map(operand).collect();
+    Geometry { rows: vec![], inner: all.extents.iter().product(), operands, fold }
+}
+
+/// A reduced domain. The dims behind the last reduced one are the inner loop, and rows are combined; if there are none, the
+/// reduced dims are the inner loop.
 fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[BroadcastKind], reduction: Reduction<'_>) -> Geometry {
     let Reduction { dims: reduced, adds } = reduction;
     let behind = reduced.last().map_or(0, |last| last + 1);
@@ -199,7 +257,7 @@ fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[BroadcastKind], r
     };
     let count = reduced.iter().map(|d| extents[*d]).product();
     let (mut outer, inner) = (pick(&kept), pick(reduced));
-    // An operand's type tells nothing about dims that are moved: only what has one element is sure to be splat.
+    // An operand's type tells nothing about dims that are moved: only what has one element is sure to be a splat.
     let last = |dims: &[usize]| dims.last().is_some_and(|d| d + 1 == extents.len());
     let moved = |dims: &[usize]| -> Vec<BroadcastKind> {
         let one = |s: &BroadcastKind| match s {
@@ -209,37 +267,35 @@ fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[BroadcastKind], r
         spread.iter().map(one).collect()
     };
     if columns {
-        outer.0.extend(inner.0);
-        outer.1.iter_mut().zip(inner.1).for_each(|(o, i)| o.extend(i));
+        outer.extents.extend(inner.extents);
+        outer.strides.iter_mut().zip(inner.strides).for_each(|(o, i)| o.extend(i));
         let behind: Vec<usize> = (behind..extents.len()).collect();
-        let run = pick(&behind);
-        let run = if run.0.is_empty() { (vec![1], vec![vec![0]; strides.len()]) } else { run };
-        return plain(outer, run, &moved(&behind), Some(Fold::Columns(count)), adds);
+        return rows_of(outer, pick(&behind), &moved(&behind), Some(Fold::Columns(count)), adds);
     }
-    plain(outer, inner, &moved(reduced), Some(Fold::Rows(count)), adds)
+    rows_of(outer, inner, &moved(reduced), Some(Fold::Rows(count)), adds)
 }
 
 /// How an operand of these strides is read.
 fn access(dims: &[usize], strides: &[isize]) -> Access {
-    let joined = |from: usize| {
+    let is_contiguous = |from: usize| {
         let (dims, strides) = (&dims[from..], &strides[from..]);
         strides.last() == Some(&1) && strides.windows(2).zip(&dims[1..]).all(|(s, n)| s[0] == s[1] * *n as isize)
     };
-    if joined(0) {
+    if is_contiguous(0) {
         return Access::Contiguous;
     }
     let repeated = strides.iter().take_while(|s| **s == 0).count();
     let period: usize = dims[repeated..].iter().product();
-    if period <= LONGEST_PERIOD && joined(repeated) {
+    if period <= LONGEST_PERIOD && is_contiguous(repeated) {
         return Access::Periodic(period);
     }
     Access::Gather(dims.to_vec(), strides.to_vec())
 }
 
-/// How far walks of these extents and strides go, together.
-fn reach(walks: &[(&Vec<usize>, &Vec<isize>)]) -> (i128, i128) {
+/// How far before and behind the first element loops over these extents and strides read, all nested.
+fn reach(loops: &[(&Vec<usize>, &Vec<isize>)]) -> (i128, i128) {
     let (mut low, mut high) = (0, 0);
-    for (extents, strides) in walks {
+    for (extents, strides) in loops {
         for (n, s) in extents.iter().zip(*strides) {
             let reach = (*n as i128 - 1) * *s as i128;
             low += reach.min(0);
@@ -249,7 +305,7 @@ fn reach(walks: &[(&Vec<usize>, &Vec<isize>)]) -> (i128, i128) {
     (low, high)
 }
 
-/// Drops dims of extent 1 and joins neighbours that every operand walks as one.
+/// Drops dims of extent 1, and joins adjacent dims where a loop over both is one loop for every operand.
 fn collapse(extents: &[usize], strides: &[Vec<isize>]) -> Dims {
     let mut dims: Vec<usize> = Vec::with_capacity(extents.len());
     let mut out: Vec<Vec<isize>> = vec![Vec::with_capacity(extents.len()); strides.len()];
@@ -274,122 +330,10 @@ fn collapse(extents: &[usize], strides: &[Vec<isize>]) -> Dims {
             }
         }
     }
-    (dims, out)
+    Dims { extents: dims, strides: out }
 }
 
 #[cfg(test)]
 mod enumerated;
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn new(extents: &[usize], strides: &[Vec<isize>], spread: &[BroadcastKind]) -> Geometry {
-        Geometry::new(extents, strides, spread, None)
-    }
-
-    #[test]
-    fn contiguous_dims_become_one_run_and_broadcasts_rows() {
-        let g = new(&[2, 3, 400], &[vec![1200, 400, 1], vec![1200, 400, 1]], &[BroadcastKind::Varies; 2]);
-        assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[][..], 2400, true));
-        let g = new(
-            &[2, 3, 400],
-            &[vec![1200, 400, 1], vec![0, 0, 1], vec![3, 1, 0]],
-            &[BroadcastKind::Varies, BroadcastKind::Varies, BroadcastKind::Inner],
-        );
-        assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[6][..], 400, false));
-        assert_eq!(g.operands[1], Operand { rows: vec![0], access: Access::Contiguous, reach: (0, 399) });
-        assert_eq!(g.operands[2], Operand { rows: vec![1], access: Access::Broadcast, reach: (0, 5) });
-    }
-
-    #[test]
-    fn short_runs_are_joined() {
-        let g = new(
-            &[100, 3],
-            &[vec![3, 1], vec![0, 1], vec![1, 0], vec![0, 0]],
-            &[BroadcastKind::Varies, BroadcastKind::Varies, BroadcastKind::Inner, BroadcastKind::All],
-        );
-        assert_eq!((g.rows.as_slice(), g.run, g.in_place()), (&[][..], 300, false));
-        let of = |n: usize| new(&[100, n], &[vec![n as isize, 1], vec![0, 1]], &[BroadcastKind::Varies; 2]);
-        assert_eq!((of(SHORT_RUN - 1).run, of(SHORT_RUN).run), (100 * (SHORT_RUN - 1), SHORT_RUN));
-        assert_eq!(g.operands[0].access, Access::Contiguous);
-        assert_eq!(g.operands[1].access, Access::Periodic(3));
-        assert_eq!(g.operands[2].access, Access::Gather(vec![100, 3], vec![1, 0]));
-        assert_eq!(g.operands[3].access, Access::Broadcast);
-    }
-
-    #[test]
-    fn walks_backwards_reach_behind_the_first_element() {
-        let g = new(&[5, 100], &[vec![-100, 1], vec![0, -2], vec![3, -1]], &[BroadcastKind::Varies; 3]);
-        let reach: Vec<(i128, i128)> = g.operands.iter().map(|o| o.reach).collect();
-        assert_eq!(reach, [(-400, 99), (-198, 0), (-99, 12)]);
-    }
-
-    #[test]
-    fn longer_periods_are_gathered() {
-        let of = |n: usize| access(&[3, n], &[0, 1]);
-        assert_eq!(of(LONGEST_PERIOD), Access::Periodic(LONGEST_PERIOD));
-        assert_eq!(of(LONGEST_PERIOD + 1), Access::Gather(vec![3, LONGEST_PERIOD + 1], vec![0, 1]));
-        assert_eq!(access(&[3, 4], &[0, 0]), Access::Gather(vec![3, 4], vec![0, 0]));
-        assert_eq!(access(&[3, 4], &[4, 2]), Access::Gather(vec![3, 4], vec![4, 2]));
-    }
-
-    #[test]
-    fn the_class_of_one_element_does_not_depend_on_extents() {
-        let g = new(&[1, 1], &[vec![0, 0], vec![0, 0]], &[BroadcastKind::Varies, BroadcastKind::All]);
-        assert_eq!(g.classes(), [Class::Vector, Class::Splat]);
-        let g = new(&[90, 1], &[vec![1, 1], vec![0, 1]], &[BroadcastKind::Varies, BroadcastKind::Varies]);
-        assert_eq!(g.classes(), [Class::Vector, Class::Vector]);
-    }
-
-    #[test]
-    fn the_class_under_a_reduction_does_not_depend_on_extents() {
-        let class = |strides: &[isize], reduced: &[usize]| {
-            let reduced = Some(Reduction { dims: reduced, adds: false });
-            Geometry::new(&[100, 3, 400], &[strides.to_vec()], &[BroadcastKind::Inner], reduced).classes()[0]
-        };
-        // Repeated along the last dim, which is the run; and along another one, of which its type says nothing.
-        assert_eq!(class(&[3, 1, 0], &[2]), Class::Splat);
-        assert_eq!(class(&[0, 0, 0], &[1, 2]), Class::Vector);
-        let g = Geometry::new(
-            &[400, 3],
-            &[vec![0, 0]],
-            &[BroadcastKind::Inner],
-            Some(Reduction { dims: &[0], adds: false }),
-        );
-        assert_eq!((g.run, g.classes()), (1200, vec![Class::Vector]));
-    }
-
-    #[test]
-    fn reduced_dims_are_the_run_or_the_rows() {
-        let dense = |extents: &[usize]| vec![crate::base::shape::contiguous_strides(extents)];
-        let folded = |extents: &[usize], reduced: &[usize]| {
-            let reduced = Some(Reduction { dims: reduced, adds: false });
-            Geometry::new(extents, &dense(extents), &[BroadcastKind::Varies], reduced)
-        };
-        let g = folded(&[4, 100, 200], &[0, 1, 2]);
-        assert_eq!((g.rows.len(), g.run, g.fold), (0, 80_000, Some(Fold::Rows(80_000))));
-        let g = folded(&[4, 100, SHORT_READ], &[2]);
-        assert_eq!((g.rows.as_slice(), g.run, g.fold), (&[400][..], SHORT_READ, Some(Fold::Rows(SHORT_READ))));
-        let g = folded(&[4, 100, SHORT_READ - 1], &[2]);
-        assert_eq!((g.rows.len(), g.run, g.fold), (0, 400 * (SHORT_READ - 1), Some(Fold::Rows(SHORT_READ - 1))));
-        for (short, step, spread, adds) in [
-            (SHORT_REDUCED, 0, BroadcastKind::Inner, false),
-            (SHORT_ADDED, 0, BroadcastKind::Inner, true),
-            (SHORT_ADDED, 1, BroadcastKind::Varies, true),
-        ] {
-            let reduced = Some(Reduction { dims: &[1], adds });
-            let run = |n: usize| {
-                Geometry::new(&[400, n], &[vec![n as isize * step + 1 - step, step]], &[spread], reduced).run
-            };
-            assert_eq!((run(short - 1), run(short)), (400 * (short - 1), short));
-        }
-        let g = folded(&[400, 5], &[1]);
-        assert_eq!((g.rows.len(), g.run, g.fold), (0, 2000, Some(Fold::Rows(5))));
-        let g = folded(&[4, 100, COLUMNS], &[1]);
-        assert_eq!((g.rows.as_slice(), g.run, g.fold), (&[4, 100][..], COLUMNS, Some(Fold::Columns(100))));
-        let g = folded(&[4, 100, 3], &[1]);
-        assert_eq!((g.rows.len(), g.run, g.fold), (0, 1200, Some(Fold::Stacked { count: 100, width: 3 })));
-        assert_eq!(g.operands[0].access, Access::Contiguous);
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ use super::*;
 use crate::base::dtype::DType;
 use crate::ops::Op;
 use crate::plan::kernel::{KernelBuilder, Operand};
+use crate::plan::tuning::TILE;
 
 #[test]
 fn tiles_are_reused_and_as_large_as_was_asked() {

@@ -1,12 +1,12 @@
 //! Copies a strided operand into a contiguous tile.
 //!
-//! Guarantees: nothing is asked of an operand's alignment, so that elements of one size are copied alike. Does not: know
-//! where tiles lie; they are aligned for elements of any dtype.
+//! Guarantees: operands may have any alignment; elements of one size are copied alike, whatever their dtype. Does not: place
+//! the tiles, which are aligned for elements of any dtype.
 
 use crate::base::dtype::DType;
-use crate::plan::schedule::TILE;
+use crate::plan::tuning::TILE;
 
-/// Where the elements of an operand lie: base address, and extent and stride (in elements) of each dim.
+/// Where the elements of an operand are: base address, and extent and stride (in elements) of each dim.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<'a> {
     pub(crate) base: *const u8,
@@ -31,8 +31,8 @@ pub(crate) unsafe fn gather(from: Strided<'_>, dtype: DType, start: usize, n: us
     }
 }
 
-/// Where elements `start..start + n` lie, if they are neighbours: in one row of a last dim whose step is 1.
-pub(crate) fn neighbours(from: Strided<'_>, dtype: DType, start: usize, n: usize) -> Option<*const u8> {
+/// Where elements `start..start + n` are, if they are contiguous: in one row of a last dim whose stride is 1.
+pub(crate) fn contiguous(from: Strided<'_>, dtype: DType, start: usize, n: usize) -> Option<*const u8> {
     let (columns, outer) = from.extents.split_last()?;
     if from.strides.last() != Some(&1) || n > *columns || start % columns + n > *columns {
         return None;
@@ -45,7 +45,8 @@ pub(crate) fn neighbours(from: Strided<'_>, dtype: DType, start: usize, n: usize
     Some(from.base.wrapping_offset(first * dtype.size() as isize))
 }
 
-/// Planes of rows: the last two dims are walked without dividing, so that short rows cost little more than their elements.
+/// [`gather`] for one size of elements. The last two dims are looped over without divisions, so that short rows cost little more
+/// than their elements.
 ///
 /// # Safety
 /// As [`gather`], for elements of the size of `T`, of which `W` are written at a time.
@@ -76,28 +77,28 @@ unsafe fn gather_as<T: Copy, const W: usize>(from: Strided<'_>, start: usize, n:
                     continue;
                 }
             }
-            let run = (columns - column).min(n - done);
+            let length = (columns - column).min(n - done);
             let copy = |step: isize| {
-                for i in 0..run {
+                for i in 0..length {
                     // SAFETY: plane, row and column address an element of the operand; `done + i < n`.
                     unsafe { out.add(done + i).write(base.offset(from + i as isize * step).read_unaligned()) };
                 }
             };
-            // The same loop, but of vectors where the compiler knows the step.
+            // The same loop, which the compiler vectorizes where it knows the step.
             match step {
                 1 => copy(1),
                 -1 => copy(-1),
                 _ => copy(step),
             }
-            done += run;
+            done += length;
             (column, row) = (0, row + 1);
         }
         (row, plane) = (0, plane + 1);
     }
 }
 
-/// Repeats each of up to `most` elements so far apart `columns` times, in whole vectors: what is written too much is
-/// overwritten by the next. Stops where that would be behind `room` elements; returns how many elements it has repeated.
+/// Repeats each of up to `most` elements, `step` apart, `columns` times, in whole vectors: what a vector writes too much is
+/// overwritten by the next element's. Stops before a vector would end behind `room` elements; returns how many elements it has repeated.
 ///
 /// # Safety
 /// The elements must be readable, and `out` writable for `room`.
@@ -112,7 +113,7 @@ unsafe fn repeat_rows<T: Copy, const W: usize>(
     let Some(spare) = room.checked_sub(columns.next_multiple_of(W)) else { return 0 };
     let count = most.min(spare / columns + 1);
     for _ in 0..count {
-        // SAFETY: of the first `count` elements, the last one's vectors end in the room too; one behind them is not read.
+        // SAFETY: the vectors of each of the first `count` elements end in the room, and no element behind these is read.
         unsafe {
             let vector = [from.read_unaligned(); W];
             let mut i = 0;
@@ -127,14 +128,14 @@ unsafe fn repeat_rows<T: Copy, const W: usize>(
     count
 }
 
-/// Bytes from one of the tiles that are written side by side to the next: one cache line more than it has, so that they do
-/// not take each other's places in the first cache.
-pub(crate) const fn tile_room(size: usize) -> usize {
+/// Bytes from the tile of one row of a block to that of the next: a cache line more than a tile, so that the same element of
+/// each row is in another set of the L1 cache.
+pub(crate) const fn row_room(size: usize) -> usize {
     TILE * size + 64
 }
 
-/// Copies `rows` rows of elements `start..start + n` of an operand of one dim, whose rows are `row_stride` elements
-/// apart, to rows [`tile_room`] apart: element by element of the dim, so that neighbours from row to row are read together.
+/// Copies elements `start..start + n` of each of `rows` rows of an operand of one dim, `row_stride` elements apart, to tiles
+/// [`row_room`] apart: element by element of the dim, so that the rows' elements in one cache line are read together.
 ///
 /// # Safety
 /// As [`gather`], for each of the rows; `n` is at most [`TILE`], and `out` writable for `rows` tiles.
@@ -148,7 +149,7 @@ pub(crate) unsafe fn gather_rows(
     /// # Safety
     /// As `gather_rows`, for elements of the size of `T`.
     unsafe fn rows_as<T: Copy>(base: *const T, stride: isize, rows: usize, row_stride: isize, n: usize, out: *mut T) {
-        let tile = tile_room(size_of::<T>()) / size_of::<T>();
+        let tile = row_room(size_of::<T>()) / size_of::<T>();
         for i in 0..n {
             for r in 0..rows {
                 // SAFETY: element `i` of row `r`, both of the operand and of the tiles.

@@ -1,31 +1,19 @@
-//! What describes a run of a scheduled kernel: operands, results, reductions, and what the threads share.
+//! What describes a launch of a scheduled kernel: operands, results, reductions, and what its threads share.
 //!
-//! Guarantees: [`Buffer::check`] accepts no walk that leaves its bytes. Does not: run anything.
+//! Guarantees: [`Buffer::check`] accepts no reach that leaves its bytes. Does not: run anything.
 
-use crate::backend::abi::SegmentFn;
+use crate::backend::abi::{SegmentFn, WIDTH};
 use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::scalar::Bits;
 use crate::kernels::reduce::Part;
 use crate::kernels::{BlockFn, Refusal};
-use crate::plan::geometry::{Access, Fold, Geometry, Operand};
+use crate::plan::geometry::{Fold, Geometry};
 use crate::plan::schedule::Schedule;
+use crate::plan::strategy::{Strategy, choose};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-
-/// Rows that are walked together, tile by tile, where an operand lies across: the elements of a cache line then serve
-/// as many rows as it has.
-pub(super) const ROW_BLOCK: usize = 16;
-
-/// Tiles that a single loop takes at a time.
-pub(super) const PLAIN_TILES: usize = 4;
-
-/// Rows whose uniform values are computed at a time, where a segment walks rows.
-pub(super) const UNIFORM_ROWS: usize = 64;
-
-/// Rows that are combined into one before their results are combined.
-pub(crate) const ROWS: usize = 64;
 
 /// An operand's memory: bytes, and where its first element is.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +25,7 @@ pub(crate) struct Buffer<'a> {
 }
 
 impl Buffer<'_> {
-    /// Proves that walking so far before and behind the first element stays inside the bytes.
+    /// Proves that elements so far before and behind the first one are inside the bytes.
     pub(crate) fn check(&self, reach: (i128, i128)) -> Result<()> {
         let first = self.offset as i128;
         let elements = (self.bytes.len() / self.dtype.size()) as i128;
@@ -47,14 +35,13 @@ impl Buffer<'_> {
         Err(Error::Internal(format!("an operand of {} would be read outside its buffer", self.dtype)))
     }
 
-    /// Whether the bytes begin where an element may. Borrowed ones are aligned no better than that, complex ones as their
-    /// parts.
+    /// Whether the bytes begin where an element may. (Borrowed bytes may not; complex elements are aligned as their parts.)
     pub(super) fn is_aligned(&self) -> bool {
         self.bytes.as_ptr().addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()))
     }
 
-    /// Aligned memory with a copy of what the walk of a [checked](Buffer::check) operand can reach, and where the first
-    /// element is there.
+    /// Aligned memory with a copy of what a [checked](Buffer::check) operand's accesses reach, and the index of the first
+    /// element in it.
     pub(super) fn copied(&self, reach: (i128, i128)) -> Result<(Vec<u128>, usize)> {
         let size = self.dtype.size();
         let (first, end) = (self.offset as i128 + reach.0, self.offset as i128 + reach.1 + 1);
@@ -67,22 +54,29 @@ impl Buffer<'_> {
     }
 }
 
-/// Everything a run needs.
+/// Everything that a launch needs, except where its results go.
 pub(crate) struct Launch<'a> {
     pub(crate) schedule: &'a Schedule,
     pub(crate) segments: &'a [SegmentFn],
-    /// Whether the segments take any number of elements.
-    pub(crate) any_length: bool,
     pub(crate) geometry: &'a Geometry,
+    pub(crate) strategy: &'a Strategy,
     pub(crate) consts: &'a [Bits],
     pub(crate) inputs: &'a [Buffer<'a>],
-    /// What can stop the run; asked between pieces of the work.
+    /// What can stop the launch; checked between units of the work.
     pub(crate) stop: Option<&'a Stop<'a>>,
 }
 
+/// The strategy of launches with these segments.
+pub(crate) fn strategy(schedule: &Schedule, segments: &[SegmentFn], geometry: &Geometry) -> Strategy {
+    choose(schedule, geometry, if segments.iter().all(|s| s.any_length) { 1 } else { WIDTH })
+}
+
+/// Bytes of a cache line.
+pub(super) const CACHE_LINE: usize = 64;
+
 /// Whether this is the first byte of a cache line.
-pub(super) fn begins_line(at: *const u8) -> bool {
-    at.addr().is_multiple_of(64)
+pub(super) fn begins_cache_line(at: *const u8) -> bool {
+    at.addr().is_multiple_of(CACHE_LINE)
 }
 
 /// A result's memory: contiguous, one element for each of the domain.
@@ -91,24 +85,24 @@ pub(crate) struct Output<'a> {
     pub(crate) dtype: DType,
 }
 
-/// What a reduction is made with over one domain.
+/// The kernels of a reduction over one domain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FoldKernels {
-    /// Makes a partial result.
+    /// Makes partial results of lanes, short rows, two rows, or stacked rows, as the domain needs.
     pub(super) f: BlockFn,
-    /// Combines the elements of a tile with those of the tiles before it.
+    /// Combines the elements of a tile with the lanes of the tiles before it.
     pub(super) tile: BlockFn,
-    /// Makes a partial result in one.
+    /// Makes a partial result of all its elements, or a partial row of all its rows, in one call.
     pub(super) whole: BlockFn,
 }
 
 impl FoldKernels {
-    /// Those for a domain, of all that `find` finds.
+    /// The kernels for a domain; `find` looks one up.
     pub(crate) fn new(geometry: &Geometry, find: impl Fn(Part) -> Option<BlockFn>) -> Option<FoldKernels> {
         let (f, tile, whole) = match geometry.fold {
             Some(Fold::Columns(_)) => (Part::Rows, Part::Lanes, Part::Columns),
             Some(Fold::Stacked { .. }) => (Part::Stack, Part::Lanes, Part::Whole),
-            Some(Fold::Rows(n)) if n < geometry.run => (Part::Short, Part::Lanes, Part::Whole),
+            Some(Fold::Rows(n)) if n < geometry.inner => (Part::Short, Part::Lanes, Part::Whole),
             _ => (Part::Halves, Part::Lanes, Part::Whole),
         };
         Some(FoldKernels { f: find(f)?, tile: find(tile)?, whole: find(whole)? })
@@ -122,12 +116,12 @@ pub(crate) struct Folded<'a> {
     pub(crate) kernels: FoldKernels,
 }
 
-/// The step that found its data faulty.
+/// The step that refused its data.
 #[derive(Debug)]
 pub(crate) struct StepFailure {
     pub(crate) step: u32,
-    /// What a function of the user's said when it panicked.
-    pub(crate) said: Refusal,
+    /// The message of a user's function that panicked.
+    pub(crate) refusal: Refusal,
 }
 
 /// Where results go. The threads of a job write disjoint parts.
@@ -143,7 +137,7 @@ pub(super) struct FoldOut {
     pub(super) start: *mut u8,
     pub(super) dtype: DType,
     pub(super) kernels: FoldKernels,
-    /// What combining nothing gives.
+    /// The result of an empty reduction.
     pub(super) nothing: Bits,
 }
 
@@ -154,23 +148,9 @@ pub(super) struct Job<'a> {
     pub(super) folds: &'a [FoldOut],
     /// Whether segments stream results that begin at cache lines.
     pub(super) stream: bool,
-    /// The first faulty step by program order, and where in the work it was: the fault is the same for any number of threads.
+    /// The first failure in program order, and the first unit of the part that met it: the failure does not depend on the number of
+    /// threads.
     pub(super) fault: Mutex<Option<(usize, StepFailure)>>,
-    /// Whether a thread left work undone because it was told to stop.
+    /// Whether a thread left units undone because it was told to stop.
     pub(super) stopped: AtomicBool,
-}
-
-/// Whether each tile of an operand is copied.
-pub(super) fn is_copied(o: &Operand) -> bool {
-    matches!(o.access, Access::Gather(..))
-}
-
-/// Whether an operand's neighbours along the run are far from each other, but not those of neighbouring rows.
-pub(super) fn is_across(o: &Operand) -> bool {
-    match &o.access {
-        Access::Gather(_, strides) if strides.len() == 1 => {
-            o.rows.last().is_some_and(|r| *r != 0 && r.unsigned_abs() < strides[0].unsigned_abs())
-        }
-        _ => false,
-    }
 }

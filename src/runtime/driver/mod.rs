@@ -1,161 +1,28 @@
-//! Runs a scheduled kernel over its domain: rows, tiles, stages, and what is reduced of each tile.
+//! Runs a scheduled kernel over its domain, as the launch's strategy says.
 //!
-//! Guarantees: before anything is touched, every address that the run can form is proved to lie inside its buffer
-//! ([`Buffer::check`]); compiled segments are called with whole multiples of their width unless they take any number,
-//! so the elements left over go through padded copies; operands that are not aligned are copied first; results do not
-//! depend on tiles, rows or threads. Does not: allocate results, or put the partial results of a reduction together.
+//! Guarantees: before anything is touched, every address that the launch can form is proved to lie inside its buffer
+//! ([`Buffer::check`]); compiled segments are called with the lengths that they take, and the elements left over go through
+//! padded copies; operands that are not aligned are copied first; results do not depend on tiles, rows or threads. Does not:
+//! allocate results, choose the strategy, or combine the partial results of a reduction.
 
-#![allow(unsafe_code, reason = "kernels read and write raw runs of elements; each block has its proof")]
+#![allow(unsafe_code, reason = "kernels read and write raw elements; each block has its proof")]
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
-use super::thread_pool::{share, sweep};
-use crate::backend::abi::{AHEAD, STREAM, WIDTH, row_words, table_size, word};
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
 use crate::kernels::reduce::of_nothing;
-use crate::plan::geometry::{Access, Fold, Operand};
-use crate::plan::schedule::{Slot, TILE};
-use job::{
-    Buffer, FoldOut, Folded, Job, Launch, Out, Output, ROW_BLOCK, ROWS, StepFailure, begins_line, is_across, is_copied,
-};
+use crate::plan::strategy::Walk;
+use crate::plan::tuning::streams;
+use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure};
 
+mod call;
 pub(crate) mod gather;
 pub(crate) mod job;
-mod partition;
+mod parts;
 mod scratch;
 mod worker;
-use partition::PATTERN_STEP;
-use worker::{Worker, with_worker};
-
-/// Whether results of so many bytes, of `moved` in all with the operands, are streamed, and the operands with them.
-///
-/// What the last cache can't keep costs less without being read into it first, and operands stay in it instead. But it takes
-/// results faster than memory does, and who needs them next finds them there: so the more of all that is written, and the
-/// more threads write, the later they are streamed. Measured on an EPYC server whose last cache has 32 MiB and whose memory
-/// takes 26 GB/s, and on a Xeon that shares one of 480 MiB with others, microseconds cached and streamed, on one thread and two:
-///
-/// | operands + results, MiB | EPYC, one thread | two | Xeon, one thread | two |
-/// |---|---|---|---|---|
-/// | 0 + 24 | 672, 926 | 315, 994 | 910, 1,089 | 443, 547 |
-/// | 0 + 48 | 2,039, 1,928 | 1,866, 1,932 | 1,948, 2,201 | 901, 1,093 |
-/// | 12 + 12 | 586, 521 | 360, 482 | 863, 877 | 434, 442 |
-/// | 20 + 20 | 1,067, 1,028 | 693, 800 | 1,473, 1,484 | 716, 735 |
-/// | 24 + 24 | 1,445, 1,114 | 963, 961 | 1,779, 1,776 | 890, 881 |
-/// | 64 + 64 | | | 8,286, 4,787 | 3,368, 2,413 |
-/// | 16 + 8 | 639, 433 | 283, 312 | 848, 860 | 432, 433 |
-/// | 24 + 12 | 946, 727 | 725, 553 | 1,293, 1,286 | 646, 649 |
-/// | 32 + 16 | 1,462, 1,117 | 1,057, 764 | 1,766, 1,761 | 860, 863 |
-/// | 32 + 8 | 1,412, 991 | 855, 640 | 1,470, 1,454 | 717, 718 |
-/// | 128 + 64 | | | 12,211, 7,430 | 5,635, 3,554 |
-///
-/// Tests stream small results too.
-fn streams(written: usize, moved: usize, threads: usize) -> bool {
-    if moved < LEAST_STREAMED {
-        return false;
-    }
-    let mib = match (threads, 10 * written / moved) {
-        (_, 9..) => 64,
-        (0 | 1, _) => 24,
-        (_, 0..4) => 32,
-        _ => 48,
-    };
-    cfg!(test) || moved >= mib << 20
-}
-
-const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
-
-/// Bytes of operands that every row reads anew from which on rows are computed in columns, and those of a column: the first
-/// cache keeps them from row to row then. But not where so much is read and written that it comes from memory, which is slow
-/// to find neighbours that are not. Measured on one core, `(x - m) * s * w + b` of f32, rows of 4,096, so 32 KiB a row: 2^18
-/// elements take 45 µs and 28 so, 2^20 190 and 112, but 2^22 1.5 ms and 1.8; rows of 2,048 about the same in both ways.
-const SHARED_FROM: usize = 24 << 10;
-const SHARED_BYTES: usize = 8 << 10;
-const SHARED_MOST: usize = 18 << 20;
-
-/// Slots of a launch that is called without scratch.
-const MOST_SLOTS: usize = 32;
-
-impl Launch<'_> {
-    /// Whether it is one call of one segment.
-    fn is_simple(&self) -> bool {
-        let (s, g) = (self.schedule, self.geometry);
-        let whole = self.any_length || g.run.is_multiple_of(WIDTH);
-        s.plain && whole && s.slots.len() <= MOST_SLOTS && g.in_place() && self.segments.len() == 1
-    }
-
-    /// Runs a simple launch, whose bounds and results' sizes have been proved, on up to `threads` threads.
-    fn call_shared(&self, outputs: &[Out], stream: bool, threads: usize) {
-        let run = self.geometry.run;
-        if threads <= 1 {
-            return self.call(outputs, stream, 0, run);
-        }
-        let steps = self.schedule.segments[0].steps.len().max(1);
-        let rounds = (run.saturating_mul(steps) / (threads * LEAST_PART)).clamp(1, PARTS_PER_THREAD);
-        let size = run.div_ceil(threads * rounds).next_multiple_of(TILE);
-        let job = Shared { launch: self, outputs, stream };
-        share(run.div_ceil(size), threads, &|i| {
-            let job = &job;
-            job.launch.call(job.outputs, job.stream, i * size, size.min(run - i * size));
-        });
-    }
-
-    /// Calls the segment of a simple launch for `n` elements from `at` on.
-    fn call(&self, outputs: &[Out], mut stream: bool, at: usize, n: usize) {
-        let mut table = [std::ptr::null_mut::<u8>(); table_size(MOST_SLOTS)];
-        table[row_words(self.schedule.slots.len())[1]] = word(1);
-        for (to, slot) in table.iter_mut().zip(&self.schedule.slots) {
-            *to = match *slot {
-                Slot::Input(i) => {
-                    let b = &self.inputs[i as usize];
-                    let moves = self.geometry.operands[i as usize].access == Access::Contiguous;
-                    let first = b.offset + if moves { at } else { 0 };
-                    b.bytes.as_ptr().wrapping_add(first * b.dtype.size()).cast_mut()
-                }
-                Slot::Const(c) => (&raw const self.consts[c as usize]).cast_mut().cast(),
-                Slot::Output(o) => {
-                    let out = outputs[o as usize];
-                    let to = out.start.wrapping_add(at * out.dtype.size());
-                    stream &= begins_line(to);
-                    to
-                }
-                // A plain schedule has no others.
-                Slot::Tile(_) | Slot::Single(_) => return,
-            };
-        }
-        // SAFETY: every slot of the schedule points at its operand, constant or result, whose bounds have been
-        // proved for the whole run, of which `at..at + n` is a part; the length is one that the segment takes: any,
-        // or a multiple of its width, as the run and the tile are; streamed results begin at cache lines.
-        unsafe { (self.segments[0].run)(table.as_mut_ptr(), if stream { n | STREAM | AHEAD } else { n }) };
-        if stream {
-            streamed();
-        }
-    }
-}
-
-/// What a thread has streamed comes before what it writes from now on, so that who waits for it sees it. Once a part of the
-/// work: the caches wait for memory here.
-fn streamed() {
-    // SAFETY: every processor of this architecture has the instruction, and it touches no memory of its own.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
-}
-
-/// A simple launch and its results, for several threads.
-struct Shared<'a> {
-    launch: &'a Launch<'a>,
-    outputs: &'a [Out],
-    stream: bool,
-}
-
-// SAFETY: the threads write disjoint parts of the outputs and only read the rest.
-unsafe impl Sync for Shared<'_> {}
-
-// SAFETY: the threads of a job write disjoint parts of the outputs and only read the rest.
-unsafe impl Sync for Job<'_> {}
 
 /// Results and reductions that a job holds without allocating.
 const FEW: usize = 8;
@@ -167,10 +34,10 @@ pub(crate) fn run(
     folds: &mut [Folded<'_>],
     threads: usize,
 ) -> Result<Result<(), StepFailure>> {
-    let g = launch.geometry;
-    let total = g.row_count() * g.run;
+    let (g, strategy) = (launch.geometry, launch.strategy);
+    let total = g.row_count() * g.inner;
     let sizes = outputs.iter().all(|o| o.bytes.len() == total * o.dtype.size())
-        && folds.iter().all(|o| o.bytes.len() == launch.partials() * o.dtype.size())
+        && folds.iter().all(|o| o.bytes.len() == strategy.partials * o.dtype.size())
         && folds.len() == launch.schedule.folds.len();
     if launch.inputs.len() != g.operands.len() || !sizes {
         return Err(Error::Internal("a launch with wrong operands or results".into()));
@@ -187,14 +54,13 @@ pub(crate) fn run(
         return run_aligned(launch, outputs, folds, threads);
     }
     let _standard = FloatMode::standard();
-    let read = |b: &Buffer<'_>| b.bytes.len().min(total * b.dtype.size());
     let written = outputs.iter().map(|o| o.bytes.len()).sum::<usize>();
-    let moved = || written + launch.inputs.iter().map(read).sum::<usize>();
-    let stream = launch.any_length && streams(written, moved(), threads);
+    let read = || launch.inputs.iter().map(|b| b.bytes.len().min(total * b.dtype.size())).sum::<usize>();
+    let stream = strategy.multiple == 1 && streams(written, written + read(), threads);
     let outs: smallvec::SmallVec<[Out; FEW]> =
         outputs.iter_mut().map(|o| Out { start: o.bytes.as_mut_ptr(), dtype: o.dtype }).collect();
-    if launch.stop.is_none() && launch.is_simple() {
-        launch.call_shared(&outs, stream, threads);
+    if launch.stop.is_none() && strategy.walk == Walk::Call {
+        call::run(launch, &outs, stream, threads);
         return Ok(Ok(()));
     }
     let folds: smallvec::SmallVec<[FoldOut; FEW]> = folds
@@ -206,33 +72,9 @@ pub(crate) fn run(
             nothing: of_nothing(o.kernels.whole),
         })
         .collect();
-    let job =
-        Job { launch, outputs: &outs, folds: &folds, stream, fault: Mutex::default(), stopped: AtomicBool::new(false) };
-    let units = job.units();
-    let run = |from: usize, to: usize| {
-        job.run_units(from, to);
-        if stream {
-            streamed();
-        }
-    };
-    let (swept, threads) = (if outputs.is_empty() { moved() } else { 0 }, threads.max(1));
-    if units <= 1 || threads <= 1 && swept < SWEPT_FROM {
-        run(0, units);
-    } else {
-        // More parts than threads: one that starts late takes fewer.
-        let rounds = (swept / (threads * SWEPT_PART)).clamp(PARTS_PER_THREAD, MOST_SWEPT);
-        let size = units.div_ceil(threads * rounds);
-        let part = |i: usize| run(i * size, units.min((i + 1) * size));
-        let share = if swept < SWEPT_FROM { share } else { sweep };
-        share(units.div_ceil(size), threads, &part);
-    }
-    if job.stopped.into_inner()
-        && let Some(stop) = launch.stop
-    {
-        stop.check()?;
-    }
-    let fault = job.fault.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(fault.map_or(Ok(()), |(_, fault)| Err(fault)))
+    let (fault, stopped) = (Mutex::default(), AtomicBool::new(false));
+    let job = Job { launch, outputs: &outs, folds: &folds, stream, fault, stopped };
+    job.run(threads, if outputs.is_empty() { read() } else { 0 })
 }
 
 /// As [`run`], for operands of which some are not aligned: kernels read copies of these.
@@ -255,101 +97,12 @@ fn run_aligned(
     run(&Launch { inputs: &inputs, ..*launch }, outputs, folds, threads)
 }
 
-/// Bytes of operands from which on a launch that only reduces them goes through them in turns from either end, in parts of
-/// so many bytes. Tests turn with small ones too.
-///
-/// Measured on a server whose last cache has 32 MiB, one thread, 128 MiB read: the mean of squared differences took 4.93 ms and
-/// takes 4.48, a Huber loss 5.52 and 5.04.
-const SWEPT_FROM: usize = if cfg!(test) { 1 << 10 } else { 8 << 20 };
-const SWEPT_PART: usize = 2 << 20;
-const MOST_SWEPT: usize = 256;
-
-/// Parts that a thread takes of a job at most, one after the other.
-const PARTS_PER_THREAD: usize = 8;
-
-/// Steps times elements of a part of a single loop at least, some 4 µs: the smaller the parts, the more data moves
-/// between the cores. Measured, 2^16 elements on two cores: 6.3 µs in 2 parts, 6.6 in 4, 7.8 in 16.
-const LEAST_PART: usize = 1 << 18;
-
-impl Job<'_> {
-    /// Parts of the work that can be done independently: pieces of rows, or of a group of rows that become one.
-    fn units(&self) -> usize {
-        let (g, pieces) = (self.launch.geometry, self.launch.pieces());
-        match g.fold {
-            Some(Fold::Columns(n)) => g.row_count() / n * n.div_ceil(ROWS) * pieces,
-            Some(Fold::Stacked { .. }) => self.launch.stack().map_or(0, |s| s.units(g.run)),
-            _ if self.lies_across() => {
-                let (last, outer) = g.rows.split_last().map_or((1, 1), |(n, o)| (*n, o.iter().product()));
-                outer * last.div_ceil(ROW_BLOCK) * pieces
-            }
-            _ => g.row_count() * pieces,
-        }
-    }
-
-    /// Elements of a row that are computed of many rows before those behind them.
-    fn columns(&self) -> usize {
-        let g = self.launch.geometry;
-        let (mut element, mut shared) = (self.outputs.iter().map(|o| o.dtype.size()).sum::<usize>(), 0);
-        for (o, b) in g.operands.iter().zip(self.launch.inputs).filter(|(o, _)| o.access == Access::Contiguous) {
-            *if o.rows.last() == Some(&0) { &mut shared } else { &mut element } += b.dtype.size();
-        }
-        if shared * g.run < SHARED_FROM || element * g.run * g.row_count() > SHARED_MOST {
-            return g.run;
-        }
-        (SHARED_BYTES / shared / PATTERN_STEP).max(1) * PATTERN_STEP
-    }
-
-    fn lies_across(&self) -> bool {
-        self.launch.geometry.operands.iter().any(is_across)
-    }
-
-    /// Runs the units from `from` to before `to`.
-    fn run_units(&self, from: usize, to: usize) {
-        // SAFETY: `run` has proved the operands' bounds for the whole domain, and the results' sizes.
-        let piece = |worker: &mut Worker<'_>, from: usize, to: usize| unsafe {
-            match self.launch.geometry.fold {
-                Some(Fold::Columns(n)) => (from..to).try_for_each(|unit| worker.columns(unit, n)),
-                Some(Fold::Stacked { .. }) => worker.stacks(from, to),
-                _ if self.lies_across() => (from..to).try_for_each(|unit| worker.row_block(unit)),
-                _ => worker.tiles(from, to),
-            }
-        };
-        let made = |worker: &mut Worker<'_>| match self.launch.stop {
-            None => piece(worker, from, to),
-            Some(stop) => {
-                let size = self.launch.units_between_checks();
-                (from..to).step_by(size).try_for_each(|at| {
-                    if stop.check().is_err() {
-                        self.stopped.store(true, Ordering::Relaxed);
-                        return Err(u32::MAX);
-                    }
-                    piece(worker, at, to.min(at + size))
-                })
-            }
-        };
-        let faulty =
-            with_worker(self, |worker| made(worker).map_err(|step| StepFailure { step, said: worker.said.take() }));
-        if let Err(fault) = faulty {
-            self.refused(from, fault);
-        }
-    }
-
-    /// Remembers the fault of the units from `from` on, unless there is one before it.
-    #[cold]
-    fn refused(&self, from: usize, fault: StepFailure) {
-        let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        // A thread that was told to stop has none.
-        if fault.step < u32::MAX && first.as_ref().is_none_or(|(at, f)| (fault.step, from) < (f.step, *at)) {
-            *first = Some((from, fault));
-        }
-    }
-
-    /// Whether the run must be cut into tiles: a single stage over operands in place needs none, as long as nothing of
-    /// it lies in a tile.
-    fn is_tiled(&self) -> bool {
-        let copied = |o: &Operand| is_copied(o) || matches!(o.access, Access::Periodic(_));
-        let copies = self.launch.geometry.operands.iter().any(copied);
-        let s = self.launch.schedule;
-        copies || s.body.len() != 1 || s.tiles > 0 || !s.folds.is_empty()
+/// Orders what a thread has streamed before what it writes from now on, so that a thread that waits for it sees the results.
+/// Once for each part of the work, since it waits for memory.
+fn store_fence() {
+    // SAFETY: every processor of this architecture has the instruction, and it accesses no memory.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
     }
 }

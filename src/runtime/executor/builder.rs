@@ -1,7 +1,8 @@
 //! The settings of an executor.
 
 use crate::base::limits::{Limit, Limits};
-use crate::plan::options::{Pass, Passes, TILE};
+use crate::plan::options::{Pass, Passes};
+use crate::plan::tuning::TILE;
 use std::time::Duration;
 
 /// Settings of an [`Executor`](crate::Executor).

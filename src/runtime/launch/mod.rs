@@ -24,7 +24,9 @@ use crate::plan::geometry::{BroadcastKind, Fold, Geometry, Reduction};
 use crate::plan::kernel::{Kernel, KernelBuilder};
 use crate::plan::options::Passes;
 use crate::plan::schedule::{Class, Schedule, schedule};
-use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output, StepFailure};
+use crate::plan::strategy::{Strategy, Walk};
+use crate::plan::tuning::PARALLEL_WORK;
+use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output, StepFailure, strategy};
 use crate::runtime::driver::run;
 use crate::tensor::layout::Layout;
 use crate::tensor::{Storage, Tensor, TensorRef};
@@ -60,8 +62,8 @@ impl Ready for Blocks {
 /// layouts have the same prepared launches.
 pub(crate) struct PreparedLaunch<R> {
     geometry: Geometry,
-    /// `None` if the domain has no elements: there is nothing to run.
-    ready: Option<R>,
+    /// Schedule, code and strategy; `None` if the domain has no elements: there is nothing to run.
+    ready: Option<(R, Strategy)>,
     output: Arc<Layout>,
     total: usize,
     /// For each fold, the layout of its result.
@@ -175,13 +177,11 @@ pub(crate) fn run_plan<E: Engine>(
 pub(crate) fn is_direct<R: Ready>(plan: &Plan, launches: &[Arc<PreparedLaunch<R>>]) -> bool {
     let ([k], [prepared]) = (&*plan.work, launches) else { return false };
     let given = |b: &BufferId| matches!(plan.buffers[*b as usize].origin, Origin::Feed(_) | Origin::Constant(_));
-    let code = |r: &R| r.schedule().plain && r.segments().iter().all(|s| s.any_length);
     k.folds.is_empty()
         && k.outputs.len() == 1
         && k.outputs == plan.fetches
         && k.inputs.iter().all(given)
-        && prepared.ready.as_ref().is_some_and(code)
-        && prepared.geometry.in_place()
+        && prepared.ready.as_ref().is_some_and(|(_, strategy)| strategy.walk == Walk::Call)
         && !is_parallel(&k.kernel, prepared.total)
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn run_direct<R: Ready>(
     prepared: &PreparedLaunch<R>,
     into: Option<&mut Tensor>,
 ) -> Result<Option<Tensor>> {
-    let (Some(k), Some(ready)) = (plan.work.first(), &prepared.ready) else {
+    let (Some(k), Some((ready, strategy))) = (plan.work.first(), &prepared.ready) else {
         return Err(Error::Internal("a plan without a kernel was run directly".into()));
     };
     let mut inputs: SmallVec<[Buffer<'_>; 8]> = SmallVec::new();
@@ -207,8 +207,8 @@ pub(crate) fn run_direct<R: Ready>(
     let launch = Launch {
         schedule: ready.schedule(),
         segments: ready.segments(),
-        any_length: true,
         geometry: &prepared.geometry,
+        strategy,
         consts: &k.consts,
         inputs: &inputs,
         stop: None,
@@ -254,7 +254,7 @@ struct Call<'a> {
     reduced: Option<Reduction<'a>>,
 }
 
-fn plan_launch<R>(
+fn plan_launch<R: Ready>(
     call: &Call<'_>,
     folds: Vec<Arc<Layout>>,
     ready: impl FnOnce(&[Class]) -> Result<R>,
@@ -266,6 +266,10 @@ fn plan_launch<R>(
     let walked = if total == 0 { &nothing[..] } else { call.extents };
     let geometry = Geometry::new(walked, &strides, call.spread, call.reduced);
     let ready = if total == 0 { None } else { Some(ready(&geometry.classes())?) };
+    let ready = ready.map(|ready| {
+        let strategy = strategy(ready.schedule(), ready.segments(), &geometry);
+        (ready, strategy)
+    });
     let folded = call.reduced.map_or(1, |r| r.dims.iter().map(|a| walked[*a]).product());
     let output = Layout::contiguous(call.extents)?;
     Ok(PreparedLaunch { geometry, ready, output, total, folds, folded })
@@ -284,15 +288,12 @@ fn execute<R: Ready>(
     targets: SmallVec<[Option<&mut Tensor>; FEW]>,
 ) -> Result<Results> {
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
-    let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.said))?;
+    let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
     for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&prepared.folds) {
         results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run)?));
     }
     Ok(results)
 }
-
-/// Element-steps below which waking another thread costs more than it brings.
-const PARALLEL_WORK: usize = 1 << 18;
 
 fn is_parallel(kernel: &Kernel, total: usize) -> bool {
     // A domain that is only reduced can have more elements than any memory.
@@ -311,7 +312,7 @@ fn launch<R: Ready>(
     inputs: &[TensorRef<'_>],
     mut targets: SmallVec<[Option<&mut Tensor>; FEW]>,
 ) -> Result<Made> {
-    let Some(ready) = &prepared.ready else {
+    let Some((ready, strategy)) = &prepared.ready else {
         let empty = |v: &u32| {
             Tensor::with_layout(Storage::zeroed(0)?, kernel.value(*v).dtype, prepared.output.clone()).map(Some)
         };
@@ -333,13 +334,13 @@ fn launch<R: Ready>(
     let launch = Launch {
         schedule: ready.schedule(),
         segments: ready.segments(),
-        any_length: ready.segments().iter().all(|s| s.any_length),
         geometry: &prepared.geometry,
+        strategy,
         consts,
         inputs: &operands,
         stop: run_with.stop,
     };
-    let partials = |v: u32| run_with.storage(launch.partials() * dtype(v).size());
+    let partials = |v: u32| run_with.storage(strategy.partials * dtype(v).size());
     let mut partial: SmallVec<[Storage; 2]> = kernel.folds.iter().map(|(_, v)| partials(*v)).collect::<Result<_>>()?;
     let mut results: SmallVec<[Output<'_>; FEW]> = SmallVec::new();
     for ((own, storage), v) in bytes.into_iter().zip(&mut fresh).zip(&kernel.outputs) {
@@ -441,7 +442,7 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     }
     // Partial results of a row, or of the rows of a group, lie behind each other.
     let (extents, reduced) = match g.fold {
-        Some(Fold::Columns(_)) => (vec![results / g.run, count / results, g.run], 1),
+        Some(Fold::Columns(_)) => (vec![results / g.inner, count / results, g.inner], 1),
         Some(Fold::Stacked { width, .. }) => (vec![results / width, count / results, width], 1),
         _ => (vec![results, count / results], 1),
     };

@@ -1,59 +1,83 @@
-//! Many rows at a time: in one call of a segment that walks them, or tile by tile side by side.
+//! Many rows, or many tiles of a row, in one call.
 //!
-//! Guarantees: as [`super`]'s. Does not: reduce; the worker does, after each tile.
+//! Guarantees: as [`super`]'s. Does not: serve segments that take only multiples of their width.
 
-use super::super::Access;
-use super::super::job::{ROW_BLOCK, UNIFORM_ROWS, begins_line, is_across};
-use super::super::scratch::{SUMMED_ROWS, UNIFORM_ROOM, copy_room};
-use super::{CACHE_LINE, Worker};
+use super::super::gather::{Strided, fill, gather};
+use super::super::job::{CACHE_LINE, begins_cache_line};
+use super::super::scratch::UNIFORM_ROOM;
+use super::Worker;
 use crate::backend::abi::{row_words, word};
 use crate::base::dtype::DType;
 use crate::kernels::operands;
-use crate::kernels::reduce::LANES;
 use crate::ops::MAX_OPERANDS;
+use crate::plan::geometry::Access;
 use crate::plan::schedule::{BlockStage, Slot, SlotId};
-use crate::runtime::driver::gather::{Strided, fill, gather, gather_rows};
+
+/// What one call of a segment computes: elements `at..at + n` of a row, and as many of each of `count - 1` rows behind it.
+struct Block {
+    row: usize,
+    at: usize,
+    n: usize,
+    count: usize,
+    /// Elements from a row of the results to the next.
+    stride: usize,
+}
 
 impl Worker<'_> {
-    /// Runs up to `most` whole rows from the current one on, those that follow it along the last of the outer dims; returns
-    /// how many. Each call computes the same columns of all of them, so few that the first cache keeps what the rows share.
+    /// Runs units by rows: a call of the segment computes `columns` elements of up to `rows` rows. A part of a row, or a row
+    /// alone, is computed as other walks do.
     ///
     /// # Safety
-    /// As [`Worker::tiles`]; the schedule walks rows, and its segment takes any number of elements.
-    pub(super) unsafe fn rows(&mut self, row: usize, most: usize) -> Result<usize, u32> {
-        let (launch, columns) = (self.job.launch, self.job.columns());
-        let g = launch.geometry;
-        let left = g.rows.last().zip(self.index.last()).map_or(1, |(all, at)| all - at);
-        let mut count = most.min(left);
-        // SAFETY: passed on; the rows and columns are of the domain.
-        unsafe {
-            if !launch.schedule.prologue.is_empty() {
-                count = count.min(UNIFORM_ROWS);
-                launch.schedule.prologue.iter().try_for_each(|stage| self.uniform(stage, count))?;
-            }
-            if !self.job.folds.is_empty() {
-                count = count.min(SUMMED_ROWS);
-                for (k, fold) in self.job.folds.iter().enumerate() {
-                    fill((&raw const fold.nothing).cast(), fold.dtype, count * LANES, self.lanes(k, 0));
+    /// As [`Worker::units`].
+    pub(super) unsafe fn whole_rows(
+        &mut self,
+        from: usize,
+        to: usize,
+        (columns, rows): (usize, usize),
+    ) -> Result<(), u32> {
+        let (inner, piece, pieces) = (self.job.launch.geometry.inner, self.strategy().piece, self.strategy().pieces);
+        let mut unit = from;
+        while unit < to {
+            let (row, first) = (unit / pieces, unit % pieces);
+            // SAFETY: passed on; the rows and columns are of the domain.
+            unsafe {
+                self.seek(row)?;
+                if first == 0 && to - unit >= 2 * pieces {
+                    let most = rows.min((to - unit) / pieces).min(self.rows_left());
+                    self.rows(row, most, columns)?;
+                    unit += pieces * most;
+                } else {
+                    let last = pieces.min(first + (to - unit));
+                    self.row_part(row, first * piece, inner.min(last * piece))?;
+                    unit += last - first;
                 }
             }
-            let step = |i: u32| g.operands[i as usize].rows.last().copied().unwrap_or(0);
-            for at in (0..g.run).step_by(columns) {
-                self.call(row, at, (columns.min(g.run - at), count), (g.run, step));
-            }
-            self.singles(|_| 0);
-            for (k, fold) in self.job.folds.iter().enumerate() {
-                let (lanes, to) = (self.lanes(k, 0).cast_const(), fold.start.add(row * fold.dtype.size()));
-                (fold.kernels.f)(operands([lanes]), to, count * LANES);
-            }
         }
-        Ok(count)
+        Ok(())
     }
 
-    /// Computes a uniform value of each of up to [`UNIFORM_ROWS`] rows from the current one on.
+    /// Computes, and sums, `count` rows from the current one on. Each call computes the same columns of all of them, so few that
+    /// the L1 cache keeps what the rows share.
+    unsafe fn rows(&mut self, row: usize, count: usize, columns: usize) -> Result<(), u32> {
+        let (launch, g) = (self.job.launch, self.job.launch.geometry);
+        // SAFETY: passed on; the rows and columns are of the domain.
+        unsafe {
+            launch.schedule.prologue.iter().try_for_each(|stage| self.uniform(stage, count))?;
+            self.begin_summed_rows(count);
+            for at in (0..g.inner).step_by(columns) {
+                let block = Block { row, at, n: columns.min(g.inner - at), count, stride: g.inner };
+                self.call(&block, |i| g.operands[i as usize].row_stride());
+            }
+            self.set_singles(|_| 0);
+            self.end_summed_rows(row, count);
+        }
+        Ok(())
+    }
+
+    /// Computes a uniform value of each of `count` rows from the current one on.
     ///
     /// # Safety
-    /// As [`Worker::rows`]; there are so many rows along the last of the outer dims.
+    /// As [`Worker::units`]; there are so many rows along the innermost of the outer dims, and room for their values.
     unsafe fn uniform(&self, stage: &BlockStage, count: usize) -> Result<(), u32> {
         let launch = self.job.launch;
         let mut args = [std::ptr::null(); MAX_OPERANDS];
@@ -66,12 +90,12 @@ impl Worker<'_> {
                 *arg = match launch.schedule.slots[slot] {
                     Slot::Single(s) => self.single(s),
                     Slot::Input(i) => {
-                        let step = launch.geometry.operands[i as usize].rows.last().copied().unwrap_or(0);
-                        let base = self.bases[i as usize];
-                        gather(Strided { base, extents: &[count], strides: &[step] }, dtype, 0, count, place);
+                        let (base, stride) =
+                            (self.bases[i as usize], launch.geometry.operands[i as usize].row_stride());
+                        gather(Strided { base, extents: &[count], strides: &[stride] }, dtype, 0, count, place);
                         place
                     }
-                    _ => {
+                    Slot::Const(_) | Slot::Tile(_) | Slot::Output(_) => {
                         fill(self.table[slot], dtype, count, place);
                         place
                     }
@@ -79,11 +103,15 @@ impl Worker<'_> {
             }
         }
         // SAFETY: so many elements of each operand, and room for as many of the result, which is a uniform value.
-        unsafe { stage.f.run(args, self.table[stage.out as usize], count) }.map_err(|said| self.refused(stage, said))
+        unsafe { stage.f.run(args, self.table[stage.out as usize], count) }
+            .map_err(|refusal| self.refused(stage, refusal))
     }
 
-    /// Points the slots of uniform values at the first row's, and gives them the steps to the next row's.
-    pub(super) unsafe fn singles(&mut self, step: impl Fn(DType) -> usize) {
+    /// Points the slots of uniform values at the first row's, and sets the steps to the next row's.
+    ///
+    /// # Safety
+    /// The scratch must be as large as its layout.
+    pub(super) unsafe fn set_singles(&mut self, step: impl Fn(DType) -> usize) {
         let s = &self.job.launch.schedule;
         if s.singles == 0 {
             return;
@@ -101,143 +129,85 @@ impl Worker<'_> {
     /// returns how many elements they have.
     ///
     /// # Safety
-    /// As [`Worker::tiles`]; the schedule is plain, its segment takes any number of elements, and what is not read where it
-    /// is repeats along the run, a whole number of times in a tile. The first element is one where a tile begins.
-    pub(super) unsafe fn whole_tiles(&mut self, row: usize, at: usize, end: usize) -> usize {
-        let launch = self.job.launch;
-        let (tile, operands) = (launch.tile(), &launch.geometry.operands);
+    /// As [`Worker::units`]; the schedule is plain, its segment takes any number of elements, and the operands that are not in
+    /// place repeat along the inner loop, a whole number of times in a tile. The first element is the first of a tile.
+    pub(super) unsafe fn patterned_tiles(&mut self, row: usize, at: usize, end: usize) -> usize {
+        let (tile, operands) = (self.strategy().tile, &self.job.launch.geometry.operands);
         let count = (end - at) / tile;
         if count > 0 {
-            let step = |i: u32| if operands[i as usize].access == Access::Contiguous { tile as isize } else { 0 };
+            let stride = |i: u32| if operands[i as usize].access == Access::Contiguous { tile as isize } else { 0 };
             // SAFETY: passed on; elements `at..at + count * tile` of the row exist, and a pattern is written out for a
             // tile, behind each of which it begins anew.
-            unsafe { self.call(row, at, (tile, count), (tile, step)) };
+            unsafe { self.call(&Block { row, at, n: tile, count, stride: tile }, stride) };
         }
         count * tile
     }
 
-    /// Calls the segment for `n` elements from `at` on of the current row, and for as many of each of `count - 1` rows behind
-    /// it: so many elements apart in results, and in operands what `step` says.
+    /// Calls the segment for a block, whose rows are so many elements apart in each operand as `stride` says.
     ///
     /// # Safety
-    /// As [`Worker::tiles`], for all these elements; the schedule walks rows, and its segment takes any number of elements.
-    unsafe fn call(
-        &mut self,
-        row: usize,
-        at: usize,
-        (n, count): (usize, usize),
-        (apart, step): (usize, impl Fn(u32) -> isize),
-    ) {
+    /// As [`Worker::units`], for all elements of the block; the schedule walks rows, and its segment takes any number of elements.
+    unsafe fn call(&mut self, b: &Block, stride: impl Fn(u32) -> isize) {
         let (launch, slots) = (self.job.launch, self.job.launch.schedule.slots.len());
-        let (run, mut stream) = (launch.geometry.run, self.job.stream);
+        let mut stream = self.job.stream;
         let mut set = |slot: SlotId, first: *mut u8, step: isize| {
             self.table[slot as usize] = first;
             self.table[slots + slot as usize] = word(step as usize);
         };
-        for (slot, i, size) in self.direct {
-            set(*slot, self.bases[*i as usize].wrapping_add(at * size).cast_mut(), step(*i) * *size as isize);
+        for (slot, i, size) in &self.slots.contiguous {
+            let first = self.bases[*i as usize].wrapping_add(b.at * size).cast_mut();
+            set(*slot, first, stride(*i) * *size as isize);
         }
-        for (slot, i) in self.splats {
-            set(*slot, self.bases[*i as usize].cast_mut(), step(*i) * launch.inputs[*i as usize].dtype.size() as isize);
+        for (slot, i) in &self.slots.broadcast {
+            let size = launch.inputs[*i as usize].dtype.size();
+            set(*slot, self.bases[*i as usize].cast_mut(), stride(*i) * size as isize);
         }
-        for (slot, o) in self.results {
+        for (slot, o) in &self.slots.results {
             let out = self.job.outputs[*o as usize];
-            let (size, first) = (out.dtype.size(), row * run + at);
-            let first = out.start.wrapping_add(first * size);
-            stream &= begins_line(first) && (count == 1 || (apart * size).is_multiple_of(CACHE_LINE));
-            set(*slot, first, (apart * size) as isize);
+            let size = out.dtype.size();
+            let first = out.start.wrapping_add((b.row * launch.geometry.inner + b.at) * size);
+            stream &= begins_cache_line(first) && (b.count == 1 || (b.stride * size).is_multiple_of(CACHE_LINE));
+            set(*slot, first, (b.stride * size) as isize);
         }
-        for (k, (fold, reduced)) in self.job.folds.iter().zip(&launch.schedule.folds).enumerate() {
-            // SAFETY: these rows have lanes.
-            self.table[reduced.slot as usize] = unsafe { self.lanes(k, 0) };
-            self.table[slots + reduced.slot as usize] = word(LANES * fold.dtype.size());
-        }
-        let width = n | self.bits(stream);
+        self.set_summed_slots();
+        let length = b.n | self.flags(stream);
         let [elements, rows] = row_words(slots);
-        (self.table[elements], self.table[rows]) = (word(width), word(count));
+        (self.table[elements], self.table[rows]) = (word(length), word(b.count));
         // SAFETY: the segment is the only one; the bounds of operands and results have been proved for all rows, whose
         // first elements lie these steps apart; uniform values are there for all rows.
         unsafe {
-            for (slot, i) in self.moving {
-                self.table[*slot as usize] = self.input(*i as usize, at, n, false);
+            for (slot, i) in &self.slots.copied {
+                self.table[*slot as usize] = self.copied(*i as usize, b.at, b.n, false);
                 self.table[slots + *slot as usize] = word(0);
             }
-            self.singles(DType::size);
-            (launch.segments[0].run)(self.table.as_mut_ptr(), width);
+            self.set_singles(DType::size);
+            (launch.segments[0].run)(self.table.as_mut_ptr(), length);
         }
     }
 
-    /// Reduces up to `most` whole rows from the current one on, those that follow it along the last of the outer dims, where
-    /// they are; returns how many.
+    /// Reduces rows in place, each in one call of a kernel.
     ///
     /// # Safety
-    /// As [`Worker::tiles`]; all that is reduced are operands, where they are, and a row is one piece.
-    pub(super) unsafe fn rows_read(&mut self, row: usize, most: usize) -> usize {
-        let launch = self.job.launch;
-        let g = launch.geometry;
-        let left = g.rows.last().zip(self.index.last()).map_or(1, |(all, at)| all - at);
-        let count = most.min(left);
-        for r in 0..count {
-            for (fold, reduced) in self.job.folds.iter().zip(&launch.schedule.folds) {
-                let Slot::Input(i) = launch.schedule.slots[reduced.slot as usize] else { continue };
-                let step = g.operands[i as usize].rows.last().copied().unwrap_or(0) * fold.dtype.size() as isize;
-                let from = self.bases[i as usize].wrapping_offset(step * r as isize);
-                // SAFETY: passed on; the partial results have an element for each row.
-                unsafe { (fold.kernels.whole)(operands([from]), fold.start.add((row + r) * fold.dtype.size()), g.run) };
-            }
-        }
-        count
-    }
-
-    /// Runs a piece of each of up to [`ROW_BLOCK`] rows, tile by tile.
-    ///
-    /// # Safety
-    /// As [`Worker::tiles`].
-    pub(in super::super) unsafe fn row_block(&mut self, unit: usize) -> Result<(), u32> {
-        let launch = self.job.launch;
-        let (g, tile, piece, pieces) = (launch.geometry, launch.tile(), launch.piece(), launch.pieces());
-        let last = g.rows.last().copied().unwrap_or(1);
-        let (block, start) = (unit / pieces, unit % pieces * piece);
-        let (outer, inner) = (block / last.div_ceil(ROW_BLOCK), block % last.div_ceil(ROW_BLOCK) * ROW_BLOCK);
-        let (first, count) = (outer * last + inner, ROW_BLOCK.min(last - inner));
-        let end = g.run.min(start + piece);
-        for at in (start..end).step_by(tile) {
-            let n = tile.min(end - at);
+    /// As [`Worker::units`]; everything that is reduced is an operand in place, and a row is one piece.
+    pub(super) unsafe fn reduced_rows(&mut self, from: usize, to: usize) -> Result<(), u32> {
+        let (launch, mut row) = (self.job.launch, from);
+        while row < to {
+            // SAFETY: passed on.
+            unsafe { self.seek(row)? };
+            let count = self.rows_left().min(to - row);
             for r in 0..count {
-                // SAFETY: passed on; the rows are neighbours along the last of the outer dims, and the columns of the
-                // run.
-                unsafe {
-                    if r == 0 {
-                        self.seek(first)?;
-                        self.turn(count, at, n);
-                    } else {
-                        self.next_row()?;
-                    }
-                    self.turned = Some((r, at));
-                    self.begin_lanes(r, at);
-                    self.span(first + r, at, n)?;
-                    self.fold_rows(first + r, r, at, n);
+                for (fold, reduced) in self.job.folds.iter().zip(&launch.schedule.folds) {
+                    let Slot::Input(i) = launch.schedule.slots[reduced.slot as usize] else { continue };
+                    let size = fold.dtype.size();
+                    let step = launch.geometry.operands[i as usize].row_stride() * size as isize;
+                    let from = self.bases[i as usize].wrapping_offset(step * r as isize);
+                    let to = fold.start.wrapping_add((row + r) * size);
+                    // SAFETY: passed on; the partial results have an element for each row.
+                    unsafe { (fold.kernels.whole)(operands([from]), to, launch.geometry.inner) };
                 }
             }
+            row += count;
         }
-        self.turned = None;
         Ok(())
-    }
-
-    /// Copies a tile's width of `count` rows of the operands that lie across, from the current row on.
-    unsafe fn turn(&mut self, count: usize, at: usize, n: usize) {
-        let launch = self.job.launch;
-        let mut to = self.layout.gathered;
-        for (i, o) in launch.geometry.operands.iter().enumerate() {
-            if let Access::Gather(extents, strides) = &o.access
-                && is_across(o)
-            {
-                let from = Strided { base: self.bases[i], extents, strides };
-                let rows = (count, o.rows.last().copied().unwrap_or(0));
-                // SAFETY: elements `at..at + n` of these rows exist; the scratch has room for a block of tiles.
-                unsafe { gather_rows(from, rows, launch.inputs[i].dtype, (at, n), self.scratch.add(to)) };
-            }
-            to += copy_room(o);
-        }
     }
 }

@@ -1,0 +1,183 @@
+//! The constants of plans and launches that are a matter of measurement: sizes of tiles and pieces, when results are streamed,
+//! when rows are joined, when threads help.
+//!
+//! Guarantees: no other file of `plan`, `runtime::driver` and `runtime::launch` has such a constant; each one here says its
+//! unit, what was measured and when, or that nothing was. A machine that is not named is that of the benchmarks of the day: until
+//! 2026-11-23 two cores of a virtual AMD EPYC (Zen 4, AVX-512, 32 KiB of L1 data cache, 32 MiB of last-level cache), from
+//! 2026-11-24 on two cores of a virtual Intel Xeon (AVX-512, 480 MiB of shared last-level cache). Does not: decide anything;
+//! `geometry`, `strategy` and the driver do.
+
+use std::sync::OnceLock;
+
+use crate::base::host::once;
+
+// Tiles and pieces.
+
+/// Elements of a tile: what a stage of the body computes in one call. With 512, the operands of a stage stay in the L1 cache; other
+/// sizes were not measured. Part of [`PIECE`], so that the bits of long reductions depend on it.
+pub(crate) const TILE: usize = 512;
+
+/// Tiles of a piece, the part of a long row that becomes one partial result. Not measured. The order in which a reduction
+/// combines its elements follows from it, and must not depend on the machine: a change changes the bits of results.
+const PIECE_TILES: usize = 16;
+
+/// Elements of a piece.
+pub(crate) const PIECE: usize = PIECE_TILES * TILE;
+
+/// Rows that a reduction across rows combines into one partial row. Not measured; a change changes the bits of results.
+pub(crate) const FOLDED_ROWS: usize = 64;
+
+/// Tiles that a schedule of one segment computes in a call, where nothing is copied tile by tile. Not measured.
+pub(crate) const PLAIN_TILES: usize = 4;
+
+/// Steps times tiles that are computed between two checks of what can stop a run: some milliseconds of the slowest ops. Not
+/// measured.
+pub(crate) const STEPS_BETWEEN_CHECKS: usize = 64;
+
+// Short rows are joined to one inner loop.
+
+/// Elements of an inner loop below which its rows are joined; operands that then have gaps are gathered into tiles. Not measured.
+pub(crate) const SHORT_INNER: usize = 64;
+
+/// The same for rows that are reduced, so that a tile holds several: the cost of a row beside that of its elements is then a
+/// tenth. 2026-11-23, the maximum of rows of f32, ns an element, one row a call and joined: rows of 64 1.1 and 0.45, rows of
+/// 256 0.24 and 0.24.
+pub(crate) const SHORT_REDUCED: usize = 257;
+
+/// The same where no operand is broadcast along the rows, which would have to be gathered: one call reduces many rows.
+/// 2026-11-23, sums of rows of 512 f32, ns an element, one row a call and joined: 0.15 and 0.07. The order in which the elements
+/// of such rows are combined is the same either way.
+pub(crate) const SHORT_READ: usize = 513;
+
+/// The same for sums of computed values over rows that fill all lanes of a reduction: one call of a segment sums many rows, each
+/// alone. 2026-11-23, means of squares of f32, ns an element, joined and one call for many rows: rows of 128 0.149 and 0.147, of
+/// 256 0.150 and 0.104, of 512 0.142 and 0.084; with a value for each row subtracted before, which is gathered where rows are
+/// joined: 0.252 and 0.141, 0.272 and 0.107, 0.158 and 0.085.
+pub(crate) const SHORT_ADDED: usize = 128;
+
+/// Elements behind the reduced dims from which on these are the inner loop, and rows are combined element by element. Shorter
+/// rows are stacked in one inner loop, so that a tile holds many. 2026-11-23, sums of f32 over the first dim, ns an element, row by
+/// row and stacked: rows of 3 elements 0.69 (gathered) and 0.09, of 16 1.26 and 0.07, of 64 0.36 and 0.07, of 256 0.14 and 0.06.
+pub(crate) const COLUMNS: usize = 257;
+
+/// Elements of an operand that repeats along the inner loop up to which it is written out, so that a tile can begin anywhere in
+/// it. A longer one is gathered. Not measured.
+pub(crate) const LONGEST_PERIOD: usize = 4096;
+
+// Many tiles or rows in one call of a segment.
+
+/// Bytes of the patterns, written out copies of operands that repeat along the inner loop, which a segment reads again for each tile:
+/// what it reads and writes once passes through the L1 cache beside them. 2026-11-23, RGB pixels normalized by two patterns, on a
+/// core with 32 KiB of L1: with 8 KiB each 1.1 ms, with 2 KiB each 0.55 ms.
+pub(crate) const PATTERN_BYTES: usize = 4 << 10;
+
+/// Elements that divide the length of a pattern, so that the results of each tile begin at a cache line and whole vectors of
+/// every width fill it. Not measured.
+pub(crate) const PATTERN_STEP: usize = 64;
+
+/// Rows whose uniform values are computed together before one call of a segment computes the rows. Not measured.
+pub(crate) const UNIFORM_ROWS: usize = 64;
+
+/// Rows that one call of a segment sums: the lanes of so many fit the room for those of [`ROW_BLOCK`] rows of the widest dtype, since
+/// segments sum elements of eight bytes at most. Not measured.
+pub(crate) const SUMMED_ROWS: usize = 2 * ROW_BLOCK;
+
+/// Bytes of operands that all rows read, from which on a call computes only some columns of its rows: those that the L1 cache then
+/// keeps from row to row. Not where a launch reads and writes more than [`SHARED_MOST`] bytes, which come from memory:
+/// there rows in order are faster. 2026-11-23, one core, `(x - m) * s * w + b` of f32 in rows of 4,096 elements (32 KiB of `w` and `b` a
+/// row), whole rows and columns: 2^18 elements 45 µs and 28 µs, 2^20 190 µs and 112 µs, but 2^22 1.5 ms and 1.8 ms; rows of
+/// 2,048 about the same both ways.
+pub(crate) const SHARED_FROM: usize = 24 << 10;
+
+/// Bytes of such operands in the columns that a call computes. Measured together with [`SHARED_FROM`].
+pub(crate) const SHARED_BYTES: usize = 8 << 10;
+
+/// Bytes of a launch's other operands and results up to which it is computed in columns. Measured together with [`SHARED_FROM`].
+pub(crate) const SHARED_MOST: usize = 18 << 20;
+
+/// Rows that are computed tile by tile together where an operand is transposed: each cache line of it then serves all of its
+/// elements, 16 of four bytes. Not measured.
+pub(crate) const ROW_BLOCK: usize = 16;
+
+// Prefetching and streaming.
+
+/// Bytes of a row from which on segments prefetch operands of which the next row does not follow in memory: rows so long
+/// amortize the useless prefetches behind their ends. 2026-11-24, sums and products over every sixteenth row, rows of 4 KiB:
+/// prefetching behind them takes twice as long. The limit itself was not measured.
+pub(crate) const LONG_ROW: usize = 128 << 10;
+
+/// Whether the driver prefetches the operands of the next tile while a kernel reduces this one: on processors of Intel. 2026-11-22,
+/// the mean of squared differences of 2^24 f32 on an AMD (Zen 5): 7.6 to 9.0 ms with prefetches, 5.1 to 8.4 ms without. The
+/// figures for Intel were not recorded.
+pub(crate) fn prefetches_tiles() -> bool {
+    static PREFETCHES: OnceLock<bool> = OnceLock::new();
+    *once(&PREFETCHES, || {
+        #[cfg(target_arch = "x86_64")]
+        return std::arch::x86_64::__cpuid(0).ebx.to_le_bytes() == *b"Genu";
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    })
+}
+
+/// Whether results of `written` bytes are streamed, that is, stored past the caches; `moved` is the bytes of results and operands
+/// together.
+///
+/// A streamed store does not first read its cache line from memory, and leaves the operands in the last-level cache. But that cache
+/// takes stores faster than memory does, and has the results for whoever reads them next. So the threshold grows with the
+/// fraction that is written, and with the number of threads. 2026-11-23 and 2026-11-24, on an EPYC server whose last-level cache has
+/// 32 MiB and whose memory takes 26 GB/s, and on a Xeon that shares one of 480 MiB with others; µs, cached and streamed:
+///
+/// | operands + results, MiB | EPYC, one thread | two | Xeon, one thread | two |
+/// |---|---|---|---|---|
+/// | 0 + 24 | 672, 926 | 315, 994 | 910, 1,089 | 443, 547 |
+/// | 0 + 48 | 2,039, 1,928 | 1,866, 1,932 | 1,948, 2,201 | 901, 1,093 |
+/// | 12 + 12 | 586, 521 | 360, 482 | 863, 877 | 434, 442 |
+/// | 20 + 20 | 1,067, 1,028 | 693, 800 | 1,473, 1,484 | 716, 735 |
+/// | 24 + 24 | 1,445, 1,114 | 963, 961 | 1,779, 1,776 | 890, 881 |
+/// | 64 + 64 | | | 8,286, 4,787 | 3,368, 2,413 |
+/// | 16 + 8 | 639, 433 | 283, 312 | 848, 860 | 432, 433 |
+/// | 24 + 12 | 946, 727 | 725, 553 | 1,293, 1,286 | 646, 649 |
+/// | 32 + 16 | 1,462, 1,117 | 1,057, 764 | 1,766, 1,761 | 860, 863 |
+/// | 32 + 8 | 1,412, 991 | 855, 640 | 1,470, 1,454 | 717, 718 |
+/// | 128 + 64 | | | 12,211, 7,430 | 5,635, 3,554 |
+///
+/// Unit tests stream small results too.
+pub(crate) fn streams(written: usize, moved: usize, threads: usize) -> bool {
+    if moved < LEAST_STREAMED {
+        return false;
+    }
+    let mib = match (threads, 10 * written / moved) {
+        (_, 9..) => 64,
+        (0 | 1, _) => 24,
+        (_, 0..4) => 32,
+        _ => 48,
+    };
+    cfg!(test) || moved >= mib << 20
+}
+
+/// Bytes below which nothing is streamed: the least threshold of [`streams`].
+const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
+
+// Threads.
+
+/// Elements times steps of a kernel from which on other threads help: below, waking one costs more than it saves. Not measured.
+pub(crate) const PARALLEL_WORK: usize = 1 << 18;
+
+/// Parts into which the work of each thread is cut, at most: a thread that starts late takes fewer. Not measured.
+pub(crate) const PARTS_PER_THREAD: usize = 8;
+
+/// Elements times steps of a part of a launch that is one loop, at least; some 4 µs. The smaller the parts, the more data moves
+/// between the caches of the cores. 2026-11-22, 2^16 elements on two cores: 6.3 µs in 2 parts, 6.6 µs in 4, 7.8 µs in 16.
+pub(crate) const LEAST_PART: usize = 1 << 18;
+
+/// Bytes of operands from which on a launch that only reduces is a sweep: every other launch goes through the parts backwards, and
+/// so begins with what the one before it left in the last-level cache. 2026-11-22, a server with 32 MiB of that cache, one
+/// thread, 128 MiB read: the mean of squared differences 4.93 ms forwards and 4.48 ms swept, a Huber loss 5.52 and 5.04 ms.
+/// Unit tests sweep small operands too.
+pub(crate) const SWEPT_FROM: usize = if cfg!(test) { 1 << 10 } else { 8 << 20 };
+
+/// Bytes of operands in a part of a sweep. Not measured.
+pub(crate) const SWEPT_PART: usize = 2 << 20;
+
+/// Parts of a sweep for each thread, at most. Not measured.
+pub(crate) const MOST_SWEPT: usize = 256;
