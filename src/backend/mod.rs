@@ -21,6 +21,7 @@ use crate::plan::schedule::Schedule;
 pub(crate) mod abi;
 mod code;
 mod cranelift;
+mod marks;
 #[cfg(test)]
 mod tests;
 mod x64;

@@ -1,10 +1,10 @@
-//! Primitive conversions: all of them.
+//! All primitive conversions.
 //!
-//! Guarantees: those of the block conversions. Float to integer saturates and takes NaN to 0; a half type is rounded
-//! once, to nearest even, with subnormals (so not by `vcvtneps2bf16`, which flushes them), from a wider type through an
-//! f32 that was truncated with its last bit set if anything was cut off.
+//! Guarantees: the results of the kernels in `kernels::cast`. Float to integer truncates, saturates, and converts NaN to 0. A
+//! 16-bit float is rounded once, to nearest even, with subnormals (`vcvtneps2bf16` would flush them); from a wider type by way
+//! of an f32 rounded to odd: truncated, with the last bit set if the conversion was inexact.
 
-use super::instructions::{self as f, Form};
+use super::instructions::{self as ins, Instruction};
 use super::ir::Reg;
 use super::isa::Isa;
 use super::lower::{GE, GT, Lower, NE, Nan, ORDERED, Out, Real, UNORDERED};
@@ -17,68 +17,68 @@ impl Lower<'_> {
     pub(super) fn convert(&mut self, p: Prim, a: Reg, nan: Nan, out: ValueId) -> Out {
         let n = self.lanes * if p.from.is_complex() && p.to.is_complex() { 2 } else { 1 };
         let (double, single) = (Real { size: 8, bytes: n * 8 }, Real { size: 4, bytes: n * 4 });
-        // A conversion makes a NaN quiet and keeps the canonical one.
+        // A conversion quiets a NaN and keeps the canonical one.
         let quiet = nan.max(Nan::Quiet);
         let done = |r| Out::Done(r, Nan::Any);
-        // There is no NaN that could be another one.
+        // The result has no NaN.
         let number = |r| Out::Done(r, Nan::Canonical);
         match (p.from, p.to) {
-            (_, Bool) => done(self.truth_of(p.from, a)),
+            (_, Bool) => done(self.to_bool(p.from, a)),
             (Bool, to) => {
                 let one = match to {
                     F32 => self.float(single, 1.0),
                     F64 => self.float(double, 1.0),
-                    _ => self.body.lanes(to.size(), 1),
+                    _ => self.body.splat(to.size(), 1),
                 };
-                number(self.body.keep(to.size(), n * to.size(), a, one))
+                number(self.body.select_or_zero(to.size(), n * to.size(), a, one))
             }
-            (F32, F64) | (C64, C128) => Out::Raw(self.body.un(f::PS2PD, n * 8, a), quiet),
-            (F64, F32) | (C128, C64) => Out::Raw(self.body.un(f::PD2PS, n * 8, a), quiet),
-            (F16, F32) | (C32, C64) => Out::Raw(self.body.un(f::PH2PS, n * 4, a), quiet),
+            (F32, F64) | (C64, C128) => Out::Raw(self.body.un(ins::VCVTPS2PD, n * 8, a), quiet),
+            (F64, F32) | (C128, C64) => Out::Raw(self.body.un(ins::VCVTPD2PS, n * 8, a), quiet),
+            (F16, F32) | (C32, C64) => Out::Raw(self.body.un(ins::VCVTPH2PS, n * 4, a), quiet),
             (BF16, F32) => {
-                let r = self.single_of_bf16(n, a);
-                Out::Raw(self.short(r), nan)
+                let r = self.f32_of_bf16(n, a);
+                Out::Raw(self.mark_bf16_nans(r), nan)
             }
             (F32, F16) | (C64, C32) => self.f16(single, a, nan, out),
             (F64, F16) | (C128, C32) => {
-                let odd = self.odd_single(n, a);
+                let odd = self.f32_rounded_to_odd(n, a);
                 self.f16(single, odd, Nan::Quiet, out)
             }
             (F32, BF16) => self.bf16(single, a, nan, out),
             (F64, BF16) => {
-                let odd = self.odd_single(n, a);
+                let odd = self.f32_rounded_to_odd(n, a);
                 self.bf16(single, odd, Nan::Any, out)
             }
             (I64, BF16) => {
-                let near = self.body.truncated(f::QQ2PD, a);
-                let back = self.body.un(f::PD2QQ, n * 8, near);
-                let inexact = self.body.bin_imm(f::PCMPQ, n * 8, back, a, 4);
-                let last = self.body.lanes(8, 1);
-                let odd = self.body.or_where(8, n * 8, inexact, near, last);
-                let odd = self.odd_single(n, odd);
+                let near = self.body.truncated(ins::VCVTQQ2PD, a);
+                let back = self.body.un(ins::VCVTTPD2QQ, n * 8, near);
+                let inexact = self.body.bin_imm(ins::VPCMPQ, n * 8, back, a, 4);
+                let last = self.body.splat(8, 1);
+                let odd = self.body.or_masked(8, n * 8, inexact, near, last);
+                let odd = self.f32_rounded_to_odd(n, odd);
                 self.bf16(single, odd, Nan::Any, out)
             }
-            // Parts move as they are.
+            // The bits of the parts are copied.
             (C32 | C64 | C128, _) => Out::Done(self.part(p.from, a, false), nan),
             (_, C32 | C64 | C128) => Out::Done(self.widened(p.to, a), nan),
-            (I64, F32) => number(self.body.un(f::QQ2PS, n * 8, a)),
-            (I64, F64) => number(self.body.un(f::QQ2PD, n * 8, a)),
+            (I64, F32) => number(self.body.un(ins::VCVTQQ2PS, n * 8, a)),
+            (I64, F64) => number(self.body.un(ins::VCVTQQ2PD, n * 8, a)),
             (from, F32) => {
                 let wide = self.resized(n, from, 4, a);
-                number(self.body.un(f::DQ2PS, n * 4, wide))
+                number(self.body.un(ins::VCVTDQ2PS, n * 4, wide))
             }
             (from, F64) => {
                 let wide = self.resized(n, from, 4, a);
-                number(self.body.un(f::DQ2PD, n * 8, wide))
+                number(self.body.un(ins::VCVTDQ2PD, n * 8, wide))
             }
             (F32 | F64, to) => done(self.integer(n, p.from, to, a)),
             (from, to) => done(self.resized(n, from, to.size(), a)),
         }
     }
 
-    fn truth_of(&mut self, from: DType, a: Reg) -> Reg {
+    fn to_bool(&mut self, from: DType, a: Reg) -> Reg {
         if from.is_complex() {
-            return self.complex_truth(from, a);
+            return self.complex_nonzero(from, a);
         }
         if from.is_float() {
             let x = self.real(from);
@@ -88,126 +88,126 @@ impl Lower<'_> {
         self.nonzero(from.size(), self.lanes * from.size(), a)
     }
 
-    /// Integers of dtype `from` in lanes of `size` bytes: extended by their sign, or cut.
+    /// Integers of dtype `from` in lanes of `size` bytes: extended by signedness, or truncated.
     fn resized(&mut self, n: usize, from: DType, size: usize, a: Reg) -> Reg {
         let bytes = n * from.size().max(size);
-        let form: Form = match (from.size(), size) {
-            (1, 2) if from.is_unsigned() => f::ZXBW,
-            (1, 4) if from.is_unsigned() => f::ZXBD,
-            (1, 8) if from.is_unsigned() => f::ZXBQ,
-            (1, 2) => f::SXBW,
-            (1, 4) => f::SXBD,
-            (1, 8) => f::SXBQ,
-            (2, 4) => f::SXWD,
-            (2, 8) => f::SXWQ,
-            (4, 8) => f::SXDQ,
-            (2, 1) => f::CUTWB,
-            (4, 1) => f::CUTDB,
-            (8, 1) => f::CUTQB,
-            (4, 2) => f::CUTDW,
-            (8, 2) => f::CUTQW,
-            (8, 4) => f::CUTQD,
+        let instruction: Instruction = match (from.size(), size) {
+            (1, 2) if from.is_unsigned() => ins::VPMOVZXBW,
+            (1, 4) if from.is_unsigned() => ins::VPMOVZXBD,
+            (1, 8) if from.is_unsigned() => ins::VPMOVZXBQ,
+            (1, 2) => ins::VPMOVSXBW,
+            (1, 4) => ins::VPMOVSXBD,
+            (1, 8) => ins::VPMOVSXBQ,
+            (2, 4) => ins::VPMOVSXWD,
+            (2, 8) => ins::VPMOVSXWQ,
+            (4, 8) => ins::VPMOVSXDQ,
+            (2, 1) => ins::VPMOVWB,
+            (4, 1) => ins::VPMOVDB,
+            (8, 1) => ins::VPMOVQB,
+            (4, 2) => ins::VPMOVDW,
+            (8, 2) => ins::VPMOVQW,
+            (8, 4) => ins::VPMOVQD,
             _ => return a,
         };
-        self.body.un(form, bytes, a)
+        self.body.un(instruction, bytes, a)
     }
 
-    /// Truncates, saturates, and takes NaN to 0.
+    /// Float to integer: truncates, saturates, converts NaN to 0.
     fn integer(&mut self, n: usize, from: DType, to: DType, a: Reg) -> Reg {
         let x = self.real(from);
-        // Smaller integers go by i32.
+        // Smaller integers by way of i32.
         let wide = to.size().max(4);
-        let form = match (from.size(), wide) {
-            (4, 4) => f::PS2DQ,
-            (4, _) => f::PS2QQ,
-            (_, 4) => f::PD2DQ,
-            _ => f::PD2QQ,
+        let instruction = match (from.size(), wide) {
+            (4, 4) => ins::VCVTTPS2DQ,
+            (4, _) => ins::VCVTTPS2QQ,
+            (_, 4) => ins::VCVTTPD2DQ,
+            _ => ins::VCVTTPD2QQ,
         };
         let bytes = n * from.size().max(wide);
-        // What is out of range becomes the least integer: right below the range.
-        let cut = self.body.un(form, bytes, a);
+        // The instruction gives the least integer for values out of range, which is right below it.
+        let cut = self.body.un(instruction, bytes, a);
         let bits = 8 * wide as u32 - 1;
         let limit = self.float(x, 2f64.powi(bits as i32));
         let above = self.compare(x, GE, a, limit);
-        let most = self.body.lanes(wide, (1 << bits) - 1);
-        let capped = self.body.choose(wide, n * wide, above, most, cut);
+        let most = self.body.splat(wide, (1 << bits) - 1);
+        let capped = self.body.select(wide, n * wide, above, most, cut);
         let numbers = self.compare(x, ORDERED, a, a);
-        let r = self.body.keep(wide, n * wide, numbers, capped);
+        let r = self.body.select_or_zero(wide, n * wide, numbers, capped);
         match to {
-            I8 => self.body.un(f::SATDB, n * 4, r),
-            I16 => self.body.un(f::SATDW, n * 4, r),
+            I8 => self.body.un(ins::VPMOVSDB, n * 4, r),
+            I16 => self.body.un(ins::VPMOVSDW, n * 4, r),
             U8 => {
-                let zero = self.body.lanes(4, 0);
-                let positive = self.body.bin(f::PMAXSD, n * 4, r, zero);
-                self.body.un(f::SATUDB, n * 4, positive)
+                let zero = self.body.splat(4, 0);
+                let positive = self.body.bin(ins::VPMAXSD, n * 4, r, zero);
+                self.body.un(ins::VPMOVUSDB, n * 4, positive)
             }
             _ => r,
         }
     }
 
-    /// f64 to f32 by truncation, with the last bit set if anything was cut off.
-    fn odd_single(&mut self, n: usize, a: Reg) -> Reg {
-        let (double, last) = (Real { size: 8, bytes: n * 8 }, self.body.lanes(4, 1));
+    /// f64 to f32, rounded to odd: truncated, with the last bit set if inexact.
+    fn f32_rounded_to_odd(&mut self, n: usize, a: Reg) -> Reg {
+        let (double, last) = (Real { size: 8, bytes: n * 8 }, self.body.splat(4, 1));
         let near = match self.body.isa {
-            Isa::Avx512 => self.body.truncated(f::PD2PS, a),
-            Isa::Avx2 => self.truncated_single(n, a),
+            Isa::Avx512 => self.body.truncated(ins::VCVTPD2PS, a),
+            Isa::Avx2 => self.f32_truncated(n, a),
         };
-        let back = self.body.un(f::PS2PD, n * 8, near);
+        let back = self.body.un(ins::VCVTPS2PD, n * 8, near);
         let inexact = self.compare(double, NE, back, a);
-        self.body.or_where(4, n * 4, inexact, near, last)
+        self.body.or_masked(4, n * 4, inexact, near, last)
     }
 
-    /// f64 to f32 by truncation: to nearest, and back if that was away from zero.
-    fn truncated_single(&mut self, n: usize, a: Reg) -> Reg {
-        let (double, last) = (Real { size: 8, bytes: n * 8 }, self.body.lanes(4, 1));
-        let near = self.body.un(f::PD2PS, n * 8, a);
-        let back = self.body.un(f::PS2PD, n * 8, near);
+    /// f64 to f32 by truncation, without rounding control: to nearest, and one step back if that was away from zero.
+    fn f32_truncated(&mut self, n: usize, a: Reg) -> Reg {
+        let (double, last) = (Real { size: 8, bytes: n * 8 }, self.body.splat(4, 1));
+        let near = self.body.un(ins::VCVTPD2PS, n * 8, a);
+        let back = self.body.un(ins::VCVTPS2PD, n * 8, near);
         let (back, exact) = (self.magnitude(double, back), self.magnitude(double, a));
         let away = self.compare(double, GT, back, exact);
-        let step = self.body.keep(4, n * 4, away, last);
-        self.body.bin(f::PSUBD, n * 4, near, step)
+        let step = self.body.select_or_zero(4, n * 4, away, last);
+        self.body.bin(ins::VPSUBD, n * 4, near, step)
     }
 
     fn f16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
-        // The canonical NaN becomes the canonical one.
-        let settle = nan != Nan::Canonical && self.seen(out);
-        let from = if settle { self.canonical(x, a, nan) } else { a };
-        let known = if settle { Nan::Canonical } else { nan.max(Nan::Quiet) };
-        Out::Done(self.body.un_imm(f::PS2PH, x.bytes, from, 0), known)
+        // The canonical NaN of f32 converts to that of f16.
+        let canonicalize = nan != Nan::Canonical && self.is_demanded(out);
+        let from = if canonicalize { self.canonical(x, a, nan) } else { a };
+        let known = if canonicalize { Nan::Canonical } else { nan.max(Nan::Quiet) };
+        Out::Done(self.body.un_imm(ins::VCVTPS2PH, x.bytes, from, 0), known)
     }
 
     fn bf16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {
-        // Half of the last place that is kept, less one if that place is even: ties go to even.
-        let (half, place) = (self.body.lanes(4, 0x8000), self.body.lanes(4, 0x1_0000));
+        // Half of the last kept place, minus one if that place is even, so that ties go to even.
+        let (half, place) = (self.body.splat(4, 0x8000), self.body.splat(4, 0x1_0000));
         let mut wide = match self.body.isa {
             Isa::Avx512 => {
-                let below = self.body.lanes(4, 0x7fff);
-                let odd = self.body.bin(f::PTESTMD, x.bytes, a, place);
-                let more = self.body.choose(4, x.bytes, odd, half, below);
-                self.body.bin(f::PADDD, x.bytes, a, more)
+                let below = self.body.splat(4, 0x7fff);
+                let odd = self.body.bin(ins::VPTESTMD, x.bytes, a, place);
+                let more = self.body.select(4, x.bytes, odd, half, below);
+                self.body.bin(ins::VPADDD, x.bytes, a, more)
             }
-            Isa::Avx2 => self.body.added_less_one(x.bytes, a, half, place),
+            Isa::Avx2 => self.body.add_rounding(x.bytes, a, half, place),
         };
-        // The sum carries a NaN out of its payload, or up to another, unless nothing stands in the lower half.
-        let settle = self.seen(out) || !self.is_short(a);
-        if settle {
+        // The addition changes a NaN with bits in its lower half: it may carry into the exponent, or change the payload.
+        let canonicalize = self.is_demanded(out) || !self.has_bf16_nans(a);
+        if canonicalize {
             let is_nan = self.compare(x, UNORDERED, a, a);
             let nan = self.float(x, f64::NAN);
-            wide = self.body.choose(4, x.bytes, is_nan, nan, wide);
+            wide = self.body.select(4, x.bytes, is_nan, nan, wide);
         }
-        let down = self.body.un_imm(f::PSRLD, x.bytes, wide, 16);
+        let down = self.body.un_imm(ins::VPSRLD, x.bytes, wide, 16);
         let r = self.body.words_of(x.bytes, down);
-        self.body.remember_wide(r, wide);
-        Out::Done(r, if settle { Nan::Canonical } else { nan })
+        self.body.record_unrounded(r, wide);
+        Out::Done(r, if canonicalize { Nan::Canonical } else { nan })
     }
 
-    fn single_of_bf16(&mut self, n: usize, a: Reg) -> Reg {
-        // If it was rounded here, its bits are still in their place.
-        if let Some(wide) = self.body.wide(a) {
-            let upper = self.body.lanes(4, 0xffff_0000);
-            return self.body.bin(f::AND, n * 4, wide, upper);
+    fn f32_of_bf16(&mut self, n: usize, a: Reg) -> Reg {
+        // If it was rounded in this body, its bits are still in the upper halves.
+        if let Some(wide) = self.body.unrounded(a) {
+            let upper = self.body.splat(4, 0xffff_0000);
+            return self.body.bin(ins::VPANDD, n * 4, wide, upper);
         }
-        let wide = self.body.un(f::ZXWD, n * 4, a);
-        self.body.un_imm(f::PSLLD, n * 4, wide, 16)
+        let wide = self.body.un(ins::VPMOVZXWD, n * 4, a);
+        self.body.un_imm(ins::VPSLLD, n * 4, wide, 16)
     }
 }

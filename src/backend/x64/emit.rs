@@ -1,117 +1,126 @@
-//! Machine code of a segment: the loop over pairs of vectors if there is one, the loop over whole vectors, and its body once
-//! more for the elements that are left.
+//! The function of a segment: a loop over pairs of vectors if there is one, a loop over single vectors, and the body once more
+//! for the remainder, the elements after the last whole vector.
 //!
-//! The function of a plain schedule walks rows: what the table has behind its pointers says how. Guarantees: any number of
-//! elements from 1 up, with the bit [`STREAM`] or without: with it there is a second loop, whose stores of results go past
-//! the caches (a fence is the caller's), and with the bit [`ADD`] a third, which adds up values in lanes (both ask for operands
-//! ahead of their use, with the bit [`AHEAD`]); registers that the caller of a System V
-//! function expects back are given back; every page of a large stack frame is touched in order. Slots that are written must
-//! not overlap slots that are read. Does not: choose instructions or registers of the body.
+//! Guarantees: takes any number of elements from 1 up. With the bit [`STREAM`] another loop runs, whose stores of results are
+//! non-temporal (the caller issues the fence); with the bit [`ADD`] a third one, which accumulates values into the lanes of
+//! partial sums. Both prefetch operands, farther ahead with the bit [`AHEAD`]. If the schedule walks rows, the function continues
+//! with the rows that the table describes after its pointers. Callee-saved registers are restored as System V requires; a large
+//! stack frame is probed page by page. Slots that are written must not overlap slots that are read. Does not: select
+//! instructions or allocate registers for the body.
 
 use std::collections::HashMap;
 
 use super::alloc::{Allocated, Machine};
 use super::asm::{
-    Add, And, Asm, Cmp, General, Memory, Operands, Place, R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX,
-    RDI, RDX, RSI, RSP, Sub, When,
+    Add, Address, And, Asm, Cmp, Condition, General, Operands, R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX,
+    RCX, RDI, RDX, RSI, RSP, RegMem, Sub,
 };
-use super::instructions as f;
-use super::ir::Constant;
+use super::instructions as ins;
+use super::ir::{Constant, NONE};
 use super::isa::Isa;
 use crate::backend::abi::{ADD, AHEAD, STREAM, row_words};
+use crate::backend::marks::{Mark, Purpose};
 use crate::base::dtype::DType;
 use crate::kernels::reduce::LANES;
 use crate::plan::schedule::SlotId;
 
-/// The table of pointers (first argument), the number of elements (second), the index of the current element.
+/// The table of pointers (first argument), the number of elements (second argument), the index of the current element.
 pub(super) const TABLE: General = RDI;
 pub(super) const COUNT: General = RSI;
 pub(super) const INDEX: General = RAX;
-/// A pointer that has no register of its own.
+/// A pointer that has no register of its own; else scratch.
 pub(super) const POINTER: General = R11;
-/// The constants.
+/// The address of the constants.
 pub(super) const POOL: General = R10;
-/// Twice the index: elements of 16 bytes have no scale. Or the lane of the current element, where values are added up.
-pub(super) const TWICE: General = R9;
-/// What else holds pointers; the caller expects the latter back.
-const UNSAVED: [General; 3] = [RCX, RDX, R8];
-const SAVED: [General; 4] = [RBX, R12, R13, R14];
-/// The index of the element that is asked for, which the caller expects back too.
-pub(super) const FAR: General = R15;
+/// The index of a lane: `2 * INDEX`, as there is no scale for elements of 16 bytes; or the lane of a partial sum that the
+/// current element is added to.
+pub(super) const LANE_INDEX: General = R9;
+/// The other registers for pointers.
+const CALLER_SAVED: [General; 3] = [RCX, RDX, R8];
+const CALLEE_SAVED: [General; 4] = [RBX, R12, R13, R14];
+/// The index of the element that is prefetched; callee-saved.
+pub(super) const PREFETCH_INDEX: General = R15;
 
-/// The bytes of a function, and how many of them are instructions; the constants follow.
+/// A function: `code` bytes of instructions, then the constants.
 pub(super) struct Function {
     pub(super) bytes: Vec<u8>,
     pub(super) code: usize,
+    /// What the instructions are for, if that was recorded.
+    pub(super) marks: Vec<Mark>,
 }
 
-/// A segment with registers assigned.
-pub(super) struct Segment<'a> {
+/// A segment whose body has machine registers.
+pub(super) struct AllocatedSegment<'a> {
     pub(super) isa: Isa,
-    /// Elements of an iteration.
+    /// Elements of a vector of the widest dtype: those of an iteration over single vectors.
     pub(super) lanes: usize,
     pub(super) allocated: &'a Allocated,
-    /// The body over two vectors in a row, if there is a loop of it.
+    /// The body over two vectors, if there is a loop over pairs.
     pub(super) paired: Option<&'a Allocated>,
-    /// Whether that loop is only for results that go past the caches, if they can.
+    /// Whether the loop over pairs serves only results that are streamed.
     pub(super) only_streamed: bool,
     pub(super) constants: &'a [Constant],
     /// Whether a slot has elements of 16 bytes.
-    pub(super) twice: bool,
-    /// Whether it is all there is to run, so that the processor finds by itself what comes next, if the body is short.
-    pub(super) alone: bool,
-    /// Slots of operands that move with the index, how many elements ahead these are asked for, and slots of results.
+    pub(super) has_16_byte_elements: bool,
+    /// Whether the segment is the only stage, so that the hardware prefetcher predicts its accesses if the body is short.
+    pub(super) is_only_stage: bool,
+    /// The slots of operands that are prefetched, and how many elements ahead.
     pub(super) operands: &'a [SlotId],
-    pub(super) ahead: usize,
+    pub(super) prefetch_distance: usize,
+    /// The slots of results.
     pub(super) results: &'a [SlotId],
-    /// Slots of what can be added up.
+    /// The slots of values that can be accumulated.
     pub(super) sums: &'a [(SlotId, DType)],
-    /// Slots that move from row to row, and how many slots there are, if the function walks rows.
+    /// If the function walks rows: the slots whose pointers move from row to row, and the number of all slots.
     pub(super) rows: Option<&'a (Vec<SlotId>, usize)>,
 }
 
 pub(super) struct Writer<'a> {
     pub(super) asm: Asm,
-    pub(super) segment: &'a Segment<'a>,
+    pub(super) segment: &'a AllocatedSegment<'a>,
+    /// The registers of pointers.
     pub(super) pointers: HashMap<SlotId, General>,
-    /// Where each constant lies in the pool.
+    /// The offset of each constant in the pool.
     pub(super) offsets: Vec<i64>,
-    /// Where the instruction ends that says how far the pool is.
+    /// The end of the instruction that computes the pool's address.
     pool_use: Option<usize>,
-    /// Where functions are called that most iterations do without.
-    pub(super) rescues: Vec<Rescue>,
+    /// The calls that are written after the function.
+    pub(super) slow_paths: Vec<SlowPathCall>,
+    /// Filled in for a dump alone.
+    marks: Option<Vec<Mark>>,
 }
 
-/// Encodes a segment.
-pub(super) fn function(segment: &Segment<'_>) -> Function {
+/// Encodes a segment; `marked` records what the instructions are for.
+pub(super) fn function(segment: &AllocatedSegment<'_>, marked: bool) -> Function {
     let mut w = Writer {
         asm: Asm::default(),
         segment,
         pointers: HashMap::new(),
         offsets: Vec::new(),
         pool_use: None,
-        rescues: Vec::new(),
+        slow_paths: Vec::new(),
+        marks: marked.then(Vec::new),
     };
-    let pool = w.pool();
-    w.whole();
+    let pool = w.lay_out_pool();
+    w.function();
     let Asm { mut bytes } = w.asm;
     let code = bytes.len();
-    // Vectors of constants lie in one cache line each, as functions begin at one.
+    // Functions begin at a cache line; each vector constant lies within one.
     bytes.resize(code.next_multiple_of(64), 0xcc);
     let mut asm = Asm { bytes };
     if let Some(end) = w.pool_use {
         asm.patch(end, asm.at());
     }
     asm.bytes.extend(pool);
-    Function { bytes: asm.bytes, code }
+    Function { bytes: asm.bytes, code, marks: w.marks.unwrap_or_default() }
 }
 
 impl Writer<'_> {
-    /// Lays the constants out.
-    fn pool(&mut self) -> Vec<u8> {
+    /// Assigns offsets to the constants and returns their bytes.
+    fn lay_out_pool(&mut self) -> Vec<u8> {
         let mut pool = Vec::new();
         self.offsets = vec![0; self.segment.constants.len()];
-        // Most are one quadword repeated, behind the others. AVX2's instructions read them whole.
+        // Whole vectors first, then constants of one quadword, which AVX-512 broadcasts. AVX2 instructions read whole vectors.
         let short = |c: &Constant| self.segment.isa == Isa::Avx512 && c.iter().all(|q| *q == c[0]);
         for last in [false, true] {
             for (c, at) in self.segment.constants.iter().zip(&mut self.offsets).filter(|(c, _)| short(c) == last) {
@@ -123,138 +132,163 @@ impl Writer<'_> {
         pool
     }
 
-    fn whole(&mut self) {
-        let segment = self.segment;
+    fn function(&mut self) {
+        self.mark(Purpose::Frame("entry"));
         let saved = self.assign_pointers();
-        let frame = i64::from(self.places()) * 64 + self.room();
-        let framed = frame > 0;
-        if framed {
+        let frame = i64::from(self.stack_slots()) * 64 + self.slow_path_frame();
+        self.prologue(frame, &saved);
+        let row = self.asm.at();
+        self.load_pointers();
+        self.asm.clear(INDEX);
+        self.set_prefetch_index();
+        if self.segment.paired.is_none() {
+            self.hoisted(self.segment.allocated);
+        }
+        let ends = self.loops();
+        ends.into_iter().for_each(|jump| self.asm.land(jump));
+        self.mark(Purpose::Frame("next row, or return"));
+        let last = self.next_row(row);
+        last.into_iter().for_each(|jump| self.asm.land(jump));
+        self.epilogue(frame, &saved);
+        self.slow_path_calls();
+    }
+
+    /// Saves registers, makes room on the stack, and loads the address of the constants.
+    fn prologue(&mut self, frame: i64, saved: &[General]) {
+        if frame > 0 {
             self.asm.push(RBP);
             self.asm.load(RBP, RSP);
         }
         saved.iter().for_each(|r| self.asm.push(*r));
-        if framed {
+        if frame > 0 {
             self.frame(frame);
         }
-        if !segment.constants.is_empty() {
-            // The distance is known at the end.
+        if !self.segment.constants.is_empty() {
             self.pool_use = Some(self.asm.lea_ahead(POOL));
         }
-        let row = self.asm.at();
+    }
+
+    fn epilogue(&mut self, frame: i64, saved: &[General]) {
+        self.asm.zero_upper();
+        if frame > 0 {
+            self.asm.lea(RSP, Address::at(RBP, saved.len() as i64 * -8));
+        }
+        saved.iter().rev().for_each(|r| self.asm.pop(*r));
+        if frame > 0 {
+            self.asm.pop(RBP);
+        }
+        self.asm.ret();
+    }
+
+    fn load_pointers(&mut self) {
         let mut slots: Vec<(SlotId, General)> = self.pointers.iter().map(|(s, r)| (*s, *r)).collect();
         slots.sort_unstable_by_key(|(slot, _)| *slot);
         for (slot, r) in slots {
             self.pointer(slot, r);
         }
-        self.asm.clear(INDEX);
-        self.far_index();
-        if segment.paired.is_none() {
-            self.hoisted(segment.allocated);
-        }
-        let summed = if self.adds_up() { self.sum() } else { Vec::new() };
+    }
+
+    /// All loops and the remainder; returns the jumps to what follows.
+    fn loops(&mut self) -> Vec<usize> {
+        let segment = self.segment;
+        let summed = if self.accumulates() { self.summing_loops() } else { Vec::new() };
+        self.mark(Purpose::Frame("loop control"));
         if !segment.sums.is_empty() && summed.is_empty() {
-            // Another segment of the schedule adds up.
+            // Another segment of the schedule accumulates.
             self.asm.take_bit(COUNT, ADD.trailing_zeros() as u8);
         }
         self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
-        let mut ends: Vec<usize> = segment.paired.map(|pair| self.pairs(pair, Body::Cached)).into_iter().collect();
-        let mut to_rest = Vec::new();
-        if segment.paired.is_none() && self.streams(&segment.allocated.body, !segment.alone) {
-            let cached = self.asm.jump(When::NotBelow);
-            to_rest.push(self.main_loop(Body::Streamed));
-            to_rest.push(self.asm.jump(When::Always));
+        let mut ends: Vec<usize> = segment.paired.map(|pair| self.pairs(pair, LoopKind::Cached)).into_iter().collect();
+        let mut to_remainder = Vec::new();
+        if segment.paired.is_none() && self.streams(&segment.allocated.body, !segment.is_only_stage) {
+            let cached = self.asm.jump(Condition::NotBelow);
+            to_remainder.push(self.main_loop(LoopKind::Streamed));
+            to_remainder.push(self.asm.jump(Condition::Always));
             self.asm.land(cached);
         }
-        to_rest.push(self.main_loop(Body::Cached));
-        to_rest.into_iter().for_each(|jump| self.asm.land(jump));
-        ends.push(self.rest(Body::Rest));
-        ends.into_iter().chain(summed).for_each(|jump| self.asm.land(jump));
-        let last = self.next_row(row);
-        last.into_iter().for_each(|jump| self.asm.land(jump));
-        self.asm.zero_upper();
-        if framed {
-            self.asm.lea(RSP, Memory::at(RBP, saved.len() as i64 * -8));
-        }
-        saved.iter().rev().for_each(|r| self.asm.pop(*r));
-        if framed {
-            self.asm.pop(RBP);
-        }
-        self.asm.ret();
-        self.rescues();
+        to_remainder.push(self.main_loop(LoopKind::Cached));
+        to_remainder.into_iter().for_each(|jump| self.asm.land(jump));
+        ends.push(self.remainder(LoopKind::Remainder));
+        ends.extend(summed);
+        ends
     }
 
-    /// The loop over whole vectors; returns the jump over it, which is taken if there is none.
-    fn main_loop(&mut self, how: Body) -> usize {
+    /// The loop over single vectors; returns the jump past it, taken if there is no whole vector.
+    fn main_loop(&mut self, kind: LoopKind) -> usize {
         let lanes = self.segment.lanes as i32;
         self.asm.alu(Sub, COUNT, lanes);
         self.asm.alu_with(Cmp, INDEX, COUNT);
-        let skip = self.asm.jump(When::Greater);
-        self.repeated(self.segment.allocated, lanes, how);
+        let skip = self.asm.jump(Condition::Greater);
+        self.repeated(self.segment.allocated, lanes, kind);
         skip
     }
 
-    /// Places on the stack that a body uses.
-    pub(super) fn places(&self) -> u32 {
-        self.segment.allocated.places.max(self.segment.paired.map_or(0, |p| p.places))
+    /// Stack slots that the bodies use.
+    pub(super) fn stack_slots(&self) -> u32 {
+        self.segment.allocated.stack_slots.max(self.segment.paired.map_or(0, |p| p.stack_slots))
     }
 
-    /// What is loaded once, before a loop.
+    /// The loads before a loop.
     fn hoisted(&mut self, allocated: &Allocated) {
-        allocated.hoisted.iter().for_each(|m| self.machine(m, Body::Cached));
+        if !allocated.hoisted.is_empty() {
+            self.mark(Purpose::Frame("uniform values and constants"));
+        }
+        allocated.hoisted.iter().for_each(|m| self.machine(m, LoopKind::Cached));
+        self.mark(Purpose::Frame("loop control"));
     }
 
-    /// The loops over pairs of vectors, and what those over single ones expect; returns the jump that is taken if no
-    /// element is left. Where nothing is added up, the carry flag says whether to stream.
-    fn pairs(&mut self, pair: &Allocated, how: Body) -> usize {
-        let (both, streams) = (2 * self.segment.lanes as i32, !how.adds() && self.streams(&pair.body, true));
+    /// The loops over pairs of vectors, then what the loop over single vectors expects; returns the jump that is taken if no
+    /// element is left. Unless the loop accumulates, the carry flag says whether to stream.
+    fn pairs(&mut self, pair: &Allocated, kind: LoopKind) -> usize {
+        let (both, streams) = (2 * self.segment.lanes as i32, !kind.accumulates() && self.streams(&pair.body, true));
         let only = streams && self.segment.only_streamed;
         let two_loops = streams && !only;
-        let around = only.then(|| self.asm.jump(When::NotBelow));
+        let around = only.then(|| self.asm.jump(Condition::NotBelow));
         if two_loops {
             self.asm.carry(POINTER);
         }
         self.asm.alu(Sub, COUNT, both);
-        let mut ends = vec![self.asm.jump(When::Less)];
+        let mut ends = vec![self.asm.jump(Condition::Less)];
         if two_loops {
-            // Loads between here and the jump change no flags, but may use the register.
+            // Before the hoisted loads: they change no flags up to the jump, but may overwrite the register.
             self.asm.test_byte(POINTER);
         }
         self.hoisted(pair);
         if two_loops {
-            let cached = self.asm.jump(When::Equal);
-            self.repeated(pair, both, Body::Streamed);
-            ends.push(self.asm.jump(When::Always));
+            let cached = self.asm.jump(Condition::Equal);
+            self.repeated(pair, both, LoopKind::Streamed);
+            ends.push(self.asm.jump(Condition::Always));
             self.asm.land(cached);
         }
-        self.repeated(pair, both, if only { Body::Streamed } else { how });
+        self.repeated(pair, both, if only { LoopKind::Streamed } else { kind });
         ends.into_iter().for_each(|jump| self.asm.land(jump));
         self.asm.alu(Add, COUNT, both);
         self.asm.alu_with(Cmp, INDEX, COUNT);
-        let done = self.asm.jump(When::Equal);
+        let done = self.asm.jump(Condition::Equal);
         around.into_iter().for_each(|jump| self.asm.land(jump));
         self.hoisted(self.segment.allocated);
         done
     }
 
-    /// A body again and again, so many elements at once, while as many are left; `COUNT` is less by these.
-    fn repeated(&mut self, allocated: &Allocated, elements: i32, how: Body) {
+    /// A loop of a body over so many elements. `COUNT` is the number of all elements less those of one iteration.
+    fn repeated(&mut self, allocated: &Allocated, elements: i32, kind: LoopKind) {
         let head = self.asm.at();
-        self.body(allocated, how);
+        self.body(allocated, kind);
         self.asm.alu(Add, INDEX, elements);
-        if how.asks() && !self.segment.operands.is_empty() {
-            self.asm.alu(Add, FAR, elements);
+        if kind.prefetches() && !self.segment.operands.is_empty() {
+            self.asm.alu(Add, PREFETCH_INDEX, elements);
         }
         self.asm.alu_with(Cmp, INDEX, COUNT);
-        self.asm.jump_to(When::NotAbove, head);
+        self.asm.jump_to(Condition::NotAbove, head);
     }
 
-    /// Goes to the next row if there is one; returns the jump past that.
+    /// Continues with the next row if there is one; returns the jump that is taken if there is none.
     fn next_row(&mut self, row: usize) -> Option<usize> {
         let (moving, slots) = self.segment.rows?;
-        let word = |i: usize| Memory::at(TABLE, i as i64 * 8);
+        let word = |i: usize| Address::at(TABLE, i as i64 * 8);
         let [count, rows] = row_words(*slots).map(word);
         self.asm.alu(Cmp, rows, 2);
-        let last = self.asm.jump(When::Below);
+        let last = self.asm.jump(Condition::Below);
         self.asm.alu(Sub, rows, 1);
         for slot in moving {
             let slot = *slot as usize;
@@ -262,169 +296,209 @@ impl Writer<'_> {
             self.asm.alu_on(Add, word(slot), POINTER);
         }
         self.asm.load(COUNT, count);
-        self.asm.jump_to(When::Always, row);
+        self.asm.jump_to(Condition::Always, row);
         Some(last)
     }
 
-    /// The elements that are left; returns the jump over them, which is taken if there is none.
-    fn rest(&mut self, how: Body) -> usize {
+    /// The body over the elements after the last whole vector; returns the jump past it, taken if there is none.
+    fn remainder(&mut self, kind: LoopKind) -> usize {
         self.asm.alu(Add, COUNT, self.segment.lanes as i32);
         self.asm.alu_with(Sub, COUNT, INDEX);
-        let done = self.asm.jump(When::Equal);
-        self.rest_masks();
-        self.body(self.segment.allocated, how);
+        let done = self.asm.jump(Condition::Equal);
+        self.mark(Purpose::Frame("masks of the remainder"));
+        self.remainder_masks();
+        self.body(self.segment.allocated, kind);
         done
     }
 
-    /// The loops that add up, and their rest; returns the jumps to the end.
-    fn sum(&mut self) -> Vec<usize> {
+    /// The loops that accumulate, and their remainder; returns the jumps to the end.
+    fn summing_loops(&mut self) -> Vec<usize> {
+        self.mark(Purpose::Frame("loops that accumulate"));
         self.asm.take_bit(COUNT, ADD.trailing_zeros() as u8);
-        let other = self.asm.jump(When::NotBelow);
+        let other = self.asm.jump(Condition::NotBelow);
         self.asm.take_bit(COUNT, STREAM.trailing_zeros() as u8);
-        let mut ends: Vec<usize> = self.segment.paired.map(|pair| self.pairs(pair, Body::Added)).into_iter().collect();
-        let skip = self.main_loop(Body::Added);
+        let mut ends: Vec<usize> =
+            self.segment.paired.map(|pair| self.pairs(pair, LoopKind::Summed)).into_iter().collect();
+        let skip = self.main_loop(LoopKind::Summed);
         self.asm.land(skip);
-        ends.push(self.rest(Body::AddedRest));
-        ends.push(self.asm.jump(When::Always));
+        ends.push(self.remainder(LoopKind::SummedRemainder));
+        ends.push(self.asm.jump(Condition::Always));
         self.asm.land(other);
         ends
     }
 
-    /// Whether a loop asks for operands ahead.
-    fn asks(&self) -> bool {
+    /// Whether a loop prefetches operands.
+    fn has_prefetches(&self) -> bool {
         let streams = match self.segment.paired {
             Some(pair) => self.streams(&pair.body, true),
-            None => self.streams(&self.segment.allocated.body, !self.segment.alone),
+            None => self.streams(&self.segment.allocated.body, !self.segment.is_only_stage),
         };
-        !self.segment.operands.is_empty() && (streams || self.adds_up())
+        !self.segment.operands.is_empty() && (streams || self.accumulates())
     }
 
-    /// The index of what is asked for: some way ahead if the bit [`AHEAD`] says so, else where the index is.
-    fn far_index(&mut self) {
+    /// Sets the index of what is prefetched: some way ahead with the bit [`AHEAD`], else equal to the index.
+    fn set_prefetch_index(&mut self) {
         self.asm.take_bit(COUNT, AHEAD.trailing_zeros() as u8);
-        if self.asks() {
-            self.asm.spread_carry(FAR);
-            self.asm.alu(And, FAR, self.segment.ahead as i32);
+        if self.has_prefetches() {
+            self.asm.spread_carry(PREFETCH_INDEX);
+            self.asm.alu(And, PREFETCH_INDEX, self.segment.prefetch_distance as i32);
         }
     }
 
-    /// Whether something can be added up.
-    fn adds_up(&self) -> bool {
+    /// Whether the segment can accumulate a sum.
+    fn accumulates(&self) -> bool {
         self.segment.allocated.body.iter().any(|m| matches!(m, Machine::Store { sum: Some(_), .. }))
     }
 
     /// Room on the stack, aligned to vectors.
     fn frame(&mut self, mut bytes: i64) {
-        // In steps of less than a page, so that an overflow meets the guard page.
+        // In steps of less than a page, so that a stack overflow hits the guard page.
         let step = 2048;
         while bytes > step {
             self.asm.alu(Sub, RSP, step as i32);
-            self.asm.touch(Memory::at(RSP, 0));
+            self.asm.touch(Address::at(RSP, 0));
             bytes -= step;
         }
         self.asm.alu(Sub, RSP, bytes as i32);
         self.asm.alu(And, RSP, -64);
     }
 
-    /// Registers for the pointers of slots, as far as they last; returns those that must be saved.
+    /// Assigns registers to pointers as long as there are any; returns the callee-saved ones that are used.
     fn assign_pointers(&mut self) -> Vec<General> {
-        let mut free = UNSAVED.iter().chain(&SAVED);
+        let mut free = CALLER_SAVED.iter().chain(&CALLEE_SAVED);
         for m in &self.segment.allocated.body {
-            if let Machine::Load { slot, .. } | Machine::Store { slot, .. } = m
-                && !self.pointers.contains_key(slot)
+            let slot = match m {
+                Machine::Load { slot, .. } => slot,
+                Machine::Store { store, .. } => &store.slot,
+                _ => continue,
+            };
+            if !self.pointers.contains_key(slot)
                 && let Some(r) = free.next()
             {
                 self.pointers.insert(*slot, *r);
             }
         }
         let mut saved: Vec<General> =
-            SAVED.into_iter().filter(|r| self.pointers.values().any(|used| used == r)).collect();
-        saved.extend(self.asks().then_some(FAR));
+            CALLEE_SAVED.into_iter().filter(|r| self.pointers.values().any(|used| used == r)).collect();
+        saved.extend(self.has_prefetches().then_some(PREFETCH_INDEX));
         saved
     }
 
-    fn body(&mut self, allocated: &Allocated, how: Body) {
-        if self.segment.twice {
-            self.asm.lea(TWICE, Memory::at(INDEX, 0).indexed(INDEX, 1));
-        } else if how.adds() {
-            self.asm.load(TWICE, INDEX);
-            self.asm.alu(And, TWICE, LANES as i32 - 1);
+    fn body(&mut self, allocated: &Allocated, kind: LoopKind) {
+        self.mark(Purpose::Frame(kind.name()));
+        if self.segment.has_16_byte_elements {
+            self.asm.lea(LANE_INDEX, Address::at(INDEX, 0).indexed(INDEX, 1));
+        } else if kind.accumulates() {
+            self.asm.load(LANE_INDEX, INDEX);
+            self.asm.alu(And, LANE_INDEX, LANES as i32 - 1);
         }
-        allocated.body.iter().for_each(|m| self.machine(m, how));
+        let steps = self.marks.as_ref().map(|_| allocated.steps());
+        for (i, m) in allocated.body.iter().enumerate() {
+            if let Some(steps) = &steps {
+                self.mark(Purpose::Step(steps[i]));
+            }
+            self.machine(m, kind);
+        }
+        self.mark(Purpose::Frame("loop control"));
     }
 
-    fn machine(&mut self, m: &Machine, how: Body) {
+    /// Records what the next instructions are for.
+    pub(super) fn mark(&mut self, purpose: Purpose) {
+        let at = self.asm.at();
+        self.marks.iter_mut().for_each(|marks| marks.push(Mark { at, purpose }));
+    }
+
+    fn machine(&mut self, m: &Machine, kind: LoopKind) {
         match *m {
-            Machine::Op { op, dst, src, mask, .. } if op.form == f::RESCUE => self.rescue(&op, dst, src[0], mask),
-            Machine::Op { op, .. } if op.form == f::ADDED && !how.adds() => {}
-            Machine::Op { op, dst, src, .. } if op.form == f::ADDED => {
-                self.lanes((self.segment.sums[op.sum as usize], op.ahead), Some(dst), src[0], how);
+            Machine::Inst { inst, dst, src, mask, .. } if inst.instruction == ins::SLOW_PATH => {
+                self.check_slow_path(&inst, dst, src[0], mask);
             }
-            Machine::Op { op, dst, src, mask, constant } => {
+            Machine::Inst { inst, dst, src, .. } if inst.instruction == ins::ACCUMULATE => {
+                if kind.accumulates() {
+                    self.partial_sum((self.segment.sums[inst.sum as usize], inst.vector), Some(dst), src[0], kind);
+                }
+            }
+            Machine::Inst { inst, dst, src, mask, constant } => {
                 let last = match constant {
-                    Some(index) => Memory::at(POOL, self.offsets[index as usize]).into(),
-                    None if op.src[1] == super::ir::NONE => Place::Register(src[0]),
-                    None => Place::Register(src[1]),
+                    Some(index) => Address::at(POOL, self.offsets[index as usize]).into(),
+                    None if inst.src[1] == NONE => RegMem::Register(src[0]),
+                    None => RegMem::Register(src[1]),
                 };
-                let mask = if op.mask == super::ir::NONE { 0 } else { mask };
-                let operands = if op.form.code.layout == f::Layout::Mr {
-                    Operands::new(src[0], 0, Place::Register(dst))
+                let mask = if inst.mask == NONE { 0 } else { mask };
+                let operands = if inst.instruction.code.encoding == ins::Encoding::Mr {
+                    Operands::new(src[0], 0, RegMem::Register(dst))
                 } else {
                     Operands::new(dst, src[0], last)
                 };
-                let (imm, zeroing, truncate) = (op.imm, op.zeroing, op.truncate);
-                self.asm.vector(op.form, op.length, &Operands { imm, mask, zeroing, truncate, ..operands });
+                let (imm, zeroing, truncate) = (inst.imm, inst.zeroing, inst.truncate);
+                let operands = Operands { imm, mask, zeroing, truncate, ..operands };
+                self.asm.vector(inst.instruction, inst.length, &operands);
             }
             Machine::Copy { dst, src } => self.copy(dst, src),
-            Machine::Load { slot, dtype, dst, ahead } => self.transfer((slot, dtype, ahead), dst, how, true),
-            Machine::Store { slot, dtype, sum: Some(sum), ahead, .. } if how.adds() => {
-                self.lanes(((slot, dtype), ahead), None, sum, how);
+            Machine::Load { slot, dtype, dst, vector } => self.transfer((slot, dtype, vector), dst, kind, true),
+            Machine::Store { store, sum: Some(sum), .. } if kind.accumulates() => {
+                self.partial_sum(((store.slot, store.dtype), store.vector), None, sum, kind);
             }
-            Machine::Store { slot, dtype, src, ahead, .. } => self.transfer((slot, dtype, ahead), src, how, false),
+            Machine::Store { store, src, .. } => {
+                self.transfer((store.slot, store.dtype, store.vector), src, kind, false);
+            }
             Machine::Splat { slot, dtype, dst } => self.splat(slot, dtype, dst),
             Machine::Const { index, dst } => self.constant(index, dst),
-            Machine::Spill { .. } | Machine::Fill { .. } => self.placed(m),
+            Machine::Spill { .. } | Machine::Fill { .. } => self.spill_or_fill(m),
         }
     }
 }
 
-/// How the body handles its elements.
+/// The variants of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum LoopKind {
     /// Whole vectors.
     Cached,
-    /// Whole vectors; operands are asked for ahead, and results in whole cache lines go past the caches: of parts of a line,
-    /// the second may come too late to be written with the first.
+    /// Whole vectors. Operands are prefetched, and results whose stores fill cache lines are written past the caches: of two
+    /// stores to one line, the second may come too late to be combined with the first.
     Streamed,
-    /// Whole vectors; operands are asked for ahead, and sums are added up.
-    Added,
-    /// The rest, under its mask.
-    Rest,
-    /// The rest, and sums are added up.
-    AddedRest,
+    /// Whole vectors. Operands are prefetched, and sums accumulated.
+    Summed,
+    /// The elements after the last whole vector, under a mask.
+    Remainder,
+    /// The same, and sums are accumulated.
+    SummedRemainder,
 }
 
-impl Body {
-    pub(super) fn masked(self) -> bool {
-        matches!(self, Body::Rest | Body::AddedRest)
+impl LoopKind {
+    /// The name in dumps.
+    fn name(self) -> &'static str {
+        match self {
+            LoopKind::Cached => "loop",
+            LoopKind::Streamed => "loop with non-temporal stores",
+            LoopKind::Summed => "loop that accumulates",
+            LoopKind::Remainder => "remainder",
+            LoopKind::SummedRemainder => "remainder that accumulates",
+        }
     }
 
-    /// Whether operands are asked for ahead of their use.
-    pub(super) fn asks(self) -> bool {
-        matches!(self, Body::Streamed | Body::Added)
+    pub(super) fn is_remainder(self) -> bool {
+        matches!(self, LoopKind::Remainder | LoopKind::SummedRemainder)
     }
 
-    pub(super) fn adds(self) -> bool {
-        matches!(self, Body::Added | Body::AddedRest)
+    pub(super) fn prefetches(self) -> bool {
+        matches!(self, LoopKind::Streamed | LoopKind::Summed)
+    }
+
+    pub(super) fn accumulates(self) -> bool {
+        matches!(self, LoopKind::Summed | LoopKind::SummedRemainder)
     }
 }
 
-/// A call to be written behind the function's end.
-pub(super) struct Rescue {
-    /// Where the jump to it ends, and where it returns to.
+/// A call of a slow path, written after the function.
+pub(super) struct SlowPathCall {
+    /// The end of the jump to the call, and where the call returns to.
     pub(super) jump: usize,
     pub(super) back: usize,
+    /// The index of the function.
     pub(super) function: usize,
     pub(super) dst: u8,
     pub(super) x: u8,
+    /// The step of the kernel.
+    pub(super) step: u32,
 }

@@ -1,8 +1,8 @@
-//! The instructions that segments are made of, by machine.
+//! The instruction sets of the x64 back end.
 
 use crate::kernels::CpuLevel;
 
-/// The instructions that segments are made of.
+/// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isa {
     /// AVX2, FMA and F16C.
@@ -11,7 +11,7 @@ pub(crate) enum Isa {
 }
 
 impl Isa {
-    /// Those of a level, if this machine runs wide segments. Their calling convention is System V's.
+    /// The instruction set of a CPU level, if the x64 back end serves it: functions follow System V's calling convention.
     pub(crate) fn of(level: CpuLevel) -> Option<Isa> {
         match level {
             _ if !cfg!(all(target_arch = "x86_64", unix)) => None,
@@ -29,7 +29,7 @@ impl Isa {
         }
     }
 
-    /// Vector registers.
+    /// The number of vector registers.
     pub(super) fn vectors(self) -> u8 {
         match self {
             Isa::Avx2 => 16,

@@ -1,15 +1,14 @@
-//! Functions in a loop: the text of [`crate::math::inline`], run over registers.
+//! Elementary functions: the code of [`crate::math::inline`], run on virtual registers.
 //!
-//! Guarantees: the bits of the block kernels, but for NaNs, which are made canonical where they can be seen. What takes
-//! several operations on a float is one instruction here where the machine has one that gives the same bits: scaling by
-//! a power of two, taking exponent and significand apart, values at the ends of a domain. Does not: serve dtypes but f32
-//! and f64.
+//! Guarantees: the bits of the kernels, except NaNs, which become canonical where their bits are demanded. Some operations that
+//! are a sequence on floats are one instruction here, if the machine has one with the same results: scaling by a power of two,
+//! splitting into exponent and significand, results at the ends of a domain. Does not: serve dtypes other than f32 and f64.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use super::instructions::{self as f, Form};
+use super::instructions::{self as ins, Instruction};
 use super::ir::Reg;
 use super::isa::Isa;
 use super::lower::{EQ, GT, LT, Lower, Real};
@@ -18,7 +17,7 @@ use crate::math::inline::{double, single};
 use crate::math::lane::{LOG_ENDS, Lane, Table};
 use crate::ops::Op;
 
-/// A vector register of lanes of `F`, and where its instructions are written.
+/// A virtual register of lanes of `F`. Its operations append instructions to the body.
 #[derive(Clone, Copy)]
 struct Traced<'a, 'b, 'c, F> {
     lower: &'a RefCell<&'b mut Lower<'c>>,
@@ -27,7 +26,7 @@ struct Traced<'a, 'b, 'c, F> {
     float: PhantomData<F>,
 }
 
-/// The function of the op in one of the two modules.
+/// The function of an op, from the module for its precision.
 macro_rules! traced {
     ($module:ident, $erf:path, $op:expr, $a:expr) => {
         match $op {
@@ -45,7 +44,7 @@ macro_rules! traced {
 }
 
 impl Lower<'_> {
-    /// A function that [`crate::math::inline`] has.
+    /// An op whose function is in [`crate::math::inline`].
     pub(super) fn function(&mut self, op: Op, x: Real, r: Reg) -> Reg {
         let lower = &RefCell::new(self);
         match x.size {
@@ -61,18 +60,18 @@ impl<'c, F: Copy + Into<f64>> Traced<'_, '_, 'c, F> {
         Traced { r, ..self }
     }
 
-    /// `self`, which holds near zero; the block kernel's results where `x` is farther away.
+    /// `self`, whose formula is valid for small `|x|`; with the slow path if any `|x|` is above the limit.
     fn unless_far(self, x: Self, limit: F, op: Op) -> Self
     where
         Self: Lane<Num = F>,
     {
         let (size, limit) = (x.abs(), x.c(limit));
         let far = self.lower.borrow_mut().compare(self.x, GT, size.r, limit.r);
-        self.with(|l, at| l.body.rescued(at.size, at.bytes, far, [self.r, x.r], op))
+        self.with(|l, at| l.body.slow_path(at.size, at.bytes, far, [self.r, x.r], op))
     }
 
-    fn fused(self, forms: [Form; 2], a: Self, b: Self) -> Self {
-        self.with(|l, x| l.body.fused(forms[x.size / 8], x.bytes, self.r, a.r, b.r))
+    fn fused(self, instructions: [Instruction; 2], a: Self, b: Self) -> Self {
+        self.with(|l, x| l.body.fused(instructions[x.size / 8], x.bytes, self.r, a.r, b.r))
     }
 }
 
@@ -94,7 +93,7 @@ impl<F: Copy + Into<f64>> Neg for Traced<'_, '_, '_, F> {
     fn neg(self) -> Self {
         self.with(|l, x| {
             let signs = l.sign_bits(x, false);
-            l.body.bin(f::XOR, x.bytes, self.r, signs)
+            l.body.bin(ins::VPXORD, x.bytes, self.r, signs)
         })
     }
 }
@@ -109,15 +108,15 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
     }
 
     fn fma(self, a: Self, b: Self) -> Self {
-        self.fused([f::FMA231PS, f::FMA231PD], a, b)
+        self.fused([ins::VFMADD231PS, ins::VFMADD231PD], a, b)
     }
 
     fn fms(self, a: Self, b: Self) -> Self {
-        self.fused([f::FMS231PS, f::FMS231PD], a, b)
+        self.fused([ins::VFMSUB231PS, ins::VFMSUB231PD], a, b)
     }
 
     fn fnma(self, a: Self, b: Self) -> Self {
-        self.fused([f::FNMA231PS, f::FNMA231PD], a, b)
+        self.fused([ins::VFNMADD231PS, ins::VFNMADD231PD], a, b)
     }
 
     fn abs(self) -> Self {
@@ -128,12 +127,12 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         self.with(|l, x| {
             if l.body.isa == Isa::Avx2 {
                 let signs = l.sign_bits(x, false);
-                let sign = l.body.bin(f::AND, x.bytes, sign.r, signs);
-                return l.body.bin(f::OR, x.bytes, self.r, sign);
+                let sign = l.body.bin(ins::VPANDD, x.bytes, sign.r, signs);
+                return l.body.bin(ins::VPORD, x.bytes, self.r, sign);
             }
             let others = l.sign_bits(x, true);
-            // The others' bits from the first, the sign from the second.
-            l.body.tern_imm(f::LOGICD, x.bytes, [self.r, sign.r, others], 0xe4)
+            // others ? self : sign
+            l.body.tern_imm(ins::VPTERNLOGD, x.bytes, [self.r, sign.r, others], 0xe4)
         })
     }
 
@@ -152,42 +151,42 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
     }
 
     fn or(self, mask: Reg, other: Self) -> Self {
-        self.with(|l, x| l.body.choose(x.size, x.bytes, mask, self.r, other.r))
+        self.with(|l, x| l.body.select(x.size, x.bytes, mask, self.r, other.r))
     }
 
     fn scaled(self, k: Self, t: Self) -> Self {
         if self.isa() == Isa::Avx512 {
-            return self.with(|l, x| l.real_bin(x, [f::SCALEPS, f::SCALEPD], self.r, k.r));
+            return self.with(|l, x| l.real_bin(x, [ins::VSCALEFPS, ins::VSCALEFPD], self.r, k.r));
         }
-        // By two factors, as a number is.
+        // By two factors, as the float code does.
         let [_, bias, _] = parts(self.x);
         let twice = self.whole_of(t, 2 * bias);
-        let low = self.with(|l, x| l.body.un_imm([f::PSRLD, f::PSRLQ][x.size / 8], x.bytes, twice.r, 1));
-        let rest = self.with(|l, x| l.real_bin(x, [f::PSUBD, f::PSUBQ], twice.r, low.r));
+        let low = self.with(|l, x| l.body.un_imm([ins::VPSRLD, ins::VPSRLQ][x.size / 8], x.bytes, twice.r, 1));
+        let rest = self.with(|l, x| l.real_bin(x, [ins::VPSUBD, ins::VPSUBQ], twice.r, low.r));
         self * low.power() * rest.power()
     }
 
     fn power(self) -> Self {
         let [shift, ..] = parts(self.x);
-        self.with(|l, x| l.body.un_imm([f::PSLLD, f::PSLLQ][x.size / 8], x.bytes, self.r, shift as u8))
+        self.with(|l, x| l.body.un_imm([ins::VPSLLD, ins::VPSLLQ][x.size / 8], x.bytes, self.r, shift as u8))
     }
 
     fn odd(self) -> Reg {
         let mut l = self.lower.borrow_mut();
-        let lowest = l.body.lanes(self.x.size, 1);
-        l.real_bin(self.x, [f::PTESTMD, f::PTESTMQ], self.r, lowest)
+        let lowest = l.body.splat(self.x.size, 1);
+        l.real_bin(self.x, [ins::VPTESTMD, ins::VPTESTMQ], self.r, lowest)
     }
 
     fn lowest(self) -> Reg {
         match self.x.size {
             4 => self.r,
-            // As the second lowest bit.
-            _ => self.with(|l, x| l.body.bin(f::PADDQ, x.bytes, self.r, self.r)).r,
+            // VPERMILPD reads bit 1.
+            _ => self.with(|l, x| l.body.bin(ins::VPADDQ, x.bytes, self.r, self.r)).r,
         }
     }
 
     fn sign(self) -> Reg {
-        let (right, places) = [(f::PSRLD, 31), (f::PSRLQ, 62)][self.x.size / 8];
+        let (right, places) = [(ins::VPSRLD, 31), (ins::VPSRLQ, 62)][self.x.size / 8];
         self.with(|l, x| l.body.un_imm(right, x.bytes, self.r, places)).r
     }
 
@@ -207,10 +206,10 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
 
     fn turned(self, t: Self) -> Self {
         self.with(|l, x| {
-            let left = [f::PSLLD, f::PSLLQ][x.size / 8];
+            let left = [ins::VPSLLD, ins::VPSLLQ][x.size / 8];
             let (up, signs) = (l.body.un_imm(left, x.bytes, t.r, 8 * x.size as u8 - 2), l.sign_bits(x, false));
-            // The first, and the sign turned where the second has it.
-            l.body.tern_imm(f::LOGICD, x.bytes, [self.r, up, signs], 0x78)
+            // self ^ (up & signs)
+            l.body.tern_imm(ins::VPTERNLOGD, x.bytes, [self.r, up, signs], 0x78)
         })
     }
 
@@ -218,9 +217,11 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
         if self.isa() == Isa::Avx2 {
             return self.split_bits();
         }
-        // Of the significand from ¾ up to 1½, the exponent is what that of the number has too much.
-        let m = self.with(|l, x| l.body.un_imm([f::MANTISSAPS, f::MANTISSAPD][x.size / 8], x.bytes, self.r, FROM_3_4));
-        let exponent = |of: Self| of.with(|l, x| l.body.un([f::EXPONENTPS, f::EXPONENTPD][x.size / 8], x.bytes, of.r));
+        // The significand lies between ¾ and 1½; its own exponent is subtracted.
+        let m =
+            self.with(|l, x| l.body.un_imm([ins::VGETMANTPS, ins::VGETMANTPD][x.size / 8], x.bytes, self.r, FROM_3_4));
+        let exponent =
+            |of: Self| of.with(|l, x| l.body.un([ins::VGETEXPPS, ins::VGETEXPPD][x.size / 8], x.bytes, of.r));
         (exponent(self) - exponent(m), m)
     }
 
@@ -230,14 +231,14 @@ impl<F: Copy + Into<f64>> Lane for Traced<'_, '_, '_, F> {
                 let [zero, below, above, nan] =
                     [0.0, f64::NEG_INFINITY, f64::INFINITY, f64::NAN].map(|c| l.float(x, c));
                 let at_zero = l.compare(x, EQ, from.r, zero);
-                let beyond = l.body.choose(x.size, x.bytes, at_zero, below, nan);
+                let beyond = l.body.select(x.size, x.bytes, at_zero, below, nan);
                 let positive = l.compare(x, GT, from.r, zero);
-                let r = l.body.choose(x.size, x.bytes, positive, self.r, beyond);
+                let r = l.body.select(x.size, x.bytes, positive, self.r, beyond);
                 let endless = l.compare(x, EQ, from.r, above);
-                return l.body.choose(x.size, x.bytes, endless, above, r);
+                return l.body.select(x.size, x.bytes, endless, above, r);
             }
-            let table = l.body.lanes(x.size, LOG_ENDS);
-            l.body.tern_imm([f::FIXUPPS, f::FIXUPPD][x.size / 8], x.bytes, [self.r, from.r, table], 0)
+            let table = l.body.splat(x.size, LOG_ENDS);
+            l.body.tern_imm([ins::VFIXUPIMMPS, ins::VFIXUPIMMPD][x.size / 8], x.bytes, [self.r, from.r, table], 0)
         })
     }
 
@@ -250,15 +251,15 @@ impl Table for Traced<'_, '_, '_, f64> {
     fn chosen(self, table: &'static [f64; 16]) -> Self {
         let half = |from: usize| std::array::from_fn(|i| table[from + i].to_bits());
         self.with(|l, _| {
-            let (low, high) = (l.body.vector(half(0)), l.body.vector(half(8)));
-            // All of the table is wanted, however long the vectors are.
-            l.body.fused(f::TABLEPD, 64, low, self.r, high)
+            let (low, high) = (l.body.constant(half(0)), l.body.constant(half(8)));
+            // 512 bits whatever the vectors' length: the table has sixteen entries.
+            l.body.fused(ins::VPERMT2PD, 64, low, self.r, high)
         })
     }
 }
 
-/// What floats consist of: bits of the significand that are stored, the exponent of 1 as it is stored, and the bits of the
-/// number that has whole ones in its lowest places, as [`Lane`] says.
+/// The format of a float: stored bits of the significand, exponent bias, and the bits of the number whose unit in the last
+/// place is 1, which rounds what is added to it to an integer (see [`Lane`]).
 fn parts(x: Real) -> [u64; 3] {
     match x.size {
         4 => [23, 127, 0x4b40_0000],
@@ -274,37 +275,37 @@ where
         self.lower.borrow().body.isa
     }
 
-    /// `set` in lanes whose bit is set, `clear` in the others: by a table, so that it takes no multiplier's time.
+    /// `bit ? set : clear`, by a table lookup, which leaves the floating-point units free.
     fn picked_number(self, bit: Reg, clear: f64, set: f64) -> Self {
         self.with(|l, x| {
             let table = match x.size {
                 4 => [u64::from((clear as f32).to_bits()) | u64::from((set as f32).to_bits()) << 32; 8],
                 _ => std::array::from_fn(|i| [clear, set][i % 2].to_bits()),
             };
-            let table = l.body.vector(table);
-            l.body.bin([f::PICKPS, f::PICKPD][x.size / 8], x.bytes, table, bit)
+            let table = l.body.constant(table);
+            l.body.bin([ins::VPERMILPS, ins::VPERMILPD][x.size / 8], x.bytes, table, bit)
         })
     }
 
     /// An integer in every lane.
     fn bits(self, bits: u64) -> Self {
-        self.with(|l, x| l.body.lanes(x.size, bits))
+        self.with(|l, x| l.body.splat(x.size, bits))
     }
 
-    /// The whole number in `t`, with another added, as an integer.
+    /// The integer in the low bits of `t`, plus `more`.
     fn whole_of(self, t: Self, more: u64) -> Self {
         let [_, _, round] = parts(self.x);
         let offset = self.bits(more.wrapping_sub(round));
-        self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], t.r, offset.r))
+        self.with(|l, x| l.real_bin(x, [ins::VPADDD, ins::VPADDQ], t.r, offset.r))
     }
 
-    /// [`Lane::split`] on the bits, as `math::log` does it.
+    /// [`Lane::split`] by integer arithmetic on the bits, as in `math::log`.
     fn split_bits(self) -> (Self, Self) {
         let [shift, bias, _] = parts(self.x);
         let number = |value: f64| self.with(|l, x| l.float(x, value));
         let one = bias << shift;
         let lowest = [f32::to_bits(0.75).into(), f64::to_bits(0.75)][self.x.size / 8];
-        // Of doubles the exponent becomes a float by its place in one.
+        // The exponent of an f64 is converted to float by placing it in the significand of 2^52.
         let to_float = [0.0, TWO_52][self.x.size / 8];
         let (up, places) = (number(2f64.powi(shift as i32)), bias as f64 + to_float);
         let least = self.bits(1 << shift);
@@ -312,19 +313,19 @@ where
         let normal = (self * up).or(small, self);
         let bias = number(places + shift as f64).or(small, number(places));
         let u = self.bits(one - lowest);
-        let u = self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], normal.r, u.r));
+        let u = self.with(|l, x| l.real_bin(x, [ins::VPADDD, ins::VPADDQ], normal.r, u.r));
         let (mask, lowest) = (self.bits((1 << shift) - 1), self.bits(lowest));
-        let m = self.with(|l, x| l.body.bin(f::AND, x.bytes, u.r, mask.r));
-        let m = self.with(|l, x| l.real_bin(x, [f::PADDD, f::PADDQ], m.r, lowest.r));
+        let m = self.with(|l, x| l.body.bin(ins::VPANDD, x.bytes, u.r, mask.r));
+        let m = self.with(|l, x| l.real_bin(x, [ins::VPADDD, ins::VPADDQ], m.r, lowest.r));
         let k = self.with(|l, x| match x.size {
             4 => {
-                let whole = l.body.un_imm(f::PSRLD, x.bytes, u.r, shift as u8);
-                l.body.un(f::DQ2PS, x.bytes, whole)
+                let whole = l.body.un_imm(ins::VPSRLD, x.bytes, u.r, shift as u8);
+                l.body.un(ins::VCVTDQ2PS, x.bytes, whole)
             }
             _ => {
-                let whole = l.body.un_imm(f::PSRLQ, x.bytes, u.r, shift as u8);
+                let whole = l.body.un_imm(ins::VPSRLQ, x.bytes, u.r, shift as u8);
                 let place = l.float(x, TWO_52);
-                l.body.bin(f::OR, x.bytes, whole, place)
+                l.body.bin(ins::VPORD, x.bytes, whole, place)
             }
         });
         (k - bias, m)
@@ -333,9 +334,9 @@ where
 
 const TWO_52: f64 = (1u64 << 52) as f64;
 
-/// The smaller or larger; the second operand if one is NaN, or if they are equal.
-const MIN: [Form; 2] = [f::MINPS, f::MINPD];
-const MAX: [Form; 2] = [f::MAXPS, f::MAXPD];
+/// The second operand if either is NaN or both are equal.
+const MIN: [Instruction; 2] = [ins::VMINPS, ins::VMINPD];
+const MAX: [Instruction; 2] = [ins::VMAXPS, ins::VMAXPD];
 
-/// What tells `vgetmantps` to give significands from ¾ up to 1½.
+/// The immediate of `vgetmantps` for significands from ¾ to 1½.
 const FROM_3_4: u8 = 3;

@@ -1,17 +1,15 @@
-//! The second code generator: segments as loops over vectors of 512 bits on machines with AVX-512, of 256 on others with
-//! AVX2.
+//! The x64 back end: segments as loops over vectors of 512 bits on machines with AVX-512, of 256 bits on others with AVX2.
 //!
-//! It has its own instruction selection because Cranelift makes vectors of 128 bits at most. A segment is one basic
-//! block, so a short pipeline does: `lower` chooses instructions of AVX-512 on virtual registers (`ir`, which writes
-//! AVX2's in their place by way of `avx2`), `alloc` assigns machine registers in one walk, and `emit` has `asm` write them
-//! as bytes. An iteration handles as many elements as a vector holds of the widest dtype in the segment, so that every
-//! value is one register (or a part of one), and every truth value one mask register, or of AVX2 a vector.
+//! It exists because Cranelift's vectors have 128 bits at most. A segment is one basic block, so a short pipeline does: `lower`
+//! selects AVX-512 instructions on virtual registers (`ir`, which expands them to AVX2 by way of `avx2`), `alloc` assigns machine
+//! registers in one pass, `emit` writes loops, and `asm` encodes them. An iteration has as many elements as a vector holds of
+//! the segment's widest dtype, so that each value is one register (or the lower part of one), and each boolean one mask register,
+//! or with AVX2 one vector.
 //!
-//! Guarantees: the same bits as the block kernels; no instruction that can trap on data (`instructions` lists them all); a
-//! segment takes any number of elements from 1 up and touches no memory beside them. A body of many instructions is run
-//! over two vectors at once, instruction by instruction: the processor looks only so far ahead, and finds twice as much that
-//! does not wait for something else (measured, AVX-512 and AVX2: functions take 5 to 15 and 10 to 25 % less time,
-//! Black-Scholes 30 % less). Does not: unroll otherwise (measured: no gain), contract, or make code executable; `code` does that.
+//! Guarantees: the same bits as the kernels; no instruction that traps on data (`instructions` lists them all); a segment takes
+//! any number of elements from 1 up and accesses no memory outside of them. A long body is interleaved over two vectors, which
+//! hides instruction latency (measured, with AVX-512 and AVX2: functions take 5 to 15 and 10 to 25 % less time, Black-Scholes
+//! 30 % less). Does not: unroll otherwise (measured: no gain), contract, or make code executable (`code` does).
 
 mod alloc;
 mod asm;
@@ -22,6 +20,7 @@ mod instructions;
 mod ir;
 pub(crate) mod isa;
 mod lower;
+mod lower_float;
 mod lower_int_complex;
 mod math;
 mod memory;
@@ -31,7 +30,7 @@ mod slow_path;
 use iced_x86::{Decoder, DecoderOptions, FastFormatter};
 use ir::Body;
 pub(crate) use lower::is_lowerable;
-use paired_stores::Lines;
+use paired_stores::PairedStores;
 
 use super::code::{self, Code};
 use crate::base::dtype::DType;
@@ -42,13 +41,13 @@ use isa::Isa;
 
 /// Compiles all segments of a schedule.
 pub(crate) fn compile(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
-    compile_paired(isa, kernel, schedule, &PAIRED)
+    compile_paired(isa, kernel, schedule, &PAIRING)
 }
 
-/// As [`compile`]; says which bodies have loops over pairs of vectors.
-fn compile_paired(isa: Isa, kernel: &Kernel, schedule: &Schedule, paired: &Paired) -> Result<Code> {
-    let ends = ends(kernel, schedule);
-    let all = schedule.segments.iter().map(|s| Ok(function(isa, kernel, s, &ends, paired)?.bytes));
+/// [`compile`] with a choice of which bodies have loops over pairs of vectors.
+fn compile_paired(isa: Isa, kernel: &Kernel, schedule: &Schedule, pairing: &Pairing) -> Result<Code> {
+    let slots = SlotKinds::of(kernel, schedule);
+    let all = schedule.segments.iter().map(|s| Ok(function(isa, kernel, s, &slots, pairing)?.bytes));
     code::place(&all.collect::<Result<Vec<_>>>()?)
 }
 
@@ -62,104 +61,116 @@ fn lanes(isa: Isa, kernel: &Kernel, segment: &Segment) -> usize {
     isa.bytes() / sizes.max().unwrap_or(1)
 }
 
-/// Slots that are not memory like any other.
-struct Ends {
-    /// Whether there is nothing to run but one segment.
-    alone: bool,
+/// What the slots of a schedule are, as far as loops treat them differently.
+struct SlotKinds {
+    /// Whether a single segment is all that runs.
+    is_only_stage: bool,
     /// Operands and results, which may be streamed.
     operands: Vec<SlotId>,
     results: Vec<SlotId>,
-    /// What segments can add up, and its dtype.
+    /// Values that segments can accumulate, and their dtypes.
     sums: Vec<(SlotId, DType)>,
-    /// In a plain schedule, whose segment walks rows: the slots that move from row to row, and how many there are in all.
+    /// If the segment walks rows: the slots that move from row to row, and the number of all slots.
     rows: Option<(Vec<SlotId>, usize)>,
 }
 
-fn ends(kernel: &Kernel, schedule: &Schedule) -> Ends {
-    let slots = |moves: fn(&Slot) -> bool| {
-        let all = schedule.slots.iter().enumerate().filter(move |(_, s)| moves(s));
-        all.map(|(i, _)| i as SlotId).collect()
-    };
-    let sums = kernel.folds.iter().zip(&schedule.folds).filter(|(_, f)| f.is_sum);
-    Ends {
-        alone: schedule.body.len() == 1,
-        operands: slots(|s| matches!(s, Slot::Input(_))),
-        results: slots(|s| matches!(s, Slot::Output(_))),
-        sums: sums.map(|((_, v), f)| (f.slot, kernel.value(*v).dtype)).collect(),
-        rows: schedule.walks_rows.then(|| (slots(|s| !matches!(s, Slot::Const(_))), schedule.slots.len())),
+impl SlotKinds {
+    fn of(kernel: &Kernel, schedule: &Schedule) -> SlotKinds {
+        let slots = |of_kind: fn(&Slot) -> bool| {
+            let all = schedule.slots.iter().enumerate().filter(move |(_, s)| of_kind(s));
+            all.map(|(i, _)| i as SlotId).collect()
+        };
+        let sums = kernel.folds.iter().zip(&schedule.folds).filter(|(_, f)| f.is_sum);
+        SlotKinds {
+            is_only_stage: schedule.body.len() == 1,
+            operands: slots(|s| matches!(s, Slot::Input(_))),
+            results: slots(|s| matches!(s, Slot::Output(_))),
+            sums: sums.map(|((_, v), f)| (f.slot, kernel.value(*v).dtype)).collect(),
+            rows: schedule.walks_rows.then(|| (slots(|s| !matches!(s, Slot::Const(_))), schedule.slots.len())),
+        }
     }
 }
 
-/// Which bodies have loops over pairs of vectors, by the number of their instructions.
+/// Which bodies have loops over pairs of vectors, by their number of nodes.
 #[derive(Debug)]
-struct Paired {
-    /// From so many on: of shorter ones the processor overlaps enough iterations by itself.
+struct Pairing {
+    /// At least so many: out-of-order execution overlaps iterations of shorter bodies anyway.
     least: usize,
-    /// The same for those that handle whole cache lines in pairs ([`lines`]).
-    lines: usize,
-    /// Longer ones are rare and would cost time to compile.
+    /// The same for bodies with [`PairedStores`].
+    least_with_stores: usize,
+    /// Longer ones are rare, and would take long to compile.
     most: usize,
 }
 
-const PAIRED: Paired = Paired { least: 20, lines: 0, most: 400 };
+const PAIRING: Pairing = Pairing { least: 20, least_with_stores: 0, most: 400 };
 
 /// A loop over pairs of vectors.
 struct Pairs {
-    lines: Lines,
-    /// Whether it is only for results that go past the caches: from the caches, a short loop is faster without joining what
-    /// it stores (f16: 4 to 12 %).
+    stores: PairedStores,
+    /// Whether it serves only results that are streamed. For results in the caches a short loop without joined stores is faster
+    /// (f16: 4 to 12 %).
     only_streamed: bool,
 }
 
-impl Paired {
+impl Pairing {
     fn of(&self, body: &Body, lanes: usize) -> Option<Pairs> {
-        let n = body.insts.len();
-        let lines = Lines::of(body, lanes);
+        let n = body.nodes.len();
+        let stores = PairedStores::of(body, lanes);
         let short = n < self.least;
-        let pairs = n <= self.most && (!short || lines != Lines::Vectors && n >= self.lines);
-        pairs.then_some(Pairs { lines, only_streamed: short && lines == Lines::Halves })
+        let pairs = n <= self.most && (!short || stores != PairedStores::Separate && n >= self.least_with_stores);
+        pairs.then_some(Pairs { stores, only_streamed: short && stores == PairedStores::Halves })
     }
 }
 
-fn function(isa: Isa, kernel: &Kernel, segment: &Segment, ends: &Ends, paired: &Paired) -> Result<emit::Function> {
+fn function(
+    isa: Isa,
+    kernel: &Kernel,
+    segment: &Segment,
+    slots: &SlotKinds,
+    pairing: &Pairing,
+) -> Result<emit::Function> {
     let lanes = lanes(isa, kernel, segment);
-    let body = lower::lower(isa, kernel, segment, lanes, &ends.sums);
-    if let Some(form) = body.missing {
-        return Err(Error::Internal(format!("code generation: AVX2 has nothing for {:?}", form.code)));
+    let body = lower::lower(isa, kernel, segment, lanes, &slots.sums);
+    if let Some(instruction) = body.missing {
+        let name = instructions::mnemonic(instruction);
+        return Err(Error::Internal(format!("code generation: AVX2 has no expansion of {name}")));
     }
-    // Elements of 16 bytes have no scale.
+    // There is no scale for elements of 16 bytes.
     let size = |v: ValueId| kernel.value(v).dtype.size();
-    let moves = |(v, slot, one): &&(ValueId, SlotId, bool)| !one && ends.operands.contains(slot) && size(*v) <= 8;
+    let moves = |(v, slot, one): &&(ValueId, SlotId, bool)| !one && slots.operands.contains(slot) && size(*v) <= 8;
     let operands: Vec<SlotId> = segment.loads.iter().filter(moves).map(|(_, slot, _)| *slot).collect();
     let widest = segment.loads.iter().filter(moves).map(|(v, ..)| size(*v)).max().unwrap_or(1);
     let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
-    let twice = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
-    // Mask registers below hold the rest of the elements; number 0 cannot mask.
-    let first_mask = if twice { 3 } else { 2 };
+    let has_16_byte_elements = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);
+    // The mask registers below are those of the remainder; number 0 cannot mask.
+    let first_mask = if has_16_byte_elements { 3 } else { 2 };
     let allocated = alloc::allocate(&body, first_mask);
-    let pairs = paired.of(&body, lanes);
+    let pairs = pairing.of(&body, lanes);
     let pair = pairs.as_ref().map(|pairs| {
-        let mut pair = body.side_by_side(2);
-        pairs.lines.join(&mut pair, lanes);
+        let mut pair = body.interleaved(2);
+        pairs.stores.apply(&mut pair, lanes);
         pair
     });
     let paired = pair.as_ref().map(|pair| alloc::allocate(pair, first_mask));
-    Ok(emit::function(&emit::Segment {
-        isa,
-        lanes,
-        allocated: &allocated,
-        paired: paired.as_ref(),
-        only_streamed: pairs.is_some_and(|p| p.only_streamed),
-        // Those of pairs begin with the others.
-        constants: &pair.as_ref().unwrap_or(&body).constants,
-        twice,
-        alone: ends.alone,
-        operands: &operands,
-        ahead: memory::ahead(operands.len()) / widest,
-        results: &ends.results,
-        sums: &ends.sums,
-        rows: ends.rows.as_ref(),
-    }))
+    Ok(emit::function(
+        &emit::AllocatedSegment {
+            isa,
+            lanes,
+            allocated: &allocated,
+            paired: paired.as_ref(),
+            only_streamed: pairs.is_some_and(|p| p.only_streamed),
+            // The constants of the pair are those of the body and possibly more.
+            constants: &pair.as_ref().unwrap_or(&body).constants,
+            has_16_byte_elements,
+            is_only_stage: slots.is_only_stage,
+            operands: &operands,
+            prefetch_distance: memory::prefetch_bytes(operands.len()) / widest,
+            results: &slots.results,
+            sums: &slots.sums,
+            rows: slots.rows.as_ref(),
+        },
+        false,
+    ))
 }
 
 /// The steps and instructions of all segments of a schedule, as text.
@@ -178,7 +189,7 @@ pub(crate) fn listing(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<
             let args: Vec<String> = step.args.iter().flatten().map(|a| format!("%{a}")).collect();
             text += &format!("  %{}: {} = {what} {}\n", step.out, kernel.value(step.out).dtype, args.join(", "));
         }
-        let function = function(isa, kernel, segment, &ends(kernel, schedule), &PAIRED)?;
+        let function = function(isa, kernel, segment, &SlotKinds::of(kernel, schedule), &PAIRING)?;
         let mut formatter = FastFormatter::new();
         for instruction in &mut Decoder::with_ip(64, &function.bytes[..function.code], 0, DecoderOptions::NONE) {
             text += &format!("  {:04x}  ", instruction.ip());

@@ -1,192 +1,199 @@
-//! Pairs of vectors that are one cache line of 16-bit elements in memory.
+//! Pairs of vectors whose 16-bit results are stored as one cache line.
 //!
-//! Two halves of a line that are stored one after the other can't go past the caches: the second may come too late to be
-//! written with the first. So the two results of a pair are joined ([`Lines::Halves`]). Where all elements in memory are bf16, a
-//! pair is two planes instead ([`Lines::Planes`]), the even elements in one vector of f32, the odd ones in the other: numbers of
-//! bf16 are the upper halves of f32, so one instruction makes a plane (a shift, a mask) of a line, where two vectors in a row
-//! need two each (widen, shift), and the planes are put together by one. With AVX2 a pair is half a line, in one store.
-//! Measured, less time for `(a*b + c)*a - b` of 2^24 elements, one thread and two: bf16 rounded after each op 12 and 25 %, with
-//! AVX2 25 and 13; rounded once 10 and 17 to 45, with AVX2 17 and 22; f16 with AVX2 0 to 16. Guarantees: the same bits; a
-//! body that neither serves is as it was. Does not: change sums, which have an order.
+//! A vector of results that are half as wide as the widest dtype fills half a cache line. Two such stores cannot be
+//! non-temporal: the second may come too late to be combined with the first. So both results of a pair are joined into one store
+//! ([`PairedStores::Halves`]). If all elements in memory are bf16, a pair is split into even and odd elements instead
+//! ([`PairedStores::EvenOdd`]): bf16 is the upper half of f32, so one instruction makes the even (a shift) or odd elements (an AND)
+//! from a line, where consecutive vectors take two each (extend, shift), and one instruction combines them again. In AVX2 loops
+//! the same holds with half a line in a pair.
+//!
+//! Measured, less time for `(a*b + c)*a - b` over 2^24 elements, on one thread and on two: bf16 rounded after each op 12 and
+//! 25 %, with AVX2 25 and 13 %; rounded once 10 and 17 to 45 %, with AVX2 17 and 22 %; f16 with AVX2 0 to 16 %.
+//!
+//! Guarantees: the same bits; a body that neither form serves is unchanged. Does not: change sums, whose order is fixed.
 
-use super::instructions::{self as f, Form, avx2 as g};
-use super::ir::{Body, Def, Inst, NONE, Op, Reg};
+use super::instructions::{self as ins, avx2};
+use super::ir::{BOTH, Body, Def, Inst, NONE, Node, Reg, Store};
 use super::isa::Isa;
 use crate::base::dtype::DType;
 use crate::plan::schedule::SlotId;
 
-/// How many vectors ahead: both of a pair, at once.
-pub(super) const BOTH: u8 = u8::MAX;
-
-/// The bits of f32 that bf16 has.
+/// The bits of an f32 that a bf16 has.
 const UPPER: u64 = 0xffff_0000;
 
-/// What the body does with elements in memory.
-struct Found {
-    /// For each register: the instruction that makes it.
-    made: Vec<usize>,
-    /// The instructions that widen what is loaded, and the vector of the pair that each belongs to.
-    widened: Vec<(usize, Reg, u8)>,
-}
-
-/// What two vectors of a body's elements in memory are together.
+/// How the two vectors of a pair lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lines {
-    /// One after the other.
-    Vectors,
-    /// Of some results, the halves of a cache line.
+pub(super) enum PairedStores {
+    /// Consecutive, with a store each.
+    Separate,
+    /// Consecutive; results of half a line are joined into one store.
     Halves,
-    /// All of them, planes of a cache line, which take fewer instructions than one vector after the other.
-    Planes,
+    /// The even and the odd elements of a line, which takes fewer instructions.
+    EvenOdd,
 }
 
-impl Lines {
-    /// What they are of a body over one vector of so many elements.
-    pub(super) fn of(body: &Body, lanes: usize) -> Lines {
-        if found(body).is_some() {
-            Lines::Planes
-        } else if body.insts.iter().any(|inst| half(body, lanes, inst).is_some()) {
-            Lines::Halves
+impl PairedStores {
+    /// The form for a body over one vector of so many elements.
+    pub(super) fn of(body: &Body, lanes: usize) -> PairedStores {
+        if Bf16Body::of(body).is_some() {
+            PairedStores::EvenOdd
+        } else if body.nodes.iter().any(|node| half_line(body, lanes, node).is_some()) {
+            PairedStores::Halves
         } else {
-            Lines::Vectors
+            PairedStores::Separate
         }
     }
 
-    /// Makes the same body over two vectors in a row read and write whole cache lines, as far as it can.
-    pub(super) fn join(self, body: &mut Body, lanes: usize) {
+    /// Rewrites the body over two consecutive vectors into this form.
+    pub(super) fn apply(self, body: &mut Body, lanes: usize) {
         match self {
-            Lines::Vectors => {}
-            Lines::Halves => whole(body, lanes),
-            Lines::Planes => split(body),
+            PairedStores::Separate => {}
+            PairedStores::Halves => join_halves(body, lanes),
+            PairedStores::EvenOdd => split_even_odd(body),
         }
     }
 }
 
-/// A store of half a cache line: the slot, what becomes a part of the line, and which half.
-type Half<T> = Option<(SlotId, T, u8)>;
+/// The store of one vector of a pair: the slot, what the joined store is made of, and which vector.
+type Part<T> = Option<(SlotId, T, u8)>;
 
-fn half(body: &Body, lanes: usize, inst: &Inst) -> Half<Reg> {
-    match *inst {
-        Inst::Store(slot, dtype, r, NONE, ahead @ (0 | 1)) if 2 * dtype.size() * lanes == body.isa.bytes() => {
-            Some((slot, r, ahead))
+/// A store of half a line.
+fn half_line(body: &Body, lanes: usize, node: &Node) -> Part<Reg> {
+    match *node {
+        Node::Store(Store { slot, dtype, src, sum: NONE, vector: vector @ (0 | 1), .. })
+            if 2 * dtype.size() * lanes == body.isa.bytes() =>
+        {
+            Some((slot, src, vector))
         }
         _ => None,
     }
 }
 
-/// Stores halves as one line each, in the place of the second.
-fn whole(body: &mut Body, lanes: usize) {
-    let halves = body.insts.iter().map(|inst| half(body, lanes, inst)).collect();
-    let (bytes, (form, imm)) = match body.isa {
-        Isa::Avx512 => (64, (f::JOIN, 0x44)),
-        Isa::Avx2 => (32, (g::JOIN, 0x20)),
+/// Joins stores of halves.
+fn join_halves(body: &mut Body, lanes: usize) {
+    let parts = body.nodes.iter().map(|node| half_line(body, lanes, node)).collect();
+    let (bytes, instruction, imm) = match body.isa {
+        Isa::Avx512 => (64, ins::VSHUFI64X2, 0x44),
+        Isa::Avx2 => (32, avx2::VPERM2I128, 0x20),
     };
-    joined(body, halves, |first, second| Op { imm: Some(imm), ..Op::new(form, bytes, [first, second, NONE]) });
+    join_stores(body, parts, |first, second| Inst {
+        imm: Some(imm),
+        ..Inst::new(instruction, bytes, [first, second, NONE])
+    });
 }
 
-/// Replaces stores of halves, given for each instruction, by stores of what `join` makes of two.
-fn joined<T: Copy>(body: &mut Body, halves: Vec<Half<T>>, join: impl Fn(T, T) -> Op) {
-    let first = |slot| halves.iter().flatten().find(|(s, _, half)| *s == slot && *half == 0).map(|(_, part, _)| *part);
-    for (inst, half) in std::mem::take(&mut body.insts).into_iter().zip(&halves) {
-        match (*half, inst) {
-            (Some((slot, second, 1)), Inst::Store(_, dtype, ..)) => {
+/// Replaces the two stores of each pair, given for each node, by one store in the place of the second; `join` makes what is
+/// stored.
+fn join_stores<T: Copy>(body: &mut Body, parts: Vec<Part<T>>, join: impl Fn(T, T) -> Inst) {
+    let first =
+        |slot| parts.iter().flatten().find(|(s, _, vector)| *s == slot && *vector == 0).map(|(_, part, _)| *part);
+    for (node, part) in std::mem::take(&mut body.nodes).into_iter().zip(&parts) {
+        match (*part, node) {
+            (Some((slot, second, 1)), Node::Store(store)) => {
                 if let Some(first) = first(slot) {
-                    let line = body.put(join(first, second));
-                    body.insts.push(Inst::Store(slot, dtype, line, NONE, BOTH));
+                    body.step = store.step;
+                    let src = body.push(join(first, second));
+                    body.nodes.push(Node::Store(Store { src, sum: NONE, vector: BOTH, ..store }));
                 }
             }
             (Some(_), _) => {}
-            (None, inst) => body.insts.push(inst),
+            (None, node) => body.nodes.push(node),
         }
     }
 }
 
-fn found(body: &Body) -> Option<Found> {
-    let (widens, shifts_up) = (native(body.isa, f::ZXWD), native(body.isa, f::PSLLD));
-    let mut made = vec![usize::MAX; body.defs.len()];
-    for (i, inst) in body.insts.iter().enumerate() {
-        if let Inst::Op(op) = inst {
-            made[op.dst as usize] = i;
+/// A body whose elements in memory are all bf16, and what it does with them.
+struct Bf16Body {
+    /// For each register, the node that defines it.
+    made: Vec<usize>,
+    /// The instructions that zero-extend loaded elements: node, result, and which vector of the pair.
+    extended: Vec<(usize, Reg, u8)>,
+}
+
+impl Bf16Body {
+    /// `None` if the body does anything else with elements in memory than to convert them from and to bf16.
+    fn of(body: &Body) -> Option<Bf16Body> {
+        let (extend, shift) = (ins::VPMOVZXWD.on(body.isa), ins::VPSLLD.on(body.isa));
+        let mut made = vec![usize::MAX; body.defs.len()];
+        for (i, node) in body.nodes.iter().enumerate() {
+            if let Node::Inst(inst) = node {
+                made[inst.dst as usize] = i;
+            }
         }
-    }
-    let loaded = |r: Reg| (r != NONE).then(|| body.defs[r as usize]).filter(|d| matches!(d, Def::Load(..)));
-    let mut widened = Vec::new();
-    let mut stores = 0;
-    for (i, inst) in body.insts.iter().enumerate() {
-        match inst {
-            Inst::Op(op) if op.form == f::ADDED => return None,
-            Inst::Op(op) => {
-                // An operand in memory is widened, and nothing else.
-                if let Some(Def::Load(_, dtype, ahead)) = loaded(op.src[0]) {
-                    (dtype == DType::BF16 && op.form == widens).then_some(())?;
-                    widened.push((i, op.dst, ahead));
-                } else if op.src[1..].iter().any(|r| loaded(*r).is_some()) {
-                    return None;
+        let loaded = |r: Reg| (r != NONE).then(|| body.defs[r as usize]).filter(|d| matches!(d, Def::Load(..)));
+        let mut extended = Vec::new();
+        let mut stores = 0;
+        for (i, node) in body.nodes.iter().enumerate() {
+            match node {
+                Node::Inst(inst) if inst.instruction == ins::ACCUMULATE => return None,
+                Node::Inst(inst) => {
+                    if let Some(Def::Load(_, dtype, vector)) = loaded(inst.src[0]) {
+                        (dtype == DType::BF16 && inst.instruction == extend).then_some(())?;
+                        extended.push((i, inst.dst, vector));
+                    } else if inst.src[1..].iter().any(|r| loaded(*r).is_some()) {
+                        return None;
+                    }
+                }
+                Node::Store(Store { dtype, src, sum, .. }) => {
+                    (*dtype == DType::BF16 && *sum == NONE && rounded(body, &made, *src).is_some()).then_some(())?;
+                    stores += 1;
                 }
             }
-            Inst::Store(_, dtype, r, sum, _) => {
-                (*dtype == DType::BF16 && *sum == NONE && rounded(body, &made, *r).is_some()).then_some(())?;
-                stores += 1;
-            }
         }
-    }
-    // What was widened is shifted, and nothing else.
-    let is_widened = |r: &Reg| widened.iter().any(|(_, w, _)| w == r);
-    let others = body.insts.iter().any(|inst| {
-        let shifts = matches!(inst, Inst::Op(op) if op.form == shifts_up && op.imm == Some(16));
-        !shifts && inst.sources().any(|r| is_widened(&r))
-    });
-    (stores > 0 && !others).then_some(Found { made, widened })
-}
-
-/// An instruction of AVX-512 that AVX2 has too, as it is there.
-fn native(isa: Isa, form: Form) -> Form {
-    match isa {
-        Isa::Avx512 => form,
-        Isa::Avx2 => f::vex(form).unwrap_or(form),
+        // Extended elements are only shifted.
+        let is_extended = |r: &Reg| extended.iter().any(|(_, e, _)| e == r);
+        let others = body.nodes.iter().any(|node| {
+            let shifts = matches!(node, Node::Inst(inst) if inst.instruction == shift && inst.imm == Some(16));
+            !shifts && node.sources().any(|r| is_extended(&r))
+        });
+        (stores > 0 && !others).then_some(Bf16Body { made, extended })
     }
 }
 
-/// The vectors of f32 that a vector of bf16 was made of: before and after its upper halves were shifted down.
+/// For a vector of bf16 that was rounded in this body: the f32 lanes before and after their upper halves were shifted down.
 fn rounded(body: &Body, made: &[usize], r: Reg) -> Option<(Reg, Reg)> {
-    let op = |r: Reg| match body.insts.get(*made.get(r as usize)?)? {
-        Inst::Op(op) => Some(*op),
-        Inst::Store(..) => None,
+    let inst = |r: Reg| match body.nodes.get(*made.get(r as usize)?)? {
+        Node::Inst(inst) => Some(*inst),
+        Node::Store(_) => None,
     };
-    let narrowed = op(r).filter(|o| match body.isa {
-        Isa::Avx512 => o.form == f::CUTDW,
-        // With what the upper half of the same vector gives.
-        Isa::Avx2 => o.form == g::PACKUSDW && op(o.src[1]).is_some_and(|u| u.form == g::UPPER && u.src[0] == o.src[0]),
+    let narrowed = inst(r).filter(|o| match body.isa {
+        Isa::Avx512 => o.instruction == ins::VPMOVDW,
+        // Packs both halves of one vector.
+        Isa::Avx2 => {
+            o.instruction == avx2::VPACKUSDW
+                && inst(o.src[1]).is_some_and(|u| u.instruction == avx2::VEXTRACTI128 && u.src[0] == o.src[0])
+        }
     })?;
-    let shifted = op(narrowed.src[0]).filter(|o| o.form == native(body.isa, f::PSRLD) && o.imm == Some(16))?;
+    let shift = ins::VPSRLD.on(body.isa);
+    let shifted = inst(narrowed.src[0]).filter(|o| o.instruction == shift && o.imm == Some(16))?;
     Some((shifted.src[0], shifted.dst))
 }
 
-/// Splits a body over two vectors; one that does not fit stays.
-fn split(body: &mut Body) {
-    let Some(Found { made, widened }) = found(body) else { return };
+/// Splits the pairs of a body over two vectors into even and odd elements.
+fn split_even_odd(body: &mut Body) {
+    let Some(Bf16Body { made, extended }) = Bf16Body::of(body) else { return };
     let upper = constant(body, UPPER);
-    load(body, &widened, upper);
-    store(body, &made, upper);
-    body.prune();
+    split_loads(body, &extended, upper);
+    combine_stores(body, &made, upper);
+    body.remove_dead();
 }
 
-/// A constant of four bytes, which the body has already if it rounds to bf16.
+/// A constant of four bytes. A body that rounds to bf16 may have it already.
 fn constant(body: &mut Body, bits: u64) -> Reg {
     let wanted = [bits | bits << 32; 8];
     let same = |d: &Def| matches!(d, Def::Const(i) if body.constants[*i as usize] == wanted);
     match body.defs.iter().position(same) {
         Some(r) => r as Reg,
-        None => body.lanes(4, bits),
+        None => body.splat(4, bits),
     }
 }
 
-/// Planes of the elements in memory: the lower halves shifted up, the upper ones alone.
-fn load(body: &mut Body, widened: &[(usize, Reg, u8)], upper: Reg) {
-    let (and, bytes) = (native(body.isa, f::AND), body.isa.bytes());
+/// Makes f32 of the even and odd elements of a line: the lower halves shifted up, the upper halves alone.
+fn split_loads(body: &mut Body, extended: &[(usize, Reg, u8)], upper: Reg) {
+    let (and, bytes) = (ins::VPANDD.on(body.isa), body.isa.bytes());
     let mut lines: Vec<(Def, Reg)> = Vec::new();
-    for (i, w, ahead) in widened {
-        let Inst::Op(Op { src: [from, ..], .. }) = body.insts[*i] else { continue };
+    for (i, e, vector) in extended {
+        let Node::Inst(Inst { src: [from, ..], .. }) = body.nodes[*i] else { continue };
         let Def::Load(slot, dtype, _) = body.defs[from as usize] else { continue };
         let line = Def::Load(slot, dtype, BOTH);
         let known = lines.iter().find(|(d, _)| *d == line).map(|(_, r)| *r);
@@ -194,29 +201,31 @@ fn load(body: &mut Body, widened: &[(usize, Reg, u8)], upper: Reg) {
             lines.push((line, body.define(line, false)));
             lines[lines.len() - 1].1
         });
-        for inst in &mut body.insts {
-            match inst {
-                Inst::Op(op) if op.src[0] == *w && *ahead == 0 => op.src[0] = line,
-                Inst::Op(op) if op.src[0] == *w => *op = Op { dst: op.dst, ..Op::new(and, bytes, [line, upper, NONE]) },
+        for node in &mut body.nodes {
+            match node {
+                Node::Inst(inst) if inst.src[0] == *e && *vector == 0 => inst.src[0] = line,
+                Node::Inst(inst) if inst.src[0] == *e => {
+                    let (dst, step) = (inst.dst, inst.step);
+                    *inst = Inst { dst, step, ..Inst::new(and, bytes, [line, upper, NONE]) };
+                }
                 _ => {}
             }
         }
     }
 }
 
-/// One store of both planes, where the second vector was stored.
-fn store(body: &mut Body, made: &[usize], upper: Reg) {
-    let planes = |inst: &Inst| match *inst {
-        Inst::Store(slot, _, r, _, ahead) => rounded(body, made, r).map(|planes| (slot, planes, ahead)),
-        Inst::Op(_) => None,
+/// Stores even and odd elements at once, in the place of the second store.
+fn combine_stores(body: &mut Body, made: &[usize], upper: Reg) {
+    let part = |node: &Node| match *node {
+        Node::Store(store) => rounded(body, made, store.src).map(|lanes| (store.slot, lanes, store.vector)),
+        Node::Inst(_) => None,
     };
-    let planes = body.insts.iter().map(planes).collect();
+    let parts = body.nodes.iter().map(part).collect();
     let isa = body.isa;
-    let join = |(_, even), (odd, _)| match isa {
+    join_stores(body, parts, |(_, even), (odd, _)| match isa {
         // even | odd & upper
-        Isa::Avx512 => Op { imm: Some(0xf8), ..Op::new(f::LOGICD, 64, [even, odd, upper]) },
-        // Every second word.
-        Isa::Avx2 => Op { imm: Some(0xaa), ..Op::new(g::PBLENDW, 32, [even, odd, NONE]) },
-    };
-    joined(body, planes, join);
+        Isa::Avx512 => Inst { imm: Some(0xf8), ..Inst::new(ins::VPTERNLOGD, 64, [even, odd, upper]) },
+        // The odd words of the second source.
+        Isa::Avx2 => Inst { imm: Some(0xaa), ..Inst::new(avx2::VPBLENDW, 32, [even, odd, NONE]) },
+    });
 }

@@ -1,13 +1,13 @@
-//! Wide segments against the block kernels: bits, tails, memory beside the elements, pressure, and what is emitted.
+//! Segments against the kernels: bits, remainders, memory outside of the elements, register pressure; and what is emitted.
 
 use std::collections::HashSet;
 
 use iced_x86::{Code, Decoder, DecoderOptions};
 
 use super::asm::tests::{decode, lengths, rows};
-use super::asm::{Asm, Memory, Operands, Place, RAX};
+use super::asm::{Address, Asm, Operands, RAX, RegMem};
 use super::isa::Isa;
-use super::{Paired, function, is_lowerable, lanes};
+use super::{Pairing, SlotKinds, function, is_lowerable, lanes};
 use crate::base::dtype::DType::{self, *};
 use crate::base::random::Random;
 use crate::base::scalar::Bits;
@@ -22,31 +22,31 @@ use crate::runtime::driver::run;
 mod data;
 use data::Data;
 
-/// The instructions that this machine has.
+/// The instruction sets that this machine has.
 fn isas() -> impl Iterator<Item = Isa> {
     [CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= CpuLevel::get()).filter_map(Isa::of)
 }
 
-/// How bodies of any size are compiled: without loops over pairs of vectors, with them, and with those of whole lines alone.
-const PAIRED: [Paired; 3] = {
+/// Without loops over pairs of vectors, with them for bodies of any size, and with those for paired stores alone.
+const PAIRINGS: [Pairing; 3] = {
     let never = usize::MAX;
     [
-        Paired { least: never, lines: never, most: never },
-        Paired { least: 0, lines: 0, most: never },
-        Paired { least: never, lines: 0, most: never },
+        Pairing { least: never, least_with_stores: never, most: never },
+        Pairing { least: 0, least_with_stores: 0, most: never },
+        Pairing { least: never, least_with_stores: 0, most: never },
     ]
 };
 
-/// How a kernel is compiled, if it is: the instructions, and which bodies are paired.
-type How<'a> = Option<(Isa, &'a Paired)>;
+/// How a kernel is compiled, if it is: for which instruction set, and which bodies are paired.
+type How<'a> = Option<(Isa, &'a Pairing)>;
 
-/// What lies before `n` results of so many bytes each. They begin at a cache line, so that they can be streamed, except where
-/// `n` is a multiple of three.
+/// Bytes before `n` results of so many bytes each. Results begin at a cache line, so that they can be streamed, unless `n` is a
+/// multiple of three.
 fn before(n: usize, size: usize) -> usize {
     64 + if n.is_multiple_of(3) { size } else { 0 }
 }
 
-/// Runs a kernel over `n` elements, compiled or by block kernels; results with what lies around them.
+/// Runs a kernel over `n` elements, compiled or step by step; returns the results with the memory around them.
 fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize, how: How<'_>) -> Vec<Vec<u8>> {
     let access = |s: &bool| if *s { Access::Broadcast } else { Access::Contiguous };
     let operands = splat
@@ -58,7 +58,7 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
     let schedule =
         schedule(k, &classes, CpuLevel::get(), &|step| how.is_some_and(|(isa, _)| is_lowerable(isa, step))).unwrap();
     let code = how.filter(|_| !schedule.segments.is_empty());
-    let code = code.map(|(isa, paired)| super::compile_paired(isa, k, &schedule, paired).unwrap());
+    let code = code.map(|(isa, pairing)| super::compile_paired(isa, k, &schedule, pairing).unwrap());
     let inputs: Vec<Buffer<'_>> = data.iter().map(|d| Buffer { bytes: d.last(n), dtype: d.dtype, offset: 0 }).collect();
     let dtypes: Vec<DType> = k.outputs.iter().map(|v| k.value(*v).dtype).collect();
     let mut memory: Vec<Vec<u128>> = dtypes.iter().map(|d| vec![u128::MAX / 3; n * d.size() / 16 + 14]).collect();
@@ -83,20 +83,20 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
         stop: None,
     };
     assert!(run(&launch, &mut outputs, &mut [], 1).unwrap().is_ok());
-    let lines = |m: Vec<u128>| {
+    let with_surroundings = |m: Vec<u128>| {
         let bytes: &[u8] = bytemuck::cast_slice(&m);
         bytes[around(bytes)..][..(m.len() - 4) * 16].to_vec()
     };
-    memory.into_iter().map(lines).collect()
+    memory.into_iter().map(with_surroundings).collect()
 }
 
 /// Checks a kernel for one number of elements.
 fn check(name: &str, k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize) {
     let theirs = results(k, consts, data, splat, n, None);
     for isa in isas() {
-        for paired in &PAIRED {
-            let ours = results(k, consts, data, splat, n, Some((isa, paired)));
-            same(&format!("{isa:?}, {paired:?} paired: {name}"), k, data, splat, n, &ours, &theirs);
+        for pairing in &PAIRINGS {
+            let ours = results(k, consts, data, splat, n, Some((isa, pairing)));
+            same(&format!("{isa:?}, {pairing:?}: {name}"), k, data, splat, n, &ours, &theirs);
         }
     }
 }
@@ -205,8 +205,8 @@ fn single_kernels() -> Vec<(String, Kernel)> {
         let mut m = Make::default();
         let (x, y) = (m.input(F32), m.input(F32));
         let z = m.step(StepOp::DoubleRounding(*op), F32, &[x, y], F32);
-        all.push((format!("nudged {op}"), m.output(z)));
-        // All of it in one loop, where the op itself is lowered.
+        all.push((format!("double rounding of {op}"), m.output(z)));
+        // Together with the op in one loop, if that is lowered.
         let mut b = KernelBuilder::default();
         let x = b.input(F16);
         let y = b.apply(*op, F16, &[kernel::Operand::Value(x)]);
@@ -250,7 +250,7 @@ fn any_number_of_elements_is_taken_and_nothing_beside_them_is_touched() {
         for n in (1..=2 * v + 3).chain([3 * v, 3 * v + 1, 4 * v - 1, 4 * v, 4 * v + 1, 5 * v + 2]) {
             check(name, k, &[], &data, &vec![false; k.inputs.len()], n);
         }
-        // With one operand the same for all elements.
+        // With one operand uniform.
         if k.inputs.len() > 1 {
             for which in 0..k.inputs.len() {
                 let splat: Vec<bool> = (0..k.inputs.len()).map(|i| i == which).collect();
@@ -261,7 +261,7 @@ fn any_number_of_elements_is_taken_and_nothing_beside_them_is_touched() {
 }
 
 #[test]
-fn nans_are_canonical_wherever_their_bits_can_be_seen() {
+fn nans_are_canonical_wherever_their_bits_are_demanded() {
     for (op, d) in ops().into_iter().filter(|(op, d)| matches!(op.result(*d), F32 | F64 | C64 | C128)) {
         let made = op.result(d);
         for seen in [Op::Neg, Op::Abs, Op::Where, Op::Copysign, Op::Fmax, Op::RealPart] {
@@ -288,7 +288,7 @@ fn nans_are_canonical_wherever_their_bits_can_be_seen() {
                 (0..op.arity()).map(|i| m.input(if op == Op::Where && i == 0 { Bool } else { d })).collect();
             let first = m.apply(op, d, &args);
             let mut last = m.cast(made, to, first);
-            // And back, so that the value between is not seen.
+            // And back, so that the bits of the value between are not demanded.
             if cast::kernel(to, made, CpuLevel::get()).is_some() {
                 last = m.cast(to, made, last);
             }
@@ -321,7 +321,7 @@ fn every_half_converts_both_ways() {
             }
             check(&format!("{half}"), &k, &[], &data, &[false], 1 << 16);
         }
-        // Around every value, and halfway to the next.
+        // Around every value, and around the midpoint to the next.
         for from in [F32, F64] {
             let mut m = Make::default();
             let x = m.input(from);
@@ -333,13 +333,13 @@ fn every_half_converts_both_ways() {
                 let wide =
                     if half == F16 { half::f16::from_bits(i).to_f32() } else { half::bf16::from_bits(i).to_f32() };
                 let step = if half == F16 { 0x1000 } else { 0x8000 };
-                for nudge in [-1i32, 0, 1] {
+                for offset in [-1i32, 0, 1] {
                     for halfway in [0, step] {
-                        let bits = wide.to_bits().wrapping_add(halfway).wrapping_add_signed(nudge);
+                        let bits = wide.to_bits().wrapping_add(halfway).wrapping_add_signed(offset);
                         values.push(f64::from(f32::from_bits(bits)));
                     }
                 }
-                // Closer to halfway than an f32 can be.
+                // Closer to the midpoint than an f32 can be.
                 let tie = f64::from(f32::from_bits(wide.to_bits().wrapping_add(step)));
                 values.extend([f64::from_bits(tie.to_bits() + 1), f64::from_bits(tie.to_bits() - 1), tie * 1.5, -tie]);
             }
@@ -356,7 +356,7 @@ fn every_half_converts_both_ways() {
     }
 }
 
-/// A kernel with many values alive at once: inputs, constants, masks, results.
+/// A kernel with many live values: inputs, constants, masks, results.
 fn crowded(random: &mut Random, d: DType, inputs: usize, consts: usize, steps: usize, outputs: usize) -> Kernel {
     let mut m = Make::default();
     let mut values: Vec<ValueId> = (0..inputs).map(|_| m.input(d)).collect();
@@ -375,13 +375,13 @@ fn crowded(random: &mut Random, d: DType, inputs: usize, consts: usize, steps: u
                 values.push(m.apply(Op::Where, d, &[c, a, b]));
             }
             3 if d.is_float() => values.push(m.apply(Op::Maximum, d, &[a, b])),
-            // Data of any size are often too large for the loop's form of a function, so that it is called.
+            // Random data are often outside of a function's inlined range, so that slow paths run.
             4 if d.is_float() => values.push(m.apply(random.pick(&[Op::Neg, Op::Sin, Op::Cos]), d, &[a])),
             4 => values.push(m.apply(Op::Neg, d, &[a])),
             _ => values.push(m.apply(random.pick(&[Op::Add, Op::Sub, Op::Mul, Op::Minimum]), d, &[a, b])),
         }
     }
-    // Every value is used once more, in the order they were made, so that all are alive in the middle.
+    // Every value is used once more, in order of definition, so that all are live in the middle.
     let mut sum = values[0];
     for v in values.clone() {
         sum = m.apply(Op::Add, d, &[sum, v]);
@@ -417,7 +417,7 @@ fn crowded_registers_lose_nothing() {
     }
 }
 
-/// What surrounds a body: the frame, pointers, the loop, calls, what asks for operands ahead.
+/// The instructions around a body: frame, pointers, loop control, calls, prefetches.
 #[rustfmt::skip]
 const FRAME: &[Code] = &[
     Code::Push_r64, Code::Pop_r64, Code::Mov_r64_rm64, Code::Mov_rm64_r64, Code::Mov_r64_imm64, Code::Mov_rm64_imm32,
@@ -430,14 +430,14 @@ const FRAME: &[Code] = &[
     Code::VEX_Bzhi_r64_rm64_r64, Code::VEX_Vzeroupper,
 ];
 
-/// The instructions that the forms stand for.
+/// The instructions of the table.
 fn listed() -> HashSet<Code> {
     let mut all = HashSet::new();
-    for (form, _) in rows() {
-        for length in lengths(form) {
-            for place in [Place::Register(0), Memory::at(RAX, 0).into()] {
+    for (instruction, _) in rows() {
+        for length in lengths(instruction) {
+            for place in [RegMem::Register(0), Address::at(RAX, 0).into()] {
                 let mut asm = Asm::default();
-                asm.vector(form, length, &Operands { imm: Some(0), ..Operands::new(1, 0, place) });
+                asm.vector(instruction, length, &Operands { imm: Some(0), ..Operands::new(1, 0, place) });
                 all.extend(decode(&asm.bytes).map(|i| i.code()));
             }
         }
@@ -457,7 +457,7 @@ fn only_listed_instructions_are_emitted() {
         for isa in [Isa::Avx2, Isa::Avx512] {
             let planned = schedule(&k, &classes, CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
             for s in &planned.segments {
-                let made = function(isa, &k, s, &super::ends(&k, &planned), &PAIRED[1]).unwrap();
+                let made = function(isa, &k, s, &SlotKinds::of(&k, &planned), &PAIRINGS[1]).unwrap();
                 for i in &mut Decoder::new(64, &made.bytes[..made.code], DecoderOptions::NONE) {
                     let old = isa == Isa::Avx512 || !format!("{:?}", i.code()).starts_with("EVEX");
                     assert!(allowed.contains(&i.code()) && old, "{isa:?}: {name} emits {:?}", i.code());
@@ -495,31 +495,31 @@ fn listed_pair(isa: Isa, op: Op, d: DType, classes: [Class; 2]) -> String {
 
 #[test]
 fn results_of_16_bits_are_stored_in_whole_vectors() {
-    // What joins two vectors, narrows one, and puts two planes together, in how many loops.
+    // The instructions that join two halves, narrow one vector, and combine even and odd elements.
     let all = [
         (Isa::Avx512, "zmm", "vshufi64x2", "vpmovdw", "vpternlogd"),
         (Isa::Avx2, "ymm", "vperm2i128", "vpackusdw", "vpblendw"),
     ];
-    for (isa, whole, joins, narrows, planes) in all {
+    for (isa, whole, joins, narrows, combines) in all {
         for d in [F16, BF16] {
             let text = listed_pair(isa, Op::Add, d, [Class::Vector; 2]);
-            // Past the caches both halves at once; of f16 only there.
+            // Non-temporal stores are of both halves; the halves of f16 are joined for these alone.
             assert!(text.contains("vmovntdq [") && text.contains(&format!("],{whole}")), "{isa:?} {d}: {text}");
             assert_eq!(text.matches(joins).count(), usize::from(d == F16), "{isa:?} {d}: {text}");
         }
         let text = listed_pair(isa, Op::Mul, BF16, [Class::Vector; 2]);
-        // Only the loop over single vectors, and what is left after it, narrows.
+        // Only the loop over single vectors and the remainder narrow.
         assert_eq!(text.matches(narrows).count(), 2, "{isa:?}: {text}");
-        assert_eq!(text.matches(planes).count(), 2, "{isa:?}: {text}");
+        assert_eq!(text.matches(combines).count(), 2, "{isa:?}: {text}");
     }
 }
 
 #[test]
-fn operands_from_memory_are_asked_for_ahead() {
+fn operands_from_memory_are_prefetched() {
     for isa in [Isa::Avx2, Isa::Avx512] {
-        // Results of one byte are in no loop whole cache lines, and a short body gains nothing from the operands alone.
+        // Results of one byte fill no cache line in any loop, and a short body gains nothing from prefetches alone.
         for (op, d, most) in [(Op::Add, F32, 2), (Op::Add, F16, 2), (Op::Mul, BF16, 2), (Op::Lt, F32, 0)] {
-            // In one loop, and not where one element is all there is.
+            // In one loop, and not of a uniform operand.
             for (class, count) in [(Class::Vector, most), (Class::Splat, most / 2)] {
                 let text = listed_pair(isa, op, d, [Class::Vector, class]);
                 assert_eq!(text.matches("prefetcht0 [").count(), count, "{isa:?} {op} {d}: {text}");
@@ -527,12 +527,12 @@ fn operands_from_memory_are_asked_for_ahead() {
             }
         }
     }
-    let most = [1, 4, 5, 32].map(super::memory::ahead);
+    let most = [1, 4, 5, 32].map(super::memory::prefetch_bytes);
     assert_eq!(most, [3072, 3072, 2432, 384], "3 KiB, 12 in all");
 }
 
-/// A sum with a NaN that has bits which bf16 lacks is rounded otherwise than one of bf16 numbers alone: all bits set would
-/// come out as -0, and the lowest alone as infinity.
+/// A NaN with bits below those of a bf16 must not be rounded by addition: with all bits set it would become -0, with only the
+/// lowest infinity. Sums of bf16 have no such NaNs, so their rounding omits the check.
 #[test]
 fn rounding_to_bf16_keeps_nans_of_either_kind() {
     for dtype in [F32, BF16] {

@@ -1,22 +1,21 @@
-//! What is encoded, against a library's decoder.
+//! The encodings, checked by a library's decoder.
 
-use iced_x86::{Decoder, DecoderOptions, FastFormatter, Instruction, OpKind, Register, RoundingControl};
+use iced_x86::{Decoder, DecoderOptions, FastFormatter, Instruction as Decoded, OpKind, Register, RoundingControl};
 
-use super::super::instructions::{self, Named};
+use super::super::instructions;
 use super::*;
 
-/// Every row, as AVX-512 or masks have it and as AVX2 does, with its name.
-pub(crate) fn rows() -> impl Iterator<Item = (Form, &'static str)> {
-    let tables = [instructions::ALL, instructions::masks::ALL, instructions::moves::ALL, instructions::avx2::ALL];
-    tables.into_iter().flatten().flat_map(|Named { form, first, same }| {
-        let old = same.and_then(|name| instructions::vex(*form).map(|f| (f, name)));
-        [(*form, *first)].into_iter().chain(old)
+/// Every instruction with its mnemonic, and the same instruction in AVX2's encoding with its own.
+pub(crate) fn rows() -> impl Iterator<Item = (Instruction, &'static str)> {
+    instructions::rows().flat_map(|row| {
+        let avx2 = row.avx2.and_then(|name| row.instruction.avx2().map(|i| (i, name)));
+        [(row.instruction, row.mnemonic())].into_iter().chain(avx2)
     })
 }
 
-/// The lengths that a form has.
-pub(crate) fn lengths(form: Form) -> std::ops::RangeInclusive<u8> {
-    match (form.only, form.code.vex) {
+/// The vector lengths that an instruction has.
+pub(crate) fn lengths(instruction: Instruction) -> std::ops::RangeInclusive<u8> {
+    match (instruction.fixed_length, instruction.code.vex) {
         (Some(one), _) => one..=one,
         (None, true) => 0..=1,
         (None, false) => 0..=2,
@@ -24,18 +23,18 @@ pub(crate) fn lengths(form: Form) -> std::ops::RangeInclusive<u8> {
 }
 
 /// The instruction at the start of the bytes, if there is one.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Instruction> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Decoded> {
     let i = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
     (!i.is_invalid()).then_some(i)
 }
 
-fn vector(form: Form, length: u8, o: &Operands) -> Vec<u8> {
+fn vector(instruction: Instruction, length: u8, o: &Operands) -> Vec<u8> {
     let mut asm = Asm::default();
-    asm.vector(form, length, o);
+    asm.vector(instruction, length, o);
     asm.bytes
 }
 
-/// The registers of a kind, and which of them this is.
+/// The first register of a register's class, and its number.
 fn number(r: Register) -> Option<(Register, u8)> {
     use Register::*;
     let kinds = [(ZMM0, 32), (YMM0, 32), (XMM0, 32), (K0, 8), (RAX, 16), (EAX, 16)];
@@ -45,25 +44,25 @@ fn number(r: Register) -> Option<(Register, u8)> {
     })
 }
 
-/// The kind of register that a shape is.
+/// The first register of the class that an operand of this shape has.
 fn kind(shape: Shape, length: u8) -> Register {
     match shape {
         Shape::Mask => Register::K0,
-        s => [Register::XMM0, Register::YMM0, Register::ZMM0][usize::from(length.saturating_sub(s.less()))],
+        s => [Register::XMM0, Register::YMM0, Register::ZMM0][usize::from(length.saturating_sub(s.halvings()))],
     }
 }
 
-/// Checks that an operand is the register of that number, of the kind of a shape unless it is a general one.
-fn is_register(i: &Instruction, operand: u32, wanted: u8, kind: Register, what: &str) {
+/// Checks that an operand is the register of that number, of that class or a general-purpose one.
+fn is_register(i: &Decoded, operand: u32, wanted: u8, kind: Register, what: &str) {
     let found = number(i.op_register(operand));
     let general = |(first, _): &(Register, u8)| matches!(first, Register::RAX | Register::EAX);
     assert!(found.is_some_and(|f| f.1 == wanted && (f.0 == kind || general(&f))), "{what}: operand {operand} of {i}");
 }
 
-/// A base, an index with its scale, and a number of bytes.
-type Address = (General, Option<(General, u8)>, i64);
+/// Base, index with scale, displacement.
+type Expected = (General, Option<(General, u8)>, i64);
 
-const MEMORY: [Address; 14] = [
+const ADDRESSES: [Expected; 14] = [
     (RAX, None, 0),
     (RBP, None, 0),
     (R13, None, 0),
@@ -80,12 +79,12 @@ const MEMORY: [Address; 14] = [
     (R8, None, 0x1234_5678),
 ];
 
-fn memory((base, index, bytes): Address) -> Memory {
-    let m = Memory::at(base, bytes);
+fn memory((base, index, bytes): Expected) -> Address {
+    let m = Address::at(base, bytes);
     index.map_or(m, |(index, scale)| m.indexed(index, scale))
 }
 
-fn is_memory(i: &Instruction, (base, index, bytes): Address, what: &str) {
+fn is_memory(i: &Decoded, (base, index, bytes): Expected, what: &str) {
     let general = |r: General| Register::RAX + u32::from(r.0);
     assert_eq!(i.memory_base(), general(base), "{what}: {i}");
     assert_eq!(i.memory_index(), index.map_or(Register::None, |(r, _)| general(r)), "{what}: {i}");
@@ -93,104 +92,104 @@ fn is_memory(i: &Instruction, (base, index, bytes): Address, what: &str) {
     assert_eq!(i.memory_displacement64() as i64, bytes, "{what}: {i}");
 }
 
-/// Checks an instruction of vectors by decoding it; says whether there is one.
-fn check(form: Form, name: &str, length: u8, o: &Operands, at: Option<Address>) -> bool {
-    let mut bytes = vector(form, length, o);
+/// Checks a vector instruction by decoding it; returns whether it exists with these operands.
+fn check(instruction: Instruction, name: &str, length: u8, o: &Operands, at: Option<Expected>) -> bool {
+    let mut bytes = vector(instruction, length, o);
     let plain = bytes.len();
-    // An immediate, if there is one, is the last byte.
+    // The last byte is the immediate, if the instruction has one.
     bytes.push(5);
     let Some(i) = decode(&bytes) else { return false };
     let what = format!("{name} {length} {o:?} {bytes:02x?}");
     let has_imm = (0..i.op_count()).any(|k| i.op_kind(k) == OpKind::Immediate8);
     assert_eq!(i.len(), plain + usize::from(has_imm), "{what}: {i}");
     assert!(!has_imm || i.immediate8() == 5, "{what}: {i}");
-    assert_eq!(format!("{:?}", i.mnemonic()), name, "{what}: {i}");
-    let (dst, src) = (kind(form.dst, length), kind(form.src, length));
-    let operands = match form.code.layout {
-        Layout::Rvm | Layout::RvmMask => vec![(Some(o.dst), dst), (Some(o.first), src), (None, src)],
-        Layout::Vm(_) | Layout::Rm => vec![(Some(o.dst), dst), (None, src)],
-        Layout::Mr => vec![(None, dst), (Some(o.dst), src)],
+    assert_eq!(format!("{:?}", i.mnemonic()).to_uppercase(), name, "{what}: {i}");
+    let (dst, src) = (kind(instruction.dst, length), kind(instruction.src, length));
+    let operands = match instruction.code.encoding {
+        Encoding::Rvm | Encoding::RvmMask => vec![(Some(o.dst), dst), (Some(o.first), src), (None, src)],
+        Encoding::Vm(_) | Encoding::Rm => vec![(Some(o.dst), dst), (None, src)],
+        Encoding::Mr => vec![(None, dst), (Some(o.dst), src)],
     };
     for (k, (wanted, kind)) in operands.into_iter().enumerate() {
         match (wanted, o.last) {
-            (Some(n), _) | (None, Place::Register(n)) => is_register(&i, k as u32, n, kind, &what),
-            (None, Place::Memory(_)) => assert_eq!(i.op_kind(k as u32), OpKind::Memory, "{what}: {i}"),
+            (Some(n), _) | (None, RegMem::Register(n)) => is_register(&i, k as u32, n, kind, &what),
+            (None, RegMem::Memory(_)) => assert_eq!(i.op_kind(k as u32), OpKind::Memory, "{what}: {i}"),
         }
     }
     if let Some(at) = at {
         is_memory(&i, at, &what);
     }
-    if form.code.layout == Layout::RvmMask {
+    if instruction.code.encoding == Encoding::RvmMask {
         is_register(&i, 3, o.mask, src, &what);
     } else {
         let mask = if o.mask == 0 { Register::None } else { Register::K0 + u32::from(o.mask) };
         assert_eq!((i.op_mask(), i.zeroing_masking()), (mask, o.zeroing), "{what}: {i}");
     }
-    // What does not round takes the same bits for the exceptions that are masked anyway.
+    // In instructions that do not round, the same bits suppress exceptions, which are masked anyway.
     let truncates = i.rounding_control() == RoundingControl::RoundTowardZero || i.suppress_all_exceptions();
     assert_eq!(truncates, o.truncate, "{what}: {i}");
     true
 }
 
-/// Register numbers that a form's operands may have.
-fn numbers(form: Form, shape: Shape) -> &'static [u8] {
+/// Register numbers that an operand of this shape may have.
+fn numbers(instruction: Instruction, shape: Shape) -> &'static [u8] {
     match shape {
         Shape::Mask => &[0, 3, 7],
-        _ if form.code.vex => &[0, 5, 8, 15],
+        _ if instruction.code.vex => &[0, 5, 8, 15],
         _ => &[0, 7, 9, 18, 31],
     }
 }
 
 #[test]
-fn every_form_is_the_instruction_of_its_name() {
-    for (form, name) in rows() {
-        let (mr, mut with_registers, mut with_memory) = (form.code.layout == Layout::Mr, 0, 0);
-        let (stored, place) = if mr { (form.src, form.dst) } else { (form.dst, form.src) };
-        for length in lengths(form) {
-            for (k, dst) in numbers(form, stored).iter().enumerate() {
-                let two = matches!(form.code.layout, Layout::Rvm | Layout::RvmMask);
-                let firsts = numbers(form, form.src);
+fn every_row_is_the_instruction_of_its_name() {
+    for (instruction, name) in rows() {
+        let (mr, mut with_registers, mut with_memory) = (instruction.code.encoding == Encoding::Mr, 0, 0);
+        let (stored, place) = if mr { (instruction.src, instruction.dst) } else { (instruction.dst, instruction.src) };
+        for length in lengths(instruction) {
+            for (k, dst) in numbers(instruction, stored).iter().enumerate() {
+                let two = matches!(instruction.code.encoding, Encoding::Rvm | Encoding::RvmMask);
+                let firsts = numbers(instruction, instruction.src);
                 let first = if two { firsts[(k + 1) % firsts.len()] } else { 0 };
-                let blend = form.code.layout == Layout::RvmMask;
+                let blend = instruction.code.encoding == Encoding::RvmMask;
                 let plain =
-                    Operands { mask: if blend { 9 } else { 0 }, ..Operands::new(*dst, first, Place::Register(0)) };
-                // What reads less than a vector does so from memory alone.
-                for last in numbers(form, place).iter().filter(|_| form.unit == 0) {
-                    // A general register of 64 bits has sixteen.
-                    let o = Operands { last: Place::Register(last % 16), ..plain };
-                    with_registers += u32::from(check(form, name, length, &o, None));
-                    let o = Operands { last: Place::Register(*last), ..plain };
-                    with_registers += u32::from(check(form, name, length, &o, None));
+                    Operands { mask: if blend { 9 } else { 0 }, ..Operands::new(*dst, first, RegMem::Register(0)) };
+                // Memory operands narrower than a vector have no register form.
+                for last in numbers(instruction, place).iter().filter(|_| instruction.memory_bytes == 0) {
+                    // There are only sixteen general-purpose registers.
+                    let o = Operands { last: RegMem::Register(last % 16), ..plain };
+                    with_registers += u32::from(check(instruction, name, length, &o, None));
+                    let o = Operands { last: RegMem::Register(*last), ..plain };
+                    with_registers += u32::from(check(instruction, name, length, &o, None));
                 }
-                for at in MEMORY {
+                for at in ADDRESSES {
                     let o = Operands { last: memory(at).into(), ..plain };
-                    with_memory += u32::from(check(form, name, length, &o, Some(at)));
+                    with_memory += u32::from(check(instruction, name, length, &o, Some(at)));
                 }
             }
         }
         assert!(with_registers + with_memory > 0, "{name} is never valid");
-        // Constants of a body are such operands.
-        let constant = form.code.layout == Layout::Rvm && form.src == Shape::Full;
+        // A body reads constants this way.
+        let constant = instruction.code.encoding == Encoding::Rvm && instruction.src == Shape::Full;
         assert!(!constant || with_memory > 0, "{name} from memory");
     }
 }
 
 #[test]
 fn masks_zeroing_and_rounding_are_encoded() {
-    let vectors = |f: &Form| !f.code.vex && f.dst != Shape::Mask && f.src != Shape::Mask && f.unit == 0;
-    for (form, name) in rows().filter(|(f, _)| vectors(f)) {
+    let vectors = |f: &Instruction| !f.code.vex && f.dst != Shape::Mask && f.src != Shape::Mask && f.memory_bytes == 0;
+    for (instruction, name) in rows().filter(|(f, _)| vectors(f)) {
         let mut found = 0;
         for (mask, zeroing, truncate) in [(1, false, false), (7, true, false), (0, false, true), (2, true, true)] {
-            let place = |p: Place| Operands { mask, zeroing, truncate, ..Operands::new(17, 9, p) };
-            let second = Operands { first: 0, ..place(Place::Register(4)) };
-            let o = if form.code.layout == Layout::Rvm { place(Place::Register(4)) } else { second };
-            found += u32::from(check(form, name, 2, &o, None));
+            let place = |p: RegMem| Operands { mask, zeroing, truncate, ..Operands::new(17, 9, p) };
+            let second = Operands { first: 0, ..place(RegMem::Register(4)) };
+            let o = if instruction.code.encoding == Encoding::Rvm { place(RegMem::Register(4)) } else { second };
+            found += u32::from(check(instruction, name, 2, &o, None));
         }
-        assert!(found >= 2 || name == "Vmovntdq", "{name}: {found}");
+        assert!(found >= 2 || name == "VMOVNTDQ", "{name}: {found}");
     }
 }
 
-/// The text of what a closure writes.
+/// The disassembly of what a closure writes.
 fn text(write: impl FnOnce(&mut Asm)) -> String {
     let mut asm = Asm::default();
     write(&mut asm);
@@ -206,8 +205,8 @@ fn text(write: impl FnOnce(&mut Asm)) -> String {
 
 #[test]
 fn general_instructions_are_what_they_are_called() {
-    let m = Memory::at(RSP, -8);
-    let far = Memory::at(R13, 300).indexed(R9, 4);
+    let m = Address::at(RSP, -8);
+    let far = Address::at(R13, 300).indexed(R9, 4);
     let cases: [(String, &str); 30] = [
         (text(|a| a.push(RBX)), "push rbx"),
         (text(|a| a.push(R15)), "push r15"),
@@ -216,7 +215,7 @@ fn general_instructions_are_what_they_are_called() {
         (text(|a| a.load(RBP, RSP)), "mov rbp,rsp"),
         (text(|a| a.load(R11, far)), "mov r11,[r13+r9*4+12Ch]"),
         (text(|a| a.store(m, R10)), "mov [rsp-8h],r10"),
-        (text(|a| a.lea(R9, Memory::at(RAX, 0).indexed(RAX, 1))), "lea r9,[rax+rax]"),
+        (text(|a| a.lea(R9, Address::at(RAX, 0).indexed(RAX, 1))), "lea r9,[rax+rax]"),
         (text(|a| a.number(R11, 0x1234_5678_9abc_def0)), "mov r11,123456789ABCDEF0h"),
         (text(|a| a.ones(R11)), "mov r11,0FFFFFFFFFFFFFFFFh"),
         (text(|a| a.alu(Sub, RSI, 16)), "sub rsi,10h"),
@@ -233,7 +232,7 @@ fn general_instructions_are_what_they_are_called() {
         (text(|a| a.carry(R11)), "setb r11b"),
         (text(|a| a.test_byte(R11)), "test r11b,r11b"),
         (text(|a| a.test_bits(16)), "test al,10h"),
-        (text(|a| a.touch(Memory::at(RSP, 0))), "test [rsp],rsp"),
+        (text(|a| a.touch(Address::at(RSP, 0))), "test [rsp],rsp"),
         (text(|a| a.prefetch(far)), "prefetcht0 [r13+r9*4+12Ch]"),
         (text(|a| a.call(R11)), "call r11"),
         (text(|a| a.first_bits(R11, R11, RSI)), "bzhi r11,r11,rsi"),
@@ -248,19 +247,19 @@ fn general_instructions_are_what_they_are_called() {
 #[test]
 fn jumps_lead_where_they_are_told() {
     let all = [
-        (When::Below, "jb"),
-        (When::NotBelow, "jae"),
-        (When::Equal, "je"),
-        (When::NotEqual, "jne"),
-        (When::NotAbove, "jbe"),
-        (When::Less, "jl"),
-        (When::Greater, "jg"),
-        (When::Always, "jmp"),
+        (Condition::Below, "jb"),
+        (Condition::NotBelow, "jae"),
+        (Condition::Equal, "je"),
+        (Condition::NotEqual, "jne"),
+        (Condition::NotAbove, "jbe"),
+        (Condition::Less, "jl"),
+        (Condition::Greater, "jg"),
+        (Condition::Always, "jmp"),
     ];
-    for (when, name) in all {
-        let size = if matches!(when, When::Always) { 5 } else { 6 };
+    for (condition, name) in all {
+        let size = if matches!(condition, Condition::Always) { 5 } else { 6 };
         let ahead = text(|a| {
-            let end = a.jump(when);
+            let end = a.jump(condition);
             assert_eq!(end, size);
             a.ret();
             a.land(end);
@@ -269,7 +268,7 @@ fn jumps_lead_where_they_are_told() {
         assert_eq!(ahead, format!("{name} {}h; ret; ret", size + 1));
         let back = text(|a| {
             a.ret();
-            a.jump_to(when, 0);
+            a.jump_to(condition, 0);
         });
         assert!(back == format!("ret; {name} 0h"), "{back}");
     }
