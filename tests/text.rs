@@ -1,5 +1,5 @@
-//! Programs as text: everything that a program can hold reads back, mistakes are reported with their places, and no
-//! text makes the reader panic.
+//! Programs as text: everything that a program can contain reads back, mistakes are reported with their locations, and
+//! no text makes the reader panic.
 
 mod common;
 
@@ -11,7 +11,7 @@ use castwise::{
 };
 use common::{Random, assert_same_bits, random_tensor};
 
-/// The text of a program, which reads back as a program of the same text.
+/// Checks that the text of a program reads back as a program with the same text, and returns that program.
 fn round_trip(p: &Program) -> Program {
     let text = p.to_string();
     let again = Program::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -126,7 +126,7 @@ fn ops_attributes_losses_and_mistakes_read_back() {
         let mut all = Attrs::output(DType::U8);
         (all.axis, all.loss) = (Some(i64::MIN), Some(castwise::ops::LossShapes::Broadcast));
         apply(Op::Where, &[(&x).into(), 1.into(), 2.5.into()], all);
-        // Mistakes: a name that is there twice, a foreign handle, a wrong number of operands.
+        // Mistakes: a duplicate name, a handle of another program, a wrong number of operands.
         p.data("x", DType::U8, ());
         drop(&x + Program::new(rules).data("z", DType::F32, ()));
         apply(Op::Add, &[(&x).into()], Attrs::default());
@@ -234,14 +234,14 @@ program(rules = torch) (%x: f32[3], %x: f32[], %y: f32[9223372036854775807, 9]) 
         })
         .collect();
     let expected = [
-        ("x", "line 2: the placeholder `x` is there twice"),
+        ("x", "line 2: the placeholder `x` is declared twice"),
         (
             "%y: f32[9223372036854775807, 9])",
             "line 2: the placeholder `y` is too large: the number of elements is 18446744073709551615, more than the limit of 576460752303423487",
         ),
         ("ad", "line 3: unknown op `ad`"),
         ("nope", "line 6: no value `%nope` above this line"),
-        ("2", "line 7: a value of this name is already there"),
+        ("2", "line 7: a value with this name exists already"),
         ("300", "line 8: expected a u8, found `300`: number too large to fit in target type"),
         ("u8[2] [1]", "line 9: 1 values for a constant of 2 elements"),
         ("1e6", "line 10: `1e6` is not a number within the range of f16"),
@@ -259,7 +259,7 @@ program(rules = torch) (%x: f32[3], %x: f32[], %y: f32[9223372036854775807, 9]) 
             "line 20: expected a dtype, found `f8`: unknown dtype `f8`; known: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64 c128",
         ),
         ("a", "line 21: two results have the name `a`"),
-        ("\"", "line 22: the quotes that open here are not closed"),
+        ("\"", "line 22: the string that starts here has no closing `\"`"),
     ];
     assert_eq!(found, expected);
 }
@@ -274,10 +274,10 @@ fn heads_are_checked() {
         ("", "line 1: expected `castwise 1`, found the end of the text"),
         ("; a comment\n\n", "line 3: expected `castwise 1`, found the end of the text"),
         ("program(rules = torch) () {\n}\n", "line 1: expected `castwise 1`, found `program`"),
-        ("castwise 2\nwhatever", "line 1: the format has version 2; this castwise reads version 1"),
+        ("castwise 2\nwhatever", "line 1: the text has format version 2; this castwise reads version 1"),
         ("castwise x", "line 1: expected the version of the format, found `x`: invalid digit found in string"),
         ("castwise 1\nprogram() () {\n}\n", "line 2: expected `rules`, `default` or `rounding`, found `)`"),
-        ("castwise 1 program(default = f32) () {\n}\n", "line 1: the program does not name its rules"),
+        ("castwise 1 program(default = f32) () {\n}\n", "line 1: the program has no `rules` setting"),
         (
             "castwise 1 program(rules = jax) () {\n}\n",
             "line 1: expected rules, found `jax`: unknown rules `jax`: `torch` or `paddle`",
@@ -289,7 +289,7 @@ fn heads_are_checked() {
         ),
         (
             "castwise 1 program(rules = torch) (%0: f32[]) {\n}\n",
-            "line 1: a placeholder has a name; one of digits stands in quotes",
+            "line 1: a placeholder must have a name; write a name of digits in quotes",
         ),
         ("castwise 1 program(rules = torch) (%x: f32[-1]) {\n}\n", "line 1: `-1` is not an extent"),
         ("castwise 1 program(rules = torch) () {\n", "line 2: expected `}`, found the end of the text"),
@@ -298,7 +298,7 @@ fn heads_are_checked() {
     ] {
         assert_eq!(message(text), expected);
     }
-    // Line ends and a byte order mark as other systems write them.
+    // Line ends and a byte order mark of other systems.
     let p = Program::parse(&format!("\u{feff}{}", SMALL.replace('\n', "\r\n"))).unwrap();
     assert_eq!(p.to_string(), Program::parse(SMALL).unwrap().to_string());
     let rank = format!("castwise 1 program(rules = torch) (%x: f32[{}]) {{\n}}\n", "1, ".repeat(64) + "1");
@@ -317,7 +317,8 @@ fn limits_are_named() {
     assert_eq!(Program::parse(&twice).unwrap_err().diagnostics().len(), MAX_MISTAKES);
 }
 
-/// A text that is read has a form that reads back to itself; any other gives mistakes with places inside the text.
+/// A text that is read has a canonical text that reads back to itself. Any other text gives mistakes with ranges inside
+/// the text.
 fn judge(text: &str) -> bool {
     match Program::parse(text) {
         Ok(p) => {
@@ -424,7 +425,7 @@ fn a_million_lines_need_no_recursion() {
         let p = Program::parse(&text).unwrap();
         assert_eq!(p.len(), 1_000_001);
         assert!(p.to_string() == text);
-        // As deep as text goes: brackets that nothing closes.
+        // The deepest possible text: brackets that are never closed.
         let open = format!("castwise 1\nprogram(rules = torch) (%x: f32{}", "[(".repeat(1_000_000));
         assert!(Program::parse(&open).is_err());
     };
@@ -439,7 +440,7 @@ fn a_parsed_program_runs() {
     let t = Tensor::full([3], bf16::from_f32(1.5)).unwrap();
     let out = Executor::new().run(&p, feeds! { "x" => t }, p.fetches().iter().map(|f| &f.var)).unwrap();
     assert_eq!(out[0].to_vec::<bf16>().unwrap(), [bf16::from_f32(3.0); 3]);
-    // A mistake of the program has the place of its line.
+    // A mistake of the program has the location of its line.
     let wrong = SMALL
         .replace("  %3 = error Broadcast \"it failed\" help \"mend it\"\n", "  %3 = neg %q\n")
         .replace("bf16[]", "bool[], %q: bool[]");

@@ -1,6 +1,7 @@
-//! What a refusal tells the user to write: the cast that makes it work.
+//! Help texts of promotion errors: each names a cast that makes the application valid.
 //!
-//! Everything comes from the op table's columns; the casts that are named do work (tested in `tests/compare.rs`).
+//! Guarantees: the text follows from the op table's columns, and the suggested casts work (tested in
+//! `tests/compare.rs`).
 
 use super::lattice::promote_types;
 use super::operand::{OperandType, category_of, named};
@@ -9,7 +10,7 @@ use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::ops::{Custom, MAX_OPERANDS, Op, Output};
 
-/// The dtype that an op takes and that comes closest to one it does not take.
+/// The dtype closest to `d` among those that an op accepts.
 fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
     use DType::*;
     let complex = if d == F64 { C128 } else { C64 };
@@ -24,8 +25,8 @@ fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
 
 const ORDINALS: [&str; MAX_OPERANDS] = ["first", "second", "third", "fourth"];
 
-/// For operands of different dtypes that do not promote: which one to cast, and to what. `dtypes` are what the
-/// operands count as.
+/// Help for operands whose dtypes do not promote: which operand to cast, and to which dtype. `dtypes` are the operands'
+/// dtypes for promotion.
 pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &[DType]) -> String {
     let counted = || operands.iter().zip(dtypes);
     if counted().any(|(o, _)| matches!(o, OperandType::Scalar(_)))
@@ -35,7 +36,7 @@ pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &
     }
     let common = dtypes.iter().copied().reduce(promote_types).unwrap_or(DType::F32);
     let to = if accepts.has(common) { common } else { closest(accepts, common).unwrap_or(common) };
-    // The condition of `where` stands before the operands that promote.
+    // The condition of `where` precedes the operands that promote.
     let first = usize::from(op == Op::Where);
     let wrong: Vec<usize> = (0..dtypes.len()).filter(|i| dtypes[*i] != to).map(|i| i + first).collect();
     let which = match wrong.len() {
@@ -46,12 +47,12 @@ pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &
     format!("cast {which}, e.g. `cast({}, {to})`", op.def().operands[wrong.first().copied().unwrap_or(first)])
 }
 
-/// The refusal of operands of a common dtype that the op does not take.
+/// The error for operands whose common dtype the op does not accept.
 pub(super) fn unsupported(call: &Call<'_>, operands: &[OperandType], common: DType) -> Diagnostic {
     let op = call.op;
     let arithmetic = call.def.for_bool.filter(|_| common == DType::Bool);
     let fault = if arithmetic.is_some() { DiagnosticKind::BoolArithmetic } else { DiagnosticKind::UnsupportedDType };
-    // A higher category beside bool: the op takes no bool, whatever the other operand is.
+    // An operand has a higher category than the bool one: the op accepts no bool operand at all.
     let beside = operands.len() > 1 && operands.iter().any(|o| category_of(o) > common.category());
     let plain = |o: &OperandType| dtype_of(o) == Some(common);
     let what = if operands.len() == 1 || operands.iter().all(plain) {
@@ -70,7 +71,7 @@ pub(super) fn unsupported(call: &Call<'_>, operands: &[OperandType], common: DTy
     if let Some(help) = help { d.help(help) } else { d }
 }
 
-/// For operands whose common dtype the op does not take.
+/// Help for operands whose common dtype the op does not accept.
 fn instead(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -> Option<String> {
     let to = closest(accepts, common)?;
     let (mut scalar, mut tensor) = (false, to.category() >= common.category());
@@ -93,7 +94,7 @@ fn instead(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -
     Some(tensor.into_iter().chain(scalar).collect::<Vec<_>>().join(", and "))
 }
 
-/// For a custom op without a function for the dtype that it would compute in.
+/// The error for a custom op that has no function for its compute dtype.
 pub(super) fn no_function(custom: Custom, operands: &[OperandType], compute: DType) -> Diagnostic {
     let (def, math) = (custom.def(), compute.op_math());
     let functions = custom.functions();
@@ -112,7 +113,7 @@ pub(super) fn no_function(custom: Custom, operands: &[OperandType], compute: DTy
     Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help)
 }
 
-/// The Rust type that op math in a dtype has.
+/// The Rust type of an op math dtype.
 fn rust_name(math: DType) -> &'static str {
     match math {
         DType::C64 => "Complex<f32>",
@@ -121,7 +122,7 @@ fn rust_name(math: DType) -> &'static str {
     }
 }
 
-/// For an op that takes no bool, given one beside an operand of another dtype.
+/// Help for an op that accepts no bool and was applied to a bool and an operand of another dtype.
 fn bool_beside(op: Op, operands: &[OperandType]) -> Option<String> {
     let at = operands.iter().position(|o| category_of(o) == Category::Bool)?;
     let other = match (operands.get(at)?, operands.get(1 - at.min(1))?) {
@@ -134,7 +135,8 @@ fn bool_beside(op: Op, operands: &[OperandType]) -> Option<String> {
     Some(format!("cast the {which} operand, e.g. `cast({name}, {other})`"))
 }
 
-/// For a scalar where two tensors are wanted; `common` is what the scalar's category would give.
+/// Help for a scalar operand of an op that requires two tensors. `common` is the dtype that the tensor and a scalar of
+/// this category promote to.
 pub(super) fn scalar(accepts: DTypeSet, tensor: DType, common: Option<DType>) -> String {
     match common {
         Some(c) if c != tensor && accepts.has(c) => {

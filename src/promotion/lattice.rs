@@ -1,10 +1,12 @@
-//! PyTorch's lattice of two dtypes, by which also other rule sets and the advice of refusals find a common dtype.
+//! PyTorch's promotion lattice: the common dtype of two dtypes. Other rule sets and the help texts of errors use it
+//! too.
 //!
-//! Guarantees: a table of all pairs, symmetric. Does not: know operands, tiers or ops; `torch` does.
+//! Guarantees: the table is symmetric and has every pair of dtypes. Does not: know operands, tiers or ops; `torch`
+//! does.
 
 use crate::base::dtype::DType::{self, *};
 
-/// Row and column order of [`TABLE`]: that of [`DType::ALL`].
+/// The promotion table. Its rows and columns are in the order of [`DType::ALL`].
 ///
 /// Source: `promoteTypes` in PyTorch's `c10/core/ScalarType.cpp`.
 #[rustfmt::skip]
@@ -25,7 +27,7 @@ const TABLE: [[DType; 13]; 13] = [
     /* c128 */ [C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128, C128],
 ];
 
-/// The smallest dtype that PyTorch lets two dtypes of equal standing promote to (`torch.promote_types`).
+/// The dtype that PyTorch promotes two dtypes of the same tier to (`torch.promote_types`).
 ///
 /// ```
 /// use castwise::{DType, promote_types};

@@ -1,8 +1,9 @@
-//! Which dtype an application of an op computes in and gives: [`signature`], the only decider.
+//! [`signature`] decides the operand, compute and result dtypes of an application of an op. Nothing else decides
+//! dtypes.
 //!
-//! Guarantees: one function for eager, inference and the command; it sees dtypes, scalars and whether a tensor is 0-d, never
-//! the values of tensors; what differs between rule sets is in the file of each, behind one trait (`RuleSet`). Does not: look at
-//! shapes (that is `infer`'s broadcasting) or insert casts.
+//! Guarantees: eager mode, inference and the command call the same function. It sees dtypes, scalars and whether a
+//! tensor is 0-d, never the values of tensors. Each rule set has its own file, which implements the trait `RuleSet`.
+//! Does not: see shapes (`infer` broadcasts them) or insert casts.
 
 use std::fmt;
 
@@ -30,7 +31,7 @@ use rule_set::{Call, refuse_lacking};
 pub use settings::{Rounding, Rules, Settings};
 
 impl Rules {
-    /// What the rule set does.
+    /// The implementation of the rule set.
     pub(crate) fn set(self) -> &'static dyn RuleSet {
         match self {
             Rules::Paddle => &paddle::Paddle,
@@ -40,12 +41,12 @@ impl Rules {
         }
     }
 
-    /// The name in programs, files and the command: `torch`, `paddle`.
+    /// The rule set's name in program text, in files and in the command: `torch`, `paddle`.
     pub fn name(self) -> &'static str {
         self.set().name()
     }
 
-    /// The framework whose rules these are, as prose has it: `PyTorch`, `Paddle`.
+    /// The short name of the framework that has these rules: `PyTorch`, `Paddle`.
     pub fn framework(self) -> &'static str {
         self.set().framework()
     }
@@ -60,36 +61,36 @@ impl Rules {
         self.set().column(op.def()).0
     }
 
-    /// The common dtypes (before an int goes to float) that an op takes under these rules.
+    /// The common dtypes that an op accepts under these rules, before integers are converted to float.
     pub fn accepts(self, op: Op) -> DTypeSet {
         self.set().column(op.def()).1
     }
 }
 
-/// Why an operand was cast.
+/// The reason for which an operand is cast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
     /// The user wrote the cast.
     Requested,
-    /// The framework's table of two dtypes of one category.
+    /// The rule set's table for two dtypes of one category.
     Table,
-    /// An operand of a higher category decides.
+    /// An operand of a higher category decides the dtype.
     Category,
-    /// A 0-d tensor follows the tensors with dims.
+    /// A 0-d tensor takes the dtype of the tensors with dims.
     ZeroDim,
-    /// A value that promotes as a scalar does follows the tensors that do not.
+    /// A weak value, which promotes as a scalar does, takes the dtype of the other tensors.
     Weak,
-    /// The op computes in floats: bool and integers go to the default float dtype.
+    /// The op computes in a float dtype: bool and integers are cast to the default one.
     IntToFloat,
-    /// The op has no bool arithmetic: bool goes to an integer dtype, i64 for PyTorch and Paddle.
+    /// The op has no bool arithmetic: bool is cast to an integer dtype, which is i64 for PyTorch and Paddle.
     BoolToInt,
-    /// The dtype in which a reduction combines, or that it was given.
+    /// The operand is cast to the dtype in which the reduction combines elements, which may be the requested one.
     Reduction,
 }
 
 impl Reason {
-    /// The reason for a cast to this dtype, in words.
+    /// The text of the reason, for a cast to this dtype.
     pub fn words(self, to: DType) -> String {
         if self == Reason::BoolToInt { format!("bool to {to}") } else { self.to_string() }
     }
@@ -110,14 +111,14 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What a cast may lose.
+/// The kind of loss that a cast may cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CastLoss {
-    /// Every value of the source is a value of the target.
+    /// The target dtype holds every value of the source dtype.
     Exact,
-    /// Values may be rounded, but stay in range.
+    /// Values may be rounded, but stay in the target's range.
     Rounds,
-    /// Values may leave the target's range (overflow, saturate), lose their sign or their imaginary part.
+    /// Values may leave the target's range (overflow or saturate), or lose their sign or their imaginary part.
     Range,
 }
 
@@ -132,7 +133,7 @@ impl fmt::Display for CastLoss {
 }
 
 impl CastLoss {
-    /// What a cast between two dtypes may lose.
+    /// The loss that a cast between two dtypes may cause.
     pub fn of(from: DType, to: DType) -> CastLoss {
         let drops_part = from.category() > to.category();
         let drops_sign = to.is_unsigned() && from.category() != Category::Bool && !from.is_unsigned();
@@ -148,18 +149,19 @@ impl CastLoss {
     }
 }
 
-/// Decides operand, compute and result dtypes of one application, or refuses it.
+/// Decides the operand, compute and result dtypes of one application, or returns why the rules refuse it.
 ///
-/// `operands` has as many entries as the op; the refusal names the op and all operands, and says what to write and
-/// what other rule sets would do, but has no place yet.
+/// `operands` has one entry for each operand of the op. The error names the op and all operands, suggests a correction
+/// and says what other rule sets would do. It has no source location yet.
 pub fn signature(s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
-    // Scalars are compared with what dtypes hold, and printed.
+    // The code below compares scalars with the ranges of dtypes and prints them, which depends on the floating-point
+    // mode.
     let _standard = FloatMode::standard();
     s.check()?;
     decide(s, op, operands, attrs).map_err(|d| elsewhere(d, s, op, operands, attrs))
 }
 
-/// What another rule set makes of an application.
+/// What another rule set decides for the same application.
 #[derive(PartialEq)]
 enum Elsewhere {
     Computes(DType),
@@ -167,7 +169,7 @@ enum Elsewhere {
     Refuses,
 }
 
-/// The refusal with what the other rule sets do in its help: those that do the same together.
+/// Adds to the help of an error what the other rule sets do. Rule sets that do the same are listed together.
 fn elsewhere(d: Diagnostic, s: &Settings, op: Op, operands: &[OperandType], attrs: &Attrs) -> Diagnostic {
     if matches!(d.kind, DiagnosticKind::BadParameter | DiagnosticKind::ConditionDType) {
         return d;
@@ -199,7 +201,7 @@ fn elsewhere(d: Diagnostic, s: &Settings, op: Op, operands: &[OperandType], attr
     })
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins phrases: `a`, `a and b`, `a, b and c`.
 fn enumerated(all: &[Phrase], last: &str) -> Phrase {
     let mut text = Phrase::default();
     for (i, part) in all.iter().enumerate() {
@@ -215,7 +217,7 @@ fn enumerated(all: &[Phrase], last: &str) -> Phrase {
     text
 }
 
-/// What all rule sets do, and in which order: the order decides which mistake is named.
+/// The steps that all rule sets share. Their order decides which of several mistakes is reported.
 fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Signature, Diagnostic> {
     let (def, rules) = (op.def(), s.rules.set());
     if let Some(wrong) = op.wrong_count(all.len()) {
@@ -228,7 +230,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
             format!("the last operand of `{op}` is {p}, not a scalar"),
         ));
     }
-    // The condition of `where` takes no part in promotion.
+    // The condition of `where` does not promote.
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
     let (promotion, accepts) = rules.column(def);
@@ -236,7 +238,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let seen = rules.seen(&call);
     let call = Call { promoted: seen.as_deref().unwrap_or(promoted), ..call };
     let common = common_dtype(rules, &call)?;
-    // A reduction converts its operand to the dtype it is given, and goes on from there.
+    // A reduction with a requested dtype converts its operand to it first.
     let common = if op.is_reduction() { attrs.dtype.unwrap_or(common) } else { common };
     let writes = |to: &DType| rules.can_write(&OperandType::dim(common), *to);
     if let Some(to) = attrs.dtype.filter(|to| attrs.output && !writes(to)) {
@@ -244,7 +246,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
         return Err(Diagnostic::new(DiagnosticKind::Cast, message).help(format!("ask for an output of {common}")));
     }
     let result = rules.result(&call, common)?;
-    // What a custom op accepts is what it has functions for, which is asked of the dtype that it computes in.
+    // A custom op accepts the dtypes that it has functions for. That is checked below, on the compute dtype.
     if !accepts.has(common) && !matches!(op, Op::Custom(_)) {
         return Err(help::unsupported(&call, operands, common));
     }
@@ -276,7 +278,7 @@ fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), D
     Err(Diagnostic::new(DiagnosticKind::ConditionDType, message).help(help))
 }
 
-/// The common dtype of the operands, which some ops find without asking whether their dtypes mix.
+/// The common dtype of the operands. For some promotions it does not depend on whether the rule set mixes the dtypes.
 fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic> {
     match call.promotion {
         Promotion::First => first_dtype(rules, call),
@@ -288,7 +290,8 @@ fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnosti
     }
 }
 
-/// What is wrong with parameters, which must be of no higher category than the operands: PyTorch's rule for `alpha`.
+/// Checks that no parameter has a higher category than the operands, which is PyTorch's rule for `alpha`, and that each
+/// is in its range.
 fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result<(), Diagnostic> {
     let Some(wanted) = op.def().parameter else { return Ok(()) };
     let fits = |p: &OperandType| match p {
@@ -313,7 +316,7 @@ fn check_parameters(op: Op, parameters: &[OperandType], common: DType) -> Result
     }
 }
 
-/// The dtype of the first operand, if the others can be cast to it as to an output.
+/// The dtype of the first operand, if the rule set lets the others be written into a tensor of that dtype.
 fn first_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic> {
     let (op, operands) = (call.op, call.promoted);
     let Some(OperandType::Tensor { dtype: to, .. }) = operands.first() else {
@@ -335,12 +338,12 @@ fn first_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic
     }
 }
 
-/// What a scalar stands for as the `i`-th operand of an op, in the dtype it goes to.
+/// The value that a scalar has as the `i`-th operand of an op, given the dtype that it is cast to.
 pub(crate) fn scalar_operand(s: &Settings, op: Op, i: usize, scalar: Scalar, to: DType) -> Scalar {
     s.rules.set().scalar(op, i, scalar, to)
 }
 
-/// Why an operand of dtype `from` is cast to `to` in an application of an op to these operands.
+/// The reason for which an operand of dtype `from` is cast to `to` when an op is applied to these operands.
 ///
 /// ```
 /// use castwise::promotion::{OperandType, reason};

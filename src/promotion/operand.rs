@@ -1,27 +1,28 @@
-//! What promotion sees of operands, and what it says of an application.
+//! The input of promotion, [`OperandType`], and its result, [`Signature`].
 //!
-//! Does not: decide.
+//! Does not: decide dtypes.
 
 use crate::base::dtype::{Category, DType};
 use crate::base::scalar::Scalar;
 use crate::ops::MAX_OPERANDS;
 use std::fmt;
 
-/// What promotion sees of an operand.
+/// The properties of an operand that promotion depends on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum OperandType {
     /// A tensor.
     #[non_exhaustive]
     Tensor {
-        /// Its dtype.
+        /// The dtype of the tensor.
         dtype: DType,
-        /// Whether it has no dims.
+        /// Whether the tensor has no dims.
         zero_dim: bool,
-        /// Whether it was made of scalars, and promotes as one: under rule sets that have such values.
+        /// Whether the tensor is the result of scalars and promotes as a scalar does. Only some rule sets have weak
+        /// tensors.
         weak: bool,
     },
-    /// A scalar the user wrote.
+    /// A scalar that the user wrote.
     Scalar(Scalar),
 }
 
@@ -48,21 +49,21 @@ impl fmt::Display for OperandType {
     }
 }
 
-/// What one application of an op does with dtypes.
+/// The dtypes of one application of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The dtype each operand is cast to; as many as the op has operands.
+    /// The dtype that each operand is cast to. The entries after those of the op's operands have no meaning.
     pub(super) operands: [DType; MAX_OPERANDS],
-    /// The dtype the op is applied in. (f16, bf16 and c32 compute in their op math and round once.)
+    /// The dtype that the op computes in. f16, bf16 and c32 compute in their op math dtype and round once.
     pub compute: DType,
     /// The dtype of the result.
     pub result: DType,
-    /// Whether the result promotes as a scalar does.
+    /// Whether the result is weak: it promotes as a scalar does.
     pub weak: bool,
 }
 
 impl Signature {
-    /// The dtype operand `i` is cast to.
+    /// The dtype that operand `i` is cast to.
     pub fn operand(&self, i: usize) -> DType {
         self.operands[i.min(MAX_OPERANDS - 1)]
     }
@@ -75,7 +76,7 @@ pub(crate) fn category_of(o: &OperandType) -> Category {
     }
 }
 
-/// The operands as an error names them: `i64 and f32`.
+/// The operands as they appear in error messages: `i64 and f32`.
 pub(crate) fn named(operands: &[OperandType]) -> String {
     operands.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }

@@ -1,6 +1,7 @@
-//! Paddle's rules: the guide's two tables, and what 0-d tensors do.
+//! Paddle's rules: the two tables of its guide, and the promotion of 0-d tensors.
 //!
-//! Sources: PaddlePaddle's "Introduction to Data Type Promotion", with its contradictions resolved by what PaddlePaddle 3.3 does.
+//! Source: PaddlePaddle's "Introduction to Data Type Promotion". Where that guide contradicts itself, this file follows
+//! the behaviour of PaddlePaddle 3.3.
 
 use super::help;
 use super::lattice::promote_types;
@@ -56,7 +57,7 @@ impl RuleSet for Paddle {
         F32
     }
 
-    /// C's `pow` computes all powers.
+    /// Paddle computes every power by C's `pow`.
     fn takes_roots(&self) -> bool {
         false
     }
@@ -66,7 +67,7 @@ impl RuleSet for Paddle {
     }
 }
 
-/// Row and column order of [`TENSORS`], as the guide prints it.
+/// Row and column order of [`TENSORS`], which is the guide's.
 const ORDER: [DType; 12] = [BF16, F16, F32, F64, Bool, U8, I8, I16, I32, I64, C64, C128];
 
 const NO: Option<DType> = None;
@@ -77,10 +78,10 @@ const D: Option<DType> = Some(F64);
 const C: Option<DType> = Some(C64);
 const Z: Option<DType> = Some(C128);
 
-/// Tensor with tensor. `NO` is a type error (equal dtypes aside, which need no promotion).
+/// Two tensors. `NO` is a type error, unless the dtypes are equal, which need no promotion.
 ///
-/// Source: the guide's table. Its row c64 says c64 for f64 and c128 for i64, its column c64 the opposite; it promises
-/// commutativity, and PaddlePaddle computes what the column says.
+/// Source: the guide's table. Its row c64 says c64 for f64 and c128 for i64, and its column c64 says the opposite. The
+/// guide promises commutativity, and PaddlePaddle computes what the column says.
 #[rustfmt::skip]
 const TENSORS: [[Option<DType>; 12]; 12] = [
     /*          bf16 f16 f32 f64 bool u8 i8 i16 i32 i64 c64 c128 */
@@ -98,7 +99,7 @@ const TENSORS: [[Option<DType>; 12]; 12] = [
     /* c128 */ [Z,   Z,  Z,  Z,  Z,   Z,  Z,  Z,  Z,  Z,  Z, Z],
 ];
 
-/// Tensor with scalar, columns bool, int, float, complex. Source: the guide's second table.
+/// A tensor and a scalar. The columns are bool, int, float and complex scalars. Source: the guide's second table.
 #[rustfmt::skip]
 const SCALARS: [[DType; 4]; 12] = [
     /* bf16 */ [BF16, BF16, BF16, C64],
@@ -119,21 +120,21 @@ fn index(d: DType) -> Option<usize> {
     ORDER.iter().position(|o| *o == d)
 }
 
-/// The guide's cell for two tensors with dims; equal dtypes give themselves.
+/// The guide's entry for two tensors with dims. Equal dtypes give that dtype.
 fn tensor_table(a: DType, b: DType) -> Option<DType> {
     let (i, j) = (index(a)?, index(b)?);
     if a == b { Some(a) } else { TENSORS[i][j] }
 }
 
-/// The guide's cell for a tensor and a scalar.
+/// The guide's entry for a tensor and a scalar.
 fn scalar_table(tensor: DType, scalar: Category) -> Option<DType> {
     Some(SCALARS[index(tensor)?][scalar as usize])
 }
 
-/// The common dtype of an op's operands, or the refusal.
+/// The common dtype of an op's operands, or the error.
 fn common_dtype(call: &Call<'_>) -> Result<DType, Diagnostic> {
     let operands = call.promoted;
-    // Tensors first, in pairs; then each scalar meets what they gave.
+    // Tensors are promoted first, in pairs. Then each scalar is promoted with their common dtype.
     let mut common: Option<(DType, bool)> = None;
     for o in operands {
         if let OperandType::Tensor { dtype, zero_dim, .. } = *o {
@@ -144,7 +145,7 @@ fn common_dtype(call: &Call<'_>) -> Result<DType, Diagnostic> {
         }
     }
     let Some((mut dtype, _)) = common else {
-        // `where` with two scalars: what each counts as, by the lattice.
+        // `where` with two scalars: the lattice promotes their default dtypes.
         return Ok(operands.iter().map(own_dtype).reduce(promote_types).unwrap_or(F32));
     };
     for o in operands {
@@ -179,17 +180,17 @@ fn two_tensors(call: &Call<'_>, (a, zero_a): (DType, bool), (b, zero_b): (DType,
     })
 }
 
-/// `… under Rules::Paddle, not i64 and f32`.
+/// Appends `under Rules::Paddle, not i64 and f32` to a message.
 fn under(wants: String, operands: &[OperandType]) -> Phrase {
     Phrase::from(wants + " under ").and(Rules::Paddle.mention()).and(format!(", not {}", named(operands)))
 }
 
-/// Which of the operands to cast, and to what.
+/// The help text: which of the operands to cast, and to which dtype.
 fn mix(call: &Call<'_>, a: DType, b: DType) -> String {
     help::mix(call.op, call.accepts, call.promoted, &met(call.promoted, a, b))
 }
 
-/// The lattice's answer in a world without c32 (f16 with a complex operand).
+/// Replaces c32, which Paddle lacks, by c64. The lattice gives c32 for f16 and a complex operand.
 fn without_c32(d: DType) -> DType {
     if d == C32 { C64 } else { d }
 }
@@ -206,7 +207,7 @@ fn with_scalar(call: &Call<'_>, tensor: DType, s: Scalar) -> Result<DType, Diagn
     })
 }
 
-/// int counts as i64, float as f32, bool as bool, complex as c64.
+/// The dtype of an operand by itself: an int scalar has i64, a float f32, a bool bool, and a complex scalar c64.
 fn own_dtype(o: &OperandType) -> DType {
     match o {
         OperandType::Tensor { dtype, .. } => *dtype,
@@ -219,7 +220,7 @@ fn own_dtype(o: &OperandType) -> DType {
     }
 }
 
-/// The dtypes that did not meet: of all operands if they are tensors, else of the two.
+/// The dtypes that do not promote: those of all operands if all are tensors, else `a` and `b`.
 fn met(operands: &[OperandType], a: DType, b: DType) -> Vec<DType> {
     operands.iter().map(rule_set::dtype_of).collect::<Option<Vec<_>>>().unwrap_or_else(|| vec![a, b])
 }

@@ -1,10 +1,10 @@
-//! What a rule set is: the questions that [`signature`](super::signature) and a few others ask of it.
+//! The trait [`RuleSet`]: what [`signature`](super::signature) and a few other functions need to know about a rule set.
 //!
-//! A rule set is one file that implements [`RuleSet`], its variant in [`Rules`](super::Rules), and its column of the op table. What
-//! most of them do alike is the default of a method.
+//! A rule set consists of one file that implements [`RuleSet`], a variant of [`Rules`](super::Rules), and a column of
+//! the op table. Where most rule sets behave alike, a method has that behaviour as its default.
 //!
-//! Guarantees: a rule set sees all of an application but its shapes, so that it can decide by the op, by a scalar's value or by a
-//! setting. Does not: say in which order things are refused; `signature` does.
+//! Guarantees: a rule set sees everything about an application but its shapes, so its decision can depend on the op, on
+//! a scalar's value or on a setting. Does not: decide in which order mistakes are reported; `signature` does.
 
 use super::Settings;
 use super::operand::{OperandType, category_of};
@@ -13,20 +13,20 @@ use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, LossShapes, Op, OpDef, Promotion};
 
-/// One application, as a rule set sees it.
+/// One application of an op, as passed to a rule set.
 pub(crate) struct Call<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) op: Op,
     pub(crate) def: &'static OpDef,
-    /// How the op promotes under the rule set.
+    /// The op's promotion under the rule set.
     pub(crate) promotion: Promotion,
-    /// The common dtypes that it takes under the rule set.
+    /// The common dtypes that the op accepts under the rule set.
     pub(crate) accepts: DTypeSet,
-    /// All operands, as they were written.
+    /// All operands, as the user wrote them.
     pub(crate) all: &'a [OperandType],
-    /// The operands that are no parameters.
+    /// The operands that are not parameters.
     pub(crate) operands: &'a [OperandType],
-    /// Of these the ones that promote: all but the condition of `where`.
+    /// The `operands` that promote, which are all but the condition of `where`.
     pub(crate) promoted: &'a [OperandType],
     pub(crate) attrs: &'a Attrs,
 }
@@ -41,19 +41,19 @@ impl Call<'_> {
 /// How a framework composes its losses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Losses {
-    /// How the operands of `huber_loss` meet.
+    /// How the shapes of `huber_loss`'s operands combine.
     pub(crate) huber: LossShapes,
-    /// Whether `poisson_nll_loss` promotes its operands before it computes, wants equal shapes, and refuses an epsilon that is not
-    /// positive.
+    /// Whether `poisson_nll_loss` promotes its operands before it computes, requires equal shapes, and refuses an
+    /// epsilon that is not positive.
     pub(crate) poisson_promotes: bool,
 }
 
-/// Whose rules decide about mixed dtypes, and what else differs with them.
+/// The promotion rules of one framework, and other behaviour that differs between frameworks.
 pub(crate) trait RuleSet: Sync {
-    /// As programs, files and the command name it: `torch`.
+    /// The rule set's name in program text, in files and in the command: `torch`.
     fn name(&self) -> &'static str;
 
-    /// The framework, in prose: `PyTorch`.
+    /// The framework's short name: `PyTorch`.
     fn framework(&self) -> &'static str;
 
     /// The framework's full name.
@@ -63,48 +63,49 @@ pub(crate) trait RuleSet: Sync {
 
     // The op table.
 
-    /// How an op promotes, and which common dtypes it takes: its row, and where this rule set's column departs from it.
+    /// An op's promotion and the common dtypes that it accepts: those of its row, unless this rule set's column
+    /// overrides them.
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet);
 
-    /// What docs/ops.md says of an op besides.
+    /// Further notes about an op in docs/ops.md.
     fn notes(&self, _def: &OpDef) -> Vec<&'static str> {
         Vec::new()
     }
 
     // Operands.
 
-    /// What to use instead of a dtype that the framework does not have; `None` if it has it.
+    /// The help text for a dtype that the framework lacks; `None` if it has the dtype.
     fn lacks(&self, _dtype: DType) -> Option<&'static str> {
         None
     }
 
-    /// Whether a tensor of this dtype can be the condition of `where`. It is cast to bool.
+    /// Whether a tensor of this dtype can be the condition of `where`, which is cast to bool.
     fn takes_condition(&self, dtype: DType) -> bool {
         dtype == DType::Bool
     }
 
-    /// The operands that promote, where they count as others than they are.
+    /// Replaces the operands that promote, if the rule set treats them as other operand types.
     fn seen(&self, _call: &Call<'_>) -> Option<Vec<OperandType>> {
         None
     }
 
-    /// The common dtype of the operands that promote, or their refusal. 0-d tensors and scalars count here as they do for the rule
-    /// set.
+    /// The common dtype of the operands that promote, or the error. The rule set decides how 0-d tensors and scalars
+    /// take part.
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic>;
 
     // What the op computes in, and gives.
 
-    /// The float dtype that a bool or an integer becomes where an op wants floats.
+    /// The float dtype that bool and integers are cast to if an op computes in floats.
     fn float_for(&self, call: &Call<'_>, _common: DType) -> DType {
         call.settings.default_dtype
     }
 
-    /// The integer dtype that bool becomes where an op has no bool arithmetic.
+    /// The integer dtype that bool is cast to if an op has no bool arithmetic.
     fn int_for_bool(&self, _call: &Call<'_>) -> DType {
         DType::I64
     }
 
-    /// The dtype that an op computes in, of its operands' common dtype.
+    /// The dtype that an op computes in, given its operands' common dtype.
     fn compute(&self, call: &Call<'_>, common: DType) -> DType {
         let asked = call.op.is_reduction() && call.attrs.dtype.is_some();
         match call.promotion {
@@ -125,58 +126,59 @@ pub(crate) trait RuleSet: Sync {
         }
     }
 
-    /// The dtype that operand `i` is cast to, for the one that the op computes in. A dtype whose op math this is makes the
-    /// operand one that is not rounded first.
+    /// The dtype that operand `i` is cast to, given the compute dtype. If that is a narrow dtype and this method
+    /// returns its op math dtype, the operand is not rounded to the narrow dtype.
     fn operand(&self, call: &Call<'_>, i: usize, compute: DType) -> DType {
         if call.is_parameter(i) { compute.op_math() } else { compute }
     }
 
-    /// The dtype that the result is cast to, if not the one that the op gives; or why it can't be.
+    /// The dtype that the result is cast to, `None` if it keeps the op's result dtype, or the error if the cast is not
+    /// allowed.
     fn result(&self, _call: &Call<'_>, _common: DType) -> Result<Option<DType>, Diagnostic> {
         Ok(None)
     }
 
-    /// Whether the result promotes as a scalar does. Under PyTorch's and Paddle's rules no tensor does.
+    /// Whether the result is weak: it promotes as a scalar does. PyTorch's and Paddle's rules have no weak tensors.
     fn weak(&self, _call: &Call<'_>, _result: DType) -> bool {
         false
     }
 
-    /// What is wrong with the operands, once it is known which dtype each is cast to: scalars that it can't hold.
+    /// Checks the operands when the dtype that each is cast to is known, e.g. for scalars that the dtype can't hold.
     fn check(&self, _call: &Call<'_>, _to: &[DType]) -> Result<(), Diagnostic> {
         Ok(())
     }
 
-    /// What a scalar stands for as operand `i` of an op, in the dtype it goes to.
+    /// The value that a scalar has as operand `i` of an op, given the dtype that it is cast to.
     fn scalar(&self, _op: Op, _i: usize, scalar: Scalar, _to: DType) -> Scalar {
         scalar
     }
 
     // Outputs.
 
-    /// Whether an operation in place or with an output can write an operand into a tensor of this dtype.
+    /// Whether an in-place operation, or one with an output tensor, can write an operand into a tensor of this dtype.
     fn can_write(&self, operand: &OperandType, to: DType) -> bool {
         category_of(operand) <= to.category()
     }
 
-    /// Whether a result that a caller has a tensor of another dtype for is cast to that.
+    /// Whether a result is cast to the dtype of the caller's output tensor.
     fn casts_results(&self) -> bool {
         false
     }
 
     // Values.
 
-    /// Whether powers of 0.5 and -0.5 are roots, which differ from C's `pow` at -inf and -0.
+    /// Whether powers of 0.5 and -0.5 are computed as roots, which differ from C's `pow` at -inf and -0.
     fn takes_roots(&self) -> bool {
         true
     }
 
-    /// How losses are composed.
+    /// How the framework composes losses.
     fn losses(&self) -> Losses {
         Losses { huber: LossShapes::Broadcast, poisson_promotes: false }
     }
 }
 
-/// What a framework says of an application to a dtype that it does not have.
+/// The error for an application of an op to a dtype that the framework lacks.
 pub(super) fn refuse_lacking(rules: &dyn RuleSet, op: Op, dtype: DType) -> Result<(), Diagnostic> {
     match rules.lacks(dtype) {
         None => Ok(()),
@@ -187,7 +189,7 @@ pub(super) fn refuse_lacking(rules: &dyn RuleSet, op: Op, dtype: DType) -> Resul
     }
 }
 
-/// The dtype of a tensor.
+/// The dtype of a tensor operand; `None` for a scalar.
 pub(super) fn dtype_of(operand: &OperandType) -> Option<DType> {
     match operand {
         OperandType::Tensor { dtype, .. } => Some(*dtype),
@@ -195,7 +197,7 @@ pub(super) fn dtype_of(operand: &OperandType) -> Option<DType> {
     }
 }
 
-/// Whether an operand is a real one: complex numbers are never converted to real ones.
+/// Whether an operand is real. Promotion never converts complex numbers to real ones.
 pub(super) fn is_real(operand: &OperandType) -> bool {
     category_of(operand) < Category::Complex
 }

@@ -1,13 +1,13 @@
-//! What a program chooses: whose rules, the default dtype, when half precision is rounded.
+//! The settings of a program: the rule set, the default dtype, and when f16 and bf16 are rounded.
 //!
-//! Guarantees: plain data, printed with the program. Does not: decide anything by itself.
+//! Guarantees: settings are plain data and are printed with the program. Does not: decide dtypes.
 
 use std::fmt;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 
-/// Whose rules decide about mixed dtypes.
+/// The rule set that decides how dtypes promote.
 ///
 /// ```
 /// use castwise::prelude::*;
@@ -21,13 +21,13 @@ use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rules {
-    /// PaddlePaddle's documented table: floats mix with floats, complex with anything; every other mix of tensors is
-    /// an error; a scalar follows the tensor.
+    /// PaddlePaddle's documented tables: float dtypes promote with float dtypes, and complex dtypes with any. All other
+    /// mixes of tensors are errors. A scalar follows the tensor.
     Paddle,
-    /// PyTorch's lattice over all dtypes, in three tiers: tensors with dims, 0-d tensors, scalars.
+    /// PyTorch's lattice over all dtypes, with three tiers of operands: tensors with dims, 0-d tensors, scalars.
     #[default]
     Torch,
-    /// The tests' own: see `toy.rs`.
+    /// A rule set for tests, in `toy.rs`.
     #[cfg(test)]
     Toy,
 }
@@ -46,7 +46,7 @@ impl Rules {
         Rules::ALL.iter().copied().filter(move |r| *r != self)
     }
 
-    /// The rule set as a message names it.
+    /// The rule set's name in a message.
     pub(super) fn mention(self) -> Phrase {
         Phrase::setting("rules", self.name(), format!("Rules::{self:?}"))
     }
@@ -71,7 +71,7 @@ impl std::str::FromStr for Rules {
     }
 }
 
-/// What promotion depends on besides the operands: chosen per program, printed with it.
+/// What promotion depends on besides the operands. Each program has its own settings, which are printed with it.
 ///
 /// ```
 /// use castwise::prelude::*;
@@ -83,24 +83,24 @@ impl std::str::FromStr for Rules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Whose rules.
+    /// The rule set.
     pub rules: Rules,
-    /// What a float scalar counts as, and what integers become where an op wants floats (PyTorch's
-    /// `torch.set_default_dtype`): f16, bf16, f32 or f64. Any other is a mistake that `check` reports.
+    /// The dtype of a float scalar, and the dtype that integers are cast to if an op computes in floats (PyTorch's
+    /// `torch.set_default_dtype`): f16, bf16, f32 or f64. `check` reports any other dtype as a mistake.
     pub default_dtype: DType,
-    /// When chains of f16 and bf16 are rounded.
+    /// When intermediate values of f16 and bf16 are rounded.
     pub rounding: Rounding,
 }
 
-/// When values of f16 and bf16 between two ops are rounded to their dtype.
+/// When intermediate values of f16 and bf16 are rounded to their dtype.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rounding {
-    /// After every op: fused results are those of one op at a time, bit for bit.
+    /// After every op. Fused results equal those of op-by-op execution bit for bit.
     #[default]
     Exact,
-    /// Only where a value is stored: inside a fused loop they stay in f32, as with `torch.compile`. Results depend
-    /// on what is fused, and what is stored is the f32 result rounded, which for functions of f16 may be rounded
-    /// twice; never the default.
+    /// Only when a value is stored. Inside a fused loop, intermediate values stay in f32, as with `torch.compile`.
+    /// Results depend on what is fused. A stored value is the f32 result, rounded; functions of f16 may thus be rounded
+    /// twice. This is never the default.
     Relaxed,
 }
 
@@ -129,22 +129,22 @@ impl From<Rules> for Settings {
 }
 
 impl Settings {
-    /// The rules with the default dtype f32.
+    /// Settings for a rule set, with the default dtype f32 and exact rounding.
     pub const fn new(rules: Rules) -> Settings {
         Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact }
     }
 
-    /// The same with another default dtype.
+    /// These settings with another default dtype.
     pub const fn with_default_dtype(self, default_dtype: DType) -> Settings {
         Settings { default_dtype, ..self }
     }
 
-    /// The same with another rounding.
+    /// These settings with another rounding.
     pub const fn with_rounding(self, rounding: Rounding) -> Settings {
         Settings { rounding, ..self }
     }
 
-    /// Refuses a default dtype that is no float: what settings can say that no program can mean.
+    /// Returns an error if the default dtype is not a float dtype, which the type of the field can't exclude.
     pub(crate) fn check(&self) -> Result<(), Diagnostic> {
         if self.default_dtype.is_float() {
             return Ok(());

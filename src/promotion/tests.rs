@@ -1,4 +1,4 @@
-//! Classes of losses, what PyTorch refuses, more operands than a row names, and what a refusal says.
+//! The loss of each cast, dtypes that PyTorch refuses, operand indices beyond the last, and the text of a refusal.
 
 use super::*;
 use DType::*;
@@ -46,7 +46,7 @@ fn dtypes_that_pytorch_refuses() {
     assert_eq!(decided(Op::Mean, &[C32]), Err(DiagnosticKind::UnsupportedDType));
     assert_eq!(decided(Op::Addcdiv, &[F32, I32, Bool]), Err(DiagnosticKind::UnsupportedDType));
     assert_eq!(decided(Op::Addcdiv, &[I32, I32, F16]), Ok(F16));
-    // Equal dtypes would not help complex numbers, but they help these.
+    // Equal dtypes would not make the op accept c64, but they would make it accept u8 and f32.
     assert_eq!(decided(Op::Heaviside, &[U8, C64]), Err(DiagnosticKind::UnsupportedDType));
     assert_eq!(decided(Op::Heaviside, &[U8, F32]), Err(DiagnosticKind::DTypeMismatch));
     assert_eq!(decided(Op::Ldexp, &[F16, I64]), Ok(F16));

@@ -1,4 +1,4 @@
-//! PyTorch's rules: a table of two dtypes, and three tiers of operands.
+//! PyTorch's rules: a lattice of dtypes, and three tiers of operands.
 //!
 //! Sources: PyTorch's `TensorIterator` and `TypeProperties.cpp` as described in "Demystifying Dtype Promotion in PyTorch".
 
@@ -43,7 +43,7 @@ impl RuleSet for Torch {
         notes.into_iter().filter_map(|(holds, note)| holds.then_some(note)).collect()
     }
 
-    /// The operands of losses as they are after broadcasting: 0-d ones have dims if another one does.
+    /// A loss broadcasts its operands before they promote, so its 0-d operands have dims if another operand has.
     fn seen(&self, call: &Call<'_>) -> Option<Vec<OperandType>> {
         let has_dims = |o: &OperandType| matches!(o, OperandType::Tensor { zero_dim: false, .. });
         let with_dims = |o: &OperandType| match *o {
@@ -56,7 +56,8 @@ impl RuleSet for Torch {
 
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
         refuse_mix(call)?;
-        // Where dtypes must be equal, the first operand has it; a weight behind follows.
+        // If dtypes must be equal, the first two operands decide. A third one is a weight, which is cast to their
+        // dtype.
         let deciding = if call.def.torch.mixes { call.promoted } else { &call.promoted[..call.promoted.len().min(2)] };
         Ok(common_dtype(deciding, call.settings.default_dtype))
     }
@@ -70,7 +71,7 @@ impl RuleSet for Torch {
     fn result(&self, call: &Call<'_>, common: DType) -> Result<Option<DType>, Diagnostic> {
         let op = call.op;
         match call.promoted.first() {
-            // The truth of u8 is u8.
+            // PyTorch's `any` and `all` of u8 give u8.
             _ if call.promotion == Promotion::Truth => Ok((common == U8).then_some(U8)),
             Some(OperandType::Tensor { dtype: to, .. }) if call.def.torch.to_first => {
                 if self.can_write(&OperandType::dim(common), *to) {
@@ -90,7 +91,7 @@ impl RuleSet for Torch {
         check_scalars(call, to)
     }
 
-    /// A bound beyond an integer dtype bounds nothing, as the dtype's own end does.
+    /// Replaces a bound outside an integer dtype's range by the end of the range. Neither clamps anything.
     fn scalar(&self, op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
         let bounds = op.def().torch.scalars == ScalarRange::Bounds && i > 0;
         let end = match (to.int_range(), beyond(s, to)) {
@@ -106,7 +107,7 @@ impl RuleSet for Torch {
     }
 }
 
-/// The common dtype of operands: each tier is folded with the table, then the tiers are combined.
+/// The common dtype of operands: each tier is reduced with the lattice, then the tiers are combined.
 fn common_dtype(operands: &[OperandType], default: DType) -> DType {
     let (mut dim, mut zero, mut wrapped) = (None, None, None);
     for o in operands {
@@ -118,11 +119,11 @@ fn common_dtype(operands: &[OperandType], default: DType) -> DType {
         let dtype = dtype_of(o, default);
         *tier = Some(tier.map_or(dtype, |t| promote_types(t, dtype)));
     }
-    // An application has at least one operand, so one tier is there.
+    // An application has at least one operand, so at least one tier has a dtype.
     combine(dim, combine(zero, wrapped)).unwrap_or(default)
 }
 
-/// What an operand counts as on its own.
+/// The dtype of an operand by itself.
 fn dtype_of(o: &OperandType, default: DType) -> DType {
     match *o {
         OperandType::Tensor { dtype, .. } => dtype,
@@ -130,7 +131,7 @@ fn dtype_of(o: &OperandType, default: DType) -> DType {
     }
 }
 
-/// What a scalar counts as: a float is the default dtype, a complex number its complex.
+/// The dtype of a scalar by itself. A float has the default dtype, and a complex number the complex dtype of that.
 fn scalar_dtype(s: Scalar, default: DType) -> DType {
     match s {
         Scalar::Bool(_) => Bool,
@@ -140,13 +141,14 @@ fn scalar_dtype(s: Scalar, default: DType) -> DType {
     }
 }
 
-/// `combine_categories` of PyTorch's `TypeProperties.cpp`: the lower tier matters only by a higher category.
+/// `combine_categories` of PyTorch's `TypeProperties.cpp`: a lower tier changes the dtype only if its category is
+/// higher.
 fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     let (Some(h), Some(l)) = (higher, lower) else { return higher.or(lower) };
     Some(if h.is_complex() {
         h
     } else if l.is_complex() {
-        // A float keeps its width. bf16 has no complex of its own: c64.
+        // A float dtype keeps its width. bf16 has no complex dtype and goes to c64.
         if h.is_float() { h.to_complex() } else { l }
     } else if h.is_float() {
         h
@@ -157,7 +159,8 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     })
 }
 
-/// On which side of all numbers of a dtype a scalar lies, if it does. Infinities are numbers of the float dtypes.
+/// On which side of a dtype's range a scalar lies; `None` if it is inside. The range of a float dtype includes
+/// infinities.
 fn beyond(s: Scalar, d: DType) -> Option<Ordering> {
     let side = |below: bool, above: bool| match (below, above) {
         (true, _) => Some(Ordering::Less),
@@ -177,13 +180,13 @@ fn beyond(s: Scalar, d: DType) -> Option<Ordering> {
     }
 }
 
-/// Whether the `i`-th operand of a clamp is a lower bound.
+/// Whether the `i`-th operand of a clamp op is the lower bound.
 fn is_lower(op: Op, i: usize) -> bool {
     i == 1 && op != Op::ClampMax
 }
 
-/// The operand that stays in op math, if there is one. PyTorch reads a second operand of one element before it is cast, so that
-/// a 0-d tensor of another dtype counts as a scalar there; of c32 it casts both.
+/// The operand that stays in the op math dtype, if there is one. PyTorch reads a second operand of one element before
+/// it is cast, so a 0-d tensor of another dtype is treated as a scalar. For c32, PyTorch casts both operands.
 fn wide_scalar(call: &Call<'_>, compute: DType) -> Option<usize> {
     if !(compute.is_float() && compute.is_narrow()) {
         return None;
@@ -200,10 +203,11 @@ fn wide_scalar(call: &Call<'_>, compute: DType) -> Option<usize> {
     }
 }
 
-/// Ops that take equal dtypes only, or no bool among their operands, or no integers as quotient.
+/// Returns an error for operands that PyTorch refuses before it promotes: unequal dtypes, bool, or an integer quotient,
+/// each for the ops that do not accept it.
 fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
     let (op, columns, operands, default) = (call.op, &call.def.torch, call.promoted, call.settings.default_dtype);
-    // A third operand is a weight: as a scalar it may be of any dtype.
+    // A third operand is a weight. If it is a scalar, its dtype does not have to be equal.
     let counts = |(i, o): &(usize, &OperandType)| *i < 2 || matches!(o, OperandType::Tensor { .. });
     let counted = operands.iter().enumerate().filter(counts);
     let dtypes: Vec<DType> = counted.map(|(_, o)| dtype_of(o, default)).collect();
@@ -222,7 +226,7 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
         };
         return Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help));
     }
-    // It is converted to theirs, but no complex number is to a real one.
+    // A scalar weight is cast to the operands' dtype, but a complex one never to a real dtype.
     let weight = operands.get(2).filter(|w| !columns.mixes && matches!(w, OperandType::Scalar(Scalar::Complex(_))));
     if let Some((w, a)) = weight.zip(dtypes.first()).filter(|(_, a)| !a.is_complex()) {
         let message = format!("`{op}` of {a} does not take the complex weight {w}");
@@ -230,8 +234,8 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
             Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`")
         );
     }
-    // Equal dtypes would not help where the op takes none of what they promote to: then that is the mistake. PyTorch's
-    // ops of three operands look at equality first.
+    // If the op does not accept the common dtype, equal dtypes would not help, so the later check of the common dtype
+    // reports the mistake. PyTorch's ops of three operands check equality first.
     let hopeless = || operands.len() == 2 && !call.accepts.has(common_dtype(operands, default));
     match dtypes.as_slice() {
         [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) && !hopeless() => {
@@ -243,9 +247,9 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
     }
 }
 
-/// Refuses scalars that a dtype can't hold where PyTorch neither wraps them nor goes to infinity. A negative number goes to an
-/// unsigned dtype if its absolute value fits: `alpha=-1`. `to` has the dtypes that the operands go to. Sources:
-/// `c10::checked_convert`, and the error messages of `clamp`.
+/// Refuses scalars that a dtype can't hold, where PyTorch neither wraps them nor converts them to infinity. PyTorch
+/// converts a negative number to an unsigned dtype if its absolute value fits: `alpha=-1`. `to` has the dtypes that the
+/// operands are cast to. Sources: `c10::checked_convert`, and the error messages of `clamp`.
 fn check_scalars(call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
     let op = call.op;
     let first = if call.def.parameter.is_some() { call.operands.len() } else { 1 };

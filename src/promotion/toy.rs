@@ -1,11 +1,11 @@
-//! A rule set for tests: as different from the others as one file can make it.
+//! A rule set for tests, which differs from the others in as many ways as possible.
 //!
-//! The leftmost tensor of the highest category decides, whatever the others are; scalars follow the tensors, but a higher
-//! category makes them its widest dtype, and the result weak: it promotes as a scalar from then on. Integers divide to f64,
-//! and bool counts as i8. There is no bf16. Whatever is not zero is a condition. Outputs keep their category. An integer scalar
-//! that does not fit is refused.
+//! The leftmost tensor of the highest category decides. Scalars follow the tensors, but a scalar of a higher category
+//! makes the result that category's widest dtype, and weak: from then on it promotes as a scalar. Integers divide to
+//! f64, and bool is promoted to i8. There is no bf16. A condition can have any dtype, and nonzero elements are true.
+//! Outputs keep their category. An integer scalar that does not fit is refused.
 //!
-//! Guarantees: it takes its column of the op table, and nothing but that and this file says what it does.
+//! Guarantees: this file and its column of the op table define the rule set completely.
 
 use super::Rules;
 use super::operand::{OperandType, category_of};
@@ -69,7 +69,7 @@ impl RuleSet for Toy {
         DType::I8
     }
 
-    /// What only scalars and weak tensors gave its category.
+    /// A result is weak if no strong tensor has its category.
     fn weak(&self, call: &Call<'_>, result: DType) -> bool {
         let strong = |o: &OperandType| match *o {
             OperandType::Tensor { dtype, weak: false, .. } => dtype.category() >= result.category(),
@@ -99,7 +99,7 @@ impl RuleSet for Toy {
 
 #[cfg(test)]
 mod tests {
-    //! Programs under a rule set that nothing but its file and its column knows of.
+    //! Programs under a rule set that is defined by its file and its column alone.
 
     use std::borrow::Cow;
 
@@ -109,7 +109,7 @@ mod tests {
     use crate::promotion::signature;
     use crate::{Attrs, DiagnosticKind, Difference, Error, Outcome, compare_all, ops_markdown};
 
-    /// A program of mixes about which the rule sets differ, and what it is fed.
+    /// A program whose promotions differ between the rule sets, and its feeds.
     fn program() -> (Program, Vec<Var>, Vec<(&'static str, Tensor)>) {
         let p = Program::new(Rules::Toy);
         let (i, l) = (p.data("i", DType::I8, [3]), p.data("l", DType::I64, [3]));
@@ -190,7 +190,7 @@ mod tests {
         assert!(text.contains(": torch gives i64; paddle refuses: ") && text.ends_with("; toy gives i8"), "{text}");
         let two = compare(&p, Rules::Torch, Rules::Toy);
         assert!(two.iter().all(|d| d.outcomes.len() == 2) && sum(&two).ends_with(": torch gives i64; toy gives i8"));
-        // One that all but one give alike.
+        // An op that all rule sets but one give the same dtype.
         let root = found.iter().find(|d| d.op == Op::Square).unwrap();
         let dtypes = [DType::I64, DType::I64, DType::I8].map(Outcome::DType);
         assert_eq!(
@@ -271,7 +271,8 @@ mod tests {
         let cx = Eager::new(Rules::Toy);
         let (a, b) = (cx.tensor(&i), cx.tensor(&f));
 
-        // f64 where it is alone, and beside a strong tensor of its category nothing; a cast makes it strong.
+        // A weak result is f64 by itself. Beside a strong tensor of its category it does not affect the dtype. A cast
+        // makes it strong.
         let (weak, u) = (&x * 1.5, &a * 1.5);
         let (root, r) = (weak.sqrt(), u.sqrt());
         let results =
@@ -295,7 +296,7 @@ mod tests {
             let b = b.result()?;
             assert_eq!((a.dtype(), a.as_bytes()), (b.dtype(), b.as_bytes()), "result {n}");
         }
-        // Plans of eager mode are kept: one of a weak operand is not used for a strong one.
+        // Eager mode caches plans. A plan for a weak operand is not used for a strong one.
         for (v, want) in [(u.clone(), F16), (u.cast(F64), F64), (u, F16)] {
             assert_eq!((v + &b).result()?.dtype(), want);
         }

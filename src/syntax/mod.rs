@@ -1,4 +1,4 @@
-//! Programs as text: expressions, and the text format.
+//! Programs as text: expressions, and the text format of programs.
 //!
 //! Does not: infer or compute.
 

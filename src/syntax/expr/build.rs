@@ -1,7 +1,7 @@
-//! The end of an expression: its steps become nodes, or values.
+//! The last stage of reading an expression: its steps become nodes of a program, or eager values.
 //!
-//! Guarantees: nothing is built of a text that is refused; steps are built in the order in which they were read; an
-//! eager value is let go when nothing needs it any more. Does not: read.
+//! Guarantees: a text with a mistake builds nothing. Steps are built in the order in which they were read. An eager
+//! value is dropped after its last use. Does not: read tokens.
 
 use super::lex::Span;
 use super::{Operand, Parsed, Parser, Term, Value, shown};
@@ -10,22 +10,22 @@ use crate::graph::var::{Mode, Var};
 use crate::ops::Attrs;
 
 impl<M: Mode> Parser<'_, '_, M> {
-    /// The value of a text that is one constant.
+    /// The value of a text that consists of one constant.
     pub(super) fn constant(mut self) -> Parsed<Scalar> {
         let end = self.read()?;
         self.closed()?;
         match (self.values.pop(), &self.target) {
             (Some((Value::Constant(s), _)), None) if self.locals.is_empty() => Ok(s),
-            (value, _) => Err(value.map_or(end, |(_, at)| at).syntax("this is no constant")),
+            (value, _) => Err(value.map_or(end, |(_, at)| at).syntax("this is not a constant")),
         }
     }
 
-    /// The end of the text: everything must be closed; then the steps are built, in order.
+    /// Checks that all parentheses are closed, and builds the steps in order.
     pub(super) fn finish(mut self, span: Span) -> Parsed<Var<M>> {
         self.closed()?;
         if let Some((name, at)) = self.target {
             let d = at.syntax("the expression ends with an assignment: it has no result");
-            return Err(d.help(format!("write the result behind it: `; {}`", shown(&name))));
+            return Err(d.help(format!("append the result: `; {}`", shown(&name))));
         }
         if let Some((name, local)) = self.locals.iter().filter(|(_, l)| !l.used).min_by_key(|(_, l)| l.at.start) {
             return Err(local.at.syntax(format!("`{}` is assigned and never used", shown(name))));
@@ -37,7 +37,7 @@ impl<M: Mode> Parser<'_, '_, M> {
             }
             None => return Err(span.syntax("the expression is empty")),
         };
-        // Eager values are let go as soon as they have been used.
+        // The number of uses of each step. An eager value is dropped after its last use.
         let mut uses = vec![0u32; self.steps.len()];
         for term in self.steps.iter().flat_map(|s| s.operands.iter().flatten()).chain([&root]) {
             if let Term::Step(i) = term {

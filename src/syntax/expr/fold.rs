@@ -1,8 +1,9 @@
-//! Arithmetic between constants of an expression: `2 * 3`, `-1.5`, `1 + 2j`.
+//! Constant folding in expressions: `2 * 3`, `-1.5`, `1 + 2j`.
 //!
-//! Guarantees: Python's rules. Integers stay integers under `+ - *` and powers that are not negative, and an overflow
-//! of i64 is an error; `/` and negative powers give floats; floats are f64, with the library's own power function;
-//! division by zero is an error. Does not: fold anything else; it says so instead of guessing a dtype.
+//! Guarantees: Python's rules. `+ - *` and nonnegative powers of integers give integers, and an overflow of i64 is an
+//! error. `/` and negative powers give floats. Floats are f64, and their powers are computed by the library's own
+//! function. Division by zero is an error. Does not: fold anything else. Other operations on constants are errors,
+//! because the dtype of their result would be a guess.
 
 use num_complex::Complex;
 
@@ -10,19 +11,19 @@ use super::lex::Symbol;
 use crate::base::scalar::Scalar;
 use crate::math::pow::pow_f64;
 
-/// Why two constants were not folded.
+/// The reason for which constants can't be folded.
 type Refusal = &'static str;
 
 const OVERFLOW: Refusal = "the constant is beyond the range of i64";
 const ZERO: Refusal = "division by zero in a constant";
 const BOOLS: Refusal = "arithmetic on the constants `true` and `false`";
-/// The largest integer up to which every integer is an f64.
+/// Every integer of at most this magnitude has an exact f64 value.
 const EXACT: u64 = 1 << 53;
 
-/// `a symbol b`.
+/// The constant `a symbol b`.
 pub(super) fn binary(symbol: Symbol, a: Scalar, b: Scalar) -> Result<Scalar, Refusal> {
     if !matches!(symbol, Symbol::Add | Symbol::Sub | Symbol::Mul | Symbol::Div | Symbol::Pow) {
-        return Err("only `+ - * / **` are worked out between constants");
+        return Err("constants can only be combined by `+ - * / **`");
     }
     match (a, b) {
         (Scalar::Bool(_), _) | (_, Scalar::Bool(_)) => Err(BOOLS),
@@ -32,7 +33,7 @@ pub(super) fn binary(symbol: Symbol, a: Scalar, b: Scalar) -> Result<Scalar, Ref
     }
 }
 
-/// `-a`.
+/// The constant `-a`.
 pub(super) fn negate(a: Scalar) -> Result<Scalar, Refusal> {
     match a {
         Scalar::Bool(_) => Err(BOOLS),
@@ -96,6 +97,6 @@ fn complexes(symbol: Symbol, a: Complex<f64>, b: Complex<f64>) -> Result<Scalar,
         Symbol::Mul => a * b,
         Symbol::Div if b.re == 0.0 && b.im == 0.0 => return Err(ZERO),
         Symbol::Div => a / b,
-        _ => return Err("a power of complex constants is not worked out: write its value"),
+        _ => return Err("powers of complex constants are not supported: write the value"),
     }))
 }

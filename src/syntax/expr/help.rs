@@ -1,6 +1,6 @@
-//! What a mistake in an expression is told: what to write instead, the likely name.
+//! Error messages for mistakes in expressions, with a correction or the likely name in the help text.
 //!
-//! Guarantees: names are escaped and cut; a suggestion is a name that exists. Does not: find mistakes.
+//! Guarantees: names are escaped and truncated, and a suggested name exists. Does not: find mistakes.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ use crate::graph::var::{Graph, Mode, Operand};
 use crate::ops::{Op, Registry};
 use crate::promotion::Rules;
 
-/// Functions of PyTorch, Paddle and NumPy that are no ops here, as expressions of x (and y); over all of their
-/// elements, where they combine elements.
+/// Functions of PyTorch, Paddle and NumPy that castwise has no op for, each with an equivalent expression of x (and y).
+/// Those that combine elements do so over all elements.
 pub(super) const WRITTEN_OUT: &[(&str, &str)] = &[
     ("celu", "where(x > 0, x, expm1(x))"),
     ("dot", "sum(x * y)"),
@@ -47,16 +47,16 @@ pub(super) const WRITTEN_OUT: &[(&str, &str)] = &[
 ];
 
 impl<M: Mode> Parser<'_, '_, M> {
-    /// A closing parenthesis where an operand is missing.
+    /// The error for a closing parenthesis where an operand is missing.
     pub(super) fn empty(&self, span: Span) -> Diagnostic {
         match self.frames.last() {
             Some(Frame::Call(op, name, base)) if self.values.len() == *base as usize => wrong_arity(*op, name.to(span)),
-            Some(Frame::Open(open)) => open.to(span).syntax("nothing stands between these parentheses"),
+            Some(Frame::Open(open)) => open.to(span).syntax("these parentheses are empty"),
             _ => span.syntax("an operand is missing before this parenthesis"),
         }
     }
 
-    /// Something that is no operator behind an operand.
+    /// The error for a token after an operand that is not an operator.
     pub(super) fn stray(&self, token: &Token<'_>, span: Span) -> Diagnostic {
         let missing = span.syntax("an operator is missing before this");
         match token {
@@ -111,8 +111,8 @@ impl<M: Mode> Parser<'_, '_, M> {
     }
 }
 
-/// The op that a text applies last, and where in the text its operands stand; `None` if the text applies none or is
-/// wrong. For messages: a place of an expression is itself an expression.
+/// The last op that an expression applies, and the byte ranges of its operands in the text; `None` if the text applies
+/// no op or is not valid. Error messages use it, since the source range of a node is itself an expression.
 ///
 /// ```
 /// use castwise::{Op, expr::application};

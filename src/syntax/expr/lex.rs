@@ -1,7 +1,7 @@
 //! Tokens of the expression language, with their byte ranges.
 //!
-//! Guarantees: never reads past the text, never copies a name that has no escapes; a token it refuses is named with
-//! its place and what to write instead. Does not: know ops, names or precedence.
+//! Guarantees: never reads beyond the text, and never copies a name without escapes. The error for an invalid token has
+//! its byte range and a correction. Does not: know ops, names or precedence.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// From the start of one span to the end of another.
+    /// The span from the start of one span to the end of another.
     pub(super) fn to(self, last: Span) -> Span {
         Span { start: self.start, end: last.end }
     }
@@ -24,7 +24,7 @@ impl Span {
         SourceLocation::Text(self.start..self.end)
     }
 
-    /// A syntax error here.
+    /// A syntax error at this span.
     pub(super) fn syntax(self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(DiagnosticKind::Syntax, message).at(&self.location())
     }
@@ -52,11 +52,11 @@ pub(super) enum Symbol {
     Ge,
 }
 
-/// What the text is made of.
+/// A token of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'t> {
     Int(i64),
-    /// 2^63, which is in range only behind a minus sign.
+    /// 2^63, which is valid only after a minus sign.
     IntMinMagnitude,
     Float(f64),
     Imaginary(f64),
@@ -73,7 +73,7 @@ pub(super) enum Token<'t> {
     End,
 }
 
-/// Two-byte tokens; a refused one has what to write instead.
+/// Two-byte operators. An operator that is not supported has a help text instead of a symbol.
 const PAIRS: &[(&[u8; 2], Result<Symbol, &str>)] = &[
     (b"**", Ok(Symbol::Pow)),
     (b"//", Ok(Symbol::FloorDiv)),
@@ -87,7 +87,7 @@ const PAIRS: &[(&[u8; 2], Result<Symbol, &str>)] = &[
     (b">>", Err("write `bitwise_right_shift(x, n)`")),
 ];
 
-/// One-byte tokens that are operators.
+/// One-byte operators, in the same form.
 const SINGLES: &[(u8, Result<Symbol, &str>)] = &[
     (b'+', Ok(Symbol::Add)),
     (b'-', Ok(Symbol::Sub)),
@@ -103,7 +103,7 @@ const SINGLES: &[(u8, Result<Symbol, &str>)] = &[
     (b'!', Err("`~` negates a bool, `!=` compares")),
     (b'?', Err("write `where(condition, x, y)`")),
     (b'@', Err("every op is elementwise: there is no matrix product")),
-    (b'\'', Err("a name with spaces stands in double quotes")),
+    (b'\'', Err("write a name with spaces in double quotes")),
 ];
 
 /// Reads tokens from the front of a text.
@@ -126,17 +126,17 @@ impl<'t> Lexer<'t> {
         self.text.as_bytes().get(self.at..).unwrap_or(&[])
     }
 
-    /// How many of the next bytes satisfy `f`.
+    /// The number of consecutive bytes that satisfy `f`, beginning `from` bytes after the current position.
     fn count(&self, from: usize, f: impl Fn(&u8) -> bool) -> usize {
         self.rest().iter().skip(from).take_while(|b| f(b)).count()
     }
 
-    /// The next `n` bytes as a span, without taking them.
+    /// The span of the next `n` bytes, which are not consumed.
     fn span(&self, n: usize) -> Span {
         Span { start: self.at as u32, end: (self.at + n).min(self.text.len()) as u32 }
     }
 
-    /// Takes `n` bytes.
+    /// Consumes `n` bytes.
     fn take(&mut self, n: usize) -> (&'t str, Span) {
         let span = self.span(n);
         self.at += n;
@@ -184,13 +184,13 @@ impl<'t> Lexer<'t> {
             None => {
                 let c = self.text.get(self.at..).and_then(|t| t.chars().next()).unwrap_or('?');
                 let d = self.span(c.len_utf8()).syntax(format!("unexpected character `{}`", shown_char(c)));
-                let help = "names are made of A-Z a-z 0-9 _ and dots; other names stand in double quotes";
+                let help = "names consist of A-Z a-z 0-9 _ and dots; write other names in double quotes";
                 Err(if c.is_alphanumeric() { d.help(help) } else { d })
             }
         }
     }
 
-    /// `"a name"`, with `\"` and `\\` as the only escapes.
+    /// Reads `"a name"`, in which `\"` and `\\` are the only escapes.
     fn quoted(&mut self) -> Result<(Token<'t>, Span), Diagnostic> {
         let (mut n, mut escaped) = (1, false);
         loop {
@@ -216,7 +216,7 @@ impl<'t> Lexer<'t> {
         let mut name = String::with_capacity(inner.len());
         let mut chars = inner.chars();
         while let Some(c) = chars.next() {
-            // An escape is followed by the character it stands for.
+            // The character after the backslash is the escaped one.
             name.extend(if c == '\\' { chars.next() } else { Some(c) });
         }
         Ok((Token::Quoted(Cow::Owned(name)), span))
@@ -228,7 +228,7 @@ impl<'t> Lexer<'t> {
             let (text, span) = self.take(2 + self.count(2, is_name));
             let digits = text.get(2..).unwrap_or("");
             if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-                return Err(span.syntax("`0x` must be followed by hexadecimal digits alone"));
+                return Err(span.syntax("`0x` must be followed by hexadecimal digits only"));
             }
             return self.integer(u64::from_str_radix(digits, 16).ok(), span);
         }
@@ -249,8 +249,8 @@ impl<'t> Lexer<'t> {
         let end = n + imaginary as usize;
         if rest.get(end).is_some_and(is_name) {
             let all = self.span(end + self.count(end, is_name));
-            let d = all.syntax("a number runs into a name");
-            return Err(d.help("write `*` to multiply; a name that starts with a digit stands in double quotes"));
+            let d = all.syntax("a name follows a number without a space or an operator");
+            return Err(d.help("write `*` to multiply; write a name that starts with a digit in double quotes"));
         }
         let digits = self.text.get(self.at..self.at + n).unwrap_or("");
         let span = self.take(end).1;
@@ -278,9 +278,9 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// The refusal of an integer that i64 does not hold.
+/// The error for an integer outside the range of i64.
 pub(super) fn too_large(span: Span) -> Diagnostic {
-    span.syntax("the integer is beyond the range of i64").help("with a point (`1.0e19`) it is a float")
+    span.syntax("the integer is beyond the range of i64").help("write it with a decimal point (`1.0e19`) for a float")
 }
 
 fn shown_char(c: char) -> String {

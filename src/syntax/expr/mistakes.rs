@@ -1,21 +1,21 @@
-//! Mistakes in an expression that can be worded without its parser.
+//! Error messages for mistakes in expressions that do not depend on the parser's state.
 //!
-//! Guarantees: an op is offered as an expression has it. Does not: know the parser, or find mistakes.
+//! Guarantees: a suggested use of an op is a valid expression. Does not: know the parser, or find mistakes.
 
 use super::lex::Span;
 use crate::base::error::Diagnostic;
 use crate::ops::Op;
 
-/// A part that is neither named nor the last one.
+/// The error for a part without a name that is not the last one.
 pub(super) fn nameless(span: Option<Span>) -> Diagnostic {
     let d = span.unwrap_or(Span { start: 0, end: 0 });
-    d.syntax("only the last part of an expression may stand without a name").help("write `name = ` before it")
+    d.syntax("only the last part of an expression may have no name").help("write `name = ` before it")
 }
 
-/// An `=` that begins no statement.
+/// The error for an `=` that is not part of an assignment.
 pub(super) fn assigns(span: Span) -> Diagnostic {
     span.syntax("`=` is not an operator here")
-        .help("`==` compares; `name = value;` in front of an expression names a part of it")
+        .help("`==` compares; `name = value;` before an expression names a part of it")
 }
 
 pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
@@ -26,7 +26,7 @@ pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
     span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op))
 }
 
-/// An application of the op as an expression has it: `maximum(x, y)`, `cast(x, f32)`.
+/// An application of the op in the syntax of expressions: `maximum(x, y)`, `cast(x, f32)`.
 pub(super) fn usage(op: Op) -> String {
     let dtype = if op.takes_dtype() { ", f32" } else { "" };
     format!("`{op}({}{dtype})`", op.def().operands.join(", "))

@@ -1,16 +1,18 @@
-//! Expressions: `(cast(nir, f32) - red) / (nir + cast(red, f32))` as a program, or computed at once.
+//! Expressions such as `(cast(nir, f32) - red) / (nir + cast(red, f32))`, which become nodes of a program or are
+//! computed in eager mode.
 //!
-//! Guarantees: Python's operators with Python's precedence; every op of the table by name; each node carries the byte
-//! range it was written at; text of any nesting is read without recursion; a mistake is reported with its place and,
-//! where there is one, the likely name; nothing is added to the program before the whole text has been read.
-//! Does not: decide dtypes, or fold anything but arithmetic between constants (see `fold`); `and`, `or`, `not`,
-//! chained comparisons and shifts are refused with what to write instead.
+//! Guarantees: operators have Python's precedence, and every op of the table can be called by name. Each node has the
+//! byte range that it was written at. Nested text is read without recursion. An error has the byte range of the
+//! mistake, and suggests a similar name if there is one. Nothing is added to the program before the whole text has been
+//! read. Does not: decide dtypes, or fold anything but arithmetic between constants (see `fold`). `and`, `or`, `not`,
+//! chained comparisons and shift operators are errors, whose help texts have the equivalent.
 //!
-//! From low to high: `== != < <= > >=` (not chained), `|`, `^`, `&`, `+ -`, `* / // %`, unary `- + ~`, `**` (from
-//! right to left). Then calls `sqrt(x)`, `where(c, x, y)`, `cast(x, f32)`, parentheses, names (also `"in quotes"`),
-//! and constants: `2`, `0x1f`, `1.5e-3`, `2j`, `inf`, `nan`, `true`, `false`.
+//! Operators from lowest to highest precedence: `== != < <= > >=` (which do not chain), `|`, `^`, `&`, `+ -`,
+//! `* / // %`, unary `- + ~`, `**` (right-associative). Operands are calls such as `sqrt(x)`, `where(c, x, y)` and
+//! `cast(x, f32)`, expressions in parentheses, names (also `"in quotes"`), and the constants `2`, `0x1f`, `1.5e-3`,
+//! `2j`, `inf`, `nan`, `true`, `false`.
 //!
-//! Parts may be named before the expression that uses them: `t = a - b; base + 0.3*t`. Each must be used.
+//! Assignments before the expression name parts of it: `t = a - b; base + 0.3*t`. Each name must be used.
 
 use std::collections::HashMap;
 
@@ -41,8 +43,8 @@ pub use crate::base::limits::MAX_EXPRESSION;
 
 impl Program {
     /// Adds an expression whose names are this program's placeholders. Errors:
-    /// [`Error::Invalid`](crate::Error::Invalid) with the place in the text, [`Error::Limit`](crate::Error::Limit) for one
-    /// that is too long; the program is then as it was before.
+    /// [`Error::Invalid`](crate::Error::Invalid) with the byte range in the text, [`Error::Limit`](crate::Error::Limit)
+    /// if the text is too long. After an error the program is unchanged.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -58,8 +60,8 @@ impl Program {
         self.expression_with(text, |_| None)
     }
 
-    /// As [`expression`](Program::expression), with names that stand for scalars: they have no dtype of their own, as
-    /// if their values were written there, and are worked out with other constants.
+    /// Like [`expression`](Program::expression), with names for scalars. A named scalar is equivalent to its value
+    /// written in the text: it is a weak scalar and is folded with other constants.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -75,7 +77,7 @@ impl Program {
         self.expression_in(text, &Registry::new(), scalars)
     }
 
-    /// As [`expression_with`](Program::expression_with), with the custom ops of a registry.
+    /// Like [`expression_with`](Program::expression_with), with the custom ops of a registry.
     ///
     /// ```
     /// use castwise::{CustomOp, Promotion, Registry, prelude::*};
@@ -102,7 +104,7 @@ impl Program {
     }
 }
 
-/// Applies an expression to handles of either mode; `names` gives the handle of a name.
+/// Applies an expression to handles of either mode. `names` returns the handle of a name.
 ///
 /// ```
 /// use castwise::{expr::parse_expression, prelude::*};
@@ -116,8 +118,8 @@ pub fn parse_expression<M: Mode>(text: &str, mut names: impl FnMut(&str) -> Opti
     parse_expression_within(text, Limits::new(), &mut names)
 }
 
-/// As [`parse_expression`], under other limits for the text's length, its nesting, and the applications in it (which
-/// are nodes).
+/// Like [`parse_expression`], with other limits for the length of the text, its nesting, and its number of
+/// applications, each of which is a node.
 ///
 /// ```
 /// use castwise::{Limit, Limits, expr::parse_expression_within, prelude::*};
@@ -136,8 +138,8 @@ pub fn parse_expression_within<M: Mode>(
     parse(text, &Known { ops: &ops, names: &Vec::new, limits }, &mut |name| names(name).map(Operand::Var))
 }
 
-/// The value of an expression without names: a number, or several that are worked out, as they would be in an
-/// expression. Errors: as those of [`parse_expression`].
+/// The value of an expression without names: a constant, or arithmetic between constants, which is folded as in any
+/// expression. Errors: those of [`parse_expression`].
 ///
 /// ```
 /// use castwise::{Scalar, expr::parse_constant};
@@ -153,7 +155,7 @@ pub fn parse_constant(text: &str) -> Result<Scalar> {
     Ok(Parser::<Graph>::new(text, &known, &mut |_| None).constant()?)
 }
 
-/// What an expression can name: ops, and (for messages) inputs; and how large it can be.
+/// The custom ops that an expression can call, the names of the inputs for error messages, and the limits.
 struct Known<'a> {
     ops: &'a Registry,
     names: &'a dyn Fn() -> Vec<String>,
@@ -161,7 +163,7 @@ struct Known<'a> {
 }
 
 fn parse<M: Mode>(text: &str, known: &Known<'_>, names: Lookup<'_, M>) -> Result<Var<M>> {
-    // Constants are read and combined here.
+    // Constants are parsed and folded here, which depends on the floating-point mode.
     let _standard = FloatMode::standard();
     known.limits.allow(Limit::Expression, text.len())?;
     Ok(Parser::new(text, known, names).run()?)
@@ -169,7 +171,7 @@ fn parse<M: Mode>(text: &str, known: &Known<'_>, names: Lookup<'_, M>) -> Result
 
 type Lookup<'a, M> = &'a mut dyn FnMut(&str) -> Option<Operand<M>>;
 
-/// What a value is, before anything is built.
+/// The source of a value, before anything is built.
 #[derive(Clone, Copy, Debug)]
 enum Term {
     Handle(u32),
@@ -182,25 +184,25 @@ struct Step {
     op: Op,
     dtype: Option<DType>,
     operands: [Option<Term>; MAX_OPERANDS],
-    /// Where each operand stands.
+    /// The span of each operand.
     spans: [Option<Span>; MAX_OPERANDS],
     span: Span,
 }
 
-/// A finished operand.
+/// A complete operand.
 #[derive(Clone, Copy)]
 enum Value {
     Constant(Scalar),
     Term(Term),
 }
 
-/// What waits for operands on its right.
+/// An operator, parenthesis or call whose operands on the right have not been read yet.
 #[derive(Clone, Copy)]
 enum Frame {
     Binary(Symbol),
     Unary(Symbol, Span),
     Open(Span),
-    /// A call: its op, the span of its name, and how many values came before its operands.
+    /// A call: its op, the span of its name, and the number of values on the stack below its operands.
     Call(Op, Span, u32),
 }
 
@@ -217,7 +219,7 @@ struct Parser<'t, 'a, M: Mode> {
     known: &'a Known<'a>,
     handles: Vec<Var<M>>,
     by_name: HashMap<String, Value>,
-    /// The name that the statement being read assigns.
+    /// The name that the current statement assigns.
     target: Option<(String, Span)>,
     locals: HashMap<String, Local>,
     constants: Vec<Scalar>,
@@ -250,7 +252,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         self.finish(end)
     }
 
-    /// Reads the text to its end: an operand, then operators and operands in turn.
+    /// Reads the whole text: an operand, then operators and operands alternately.
     fn read(&mut self) -> Parsed<Span> {
         self.target()?;
         loop {
@@ -259,7 +261,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 let (token, span) = self.lexer.next()?;
                 match token {
                     Token::Symbol(Symbol::Not) => {
-                        return Err(span.syntax("`~` stands before an operand, not between two"));
+                        return Err(span.syntax("`~` is a unary operator: write it before an operand"));
                     }
                     Token::Symbol(symbol) => {
                         self.binary(symbol, span)?;
@@ -283,7 +285,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
     }
 
-    /// Reads `name =` if a statement begins with it.
+    /// Reads `name =` if the statement begins with it.
     fn target(&mut self) -> Parsed<()> {
         let mut ahead = self.lexer.clone();
         let (Ok((token, span)), Ok((Token::Assign, _))) = (ahead.next(), ahead.next()) else { return Ok(()) };
@@ -293,7 +295,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
             }
             Token::Name(name) => name.to_string(),
             Token::Quoted(name) => name.into_owned(),
-            _ => return Err(span.syntax("a name must stand before `=`").help("`==` compares")),
+            _ => return Err(span.syntax("`=` must follow a name").help("`==` compares")),
         };
         let taken =
             |what| Err(span.syntax(format!("`{}` is {what} already", shown(&name))).help("choose another name"));
@@ -308,7 +310,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         Ok(())
     }
 
-    /// The end of a statement that gives its value a name.
+    /// Ends a statement and assigns its value to the name before its `=`.
     fn assign(&mut self) -> Parsed<()> {
         self.closed()?;
         match (self.target.take(), self.values.pop()) {
@@ -320,7 +322,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
     }
 
-    /// Finishes a statement's operators; errors if a parenthesis is open.
+    /// Applies the remaining operators of a statement. An open parenthesis is an error.
     fn closed(&mut self) -> Parsed<()> {
         self.reduce_all()?;
         match self.frames.last() {
@@ -332,7 +334,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
     }
 
-    /// Reads prefix operators, opening parentheses and calls up to the operand they wait for.
+    /// Reads unary operators, opening parentheses and calls up to the first operand.
     fn operand(&mut self) -> Parsed<()> {
         loop {
             let (token, span) = self.lexer.next()?;
@@ -382,7 +384,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         Ok(())
     }
 
-    /// `-9223372036854775808`: the magnitude alone is not an i64.
+    /// Reads `-9223372036854775808`, whose magnitude is not an i64.
     fn int_min(&mut self, span: Span) -> Parsed<()> {
         let power = matches!(self.lexer.clone().next(), Ok((Token::Symbol(Symbol::Pow), _)));
         match self.frames.last().copied() {
@@ -394,7 +396,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
     }
 
-    /// A bare word: a constant, a name, or (then `None`) the start of a call.
+    /// Reads a word without quotes: a constant, a name, or the start of a call, for which it returns `None`.
     fn word(&mut self, word: &str, span: Span) -> Parsed<Option<Value>> {
         let constant = match word {
             "true" | "True" => Scalar::Bool(true),
@@ -415,7 +417,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         Ok(Some(Value::Constant(constant)))
     }
 
-    /// What a name stands for; each name is looked up once.
+    /// The value of a name. Each name is looked up once.
     fn name(&mut self, name: &str, span: Span) -> Parsed<Value> {
         if let Some(local) = self.locals.get_mut(name) {
             local.used = true;
@@ -435,7 +437,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         Ok(value)
     }
 
-    /// An operator between operands: what binds tighter on its left is finished first.
+    /// Reads a binary operator. Operators on its left with a higher precedence are applied first.
     fn binary(&mut self, symbol: Symbol, span: Span) -> Parsed<()> {
         let mine = precedence(symbol);
         while let Some(frame) = self.frames.last() {
@@ -456,7 +458,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         self.wait(Frame::Binary(symbol), span)
     }
 
-    /// Finishes the innermost operator.
+    /// Applies the innermost operator.
     fn reduce(&mut self) -> Parsed<()> {
         match self.frames.pop() {
             Some(Frame::Binary(symbol)) => {
@@ -491,7 +493,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
     }
 
-    /// Finishes all operators inside the innermost parenthesis or call.
+    /// Applies all operators inside the innermost parenthesis or call.
     fn reduce_all(&mut self) -> Parsed<()> {
         while let Some(Frame::Binary(_) | Frame::Unary(..)) = self.frames.last() {
             self.reduce()?;
@@ -499,11 +501,12 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         Ok(())
     }
 
-    /// A comma; answers whether an operand follows (no: it was the dtype that the op takes).
+    /// Reads what follows a comma. Returns whether another operand follows; if the op takes a dtype, that is read here
+    /// and ends the call.
     fn comma(&mut self, span: Span) -> Parsed<bool> {
         self.reduce_all()?;
         let Some(Frame::Call(op, name, base)) = self.frames.last().copied() else {
-            return Err(span.syntax("a comma stands between the operands of a call only"));
+            return Err(span.syntax("commas separate the operands of a call only"));
         };
         let count = self.values.len() - base as usize;
         if !op.takes_dtype() {
@@ -516,14 +519,14 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         let dtype = word.parse::<DType>().map_err(|e| at.syntax(e.to_string()))?;
         let (token, end) = self.lexer.next()?;
         if token != Token::Close {
-            return Err(end.syntax(format!("`{op}` ends behind the dtype")).help(mistakes::usage(op)));
+            return Err(end.syntax(format!("expected `)` after the dtype of `{op}`")).help(mistakes::usage(op)));
         }
         self.frames.pop();
         self.apply(op, base, Some(dtype), name.to(end))?;
         Ok(false)
     }
 
-    /// A closing parenthesis.
+    /// Reads a closing parenthesis.
     fn close(&mut self, span: Span) -> Parsed<()> {
         self.reduce_all()?;
         match self.frames.pop() {
@@ -539,7 +542,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 Err(wrong_arity(op, name.to(span)))
             }
             Some(Frame::Call(op, name, base)) => self.apply(op, base, None, name.to(span)),
-            _ => Err(span.syntax("this parenthesis closes nothing")),
+            _ => Err(span.syntax("this parenthesis has no opening one")),
         }
     }
 
@@ -552,12 +555,12 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
 
     fn step(&mut self, op: Op, operands: &[(Value, Span)], dtype: Option<DType>, span: Span) -> Parsed<Value> {
         if operands.iter().all(|(o, _)| matches!(o, Value::Constant(_))) {
-            let d = span.syntax(format!("`{op}` of constants alone"));
-            return Err(d.help("only `+ - * / **` are worked out between constants: write the value"));
+            let d = span.syntax(format!("all operands of `{op}` are constants"));
+            return Err(d.help("constants can only be combined by `+ - * / **`: write the value"));
         }
         let most = self.known.limits.at(Limit::Nodes);
         if self.steps.len() >= most {
-            return Err(span.syntax(format!("an expression of more than {most} applications")));
+            return Err(span.syntax(format!("the expression has more than {most} applications")));
         }
         let (mut terms, mut spans) = ([None; MAX_OPERANDS], [None; MAX_OPERANDS]);
         for ((to, at), (operand, span)) in terms.iter_mut().zip(&mut spans).zip(operands) {

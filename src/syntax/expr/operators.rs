@@ -1,9 +1,9 @@
-//! The operators of expressions: how tight they bind, and the ops they stand for.
+//! The operators of expressions: their precedence and their ops.
 
 use super::lex::Symbol;
 use crate::ops::Op;
 
-/// How tight a binary operator binds.
+/// The precedence of a binary operator.
 pub(super) fn precedence(symbol: Symbol) -> u8 {
     match symbol {
         Symbol::Eq | Symbol::Ne | Symbol::Lt | Symbol::Le | Symbol::Gt | Symbol::Ge => 1,
@@ -17,12 +17,12 @@ pub(super) fn precedence(symbol: Symbol) -> u8 {
     }
 }
 
-/// How tight a unary operator binds.
+/// The precedence of unary operators.
 pub(super) const UNARY: u8 = 7;
-/// How tight comparisons bind.
+/// The precedence of comparisons.
 pub(super) const COMPARISON: u8 = 1;
 
-/// The op of an operator between two operands.
+/// The op of a binary operator.
 pub(super) fn binary_op(symbol: Symbol) -> Op {
     match symbol {
         Symbol::Add => Op::Add,

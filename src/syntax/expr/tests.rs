@@ -1,4 +1,4 @@
-//! What expressions mean, by the programs they print, and where their mistakes are.
+//! The programs that expressions build, as text, and the byte ranges of mistakes.
 
 use super::*;
 use crate::base::error::{DiagnosticKind, SourceLocation};
@@ -12,7 +12,7 @@ fn program() -> Program {
     p
 }
 
-/// The lines of the program an expression makes, joined by `;`.
+/// The lines of the program that an expression builds, joined by `;`.
 fn lines(text: &str) -> String {
     let p = program();
     p.expression(text).unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -31,7 +31,7 @@ fn fault(text: &str) -> Diagnostic {
     d.clone()
 }
 
-/// The text under the caret of an expression's mistake.
+/// The part of the text that the error of an expression points at.
 fn caret(text: &str) -> &str {
     match fault(text).location {
         SourceLocation::Text(r) => &text[r.start as usize..r.end as usize],
@@ -92,7 +92,7 @@ fn calls_names_and_casts() {
     }
     assert_eq!(lines("a"), "");
     assert_eq!(lines("((+a))"), "");
-    // Parts with names: each is one node, however often it is used.
+    // A named part is one node, even if it is used several times.
     assert_eq!(lines("t = a - b; c + 0.3*t"), "%0 = sub %a, %b; %1 = mul ~0.3, %0; %2 = add %c, %1");
     assert_eq!(lines("t = a*b; u = t + t; u * t"), "%0 = mul %a, %b; %1 = add %0, %0; %2 = mul %1, %0");
     assert_eq!(lines("w = 1/4; v = 1 - w; v*a + w*b"), "%0 = mul ~0.75, %a; %1 = mul ~0.25, %b; %2 = add %0, %1");
@@ -143,8 +143,8 @@ fn mistakes_point_at_the_text_they_are_in() {
         ("a * / b", "/", "operand is missing"),
         ("(a + b", "(", "never closed"),
         ("sqrt(a", "sqrt", "never closed"),
-        ("a + b)", ")", "closes nothing"),
-        ("()", "()", "nothing stands between"),
+        ("a + b)", ")", "has no opening one"),
+        ("()", "()", "parentheses are empty"),
         ("a, b", ",", "comma"),
         ("(a, b)", ",", "comma"),
         ("sqrt(a, b)", "sqrt(a,", "takes 1 operand"),
@@ -163,14 +163,14 @@ fn mistakes_point_at_the_text_they_are_in() {
         ("t = a", "t", "ends with an assignment"),
         ("t = ; a", ";", "operand is missing"),
         ("t = (a; b", "(", "never closed"),
-        ("a; b", "a", "without a name"),
-        ("2 = a; a", "2", "a name must stand"),
+        ("a; b", "a", "may have no name"),
+        ("2 = a; a", "2", "must follow a name"),
         ("inf = a; a", "inf", "is a constant"),
         ("= a", "=", "`=` is not"),
         ("t = t + a; t", "t", "there is no input"),
         ("a ~ b", "~", "before an operand"),
-        ("2x + a", "2x", "runs into a name"),
-        ("1.5e + a", "1.5e", "runs into a name"),
+        ("2x + a", "2x", "follows a number"),
+        ("1.5e + a", "1.5e", "follows a number"),
         ("0x + a", "0x", "hexadecimal"),
         ("012 + a", "012", "start with 0"),
         ("a + 9223372036854775808", "9223372036854775808", "range of i64"),
@@ -178,17 +178,17 @@ fn mistakes_point_at_the_text_they_are_in() {
         ("a + 9223372036854775807 * 2", "9223372036854775807 * 2", "range of i64"),
         ("a + 1e400", "1e400", "range of f64"),
         ("a + 1 / 0", "1 / 0", "division by zero"),
-        ("a * (7 // 2)", "7 // 2", "only `+ - * / **`"),
-        ("a * sqrt(2)", "sqrt(2)", "constants alone"),
+        ("a * (7 // 2)", "7 // 2", "only be combined by `+ - * / **`"),
+        ("a * sqrt(2)", "sqrt(2)", "are constants"),
         ("a * -true", "-true", "arithmetic on the constants"),
         ("1 + 2", "1 + 2", "uses no input"),
         ("cast(a)", "cast(a)", "a value and a dtype"),
         ("cast(a, f33)", "f33", "unknown dtype"),
         ("cast(a, 2)", "2", "name of a dtype"),
-        ("cast(a, f32, b)", ",", "ends behind"),
-        ("cast(a, f32", "", "ends behind"),
+        ("cast(a, f32, b)", ",", "expected `)` after the dtype"),
+        ("cast(a, f32", "", "expected `)` after the dtype"),
         ("view_as(a)", "view_as(a)", "`view_as` takes a value and a dtype"),
-        ("view_as(a, i32, b)", ",", "`view_as` ends behind the dtype"),
+        ("view_as(a, i32, b)", ",", "expected `)` after the dtype of `view_as`"),
         ("\"a", "\"a", "no closing"),
         ("a + é", "é", "unexpected character"),
         ("a # b", "#", "unexpected character"),
@@ -223,7 +223,7 @@ fn a_typo_is_answered_with_the_likely_name() {
     }
 }
 
-/// What is offered for an op is an application of it: the expression reads, and so does the program that it prints as.
+/// The suggested use of each op is a valid expression, and the program that it builds reads back from its text.
 #[test]
 fn every_op_is_offered_as_it_is_written() {
     for op in Op::ALL {
@@ -256,7 +256,7 @@ fn what_is_no_op_is_written_out_or_left_alone() {
         Some("write it out: `t = exp(x - amax(x)); t / sum(t)`, over all elements")
     );
     assert_eq!(fault("relu6(a)").help.as_deref(), Some("write it out: `clamp(x, 0, 6)`"));
-    // Functions that are like no op, however their names look.
+    // Functions that resemble no op get no suggestion, even if their names are similar to one.
     let others = "argmax argmin median cumsum cumprod conv2d matmul einsum topk gather stack concat \
                   reshape transpose linspace arange var std kron outer trace digamma lgamma erfinv i0 \
                   softshrink hardshrink batch_norm cross_entropy log_sum nanmean unique roll diff \

@@ -1,7 +1,7 @@
 //! Tokens of the text form, with their byte ranges and lines.
 //!
-//! Guarantees: never reads past the text; copies no name without escapes; a token that it refuses stays within its
-//! line. Does not: know what the words mean.
+//! Guarantees: never reads beyond the text, and never copies a name without escapes. An invalid token ends within its
+//! line. Does not: know the meaning of words.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// From the start of one span to the end of another.
+    /// The span from the start of one span to the end of another.
     pub(super) fn to(self, last: Span) -> Span {
         Span { end: last.end, ..self }
     }
@@ -25,27 +25,27 @@ impl Span {
         SourceLocation::Text(self.start..self.end)
     }
 
-    /// A mistake here.
+    /// A mistake at this span.
     pub(super) fn mistake(self, fault: DiagnosticKind, message: impl AsRef<str>) -> Diagnostic {
         Diagnostic::new(fault, format!("line {}: {}", self.line, message.as_ref())).at(&self.location())
     }
 
-    /// A syntax error here.
+    /// A syntax error at this span.
     pub(super) fn syntax(self, message: impl AsRef<str>) -> Diagnostic {
         self.mistake(DiagnosticKind::Syntax, message)
     }
 }
 
-/// What the text is made of.
+/// A token of the text form.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'t> {
     /// A bare name or keyword.
     Word(&'t str),
-    /// What begins with a digit or a minus: a number once it has been parsed.
+    /// A word that begins with a digit or a minus sign. It has not been parsed yet.
     Number(&'t str),
-    /// A text in double quotes.
+    /// A string in double quotes.
     Quoted(Cow<'t, str>),
-    /// One of the marks.
+    /// A punctuation mark, one of [`MARKS`].
     Mark(u8),
     /// The end of a line.
     Newline,
@@ -54,7 +54,7 @@ pub(super) enum Token<'t> {
 }
 
 impl Token<'_> {
-    /// The token as a message names it.
+    /// The token's name in error messages.
     pub(super) fn name(&self) -> String {
         match self {
             Token::Word(w) | Token::Number(w) => format!("`{}`", shown(w)),
@@ -82,11 +82,11 @@ pub(super) struct Lexer<'t> {
 
 impl<'t> Lexer<'t> {
     pub(super) fn new(text: &'t str) -> Lexer<'t> {
-        // Some editors put a byte order mark in front.
+        // Some editors write a byte order mark at the start.
         Lexer { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 }, line: 1 }
     }
 
-    /// Where the next token is looked for.
+    /// The byte offset after the last token.
     pub(super) fn position(&self) -> u32 {
         self.at as u32
     }
@@ -99,7 +99,7 @@ impl<'t> Lexer<'t> {
         self.text.as_bytes().get(self.at..).unwrap_or(&[])
     }
 
-    /// How many bytes from the next but `from` on satisfy `f`.
+    /// The number of consecutive bytes that satisfy `f`, beginning `from` bytes after the current position.
     fn count(&self, from: usize, f: impl Fn(&u8) -> bool) -> usize {
         self.rest().iter().skip(from).take_while(|b| f(b)).count()
     }
@@ -108,14 +108,14 @@ impl<'t> Lexer<'t> {
         Span { start: self.at as u32, end: (self.at + n).min(self.text.len()) as u32, line: self.line }
     }
 
-    /// Takes `n` bytes.
+    /// Consumes `n` bytes.
     fn take(&mut self, n: usize) -> (&'t str, Span) {
         let span = self.span(n);
         self.at = span.end as usize;
         (self.text.get(span.start as usize..span.end as usize).unwrap_or(""), span)
     }
 
-    /// Goes to the end of the line.
+    /// Moves to the end of the line.
     pub(super) fn skip_line(&mut self) {
         self.at += self.count(0, |b| *b != b'\n');
     }
@@ -145,7 +145,7 @@ impl<'t> Lexer<'t> {
             }
             Some(b'0'..=b'9' | b'-') => {
                 let mut n = 1 + self.count(1, is_name);
-                // The sign of an exponent.
+                // A sign after `e` belongs to the exponent.
                 if matches!(rest.get(n - 1), Some(b'e' | b'E')) && matches!(rest.get(n), Some(b'-' | b'+')) {
                     n += 1 + self.count(n + 1, is_name);
                 }
@@ -160,7 +160,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// `"text"`, with `\"`, `\\` and `\u{…}` as the only escapes.
+    /// Reads `"text"`, in which `\"`, `\\` and `\u{…}` are the only escapes.
     fn quoted(&mut self) -> Result<(Token<'t>, Span), Diagnostic> {
         let (mut n, mut escaped) = (1, false);
         loop {
@@ -170,7 +170,9 @@ impl<'t> Lexer<'t> {
                     escaped = true;
                     n += if matches!(self.rest().get(n + 1), Some(b'"' | b'\\')) { 2 } else { 1 };
                 }
-                None | Some(b'\n') => return Err(self.span(n).syntax("the quotes that open here are not closed")),
+                None | Some(b'\n') => {
+                    return Err(self.span(n).syntax("the string that starts here has no closing `\"`"));
+                }
                 Some(_) => n += 1,
             }
         }
@@ -184,7 +186,7 @@ impl<'t> Lexer<'t> {
         while let Some(at) = rest.find('\\') {
             all += &rest[..at];
             let (c, after) = unescape(&rest[at + 1..])
-                .ok_or_else(|| span.syntax("a backslash is followed by `\"`, a backslash or `u{…}`"))?;
+                .ok_or_else(|| span.syntax("a backslash must be followed by `\"`, a backslash or `u{…}`"))?;
             all.push(c);
             rest = after;
         }
@@ -192,7 +194,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// The character of an escape, without its backslash, and what follows it.
+/// The character of an escape, whose backslash is not part of `text`, and the rest of the text.
 fn unescape(text: &str) -> Option<(char, &str)> {
     if let Some(hex) = text.strip_prefix("u{") {
         let (digits, rest) = hex.split_once('}')?;

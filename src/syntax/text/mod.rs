@@ -1,11 +1,11 @@
 //! The text form of programs.
 //!
-//! Guarantees: one node a line, operands before their uses, feeds by name, other nodes numbered in order; a weak
-//! scalar prints as `~1.5`, a typed one as `1.5:f16`; comments after `;` carry the reason and loss of each cast.
-//! The form of a [`Program`] loses nothing but the lines of Rust it was written on, and [`Program::parse`] reads it:
-//! text, program, text gives the same text. Reading takes any text, reports several mistakes with their places, does
-//! not recurse, and allocates no more than the text's length allows. Does not: abbreviate (a program of a million
-//! nodes prints a million lines); read the form of a [`TypedProgram`].
+//! Guarantees: there is one node per line, and operands precede their uses. Feeds have names, and other nodes are
+//! numbered in order. A weak scalar prints as `~1.5`, a typed one as `1.5:f16`. Comments after `;` have the reason and
+//! loss of each cast. The text of a [`Program`] has everything but its Rust source locations, and [`Program::parse`]
+//! reads it: the program that is read from a text prints as that text. The reader accepts any input, reports several
+//! mistakes with their locations, does not recurse, and allocates memory in proportion to the length of the text. Does
+//! not: abbreviate (a program of a million nodes prints a million lines), or read the text of a [`TypedProgram`].
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ use value::{Constant, Exact};
 
 pub use crate::base::limits::MAX_PROGRAM_TEXT;
 
-/// `program(rules = torch, …) (`.
+/// Writes `program(rules = torch, …) (`.
 fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
     write!(f, "program(rules = {}", settings.rules)?;
     if settings.default_dtype != crate::base::dtype::DType::F32 {
@@ -43,7 +43,8 @@ fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
 }
 
 impl fmt::Display for Program {
-    /// The program as written: no dtypes but those of placeholders and constants. [`Program::parse`] reads it.
+    /// Writes the program before inference: only placeholders and constants have dtypes. [`Program::parse`] reads this
+    /// text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let _standard = FloatMode::standard();
         let state = self.shared.read();
@@ -67,7 +68,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// `%name` of feeds, `%n` of the rest.
+/// The names of the nodes: `%name` for feeds, `%n` for others.
 fn program_names(state: &State) -> Vec<String> {
     let mut next = 0;
     state
@@ -120,7 +121,7 @@ fn untyped_line(f: &mut fmt::Formatter<'_>, state: &State, id: NodeIndex, names:
     }
 }
 
-/// A scalar without dtype, with every bit of it.
+/// A weak scalar. The text preserves every bit.
 fn weak(s: Scalar) -> String {
     match s {
         Scalar::Bool(v) => format!("~{v}"),
@@ -150,7 +151,7 @@ fn fetch_line<'a>(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = (Option<
 }
 
 impl fmt::Display for TypedProgram {
-    /// Every node with dtype and shape; every cast with rule, loss and place.
+    /// Writes every node with its dtype and shape, and every cast with its reason, loss and source location.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let _standard = FloatMode::standard();
         header(f, self.settings)?;
@@ -175,7 +176,7 @@ impl fmt::Display for TypedProgram {
 }
 
 impl TypedProgram {
-    /// `%name` of feeds, `%n` of the rest.
+    /// The names of the nodes: `%name` for feeds, `%n` for others.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut next = 0;
         let name = |n: &crate::graph::typed::TypedNode| match &n.kind {

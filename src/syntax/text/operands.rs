@@ -1,7 +1,7 @@
-//! Reading what stands in a line of the text form besides names: scalars, constants, attributes, mistakes.
+//! Reads the parts of a line of the text form other than names: scalars, constants, attributes, mistakes.
 //!
-//! Guarantees: a value is read with its bits or refused; nothing is allocated beyond the values in the text. Does not:
-//! look beyond its line.
+//! Guarantees: a value is read with every bit, or is an error. Only the values in the text are allocated. Does not:
+//! read beyond its line.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::ops::{Attrs, LossShapes};
 use crate::tensor::Tensor;
 
 impl<'t> Reader<'t> {
-    /// A scalar behind its `~`.
+    /// Reads a scalar after its `~`.
     pub(super) fn scalar(&mut self) -> Parsed<Scalar> {
         if self.takes(&Token::Mark(b'(')) {
             let re = f64::from_bits(self.float(DType::F64)?);
@@ -46,7 +46,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The bits of a float: a decimal, `inf`, `-inf`, `nan`, or `nan:0x…` with the bits of a NaN.
+    /// Reads the bits of a float: a decimal, `inf`, `-inf`, `nan`, or `nan:0x…` with the bits of a NaN.
     fn float(&mut self, d: DType) -> Parsed<u64> {
         let (token, span) = self.next()?;
         match token {
@@ -78,7 +78,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The bytes of one element, at the end of `out`.
+    /// Reads one element and appends its bytes to `out`.
     fn element(&mut self, d: DType, out: &mut Vec<u8>) -> Parsed<()> {
         match d.category() {
             Category::Bool => out.push(self.of::<bool>("`true` or `false`")?.0.into()),
@@ -98,7 +98,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// `f32[2, 3] [1.0, …]`, `f32[2, 3] hex "…"`, and maybe `to [4, 2, 3]`.
+    /// Reads `f32[2, 3] [1.0, …]` or `f32[2, 3] hex "…"`, and `to [4, 2, 3]` if it follows.
     pub(super) fn constant(&mut self) -> Parsed<Tensor> {
         let (d, start) = self.of::<DType>("a dtype")?;
         let shape = self.extents()?;
@@ -132,7 +132,7 @@ impl<'t> Reader<'t> {
         self.list(|reader| Ok(reader.of::<usize>("an extent")?.0))
     }
 
-    /// `BadParameter "message" help "help"`.
+    /// Reads `BadParameter "message" help "help"`.
     pub(super) fn poison(&mut self) -> Parsed<Diagnostic> {
         let (word, span) = self.word("the kind of a mistake")?;
         let fault = DiagnosticKind::from_name(word)
@@ -147,11 +147,11 @@ impl<'t> Reader<'t> {
     fn quoted(&mut self) -> Parsed<Cow<'t, str>> {
         match self.next()? {
             (Token::Quoted(text), _) => Ok(text),
-            (found, span) => Err(expected("a text in quotes", &found, span).into()),
+            (found, span) => Err(expected("a string in quotes", &found, span).into()),
         }
     }
 
-    /// Attributes behind their `{`.
+    /// Reads attributes after their `{`.
     pub(super) fn attrs(&mut self) -> Parsed<Attrs> {
         let mut attrs = Attrs::default();
         loop {
@@ -181,7 +181,7 @@ impl<'t> Reader<'t> {
                 }
                 _ => {
                     let d = span.syntax(format!("unknown attribute `{}`", shown(key)));
-                    return Err(d.help("known are dtype, output, axis, dims, keepdim and loss").into());
+                    return Err(d.help("the attributes are dtype, output, axis, dims, keepdim and loss").into());
                 }
             };
             if twice {

@@ -1,8 +1,8 @@
-//! Reading programs from their text form.
+//! Reads programs from their text form.
 //!
-//! Guarantees: no recursion (the grammar does not nest); a mistake in a line costs that line alone, and what uses its
-//! value is skipped in silence; what is allocated is bounded by the text. Does not: decide dtypes or shapes; what the
-//! program itself gets wrong is reported by `check`, with the place of the line.
+//! Guarantees: no recursion (the grammar does not nest). A mistake in a line invalidates that line only, and lines that
+//! use its value are skipped without further errors. Memory is in proportion to the text. Does not: decide dtypes or
+//! shapes. `check` reports mistakes of the program itself, with the location of the line.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -30,13 +30,13 @@ impl FromStr for Program {
 }
 
 impl Program {
-    /// Reads a program from its text form, which is what its `Display` writes: settings, placeholders, one value a
-    /// line, results. The values may have any names; numbers are what `Display` gives them.
+    /// Reads a program from its text form, which `Display` writes: settings, placeholders, one value per line, results.
+    /// Values may have any names; `Display` numbers them.
     ///
-    /// Errors: [`Error::Invalid`] with the mistakes in the text, each with its line and byte range; [`Error::Limit`]
-    /// for a text of more than [`MAX_PROGRAM_TEXT`](crate::MAX_PROGRAM_TEXT) bytes or
-    /// [`MAX_NODES`](crate::MAX_NODES) values. Mistakes of the program itself
-    /// (dtypes, shapes, numbers of operands) come out of [`check`](Program::check), with the place of their line.
+    /// Errors: [`Error::Invalid`] with the mistakes in the text, each with its line and byte range; [`Error::Limit`] if
+    /// the text has more than [`MAX_PROGRAM_TEXT`](crate::MAX_PROGRAM_TEXT) bytes or [`MAX_NODES`](crate::MAX_NODES)
+    /// values. Mistakes of the program itself (dtypes, shapes, numbers of operands) are reported by
+    /// [`check`](Program::check), with the location of their line.
     ///
     /// ```
     /// use castwise::{bf16, prelude::*};
@@ -64,13 +64,13 @@ impl Program {
         Program::parse_with(text, &Registry::new())
     }
 
-    /// As [`parse`](Program::parse), for programs with custom ops: those of the registry are known by their names. An
-    /// example is at [`Registry`].
+    /// Like [`parse`](Program::parse), for programs with custom ops, which the registry finds by name. [`Registry`] has
+    /// an example.
     pub fn parse_with(text: &str, ops: &Registry) -> Result<Program> {
         Program::parse_within(text, ops, Limits::new())
     }
 
-    /// As [`parse_with`](Program::parse_with), under limits that the program keeps. [`Limits`] has an example.
+    /// Like [`parse_with`](Program::parse_with), with limits that the program keeps. [`Limits`] has an example.
     pub fn parse_within(text: &str, ops: &Registry, limits: Limits) -> Result<Program> {
         let _standard = FloatMode::standard();
         limits.allow(Limit::ProgramText, text.len())?;
@@ -78,17 +78,17 @@ impl Program {
     }
 }
 
-/// How a value is called: `%3`, `%x`, `%"a name"`.
+/// The name of a value: `%3`, `%x`, `%"a name"`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key<'t> {
     Number(u64),
     Name(Cow<'t, str>),
 }
 
-/// Why a line has no value.
+/// The reason for which a line has no value.
 pub(super) enum Stop {
     Mistake(Box<Diagnostic>),
-    /// It uses a value whose own line is wrong.
+    /// The line uses a value whose own line has a mistake.
     Silent,
     /// The whole text is refused.
     Refused(Error),
@@ -104,11 +104,11 @@ pub(super) type Parsed<T> = Result<T, Stop>;
 
 pub(super) struct Reader<'t> {
     pub(super) lexer: Lexer<'t>,
-    /// Whether reading is between the braces, where a line is a statement.
+    /// Whether the reader is between the braces, where each line is a statement.
     in_body: bool,
     pub(super) program: Program,
     ops: HashMap<&'static str, Op>,
-    /// The values so far; `None` for one whose line is wrong.
+    /// The values that have been read; `None` if the line of a value has a mistake.
     values: HashMap<Key<'t>, Option<NodeIndex>>,
     nodes: usize,
     fetches: Vec<Fetched>,
@@ -183,7 +183,7 @@ impl<'t> Reader<'t> {
 
     // Tokens.
 
-    /// The next token. Between the head's tokens, the ends of lines mean nothing.
+    /// The next token. Line ends in the header have no meaning and are skipped.
     pub(super) fn next(&mut self) -> Parsed<(Token<'t>, Span)> {
         loop {
             let (token, span) = self.lexer.next()?;
@@ -193,7 +193,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Takes the next token if it is this one.
+    /// Consumes the next token if it equals `wanted`.
     pub(super) fn takes(&mut self, wanted: &Token<'_>) -> bool {
         let mut ahead = self.lexer.clone();
         let same = matches!(ahead.next(), Ok((token, _)) if token == *wanted);
@@ -224,7 +224,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A number or a word that `T` reads.
+    /// Reads a number or a word as a `T`.
     pub(super) fn of<T: FromStr<Err: ToString>>(&mut self, what: &str) -> Parsed<(T, Span)> {
         match self.next()? {
             (Token::Word(w) | Token::Number(w), span) => match w.parse() {
@@ -238,7 +238,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `[a, b, c]`, each of which `item` reads.
+    /// Reads `[a, b, c]`; `item` reads one item.
     pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         self.mark(b'[')?;
         let mut all = Vec::new();
@@ -255,7 +255,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The name behind a `%`.
+    /// Reads the name after a `%`.
     fn key(&mut self) -> Parsed<(Key<'t>, Span)> {
         let (token, span) = self.next()?;
         let key = match token {
@@ -270,20 +270,20 @@ impl<'t> Reader<'t> {
         Ok((key, span))
     }
 
-    // The head.
+    // The header.
 
     fn version(&mut self) -> Parsed<()> {
         let first = self.next()?;
         let (Token::Word("castwise"), _) = first else {
             let (found, span) = first;
             let d = expected(&format!("`castwise {FORMAT_VERSION}`"), &found, span);
-            return Err(d.help("the first line names the version of the format; typed programs are not read").into());
+            return Err(d.help("the first line has the version of the format; typed programs can't be read").into());
         };
         let (version, span) = self.of::<u64>("the version of the format")?;
         if version == u64::from(FORMAT_VERSION) {
             return Ok(());
         }
-        let message = format!("the format has version {version}; this castwise reads version {FORMAT_VERSION}");
+        let message = format!("the text has format version {version}; this castwise reads version {FORMAT_VERSION}");
         Err(span.syntax(message).into())
     }
 
@@ -315,7 +315,7 @@ impl<'t> Reader<'t> {
                 (found, span) => return Err(expected("`,` or `)`", &found, span).into()),
             }
         }
-        let rules = rules.ok_or_else(|| start.syntax("the program does not name its rules"))?;
+        let rules = rules.ok_or_else(|| start.syntax("the program has no `rules` setting"))?;
         let mut settings = Settings::new(rules);
         settings.default_dtype = default.unwrap_or(settings.default_dtype);
         settings.rounding = rounding.unwrap_or_default();
@@ -323,7 +323,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// `(%x: f32[3, ?], %y: …)`.
+    /// Reads `(%x: f32[3, ?], %y: …)`.
     fn placeholders(&mut self) -> Parsed<()> {
         self.mark(b'(')?;
         let mut known = HashSet::new();
@@ -337,7 +337,9 @@ impl<'t> Reader<'t> {
             first = false;
             let (key, name_span) = self.key()?;
             let Key::Name(name) = key else {
-                return Err(name_span.syntax("a placeholder has a name; one of digits stands in quotes").into());
+                return Err(name_span
+                    .syntax("a placeholder must have a name; write a name of digits in quotes")
+                    .into());
             };
             self.mark(b':')?;
             let (dtype, _) = self.of::<DType>("a dtype")?;
@@ -345,7 +347,7 @@ impl<'t> Reader<'t> {
             let (after, end) = self.next()?;
             let span = start.to(end);
             if !known.insert(name.clone()) {
-                let message = format!("the placeholder `{}` is there twice", shown(&name));
+                let message = format!("the placeholder `{}` is declared twice", shown(&name));
                 self.mistakes.push(name_span.mistake(DiagnosticKind::Name, message));
             } else if let Some(fault) = impossible(&name, &dims, &self.program.limits()) {
                 self.mistakes.push(span.mistake(DiagnosticKind::BadParameter, fault));
@@ -380,7 +382,7 @@ impl<'t> Reader<'t> {
 
     // Lines.
 
-    /// Reads one line; answers whether there are more.
+    /// Reads one line. Returns whether more follow.
     fn line(&mut self) -> Parsed<bool> {
         match self.next()? {
             (Token::Newline, _) => return Ok(true),
@@ -389,7 +391,7 @@ impl<'t> Reader<'t> {
             (Token::Mark(b'%'), span) => {
                 let (key, at) = self.key()?;
                 if self.values.contains_key(&key) {
-                    return Err(at.mistake(DiagnosticKind::Name, "a value of this name is already there").into());
+                    return Err(at.mistake(DiagnosticKind::Name, "a value with this name exists already").into());
                 }
                 let made = self.definition(span);
                 self.values.insert(key, made.as_ref().ok().copied());
@@ -415,7 +417,7 @@ impl<'t> Reader<'t> {
         Ok(self.program.append(kind, span.location(), inputs))
     }
 
-    /// A value that is used, behind its `%`.
+    /// Reads the name of an operand after its `%`, and finds its node.
     fn value(&mut self) -> Parsed<NodeIndex> {
         let (key, span) = self.key()?;
         match self.values.get(&key) {
@@ -431,7 +433,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// `fetch %5 as "loss", %x`.
+    /// Reads what follows `fetch`: `%5 as "loss", %x`.
     fn fetch(&mut self) -> Parsed<()> {
         loop {
             self.mark(b'%')?;
@@ -457,7 +459,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// What stands behind the name of a value.
+    /// Reads `= …` after the name of a value.
     fn definition(&mut self, start: Span) -> Parsed<NodeIndex> {
         self.mark(b'=')?;
         let (token, span) = self.next()?;
@@ -483,7 +485,7 @@ impl<'t> Reader<'t> {
     }
 
     fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
-        let custom = "a custom op must be registered in the `Registry` that `Program::parse_with` is given";
+        let custom = "a custom op must be registered in the `Registry` passed to `Program::parse_with`";
         let mut known: Vec<&str> = self.ops.keys().copied().collect();
         known.sort_unstable();
         let help = match nearest(word, known.into_iter()) {
@@ -493,7 +495,7 @@ impl<'t> Reader<'t> {
         span.syntax(format!("unknown op `{}`", shown(word))).help(help)
     }
 
-    /// Where reading has come to.
+    /// An empty span at the current position.
     pub(super) fn last(&self) -> Span {
         let end = self.lexer.position();
         Span { start: end, end, line: self.lexer.line() }
@@ -502,7 +504,8 @@ impl<'t> Reader<'t> {
     fn application(&mut self, op: Op, start: Span) -> Parsed<NodeIndex> {
         let (mut scalars, mut inputs) = ([None; MAX_OPERANDS], Vec::with_capacity(MAX_OPERANDS));
         let mut count = 0;
-        // A wrong value makes the line silent, but what follows it may be wrong by itself.
+        // An operand whose line has a mistake suppresses errors about this operand, but the rest of the line is still
+        // checked.
         let mut silent = false;
         loop {
             let (token, span) = self.next()?;
@@ -535,8 +538,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// The version of the text form that this castwise writes and reads.
+/// The version of the text form that this version of castwise writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The most mistakes of one text that are reported; reading stops there.
+/// The maximum number of mistakes that are reported for one text. Reading stops there.
 pub const MAX_MISTAKES: usize = 100;

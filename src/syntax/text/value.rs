@@ -1,8 +1,8 @@
-//! Values of constants and scalars as text, bit for bit.
+//! The text of constants and scalars, which preserves every bit.
 //!
-//! Guarantees: what is written reads back with the same bits: floats as the shortest decimal of their dtype, a NaN that
-//! is not the ordinary one with its bits, large constants as the bytes of their elements; a dim that repeats one
-//! element is written once. Does not: know programs.
+//! Guarantees: values read back with the same bits. Floats are written as the shortest decimal of their dtype, a NaN
+//! other than the canonical one with its bits, and large constants as the bytes of their elements. A dim with stride 0
+//! is written as one element. Does not: know programs.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::base::scalar::{Float, bits_of, shortest};
 use crate::base::shape::dims_fmt;
 use crate::tensor::Tensor;
 
-/// Constants of more elements are written as bytes.
+/// Constants with more elements are written as bytes.
 const INLINE_ELEMENTS: usize = 64;
 
-/// The bytes of a float of these bits, at the end of `out`.
+/// Appends the bytes of a float with these bits to `out`.
 pub(super) fn push_bits(d: DType, bits: u64, out: &mut Vec<u8>) {
     match d.size() {
         2 => out.extend((bits as u16).to_ne_bytes()),
@@ -23,17 +23,19 @@ pub(super) fn push_bits(d: DType, bits: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The bits of the float nearest to a decimal; `None` if it is no decimal or beyond the dtype's range.
+/// The bits of the float nearest to a decimal; `None` if the text is not a decimal or its value is outside the dtype's
+/// range.
 pub(super) fn nearest(d: DType, decimal: &str) -> Option<u64> {
     let bits = match d {
-        // Rounded once: to f64 first could be rounded to a tie.
+        // Parsing f32 directly rounds once. Rounding to f64 first could create a tie, and the second rounding could be
+        // wrong.
         DType::F32 => decimal.parse::<f32>().ok()?.to_bits().into(),
         _ => d.nearest_bits(decimal.parse().ok()?),
     };
     d.value_of_bits(bits).is_finite().then_some(bits)
 }
 
-/// A float with every bit of it: `0.1`, `-0.0`, `-inf`, `nan`, `nan:0x7fc00001`.
+/// Prints a float so that it reads back with every bit: `0.1`, `-0.0`, `-inf`, `nan`, `nan:0x7fc00001`.
 pub(super) struct Exact {
     dtype: DType,
     bits: u64,
@@ -56,7 +58,7 @@ impl fmt::Display for Exact {
     }
 }
 
-/// One element, from its bytes.
+/// Prints one element, given by its bytes.
 struct Element<'a>(DType, &'a [u8]);
 
 impl fmt::Display for Element<'_> {
@@ -67,7 +69,7 @@ impl fmt::Display for Element<'_> {
             Category::Bool => write!(f, "{}", bytes != [0]),
             Category::Int if d.is_unsigned() => bits_of(bytes).fmt(f),
             Category::Int => {
-                // The sign moved to the top, and its copies down.
+                // Sign extension.
                 let above = 64 - 8 * d.size();
                 (((bits_of(bytes) << above) as i64) >> above).fmt(f)
             }
@@ -80,7 +82,7 @@ impl fmt::Display for Element<'_> {
     }
 }
 
-/// A constant: `f32[2] [0.5, 1.0]`, `u8[100] hex "00ff…"`, `f32[1, 2] [0.5, 1.0] to [3, 2]`.
+/// Prints a constant: `f32[2] [0.5, 1.0]`, `u8[100] hex "00ff…"`, `f32[1, 2] [0.5, 1.0] to [3, 2]`.
 pub(super) struct Constant<'a>(pub(super) &'a Tensor);
 
 impl fmt::Display for Constant<'_> {
@@ -125,7 +127,7 @@ impl fmt::Display for Constant<'_> {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// The bytes of one number as hexadecimal digits, the lowest byte first on every machine.
+/// The bytes of one number as hexadecimal digits, in little-endian order on every machine.
 fn push_hex(number: &[u8], text: &mut String) {
     let mut push = |b: &u8| {
         text.push(char::from(DIGITS[usize::from(b >> 4)]));
@@ -134,7 +136,8 @@ fn push_hex(number: &[u8], text: &mut String) {
     if cfg!(target_endian = "little") { number.iter().for_each(&mut push) } else { number.iter().rev().for_each(push) }
 }
 
-/// The bytes of a tensor's elements from their hexadecimal digits; `None` if a byte is not two digits.
+/// The bytes of a tensor's elements from their hexadecimal digits; `None` if the text does not have two digits for each
+/// byte.
 pub(super) fn from_hex(d: DType, text: &str) -> Option<Vec<u8>> {
     let digit = |c: u8| char::from(c).to_digit(16).map(|v| v as u8);
     let byte = |pair: &[u8]| match *pair {
@@ -160,7 +163,7 @@ mod tests {
                 let text = Exact { dtype: d, bits }.to_string();
                 if v.is_finite() {
                     assert_eq!(nearest(d, &text), Some(bits), "{d} {bits:#x} {text}");
-                    // Plain digits up to 1e16, as Rust prints floats.
+                    // Rust prints floats below 1e16 without an exponent.
                     let digits = text
                         .trim_start_matches("-")
                         .split(['.', 'e'])
