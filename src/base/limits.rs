@@ -29,7 +29,7 @@ pub(crate) const MAX_JSON: u64 = 100_000_000;
 
 /// The largest node limit: inference, kernels and schedules create up to some dozens of items for each node and count
 /// them in 32 bits.
-const ROOM_FOR_NODES: u64 = 1 << 26;
+const MAX_NODE_LIMIT: u64 = 1 << 26;
 
 /// A size that can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -95,13 +95,13 @@ impl Limit {
 
     const fn row(self) -> Row {
         match self {
-            Limit::Nodes => row!(MAX_NODES, ROOM_FOR_NODES, "the number of values of a program"),
+            Limit::Nodes => row!(MAX_NODES, MAX_NODE_LIMIT, "the number of values of a program"),
             Limit::Rank => row!(MAX_RANK, MAX_RANK, "the rank"),
             Limit::Elements => row!(MAX_ELEMENTS, MAX_ELEMENTS, "the number of elements"),
-            Limit::Nesting => row!(MAX_NODES, ROOM_FOR_NODES, "the number of open operators and parentheses"),
+            Limit::Nesting => row!(MAX_NODES, MAX_NODE_LIMIT, "the number of open operators and parentheses"),
             Limit::Expression => row!(MAX_EXPRESSION, u32::MAX, "the length of the expression"),
             Limit::ProgramText => row!(MAX_PROGRAM_TEXT, u32::MAX, "the length of the program text"),
-            Limit::Results => row!(MAX_FETCHES, ROOM_FOR_NODES, "the number of results"),
+            Limit::Results => row!(MAX_FETCHES, MAX_NODE_LIMIT, "the number of results"),
             Limit::KernelOps => row!(u32::MAX, u32::MAX, "the number of ops of a kernel"),
             Limit::FunctionSteps => row!(192, 512, "the number of steps of a compiled function"),
             Limit::NpyHeader => row!(1 << 16, u32::MAX, "the size of the .npy header"),

@@ -152,7 +152,7 @@ pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
 }
 
 /// Applies a conversion whose result does not depend on the floating-point mode.
-fn exactly<A, B>(v: A, f: impl FnOnce(A) -> B) -> B {
+fn unguarded<A, B>(v: A, f: impl FnOnce(A) -> B) -> B {
     f(v)
 }
 
@@ -164,7 +164,7 @@ macro_rules! scalar_from {
     )*};
 }
 
-scalar_from!(exactly: bool => Bool as bool, u8 => Int as i64, i8 => Int as i64, i16 => Int as i64, i32 => Int as i64,
+scalar_from!(unguarded: bool => Bool as bool, u8 => Int as i64, i8 => Int as i64, i16 => Int as i64, i32 => Int as i64,
     i64 => Int as i64, f64 => Float as f64);
 scalar_from!(in_standard_mode: f16 => Float as f64, bf16 => Float as f64, f32 => Float as f64);
 

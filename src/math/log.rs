@@ -165,7 +165,7 @@ pub(super) mod single {
     pub(crate) const LOG2_E_LO: f32 = f32::from_bits(0x32a5_7060);
     const LOG10_E_LO: f32 = f32::from_bits(0xb22d_91af);
 
-    /// The exponent bias in the form of [`float_of_exponent`] gives it.
+    /// The exponent bias, in the form that [`float_of_exponent`] returns.
     const BIAS: f32 = 127.0;
 
     bodies!(f32, u32);
@@ -218,7 +218,7 @@ pub(super) mod double {
 
     /// `2^52`, whose low significand bits can hold an integer.
     pub(crate) const TWO52: f64 = 4_503_599_627_370_496.0;
-    /// The exponent bias in the form of [`float_of_exponent`] gives it.
+    /// The exponent bias, in the form that [`float_of_exponent`] returns.
     const BIAS: f64 = TWO52 + 1023.0;
 
     bodies!(f64, u64);

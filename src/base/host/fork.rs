@@ -17,14 +17,14 @@ use once_cell::race::OnceBox;
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// The number of threads that hold a [`NoFork`].
-static INSIDE: AtomicU32 = AtomicU32::new(0);
+static HOLDERS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether a fork is in progress.
 static FORKING: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// The nesting depth of this thread's [`NoFork`] guards; its own fork counts as one.
-    static HERE: Cell<u32> = const { Cell::new(0) };
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The generation of this process: see [`GENERATION`].
@@ -51,21 +51,21 @@ fn watch() {
 
 #[cfg(unix)]
 extern "C" fn before() {
-    if HERE.get() == 0 {
+    if DEPTH.get() == 0 {
         while FORKING.swap(true, Ordering::SeqCst) {
             std::thread::yield_now();
         }
-        while INSIDE.load(Ordering::SeqCst) > 0 {
+        while HOLDERS.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
     }
-    HERE.set(HERE.get() + 1);
+    DEPTH.set(DEPTH.get() + 1);
 }
 
 #[cfg(unix)]
 extern "C" fn in_parent() {
-    HERE.set(HERE.get() - 1);
-    if HERE.get() == 0 {
+    DEPTH.set(DEPTH.get() - 1);
+    if DEPTH.get() == 0 {
         FORKING.store(false, Ordering::SeqCst);
     }
 }
@@ -73,9 +73,9 @@ extern "C" fn in_parent() {
 #[cfg(unix)]
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    HERE.set(HERE.get() - 1);
+    DEPTH.set(DEPTH.get() - 1);
     // The other threads that were counted do not exist in the child.
-    INSIDE.store(u32::from(HERE.get() > 0), Ordering::SeqCst);
+    HOLDERS.store(u32::from(DEPTH.get() > 0), Ordering::SeqCst);
     FORKING.store(false, Ordering::SeqCst);
 }
 
@@ -89,28 +89,28 @@ pub(crate) struct NoFork {
 /// Blocks forks of other threads. Calls may be nested.
 pub(crate) fn no_fork() -> NoFork {
     watch();
-    if HERE.get() == 0 {
+    if DEPTH.get() == 0 {
         loop {
-            INSIDE.fetch_add(1, Ordering::SeqCst);
+            HOLDERS.fetch_add(1, Ordering::SeqCst);
             // A forking thread sets this flag before it reads the count.
             if !FORKING.load(Ordering::SeqCst) {
                 break;
             }
-            INSIDE.fetch_sub(1, Ordering::SeqCst);
+            HOLDERS.fetch_sub(1, Ordering::SeqCst);
             while FORKING.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
         }
     }
-    HERE.set(HERE.get() + 1);
+    DEPTH.set(DEPTH.get() + 1);
     NoFork { _thread: std::marker::PhantomData }
 }
 
 impl Drop for NoFork {
     fn drop(&mut self) {
-        HERE.set(HERE.get() - 1);
-        if HERE.get() == 0 {
-            INSIDE.fetch_sub(1, Ordering::SeqCst);
+        DEPTH.set(DEPTH.get() - 1);
+        if DEPTH.get() == 0 {
+            HOLDERS.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
@@ -158,11 +158,11 @@ impl<T> PerProcess<T> {
     /// Like `get`, for a value that was created by [`PerProcess::new`].
     #[inline]
     fn own(&self, make: impl Fn(&T) -> T) -> &T {
-        if self.generation == generation() { &self.value } else { self.later(make) }
+        if self.generation == generation() { &self.value } else { self.descendant(make) }
     }
 
     #[cold]
-    fn later(&self, make: impl Fn(&T) -> T) -> &T {
+    fn descendant(&self, make: impl Fn(&T) -> T) -> &T {
         let mut at = self;
         while at.generation != generation() {
             at = at.next.get_or_init(|| Box::new(PerProcess::new(make(&at.value))));
@@ -193,7 +193,7 @@ impl<T: Default> Kept<T> {
 
 impl<T: Default> Locked<T> {
     /// The locked value, unless a thread holds the lock.
-    fn free(&self) -> Option<MutexGuard<'_, T>> {
+    fn lock_if_free(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(value) => Some(value),
             Err(TryLockError::Poisoned(e)) => Some(e.into_inner()),
@@ -204,7 +204,7 @@ impl<T: Default> Locked<T> {
     /// The value that a child starts with. If two threads of the child call this at once, one of them gets an empty
     /// value.
     fn inherited(&self) -> Locked<T> {
-        Locked(Mutex::new(self.free().map(|mut value| std::mem::take(&mut *value)).unwrap_or_default()))
+        Locked(Mutex::new(self.lock_if_free().map(|mut value| std::mem::take(&mut *value)).unwrap_or_default()))
     }
 }
 
@@ -212,7 +212,7 @@ impl<T: Default> Drop for Locked<T> {
     fn drop(&mut self) {
         // Nobody else can access the value here, so if the lock is held, its holder is a thread that does not exist in
         // this process and may have been changing the value. Forget it.
-        if self.free().is_none() {
+        if self.lock_if_free().is_none() {
             let value = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(value));
         }
