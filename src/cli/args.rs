@@ -270,6 +270,8 @@ pub(crate) enum Stage {
     Typed,
     /// The loops it is fused into.
     Kernels,
+    /// The loops with their buffers, the order and place of their steps, and how they walk operands of known extents.
+    Schedule,
     /// The loops with their code before optimization (Cranelift's CLIF), where Cranelift makes them: without AVX2.
     Clif,
     /// The loops with their instructions, on machines with AVX2 (CASTWISE_CPU=baseline makes them as without).

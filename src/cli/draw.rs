@@ -58,6 +58,7 @@ fn stage(
         Stage::Program => program.to_string(),
         Stage::Typed => typed.to_string(),
         Stage::Kernels => executor.kernels(program, results)?,
+        Stage::Schedule => executor.schedules(program, results)?,
         Stage::Clif if disassembled => {
             let text = "Cranelift does not make the loops of a machine with AVX2: write --stage asm, or set the environment \
                         variable CASTWISE_CPU=baseline";

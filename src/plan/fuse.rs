@@ -7,11 +7,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Name, Result};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
+use crate::base::shape::dims_text;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::plan::domain::{Domains, Pattern, domains};
 use crate::plan::geometry::BroadcastKind;
@@ -74,6 +76,43 @@ pub(crate) struct Plan {
     pub(crate) buffers: Vec<Buffer>,
     /// The buffer of each fetch.
     pub(crate) fetches: Vec<BufferId>,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let typed = &self.typed;
+        let dims = |shape: u32| dims_text(&typed.shapes[shape as usize]);
+        f.write_str("plan {\n")?;
+        for (i, b) in self.buffers.iter().enumerate() {
+            write!(f, "  b{i}: {} = ", dims(b.shape))?;
+            match &b.origin {
+                Origin::Feed(k) => match &typed.nodes[typed.feeds[*k as usize] as usize].kind {
+                    TypedKind::Feed(name) => writeln!(f, "feed %{}", Name(name))?,
+                    _ => writeln!(f, "feed")?,
+                },
+                Origin::Constant(t) => writeln!(f, "constant {}", t.dtype())?,
+                Origin::Kernel => writeln!(f, "result")?,
+                Origin::View(of) => writeln!(f, "view b{of}")?,
+            }
+        }
+        for (i, k) in self.work.iter().enumerate() {
+            write!(f, "  kernel {i} over {}", dims(k.shape))?;
+            for (n, (b, spread)) in k.inputs.iter().zip(&k.spread).enumerate() {
+                write!(f, "{} b{b}{spread}", if n == 0 { ":" } else { "," })?;
+            }
+            for (n, b) in k.outputs.iter().enumerate() {
+                write!(f, "{} b{b}", if n == 0 { " ->" } else { "," })?;
+            }
+            for (_, b) in &k.folds {
+                write!(f, "; dims {:?} -> b{b}", k.reduced.as_deref().unwrap_or_default())?;
+            }
+            f.write_str("\n")?;
+        }
+        for b in &self.fetches {
+            writeln!(f, "  fetch b{b}")?;
+        }
+        f.write_str("}\n")
+    }
 }
 
 /// Plans the computation of `fetches`. `known` has values of nodes that need no computing.

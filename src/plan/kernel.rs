@@ -292,6 +292,21 @@ impl KernelBuilder {
     }
 }
 
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.op {
+            StepOp::Apply(op) => write!(f, "{op}.{}", self.dtype)?,
+            StepOp::Bits(_) => write!(f, "bits.{}", self.dtype)?,
+            StepOp::Cast(p) => write!(f, "cast.{}", p.from)?,
+            StepOp::DoubleRounding(op) => write!(f, "double_rounding.{op}")?,
+        }
+        for (n, a) in self.args.iter().flatten().enumerate() {
+            write!(f, "{} %{a}", if n == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("kernel {\n")?;
@@ -299,19 +314,7 @@ impl fmt::Display for Kernel {
             match v.source {
                 Source::Input(k) => writeln!(f, "  %{i}: {} = load in{k}", v.dtype)?,
                 Source::Const(k) => writeln!(f, "  %{i}: {} = const c{k}", v.dtype)?,
-                Source::Step(k) => {
-                    let step = &self.steps[k as usize];
-                    match step.op {
-                        StepOp::Apply(op) => write!(f, "  %{i}: {} = {op}.{}", v.dtype, step.dtype)?,
-                        StepOp::Bits(_) => write!(f, "  %{i}: {} = bits.{}", v.dtype, step.dtype)?,
-                        StepOp::Cast(p) => write!(f, "  %{i}: {} = cast.{}", v.dtype, p.from)?,
-                        StepOp::DoubleRounding(op) => write!(f, "  %{i}: {} = double_rounding.{op}", v.dtype)?,
-                    }
-                    for (n, a) in step.args.iter().flatten().enumerate() {
-                        write!(f, "{} %{a}", if n == 0 { "" } else { "," })?;
-                    }
-                    f.write_str("\n")?;
-                }
+                Source::Step(k) => writeln!(f, "  %{i}: {} = {}", v.dtype, self.steps[k as usize])?,
             }
         }
         for (k, o) in self.outputs.iter().enumerate() {

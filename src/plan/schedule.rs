@@ -410,5 +410,7 @@ impl Group {
     }
 }
 
+pub(crate) mod text;
+
 #[cfg(test)]
 mod tests;

@@ -129,3 +129,24 @@ fn constants_fold_up_to_what_needs_more() {
     assert!(of(&[&x]).is_empty() && of(&[&c]).is_empty() && of(&[&x.exp()]).is_empty());
     assert_eq!(of(&[&(&c + &x)]), [""; 0]);
 }
+
+#[test]
+fn a_plan_prints_a_line_for_each_buffer_and_kernel() {
+    let p = Program::new(Rules::Torch);
+    let y = p.data("an x", DType::F32, [4, 5]).exp();
+    let centred = &y - y.over([1]).keepdim().sum();
+    let typed = Arc::new(p.infer().unwrap());
+    let nodes = [typed.node(&centred).unwrap()];
+    let made = plan(&typed, &nodes, &HashMap::new(), &pattern(&typed, &[]), Passes::default()).unwrap();
+    let text = "plan {
+  b0: [4, 5] = feed %\"an x\"
+  b1: [4, 5] = result
+  b2: [4, 1] = result
+  b3: [4, 5] = result
+  kernel 0 over [4, 5]: b0 -> b1; dims [1] -> b2
+  kernel 1 over [4, 5]: b1, b2 inner -> b3
+  fetch b3
+}
+";
+    assert_eq!(made.to_string(), text);
+}

@@ -105,3 +105,20 @@ fn reduced_dims_are_the_inner_loop_or_the_rows() {
     assert_eq!((g.rows.len(), g.inner, g.fold), (0, 1200, Some(Fold::Stacked { count: 100, width: 3 })));
     assert_eq!(g.operands[0].access, Access::Contiguous);
 }
+
+#[test]
+fn a_geometry_prints_a_line_for_each_operand() {
+    let strides = [vec![1000, 1], vec![1, 0], vec![3000, 3]];
+    let spread = [BroadcastKind::Varies, BroadcastKind::Inner, BroadcastKind::Varies];
+    let g = Geometry::new(&[90, 1000], &strides, &spread, Some(Reduction { dims: &[1], adds: false }));
+    let text = "geometry {
+  rows [90]
+  inner 1000
+  in0: contiguous, rows at [1000], elements 0..=89999
+  in1: broadcast, rows at [1], elements 0..=89
+  in2: gather [1000] at [3], rows at [3000], elements 0..=269997
+  fold rows of 1000
+}
+";
+    assert_eq!(g.to_string(), text);
+}

@@ -54,3 +54,45 @@ fn uniform_values_are_computed_before_the_run_and_repeated_in_the_result() {
     let singles: Vec<&Slot> = made.slots.iter().filter(|s| matches!(s, Slot::Single(_))).collect();
     assert_eq!((made.singles, singles), (2, vec![&Slot::Single(0), &Slot::Single(1)]));
 }
+
+#[test]
+fn a_schedule_prints_a_line_for_each_slot_and_stage() {
+    let mut b = KernelBuilder::default();
+    let (x, y) = (b.input(DType::F32), b.input(DType::F32));
+    let mut apply = |op, args: &[ValueId]| {
+        let args: Vec<Operand> = args.iter().map(|v| Operand::Value(*v)).collect();
+        b.apply(op, DType::F32, &args)
+    };
+    let uniform = apply(Op::Sin, &[y]);
+    let product = apply(Op::Mul, &[x, uniform]);
+    let sine = apply(Op::Sin, &[product]);
+    let negated = apply(Op::Neg, &[sine]);
+    b.kernel.outputs.push(sine);
+    b.kernel.folds.push((Op::Sum, negated));
+    let is_lowerable = |s: &Step| s.op != StepOp::Apply(Op::Sin);
+    let classes = [Class::Vector, Class::Splat];
+    let made = schedule(&b.kernel, &classes, CpuLevel::get(), &is_lowerable).unwrap();
+    let text = "schedule {
+  s0: f32 = in1
+  s1: f32 = single 0
+  s2: f32 = out0
+  s3: f32 = tile 0
+  s4: f32 = in0
+  uniform %2: f32 = sin.f32 %1; s1 = s0
+  segment 0 {
+    %0: f32 = load s4
+    %2: f32 = load s1, uniform
+    %3: f32 = mul.f32 %0, %2
+    store s3, %3
+  }
+  kernel %4: f32 = sin.f32 %3; s2 = s3
+  segment 1 {
+    %4: f32 = load s2
+    %5: f32 = neg.f32 %4
+    store s3, %5
+  }
+  fold sum, s3
+}
+";
+    assert_eq!(text::ScheduleText(&b.kernel, &made).to_string(), text);
+}

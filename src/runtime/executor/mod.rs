@@ -8,23 +8,18 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::{available, clif_text, is_lowerable};
 use crate::base::cancel::CancelToken;
 use crate::base::error::Result;
 use crate::base::limits::{Limit, Limits};
-use crate::base::shape::dims_text;
 use crate::graph::program::Program;
 use crate::graph::typed::NodeId;
 use crate::graph::var::Var;
-use crate::kernels::CpuLevel;
-use crate::plan::fuse::PlannedKernel;
-use crate::plan::geometry::BroadcastKind;
 use crate::plan::options::Passes;
-use crate::plan::schedule::{Class, schedule_with};
 use crate::tensor::Tensor;
 use builder::ExecutorBuilder;
 
 pub(crate) mod builder;
+mod dump;
 mod feeds;
 mod lru;
 mod prepared;
@@ -172,21 +167,24 @@ impl Executor {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn dump<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
-        let typed = self.inner.typed(program)?;
-        let nodes = fetches.into_iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;
-        let planned = self.inner.plan(&typed, nodes, vec![false; typed.dyn_dims.len()])?;
-        let mut text = String::new();
-        for k in &planned.plan.work {
-            let class = |s: &BroadcastKind| if *s == BroadcastKind::Varies { Class::Vector } else { Class::Splat };
-            let classes: Vec<Class> = k.spread.iter().map(class).collect();
-            let (level, lowered) = (CpuLevel::get(), |step: &_| available() && is_lowerable(step));
-            let schedule = schedule_with(&k.kernel, &classes, level, &lowered, self.inner.settings.passes)?;
-            text += &format!("; over {}\n{}", dims_text(&typed.shapes[k.shape as usize]), k.kernel);
-            if !schedule.segments.is_empty() {
-                text += &clif_text(&k.kernel, &schedule)?;
-            }
-        }
-        Ok(text)
+        dump::code(&self.inner, program, fetches)
+    }
+
+    /// How `fetches` are computed, as text: the plan with its buffers, then for each kernel its steps, its schedule (which steps
+    /// are compiled together, and where each value is between them), and how a launch over contiguous operands goes through them:
+    /// the geometry, and the strategy that is chosen for it. These depend on extents, and are there for kernels without dynamic
+    /// dims alone.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = (p.data("x", DType::F32, [3, 1000]) * 2.0).over([1]).sum();
+    /// let text = Executor::new().schedules(&p, [&y])?;
+    /// assert!(text.contains("schedule {") && text.contains("inner 1000"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn schedules<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
+        dump::schedules(&self.inner, program, fetches)
     }
 
     /// The kernels that compute `fetches`, as text: the first part of [`dump`](Executor::dump).
@@ -199,11 +197,7 @@ impl Executor {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn kernels<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
-        let typed = self.inner.typed(program)?;
-        let nodes = fetches.into_iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;
-        let planned = self.inner.plan(&typed, nodes, vec![false; typed.dyn_dims.len()])?;
-        let text = |k: &PlannedKernel| format!("; over {}\n{}", dims_text(&typed.shapes[k.shape as usize]), k.kernel);
-        Ok(planned.plan.work.iter().map(text).collect())
+        dump::kernels(&self.inner, program, fetches)
     }
 
     /// How many kernels have been compiled so far.

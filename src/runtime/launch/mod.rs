@@ -35,6 +35,7 @@ use run::Memory;
 use run::{FEW, Run};
 
 mod buffers;
+pub(crate) mod dense;
 pub(crate) mod run;
 
 use buffers::{Buffers, Value, extents};
@@ -260,7 +261,8 @@ fn plan_launch<R: Ready>(
     ready: impl FnOnce(&[Class]) -> Result<R>,
 ) -> Result<PreparedLaunch<R>> {
     let total = numel(call.extents)?;
-    let strides = call.inputs.iter().map(|t| aligned_strides(*t, call.extents)).collect::<Result<Vec<_>>>()?;
+    let strides = call.inputs.iter().map(|t| aligned_strides(t.shape(), t.strides(), call.extents));
+    let strides = strides.collect::<Result<Vec<_>>>()?;
     // Where there are no elements, nothing bounds the products of the other extents.
     let nothing = if total == 0 { vec![0; call.extents.len()] } else { vec![] };
     let walked = if total == 0 { &nothing[..] } else { call.extents };
@@ -477,19 +479,19 @@ pub(crate) fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
     one.ok_or_else(|| Error::Internal(format!("no result of a cast to {to}")))
 }
 
-/// A tensor's strides along the dims of a domain it broadcasts to.
-fn aligned_strides(t: TensorRef<'_>, extents: &[usize]) -> Result<Vec<isize>> {
-    let front = extents.len().checked_sub(t.rank());
-    let front = front.ok_or_else(|| Error::Internal(format!("{:?} in a domain of {extents:?}", t.shape())))?;
-    let mut strides = vec![0; extents.len()];
-    for (i, (n, s)) in t.shape().iter().zip(t.strides()).enumerate() {
+/// The strides of a tensor of this shape and these strides along the dims of a domain that it broadcasts to.
+fn aligned_strides(shape: &[usize], strides: &[isize], extents: &[usize]) -> Result<Vec<isize>> {
+    let front = extents.len().checked_sub(shape.len());
+    let front = front.ok_or_else(|| Error::Internal(format!("{shape:?} in a domain of {extents:?}")))?;
+    let mut aligned = vec![0; extents.len()];
+    for (i, (n, s)) in shape.iter().zip(strides).enumerate() {
         match (*n, extents[front + i]) {
             (1, _) => {}
-            (n, e) if n == e => strides[front + i] = *s,
-            _ => return Err(Error::Internal(format!("{:?} does not broadcast to {extents:?}", t.shape()))),
+            (n, e) if n == e => aligned[front + i] = *s,
+            _ => return Err(Error::Internal(format!("{shape:?} does not broadcast to {extents:?}"))),
         }
     }
-    Ok(strides)
+    Ok(aligned)
 }
 
 /// Computes one node of a program without feeds with block kernels alone.

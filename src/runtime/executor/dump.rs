@@ -1,0 +1,90 @@
+//! What an executor would run, as text: kernels, schedules, how launches walk, code.
+//!
+//! Guarantees: the plan, schedules and code are those of a run, but that dynamic dims are taken not to be broadcast. Does not:
+//! run or keep anything but the plan.
+
+use std::fmt::Write;
+
+use super::session::{Inner, Planned};
+use crate::backend::abi::WIDTH;
+use crate::backend::{available, clif_text, is_lowerable, walks_rows};
+use crate::base::error::Result;
+use crate::base::shape::dims_text;
+use crate::graph::program::Program;
+use crate::graph::var::Var;
+use crate::kernels::CpuLevel;
+use crate::plan::fuse::{Plan, PlannedKernel};
+use crate::plan::geometry::BroadcastKind;
+use crate::plan::schedule::text::ScheduleText;
+use crate::plan::schedule::{Class, Schedule, schedule_with};
+use crate::plan::strategy::choose;
+use crate::runtime::launch::dense::{Extents, dense_geometry};
+use std::sync::Arc;
+
+fn planned<'a>(inner: &Inner, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<Arc<Planned>> {
+    let typed = inner.typed(program)?;
+    let nodes = fetches.into_iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;
+    inner.plan(&typed, nodes, vec![false; typed.dyn_dims.len()])
+}
+
+fn kernel_text(plan: &Plan, k: &PlannedKernel) -> String {
+    format!("; over {}\n{}", dims_text(&plan.typed.shapes[k.shape as usize]), k.kernel)
+}
+
+/// The classes of a kernel's operands, as far as their types tell.
+fn classes(k: &PlannedKernel) -> Vec<Class> {
+    let class = |s: &BroadcastKind| if *s == BroadcastKind::Varies { Class::Vector } else { Class::Splat };
+    k.spread.iter().map(class).collect()
+}
+
+fn schedule(inner: &Inner, k: &PlannedKernel, classes: &[Class]) -> Result<Schedule> {
+    let lowered = |step: &_| available() && is_lowerable(step);
+    schedule_with(&k.kernel, classes, CpuLevel::get(), &lowered, inner.settings.passes)
+}
+
+pub(super) fn kernels<'a>(
+    inner: &Inner,
+    program: &Program,
+    fetches: impl IntoIterator<Item = &'a Var>,
+) -> Result<String> {
+    let planned = planned(inner, program, fetches)?;
+    Ok(planned.plan.work.iter().map(|k| kernel_text(&planned.plan, k)).collect())
+}
+
+pub(super) fn code<'a>(inner: &Inner, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
+    let (planned, mut text) = (planned(inner, program, fetches)?, String::new());
+    for k in &planned.plan.work {
+        let schedule = schedule(inner, k, &classes(k))?;
+        text += &kernel_text(&planned.plan, k);
+        if !schedule.segments.is_empty() {
+            text += &clif_text(&k.kernel, &schedule)?;
+        }
+    }
+    Ok(text)
+}
+
+pub(super) fn schedules<'a>(
+    inner: &Inner,
+    program: &Program,
+    fetches: impl IntoIterator<Item = &'a Var>,
+) -> Result<String> {
+    let planned = planned(inner, program, fetches)?;
+    let (plan, adds) = (&planned.plan, available() && walks_rows());
+    let mut text = plan.to_string();
+    for k in &plan.work {
+        text += &kernel_text(plan, k);
+        let extents = dense_geometry(plan, k, adds)?;
+        let classes = if let Extents::Known(g) = &extents { g.classes() } else { classes(k) };
+        let schedule = schedule(inner, k, &classes)?;
+        text += &ScheduleText(&k.kernel, &schedule).to_string();
+        match extents {
+            Extents::Known(geometry) => {
+                let multiple = if schedule.segments.is_empty() || walks_rows() { 1 } else { WIDTH };
+                let _ = write!(text, "{geometry}{}", choose(&schedule, &geometry, multiple));
+            }
+            Extents::Empty => text += "; without elements, nothing is launched\n",
+            Extents::Dynamic => text += "; geometry and strategy depend on dynamic dims\n",
+        }
+    }
+    Ok(text)
+}
