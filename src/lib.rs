@@ -1,9 +1,9 @@
 //! A lazy static-graph compiler for elementwise tensor programs.
 //!
-//! A [`Program`] is written with ordinary operators and computes nothing. One inference pass gives every node a dtype
-//! and a broadcast shape by the rules of PyTorch or PaddlePaddle ([`Rules`]) and writes every implicit conversion as
-//! a `cast` node with the reason it is there. An [`Executor`] fuses the graph into loops, compiles them, and runs
-//! them. [`Eager`] mode computes one op at a time and gives the same dtypes and the same bits.
+//! A [`Program`] is built with ordinary operators and computes nothing. One inference pass gives every node a dtype and
+//! a broadcast shape by the rules of PyTorch or PaddlePaddle ([`Rules`]), and inserts a `cast` node with its reason for
+//! every implicit conversion. An [`Executor`] fuses the graph into loops, compiles them, and runs them. [`Eager`] mode
+//! computes one op at a time, with the same dtypes and the same bits.
 //!
 //! ```
 //! use castwise::prelude::*;
@@ -23,7 +23,7 @@
 //! # Ok::<(), castwise::Error>(())
 //! ```
 //!
-//! What is guaranteed, room by room, stands at the head of each module and in ARCHITECTURE.md.
+//! Each module begins with its guarantees. ARCHITECTURE.md has the folders and the tests of the invariants.
 
 #![warn(unreachable_pub, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -76,7 +76,7 @@ pub use tensor::{Tensor, TensorMeta, TensorView};
 pub use half::{bf16, f16};
 pub use num_complex::Complex;
 
-/// What most programs need: `use castwise::prelude::*;`.
+/// The items that most programs need: `use castwise::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         Complex, DType, Eager, Executor, Feeds, Mode, Op, Program, Reduction, Rounding, Rules, Scalar, Settings,
@@ -84,7 +84,7 @@ pub mod prelude {
     };
 }
 
-/// The Rust blocks of the README and of the guide, compiled and run with the documentation tests.
+/// The Rust blocks of the README and of the guide, which are documentation tests.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../docs/guide-custom-ops.md")]

@@ -1,4 +1,4 @@
-//! The command `castwise`: see `cli`.
+//! The command `castwise`, which the module `cli` implements.
 
 mod cli;
 #[path = "base/random.rs"]

@@ -1,4 +1,4 @@
-//! The command from the outside: files in, files out, what it prints, how it exits.
+//! The command: input files, output files, what it prints, and its exit status.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -44,7 +44,7 @@ fn band_math_on_u8_arrays_has_the_bits_of_eager_mode() {
     dir.npy("nir.npy", &nir);
     dir.npy("red.npy", &red);
     let files = ["-i", "nir=nir.npy", "-i", "red=red.npy"];
-    // As the help shows it, which is for bands of u8 too.
+    // The example of the help text, which has to work for u8 bands too.
     let helped = "(cast(nir, f32) - red) / (nir + cast(red, f32))";
     let help = dir.castwise(&["eval", "--help"]).ok().stdout;
     assert!(help.contains(&format!("'{helped}' -i nir=nir.npy")), "{help}");
@@ -74,7 +74,7 @@ fn a_mistake_in_the_expression_is_shown_with_a_caret_below_it() {
         ("(x + 2", "never closed", "^", None),
         ("x * / 2", "operand is missing", "    ^", None),
         ("1 < x < 2", "do not chain", "      ^", Some("(a < b) & (b < c)")),
-        ("-x + (2 // 0)", "only `+ - * / **`", "      ^^^^^^", None),
+        ("-x + (2 // 0)", "only be combined by `+ - * / **`", "      ^^^^^^", None),
     ];
     for (text, message, caret, help) in table {
         let stderr = dir.refused(&[text, "-i", "x=x.npy", "-o", "y.npy"]);
@@ -117,7 +117,7 @@ fn tensors_that_do_not_fit_are_named_and_nothing_is_written() {
         assert!(stderr.contains(part), "{part}: {stderr}");
     }
     assert!(!stderr.contains("`ok`"), "{stderr}");
-    // A refusal of dtypes is one mistake, whatever the shapes.
+    // A dtype error is reported once, for all shapes.
     let stderr = dir.refused(&[&["~a"], &files[..]].concat());
     assert!(stderr.matches("error").count() == 1 && stderr.contains("in 3 tensors: "), "{stderr}");
 }
@@ -178,7 +178,7 @@ fn an_output_that_exists_is_replaced_by_force_only() {
     let arguments = ["x * 2", "-i", "x=x.npy", "-o", "y.npy"];
     let stderr = dir.refused(&arguments);
     assert!(stderr.contains("--force"), "{stderr}");
-    // Not even by force if the command fails.
+    // If the command fails, the output is not replaced even with --force.
     dir.refused(&["x // 0.0 + cast(x, i32) // 0", "-i", "x=x.npy", "-o", "y.npy", "--force"]);
     assert_eq!(std::fs::read(dir.0.join("y.npy")).unwrap(), b"precious");
     dir.eval(&[&arguments[..], &["--force"]].concat()).ok();
@@ -224,7 +224,7 @@ fn an_array_takes_part_in_every_tensor_name() {
     for (name, t) in [("u", &u), ("v", &v)] {
         let expected = eager(Rules::Torch, "a * s", &[("a", t), ("s", &s)]);
         let got = file.load(name).unwrap();
-        // A 0-d tensor does not widen one with dims.
+        // A 0-d tensor does not widen a tensor with dims.
         assert_eq!((got.dtype(), got.as_bytes()), (DType::F16, expected.as_bytes()), "{name}");
     }
 }

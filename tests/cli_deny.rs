@@ -1,4 +1,4 @@
-//! What `--deny` refuses and what it lets pass; parameters that differ by tensor.
+//! `--deny`: what it refuses and what it accepts, also with parameters that differ by tensor.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ mod command;
 use castwise::Tensor;
 use command::{Dir, bf16_tensor};
 
-/// Runs what must be refused with exit code 3, and gives what is said.
+/// Runs a command that must be refused with exit status 3. Returns its message.
 fn denied(dir: &Dir, arguments: &[&str]) -> String {
     let before = dir.names();
     let out = dir.eval(arguments);
@@ -16,7 +16,7 @@ fn denied(dir: &Dir, arguments: &[&str]) -> String {
     out.stderr
 }
 
-/// Two tensors of i64, and parameters that are integers for the first and floats for the other.
+/// Two i64 tensors, with a parameter that is an integer for the first and a float for the second.
 fn steps(dir: &Dir) {
     let t = |v: i64| Tensor::from_slice(&[v, 2, 3], [3]).unwrap();
     dir.checkpoint("x.safetensors", &[("a", t(1)), ("b", t(16_777_217))]);
@@ -104,7 +104,7 @@ fn integers_that_wrap_where_it_does_not_show_are_refused() {
         run(text, "wrap").ok();
     }
     let out = run("n * x", "lossy");
-    assert!(out.code == Some(3) && out.stderr.contains("precision may be lost in a place"), "{}", out.stderr);
+    assert!(out.code == Some(3) && out.stderr.contains("precision may be lost in 1 place"), "{}", out.stderr);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn reductions_round_and_exact_ops_do_not() {
         assert!(out.code == Some(3) && out.stderr.contains(told), "{text}: {}", out.stderr);
         assert!(!out.stderr.contains("`abs`"), "{}", out.stderr);
     }
-    // A reduction rounds what it gives under either kind of rounding.
+    // A reduction rounds its result under exact and under relaxed rounding.
     let files = ["-i", "a=a.safetensors", "-i", "b=b.npy", "-o", "o.safetensors", "--rounding", "relaxed"];
     let text = denied(&dir, &[&["mean(a) * b", "--deny", "lossy"], &files[..]].concat());
     assert!(text.contains("`mean` rounds to bf16"), "{text}");
@@ -150,7 +150,7 @@ fn a_value_of_no_tensor_refuses_nothing() {
         dir.eval(&[text, "-p", "w=w.json", "-i", "x=x.safetensors", "-o", "o.safetensors", "--dry-run"])
     };
     run("(1/w)*x", r#"{"none": 0, ".*": 0.5}"#).ok();
-    // An op that wants a scalar there.
+    // An op that requires a scalar as its last operand.
     run("huber(x, x, w)", r#"{"none": 0, ".*": 0.5}"#).ok();
     let out = run("(1/w)*x", r#"{"b": 0, ".*": 0.5}"#);
     assert_eq!(out.code, Some(1), "{}", out.stderr);

@@ -37,7 +37,7 @@ fn shards(dir: &Dir, name: &str, all: &Tensors, max: u64) {
     out.finish().unwrap();
 }
 
-/// A checkpoint of zeros, u8, of tensors of these sizes, that takes no room on the disk.
+/// A checkpoint of u8 zeros with tensors of these sizes, as a sparse file.
 fn sparse(dir: &Dir, name: &str, sizes: &[usize]) {
     let mut at = 0;
     let entry = |(i, n): (usize, &usize)| {
@@ -80,7 +80,7 @@ fn a_merge_of_shards_has_the_bits_of_eager_mode() {
         assert_eq!((got.dtype(), got.shape()), (DType::F32, expected.shape()), "{name}");
         assert_eq!(got.as_bytes(), expected.as_bytes(), "{name}");
     }
-    // Shards and one file mix, on both sides.
+    // Sharded and single-file checkpoints can be combined, on both sides.
     dir.checkpoint("b.safetensors", &b);
     let files = ["-i", "a=a.safetensors.index.json", "-i", "b=b.safetensors", "-o", "m.safetensors"];
     dir.eval(&[&[MERGE], &files[..]].concat()).ok();
@@ -108,7 +108,7 @@ fn the_size_of_shards_decides_between_one_file_and_several() {
         let index = dir.0.join(format!("{output}.safetensors.index.json"));
         assert_eq!(ShardedSafeTensors::open(index).unwrap().files().count(), 2, "{size}");
     }
-    // An index is what was asked for, even of one shard.
+    // An index is written as requested, even for one shard.
     eval("1MB", "nine.index.json").ok();
     assert!(dir.0.join("nine-00001-of-00001.safetensors").exists());
     dir.eval(&["a + 1", "-i", "a=a.safetensors", "-o", "ten.index.json"]).ok();
@@ -129,12 +129,12 @@ fn shards_never_replace_an_input_and_what_exists_only_by_force() {
     let arguments = ["a + 1", "-i", "a=a.index.json", "-o", "b.index.json"];
     dir.eval(&arguments).ok();
     let stderr = dir.refused(&arguments);
-    assert!(stderr.contains("b.index.json: the output exists; --force"), "{stderr}");
+    assert!(stderr.contains("b.index.json: the output exists; use --force"), "{stderr}");
     std::fs::remove_file(dir.0.join("b.index.json")).unwrap();
     let stderr = dir.refused(&arguments);
-    assert!(stderr.contains("b-00001-of-00001.safetensors: the output exists; --force"), "{stderr}");
+    assert!(stderr.contains("b-00001-of-00001.safetensors: the output exists; use --force"), "{stderr}");
     dir.eval(&[&arguments[..], &["--force"]].concat()).ok();
-    // The output's shard would be the input's.
+    // The output would overwrite the input's shard.
     let stderr = dir.refused(&["a + 1", "-i", "a=a.index.json", "-o", "a.safetensors.index.json", "--force"]);
     assert!(stderr.contains("a-00001-of-00001.safetensors: the output is also an input"), "{stderr}");
     let stderr = dir.refused(&["a", "-i", "a=a-00001-of-00001.safetensors", "-o", "a.index.json", "--force"]);
@@ -162,7 +162,7 @@ fn archives_are_merged_as_checkpoints_are() {
     assert_eq!(dir.eval(&["a", "-i", "a=a.npz", "-o", "c.npy"]).code, Some(2));
     let stderr = dir.refused(&["a", "-i", "a=a.npz", "-o", "c.npz", "--out-dtype", "bf16"]);
     assert!(stderr.contains("NumPy has no bf16"), "{stderr}");
-    // An array without a name gets one.
+    // An array without a name is written under the default name.
     dir.npy("x.npy", &b[0].1);
     dir.eval(&["x", "-i", "x=x.npy", "-o", "x.npz"]).ok();
     let x = Npz::open(dir.0.join("x.npz")).unwrap().load("result").unwrap();
@@ -172,7 +172,7 @@ fn archives_are_merged_as_checkpoints_are() {
     assert!(stderr.contains("error: bad.npz: "), "{stderr}");
 }
 
-/// All elements backwards.
+/// Reverses all elements.
 trait FlipAll {
     fn flip_all(&self) -> Tensor;
 }
@@ -226,7 +226,7 @@ fn a_tensor_that_castwise_can_not_read_matters_only_if_it_is_needed() {
     }
 }
 
-/// The number before the unit, in bytes.
+/// Parses the number before a unit, and converts it to bytes.
 #[cfg(target_os = "linux")]
 fn human(text: &str) -> f64 {
     let (number, unit) = text.split_once(' ').unwrap();
@@ -243,8 +243,8 @@ fn human(text: &str) -> f64 {
 #[cfg(target_os = "linux")]
 fn memory_is_that_of_a_few_tensors() {
     let dir = Dir::new("memory");
-    // Two inputs of 380 MiB each, in tensors of 40 and 36 MiB in turn, which glibc gives back to the system; the results
-    // are u8 too. What is kept of one size would come on top of the other one's three tensors.
+    // Two inputs of 380 MiB each, with tensors of 40 and 36 MiB alternately, whose memory glibc returns to the system.
+    // The results are u8 too. Memory that is kept for one size would add to the three tensors of the other size.
     let sizes: Vec<usize> = (0..10).map(|i| if i % 2 == 0 { 36 << 20 } else { 40 << 20 }).collect();
     sparse(&dir, "a.safetensors", &sizes);
     sparse(&dir, "b.safetensors", &sizes);
@@ -254,7 +254,7 @@ fn memory_is_that_of_a_few_tensors() {
         human(out.stderr.trim_end().rsplit_once("peak memory ").unwrap().1)
     };
     for output in [&["-o", "c.safetensors"][..], &["-o", "c.index.json", "--max-shard-size", "100MiB"]] {
-        // Three tensors are 120 MiB; the process without them has some 10.
+        // Three tensors have 120 MiB; the process without them has about 10.
         let peak = peak(output);
         assert!(peak < 150.0 * 1024.0 * 1024.0, "{output:?}: {peak}");
         for name in dir.names().into_iter().filter(|n| n.starts_with('c')) {
@@ -263,13 +263,14 @@ fn memory_is_that_of_a_few_tensors() {
     }
 }
 
-/// Takes back what a shell in the background has told its children to ignore; no shell can do that for itself.
+/// Restores the default handling of signals that a background shell ignores. A shell can't do that for its own
+/// children.
 #[cfg(target_os = "linux")]
 const DEFAULT_SIGNALS: &str = "exec env --default-signal=INT,TERM,HUP,QUIT,XFSZ";
 #[cfg(all(unix, not(target_os = "linux")))]
 const DEFAULT_SIGNALS: &str = "exec";
 
-/// Starts a merge that would take minutes, and waits until its output is begun.
+/// Starts a merge that would take minutes, and waits until it has created its output.
 #[cfg(unix)]
 fn start(dir: &Dir, before: &str) -> Child {
     sparse(dir, "a.safetensors", &[8 << 20; 4000]);
@@ -296,7 +297,7 @@ fn signal(child: &Child, name: &str) {
     assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// Waits for a process that is told to end.
+/// Waits for a process that was signalled to end.
 #[cfg(unix)]
 fn ended(mut child: Child) -> ExitStatus {
     let start = Instant::now();
@@ -332,7 +333,7 @@ fn an_ignored_signal_stays_ignored() {
     let dir = Dir::new("nohup");
     let child = start(&dir, "trap '' HUP; exec");
     signal(&child, "-HUP");
-    // Were it not ignored, it would end the process in this time.
+    // If the signal were not ignored, it would end the process within this time.
     std::thread::sleep(Duration::from_millis(200));
     signal(&child, "-TERM");
     assert_eq!(ended(child).signal(), Some(15));
@@ -346,11 +347,11 @@ fn a_failed_write_leaves_no_file() {
     dir.checkpoint("a.safetensors", &[("x", half_tensor(1, &[400, 400])), ("y", half_tensor(2, &[400, 400]))]);
     dir.npy("x.npy", &half_tensor(1, &[400, 400]));
     let before = dir.names();
-    // Whether the signal that comes before the error is ignored or would end the process.
+    // The signal that precedes the error is either ignored or has its default action, which ends the process.
     let signals = ["trap '' XFSZ; ulimit -f 64; exec", "ulimit -f 64; exec env --default-signal=XFSZ"];
     let outputs = ["b.safetensors", "b.npz", "b.index.json", "b.npy"];
     for (output, before_it) in outputs.iter().flat_map(|o| signals.map(|s| (*o, s))) {
-        // No file may be larger than 64 blocks of 512 bytes, as on a full disk.
+        // No file may be larger than 64 blocks of 512 bytes, which has the effect of a full disk.
         let input = if output == "b.npy" { "a=x.npy" } else { "a=a.safetensors" };
         let script = format!("{before_it} \"$0\" eval 'a * 2' -i {input} -o {output}");
         let mut sh = Command::new("sh");

@@ -1,4 +1,4 @@
-//! Which tensors `eval` and `run` take: members of files, names that inputs lack, patterns.
+//! The tensors that `eval` and `run` use: members of files, names that inputs lack, patterns.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ fn bands() -> [(&'static str, Tensor); 3] {
     [("B08", half_tensor(1, &[3, 4])), ("B04", half_tensor(2, &[3, 4])), ("a:b", half_tensor(3, &[3, 4]))]
 }
 
-/// The same bands as an archive (which can't have a name with a colon), a checkpoint, and shards.
+/// The same bands as an archive (which can't have a name with a colon), a checkpoint, and a sharded checkpoint.
 fn scenes(dir: &Dir) {
     let all = bands();
     let list: Vec<_> = all.iter().map(|(n, t)| (n.to_string(), t.dtype(), t.shape().to_vec())).collect();
@@ -50,13 +50,13 @@ fn one_tensor_of_a_file_is_an_input_of_its_own() {
         let got = read_npy(dir.0.join("o.npy")).unwrap();
         assert_eq!((got.shape(), got.as_bytes()), (expected.shape(), expected.as_bytes()), "{file}");
     }
-    // It takes part in each name of the others, and is read once.
+    // The member is used for each name of the other inputs, and is read once.
     let files = ["-i", "x=scene.npz", "-i", "m=scene.safetensors:a:b", "-o", "o.safetensors", "--rules", "torch"];
     let out = dir.eval(&[&["x * m"], &files[..]].concat()).ok();
     assert!(out.stderr.contains("72 B read"), "{}", out.stderr);
     let got = SafeTensors::open(dir.0.join("o.safetensors")).unwrap().load("B04").unwrap();
     assert_eq!(got.as_bytes(), eager(Rules::Torch, "x * m", &[("x", red), ("m", other)]).as_bytes());
-    // A file that exists wins.
+    // An existing file takes precedence over a member.
     std::fs::create_dir(dir.0.join("scene.npz:d")).unwrap();
     for name in ["scene.npz:B08.npy", "scene.npz:d/x.npy"] {
         dir.npy(name, &Tensor::from([5.0f32]));
@@ -75,7 +75,7 @@ fn a_member_that_is_not_there_is_told_with_those_that_are() {
         ("x=scene.npz:B8A", 1, "error: scene.npz: there is no tensor `B8A`; there are `B08`, `B04`"),
         ("x=scene.npz:", 1, "error: scene.npz: there is no tensor ``; there are"),
         ("x=gone.npz:B08", 1, "error: gone.npz: No such file"),
-        ("x=x.npy:B08", 2, "error: x.npy is one array without a name: `:B08` is for .npz"),
+        ("x=x.npy:B08", 2, "error: x.npy is one array without a name: `:B08` is valid after .npz"),
         (r"x=C:\gone.npy", 1, r"error: C:\gone.npy: No such file"),
         (r"x=C:\gone.npz:B08", 1, r"error: C:\gone.npz: No such file"),
         ("x=x.npy:B08.txt:y", 2, "error: x.npy is one array"),
@@ -96,21 +96,22 @@ fn an_input_that_is_called_as_a_member_of_its_file_is_told_of() {
     let both = ["-i", "B08=scene.npz", "-i", "B04=scene.npz", "-o", "o.safetensors"];
     let out = dir.eval(&[&["B08 - B04"], &both[..]].concat()).ok();
     for band in ["B08", "B04"] {
-        let told =
-            format!("warning: `{band}` stands for each tensor of scene.npz in turn, not for its tensor `{band}` alone");
+        let told = format!(
+            "warning: the input `{band}` is every tensor of scene.npz in turn; to use only its tensor `{band}`"
+        );
         assert!(out.stderr.contains(&told), "{}", out.stderr);
-        assert!(out.stderr.contains(&format!("did you mean `-i {band}=scene.npz:{band}`?")), "{}", out.stderr);
+        assert!(out.stderr.contains(&format!("write `-i {band}=scene.npz:{band}`")), "{}", out.stderr);
     }
     let out = dir.castwise(&["explain", "B08 - x", "-i", "B08=scene.npz", "-i", "x=scene.npz:B08"]).ok();
-    assert_eq!(out.stderr.matches("did you mean").count(), 1, "{}", out.stderr);
-    // Files of one tensor each, of other names.
+    assert_eq!(out.stderr.matches("to use only its tensor").count(), 1, "{}", out.stderr);
+    // Files with one tensor each, with different names.
     for (name, t) in &bands() {
         dir.checkpoint(&format!("{}.safetensors", name.replace(':', "")), &[(name, t.clone())]);
     }
     let files = ["-i", "B08=B08.safetensors", "-i", "B04=B04.safetensors", "-o", "p.safetensors"];
     let stderr = dir.refused(&[&["B08 - B04"], &files[..]].concat());
     assert!(stderr.contains("no tensor name that all inputs have"), "{stderr}");
-    assert!(stderr.contains("did you mean `-i B08=B08.safetensors:B08`?"), "{stderr}");
+    assert!(stderr.contains("write `-i B08=B08.safetensors:B08`"), "{stderr}");
 }
 
 #[test]
@@ -122,10 +123,14 @@ fn programs_as_text_take_members_too() {
     let red = &bands()[1].1;
     assert_eq!(read_npy(dir.0.join("o.npy")).unwrap().as_bytes(), eager(Rules::Torch, "-x", &[("x", red)]).as_bytes());
     let out = dir.castwise(&["run", "p.cw", "-i", "scene.npz:B04", "-o", "p.npy"]);
-    assert!(out.code == Some(2) && out.stderr.contains("Write -i NAME=scene.npz:B04"), "{}", out.stderr);
+    assert!(
+        out.code == Some(2) && out.stderr.contains("the name of its placeholder: -i NAME=scene.npz:B04"),
+        "{}",
+        out.stderr
+    );
 }
 
-/// Two checkpoints that share one name of four.
+/// Two checkpoints that share one of four names.
 fn partly(dir: &Dir) -> [Tensor; 4] {
     let all = [1, 2, 3, 4].map(|i| half_tensor(i, &[2]));
     let [x, a, b, c] = all.clone();
@@ -146,7 +151,7 @@ fn names_that_an_input_lacks_are_an_error_unless_something_else_is_asked_for() {
             "error: `a` (a.safetensors) lacks 2 tensors that others have: `only.b",
             "`y`",
             "error: `b` (b.safetensors) lacks a tensor that others have: `only.a`",
-            "--missing skip leaves them out, --missing copy",
+            "--missing skip leaves them out; --missing copy",
         ] {
             assert!(stderr.contains(part), "{part}: {stderr}");
         }
@@ -178,7 +183,7 @@ fn missing_tensors_are_copied_from_the_input_that_is_named() {
     assert!(out.code == Some(1) && out.stderr.contains("`a` lacks the tensor `only.b"), "{}", out.stderr);
     run("copy=a", &["--select", "x|only.a"]).ok();
     assert_eq!(names(&dir, "c.safetensors"), ["only.a", "x"]);
-    // An input that no expression speaks of, nor could.
+    // An input that no expression uses, with a name that is not valid in one.
     let other = half_tensor(9, &[2]);
     dir.checkpoint("d.safetensors", &[("only.a", other.clone()), ("y", other.clone()), ("x", a)]);
     let out = run("copy=d-1", &["-i", "d-1=d.safetensors", "--skip", "only.b"]).ok();
@@ -189,16 +194,16 @@ fn missing_tensors_are_copied_from_the_input_that_is_named() {
     dir.npy("n.npy", &other);
     for (missing, more, told) in [
         ("copy=z", &[][..], "there is no input `z`"),
-        ("copy=n", &["-i", "n=n.npy"], "`n` is no file of several tensors"),
-        ("copy=", &[], "write error, skip, copy or copy=INPUT"),
-        ("keep", &[], "write error, skip, copy or copy=INPUT"),
+        ("copy=n", &["-i", "n=n.npy"], "`n` is not a file of several tensors"),
+        ("copy=", &[], "expected error, skip, copy or copy=INPUT"),
+        ("keep", &[], "expected error, skip, copy or copy=INPUT"),
     ] {
         let out = run(missing, more);
         assert!(out.code == Some(2) && out.stderr.contains(told), "{missing}: {}", out.stderr);
     }
     let out = dir.eval(&["n", "-i", "n=n.npy", "-o", "o.npy", "--missing", "skip"]);
-    assert!(out.code == Some(2) && out.stderr.contains("are for inputs of several tensors"), "{}", out.stderr);
-    // A merge in which nothing is merged is a mistake, whatever becomes of the rest.
+    assert!(out.code == Some(2) && out.stderr.contains("need an input with several tensors"), "{}", out.stderr);
+    // A merge without any common name is an error under every value of --missing.
     dir.checkpoint("e.safetensors", &[("z", other)]);
     for missing in ["error", "skip", "copy"] {
         let files = ["-i", "a=a.safetensors", "-i", "b=e.safetensors", "-o", "o.safetensors"];
@@ -215,16 +220,16 @@ fn patterns_that_choose_nothing_are_told() {
     let run =
         |more: &[&str]| dir.eval(&[&["a", "-i", "a=a.safetensors", "-o", "o.safetensors", "--dry-run"], more].concat());
     for (more, told) in [
-        (&["--map", "typo=a*2"][..], "warning: --map `typo` is found in no tensor's name"),
+        (&["--map", "typo=a*2"][..], "warning: --map `typo` matches no tensor's name"),
         (&["--map", "layers=a*2", "--map", "1=a*3"], "warning: --map `1` has no tensor left"),
         (&["--map", "norm=a*2", "--select", "layers"], "warning: --map `norm` has no tensor left"),
-        (&["--skip", "typo"], "warning: --skip `typo` is found in no tensor's name"),
+        (&["--skip", "typo"], "warning: --skip `typo` matches no tensor's name"),
     ] {
         let out = run(more).ok();
         assert_eq!(out.stderr.matches("warning").count(), 1, "{}", out.stderr);
         assert!(out.stderr.contains(told), "{}", out.stderr);
     }
     let out = run(&["--select", "typo"]);
-    assert!(out.code == Some(1) && out.stderr.contains("no tensor name is selected"), "{}", out.stderr);
+    assert!(out.code == Some(1) && out.stderr.contains("--select and --skip select no tensor name"), "{}", out.stderr);
     assert!(!run(&["--map", "norm=a*2", "--skip", "0"]).ok().stderr.contains("warning"));
 }

@@ -1,4 +1,4 @@
-//! What the options of `castwise eval` compute, and the commands beside it.
+//! The options of `castwise eval`, and the other commands.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -33,14 +33,14 @@ fn same(dir: &Dir, name: &str, text: &str, a: &Tensor, b: &Tensor) {
 fn weights_by_name_are_those_of_the_file() {
     let dir = Dir::new("weights");
     let all = checkpoints(&dir);
-    // A key that is a tensor's name counts for it alone: `layers.1.mlp` is not found in `layers.10.mlp`, nor is `.`
-    // any character there.
+    // A key that is a tensor's name applies to that tensor only: `layers.1.mlp` does not apply to `layers.10.mlp`, and
+    // its dots match no other character.
     dir.file("w.json", br#"{"layers.1.mlp": 0.125, "layers": 0.75, "norm": 2, "e": 0.5}"#);
     dir.eval(&[&["a + w*(b - a)", "-p", "w=w.json"], &FILES[..]].concat()).ok();
     for ((name, a, b), w) in all.iter().zip(["0.5", "0.125", "0.75", "2"]) {
         same(&dir, name, &format!("a + {w}*(b - a)"), a, b);
     }
-    // The first pattern that is found counts, and a name without a value is an error.
+    // The first matching pattern is used, and a name without a value is an error.
     dir.file("w.json", br#"{"10": 4, "layers": 0.25, ".*": -1.5}"#);
     dir.eval(&[&["w*a - b", "-p", "w=w.json", "--force"], &FILES[..]].concat()).ok();
     for ((name, a, b), w) in all.iter().zip(["-1.5", "0.25", "4", "-1.5"]) {
@@ -56,7 +56,7 @@ fn weights_by_name_are_those_of_the_file() {
     }
     dir.file("w.json", br#"{"(": 1}"#);
     let stderr = dir.refused(&[&["w*a - b", "-p", "w=w.json", "--force"], &FILES[..]].concat());
-    assert!(stderr.contains("not a regular expression"), "{stderr}");
+    assert!(stderr.contains("nor a usable regular expression"), "{stderr}");
 }
 
 #[test]
@@ -73,15 +73,15 @@ fn maps_and_selections_choose_expressions_by_name() {
     for ((name, a, b), text) in all.iter().zip(expected).skip(1) {
         same(&dir, name, text, a, b);
     }
-    // What a name's expression does not use may lack it.
+    // An input may lack a name if that name's expression does not use the input.
     dir.checkpoint("b.safetensors", &[("norm", all[3].2.clone())]);
     let out = dir.eval(&[&["a - b", "--force"], &["--map", "layers|embed=a * 2"], &FILES[..]].concat()).ok();
     assert!(!out.stderr.contains("warning"), "{}", out.stderr);
     same(&dir, "embed", "a * 2", &all[0].1, &all[0].2);
     same(&dir, "norm", "a - b", &all[3].1, &all[3].2);
-    // Without an expression for the rest, the rest is left out, and said so.
+    // Without an expression for the other tensors, they are left out with a warning.
     let out = dir.eval(&[&["--force", "--map", "norm=a * 2"], &FILES[..]].concat()).ok();
-    assert!(out.stderr.contains("3 tensors of no --map, left out: `embed`"), "{}", out.stderr);
+    assert!(out.stderr.contains("3 tensors match no --map, left out: `embed`"), "{}", out.stderr);
     assert_eq!(SafeTensors::open(dir.0.join("c.safetensors")).unwrap().names().collect::<Vec<_>>(), ["norm"]);
 }
 
@@ -137,9 +137,9 @@ fn a_dry_run_and_a_denied_one_write_nothing() {
     assert_eq!(out.code, Some(3), "{}", out.stderr);
     assert_eq!(dir.names(), before);
     dir.eval(&[&["0.7*cast(a, f32) + 0.3*cast(b, f32)", "--deny", "lossy"], &FILES[..]].concat()).ok();
-    // A dry run refuses what a run would, but for what --force is there for.
+    // A dry run refuses what a run refuses, except an existing output.
     let written = std::fs::read(dir.0.join("c.safetensors")).unwrap();
-    let says = "c.safetensors exists: a run replaces it with --force only\n";
+    let says = "c.safetensors exists: a run replaces it only with --force\n";
     let dry = |more: &[&str]| dir.eval(&[&["a + b", "--dry-run"], &FILES[..], more].concat()).ok().stdout;
     assert!(dry(&[]).ends_with(says) && dry(&["--force"]).ends_with("exists: a run replaces it\n"));
     let report: Value = serde_json::from_str(&dry(&["--json"])).unwrap();
@@ -155,10 +155,10 @@ fn quiet_leaves_errors_and_warnings_and_what_is_asked_for() {
     let dir = Dir::new("quiet");
     checkpoints(&dir);
     dir.file("w.json", br#"{".": 0.5, "typo": 1}"#);
-    // A note, a warning, a summary; of these the warning.
+    // The command prints a note, a warning and a summary; with --quiet, only the warning.
     let all = [&["w*(b - a)", "-p", "w=w.json", "-f", "-p", "idle=1"], &FILES[..]].concat();
     let loud = dir.eval(&all).ok().stderr;
-    let warning = "warning: `w`: the key `typo` is found in no tensor's name\n";
+    let warning = "warning: `w`: the key `typo` matches no tensor's name\n";
     assert!(loud.contains("note: mixed") && loud.contains("parameter `idle`") && loud.contains(warning), "{loud}");
     assert!(loud.contains("4 tensors: "), "{loud}");
     for asked in [&[][..], &["--dry-run"], &["--explain"], &["--json"]] {
@@ -176,7 +176,7 @@ fn rules_are_spoken_of_where_dtypes_are_mixed() {
         dir.eval(&[&[text], &inputs[..], &["-o", "out.safetensors", "--dry-run"]].concat()).ok().stderr
     };
     for (text, inputs) in [("a + b", ["a=bf16[2]", "b=f16[2]"]), ("a * b", ["a=i64[2]", "b=f32[2]"])] {
-        assert!(dry(text, &inputs).contains("mixed dtypes follow PyTorch's rules"), "{text}");
+        assert!(dry(text, &inputs).contains("mixed dtypes promote by PyTorch's rules"), "{text}");
     }
     for text in ["a", "0.5*a + 2", "exp(a) - a*a", "cast(a, f64)"] {
         assert_eq!(dry(text, &["a=bf16[2]"]), "", "{text}");
@@ -184,7 +184,7 @@ fn rules_are_spoken_of_where_dtypes_are_mixed() {
     assert_eq!(dry("(a - b) / a", &["a=u8[2]", "b=u8[2]"]), "");
 }
 
-/// The middle one of relative errors, as the command writes it.
+/// The median of relative errors, in the format of the command.
 fn median(low: &[f64], exact: &[f64]) -> String {
     let mut all: Vec<f64> = low.iter().zip(exact).map(|(l, e)| (l - e).abs() / e.abs()).collect();
     all.sort_by(f64::total_cmp);
@@ -202,11 +202,11 @@ fn the_measured_errors_are_those_of_f64() {
     let exact = run("0.7*cast(a, f64) + 0.3*cast(b, f64)");
     let half = run("cast(0.7*a, f64) + 0.3*cast(b, f64)");
     let low = run("cast(0.7*a + 0.3*b, f64)");
-    let whole = format!("result f32: relative error {} in the median", median(&low, &exact));
+    let whole = format!("result f32: median relative error {}", median(&low, &exact));
     assert!(out.stdout.contains(&whole), "{whole}: {}", out.stdout);
-    // The first place is `0.7*a`, with what it alone does to the result, and what it is off itself.
+    // The first line is `0.7*a`, with its error in the result and its own error.
     let own = median(&run("cast(0.7*a, f64)"), &run("0.7*cast(a, f64)"));
-    let first = out.stdout.lines().skip_while(|l| !l.contains("where")).nth(1).unwrap();
+    let first = out.stdout.lines().skip_while(|l| !l.contains("op or cast")).nth(1).unwrap();
     let words: Vec<&str> = first.split_whitespace().collect();
     assert_eq!((words[0], words[2]), (median(&half, &exact).as_str(), own.as_str()), "{first}");
     assert!(first.ends_with("`mul` rounds to bf16, in `0.7*a`"), "{first}");
@@ -216,17 +216,17 @@ fn the_measured_errors_are_those_of_f64() {
 #[test]
 fn of_a_large_tensor_the_first_rows_are_measured() {
     let dir = Dir::new("rows");
-    // 5000 rows of 1000; beyond the first 4194 they would be off.
+    // 5000 rows of 1000 elements. Rows after the first 4194 would change the error.
     let mut v = vec![1u8; 5_000_000];
     v[4_300_000..].fill(200);
     dir.npy("x.npy", &Tensor::from_vec(v, [5000, 1000]).unwrap());
     let out = dir.castwise(&["explain", "x + x", "-i", "x=x.npy", "--numeric"]).ok();
     assert!(
-        out.stdout.contains("measured on 4194000 elements") && out.stdout.contains("no place has"),
+        out.stdout.contains("measured on 4194000 elements") && out.stdout.contains("no op or cast has"),
         "{}",
         out.stdout
     );
-    // A sum wants all of them: 4300000 + 200 * 700000.
+    // A sum needs all rows: 4300000 + 200 * 700000.
     let out = dir.castwise(&["explain", "sum(cast(x, f32))", "-i", "x=x.npy", "--numeric"]).ok();
     assert!(out.stdout.contains("measured on 5000000 elements"), "{}", out.stdout);
 }
@@ -239,7 +239,7 @@ fn more_places_than_are_traced_have_their_own_errors() {
     assert!(out.stdout.contains("  -        -             ") && out.stdout.contains("(and 50 more)"), "{}", out.stdout);
 }
 
-/// The code of a machine with AVX2 or AVX-512, and of one without, on request.
+/// The code for a machine with AVX2 or AVX-512, and the code for a machine without them if it is requested.
 #[test]
 fn code_is_shown_of_the_generator_that_makes_it() {
     let dir = Dir::new("stages");
@@ -263,7 +263,7 @@ fn code_is_shown_of_the_generator_that_makes_it() {
     }
 }
 
-/// What `run` computes has the bits of the library, whatever the files.
+/// The results of `run` have the library's bits, for all file formats.
 #[test]
 fn programs_as_text_compute_what_the_library_computes() {
     let dir = Dir::new("run");
@@ -284,7 +284,7 @@ fn programs_as_text_compute_what_the_library_computes() {
     }
 }
 
-/// A link stays a link, and a file keeps its permissions.
+/// A symbolic link stays a link, and a file keeps its permissions.
 #[cfg(unix)]
 #[test]
 fn fmt_replaces_what_a_link_names() {
@@ -317,7 +317,7 @@ fn completions_and_manuals_know_every_command() {
         assert!(page.contains(&format!(".TH castwise-{command} 1")), "{page}");
     }
     let help = dir.castwise(&["--help"]).ok().stdout;
-    assert!(help.contains("Exit codes: 0 done; 1 "), "{help}");
+    assert!(help.contains("Exit status: 0 success; 1 "), "{help}");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_reader_that_goes_away_is_no_failure() {
     }
 }
 
-/// A file whose data take no room on the disk.
+/// A sparse file.
 #[cfg(unix)]
 fn hollow(dir: &Dir, name: &str, head: &[u8], data: u64) {
     dir.file(name, head);
@@ -343,7 +343,7 @@ fn hollow(dir: &Dir, name: &str, head: &[u8], data: u64) {
     file.set_len(head.len() as u64 + data).unwrap();
 }
 
-/// Data are not read: not more than memory or a disk holds, not wrong ones.
+/// These commands do not read data, neither data that exceed memory or the disk nor invalid data.
 #[test]
 #[cfg(unix)]
 fn a_dry_run_reads_headers_alone() {
@@ -354,7 +354,7 @@ fn a_dry_run_reads_headers_alone() {
     let text = format!(r#"{{"x":{{"dtype":"BF16","shape":[1048576,1048576],"data_offsets":[0,{}]}}}}"#, 1u64 << 41);
     hollow(&dir, "huge.safetensors", &[&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat(), 1 << 41);
     dir.file("huge.index.json", br#"{"weight_map": {"x": "huge.safetensors"}}"#);
-    // The bool is neither 0 nor 1, in the archive too, where its checksum is then wrong.
+    // The bool is neither 0 nor 1. In the archive this makes the checksum wrong too.
     dir.npy("bad.npy", &Tensor::from_slice(&[true, false, true], [3]).unwrap());
     let mut bytes = std::fs::read(dir.0.join("bad.npy")).unwrap();
     *bytes.last_mut().unwrap() = 7;
@@ -378,7 +378,7 @@ fn a_dry_run_reads_headers_alone() {
         for (memory, stage) in [(Some("--dry-run"), "eval"), (None, "explain")] {
             let output = ["-o", "out.safetensors"];
             let rest = memory.map_or(vec![], |dry| [&output[..], &[dry]].concat());
-            // 2 GiB of addresses are enough for the command, and for none of the large arrays.
+            // An address space of 2 GiB is enough for the command, but not for the large arrays.
             let script = format!("ulimit -v 2097152; exec \"$0\" {stage} '{text}' -i {input} {}", rest.join(" "));
             let mut sh = Command::new("sh");
             let out = sh.args(["-c", &script, env!("CARGO_BIN_EXE_castwise")]).current_dir(&dir.0).output().unwrap();
@@ -388,13 +388,13 @@ fn a_dry_run_reads_headers_alone() {
             assert!(memory.is_none() || stdout.contains(&format!("would read {size} and write {size}")), "{stdout}");
         }
     }
-    // What is read for good is checked.
+    // Data that are computed with are checked.
     let said = dir.refused(&["a ^ true", "-i", "a=bad.npy", "-o", "out.npy"]);
     assert!(said.contains("element 2 of the array is the bool byte 7"), "{said}");
     assert!(dir.refused(&["a + 1", "-i", "a=bad.npz", "-o", "out.npz"]).contains("bad.npz: "));
 }
 
-/// A bar on a terminal, which `script` (of util-linux) makes; nothing of it in a pipe, or with --quiet.
+/// The progress bar is shown on a terminal, which `script` (of util-linux) emulates, but not in a pipe or with --quiet.
 #[test]
 #[cfg(target_os = "linux")]
 fn progress_is_shown_on_a_terminal_alone() {
@@ -416,7 +416,7 @@ fn progress_is_shown_on_a_terminal_alone() {
         println!("not tested: there is no `script` here");
         return;
     };
-    // Over all bytes: those that are read, and those that are written.
+    // The bar counts all bytes that are read and written.
     assert_eq!(code, Some(0), "{shown}");
     assert!(shown.contains(" MiB/64.00 MiB ") && shown.contains("16 tensors: 32.00 MiB read"), "{shown}");
     let (_, quiet) = terminal(&format!("{line} --quiet")).unwrap();

@@ -1,4 +1,4 @@
-//! Names of files that are not UTF-8, for each argument of the command that takes one.
+//! File names that are not UTF-8, for each argument of the command that takes one.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use castwise::io::{Npz, SafeTensors, ShardedSafeTensors, read_npy};
 use castwise::{Tensor, io};
 use command::{Dir, Outcome, half_tensor, os};
 
-/// A name in Latin-1.
+/// A file name in Latin-1.
 fn latin(end: &str) -> OsString {
     OsStr::from_bytes(b"caf\xe9").to_os_string().tap(end)
 }
@@ -61,21 +61,21 @@ fn inputs_outputs_and_parameters() {
             _ => SafeTensors::open(path).unwrap().load("result"),
         };
         assert_eq!(got.unwrap().to_vec::<f32>().unwrap(), [4.5, -6.0]);
-        // What was written is read.
+        // The output can be read back.
         run(&dir, [os(&["explain", "a", "--numeric", "-i"]), vec![of("a", &name)]].concat()).ok();
     }
-    // The output exists; is an input; is the parameter.
+    // The output exists; it is an input; it is the parameter file.
     let out = run(&dir, [from.clone(), vec![OsString::from("out-").tap(latin(".npz"))]].concat());
     assert!(out.code == Some(1) && out.stderr.contains("caf\u{fffd}.npz: the output exists"), "{}", out.stderr);
     let out = run(&dir, [from.clone(), vec![latin(".npy"), "-f".into()]].concat());
     assert!(out.code == Some(1) && out.stderr.contains("also an input"), "{}", out.stderr);
-    // What is missing, or is of no known format.
+    // A file that does not exist, and one with an unknown format.
     for (end, code) in [(".npz", 1), (".txt", 2)] {
         let out = run(&dir, [os(&["eval", "x", "-o", "y.npy", "-i"]), vec![of("x", &latin(end))]].concat());
         assert!(out.code == Some(code) && out.stderr.contains(&format!("caf\u{fffd}{end}")), "{}", out.stderr);
     }
     let out = run(&dir, [os(&["eval", "x", "-o", "y.npy", "-i"]), vec![latin("=x.npy")]].concat());
-    assert!(out.code == Some(2) && out.stderr.contains("write it as NAME=FILE"), "{}", out.stderr);
+    assert!(out.code == Some(2) && out.stderr.contains("expected NAME=FILE"), "{}", out.stderr);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn shards_lie_in_directories_of_any_name() {
     eval("a=a.safetensors".into(), &index).ok();
     assert_eq!(ShardedSafeTensors::open(dir.0.join(&index)).unwrap().files().count(), 2);
     eval(of("a", &index), OsStr::new("again.safetensors")).ok();
-    // The index is JSON, which has the names of the shards.
+    // The index is JSON with the names of the shards, so they must be UTF-8.
     let out = eval("a=a.safetensors".into(), &latin(".index.json"));
     assert!(out.code == Some(1) && out.stderr.contains("must be UTF-8"), "{}", out.stderr);
 }
@@ -106,7 +106,7 @@ fn programs() {
     let with =
         |before: &[&str], after: &[OsString]| run(&dir, [os(before), vec![latin(".cw")], after.to_vec()].concat());
     let out = with(&["fmt", "--check"], &[]);
-    assert!(out.code == Some(1) && out.stderr.contains("caf\u{fffd}.cw: not the canonical"), "{}", out.stderr);
+    assert!(out.code == Some(1) && out.stderr.contains("caf\u{fffd}.cw: the text is not canonical"), "{}", out.stderr);
     let canonical = with(&["fmt"], &[]).ok().stdout;
     with(&["fmt", "--write"], &[]).ok();
     assert_eq!(bytes(&dir), canonical.as_bytes());
@@ -115,12 +115,12 @@ fn programs() {
     let feed = os(&["-i", "x=x.npy", "-o"]);
     with(&["run"], &[&feed[..], &[latin(".npy")]].concat()).ok();
     assert_eq!(read_npy(dir.0.join(latin(".npy"))).unwrap().to_vec::<f32>().unwrap(), [-1.5, 2.0]);
-    // The tensors of a file without a name for them.
+    // An archive that is given without the name of a placeholder.
     let feeds = vec!["-i".into(), of("x", &latin(".npy")), "-o".into(), latin(".npz")];
     with(&["run"], &feeds).ok();
     let out = with(&["run"], &[os(&["-o", "y.npy", "-i"]), vec![latin(".npz")]].concat());
     assert!(out.code == Some(2) && out.stderr.contains("the placeholder `x` has no tensor"), "{}", out.stderr);
-    // An expression is text.
+    // An expression must be UTF-8.
     let out = run(&dir, vec!["explain".into(), latin(""), "-i".into(), "x=f32".into()]);
     assert!(out.code == Some(2) && out.stderr.contains("the expression is not UTF-8"), "{}", out.stderr);
 }

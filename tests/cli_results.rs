@@ -1,4 +1,4 @@
-//! What `eval` makes of results by their values: dtypes that are asked for, and results that are refused.
+//! The treatment of results by `eval`: requested dtypes, and results that are refused because of their values.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -45,13 +45,13 @@ fn a_float_dtype_converts_floats_and_leaves_integers_and_bools() {
     assert!(same(&result(&dir, "position_ids"), &ids(4096)) && same(&result(&dir, "mask"), &mask));
 
     let files = [&FILES[..], &["--force"]].concat();
-    // An integer result is as it was computed; what the user casts has that dtype.
+    // An integer result is written as computed, and an explicit cast determines the dtype.
     dir.eval(&[&["a - b + 7", "--out-dtype", "bf16", "--skip", "mask"], &files[..]].concat()).ok();
     assert_eq!(result(&dir, "position_ids").to_vec::<i64>().unwrap(), [7; 4096]);
     let map = ["--map", "position_ids=cast(0.7*a + 0.3*b, f32)"];
     dir.eval(&[&[MERGE, "--out-dtype", "bf16"], &map[..], &files[..]].concat()).ok();
     assert_eq!((result(&dir, "position_ids").dtype(), result(&dir, "w").dtype()), (DType::F32, DType::BF16));
-    // So it was always: everything is converted, and every dtype but floats converts everything.
+    // --out-dtype-all converts every result, and so does --out-dtype with a dtype that is not a float.
     for (dtype, flag) in [("bf16", &["--out-dtype-all"][..]), ("i32", &[])] {
         dir.eval(&[&[MERGE, "--out-dtype", dtype], flag, &files[..]].concat()).ok();
         for name in ["w", "position_ids", "mask"] {
@@ -60,7 +60,7 @@ fn a_float_dtype_converts_floats_and_leaves_integers_and_bools() {
     }
     let out = dir.eval(&[&[MERGE, "--out-dtype-all"], &files[..]].concat());
     assert!(out.code == Some(2) && out.stderr.contains("--out-dtype <DTYPE>"), "{}", out.stderr);
-    // A weight does not make a result floating, even as a 0-d array; an array with dims does.
+    // A weight does not make a result floating, even if it is a 0-d array; an array with dims does.
     dir.npy("s.npy", &Tensor::scalar(0.5f32));
     dir.npy("v.npy", &Tensor::from([0.5f32]));
     for (weight, expected) in [("s=s.npy", DType::I64), ("s=v.npy", DType::BF16)] {
@@ -68,7 +68,7 @@ fn a_float_dtype_converts_floats_and_leaves_integers_and_bools() {
         dir.eval(&[&["s*a + (1 - s)*b"], &only[..], &files[..]].concat()).ok();
         assert_eq!(result(&dir, "position_ids").dtype(), expected, "{weight}");
     }
-    // Without --out-dtype nothing is converted, nor taken back.
+    // Without --out-dtype, nothing is converted or cast back.
     dir.eval(&[&[MERGE], &files[..]].concat()).ok();
     assert_eq!(result(&dir, "position_ids").dtype(), DType::F32);
 }
@@ -81,9 +81,9 @@ fn integers_that_do_not_come_out_exactly_are_refused_by_name() {
     dir.checkpoint("b.safetensors", &[("w", half_tensor(2, &[4])), ("ids", t([1, 3, 9])), ("step", t([6, 0, 0]))]);
     let stderr = dir.refused(&[&["0.5*a + 0.5*b", "--out-dtype", "bf16"], &FILES[..]].concat());
     for part in [
-        "the tensor `ids` was computed from i64 alone, so --out-dtype bf16 does not convert it, and in f32 it is not exactly \
-         i64 (1 of 3 elements)",
-        "the tensor `step` was computed from i64 alone",
+        "the tensor `ids` was computed from i64 only, so --out-dtype bf16 does not convert it, and 1 of 3 elements in f32 are \
+         not exactly i64",
+        "the tensor `step` was computed from i64 only",
         "`--map 'ids=a'`",
         "`cast(round(...), i64)`",
         "--out-dtype-all",
@@ -93,18 +93,17 @@ fn integers_that_do_not_come_out_exactly_are_refused_by_name() {
     let maps = ["--map", "ids=a", "--map", "step=cast(round(0.5*a + 0.5*b), i64)"];
     dir.eval(&[&["0.5*a + 0.5*b", "--out-dtype", "bf16"], &maps[..], &FILES[..]].concat()).ok();
     assert!(same(&result(&dir, "ids"), &t([1, 2, 3])) && same(&result(&dir, "step"), &t([6, 0, 0])));
-    // One array has no name.
+    // The result of one array has no name.
     dir.npy("u.npy", &Tensor::from([1u8, 2, 200]));
     let stderr = dir.refused(&["u / 2", "-i", "u=u.npy", "-o", "v.npy", "--out-dtype", "f16"]);
-    assert!(stderr.contains("the result was computed from u8 alone") && !stderr.contains("--map"), "{stderr}");
+    assert!(stderr.contains("the result was computed from u8 only") && !stderr.contains("--map"), "{stderr}");
     dir.eval(&["cast(u / 2, f16)", "-i", "u=u.npy", "-o", "v.npy", "--out-dtype", "f16"]).ok();
     assert_eq!(read_npy(dir.0.join("v.npy")).unwrap().dtype(), DType::F16);
     dir.eval(&["u / 1", "-i", "u=u.npy", "-o", "w.npy", "--out-dtype", "f16"]).ok();
     assert_eq!(read_npy(dir.0.join("w.npy")).unwrap().to_vec::<u8>().unwrap(), [1, 2, 200]);
 }
 
-/// An average of two equal tensors of integers or bools is that tensor or an error, whatever their values, and whatever
-/// dtype computes it.
+/// The average of two equal tensors of integers or bools is that tensor or an error, for all values and compute dtypes.
 #[test]
 fn an_average_of_equal_integers_is_that_integer_or_refused() {
     let dir = Dir::new("out-average");
@@ -153,7 +152,7 @@ fn an_average_of_equal_integers_is_that_integer_or_refused() {
             }
         }
     }
-    // Neither everything nor nothing.
+    // Both outcomes occur often.
     assert!(exact > 90 && refused > 40, "{exact} exact, {refused} refused");
 }
 
@@ -171,7 +170,7 @@ fn a_complex_result_keeps_both_parts() {
     }
     let arguments = ["z * 1", "-i", "z=z.npy", "-o", "x.safetensors", "--out-dtype", "bf16"];
     let stderr = dir.refused(&arguments);
-    assert!(stderr.contains("no complex dtype has parts of bf16") && stderr.contains("--out-dtype c64"), "{stderr}");
+    assert!(stderr.contains("no complex dtype with parts of bf16") && stderr.contains("--out-dtype c64"), "{stderr}");
     dir.eval(&[&arguments[..], &["--out-dtype-all"]].concat()).ok();
     dir.eval(&["abs(z)", "-i", "z=z.npy", "-o", "abs.npy", "--out-dtype", "f16"]).ok();
     assert_eq!(read_npy(dir.0.join("abs.npy")).unwrap().dtype(), DType::F16);
@@ -196,7 +195,7 @@ fn values_that_are_not_finite_and_new_are_refused() {
     for (text, more, told) in [
         ("a", &["--out-dtype", "f16"][..], &["`large`: 0 NaN and 2 infinite of 4 elements"][..]),
         ("a*1e38", &[], &["`large`: 0 NaN and 2 infinite of 4 elements"]),
-        // Not the infinities, but the NaN that their difference is.
+        // The infinities are not reported, but the NaN of their difference is.
         ("a + 0.5*(a - a)", &[], &["`mask`: 2 NaN and 0 infinite of 3 elements"]),
         (
             "log(a - 1)",
@@ -224,7 +223,7 @@ fn values_that_are_not_finite_and_new_are_refused() {
     }
 }
 
-/// Whatever the format, and whatever stands there.
+/// All formats, with and without an existing output.
 #[test]
 fn a_check_that_fails_leaves_what_was_there() {
     let dir = Dir::new("finite-outputs");

@@ -1,6 +1,6 @@
-//! The command as a reader sees it: the scripts of `tests/cli`, and the `console` blocks of the README and of `docs/`.
+//! The output of the command: the scripts in `tests/cli`, and the `console` blocks of the README and of `docs/`.
 //!
-//! `CASTWISE_BLESS=1 cargo test --test cli_scripts` writes what the command prints into them.
+//! `CASTWISE_BLESS=1 cargo test --test cli_scripts` updates them with the output of the command.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 use castwise::Tensor;
 use castwise::io::{Compression, Existing, NpzWriter, ShardedWriter};
 use command::{Dir, half_tensor};
-use script::{masked, run, steps, told};
+use script::{masked, run, steps, transcript};
 
 fn bless() -> bool {
     std::env::var_os("CASTWISE_BLESS").is_some()
 }
 
-/// Comments, values with names, results with and without one.
+/// A program with comments, named values, and results with and without names.
 const SCALE: &[u8] = br#"castwise 1
 program(rules = torch) (%x: f32[n], %w: f32[n]) {
   %y = mul %x, %w             ; weighted
@@ -33,7 +33,7 @@ program(rules = torch) (%x: f32[n], %w: f32[n]) {
 }
 "#;
 
-/// Mistakes that reading finds.
+/// A program whose mistakes the parser finds.
 const WRONG: &[u8] = br#"castwise 1
 program(rules = torch) (%x: f32[3]) {
   %a = mull %x, ~2
@@ -42,7 +42,7 @@ program(rules = torch) (%x: f32[3]) {
 }
 "#;
 
-/// Mistakes that one rule set finds.
+/// A program with mistakes under one rule set.
 const MIXED: &[u8] = br#"castwise 1
 program(rules = paddle) (%steps: i64[n], %loss: f32[n]) {
   %a = mul %steps, %loss
@@ -50,7 +50,7 @@ program(rules = paddle) (%steps: i64[n], %loss: f32[n]) {
 }
 "#;
 
-/// Integers that wrap, named by lines.
+/// A program with integer ops that may wrap.
 const WRAPS: &[u8] = br#"castwise 1
 program(rules = torch) (%nir: u8[n], %red: u8[n]) {
   %low = sub %nir, %red
@@ -59,7 +59,7 @@ program(rules = torch) (%nir: u8[n], %red: u8[n]) {
 }
 "#;
 
-/// A directory with the files that scripts speak of.
+/// A directory with the files that the scripts use.
 fn fixtures(name: &str) -> Dir {
     let dir = Dir::new(name);
     make_checkpoints::write_both(&dir.0).unwrap();
@@ -74,7 +74,7 @@ fn fixtures(name: &str) -> Dir {
     dir.file("invalid.json", br#"{"model.norm.weight": 1, "layers[": 0.25}"#);
     dir.file("words.json", br#"{"model.norm.weight": "one"}"#);
     dir.file("broken.safetensors", b"not a checkpoint");
-    // Two encoders with a buffer of integers, one with a head, and an embedding beyond f16.
+    // Two encoders with an integer buffer, one of them with a head, and an embedding beyond the range of f16.
     let (ids, large) = (Tensor::from([0i64, 1, 2, 3]), Tensor::from([1e5f32, 0.5]));
     let shared = [("embed", large.clone()), ("position_ids", ids.clone())];
     dir.checkpoint("encoder.safetensors", &shared);
@@ -103,7 +103,7 @@ fn fixtures(name: &str) -> Dir {
     );
     dir.file("latin.cw", b"castwise 1 ; caf\xe9\n");
     dir.file("empty.cw", b"castwise 1\nprogram(rules = torch) () {\n}\n");
-    // What NumPy wrote: big-endian in Fortran order, 0-d, without elements, complex; and what it could have written.
+    // Files that NumPy wrote (big-endian in Fortran order, 0-d, without elements, complex), and others in its format.
     let numpy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
     for (from, to) in
         [("f4-v2-big-fortran", "big"), ("f4-v3-0d", "scalar"), ("shape-empty", "empty"), ("c16", "complex")]
@@ -153,7 +153,7 @@ fn scripts_print_what_they_say() {
         let lines: Vec<&str> = text.lines().collect();
         for step in steps(&text) {
             let out = run(&dir, &step.line);
-            let said = masked(&told(&out));
+            let said = masked(&transcript(&out));
             count += 1;
             if said != masked(&step.expected) {
                 wrong.push(format!("{name}.txt:{}: $ {}\nprints\n{said}\n", step.at, step.line));
@@ -171,7 +171,7 @@ fn scripts_print_what_they_say() {
     assert!(wrong.is_empty() || bless(), "{}", wrong.join("\n"));
 }
 
-/// The pages for users: the README and `docs/`.
+/// The documentation pages: the README and `docs/`.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let entries = std::fs::read_dir(root.join("docs")).unwrap().map(|e| e.unwrap().path());
@@ -181,8 +181,8 @@ fn pages() -> Vec<PathBuf> {
     all
 }
 
-/// Runs the `console` blocks of a page, in order in one directory; gives the page as it should be, the number of
-/// commands, and which of them print something else.
+/// Runs the `console` blocks of a page in order, in one directory. Returns the updated page, the number of commands,
+/// and the commands whose output differs.
 fn page(name: &str, text: &str) -> (String, usize, Vec<String>) {
     let dir = fixtures(&format!("page-{name}"));
     let (mut made, mut rest, mut count, mut wrong) = (String::new(), text, 0, Vec::new());

@@ -1,5 +1,5 @@
-//! Files that are no files, for each argument of the command that names one: it ends soon, within bounded memory, says
-//! which file it is, and leaves everything as it was.
+//! Special files, for each argument of the command that names a file: the command ends soon, uses bounded memory, names
+//! the file in its error, and changes nothing.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use castwise::Tensor;
 use castwise::io::read_npy;
 use command::{Dir, Outcome};
 
-/// What stands where a file should.
+/// The kind of a special file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Directory,
@@ -22,7 +22,7 @@ enum Kind {
     Socket,
     Empty,
     Unreadable,
-    /// Links: to devices without end, to nothing, to itself, to a file of the kernel that can't be read.
+    /// Links: to endless devices, to nothing, to itself, to a kernel file that can't be read.
     Zero,
     Full,
     Dangling,
@@ -35,14 +35,14 @@ use Kind::*;
 const KINDS: [Kind; 10] = [Directory, Pipe, Socket, Empty, Unreadable, Zero, Full, Dangling, Circle, Failing];
 
 impl Kind {
-    /// Makes a file of this kind.
+    /// Creates a file of this kind.
     fn make(self, dir: &Dir, name: &str) {
         let path = dir.0.join(name);
         let _ = std::fs::remove_dir(&path).or_else(|_| std::fs::remove_file(&path));
         match self {
             Directory => std::fs::create_dir(path).unwrap(),
             Pipe => assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
-            // The name stays when the socket is closed.
+            // The name remains when the socket is closed.
             Socket => drop(UnixListener::bind(path).unwrap()),
             Empty => std::fs::write(path, "").unwrap(),
             Unreadable => {
@@ -57,13 +57,13 @@ impl Kind {
         }
     }
 
-    /// Whether an output may take its place.
+    /// Whether an output may replace it.
     fn can_be_replaced(self) -> bool {
         !matches!(self, Directory | Pipe | Socket)
     }
 }
 
-/// A directory with sound files, and the user that runs the command in it: to the superuser no file is unreadable.
+/// A directory with valid files, and the user that runs the command in it, since the superuser can read every file.
 struct Place {
     dir: Dir,
     user: Option<u32>,
@@ -72,7 +72,7 @@ struct Place {
 
 impl Place {
     fn new(name: &str) -> Place {
-        // A socket has a path of at most some hundred bytes.
+        // The path of a socket has at most about a hundred bytes.
         let dir = Dir(std::env::temp_dir().join(format!("castwise-{name}-{}", std::process::id())));
         let _ = std::fs::remove_dir_all(&dir.0);
         std::fs::create_dir_all(&dir.0).unwrap();
@@ -83,7 +83,7 @@ impl Place {
         Unreadable.make(&place.dir, "probe");
         if std::fs::read(place.dir.0.join("probe")).is_ok() {
             place.user = Some(65534);
-            // The program may be where that user can't come.
+            // That user may not be able to access the program's directory.
             if place.run(&["--version"]).code != Some(0) {
                 println!("not tested: the superuser can read every file");
                 place.user = None;
@@ -101,7 +101,7 @@ impl Place {
         self.dir.bounded(arguments, Stdio::null(), self.user)
     }
 
-    /// Runs a command that must refuse a file, by its name, and write nothing.
+    /// Runs a command that must return an error which names the file, and must write nothing.
     fn refuses(&self, kind: Kind, arguments: &[&str], name: &str) -> String {
         let before = self.dir.names();
         let out = self.run(arguments);
@@ -136,7 +136,7 @@ fn inputs() {
                 place.refuses(kind, &["run", "good.cw", "-i", &name, output[0], output[1]], &name);
             }
         }
-        // A shard that an index names.
+        // The special file is a shard that an index names.
         kind.make(&place.dir, "x.safetensors");
         place.dir.file("of.index.json", br#"{"weight_map": {"x": "x.safetensors"}}"#);
         place.refuses(kind, &["eval", "x", "-i", "x=of.index.json", "-o", "out.npz"], "x.safetensors");
@@ -211,13 +211,17 @@ fn outputs() {
             if kind.can_be_replaced() {
                 let out = place.run(&dry);
                 assert_eq!(out.code, Some(0), "{kind:?} {dry:?}: {}", out.stderr);
-                assert!(out.stdout.contains(&name) && out.stdout.contains("--force only"), "{kind:?}: {}", out.stdout);
+                assert!(
+                    out.stdout.contains(&name) && out.stdout.contains("only with --force"),
+                    "{kind:?}: {}",
+                    out.stdout
+                );
             } else {
                 place.refuses(kind, &dry, &name);
             }
         }
     }
-    // Nothing was written through a link, and the input is what it was.
+    // Nothing was written through a link, and the input is unchanged.
     assert!(!place.dir.0.join("absent").exists());
     assert_eq!(read_npy(place.dir.0.join("good.npy")).unwrap().to_vec::<f32>().unwrap(), [1.0, 2.0]);
 }

@@ -1,29 +1,29 @@
-//! The promotion of an op as tables: what `signature` answers for each pair of operands.
+//! The promotion of an op as tables: the result of `signature` for each pair of operands.
 //!
-//! Guarantees: each cell is an answer of the library, with its reason; ops of one tensor have tables of one row. Does
-//! not: print.
+//! Guarantees: the library decides each cell and its reason. The table of an op with one operand has one row. Does not:
+//! print.
 
 use castwise::ops::Promotion;
 use castwise::promotion::{OperandType, reason, signature};
 use castwise::{Attrs, CastLoss, Complex, DType, Diagnostic, Op, Program, Rules, Scalar, Settings};
 
-/// A row or column: its name, and the operand.
+/// A row or column: its title, and the operand.
 pub(super) type Side = (&'static str, OperandType);
 
-/// One kind of operands of an op.
+/// One table of an op: the operand types of its rows and columns.
 pub(super) struct Tier {
     pub(super) title: &'static str,
     pub(super) rows: Vec<Side>,
     pub(super) columns: Vec<Side>,
 }
 
-/// A cell: what it shows, and why.
+/// A cell of a table: its text, and the reason.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Cell {
-    /// A dtype; for `cast`, what may be lost; `-` for a refusal.
+    /// The result dtype; for `cast`, the loss; `-` if the operands are refused.
     pub(super) shown: String,
     pub(super) why: String,
-    /// What to write instead, and what the other rules would do.
+    /// A correction, and the outcome under other rules.
     pub(super) help: String,
 }
 
@@ -50,14 +50,14 @@ fn scalars() -> Vec<Side> {
     ]
 }
 
-/// The operands of an op that are promoted: not the condition of `where`, not parameters.
+/// The operands of an op that promote, which excludes the condition of `where` and parameters.
 pub(super) fn promoted(op: Op) -> &'static [&'static str] {
     let def = op.def();
     let first = usize::from(op == Op::Where);
     def.operands.get(first..def.operands.len() - def.parameters()).unwrap_or_default()
 }
 
-/// Whether the op is told its dtype, so that columns are dtypes and not operands.
+/// Whether the op takes a dtype, so that columns are dtypes and not operands.
 pub(super) fn is_given(op: Op) -> bool {
     op.def().promotion == Promotion::Given
 }
@@ -81,7 +81,7 @@ pub(super) fn tiers(op: Op) -> Vec<Tier> {
     ]
 }
 
-/// What an op makes of a row and a column.
+/// The cell of an op for a row and a column.
 pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) -> Cell {
     let (settings, def) = (Settings::new(rules), op.def());
     if is_given(op) {
@@ -92,7 +92,7 @@ pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) 
     if op == Op::Where {
         operands.push(OperandType::dim(DType::Bool));
     }
-    // Where there are more than two, the others are like the second one.
+    // Further operands have the type of the second one.
     let of = |i: usize| if i == 0 && count > 1 { row } else { column };
     operands.extend((0..count).map(of));
     operands.resize(def.operands.len(), OperandType::Scalar(Scalar::Int(1)));
@@ -107,7 +107,7 @@ pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) 
                         let (why, loss) = (reason(op, &operands, *dtype, to).words(to), CastLoss::of(*dtype, to));
                         parts.push(format!("{name}: {dtype} -> {to} ({why}), {loss}"));
                     }
-                    OperandType::Scalar(_) if s.compute != to => parts.push(format!("{name} is taken as {to}")),
+                    OperandType::Scalar(_) if s.compute != to => parts.push(format!("{name} is used as {to}")),
                     _ => {}
                 }
             }
@@ -122,7 +122,7 @@ pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) 
     }
 }
 
-/// `cast` and `view_as`, whose column is the dtype they are given.
+/// The cell of `cast` or `view_as`, whose column is the dtype argument.
 fn given(settings: Settings, op: Op, row: OperandType, column: OperandType) -> Cell {
     let (OperandType::Tensor { dtype: from, .. }, OperandType::Tensor { dtype: to, .. }) = (row, column) else {
         return Cell::new("-", "not a tensor");
@@ -141,7 +141,7 @@ fn given(settings: Settings, op: Op, row: OperandType, column: OperandType) -> C
         }
         Ok(_) if op == Op::Cast => {
             let why = match CastLoss::of(from, to) {
-                CastLoss::Exact => "every value is kept",
+                CastLoss::Exact => "every value is preserved",
                 CastLoss::Rounds => "values may be rounded",
                 CastLoss::Range => "values may leave the range, or lose their sign or imaginary part",
             };
@@ -156,8 +156,8 @@ fn refused(d: &Diagnostic) -> Cell {
     Cell { shown: "-".to_string(), why: d.message, help: d.help.unwrap_or_default() }
 }
 
-/// The text of a cell with marks for what differs from cell to cell: `\u{1}` for the row, `\u{2}` for the column,
-/// `\u{3}` for the op. Cells that differ in nothing else share a template.
+/// The text of a cell with placeholders: `\u{1}` for the row, `\u{2}` for the column, `\u{3}` for the op. Cells that
+/// differ in these only have the same template.
 pub(super) fn template(why: &str, op: Op, row: &str, column: &str) -> String {
     let why = why.replace(&format!("`{op}`"), "`\u{3}`");
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -1,8 +1,9 @@
-//! What results are checked for: `--check finite`.
+//! The checks of results: `--check finite`.
 //!
-//! Guarantees: a NaN counts if no input has one at its place, and so does an infinity (a difference of two is a NaN that
-//! nobody had); where something is reduced, a place is made of many elements, so that it counts if the inputs have none at
-//! all. Does not: look at values on the way to a result.
+//! Guarantees: a NaN is reported if no input has a NaN at the same position, and an infinity if no input has an
+//! infinity there. (The difference of two infinities is a NaN that no input has.) If the expression has a reduction,
+//! positions do not correspond, so a NaN or an infinity is reported if the inputs have none at all. Does not: check
+//! intermediate values.
 
 use castwise::shape::{Dim, Dims};
 use castwise::{DType, Error, Executor, Feeds, NodeKind, Program, Rules, Tensor, TypedProgram, Var};
@@ -10,10 +11,10 @@ use castwise::{DType, Error, Executor, Feeds, NodeKind, Program, Rules, Tensor, 
 use super::failure::Failure;
 use super::report;
 
-/// How many tensors are told of.
-const TOLD: usize = 20;
+/// The maximum number of tensors in the error.
+const LISTED: usize = 20;
 
-/// The tensors of a run that have values which are not finite.
+/// The tensors of a run that have new values which are not finite.
 #[derive(Default)]
 pub(super) struct Finite(Vec<Found>);
 
@@ -25,8 +26,8 @@ struct Found {
 }
 
 impl Finite {
-    /// Counts what a result has, and the tensors that it was computed from have not.
-    pub(super) fn look(
+    /// Counts the NaNs and infinities of a result that its inputs do not have.
+    pub(super) fn add(
         &mut self,
         executor: &Executor,
         typed: &TypedProgram,
@@ -64,25 +65,26 @@ impl Finite {
         Ok(())
     }
 
-    /// Whether nothing was found.
+    /// Whether all results so far are finite.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// An error if something was found.
+    /// Returns an error if a result is not finite.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.is_empty() {
             return Ok(());
         }
         let count = super::report::tensors(self.0.len());
-        let text = format!("values that are not finite arose in {count}, and --check finite refuses that");
+        let has = if self.0.len() == 1 { "has" } else { "have" };
+        let text = format!("{count} {has} new NaNs or infinities (refused by --check finite)");
         let mut lines = vec![report::error(&text)];
-        for Found { name, nans, infinities, elements } in self.0.iter().take(TOLD) {
+        for Found { name, nans, infinities, elements } in self.0.iter().take(LISTED) {
             let name = report::escaped(name);
             lines.push(format!("  `{name}`: {nans} NaN and {infinities} infinite of {elements} elements"));
         }
-        if self.0.len() > TOLD {
-            lines.push(format!("  (and {} more)", self.0.len() - TOLD));
+        if self.0.len() > LISTED {
+            lines.push(format!("  (and {} more)", self.0.len() - LISTED));
         }
         lines.push("note: no output was written".to_string());
         Err(Failure { text: lines.join("\n"), code: 3 })

@@ -1,6 +1,7 @@
-//! What a reader of a typed program wants to know first: its result, where precision is lost, what was cast.
+//! The summary of a typed program: its results, the ops and casts that lose precision, and all casts.
 //!
-//! Guarantees: each place is shown under the text it is in. Does not: decide what is lost; the typed program does.
+//! Guarantees: each op or cast that loses precision is marked in the source text. Does not: decide what is lost; the
+//! typed program does.
 
 use std::ops::Range;
 
@@ -12,29 +13,29 @@ use super::findings::{Finding, Kind, findings, of_operand};
 use super::plan::Plan;
 use super::report;
 
-/// How many findings are shown under the text.
+/// The maximum number of findings that are marked in the text.
 const MARKS: usize = 100;
-/// How many findings are told what to do about.
+/// The maximum number of findings that get a help text.
 const HELPS: usize = 5;
 
-/// A piece of the expression, cut where it is long.
+/// A part of the expression, truncated if it is long.
 pub(super) fn piece(text: &str, span: Range<usize>) -> String {
     let all = report::escaped(text.get(span).unwrap_or_default());
     if all.chars().count() > 48 { all.chars().take(47).chain(['…']).collect() } else { all }
 }
 
-/// The result of an expression as a line.
+/// The line about the result of an expression.
 pub(super) fn result(plan: &Plan) -> String {
     format!("result {}\n", plan.result_type())
 }
 
-/// The summary of a typed program, behind lines about its results, and the program; the text it was written as.
+/// The explanation of a typed program: `results`, the lines about its results, then a summary and the typed program.
+/// `source` is the text that it was written in.
 pub(super) fn explain(results: &str, typed: &TypedProgram, source: &str, path: &str) -> String {
     let mut text = results.to_string();
     let found = findings(typed, source);
     if found.is_empty() {
-        text +=
-            "every cast is exact, and no value is cast up after an op has rounded it to 16 bits or may have wrapped\n";
+        text += "every cast is exact, and no value is cast to a wider dtype after an op that rounds to 16 bits or may wrap\n";
     } else {
         let s = if found.len() == 1 { "place" } else { "places" };
         let title = format!("{} in {} {s}", lost(&found, Kind::Rounds), found.len());
@@ -60,16 +61,16 @@ pub(super) fn explain(results: &str, typed: &TypedProgram, source: &str, path: &
     text + "\n" + &typed.to_string()
 }
 
-/// What findings of a kind or a worse one have in common.
+/// The title for findings of kind `least` or worse.
 fn lost(found: &[Finding], least: Kind) -> &'static str {
     match least {
         _ if found.iter().all(|f| f.kind == Kind::Wraps) => "integers may wrap",
         Kind::Rounds => "precision may be lost",
-        Kind::Range | Kind::Wraps => "the range may be left",
+        Kind::Range | Kind::Wraps => "values may leave the range",
     }
 }
 
-/// Findings under the text that they are in, with what to write instead.
+/// Renders findings as marks in the source text, with help texts.
 fn marked(level: Level<'_>, title: &str, source: &str, path: &str, found: &[Finding]) -> String {
     let marks: Vec<_> = found.iter().take(MARKS).map(|f| (f.span.clone(), f.label.clone())).collect();
     let more = if found.len() > MARKS { format!("\n  (and {} more)", found.len() - MARKS) } else { String::new() };
@@ -82,7 +83,7 @@ fn marked(level: Level<'_>, title: &str, source: &str, path: &str, found: &[Find
     report::advised(level, title, source, path, &marks, &helps) + &more
 }
 
-/// Refuses what is lost as `least` has it, or worse.
+/// Returns an error if there are implicit losses of kind `least` or worse.
 pub(super) fn deny(work: &super::plan::Work, least: Kind) -> Result<(), Failure> {
     let (mut text, mut casts) = (Vec::new(), false);
     for kind in work.kinds()? {
@@ -94,8 +95,8 @@ pub(super) fn deny(work: &super::plan::Work, least: Kind) -> Result<(), Failure>
             continue;
         }
         casts |= found.iter().any(|f| f.help.is_none());
-        let s = if found.len() == 1 { "a place" } else { &format!("{} places", found.len()) };
-        let title = format!("{} in {s}, and --deny refuses that", lost(&found, least));
+        let s = if found.len() == 1 { "1 place" } else { &format!("{} places", found.len()) };
+        let title = format!("{} in {s} (refused by --deny)", lost(&found, least));
         let names: Vec<&str> = kind.iter().map(|j| j.name.as_str()).collect();
         let note = if work.named { format!("\n  note: {}", super::report::in_tensors(&names)) } else { String::new() };
         text.push(marked(Level::ERROR, &title, &e.text, &e.path, &found) + &note);
@@ -104,7 +105,7 @@ pub(super) fn deny(work: &super::plan::Work, least: Kind) -> Result<(), Failure>
         return Ok(());
     }
     if casts {
-        text.push("help: cast the operands first, e.g. `cast(a, f32)`; a cast that is written is not refused".into());
+        text.push("help: cast the operands first, e.g. `cast(a, f32)`; --deny accepts explicit casts".into());
     }
     Err(Failure { text: text.join("\n"), code: 3 })
 }

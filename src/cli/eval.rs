@@ -1,8 +1,8 @@
-//! `castwise eval`: an expression over arrays, or over every tensor name that checkpoints share.
+//! `castwise eval`: evaluates an expression over arrays, or for every tensor name that checkpoints share.
 //!
-//! Guarantees: all names are typed from the file headers before the first byte is written; then one tensor name after
-//! the other is read, computed and written, so that memory holds one name's tensors, however large the files; a
-//! run whose values are refused leaves no output. Does not: match names that differ.
+//! Guarantees: dtypes and shapes of all names are inferred from the file headers before anything is written. Then
+//! tensor names are read, computed and written one by one, so memory holds the tensors of one name only, however large
+//! the files are. A run whose values are refused leaves no output. Does not: match different names.
 
 use std::path::Path;
 use std::time::Instant;
@@ -22,16 +22,16 @@ use super::plan::{Job, Plan, Work, prepare};
 use super::report::in_tensors;
 use super::{describe, report};
 
-/// How many tensors a dry run lists.
+/// The maximum number of tensors that a dry run lists.
 const LISTED: usize = 20;
 
-/// Says whose rules are followed if none are named, and which others there are.
+/// The note about the default rules and the other choices.
 fn default_rules() -> String {
     let (rules, others) =
         (Rules::default(), Rules::default().others().map(|r| format!("--rules {r}")).collect::<Vec<_>>());
     let choices = if others.len() == 1 { "the other choice is" } else { "the other choices are" };
     let (whose, others) = (rules.framework(), report::listed(&others, "and"));
-    format!("note: mixed dtypes follow {whose}'s rules (--rules {rules}); {choices} {others}")
+    format!("note: mixed dtypes promote by {whose}'s rules (--rules {rules}); {choices} {others}")
 }
 
 pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     }
     work.tell(arguments.quiet);
     if work.named && format == Format::Npy {
-        let text = "tensors that have names do not go into a .npy file: write .safetensors, .index.json or .npz";
+        let text = "a .npy file can't store named tensors: write .safetensors, .index.json or .npz";
         return Err(Failure::usage(text));
     }
     if arguments.explain {
@@ -65,7 +65,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     }
     if let Some(input) = work.inputs.iter().find(|i| i.is_declared()).filter(|_| !arguments.dry_run) {
         let name = report::escaped(&input.name);
-        return Err(Failure::usage(format!("the input `{name}` has no data: give a file, or --dry-run")));
+        return Err(Failure::usage(format!("the input `{name}` has no data: give a file, or use --dry-run")));
     }
     let list = list(&work)?;
     let files = outputs::layout(&arguments.target, format, &list)?.files;
@@ -97,17 +97,17 @@ fn check_files(arguments: &Eval) -> Result<Format, Failure> {
     outputs::format(&arguments.target, &read, arguments.dry_run)
 }
 
-/// The tensors to be written. What the inputs do not tell yet (of a dry run) counts as nothing.
+/// The tensors to be written. A shape with an unknown dim is an error.
 fn list(work: &Work) -> Result<Vec<(String, castwise::DType, Vec<usize>)>, Failure> {
     let entry = |j: &super::plan::Job| {
         let (plan, _) = work.of(j);
-        let shape = plan.shape().map_err(|_| Failure::usage("a dry run wants inputs whose dims are numbers"))?;
+        let shape = plan.shape().map_err(|_| Failure::usage("--dry-run needs inputs whose dims are all numbers"))?;
         Ok((j.name.clone(), plan.dtype, shape))
     };
     work.jobs.iter().map(entry).collect()
 }
 
-/// What a run would do.
+/// The text of a dry run: what a run would compute, read and write.
 fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
     let mut text = String::new();
     let mut total = 0u64;
@@ -128,7 +128,7 @@ fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What a run would do with outputs that exist.
+/// The line of a dry run about outputs that exist.
 fn replaced(existing: &[String], force: bool) -> String {
     if existing.is_empty() {
         return String::new();
@@ -137,7 +137,7 @@ fn replaced(existing: &[String], force: bool) -> String {
     let names = existing.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = existing.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let what = if force { format!("a run replaces {it}") } else { format!("a run replaces {it} with --force only") };
+    let what = if force { format!("a run replaces {it}") } else { format!("a run replaces {it} only with --force") };
     format!("{names}{more} exist{s}: {what}\n")
 }
 
@@ -150,7 +150,7 @@ fn to_read_once(work: &Work) -> u64 {
     work.inputs.iter().map(Input::to_read_once).sum()
 }
 
-/// Reads, computes and writes one name after the other.
+/// Reads, computes and writes the tensors name by name.
 fn evaluate(
     arguments: &Eval,
     format: Format,
@@ -161,12 +161,12 @@ fn evaluate(
     let metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
     let mut output = Output::create(&arguments.target, format, &work.files(), list, &metadata)?;
     let bar = progress(work, arguments.quiet);
-    // A result that is written is done with: kept for another one, it would be a fourth tensor in memory.
+    // A pool would keep the memory of a written result for the next one, which would be a fourth tensor in memory.
     let builder = Executor::builder().pool(0);
     let executor = arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build();
     let (mut inexact, mut finite) = (Inexact::default(), Finite::default());
-    // What may be refused for its values comes first.
-    let is_back = |at: &usize| work.plans[work.jobs[*at].plan].made.is_back();
+    // Results whose values may be refused are computed first.
+    let is_back = |at: &usize| work.plans[work.jobs[*at].plan].conversion.is_back();
     let (back, others): (Vec<usize>, Vec<usize>) = (0..work.jobs.len()).partition(is_back);
     for (n, at) in back.iter().chain(&others).enumerate() {
         if n == back.len() {
@@ -178,7 +178,7 @@ fn evaluate(
         let computed = timed(&mut metrics.compute, || compute(plan, &executor, &feeds, job, &mut inexact));
         let t = computed.map_err(|e| refused(work, job, &e))?;
         if arguments.check == Some(Check::Finite) {
-            timed(&mut metrics.compute, || finite.look(&executor, &plan.typed, &job.name, &feeds, &t))?;
+            timed(&mut metrics.compute, || finite.add(&executor, &plan.typed, &job.name, &feeds, &t))?;
         }
         drop(feeds);
         if inexact.is_empty() && finite.is_empty() {
@@ -197,7 +197,7 @@ fn evaluate(
     Ok(())
 }
 
-/// The tensors that a job takes.
+/// The input tensors of a job.
 fn read_feeds(
     work: &mut Work,
     job: usize,
@@ -217,7 +217,8 @@ fn read_feeds(
     Ok(feeds)
 }
 
-/// Computes a job's result; one that does not go back to integers is noted.
+/// Computes a job's result. If it is to be cast back to integers and is not exactly integer, that is recorded in
+/// `inexact`.
 fn compute(
     plan: &Plan,
     executor: &Executor,
@@ -226,7 +227,7 @@ fn compute(
     inexact: &mut Inexact,
 ) -> Result<Tensor, Error> {
     let feeds = Feeds::from(feeds.to_vec());
-    if plan.made.is_back() {
+    if plan.conversion.is_back() {
         let (t, wrong) = inexact::back(plan, executor, feeds)?;
         inexact.add(job, wrong);
         return Ok(t);
@@ -235,14 +236,14 @@ fn compute(
     computed.pop().ok_or_else(|| Error::Internal("a run without a result".into()))
 }
 
-/// What the data of a job made impossible.
+/// The error of a job that failed because of its data.
 fn refused(work: &Work, job: &Job, error: &Error) -> Failure {
     let (_, e) = work.of(job);
     let notes = if work.named { vec![in_tensors(&[job.name.as_str()])] } else { Vec::new() };
     Failure { text: report::of_expression(&e.text, &e.path, error, &notes), code: 1 }
 }
 
-/// A bar over all bytes to be read and written; nothing if stderr is not a terminal.
+/// A progress bar over all bytes to be read and written. It is hidden if standard error is not a terminal.
 fn progress(work: &Work, quiet: bool) -> ProgressBar {
     let of_job = |job: &super::plan::Job| {
         let plan = work.of(job).0;

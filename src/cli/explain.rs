@@ -1,6 +1,7 @@
-//! `castwise explain`: what an expression does with dtypes, without running it; with `--numeric`, what that costs.
+//! `castwise explain`: shows the dtypes and casts of an expression without running it; with `--numeric`, measures the
+//! precision that it loses.
 //!
-//! Guarantees: what a reader wants to know comes first, the typed program after it. Does not: write files.
+//! Guarantees: the summary precedes the typed program. Does not: write files.
 
 use annotate_snippets::Level;
 use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare_all};
@@ -13,7 +14,7 @@ use super::{describe, numeric, report};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.numeric && arguments.common.rounding == Rounding::Relaxed {
-        return Err(Failure::usage("--numeric looks at each op alone: there is no relaxed rounding in it"));
+        return Err(Failure::usage("--numeric measures each op separately, so it does not support relaxed rounding"));
     }
     let expression = match source::asked(&arguments.expression)? {
         Asked::Program(file) => return program(arguments, &Source::of(&arguments.common, file)?),
@@ -21,7 +22,7 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     };
     let prepared = prepare(&arguments.common, &[], Some(expression));
     let (mut work, refused) = match prepared {
-        // What one rule set refuses can still be compared.
+        // An expression that one rule set refuses can still be compared.
         Err(failure) if arguments.compare && failure.code == 1 => {
             let under = |other| Common { rules: Some(other), ..arguments.common.clone() };
             let mut others = arguments.common.settings().rules.others();
@@ -56,10 +57,10 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same for a program as text.
+/// Explains a program as text.
 fn program(arguments: &Explain, source: &Source) -> Result<(), Failure> {
     if arguments.numeric {
-        return Err(Failure::usage("--numeric is for expressions, not for a program as text"));
+        return Err(Failure::usage("--numeric supports expressions only, not programs as text"));
     }
     let program = source.program()?;
     let typed = source.typed(&program);
@@ -68,9 +69,9 @@ fn program(arguments: &Explain, source: &Source) -> Result<(), Failure> {
         let results: String = source::results(&program).iter().map(|(n, v)| source::line(typed, n, v)).collect();
         text += &describe::explain(&results, typed, &source.text, &source.path);
     }
-    // What one rule set refuses can still be compared.
+    // An expression that one rule set refuses can still be compared.
     if arguments.compare && typed.as_ref().err().is_none_or(|_| source.other(&program)) {
-        text += &(separator(&text) + &compared(&program, &source.text, &source.path, &|d| source.own_words(d)));
+        text += &(separator(&text) + &compared(&program, &source.text, &source.path, &|d| source.in_text_form(d)));
     }
     print(&text)?;
     typed.map(drop)
@@ -80,7 +81,8 @@ fn separator(text: &str) -> String {
     if text.is_empty() { String::new() } else { "\n".to_string() }
 }
 
-/// Where the rule sets differ about a program; refusals in the words of what it is written in.
+/// The ops for which the rule sets give different results. `words` rewords errors for the syntax that the program is
+/// written in.
 fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnostic) -> Diagnostic) -> String {
     let found = compare_all(program, Rules::ALL);
     if found.is_empty() {
@@ -95,7 +97,7 @@ fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnos
         };
         let label = d.outcomes.iter().map(outcome).collect::<Vec<_>>().join(", ");
         let span = report::span(source, &d.location).unwrap_or(0..0);
-        let title = format!("the rules differ about `{}`", d.op);
+        let title = format!("the rules differ for `{}`", d.op);
         text += &report::marked(Level::NOTE, &title, source, path, &[(span, label)]);
         text.push('\n');
         for (_, outcome) in &d.outcomes {

@@ -1,6 +1,7 @@
-//! The expressions of a command: their text, where they were written, and what they use.
+//! The expressions of a command: their text, the argument that they come from, and the inputs and parameters that they
+//! use.
 //!
-//! Does not: type them (`plan`).
+//! Does not: infer dtypes (`plan` does).
 
 use std::collections::HashSet;
 
@@ -12,30 +13,30 @@ use super::failure::Failure;
 use super::report;
 use super::scalars::Scalars;
 
-/// An expression, and which names it is for.
+/// An expression, and the tensor names that it applies to.
 pub(super) struct Expression {
     pub(super) text: String,
-    /// Where the user wrote it.
+    /// The argument that the expression comes from, for error messages.
     pub(super) path: String,
-    /// Found in the names it is for; none: for all that are left.
+    /// Matches the names that the expression applies to. Without a pattern, it applies to all remaining names.
     pub(super) pattern: Option<Regex>,
-    /// Positions of the inputs that it uses.
+    /// The positions of the inputs that the expression uses.
     pub(super) uses: Vec<usize>,
-    /// The parameters that it uses.
+    /// The parameters that the expression uses.
     pub(super) parameters: Vec<String>,
 }
 
 impl Expression {
-    /// That of tensors that are copied from the input at a position.
+    /// The expression for tensors that are copied from the input at a position.
     pub(super) fn input(name: &str, position: usize) -> Expression {
         let (text, path) = (name.to_string(), "--missing copy".to_string());
         Expression { text, path, pattern: None, uses: vec![position], parameters: Vec::new() }
     }
 }
 
-/// Reads an expression for its own sake: what it uses. A parameter that has a value for each tensor stands there as a
-/// tensor would, so that no value decides what is said of the others; where an op takes none but a scalar, one of the
-/// values.
+/// Reads an expression to find the names that it uses. A parameter with a value per tensor is read as a tensor at
+/// first, so that no particular value affects the errors. If that fails, because an op requires a scalar, the values
+/// are tried.
 pub(super) fn read_expression(
     common: &Common,
     scalars: &Scalars,

@@ -1,17 +1,17 @@
-//! Why the command failed, and what it prints.
+//! The error of a command, and printing.
 //!
-//! Does not: word mistakes (`report`).
+//! Does not: format mistakes (`report` does).
 
 use std::io::Write;
 
-/// Why the command failed: what stderr is told, and the exit code.
+/// The error of a command: the text for standard error, and the exit status.
 pub(super) struct Failure {
     pub(super) text: String,
     pub(super) code: u8,
 }
 
 impl Failure {
-    /// A mistake in the arguments.
+    /// A usage error.
     pub(super) fn usage(text: impl Into<String>) -> Failure {
         Failure { text: super::report::error(&text.into()), code: 2 }
     }
@@ -23,12 +23,12 @@ impl From<castwise::Error> for Failure {
     }
 }
 
-/// A line on stderr; a closed stderr is not a reason to fail.
+/// Prints a line to standard error. If that is closed, the command does not fail.
 pub(super) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", super::report::harmless(text));
+    let _ = writeln!(std::io::stderr(), "{}", super::report::escape_controls(text));
 }
 
-/// Text on stdout; a reader that has gone is not a reason to fail.
+/// Prints text to standard output. If its reader has closed it, the command does not fail.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -1,7 +1,7 @@
-//! Where an expression may lose precision or range, each place with a line about it.
+//! The ops, casts and scalars of an expression that may lose precision or leave a range, each with a description.
 //!
-//! Guarantees: casts, ops that round to 16 bits, integer ops that wrap, and scalars come in the order of the text. Does
-//! not: decide what is lost; the typed program does.
+//! Guarantees: casts, ops that round to 16 bits, integer ops that may wrap, and scalars are in the order of the text.
+//! Does not: decide what is lost; the typed program does.
 
 use std::ops::Range;
 
@@ -9,26 +9,26 @@ use castwise::{CastLoss, CastNote, Op, Reason, SourceLocation, TypedProgram};
 
 use super::{lines, report};
 
-/// A place of an expression where something may be lost.
+/// An op, cast or scalar that may lose information.
 pub(super) struct Finding {
     pub(super) span: Range<usize>,
     pub(super) label: String,
     pub(super) kind: Kind,
-    /// The expression asks for it.
+    /// Whether the expression contains the cast explicitly.
     pub(super) requested: bool,
-    /// What to write instead, in the words of the library.
+    /// The help text of the library.
     pub(super) help: Option<String>,
     location: SourceLocation,
 }
 
-/// What may be lost, the worst last.
+/// The kinds of losses, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
-    /// Digits.
+    /// Values may be rounded.
     Rounds,
-    /// Values beyond a range.
+    /// Values may leave the range of a dtype.
     Range,
-    /// Integers that wrap in an op, which a wider dtype then hides.
+    /// Integers may wrap in an op before the value is cast to a wider dtype, which hides it.
     Wraps,
 }
 
@@ -38,8 +38,8 @@ impl From<CastLoss> for Kind {
     }
 }
 
-/// Everything that may be lost, in the order of the text: casts that are not exact, ops that round to 16 bits a value
-/// that is wider afterwards, integer ops that may wrap before, and scalars that their dtype changes.
+/// All possible losses in the order of the text: casts that are not exact, ops that round to 16 bits or may wrap before
+/// the value is cast to a wider dtype, and scalars that their dtype changes.
 pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut find = |location: &SourceLocation, label: String, kind: Kind, requested: bool, help: Option<String>| {
@@ -68,15 +68,15 @@ pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
 }
 
 impl Finding {
-    /// The help in the words of the text.
+    /// The help text with the operands as the user wrote them.
     pub(super) fn advice(&self, text: &str) -> Option<String> {
         let written = text.get(self.span.clone()).unwrap_or_default();
-        let help = report::own_words(self.help.as_deref()?, text, &self.location);
+        let help = report::with_operands(self.help.as_deref()?, text, &self.location);
         Some(lines::casts(&help, written))
     }
 }
 
-/// ` for operand x of add`; nothing for a cast that was written.
+/// Formats ` for operand x of add`. The result is empty for an explicit cast.
 pub(super) fn of_operand(c: &CastNote) -> String {
     if c.reason == Reason::Requested {
         return String::new();

@@ -1,7 +1,8 @@
-//! `castwise fmt`: the canonical text of a program.
+//! `castwise fmt`: prints or writes the canonical text of a program.
 //!
-//! Guarantees: the text means the same program; a file is replaced in one step, with its permissions, and comments
-//! are not dropped from it unasked. Does not: type programs; a text that can be read has a canonical form.
+//! Guarantees: the canonical text describes the same program. A file is replaced atomically and keeps its permissions,
+//! and comments are dropped with `--force` only. Does not: infer dtypes. Every text that can be read has a canonical
+//! form.
 
 use std::path::Path;
 
@@ -16,7 +17,7 @@ use super::source::Source;
 pub(super) fn run(arguments: &Fmt) -> Result<(), Failure> {
     let stdin = arguments.file == Path::new("-");
     if arguments.write && stdin {
-        return Err(Failure::usage("--write is for files: stdin can't be replaced"));
+        return Err(Failure::usage("--write needs a file: standard input can't be replaced"));
     }
     let source = Source::read(&arguments.file)?;
     let text = source.program()?.to_string();
@@ -32,10 +33,10 @@ pub(super) fn run(arguments: &Fmt) -> Result<(), Failure> {
     let comments = comments(&source.text);
     if comments > 0 && !arguments.force {
         let lines = if comments == 1 { "a line".to_string() } else { format!("{comments} lines") };
-        let text = format!("{}: comments in {lines} would be lost; --force drops them", source.path);
+        let text = format!("{}: comments in {lines} would be lost; use --force to drop them", source.path);
         return Err(Failure { text: report::error(&text), code: 1 });
     }
-    // A link stays a link.
+    // A symbolic link is followed, so that it stays a link.
     let failed = |e| Error::Io { path: source.path.clone(), source: e };
     let path = std::fs::canonicalize(&arguments.file).map_err(failed)?;
     let permissions = std::fs::metadata(&path).map_err(failed)?.permissions();
@@ -49,12 +50,12 @@ fn check(source: &Source, text: &str, stdin: bool) -> Result<(), Failure> {
         return Ok(());
     }
     let same = source.text.split('\n').zip(text.split('\n')).take_while(|(a, b)| a == b).count();
-    let help = if stdin { "" } else { "; --write makes it so" };
-    let message = format!("{}: not the canonical text, from line {} on{help}", source.path, same + 1);
+    let help = if stdin { "" } else { "; --write replaces it" };
+    let message = format!("{}: the text is not canonical from line {} on{help}", source.path, same + 1);
     Err(Failure { text: report::error(&message), code: 1 })
 }
 
-/// How many lines have a comment: a `;` that stands in no quotes.
+/// The number of lines with a comment, which is a `;` outside quotes.
 fn comments(text: &str) -> usize {
     let has = |line: &&str| {
         let (mut quoted, mut escaped) = (false, false);

@@ -1,21 +1,21 @@
 //! The file formats that the command reads and writes.
 //!
-//! Guarantees: the format is told by the end of the file's name, in upper or lower case. Does not: open files.
+//! Guarantees: the extension of the file name, in upper or lower case, determines the format. Does not: open files.
 
 use std::path::Path;
 
-/// The formats that are read and written.
+/// A file format that the command reads and writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Npy,
     Npz,
     SafeTensors,
-    /// The index of a checkpoint in shards.
+    /// The index of a sharded checkpoint.
     Index,
 }
 
 impl Format {
-    /// The format a file's name tells.
+    /// The format of a file, by the extension of its name.
     pub(super) fn of(path: &Path) -> Result<Format, String> {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes().to_ascii_lowercase();
         if name.ends_with(b".index.json") {

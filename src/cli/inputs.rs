@@ -1,8 +1,8 @@
 //! The input files of a command.
 //!
-//! Guarantees: the format is told by the file's name; only headers are read until a tensor is asked for; a .npy, or one
-//! tensor of another file, is then read once and serves every tensor name. Does not: compute, or have data for an input
-//! that is only declared.
+//! Guarantees: the file name determines the format. Only headers are read until a tensor is loaded. A .npy file, or one
+//! tensor of another file, is loaded once and used for every tensor name. Does not: compute, or provide data for an
+//! input that is only declared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,22 +16,22 @@ use super::format::Format;
 use super::report;
 use super::spec::InputSpec;
 
-/// One input: its name in the expression, and where its tensors come from.
+/// One input: its name in the expression, and the source of its tensors.
 pub(super) struct Input {
     pub(super) name: String,
-    /// The file; what was written, if the input is only declared.
+    /// The file; if the input is only declared, its dtype and dims as text.
     pub(super) path: PathBuf,
     source: Source,
 }
 
 enum Source {
     Declared(DType, Vec<Dim>),
-    /// The file, and its array once it has been asked for.
+    /// The file, and its array if it has been loaded.
     Npy(Box<Npy>, Option<Tensor>),
     Npz(Box<Npz>),
     SafeTensors(Box<SafeTensors>),
     Sharded(Box<ShardedSafeTensors>),
-    /// One tensor of a file, and what it was read as once it has been asked for.
+    /// One tensor of a file, which is here once it has been loaded.
     Member(Box<Input>, String, Option<Tensor>),
 }
 
@@ -54,7 +54,7 @@ impl Input {
         Ok(Input { name: name.to_string(), path: path.to_path_buf(), source })
     }
 
-    /// One tensor of a file.
+    /// Opens one tensor of a file.
     fn member(name: &str, path: &Path, member: &str) -> Result<Input, Failure> {
         let file = Input::open(name, &InputSpec::File(path.to_path_buf()))?;
         let names = file.names();
@@ -65,7 +65,7 @@ impl Input {
         Ok(Input { name: name.to_string(), path: path.to_path_buf(), source })
     }
 
-    /// The files it reads.
+    /// The files that this input reads.
     pub(super) fn files(&self) -> Vec<&Path> {
         let mut files = vec![self.path.as_path()];
         match &self.source {
@@ -76,12 +76,12 @@ impl Input {
         files
     }
 
-    /// Whether its tensors have names.
+    /// Whether the tensors of this input have names.
     pub(super) fn is_named(&self) -> bool {
         !matches!(self.source, Source::Npy(..) | Source::Declared(..) | Source::Member(..))
     }
 
-    /// The names of its tensors, in the order of the file; `None` if it is one array for all names.
+    /// The names of the tensors, in the order of the file; `None` if the input is one array for all names.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
         match &self.source {
             Source::Npy(..) | Source::Declared(..) | Source::Member(..) => None,
@@ -91,7 +91,7 @@ impl Input {
         }
     }
 
-    /// Whether it takes part in the evaluation of this tensor name.
+    /// Whether the input has a tensor for this name.
     pub(super) fn has(&self, tensor: &str) -> bool {
         match &self.source {
             Source::Npy(..) | Source::Declared(..) | Source::Member(..) => true,
@@ -101,7 +101,7 @@ impl Input {
         }
     }
 
-    /// The free text of the file.
+    /// The metadata of the file.
     pub(super) fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.source {
             Source::Declared(..) | Source::Npy(..) | Source::Npz(_) | Source::Member(..) => None,
@@ -110,7 +110,7 @@ impl Input {
         }
     }
 
-    /// Dtype and shape of its tensor of this name.
+    /// The dtype and shape of the tensor for this name.
     pub(super) fn info(&self, tensor: &str) -> Result<(DType, Vec<Dim>), Error> {
         let (dtype, shape) = match &self.source {
             Source::Declared(dtype, dims) => return Ok((*dtype, dims.clone())),
@@ -123,7 +123,7 @@ impl Input {
         Ok((dtype, shape.iter().map(|n| Dim::Fixed(*n)).collect()))
     }
 
-    /// The bytes that reading its tensor of this name will take, if it is another one for each name.
+    /// The number of bytes to read for this name; 0 if one array is used for all names.
     pub(super) fn to_read(&self, tensor: &str) -> u64 {
         let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
         match (&self.source, self.info(tensor)) {
@@ -132,15 +132,15 @@ impl Input {
         }
     }
 
-    /// Whether it has no data.
+    /// Whether the input has no data.
     pub(super) fn is_declared(&self) -> bool {
         matches!(self.source, Source::Declared(..))
     }
 
-    /// Its tensor of this name, and how many bytes were read for it.
+    /// Loads the tensor for this name. Also returns the number of bytes that were read.
     pub(super) fn load(&mut self, tensor: &str) -> Result<(Tensor, u64), Error> {
         let t = match &mut self.source {
-            Source::Declared(..) => return Err(Error::Internal("a declared input was read".into())),
+            Source::Declared(..) => return Err(Error::Internal("a declared input has no data to read".into())),
             Source::Npy(_, Some(t)) | Source::Member(_, _, Some(t)) => return Ok((t.clone(), 0)),
             Source::Member(file, member, array) => array.insert(file.load(member)?.0).clone(),
             Source::Npy(f, array) => array.insert(f.load()?).clone(),
@@ -152,7 +152,7 @@ impl Input {
         Ok((t, bytes))
     }
 
-    /// The bytes that are read once for all tensor names.
+    /// The number of bytes that are read once for all tensor names.
     pub(super) fn to_read_once(&self) -> u64 {
         match &self.source {
             Source::Npy(f, _) => bytes(f.info().0, f.info().1),
@@ -162,17 +162,19 @@ impl Input {
     }
 }
 
-/// The bytes of a tensor's elements.
+/// The size of a tensor's elements in bytes.
 pub(super) fn bytes(dtype: DType, shape: &[usize]) -> u64 {
     shape.iter().fold(dtype.size() as u64, |n, d| n.saturating_mul(*d as u64))
 }
 
-/// Why a file has no such tensor.
+/// The error for a file that has no tensor of this name.
 fn absent(path: &Path, member: &str, names: Option<&[&str]>) -> Failure {
     let (path, member) = (path.display(), report::escaped(member));
     let text = match names {
-        None => format!("{path} is one array without a name: `:{member}` is for .npz, .safetensors and .index.json"),
-        Some([]) => format!("{path}: there is no tensor `{member}`, nor any other"),
+        None => format!(
+            "{path} is one array without a name: `:{member}` is valid after .npz, .safetensors and .index.json only"
+        ),
+        Some([]) => format!("{path}: there is no tensor `{member}`: the file has no tensors"),
         Some(all) => format!("{path}: there is no tensor `{member}`; there are {}", report::names(all.iter().copied())),
     };
     if names.is_none() { Failure::usage(text) } else { Failure { text: report::error(&text), code: 1 } }

@@ -1,11 +1,12 @@
-//! Help in the words of a program as text: casts as its lines have them.
+//! Rewrites the casts in help texts to the syntax of a program as text.
 //!
-//! Guarantees: a help that speaks of no operand of the line stays as it is. Does not: read programs, or find mistakes.
+//! Guarantees: a help text that names no operand of the line is unchanged. Does not: read programs, or find mistakes.
 
 use castwise::Op;
 use regex::{Captures, Regex};
 
-/// A help with its casts as lines have them: `cast(x, f32)` speaks of the operand x of the op.
+/// Replaces `cast(x, f32)` in a help text, where x is an operand of the op, by the cast of that operand as a line of
+/// the program.
 pub(super) fn casts(help: &str, line: &str) -> String {
     let Ok(call) = Regex::new(r"`cast\((\w+), (\w+)\)`") else { return help.to_string() };
     let own = |c: &Captures<'_>| match operand(line, &c[1]) {
@@ -15,12 +16,12 @@ pub(super) fn casts(help: &str, line: &str) -> String {
     call.replace_all(help, own).into_owned()
 }
 
-/// The value that a line has for an operand of its op.
+/// The value of an operand in a line of the program.
 fn operand<'t>(line: &'t str, name: &str) -> Option<&'t str> {
     let (op, rest) = line.split_once('=')?.1.trim().split_once(' ')?;
     let op = Op::ALL.iter().find(|o| o.def().name == op || o.def().aliases.contains(&op))?;
     let position = op.def().operands.iter().position(|o| *o == name)?;
-    // Commas stand in quotes and in complex scalars too.
+    // Quoted names and complex scalars can contain commas.
     let values = rest.split(['{', ';']).next().filter(|v| !v.contains(['(', '"']))?;
     values.split(',').nth(position).map(str::trim).filter(|v| v.starts_with('%'))
 }

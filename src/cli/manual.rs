@@ -1,6 +1,6 @@
-//! `castwise completions` and `castwise man`: made from the definitions of the command line itself.
+//! `castwise completions` and `castwise man`, which are generated from the definition of the command line.
 //!
-//! Guarantees: they have every command and option there is. Does not: install anything.
+//! Guarantees: the output has every command and option. Does not: install anything.
 
 use clap_complete::Shell;
 
@@ -12,7 +12,7 @@ use super::report;
 #[command(after_help = "Example:
   castwise completions bash > ~/.local/share/bash-completion/completions/castwise")]
 pub(crate) struct Completions {
-    /// The shell that is to complete.
+    /// The shell to generate completions for.
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Completions {
 #[command(after_help = "Example:
   castwise man eval | man -l -")]
 pub(crate) struct Man {
-    /// The command that the page is about; without, castwise itself.
+    /// The command to describe (default: castwise itself).
     #[arg(value_name = "COMMAND")]
     command: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! What a run of `eval` took, and how it is told.
+//! The times and sizes of a run of `eval`, and their report.
 //!
-//! Guarantees: the JSON report has the same fields in each run; peak memory only where the system tells it. Does not:
-//! measure what is not part of the command.
+//! Guarantees: the JSON report has the same fields in each run. Peak memory is null if the system does not report it.
+//! Does not: measure anything outside the command.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::args::Eval;
 use super::plan::Work;
 
-/// Bytes and times of a run.
+/// The bytes and times of a run.
 #[derive(Default)]
 pub(super) struct Metrics {
     pub(super) read: u64,
@@ -25,7 +25,7 @@ pub(super) struct Metrics {
     pub(super) total: Duration,
 }
 
-/// Runs something, and adds the time it took.
+/// Runs a function, and adds its time to `time`.
 pub(super) fn timed<T>(time: &mut Duration, run: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let value = run();
@@ -38,7 +38,7 @@ impl Metrics {
         ((self.read + self.written) as f64 / self.total.as_secs_f64().max(1e-9)) as u64
     }
 
-    /// The closing line.
+    /// The last line of the output, which summarizes the run.
     pub(super) fn summary(&self, tensors: usize) -> String {
         let s = if tensors == 1 { "" } else { "s" };
         let seconds = |d: Duration| format!("{:.2} s", d.as_secs_f64());
@@ -57,10 +57,10 @@ impl Metrics {
     }
 }
 
-/// What a report is of.
+/// The subject of a report: a run or a dry run.
 pub(super) enum Ran<'a> {
     Done(&'a Metrics),
-    /// A dry run, and which of its outputs exist.
+    /// A dry run, and those of its outputs that exist.
     Dry {
         existing: &'a [String],
     },
@@ -127,7 +127,7 @@ fn pretty(all: &Value) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
-/// The most memory this process has had, where the system tells.
+/// The peak memory of this process, if the system reports it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

@@ -1,6 +1,6 @@
-//! What becomes of tensors that some inputs have and others lack: `--missing`.
+//! Tensors that some inputs lack: `--missing`.
 //!
-//! Guarantees: unless it is asked for, no tensor is left out. Does not: look for tensors under other names.
+//! Guarantees: no tensor is left out unless the option says so. Does not: search for tensors under other names.
 
 use super::expression::Expression;
 use super::failure::Failure;
@@ -8,13 +8,13 @@ use super::inputs::Input;
 use super::report::{self, tensors};
 use super::spec::Missing;
 
-/// An input, by its position, and the tensor names that its expressions need and it lacks.
+/// The position of an input, and the tensor names that expressions need from it and that it lacks.
 pub(super) struct Lack {
     input: usize,
     names: Vec<String>,
 }
 
-/// What each input lacks of the names that have an expression.
+/// The names that each input lacks, of those that have an expression.
 pub(super) fn lacks(inputs: &[Input], expressions: &[Expression], chosen: &[(String, usize)]) -> Vec<Lack> {
     let of = |i: usize| {
         let lacked = chosen.iter().filter(|(n, e)| expressions[*e].uses.contains(&i) && !inputs[i].has(n));
@@ -24,8 +24,8 @@ pub(super) fn lacks(inputs: &[Input], expressions: &[Expression], chosen: &[(Str
 }
 
 impl Lack {
-    /// `` `b` (b.npz) lacks 2 tensors that others have``.
-    fn told(&self, inputs: &[Input]) -> String {
+    /// Formats `` `b` (b.npz) lacks 2 tensors that others have``.
+    fn described(&self, inputs: &[Input]) -> String {
         let (input, count) = (&inputs[self.input], tensors(self.names.len()));
         format!("`{}` ({}) lacks {count} that others have", report::escaped(&input.name), input.path.display())
     }
@@ -34,24 +34,24 @@ impl Lack {
         report::names(self.names.iter().map(String::as_str))
     }
 
-    /// The line for names that are left out.
+    /// The warning about names that are left out.
     pub(super) fn skipped(&self, inputs: &[Input]) -> String {
-        format!("warning: {}, left out: {}", self.told(inputs), self.listed())
+        format!("warning: {}, left out: {}", self.described(inputs), self.listed())
     }
 
-    /// The line for names that are copied.
+    /// The note about names that are copied.
     pub(super) fn copied(&self, inputs: &[Input]) -> String {
-        format!("note: {}, copied: {}", self.told(inputs), self.listed())
+        format!("note: {}, copied: {}", self.described(inputs), self.listed())
     }
 }
 
-/// The refusal of names that are not in all inputs. `hints` are ways to write what may have been meant.
+/// The error for names that some inputs lack. `hints` are lines with likely corrections.
 pub(super) fn refused(inputs: &[Input], lacks: &[Lack], hints: impl Iterator<Item = String>) -> Failure {
     let mut lines: Vec<String> =
-        lacks.iter().map(|l| report::error(&format!("{}: {}", l.told(inputs), l.listed()))).collect();
-    lines.extend(hints.map(|h| report::harmless(&h)));
+        lacks.iter().map(|l| report::error(&format!("{}: {}", l.described(inputs), l.listed()))).collect();
+    lines.extend(hints.map(|h| report::escape_controls(&h)));
     lines.push(
-        "help: --missing skip leaves them out, --missing copy (or copy=INPUT) copies them; --select and --skip choose names"
+        "help: --missing skip leaves them out; --missing copy (or copy=INPUT) copies them; --select and --skip select names"
             .to_string(),
     );
     Failure { text: lines.join("\n"), code: 1 }
@@ -71,14 +71,14 @@ pub(super) fn source(inputs: &[Input], from: Option<&str>, tensor: &str) -> Resu
     }
 }
 
-/// Refuses an input to copy from that there is not, or that has no tensors with names.
+/// Refuses `--missing copy=INPUT` if there is no such input, or if its tensors have no names.
 pub(super) fn check(missing: Option<&Missing>, inputs: &[Input]) -> Result<(), Failure> {
     let Some(Missing::Copy(Some(from))) = missing else { return Ok(()) };
     let name = report::escaped(from);
     match inputs.iter().find(|i| i.name == *from) {
         None => Err(Failure::usage(format!("--missing copy={name}: there is no input `{name}`"))),
         Some(i) if i.names().is_none() => {
-            Err(Failure::usage(format!("--missing copy={name}: `{name}` is no file of several tensors")))
+            Err(Failure::usage(format!("--missing copy={name}: `{name}` is not a file of several tensors")))
         }
         Some(_) => Ok(()),
     }

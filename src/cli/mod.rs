@@ -1,11 +1,12 @@
-//! The command line: `castwise eval EXPR -i name=FILE ... -o FILE`, the same for a program as text (`run`), and what else
-//! there is to ask about an expression or a program.
+//! The command `castwise`: `eval` evaluates an expression over files, `run` runs a program as text, and other commands
+//! explain or print expressions and programs.
 //!
-//! Guarantees: exit code 0 when what was asked is done and an output is whole, 1 if the expression, a program, a file or
-//! the data is wrong (then there is no output and no change to an old one), 2 on wrong usage, 3 if `--deny` or `--check` found
-//! something (then there is no output either); a signal that ends the command leaves no temporary file; results go to
-//! stdout, everything else to stderr; a reader that closes stdout early is no failure. Does not: compute or decide
-//! dtypes; it calls the library's public interface only.
+//! Guarantees: the exit status is 0 on success, when the output is complete; 1 for an error in the expression, a
+//! program, a file or the data, when no output is written and an old one is unchanged; 2 for a usage error; 3 if
+//! `--deny` or `--check` refuses the run, when no output is written either. A signal that ends the command leaves no
+//! temporary file. Results go to standard output, everything else to standard error. A reader that closes standard
+//! output early does not cause an error. Does not: compute or decide dtypes; it calls the library's public interface
+//! only.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -52,7 +53,7 @@ mod table;
 #[command(
     name = "castwise",
     version,
-    after_help = "Exit codes: 0 done; 1 the expression, a program, a file or the data is wrong; 2 wrong usage; 3 --deny or --check found something."
+    after_help = "Exit status: 0 success; 1 error in the expression, a program, a file or the data; 2 usage error; 3 refused by --deny or --check."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -61,19 +62,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Evaluate an expression over .npy arrays, or over every tensor that .safetensors or .npz files share.
+    /// Evaluate an expression over .npy arrays, or for every tensor that .safetensors or .npz files share.
     Eval(Box<args::Eval>),
-    /// Run a program that is saved as text.
+    /// Run a program from its text form.
     Run(args::Run),
-    /// Print a program that is saved as text in its canonical form.
+    /// Print the canonical text of a program.
     Fmt(args::Fmt),
-    /// Show what an expression or a program does with dtypes: its result, where precision is lost, every cast with its reason.
+    /// Show the dtypes of an expression or a program: its results, the ops that lose precision, every cast with its
+    /// reason.
     Explain(Box<args::Explain>),
-    /// Print a stage of an expression or a program on its way to code.
+    /// Print a compilation stage of an expression or a program.
     Dump(Box<args::Dump>),
-    /// Print how an op promotes: the result dtype of each pair of operands, and why others are refused.
+    /// Print the promotion of an op: the result dtype of each pair of operands, and the reason for each refused pair.
     Table(args::Table),
-    /// Print a script for a shell that completes this command.
+    /// Print a shell script that completes this command.
     Completions(manual::Completions),
     /// Print a manual page.
     Man(manual::Man),
@@ -96,7 +98,7 @@ pub(crate) fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // It may be coloured: what is not is made harmless where it is written.
+            // The text may have colours. Control characters from outside are escaped where it is formatted.
             let _ = writeln!(std::io::stderr(), "{}", failure.text.trim_end());
             ExitCode::from(failure.code)
         }

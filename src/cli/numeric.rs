@@ -1,10 +1,10 @@
-//! `explain --numeric`: which place of a program costs how much precision, measured.
+//! `explain --numeric`: measures the error of each op and cast of a program.
 //!
-//! Guarantees: a node's own error is that of its result against f64, given the operands that it had; its error in the
-//! result is how far the result moves when this node, and those before it, are as they were computed instead of in
-//! f64, against the node before it: these add up to the whole error. Places are ordered by the mean of that, an error
-//! of more than the whole counted as the whole. What is measured is said: which tensors, how many
-//! elements. Does not: bound errors; other data may behave otherwise.
+//! Guarantees: a node's own error is the difference between its result and the same op in f64 on the same operands. A
+//! node's error in the result is the difference between two results: one with the nodes before it in their dtypes and
+//! the others in f64, and one with this node in its dtype too. These errors add up to the whole error. Nodes are
+//! ordered by the mean of this relative error, in which no element counts more than 1. The output says which tensors
+//! and how many elements were measured. Does not: bound errors; other data may have other errors.
 
 use annotate_snippets::Level;
 use castwise::shape::Dim;
@@ -18,34 +18,34 @@ use super::reference::Mirror;
 use super::sample::sample;
 use super::{describe, report};
 
-/// The extent of a dim that is not told.
+/// The extent used for a dim that is not a number.
 const EXTENT: usize = 256;
-/// How many elements are drawn at least, in as many runs as that takes.
+/// The minimum number of random elements. Small operands are run several times.
 const DRAWN: usize = 1 << 16;
 const MAX_RUNS: usize = 1024;
-/// Tensors of one kind are measured until there were so many elements.
+/// The tensors of one kind are measured until this number of elements is reached.
 const ENOUGH: usize = 1 << 24;
-/// Tensors of more elements are measured in part, where that can be.
+/// Of a tensor with more elements, only the first rows are measured, if possible.
 const LARGE: usize = 1 << 22;
-/// The most bytes that are computed at once.
+/// The maximum number of bytes of results of one run.
 const AT_ONCE: usize = 256 << 20;
-/// The most places that are traced to the result.
+/// The maximum number of nodes whose error in the result is measured.
 const TRACED: usize = 64;
-/// How many errors are kept for a median.
+/// The maximum number of errors that are kept for the median.
 const KEPT: usize = 1 << 20;
-/// How many places are listed.
+/// The maximum number of nodes that are listed.
 const LISTED: usize = 20;
 
-/// Relative errors at one place.
+/// The relative errors of one node.
 #[derive(Clone, Default)]
 struct Errors {
     kept: Vec<f64>,
     largest: f64,
-    /// Elements.
+    /// The number of elements.
     count: u64,
-    /// Elements whose f64 value is 0 or not finite, so that there is no relative error.
+    /// The number of elements that have no relative error, because their f64 value is 0 or not finite.
     undefined: u64,
-    /// Elements that are not finite where their f64 value is.
+    /// The number of elements that are not finite although their f64 value is.
     lost: u64,
     differs: bool,
 }
@@ -55,7 +55,7 @@ impl Errors {
         let stride = errors.len().div_ceil(DRAWN).max(1);
         for (i, (e, m)) in errors.iter().zip(magnitudes).enumerate() {
             self.count += 1;
-            // Both not a number, or both infinite: nothing to compare.
+            // If the f64 value is a NaN or infinite, there is nothing to compare.
             let defined = m.is_finite();
             self.differs |= defined && *e != 0.0;
             if defined && !e.is_finite() {
@@ -78,7 +78,7 @@ impl Errors {
         if all.is_empty() { f64::NAN } else { *all.select_nth_unstable_by(middle, f64::total_cmp).1 }
     }
 
-    /// How much is lost in the mean, if at most everything can be: what places are ordered by.
+    /// The mean relative error, in which an element counts at most 1. Nodes are ordered by it.
     fn weight(&self) -> f64 {
         let lost = self.lost as f64 / self.count.max(1) as f64;
         lost + self.kept.iter().map(|e| e.min(1.0)).sum::<f64>() / self.kept.len().max(1) as f64
@@ -96,7 +96,7 @@ impl Errors {
     }
 }
 
-/// What was measured of one kind of tensors.
+/// The measurements for one kind of tensors.
 #[derive(Default)]
 struct Measured {
     own: Vec<Errors>,
@@ -109,7 +109,7 @@ struct Measured {
     drawn: bool,
 }
 
-/// Runs each kind's program on its data, and in f64.
+/// Runs the program of each kind on its data, once in its dtypes and once in f64.
 pub(super) fn numeric(work: &mut Work) -> Result<String, Failure> {
     let kinds: Vec<Vec<Job>> = work
         .kinds()?
@@ -127,7 +127,7 @@ pub(super) fn numeric(work: &mut Work) -> Result<String, Failure> {
         }
         let (plan, e) = work.of(first);
         text += &work.heading(&kind.iter().collect::<Vec<_>>());
-        text += &told(plan, e, &all, kind.len());
+        text += &summary(plan, e, &all, kind.len());
     }
     Ok(text)
 }
@@ -179,8 +179,8 @@ fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure
     Ok(())
 }
 
-/// Of operands that are too large to be measured whole, the first rows: how many. Only where that changes nothing
-/// for the elements: all shapes are equal, and nothing is reduced.
+/// Cuts operands that are too large to the first rows, and returns their number. This is done only if it does not
+/// change the elements: if all shapes are equal and nothing is reduced.
 fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)]) -> Option<usize> {
     let dims = operands.first()?.2.clone();
     let Some(Dim::Fixed(all)) = dims.first() else { return None };
@@ -194,12 +194,12 @@ fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)]
     Some(rows)
 }
 
-/// The numbers of dims, with one for those that are not told.
+/// The extents of dims, with [`EXTENT`] for those that are not numbers.
 fn extents(dims: &[Dim]) -> Vec<usize> {
     dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { EXTENT }).collect()
 }
 
-/// Both evaluations of a program, and the errors between them.
+/// Evaluates a program in its dtypes and in f64, and records the errors.
 fn trace(
     plan: &Plan,
     executor: &Executor,
@@ -209,7 +209,7 @@ fn trace(
 ) -> Result<(), Error> {
     let typed = &plan.typed;
     let mirror = Mirror::new(typed)?;
-    let result = typed.position(&plan.result).ok_or_else(|| Error::Internal("a result without a node".into()))?;
+    let result = typed.position(&plan.result).ok_or_else(|| Error::Internal("the result has no node".into()))?;
     let sizes: Vec<usize> = typed.nodes().map(|n| elements(n.shape)).collect();
     let computes = |k: &NodeKind<'_>| !matches!(k, NodeKind::Feed(_) | NodeKind::Constant(_));
     let places: Vec<usize> = typed.nodes().enumerate().filter(|(_, n)| computes(&n.kind)).map(|(i, _)| i).collect();
@@ -239,7 +239,7 @@ fn trace(
         all.traced = false;
         return Ok(());
     }
-    // Between two lossy nodes nothing changes, so that only these need to be told apart.
+    // Nodes without an error of their own do not change the result, so only the lossy ones are measured.
     let mut before = exact[result].clone();
     let mut steps = Vec::new();
     for i in &lossy {
@@ -259,10 +259,11 @@ fn elements(shape: &[castwise::shape::SymDim]) -> usize {
     shape.iter().map(|d| if let castwise::shape::SymDim::Fixed(n) = d { *n } else { EXTENT }).product()
 }
 
-/// What takes a pair by its number: errors and magnitudes.
+/// Receives the index of a pair, its errors and its magnitudes.
 type Take<'a> = &'a mut dyn FnMut(usize, &[f64], &[f64]);
 
-/// Computes pairs of values of these sizes, as many at once as memory should hold, and hands them over.
+/// Computes pairs of values and passes them to `take`. `wanted` has their sizes, which limit how many are computed in
+/// one run.
 fn fetch(
     mirror: &Mirror<'_>,
     executor: &Executor,
@@ -287,16 +288,16 @@ fn fetch(
     Ok(())
 }
 
-/// The measurement as text.
-fn told(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> String {
+/// The text of a measurement.
+fn summary(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> String {
     let from = match (all.drawn, all.tensors) {
-        (true, _) => "elements that are drawn (floats uniform between 0 and 1)".to_string(),
+        (true, _) => "random elements (floats uniform between 0 and 1)".to_string(),
         (false, 1) if tensors == 1 => "elements".to_string(),
         (false, n) => format!("elements of {n} of {tensors} tensors"),
     };
-    let mut text = format!("measured on {} {from}, against the same program in f64\n", all.elements);
+    let mut text = format!("measured on {} {from}, relative to the same program in f64\n", all.elements);
     text += &format!(
-        "result {}: relative error {} in the median, {} at most{}\n",
+        "result {}: median relative error {}, maximum {}{}\n",
         plan.dtype,
         number(all.result.median()),
         number(all.result.largest),
@@ -307,9 +308,9 @@ fn told(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> String {
     let weight = |i: &usize| if all.traced { &all.in_result[*i] } else { &all.own[*i] }.weight();
     places.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     let Some(worst) = places.first() else {
-        return text + "no place has an error\n";
+        return text + "no op or cast has an error\n";
     };
-    text += "\n  error in the result    own error\n  median   at most       median   at most   where\n";
+    text += "\n  error in the result    own error\n  median   maximum       median   maximum   op or cast\n";
     let label = |i: usize| label(&nodes[i].kind, nodes[i].dtype);
     let span = |i: usize| report::span(&e.text, nodes[i].location).unwrap_or(0..0);
     for i in places.iter().take(LISTED) {
@@ -332,20 +333,15 @@ fn told(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> String {
     }
     let exact = nodes.iter().filter(|n| !matches!(n.kind, NodeKind::Feed(_) | NodeKind::Constant(_))).count();
     text += &format!("  {} other ops and casts have no error of their own\n\n", exact - places.len());
-    text += &report::marked(
-        Level::NOTE,
-        "the largest error arises here",
-        &e.text,
-        &e.path,
-        &[(span(*worst), label(*worst))],
-    );
+    text +=
+        &report::marked(Level::NOTE, "this has the largest error", &e.text, &e.path, &[(span(*worst), label(*worst))]);
     text + "\n"
 }
 
 fn label(kind: &NodeKind<'_>, dtype: DType) -> String {
     match kind {
         NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } => match dtype.category() {
-            Category::Bool => format!("`{op}` decides otherwise"),
+            Category::Bool => format!("`{op}` gives another bool"),
             Category::Int => format!("`{op}` in {dtype}"),
             _ => format!("`{op}` rounds to {dtype}"),
         },
@@ -356,7 +352,7 @@ fn label(kind: &NodeKind<'_>, dtype: DType) -> String {
     }
 }
 
-/// An error with two digits.
+/// Formats an error with two digits.
 fn number(v: f64) -> String {
     match v {
         v if v.is_nan() => "-".to_string(),

@@ -1,8 +1,8 @@
-//! The dtypes that results are written with: `--out-dtype`.
+//! The dtypes of results: `--out-dtype`.
 //!
-//! Guarantees: without `--out-dtype-all`, a float dtype never rounds a result computed from integers or bools alone: it keeps
-//! its dtype, or is cast back to the inputs' dtype (`inexact` refuses it where that is not exact). Does not: change casts that an
-//! expression ends with.
+//! Guarantees: without `--out-dtype-all`, a float dtype never rounds a result that was computed from integers or bools
+//! only. Such a result keeps its dtype, or is cast back to the inputs' dtype (`inexact` refuses it if that is not
+//! exact). Does not: change casts that an expression ends with.
 
 use castwise::promotion::promote_types;
 use castwise::{
@@ -13,57 +13,58 @@ use castwise::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OutDtype {
     pub(crate) dtype: Option<DType>,
-    /// Whether results computed from integers or bools alone are converted too.
+    /// Whether results that were computed from integers or bools only are converted too.
     pub(crate) all: bool,
 }
 
-/// How a result is converted.
+/// The conversion of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Made {
-    /// It is written as it is computed.
+pub(super) enum Conversion {
+    /// The result is written as it is computed.
     Same,
-    /// The same, although another dtype was asked for: it was computed from integers or bools alone.
-    Spared,
-    /// It is converted.
+    /// The result keeps its dtype, although another one was requested, because it was computed from integers or bools
+    /// only.
+    Kept,
+    /// The result is cast to this dtype.
     Converted(DType),
-    /// It is cast back to this dtype, that of the integers or bools that it was computed from, if that is exact.
+    /// The result is cast back to the dtype of the integers or bools that it was computed from, if that is exact.
     Back(DType),
 }
 
-impl Made {
-    /// Whether the values decide if there is a result.
+impl Conversion {
+    /// Whether the result is cast back, so that its values decide whether it is accepted.
     pub(super) fn is_back(self) -> bool {
-        matches!(self, Made::Back(_))
+        matches!(self, Conversion::Back(_))
     }
 }
 
 impl OutDtype {
-    /// How a result is converted, by the dtypes and ranks of its operands. `place`: the place of the expression.
-    pub(super) fn made(
+    /// The conversion of a result, given the dtypes and ranks of its operands. `location` is that of the expression.
+    pub(super) fn conversion(
         self,
         operands: &[(DType, usize)],
         program: &Program,
         v: &Var,
         location: SourceLocation,
-    ) -> Result<Made, Error> {
-        let Some(to) = self.dtype else { return Ok(Made::Same) };
+    ) -> Result<Conversion, Error> {
+        let Some(to) = self.dtype else { return Ok(Conversion::Same) };
         let typed = program.infer()?;
-        let result = typed.dtype(v).ok_or_else(|| Error::Internal("a result without a type".into()))?;
+        let result = typed.dtype(v).ok_or_else(|| Error::Internal("the result has no type".into()))?;
         if self.all || to.is_integral() {
-            return Ok(Made::Converted(to));
+            return Ok(Conversion::Converted(to));
         }
-        // As in promotion, a 0-d tensor beside tensors with dims is a parameter of theirs.
+        // As in promotion, 0-d tensors do not count if there are tensors with dims.
         let rank = usize::from(operands.iter().any(|(_, rank)| *rank > 0));
         let tensors = operands.iter().filter(|o| o.1 >= rank).map(|o| o.0);
         match tensors.reduce(promote_types) {
             Some(common) if common.is_integral() => {
                 let kept = result.is_integral() || is_cast(&typed, v);
-                Ok(if kept { Made::Spared } else { Made::Back(common) })
+                Ok(if kept { Conversion::Kept } else { Conversion::Back(common) })
             }
             _ if result.is_complex() && to.is_float() => {
-                complex(to).map(Made::Converted).ok_or_else(|| no_complex(to, location))
+                complex(to).map(Conversion::Converted).ok_or_else(|| no_complex(to, location))
             }
-            _ => Ok(Made::Converted(to)),
+            _ => Ok(Conversion::Converted(to)),
         }
     }
 }
@@ -74,13 +75,13 @@ fn is_cast(typed: &TypedProgram, v: &Var) -> bool {
     node.is_some_and(|n| matches!(n.kind, NodeKind::Cast { note, .. } if note.reason == Reason::Requested))
 }
 
-/// The complex dtype whose parts are of this one.
+/// The complex dtype whose parts have this dtype.
 fn complex(part: DType) -> Option<DType> {
     DType::ALL.into_iter().find(|d| d.is_complex() && d.real() == part)
 }
 
 fn no_complex(to: DType, location: SourceLocation) -> Error {
-    let message = format!("the result is complex, and no complex dtype has parts of {to}");
-    let help = "`--out-dtype c64` keeps both parts, `--out-dtype-all` the real one";
+    let message = format!("the result is complex, and there is no complex dtype with parts of {to}");
+    let help = "`--out-dtype c64` keeps both parts, `--out-dtype-all` keeps the real part";
     Error::Invalid(vec![Diagnostic::new(DiagnosticKind::Cast, message).help(help).at(&location)])
 }

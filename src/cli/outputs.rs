@@ -1,7 +1,7 @@
-//! The output of a command: one file, or the files of a checkpoint in shards.
+//! The output of a command: one file, or the files of a sharded checkpoint.
 //!
-//! Guarantees: every file that would be written is checked against the inputs, against what exists and against what its
-//! format has, before anything is computed. Does not: decide formats beyond what the name and `--max-shard-size` say.
+//! Guarantees: before anything is computed, every output file is checked: it is not an input, `--force` is given if it
+//! exists, and its format supports the tensors. Does not: choose a format; the file name and `--max-shard-size` do.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use super::format::Format;
 use super::inputs::bytes;
 use super::report;
 
-/// The size of a shard if none is given: that of the Hugging Face libraries.
+/// The default size of a shard, which is that of the Hugging Face libraries.
 const SHARD: u64 = 5_000_000_000;
 
 /// The tensors to be written: names, dtypes and shapes.
 pub(super) type List = [(String, DType, Vec<usize>)];
 
-/// A file in the making.
+/// An output that is being written.
 pub(super) enum Output {
     Npy(PathBuf, Existing),
     Npz(Box<NpzWriter>),
@@ -67,7 +67,7 @@ impl Output {
         }
     }
 
-    /// Brings the output to disk and gives it its name.
+    /// Flushes the output to disk and gives it its final name.
     pub(super) fn finish(self) -> Result<(), Error> {
         match self {
             Output::Npy(..) => Ok(()),
@@ -82,17 +82,17 @@ impl Output {
 pub(super) struct Layout {
     /// The index, if there is one, and the size of its shards.
     index: Option<(PathBuf, u64)>,
-    /// All files that are to be written.
+    /// All files that will be written.
     pub(super) files: Vec<PathBuf>,
 }
 
-/// The files that these tensors make.
+/// The files that these tensors are written to.
 pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Layout, Failure> {
     let path = &target.output;
     let total = list.iter().fold(0u64, |n, (_, dtype, shape)| n.saturating_add(bytes(*dtype, shape)));
     let index = match (format, target.max_shard_size) {
         (Format::Index, size) => Some((path.clone(), size.unwrap_or(SHARD))),
-        // What fits one file needs no index.
+        // Tensors that fit in one file need no index.
         (Format::SafeTensors, Some(size)) if total > size => {
             let mut name = path.clone().into_os_string();
             name.push(".index.json");
@@ -113,14 +113,14 @@ pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Lay
     Ok(Layout { index, files })
 }
 
-/// Checks what is asked for before any file is read: the format of the output.
+/// Checks the options and paths before any file is read. Returns the format of the output.
 pub(super) fn format(target: &Target, read: &[&Path], dry_run: bool) -> Result<Format, Failure> {
     let format = Format::of(&target.output).map_err(Failure::usage)?;
     if target.max_shard_size.is_some() && !matches!(format, Format::SafeTensors | Format::Index) {
-        return Err(Failure::usage("--max-shard-size is for outputs .safetensors and .index.json"));
+        return Err(Failure::usage("--max-shard-size needs a .safetensors or .index.json output"));
     }
     if target.compress && format != Format::Npz {
-        return Err(Failure::usage("--compress is for outputs .npz"));
+        return Err(Failure::usage("--compress needs an .npz output"));
     }
     for path in read {
         Format::of(path).map_err(Failure::usage)?;
@@ -130,9 +130,9 @@ pub(super) fn format(target: &Target, read: &[&Path], dry_run: bool) -> Result<F
     Ok(format)
 }
 
-/// Refuses outputs that are also read, and such as can't be written; answers those that exist.
+/// Refuses outputs that are also inputs or can't be written. Returns those that exist.
 pub(super) fn check<'o>(outputs: &'o [PathBuf], read: &[&Path]) -> Result<Vec<&'o Path>, Failure> {
-    // Of either there may be thousands.
+    // There may be thousands of inputs and of outputs, so inputs are looked up in sets.
     let written: HashSet<&Path> = read.iter().copied().collect();
     let real: HashSet<PathBuf> = read.iter().filter_map(|p| p.canonicalize().ok()).collect();
     let mut existing = Vec::new();
@@ -151,12 +151,12 @@ pub(super) fn check<'o>(outputs: &'o [PathBuf], read: &[&Path]) -> Result<Vec<&'
     Ok(existing)
 }
 
-/// Refuses outputs that exist, without `--force`.
+/// Refuses outputs that exist, unless `--force` is given.
 pub(super) fn keep(existing: &[&Path], force: bool) -> Result<(), Failure> {
     match existing.first().filter(|_| !force) {
         None => Ok(()),
         Some(output) => {
-            let text = format!("{}: the output exists; --force replaces it", output.display());
+            let text = format!("{}: the output exists; use --force to replace it", output.display());
             Err(Failure { text: report::error(&text), code: 1 })
         }
     }

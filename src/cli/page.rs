@@ -1,6 +1,7 @@
-//! `docs/promotion.html`: the promotion of every op under every rule set, as one page that needs nothing else.
+//! `docs/promotion.html`: the promotion of every op under every rule set, as one self-contained page.
 //!
-//! Guarantees: every cell of the page is one of `cells`; no network, no storage. Does not: know any op by name.
+//! Guarantees: `cells` decides every cell of the page. The page uses neither network nor storage. Does not: know any op
+//! by name.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +13,7 @@ use super::cells::{cell, is_given, promoted, template, tiers};
 
 const PAGE: &str = include_str!("page.html");
 
-/// Things by number, each once.
+/// Deduplicated items with their indices.
 struct Pool<T>(Vec<T>, HashMap<T, usize>);
 
 impl<T: Clone + Eq + Hash> Pool<T> {
@@ -26,7 +27,7 @@ impl<T: Clone + Eq + Hash> Pool<T> {
     }
 }
 
-/// The page.
+/// The HTML page.
 pub(super) fn page() -> String {
     let mut outcomes: Pool<(String, String)> = Pool(Vec::new(), HashMap::new());
     let mut tables: Pool<Vec<usize>> = Pool(Vec::new(), HashMap::new());
@@ -65,7 +66,7 @@ pub(super) fn page() -> String {
     let shapes: Vec<Value> = shapes.0.iter().filter_map(|s| serde_json::from_str(s).ok()).collect();
     let tables: Vec<String> = tables.0.iter().map(|t| packed(t)).collect();
     let data = json!({ "outcomes": outcomes.0, "shapes": shapes, "tables": tables, "ops": ops });
-    // Inside a script element, `</` would end it.
+    // `</` would end the script element.
     let data = data.to_string().replace("</", "<\\/");
     let strings = |of: &dyn Fn(Rules) -> String| {
         let all: Vec<String> = Rules::ALL.iter().map(|r| Value::from(of(*r)).to_string()).collect();
@@ -75,7 +76,7 @@ pub(super) fn page() -> String {
     PAGE.replace("{{RULES}}", &strings(&|r| r.name().into())).replace("{{TITLES}}", &titles).replace("{{DATA}}", &data)
 }
 
-/// Numbers as a text: runs of one number as `n*count`.
+/// Run-length encodes numbers as text: `n*count` for a repeated number.
 fn packed(table: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for n in table {

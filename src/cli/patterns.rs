@@ -1,8 +1,8 @@
-//! Regular expressions from a file, all of which are looked for in a name at once.
+//! Regular expressions from a file, which are all searched for in a name at once.
 //!
-//! Guarantees: the syntax is that of the crate `regex`; together they take some tens of megabytes at most, however they are
-//! written. Those without operators but the dot, which names of tensors of another model are, are any number, and a
-//! search for them takes no longer with more of them. Does not: say where in a name an expression is found.
+//! Guarantees: the syntax is that of the crate `regex`. Together the expressions take at most some tens of megabytes.
+//! Expressions without operators other than the dot, such as tensor names of another model, are not limited in number,
+//! and the time of a search does not grow with it. Does not: report the position of a match.
 
 use std::ops::Range;
 
@@ -13,29 +13,30 @@ use regex_automata::{Anchored, Input, MatchKind, PatternSet};
 
 use super::report;
 
-/// The most bytes of one expression. A class of two letters (`\w`) takes kilobytes when it is read, before anything can
-/// be said about the size of the whole.
+/// The maximum length of one expression in bytes. Parsing a class of two characters (`\w`) takes kilobytes, before the
+/// size of the compiled expression is known.
 pub(super) const MAX_LENGTH: usize = 16 << 10;
-/// The most bytes of states that all of them are compiled to: what the crate `regex` lets a single one have.
+/// The maximum size of the compiled states of all expressions, which is the limit of the crate `regex` for a single
+/// one.
 const MAX_STATES: usize = 10 << 20;
-/// What a search may keep of the sets of states it has been in.
+/// The size of the lazy DFA's cache during a search.
 const MAX_CACHE: usize = 32 << 20;
-/// Names up to here are searched from each of their characters. These searches share their few sets of states, where in
-/// one search for all beginnings each set has the first states of all expressions.
+/// Names of at most this length are searched with one anchored search per position. These searches share few sets of
+/// states. In a single unanchored search, each set would contain the first states of all expressions.
 const SHORT: usize = 256;
-/// How much is shown of what is wrong with one, which quotes it.
+/// The maximum length of an error about an expression, which quotes it.
 const SHOWN: usize = 500;
 
-/// Expressions, by their positions.
+/// A set of expressions, which are identified by their positions.
 pub(super) struct Patterns<'p> {
     plain: Plain<'p>,
-    /// The others, as one automaton, and their positions.
+    /// The other expressions as one automaton, and their positions.
     all: Regex,
     positions: Vec<usize>,
     found: PatternSet,
 }
 
-/// Which expression is refused, and why.
+/// The position of a refused expression, and the reason.
 pub(super) struct Refused {
     pub(super) position: usize,
     pub(super) why: String,
@@ -52,7 +53,7 @@ impl<'p> Patterns<'p> {
             let refuse = |why: String| Refused { position, why };
             check_length(pattern).map_err(refuse)?;
             let one = syntax::parse(pattern).map_err(|e| refuse(not_one(&e)))?;
-            // Each one is measured, so that those that are kept to be compiled together are bounded too.
+            // Each expression is compiled separately first, which bounds the size of those that are compiled together.
             let config = thompson::Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(left));
             let compiled = thompson::Compiler::new().configure(config).build_from_hir(&one);
             let size = compiled.map(|c| c.memory_usage()).map_err(|_| refuse(too_large()))?;
@@ -72,7 +73,8 @@ impl<'p> Patterns<'p> {
         Ok(Patterns { plain: Plain::new(plain), all, positions, found })
     }
 
-    /// Calls a function with the position of each that is found in a name, in no order and perhaps several times.
+    /// Calls a function with the position of each expression that matches in a name, in any order and possibly several
+    /// times.
     pub(super) fn find_in(&mut self, name: &str, mut found: impl FnMut(usize)) {
         self.plain.find_in(name, &mut found);
         if self.positions.is_empty() {
@@ -92,12 +94,12 @@ impl<'p> Patterns<'p> {
     }
 }
 
-/// Whether an expression is characters that stand for themselves, and dots.
+/// Whether an expression consists of literal characters and dots.
 fn is_plain(pattern: &str) -> bool {
     !pattern.contains(['\\', '^', '$', '|', '?', '*', '+', '(', ')', '[', ']', '{', '}'])
 }
 
-/// Expressions of characters and dots, in order, each with its position.
+/// Expressions of literal characters and dots, sorted, each with its position.
 struct Plain<'p>(Vec<(&'p str, usize)>);
 
 impl<'p> Plain<'p> {
@@ -110,13 +112,13 @@ impl<'p> Plain<'p> {
         if self.0.is_empty() {
             return;
         }
-        // Ranges of expressions that begin alike, how long these beginnings are, and what is left of the name behind them.
+        // Ranges of expressions with a common prefix, the length of that prefix, and the rest of the name after it.
         let mut open: Vec<(Range<usize>, usize, &str)> = Vec::new();
         let mut rest = name;
         loop {
             open.push((0..self.0.len(), 0, rest));
             while let Some((range, depth, rest)) = open.pop() {
-                // The one that is no more than its beginning is the first.
+                // The expression that ends here, if there is one, is the first of the range.
                 let first = self.0.get(range.start).filter(|(p, _)| p.len() == depth);
                 first.into_iter().for_each(|(_, position)| found(*position));
                 let mut chars = rest.chars();
@@ -137,7 +139,7 @@ impl<'p> Plain<'p> {
         }
     }
 
-    /// Those of a range that go on with a character.
+    /// The expressions of a range whose next character is `next`.
     fn narrow(&self, range: Range<usize>, depth: usize, next: char) -> Range<usize> {
         let mut buffer = [0; 4];
         let next = next.encode_utf8(&mut buffer).as_bytes();
@@ -152,21 +154,21 @@ impl<'p> Plain<'p> {
     }
 }
 
-/// Refuses an expression that is too long to be read.
+/// Refuses an expression that is too long to be parsed.
 pub(super) fn check_length(pattern: &str) -> Result<(), String> {
     let len = pattern.len();
     if len <= MAX_LENGTH {
         return Ok(());
     }
-    Err(format!("as a regular expression of {len} bytes it is too long: at most {MAX_LENGTH} are read"))
+    Err(format!("the regular expression has {len} bytes: the limit is {MAX_LENGTH}"))
 }
 
 fn not_one(e: &dyn std::fmt::Display) -> String {
-    format!("not a regular expression: {}", report::cut(&e.to_string(), SHOWN))
+    report::cut(&e.to_string(), SHOWN)
 }
 
 fn too_large() -> String {
-    format!("with it the regular expressions become too large: compiled, at most {} MiB", MAX_STATES >> 20)
+    format!("the regular expressions are too large when compiled: the limit is {} MiB", MAX_STATES >> 20)
 }
 
 #[cfg(test)]

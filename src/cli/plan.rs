@@ -1,7 +1,7 @@
-//! Which tensor names an expression is applied to, and the program of each.
+//! The tensor names that expressions are evaluated for, and the program for each.
 //!
-//! Guarantees: everything is typed from dtypes and shapes alone; one program serves all names of equal expression,
-//! dtypes, shapes and scalars; all refusals are reported together. Does not: read elements.
+//! Guarantees: inference uses dtypes and shapes only. Names with equal expression, dtypes, shapes and scalars have one
+//! program. All errors are reported together. Does not: read elements.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use super::failure::{Failure, say};
 use super::findings::findings;
 use super::format::Format;
 use super::inputs::Input;
-use super::out_dtype::{Made, OutDtype};
+use super::out_dtype::{Conversion, OutDtype};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
 use super::spec::{Missing, UNNAMED};
 use super::{members, missing, report};
 
-/// How many different refusals are shown.
+/// The maximum number of different errors that are shown.
 const REFUSALS: usize = 10;
 
 /// A program for operands of certain dtypes and shapes, and its result.
@@ -35,9 +35,9 @@ pub(super) struct Plan {
     pub(super) program: Program,
     pub(super) result: Var,
     pub(super) dtype: DType,
-    /// How `--out-dtype` converts it.
-    pub(super) made: Made,
-    /// Whether an op has operands of different dtypes, so that rules decide.
+    /// The conversion of the result by `--out-dtype`.
+    pub(super) conversion: Conversion,
+    /// Whether an op has operands of different dtypes, so that the rule set matters.
     mixes: bool,
     /// The scalars of the expression.
     pub(super) values: Vec<(String, Scalar)>,
@@ -45,8 +45,8 @@ pub(super) struct Plan {
     form: Form,
 }
 
-/// What plans that are told of as one have in common besides their inputs: the ops and dtypes of all nodes, which the
-/// categories of the scalars decide too, and what is lost, which their values do.
+/// The properties, besides the inputs, by which plans are grouped in the output: the ops and dtypes of all nodes, which
+/// depend on the categories of scalars too, and the losses, which depend on their values.
 type Form = (Vec<(Option<Op>, DType)>, Vec<String>);
 
 fn form(typed: &TypedProgram, text: &str) -> Form {
@@ -60,16 +60,16 @@ fn form(typed: &TypedProgram, text: &str) -> Form {
 }
 
 impl Plan {
-    /// The shape of the result, which files always tell.
+    /// The shape of the result, which is known if all inputs are files.
     pub(super) fn shape(&self) -> Result<Vec<usize>, Error> {
         let fixed = |d: &SymDim| match d {
             SymDim::Fixed(n) => Ok(*n),
-            SymDim::Sym(_) => Err(Error::Internal("a result without a shape".into())),
+            SymDim::Sym(_) => Err(Error::Internal("the result has no shape".into())),
         };
         self.dims.iter().map(fixed).collect()
     }
 
-    /// Dtype and shape of the result as text.
+    /// The dtype and shape of the result as text.
     pub(super) fn result_type(&self) -> String {
         let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
         format!("{}[{}]", self.dtype, dims.join(", "))
@@ -82,7 +82,7 @@ pub(super) struct Job {
     pub(super) plan: usize,
 }
 
-/// An error, the expression it is of, the tensors that have it, and the values of the parameters of the first.
+/// An error, its expression, the tensors that it occurs for, and the values of the first one's parameters.
 struct Refusal<'n> {
     error: Error,
     expression: Option<usize>,
@@ -90,16 +90,16 @@ struct Refusal<'n> {
     values: String,
 }
 
-/// Refusals in the order of their first tensors.
+/// The errors in the order of their first tensors.
 #[derive(Default)]
 struct Refusals<'n> {
     all: Vec<Refusal<'n>>,
-    /// Those that others may be like. They are few, for they differ by their places in the expression.
+    /// The errors that others can be grouped with. There are few, since they differ in their source ranges.
     common: Vec<usize>,
 }
 
 impl Refusals<'_> {
-    /// The position of a refusal that says the same, which may be this one.
+    /// Adds an error unless an equivalent one exists. Returns its position.
     fn add(&mut self, error: Error, expression: Option<usize>, values: impl FnOnce() -> String) -> usize {
         let same = |r: &Refusal<'_>| r.expression == expression && alike(&r.error, &error);
         if let Some(i) = self.common.iter().copied().find(|i| self.all.get(*i).is_some_and(same)) {
@@ -114,7 +114,7 @@ impl Refusals<'_> {
     }
 }
 
-/// Everything that a command is asked, typed.
+/// The work of a command: its inputs and expressions, with dtypes and shapes inferred.
 pub(super) struct Work {
     pub(super) inputs: Vec<Input>,
     pub(super) expressions: Vec<Expression>,
@@ -123,13 +123,13 @@ pub(super) struct Work {
     pub(super) out: OutDtype,
     /// Whether the tensors have names.
     pub(super) named: bool,
-    /// What the user should know besides: lines for stderr, notes and warnings.
+    /// Notes and warnings for standard error.
     pub(super) notes: Vec<String>,
-    /// The files that the command names and does not write.
+    /// The files in the arguments that are not outputs.
     read: Vec<PathBuf>,
 }
 
-/// Types expressions over inputs: `maps` first, then `rest`.
+/// Infers the dtypes of expressions over inputs. An expression of `maps` takes precedence over `rest`.
 pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&str>) -> Result<Work, Failure> {
     let scalars = Scalars::read(&common.parameters)?;
     check_names(common, &scalars)?;
@@ -161,8 +161,7 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
     let named = inputs.iter().any(Input::is_named);
     let by_name = !maps.is_empty() || common.select.is_some() || common.skip.is_some() || common.missing.is_some();
     if by_name && !named {
-        let text =
-            "--map, --select, --skip and --missing are for inputs of several tensors: .safetensors, .index.json, .npz";
+        let text = "--map, --select, --skip and --missing need an input with several tensors: .safetensors, .index.json or .npz";
         return Err(Failure::usage(text));
     }
     missing::check(common.missing.as_ref(), &inputs)?;
@@ -196,8 +195,8 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
 }
 
 impl Work {
-    /// The names to evaluate, in the order of the first input that has them, each with its expression; what an input
-    /// lacks is noted.
+    /// The names to evaluate, in the order of the first input that has them, each with its expression. Adds notes about
+    /// names that an input lacks.
     fn names(&mut self, common: &Common) -> Result<Vec<(String, usize)>, Failure> {
         if !self.named {
             let last = self.expressions.len() - 1;
@@ -214,50 +213,54 @@ impl Work {
         };
         all.retain(|n| selected(n));
         if all.is_empty() && !every.is_empty() {
-            let text = "no tensor name is selected by --select and --skip";
+            let text = "--select and --skip select no tensor name";
             return Err(Failure { text: report::error(text), code: 1 });
         }
         let expression =
             |n: &str| self.expressions.iter().position(|e| e.pattern.as_ref().is_none_or(|p| p.is_match(n)));
         let chosen: Vec<(&str, Option<usize>)> = all.iter().map(|n| (*n, expression(n))).collect();
-        let mut notes = self.idle(common, &every, &chosen);
+        let mut notes = self.unused(common, &every, &chosen);
         let unmapped: Vec<&str> = chosen.iter().filter(|(_, e)| e.is_none()).map(|(n, _)| *n).collect();
         if !unmapped.is_empty() {
             let count = unmapped.len();
-            notes.push(format!("warning: {} of no --map, left out: {}", tensors(count), report::names(unmapped)));
+            let matches = if count == 1 { "matches" } else { "match" };
+            notes.push(format!(
+                "warning: {} {matches} no --map, left out: {}",
+                tensors(count),
+                report::names(unmapped)
+            ));
         }
         let chosen: Vec<(String, usize)> = chosen.into_iter().filter_map(|(n, e)| Some((n.to_string(), e?))).collect();
         self.notes.extend(notes);
         self.complete(common, chosen)
     }
 
-    /// What is said of patterns that choose no tensor. `every`: all names; `chosen`: those that are selected.
-    fn idle(&self, common: &Common, every: &[&str], chosen: &[(&str, Option<usize>)]) -> Vec<String> {
+    /// Warnings about patterns that select no tensor. `every` has all names, `chosen` the selected ones.
+    fn unused(&self, common: &Common, every: &[&str], chosen: &[(&str, Option<usize>)]) -> Vec<String> {
         let found = |pattern: &Regex| every.iter().any(|n| pattern.is_match(n));
-        let told = |option: &str, pattern: &Regex, what: &str| {
+        let warning = |option: &str, pattern: &Regex, what: &str| {
             format!("warning: --{option} `{}` {what}", report::escaped(pattern.as_str()))
         };
-        let nowhere = "is found in no tensor's name";
+        let nowhere = "matches no tensor's name";
         let mut notes = Vec::new();
-        notes.extend(common.skip.as_ref().filter(|p| !found(p)).map(|p| told("skip", p, nowhere)));
+        notes.extend(common.skip.as_ref().filter(|p| !found(p)).map(|p| warning("skip", p, nowhere)));
         for (i, e) in self.expressions.iter().enumerate() {
             let Some(pattern) = e.pattern.as_ref().filter(|_| !chosen.iter().any(|(_, e)| *e == Some(i))) else {
                 continue;
             };
-            let taken =
-                "has no tensor left: those in whose names it is found have an earlier --map, or are not selected";
-            notes.push(told("map", pattern, if found(pattern) { taken } else { nowhere }));
+            let taken = "has no tensor left: the tensors that it matches have an earlier --map, or are not selected";
+            notes.push(warning("map", pattern, if found(pattern) { taken } else { nowhere }));
         }
         notes
     }
 
-    /// The names that all inputs have which their expressions use; the others as `--missing` says.
+    /// Keeps the names that all inputs of their expressions have, and handles the others as `--missing` says.
     fn complete(&mut self, common: &Common, chosen: Vec<(String, usize)>) -> Result<Vec<(String, usize)>, Failure> {
         let lacks = missing::lacks(&self.inputs, &self.expressions, &chosen);
         let has_all = |(n, e): &(String, usize)| self.expressions[*e].uses.iter().all(|i| self.inputs[*i].has(n));
         if !chosen.iter().any(has_all) {
             let mut text = report::error("there is no tensor name that all inputs have");
-            members::hints(&self.inputs).for_each(|hint| text += &format!("\n{}", report::harmless(&hint)));
+            members::hints(&self.inputs).for_each(|hint| text += &format!("\n{}", report::escape_controls(&hint)));
             return Err(Failure { text, code: 1 });
         }
         let from = match common.missing.as_ref().unwrap_or(&Missing::Error) {
@@ -287,21 +290,21 @@ impl Work {
         Ok(names)
     }
 
-    /// The values of all parameters for these names; keys that are found in none of them are noted.
+    /// The values of all parameters for these names. Adds warnings about keys that match none of them.
     fn parameters<'s>(&mut self, scalars: &'s Scalars, names: &[&str]) -> Result<OfTensors<'s>, Failure> {
         let used = |parameter: &str| self.expressions.iter().any(|e| e.parameters.iter().any(|p| p == parameter));
         let has = |i: &Input, name: &str| i.is_named() && i.has(name);
         let is_tensor = |key: &str| if self.named { self.inputs.iter().any(|i| has(i, key)) } else { key == UNNAMED };
         let values = scalars.of_tensors(names, used, is_tensor)?;
-        for (parameter, keys) in &values.idle {
-            let (s, is) = if keys.len() == 1 { ("", "is") } else { ("s", "are") };
+        for (parameter, keys) in &values.unused {
+            let (s, es) = if keys.len() == 1 { ("", "es") } else { ("s", "") };
             let (parameter, keys) = (report::escaped(parameter), report::names(keys.iter().copied()));
-            self.notes.push(format!("warning: `{parameter}`: the key{s} {keys} {is} found in no tensor's name"));
+            self.notes.push(format!("warning: `{parameter}`: the key{s} {keys} match{es} no tensor's name"));
         }
         Ok(values)
     }
 
-    /// Types every name: one plan for each combination. All refusals are reported together.
+    /// Infers the dtypes of every name, with one plan for each combination. All errors are reported together.
     fn type_all(&mut self, common: &Common, scalars: &Scalars, names: Vec<(String, usize)>) -> Result<(), Failure> {
         type Key = (usize, Vec<(DType, Vec<Dim>)>, Vec<String>);
         let parameters = self.parameters(scalars, &names.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>())?;
@@ -350,13 +353,13 @@ impl Work {
         if refusals.all.is_empty() { Ok(()) } else { Err(self.refused(&refusals.all)) }
     }
 
-    /// All refusals as one failure.
+    /// All errors as one failure.
     fn refused(&self, refusals: &[Refusal<'_>]) -> Failure {
         let mut text: Vec<String> = Vec::new();
         for Refusal { error, expression, names, values } in refusals.iter().take(REFUSALS) {
             let mut notes = Vec::new();
             if self.named && !names.is_empty() {
-                let of = if names.len() > 1 { " in the first of them" } else { "" };
+                let of = if names.len() > 1 { " for the first one" } else { "" };
                 let values = if values.is_empty() { String::new() } else { format!("; {values}{of}") };
                 notes.push(in_tensors(names) + &values);
             }
@@ -371,7 +374,7 @@ impl Work {
         Failure { text: text.join("\n"), code: 1 }
     }
 
-    /// The program for operands of these dtypes and shapes.
+    /// The plan for operands of these dtypes and shapes.
     fn plan(
         &self,
         common: &Common,
@@ -385,23 +388,23 @@ impl Work {
         plan(common.settings(), expression, &e.text, self.out, &operands, values)
     }
 
-    /// Whether the rules for mixed dtypes have decided something.
+    /// Whether a plan has mixed dtypes, so that the rule set matters.
     pub(super) fn mixes(&self) -> bool {
         self.plans.iter().any(|p| p.mixes)
     }
 
-    /// The files that are read, none of which may be written.
+    /// The files that are read. None of them may be an output.
     pub(super) fn files(&self) -> Vec<&Path> {
         let opened = self.inputs.iter().flat_map(Input::files);
         opened.chain(self.read.iter().map(PathBuf::as_path)).collect()
     }
 
-    /// Says what the user should know; of that the warnings alone, if the rest is not wanted.
+    /// Prints notes and warnings; only warnings if `quiet`.
     pub(super) fn tell(&self, quiet: bool) {
         self.notes.iter().filter(|n| !quiet || n.starts_with("warning")).for_each(|n| say(n));
     }
 
-    /// The jobs of each combination of expression, dtypes, ranks and [`Form`], in the order of their first ones.
+    /// Groups jobs by expression, dtypes, ranks and [`Form`], in the order of the first job of each group.
     pub(super) fn kinds(&self) -> Result<Vec<Vec<&Job>>, Error> {
         let mut kinds: Vec<Vec<&Job>> = Vec::new();
         type Key<'f> = (usize, Vec<(DType, usize)>, &'f Form);
@@ -426,7 +429,7 @@ impl Work {
         (plan, &self.expressions[plan.expression])
     }
 
-    /// Which tensors a kind is, as a line in front of what is said of it; nothing if they have no names.
+    /// The heading of the output about a group of jobs; empty if the tensors have no names.
     pub(super) fn heading(&self, kind: &[&Job]) -> String {
         let (Some(first), true) = (kind.first(), self.named) else { return String::new() };
         let more = if kind.len() > 1 { format!(" and {} like it", kind.len() - 1) } else { String::new() };
@@ -434,7 +437,7 @@ impl Work {
     }
 }
 
-/// The program of an expression for operands of these names, dtypes and shapes.
+/// The plan of an expression for operands of these names, dtypes and shapes.
 pub(super) fn plan(
     settings: Settings,
     expression: usize,
@@ -447,28 +450,28 @@ pub(super) fn plan(
     let data = |(name, dtype, dims): &(&str, DType, Vec<Dim>)| program.data(name, *dtype, Dims(dims.clone()));
     let inputs: Vec<Var> = operands.iter().map(data).collect();
     let mut result = match (operands, &inputs[..]) {
-        // A name that no expression could speak of can be copied too.
+        // `--missing copy` also copies from an input whose name is not valid in an expression.
         ([(name, ..)], [input]) if *name == text => input.clone(),
         _ => program.expression_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?,
     };
     let types: Vec<(DType, usize)> = operands.iter().map(|(_, dtype, dims)| (*dtype, dims.len())).collect();
     let location = SourceLocation::Text(0..text.len() as u32);
-    let made = out.made(&types, &program, &result, location.clone())?;
-    if let Made::Converted(dtype) | Made::Back(dtype) = made {
+    let conversion = out.conversion(&types, &program, &result, location.clone())?;
+    if let Conversion::Converted(dtype) | Conversion::Back(dtype) = conversion {
         result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), location);
     }
     let typed = program.infer()?;
-    let unknown = || Error::Internal("a result without a type".into());
+    let unknown = || Error::Internal("the result has no type".into());
     let dtype = typed.dtype(&result).ok_or_else(unknown)?;
     let dims = typed.shape(&result).ok_or_else(unknown)?.to_vec();
     let values = values.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let form = form(&typed, text);
     let mixed = |reason| matches!(reason, Reason::Table | Reason::Category | Reason::ZeroDim | Reason::Weak);
     let mixes = typed.casts().iter().any(|c| mixed(c.reason));
-    Ok(Plan { expression, typed, program, result, dtype, made, mixes, values, dims, form })
+    Ok(Plan { expression, typed, program, result, dtype, conversion, mixes, values, dims, form })
 }
 
-/// Whether two refusals say the same but for the shapes: which do not matter, unless they are what is refused.
+/// Whether two errors are equivalent. Shapes are ignored, unless they are the reason of the error.
 fn alike(a: &Error, b: &Error) -> bool {
     let (a, b) = (a.diagnostics(), b.diagnostics());
     let same = |(x, y): (&Diagnostic, &Diagnostic)| {
@@ -478,10 +481,10 @@ fn alike(a: &Error, b: &Error) -> bool {
 }
 
 impl Work {
-    /// The note about results that `--out-dtype` does not convert.
+    /// The note about results that `--out-dtype` does not convert, if there are any.
     fn unconverted(&self) -> Option<String> {
         let out = self.out.dtype?;
-        let kept = |p: &Plan| matches!(p.made, Made::Spared | Made::Back(_)) && p.dtype != out;
+        let kept = |p: &Plan| matches!(p.conversion, Conversion::Kept | Conversion::Back(_)) && p.dtype != out;
         let kept: Vec<&str> = self.jobs.iter().filter(|j| kept(&self.plans[j.plan])).map(|j| j.name.as_str()).collect();
         let of = match kept[..] {
             [] => return None,
@@ -489,6 +492,6 @@ impl Work {
             _ => format!("{}: {}, which", tensors(kept.len()), report::names(kept.iter().copied())),
         };
         let verb = if kept.len() == 1 { "was" } else { "were" };
-        Some(format!("note: --out-dtype {out} does not convert {of} {verb} computed from integers or bools alone"))
+        Some(format!("note: --out-dtype {out} does not convert {of} {verb} computed from integers or bools only"))
     }
 }

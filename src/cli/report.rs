@@ -1,7 +1,7 @@
-//! Errors as the terminal shows them.
+//! Formats errors for the terminal.
 //!
-//! Guarantees: a mistake in the expression is shown under the text it is in, with its help; colours only on a
-//! terminal, and not if `NO_COLOR` is set. Does not: print.
+//! Guarantees: a mistake in an expression is marked in its text and has its help. Colours are used only if standard
+//! error is a terminal and `NO_COLOR` is not set. Does not: print.
 
 use std::io::IsTerminal;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use castwise::expr::application;
 use castwise::{Diagnostic, Error, SourceLocation};
 
-/// How many mistakes of one expression are shown.
+/// The maximum number of mistakes of one expression that are shown.
 const SHOWN: usize = 10;
 
 fn renderer() -> Renderer {
@@ -18,13 +18,14 @@ fn renderer() -> Renderer {
     if colours { Renderer::styled() } else { Renderer::plain() }
 }
 
-/// `error: ...`
+/// Formats `error: ...`.
 pub(super) fn error(message: &str) -> String {
-    format!("error: {}", harmless(message))
+    format!("error: {}", escape_controls(message))
 }
 
-/// A message that a terminal obeys in nothing but the ends of its lines, whatever the names of files in it are.
-pub(super) fn harmless(message: &str) -> String {
+/// Escapes the control characters of a message other than line ends, since file names in it could contain terminal
+/// escape sequences.
+pub(super) fn escape_controls(message: &str) -> String {
     let mut text = String::with_capacity(message.len());
     for c in message.chars() {
         let obeyed = c.is_control() && c != '\n' || is_direction_mark(c);
@@ -37,14 +38,14 @@ fn is_direction_mark(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The byte range of a place in a text.
+/// The byte range of a location in a text.
 pub(super) fn span(text: &str, location: &SourceLocation) -> Option<Range<usize>> {
     let SourceLocation::Text(range) = location else { return None };
     let (start, end) = (range.start as usize, range.end as usize);
     Some(if end <= text.len() && start <= end { start..end } else { 0..0 })
 }
 
-/// A message of a level with marks under the text that they speak of.
+/// A message with a level, and labels under ranges of the text.
 pub(super) fn marked(
     level: Level<'_>,
     title: &str,
@@ -55,7 +56,7 @@ pub(super) fn marked(
     advised(level, title, text, path, marks, &[])
 }
 
-/// The same, with what to do about it.
+/// Like [`marked`], with help texts.
 pub(super) fn advised(
     level: Level<'_>,
     title: &str,
@@ -73,13 +74,13 @@ pub(super) fn advised(
     renderer().render(&[level.primary_title(title).element(snippet).elements(helps)])
 }
 
-/// A mistake in the words of the command: settings as its options.
+/// A diagnostic whose settings are worded as options of the command.
 pub(super) fn of_command(d: &Diagnostic) -> Diagnostic {
     d.worded(|setting, value| format!("`--{setting} {value}`"))
 }
 
-/// The help of a mistake, with what the user wrote in place of the names of the op's operands.
-pub(super) fn own_words(help: &str, text: &str, location: &SourceLocation) -> String {
+/// The help text of a mistake, in which the operands' names are replaced by the operands that the user wrote.
+pub(super) fn with_operands(help: &str, text: &str, location: &SourceLocation) -> String {
     let mut help = help.to_string();
     let written = span(text, location).and_then(|s| text.get(s)).and_then(|t| Some((t, application(t)?)));
     let Some((written, (op, operands))) = written else { return help };
@@ -93,7 +94,7 @@ pub(super) fn own_words(help: &str, text: &str, location: &SourceLocation) -> St
     help
 }
 
-/// An error of the expression, with notes: with a caret where its place is known.
+/// Formats an error of an expression with notes. The source range is marked if it is known.
 pub(super) fn of_expression(text: &str, path: &str, e: &Error, notes: &[String]) -> String {
     let list = match e {
         Error::DivisionByZero { op, location } => {
@@ -103,7 +104,7 @@ pub(super) fn of_expression(text: &str, path: &str, e: &Error, notes: &[String])
         e => {
             let worded = |d: &Diagnostic| {
                 let Diagnostic { message, help, .. } = of_command(d);
-                (message, help.map(|h| own_words(&h, text, &d.location)))
+                (message, help.map(|h| with_operands(&h, text, &d.location)))
             };
             let all = e.diagnostics().iter();
             all.map(|d| (worded(d), &d.location)).map(|((message, help), location)| (message, help, location)).collect()
@@ -132,7 +133,7 @@ pub(super) fn of_expression(text: &str, path: &str, e: &Error, notes: &[String])
     shown.join("\n")
 }
 
-/// Names for a message: the first of them, quoted and escaped.
+/// The first few names for a message, quoted and escaped.
 pub(super) fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
     let all: Vec<&str> = all.into_iter().collect();
     let mut text: Vec<String> = all.iter().take(5).map(|n| format!("`{}`", escaped(n))).collect();
@@ -142,12 +143,12 @@ pub(super) fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
     text.join(", ")
 }
 
-/// The beginning of a text that may be long.
+/// Truncates a text that may be long.
 pub(super) fn cut(text: &str, most: usize) -> String {
     if text.chars().nth(most).is_none() { text.to_string() } else { text.chars().take(most).chain(['…']).collect() }
 }
 
-/// A name from a file, safe for a terminal.
+/// Escapes and truncates a name from a file for the terminal.
 pub(super) fn escaped(name: &str) -> String {
     let mut text = String::new();
     for c in name.chars().take(200) {
@@ -156,18 +157,18 @@ pub(super) fn escaped(name: &str) -> String {
     text
 }
 
-/// `a tensor` or `3 tensors`.
+/// Formats `a tensor` or `3 tensors`.
 pub(super) fn tensors(count: usize) -> String {
     if count == 1 { "a tensor".to_string() } else { format!("{count} tensors") }
 }
 
-/// `in the tensor `x``, `in 3 tensors: ...`.
+/// Formats `in the tensor x` or `in 3 tensors: ...`.
 pub(super) fn in_tensors(all: &[&str]) -> String {
     let note = if all.len() == 1 { "in the tensor".to_string() } else { format!("in {} tensors:", all.len()) };
     format!("{note} {}", names(all.iter().copied()))
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins strings: `a`, `a and b`, `a, b and c`.
 pub(super) fn listed(all: &[String], last: &str) -> String {
     match all {
         [first @ .., z] if !first.is_empty() => format!("{} {last} {z}", first.join(", ")),

@@ -1,8 +1,8 @@
-//! `castwise run`: a program that is saved as text, on tensors from files.
+//! `castwise run`: runs a program as text on tensors from files.
 //!
-//! Guarantees: the program is typed, and every placeholder found with a fitting dtype and rank, before a tensor of an
-//! archive is read; the output is begun when everything is computed. Does not: keep less than all feeds and results
-//! in memory.
+//! Guarantees: before a tensor of an archive is read, the program's dtypes are inferred, and a tensor with the required
+//! dtype and dims is found for every placeholder. The output is created after everything is computed. Does not: limit
+//! memory; all feeds and results are in memory at once.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,8 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
     let (names, fetches): (Vec<String>, Vec<Var>) = chosen(&program, &arguments.fetch)?.into_iter().unzip();
     if format == Format::Npy && fetches.len() > 1 {
         let count = fetches.len();
-        let text = format!("{count} results do not go into a .npy file: write .npz or .safetensors, or --fetch one");
+        let text =
+            format!("a .npy file can't store {count} results: write .npz or .safetensors, or select one with --fetch");
         return Err(Failure::usage(text));
     }
     let mut inputs = Vec::new();
@@ -43,7 +44,7 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
     }
     let found = found(&program, &typed, &inputs)?;
     if !arguments.quiet {
-        idle(&inputs, &found);
+        unused(&inputs, &found);
     }
     let mut feeds: Vec<(String, Tensor)> = Vec::new();
     for Found { placeholder, input, member } in found {
@@ -77,7 +78,7 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks names and paths before any file is read.
+/// Checks input names and paths before any file is read.
 fn check_arguments(arguments: &Run) -> Result<Format, Failure> {
     let inputs: Vec<&Path> = arguments.inputs.iter().filter_map(|(_, spec)| spec.file()).collect();
     let format = outputs::format(&arguments.target, &inputs, false)?;
@@ -90,7 +91,7 @@ fn check_arguments(arguments: &Run) -> Result<Format, Failure> {
             }
             None => {
                 if let Some(text) = one(spec) {
-                    return Err(Failure::usage(format!("{text}: which placeholder is it for? Write -i NAME={text}")));
+                    return Err(Failure::usage(format!("{text} needs the name of its placeholder: -i NAME={text}")));
                 }
             }
             Some(_) => {}
@@ -99,7 +100,7 @@ fn check_arguments(arguments: &Run) -> Result<Format, Failure> {
     Ok(format)
 }
 
-/// How an input is written that is one array, whose name says nothing of a placeholder.
+/// The text of an input that is one array. It needs a name, since neither a .npy file nor a member names a placeholder.
 fn one(spec: &InputSpec) -> Option<String> {
     match spec {
         InputSpec::File(path) if Format::of(path) == Ok(Format::Npy) => Some(path.display().to_string()),
@@ -108,7 +109,7 @@ fn one(spec: &InputSpec) -> Option<String> {
     }
 }
 
-/// The results to be computed, under the names they are written with.
+/// The results to be computed, with the names that they are written under.
 fn chosen(program: &Program, wanted: &[String]) -> Result<Vec<(String, Var)>, Failure> {
     let all = results(program);
     if all.is_empty() {
@@ -116,7 +117,10 @@ fn chosen(program: &Program, wanted: &[String]) -> Result<Vec<(String, Var)>, Fa
     }
     let mut names = HashSet::new();
     if let Some((twice, _)) = all.iter().find(|(n, _)| !names.insert(n.as_str())) {
-        let text = format!("two results are called `{}`: name the one that has no name", report::escaped(twice));
+        let text = format!(
+            "two results have the name `{}`: one of them has no name in the program and needs one",
+            report::escaped(twice)
+        );
         return Err(Failure { text: report::error(&text), code: 1 });
     }
     if wanted.is_empty() {
@@ -136,19 +140,19 @@ fn chosen(program: &Program, wanted: &[String]) -> Result<Vec<(String, Var)>, Fa
     Ok(chosen)
 }
 
-/// Where the tensor of a placeholder is.
+/// The location of a placeholder's tensor.
 struct Found {
     placeholder: String,
     input: usize,
     member: String,
 }
 
-/// Finds the tensors of all placeholders, and checks what can be told of each alone.
+/// Finds the tensors of all placeholders, and checks the dtype and dims of each.
 fn found(program: &Program, typed: &TypedProgram, inputs: &[Input]) -> Result<Vec<Found>, Failure> {
     let placeholders = program.feed_names();
     if let Some(i) = inputs.iter().find(|i| !i.name.is_empty() && !placeholders.contains(&i.name)) {
         let known = match &placeholders[..] {
-            [] => "it has none".to_string(),
+            [] => "it has no placeholders".to_string(),
             all => format!("it has {}", report::names(all.iter().map(String::as_str))),
         };
         let text = format!("the program has no placeholder `{}`; {known}", report::escaped(&i.name));
@@ -174,25 +178,25 @@ fn found(program: &Program, typed: &TypedProgram, inputs: &[Input]) -> Result<Ve
     let s = if missing.len() == 1 { "" } else { "s" };
     let have = if missing.len() == 1 { "has" } else { "have" };
     let missing = report::names(missing.iter().map(String::as_str));
-    Err(Failure::usage(format!("the placeholder{s} {missing} {have} no tensor: -i NAME=FILE gives one")))
+    Err(Failure::usage(format!("the placeholder{s} {missing} {have} no tensor: use -i NAME=FILE")))
 }
 
-/// The file without a name that has a tensor of this name.
+/// The file that is given without a name and has a tensor with this name.
 fn unnamed(placeholder: &str, inputs: &[Input]) -> Result<Option<usize>, Failure> {
     let mut all = inputs.iter().enumerate().filter(|(_, i)| i.name.is_empty() && i.has(placeholder));
     match (all.next(), all.next()) {
         (Some((_, a)), Some((_, b))) => {
             let name = report::escaped(placeholder);
             let (a, b) = (a.path.display(), b.path.display());
-            Err(Failure::usage(format!("{a} and {b} both have a tensor `{name}`: choose with -i {name}=FILE")))
+            Err(Failure::usage(format!("{a} and {b} both have a tensor `{name}`: select one with -i {name}=FILE")))
         }
         (first, _) => Ok(first.map(|(i, _)| i)),
     }
 }
 
-/// The tensor of a file that a placeholder takes: that of its name, or the only one.
+/// The name of the tensor that feeds a placeholder: the placeholder's name, or the only tensor of the file.
 fn member(placeholder: &str, input: &Input) -> Result<String, Failure> {
-    // Names are gathered for few placeholders only: there may be as many of either.
+    // `names` is called only if `has` is false, since there may be many names and many placeholders.
     if input.has(placeholder) {
         return Ok(placeholder.to_string());
     }
@@ -200,14 +204,14 @@ fn member(placeholder: &str, input: &Input) -> Result<String, Failure> {
         Some([only]) => Ok(only.to_string()),
         Some(all) => {
             let (name, path, count) = (report::escaped(placeholder), input.path.display(), all.len());
-            let text = format!("{path}: none of its {count} tensors is called `{name}`");
+            let text = format!("{path}: none of its {count} tensors has the name `{name}`");
             Err(Failure { text: report::error(&text), code: 1 })
         }
         None => Ok(placeholder.to_string()),
     }
 }
 
-/// Refuses a tensor whose dtype or fixed dims are not those of its placeholder.
+/// Refuses a tensor whose dtype, rank or fixed dims differ from those of its placeholder.
 fn check_type(
     program: &Program,
     typed: &TypedProgram,
@@ -216,7 +220,7 @@ fn check_type(
     member: &str,
 ) -> Result<(), Failure> {
     let (dtype, dims) = input.info(member)?;
-    let unknown = || Error::Internal("a placeholder without a type".into());
+    let unknown = || Error::Internal("the placeholder has no type".into());
     let v = program.feed(placeholder).ok_or_else(unknown)?;
     let declared = typed.shape(&v).ok_or_else(unknown)?;
     let fits = |(d, got): (&SymDim, &Dim)| match (d, got) {
@@ -227,15 +231,15 @@ fn check_type(
         return Ok(());
     }
     let (path, name, wanted) = (input.path.display(), report::escaped(placeholder), type_of(typed, &v));
-    let text = format!("{path}: the placeholder `{name}` is {wanted}, and the file has {dtype}{}", Dims(dims));
+    let text = format!("{path}: the placeholder `{name}` is {wanted}, but the tensor is {dtype}{}", Dims(dims));
     Err(Failure { text: report::error(&text), code: 1 })
 }
 
-/// Notes of files that nothing is taken from.
-fn idle(inputs: &[Input], found: &[Found]) {
+/// Prints a note for each file that is not used.
+fn unused(inputs: &[Input], found: &[Found]) {
     let unused = |(i, _): &(usize, &Input)| !found.iter().any(|f| f.input == *i);
     let paths: Vec<&PathBuf> = inputs.iter().enumerate().filter(unused).map(|(_, i)| &i.path).collect();
     for path in paths {
-        say(&format!("note: no tensor of {} has the name of a placeholder that needs one", path.display()));
+        say(&format!("note: no tensor of {} has the name of a placeholder without a tensor", path.display()));
     }
 }

@@ -1,20 +1,20 @@
-//! Tensors of random elements, always the same for a seed.
+//! Tensors of random elements. A seed always gives the same elements.
 //!
-//! Guarantees: floats are uniform between 0 and 1, and so are the parts of complex numbers; integers are uniform in
-//! their range, but at most 1000 away from 0, and never 0 (so that they divide); bool is either. Does not: look like
-//! anybody's data.
+//! Guarantees: floats and the parts of complex numbers are uniform between 0 and 1. Integers are uniform in their
+//! dtype's range, with magnitudes of at most 1000, and never 0, so that they can be divisors. bool elements are both
+//! values. Does not: resemble real data.
 
 use castwise::{Category, Complex, DType, Eager, Result, Rules, Tensor};
 
 use crate::random::Random;
 
-/// From `least` to `most`, without 0.
+/// A random integer from `least` to `most`, but not 0.
 fn integer(r: &mut Random, least: i64, most: i64) -> i64 {
     let v = least + r.below((most - least + 1) as u64) as i64;
     if v == 0 { 1 } else { v }
 }
 
-/// A tensor of this dtype and shape.
+/// A tensor of this dtype and shape with random elements.
 pub(super) fn sample(dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor> {
     let mut r = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let n = Tensor::zeros(DType::Bool, shape)?.numel();

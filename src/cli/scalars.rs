@@ -1,8 +1,8 @@
-//! The scalars of an expression that are given beside it: one value, or one for each tensor name.
+//! The scalar parameters of an expression: one value, or one for each tensor name.
 //!
-//! Guarantees: a key that is a tensor's name counts for that tensor alone; of the others, the first that is found in
-//! a name counts, in the order of the file; a name without a value is an error; time and memory grow with the number of
-//! keys plus that of names. Does not: read anything but numbers, `true` and `false`.
+//! Guarantees: a key that is a tensor's name applies to that tensor only. Other keys are regular expressions, and the
+//! first one in the file that matches a name applies to it. A name without a value is an error. Time and memory are
+//! linear in the number of keys plus the number of names. Does not: read values other than numbers, `true` and `false`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,11 +19,11 @@ use super::failure::Failure;
 use super::patterns::Patterns;
 use super::report;
 
-/// The largest file of scalars: some hundred thousand names.
+/// The maximum size of a parameter file, which allows some hundred thousand names.
 const MAX_FILE: u64 = 16 << 20;
-/// How many rows of a table are tried for reading an expression.
-const LOOKED_AT: usize = 64;
-/// How much is shown of what a JSON reader says, which may quote the file.
+/// The maximum number of rows of a table that are tried when an expression is read.
+const TRIED: usize = 64;
+/// The maximum length of a JSON error, which may quote the file.
 const SHOWN: usize = 300;
 
 pub(super) struct Scalars(Vec<Parameter>);
@@ -38,12 +38,12 @@ enum Values {
     PerName(Table),
 }
 
-/// A file of scalars.
+/// The contents of a parameter file.
 struct Table {
     path: PathBuf,
-    /// Keys, and where their values are.
+    /// The keys, with the positions of their values.
     rows: HashMap<String, usize>,
-    /// In the order of the file.
+    /// The values in the order of the file.
     values: Vec<Scalar>,
 }
 
@@ -54,7 +54,7 @@ impl Scalars {
             if all.iter().any(|p| p.name == *name) {
                 return Err(Failure::usage(format!("the parameter `{}` is given twice", report::escaped(name))));
             }
-            // What is not text is no number, but may be the name of a file.
+            // A value that is not UTF-8 can't be a number, but may be a file name.
             let values = match value.to_str().map(parse_constant) {
                 Some(Ok(value)) => Values::One(value),
                 number if matches!(Path::new(value).try_exists(), Ok(false)) => {
@@ -78,12 +78,12 @@ impl Scalars {
         })
     }
 
-    /// The files that were read.
+    /// The parameter files.
     pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
         self.tables().map(|(_, t)| t.path.as_path())
     }
 
-    /// A parameter's value, if it is the same for all tensors.
+    /// The value of a parameter that has the same value for all tensors.
     pub(super) fn only(&self, name: &str) -> Option<Scalar> {
         match self.0.iter().find(|p| p.name == name)?.values {
             Values::One(v) => Some(v),
@@ -91,13 +91,13 @@ impl Scalars {
         }
     }
 
-    /// How many values a parameter has at most, of those that are looked at before a tensor is chosen.
+    /// The largest number of values that a parameter has, at most [`TRIED`].
     pub(super) fn rows(&self) -> usize {
         let rows = |p: &Parameter| if let Values::PerName(table) = &p.values { table.values.len() } else { 1 };
-        self.0.iter().map(rows).max().unwrap_or(0).min(LOOKED_AT)
+        self.0.iter().map(rows).max().unwrap_or(0).min(TRIED)
     }
 
-    /// The value of a parameter in a row of its table, or the last before it.
+    /// The value of a parameter in a row of its table, or in the last row if the table has fewer.
     pub(super) fn any(&self, name: &str, row: usize) -> Option<Scalar> {
         let p = self.0.iter().find(|p| p.name == name)?;
         Some(match &p.values {
@@ -108,37 +108,37 @@ impl Scalars {
         })
     }
 
-    /// The values of the parameters that are used for these tensors; `is_tensor` tells which keys are names of tensors,
-    /// of these or others.
+    /// The values of the used parameters for these tensors. `is_tensor` tells whether a key is the name of a tensor,
+    /// selected or not.
     pub(super) fn of_tensors(
         &self,
         names: &[&str],
         is_used: impl Fn(&str) -> bool,
         is_tensor: impl Fn(&str) -> bool,
     ) -> Result<OfTensors<'_>, Failure> {
-        let mut of = OfTensors { scalars: self, found: HashMap::new(), idle: Vec::new() };
+        let mut of = OfTensors { scalars: self, found: HashMap::new(), unused: Vec::new() };
         for (parameter, table) in self.tables().filter(|(p, _)| is_used(p)) {
-            let (values, idle) = table.find(names, &is_tensor)?;
+            let (values, unused) = table.find(names, &is_tensor)?;
             of.found.insert(parameter, values);
-            if !idle.is_empty() {
-                of.idle.push((parameter, idle));
+            if !unused.is_empty() {
+                of.unused.push((parameter, unused));
             }
         }
         Ok(of)
     }
 }
 
-/// The values of parameters for tensors.
+/// The values of parameters for a list of tensors.
 pub(super) struct OfTensors<'s> {
     scalars: &'s Scalars,
-    /// By parameter, then by the tensor's position.
+    /// The values by parameter, then by the position of the tensor.
     found: HashMap<&'s str, Vec<Option<Scalar>>>,
-    /// Parameters, and their keys that are found in none of the names.
-    pub(super) idle: Vec<(&'s str, Vec<&'s str>)>,
+    /// The parameters that have keys which match none of the names, with these keys.
+    pub(super) unused: Vec<(&'s str, Vec<&'s str>)>,
 }
 
 impl OfTensors<'_> {
-    /// A parameter's value for the tensor at a position of the list.
+    /// The value of a parameter for the tensor at a position of the list.
     pub(super) fn value(&self, parameter: &str, position: usize, tensor: &str) -> Result<Option<Scalar>, Failure> {
         let Some(p) = self.scalars.0.iter().find(|p| p.name == parameter) else { return Ok(None) };
         let path = match &p.values {
@@ -149,8 +149,7 @@ impl OfTensors<'_> {
             return Ok(Some(v));
         }
         let (tensor, parameter) = (report::escaped(tensor), report::escaped(parameter));
-        let text =
-            format!("`{parameter}` has no value for the tensor `{tensor}` (the key \".*\" is found in every name)");
+        let text = format!("`{parameter}` has no value for the tensor `{tensor}` (the key \".*\" matches every name)");
         Err(fault(path, &text))
     }
 }
@@ -165,7 +164,7 @@ impl Table {
         Ok(Table { path: path.to_path_buf(), rows, values })
     }
 
-    /// The value for each name, and the keys that are found in none of them.
+    /// The value for each name, and the keys that match none of them.
     fn find(
         &self,
         names: &[&str],
@@ -178,24 +177,27 @@ impl Table {
         keys.sort_unstable();
         let mut patterns = Patterns::new(keys.iter().map(|(_, key)| *key)).map_err(|e| {
             let key = keys.get(e.position).map_or(String::new(), |(_, key)| report::escaped(key));
-            fault(&self.path, &format!("the key `{key}` is no tensor's name, and {}", e.why))
+            fault(
+                &self.path,
+                &format!("the key `{key}` is neither a tensor's name nor a usable regular expression: {}", e.why),
+            )
         })?;
-        let mut idle = vec![true; keys.len()];
+        let mut unused = vec![true; keys.len()];
         for (name, value) in names.iter().zip(&mut values) {
             let mut first = None;
             patterns.find_in(name, |position| {
                 first = Some(first.map_or(position, |p| position.min(p)));
-                idle.get_mut(position).into_iter().for_each(|idle| *idle = false);
+                unused.get_mut(position).into_iter().for_each(|unused| *unused = false);
             });
             let row = first.and_then(|position: usize| keys.get(position));
             *value = value.or_else(|| row.and_then(|(row, _)| self.values.get(*row)).copied());
         }
-        let idle = keys.iter().zip(idle).filter(|(_, idle)| *idle).map(|((_, key), _)| *key).collect();
-        Ok((values, idle))
+        let unused = keys.iter().zip(unused).filter(|(_, unused)| *unused).map(|((_, key), _)| *key).collect();
+        Ok((values, unused))
     }
 }
 
-/// The refusal of a value that can be read in no way; what is wrong with a number, if it looks like one.
+/// The error for a value that is neither a number nor a file, with the mistake in the number if it begins like one.
 fn neither(name: &str, value: &OsStr, e: Option<Error>) -> Failure {
     let text = value.to_string_lossy();
     let digit = text.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit());
@@ -213,14 +215,14 @@ fn fault(path: &Path, message: &str) -> Failure {
     Failure { text: report::error(&format!("{}: {message}", path.display())), code: 1 }
 }
 
-/// The entries of a JSON object: keys with their positions in the file, and values.
+/// The entries of a JSON object: the keys with their positions in the file, and the values.
 #[derive(Default)]
 struct Rows {
     rows: HashMap<String, usize>,
     values: Vec<Scalar>,
 }
 
-/// A JSON number or truth value.
+/// A JSON number or boolean.
 struct Number(Scalar);
 
 impl<'de> Deserialize<'de> for Number {
@@ -228,13 +230,13 @@ impl<'de> Deserialize<'de> for Number {
         let found = |what: &str| Err(D::Error::custom(format!("expected a number, found {what}")));
         match serde_json::Value::deserialize(d)? {
             serde_json::Value::Bool(b) => Ok(Number(Scalar::Bool(b))),
-            serde_json::Value::Number(n) if n.is_u64() && !n.is_i64() => {
-                Err(D::Error::custom(format!("the integer {n} is beyond the range of i64; with a point it is a float")))
-            }
+            serde_json::Value::Number(n) if n.is_u64() && !n.is_i64() => Err(D::Error::custom(format!(
+                "the integer {n} is beyond the range of i64; write it with a decimal point for a float"
+            ))),
             serde_json::Value::Number(n) => match (n.as_i64(), n.as_f64()) {
                 (Some(i), _) => Ok(Number(Scalar::Int(i))),
                 (None, Some(f)) => Ok(Number(Scalar::Float(f))),
-                (None, None) => Err(D::Error::custom("a number that f64 does not hold")),
+                (None, None) => Err(D::Error::custom("the number is beyond the range of f64")),
             },
             serde_json::Value::String(text) => found(&format!("the string \"{}\"", report::escaped(&text))),
             serde_json::Value::Null => found("null"),
@@ -261,7 +263,7 @@ impl<'de> Deserialize<'de> for Rows {
                         Entry::Vacant(new) => new.insert(all.values.len()),
                         Entry::Occupied(old) => {
                             let key = report::escaped(old.key());
-                            return Err(A::Error::custom(format!("the key \"{key}\" stands twice")));
+                            return Err(A::Error::custom(format!("the key \"{key}\" occurs twice")));
                         }
                     };
                     all.values.push(value);

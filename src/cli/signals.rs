@@ -1,10 +1,10 @@
-//! What happens when the command is told to end: by Ctrl-C (SIGINT), by Ctrl-\ (SIGQUIT), by `kill` (SIGTERM), by a
-//! terminal that is closed (SIGHUP); and when a file would pass the limit of the process (SIGXFSZ).
+//! The handling of signals that end the command: Ctrl-C (SIGINT), Ctrl-\ (SIGQUIT), `kill` (SIGTERM), a closed terminal
+//! (SIGHUP), and a file beyond the size limit of the process (SIGXFSZ).
 //!
-//! Guarantees: no temporary file is left; no output appears afterwards; the process ends by that signal, as its
-//! parent expects. A file that would grow too large is an error of the write instead, as on a full disk. A signal that
-//! the process was started to ignore (`nohup`, a background job) stays ignored.
-//! Does not: act on other systems than Unix, where a temporary file may be left.
+//! Guarantees: no temporary file remains, and no output appears afterwards. The process ends by that signal, as its
+//! parent expects. A file beyond the size limit is a write error instead, as on a full disk. A signal that is ignored
+//! when the process starts (`nohup`, a background job) stays ignored. Does not: handle signals on systems other than
+//! Unix, where a temporary file may remain.
 
 /// Starts a thread that waits for these signals.
 #[cfg(unix)]
@@ -20,11 +20,11 @@ pub(super) fn watch() {
     let ignored = ignored();
     let heard = |s: &i32| ignored >> (s - 1) & 1 == 0;
     if heard(&SIGXFSZ) {
-        // Once something handles it, the write goes on to fail with what it is, and the file is removed on the way out.
+        // With a handler, the write fails with an error, and the temporary file is removed as after any error.
         let _ = flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     }
     let wanted: Vec<i32> = [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(heard).collect();
-    // Without the thread the command works all the same.
+    // If the thread can't be started, the command works without it.
     let Ok(mut signals) = Signals::new(wanted) else { return };
     let wait = move || {
         if let Some(signal) = signals.forever().next() {
@@ -36,7 +36,7 @@ pub(super) fn watch() {
     let _ = std::thread::Builder::new().name("signals".into()).spawn(wait);
 }
 
-/// The signals that are ignored, as a set of bits, where the system tells.
+/// The ignored signals as a bit mask; 0 if the system does not report them.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

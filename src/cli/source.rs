@@ -1,7 +1,7 @@
-//! Programs that are saved as text.
+//! Programs as text.
 //!
-//! Guarantees: a mistake in the text is shown under it, with its help in the words of the text form; a text that is
-//! longer than the library reads is not read to its end. Does not: run programs.
+//! Guarantees: a mistake in the text is marked in it, and its help uses the syntax of the text form. Reading stops at
+//! the maximum length of a program. Does not: run programs.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -17,46 +17,46 @@ use super::lines::casts;
 use super::report;
 use super::spec::UNNAMED;
 
-/// What the library says of an op that it does not know.
-const CUSTOM: &str = "a custom op must be registered in the `Registry` that `Program::parse_with` is given";
+/// The library's help text for an unknown op.
+const CUSTOM: &str = "a custom op must be registered in the `Registry` passed to `Program::parse_with`";
 
-/// The text of a program, and what its file is called.
+/// The text of a program, and the name of its file.
 pub(super) struct Source {
     pub(super) text: String,
     pub(super) path: String,
 }
 
-/// What an argument is that may be an expression or name a program.
+/// An argument that is either an expression or the file of a program.
 pub(super) enum Asked<'a> {
     Expression(&'a str),
     Program(&'a Path),
 }
 
-/// Which of both it is: names of files need not be UTF-8, expressions are text.
+/// Classifies an argument. File names need not be UTF-8, but expressions must be.
 pub(super) fn asked(argument: &OsStr) -> Result<Asked<'_>, Failure> {
     let bytes = argument.as_encoded_bytes();
     if bytes == b"-" || bytes.ends_with(b".cw") {
         return Ok(Asked::Program(Path::new(argument)));
     }
     let text = argument.to_str().map(Asked::Expression);
-    text.ok_or_else(|| Failure::usage("the expression is not UTF-8, and not the name of a program, FILE.cw"))
+    text.ok_or_else(|| Failure::usage("the expression is not UTF-8, and it is not a program file (FILE.cw)"))
 }
 
 impl Source {
-    /// Reads a file, or stdin if it is `-`.
+    /// Reads a file, or standard input if it is `-`.
     pub(super) fn read(file: &Path) -> Result<Source, Failure> {
         if file != Path::new("-") {
             let text = read_text(file, MAX_PROGRAM_TEXT as u64)?;
             return Ok(Source { text, path: report::escaped(&file.display().to_string()) });
         }
         let path = "stdin".to_string();
-        // A byte too many is enough to be refused.
+        // One byte beyond the limit is enough to detect that the text is too long.
         let most = MAX_PROGRAM_TEXT as u64 + 1;
         let mut bytes = Vec::new();
         let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
         read.map_err(|source| Error::Io { path: path.clone(), source })?;
         if bytes.len() > MAX_PROGRAM_TEXT {
-            let message = format!("more than {MAX_PROGRAM_TEXT} bytes, which is the longest program that is read");
+            let message = format!("the program has more than {MAX_PROGRAM_TEXT} bytes, which is the limit");
             return Err(Error::Format { path, message }.into());
         }
         match String::from_utf8(bytes) {
@@ -68,22 +68,22 @@ impl Source {
         }
     }
 
-    /// Reads a file in place of an expression, which then has no options of its own.
+    /// Reads a program file that is given instead of an expression, and refuses options for expressions.
     pub(super) fn of(common: &Common, file: &Path) -> Result<Source, Failure> {
         if !common.is_empty() {
-            let text = "a program as text says its inputs and settings itself: -i, -p, --select, --skip, --missing, --out-dtype, \
-                        --rules, --default-dtype and --rounding are for expressions";
+            let text = "a program as text has its own inputs and settings: -i, -p, --select, --skip, --missing, --out-dtype, \
+                        --rules, --default-dtype and --rounding are valid for expressions only";
             return Err(Failure::usage(text));
         }
         Source::read(file)
     }
 
-    /// The program.
+    /// Parses the program.
     pub(super) fn program(&self) -> Result<Program, Failure> {
         Program::parse(&self.text).map_err(|e| self.failure(&e))
     }
 
-    /// The program with dtypes and shapes.
+    /// Infers dtypes and shapes.
     pub(super) fn typed(&self, program: &Program) -> Result<TypedProgram, Failure> {
         program.infer().map_err(|e| self.failure(&e))
     }
@@ -93,19 +93,19 @@ impl Source {
         program.settings().rules.others().any(|other| program.with_rules(other).infer().is_ok())
     }
 
-    /// An error of the program.
+    /// Formats an error of the program.
     pub(super) fn failure(&self, e: &Error) -> Failure {
         let shown = if e.diagnostics().is_empty() {
             report::of_expression(&self.text, &self.path, e, &[])
         } else {
-            let list = e.diagnostics().iter().map(|d| self.own_words(d)).collect();
+            let list = e.diagnostics().iter().map(|d| self.in_text_form(d)).collect();
             report::of_expression(&self.text, &self.path, &Error::Invalid(list), &[])
         };
         Failure { text: shown, code: 1 }
     }
 
-    /// A mistake as a reader of the text says it; its line is seen from the place.
-    pub(super) fn own_words(&self, d: &Diagnostic) -> Diagnostic {
+    /// A mistake worded for the text form. The prefix `line N:` is removed, because the marked text shows the line.
+    pub(super) fn in_text_form(&self, d: &Diagnostic) -> Diagnostic {
         let mut d = d.worded(|setting, value| format!("`{setting} = {value}`"));
         let says = |s: &str| s.replace(CUSTOM, "the command has no custom ops");
         d.message = says(&d.message);
@@ -120,7 +120,7 @@ impl Source {
     }
 }
 
-/// The results of a program, each with the name it is written under.
+/// The results of a program, each with the name that it is written under.
 pub(super) fn results(program: &Program) -> Vec<(String, Var)> {
     let all = program.fetches();
     let alone = all.len() == 1;
@@ -128,13 +128,13 @@ pub(super) fn results(program: &Program) -> Vec<(String, Var)> {
     all.into_iter().enumerate().map(|(i, f)| (f.name.unwrap_or_else(|| name(i)), f.var)).collect()
 }
 
-/// A result as a line.
+/// The line about a result.
 pub(super) fn line(typed: &TypedProgram, name: &str, v: &Var) -> String {
     let name = if name == UNNAMED { String::new() } else { format!(" `{}`", report::escaped(name)) };
     format!("result{name} {}\n", type_of(typed, v))
 }
 
-/// Dtype and shape of a value.
+/// The dtype and shape of a value as text.
 pub(super) fn type_of(typed: &TypedProgram, v: &Var) -> String {
     let dims: Vec<String> = typed.shape(v).unwrap_or_default().iter().map(SymDim::to_string).collect();
     typed.dtype(v).map_or(String::new(), |d| format!("{d}[{}]", dims.join(", ")))

@@ -1,7 +1,8 @@
-//! What arguments say of inputs: files, members of files, declared types, and what becomes of missing tensors.
+//! The specification of inputs in arguments: files, members of files, declared types, and the handling of missing
+//! tensors.
 //!
-//! Guarantees: a path that exists is a file as it is; a colon counts only behind a name that ends like a file of tensors, so
-//! that neither a drive letter nor a URL is one. Does not: open files.
+//! Guarantees: a path that exists is always a file. A colon separates a member only after the extension of a tensor
+//! file, so neither a drive letter nor a URL is split. Does not: open files.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,20 +12,20 @@ use castwise::shape::Dims;
 
 use super::format::Format;
 
-/// The name of the only tensor when arrays without names are written into a file that has names.
+/// The name of a result without a name in a file of named tensors.
 pub(super) const UNNAMED: &str = "result";
 
-/// Where an input comes from.
+/// The source of an input.
 #[derive(Clone, Debug)]
 pub(crate) enum InputSpec {
     File(PathBuf),
-    /// One tensor of a file of several.
+    /// One tensor of a file of several tensors.
     Member(PathBuf, String),
     Declared(DType, Dims),
 }
 
 impl InputSpec {
-    /// The file, if there is one.
+    /// The file of the input, if there is one.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             InputSpec::File(path) | InputSpec::Member(path, _) => Some(path),
@@ -33,7 +34,7 @@ impl InputSpec {
     }
 }
 
-/// A path as an input: a file, or one tensor of it.
+/// Classifies a path: a file, or one tensor of a file.
 pub(crate) fn located(path: PathBuf) -> InputSpec {
     if path.symlink_metadata().is_ok() {
         return InputSpec::File(path);
@@ -41,7 +42,7 @@ pub(crate) fn located(path: PathBuf) -> InputSpec {
     let colons = path.as_os_str().as_encoded_bytes().iter().enumerate().filter(|(_, b)| **b == b':').map(|(i, _)| i);
     let parts: Vec<(&Path, &str)> =
         colons.filter_map(|at| split(&path, at)).filter(|(file, _)| Format::of(file).is_ok()).collect();
-    // If none of them exists, the first is what is said to be missing.
+    // If none of the files exists, the error names the first.
     let found = parts.iter().find(|(file, _)| file.exists()).or(parts.first());
     match found {
         Some((file, member)) => InputSpec::Member(file.to_path_buf(), member.to_string()),
@@ -49,7 +50,7 @@ pub(crate) fn located(path: PathBuf) -> InputSpec {
     }
 }
 
-/// What is before and behind an ASCII byte of a path; nothing if what is behind it is no text, as names of tensors are.
+/// The parts of a path before and after an ASCII byte; `None` if the second part, a tensor's name, is not UTF-8.
 #[cfg(unix)]
 fn split(path: &Path, at: usize) -> Option<(&Path, &str)> {
     use std::os::unix::ffi::OsStrExt;
@@ -63,12 +64,12 @@ fn split(path: &Path, at: usize) -> Option<(&Path, &str)> {
     Some((Path::new(OsStr::new(&text[..at])), &text[at + 1..]))
 }
 
-/// What becomes of tensors that some inputs have and others lack: `--missing`.
+/// The handling of tensors that some inputs lack: `--missing`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     Error,
     Skip,
-    /// The tensor of the input of this name, or of the first that has it.
+    /// Copy the tensor of the input with this name, or of the first input that has it.
     Copy(Option<String>),
 }
 
@@ -80,7 +81,7 @@ impl Missing {
             ("skip", _) => Ok(Missing::Skip),
             ("copy", _) => Ok(Missing::Copy(None)),
             (_, Some(("copy", input))) if !input.is_empty() => Ok(Missing::Copy(Some(input.to_string()))),
-            _ => Err("write error, skip, copy or copy=INPUT".to_string()),
+            _ => Err("expected error, skip, copy or copy=INPUT".to_string()),
         }
     }
 }
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn colons_are_taken_behind_files_of_tensors_alone() {
+    fn a_colon_separates_a_member_only_after_a_tensor_file() {
         for (path, file, member) in [
             ("no.npz:B08", "no.npz", Some("B08")),
             ("no/dir:x/no.safetensors:a:b", "no/dir:x/no.safetensors", Some("a:b")),

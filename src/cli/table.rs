@@ -1,6 +1,6 @@
-//! `castwise table`: the promotion of an op, as text, Markdown or a page.
+//! `castwise table`: prints the promotion of an op as text, Markdown or an HTML page.
 //!
-//! Guarantees: every refusal is a `-` with its reason below the table. Does not: decide dtypes.
+//! Guarantees: every refused pair is shown as `-`, and its reason is below the table. Does not: decide dtypes.
 
 use castwise::{Op, Rules};
 
@@ -9,7 +9,7 @@ use super::cells::{Cell, Tier, cell, is_given, promoted, template, tiers};
 use super::failure::{Failure, print};
 use super::{page, report};
 
-/// How many pairs a reason names.
+/// The maximum number of pairs that are listed with a reason.
 const PAIRS: usize = 6;
 
 pub(super) fn run(arguments: &Table) -> Result<(), Failure> {
@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &Table) -> Result<(), Failure> {
     };
     if arguments.format == TableFormat::Html {
         if given != "all" {
-            return Err(Failure::usage("a page has all ops: castwise table --format html"));
+            return Err(Failure::usage("the HTML page always has all ops: castwise table --format html"));
         }
         return print(&page::page());
     }
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &Table) -> Result<(), Failure> {
     print(&text.join("\n"))
 }
 
-/// The refusal of a name that no op has, with the likely one: an expression would say the same.
+/// The error for an unknown op. Parsing an expression with this op gives the help text.
 fn unknown(name: &str) -> Failure {
     let program = castwise::Program::new(Rules::default());
     program.data("x", castwise::DType::F32, ());
@@ -59,7 +59,7 @@ fn of_op(op: Op, rules: Rules, format: TableFormat) -> String {
     text
 }
 
-/// `tensor x (rows), 0-d tensor y (columns)`.
+/// Formats `tensor x (rows), 0-d tensor y (columns)`.
 fn heading(op: Op, tier: &Tier) -> String {
     let names = promoted(op);
     match (tier.title.split_once(", "), names) {
@@ -98,7 +98,7 @@ fn markdown(tier: &Tier, cells: &[Vec<Cell>]) -> String {
     text
 }
 
-/// Why cells are refused, each reason once, with the first of its pairs.
+/// The reasons of refused pairs, each with the first pairs that it applies to.
 fn reasons(op: Op, tier: &Tier, cells: &[Vec<Cell>], format: TableFormat) -> String {
     let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
     for (row, cells) in tier.rows.iter().zip(cells) {

@@ -1,4 +1,4 @@
-//! What the tests of the command share: a directory, files in it, and runs of the command.
+//! Shared code of the command's tests: a directory, files in it, and runs of the command.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use castwise::io::{Existing, SafeTensorsWriter, write_npy};
 use castwise::{Eager, Rules, Settings, Tensor};
 use half::{bf16, f16};
 
-/// A directory of one test's own.
+/// The directory of one test.
 pub struct Dir(pub PathBuf);
 
 impl Dir {
@@ -42,7 +42,7 @@ impl Dir {
         std::fs::write(self.0.join(name), bytes).unwrap();
     }
 
-    /// The names of the files in the directory; what is not UTF-8 of them replaced.
+    /// The names of the files in the directory, with invalid UTF-8 replaced.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
         let mut all: Vec<String> = entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -60,13 +60,13 @@ impl Dir {
         self.run(arguments, &[], None)
     }
 
-    /// Runs `castwise` in the directory, with these variables, and bytes for it to read.
+    /// Runs `castwise` in the directory, with these environment variables and this standard input.
     pub fn run(&self, arguments: &[&str], environment: &[(&str, &str)], stdin: Option<&[u8]>) -> Outcome {
         let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
         command.args(arguments).envs(environment.iter().copied()).current_dir(&self.0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A command that reads nothing may be gone; what is written is less than a pipe holds.
+        // A command that does not read may have ended. The input fits in the pipe's buffer.
         let _ = child.stdin.take().unwrap().write_all(stdin.unwrap_or_default());
         let out = child.wait_with_output().unwrap();
         Outcome {
@@ -76,8 +76,8 @@ impl Dir {
         }
     }
 
-    /// Runs `castwise` in the directory with arguments of any bytes. It must end within a minute, and gets by with
-    /// 2 GiB of addresses; as another user, if one is given.
+    /// Runs `castwise` in the directory with arguments of any bytes, as another user if one is given. It must end
+    /// within a minute, in an address space of 2 GiB.
     #[cfg(unix)]
     pub fn bounded(&self, arguments: &[impl AsRef<OsStr>], stdin: Stdio, user: Option<u32>) -> Outcome {
         use std::os::unix::process::CommandExt;
@@ -105,7 +105,7 @@ impl Dir {
         Outcome { code: status.code(), stdout, stderr }
     }
 
-    /// Runs `castwise eval`, which must fail with exit code 1 and leave the directory as it was.
+    /// Runs `castwise eval`, which must fail with exit status 1 and leave the directory unchanged.
     pub fn refused(&self, arguments: &[&str]) -> String {
         let before = self.names();
         let out = self.eval(arguments);
@@ -115,7 +115,7 @@ impl Dir {
     }
 }
 
-/// Reads all of an output while the command runs.
+/// Reads an output stream on a thread while the command runs.
 fn gather(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -124,7 +124,7 @@ fn gather(from: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<S
     })
 }
 
-/// A `.safetensors` file of these tensors, each with one element of u8.
+/// A `.safetensors` file of these tensors, each with one u8 element.
 pub fn of_bytes(names: impl Iterator<Item = String>) -> Vec<u8> {
     let entry = |(i, name)| format!(r#""{name}":{{"dtype":"U8","shape":[1],"data_offsets":[{i},{}]}}"#, i + 1);
     let entries: Vec<String> = names.enumerate().map(entry).collect();
@@ -132,7 +132,7 @@ pub fn of_bytes(names: impl Iterator<Item = String>) -> Vec<u8> {
     [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![7; entries.len()]].concat()
 }
 
-/// Arguments as the system takes them.
+/// Converts arguments to `OsString`.
 pub fn os(arguments: &[&str]) -> Vec<OsString> {
     arguments.iter().map(OsString::from).collect()
 }
@@ -176,7 +176,7 @@ pub fn bf16_tensor(seed: u64, shape: &[usize]) -> Tensor {
     Tensor::from_vec(v, shape).unwrap()
 }
 
-/// The expression, one op at a time.
+/// Evaluates the expression in eager mode.
 pub fn eager(rules: Rules, text: &str, operands: &[(&str, &Tensor)]) -> Tensor {
     let cx = Eager::with_settings(Settings::new(rules));
     let find = |name: &str| operands.iter().find(|(n, _)| *n == name).map(|(_, t)| cx.tensor(t));

@@ -1,21 +1,22 @@
-//! Command lines with the output they must have, in text files.
+//! Text files of command lines with their expected output.
 //!
-//! A line that begins with `$ ` is a command (a `\` at its end continues it; `NAME=VALUE` in front is for its
-//! environment, `< FILE` at its end its stdin); the lines behind it are its output, those
-//! of stderr with `2| ` in front; `? N` is its exit code, if it is not 0. Times, rates and memory count as equal.
+//! A line that begins with `$ ` is a command. A `\` at its end continues it, `NAME=VALUE` at its start sets an
+//! environment variable, and `< FILE` at its end is its standard input. The lines after it are its output; those of
+//! standard error begin with `2| `. `? N` is its exit status, if that is not 0. Times, rates and memory sizes are
+//! masked before the comparison.
 
 use regex::Regex;
 
 use crate::command::{Dir, Outcome};
 
-/// A command of a script, and the line numbers of what belongs to it.
+/// A command of a script, with its line numbers.
 pub struct Step {
     pub line: String,
     pub at: usize,
     pub expected: String,
 }
 
-/// The words of a line as a shell splits them: quotes and backslashes, nothing else.
+/// The words of a line, split as by a shell with quotes and backslashes only.
 pub fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, line.chars());
     while let Some(c) = chars.next() {
@@ -68,8 +69,8 @@ pub fn run(dir: &Dir, line: &str) -> Outcome {
     dir.run(&words, &environment, stdin.as_deref())
 }
 
-/// What a script says of a run.
-pub fn told(out: &Outcome) -> String {
+/// The output of a run in the form of a script.
+pub fn transcript(out: &Outcome) -> String {
     let mut text = out.stdout.clone();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -81,12 +82,12 @@ pub fn told(out: &Outcome) -> String {
     text.trim_end().to_string()
 }
 
-/// The text with times, rates and memory as marks.
+/// The text with times, rates and memory sizes masked.
 pub fn masked(text: &str) -> String {
     let masks = [
         (r"\d+\.\d\d s\b", "[TIME] s"),
         (r"[\d.,]+ [KMGT]?i?B/s", "[RATE]/s"),
-        // Not every system tells it.
+        // Not every system reports the peak memory.
         (r", peak memory [\d.,]+ [KMGT]?i?B", ""),
         (r#"("(type|compile|read|compute|write|total)": )\d+(\.\d+(e-?\d+)?|e-?\d+)"#, "$1[TIME]"),
         (r#"("(bytes_per_second|peak_memory)": )(\d+|null)"#, "$1[NUMBER]"),
