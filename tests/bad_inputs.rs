@@ -1,5 +1,5 @@
-//! Bad and strange inputs that no other test has: texts, names, literals, shapes, dims, attributes. Each is an error
-//! that says what is wrong, or has the value that is said here; none panics, hangs or takes memory for nothing.
+//! Invalid and unusual inputs that no other test has: texts, names, literals, shapes, dims, attributes. Each gives an
+//! error that names the mistake, or the value stated here. None panics, hangs or allocates memory in vain.
 
 use castwise::prelude::*;
 use castwise::{Attrs, DiagnosticKind, Error};
@@ -25,7 +25,7 @@ fn texts_name_what_comes_from_above() {
         let e = refusal(body);
         assert!(e.contains(expected), "{body}: {e}");
     }
-    // Very many operands, in text and as a call.
+    // A very large number of operands, in text and as a call.
     let many = format!("  %0 = add %x{}", ", %x".repeat(100_000));
     assert!(refusal(&many).contains("more than 4 operands"), "{}", refusal(&many).len());
     let p = Program::new(Rules::Torch);
@@ -40,7 +40,7 @@ fn texts_name_what_comes_from_above() {
 #[test]
 fn any_name_is_a_name() {
     let long = "n".repeat(1 << 20);
-    // Words of the language, what looks alike, and what is no word.
+    // Names that are keywords, that look alike, or that are not words.
     let names = ["sqrt", "constant", "fetch", "loss", "nan", "0", "", "\u{e9}", "e\u{301}", "\u{430}", "a", &long];
     let p = Program::new(Rules::Torch);
     let all: Vec<Var> = names.iter().map(|n| p.data(n, DType::F32, ())).collect();
@@ -52,7 +52,7 @@ fn any_name_is_a_name() {
         names.iter().enumerate().map(|(i, n)| (n.to_string(), Tensor::scalar(2f32.powi(i as i32)))).collect();
     let made = Executor::new().run(&p, feeds.clone(), [&sum]).unwrap();
     assert_eq!(made[0].item::<f32>().unwrap(), 2f32.powi(names.len() as i32) - 1.0);
-    // In a message a name is cut.
+    // Messages truncate long names.
     let e = Executor::new().run(&p, feeds[..names.len() - 1].to_vec(), [&sum]).unwrap_err().to_string();
     assert!(e.len() < 1000 && e.contains("nnn…"), "{e}");
 }
@@ -74,7 +74,7 @@ fn literals_are_the_nearest_number_or_refused() {
         ("x + 1.00000000000000011102230246251565404236316680908203125", 1.0),
         ("x + 1.00000000000000011102230246251565404236316680908203126", 1.0000000000000002),
         ("x + 9223372036854775807", 9223372036854775807.0),
-        // What a u8 can't hold wraps, as it does in PyTorch.
+        // A scalar outside the range of u8 wraps, as in PyTorch.
         ("u + 300", 44.0),
         ("u - 1", 255.0),
     ] {
@@ -95,7 +95,7 @@ fn literals_are_the_nearest_number_or_refused() {
     assert_eq!(value(&format!("x + 0.{digits}")), Ok(1.0));
 }
 
-/// The fault of a reduction in both modes.
+/// The error of a reduction in both modes.
 fn faults(dims: &[i64], rank: usize) -> [Option<DiagnosticKind>; 2] {
     let attrs = Attrs::dims(dims);
     let shape = vec![2; rank];
@@ -114,7 +114,7 @@ fn dims_of_a_reduction_are_checked() {
     for dims in [&[][..], &[1, 0], &[-1, -2], &[0]] {
         assert_eq!(faults(dims, 2), [None; 2], "{dims:?}");
     }
-    // As PyTorch, where a tensor without dims has one to reduce.
+    // As in PyTorch, a 0-d tensor has one dim for reductions.
     assert_eq!(faults(&[], 0), [None; 2]);
     assert_eq!(faults(&[1], 0), [Some(DiagnosticKind::Axis); 2]);
 }
@@ -135,7 +135,7 @@ fn shapes_without_elements_or_without_end_broadcast_by_the_rule() {
         let e = add(&[4, 5, 6], &b).unwrap_err().to_string();
         assert!(e.contains(&format!("axis {axis} is {} vs 7", 4 + axis)), "{e}");
     }
-    // Each fits, and what they make does not.
+    // The operands are within the limit, but their result is not.
     let e = add(&[1 << 40, 1], &[1, 1 << 40]).unwrap_err().to_string();
     assert!(e.contains("limit"), "{e}");
     let line = Tensor::scalar(1.0f32).broadcast_to([1 << 40, 1]).unwrap();
@@ -147,7 +147,7 @@ fn shapes_without_elements_or_without_end_broadcast_by_the_rule() {
     let wide = Tensor::scalar(1.0f32).broadcast_to([1, 1 << 40, 1]).unwrap();
     let z = p.data("c", DType::F32, [None, None, None]) + p.data("d", DType::F32, [None, None, None]);
     let q = feeds! { "a" => Tensor::zeros(DType::F32, [1, 1]).unwrap(), "b" => Tensor::zeros(DType::F32, [1, 1]).unwrap(), "c" => &none, "d" => &wide };
-    // No elements, however many there would be of each.
+    // A shape without elements is valid, however large the other extents are.
     let (sum, most) = (z.over([0, 1]).sum(), z.over([0, 1]).amax());
     let made = Executor::new().run(&p, q, [&sum, &most]).unwrap();
     assert_eq!((made[0].shape(), made[1].shape()), (&[0][..], &[0][..]));
@@ -165,7 +165,7 @@ fn what_is_not_fetched_is_not_computed() {
     let feeds = || feeds! { "x" => Tensor::from([1i32, 2]) };
     assert_eq!(exe.run(&p, feeds(), [&y]).unwrap()[0].to_vec::<i32>().unwrap(), [2, 3]);
     assert!(matches!(exe.run(&p, feeds(), [&y, &dead]), Err(Error::DivisionByZero { .. })));
-    // One feed twice, fetched itself, in memory that is another's.
+    // Two feeds that share memory and are fetched themselves.
     let t = Tensor::from([5i32, 7]);
     let q = Program::new(Rules::Torch);
     let (a, b) = (q.data("a", DType::I32, [2]), q.data("b", DType::I32, [2]));
@@ -187,14 +187,14 @@ fn executors_take_any_settings() {
     }
 }
 
-/// Runs on a stack far too small for recursion over a program.
+/// Runs `work` on a stack that is too small for recursion over a program.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
 }
 
 const WIDE: usize = if cfg!(debug_assertions) { 50_000 } else { 1_000_000 };
 
-/// As many placeholders and constants as that, and a tree of sums over all of them.
+/// A large number of placeholders and constants, and a tree of sums over all of them.
 #[test]
 fn a_million_operands_need_no_recursion() {
     on_a_small_stack(|| {
@@ -211,7 +211,7 @@ fn a_million_operands_need_no_recursion() {
     });
 }
 
-/// One value that as many others use, all of which are fetched: into new memory, and into the caller's.
+/// One value with a large number of users, which are all fetched, into new memory and into the caller's.
 #[test]
 fn a_million_results_need_no_recursion() {
     on_a_small_stack(|| {
@@ -233,7 +233,8 @@ fn wide_programs_need_no_recursion() {
     let n = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
     on_a_small_stack(move || {
         let p = Program::new(Rules::Torch);
-        // As many placeholders and constants, a sum of all, and one node that all others use; and the same as text.
+        // A large number of placeholders and constants, the sum of all, and one node that all others use; then the same
+        // as text.
         let one = Tensor::scalar(1.0f32);
         let hub = p.data("hub", DType::F32, ()) * 2.0;
         let sum = (0..n).fold(hub.clone(), |s, i| {

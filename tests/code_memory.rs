@@ -1,4 +1,4 @@
-//! Compiled code: what the cache forgets is freed, and no page is writable and executable at once.
+//! The memory of compiled code: code that the cache evicts is freed, and no page is writable and executable at once.
 //!
 //! `CASTWISE_CYCLES=100000 cargo test --release --test code_memory` is the long run.
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use castwise::prelude::*;
 
-/// This process's lines of a file under `/proc/self`.
+/// The lines of a file under `/proc/self`.
 fn lines(name: &str) -> Vec<String> {
     std::fs::read_to_string(format!("/proc/self/{name}")).unwrap().lines().map(str::to_string).collect()
 }
@@ -20,7 +20,7 @@ fn resident() -> usize {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The `i`-th of many kernels that are all different: the digits of the number are the ops.
+/// The `i`-th of many different kernels, whose ops are the digits of `i`.
 fn program(mut i: usize) -> (Program, Var) {
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [64]);
@@ -42,7 +42,7 @@ fn program(mut i: usize) -> (Program, Var) {
 #[test]
 fn forgotten_code_is_freed_and_no_page_is_writable_and_executable() {
     if std::env::var_os("CASTWISE_TEST_CHILD").is_none() {
-        // Each generator in a process of its own, without other tests' memory.
+        // Each code generator has its own process, without the memory of other tests.
         for level in ["baseline", "avx2", "avx512"] {
             let child = Command::new(std::env::current_exe().unwrap())
                 .args(["--nocapture", "--test-threads=1"])
@@ -74,7 +74,7 @@ fn forgotten_code_is_freed_and_no_page_is_writable_and_executable() {
     }
     let (late, now) = (resident(), lines("maps").len());
     println!("{cycles} cycles: {early} KiB after 1000, {late} KiB at the end; {regions} and {now} regions");
-    // Not all programs are compiled anew: some of the digits make equal kernels.
+    // Not every program is compiled, since some digits give equal kernels.
     assert!(exe.compiles() as usize > cycles / 2, "{} of {cycles} compiled", exe.compiles());
     assert!(late < early + 8 * 1024 && now < regions + 64, "{early} KiB, {late} KiB; {regions}, {now} regions");
 }

@@ -1,5 +1,5 @@
-//! `compare` and `with_rules`: where two rule sets differ about one program; and the help of refusals: what it tells
-//! to write works, and what it says of the other rule set is so.
+//! `compare` and `with_rules`: the differences between two rule sets on one program. Also the help texts of promotion
+//! errors: the suggested correction works, and the statement about the other rule set is true.
 
 use castwise::prelude::*;
 use castwise::promotion::{OperandType, signature};
@@ -8,7 +8,7 @@ use castwise::{Attrs, DiagnosticKind, Difference, Op, Operand, Outcome, SourceLo
 const TORCH: Rules = Rules::Torch;
 const PADDLE: Rules = Rules::Paddle;
 
-/// `op torch paddle` of each difference, `-` for a refusal.
+/// `op torch paddle` for each difference, with `-` for an error.
 fn table(p: &Program) -> Vec<String> {
     let cell = |o: &Outcome| match o {
         Outcome::DType(d) => d.to_string(),
@@ -83,7 +83,7 @@ fn what_both_refuse_is_no_difference() {
     for help in ["logical_xor", "logical_not", "compare `abs(x)` or `real(x)`", "`cast(real(x), i64)`"] {
         assert!(text.contains(help), "{text}");
     }
-    // Paddle subtracts a bool from a complex tensor, PyTorch never.
+    // Paddle subtracts a bool tensor from a complex one; PyTorch refuses that.
     let _ = (&c - &b, &b - p.data("i", DType::I64, [3]));
     assert_eq!(table(&p), ["sub - c64"]);
 }
@@ -123,7 +123,7 @@ fn with_rules_keeps_nodes_names_places_and_mistakes() {
     for v in [&a, &b, &k, &y, &z] {
         assert_eq!(q.var(v.index()).unwrap().index(), v.index());
     }
-    // The two are apart: handles, and what is written later.
+    // The two programs are independent: their handles, and nodes that are added later.
     assert!((q.feed("b").unwrap() + &b).index() > z.index());
     assert!(q.check().unwrap_err().diagnostics().iter().any(|d| d.kind == DiagnosticKind::ForeignVar));
     assert_eq!(q.len(), p.len() + 1);
@@ -150,7 +150,7 @@ fn paddle_has_no_c32() {
     assert!(matches!(d.location, SourceLocation::Rust(l) if l.line() == line - 1), "{d}");
 }
 
-/// The operands as the help tells to write them.
+/// The operands as the help text suggests.
 fn mended(op: Op, operands: &[OperandType], help: &str) -> Vec<OperandType> {
     let help = help.split("; Rules::").next().unwrap();
     let dtype = |after: &str, before: &str| -> Option<DType> {
@@ -207,8 +207,8 @@ fn every_refusal_has_help_that_works_and_says_what_the_other_rules_do() {
                     let Err(d) = decide(rules, &operands) else { continue };
                     let help = d.help.clone().unwrap_or_else(|| panic!("no help: {d}"));
                     counts[0] += 1;
-                    // What the help tells to write is accepted, at the latest after the help for that. (Where the
-                    // operands stay, it tells to use another op, or no c32.)
+                    // The suggested operands are accepted, possibly after one more suggestion. (If the operands are
+                    // unchanged, the help suggests another op, or a dtype other than c32.)
                     let (mut now, mut refusal) = (operands.clone(), Some(d.clone()));
                     for _ in 0..2 {
                         let Some(d) = &refusal else { break };
@@ -239,7 +239,7 @@ fn every_refusal_has_help_that_works_and_says_what_the_other_rules_do() {
     assert!(counts.iter().all(|n| *n > 100), "{counts:?}");
 }
 
-/// The words of refusals, one of each kind: what they name, which operand is to be cast, and to what.
+/// The texts of errors, one of each kind: the names in them, the operand to cast, and its dtype.
 #[test]
 fn what_refusals_say() {
     use DType::*;
@@ -352,7 +352,7 @@ fn what_refusals_say() {
         let d = signature(&Settings::new(rules), op, &operands, &Attrs::default()).unwrap_err();
         assert_eq!((d.message, d.help), (format!("`{op}` {message}"), Some(help)));
     }
-    // One operand is no mix, even if its category is above that of the dtype it is converted to first.
+    // One operand is not a mix, even if its category is higher than that of the dtype that it is converted to first.
     let to_int = Attrs::default().with_dtype(I64);
     let d = signature(&Settings::new(TORCH), Op::Mean, &[dim(F32)], &to_int).unwrap_err();
     let help = "cast to a float dtype, e.g. `cast(x, f32)`";

@@ -1,4 +1,4 @@
-//! Many threads, nested pools, destructors: runs at the same time give what runs one after the other give.
+//! Many threads, nested thread pools, destructors: concurrent runs give the results of sequential ones.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use common::{Random, random_tensor};
 #[path = "concurrency/mixed.rs"]
 mod mixed;
 
-/// A program with its feeds and what it gives.
+/// A program with its feeds and its expected results.
 struct Job {
     program: Program,
     fetches: Vec<Var>,
@@ -36,7 +36,7 @@ impl Job {
     }
 }
 
-/// Small programs, some that share their work among threads, reductions, and some that are alike.
+/// Small programs, programs that are split among threads, reductions, and programs that are equal.
 fn jobs() -> Vec<Job> {
     let mut r = Random(3);
     let mut all = Vec::new();
@@ -61,7 +61,7 @@ const RUNS: usize = if cfg!(debug_assertions) { 6 } else { 60 };
 #[test]
 fn threads_of_one_executor_get_what_one_thread_gets() {
     let jobs = jobs();
-    // A cache that all of them overflow, so that code is freed while others run it.
+    // The programs overflow the small cache, so code is freed while other threads run it.
     for cache in [1024, 3] {
         let exe = Executor::builder().threads(3).cache(cache).build();
         let start = Barrier::new(64);
@@ -131,7 +131,7 @@ fn a_run_in_a_pool_of_rayon_ends() {
     }
 }
 
-/// Runs when it is dropped.
+/// Runs a job when it is dropped.
 struct Late<'a>(&'a Executor, &'a Job);
 
 impl Drop for Late<'_> {
@@ -148,7 +148,7 @@ fn a_run_in_a_destructor_of_a_panicking_thread_is_as_any_other() {
         for _ in 0..5 {
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let _late = Late(&exe, job);
-                // Without the message that `panic!` prints.
+                // `resume_unwind` does not print a message.
                 std::panic::resume_unwind(Box::new("the caller's"));
             }));
             assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"the caller's"));
@@ -170,7 +170,7 @@ fn what_is_shared_can_be_shared() {
     shared::<castwise::Error>();
 }
 
-/// Runs once more when its thread ends.
+/// Runs a job when its thread ends.
 struct AtTheEnd;
 
 impl Drop for AtTheEnd {
@@ -189,7 +189,7 @@ fn a_thread_can_run_programs_while_it_ends() {
     thread_local! {
         static LAST: AtTheEnd = const { AtTheEnd };
     }
-    // Begun first, ended last: what the library keeps for the thread is gone by then.
+    // This thread-local is initialized first and dropped last, after the library's thread-locals.
     let thread = std::thread::spawn(|| {
         LAST.with(|_| Eager::new(Rules::Torch).tensor(&Tensor::from([4.0f32])).sqrt().result().unwrap())
     });

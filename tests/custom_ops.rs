@@ -1,4 +1,5 @@
-//! Custom ops: rows made at run time infer, fuse, run in both modes, print, parse and fail as those of the table do.
+//! Custom ops: rows that are made at run time infer, fuse, run in both modes, print, parse and fail like those of the
+//! table.
 
 mod common;
 
@@ -10,12 +11,12 @@ use castwise::{
     Attrs, CastLoss, Complex, CustomOp, CustomOpError, DiagnosticKind, Error, Operand, Promotion, Reason, Registry,
     SourceLocation, Var,
 };
-use common::operands::{Given, PLACES, Place as Lies, given};
+use common::operands::{Given, PLACES, Place, given};
 use common::{EXECUTOR, assert_same_bits};
 
 const RULES: [Rules; 2] = [Rules::Torch, Rules::Paddle];
 
-/// An op of two operands with a function for every dtype that ops compute in.
+/// An op with two operands and a function for every op math dtype.
 fn blend(ops: &mut Registry) -> Op {
     let op = CustomOp::new("blend", ["x", "y"], Promotion::Common)
         .with(|[x, y]: [bool; 2]| x & !y)
@@ -31,7 +32,7 @@ fn blend(ops: &mut Registry) -> Op {
     ops.register(op).unwrap()
 }
 
-/// x / (1 + |x / limit|), as the op and as a function.
+/// x / (1 + |x / limit|), as an op and as a function.
 fn softclip(ops: &mut Registry) -> Op {
     let op = CustomOp::new("softclip", ["x", "limit"], Promotion::IntToFloat)
         .with(|[x, limit]| clipped(x, limit))
@@ -52,7 +53,8 @@ fn operand<M: Mode>(var: Option<&Var<M>>, g: &Given) -> Operand<M> {
     }
 }
 
-/// The first `count` of: the op alone, between others that are fused with it, and beside a comparison.
+/// The first `count` of these expressions: the op alone, between other ops that are fused with it, and beside a
+/// comparison.
 fn expressions<M: Mode>(op: Op, x: Operand<M>, y: Operand<M>, count: usize) -> Vec<Var<M>> {
     let mut all: Vec<Var<M>> = Vec::new();
     while all.len() < count {
@@ -76,11 +78,11 @@ fn both_modes_have_the_same_bits_in_every_layout() {
             for (i, location) in PLACES.into_iter().enumerate() {
                 let other_place = PLACES[(i * 4 + a as usize + b as usize) % PLACES.len()];
                 let all = [given(a, location, 0, true), given(b, other_place, 1, true)];
-                if location == Lies::Scalar && other_place == Lies::Scalar {
-                    continue; // Such an application has no rules.
+                if location == Place::Scalar && other_place == Place::Scalar {
+                    continue; // Without a tensor operand, the application has no rule set.
                 }
                 if rules == Rules::Paddle && (a == DType::C32 || b == DType::C32) {
-                    continue; // Refused where it is declared.
+                    continue; // The declaration is an error.
                 }
                 let cx = Eager::new(rules);
                 let tensors = |g: &Given| if let Given::Tensor(t) = g { Some(t.clone()) } else { None };
@@ -95,7 +97,7 @@ fn both_modes_have_the_same_bits_in_every_layout() {
                     let vars = [declared("x", x), declared("y", y)];
                     let of = |i: usize| operand(eager[i].as_ref(), &all[i]);
                     let one = expressions(op, of(0), of(1), 3);
-                    // A mistake in one expression would be one of the program.
+                    // A mistake in one expression would be a mistake of the whole program.
                     let right = one.iter().take_while(|e| e.result().is_ok()).count();
                     let of = |i: usize| operand(vars[i].as_ref(), &all[i]);
                     let fetches = expressions(op, of(0), of(1), right);
@@ -144,14 +146,14 @@ fn threads_do_not_change_bits_and_half_types_round_once() {
     }
     let eager = Eager::new(Rules::Torch).tensor(&t).apply(clip, &[3.0.into()]).result().unwrap();
     assert_eq!(eager.as_bytes(), one[0].as_bytes());
-    // Without elements, and without dims.
+    // Tensors without elements, and 0-d ones.
     let none = Tensor::zeros(DType::F16, [0, 5]).unwrap();
     assert_eq!(run(&none, 2, true)[0].shape(), [0, 5]);
     let scalar = Eager::new(Rules::Torch).tensor(&Tensor::scalar(6.0f32)).apply(clip, &[3.0.into()]);
     assert_eq!(scalar.result().unwrap().item::<f32>().unwrap(), 2.0);
 }
 
-/// One op of each arity, of many types in one program: fused into one kernel with what is around it.
+/// One op of each arity, with many dtypes in one program, which are fused into one kernel with the ops around them.
 #[test]
 fn casts_are_written_out_and_the_op_is_a_step_of_the_kernel() {
     let mut ops = Registry::new();
@@ -186,7 +188,7 @@ fn casts_are_written_out_and_the_op_is_a_step_of_the_kernel() {
     let out = exe.run(&p, feeds, [&y]).unwrap();
     assert_eq!(out[0].to_vec::<f32>().unwrap(), [-1.25, -1.75]);
 
-    // The other rule set refuses the mix, and says so of the op.
+    // The other rule set refuses the mix, and its error names the op.
     let paddle = p.with_rules(Rules::Paddle).check().unwrap_err().to_string();
     assert!(paddle.contains("`four` has no implicit promotion for bf16 and i64"), "{paddle}");
 }
@@ -208,12 +210,12 @@ fn equal_steps_are_one_and_another_op_of_the_name_is_another_key() {
     let x = p.data("x", DType::F32, [2]);
     assert_eq!(run(&p, &x.apply(double, &[])), [2.0, 8.0]);
     assert_eq!(run(&p, &x.apply(triple, &[])), [3.0, 12.0]);
-    // In one kernel, where equal steps are merged.
+    // In one kernel, in which equal steps are merged.
     let both = x.apply(double, &[]) + x.apply(triple, &[]) + x.apply(double, &[]);
     assert_eq!(run(&p, &both), [7.0, 28.0]);
     let kernels = exe.kernels(&p, [&both]).unwrap();
     assert_eq!(kernels.matches("= scaled.f32 ").count(), 2, "{kernels}");
-    // A text means the op of the registry that it is read with.
+    // A name in a text refers to the op of the registry that the text is read with.
     p.set_fetches([("y", &x.apply(double, &[]))]).unwrap();
     for (ops, want) in [(&first, [2.0, 8.0]), (&second, [3.0, 12.0])] {
         let read = Program::parse_with(&p.to_string(), ops).unwrap();
@@ -270,7 +272,7 @@ fn a_function_that_panics_is_an_error_that_names_its_op() {
                 let said = (bad == 6.5).then(|| "no thirteen".to_string());
                 assert_eq!(wrong(exe.run(&p, feeds! { "x" => &t }, [&y]).unwrap_err()), said);
                 assert_eq!(wrong(f.run(&[&t]).unwrap_err()), said);
-                // The executor goes on, on the same threads.
+                // The executor still works, on the same threads.
                 let out = f.run(&[&Tensor::full([n], 1.0f32).unwrap()]).unwrap();
                 assert!(out[0].to_vec::<f32>().unwrap().iter().all(|v| *v == 1.5));
                 assert_eq!(out[1].item::<f32>().unwrap(), 1.5 * n as f32);
@@ -281,7 +283,7 @@ fn a_function_that_panics_is_an_error_that_names_its_op() {
     let text = eager.result().unwrap_err().to_string();
     let wanted = "the function of the custom op `picky` panicked: no thirteen\n  at tests/custom_ops.rs:";
     assert!(text.contains(wanted), "{text}");
-    // Of constants alone it panics when the program is planned.
+    // If all operands are constants, the function panics when the program is planned.
     let c = p.constant(Tensor::from([13.0f32])).apply(picky, &[]) + &x;
     let t = Tensor::from([1.0f32]);
     match Executor::new().run(&p, feeds! { "x" => &t }, [&c]) {
@@ -291,7 +293,8 @@ fn a_function_that_panics_is_an_error_that_names_its_op() {
     assert!(Executor::new().run(&p, feeds! { "x" => &t }, [&y]).is_ok());
 }
 
-/// Of several panics the one for the first element that has any, whatever the threads; in words that do nothing to a terminal.
+/// Of several panics, the one for the first element is reported, for any number of threads. Control characters in its
+/// message are escaped.
 #[test]
 fn the_error_of_a_panic_has_its_message() {
     let mut ops = Registry::new();
@@ -381,7 +384,7 @@ fn wrong_registrations_are_told_apart() {
     assert!(matches!(ops.register(none), Err(Error::CustomOp(E::Arity { got: 0, max: 4, .. }))));
     let five = CustomOp::new("five", ["a", "b", "c", "d", "e"], Promotion::Common).with(|all: [f32; 5]| all[0]);
     assert!(matches!(ops.register(five), Err(Error::CustomOp(E::Arity { got: 5, max: 4, .. }))));
-    // None of these is there now.
+    // None of these ops was registered.
     assert_eq!(ops.ops().map(|op| op.name()).collect::<Vec<_>>(), ["mine"]);
 }
 
@@ -405,13 +408,13 @@ fn a_dtype_without_a_function_is_a_mistake_of_the_program() {
     let wanted = "`narrow` of f32 and f64 computes in f64, for which it has no function; it has one for f32";
     assert!(text.starts_with(wanted) && text.contains("register it with a function of `[f64; 2]`"), "{text}");
     assert!(text.contains("(operands: f32[3], f64[3])") && text.contains("at tests/custom_ops.rs:"), "{text}");
-    // Which float integers become depends on the program.
+    // The float dtype that integers are promoted to depends on the program.
     let double = torch.with_default_dtype(DType::F64);
     assert_eq!(mistakes(double, DType::I32, DType::I32).len(), 1);
     assert_eq!(mistakes(double, DType::F16, DType::I32), []);
     let complex = mistakes(torch, DType::C64, DType::F32);
     assert!(complex[0].to_string().contains("computes in c64"), "{complex:?}");
-    // Another number of operands than the op has.
+    // The number of operands differs from the op's.
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [3]);
     let _ = (x.apply(narrow, &[]), x.apply(narrow, &[1.0.into(), 2.0.into()]));
@@ -440,7 +443,7 @@ fn texts_and_expressions_know_the_ops_of_a_registry() {
     let same = p.expression_in("softclip(blend(x, y), 0.1)", &ops, |_| None).unwrap();
     assert_eq!(bits(&p, &z), bits(&p, &same));
 
-    // Without the registry, the op is named, and what to do.
+    // Without the registry, the error names the op and suggests to register it.
     let unknown = Program::parse(&text).unwrap_err();
     let all: Vec<_> = unknown.diagnostics().iter().map(|d| (d.kind, d.message.as_str())).collect();
     let named = ["line 3: unknown op `blend`", "line 4: unknown op `softclip`"];
@@ -451,7 +454,7 @@ fn texts_and_expressions_know_the_ops_of_a_registry() {
     self::blend(&mut few);
     let unknown = Program::parse_with(&text, &few).unwrap_err().to_string();
     assert!(unknown.contains("line 4: unknown op `softclip`") && unknown.contains("registered"), "{unknown}");
-    // A mistyped name, an operand too few, a name alone.
+    // A mistyped name, a missing operand, a name without a call.
     for (text, said) in [
         ("blent(x, y)", "did you mean `blend`?"),
         ("blend(x)", "`blend` takes 2 operands"),
@@ -463,7 +466,7 @@ fn texts_and_expressions_know_the_ops_of_a_registry() {
     assert!(p.expression("blend(x, y)").is_err());
 }
 
-/// Threads register, and run what others have registered.
+/// Threads register ops, and run ops that others have registered.
 #[test]
 fn registering_and_running_go_on_at_once() {
     let failed = AtomicBool::new(false);
@@ -488,7 +491,7 @@ fn registering_and_running_go_on_at_once() {
     assert!(!failed.into_inner());
 }
 
-/// The results of a reduction of a custom op, and of one over rows.
+/// A reduction over a custom op's results: over all elements, and over rows.
 #[test]
 fn reductions_take_what_a_custom_op_gives() {
     thread_local!(static SEEN: RefCell<usize> = const { RefCell::new(0) });

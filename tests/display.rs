@@ -1,4 +1,4 @@
-//! Tensors print as NumPy's `print` shows them, with Rust's words for values.
+//! Tensors print in the layout of NumPy's `print`, with Rust's notation of values.
 
 use castwise::prelude::*;
 use castwise::{Complex, bf16, f16};
@@ -105,10 +105,10 @@ fn large_tensors_are_summarized() {
         "  [1198 1199]]]",
     ];
     shows(&counted(&[300, 2, 2]), &blocks);
-    // All of it, if asked for.
+    // The alternate form prints all elements.
     let all = format!("{:#}", counted(&[1001]));
     assert_eq!(all.split_whitespace().filter(|w| *w != "[").count(), 1001);
-    // Many dims: the edges get narrower, so that what is printed is bounded.
+    // With many dims, fewer elements are printed at each edge, so that the output is bounded.
     let wide = Tensor::scalar(1u8).broadcast_to([2; 40]).unwrap().to_string();
     assert_eq!((wide.matches('1').count(), wide.matches("...").count()), (1, 40));
     assert!(wide.starts_with(&"[".repeat(40)) && wide.ends_with(']'));

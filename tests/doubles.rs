@@ -1,8 +1,8 @@
-//! The elementary functions of f64 at random arguments, against arithmetic of 256 bits and more.
+//! The elementary functions of f64 at random arguments, compared with arithmetic of 256 bits and more.
 //!
-//! Guarantees: the error of each result, in ulps of f64, is within the function's bar, nothing added for the reference.
-//! `CASTWISE_POINTS` is the number of arguments for each function; a table of the largest errors is printed. Does not:
-//! try all arguments, nor functions without a bar.
+//! Guarantees: the error of each result, in ulps of f64, is within the function's bound, without an allowance for the
+//! reference. `CASTWISE_POINTS` is the number of arguments for each function. A table of the largest errors is printed.
+//! Does not: test all arguments, or functions without a bound.
 
 mod common;
 mod reference;
@@ -18,7 +18,7 @@ use reference::functions::{of_one, of_two};
 
 const NEAREST: RoundingMode = RoundingMode::ToEven;
 
-/// Arithmetic of `bits` bits.
+/// Arithmetic with `bits` bits.
 struct Wide {
     bits: usize,
     constants: Consts,
@@ -33,7 +33,7 @@ impl Wide {
         if x == 0.0 || x.is_normal() {
             return BigFloat::from_f64(x, self.bits);
         }
-        // Subnormal numbers lose their size in there.
+        // Subnormal numbers lose their magnitude in `from_f64`, so they are scaled.
         let mut number = BigFloat::from_f64(x * power_of_two(200), self.bits);
         if let Some(e) = number.exponent() {
             number.set_exponent(e - 200);
@@ -71,7 +71,7 @@ impl Wide {
         self.div(&one, &self.add(&one, &power))
     }
 
-    /// 2 / √π · e^(-x²) · Σ (2x²)^k x / (2k + 1)!!, whose terms have one sign.
+    /// 2 / √π · e^(-x²) · Σ (2x²)^k x / (2k + 1)!!, whose terms all have the same sign.
     fn erf(&mut self, x: &BigFloat) -> BigFloat {
         let square = self.mul(x, x);
         let twice = self.add(&square, &square);
@@ -91,7 +91,7 @@ impl Wide {
         self.div(&scaled, &root)
     }
 
-    /// The function with as many digits as it takes to have 100 or more behind whatever cancels.
+    /// The function's value, with so many bits that 100 or more remain after cancellation.
     fn one(&mut self, op: Op, x: f64) -> BigFloat {
         // 1 - erf(x) loses the digits of e^(-x²).
         self.bits = match op {
@@ -156,7 +156,7 @@ impl Wide {
             }
             Op::Softplus => {
                 let power = self.exp(&x);
-                // Far below zero it is the power itself.
+                // For large negative arguments the result is the power itself.
                 if power.exponent().is_some_and(|e| e < -200) { power } else { self.ln(&self.add(&one, &power)) }
             }
             _ => panic!("{op} is not among the functions"),
@@ -182,33 +182,33 @@ impl Wide {
         }
     }
 
-    /// How far a number is from an exact one, in ulps of f64; 0 for the infinity of a number beyond all others.
+    /// The error of a number in ulps of f64; 0 for an infinity if the exact number overflows.
     fn error(&self, ours: f64, exact: &BigFloat) -> f64 {
         let Some(e) = exact.exponent().filter(|_| !exact.is_zero()) else {
             return if ours == 0.0 && exact.is_zero() { 0.0 } else { f64::INFINITY };
         };
         if ours.is_infinite() && e > 1023 && exact.is_negative() == (ours < 0.0) {
-            // What is rounded to infinity begins half an ulp behind the largest number.
+            // Numbers from half an ulp above the largest one are rounded to infinity.
             return if e > 1024 { 0.0 } else { self.error(f64::MAX.copysign(ours), exact) };
         }
         if !ours.is_finite() {
             return f64::INFINITY;
         }
-        // 0.5 <= the mantissa < 1.
+        // The mantissa is in [0.5, 1).
         let unit = power_of_two((e - 53).max(Float::of(DType::F64).least));
         let difference = self.div(&self.add(&self.number(ours), &exact.neg()), &self.number(unit));
         rounded(&difference).abs()
     }
 }
 
-/// About the number, for sizes that f64 has.
+/// An approximation in f64 of a number in the range of f64.
 fn rounded(v: &BigFloat) -> f64 {
     let Some((words, _, sign, e, _)) = v.as_raw_parts().filter(|_| !v.is_zero()) else { return 0.0 };
     let top = words[words.len() - 1] as f64 * power_of_two(-(WORD_BIT_SIZE as i32)) * power_of_two(e);
     if sign == Sign::Neg { -top } else { top }
 }
 
-/// Between which numbers a function's arguments lie.
+/// The range of a function's arguments.
 fn domain(op: Op) -> (f64, f64) {
     match op {
         Op::Exp => (-746.0, 709.79),
@@ -231,7 +231,7 @@ fn domain(op: Op) -> (f64, f64) {
     }
 }
 
-/// An argument: evenly between the ends, or of any size, or near 1.
+/// A random argument: uniform in the range, or of any magnitude, or near 1.
 fn argument(r: &mut Random, (least, most): (f64, f64)) -> f64 {
     let part = (r.next() >> 11) as f64 * power_of_two(-53);
     let x = match r.below(4) {
@@ -241,18 +241,18 @@ fn argument(r: &mut Random, (least, most): (f64, f64)) -> f64 {
         _ => 1.0 + (part - 0.5) * power_of_two(-(r.below(50) as i32)),
     };
     let x = if r.below(2) == 1 { -x } else { x };
-    // What lies outside begins anew from the ends.
+    // An argument outside the range is replaced by one near an end.
     if x > least && x < most { x } else { least + part * (most.min(least + 1e6) - least) }
 }
 
-/// The largest error of a function at `points` arguments, where it is, and its share of correctly rounded results.
+/// The largest error of a function at `points` arguments, its argument, and the share of correctly rounded results.
 fn measure(op: Op, points: usize) -> (f64, Vec<f64>, f64) {
     let (mut r, mut wide) = (Random(op.name().len() as u64 + points as u64), Wide::new());
     let mut columns = vec![vec![]; op.arity()];
     for _ in 0..points {
         for c in &mut columns {
             c.push(match op {
-                // Powers that are numbers.
+                // A nonnegative base, so that the power is real.
                 Op::Pow if op.arity() == 2 => argument(&mut r, (0.0, 1e300)),
                 _ => argument(&mut r, domain(op)),
             });
@@ -289,13 +289,13 @@ fn doubles_are_within_their_bars() {
     let ops: Vec<Op> = ones.copied().chain([Op::Pow, Op::Hypot, Op::Atan2]).collect();
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    println!("| function | bar | points | largest error | at | correctly rounded |");
+    println!("| function | bound | points | largest error | at | correctly rounded |");
     println!("| --- | ---: | ---: | ---: | ---: | ---: |");
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(op) = ops.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Series of a thousand digits take longer.
+                    // Its series needs a thousand digits and is slow.
                     let points = if *op == Op::Erfc { points.div_ceil(5) } else { points };
                     let (worst, at, right) = measure(*op, points);
                     let bar = of_one(*op, 0.5).or_else(|| of_two(*op, 0.5, 0.5)).unwrap().bar;

@@ -1,6 +1,7 @@
-//! Eager mode and compiled programs agree bit for bit: every row of the op table, every pair of dtypes, tensors with
-//! dims, 0-d ones and scalars, in every way they lie in memory; and they refuse the same. Cases derive from the table,
-//! so that a new row is in them; each test says how many it compared. A failing case prints as a text program.
+//! Eager mode and compiled programs agree bit for bit, for every row of the op table, every pair of dtypes, tensors
+//! with dims, 0-d tensors and scalars, in every layout. They also give the same errors. Cases derive from the table, so
+//! new rows are tested automatically. Each test prints how many cases it compared. A failing case prints as a text
+//! program.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,12 +18,12 @@ use common::operands::{Given, PLACES, Place, Tier, given, solid};
 
 const RULES: [Rules; 2] = [Rules::Torch, Rules::Paddle];
 
-/// How many of a row's operands are data, neither parameters nor a condition.
+/// The number of a row's operands that are data, which excludes parameters and the condition of `where`.
 fn data_operands(op: Op) -> usize {
     op.arity() - op.def().parameters() - usize::from(op == Op::Where)
 }
 
-/// The rows of `count` data operands; the condition of `where` is the operand behind the data.
+/// The rows with `count` data operands. The condition of `where` is the operand after the data.
 fn rows(count: usize) -> Vec<Application> {
     let mut all = vec![];
     for op in Op::ALL.iter().copied() {
@@ -33,7 +34,7 @@ fn rows(count: usize) -> Vec<Application> {
         let condition = (op == Op::Where).then_some(count);
         let parameters: &[Option<Scalar>] = match op.def().parameters() {
             0 => &[None],
-            // One that every number takes, and one that integers refuse and no half type holds.
+            // A scalar that every dtype accepts, and one that integer dtypes refuse and f16 and bf16 can't hold.
             _ => &[Some(Scalar::Int(3)), Some(Scalar::Float(0.3))],
         };
         all.extend(parameters.iter().map(|p| Application {
@@ -46,7 +47,7 @@ fn rows(count: usize) -> Vec<Application> {
     all
 }
 
-/// Compares in every dtype of the first operand, on as many threads as there are cores.
+/// Compares for every dtype of the first operand, with one thread per core.
 fn over_dtypes(one: impl Fn(DType) -> Tally + Sync) -> Tally {
     let (next, total) = (std::sync::atomic::AtomicUsize::new(0), std::sync::Mutex::new(Tally::default()));
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -63,14 +64,14 @@ fn over_dtypes(one: impl Fn(DType) -> Tally + Sync) -> Tally {
     total.into_inner().unwrap()
 }
 
-/// The rows that are refused for operands of some dtypes and tiers, whatever their places are.
+/// The rows that are refused for operands of given dtypes and tiers, in every layout.
 type Known = HashMap<Vec<(DType, Tier)>, BTreeSet<usize>>;
 
-/// Compares the rows on operands of these dtypes and places, with integers of all values, and what then divides by
-/// zero once more without zeros. What is known to be refused is refused in one place only.
+/// Compares the rows on operands of these dtypes and layouts. Rows that divide an integer by zero are compared again
+/// without zeros. Rows that are refused because of the dtypes are tried in one layout only.
 fn compare_rows(rules: Rules, rows: &[Application], operands: &[(DType, Place)], known: &mut Known) -> Tally {
     if rules == Rules::Paddle && operands.iter().any(|(d, p)| *d == DType::C32 && *p != Place::Scalar) {
-        return Tally::default(); // Paddle has no c32: refused where it is declared.
+        return Tally::default(); // Paddle lacks c32, so its declaration is an error.
     }
     let make = |zeros| -> Vec<Given> {
         operands.iter().enumerate().map(|(i, (d, place))| given(*d, *place, i, zeros)).collect()
@@ -89,12 +90,12 @@ fn compare_rows(rules: Rules, rows: &[Application], operands: &[(DType, Place)],
     tally
 }
 
-/// How many applications must give a result, and not be refused by both modes: operands of one dtype that the row
-/// takes, each in every place of a tensor with elements.
+/// The minimum number of applications that must give a result: those with operands of one dtype that the row accepts,
+/// in every layout of a tensor with elements.
 fn least_agreed(rules: Rules, rows: &[Application], operands: u32) -> usize {
     let places = PLACES.len() - 2;
     let accepted = |a: &Application| match rules {
-        // What is written in place keeps its shape, and a parameter may be of another category.
+        // An in-place operation keeps the shape of its operand, and a parameter may have another category.
         _ if a.op.def().promotion == Promotion::First || matches!(a.parameter, Some(Scalar::Float(_))) => 0,
         Rules::Paddle => rules.accepts(a.op).iter().filter(|d| *d != DType::C32).count(),
         rules => rules.accepts(a.op).iter().count(),
@@ -120,7 +121,7 @@ fn every_row_of_one_operand() {
             tally
         });
     }
-    // Paddle has one dtype less.
+    // Paddle has one dtype fewer.
     done("one operand", total, rows.len() * 25 * (PLACES.len() - 1));
     assert!(total.agreed >= RULES.map(|rules| least_agreed(rules, &rows, 1)).iter().sum());
     assert!(rows.len() > 40);
@@ -135,7 +136,7 @@ fn every_row_of_two_operands(rules: Rules) {
             for (i, x) in PLACES.into_iter().enumerate() {
                 for (j, y) in PLACES.into_iter().enumerate() {
                     if x == Place::Scalar && y == Place::Scalar {
-                        continue; // Such an application has no shape; eager mode not even rules.
+                        continue; // Without a tensor operand there is no shape, and in eager mode no rule set.
                     }
                     let condition = PLACES[(i + j) % 9];
                     tally += compare_rows(rules, &rows, &[(a, x), (b, y), (DType::Bool, condition)], &mut known);
@@ -159,8 +160,8 @@ fn every_row_of_two_operands_paddle() {
     every_row_of_two_operands(Rules::Paddle);
 }
 
-/// Bounds, ends and factors: every pair of dtypes and of places on the first two, and each dtype behind them: that of
-/// the first one (some rows want equal dtypes) and one that goes round.
+/// Rows with three operands (bounds, ends, factors): every pair of dtypes and of layouts for the first two; the third
+/// has the dtype of the first one (some rows require equal dtypes) or one from a rotation of all dtypes.
 fn every_row_of_three_operands(rules: Rules) {
     let rows = rows(3);
     let total = over_dtypes(|a| {
@@ -179,10 +180,10 @@ fn every_row_of_three_operands(rules: Rules) {
         }
         tally
     });
-    // Paddle's part: without c32 in the first two, and with it going round behind.
+    // Under Paddle, c32 is skipped among the first two operands, and when the rotation gives it to the third.
     let pairs = if rules == Rules::Paddle { 12 * 11 } else { 13 * 13 };
     done(&format!("three operands, {rules}"), total, rows.len() * pairs * 2 * (PLACES.len() * PLACES.len() - 1));
-    // Of one dtype, once for each pair of places.
+    // Operands of one dtype, once for each pair of layouts.
     assert!(total.agreed >= least_agreed(rules, &rows, 2) && rows.len() >= 4);
 }
 
@@ -214,8 +215,8 @@ fn every_cast_and_view_of_bits() {
     done("casts", total, 3 * 13 * (13 + 12) * (PLACES.len() - 1));
 }
 
-/// Every reduction over every set of the axes of a tensor, with and without its dims kept, and in every dtype that it
-/// can be given.
+/// Every reduction over every set of axes of a tensor, with and without `keepdim`, and with every dtype that can be
+/// requested.
 #[test]
 fn every_reduction_over_every_set_of_axes() {
     let axes: Vec<Option<Vec<i64>>> = std::iter::once(None)
@@ -225,7 +226,7 @@ fn every_reduction_over_every_set_of_axes() {
     for op in Op::ALL.iter().copied().filter(|op| op.is_reduction()) {
         for (dims, keepdim) in axes.iter().flat_map(|dims| [(dims, false), (dims, true)]) {
             let given = std::iter::once(None).chain(DType::ALL.into_iter().map(Some));
-            // A dtype is given with one set alone: it is a cast before.
+            // A requested dtype is a cast before the reduction, so it is tested with one set of axes only.
             for dtype in given.filter(|d| d.is_none() || *dims == Some(vec![0, 2]) && !keepdim) {
                 let mut attrs = dims.clone().map_or(Attrs::default(), Attrs::dims).with_keepdim(keepdim);
                 attrs.dtype = dtype;

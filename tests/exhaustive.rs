@@ -1,10 +1,10 @@
-//! All values of small dtypes, and samples of the larger ones: eager and compiled results have the same bits, and are
-//! what the third evaluator (`tests/reference`) has.
+//! All values of small dtypes, and samples of larger ones: eager and compiled results have the same bits, and agree
+//! with the third evaluator (`tests/reference`).
 //!
-//! Guarantees: every unary op on every f16 and bf16; every op of two operands on every pair of u8 and of i8; every cast
-//! from every value of 8 and 16 bits. Of pairs of halves (each `CASTWISE_HALVES`-th of both, 61st without it), and of
-//! f32, f64, i32 and i64, samples in even steps. A test prints how many elements it checked, and how many of them lie so
-//! close to a tie that two results are right.
+//! Guarantees: every unary op is tested on every f16 and bf16, every op of two operands on every pair of u8 and of i8,
+//! and every cast on every value of 8 and 16 bits. Pairs of f16 and bf16 (each `CASTWISE_HALVES`-th value of both, by
+//! default each 61st), f32, f64, i32 and i64 are sampled in even steps. A test prints how many elements it checked, and
+//! how many of them are so close to a tie that two results are accepted.
 
 mod common;
 mod reference;
@@ -18,7 +18,7 @@ use common::Random;
 use reference::format;
 use reference::program::{Given, Mismatch, Run, Tally};
 
-/// Without optimization the evaluators are slow: samples are thinner then.
+/// Without optimization the evaluators are slow, so samples are smaller.
 const THIN: usize = if cfg!(debug_assertions) { 5 } else { 1 };
 
 /// An op and its operands.
@@ -65,12 +65,12 @@ impl Job {
     }
 }
 
-/// Checks all jobs; how many were taken.
+/// Checks all jobs. Returns how many were accepted.
 fn check(what: &str, jobs: &[Job]) -> usize {
     tally(what, jobs).0
 }
 
-/// Checks all jobs on as many threads as there are cores, and prints what they came to. How many were taken.
+/// Checks all jobs with one thread per core, and prints the totals. Returns how many were accepted.
 fn tally(what: &str, jobs: &[Job]) -> (usize, Tally) {
     let (next, total) = (AtomicUsize::new(0), Mutex::new((0, Tally::default())));
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -106,7 +106,7 @@ fn every(d: DType) -> Tensor {
     tensor(d, &[n as usize], 0..n)
 }
 
-/// Values in even steps through all bits of a dtype, the first `n` of them, beginning with its ends.
+/// `n` values in even steps through all bit patterns of a dtype, beginning with its extremes.
 fn sample(d: DType, n: usize) -> Tensor {
     let step = ((u64::MAX >> (64 - 8 * d.size())) / n as u64) | 1;
     let ends = [0, 1, u64::MAX >> (64 - 8 * d.size()), 1 << (8 * d.size() - 1), (1 << (8 * d.size() - 1)) - 1];
@@ -114,7 +114,7 @@ fn sample(d: DType, n: usize) -> Tensor {
     tensor(d, &[n + ends.len()], ends.into_iter().chain(rest))
 }
 
-/// The ops of so many operands that compute from elements.
+/// The ops of an arity that compute from elements.
 fn ops(arity: usize) -> impl Iterator<Item = Op> {
     let elementwise = move |op: &Op| op.arity() == arity && !op.is_reduction() && op.def().parameters() == 0;
     Op::ALL.iter().copied().filter(move |op| elementwise(op) && !matches!(op, Op::Cast | Op::ViewAs))
@@ -122,13 +122,14 @@ fn ops(arity: usize) -> impl Iterator<Item = Op> {
 
 #[test]
 fn every_half_through_every_unary_op() {
-    // Everywhere else there is one result: the exact one, correctly rounded. 2^-25 and 2^-134, of `exp2`, lie half way to the
-    // smallest number of f16 and of bf16, and an interval about them holds both neighbours. Below 2^-125 `silu`, `gelu` and
-    // `gelu_tanh` are x / 2 in f64 and nearly so in truth: the middle between two subnormal bf16 for every second x.
+    // In all other cases only the exact result, correctly rounded, is accepted. 2^-25 and 2^-134, results of `exp2`,
+    // are half of the smallest numbers of f16 and bf16, so an interval around them contains both neighbours. Below
+    // 2^-125, `silu`, `gelu` and `gelu_tanh` are x / 2 in f64 and nearly that in exact arithmetic, which is a tie
+    // between two subnormal bf16 for every second x.
     for (d, open) in [(DType::F16, 1), (DType::BF16, 1 + 3 * 256)] {
         let jobs: Vec<Job> = ops(1).map(|op| Job::new(op, vec![every(d)])).collect();
         let (taken, tally) = tally(d.name(), &jobs);
-        // All but those of bits and of imaginary parts.
+        // All ops but those on bits and on imaginary parts.
         assert_eq!(jobs.len() - taken, 2);
         assert_eq!(tally.bounded, open);
     }
@@ -143,7 +144,7 @@ fn every_pair_of_bytes_through_every_binary_op() {
             for op in ops(2) {
                 let from = u64::from(divides(op));
                 let right = tensor(d, &[256 - from as usize], from..256);
-                // What is written in place keeps its shape.
+                // An in-place operation keeps the shape of its operand.
                 let left = if op == Op::Assign {
                     tensor(d, &[256, 256], (0..65536).map(|i| i / 256))
                 } else {
@@ -168,7 +169,7 @@ fn every_small_value_through_every_cast() {
         }
     }
     let taken = check("casts of small values", &jobs);
-    // Every cast, and views among bool u8 i8 and among i16 f16 bf16.
+    // Every cast, and `view_as` among bool, u8, i8 and among i16, f16, bf16.
     assert_eq!(taken, 6 * 13 + 3 * 3 + 3 * 3);
 }
 
@@ -181,7 +182,7 @@ fn samples_through_every_cast() {
             jobs.push(Job { attrs: Attrs::cast(to), ..Job::new(Op::Cast, vec![t.clone()]) });
         }
     }
-    // Next to the ties of the half formats, where a second rounding would show.
+    // Values near the ties of f16 and bf16, for which double rounding would be visible.
     let (mut r, f16) = (Random(1), format::Float::of(DType::F16));
     let ties = (0..200_000 / THIN).map(|_| {
         let (low, nudge) = (r.below(0x7bff), r.below(5) as i64 - 2);
@@ -195,18 +196,19 @@ fn samples_through_every_cast() {
     assert_eq!(check("casts of samples", &jobs), jobs.len());
 }
 
-/// Integers beside the middle of two neighbours of a half format: through f32 some would be rounded to the middle, and then
-/// to the wrong side of it.
+/// Integers next to the midpoint of two f16 or bf16 neighbours: through f32, some would be rounded to the midpoint
+/// first, and then to the wrong side.
 #[test]
 fn integers_beside_ties_of_the_halves_round_once() {
     let mut jobs = vec![];
-    // How many of the integers of 32 and of 64 bits would be, of how many. f32 holds every integer that f16 can round.
+    // The number of i32 and of i64 integers for which this happens, and the number tested. f32 holds every integer that
+    // f16 can round.
     for (half, counts) in [(DType::F16, [(0, 47_105); 2]), (DType::BF16, [(3_328, 28_929), (19_708, 69_879)])] {
         let format = format::Float::of(half);
         let mut all = vec![];
         for low in 0..format::encode(half, reference::Value::Real(f64::INFINITY)) as u64 {
             let (a, b) = (format.decode(low.into()), format.decode(u128::from(low) + 1));
-            // The distance to infinity is that to the power of two in its place.
+            // For the midpoint below infinity, infinity counts as the next power of two.
             let middle =
                 if b.is_finite() { f64::midpoint(a, b) } else { 1.5 * a - 0.5 * format.decode(u128::from(low) - 1) };
             if !(1.0..9.2e18).contains(&middle) {
@@ -236,7 +238,7 @@ fn pairs_of_halves_through_every_binary_op() {
     let step = std::env::var("CASTWISE_HALVES").map_or(61 * THIN, |v| v.parse().expect("CASTWISE_HALVES is a step"));
     for d in [DType::F16, DType::BF16] {
         for op in ops(2) {
-            // What IEEE defines has no interval around it: most of the pairs are for that.
+            // Results that IEEE defines are checked exactly, without an interval. Most of the pairs are spent on them.
             let arithmetic = matches!(
                 op,
                 Op::Add
@@ -255,7 +257,7 @@ fn pairs_of_halves_through_every_binary_op() {
             let step = if arithmetic { step } else { 4 * step + 7 };
             let values: Vec<u64> = (0..1 << 16).step_by(step).map(|i| i as u64).collect();
             let n = values.len();
-            // The right operands begin elsewhere, so that equal ones are not all that meet.
+            // The right operands are shifted, so that not only equal values meet.
             let right = tensor(d, &[n], values.iter().map(|v| (v + 17) % (1 << 16)));
             for some in values.chunks((1 << 19) / n) {
                 let left = if op == Op::Assign {
@@ -276,7 +278,7 @@ fn samples_of_singles_and_doubles_through_every_unary_op() {
     let mut jobs = vec![];
     for d in [DType::F32, DType::F64] {
         let whole = sample(d, 200_000 / THIN);
-        // Most bits are of numbers far from 1: a second sample lies about it.
+        // Most bit patterns are numbers far from 1, so a second sample is near 1.
         let mut r = Random(2);
         let near: Vec<u64> = (0..100_000 / THIN)
             .map(|_| {
@@ -302,7 +304,7 @@ fn copysign_takes_the_sign_of_a_nan() {
         let operands = vec![tensor(d, &[2], [one, nan].into_iter()), tensor(d, &[2], [nan | sign; 2].into_iter())];
         let cx = Eager::new(Rules::Torch);
         let result = cx.tensor(&operands[0]).copysign(cx.tensor(&operands[1])).result().unwrap();
-        // A NaN itself leaves arithmetic without a sign.
+        // Arithmetic gives a NaN without a sign.
         common::assert_same_bits(&result, &tensor(d, &[2], [one | sign, nan].into_iter()), &|| d.to_string());
         assert!(Job::new(Op::Copysign, operands).check().is_some());
     }

@@ -1,5 +1,5 @@
-//! The largest and the smallest elements, and sums over dims in front, against plain loops: every length at which a
-//! reduction is cut in another way, NaNs and zeros of both signs anywhere, every dtype, layout and mode.
+//! `amax`, `amin`, and sums over leading dims, compared with plain loops: for every length at which reductions are
+//! split differently, with NaNs and zeros of both signs anywhere, in every dtype, layout and mode.
 
 use castwise::prelude::*;
 
@@ -7,7 +7,8 @@ use castwise::prelude::*;
 mod random;
 use random::Random;
 
-/// `[outer, count, width]`, whose middle dim is reduced: around the lengths of lanes, tiles, groups and joined rows.
+/// `[outer, count, width]`, whose middle dim is reduced. The lengths are near those of lanes, tiles, groups and joined
+/// rows.
 const SHAPES: [[usize; 3]; 35] = [
     [1, 1, 2],
     [3, 1, 7],
@@ -51,7 +52,7 @@ fn tensor(values: &[f64], shape: [usize; 3], dtype: DType) -> Tensor {
     Eager::new(Rules::Torch).tensor(&x).cast(dtype).result().unwrap()
 }
 
-/// The layouts of a tensor: dense, its dims in memory in other orders, backwards, and with gaps.
+/// The layouts of a tensor: contiguous, with permuted dims, reversed, and with gaps.
 fn layouts(values: &[f64], shape: [usize; 3], dtype: DType) -> Vec<Tensor> {
     let x = tensor(values, shape, dtype);
     let swapped = |a, b| x.transpose(a, b).unwrap().contiguous().unwrap().transpose(a, b).unwrap();
@@ -62,7 +63,7 @@ fn layouts(values: &[f64], shape: [usize; 3], dtype: DType) -> Vec<Tensor> {
     vec![x.clone(), swapped(1, 2), swapped(0, 1), backwards, gaps]
 }
 
-/// What a plain loop over the middle dim makes of each column.
+/// The reduction of each column by a plain loop over the middle dim.
 fn columns<T: Copy>(values: &[f64], shape: [usize; 3], start: T, combine: impl Fn(T, f64) -> T) -> Vec<T> {
     let [outer, count, width] = shape;
     let column = |o: usize, i: usize| (0..count).map(move |k| values[(o * count + k) * width + i]);
@@ -70,7 +71,7 @@ fn columns<T: Copy>(values: &[f64], shape: [usize; 3], start: T, combine: impl F
     (0..outer).flat_map(|o| (0..width).map(move |i| (o, i))).map(|(o, i)| fold(o, i)).collect()
 }
 
-/// The larger number: NaN if one is, +0 rather than -0.
+/// The larger of two numbers: NaN if either is, and +0 is larger than -0.
 fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() {
         f64::NAN
@@ -83,7 +84,8 @@ fn larger(a: f64, b: f64) -> f64 {
     }
 }
 
-/// Reduces a tensor in eager mode, and compiled, bare and behind other ops, on several threads: all of the same bits.
+/// Reduces a tensor in eager mode and compiled, alone and after other ops, on several threads. All results must have
+/// the same bits.
 fn all_modes(x: &Tensor, what: &str, eager: Var<Eager>, lazy: impl Fn(&Var) -> Var) -> Tensor {
     let want = eager.result().unwrap();
     let p = Program::new(Rules::Torch);
@@ -111,7 +113,7 @@ fn the_largest_and_the_smallest_element_are_those_of_plain_loops() {
     let mut r = Random(1);
     for shape in SHAPES {
         for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I64, DType::U8] {
-            // Among numbers of one sign, zeros of both and NaNs: many, few or none.
+            // Numbers of one sign with many, few or no zeros of both signs and NaNs among them.
             for (odd, sign) in [(0, 1.0), (0, -1.0), (2, 1.0), (2, -1.0), (40, -1.0), (1000, 1.0)] {
                 let n = shape.iter().product();
                 let one = |_| {
@@ -130,7 +132,7 @@ fn the_largest_and_the_smallest_element_are_those_of_plain_loops() {
                 };
                 let largest = bits(columns(&values, shape, f64::NEG_INFINITY, larger));
                 let smallest = bits(columns(&values, shape, f64::INFINITY, |a, b| {
-                    // A NaN's sign is not turned.
+                    // The negation does not change the sign of a NaN.
                     let least = -larger(-a, -b);
                     if least.is_nan() { f64::NAN } else { least }
                 }));
@@ -153,10 +155,10 @@ fn sums_and_products_over_a_dim_in_front_are_those_of_plain_loops() {
     for shape in SHAPES {
         for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U8, DType::C64, DType::C128] {
             let n = shape.iter().product();
-            // Small whole numbers, so that every order gives the same, and products of signs.
+            // Small integers, whose sum is exact in every order, and signs for products.
             let values: Vec<f64> =
                 (0..n).map(|_| r.index(5) as f64 * if dtype == DType::BF16 { 0.0625 } else { 1.0 }).collect();
-            // (Of complex numbers, the signs of zeros would go by more than signs.)
+            // (For complex numbers, the signs of zeros in products depend on more than the signs of the factors.)
             let signed = !dtype.is_complex() && dtype != DType::U8;
             let factor = |r: &mut Random| match r.index(200) {
                 0 => 2.0,
@@ -166,7 +168,7 @@ fn sums_and_products_over_a_dim_in_front_are_those_of_plain_loops() {
             let signs: Vec<f64> = (0..n).map(|_| factor(&mut r)).collect();
             let sums = columns(&values, shape, 0.0, |a, b| a + b);
             let products = columns(&signs, shape, 1.0, |a, b| a * b);
-            // Of bool, and of u8 as PyTorch has it.
+            // `any` and `all` of bool, and of u8 as in PyTorch.
             let truth = |b: f64| if b == 0.0 { 0.0 } else { 1.0 };
             let any = columns(&values, shape, 0.0, |a: f64, b| a.max(truth(b)));
             let all = columns(&values, shape, 1.0, |a: f64, b| a.min(truth(b)));
@@ -212,7 +214,7 @@ fn sums_that_round_are_the_same_in_every_mode_and_layout() {
 type Reduce<V> = fn(&V, &[i64]) -> V;
 type Both = (&'static str, Reduce<Var<Eager>>, Reduce<Var>);
 
-/// Reductions of what is read, and of what is computed of it, in both modes.
+/// Reductions of an input, and of values computed from it, in both modes.
 const CHANNELS: [Both; 4] = [
     ("sum", |x, dims| x.over(dims).sum(), |x, dims| x.over(dims).sum()),
     ("any", |x, dims| x.over(dims).any(), |x, dims| x.over(dims).any()),
@@ -220,8 +222,8 @@ const CHANNELS: [Both; 4] = [
     ("squares", |x, dims| (x * x).over(dims).sum(), |x, dims| (x * x).over(dims).sum()),
 ];
 
-/// Images of a batch, channel by channel, `[images, channels, pixels]`: around the lengths from which on an image is reduced
-/// where it is, or added up, and those at which lanes begin within one.
+/// Reductions of each channel of a batch of images, `[images, channels, pixels]`. The sizes are near those from which
+/// an image is reduced in place or added up, and those for which lanes begin inside an image.
 #[test]
 fn channels_of_a_batch_reduce_as_if_their_images_lay_one_behind_the_other() {
     let mut r = Random(4);

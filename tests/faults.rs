@@ -1,5 +1,5 @@
-//! The command's outputs when something is wrong around it: killed at any moment, two at once, no place to write to.
-//! What fails while a file is written is in `src/io/tests/faults.rs`.
+//! The command's outputs under external failures: it is killed at any moment, two commands write at once, or the output
+//! can't be written. `src/io/tests/faults.rs` tests errors while a file is written.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use castwise::Tensor;
 use command::{Dir, bf16_tensor, half_tensor};
 
-/// Two checkpoints of some megabytes together.
+/// Two checkpoints with a total of some megabytes.
 fn checkpoints(dir: &Dir) {
     let names = ["embed", "0.weight", "1.weight", "2.weight", "head"];
     let make = |t: fn(u64, &[usize]) -> Tensor, seed| -> Vec<(&str, Tensor)> {
@@ -28,10 +28,10 @@ fn merge(dir: &Dir, output: &str, more: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// What is in a file, if it is there.
+/// The contents of a file, if it exists.
 type Content = Option<Vec<u8>>;
 
-/// The outputs, the one that is published last at the end.
+/// The outputs; the one that is published last is at the end.
 fn contents(dir: &Dir, files: &[&str]) -> Vec<Content> {
     files.iter().map(|f| std::fs::read(dir.0.join(f)).ok()).collect()
 }
@@ -40,8 +40,8 @@ fn temporaries(dir: &Dir) -> usize {
     dir.names().iter().filter(|n| n.ends_with(".tmp")).count()
 }
 
-/// Kills merges at moments spread over the time that one takes; before each, `prepare` sets the outputs up. Answers
-/// how many were killed before they were done.
+/// Kills merges at moments spread over the duration of one merge; `prepare` sets the outputs up before each. Returns
+/// how many were killed before they ended.
 fn kill(dir: &Dir, files: &[&str], more: &[&str], runs: u32, prepare: &dyn Fn(), sound: &dyn Fn(&[Content])) -> u32 {
     let output = files.last().unwrap();
     let began = Instant::now();
@@ -56,7 +56,7 @@ fn kill(dir: &Dir, files: &[&str], more: &[&str], runs: u32, prepare: &dyn Fn(),
         if i % 2 == 0 {
             std::thread::sleep(moment);
         } else {
-            // While it writes.
+            // Waits until the command writes.
             while temporaries(dir) == before && child.try_wait().unwrap().is_none() {
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -66,7 +66,7 @@ fn kill(dir: &Dir, files: &[&str], more: &[&str], runs: u32, prepare: &dyn Fn(),
         killed += u32::from(!child.wait().unwrap().success());
         sound(&contents(dir, files));
     }
-    // What the killed ones left is in nobody's way.
+    // The files that killed commands left do not disturb a later run.
     prepare();
     assert!(merge(dir, output, more).wait().unwrap().success());
     killed
@@ -82,14 +82,14 @@ fn an_output_is_absent_or_whole_whenever_the_command_is_killed() {
     let killed = kill(&dir, &["m.safetensors"], &["--force"], 60, &remove, &|now| {
         assert!(now[0].is_none() || now[0] == right, "half a file");
     });
-    // Over an older file: that one or the new one.
+    // The output replaces an older file: afterwards it is either the old or the new one.
     let old = || dir.file("m.safetensors", b"old");
     let more = kill(&dir, &["m.safetensors"], &["--force"], 30, &old, &|now| {
         assert!(now[0].as_deref() == Some(b"old") || now[0] == right, "half a file");
     });
     assert!(contents(&dir, &["m.safetensors"])[0] == right);
     println!("{killed} of 60 and {more} of 30 killed, {} temporary files left", temporaries(&dir));
-    // The first of each is killed at once.
+    // The first run of each series is killed immediately.
     assert!(killed > 0 && more > 0);
 }
 
@@ -103,7 +103,7 @@ fn an_index_speaks_of_its_own_shards_whenever_the_command_is_killed() {
     assert!(merge(&dir, files[5], &size).wait().unwrap().success());
     let right = contents(&dir, &files);
     assert!(right.iter().all(Option::is_some));
-    // An older checkpoint of the same files.
+    // An older checkpoint with the same file names.
     let old: Vec<Vec<u8>> = right.iter().flatten().map(|f| f.iter().map(|b| b ^ 1).collect()).collect();
     let prepare = || files.iter().zip(&old).for_each(|(f, bytes)| dir.file(f, bytes));
     let killed = kill(&dir, &files, &size, 40, &prepare, &|now| {
@@ -148,7 +148,7 @@ fn where_nothing_can_be_written_the_output_is_named() {
     std::fs::set_permissions(dir.0.join("closed"), std::fs::Permissions::from_mode(0o555)).unwrap();
     let mut outputs = vec!["absent/m.safetensors", "file/m.npz", "dangling/m.safetensors", "loop/m.safetensors"];
     outputs.push("taken.safetensors");
-    // The superuser may write to any directory of a disk, and to none of the kernel's.
+    // The superuser may write to any directory on a disk, but not to a directory of the kernel.
     if std::fs::write(dir.0.join("closed/probe"), b"").is_err() {
         outputs.extend(["closed/m.safetensors", "closed/m.npz", "closed/m.index.json"]);
     } else {

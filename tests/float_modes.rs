@@ -1,5 +1,5 @@
-//! Texts, scalars and types in every floating-point mode of the caller: what is written, read and decided is what it is in
-//! the standard mode. (What runs compute: `one_value`.)
+//! Texts, scalars and types in every floating-point mode of the caller: what is written, read and decided is the same
+//! as in the standard mode. (`one_value` tests the results of runs.)
 #![cfg(target_arch = "x86_64")]
 
 use castwise::expr::{parse_constant, parse_expression};
@@ -12,10 +12,10 @@ mod common;
 use common::modes::{MODES, in_mode};
 use common::{Random, random_tensor};
 
-/// What was seen, by name.
+/// The observed texts and bits, by name.
 type Seen = Vec<(String, String)>;
 
-/// Numbers that are made in the standard mode: any arithmetic of the tests in another one would change them.
+/// Numbers that are computed in the standard mode, since the tests' own arithmetic in another mode would change them.
 struct Given {
     tensors: Vec<Tensor>,
     scalars: Vec<Scalar>,
@@ -24,7 +24,7 @@ struct Given {
 
 const FLOATS: [DType; 7] = [DType::F16, DType::BF16, DType::F32, DType::F64, DType::C32, DType::C64, DType::C128];
 
-/// Subnormal, on ties, of many digits, beyond the range of narrower dtypes.
+/// Subnormal numbers, ties, numbers with many digits, and numbers beyond the range of narrower dtypes.
 const NUMBERS: [f64; 14] = [
     0.1,
     -1e-40,
@@ -64,7 +64,7 @@ impl Given {
     }
 }
 
-/// A program with all of these constants and scalars.
+/// A program with all these constants and scalars.
 fn program(tensors: &[Tensor], scalars: &[Scalar]) -> Program {
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [None]);
@@ -77,7 +77,7 @@ fn program(tensors: &[Tensor], scalars: &[Scalar]) -> Program {
     p
 }
 
-/// The bits of everything that a typed program computes with.
+/// The bits of all constants and scalars of a typed program.
 fn bits(p: &Program) -> String {
     let mut all = String::new();
     for n in p.infer().unwrap().nodes() {
@@ -190,7 +190,7 @@ fn decided(g: &Given) -> Seen {
     all
 }
 
-/// Scalars of narrow floats, and tensors in other dtypes.
+/// Scalars converted to narrow float dtypes, and tensors converted to other dtypes.
 fn converted(g: &Given) -> Seen {
     let mut all = Seen::new();
     let mut saw = |name: String, text: String| all.push((name, text));
@@ -217,7 +217,7 @@ fn converted(g: &Given) -> Seen {
     all
 }
 
-/// Compares what is seen in every mode with what is seen in the standard one.
+/// Compares the observations in every mode with those in the standard mode.
 fn same_in_every_mode(see: fn(&Given) -> Seen) {
     let given = Given::new();
     let right = see(&given);

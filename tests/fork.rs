@@ -1,4 +1,5 @@
-//! Forks: a child computes what its parent computes, whatever the parent's threads were doing, and the parent goes on.
+//! Forks: a child computes the same results as its parent, whatever the parent's threads were doing, and the parent
+//! continues to work.
 #![cfg(unix)]
 #![allow(unsafe_code, reason = "forks")]
 
@@ -12,14 +13,14 @@ use std::time::{Duration, Instant};
 use castwise::prelude::*;
 use castwise::{CustomOp, Prepared, Promotion, Registry};
 
-/// How long a child may take: many times what it takes.
+/// The time limit of a child, which is many times its usual duration.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs `work` in a forked child, which must end by itself and without a panic.
 fn fork(what: &str, work: impl FnOnce()) {
     let (mut told, teller) = std::io::pipe().unwrap();
-    // SAFETY: the child calls `work` and ends without returning; what it uses of the standard library (threads, memory)
-    // works in children of the C libraries that the tests run with.
+    // SAFETY: the child calls `work` and ends without returning. The parts of the standard library that it uses
+    // (threads, memory) work in forked children with the C libraries that the tests run with.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "no child");
     if child == 0 {
@@ -29,15 +30,15 @@ fn fork(what: &str, work: impl FnOnce()) {
             let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
             let _ = (&teller).write_all(text.unwrap_or("a panic").as_bytes());
         }
-        // SAFETY: ends the process.
+        // SAFETY: the call ends the process.
         unsafe { libc::_exit(made.is_err().into()) };
     }
     drop(teller);
     let (began, mut status) = (Instant::now(), 0);
-    // SAFETY: a system call on a local variable, for our own child.
+    // SAFETY: a system call on a local variable, for a child of this process.
     while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
         if began.elapsed() > PATIENCE {
-            // SAFETY: our own child, which has not been waited for.
+            // SAFETY: the process is a child that has not been waited for.
             unsafe { (libc::kill(child, libc::SIGKILL), libc::waitpid(child, &raw mut status, 0)) };
             panic!("the child hangs: {what}");
         }
@@ -48,7 +49,7 @@ fn fork(what: &str, work: impl FnOnce()) {
     assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "{what}: {status:#x} {text}");
 }
 
-/// A program with its feeds and what it gives.
+/// A program with its feeds and its expected results.
 struct Job {
     program: Program,
     fetches: Vec<Var>,
@@ -57,7 +58,7 @@ struct Job {
     prepared: [Prepared; 2],
 }
 
-/// What was made before the fork.
+/// The objects that exist before the fork.
 struct Before {
     executors: [Executor; 2],
     jobs: Vec<Job>,
@@ -82,7 +83,7 @@ fn op() -> Op {
 }
 
 impl Before {
-    /// Jobs on one element, on some, and on so many that threads share them; nothing has run.
+    /// Jobs on one element, on a few, and on so many that threads share them. Nothing has run yet.
     fn new() -> Before {
         let executors = [true, false].map(|jit| Executor::builder().threads(4).jit(jit).build());
         let mut jobs = Vec::new();
@@ -102,7 +103,7 @@ impl Before {
         Before { executors, jobs, growing }
     }
 
-    /// With what is right, by an executor of its own on this thread.
+    /// Computes the expected results with a separate executor on this thread.
     fn computed(mut self) -> Before {
         let alone = Executor::builder().threads(1).build();
         for job in &mut self.jobs {
@@ -125,7 +126,7 @@ impl Before {
         self.grow();
     }
 
-    /// Runs a program of its own: kernels that nobody has compiled, plans that push others out.
+    /// Runs new programs: their kernels are not compiled yet, and their plans evict others.
     fn compile(&self) {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let i = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +139,7 @@ impl Before {
         }
     }
 
-    /// Writes, types, prints, and reads.
+    /// Adds to a program, infers, prints and parses it.
     fn grow(&self) {
         let x = self.growing.feed("x").unwrap();
         let y = (&x + 1.5) * x.exp();
@@ -151,7 +152,7 @@ impl Before {
         assert_eq!(eager.as_bytes(), out[0].as_bytes());
     }
 
-    /// In one of many children: a small job and a large one in every way, on two threads at once.
+    /// Runs in one of many children: a small job and a large one in every way, on two threads at once.
     fn check_some(&self, i: usize) {
         let some = || [i % 6, 6 + i % 3].iter().for_each(|k| self.jobs[*k].check(&self.executors));
         std::thread::scope(|s| {
@@ -161,7 +162,7 @@ impl Before {
         });
     }
 
-    /// In a child: alone, then from four threads at once, with executors of the parent and of its own.
+    /// Runs in a child: on one thread, then on four threads at once, with the parent's executors and with its own.
     fn check_in_child(&self) {
         self.check();
         let start = Barrier::new(4);
@@ -194,7 +195,8 @@ impl Job {
     }
 }
 
-/// Runs a test of this file in a process of its own, at the lowest level of the CPU and at the highest: other code is made.
+/// Runs a test of this file in its own process, at the lowest and the highest CPU level, which have different code
+/// generators.
 fn alone(test: &str) {
     for level in ["baseline", "avx512"] {
         let child = Command::new(std::env::current_exe().unwrap())
@@ -214,7 +216,7 @@ fn is_alone() -> bool {
 #[test]
 fn alone_before_the_first_run() {
     if is_alone() {
-        // A pool that no child has.
+        // A thread pool that does not exist in children.
         rayon::join(|| (), || ());
         fork("nothing was made", || Before::new().computed().check_in_child());
         let before = Before::new();
@@ -239,7 +241,7 @@ fn alone_after_runs() {
             before.check_in_child();
         });
         before.check_in_child();
-        // The stacks of other threads are not there in the child: what it is given lies elsewhere.
+        // The stacks of other threads do not exist in the child, so its data are on the heap.
         let before: &'static Before = Box::leak(Box::new(before));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let (done, wait) = std::sync::mpsc::channel();
@@ -256,7 +258,7 @@ fn a_child_computes_after_threads_of_its_parent_have() {
     alone("alone_after_runs");
 }
 
-/// Does `work` while other threads do each of `others` again and again.
+/// Runs `work` while other threads run each of `others` repeatedly.
 fn beside<'a>(others: &[&(dyn Fn() + Sync + 'a)], work: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
@@ -267,7 +269,7 @@ fn beside<'a>(others: &[&(dyn Fn() + Sync + 'a)], work: impl FnOnce()) {
                 }
             });
         }
-        // A failure must end the threads.
+        // The threads must end even after a failure.
         let made = catch_unwind(AssertUnwindSafe(work));
         stop.store(true, Ordering::Relaxed);
         made.unwrap_or_else(|e| std::panic::resume_unwind(e));
@@ -293,8 +295,7 @@ fn alone_while_threads_run() {
     }
 }
 
-/// Threads of the parent that are in the midst of something small nearly always: each thing that is locked is locked at some
-/// of the forks.
+/// Threads of the parent run small operations almost all the time, so every lock is held during some of the forks.
 #[test]
 fn alone_while_threads_hold_locks() {
     if is_alone() {
@@ -310,7 +311,7 @@ fn alone_while_threads_hold_locks() {
             )
         };
         let prepared = || _ = job.prepared[0].run(&job.feeds()).unwrap();
-        // Its threads are helpers, or wait for these.
+        // The threads of this job are pool threads, or wait for them.
         let large = &before.jobs[6];
         let shared = || _ = large.prepared[0].run(&large.feeds()).unwrap();
         let work = |i: usize| {

@@ -1,5 +1,5 @@
-//! One application, however it is written: operator, method, infix text, call by each name. And what the order of two
-//! operands may change: nothing, for the rows that commute; each other row is shown not to.
+//! An application has the same result in every form: operator, method, infix text, call by each name. Commutative rows
+//! give the same bits in either order of two operands; every other row is shown not to.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn tensor(d: DType, place: Place, index: usize) -> Tensor {
     }
 }
 
-/// Whether Paddle's rules know the dtypes.
+/// Whether the rule set has the dtypes.
 fn declared(rules: Rules, dtypes: &[DType]) -> bool {
     rules == Rules::Torch || !dtypes.contains(&DType::C32)
 }
@@ -29,7 +29,7 @@ fn fault(e: &Error) -> Option<DiagnosticKind> {
     e.diagnostics().first().map(|d| d.kind)
 }
 
-/// Compares a result, or the refusal, with that of another form.
+/// Compares a result or an error with that of another form.
 fn assert_same(one: &castwise::Result<Tensor>, other: &castwise::Result<Tensor>, case: &dyn Fn() -> String) {
     match (one, other) {
         (Ok(one), Ok(other)) => assert_same_bits(one, other, case),
@@ -41,8 +41,9 @@ fn assert_same(one: &castwise::Result<Tensor>, other: &castwise::Result<Tensor>,
     }
 }
 
-/// The rows that give the same bits in either order of their (first two) operands, under both rule sets. Not
-/// `squared_difference`: of complex numbers, it differs in the sign of a zero. Not `huber`: it has the dtype of x.
+/// The rows that give the same bits in either order of their (first two) operands, under both rule sets.
+/// `squared_difference` is not among them, because complex results differ in the sign of a zero, and neither is
+/// `huber`, whose result has the dtype of x.
 const COMMUTATIVE: [Op; 22] = {
     use Op::*;
     [
@@ -51,7 +52,7 @@ const COMMUTATIVE: [Op; 22] = {
     ]
 };
 
-/// What two orders of the operands give: the same, or why not.
+/// Compares the results of both orders of the operands. The error is the difference.
 fn orders(rules: Rules, op: Op, x: &Tensor, y: &Tensor) -> Result<(), String> {
     let cx = Eager::new(rules);
     let apply = |a: &Tensor, b: &Tensor| {
@@ -105,7 +106,7 @@ fn commutative_rows_give_the_same_bits_in_either_order() {
     }
 }
 
-/// The handles of a case, by name: `x` and `z` of one dtype, `y` of another one, `c` a condition.
+/// The handles of a case, by name: `x` and `z` have one dtype, `y` another, and `c` is a condition.
 type Handles<M> = [(&'static str, Var<M>); 4];
 
 /// A way to write an application.
@@ -122,7 +123,7 @@ fn operand<M: Mode>(all: &Handles<M>, name: &str) -> Operand<M> {
     named.map_or(Operand::Scalar(Scalar::Int(3)), |(_, v)| v.into())
 }
 
-/// The names of a row's operands; a parameter is the scalar 3.
+/// The names of a row's operands. A parameter is the scalar 3.
 fn operands(op: Op) -> Vec<&'static str> {
     let mut names = match op.arity() - op.def().parameters() {
         1 => vec!["x"],
@@ -148,7 +149,8 @@ fn text<M: Mode>(text: String) -> Form<M> {
     })
 }
 
-/// Every row by its name and each alias. `cast` takes the name of a dtype there, and `view_as` is no function of text.
+/// Every row, called by its name and each alias. `cast` and `view_as` are excluded, because in text they take the name
+/// of a dtype.
 fn calls<M: Mode>() -> Vec<Case<M>> {
     let ops = Op::ALL.iter().copied().filter(|op| !matches!(op, Op::Cast | Op::ViewAs));
     let one = |op: Op| {
@@ -160,7 +162,8 @@ fn calls<M: Mode>() -> Vec<Case<M>> {
     ops.map(one).collect()
 }
 
-/// What has an operator: as a row, by Rust's operator if there is one, as a method, as infix text.
+/// The rows that have an operator: as an application of the row, by Rust's operator if there is one, as a method, and
+/// as infix text.
 fn operators<M: Mode>() -> Vec<Case<M>> {
     macro_rules! cases {
         ($($op:ident [$($name:literal),+] $infix:literal $(, |$($v:ident),+| $form:expr)+;)*) => {
@@ -193,7 +196,7 @@ fn operators<M: Mode>() -> Vec<Case<M>> {
         Ge ["x", "y"] "x >= y", |x, y| x.ge(y);
         Neg ["x"] "-x", |x| -x, |x| x.neg();
         BitwiseNot ["x"] "~x", |x| !x, |x| x.bitwise_not();
-        // A scalar on either side: "3" is none of the handles.
+        // A scalar on either side. "3" is not the name of a handle.
         Add ["x", "3"] "x + 3", |x| x + 3, |x| x.add(3);
         Sub ["3", "x"] "3 - x", |x| 3 - x;
         Mul ["3", "x"] "3 * x", |x| 3 * x;
@@ -218,7 +221,7 @@ fn operators<M: Mode>() -> Vec<Case<M>> {
     all
 }
 
-/// Compares the forms of each case: eagerly, the refusals too, and as a program those that are none.
+/// Compares the forms of each case in eager mode, including errors, and those without an error as a program.
 fn compare(rules: Rules, (a, b): (DType, DType), eager: &[Case<Eager>], graph: &[Case<castwise::Graph>]) -> usize {
     let tensors = [("c", DType::Bool, 2), ("x", a, 0), ("y", b, 1), ("z", a, 4)]
         .map(|(name, d, index)| (name, tensor(d, Place::Contiguous, index)));

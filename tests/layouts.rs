@@ -1,9 +1,9 @@
-//! Operands that lie across the loop: transposed, permuted, flipped and cut views give the results of their copies.
+//! Strided operands: transposed, permuted, flipped and sliced views give the same results as contiguous copies.
 
 use castwise::Error;
 use castwise::prelude::*;
 
-/// Views of one shape over memory in other orders.
+/// Views of one shape over memory with other dim orders.
 fn views(shape: &[usize], dtype: DType) -> Vec<Tensor> {
     let n: usize = shape.iter().product();
     let values = Tensor::from_vec((0..n as i64).map(|i| i * 7919 % 113 - 20).collect(), shape).unwrap();
@@ -36,7 +36,7 @@ fn views_across_give_the_results_of_their_copies() {
                 let product = &x * &y + &x;
                 let mut fetches = vec![product.clone(), x.over([-1]).sum(), (&x + &y).over([0]).sum()];
                 if dtype.is_float() {
-                    // A step that is a block kernel.
+                    // A step that a block kernel computes.
                     fetches.push((&x * 0.01).exp() + &y);
                 }
                 let copies = feeds! { "x" => a.contiguous().unwrap(), "y" => b.contiguous().unwrap() };
@@ -70,9 +70,9 @@ fn rows_of_broadcast_operands_give_the_results_of_single_ops() {
             // One loop over rows, with one result and with two.
             let one = [(&x - &m) * &w + &s];
             let two = [&x * &s - &w, &x + &m];
-            // Values of each row, of its operands and of constants.
+            // Values per row, computed from row operands and constants.
             let uniform = [(&x - (&m * 3 + &s)) * (&s * &s - &m)];
-            // Rows with gaps between them, backwards, and two dims swapped outside the rows.
+            // Rows with gaps between them, reversed rows, and two dims swapped outside the rows.
             let cut = of(&[4, rows, n + 3]).swap_remove(0).slice(2, 1, n + 1, 1).unwrap();
             let stored = wide[0].transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap();
             for x in [&wide[0], &wide[0].flip(0).unwrap(), &wide[0].flip(1).unwrap(), &cut, &stored] {
@@ -93,14 +93,15 @@ fn rows_of_broadcast_operands_give_the_results_of_single_ops() {
 
 #[test]
 fn operands_that_repeat_along_a_run_give_the_results_of_copies() {
-    // Periods that divide no tile, that take a tile for themselves, and that no tile has room for, around the tiles' ends.
+    // Periods that do not divide a tile, that fill a tile, and that are longer than a tile, near the ends of tiles.
     for (rows, block, period) in
         [(5, 1, 3), (133, 4, 3), (2000, 2, 3), (700, 1, 7), (90, 3, 21), (40, 1, 61), (900, 8, 8)]
     {
         for dtype in [DType::Bool, DType::U8, DType::F16, DType::F32, DType::F64, DType::C64, DType::C128] {
             let of = |shape: &[usize]| views(shape, dtype).swap_remove(0);
             let wide = [rows, block, period];
-            // One and two dims repeated in each row; elements repeated along the last dim, and along the last two.
+            // One or two dims are repeated in each row; elements are repeated along the last dim, or along the last
+            // two.
             let flipped = of(&[block, period]).flip(1).unwrap();
             let narrow = [of(&[period]), flipped.contiguous().unwrap(), of(&[rows, block, 1]), of(&[rows, 1, 1])];
             let a = of(&wide);
@@ -144,7 +145,7 @@ fn operands_that_repeat_along_a_run_give_the_results_of_copies() {
 
 #[test]
 fn long_results_of_operands_that_repeat_are_whole() {
-    // One thread writes so much past the caches.
+    // One thread writes a result of this size with streaming stores.
     let shape = [1_900_001, 3];
     let p = Program::new(Rules::Torch);
     let (x, s) = (p.data("x", DType::U8, shape), p.data("s", DType::F32, [3]));

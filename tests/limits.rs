@@ -1,5 +1,5 @@
-//! Limits: each is a named constant or a setting, refused beyond with an error that names it, and not before; memory
-//! that the system refuses is an error; a run that is told to stop gives out nothing and leaves the executor whole.
+//! Limits: each is a named constant or a setting. Exceeding it gives an error that names it, and reaching it does not.
+//! A failed allocation is an error. A cancelled run gives no results and leaves the executor usable.
 #![allow(unsafe_code, reason = "a child process limits its own memory")]
 
 use std::process::Command;
@@ -13,7 +13,7 @@ use castwise::{CancelToken, Error, MAX_FETCHES, MAX_NODES};
 #[path = "limits/chosen.rs"]
 mod chosen;
 
-/// Whether it is refused because of this limit, by so much.
+/// Whether the error names this limit with this maximum.
 fn limited<T>(made: castwise::Result<T>, what: &str, max: usize) -> bool {
     match made {
         Err(Error::Limit { which, max: m, got }) => {
@@ -39,7 +39,7 @@ fn rank_and_elements() {
             Tensor::scalar(1.5f32).broadcast_to(&shape).map(|t| Executor::new().run(&p, feeds! { "x" => t }, [&y]));
         assert_eq!(!made.is_ok_and(|r| r.is_ok()), refused);
     }
-    // A view has no memory of its own, so that the largest ones can be had.
+    // A view has no memory of its own, so the largest shapes can be tested.
     let most = isize::MAX as usize / 16;
     for (n, refused) in [(most - 1, false), (most, false), (most + 1, true)] {
         assert_eq!(limited(Tensor::scalar(1u8).broadcast_to([n]), "elements", most), refused);
@@ -87,13 +87,13 @@ fn text_and_nesting() {
 fn the_bytes_of_a_run() {
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [None]);
-    // A result of 4 bytes an element; and two kernels with an intermediate tensor between them.
+    // A result with 4 bytes per element, and two kernels with an intermediate tensor between them.
     let one = x.exp();
     let centred = &x.exp() - x.exp().mean();
     let t = Tensor::full([1000], 0.5f32).unwrap();
     let run = |bytes: usize, y: &Var| {
         let exe = Executor::builder().max_bytes(bytes).threads(1).build();
-        // The second run goes its own, shorter way.
+        // The second run takes the path for cached plans.
         let first = exe.run(&p, feeds! { "x" => &t }, [y]);
         let second = exe.run(&p, feeds! { "x" => &t }, [y]);
         assert_eq!(first.is_ok(), second.is_ok());
@@ -102,16 +102,16 @@ fn the_bytes_of_a_run() {
     for (bytes, refused) in [(3999, true), (4000, false), (4001, false)] {
         assert_eq!(limited(run(bytes, &one), "bytes", bytes), refused);
     }
-    // What it needs at least is found; just below, it is refused, and there alone.
+    // Finds the smallest sufficient limit. One byte less is an error.
     let needs = (4000..20_000).find(|bytes| run(*bytes, &centred).is_ok()).unwrap();
     assert!(needs > 8000 && limited(run(needs - 1, &centred), "bytes", needs - 1), "{needs}");
     assert!(run(needs + 1, &centred).is_ok());
-    // Runs give back what they took.
+    // Runs release the memory that they allocated.
     let exe = Executor::builder().max_bytes(needs).threads(1).build();
     (0..10).for_each(|_| drop(exe.run(&p, feeds! { "x" => &t }, [&centred]).unwrap()));
 }
 
-/// Sums of so many elements that only a stop ends the run: a feed that is broadcast, so that it takes no memory.
+/// Sums of so many elements that only cancellation ends the run. The feed is broadcast, so it takes no memory.
 fn endless() -> (Program, Var, Tensor) {
     let p = Program::new(Rules::Torch);
     let y = p.data("x", DType::F64, [None, None]).exp().sum();
@@ -137,7 +137,7 @@ fn a_token_stops_a_run_and_leaves_the_executor_whole() {
                 run.join().unwrap()
             });
             assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
-            // Before it starts, too; and others are as before.
+            // Cancellation before the start works too, and other runs are unaffected.
             assert!(matches!(step.run_with(&[&small], &token), Err(Error::Cancelled)));
             assert_eq!(step.run(&[&small]).unwrap()[0].to_vec::<f64>().unwrap(), right);
             let other = CancelToken::new();
@@ -150,7 +150,7 @@ fn a_token_stops_a_run_and_leaves_the_executor_whole() {
 fn a_stopped_run_leaves_no_plan_or_code_of_its_own() {
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [None]);
-    // Two kernels: the token is looked at before each is compiled.
+    // Two kernels: the token is checked before each is compiled.
     let y = &x - x.sum();
     let (exe, token) = (Executor::new(), CancelToken::new());
     token.cancel();
@@ -174,13 +174,13 @@ fn a_time_limit_stops_every_run() {
     let mut into = [Tensor::scalar(0.0f64)];
     assert!(matches!(exe.run_into(&p, feeds! { "x" => &large }, [&y], &mut into), Err(Error::TimeLimit { .. })));
     assert_eq!(into[0].item::<f64>().unwrap(), 0.0);
-    // A limit that no clock reaches is none.
+    // A time limit that no clock reaches has no effect.
     let exe = Executor::builder().time_limit(Duration::MAX).build();
     let small = Tensor::zeros(DType::F64, [2, 3]).unwrap();
     assert_eq!(exe.run(&p, feeds! { "x" => small }, [&y]).unwrap()[0].item::<f64>().unwrap(), 6.0);
 }
 
-/// In the child: takes all the memory it may have, in each way there is.
+/// Runs in the child: exhausts its memory in each possible way.
 #[cfg(target_os = "linux")]
 #[test]
 fn child_without_memory() {
@@ -198,12 +198,12 @@ fn child_without_memory() {
     let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
     let rlim_cur = pages * 4096 + (150 << 20);
     let limit = libc::rlimit { rlim_cur, rlim_max: rlim_cur };
-    // SAFETY: a plain system call on a local value.
+    // SAFETY: a system call on a local value.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
     let out_of = |made: castwise::Result<()>| assert!(matches!(made, Err(Error::OutOfMemory { .. })), "{made:?}");
     out_of(Tensor::zeros(DType::F64, [1 << 30]).map(drop));
     out_of(Tensor::full([1 << 30], 1u8).map(drop));
-    // One result fits, two do not, and again.
+    // One result fits in memory, two do not. This is repeated.
     for _ in 0..3 {
         out_of(exe.run(&p, feeds! { "x" => &t }, [&(&x + 1.0), &(&x * 2.0)]).map(drop));
         assert_eq!(works(), right);
@@ -241,7 +241,7 @@ fn memory_that_the_system_refuses_is_an_error() {
     assert!(child.status.success() && text.contains("all refused"), "{text}");
 }
 
-/// The one more is refused, and those before it go on.
+/// One op more than the limit is an error, and the ops before it still work.
 #[test]
 fn a_process_has_room_for_so_many_custom_ops() {
     use castwise::{CustomOp, CustomOpError, MAX_CUSTOM_OPS, Promotion, Registry};

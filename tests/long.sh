@@ -1,19 +1,20 @@
 #!/bin/sh
-# The checks of hours: docs/long-run.md says what they are, and what the last run gave.
+# Checks that take hours. docs/long-run.md describes them and has the results of the last run.
 #
 #   tests/long.sh [PART...]
 #
-# Parts, all of them without arguments:
-#   programs  random programs against the reference for MINUTES (default 60), each round from another SEED
-#   small     all values of small dtypes, samples of the others, and of halves every HALVES-th (default 7) with
-#             every HALVES-th
+# Without arguments, all parts run:
+#   programs  random programs compared with the reference for MINUTES (default 60), with a new SEED each round
+#   small     all values of small dtypes, samples of the others, and pairs of every HALVES-th (default 7) value of f16
+#             and bf16
 #   doubles   the functions of f64 at POINTS (default 200000) arguments each
 #   sweep     every STEP-th f32 (default 1: all 2^32) through every unary function
 #   fuzz      each fuzz target for FUZZ_SECONDS (default 1800)
-#   memcheck  MEMCHECK (default 100000) random programs, the recorded ones and every form of truth values under valgrind,
-#             by the loops for AVX2 and the baseline's; valgrind has no AVX-512
-#   stop      how long a run over ELEMENTS (default 10^8) elements goes on after each of STOPS (default 200) stops
-# A part that fails ends the script.
+#   memcheck  MEMCHECK (default 100000) random programs, the recorded ones and tests/masks.rs under valgrind, with the
+#             loops for AVX2 and the baseline's; valgrind does not support AVX-512
+#   stop      the time until a run over ELEMENTS (default 10^8) elements returns after a cancellation, STOPS (default 200)
+#             times
+# The script stops at the first part that fails.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- programs small doubles sweep fuzz memcheck stop
@@ -32,9 +33,10 @@ programs() {
     echo "$rounds rounds of random programs"
 }
 
-# Each level by itself, without children (CASTWISE_TEST_LEVEL): random programs are a tenth then. Memory that is code changes,
-# and is nobody's file. Only accesses are checked, not the use of unset values: valgrind reports those in shifts of i8, probably
-# because the compiler shifts wider lanes of which one half is unset and unused. That this is harmless is not proven.
+# Each level runs separately, without child processes (CASTWISE_TEST_LEVEL), with a tenth of the random programs.
+# Compiled code changes in anonymous memory (--smc-check). Only accesses are checked, not the use of uninitialized
+# values: valgrind reports those in shifts of i8, probably because the compiler shifts wider lanes of which one half is
+# uninitialized and unused. It is not proven that this is harmless.
 memcheck() {
     check="'valgrind', '--quiet', '--smc-check=all-non-file', '--undef-value-errors=no', '--fair-sched=yes', '--error-exitcode=9'"
     for level in avx2 baseline; do

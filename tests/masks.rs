@@ -1,19 +1,20 @@
-//! Truth values inside compiled loops: every form of the three operands of a bool `where`, and of what follows from it.
+//! bool values in compiled loops: every form of the three operands of a bool `where`, and of its users.
 //!
-//! In a loop a truth value is a mask with lanes as wide as what was compared, bytes from memory, or one element for all.
-//! Guarantees: each three of these meet, beside data of each width, at every CPU level, with eager mode's bits. Does not:
-//! check eager mode (`tests/reference` does).
+//! In a loop, a bool is a mask with lanes as wide as the compared operands, or bytes from memory, or one broadcast
+//! element. Guarantees: all combinations of three of these forms, with data of each width, have eager mode's bits at
+//! every CPU level. Does not: check eager mode (`tests/reference` does).
 
 mod common;
 
 use castwise::prelude::*;
 use common::{Random, levels, random_tensor};
 
-/// Elements of the domain: whole vectors of each width, and some more; and none more, so that what is written past the end
-/// is past the memory.
+/// Numbers of elements: whole vectors of each width and a remainder; and no remainder, so that a write beyond the end
+/// would be outside the memory.
 const SIZES: [usize; 2] = [67, 128];
 
-/// Where a truth value comes from: a dtype compared with 0, a bool tensor, or one of one element and this many dims.
+/// The source of a bool: a comparison of a dtype with 0, a bool tensor, or a bool tensor with one element and this many
+/// dims.
 #[derive(Clone, Copy, Debug)]
 enum Truth {
     Compared(DType),
@@ -48,7 +49,7 @@ impl Truth {
     }
 }
 
-/// A choice among truth values that chooses among numbers, is multiplied with them, and is compared with its operands.
+/// A `where` of bools whose result selects numbers, is multiplied with numbers, and is compared with its operands.
 fn result<M: Mode>(truths: [Truth; 3], feeds: &[Var<M>]) -> Var<M> {
     let [c, a, b] = [0, 1, 2].map(|i| truths[i].of(&feeds[i]));
     let (x, chosen) = (&feeds[3], c.where_(&a, &b));

@@ -1,5 +1,5 @@
-//! Memory for data that the allocator refuses, each request in turn: the error says so, nothing is half done, and the
-//! next run is as good as any.
+//! Failed allocations of data, each one in turn: the run returns an error that says so, no result is partly written,
+//! and the next run works.
 #![allow(unsafe_code, reason = "an allocator that refuses")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -8,11 +8,11 @@ use std::cell::Cell;
 use castwise::Error;
 use castwise::prelude::*;
 
-/// From this size on it is data, not what programs, plans and code are kept in.
+/// Allocations of at least this size are data. Those of programs, plans and code are smaller.
 const DATA: usize = 256 << 10;
 
 thread_local! {
-    /// How many requests for data are granted; and whether those behind the refused one are refused too.
+    /// How many allocations of data succeed, and whether all later ones fail too.
     static GRANTED: Cell<Option<(usize, bool)>> = const { Cell::new(None) };
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
@@ -30,20 +30,20 @@ fn refuses(size: usize) -> bool {
     true
 }
 
-// SAFETY: the system's allocator, or no memory, which any allocator may answer.
+// SAFETY: all calls are passed to the system's allocator, or return null, which any allocator may do.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: passed on.
+        // SAFETY: the call is passed on unchanged.
         if refuses(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc(layout) } }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: passed on.
+        // SAFETY: the call is passed on unchanged.
         if refuses(layout.size()) { std::ptr::null_mut() } else { unsafe { System.alloc_zeroed(layout) } }
     }
 
     unsafe fn dealloc(&self, p: *mut u8, layout: Layout) {
-        // SAFETY: passed on.
+        // SAFETY: the call is passed on unchanged.
         unsafe { System.dealloc(p, layout) }
     }
 }
@@ -53,7 +53,7 @@ static ALLOCATOR: Refusing = Refusing;
 
 const N: usize = 300 * 400;
 
-/// A name, what it does, and whether it is one of eager mode.
+/// The name of a run, and the run.
 type Work<'a> = (&'a str, Box<dyn Fn() -> castwise::Result<Vec<Tensor>> + 'a>);
 
 fn is_out_of_memory(e: &Error) -> bool {
@@ -89,7 +89,7 @@ fn every_request_for_data_that_is_refused_is_an_error() {
             let (p, row) = (&p, &row);
             all.push((name, Box::new(move || exe.run(p, feeds! { "x" => t, "y" => row }, fetches))));
         }
-        // A plan is made anew, and constants with it.
+        // A new plan is made, which also computes constants.
         let (p, t, row, folded) = (&p, &t, &row, &folded);
         let fresh =
             move || Executor::builder().threads(1).pool(0).build().run(p, feeds! { "x" => t, "y" => row }, [folded]);
@@ -127,7 +127,7 @@ fn every_request_for_data_that_is_refused_is_an_error() {
     }
 }
 
-/// Borrowed elements are read where they are: no request for memory of their size is made, whatever their layout.
+/// Borrowed elements are read in place: no memory of their size is allocated, for any layout.
 #[test]
 fn borrowed_feeds_are_not_copied() {
     let p = Program::new(Rules::Torch);
@@ -144,7 +144,7 @@ fn borrowed_feeds_are_not_copied() {
         ("a part", wide.slice(1, 7, 407, 1).unwrap()),
         ("one row", rows.slice(0, 3, 4, 1).unwrap().broadcast_to([300, 400]).unwrap()),
     ];
-    // Nothing of the size of data is granted while `work` runs.
+    // No allocation of data succeeds while `work` runs.
     let alone = |work: &dyn Fn() -> castwise::Result<Vec<Tensor>>| {
         GRANTED.set(Some((0, true)));
         let made = work();
@@ -156,11 +156,11 @@ fn borrowed_feeds_are_not_copied() {
             let copy = view.to_tensor().unwrap();
             let right = bytes(&exe.run(&p, feeds! { "x" => copy }, &fetches).unwrap());
             let run = || exe.run(&p, feeds! { "x" => view }, &fetches);
-            // Once without the limit: a thread keeps the memory that its loops work in.
+            // Runs once without the limit, because each thread keeps the scratch memory of its loops.
             assert!(bytes(&run().unwrap()) == right, "{name}");
             assert!(bytes(&alone(&run).unwrap()) == right, "{name}");
         }
-        // A copy is noticed.
+        // The test would detect a copy.
         let copied = || exe.run(&p, feeds! { "x" => Tensor::from_slice(&elements[1..=N], [300, 400])? }, &fetches);
         assert!(is_out_of_memory(&alone(&copied).unwrap_err()));
         let fetched = || exe.run(&p, feeds! { "x" => rows }, [&x]);
@@ -177,7 +177,7 @@ fn borrowed_feeds_are_not_copied() {
         run(&a.t()).unwrap();
         alone(&|| run(&a.t())).unwrap();
         alone(&|| run(&a.slice(ndarray::s![..;-1, ..;-1]))).unwrap();
-        // Elements with gaps between them are copied, as documented.
+        // Arrays with gaps between elements are copied, as documented.
         let gaps = wide.slice(ndarray::s![.., ..400]);
         assert!(is_out_of_memory(&alone(&|| run(&gaps)).unwrap_err()));
     }

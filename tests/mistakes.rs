@@ -1,5 +1,5 @@
-//! Mistakes in programs and feeds: each is answered with op, operands, and the line of this file that made it; all of
-//! a program's mistakes come at once; nothing panics.
+//! Mistakes in programs and feeds: each error names the op, its operands, and the line of this file that made the
+//! mistake. All mistakes of a program are reported at once. Nothing panics.
 
 use castwise::prelude::*;
 use castwise::{DiagnosticKind, Error, SourceLocation};
@@ -25,13 +25,13 @@ fn every_mistake_is_reported_once_with_its_line() {
     let b = p.data("b", DType::F32, [3, 3]);
     let start = line!();
     let wrong = &a + &b; // 1: promotion
-    let _used = (&wrong * 2.0).exp(); // not reported: it uses a wrong value
+    let _used = (&wrong * 2.0).exp(); // not reported: it uses an invalid value
     let _shape = &b * p.data("c", DType::F32, [2]); // 3: broadcast
     let _foreign = &b + other.data("d", DType::F32, [3]); // 4: handle of another program
     let _bits = &b & &b; // 5: dtype
     let _power = a.pow(-1); // 6: exponent
     let _twice = p.data("a", DType::F32, ()); // 7: name
-    let _scalar = b.maximum(1.0); // 8: a scalar where Paddle wants a tensor
+    let _scalar = b.maximum(1.0); // 8: a scalar where Paddle requires a tensor
     let _condition = b.where_(&b, &b); // 9: condition
     let expected = [
         (1, DiagnosticKind::PromotionRefused),
@@ -48,7 +48,7 @@ fn every_mistake_is_reported_once_with_its_line() {
     assert!(text.contains("`add` has no implicit promotion for i64 and f32"), "{text}");
     assert!(text.contains("operands: i64[3, 3], f32[3, 3]") && text.contains("cast(x, f32)"), "{text}");
     assert!(text.contains("cannot broadcast f32[3, 3] with f32[2] in `mul`: axis 1 is 3 vs 2"), "{text}");
-    // `run` and `infer` say the same.
+    // `run` and `infer` return the same error.
     assert_eq!(p.infer().unwrap_err().to_string(), text);
     assert_eq!(Executor::new().run(&p, Feeds::default(), [&wrong]).unwrap_err().to_string(), text);
 }
@@ -107,7 +107,7 @@ fn data_that_an_op_refuses_names_op_and_line() {
         Error::DivisionByZero { op: "floor_divide", location: SourceLocation::Rust(l) } => assert_eq!(l.line(), line),
         other => panic!("{other}"),
     }
-    // The executor goes on.
+    // The executor still works.
     let t = Tensor::from_slice(&[1i32, -2], [2]).unwrap();
     assert_eq!(exe.run(&p, feeds! { "x" => t }, [&y]).unwrap()[0].to_vec::<i32>().unwrap(), [2, 0]);
 }
@@ -147,7 +147,7 @@ fn threads_and_block_kernels_alone_give_the_same_bits() {
     ] {
         assert_eq!(run(exe.build(), &tx).as_bytes(), one.as_bytes());
     }
-    // Rows instead of one long run.
+    // The operand is strided, so the loop runs over rows.
     let turned = tx.transpose(0, 1).unwrap().contiguous().unwrap().transpose(0, 1).unwrap();
     assert_eq!(run(Executor::builder().threads(3).build(), &turned).as_bytes(), one.as_bytes());
 }
@@ -177,7 +177,7 @@ fn programs_and_executors_are_shared_between_threads() {
     });
 }
 
-/// Every op of the table with every number of operands but its own, more than any op takes among them.
+/// Every op of the table with every wrong number of operands, including more than any op takes.
 #[test]
 fn another_number_of_operands_than_an_op_takes_is_a_mistake() {
     use castwise::{Attrs, Operand, Var};
@@ -194,7 +194,7 @@ fn another_number_of_operands_than_an_op_takes_is_a_mistake() {
             assert!(eager.result().unwrap_err().to_string().starts_with(&wanted), "{op} of {n}");
             let p = Program::new(rules);
             let v = castwise::apply(op, &operands(&p.data("x", DType::Bool, [2]), n), attrs.clone());
-            // Without an operand, there is no program that it could be a part of.
+            // Without operands, the application belongs to no program.
             let wrong = if n == 0 { (&p.data("y", DType::Bool, [2]) & &v, 1) } else { (v, 0) };
             let e = p.check().unwrap_err();
             let (fault, text) = (e.diagnostics()[0].kind, e.to_string());
@@ -224,7 +224,7 @@ fn a_default_dtype_that_is_no_float_is_a_mistake() {
                 continue;
             }
             let wanted = format!("the default dtype is {default_dtype}, not a float dtype\n");
-            // Once, not for every node, and beside other mistakes.
+            // The mistake is reported once, not for every node, together with other mistakes.
             assert_eq!(faults(&p), [(line, DiagnosticKind::BadParameter)]);
             let text = p.check().unwrap_err().to_string();
             assert!(text.starts_with(&wanted) && text.contains("choose f16, bf16, f32 or f64"), "{text}");

@@ -1,4 +1,4 @@
-//! What the feature `ndarray` takes and gives.
+//! The feature `ndarray`: arrays as feeds, and tensors as arrays.
 
 mod common;
 
@@ -68,7 +68,7 @@ fn arrays_of_any_layout_are_taken_row_major() {
     assert_eq!(Tensor::from_array(&ArrayD::<u8>::zeros(IxDyn(&[0, 3]))).unwrap().shape(), [0, 3]);
 }
 
-/// Its memory becomes a tensor's, whatever its strides; results go elsewhere.
+/// An owned array becomes a tensor without a copy, for any strides. Results are written to other memory.
 #[test]
 fn an_owned_array_moves_in_without_a_copy() {
     fn check<T: castwise::Element>() {
@@ -92,7 +92,7 @@ fn an_owned_array_moves_in_without_a_copy() {
     check::<Complex<f32>>();
     check::<Complex<f64>>();
 
-    // An operand like others; as a target it gets memory of its own.
+    // The tensor is an operand like others. As an output it gets its own memory.
     let a = Array::from_shape_fn((40, 700), |(i, j)| (i * 700 + j) as f32);
     let shared = Tensor::from_owned_array(a.to_shared()).unwrap();
     let moved = Tensor::from_owned_array(a.reversed_axes()).unwrap();
@@ -109,7 +109,7 @@ fn an_owned_array_moves_in_without_a_copy() {
     assert_eq!(Tensor::try_from(ArrayD::from_elem(IxDyn(&[]), 5i32)).unwrap().item::<i32>().unwrap(), 5);
 }
 
-/// A borrowed array is read where it is, whatever its strides, unless its elements have gaps between them.
+/// A borrowed array is read in place, for any strides without gaps between elements.
 #[test]
 fn a_borrowed_array_is_a_feed_in_every_layout() {
     fn check<T: castwise::Element>() {
@@ -121,7 +121,7 @@ fn a_borrowed_array_is_a_feed_in_every_layout() {
         let row = a.slice(s![1, 2, 1..]);
         let repeated = row.broadcast((6, 49)).unwrap();
         let one = a.slice(s![3, 5, 7]);
-        // Whether it is viewed, and otherwise copied.
+        // Whether the array is viewed; otherwise it is copied.
         let all = [
             (true, a.view()),
             (true, a.t()),
@@ -169,7 +169,7 @@ fn a_borrowed_array_is_a_feed_in_every_layout() {
     check::<Complex<f64>>();
 }
 
-/// A part of an array, whose other part somebody writes to meanwhile.
+/// A part of an array, while another thread writes to the other part.
 #[test]
 fn what_lies_between_borrowed_elements_may_be_written_to() {
     let mut a = Array::from_shape_fn((3, 4), |(i, j)| (i * 4 + j) as f32);

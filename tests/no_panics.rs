@@ -1,5 +1,5 @@
-//! No input makes castwise panic, not even a panic that it catches itself: the fuzz targets on their stored corpus,
-//! on every cut of it, and on random bytes, with every panic of the process counted.
+//! No input makes castwise panic, not even a panic that it catches itself. Runs the fuzz targets on their stored
+//! corpus, on every prefix of it, and on random bytes, and counts all panics of the process.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use common::Random;
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
-/// Runs a target; what it was given is told if it panics.
+/// Runs a target, and prints its input if it panics.
 fn run(name: &str, target: Target, data: &[u8]) {
     let caught = std::panic::catch_unwind(|| target(data));
     assert!(caught.is_ok() && PANICS.load(Ordering::SeqCst) == 0, "{name} panicked on {data:?}");

@@ -1,5 +1,5 @@
-//! `.npy` files against npyz's reader and writer. It parses our headers too, so this checks the data: its order, its
-//! byte order, its elements. What is independent of both is `tests/numpy_files.rs`.
+//! Compares `.npy` files with npyz's reader and writer. castwise parses headers by npyz too, so these tests check the
+//! data: their order, byte order and elements. `tests/numpy_files.rs` is independent of both.
 
 mod common;
 
@@ -12,11 +12,11 @@ use common::{Random, random_tensor};
 use npyz::{AutoSerialize, Deserialize, NpyFile, Order, Serialize, WriteOptions, WriterBuilder};
 use num_complex::Complex;
 
-/// 0-d, zero-size in each place, one element, 1-d, and more dims; the last ones fill several buffers.
+/// 0-d, an empty dim in each position, one element, 1-d, and more dims. The last ones fill several buffers.
 const SHAPES: &[&[usize]] =
     &[&[], &[0], &[1], &[7], &[0, 3], &[3, 0], &[2, 0, 4], &[1, 1], &[5, 3], &[2, 3, 4], &[3, 1, 2, 2], &[33, 7, 130]];
 
-/// A file of one test, removed when the test is done.
+/// The file of one test, which is removed when the test ends.
 struct TestFile(PathBuf);
 
 impl TestFile {
@@ -31,7 +31,7 @@ impl Drop for TestFile {
     }
 }
 
-/// What a dtype of NumPy needs for both libraries.
+/// The traits that both libraries need for a NumPy dtype.
 trait Both: Element + AutoSerialize + Serialize + Deserialize {}
 impl<T: Element + AutoSerialize + Serialize + Deserialize> Both for T {}
 
@@ -56,12 +56,12 @@ fn dims(shape: &[usize]) -> Vec<u64> {
     shape.iter().map(|n| *n as u64).collect()
 }
 
-/// Random elements: infinities, NaNs with payloads and both zeros among them.
+/// Random elements, which include infinities, NaNs with payloads and zeros of both signs.
 fn sample<T: Both>(shape: &[usize]) -> Tensor {
     random_tensor(T::DTYPE, shape, &mut Random(T::DTYPE as u64 + 100 * shape.len() as u64), false)
 }
 
-/// All dims backwards.
+/// Reverses all dims.
 fn reversed(t: &Tensor) -> Tensor {
     t.permute(&(0..t.rank()).rev().collect::<Vec<_>>()).unwrap()
 }
@@ -82,7 +82,7 @@ fn out<T: Both>(t: &Tensor, kind: &str, file: &TestFile) {
     let order = if T::DTYPE.size() == 1 { '|' } else { '<' };
     assert_eq!(theirs.dtype(), npyz::DType::Plain(format!("{order}{kind}").parse().unwrap()), "{what}");
     assert_eq!((theirs.shape(), theirs.order()), (&dims(t.shape())[..], Order::C), "{what}");
-    // NumPy maps the data of a file into memory, where it must be aligned.
+    // NumPy can map the data of a file into memory, so they must be aligned.
     assert_eq!((bytes.len() - t.numel() * T::DTYPE.size()) % 64, 0, "{what}");
     let read = Tensor::from_vec(theirs.into_vec::<T>().unwrap(), t.shape()).unwrap();
     assert_same(&read, t, &what);
@@ -95,7 +95,7 @@ fn npyz_reads_what_castwise_writes() {
         for shape in SHAPES {
             out::<T>(&sample::<T>(shape), kind, &file);
         }
-        // Views that are not row-major.
+        // Views that are not contiguous.
         let t = sample::<T>(&[4, 3, 5]);
         out::<T>(&reversed(&t), kind, &file);
         out::<T>(&t.slice(2, 1, 5, 2).unwrap().flip(0).unwrap(), kind, &file);
@@ -130,7 +130,7 @@ fn castwise_reads_what_npyz_writes() {
                 }
             }
         }
-        // The other forms that npyz writes: its own choice of dtype, and a length filled in at the end.
+        // Other variants that npyz writes: a dtype of its own choice, and a length that is filled in at the end.
         let t = sample::<T>(&[12]);
         let mut bytes = std::io::Cursor::new(Vec::new());
         let mut writer = WriteOptions::new().default_dtype().writer(&mut bytes).begin_1d().unwrap();

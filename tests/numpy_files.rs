@@ -1,4 +1,4 @@
-//! Files that NumPy wrote (`tests/files/make.py`): castwise reads them, and writes the same bytes.
+//! Files that NumPy wrote (`tests/files/make.py`): castwise reads them, and writes tensors with the same bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +16,7 @@ fn complex<T>(re: T, im: T) -> Complex<T> {
     Complex::new(re, im)
 }
 
-/// The six elements that the script gives each dtype, with NumPy's name of the dtype.
+/// The six elements that the script writes for each dtype, with NumPy's name of the dtype.
 fn samples() -> Vec<(&'static str, Tensor)> {
     fn of<T: Element>(v: [T; 6]) -> Tensor {
         Tensor::from_slice(&v, [2, 3]).unwrap()
@@ -45,7 +45,7 @@ fn assert_same(got: &Tensor, want: &Tensor, what: &str) {
     assert!(got.as_bytes() == want.as_bytes(), "{what}: {:02x?} {:02x?}", got.as_bytes(), want.as_bytes());
 }
 
-/// Writes the tensor and compares the file with one of NumPy's.
+/// Writes the tensor and compares the file with NumPy's.
 #[track_caller]
 fn assert_writes(t: &Tensor, name: &str) {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("numpy-{}-{name}", std::process::id()));

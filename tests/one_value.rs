@@ -1,5 +1,5 @@
-//! One value everywhere: the bytes of results do not depend on threads, compiled loops, the pool, tiles, any of the
-//! passes, the CPU's level, or the floating-point mode that the caller has set.
+//! The bytes of results do not depend on threads, compiled loops, the memory pool, tiles, compiler passes, the CPU
+//! level, or the caller's floating-point mode.
 
 use std::process::Command;
 
@@ -12,14 +12,14 @@ mod common;
 use common::modes::{MODES, in_mode};
 use common::{Random, random_tensor};
 
-/// What was computed, by name.
+/// The computed results, by name.
 type Results = Vec<(String, Vec<u8>)>;
 
 fn bytes(t: &Tensor) -> Vec<u8> {
     t.contiguous().unwrap().as_bytes().unwrap().to_vec()
 }
 
-/// Programs over many elements: chains, mixed dtypes, broadcasts, and reductions over rows, columns and all.
+/// Programs over many elements: chains, mixed dtypes, broadcasts, and reductions over rows, columns and all elements.
 struct Large {
     program: Program,
     fetches: Vec<Var>,
@@ -45,7 +45,7 @@ fn large() -> Large {
     let integers = i.floor_divide(7) * &i - i.remainder(&i);
     let complex = &c * &c + Complex::new(0.1f32, -3.0);
     let centred = &a - a.over([1]).keepdim().mean();
-    // Constants that can be folded, down to the last bit of a scalar, and what is computed twice.
+    // Constants that can be folded, in which the last bit of a scalar matters, and common subexpressions.
     let constant = p.constant(random_tensor(DType::F16, &[1423], &mut r, true));
     let folded = (&constant * 0.1 + 1.0 / 3.0).sin() * &h + (&constant * 0.1 + 1.0 / 3.0).sin() * 1e-3;
     let powers = (&a * 0.7).exp() * (&a * 0.7).exp() + i.pow(3) - (&b * 16777217).cast(DType::F16);
@@ -66,7 +66,7 @@ impl Large {
     }
 }
 
-/// Every op in every dtype, each a program of its own.
+/// Every op in every dtype, each in its own program.
 fn every_op(exe: &Executor) -> Results {
     let mut all = Vec::new();
     for op in Op::ALL.iter().copied() {
@@ -125,7 +125,7 @@ fn threads_code_and_pool_do_not_matter() {
 
 #[test]
 fn fusion_does_not_matter() {
-    // Each result for itself is fused with less, and what is fetched as well as used is cut elsewhere.
+    // If only one result is fetched, less is fused, and values that are both fetched and used change where kernels end.
     let large = large();
     let exe = Executor::builder().threads(1).build();
     let base = large.run(&exe);
@@ -135,7 +135,7 @@ fn fusion_does_not_matter() {
     }
 }
 
-/// Kernels, steps and constants of the program's plan.
+/// The numbers of kernels, steps and constants in the program's plan.
 fn counted(large: &Large, exe: &Executor) -> [usize; 3] {
     let text = exe.kernels(&large.program, &large.fetches).unwrap();
     ["kernel {\n", " = ", " = const "].map(|part| text.matches(part).count())
@@ -155,7 +155,7 @@ fn passes_do_not_matter() {
             assert_same(&base, &large.run(&with(out, jit)), &format!("without {out:?}, jit {jit}"));
         }
     }
-    // Each is really left out. (`Reuse`: in a test of `schedule`.)
+    // Each pass is really left out. (A test of `schedule` checks `Reuse`.)
     let now = counted(&large, &with(&[Pass::Fusion], true));
     assert!(now[0] > 2 * kernels, "{now:?}");
     let now = counted(&large, &with(&[Pass::Merging], true));
@@ -205,7 +205,7 @@ fn where_kernels_are_cut_does_not_matter() {
     }
 }
 
-/// In the child: writes the bytes of all results to the file that the variable names.
+/// Runs in the child: writes the bytes of all results to the file that the variable names.
 #[test]
 fn child_that_writes_results() {
     let Some(path) = std::env::var_os("CASTWISE_TEST_RESULTS") else { return };
@@ -242,8 +242,8 @@ fn the_level_of_the_cpu_does_not_matter() {
     assert!(all[0].1.len() > 10_000_000);
 }
 
-/// Results that another rounding mode, or subnormals flushed to zero, would change: by kernels on this thread and on
-/// others, by constants of programs and texts, and by divisions of means.
+/// Results that another rounding mode, or flushing subnormals to zero, would change: of kernels on this thread and on
+/// others, of constants in programs and texts, and of the divisions in means.
 #[cfg(target_arch = "x86_64")]
 fn delicate(large: &Large) -> Results {
     let mut all = Vec::new();
@@ -259,7 +259,7 @@ fn delicate(large: &Large) -> Results {
     all.extend([t("half", v.cast(DType::F16)), t("wide", v.cast(DType::F64) * 0.1), t("sqrt", v.sqrt())]);
     let p = Program::new(Rules::Torch);
     p.data("x", DType::F32, [7]);
-    // No tie and no short decimal: constants are rounded twice before they meet the data.
+    // The constants are neither ties nor short decimals, and they are rounded twice before they are used.
     let y = p.expression("x * (1 / 3) + 0.1 * 1e-20 * 1e-20 + 123456789.123456789").unwrap();
     let k = p.constant(x.clone()) / 3.0 + Scalar::Float(1.0 / 3.0);
     for exe in [Executor::new(), Executor::builder().jit(false).build()] {
@@ -277,13 +277,14 @@ fn the_callers_floating_point_mode_does_not_matter() {
     let large = large();
     let base = delicate(&large);
     for mode in MODES {
-        // Another thread, so that the thread's own mode does not outlive a failure.
+        // A separate thread, so that its mode does not remain set after a failure.
         let result = std::thread::scope(|s| s.spawn(|| in_mode(mode, || delicate(&large))).join().unwrap());
         assert_same(&base, &result, &format!("mode {mode:#x}"));
     }
 }
 
-/// In the child: the process's first run, which starts the helpers, is in a strange mode; later ones are not.
+/// Runs in the child: the first run of the process, which starts the pool threads, is in a nonstandard mode; later runs
+/// are not.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn child_whose_first_run_is_in_a_strange_mode() {

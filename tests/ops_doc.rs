@@ -1,4 +1,4 @@
-//! `docs/ops.md` is what the op table says.
+//! Checks that `docs/ops.md` matches the op table.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Prepared programs and results written into the caller's tensors.
+//! Prepared programs, and results that are written into the caller's tensors.
 
 use castwise::prelude::*;
 use castwise::{Error, f16};
@@ -19,7 +19,7 @@ fn results_go_into_the_callers_memory_if_nothing_shares_it() {
     let address = out[0].as_bytes().unwrap().as_ptr();
     step.run_into(&[&x], &mut out).unwrap();
     assert_eq!((out[0].to_vec::<f32>().unwrap(), out[0].as_bytes().unwrap().as_ptr()), (vec![2.0, 4.0, 6.0], address));
-    // Shared memory is left as it is.
+    // Memory that another tensor shares is not overwritten.
     let kept = out[0].clone();
     step.run_into(&[&kept], &mut out).unwrap();
     assert_eq!(kept.to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0]);
@@ -35,7 +35,7 @@ fn results_that_are_the_same_go_into_every_tensor_given_for_them() {
     let exe = Executor::new();
     for (n, fetches) in [vec![&y, &y], vec![&y, &again], vec![&y, &same, &again], vec![&y, &a, &y]].iter().enumerate() {
         let step = exe.prepare(&p, fetches.iter().copied()).unwrap();
-        // The first call plans, those behind it follow the plan.
+        // The first call makes the plan, later calls use it.
         for call in 0..3 {
             let x = Tensor::from_slice(&[1.0f32, 2.0, n as f32], [3]).unwrap();
             let target = |k: usize| if k == 1 { DType::F64 } else { DType::F32 };

@@ -1,5 +1,5 @@
-//! Promotion against the frameworks: PyTorch's recorded tables cell by cell, the Paddle guide's tables as printed
-//! there, and commutativity over all pairs. A failing test prints the cells that differ, and only those.
+//! Compares promotion with the frameworks: PyTorch's recorded tables cell by cell, and the tables of Paddle's guide;
+//! also tests commutativity over all pairs. A failing test prints only the cells that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ fn golden(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// An operand's class as the recorded tables write it: `dim:f32`, `zero:f32`, `wrapped:float`.
+/// An operand, from its notation in the recorded tables: `dim:f32`, `zero:f32`, `wrapped:float`.
 fn operand(class: &str) -> OperandType {
     match class.split_once(':').unwrap() {
         ("dim", d) => OperandType::dim(dtype(d)),
@@ -45,7 +45,7 @@ fn scalar(kind: &str) -> Scalar {
     }
 }
 
-/// The result's dtype, or `-` for a refusal.
+/// The result's dtype, or `-` for an error.
 fn result(settings: &Settings, op: Op, operands: &[OperandType]) -> String {
     signature(settings, op, operands, &Attrs::default()).map_or("-".into(), |s| s.result.to_string())
 }
@@ -81,8 +81,8 @@ fn torch_result_type() {
             let (a, b) = pair.split_once('|').unwrap();
             let got = result(&settings, Op::Add, &[operand(a), operand(b)]);
             let result_type = recorded[0].as_str().unwrap();
-            // PyTorch 2.15 promotes bf16 with a complex of a lower tier to a dtype it has no kernels for. c64 is what
-            // it gave before, and what it gives within a tier.
+            // PyTorch 2.15 promotes bf16 and a complex operand of a lower tier to a dtype without kernels. Earlier
+            // versions gave c64, which is also the result within a tier.
             let bf16_complex = result_type == "torch.bcomplex32";
             exceptions += usize::from(bf16_complex);
             let want = if bf16_complex { "c64" } else { result_type };
@@ -90,7 +90,7 @@ fn torch_result_type() {
             if got != want {
                 differing.push(format!("{pair}, default {default}: {got}, not {want}"));
             }
-            // Two Python scalars are not added by PyTorch: no second entry.
+            // PyTorch does not add two Python scalars, so there is no second entry.
             match recorded[1].as_str() {
                 Some(sum) if !bf16_complex && got != sum => {
                     differing.push(format!("{pair}, default {default}: a + b is {got}, not {sum}"));
@@ -108,15 +108,15 @@ fn application(op: Op, a: OperandType, b: OperandType) -> Vec<OperandType> {
     if op == Op::Where { vec![OperandType::dim(DType::Bool), a, b] } else { vec![a, b] }
 }
 
-/// Every op of the table that the recorded rules speak of, over every pair of operand classes: the outcome follows
-/// from the common dtype.
+/// Every op of the table that has recorded rules, over every pair of operand classes: the outcome follows from the
+/// common dtype.
 #[test]
 fn torch_op_rules() {
     let table = golden("torch-result-type.json");
     let settings = Settings::new(Rules::Torch);
     let (mut differing, mut cells, mut ops) = (vec![], 0, BTreeSet::new());
     for row in rules_file::rows() {
-        // The other forms: `torch_op_rules_row_by_row`.
+        // `torch_op_rules_row_by_row` tests the other forms.
         let (name, outcomes) = (row.name.as_str(), &row.outcomes);
         let Some(op) = Op::from_name(name).filter(|op| op.arity() == 2 || *op == Op::Where) else { continue };
         ops.insert(op.name());
@@ -128,7 +128,8 @@ fn torch_op_rules() {
                 continue;
             }
             let bool_operand = [a, b].iter().any(|o| o.ends_with(":bool"));
-            // The file gives the outcome for a mix; of one dtype `heaviside` works for all but complex numbers.
+            // The file has the outcome for mixed dtypes. With equal dtypes, `heaviside` accepts all but complex
+            // numbers.
             let heaviside = name == "heaviside" && !dtype(common).is_complex();
             if heaviside && scalars > 0 {
                 continue; // PyTorch has no such form.
@@ -136,7 +137,7 @@ fn torch_op_rules() {
             let one_dtype = a.split(':').nth(1) == b.split(':').nth(1);
             let (a, b) = (operand(a), operand(b));
             let want = match outcomes[common].as_str() {
-                // By the operands and not the common dtype: subtraction refuses a bool on either side.
+                // Subtraction refuses a bool on either side, whatever the common dtype is.
                 _ if op == Op::Sub && bool_operand => "-",
                 _ if heaviside => {
                     if one_dtype {
@@ -161,8 +162,9 @@ fn torch_op_rules() {
     report(differing, cells);
 }
 
-/// Every row of the file, plain or not, in every cell that it was recorded for. `model` says which cells the recorded
-/// exceptions are; that its answers are the file's is checked first, then castwise's are compared with them.
+/// Every row of the file, with or without exceptions, in every cell that was recorded. `model` says which cells are the
+/// recorded exceptions. The test first checks that the model agrees with the file, then that castwise agrees with the
+/// model.
 #[test]
 fn torch_op_rules_row_by_row() {
     use rules_file::Exceptions;
@@ -177,7 +179,7 @@ fn torch_op_rules_row_by_row() {
             pairs.iter().map(|(a, b)| (tables.common(*a, *b), written(&recorded.outcome(row, *a, *b)))).collect();
         let mut exceptions = rules_file::exceptions(row, &outcomes).unwrap();
         if row.name == "div" {
-            // One of the quotients of c32 was computed; the file does not say of which operands. castwise refuses all.
+            // PyTorch computed one quotient of c32, but the file does not say for which operands. castwise refuses all.
             *documented.readings.borrow_mut().entry("c32-division").or_default() += 1;
             exceptions = Exceptions::Counts([("c32: c32".to_string(), 1)].into());
         }
@@ -202,7 +204,7 @@ fn torch_op_rules_row_by_row() {
     println!("{walked} rows, {cells} cells, {departures} of them read otherwise: {:?}", documented.readings.borrow());
     assert_eq!((walked, rows.len()), (68, 68), "a row that was not walked");
     assert_eq!(cells, rows.iter().map(|row| rules_file::cells(row).len()).sum::<usize>());
-    // Each reading is needed, and written down.
+    // Each reading is used, and is documented.
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/deviations.md");
     let documents = std::fs::read_to_string(path).unwrap();
     for (reading, words) in model::READINGS {
@@ -212,8 +214,8 @@ fn torch_op_rules_row_by_row() {
     report(differing, cells);
 }
 
-/// The guide's table of two tensors. Three cells are read as the rows f64 and i64 have them, in both orders: the row
-/// c64 of the guide says c64 for f64 and c128 for i64, while it promises commutativity.
+/// The guide's table of two tensors. Three cells follow the rows f64 and i64, in both orders: the row c64 of the guide
+/// says c64 for f64 and c128 for i64, although the guide promises commutativity.
 const TENSOR_TENSOR: &str = "
     bf16 | bf16 | f32  | f32  | f64  | -   | -   | -   | -   | -   | -   | c64  | c128
     f16  | f32  | f16  | f32  | f64  | -   | -   | -   | -   | -   | -   | c64  | c128
@@ -228,7 +230,7 @@ const TENSOR_TENSOR: &str = "
     c64  | c64  | c64  | c64  | c128 | c64 | c64 | c64 | c64 | c64 | c64 | c64  | c128
     c128 | c128 | c128 | c128 | c128 | c128| c128| c128| c128| c128| c128| c128 | c128";
 
-/// The guide's table of a tensor and a scalar: bool, int, float, complex.
+/// The guide's table of a tensor and a scalar, with the columns bool, int, float, complex.
 const TENSOR_SCALAR: &str = "
     bool | bool | i64  | f32  | c64
     u8   | u8   | u8   | f32  | c64
@@ -243,7 +245,7 @@ const TENSOR_SCALAR: &str = "
     c64  | c64  | c64  | c64  | c64
     c128 | c128 | c128 | c128 | c128";
 
-/// The cells of a table with the given columns, by row and column.
+/// The cells of a table with these columns, by row and column.
 fn cells<'a>(table: &'a str, columns: &[&'a str]) -> BTreeMap<(&'a str, &'a str), &'a str> {
     let mut all = BTreeMap::new();
     for line in table.lines().filter(|l| l.contains('|')) {
@@ -254,7 +256,7 @@ fn cells<'a>(table: &'a str, columns: &[&'a str]) -> BTreeMap<(&'a str, &'a str)
     all
 }
 
-/// What two tensors with dims promote to: the table, and equal dtypes need no promotion.
+/// The common dtype of two tensors with dims: equal dtypes need no promotion, others follow the table.
 fn tensors(a: &str, b: &str) -> &'static str {
     if a == b {
         return PADDLE_DTYPES.iter().find(|d| **d == a).unwrap();
@@ -262,7 +264,7 @@ fn tensors(a: &str, b: &str) -> &'static str {
     cells(TENSOR_TENSOR, &PADDLE_DTYPES)[&(a, b)]
 }
 
-/// How the result of an op follows from the common dtype, and what it refuses.
+/// How the result dtype of an op follows from the common dtype, and which operands are refused.
 #[derive(Clone, Copy, PartialEq)]
 enum Class {
     Common,
@@ -273,8 +275,8 @@ enum Class {
     Atan2,
 }
 
-/// The guide's APIs that are in the op table: result class, whether scalars may stand for an operand, whether a 0-d
-/// tensor counts like a scalar, and the common dtypes that the op refuses by its meaning.
+/// The guide's APIs that are in the op table: the class of the result, whether an operand may be a scalar, whether a
+/// 0-d tensor promotes as a scalar, and the common dtypes that the op does not support.
 const APIS: &[(&str, Class, bool, bool, &[&str])] = &[
     ("add", Class::Common, true, true, &[]),
     ("subtract", Class::Common, true, true, &["bool"]),
@@ -311,7 +313,7 @@ fn outcome(class: Class, common: &str, refuses: &[&str]) -> String {
     }
 }
 
-/// Compares every API of the guide over all cells that `case` gives: operands and their common dtype.
+/// Compares every API of the guide over all cells that `case` returns: the operands and their common dtype.
 fn compare_apis(case: impl Fn(bool, bool) -> Vec<([OperandType; 2], String)>) {
     let settings = Settings::new(Rules::Paddle);
     let (mut differing, mut count, mut apis) = (vec![], 0, 0);
@@ -358,8 +360,8 @@ fn paddle_tensor_with_scalar() {
     });
 }
 
-/// 0-d tensors: where they count like scalars, one of the same class follows the tensor with dims, and everything
-/// else goes by the full table, which is PyTorch's.
+/// 0-d tensors that promote as scalars: one of the same class follows the tensor with dims, and all others follow the
+/// full table, which is PyTorch's.
 #[test]
 fn paddle_zero_dim() {
     let full = golden("torch-promote-types.json");
@@ -419,7 +421,8 @@ fn paddle_bitwise() {
     report(differing, count);
 }
 
-/// A refused mix names both operands and what to write; a refused scalar names the way out.
+/// The error for a refused mix names both operands and suggests a cast; the error for a refused scalar suggests an
+/// alternative.
 #[test]
 fn paddle_refusals_say_what_to_write() {
     let settings = Settings::new(Rules::Paddle);
@@ -438,7 +441,7 @@ fn paddle_refusals_say_what_to_write() {
     }
 }
 
-/// The order of the operands decides nothing: not the result, not the compute dtype, not the refusal.
+/// The order of the operands affects neither the result dtype, nor the compute dtype, nor whether there is an error.
 #[test]
 fn commutative_in_dtype() {
     for rules in [Rules::Torch, Rules::Paddle] {
@@ -448,7 +451,7 @@ fn commutative_in_dtype() {
         for d in DType::ALL {
             operands.extend([OperandType::dim(d), OperandType::zero(d)]);
         }
-        // The first operand of `assign` is the one written to: the one op that is not symmetric in dtypes.
+        // `assign` writes to its first operand, so it is the only op that is not symmetric in dtypes.
         let symmetric = |op: &Op| op.arity() == 2 && op.def().promotion != castwise::ops::Promotion::First;
         for op in Op::ALL.iter().copied().filter(|op| symmetric(op) || *op == Op::Where) {
             for a in &operands {

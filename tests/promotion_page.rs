@@ -1,4 +1,4 @@
-//! `docs/promotion.html` is what the command makes; and a browser shows what the library says.
+//! Checks that `docs/promotion.html` is the command's output, and that a browser shows the library's results.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test that can't run says so")]
@@ -47,7 +47,7 @@ fn browser() -> Option<PathBuf> {
     std::env::split_paths(&path).flat_map(|dir| names.map(|n| dir.join(n))).find(|p| p.is_file())
 }
 
-/// The page in a state, as the browser has it after its script has run.
+/// The page's DOM in a state, after the browser has run its script.
 fn shown(browser: &Path, page: &str, state: &str) -> String {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{}", std::process::id()));
     let (profile, file) = (directory.join("profile"), directory.join("page.html"));
@@ -65,7 +65,7 @@ fn shown(browser: &Path, page: &str, state: &str) -> String {
     dom
 }
 
-/// The cells of the table that is shown: key and text.
+/// The keys and texts of the cells of the visible table.
 fn cells(dom: &str) -> Vec<(String, String)> {
     let cell = Regex::new(r#"<td data-key="([^"]*)"(?: [a-z-]+="[^"]*")*>([^<]*)</td>"#).unwrap();
     cell.captures_iter(dom).map(|c| (c[1].to_string(), c[2].to_string())).collect()
@@ -92,7 +92,7 @@ fn a_browser_shows_what_the_library_says() {
         let reason = if rules == Rules::Paddle { "no implicit promotion for i64 and f32" } else { "(category)" };
         assert!(why.contains("i64, f32: ") && why.split("</p>").next().unwrap().contains(reason), "{why}");
     }
-    // The search finds by name, alias and description; a scalar tier has the four categories.
+    // The search matches names, aliases and descriptions. A scalar tier has the four categories.
     let dom = shown(&browser, &page, "op=mul&rules=torch&tier=2&q=multiply");
     assert_eq!(cells(&dom).len(), 13 * 4);
     let list = dom.split("id=\"ops\"").nth(1).unwrap().split("</ul>").next().unwrap();

@@ -1,8 +1,9 @@
 //! Eager mode, compiled programs and a third evaluator (`tests/reference`) agree on random programs that mix ops,
 //! dtypes, scalars, shapes and strides. A counterexample is shrunk and printed as a text program with its feeds.
 //!
-//! `CASTWISE_PROGRAMS` is how many programs are tried, `CASTWISE_SEED` with what they begin; the defaults are what CI
-//! runs. Every CPU level of the machine is tried, those below the best one with fewer programs. Does not: compare dtypes with the frameworks (`tests/promotion.rs`) or refusals (`tests/eager_static.rs`).
+//! `CASTWISE_PROGRAMS` is the number of programs, and `CASTWISE_SEED` the seed; CI runs the defaults. Every CPU level
+//! of the machine is tested, levels below the best one with fewer programs. Does not: compare dtypes with the
+//! frameworks (`tests/promotion.rs` does) or errors (`tests/eager_static.rs` does).
 
 mod common;
 mod reference;
@@ -29,7 +30,7 @@ static TOTAL: Mutex<Option<Total>> = Mutex::new(None);
 
 thread_local! {
     static BLOCKS: Executor = Executor::builder().threads(1).jit(false).build();
-    /// Kernels of few ops; without compiled functions, and with short ones.
+    /// Executors that split kernels after few ops, without compiled functions and with short ones.
     static CUT: [Executor; 2] = [false, true].map(|jit| {
         let limits = Limits::new().with(Limit::KernelOps, 3).and_then(|l| l.with(Limit::FunctionSteps, 2));
         Executor::builder().threads(1).jit(jit).limits(limits.unwrap()).build()
@@ -42,7 +43,7 @@ fn run(jit: bool, p: &Program, feeds: &[(String, &Tensor)], fetches: &[&Var]) ->
     if jit { common::EXECUTOR.with(run) } else { BLOCKS.with(run) }
 }
 
-/// As [`run`], by kernels that are cut.
+/// Like [`run`], with kernels that are split.
 fn run_cut(jit: bool, p: &Program, feeds: &[(String, &Tensor)], fetches: &[&Var]) -> castwise::Result<Vec<Tensor>> {
     let feeds: Vec<(String, Tensor)> = feeds.iter().map(|(n, t)| (n.clone(), (*t).clone())).collect();
     CUT.with(|both| both[usize::from(jit)].run(p, feeds, fetches.iter().copied()))
@@ -52,7 +53,7 @@ fn is_division(e: &Error) -> bool {
     e.diagnostics().is_empty() && e.to_string().starts_with("integer division by zero")
 }
 
-/// A program over leaves; every eighth leaf is a constant of it.
+/// A program over leaves. Every eighth leaf is a constant of the program.
 struct Written<'a> {
     program: Program,
     vars: Vec<Var>,
@@ -92,7 +93,7 @@ impl<'a> Written<'a> {
         Ok(run)
     }
 
-    /// The program and all elements of its leaves, as bits too.
+    /// The program and all elements of its leaves, also as bits.
     fn describe(&self) -> String {
         let mut text = format!("{}", self.program);
         let named = self.feeds.iter().map(|(name, t)| (format!("%{name}"), t));
@@ -107,7 +108,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Runs the case in the three ways.
+/// Runs the case in eager mode, as compiled programs and by the reference.
 fn check(case: &Case, total: &mut Total) -> Result<(), TestCaseError> {
     let tensors = leaves(case);
     let cx = Eager::new(case.rules);
@@ -157,14 +158,14 @@ fn check(case: &Case, total: &mut Total) -> Result<(), TestCaseError> {
     let fail = |what: String| TestCaseError::fail(format!("{what}\n{}", written.describe()));
     let fetches: Vec<&Var> = written.vars[tensors.len()..].iter().collect();
     let results = &values[tensors.len()..];
-    // A fused program is compiled once, below.
+    // A fused program is compiled only once, below.
     let jit = case.jit && !case.fused;
     let fused = run(jit, &written.program, &written.feeds, &fetches).map_err(|e| fail(e.to_string()))?;
     for (i, (e, f)) in results.iter().zip(&fused).enumerate() {
         same_bits(e, f).map_err(|m| fail(format!("result {i}, eager against static: {m}")))?;
     }
     if case.partly || case.fused {
-        // Other values are then not stored, and other loops are fused, or cut.
+        // Fetching fewer results changes which values are stored, and which loops are fused or split.
         let some: Vec<usize> = (0..results.len()).filter(|i| case.asks_again_for(&nodes, tensors.len(), *i)).collect();
         let fetches: Vec<&Var> = some.iter().map(|i| fetches[*i]).collect();
         let run = if case.fused || case.seed >> 63 == 0 { run } else { run_cut };
@@ -212,7 +213,7 @@ fn check_text(case: &Case) {
     let program = Program::new(case.rules);
     let (mut all, mut feeds): (Vec<Var>, _) = (Vec::new(), Vec::new());
     for (i, t) in tensors.iter().enumerate() {
-        // Every second leaf is a constant, in its layout.
+        // Every second leaf is a constant that keeps its layout.
         if i % 2 == 1 {
             all.push(program.constant(t.clone()));
             continue;
@@ -221,7 +222,7 @@ fn check_text(case: &Case) {
         all.push(program.data(&format!("x {i}"), t.dtype(), dims));
         feeds.push((format!("x {i}"), t.clone()));
     }
-    // Refused steps stay: a wrong program prints and reads back too.
+    // Steps with errors are kept, since an invalid program prints and reads back too.
     let cx = Eager::new(case.rules);
     let mut eager: Vec<Var<Eager>> = tensors.iter().map(|t| cx.tensor(t)).collect();
     for step in &case.steps {
@@ -264,13 +265,14 @@ proptest! {
     #[test]
     fn texts_of_random_programs_read_back(mut case in cases()) {
         check_text(&case);
-        // With few steps, most programs have no mistake.
+        // With so few steps, most programs have no mistake.
         case.steps.truncate(2);
         check_text(&case);
     }
 }
 
-/// Under relaxed rounding compiled loops and block kernels agree, and without halves it changes nothing.
+/// Under relaxed rounding, compiled loops and block kernels agree. Without f16 and bf16, relaxed rounding changes
+/// nothing.
 fn relaxed(case: &Case, tensors: &[Tensor], nodes: &[Node], results: &[Tensor]) -> Result<(), TestCaseError> {
     let mut written = Written::new(case, tensors, Rounding::Relaxed);
     written.append(nodes);
@@ -278,7 +280,7 @@ fn relaxed(case: &Case, tensors: &[Tensor], nodes: &[Node], results: &[Tensor]) 
     let fetches: Vec<&Var> = written.vars[tensors.len()..].iter().collect();
     let halves = tensors.iter().chain(results).any(|t| matches!(t.dtype(), DType::F16 | DType::BF16));
     let run = |jit| run(jit, &written.program, &written.feeds, &fetches);
-    // Values of halves that are not rounded may divide by zero where rounded ones do not: both are refused then.
+    // Without rounding, values of f16 and bf16 may divide by zero where rounded ones do not. Then both runs must fail.
     let (blocks, other) = match (run(false), if halves { run(case.jit) } else { Ok(results.to_vec()) }) {
         (Ok(a), Ok(b)) => (a, b),
         (Err(a), Err(b)) if a.to_string() == b.to_string() => return Ok(()),
@@ -290,7 +292,7 @@ fn relaxed(case: &Case, tensors: &[Tensor], nodes: &[Node], results: &[Tensor]) 
     Ok(())
 }
 
-/// Where eager mode found a zero among divisors, the reference must, too.
+/// If eager mode found a zero divisor, the reference must find it too.
 fn divides_by_zero(case: &Case, values: &[Tensor], before: usize, nodes: &[Node]) -> Result<(), TestCaseError> {
     let plain = Case { leaves: vec![], dynamic: false, ..case.clone() };
     let mut written = Written::new(&plain, &values[..before], Rounding::Exact);
@@ -305,13 +307,13 @@ fn divides_by_zero(case: &Case, values: &[Tensor], before: usize, nodes: &[Node]
     }
 }
 
-/// A number from the environment.
+/// Reads a number from an environment variable.
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |v| v.parse().unwrap_or_else(|_| panic!("{name}={v} is no number")))
 }
 
-/// `1e-310 / (-4.3e-225 + 3.6e-215i)`: the dividend's terms lie below the normal numbers and lose digits there, in every
-/// engine, PyTorch and NumPy among them. The reference had claimed them.
+/// `1e-310 / (-4.3e-225 + 3.6e-215i)`: the dividend's terms are subnormal and lose digits, in every engine including
+/// PyTorch and NumPy. The reference must not require these digits.
 #[test]
 fn a_complex_quotient_of_a_subnormal_number_has_fewer_digits() {
     let leaf = |dtype, shape, layout| Leaf { dtype, shape, layout };
@@ -352,7 +354,7 @@ fn agree_on(programs: u64) {
             let mut bytes = [0; 32];
             bytes[..8].copy_from_slice(&seed.to_le_bytes());
             bytes[8..16].copy_from_slice(&thread.to_le_bytes());
-            // Each level has its own programs.
+            // Each CPU level has different programs.
             bytes[16] = CpuLevel::get() as u8;
             let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
             let total = std::cell::RefCell::new(Total::default());

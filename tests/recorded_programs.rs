@@ -1,9 +1,10 @@
-//! Random programs that PyTorch and NumPy computed op by op: both modes give their bits, at every CPU level.
+//! Random programs that PyTorch and NumPy computed op by op: both modes give the same bits, at every CPU level.
 //!
-//! `tests/golden/record_programs.py` drew and recorded them in `programs.jsonl`, and says what stands there. Guarantees:
-//! dtype, shape and bits of every step in eager mode, of all steps at once from compiled loops, and of the steps that no
-//! other uses, so that the others are never stored. Does not: compare what the script leaves out, as castwise departs
-//! from the frameworks there. `CASTWISE_RECORDING` names another file of this form.
+//! `tests/golden/record_programs.py` generated and recorded them in `programs.jsonl`, and describes its format.
+//! Guarantees: dtype, shape and bits are compared for every step in eager mode, for all steps at once in compiled
+//! loops, and for the steps that no other step uses, so that the others are never stored. Does not: compare the cases
+//! that the script leaves out because castwise deviates from the frameworks. `CASTWISE_RECORDING` names another file in
+//! this format.
 
 mod common;
 
@@ -20,7 +21,7 @@ use recording::{Recorded, Recording, Source, Step};
 
 static RECORDING: LazyLock<Recording> = LazyLock::new(Recording::read);
 
-/// The values of a program's steps.
+/// Appends the values of a program's steps.
 fn apply<M: Mode>(steps: &[Step], values: &mut Vec<Var<M>>) {
     for step in steps {
         let operand = |s: &Source| -> Operand<M> {
@@ -34,7 +35,7 @@ fn apply<M: Mode>(steps: &[Step], values: &mut Vec<Var<M>>) {
     }
 }
 
-/// Checks the results of some steps; `way` is how they were computed.
+/// Checks the results of some steps. `way` says how they were computed.
 fn check(r: &Recorded, way: &str, steps: &[usize], results: castwise::Result<Vec<Tensor>>) -> Result<(), String> {
     let results = results.map_err(|e| format!("{way}: {e}"))?;
     for (i, t) in steps.iter().zip(&results) {
@@ -43,7 +44,7 @@ fn check(r: &Recorded, way: &str, steps: &[usize], results: castwise::Result<Vec
     Ok(())
 }
 
-/// Runs a program in all ways. Every second one has dims that are not told before they are fed.
+/// Runs a program in all ways. Every second program has dynamic dims.
 fn run(r: &Recorded, dynamic: bool) -> Result<(), String> {
     let all: Vec<usize> = (0..r.steps.len()).collect();
     let eager = Eager::new(Rules::Torch);
@@ -94,7 +95,7 @@ fn programs_have_the_bits_that_pytorch_and_numpy_gave() {
     levels::at_every_level("programs_have_the_bits_that_pytorch_and_numpy_gave", run_all);
 }
 
-/// What the recording must have, so that the test above means something.
+/// The recording must have enough cases for the test above to be meaningful.
 #[test]
 fn the_recording_has_operands_of_all_kinds() {
     let programs = RECORDING.programs.iter().map(|(_, r)| r);

@@ -1,9 +1,9 @@
-//! Reductions against plain loops: every set of dims, layouts, threads, and fused with what feeds them.
+//! Compares reductions with plain loops: every set of dims, layouts, threads, and fusion with their operands.
 
 use castwise::prelude::*;
 use castwise::{Op, apply};
 
-/// Row-major positions of a shape.
+/// The positions of a shape in row-major order.
 fn positions(shape: &[usize]) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     for n in shape {
@@ -12,7 +12,7 @@ fn positions(shape: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// The sums of integers over some dims, by a plain loop: exact in any order.
+/// The sums of integers over some dims, by a plain loop. They are exact in any order.
 fn sums(values: &[i64], shape: &[usize], axes: &[usize]) -> Vec<i64> {
     let kept: Vec<usize> = (0..shape.len()).filter(|d| !axes.contains(d)).collect();
     let targets = positions(&kept.iter().map(|d| shape[*d]).collect::<Vec<_>>());
@@ -60,7 +60,7 @@ fn every_set_of_dims_of_every_layout_has_the_right_sums() {
                 for jit in [true, false] {
                     let p = Program::new(Rules::Torch);
                     let x = p.data("x", DType::F32, shape.as_slice());
-                    // A plain one, one fused with what it reduces, and one whose operand is fetched besides.
+                    // A reduction alone, one fused with its operand, and one whose operand is fetched as well.
                     let double = &x + &x;
                     let fetches = [
                         x.over(&dims).sum(),
@@ -102,7 +102,7 @@ fn sums_have_the_same_bits_whatever_the_threads_and_modes() {
         let v = p.data("x", DType::F32, [None]);
         let out = exe.run(&p, feeds! { "x" => x }, [&(&v * &v).mean()]).unwrap();
         assert_eq!(out[0].item::<f32>().unwrap().to_bits(), want.to_bits(), "{threads} threads");
-        // What is long is read from either end in turns.
+        // Long operands are read from alternate ends in successive runs.
         let ways = [&v.over([]).sum(), &(&v * &v).mean(), &v.amax()].map(|y| exe.prepare(&p, [y]).unwrap());
         for (way, want) in ways.iter().zip(&want_long) {
             for _ in 0..3 {
@@ -116,8 +116,9 @@ fn sums_have_the_same_bits_whatever_the_threads_and_modes() {
     }
 }
 
-/// Rows of many lengths, added up by loops that walk them: around those at which rows are joined, take the lanes, are cut into
-/// columns or into pieces; beside operands of each kind, and with results that are stored too.
+/// Sums of rows of many lengths in compiled loops. The lengths are near those at which rows are joined, fill the lanes,
+/// or are split into columns or parts. The operands are of each kind, and in some cases elementwise results are stored
+/// too.
 #[test]
 fn sums_of_rows_have_the_bits_of_single_ops() {
     let fill = |n: usize, k: usize| (0..n).map(move |i| ((i * 7919 + k * 104_729) % 4001) as f64 / 1000.0 - 2.0);
@@ -157,7 +158,7 @@ fn sums_of_rows_have_the_bits_of_single_ops() {
     }
 }
 
-/// Makes fetches of a tensor and the dims to reduce.
+/// Builds fetches from a tensor and the dims to reduce.
 type Sums = fn(&Var, &[i64]) -> Vec<Var>;
 
 #[test]
@@ -180,8 +181,8 @@ fn sums_beside_and_behind_block_steps_have_the_bits_of_single_ops() {
             let n = shape[0] * shape[1];
             let x = Tensor::from_vec((0..n).map(|i| (i * 7919 % 1009) as f32 * 0.003 - 1.5).collect(), shape).unwrap();
             let x = Eager::new(Rules::Torch).tensor(&x).cast(d).result().unwrap();
-            // One loop, of few and of many instructions, and several around block steps; sums of one loop, of the first or
-            // the last of them, beside other reductions and a result.
+            // One loop with few or many instructions, and several loops around kernel steps; sums in a single loop, in
+            // the first or in the last one, beside other reductions and a stored result.
             let cases: [Sums; 6] = [
                 |x, dims| vec![(x.sigmoid() * x).over(dims).mean()],
                 |x, dims| vec![x.sin().over(dims).dtype(DType::F64).sum(), x.tanh().over(dims).sum()],
@@ -212,7 +213,7 @@ fn sums_beside_and_behind_block_steps_have_the_bits_of_single_ops() {
 
 #[test]
 fn long_f32_sums_stay_accurate() {
-    // The multiples of a small number: the exact sum is known.
+    // Multiples of a small number, whose exact sum is known.
     let n = 1usize << 22;
     let x = Tensor::from_vec((0..n).map(|i| (i % 1000) as f32 * 0.125).collect(), [n]).unwrap();
     let exact: f64 = (0..n).map(|i| (i % 1000) as f64 * 0.125).sum();
@@ -245,7 +246,7 @@ fn nothing_reduces_to_the_neutral_element_or_is_refused() {
     assert_eq!(run(Op::Sum, &[1]).unwrap().shape(), [0]);
     assert_eq!(run(Op::Amax, &[1]).unwrap().shape(), [0]);
     assert!(run(Op::Amax, &[0]).unwrap_err().to_string().contains("amax"));
-    // The eager function refuses too.
+    // The eager function returns the error too.
     let operand = castwise::Operand::Var(Eager::new(Rules::Torch).tensor(&empty));
     assert!(apply(Op::Amin, &[operand], Default::default()).result().is_err());
 }

@@ -1,4 +1,4 @@
-//! When chains of half precision are rounded: after every op, or where they are stored.
+//! Rounding of f16 and bf16 chains: after every op, or only when a value is stored.
 
 mod common;
 mod reference;
@@ -13,7 +13,7 @@ fn settings(rounding: Rounding) -> Settings {
     Settings::new(Rules::Torch).with_rounding(rounding)
 }
 
-/// `(a*b + c)*a - b`, as shared by programs.
+/// `(a*b + c)*a - b`, which several programs use.
 fn chain(p: &Program, dtype: DType) -> Var {
     let [a, b, c] = ["a", "b", "c"].map(|n| p.data(n, dtype, [None]));
     (&a * &b + c) * &a - b
@@ -48,7 +48,7 @@ fn relaxed_chains_are_rounded_once_where_they_are_stored() {
     check!(bf16, DType::BF16);
 }
 
-/// Ops that IEEE defines, and those that only change signs and so begin from the rounded value.
+/// Ops that IEEE defines, and ops that only change signs, which use the rounded value.
 const OPS: [Op; 14] = [
     Op::Add,
     Op::Sub,
@@ -78,7 +78,7 @@ fn random_relaxed_loops_are_those_of_an_evaluator_that_rounds_what_is_stored() {
         let p = Program::with_settings(settings(Rounding::Relaxed));
         let mut vars = vec![p.data("a", d, [n]), p.data("b", d, [n])];
         let wide = |bits: u128| format::decode(DType::F32, format::cast(d, bits, DType::F32)).real();
-        // Each value as it is stored, and in f32 as the next op takes it.
+        // Each value as it is stored, and in f32 as the next op uses it.
         let mut values: Vec<Vec<(u128, f64)>> = vec![];
         for t in &feeds {
             values.push(Array::of(t).bits.iter().map(|b| (*b, wide(*b))).collect());
@@ -110,7 +110,7 @@ fn random_relaxed_loops_are_those_of_an_evaluator_that_rounds_what_is_stored() {
                 assert_eq!(Array::of(made).bits, expected, "{p}\nfeeds: {feeds:?}");
             }
         }
-        // How many would be others if each op rounded.
+        // The number of values that would differ if each op rounded.
         kept += values.iter().flatten().filter(|(b, v)| format::decode(d, *b).real() != *v && !v.is_nan()).count();
         elements += n * values.len();
     }

@@ -1,10 +1,10 @@
-//! Scalars, and tensors of one element, that a dtype can't hold or would round: against what PyTorch 2.15 and PaddlePaddle 3.3.1
-//! answer.
+//! Scalars and one-element tensors that a dtype can't hold or would round, compared with PyTorch 2.15 and PaddlePaddle
+//! 3.3.1.
 
 use castwise::prelude::*;
 use castwise::{Attrs, Error, Op, Operand, apply, bf16, f16};
 
-/// An expression in `x`, and what becomes of it: elements, or a refusal.
+/// An expression in `x`, and its outcome: elements, or an error.
 type Case = (&'static str, Option<&'static [i64]>);
 
 const U8: &[u8] = &[0, 50, 200, 255];
@@ -18,7 +18,7 @@ const OF_U8: &[Case] = &[
     ("clamp_min(x, 300)", None),
     ("clamp_max(x, 300)", Some(&[0, 50, 200, 255])),
     ("clamp_max(x, -1)", None),
-    // Other ops wrap, or refuse.
+    // Other ops wrap, or return an error.
     ("x + 300", Some(&[44, 94, 244, 43])),
     ("300 ** x", Some(&[1, 0, 0, 0])),
     ("x ** 300", None),
@@ -76,7 +76,7 @@ fn eager_bounds_are_those_of_programs() {
     assert!(clamp(300, 400).unwrap_err().to_string().contains("u8"));
 }
 
-/// The weight of `lerp` in the half types is a number of f32, as PyTorch's is, and not rounded to theirs.
+/// For f16 and bf16, the weight of `lerp` is an f32 number as in PyTorch, and is not rounded to their dtype.
 #[test]
 fn a_weight_stays_in_op_math() {
     macro_rules! check {
@@ -100,7 +100,8 @@ fn a_weight_stays_in_op_math() {
     check!(bf16);
 }
 
-/// The elements of an expression in `x` and a 0-d `s`, compiled and by block kernels alone, which must be the same.
+/// The elements of an expression in `x` and a 0-d `s`, in compiled loops and by block kernels only, which must be
+/// equal.
 fn value<T: castwise::Element>(rules: Rules, text: &str, x: &Tensor, s: &Tensor) -> Result<Vec<T>, Error> {
     let p = Program::new(rules);
     p.data("x", x.dtype(), x.shape());
@@ -120,9 +121,9 @@ fn one_element_of_another_dtype_stays_in_op_math_beside_halves() {
         ("x // s", 1.0, 0.1, 9.0),
         ("x * s", 0.5, 1e5, 49984.0),
         ("x / s", 5e4, 1e5, 0.499_755_86),
-        // On the left it is cast first.
+        // On the left, the 0-d tensor is cast first.
         ("s * x", 3.0, 0.1, 0.299_804_7),
-        // A scalar on the left of a quotient does not leave the range: PyTorch's reciprocal does.
+        // A scalar on the left of a quotient does not overflow here; PyTorch's reciprocal does.
         ("1e5 / x", 1000.0, 0.0, 100.0),
         ("add_scaled(x, x, 0.1)", 3.0, 0.0, 3.300_781_3),
     ] {

@@ -1,8 +1,8 @@
-//! Large programs: no pass recurses over the graph, and all of them stay linear.
+//! Large programs: no pass recurses over the graph, and all passes take linear time.
 
 use castwise::prelude::*;
 
-/// Runs on a stack far too small for recursion over a program.
+/// Runs `work` on a stack that is too small for recursion over a program.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
 }
@@ -16,7 +16,7 @@ fn a_million_nodes_need_no_recursion() {
         for i in 0..500_000 {
             y = if i % 2 == 0 { &y + 1.0 } else { &y * 0.5 };
         }
-        // A ladder beside the chain: every node is used twice.
+        // In a second chain, every node is used twice.
         let mut z = x.clone();
         for _ in 0..500_000 {
             z = z.maximum(&z);
@@ -64,7 +64,7 @@ fn a_new_batch_size_compiles_nothing() {
 
 #[test]
 fn dropping_executors_returns_the_memory_of_their_code() {
-    // Mapped regions of this process; each module of compiled code is one or more.
+    // The mapped regions of this process. Each module of compiled code has one or more.
     let regions = || std::fs::read_to_string("/proc/self/maps").map_or(0, |m| m.lines().count());
     let compile = |i: i64| {
         let p = Program::new(Rules::Torch);

@@ -1,8 +1,7 @@
-//! Twice the input takes twice the work: the command on more and more parameters, tensors, shards, placeholders and
-//! mistakes.
+//! The command's work is linear in the numbers of parameters, tensors, shards, placeholders and mistakes.
 //!
-//! Work is counted in instructions by callgrind: the same in each run, however busy the machine. Where valgrind is not
-//! installed, each case says that it was skipped.
+//! Work is counted in instructions by callgrind, which does not depend on the load of the machine. If valgrind is not
+//! installed, each case prints that it was skipped.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,16 +14,16 @@ use std::sync::LazyLock;
 
 use command::{Dir, of_bytes};
 
-/// The smallest input. Three steps of doubling are measured, so that what each run takes before it has read anything
-/// counts for nothing.
+/// The size of the smallest input. Three steps of doubling are measured, so that the constant work of each run does not
+/// count.
 const LEAST: usize = 300;
-/// The most instructions for each tensor, key or shard, several times what any case takes: linear work can be needless, too.
-/// Without optimization each takes about ten times as many.
+/// The maximum number of instructions for each tensor, key or shard, which is several times what any case takes: it detects
+/// excessive linear work. Without optimization a case takes about ten times as many.
 const MOST: u64 = if cfg!(debug_assertions) { 5_000_000 } else { 500_000 };
 
 static VALGRIND: LazyLock<bool> = LazyLock::new(|| Command::new("valgrind").arg("--version").output().is_ok());
 
-/// The instructions that a run of the command takes, which must end with this code.
+/// The number of instructions of a run of the command, which must end with this exit status.
 fn instructions(dir: &Dir, arguments: &[&str], code: i32) -> u64 {
     let mut command = Command::new("valgrind");
     command
@@ -36,13 +35,13 @@ fn instructions(dir: &Dir, arguments: &[&str], code: i32) -> u64 {
     said.lines().find_map(|l| l.split_once("Collected : ")).unwrap().1.trim().parse().unwrap()
 }
 
-/// Runs the command on inputs of several sizes, which `prepare` makes; what it writes is removed each time.
+/// Runs the command on inputs of several sizes, which `prepare` creates. The output is removed after each run.
 fn is_linear(name: &str, prepare: impl Fn(&Dir, usize), arguments: &[&str], code: i32) {
     if !*VALGRIND {
         println!("{name}: skipped, as valgrind is not installed");
         return;
     }
-    // Where bringing thousands of files to disk takes no time, if there is such a place.
+    // A memory file system, if there is one, on which syncing thousands of files is fast.
     let memory = Path::new("/dev/shm").join(format!("castwise-scaling-{name}-{}", std::process::id()));
     let dir = if std::fs::create_dir(&memory).is_ok() { Dir(memory) } else { Dir::new(&format!("scaling-{name}")) };
     let [a, b, c] = [1, 2, 4].map(|k| {
@@ -53,7 +52,7 @@ fn is_linear(name: &str, prepare: impl Fn(&Dir, usize), arguments: &[&str], code
     });
     let (first, second) = (b - a, c - b);
     println!("{name}: {a} instructions for {LEAST}, {first} more for twice as many, {second} more for four times");
-    // What is linear is within one or two percent of twice the first step; what sorts and searches takes some more.
+    // Linear work is within one or two percent of twice the first step. Sorting and searching take somewhat more.
     assert!(second as f64 <= 2.3 * first as f64, "{name}: {a}, {b}, {c} instructions");
     let each = second / (2 * LEAST as u64);
     assert!(each <= MOST, "{name}: {each} instructions for each, more than {MOST}");
@@ -67,7 +66,7 @@ fn checkpoint(dir: &Dir, name: &str, n: usize) {
     dir.file(name, &of_bytes(names(n)));
 }
 
-/// `{"x": 0, "y": 1, ...}` with few values, so that few programs are typed.
+/// A file `{"x": 0, "y": 1, ...}` with few distinct values, so that few programs are inferred.
 fn weights(dir: &Dir, keys: impl Iterator<Item = String>) {
     let entries: Vec<String> = keys.enumerate().map(|(i, key)| format!("\"{key}\": {}", i % 3)).collect();
     dir.file("w.json", format!("{{{}}}", entries.join(",")).as_bytes());
@@ -100,7 +99,7 @@ fn parameters_of_other_tensors() {
         checkpoint(dir, "a.safetensors", n);
         weights(dir, names(n));
     };
-    // Most keys are names of tensors that are not selected.
+    // Most keys are the names of tensors that are not selected.
     let arguments = ["eval", "a * w", "-p", "w=w.json", "--select", r"\.1\d\.mlp"];
     is_linear("other-keys", prepare, &[&arguments, &DRY[..]].concat(), 0);
 }
@@ -120,7 +119,7 @@ fn parameters_of_another_model() {
 fn tensors_of_two_checkpoints() {
     let prepare = |dir: &Dir, n: usize| {
         checkpoint(dir, "a.safetensors", n);
-        // One that each of them lacks.
+        // Each input lacks one name.
         dir.file("b.safetensors", &of_bytes(names(n + 1).skip(1)));
     };
     let more = ["-i", "b=b.safetensors", "--select", "layers", "--skip", "bias", "--map", "7=a", "--missing", "skip"];

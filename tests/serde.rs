@@ -1,4 +1,4 @@
-//! What the feature `serde` writes reads back.
+//! Values that the feature `serde` writes read back.
 
 use castwise::prelude::*;
 use castwise::{Rounding, TensorMeta};

@@ -1,4 +1,4 @@
-//! What an executor counts.
+//! The statistics of an executor.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ fn everything_is_counted_once() {
     let stats = exe.stats();
     assert_eq!((stats.runs, stats.bindings, stats.inferences), (2, 1, 1));
     assert_eq!((stats.plans, stats.plan_hits, stats.compiles, stats.kernel_hits), (1, 0, exe.compiles(), 0));
-    // Twice 12 halves and 4 floats in, 12 floats out.
+    // Two kernels, each reading 12 f16 and 4 f32 elements and writing 12 f32 elements.
     assert_eq!((stats.kernels, stats.bytes_read, stats.bytes_written), (2, 2 * (24 + 16), 2 * 48));
     assert!(stats.inferring > Duration::ZERO && stats.planning > Duration::ZERO && stats.compiling > Duration::ZERO);
     assert_eq!((stats.running, stats.kernel_times.len()), (Duration::ZERO, 0));
 
-    // Another size: bound anew, but planned and compiled already. Nothing is launched over no elements.
+    // Another size is bound again, but reuses the plan and the code. A run without elements launches nothing.
     run(5, &[&y]).unwrap();
     run(0, &[&y]).unwrap();
     let stats = exe.stats();
@@ -40,14 +40,14 @@ fn everything_is_counted_once() {
     assert_eq!((stats.kernels, stats.kernel_hits), (3, 1));
     assert_eq!((stats.bytes_read, stats.bytes_written), (2 * 40 + 56, 2 * 48 + 80));
 
-    // A reduction writes its result; what it reads is fused into it or counted with it.
+    // A reduction counts its result as written. Its operands are fused into it or counted with it.
     let before = exe.stats();
     run(3, &[&s]).unwrap();
     let stats = exe.stats();
     assert_eq!((stats.plans, stats.inferences), (2, 1));
     assert!(stats.bytes_written - before.bytes_written >= 16 && stats.kernels > before.kernels);
 
-    // A feed that does not fit is no run.
+    // A run that fails because of an invalid feed is not counted.
     exe.run(&p, feeds! { "x" => &b, "b" => &b }, [&y]).unwrap_err();
     assert_eq!(exe.stats().runs, stats.runs);
 }

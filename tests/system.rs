@@ -1,4 +1,4 @@
-//! What the system refuses: pages for compiled code, threads. Runs go on without, with the same bits.
+//! Resources that the system refuses: pages for compiled code, and threads. Runs work without them, with the same bits.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "child processes give up what they may do")]
 
@@ -7,7 +7,7 @@ use std::sync::Barrier;
 
 use castwise::prelude::*;
 
-/// Runs a test of this file in a process of its own; what it printed.
+/// Runs a test of this file in its own process. Returns its output.
 fn child(test: &str, level: &str) -> String {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
@@ -23,7 +23,7 @@ fn is_child() -> bool {
     std::env::var_os("CASTWISE_TEST_CHILD").is_some()
 }
 
-/// A program whose work is shared among threads, and its feed.
+/// A program that is split among threads, and its feed.
 fn program() -> (Program, Var, Tensor) {
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [None]);
@@ -35,7 +35,7 @@ fn bytes(exe: &Executor, (p, y, x): &(Program, Var, Tensor)) -> Vec<u8> {
     exe.run(p, feeds! { "x" => x }, [y]).unwrap()[0].as_bytes().unwrap().to_vec()
 }
 
-/// In the child: no page that was written may become executable.
+/// Runs in the child: no page that was written may become executable.
 #[test]
 fn child_without_code() {
     if !is_child() {
@@ -43,8 +43,8 @@ fn child_without_code() {
     }
     let program = program();
     let right = bytes(&Executor::builder().jit(false).build(), &program);
-    // PR_SET_MDWE with PR_MDWE_REFUSE_EXEC_GAIN, from Linux 6.3 on.
-    // SAFETY: a plain system call with numbers.
+    // PR_SET_MDWE with PR_MDWE_REFUSE_EXEC_GAIN, since Linux 6.3. SAFETY: a system call whose arguments are all
+    // numbers.
     if unsafe { libc::prctl(65, 1, 0, 0, 0) } != 0 {
         println!("not forbidden here");
         return;
@@ -66,7 +66,7 @@ fn without_memory_for_code_block_kernels_compute() {
     }
 }
 
-/// In the child: no thread can be started any more.
+/// Runs in the child: no more threads can be started.
 #[test]
 fn child_without_threads() {
     if !is_child() {
@@ -85,7 +85,7 @@ fn child_without_threads() {
         let all: Vec<_> = (0..4).map(|_| s.spawn(runs)).collect();
         ready.wait();
         let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: plain system calls on local values. The limit does not hold for the superuser.
+        // SAFETY: system calls on local values. The limit does not apply to the superuser.
         unsafe {
             assert_eq!(libc::setrlimit(libc::RLIMIT_NPROC, &none), 0);
             if libc::geteuid() == 0 {

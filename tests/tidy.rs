@@ -1,4 +1,4 @@
-//! The house rules that a compiler does not check.
+//! Rules of the source tree that the compiler does not check.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,17 +30,17 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
     found.into_iter().map(named).collect()
 }
 
-/// The folders of `src/` in the order in which they may import: each only from those before it (and from itself).
+/// The folders of `src/` in import order: each may import only from itself and from those before it.
 #[rustfmt::skip]
 const FOLDERS: &[&str] = &[
     "base", "tensor", "ops", "promotion", "math", "kernels", "graph", "analysis", "syntax", "plan", "backend", "runtime",
     "ops_doc", "io", "interop", "cli",
 ];
 
-/// Files that import from a later folder, and why. There are none.
+/// The files that may import from a later folder. There are none.
 const AGAINST_THE_ORDER: &[(&str, &str)] = &[];
 
-/// Files that import each other in a circle, and why. There are none.
+/// The cycles of imports that are allowed. There are none.
 const CIRCLES: &[&[&str]] = &[];
 
 fn imports() -> Imports {
@@ -66,8 +66,8 @@ fn folders_import_in_one_order() {
     assert!(wrong.is_empty(), "imports from a later folder:\n{}", wrong.join("\n"));
 }
 
-/// No file imports itself by way of others. A `mod.rs` is a file like others: either it defines what its children import, and
-/// only declares and re-exports these; or it imports from its children, and these import nothing that it defines.
+/// Imports have no cycles. A `mod.rs` is a file like others: either it defines items that its children import, and only
+/// declares and re-exports the children; or it imports from its children, and they import nothing that it defines.
 #[test]
 fn no_files_import_each_other_in_a_circle() {
     let imports = imports();
@@ -117,7 +117,7 @@ fn files_are_at_most_600_lines() {
 #[test]
 fn unsafe_lives_in_host_kernels_driver_and_code() {
     for (path, text) in sources(&["src"]) {
-        // The last has no block: it says how the functions are called that the one before gives out.
+        // `abi.rs` has no unsafe block. It defines the calling convention of the functions that `code.rs` returns.
         let places = [
             "src/base/host/",
             "src/kernels/",
@@ -146,7 +146,7 @@ fn sources_have_no_unfinished_marks() {
     }
 }
 
-/// The text pages of the root and of `docs/`, by their names.
+/// The Markdown pages of the root and of `docs/`, with their names.
 fn pages() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found: Vec<PathBuf> = fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();

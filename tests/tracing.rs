@@ -12,7 +12,7 @@ use tracing::{Event, Metadata, Subscriber};
 
 type Fields = BTreeMap<&'static str, u64>;
 
-/// Keeps the names and fields of all spans.
+/// A subscriber that records the names and fields of all spans.
 #[derive(Clone, Default)]
 struct Recorder {
     spans: Arc<Mutex<Vec<(&'static str, Fields)>>>,

@@ -1,12 +1,12 @@
-//! What inference decides beside dtypes of results: the reason of each cast, operands placed at an axis, and ops with
-//! rules of their own under Paddle.
+//! Results of inference besides result dtypes: the reason of each cast, operands placed at an axis, and ops with
+//! special rules under Paddle.
 
 use castwise::prelude::*;
 use castwise::promotion::{OperandType, signature};
 use castwise::shape::Dims;
 use castwise::{Attrs, DiagnosticKind, Reason};
 
-/// The casts of an op on tensors of these dtypes and shapes.
+/// The casts of an op on tensors with these dtypes and shapes.
 fn casts(rules: Rules, types: &[(DType, &[usize])], write: impl Fn(&[Var]) -> Var) -> Vec<(DType, DType, Reason)> {
     let p = Program::new(rules);
     let all: Vec<Var> = types.iter().enumerate().map(|(i, (d, s))| p.data(&format!("x{i}"), *d, s.to_vec())).collect();
@@ -26,7 +26,7 @@ fn every_cast_has_the_reason_that_made_it() {
         ((I32, line), (F16, line), (I32, F16, Reason::Category)),
         ((F16, line), (I32, line), (I32, F16, Reason::Category)),
         ((Bool, line), (I8, line), (Bool, I8, Reason::Category)),
-        // Wider than the tensor with dims that it follows: in digits, in range.
+        // A 0-d tensor that is wider than the tensor with dims, in digits or in range.
         ((F64, &[]), (F32, line), (F64, F32, Reason::ZeroDim)),
         ((F16, &[]), (BF16, line), (F16, BF16, Reason::ZeroDim)),
         ((F32, &[]), (F16, line), (F32, F16, Reason::ZeroDim)),
@@ -92,7 +92,7 @@ fn float(v: f64) -> OperandType {
     OperandType::Scalar(Scalar::Float(v))
 }
 
-/// The dtype of a result, or what is wrong.
+/// The dtype of a result, or the kind of the error.
 fn result(s: &Settings, op: Op, operands: &[OperandType]) -> Result<DType, DiagnosticKind> {
     signature(s, op, operands, &Attrs::default()).map(|s| s.result).map_err(|d| d.kind)
 }
@@ -135,7 +135,7 @@ fn no_power_of_zero_is_refused() {
 #[test]
 fn scalars_of_paddle_follow_what_all_tensors_gave() {
     use DType::*;
-    // A 0-d tensor follows as soon as one of the others has dims.
+    // A 0-d tensor follows if one of the other operands has dims.
     let operands = [OperandType::zero(F32), OperandType::dim(F32), OperandType::zero(F64), float(1.0)];
     assert_eq!(result(&PADDLE, Op::Addcmul, &operands), Ok(F32));
 }
@@ -206,7 +206,8 @@ fn explanations_count_casts_by_loss_and_list_those_that_matter() {
     use DType::*;
     let p = Program::new(Rules::Torch);
     let (h, x, i) = (p.data("h", BF16, [3]), p.data("x", F32, [3]), p.data("i", I64, [3]));
-    // Exact and asked for, which is not listed; exact; one that rounds; one that leaves the range, asked for.
+    // An exact requested cast, which is not listed; an exact implicit one; one that rounds; a requested one that may
+    // leave the range.
     let _ = ((&h * 2).cast(F64), &h + &x, &i * &x, x.cast(I8), (&h * 3).cast(F16));
     let text = p.infer().unwrap().explain();
     assert!(text.contains("5 casts: 2 exact, 1 that round, 2 that may leave the range\n"), "{text}");
@@ -218,7 +219,7 @@ fn explanations_count_casts_by_loss_and_list_those_that_matter() {
         "bf16 -> f16 (requested) for operand x of cast",
     ];
     assert_eq!(listed, expected, "{text}");
-    // Halves of equal size hide no rounding of each other.
+    // f16 and bf16 have the same size, so neither hides a rounding of the other.
     assert!(
         text.contains("\n1 ops round to 16 bits before a wider dtype takes the value:\n  mul rounds to bf16 "),
         "{text}"

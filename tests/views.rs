@@ -1,5 +1,5 @@
-//! Borrowed elements as feeds: the results of their copies, in every layout, from wherever a slice may begin, and from where
-//! none may.
+//! Borrowed elements as feeds have the same results as their copies, in every layout, at every address where a slice
+//! may begin, and at unaligned addresses.
 
 mod common;
 
@@ -9,8 +9,8 @@ use castwise::prelude::*;
 use castwise::{Complex, Element, Error, Feed, bf16};
 use common::{Random, assert_same_bits, random_tensor};
 
-/// Elements in memory of their own, which begin at an element's alignment and no better: complex ones between two
-/// places where a whole one would lie.
+/// Elements in memory that has their alignment and no larger one. Complex elements begin at an odd multiple of their
+/// part's size.
 struct Odd<T> {
     words: Vec<u64>,
     start: usize,
@@ -22,7 +22,7 @@ impl<T: Element> Odd<T> {
         let bytes: &[u8] = bytemuck::cast_slice(&elements);
         let mut words = vec![0u64; bytes.len() / 8 + 5];
         let first = words.as_ptr().addr();
-        // An odd multiple of the alignment, whatever the allocator gave.
+        // The start is an odd multiple of the alignment, for any allocation.
         let unit = align_of::<T>();
         let start = (0..32).find(|at| (first + at) % 32 == unit).unwrap();
         bytemuck::cast_slice_mut::<u64, u8>(&mut words)[start..][..bytes.len()].copy_from_slice(bytes);
@@ -39,7 +39,7 @@ impl<T: Element> Odd<T> {
     }
 }
 
-/// The same elements where no element may begin.
+/// The same elements at an unaligned address.
 struct Unaligned(Vec<u8>);
 
 impl Unaligned {
@@ -50,15 +50,15 @@ impl Unaligned {
     }
 
     fn view(&self, d: DType, first: usize, shape: &[usize]) -> TensorView<'_> {
-        // Allocators begin at even addresses.
+        // Allocations begin at even addresses.
         let bytes = &self.0[1 + first * d.size()..][..shape.iter().product::<usize>() * d.size()];
         assert!(bytes.is_empty() || bytes.as_ptr().addr() % 2 == 1 || d.size() == 1);
         TensorView::from_bytes(d, shape, bytes).unwrap()
     }
 }
 
-/// Views of borrowed elements in all layouts: of `rows` by `columns` but for the last ones. `from` makes one of a shape and of
-/// as many elements from a first one on.
+/// Views of borrowed elements in all layouts. All but the last ones have `rows` by `columns` elements. `from` makes a
+/// view with a shape from the elements that begin at an index.
 fn views<'a>(
     from: impl Fn(usize, &[usize]) -> TensorView<'a>,
     rows: usize,
@@ -90,7 +90,7 @@ fn views<'a>(
     ]
 }
 
-/// Steps that are compiled or not, and read operands of one dtype as numbers or as bits.
+/// Steps that are compiled or not, and that read operands of one dtype as numbers or as bits.
 fn fetches(x: &Var, y: &Var, d: DType) -> Vec<Var> {
     let bits = [DType::U8, DType::I16, DType::I32, DType::I64].into_iter().find(|b| b.size() == d.size());
     let mut all = vec![
@@ -110,7 +110,7 @@ fn fetches(x: &Var, y: &Var, d: DType) -> Vec<Var> {
     all
 }
 
-/// What can be summed: c32 can't.
+/// The operand if it can be summed. c32 can't.
 fn summed(x: &Var, d: DType) -> Var {
     x.cast(if d == DType::C32 { DType::C64 } else { d })
 }
@@ -146,7 +146,7 @@ fn borrowed_elements_give_the_results_of_their_copies() {
                 let want = exes[0].run(&p, feeds! { "x" => cx, "y" => cy }, &all).unwrap();
                 for exe in &exes {
                     let prepared = exe.prepare(&p, &all).unwrap();
-                    // The second time the layouts are known.
+                    // In the second run the layouts are cached.
                     for got in [
                         exe.run(&p, feeds! { "x" => x, "y" => y }, &all),
                         exe.run(&p, feeds! { "x" => x, "y" => y }, &all),
@@ -179,7 +179,7 @@ fn borrowed_elements_give_the_results_of_their_copies() {
     check::<Complex<f64>>(all);
 }
 
-/// What a feed may be: all that is a tensor or borrows elements, given or referred to.
+/// All types of feeds: tensors and borrowed elements, by value and by reference.
 #[test]
 fn feeds_are_tensors_views_slices_vectors_and_arrays() {
     let p = Program::new(Rules::Torch);
@@ -205,7 +205,7 @@ fn feeds_are_tensors_views_slices_vectors_and_arrays() {
     let results = runs.map(|feeds| exe.run(&p, feeds, [&sum]).unwrap()[0].to_vec::<f32>().unwrap());
     assert!(results[..7].iter().all(|r| *r == [11.0, 22.0]), "{results:?}");
     assert_eq!(results[7..], [[2.0, 4.0], [11.0, 22.0], [20.0, 40.0]]);
-    // A view of another dtype, rank or extent is refused as a tensor is.
+    // A view with another dtype, rank or extent gives the same error as a tensor.
     let wrong = |feeds: Feeds<'_>| exe.run(&p, feeds, [&sum]).unwrap_err().to_string();
     assert!(wrong(feeds! { "x" => t, "y" => &[1.0f64, 2.0] }).contains("feed `y`: is f64[2]"));
     let table = TensorView::from_slice(slice, [2, 1]).unwrap();
@@ -217,7 +217,7 @@ fn feeds_are_tensors_views_slices_vectors_and_arrays() {
 fn a_borrowed_feed_can_be_a_result_twice_and_under_another_shape() {
     let p = Program::new(Rules::Paddle);
     let (x, y) = (p.data("x", DType::I32, [None]), p.data("y", DType::I32, [None, None]));
-    // Paddle's axis reads `x` as a column.
+    // Paddle's axis broadcasts `x` as a column.
     let sum = y.at_axis(0).add(&x);
     let numbers: Vec<i32> = (0..7).collect();
     let (column, table) =
@@ -227,13 +227,13 @@ fn a_borrowed_feed_can_be_a_result_twice_and_under_another_shape() {
         let mut out = exe.run(&p, feeds, [&x, &sum, &x, &y]).unwrap();
         let got: Vec<Vec<i32>> = out.iter().map(|t| t.to_vec().unwrap()).collect();
         assert_eq!(got, [vec![2, 1, 0], vec![3, 4, 4, 5, 5, 6], vec![2, 1, 0], vec![1, 2, 3, 4, 5, 6]]);
-        // Results live on without what was borrowed, and can be written to.
+        // Results outlive the borrowed elements, and can be written to.
         let mut into = [out.remove(0)];
         exe.run_into(&p, feeds! { "x" => &numbers[..3], "y" => table }, [&x], &mut into).unwrap();
         assert_eq!(into[0].to_vec::<i32>().unwrap(), [0, 1, 2]);
         assert_eq!(out[1].to_vec::<i32>().unwrap(), [2, 1, 0]);
     }
-    // The same elements twice, in one run.
+    // The same elements are used twice in one run.
     let q = Program::new(Rules::Torch);
     let (a, b) = (q.data("a", DType::I32, [None]), q.data("b", DType::I32, [None]));
     let back = TensorView::from(&Tensor::from([1i32, 2, 3])).flip(0).unwrap().to_tensor().unwrap();
@@ -242,17 +242,17 @@ fn a_borrowed_feed_can_be_a_result_twice_and_under_another_shape() {
     assert_eq!(out.unwrap()[0].to_vec::<i32>().unwrap(), [1, 4, 9]);
     let out = Executor::new().run(&q, feeds! { "a" => &numbers[1..4], "b" => back }, [&(&a * &b)]).unwrap();
     assert_eq!(out[0].to_vec::<i32>().unwrap(), [3, 4, 3]);
-    // What a result's copy takes is counted.
+    // The memory of a result's copy is counted.
     let exe = Executor::builder().max_bytes(11).build();
     let limited = exe.run(&q, feeds! { "a" => &numbers[..3], "b" => &numbers[..3] }, [&a]);
     assert!(matches!(limited, Err(Error::Limit { max: 11, got: 12, .. })));
 }
 
-/// A part of records, on one thread and on several, into the caller's memory, and where nothing else would be copied.
+/// A field of records, on one thread and on several, with results in the caller's memory, and fetched unchanged.
 #[test]
 fn bytes_that_begin_anywhere_are_read() {
     let n = 1 << 18;
-    // Records of a u8, an f32 and three more bytes.
+    // Each record has a u8, an f32 and three more bytes.
     let records: Vec<u8> = (0..n).flat_map(|i| [&[7][..], &(i as f32).to_ne_bytes(), &[8, 9, 10]].concat()).collect();
     let numbers = TensorView::from_bytes(DType::F32, [2 * n - 1], &records[1..records.len() - 3]).unwrap();
     let numbers = numbers.slice(0, 0, 2 * n - 1, 2).unwrap();

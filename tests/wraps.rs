@@ -1,6 +1,6 @@
-//! Integer ops that may wrap before a wider dtype takes the value (`TypedProgram::hidden_wraps`), against exact arithmetic
-//! by `i128`: an op alone is told of if and only if some operands make it wrap; of programs every op that does is among
-//! those told of, and where none is, the result is that of integers without bounds.
+//! Integer ops that may wrap before the value is cast to a wider dtype (`TypedProgram::hidden_wraps`), compared with
+//! exact arithmetic in `i128`. A single op is reported if and only if some operands make it wrap. In programs, every op
+//! that wraps is reported, and if none is, the result is that of unbounded integers.
 
 mod common;
 
@@ -31,8 +31,8 @@ fn fits(d: DType, v: i128) -> bool {
     (least..=most).contains(&v)
 }
 
-/// The exact result of an op of integers; `None` if it divides by zero, or is beyond 100 bits. A new row of the table
-/// that computes in integers belongs here.
+/// The exact result of an op on integers; `None` if it divides by zero, or exceeds 100 bits. New rows of the table that
+/// compute in integers must be added here.
 fn exact(op: Op, d: DType, a: &[i128]) -> Option<i128> {
     let (x, y) = (a[0], a.get(1).copied().unwrap_or(0));
     let floor = || (x - x.rem_euclid(y.abs())) / y - i128::from(y < 0 && x.rem_euclid(y.abs()) != 0);
@@ -58,7 +58,7 @@ fn exact(op: Op, d: DType, a: &[i128]) -> Option<i128> {
         Op::BitwiseAnd => x & y,
         Op::BitwiseOr => x | y,
         Op::BitwiseXor => x ^ y,
-        // The other bits of the dtype.
+        // All other bits of the dtype.
         Op::BitwiseNot => range(d).0 + range(d).1 - x,
         Op::Where => {
             if x != 0 {
@@ -101,13 +101,13 @@ fn gcd(x: i128, y: i128) -> i128 {
     if y == 0 { x.abs() } else { gcd(y, x % y) }
 }
 
-/// Whether operands make an op leave its dtype. What is beyond `exact` is beyond every dtype.
+/// Whether an op wraps for these operands. A result that `exact` can't represent is outside every dtype.
 fn leaves(op: Op, d: DType, a: &[i128]) -> bool {
     let divides = matches!(op, Op::FloorDivide | Op::Remainder | Op::DivTrunc | Op::Fmod) && a[1] == 0;
     !divides && exact(op, d, a).is_none_or(|v| !fits(d, v))
 }
 
-/// All values of bytes; of others the ends and small numbers.
+/// All values of 8-bit dtypes; for others, the extremes and small numbers.
 fn values(d: DType, few: bool) -> Vec<i128> {
     let (least, most) = range(d);
     if d.size() == 1 && !few {
@@ -119,7 +119,7 @@ fn values(d: DType, few: bool) -> Vec<i128> {
     all
 }
 
-/// Whether the op wraps for some choice of these operands.
+/// Whether the op wraps for some combination of these operands.
 fn some_leave(op: Op, d: DType, operands: &[Vec<i128>]) -> bool {
     let mut at = vec![0; operands.len()];
     loop {
@@ -133,7 +133,7 @@ fn some_leave(op: Op, d: DType, operands: &[Vec<i128>]) -> bool {
     }
 }
 
-/// An operand of an op alone.
+/// An operand of a single op.
 #[derive(Clone, Copy, Debug)]
 enum Given {
     Tensor(DType),
@@ -142,8 +142,8 @@ enum Given {
     Scalar(i64),
 }
 
-/// The program of an op on operands, cast to f64: the dtype that it computes in, and what is told of. `None` if it is
-/// refused.
+/// The program of an op on operands, whose result is cast to f64: its compute dtype, and the reported wraps. `None` if
+/// the program has a mistake.
 fn alone(rules: Rules, op: Op, attrs: Attrs, operands: &[Given]) -> Option<(DType, Vec<WrapNote>)> {
     let p = Program::new(rules);
     let one = |(i, o): (usize, &Given)| match o {
@@ -248,7 +248,7 @@ fn of_casts_and_reductions_those_that_wrap_are_told_of() {
         for op in Op::ALL.iter().copied().filter(|op| op.is_reduction()) {
             let told = alone(Rules::Torch, op, Attrs::default(), &[Given::Tensor(from)]);
             assert!(told.is_none_or(|(_, notes)| notes.is_empty()), "{op} of {from}");
-            // Three elements of a dtype that the user asks for.
+            // Three elements, with a requested dtype.
             for to in INTEGERS.into_iter().filter(|d| *d != DType::I64) {
                 let Some((_, notes)) = alone(Rules::Torch, op, Attrs::cast(to), &[Given::Tensor(from)]) else {
                     continue;
@@ -296,7 +296,7 @@ fn what_the_help_says_to_write_does_not_wrap() {
     assert!(tried > 50, "only {tried}");
 }
 
-/// A node of a random program: its place in the text, and how its value follows from the nodes before.
+/// A node of a random program: its range in the text, and how its value is computed from earlier nodes.
 struct Node {
     location: std::ops::Range<u32>,
     dtype: DType,
@@ -310,12 +310,12 @@ enum Form {
     Apply(Op, Vec<usize>),
 }
 
-/// Random programs over two feeds of bytes: calls by name, each with a place of its own.
+/// Random programs over two feeds of 8-bit integers. Each call has its own range in the text.
 struct Writer {
     r: Random,
     text: String,
     nodes: Vec<Node>,
-    /// Whether there are ops that take low bits alone.
+    /// Whether the program has ops that use only low bits.
     masks: bool,
 }
 
@@ -344,7 +344,7 @@ impl Writer {
         let binary = [Op::Add, Op::Sub, Op::Mul, Op::Maximum, Op::Minimum, Op::BitwiseXor, Op::BitwiseOr, Op::Gcd];
         match self.r.below(if self.masks { 12 } else { 9 }) {
             0 => {
-                // To a wider integer.
+                // A cast to a wider integer.
                 self.text += "cast(";
                 let of = self.expression(depth - 1);
                 let to = promote_types(self.nodes[of].dtype, [DType::I16, DType::I32][self.r.below(2) as usize]);
@@ -378,7 +378,7 @@ impl Writer {
         }
     }
 
-    /// A call of an op of one or two operands, the second one of which may be a scalar.
+    /// A call of an op with one or two operands. The second may be a scalar.
     fn call(&mut self, op: Op, depth: usize, scalars: Option<&[i128]>) -> usize {
         let start = self.text.len();
         self.text += &format!("{op}(");
@@ -401,15 +401,15 @@ impl Writer {
     }
 }
 
-/// The value of each node, of two feeds: as the dtypes have it (which wrap), or as if ops had no bounds; and which ops
-/// wrap. `None` beyond 100 bits.
+/// The value of each node for two feeds, wrapped to its dtype or unbounded, and the ops that wrap. `None` beyond 100
+/// bits.
 fn evaluate(nodes: &[Node], feeds: [i128; 2], bounded: bool, wraps: &mut Vec<usize>) -> Option<Vec<i128>> {
     let mut all: Vec<i128> = Vec::with_capacity(nodes.len());
     for (i, n) in nodes.iter().enumerate() {
         let v = match &n.form {
             Form::Feed(k) => feeds[*k],
             Form::Scalar(v) => *v,
-            // A cast to a narrower integer, or to one with a sign, is what the program asks for.
+            // An explicit cast to a narrower or a signed integer wraps as requested.
             Form::Cast(of) if n.dtype.size() <= nodes[*of].dtype.size() => wrap(n.dtype, all[*of]),
             Form::Cast(of) => all[*of],
             Form::Apply(op, operands) => {
@@ -439,13 +439,13 @@ fn written(seed: u64, masks: bool) -> (Vec<Node>, String, Vec<WrapNote>) {
     let p = Program::new(Rules::Torch);
     p.data("a", DType::U8, [4]);
     p.data("b", DType::I8, [4]);
-    // A text that leaves one of them out is none of a program with less.
+    // The text may use only one of the placeholders.
     p.expression(&w.text).unwrap_or_else(|e| panic!("{}: {e}", w.text));
     let notes = p.infer().unwrap_or_else(|e| panic!("{}: {e}", w.text)).hidden_wraps();
     (w.nodes, w.text, notes)
 }
 
-/// Pairs of bytes: the ends, the middle, and some between.
+/// Pairs of 8-bit values: the extremes, the middle, and some between.
 fn pairs() -> Vec<[i128; 2]> {
     let some = |d: DType, step: usize| {
         let mut all = values(d, true);

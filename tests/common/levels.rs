@@ -1,16 +1,16 @@
-//! A test at every CPU level of the machine.
+//! Runs a test at every CPU level of the machine.
 //!
-//! The level of a process is read once (`CpuLevel::get`), so each lower level is a child process: the same test of the
-//! same program, alone.
+//! The level of a process is read once (`CpuLevel::get`), so each lower level has its own child process, which runs the
+//! same test only.
 
 use std::process::Command;
 
 use castwise::CpuLevel;
 
-/// Set in children; and for runs that are to have one level, without children of their own.
+/// The variable is set in children. It can also be set for a run at one level, which then starts no children.
 const CHILD: &str = "CASTWISE_TEST_LEVEL";
 
-/// Whether this process runs a test for [`at_every_level`] at a lower level than the process that started it.
+/// Whether this process runs a test for [`at_every_level`] at a lower level than its parent.
 pub fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
@@ -21,7 +21,7 @@ pub fn only_memory_counts() -> bool {
     std::env::var_os("CASTWISE_MEMCHECK").is_some()
 }
 
-/// Runs `work` in this process and in one of each lower level; `test` is the full name of the calling test.
+/// Runs `work` in this process and in one process for each lower level. `test` is the full name of the calling test.
 pub fn at_every_level(test: &str, work: impl FnOnce()) {
     work();
     if is_child() {
@@ -36,7 +36,7 @@ pub fn at_every_level(test: &str, work: impl FnOnce()) {
             .unwrap();
         let text = String::from_utf8_lossy(&child.stdout);
         assert!(child.status.success(), "{level:?}: {text}{}", String::from_utf8_lossy(&child.stderr));
-        // A name that no test has is no failure by itself.
+        // The test harness does not fail if no test has this name.
         assert!(text.contains("1 passed"), "{test} ran no test: {text}");
         println!("{level:?}: {text}");
     }

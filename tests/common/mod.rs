@@ -1,4 +1,4 @@
-//! Samples and comparisons that several tests share.
+//! Sample tensors and comparisons that several tests share.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use castwise::prelude::*;
@@ -17,7 +17,7 @@ thread_local! {
     pub static EXECUTOR: Executor = Executor::builder().threads(1).build();
 }
 
-/// The bytes of one element: specials, small integers, ordinary values, and raw bit patterns.
+/// The bytes of one random element: special values, small integers, ordinary values, or raw bit patterns.
 pub fn element(d: DType, r: &mut Random, avoid_zero: bool) -> Vec<u8> {
     if d.is_complex() {
         return [element(d.real(), r, avoid_zero), element(d.real(), r, avoid_zero)].concat();
@@ -73,8 +73,8 @@ pub fn random_tensor(d: DType, shape: &[usize], r: &mut Random, avoid_zero: bool
     Tensor::from_bytes(d, shape, &bytes).unwrap()
 }
 
-/// Compares dtype, shape and every bit, NaNs too: arithmetic gives the canonical one in both modes, moves keep
-/// payloads in both. Prints the case on a difference.
+/// Compares dtype, shape and every bit, including those of NaNs: in both modes, arithmetic gives the canonical NaN and
+/// moves preserve payloads. Prints the case if they differ.
 pub fn assert_same_bits(a: &Tensor, b: &Tensor, case: &dyn Fn() -> String) {
     assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()), "{}", case());
     let (x, y) = (a.contiguous().unwrap(), b.contiguous().unwrap());

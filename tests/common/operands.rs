@@ -1,26 +1,26 @@
-//! Operands of cases: every dtype in every place, of random elements with all the special ones among them.
+//! Operands of test cases: every dtype in every layout, with random elements that include all special values.
 
 use castwise::prelude::*;
 use num_complex::Complex;
 
 use super::{Random, element};
 
-/// How an operand lies in memory, or that it is none. All but [`Place::Empty`] broadcast to [`DOMAIN`].
+/// The layout of an operand in memory, or that it is a scalar. All but [`Place::Empty`] broadcast to [`DOMAIN`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Contiguous,
-    /// One row for all of them.
+    /// One row, which is broadcast.
     Row,
-    /// One column for all of them.
+    /// One column, which is broadcast.
     Column,
     /// One element, with dims.
     One,
-    /// One row, repeated by a stride of 0.
+    /// One row, repeated by stride 0.
     Expanded,
     Transposed,
     /// Every second row and element.
     Stepped,
-    /// Backwards along both dims.
+    /// Reversed along both dims.
     Reversed,
     ZeroDim,
     Scalar,
@@ -42,7 +42,7 @@ pub const PLACES: [Place; 11] = [
     Place::Empty,
 ];
 
-/// What an operand is to promotion.
+/// The tier of an operand in promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tier {
     Dim,
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-/// More than a tile of 512, and no length in it is a multiple of 16.
+/// It has more elements than a tile (512), and no extent is a multiple of 16.
 pub const DOMAIN: [usize; 2] = [3, 181];
 
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub enum Given {
     Scalar(Scalar),
 }
 
-/// A scalar for each dtype, of its category: those that `pow` treats on their own, and those that no half type holds.
+/// A scalar of each dtype's category: values that `pow` treats specially, and values that f16 and bf16 can't hold.
 fn scalar(d: DType, zeros: bool) -> Scalar {
     match d {
         DType::Bool => Scalar::Bool(true),
@@ -89,8 +89,8 @@ fn scalar(d: DType, zeros: bool) -> Scalar {
     }
 }
 
-/// The bits of one element that arithmetic treats on its own: signed zeros and infinities, quiet and signalling NaNs
-/// with payloads, the ends of the subnormal and normal ranges; extremes of integers, and counts about their width.
+/// The bits of special values: signed zeros and infinities, quiet and signalling NaNs with payloads, the ends of the
+/// subnormal and normal ranges; the extremes of integers, and shift counts near their width.
 fn specials(d: DType) -> Vec<u64> {
     let (exponent, fraction) = match d {
         DType::F16 => (5, 10),
@@ -111,7 +111,8 @@ fn specials(d: DType) -> Vec<u64> {
     unsigned.iter().chain(&edges).flat_map(|v| [*v, v | sign]).collect()
 }
 
-/// Random elements, but the first ones are special: every special one of an operand meets every one of the next.
+/// Random elements after special ones, which are arranged so that every special value of one operand meets every
+/// special value of the next.
 fn elements(d: DType, shape: &[usize], index: usize, zeros: bool, r: &mut Random) -> Tensor {
     let (part, size) = (d.real(), d.real().size());
     let special = specials(part);
@@ -133,7 +134,7 @@ fn elements(d: DType, shape: &[usize], index: usize, zeros: bool, r: &mut Random
     Tensor::from_bytes(d, shape, &bytes).unwrap()
 }
 
-/// The `index`-th operand of a case. Without `zeros`, no integer of it is 0.
+/// The `index`-th operand of a case. Without `zeros`, no integer element is 0.
 pub fn given(d: DType, place: Place, index: usize, zeros: bool) -> Given {
     let mut r = Random(place as u64 * 1000 + index as u64 * 17 + d as u64);
     let [m, n] = DOMAIN;
@@ -153,7 +154,7 @@ pub fn given(d: DType, place: Place, index: usize, zeros: bool) -> Given {
     })
 }
 
-/// A tensor of three dims for reductions.
+/// A tensor with three dims for reductions.
 pub fn solid(d: DType, place: Place) -> Option<Tensor> {
     let mut r = Random(place as u64 * 1000 + 7 + d as u64);
     let mut of = |shape: &[usize]| elements(d, shape, 0, true, &mut r);

@@ -1,4 +1,4 @@
-//! Many short runs of many kinds on 64 threads at once: each gives what it gives alone, result or error.
+//! Many short runs of many kinds on 64 threads at once: each gives the same result or error as when it runs alone.
 
 use std::sync::Barrier;
 
@@ -8,15 +8,15 @@ use castwise::{CancelToken, Error, Prepared};
 use super::{bytes, common};
 use common::{Random, random_tensor};
 
-/// What a call gives: the bytes of its results, or its error as text.
+/// The outcome of a call: the bytes of its results, or its error as text.
 type Outcome = Result<Vec<Vec<u8>>, String>;
 
-/// A program with feeds (some of them wrong), and what comes of them when nothing else runs.
+/// A program with feeds (some of them invalid), and its outcome when nothing else runs.
 struct Case {
     program: Program,
     fetches: Vec<Var>,
     feeds: Vec<(String, Tensor)>,
-    /// The results' memory, for runs into it.
+    /// The dtypes and shapes of the results, for runs into the caller's memory.
     shapes: Vec<(DType, Vec<usize>)>,
     right: Outcome,
 }
@@ -34,8 +34,8 @@ impl Case {
     }
 }
 
-/// Every dtype and several sizes, over elementwise chains, reductions, broadcasts and views; and what is refused: by the
-/// program, for its feeds, for the data.
+/// Elementwise chains, reductions, broadcasts and views in every dtype and several sizes, and errors: of the program,
+/// of its feeds, and of the data.
 fn cases() -> Vec<Case> {
     let (mut r, mut all) = (Random(11), Vec::new());
     for (k, d) in DType::ALL.into_iter().cycle().take(52).enumerate() {
@@ -49,7 +49,7 @@ fn cases() -> Vec<Case> {
             2 => vec![x.ne(&y).where_(&z, &x), z.sum()],
             _ => vec![z.cast(DType::F32).tanh() + 0.5, z.over([1]).keepdim().any()],
         };
-        // Two rows, the second of which is the first one's, turned around, in every fifth.
+        // Two rows, which are reversed in memory in every fifth case.
         let mut feed = |name: &str, n: usize| {
             let t = random_tensor(d, &[2, n], &mut r, false);
             (name.to_string(), if k % 5 == 0 { t.flip(1).unwrap() } else { t })
@@ -96,7 +96,7 @@ fn run(case: &Case, exe: &Executor, prepared: Option<&Prepared>, way: usize, pul
     }
 }
 
-/// How often each of the 64 threads runs something; `CASTWISE_RUNS` is another number.
+/// The number of runs on each of the 64 threads, which `CASTWISE_RUNS` can set.
 fn runs() -> usize {
     let default = if cfg!(debug_assertions) { 100 } else { 1000 };
     std::env::var("CASTWISE_RUNS").map_or(default, |n| n.parse().expect("CASTWISE_RUNS is a number"))

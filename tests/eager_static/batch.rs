@@ -1,4 +1,5 @@
-//! Many applications over the same operands: each one eagerly, all of them as one program, bit for bit.
+//! Compares many applications over the same operands, each one in eager mode and all of them as one program, bit for
+//! bit.
 
 use castwise::prelude::*;
 use castwise::{Attrs, DiagnosticKind, Error, Op, Operand};
@@ -6,12 +7,12 @@ use castwise::{Attrs, DiagnosticKind, Error, Op, Operand};
 use crate::common::operands::Given;
 use crate::common::{EXECUTOR, assert_same_bits};
 
-/// An op, and which of the operands it takes.
+/// An op, and the indices of its operands.
 #[derive(Clone, Debug)]
 pub struct Application {
     pub op: Op,
     pub operands: Vec<usize>,
-    /// A scalar behind them, for an op with a parameter.
+    /// A scalar after the operands, for an op with a parameter.
     pub parameter: Option<Scalar>,
     pub attrs: Attrs,
 }
@@ -24,23 +25,23 @@ impl Application {
     }
 }
 
-/// How many applications gave a result, and how many an error, in both modes.
+/// The numbers of applications that gave a result and an error, in both modes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub agreed: usize,
     pub refused: usize,
     pub failed: usize,
-    /// Not applied: refused before for these dtypes, in another place.
+    /// The number of applications that were skipped, because they were refused for these dtypes in another layout.
     pub known: usize,
 }
 
-/// What a comparison found, besides its counts.
+/// The result of a comparison, with its counts.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub tally: Tally,
-    /// The applications that divide by an integer 0: they are to be tried without one.
+    /// The applications that divide by an integer 0. They are tried again without zeros.
     pub again: Vec<Application>,
-    /// The places in the list of those that are refused for the dtypes, whatever the shapes are.
+    /// The indices of applications that are refused because of their dtypes, for all shapes.
     pub refused: Vec<usize>,
 }
 
@@ -95,7 +96,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// What an error says about its kind: the fault, or the variant; and its first line.
+/// The kind of an error: the diagnostic's kind or the variant, and the first line of its text.
 fn kind(e: &Error) -> (Option<DiagnosticKind>, String) {
     let text = e.to_string();
     assert!(!text.contains("internal error"), "{text}");
@@ -145,7 +146,7 @@ pub fn compare(rules: Rules, givens: &[Given], all: &[Application]) -> Outcome {
             refused.push((i, e));
         }
     }
-    // A program reports all its mistakes at once, in its order.
+    // A program reports all its mistakes at once, in the order of its nodes.
     let mistakes = refusals.program.check().err();
     let mistakes = mistakes.as_ref().map_or(&[][..], |e| e.diagnostics());
     assert_eq!(mistakes.len(), refused.len(), "refusals of {:?}\n{}", refused, refusals.program);

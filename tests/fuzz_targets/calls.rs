@@ -1,15 +1,15 @@
-//! Any bytes as a sequence of calls of the public interface, many of them wrong: handles of other programs, feeds that
-//! do not fit, shapes no tensor can have, views out of range, tokens that were pulled.
+//! Interprets bytes as a sequence of calls of the public interface, many of them invalid: handles of other programs,
+//! feeds that do not match, impossible shapes, views out of range, cancelled tokens.
 
 use castwise::prelude::*;
 use castwise::shape::{Dim, Dims};
 
 use super::{Bytes, EXECUTORS, application, token};
 
-/// Names, some of them unkind.
+/// Names, some of them with control characters or reserved words.
 const NAMES: [&str; 8] = ["x", "y", "", "\u{1b}[2J", "sqrt", "a b", "\u{202e}x", "nan"];
 
-/// Extents, some of them of nothing that exists.
+/// Extents, some of them impossible.
 const EXTENTS: [usize; 12] = [0, 1, 2, 3, 7, 16, 33, 1 << 31, 1 << 32, 1 << 59, isize::MAX as usize, usize::MAX];
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl World {
 
     fn keep(&mut self, made: castwise::Result<Tensor>) {
         match made {
-            // Whoever holds it might compute with all its elements.
+            // A later call may compute with all elements of the tensor, so its size is limited.
             Ok(t) if t.numel() < 20_000 => self.tensors.push(t),
             Ok(t) => assert!(t.raw_size_is_possible()),
             Err(e) => assert!(!e.to_string().is_empty() && !e.to_string().contains("internal error"), "{e}"),
@@ -43,7 +43,7 @@ impl World {
     }
 }
 
-/// What can be said of a tensor that is too large to be used.
+/// The properties of a tensor that is too large to compute with.
 trait Sized {
     fn raw_size_is_possible(&self) -> bool;
 }

@@ -1,8 +1,8 @@
-//! What is fuzzed: each target takes any bytes and must neither panic nor break a promise. `tests/no_panics.rs` runs
-//! the targets on a stored corpus and random bytes, `xtask/src/fuzz.rs` for as long as one likes, and `fuzz/` with
-//! coverage, by cargo-fuzz.
+//! The fuzz targets: each takes any bytes and must neither panic nor violate a guarantee. `tests/no_panics.rs` runs the
+//! targets on a stored corpus and on random bytes, `xtask/src/fuzz.rs` runs them for a given time, and `fuzz/` runs
+//! them with coverage by cargo-fuzz.
 //!
-//! Guarantees: a panic is a fault of castwise. Does not: read or write anything but a file of its own.
+//! Guarantees: a panic is a bug in castwise. Does not: read or write files other than its own temporary file.
 #![allow(dead_code, reason = "each user takes a part of it")]
 
 use castwise::ops::Op;
@@ -13,7 +13,7 @@ use castwise::{Attrs, CancelToken};
 mod calls;
 mod programs;
 
-/// Takes any bytes.
+/// A fuzz target, which takes any bytes.
 pub type Target = fn(&[u8]);
 
 /// The targets, by name.
@@ -27,7 +27,7 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("safetensors", safetensors),
 ];
 
-/// Bytes as decisions. When there are no more, all of them are 0.
+/// Bytes as decisions. After the last byte, all further decisions are 0.
 pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {
@@ -45,7 +45,7 @@ impl Bytes<'_> {
         self.pick(&DType::ALL)
     }
 
-    /// A tensor of such a shape: raw bytes, repeated as needed.
+    /// A tensor of this shape, filled with raw bytes, which are repeated as needed.
     pub fn tensor(&mut self, d: DType, shape: &[usize]) -> Tensor {
         let n = shape.iter().product::<usize>() * d.size();
         let few: Vec<u8> = (0..n.min(24)).map(|_| self.byte() as u8).collect();
@@ -62,13 +62,13 @@ pub fn contents(t: &Tensor) -> (DType, Vec<usize>, Vec<u8>) {
 }
 
 thread_local! {
-    /// Executors with compiled loops and without.
+    /// Executors with and without compiled loops.
     pub static EXECUTORS: [Executor; 2] = [true, false].map(|jit| {
         Executor::builder().threads(1).jit(jit).cache(64).max_bytes(1 << 24).build()
     });
 }
 
-/// Any text as an expression, in both modes.
+/// Parses any text as an expression, in both modes.
 fn expression(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let feeds = [
@@ -103,7 +103,8 @@ fn expression(data: &[u8]) {
     }
 }
 
-/// Any text as a program's: what is read prints as a text that reads back to itself, and mistakes are in the text.
+/// Parses any text as a program. A program that is read prints as a text that reads back to itself, and mistakes have
+/// ranges inside the text.
 fn text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     match Program::parse(&text) {
@@ -136,7 +137,8 @@ fn with_file(data: &[u8], ending: &str, read: impl FnOnce(&std::path::Path) -> c
     std::fs::write(&path, data).expect("a temporary file");
     let all = read(&path);
     std::fs::remove_file(&path).expect("the temporary file");
-    // No file makes a tensor of more bytes than a small one can hold, packed or not, or of other bytes than its shape.
+    // No file gives a tensor with more bytes than a small file can hold, compressed or not, or with another number of
+    // bytes than its shape has.
     for t in all.into_iter().flatten() {
         assert_eq!(t.as_bytes().map(<[u8]>::len), Some(t.shape().iter().product::<usize>() * t.dtype().size()));
         assert!(t.dtype() != DType::Bool || t.as_bytes().is_some_and(|b| b.iter().all(|b| *b < 2)));
@@ -173,7 +175,7 @@ fn npz(_: &[u8]) {}
 #[cfg(not(feature = "io"))]
 fn safetensors(_: &[u8]) {}
 
-/// An application of any op to any of these handles and scalars, with any attributes.
+/// Applies any op to any of these handles and scalars, with any attributes.
 pub fn application<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
     let op = b.pick(Op::ALL);
     let arity = if b.byte() == 255 { b.byte() % 6 } else { op.arity() };
@@ -208,7 +210,7 @@ fn scalar_of(b: &mut Bytes<'_>) -> Scalar {
     }
 }
 
-/// A token that may have been pulled.
+/// A token that may have been cancelled.
 pub fn token(b: &mut Bytes<'_>) -> CancelToken {
     let token = CancelToken::new();
     if b.byte().is_multiple_of(2) {

@@ -1,5 +1,5 @@
-//! Any bytes as a program over small tensors, computed in three ways: eager, with compiled loops, and with block
-//! kernels alone. All give the same bits and the same refusals.
+//! Interprets bytes as a program over small tensors, which is computed in three ways: in eager mode, with compiled
+//! loops, and with block kernels only. All give the same bits and the same errors.
 
 use castwise::prelude::*;
 
@@ -30,7 +30,7 @@ pub fn three_ways(data: &[u8]) {
         if b.0.is_empty() {
             break;
         }
-        // The same bytes twice: the same application in both modes.
+        // The same bytes are used twice, so that both modes have the same application.
         let again = b.0;
         let value = application(b, &eager);
         let Ok(t) = value.result() else { continue };
@@ -39,7 +39,8 @@ pub fn three_ways(data: &[u8]) {
             continue;
         }
         let node = application(&mut Bytes(again), &lazy);
-        // Where extents are dynamic, a program refuses some of what eager mode takes, for it can't see them.
+        // With dynamic extents, a program refuses some applications that eager mode accepts, because it does not know
+        // the extents.
         if dynamic && p.check().is_err() {
             return;
         }

@@ -1,4 +1,4 @@
-//! Each limit that can be chosen, one below it, at it, and one above; and how far each can be raised.
+//! Each configurable limit, tested at one below it, at it, and one above it; and the range in which each can be set.
 
 use castwise::expr::parse_expression_within;
 use castwise::prelude::*;
@@ -10,7 +10,7 @@ fn only(limit: Limit, value: usize) -> Limits {
     Limits::new().with(limit, value as u64).unwrap()
 }
 
-/// Whether it is the one mistake of a program, and says this.
+/// Whether the program has exactly one mistake, with this text.
 fn mistake<T>(made: castwise::Result<T>, what: &str) -> bool {
     match made {
         Err(Error::Invalid(all)) => {
@@ -22,7 +22,7 @@ fn mistake<T>(made: castwise::Result<T>, what: &str) -> bool {
     }
 }
 
-/// The numbers around a limit, and whether each is beyond it.
+/// The numbers around a limit, and whether each exceeds it.
 fn around(limit: usize) -> [(usize, bool); 3] {
     [(limit - 1, false), (limit, false), (limit + 1, true)]
 }
@@ -62,10 +62,10 @@ fn nodes() {
         if let Ok(made) = &made {
             assert_eq!(made[0].item::<f32>().unwrap(), n as f32 - 1.0);
         }
-        // What comes after the last one is refused too, also where the program has run before.
+        // All later nodes are refused too, also if the program has run before.
         let z = (n..25).fold(y, |y, _| &y + 1.0);
         assert!(mistake(exe.run(&p, feeds! { "x" => &t }, [&z]), refusal) && p.len() == 21);
-        // The same of texts, and of expressions in a program and without one.
+        // The same for texts, and for expressions in a program and without one.
         let line =
             |i: usize| format!("  %{i} = add {}, ~1.0\n", if i == 0 { "%x".into() } else { format!("%{}", i - 1) });
         let body: String = (0..n - 1).map(line).collect();
@@ -78,7 +78,7 @@ fn nodes() {
         let made = parse_expression_within(&expression, only(Limit::Nodes, 20), |_| Some(x.clone()));
         assert_eq!(mistake(made, "more than 20 applications"), beyond);
     }
-    // No nodes at all; and the limit goes along to other rules.
+    // A limit of no nodes; and `with_rules` keeps the limit.
     let p = Program::with_limits(Rules::Torch, only(Limit::Nodes, 0));
     let x = p.data("x", DType::F32, [1]);
     for p in [&p, &p.with_rules(Rules::Paddle)] {
@@ -87,7 +87,7 @@ fn nodes() {
     assert!(mistake(Executor::new().run(&p, feeds! {}, [&x]), "more than 0 nodes"));
 }
 
-/// An error of the same kind, which errors that cannot be cloned have no other way to.
+/// Copies an error of this kind, since errors can't be cloned.
 fn copy(e: &Error) -> Error {
     Error::Invalid(e.diagnostics().to_vec())
 }
@@ -128,7 +128,8 @@ fn elements() {
     let refusal = |n: usize| format!("the number of elements is {n}, more than the limit of 12");
     for (n, beyond) in around(12) {
         let t = Tensor::full([n], 1.5f32).unwrap();
-        // Where it is declared, as a constant, as a feed, and as a result that only the feeds tell.
+        // The limit applies to a declared shape, to a constant, to a feed, and to a result whose shape depends on the
+        // feeds.
         let p = Program::with_limits(Rules::Torch, limits);
         p.data("x", DType::F32, [n]);
         assert_eq!(mistake(p.check(), &refusal(n)), beyond);
@@ -153,7 +154,7 @@ fn elements() {
             }
         }
     }
-    // Each feed fits, and what they make does not; what is not asked for does not matter.
+    // Each feed is within the limit, but their result is not. Results that are not fetched do not count.
     for (rows, beyond) in around(4) {
         let p = Program::with_limits(Rules::Torch, limits);
         let (x, column) = (p.data("x", DType::F32, [None]), p.data("c", DType::F32, [None, Some(1)]));
@@ -173,7 +174,7 @@ fn elements() {
         let eager = (cx.tensor(&t) + cx.tensor(&c)).amax().result();
         assert_eq!(eager.is_err_and(|e| e.to_string().contains(&refusal(15))), beyond);
     }
-    // Hardly any; a dim that only the feeds tell counts as 1 until then.
+    // A very small limit. A dynamic dim counts as 1 until the feeds are known.
     let p = Program::with_limits(Rules::Torch, only(Limit::Elements, 1));
     let y = p.data("x", DType::F32, [None]) + 1.0;
     let exe = Executor::new();
@@ -182,7 +183,7 @@ fn elements() {
         let made = exe.run(&p, feeds! { "x" => &t }, [&y]);
         assert_eq!(limited(made, "elements", 1), beyond);
     }
-    // Modes of different limits do not mix.
+    // Handles of eager contexts with different limits can't be combined.
     let t = Tensor::scalar(1.0f32);
     let mixed = Eager::new(Rules::Torch).tensor(&t) + Eager::with_limits(Rules::Torch, limits).tensor(&t);
     assert!(mixed.result().unwrap_err().to_string().contains("different limits"));
@@ -233,7 +234,7 @@ fn results() {
     }
 }
 
-/// A chain of so many ops, none equal to another, that are compiled everywhere.
+/// A chain of different ops that every back end compiles.
 fn chain(ops: usize) -> (Program, Var) {
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [None]);
@@ -241,7 +242,7 @@ fn chain(ops: usize) -> (Program, Var) {
     (p, y)
 }
 
-/// A kernel is cut where it is longer than the limit, and into no more parts than that takes.
+/// A kernel that exceeds the limit is split, into as few parts as possible.
 #[test]
 fn ops_of_a_kernel() {
     let t = Tensor::from_vec((0..1000).map(|i| i as f32 * 0.01 - 3.0).collect(), [1000]).unwrap();
@@ -254,7 +255,7 @@ fn ops_of_a_kernel() {
         let right = Executor::new().run(&p, feeds! { "x" => &t }, [&y]).unwrap();
         assert_eq!(made[0].as_bytes(), right[0].as_bytes(), "{ops}");
     }
-    // A reduction is an op of its kernel, or has one of its own.
+    // A reduction counts as an op of its kernel, or has its own kernel.
     for (ops, kernels) in [(8, 1), (9, 1), (10, 2)] {
         let (p, y) = chain(ops);
         let exe = Executor::builder().limits(only(Limit::KernelOps, 10)).build();
@@ -262,7 +263,7 @@ fn ops_of_a_kernel() {
     }
 }
 
-/// A compiled function is cut where it is longer than the limit; the kernel stays one.
+/// A compiled function that exceeds the limit is split, but the kernel is not.
 #[test]
 fn steps_of_a_compiled_function() {
     let t = Tensor::from_vec((0..1000).map(|i| i as f32 * 0.01 - 3.0).collect(), [1000]).unwrap();
@@ -286,7 +287,7 @@ fn steps_of_a_compiled_function() {
         let right = Executor::builder().jit(false).build().run(&p, feeds! { "x" => &t }, [&y]).unwrap();
         let made = exe.run(&p, feeds! { "x" => &t }, [&y]).unwrap();
         assert_eq!(made[0].as_bytes(), right[0].as_bytes(), "{steps} of {most}");
-        // Where there is a generator of code.
+        // These architectures have a code generator.
         if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
             let counted = text.matches("elements an iteration").count() + text.matches("function u").count();
             assert_eq!((counted, exe.compiles()), (functions, u64::from(functions > 0)), "{steps} of {most}");
@@ -294,14 +295,13 @@ fn steps_of_a_compiled_function() {
     }
 }
 
-/// The longest functions that can be asked for, with more values alive at once than any machine has registers, on a
-/// small stack.
+/// The longest functions that the limit allows, with more live values than any machine has registers, on a small stack.
 #[test]
 fn the_longest_functions_give_the_same_bits() {
     let t = Tensor::from_vec((0..700).map(|i| i as f32 * 0.01 - 3.0).collect(), [700]).unwrap();
     let p = Program::new(Rules::Torch);
     let x = p.data("x", DType::F32, [None]);
-    // Each is needed from where it is computed to the end.
+    // Each value is live from its computation to the end.
     let all: Vec<Var> = (0..1200).map(|i| if i % 3 == 0 { &x * i } else { (&x + i).cast(DType::F64) * 0.1 }).collect();
     let y = all.iter().rev().fold(x, |sum, v| (sum + v).cast(DType::F32));
     let right = Executor::builder().jit(false).build().run(&p, feeds! { "x" => &t }, [&y]).unwrap();

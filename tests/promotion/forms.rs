@@ -1,5 +1,5 @@
-//! castwise's answer for a cell of `torch-op-rules.txt`: the row's form written as a program of two operands, and the
-//! dtype that inference gives it, or the fault.
+//! castwise's outcome for a cell of `torch-op-rules.txt`: the row's form is built as a program of two operands, and the
+//! outcome is the inferred dtype or the error.
 
 use castwise::prelude::*;
 use castwise::{DiagnosticKind, Op, Operand, PoissonNll, Reduction};
@@ -7,7 +7,7 @@ use num_complex::Complex;
 
 use crate::rules_file::{Cell, Tier};
 
-/// The scalar of a kind. The recorded tensors hold no imaginary parts; a recorded complex scalar has one.
+/// The scalar of a kind. The recorded tensors have no imaginary parts, but the recorded complex scalar has one.
 fn scalar(kind: &str, imaginary: f64) -> Scalar {
     match kind {
         "bool" => Scalar::Bool(true),
@@ -17,10 +17,10 @@ fn scalar(kind: &str, imaginary: f64) -> Scalar {
     }
 }
 
-/// An operand as a row's form uses it: as often as it likes.
+/// An operand, which a row's form may use several times.
 struct Given {
     var: Option<Var>,
-    /// What stands for it where the form takes a scalar alone: `alpha`, `value`.
+    /// The scalar that replaces the operand where the form only accepts a scalar: `alpha`, `value`.
     scalar: Scalar,
 }
 
@@ -51,7 +51,7 @@ fn plain(p: &Program, name: &str, a: &Given, b: &Given) -> Option<Var> {
     (op.arity() == operands.len()).then(|| castwise::apply(op, &operands, Default::default()))
 }
 
-/// The row's form of two operands; `None` if castwise does not know the row.
+/// Applies the row's form to two operands; `None` if castwise does not have the row.
 fn apply(p: &Program, name: &str, a: &Given, b: &Given) -> Option<Var> {
     let loss = name.split_once('/');
     let Some(x) = a.var.as_ref().filter(|_| loss.is_some() || name.contains('(')) else {
@@ -87,7 +87,7 @@ fn apply(p: &Program, name: &str, a: &Given, b: &Given) -> Option<Var> {
     })
 }
 
-/// The dtype of the row's form for two operands, or the fault; `None` if castwise does not know the row.
+/// The dtype of the row's form for two operands, or the error; `None` if castwise does not have the row.
 pub fn answer(name: &str, a: Cell, b: Cell) -> Option<Result<DType, DiagnosticKind>> {
     let p = Program::new(Rules::Torch);
     let (x, y) = (Given::new(&p, "x", a), Given::new(&p, "y", b));
@@ -98,16 +98,16 @@ pub fn answer(name: &str, a: Cell, b: Cell) -> Option<Result<DType, DiagnosticKi
     })
 }
 
-/// The faults that say what PyTorch's refusal says.
+/// The kinds of diagnostics that correspond to PyTorch's error.
 pub fn faults(refusal: &str) -> &'static [DiagnosticKind] {
     match refusal {
         "E:bool_sub" => &[DiagnosticKind::BoolArithmetic],
         r if r.contains("can't be cast") => &[DiagnosticKind::Cast],
         r if r.contains("expected dtype") || r.contains("tensors with di") => &[DiagnosticKind::DTypeMismatch],
-        // Both are true; PyTorch asks about complex numbers first.
+        // Both apply; PyTorch checks complex numbers first.
         r if r.contains("heaviside") => &[DiagnosticKind::DTypeMismatch, DiagnosticKind::UnsupportedDType],
         r if r.contains("alpha") => &[DiagnosticKind::BadParameter],
-        // A parameter of `addcmul`, but an operand of `clamp`.
+        // `value` is a parameter of `addcmul`, but the scalar is an operand of `clamp`.
         r if r.contains("value cannot be converted") => {
             &[DiagnosticKind::BadParameter, DiagnosticKind::UnsupportedDType]
         }

@@ -1,18 +1,18 @@
-//! What PyTorch does with two operands in every row of `torch-op-rules.txt`, cell by cell: the file gives the rule and
-//! the number of exceptions, these functions the cells. They are held to the file: outcomes and exceptions that they
-//! give must be the recorded ones, exactly, the cut messages too.
+//! A model of PyTorch's outcome for two operands in every row of `torch-op-rules.txt`, cell by cell: the file has the
+//! rule and the number of exceptions, and these functions give the cells. The tests check that the model's outcomes and
+//! exceptions are exactly the recorded ones, including the truncated messages.
 //!
-//! Each function answers for two worlds: PyTorch as recorded, and castwise's documented reading where it departs.
+//! Each function has two variants: PyTorch as recorded, and castwise's documented deviations.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::rules_file::{Cell, Row, Tables, Tier, known, wrapped, zero};
 
-/// A result dtype, or PyTorch's refusal as the file writes it.
+/// A result dtype, or PyTorch's error in the notation of the file.
 pub type Outcome = Result<&'static str, String>;
 
-/// Where castwise reads a rule otherwise, and the words by which `docs/deviations.md` says so.
+/// The rules that castwise reads differently, with the words of `docs/deviations.md` about them.
 pub const READINGS: [(&str, &str); 6] = [
     ("bf16-complex", "**bf16 with a complex operand of a lower tier**"),
     ("c32-pow", "**`c32-pow`.**"),
@@ -22,12 +22,12 @@ pub const READINGS: [(&str, &str); 6] = [
     ("complex-value", "**`complex-value`.**"),
 ];
 
-/// Whose answers are asked for.
+/// The variant of the model.
 pub struct World<'a> {
     pub tables: &'a Tables,
-    /// PyTorch's as recorded; else those that castwise documents.
+    /// Whether the outcomes are PyTorch's as recorded; otherwise they are those that castwise documents.
     pub recorded: bool,
-    /// How often each reading decided.
+    /// How often each reading determined an outcome.
     pub readings: RefCell<BTreeMap<&'static str, usize>>,
 }
 
@@ -46,7 +46,7 @@ fn category(name: &str) -> usize {
 const UNSUPPORTED: &str = "E:unsupported";
 const CLAMP_COMPLEX: &str = "E:NotImplementedError: clamp is not supported for complex types";
 
-/// PyTorch's message as the file cuts it.
+/// PyTorch's message, truncated as in the file.
 fn said(message: String) -> String {
     format!("E:RuntimeError: {message}").chars().take(68).collect()
 }
@@ -125,11 +125,11 @@ fn refused_cast(from: &str, to: &str) -> String {
     said(format!("result type {} can't be cast to the desired output type {}", scalar_type(from), scalar_type(to)))
 }
 
-/// A value on the way through a composed op.
+/// An intermediate value of a composed op.
 type Value = Result<Cell, String>;
 
 impl World<'_> {
-    /// Whether castwise's reading decides here.
+    /// Whether castwise's reading applies here.
     fn reads(&self, reading: &'static str) -> bool {
         assert!(READINGS.iter().any(|(name, _)| *name == reading), "{reading} is not listed");
         if !self.recorded {
@@ -138,7 +138,7 @@ impl World<'_> {
         !self.recorded
     }
 
-    /// The common dtype. PyTorch 2.15 invents `bcomplex32`; castwise gives what 2.2 gives.
+    /// The common dtype. PyTorch 2.15 introduces `bcomplex32`; castwise gives the dtype that 2.2 gives.
     pub fn common(&self, a: Cell, b: Cell) -> &'static str {
         match self.tables.common(a, b) {
             "bcomplex32" if self.reads("bf16-complex") => "c64",
@@ -166,7 +166,7 @@ impl World<'_> {
         self.binary(a, b, &["bcomplex32"])
     }
 
-    /// A function of one operand that has no c32 and takes integers to f32.
+    /// A function of one operand that does not support c32 and promotes integers to f32.
     fn function(&self, a: Cell) -> Value {
         match a.name {
             "c32" | "bcomplex32" => Err(unsupported()),
@@ -175,7 +175,7 @@ impl World<'_> {
         }
     }
 
-    /// An op whose outcome the row states by the common dtype alone.
+    /// An op whose outcome depends on the common dtype only.
     fn stated(&self, row: &Row, a: Cell, b: Cell) -> Outcome {
         let common = self.common(a, b);
         match row.outcomes[common].as_str() {
@@ -185,7 +185,7 @@ impl World<'_> {
         }
     }
 
-    /// `pow` with a scalar of 1 moves or fills and needs no kernel, as the recorded scalars did.
+    /// `pow` with a scalar of 1, which was the recorded scalar, copies or fills and needs no kernel.
     fn pow(&self, row: &Row, a: Cell, b: Cell) -> Outcome {
         let trivial = [a, b].iter().any(|o| o.tier == Tier::Wrapped && o.name != "complex");
         match self.common(a, b) {
@@ -204,8 +204,8 @@ impl World<'_> {
         }
     }
 
-    /// x times a power of two that is made in x's dtype for the half types, f64 and complex numbers, else in f32;
-    /// integer exponents of floats have a kernel of their own, but not bool.
+    /// x times a power of two, which is computed in x's dtype for f16, bf16, f64 and complex numbers, else in f32.
+    /// Integer exponents of floats have their own kernel, bool exponents do not.
     fn ldexp(&self, x: Cell, exponent: Cell) -> Outcome {
         if self.reads("ldexp-promotes") {
             let common = self.common(x, exponent);
@@ -262,9 +262,9 @@ impl World<'_> {
             let leading = self.difference(self.product(y, self.function(y)?)?, y)?;
             let stirling = self.product(leading, self.function(self.product(wrapped("float"), y)?)?)?;
             if category(y.name) == 3 {
-                return Err(unsupported()); // It compares y with 1.
+                return Err(unsupported()); // The loss compares y with 1.
             }
-            // Added in place.
+            // The sum is computed in place.
             let sum = self.product(loss, stirling)?;
             if !can_cast(sum.name, loss.name) {
                 return Err(refused_cast(sum.name, loss.name));
@@ -309,7 +309,7 @@ impl World<'_> {
         }
     }
 
-    /// The recorded complex tensors have no imaginary part, the recorded complex scalar has one.
+    /// The recorded complex tensors have no imaginary part, but the recorded complex scalar has one.
     fn addcmul_value(&self, x: Cell, value: Cell) -> Outcome {
         if x.name == "bool" {
             return Err(unsupported());

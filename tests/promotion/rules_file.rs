@@ -1,18 +1,19 @@
-//! `torch-op-rules.txt` read: one row an op or a form of one, with the outcome that PyTorch 2.15 gave for each common
-//! dtype of two operands, the sides on which a scalar was tried, and the exceptions: counted, or only how many kinds.
+//! Reads `torch-op-rules.txt`. It has one row for each op or form of an op, with the outcome that PyTorch 2.15 gave for
+//! each common dtype of two operands, the sides on which a scalar was tried, and the exceptions, of which it has the
+//! counts or only the number of kinds.
 //!
-//! Does not know castwise: what it gives is compared in `tests/promotion.rs`.
+//! Does not: use castwise; `tests/promotion.rs` compares the rows with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// What a row's cells differ in from the outcome of their common dtype.
+/// The exceptions of a row: cells whose outcome is not that of their common dtype.
 #[derive(Debug, PartialEq)]
 pub enum Exceptions {
-    /// How many cells there are of each `common: outcome`.
+    /// The number of cells of each `common: outcome`.
     Counts(BTreeMap<String, usize>),
-    /// How many distinct `common: outcome` there are.
+    /// The number of distinct `common: outcome`.
     Kinds(usize),
 }
 
@@ -20,7 +21,7 @@ pub enum Exceptions {
 #[derive(Debug)]
 pub struct Row {
     pub name: String,
-    /// The outcome by common dtype: `=common`, a dtype, or `E:` and what PyTorch said.
+    /// The outcome by common dtype: `=common`, a dtype, or `E:` and PyTorch's message.
     pub outcomes: BTreeMap<String, String>,
     pub right_scalars: bool,
     pub left_scalars: bool,
@@ -81,7 +82,7 @@ pub fn rows() -> Vec<Row> {
     std::fs::read_to_string(path).unwrap().lines().map(Row::parse).collect()
 }
 
-/// What an operand is to promotion.
+/// The tier of an operand in promotion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     Dim,
@@ -90,7 +91,7 @@ pub enum Tier {
     Wrapped,
 }
 
-/// An operand of a cell: a dtype, or for a scalar its kind.
+/// An operand of a cell: a dtype, or the kind of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     pub tier: Tier,
@@ -124,8 +125,8 @@ impl std::fmt::Display for Cell {
     }
 }
 
-/// The pairs of operands that a row was recorded for: both with dims, the second one 0-d, both 0-d, and a scalar
-/// beside a tensor with dims on each side where the op takes one.
+/// The pairs of operands that a row was recorded for: both with dims, the second one 0-d, both 0-d, and a tensor with
+/// dims and a scalar on each side that accepts one.
 pub fn cells(row: &Row) -> Vec<(Cell, Cell)> {
     let mut all = vec![];
     for a in DTYPES {
@@ -140,13 +141,13 @@ pub fn cells(row: &Row) -> Vec<(Cell, Cell)> {
     all
 }
 
-/// PyTorch's recorded common dtypes, of two operands of any tier and of two dtypes of one tier.
+/// PyTorch's recorded common dtypes of two operands of any tier, and of two dtypes of one tier.
 pub struct Tables {
     result_type: Value,
     promote_types: Value,
 }
 
-/// Every dtype that the tables speak of.
+/// Every dtype in the tables.
 const NAMES: [&str; 14] =
     ["bool", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "c32", "c64", "c128", "bcomplex32"];
 
@@ -166,14 +167,14 @@ impl Tables {
         known(self.result_type["float32"][format!("{a}|{b}")][0].as_str().unwrap())
     }
 
-    /// The common dtype of two operands once they have been broadcast against each other.
+    /// The common dtype of two operands after they have been broadcast to one shape.
     pub fn broadcast(&self, a: Cell, b: Cell) -> &'static str {
         known(self.promote_types[a.name][b.name].as_str().unwrap())
     }
 }
 
-/// The exceptions that outcomes by cell amount to, in the file's form, or what is wrong with them: an outcome that
-/// the row states and no cell has.
+/// The exceptions in the outcomes of all cells, in the file's form. The error is an outcome of the row that no cell
+/// has.
 pub fn exceptions(row: &Row, outcomes: &[(&'static str, String)]) -> Result<Exceptions, String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let mut met: BTreeSet<&str> = BTreeSet::new();

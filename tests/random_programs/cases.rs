@@ -1,4 +1,4 @@
-//! Random programs: any op on any values, and what is done so that most of them are valid.
+//! Random programs: any op on any values, and the changes by which most of them become valid.
 
 use castwise::prelude::*;
 use castwise::{Attrs, CpuLevel, Op, Operand};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::common::{Random, random_tensor};
 
-/// One step: an op and where its operands come from.
+/// One step: an op and the sources of its operands.
 #[derive(Clone, Debug)]
 pub struct Step {
     pub op: usize,
@@ -29,17 +29,17 @@ pub struct Case {
     pub leaves: Vec<Leaf>,
     pub steps: Vec<Step>,
     pub seed: u64,
-    /// Whether the placeholders' dims are not told before they are fed.
+    /// Whether the placeholders' dims are dynamic.
     pub dynamic: bool,
-    /// Whether tensors are of several tiles and an odd remainder.
+    /// Whether tensors have several tiles and an odd remainder.
     pub long: bool,
-    /// Whether loops are compiled, and whether only some of the results are asked for once more.
+    /// Whether loops are compiled, and whether a second run fetches only some of the results.
     pub jit: bool,
     pub partly: bool,
-    /// Whether it is also run under relaxed rounding.
+    /// Whether the program also runs under relaxed rounding.
     pub relaxed: bool,
-    /// Whether it is one for compiled loops: of ops that they take in, half of its leaves of one element, each value used
-    /// by the next ones, and stored only if none uses it.
+    /// Whether the program is made for compiled loops: its ops are compiled, half of its leaves have one element, each
+    /// value is used by the next ones, and a value is stored only if nothing uses it.
     pub fused: bool,
 }
 
@@ -53,7 +53,7 @@ pub fn cases() -> impl Strategy<Value = Case> {
     let step = step.prop_map(|(op, operands, dtype)| Step { op, operands, dtype });
     let steps = prop_oneof![12 => prop::collection::vec(step.clone(), 1..5), 1 => prop::collection::vec(step, 5..24)];
     let chance = |n: u32| prop::bool::weighted(1.0 / f64::from(n));
-    // Cranelift's loops take most of the time; the others compile fast.
+    // Compiling Cranelift's loops takes most of the time; the other loops compile fast.
     let compiled = chance(if CpuLevel::get() == CpuLevel::Baseline { 10 } else { 2 });
     let run = (any::<u64>(), any::<bool>(), chance(100), compiled, chance(4), chance(8), chance(4));
     (rules, prop::collection::vec(leaf, 1..5), steps, run).prop_map(|(rules, leaves, steps, run)| {
@@ -63,16 +63,16 @@ pub fn cases() -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    /// Whether result `i` is asked for once more, when not all of them are: by chance, and of a fused program if no
-    /// application uses it.
+    /// Whether a second run that fetches only some results fetches result `i`: a random choice, or for a fused program,
+    /// whether no application uses it.
     pub fn asks_again_for(&self, nodes: &[Node], leaves: usize, i: usize) -> bool {
         let used = |n: &Node| n.operands.iter().any(|r| matches!(r, Ref::Value(v) if *v == leaves + i));
         if self.fused { !nodes.iter().any(used) } else { self.seed >> (i % 64) & 3 == 0 }
     }
 }
 
-/// What loops at every CPU level have instructions for; ops on truth values more than once, for these have several forms
-/// in a loop.
+/// Ops that are compiled at every CPU level. Ops on bools occur more than once, because a bool has several forms in a
+/// loop.
 #[rustfmt::skip]
 pub const LOOPED: [Op; 47] = [
     Op::Where, Op::Where, Op::Where, Op::Where, Op::Cast, Op::Cast, Op::Mul, Op::Mul, Op::Add, Op::Sub, Op::Div, Op::Neg,
@@ -99,14 +99,14 @@ pub const SCALARS: [Scalar; 14] = [
     Scalar::Int(3_000_000_000),
 ];
 
-/// An operand: a value by its place, or a scalar.
+/// An operand: the index of a value, or a scalar.
 #[derive(Clone, Copy, Debug)]
 pub enum Ref {
     Value(usize),
     Scalar(Scalar),
 }
 
-/// An application, as both modes write it.
+/// An application, which both modes build.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub op: Op,
@@ -127,10 +127,10 @@ impl Node {
     }
 }
 
-/// What a step may become, the wildest first: what it says; its operands cast to a dtype that the op takes; and that
-/// of one operand alone, without scalars.
+/// The applications to try for a step, the most unusual first: the step itself; the step with its operands cast to a
+/// dtype that the op accepts; and the same with one operand in all positions, without scalars.
 pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
-    // `assign` must keep its tensor's shape, which dynamic dims do not show before they are fed: it refuses them.
+    // `assign` must keep its tensor's shape, which is unknown with dynamic dims, so it refuses them.
     let drawn = if case.fused { LOOPED[step.op % LOOPED.len()] } else { Op::ALL[step.op] };
     let op = match drawn {
         Op::Assign if case.dynamic => Op::PromoteWith,
@@ -145,7 +145,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
     let wild: Vec<Ref> = (0..op.arity())
         .map(|i| {
             let pick = step.operands[i] as usize;
-            // One operand in six is a scalar, but never the first; parameters always are.
+            // One operand in six is a scalar, but never the first. Parameters are always scalars.
             if i >= op.arity() - parameters || i > 0 && pick.is_multiple_of(6) {
                 Ref::Scalar(SCALARS[pick / 6 % SCALARS.len()])
             } else {
@@ -157,7 +157,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
     let accepts: Vec<DType> = accepts.iter().filter(known).collect();
     let first = types[value(0)];
     let fit = match types[value(1)] {
-        // Few casts, so that values of one lane width meet.
+        // There are few casts, so that values of one lane width are combined.
         d if case.fused && op != Op::Cast && accepts.contains(&d) => d,
         _ => accepts[step.dtype * 7 % accepts.len()],
     };
@@ -167,8 +167,8 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
             let same: Vec<DType> = accepts.iter().copied().filter(|d| d.size() == first.size()).collect();
             Attrs::cast(same[step.dtype % same.len()])
         }
-        // Some binary ops place an operand at an axis. (Which trailing ones can be dropped there depends on extents,
-        // so programs with dynamic dims refuse some of what eager mode takes.)
+        // Some binary ops place an operand at an axis. (Which trailing dims can be dropped depends on extents, so
+        // programs with dynamic dims refuse some applications that eager mode accepts.)
         _ if op.arity() == 2 && step.dtype < 2 && !case.dynamic => Attrs::axis(step.operands[2] as i64 % 4 - 1),
         _ if op.is_reduction() => {
             let dims = [&[][..], &[0], &[-1], &[0, -1], &[1]][step.dtype % 5];
@@ -201,7 +201,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
                     d if d.is_integral() => Scalar::Int(3),
                     _ => Scalar::Float(0.3),
                 }),
-                // What must be equal wants no scalar.
+                // Ops that require equal dtypes accept no scalar.
                 Ref::Scalar(_) if alone => place(from, fit),
                 Ref::Scalar(_) => Ref::Scalar(if fit.is_float() { Scalar::Float(0.3) } else { Scalar::Int(3) }),
             }
@@ -223,7 +223,7 @@ pub fn leaves(case: &Case) -> Vec<Tensor> {
         .map(|(i, leaf)| {
             let mut d = DType::ALL[leaf.dtype];
             if case.rules == Rules::Paddle && d == DType::C32 {
-                d = DType::F32; // Paddle has no c32.
+                d = DType::F32; // Paddle lacks c32.
             }
             let single = case.fused && case.seed >> i & 1 == 1;
             let shape = if single { [&[][..], &[1], &[], &[1, 1]][leaf.shape % 4] } else { SHAPES[leaf.shape] }.iter();

@@ -1,4 +1,4 @@
-//! What random programs have covered: ops, dtypes, and how operands met.
+//! The coverage of random programs: ops, dtypes, and how operands broadcast.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -7,20 +7,21 @@ use castwise::prelude::*;
 use crate::cases::LOOPED;
 use crate::reference::program::{Broadcast, Role, Seen, Single, Tally};
 
-/// What all programs together did.
+/// The totals of all programs.
 #[derive(Default)]
 pub struct Total {
     pub programs: u64,
-    /// Programs of which no step was refused or divided by zero.
+    /// The number of programs in which no step was refused or divided by zero.
     pub whole: u64,
-    /// Steps that were taken as they are, that were taken changed, and that no change helped.
+    /// The numbers of steps that were accepted as they are, that were accepted after a change, and that were never
+    /// accepted.
     pub taken: u64,
     pub changed: u64,
     pub refused: u64,
     pub divided: u64,
     pub tally: Tally,
     pub seen: HashSet<(Rules, Seen)>,
-    /// Operands of one element, and those of programs for compiled loops.
+    /// The roles of operands with one element, in all programs and in those for compiled loops.
     pub roles: HashSet<Role>,
     pub fused_roles: HashSet<Role>,
 }
@@ -41,17 +42,17 @@ impl Total {
         self.fused_roles.extend(other.fused_roles);
     }
 
-    /// Prints what was covered, and asserts that it is enough.
+    /// Prints the coverage, and asserts that it is sufficient.
     pub fn report(&self, programs: u64) {
         report(self, programs);
         self.report_roles(programs);
     }
 
-    /// Every operand of every op must have had one element, with dims and without, beside an operand of more.
+    /// Every operand of every op must have had one element, with dims and without, beside an operand with more.
     fn report_roles(&self, programs: u64) {
         let wanted = |op: &Op| {
             let operands = op.arity() - op.def().parameters();
-            // What is assigned to keeps its shape, so its one element meets no more.
+            // The first operand of `assign` keeps its shape, so it has one element only if the other operand has.
             let first = usize::from(*op == Op::Assign);
             let kinds = [Single::OneElement, Single::ZeroDim];
             let each = (first..operands).flat_map(|i| kinds.map(|kind| (i, kind)));
@@ -68,12 +69,12 @@ impl Total {
     }
 }
 
-/// What is printed of a list.
+/// The part of a list that is printed.
 fn few<T>(all: &[T]) -> &[T] {
     &all[..all.len().min(12)]
 }
 
-/// The ways in which operands of an op can meet.
+/// The ways in which operands of an op can broadcast.
 fn kinds(op: Op) -> &'static [Broadcast] {
     let all = &[Broadcast::Equal, Broadcast::Shapes, Broadcast::ZeroDim, Broadcast::Scalar];
     match op.arity() - op.def().parameters() {
@@ -119,7 +120,7 @@ fn report(all: &Total, programs: u64) {
             if !seen(None) {
                 missing.push(format!("{op} under {rules}"));
             }
-            // Other promotions compute in fewer dtypes than they accept.
+            // Ops with other promotions compute in fewer dtypes than they accept.
             for d in accepts.iter().filter(|d| promotion == common && (rules == Rules::Torch || *d != DType::C32)) {
                 wanted += 1;
                 if !seen(Some(d)) {

@@ -1,4 +1,4 @@
-//! Reads `tests/golden/programs.jsonl`, and compares tensors with what is recorded there.
+//! Reads `tests/golden/programs.jsonl`, and compares tensors with the recorded results.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -8,15 +8,15 @@ use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use serde_json::Value;
 
-/// The file's programs, with their lines' numbers.
+/// The programs of the file, with their line numbers.
 pub struct Recording {
     pub programs: Vec<(usize, Recorded)>,
 }
 
-/// One program: its operands, its steps, and what these gave.
+/// One program: its operands, its steps, and their results.
 pub struct Recorded {
     pub by: String,
-    /// The kinds of its operands: layouts, and `npy`.
+    /// The kinds of the operands: layouts, and `npy`.
     pub kinds: BTreeSet<String>,
     pub leaves: Vec<Tensor>,
     pub steps: Vec<Step>,
@@ -35,7 +35,7 @@ pub enum Source {
     Scalar(Scalar),
 }
 
-/// A result: the sum over its bytes, the bytes themselves of some results, and how many ulps it may be away.
+/// A result: the checksum of its bytes, the bytes themselves for some results, and its tolerance in ulps.
 pub struct Wanted {
     dtype: DType,
     shape: Vec<usize>,
@@ -69,7 +69,7 @@ fn hex(v: &Value) -> Vec<u8> {
     digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// The tensor in a `.npy` file of these bytes.
+/// Reads the tensor in a `.npy` file with these bytes.
 fn file(bytes: &[u8], wanted: &Wanted) -> Tensor {
     let name = format!("recorded-{}-{:?}.npy", std::process::id(), std::thread::current().id());
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -84,7 +84,7 @@ fn shape(text: &str) -> Vec<usize> {
     if text == "-" { vec![] } else { text.split(',').map(|n| n.parse().unwrap()).collect() }
 }
 
-/// An operand as the line has it: `f32 5,13 stepped 17` or `npy 3`.
+/// Reads an operand: `f32 5,13 stepped 17` or `npy 3`.
 fn leaf(text: &str, pools: &HashMap<String, Vec<u8>>, files: &[Tensor]) -> Tensor {
     let words: Vec<&str> = text.split(' ').collect();
     if let ["npy", n] = words[..] {
@@ -100,7 +100,7 @@ fn leaf(text: &str, pools: &HashMap<String, Vec<u8>>, files: &[Tensor]) -> Tenso
     lay(d, &shape, layout, &elements)
 }
 
-/// Elements in row-major order as a tensor of this layout.
+/// A tensor of this layout, from its elements in row-major order.
 fn lay(d: DType, shape: &[usize], layout: &str, elements: &[&[u8]]) -> Tensor {
     let of = |shape: &[usize], elements: &[&[u8]]| Tensor::from_bytes(d, shape, &elements.concat()).unwrap();
     let backwards: Vec<usize> = (0..shape.len()).rev().collect();
@@ -119,7 +119,7 @@ fn lay(d: DType, shape: &[usize], layout: &str, elements: &[&[u8]]) -> Tensor {
             let turned: Vec<&[u8]> = elements.iter().rev().copied().collect();
             backwards.iter().fold(of(shape, &turned), |t, axis| t.flip(*axis).unwrap())
         }
-        // From the second element of the memory on.
+        // The tensor begins at the second element of its memory.
         "odd" => {
             let more = [&elements[..1], elements].concat();
             of(&[more.len()], &more).slice(0, 1, more.len(), 1).unwrap().reshape(shape).unwrap()
@@ -152,7 +152,7 @@ impl Recorded {
         }
     }
 
-    /// Whether a step takes a value.
+    /// Whether a step uses a value.
     pub fn uses(&self, value: usize) -> bool {
         self.steps.iter().flat_map(|s| &s.operands).any(|o| matches!(o, Source::Value(i) if *i == value))
     }
@@ -167,7 +167,7 @@ impl Recorded {
 }
 
 impl Step {
-    /// `where 3 0 ~0.5`, `cast 2 {i32}`, `amax 4 {0,1 keepdim}`.
+    /// Reads `where 3 0 ~0.5`, `cast 2 {i32}`, `amax 4 {0,1 keepdim}`.
     fn of(text: &str) -> Step {
         let (call, attrs) = text.trim_end_matches('}').split_once(" {").unwrap_or((text, ""));
         let mut words = call.split(' ');
@@ -197,7 +197,7 @@ fn scalar(text: &str) -> Scalar {
 }
 
 impl Wanted {
-    /// `f32 5,13 0a1b2c3d`; the sum is `-` where only the bytes tell.
+    /// Reads `f32 5,13 0a1b2c3d`. The checksum is `-` if only the bytes are compared.
     fn of(text: &str) -> Wanted {
         let words: Vec<&str> = text.split(' ').collect();
         let [dtype, dims, sum] = words[..] else { panic!("{text} is no result") };
@@ -232,7 +232,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |h: u32, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193))
 }
 
-/// The bytes in row-major order, each NaN as the positive quiet one without payload.
+/// The bytes in row-major order, with each NaN replaced by the positive quiet one without payload.
 fn bytes(t: &Tensor) -> Vec<u8> {
     let mut bytes = t.contiguous().unwrap().as_bytes().unwrap().to_vec();
     let part = t.dtype().real();
@@ -249,7 +249,7 @@ fn bytes(t: &Tensor) -> Vec<u8> {
     bytes
 }
 
-/// How many steps of a float dtype lie between two of its numbers. NaN, and zeros of different signs, are far from all.
+/// The distance of two numbers of a float dtype in ulps. NaN and zeros of different signs are far from everything.
 fn ulps(d: DType, a: &[u8], b: &[u8]) -> u64 {
     if a == b {
         return 0;

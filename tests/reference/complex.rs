@@ -1,8 +1,8 @@
 //! Ops on complex numbers.
 //!
-//! Guarantees: what the op table defines by sums and products of parts is exact, each operation rounded; quotients and
-//! functions are formulas from textbooks in f64, with an error that counts what these lose. Does not: check functions of
-//! parts that are not finite, or whose results may leave the range on the way.
+//! Guarantees: ops that the table defines by sums and products of parts are exact, with each operation rounded.
+//! Quotients and functions are textbook formulas in f64, with an error bound for these formulas. Does not: check
+//! functions of parts that are not finite, or with intermediate results that may overflow.
 
 use castwise::Op;
 
@@ -52,7 +52,7 @@ impl Number {
         number(self.re * by, self.im * by)
     }
 
-    /// The quotient, both operands brought to about 1 by powers of two first.
+    /// The quotient. Both operands are scaled to about 1 by powers of two first.
     fn over(self, b: Number) -> Number {
         let (up, down) = (exponent(self), exponent(b));
         let (a, b) = (halved(self, up), halved(b, down));
@@ -62,7 +62,7 @@ impl Number {
     }
 
     fn exp(self) -> Number {
-        // In two factors, so that the power does not overflow before the product.
+        // The power is split into two factors, so that it does not overflow before the product.
         let half = libm::exp(self.re / 2.0);
         let (s, c) = libm::sincos(self.im);
         number(half * c * half, half * s * half)
@@ -89,7 +89,7 @@ impl Number {
         if self.zero() {
             return number(0.0, self.im);
         }
-        // Brought to about 1 by a power of four: no part of it is then subnormal.
+        // The number is scaled to about 1 by a power of four, so no part is subnormal.
         let half = exponent(self) / 2;
         let z = halved(self, 2 * half);
         let t = ((z.re.abs() / 2.0) + z.length() / 2.0).sqrt();
@@ -117,7 +117,7 @@ impl Number {
         self.sinh().over(self.cosh())
     }
 
-    /// Kahan's formulas, from the roots of 1 - z and 1 + z.
+    /// Kahan's formulas, by the roots of 1 - z and 1 + z.
     fn asin(self) -> Number {
         let (a, b) = (number(1.0 - self.re, -self.im).sqrt(), number(1.0 + self.re, self.im).sqrt());
         let re = libm::atan2(self.re, a.re * b.re - a.im * b.im);
@@ -141,7 +141,7 @@ impl Number {
         if self.length() > 1e100 {
             return number(ONE.over(self).re, std::f64::consts::FRAC_PI_2.copysign(y));
         }
-        // Next to the pole at 1 the logarithm is that of 2 / |1 - z|.
+        // Near the pole at 1, the logarithm is that of 2 / |1 - z|.
         let re = if square < 1e-200 {
             0.5 * libm::log(2.0 / libm::hypot(1.0 - a, y))
         } else {
@@ -166,22 +166,22 @@ fn exponent(z: Number) -> i32 {
     if largest == 0.0 { 0 } else { largest.log2().floor() as i32 }
 }
 
-/// `z / 2^e`, also where that power is no number.
+/// `z / 2^e`, also if `2^e` is not representable.
 fn halved(z: Number, e: i32) -> Number {
     let (first, second) = (e / 2, e - e / 2);
     z.scaled(power_of_two(-first)).scaled(power_of_two(-second))
 }
 
-/// ln |x + iy|; near 1 from what is missing to it.
+/// ln |x + iy|. Near 1 it is computed from the difference to 1.
 fn log_of_length(x: f64, y: f64) -> f64 {
     let (large, small) = (x.abs().max(y.abs()), x.abs().min(y.abs()));
     if (0.5..1.5).contains(&large) && small < 1.0 {
         let square = small * small;
-        // (large - 1)(large + 1) is exact to a unit.
+        // (large - 1)(large + 1) has an error of at most one unit.
         return 0.5 * libm::log1p((large - 1.0) * (large + 1.0) + square);
     }
     if large < power_of_two(-900) {
-        // A subnormal length has lost digits.
+        // A subnormal length would lose digits, so the parts are scaled.
         let length = libm::hypot(x * power_of_two(600), y * power_of_two(600));
         return libm::log(length) - 600.0 * std::f64::consts::LN_2;
     }
@@ -222,16 +222,16 @@ impl Math {
         if self.single { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE }
     }
 
-    /// Half the distance of 1 to the next number.
+    /// Half the distance from 1 to the next number.
     fn unit(self) -> f64 {
         if self.single { 0.5 * f64::from(f32::EPSILON) } else { 0.5 * f64::EPSILON }
     }
 
-    /// What the formulas here lose, relative to the terms that they add: in f64, so that in f32 little is added to the
-    /// result's rounding.
+    /// The error of the formulas here, relative to the terms that they add. They are computed in f64, so in f32 little
+    /// is added to the rounding of the result.
     const SLACK: f64 = 64.0 * f64::EPSILON;
 
-    /// A result of which terms of this size are a part.
+    /// A result that is a sum of terms of this size.
     fn near(self, w: Number, size: f64) -> Answer {
         let length = w.length();
         if !w.finite() || !size.is_finite() || length > self.largest() / 4.0 {
@@ -244,7 +244,7 @@ impl Math {
         Answer::Exactly(Value::Pair(z.re, z.im))
     }
 
-    /// A function by its formula, and the size of the terms in it.
+    /// A function's value by its formula, and the size of the terms in the formula.
     fn function(op: Op, z: Number) -> Option<(Number, f64)> {
         let length = z.length();
         Some(match op {
@@ -278,7 +278,7 @@ impl Math {
             Op::Sigmoid => {
                 let e = if z.re < 0.0 { z.exp() } else { z.scaled(-1.0).exp() };
                 let w = if z.re < 0.0 { e.over(ONE.plus(e)) } else { ONE.over(ONE.plus(e)) };
-                // Near a pole, 1 + e cancels; nothing is left of it at the pole.
+                // Near a pole, 1 + e cancels; at the pole, it has no correct digits.
                 let left = ONE.plus(e).length();
                 (w, if left > Math::SLACK { w.length() / left } else { f64::INFINITY })
             }
@@ -286,7 +286,7 @@ impl Math {
         })
     }
 
-    /// a^b, and how often its error has the size of one of a factor.
+    /// a^b. Its error is that of a factor, multiplied by a count that depends on the exponent.
     fn power(self, a: Number, b: Number) -> Answer {
         if b.zero() {
             return Math::exactly(ONE);
@@ -299,7 +299,7 @@ impl Math {
         }
         let exponent = b.times(a.log());
         let w = exponent.exp();
-        // An exponent with an error of about 1 or more leaves any number.
+        // If the error of the exponent is about 1 or more, any result is possible.
         let lost = 1.0 + b.length() * (1.0 + a.log().length());
         if lost * Math::SLACK < 0.1 { self.near(w, w.length() * lost) } else { Answer::Open }
     }
@@ -311,14 +311,14 @@ impl Math {
         if !a.finite() || !b.finite() {
             return Answer::Open;
         }
-        // Terms of the dividend below the normal numbers are rounded to a multiple of the smallest, before the division.
+        // Subnormal terms of the dividend are rounded to a multiple of the smallest number before the division.
         match self.near(a.over(b), 0.0) {
             Answer::Near(re, im, error) => Answer::Near(re, im, error + 2.0 * f64::from_bits(1) / b.length()),
             other => other,
         }
     }
 
-    /// An answer with its error, and with more of it, behind a sum with `x`.
+    /// The sum of `x` and an answer, with the answer's error and that of the sum.
     fn added(self, x: Number, answer: Answer) -> Answer {
         match answer {
             Answer::Near(re, im, error) if x.finite() => {
@@ -327,7 +327,7 @@ impl Math {
                 if size > self.largest() / 4.0 {
                     return Answer::Open;
                 }
-                // The quotient's own rounding, which is no part of its answer, and the sum's.
+                // The quotient's own rounding, which is not part of its answer, and the sum's rounding.
                 Answer::Near(sum.re, sum.im, error + 4.0 * self.unit() * size + self.smallest() * self.unit() * 4.0)
             }
             Answer::NotFinite if x.finite() => Answer::NotFinite,
@@ -335,7 +335,7 @@ impl Math {
         }
     }
 
-    /// Paddle's remainder: what is left after the nearest whole multiple.
+    /// Paddle's remainder, which is the difference to the nearest integer multiple.
     fn remainder(self, a: Number, b: Number) -> Answer {
         if !a.finite() || !b.finite() || b.zero() {
             return Answer::Open;
@@ -348,7 +348,7 @@ impl Math {
             return Answer::Open;
         }
         let whole = |v: f64| {
-            // The quotient is computed with some units' error: a tie may go either way.
+            // The quotient has an error of some units, so a tie may be rounded either way.
             let doubt = 16.0 * self.unit() * (1.0 + q.length());
             let tie = ((v - v.trunc()).abs() - 0.5).abs();
             (tie > doubt && doubt < 0.25).then(|| v.round())
@@ -426,7 +426,8 @@ impl Math {
         let (high, low) = if first { (x, y) } else { (y, x) };
         let e = low.minus(high).exp();
         let w = high.plus(e.log1p());
-        // The difference, the power, the logarithm (whose argument may cancel) and the sum round in the op's arithmetic.
+        // The difference, the power, the logarithm (whose argument may cancel) and the sum are rounded in the op's
+        // arithmetic.
         let distance = 1.0 + low.minus(high).length();
         let size = high.length() + e.log1p().length() + e.length() * distance / ONE.plus(e).length();
         match self.near(w, size) {

@@ -1,8 +1,8 @@
-//! Reductions, whatever the order of their elements.
+//! Reductions, for any order of their elements.
 //!
-//! Guarantees: integers, truth and extremes are exact; sums and products of floats are intervals that hold every order
-//! in which they can be combined. Where an order may overflow on the way, nothing is checked. Does not: know which
-//! elements are combined.
+//! Guarantees: reductions of integers, `any`, `all`, `amax` and `amin` are exact. Sums and products of floats are
+//! intervals that contain the results of all orders. If an order may overflow on the way, nothing is checked. Does not:
+//! decide which elements are combined.
 
 use castwise::{DType, Op};
 
@@ -10,7 +10,7 @@ use super::format::wrap;
 use super::real::Math;
 use super::{Answer, Value};
 
-/// The combination of all elements of the op math of `d`.
+/// The reduction of all elements, which are in the op math dtype of `d`.
 pub fn apply(op: Op, d: DType, all: &[Value]) -> Answer {
     match op {
         Op::Any => Answer::Exactly(Value::Int(all.iter().any(|v| v.int() != 0).into())),
@@ -26,7 +26,7 @@ pub fn apply(op: Op, d: DType, all: &[Value]) -> Answer {
 fn integers(op: Op, d: DType, all: &[Value]) -> Answer {
     let values = all.iter().map(|v| v.int());
     let result = match op {
-        // A sum of truth values is `or`.
+        // A sum of bools is `or`.
         Op::Sum if d == DType::Bool => values.max().unwrap_or(0),
         Op::Sum => values.fold(0, |sum, v| wrap(d, sum + v)),
         Op::Prod => values.fold(1, |product, v| wrap(d, product * v)),
@@ -37,7 +37,7 @@ fn integers(op: Op, d: DType, all: &[Value]) -> Answer {
     Answer::Exactly(Value::Int(result))
 }
 
-/// Half the distance of 1 to the next number of the arithmetic, and its largest number.
+/// Half the distance from 1 to the next number of the arithmetic, and its largest number.
 fn limits(d: DType) -> (f64, f64) {
     if d.op_math().real() == DType::F32 {
         (0.5 * f64::from(f32::EPSILON), f32::MAX.into())
@@ -70,17 +70,17 @@ fn sums(op: Op, d: DType, all: &[Value]) -> Answer {
     Answer::Near((a + b) / 2.0, (x + y) / 2.0, ((b - a) / 2.0).max((y - x) / 2.0))
 }
 
-/// A sum, or a mean if there is a count.
+/// A sum; a mean if there is a count.
 fn sum(math: Math, d: DType, count: Option<f64>, all: &[f64]) -> Answer {
     let finished = |v: f64| count.map_or(v, |n| math.div(v, n));
     let special: f64 = all.iter().filter(|v| !v.is_finite()).sum();
     if all.iter().any(|v| !v.is_finite()) {
-        // NaN, or infinities of one sign, or of both.
+        // The elements include a NaN, or infinities of one sign or of both signs.
         let bound: f64 = all.iter().filter(|v| v.is_finite()).map(|v| v.abs()).sum();
         let open = bound > limits(d).1 / 2.0;
         return if open { Answer::Open } else { Answer::Exactly(Value::Real(finished(special))) };
     }
-    // The sum with the errors of all its steps, by Neumaier's method.
+    // The sum and the errors of its steps, by Neumaier's method.
     let (mut sum, mut lost, mut magnitude) = (0f64, 0f64, 0f64);
     for v in all {
         let next = sum + v;
@@ -93,10 +93,10 @@ fn sum(math: Math, d: DType, count: Option<f64>, all: &[f64]) -> Answer {
         return Answer::Open;
     }
     if all.is_empty() || magnitude == 0.0 {
-        // What combining starts with is +0.
+        // The initial value of a sum is +0.
         return Answer::Exactly(Value::Real(finished(0.0)));
     }
-    // Each of the n - 1 roundings, in any order, is at most a unit of the sum of magnitudes.
+    // Each of the n - 1 roundings is at most one unit of the sum of magnitudes, in any order.
     let error = all.len() as f64 * unit * magnitude * 1.01;
     let (lo, hi) = (sum + lost - error, sum + lost + error);
     Answer::Between(finished(math.round(lo)), finished(math.round(hi)))
@@ -119,7 +119,7 @@ fn products(d: DType, all: &[Value]) -> Answer {
     Answer::Between(product - error, product + error)
 }
 
-/// Whether no order of the factors leaves a share of the range on the way.
+/// Whether the products of all orders stay within a fraction of the range.
 fn in_range(d: DType, share: f64, values: &[f64]) -> bool {
     let (mut up, mut down) = (0.0, 0.0);
     for v in values.iter().filter(|v| **v != 0.0) {
@@ -132,12 +132,12 @@ fn in_range(d: DType, share: f64, values: &[f64]) -> bool {
 
 fn complex_products(d: DType, all: &[Value]) -> Answer {
     let lengths: Vec<f64> = all.iter().map(|v| v.pair()).map(|(re, im)| re.hypot(im)).collect();
-    // What a part loses by underflow on the way, a length that stays in half of the range hides.
+    // If the lengths stay in half of the range, underflow of a part does not affect the result.
     if !in_range(d, 0.5, &lengths) {
         return Answer::Open;
     }
     let length: f64 = lengths.iter().product();
     let (re, im) = all.iter().map(|v| v.pair()).fold((1.0, 0.0), |(a, b), (c, d)| (a * c - b * d, a * d + b * c));
-    // Each product of parts rounds three times.
+    // Each product of complex numbers is rounded three times per part.
     Answer::Near(re, im, 4.0 * (all.len() + 1) as f64 * limits(d).0 * length)
 }

@@ -1,7 +1,7 @@
-//! Number formats: what bits mean, and the one rounding from an exact number to a format.
+//! Number formats: the values of bits, and the rounding of an exact number to a format.
 //!
-//! Guarantees: rounding is to nearest, ties to even, of numbers `m · 2^e` with whole m and e, written with shifts alone;
-//! conversions between dtypes are a decoding and one such rounding. Does not: use the floating-point unit to round.
+//! Guarantees: rounding is to nearest, ties to even, for numbers `m · 2^e` with integers m and e, and uses shifts only.
+//! A conversion between dtypes is a decoding and one such rounding. Does not: use the floating-point unit to round.
 
 use castwise::DType;
 
@@ -10,13 +10,13 @@ use super::Value;
 /// A binary floating-point format.
 #[derive(Clone, Copy, Debug)]
 pub struct Float {
-    /// Significant bits, with the leading one.
+    /// The number of significant bits, including the leading one.
     pub digits: i32,
     /// The exponent of the smallest number.
     pub least: i32,
     /// The exponent of the largest power of two.
     pub most: i32,
-    /// Bits of the whole number.
+    /// The number of bits of an element.
     pub width: u32,
 }
 
@@ -35,7 +35,7 @@ impl Float {
         (2 * self.most as u128 + 1) << (self.digits - 1)
     }
 
-    /// The one NaN of arithmetic: quiet, positive, without payload.
+    /// The canonical NaN: quiet, positive, without payload.
     fn nan(self) -> u128 {
         self.infinity() | 1 << (self.digits - 2)
     }
@@ -62,12 +62,12 @@ impl Float {
             let cut = unit - e;
             let kept = if cut > 127 { 0 } else { m >> cut };
             let rest = if cut > 127 { m } else { m & ((1 << cut) - 1) };
-            // Half a unit, if a u128 can hold it: what is cut off is then smaller.
+            // Half a unit, if a u128 can hold it; otherwise the discarded part is smaller than half a unit.
             let half = if cut > 128 { None } else { Some(1u128 << (cut - 1)) };
             let up = half.is_some_and(|half| rest > half || rest == half && kept & 1 == 1);
             kept + u128::from(up)
         };
-        // A carry out of the digits goes on into the exponent, as it must.
+        // A carry out of the significand increments the exponent, which is correct.
         let bits = (((unit - self.least) as u128) << (self.digits - 1)) + kept;
         sign | bits.min(self.infinity())
     }
@@ -85,7 +85,7 @@ impl Float {
         }
     }
 
-    /// The number that bits mean; exact.
+    /// The exact value of bits.
     pub fn decode(self, bits: u128) -> f64 {
         let magnitude = bits & (self.sign() - 1);
         let sign = if bits & self.sign() != 0 { -1.0 } else { 1.0 };
@@ -101,7 +101,7 @@ impl Float {
         sign * (m as u64 as f64) * power_of_two(e + self.least)
     }
 
-    /// The distance of the numbers of the format about `v`.
+    /// The spacing of the format's numbers near `v`.
     pub fn spacing(self, v: f64) -> f64 {
         if !v.is_finite() {
             return f64::INFINITY;
@@ -119,7 +119,7 @@ fn parts(v: f64) -> (u64, i32) {
     if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) }
 }
 
-/// 2^e, for each e for which it is a number.
+/// 2^e, which must be representable.
 pub fn power_of_two(e: i32) -> f64 {
     match e {
         ..-1074 => 0.0,
@@ -150,20 +150,20 @@ pub fn range(d: DType) -> (i128, i128, u32) {
     }
 }
 
-/// An integer's low bits as a number of the dtype.
+/// The low bits of an integer as a number of the dtype.
 pub fn wrap(d: DType, v: i128) -> i128 {
     let (least, _, bits) = range(d);
     let low = v.rem_euclid(1 << bits);
     if least < 0 && low >= 1 << (bits - 1) { low - (1 << bits) } else { low }
 }
 
-/// The bits of an element that are signs.
+/// The sign bits of an element.
 pub fn signs(d: DType) -> u128 {
     let part = Float::of(d.real());
     if d.is_complex() { part.sign() | part.sign() << part.width } else { part.sign() }
 }
 
-/// What the bits of an element mean.
+/// The value of an element's bits.
 pub fn decode(d: DType, bits: u128) -> Value {
     if d.is_integral() {
         return Value::Int(wrap(d, bits as i128));
@@ -188,7 +188,7 @@ pub fn encode(d: DType, v: Value) -> u128 {
     }
 }
 
-/// An element in another dtype.
+/// Converts an element to another dtype.
 pub fn cast(from: DType, bits: u128, to: DType) -> u128 {
     if from == to {
         return bits;

@@ -1,6 +1,6 @@
-//! Ops on bool and integers, by `i128`: exact, then wrapped.
+//! Ops on bool and integers: exact in `i128`, then wrapped.
 //!
-//! Guarantees: no result but a wrapped exact one. Does not: know floats.
+//! Guarantees: every result is the exact one, wrapped. Does not: support floats.
 
 use castwise::{DType, Op};
 
@@ -19,7 +19,7 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
         return Err(DividedByZero);
     }
     let wide = if d == DType::Bool {
-        // Truth values: a sum is `or`, a product `and`.
+        // For bools, a sum is `or` and a product is `and`.
         match op {
             Op::Add | Op::BitwiseOr | Op::Maximum | Op::Fmax | Op::ClampMin => x | y,
             Op::Mul | Op::BitwiseAnd | Op::Minimum | Op::Fmin | Op::ClampMax => x & y,
@@ -55,7 +55,7 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
                 }
             }
             Op::ShiftRight => {
-                // A count beyond the width leaves the sign alone.
+                // A shift count beyond the width leaves only the sign.
                 let count = if (0..i128::from(range(d).2)).contains(&y) { y } else { 100 };
                 x >> count
             }
@@ -75,7 +75,7 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
     Ok(Answer::Exactly(Value::Int(wrap(d, wide))))
 }
 
-/// What integers and truth values share.
+/// The ops that integers and bools share.
 fn common(op: Op, d: DType, a: &[i128]) -> i128 {
     let (x, y) = (a[0], a[1]);
     match op {
@@ -101,13 +101,13 @@ fn common(op: Op, d: DType, a: &[i128]) -> i128 {
     }
 }
 
-/// The quotient rounded down.
+/// The quotient, rounded down.
 fn floor(x: i128, y: i128) -> i128 {
     let towards_zero = x / y;
     if x % y != 0 && (x < 0) != (y < 0) { towards_zero - 1 } else { towards_zero }
 }
 
-/// A wrapped power; of a negative exponent what is left of the fraction, rounded towards zero.
+/// A wrapped power. For a negative exponent it is the fraction rounded towards zero.
 fn power(d: DType, x: i128, y: i128) -> i128 {
     if y < 0 {
         return match x {
@@ -132,7 +132,8 @@ fn gcd(x: i128, y: i128) -> i128 {
     if y == 0 { x.abs() } else { gcd(y, x % y) }
 }
 
-/// The least common multiple: 8 and 16 bits wrap its magnitude, 32 and 64 give the magnitude of the wrapped product.
+/// The least common multiple. For 8 and 16 bits its magnitude wraps; for 32 and 64 bits the result is the magnitude of
+/// the wrapped product.
 fn multiple(d: DType, x: i128, y: i128) -> i128 {
     if x == 0 || y == 0 {
         return 0;

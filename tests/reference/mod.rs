@@ -1,11 +1,12 @@
-//! A third evaluator of typed programs: slow, scalar, one element after the other. It shares no code with castwise's own.
+//! A third evaluator of typed programs, which computes one element at a time. It shares no code with castwise.
 //!
-//! Guarantees: dtypes come from the typed program's text, values from here: integers by `i128`, the four float formats
-//! by plain rounding of exact numbers, arithmetic by IEEE operations of the standard library, elementary functions by
-//! `libm` in f64. What IEEE defines must agree in every bit, signs of zeros and canonical NaNs too, and so must every op
-//! of one operand of f16 and bf16, whose result is the exact one, correctly rounded, where f64 can tell; other elementary functions must be
-//! within the ulps that docs/accuracy.md promises. Does not: decide dtypes, refuse programs, or check
-//! what it calls open (complex functions of parts that are not finite, sums that may overflow on the way).
+//! Guarantees: dtypes are those of the typed program's text. Values are computed here: integers by `i128`, the four
+//! float formats by rounding exact numbers, arithmetic by IEEE operations of the standard library, elementary functions
+//! by `libm` in f64. Operations that IEEE defines must agree in every bit, including signs of zeros and canonical NaNs.
+//! So must every op of one operand on f16 and bf16, whose result is the exact one, correctly rounded, if f64 can
+//! determine it. Other elementary functions must be within the ulps that docs/accuracy.md promises. Does not: decide
+//! dtypes, report errors, or check results that it calls open (complex functions of parts that are not finite, sums
+//! that may overflow on the way).
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod complex;
@@ -22,7 +23,7 @@ use format::{cast, decode, encode};
 /// The value of an element.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
-    /// Of bool (0 or 1) and integers.
+    /// An integer, or a bool as 0 or 1.
     Int(i128),
     Real(f64),
     Pair(f64, f64),
@@ -51,21 +52,21 @@ impl Value {
     }
 }
 
-/// What an op may give, before it is rounded to the result's dtype.
+/// The accepted results of an op, before they are rounded to the result's dtype.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
     Exactly(Value),
-    /// A real number between these two, both among them.
+    /// A real number between these two, inclusive.
     Between(f64, f64),
-    /// A complex number (or part) not farther away than the last number.
+    /// A complex number (or part) whose distance is at most the last number.
     Near(f64, f64, f64),
     /// No part is finite.
     NotFinite,
-    /// Not checked.
+    /// The result is not checked.
     Open,
 }
 
-/// What an element of a result may be.
+/// The accepted values of an element of a result.
 #[derive(Clone, Copy, Debug)]
 pub enum Expected {
     Bits(u128),
@@ -79,7 +80,7 @@ pub enum Expected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DividedByZero;
 
-/// An application to one element of each operand, whose bits are those of `compute`.
+/// Applies an op to one element of each operand, given as bits of the compute dtype.
 pub fn element(op: Op, compute: DType, result: DType, args: &[u128]) -> Result<Expected, DividedByZero> {
     let moved = match op {
         Op::Where => Some(if args[0] != 0 { args[1] } else { args[2] }),
@@ -100,12 +101,12 @@ pub fn element(op: Op, compute: DType, result: DType, args: &[u128]) -> Result<E
     in_math(op, compute, result, &values[..args.len()])
 }
 
-/// An application to values of the op math of `compute`.
+/// Applies an op to values in the op math dtype of `compute`.
 pub fn in_math(op: Op, compute: DType, result: DType, values: &[Value]) -> Result<Expected, DividedByZero> {
     let (math, half) = (compute.op_math(), matches!(compute, DType::F16 | DType::BF16));
     let answer = match compute {
         d if d.is_integral() => int::apply(op, d, values)?,
-        // One operand of a half dtype: the exact result, rounded once.
+        // One operand of f16 or bf16: the exact result, rounded once.
         d if d.is_float() => {
             real::Math { single: math == DType::F32 && !(half && values.len() == 1) }.apply(op, values)
         }
@@ -114,7 +115,7 @@ pub fn in_math(op: Op, compute: DType, result: DType, values: &[Value]) -> Resul
     Ok(rounded(answer, result))
 }
 
-/// An answer rounded to the result's dtype.
+/// Rounds an answer to the result's dtype.
 pub fn rounded(answer: Answer, result: DType) -> Expected {
     match answer {
         Answer::Exactly(v) => Expected::Bits(encode(result, v)),
@@ -133,7 +134,7 @@ pub fn rounded(answer: Answer, result: DType) -> Expected {
 }
 
 impl Expected {
-    /// Whether an element of a dtype is what is expected.
+    /// Whether an element of a dtype is accepted.
     pub fn admits(self, d: DType, bits: u128) -> bool {
         match self {
             Expected::Bits(b) => b == bits,

@@ -1,8 +1,8 @@
-//! Typed programs as text, evaluated line by line.
+//! Evaluates the text of typed programs line by line.
 //!
-//! Guarantees: every result of the program is checked against what its operands' bits allow, and stands for the lines
-//! behind it: so a function's last bit does not spread. Broadcasting is index arithmetic. Does not: read dims that are
-//! printed, but those of a view.
+//! Guarantees: every result of the program is compared with the results that its operands' bits allow, and is then used
+//! for the following lines, so the error of a function does not propagate. Broadcasting is index arithmetic. Does not:
+//! read printed dims other than those of a view.
 
 use std::collections::HashMap;
 
@@ -29,13 +29,13 @@ impl Array {
     }
 }
 
-/// What a program's value is for the reference: the op that made it, and what castwise computed.
+/// A value of a program: the op that made it, and castwise's result.
 pub struct Given<'a> {
     pub op: Op,
     pub result: &'a Tensor,
 }
 
-/// How many elements were checked, and how.
+/// The numbers of checked elements.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub exact: u64,
@@ -43,19 +43,19 @@ pub struct Tally {
     pub open: u64,
 }
 
-/// One application that was checked: what coverage counts.
+/// A checked application, for coverage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seen {
     pub op: Op,
-    /// The dtype in which it computes, or from which it casts.
+    /// The compute dtype, or the source dtype of a cast.
     pub dtype: DType,
     pub broadcast: Broadcast,
 }
 
-/// An operand of one element beside others of more: the op, its position, and what it is.
+/// An operand with one element beside others with more: the op, the position, and the kind of operand.
 pub type Role = (Op, usize, Single);
 
-/// What an operand of one element is.
+/// The kind of an operand with one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Single {
     /// A tensor with dims.
@@ -64,12 +64,12 @@ pub enum Single {
     Scalar,
 }
 
-/// How operands met.
+/// How operands broadcast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Broadcast {
-    /// One tensor, or several of one shape.
+    /// One tensor, or several with one shape.
     Equal,
-    /// Tensors of several shapes.
+    /// Tensors with different shapes.
     Shapes,
     /// A 0-d tensor beside one with dims.
     ZeroDim,
@@ -77,7 +77,7 @@ pub enum Broadcast {
     Scalar,
 }
 
-/// Why a program is wrong, or that an integer is divided by zero in it.
+/// A wrong result, or a division of an integer by zero.
 #[derive(Debug)]
 pub enum Mismatch {
     Wrong(String),
@@ -90,7 +90,7 @@ impl From<DividedByZero> for Mismatch {
     }
 }
 
-/// An operand as the text has it.
+/// An operand in the text.
 enum Arg {
     Node(String),
     Scalar(Value, DType, DType),
@@ -103,7 +103,7 @@ struct Line<'a> {
     dims: &'a str,
     op: &'a str,
     args: &'a str,
-    /// What stands in braces behind the operands.
+    /// The attributes in braces after the operands.
     attrs: &'a str,
     comment: &'a str,
 }
@@ -121,7 +121,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Operands between commas that are in no parentheses.
+/// Splits operands at commas outside parentheses.
 fn split(args: &str) -> Vec<&str> {
     let (mut depth, mut start, mut all) = (0, 0, vec![]);
     for (i, c) in args.char_indices() {
@@ -158,7 +158,7 @@ fn arg(text: &str) -> Option<Arg> {
     })
 }
 
-/// The shape that all of these broadcast to.
+/// The shape that these shapes broadcast to.
 fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
     let rank = shapes.iter().map(|s| s.len()).max()?;
     (0..rank)
@@ -176,7 +176,7 @@ fn broadcast(shapes: &[&[usize]]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Takes an index of a shape to the next one, in row-major order.
+/// Advances an index of a shape in row-major order.
 fn advance(index: &mut [usize], shape: &[usize]) {
     for axis in (0..shape.len()).rev() {
         index[axis] += 1;
@@ -187,7 +187,7 @@ fn advance(index: &mut [usize], shape: &[usize]) {
     }
 }
 
-/// Where an operand has the element that meets an index of the result.
+/// The position of the operand's element for an index of the result.
 fn place(shape: &[usize], index: &[usize]) -> usize {
     let skipped = index.len() - shape.len();
     shape.iter().enumerate().fold(0, |at, (axis, n)| at * n + if *n == 1 { 0 } else { index[axis + skipped] })
@@ -205,7 +205,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run with these feeds by name, and the constants in the program's order.
+    /// A run with these named feeds, and the constants in the order of the program.
     pub fn new(feeds: &[(String, &Tensor)], constants: Vec<&'a Tensor>) -> Run<'a> {
         let arrays = feeds.iter().map(|(name, t)| (format!("%{name}"), Array::of(t))).collect();
         Run {
@@ -218,7 +218,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Checks the values that a program's applications gave, in their order.
+    /// Checks the values of a program's applications, in order.
     pub fn check(&mut self, text: &str, values: &[Given<'_>]) -> Result<(), Mismatch> {
         self.paddle = text.starts_with("program(rules = paddle");
         let mut values = values.iter();
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
             }
             let (dtype, shape, expected) = self.line(&l)?;
             let implied = l.op == "view" || l.op == "cast" && l.comment.contains(", for ");
-            // The result of an application may be cast behind it.
+            // The result of an application may be cast in the next line.
             let given = match open.take() {
                 Some(g) => Some(g),
                 None if implied => None,
@@ -274,7 +274,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Keeps what must be exact, because castwise's own value is not seen.
+    /// Uses the expected value, which must be exact, because castwise's value is not available.
     fn adopt(&mut self, name: &str, dtype: DType, shape: Vec<usize>, expected: &[Expected]) -> Result<(), String> {
         let exact = expected.iter().map(|e| match e {
             Expected::Bits(b) => Ok(*b),
@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
         self.arrays.get(name).ok_or_else(|| Mismatch::Wrong(format!("{name} is used before it is known")))
     }
 
-    /// The operands of one element, for a message.
+    /// The operand values of one element, for a message.
     fn operands_at(&self, l: &Line<'_>, shape: &[usize], i: usize) -> String {
         let mut index = vec![0; shape.len()];
         (0..i).for_each(|_| advance(&mut index, shape));
@@ -303,7 +303,7 @@ impl<'a> Run<'a> {
         split(l.args).into_iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// What the elements of a line may be.
+    /// The accepted elements of a line's result.
     fn line(&mut self, l: &Line<'_>) -> Result<(DType, Vec<usize>, Vec<Expected>), Mismatch> {
         let unread = || Mismatch::Wrong(format!("the reference does not read `{} {}`", l.op, l.args));
         if matches!(l.op, "cast" | "view" | "view_as") {
@@ -337,7 +337,7 @@ impl<'a> Run<'a> {
         }
         let shapes: Vec<&[usize]> = tensors.iter().flatten().map(|a| &a.shape[..]).collect();
         let shape = broadcast(&shapes).ok_or_else(|| Mismatch::Wrong(format!("{shapes:?} do not broadcast")))?;
-        // The compute dtype is the result's, or that of the first operand behind a condition.
+        // The compute dtype is the result's, or that of the first operand after a condition.
         let first = tensors.iter().skip(usize::from(op == Op::Where)).flatten().next();
         let compute = match op.def().output {
             castwise::ops::Output::Same => l.dtype,
@@ -368,7 +368,7 @@ impl<'a> Run<'a> {
                     bits.push(b);
                     continue;
                 }
-                // A scalar may be in the op math; its value is then not rounded to the compute dtype.
+                // A scalar may be in the op math dtype. Its value is then not rounded to the compute dtype.
                 wide.push(format::decode(compute.op_math(), cast(dtype, b, compute.op_math())));
                 bits.push(cast(dtype, b, compute));
             }

@@ -1,7 +1,7 @@
 //! Ops on floats, in the arithmetic of f32 or f64.
 //!
-//! Guarantees: an expression of IEEE operations has exactly its value; an elementary function is an interval. Does not:
-//! round to the half formats; that happens once, behind it.
+//! Guarantees: IEEE operations are exact in this arithmetic, and an elementary function is an interval. Does not: round
+//! to f16 or bf16, which happens once, afterwards.
 
 use castwise::{DType, Op};
 
@@ -9,7 +9,7 @@ use super::format::{Float, power_of_two, scaled, signs};
 use super::functions::{of_one, of_two};
 use super::{Answer, Value};
 
-/// The arithmetic in which an op computes; its numbers are carried in f64, which holds them.
+/// The arithmetic in which an op computes. Its numbers are stored as f64, which holds them exactly.
 #[derive(Clone, Copy, Debug)]
 pub struct Math {
     pub single: bool,
@@ -38,8 +38,7 @@ impl Math {
         Float::of(if self.single { DType::F32 } else { DType::F64 })
     }
 
-    /// The numbers not farther than `error` from a value. Beyond the largest number lies infinity, as if it were the
-    /// next power of two.
+    /// The numbers within `error` of a value. Infinity counts as the power of two after the largest number.
     pub fn between(self, value: f64, error: f64) -> Answer {
         if value.is_nan() || value.is_infinite() || error.is_nan() || error <= 0.0 {
             return Answer::Exactly(Value::Real(self.round(value)));
@@ -47,7 +46,7 @@ impl Math {
         if !self.single {
             return Answer::Between(value - error, value + error);
         }
-        // The largest f32 that is not above.
+        // The largest f32 that is at most the bound.
         let below = |bound: f64| {
             let near = bound as f32;
             if near == f32::INFINITY && bound < power_of_two(128) {
@@ -59,19 +58,20 @@ impl Math {
             }
         };
         let (lo, hi) = (-below(error - value), below(value + error));
-        // A rounding to zero keeps the sign.
+        // Rounding to zero keeps the sign.
         let keep = |v: f32| if v == 0.0 { f64::from(v).copysign(value) } else { f64::from(v) };
         Answer::Between(keep(lo), keep(hi))
     }
 
-    /// The numbers within so many ulps of a value that a function of `argument` has.
+    /// The numbers within this many ulps of the function's value at `argument`.
     fn within(self, value: f64, ulps: f64, argument: f64) -> Answer {
         let format = self.format();
         if self.single || value.is_nan() || argument == 0.0 || !argument.is_finite() {
             let exact = value.is_nan() || value == 0.0;
             return self.between(value, if exact { 0.0 } else { ulps * format.spacing(value) });
         }
-        // In f64 the reference is no better: it may itself be on the other side of a bound of the format.
+        // In f64 the reference is no more precise than castwise, so it may itself be on the other side of the overflow
+        // threshold.
         if value.is_infinite() {
             let largest = f64::MAX.copysign(value);
             return Answer::Between(value.min(largest), value.max(largest));
@@ -85,13 +85,13 @@ impl Math {
         Answer::Between(keep(lo), keep(hi))
     }
 
-    /// A function's interval under its bar.
+    /// The interval of a function's accepted results.
     fn function(self, f: super::functions::Function, argument: f64) -> Answer {
         let ulps = if self.single { f.bar } else { f.bar + f.own };
         self.within(f.value, ulps, argument)
     }
 
-    /// An interval times a number, the product rounded.
+    /// The product of an interval and a number, rounded.
     fn times(self, answer: Answer, factor: f64) -> Answer {
         match answer {
             Answer::Between(..) if factor.is_nan() => Answer::Exactly(Value::Real(factor)),
@@ -107,7 +107,7 @@ impl Math {
         }
     }
 
-    /// The larger of two; +0 is larger than -0; NaN if one is.
+    /// The larger of two numbers: NaN if either is, and +0 is larger than -0.
     pub fn maximum(x: f64, y: f64) -> f64 {
         if x.is_nan() || y.is_nan() {
             return f64::NAN;
@@ -153,14 +153,14 @@ impl Math {
             let power = if e > 0.0 { f64::INFINITY } else { 0.0 };
             return Answer::Exactly(Value::Real(x * power));
         }
-        // From far enough everything is zero or infinite.
+        // For exponents of this size, every result is zero or infinite.
         if e.fract() == 0.0 || e.abs() > 4000.0 {
             let e = e.clamp(-4000.0, 4000.0) as i32;
             return Answer::Exactly(Value::Real(scaled(self.format(), x, e)));
         }
         let mut whole = e.floor();
         let part = libm::exp2(e - whole);
-        // The product with the fraction's power must itself have all digits.
+        // The product with the power of the fraction must not be subnormal.
         let mut x = x;
         while x != 0.0 && x.abs() < power_of_two(-900) {
             (x, whole) = (x * power_of_two(100), whole - 100.0);
@@ -168,13 +168,13 @@ impl Math {
         while x.is_finite() && x.abs() > power_of_two(900) {
             (x, whole) = (x * power_of_two(-100), whole + 100.0);
         }
-        // The fraction's power within the bar of exp2, and the product's rounding.
+        // The bound of exp2 for the power of the fraction, and the rounding of the product.
         let product = scaled(Float::of(DType::F64), x * part, whole as i32);
         if x == 0.0 || x.is_infinite() { Answer::Exactly(Value::Real(product)) } else { self.within(product, 4.0, e) }
     }
 
-    /// Powers that PyTorch, and castwise after it, takes as products, quotients and roots: of a scalar exponent. (Under Paddle's
-    /// rules roots are powers.)
+    /// Powers with a scalar exponent that PyTorch, and therefore castwise, computes as products, quotients and roots.
+    /// (Under Paddle's rules, roots are computed as powers.)
     pub fn power(self, x: f64, exponent: f64) -> Option<f64> {
         let square = self.mul(x, x);
         Some(match exponent {
@@ -203,7 +203,8 @@ impl Math {
             let larger = x.max(y);
             let far = matches!(op, Op::Logaddexp | Op::Logaddexp2) && larger.is_finite() && f.value.is_finite();
             if far && self.format().spacing(larger) > self.format().spacing(f.value) {
-                // The sum cancels: one ulp of the larger operand, and one more for the reference in f64.
+                // The sum may cancel, so the error is one ulp of the larger operand, and one more for the reference in
+                // f64.
                 let ulps = if self.single { 1.0 } else { 2.0 };
                 let error = ulps * self.format().spacing(larger) + f.bar * self.format().spacing(f.value);
                 return self.between(f.value, error);
@@ -304,7 +305,7 @@ impl Math {
     }
 }
 
-/// The first number with the second one's sign, which may be that of a NaN, as bits.
+/// The first number with the sign of the second, which may be a NaN, as bits.
 pub fn copysign(d: DType, x: u128, y: u128) -> u128 {
     let (format, sign) = (Float::of(d), signs(d));
     if format.decode(x).is_nan() { format.encode(f64::NAN) } else { x & !sign | y & sign }
@@ -323,6 +324,6 @@ pub fn next_after(d: DType, x: u128, y: u128) -> u128 {
     if from == 0.0 {
         return format.encode(format.spacing(0.0).copysign(to));
     }
-    // The numbers of one sign are in the order of their bits.
+    // Numbers of one sign are ordered like their bits.
     if (to > from) == (from > 0.0) { x + 1 } else { x - 1 }
 }

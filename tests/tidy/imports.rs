@@ -1,9 +1,9 @@
-//! The imports of a crate's sources, as a graph of files: `use` items and paths in code, outside of tests.
+//! The imports of a crate's sources as a graph of files: `use` items and paths in code, outside of tests.
 //!
-//! A name counts for the file that defines it, so re-exports are followed. What a parent declares or re-exports of its
-//! own children (`pub use child::Item`) is no import unless the parent's code uses the name. Tokens inside macros are
-//! searched for paths that begin with `crate`, `$crate`, `self`, `super` or the name of an import. Does not see: methods, fields and
-//! associated items (what has the type has the import), and names that macros make up.
+//! An import is attributed to the file that defines the name, so re-exports are followed. Declarations and re-exports
+//! of a parent's own children (`pub use child::Item`) are not imports unless the parent's code uses the name. Tokens
+//! inside macros are searched for paths that begin with `crate`, `$crate`, `self`, `super` or an imported name. Does
+//! not: find methods, fields and associated items (their type is imported), or names that macros generate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,17 +19,17 @@ type Name = Vec<String>;
 struct Module {
     file: String,
     defined: BTreeSet<String>,
-    /// What its imports bind, by absolute path.
+    /// The names that its imports bind, with their absolute paths.
     bound: BTreeMap<String, Name>,
     globs: Vec<Name>,
-    /// Paths as written, their first names resolved: from `use` items and from code.
+    /// The paths in `use` items and in code, with their first names resolved.
     paths: Vec<Name>,
 }
 
-/// The modules of a crate and who imports whom.
+/// The modules of a crate and their imports.
 pub struct Imports {
     modules: BTreeMap<Name, Module>,
-    /// From a file to the files whose items it names, each with one such path.
+    /// For each file, the files whose items it names, each with one such path.
     pub edges: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -72,7 +72,7 @@ fn defines(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// The leaves of a use tree: the path, and the name that it gets (`None` for a glob).
+/// The leaves of a use tree: the path, and the name that it is bound to (`None` for a glob).
 fn leaves(tree: &UseTree, prefix: &[String], found: &mut Vec<(Name, Option<String>)>) {
     let with = |s: String| prefix.iter().cloned().chain([s]).collect::<Name>();
     match tree {
@@ -86,10 +86,10 @@ fn leaves(tree: &UseTree, prefix: &[String], found: &mut Vec<(Name, Option<Strin
     }
 }
 
-/// Reads one file, or one module written with braces in it.
+/// Reads one file, or one inline module in it.
 struct Reader<'a> {
     modules: &'a mut BTreeMap<Name, Module>,
-    /// Modules that are files, in whichever file they are declared.
+    /// The modules that are files.
     files: &'a BTreeMap<Name, String>,
     tests: &'a mut BTreeSet<Name>,
     here: Name,
@@ -100,7 +100,7 @@ impl Reader<'_> {
         self.modules.entry(self.here.clone()).or_default()
     }
 
-    /// A path in a macro: what the macro makes may stand in a module of its own below this one.
+    /// A path in a macro, which may expand in a nested module.
     fn path_in_macro(&mut self, mut path: Name) {
         if path.first().is_some_and(|s| s == "super")
             && let Some(whole) = self.absolute(&path)
@@ -128,7 +128,7 @@ impl Reader<'_> {
 
     fn path(&mut self, path: Name) {
         let path = self.absolute(&path).unwrap_or_else(|| {
-            // Perhaps a name of this module: its imports are known only when the whole file is read.
+            // This may be a name of this module, whose imports are not known until the whole file has been read.
             self.here.iter().cloned().chain(["?".to_string()]).chain(path).collect()
         });
         self.module().paths.push(path);
@@ -219,7 +219,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         visit::visit_path(self, p);
     }
 
-    // Not a path of code.
+    // The path of a visibility is not an import.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 
@@ -242,11 +242,11 @@ impl Imports {
         }
         modules.retain(|m: &Name, _| !(1..=m.len()).any(|n| tests.contains(&m[..n])));
         for (name, module) in &mut modules {
-            // A module written with braces lies in the file of the nearest parent that is one.
+            // An inline module belongs to the file of its nearest parent that is a file.
             module.file = (0..=name.len()).rev().find_map(|n| names.get(&name[..n])).cloned().unwrap_or_default();
         }
         let mut found = Imports { modules, edges: BTreeMap::new() };
-        // The root only names what users see.
+        // The root only names public items.
         let root = names.get(&[][..]).cloned().unwrap_or_default();
         let all: Vec<Name> = found.modules.iter().filter(|(_, m)| m.file != root).map(|(n, _)| n.clone()).collect();
         for name in &all {
@@ -264,7 +264,7 @@ impl Imports {
         found
     }
 
-    /// A path that begins with a name of its own module, by that name's import: nothing else is said by one name.
+    /// Resolves a path that begins with a name of its own module by the import of that name.
     fn bound(&self, here: &Name, path: &Name) -> Name {
         let n = here.len();
         if path.get(n).is_none_or(|s| s != "?") {
@@ -296,11 +296,11 @@ impl Imports {
                 }
             }
         }
-        // Only an item is an import of a file: what is used of a module is seen by its own path.
+        // Only items count as imports of a file. An item of a module is found by its own path.
         (n > 0 && n < path.len()).then(|| module.file.clone())
     }
 
-    /// Groups of files of which each imports, directly or not, each other.
+    /// Groups of files that import each other, directly or indirectly.
     pub fn circles(&self) -> Vec<Vec<String>> {
         let reach = |from: &String| {
             let (mut seen, mut todo) = (BTreeSet::new(), vec![from]);
@@ -325,7 +325,7 @@ impl Imports {
     }
 }
 
-/// The module that a file of `src/` is, by its path there.
+/// The module name of a file, by its path in `src/`.
 pub fn module_of(path: &Path) -> Name {
     let path = path.with_extension("");
     let mut name: Name = path.iter().map(|s| s.to_string_lossy().into_owned()).collect();
