@@ -1,4 +1,4 @@
-//! What every other room may use: dtypes, scalars, errors, limits, shapes, cancellation, spans.
+//! What every other room may use: dtypes, scalars, errors, source locations, limits, shapes, cancellation, spans.
 //!
 //! Imports nothing of the crate. Does not: know ops, tensors or programs.
 
@@ -7,6 +7,8 @@ pub(crate) mod dtype;
 pub(crate) mod error;
 pub(crate) mod host;
 pub(crate) mod limits;
+pub(crate) mod location;
+pub(crate) mod names;
 #[cfg(test)]
 pub(crate) mod random;
 pub(crate) mod scalar;

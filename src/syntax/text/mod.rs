@@ -2,7 +2,7 @@
 //!
 //! Guarantees: one node a line, operands before their uses, feeds by name, other nodes numbered in order; a weak
 //! scalar prints as `~1.5`, a typed one as `1.5:f16`; comments after `;` carry the reason and loss of each cast.
-//! The form of a [`Program`] loses nothing but the lines of Rust it was written on, and [`Program::parse`] reads it:
+//! The form of a [`Program`] loses nothing but the source lines it was written on, and [`Program::parse`] reads it:
 //! text, program, text gives the same text. Reading takes any text, reports several mistakes with their places, does
 //! not recurse, and allocates no more than the text's length allows. Does not: abbreviate (a program of a million
 //! nodes prints a million lines); read the form of a [`TypedProgram`].
