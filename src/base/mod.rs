@@ -1,4 +1,5 @@
-//! The foundation of the crate: dtypes, scalars, errors, limits, shapes, cancellation, trace spans, the host process.
+//! The foundation of the crate: dtypes, scalars, errors, source locations, limits, shapes, cancellation, trace spans, the host
+//! process.
 //!
 //! Guarantees: imports no other folder of the crate. Does not: know ops, tensors or programs.
 
@@ -7,6 +8,8 @@ pub(crate) mod dtype;
 pub(crate) mod error;
 pub(crate) mod host;
 pub(crate) mod limits;
+pub(crate) mod location;
+pub(crate) mod names;
 #[cfg(test)]
 pub(crate) mod random;
 pub(crate) mod scalar;

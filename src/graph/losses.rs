@@ -5,8 +5,9 @@
 //! Sources: the documentation of each loss in PyTorch and PaddlePaddle.
 
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, shown};
+use crate::base::location::here;
 use crate::base::scalar::Scalar;
-use crate::graph::var::{Mode, Operand, Var, here};
+use crate::graph::var::{Mode, Operand, Var};
 use crate::ops::{Attrs, LossShapes, Op};
 
 /// What becomes of a loss's elements.

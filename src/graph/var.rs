@@ -11,6 +11,7 @@ use num_complex::Complex;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, SourceLocation};
+use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, Op, for_each_op};
 use crate::promotion::Settings;
@@ -303,12 +304,6 @@ impl<M: Mode> Var<M> {
 #[track_caller]
 pub fn apply<M: Mode>(op: Op, operands: &[Operand<M>], attrs: Attrs) -> Var<M> {
     M::apply(op, operands, attrs, here())
-}
-
-/// The caller's line.
-#[track_caller]
-pub(crate) fn here() -> SourceLocation {
-    SourceLocation::Rust(std::panic::Location::caller())
 }
 
 macro_rules! operators {

@@ -235,7 +235,7 @@ impl TypedProgram {
         let enough = DType::ALL.into_iter().find(wide).unwrap_or(if floats { DType::F64 } else { DType::I64 });
         let name = op.def().operands.get(*operand).copied().unwrap_or("x");
         let cast = match n.location {
-            SourceLocation::Text(_) => format!("`cast({name}, {enough})`"),
+            SourceLocation::Text(_) | SourceLocation::Line(_) => format!("`cast({name}, {enough})`"),
             _ => format!("`{name}.cast(DType::{})`", enough.name().to_uppercase()),
         };
         let all = nodes.len() > 1 && !self.takes_one_cast(&n.kind, *operand, enough);

@@ -5,6 +5,7 @@
 use crate::analysis::infer::infer;
 use crate::base::error::{Error, Result, SourceLocation};
 use crate::base::limits::Limits;
+use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::base::shape::check_within;
 use crate::graph::program::Program;
@@ -70,10 +71,11 @@ impl Eager {
     }
 
     /// A handle of a tensor (which is shared, not copied).
+    #[track_caller]
     pub fn tensor(&self, t: &Tensor) -> Var<Eager> {
         let value = match (self.settings.check(), check_within(t.shape(), &self.limits)) {
             (Ok(()), Ok(_)) => Ok(t.clone()),
-            (Err(d), _) => Err(Arc::new(d.into())),
+            (Err(d), _) => Err(Arc::new(d.at(&here()).into())),
             (_, Err(e)) => Err(Arc::new(e)),
         };
         Var(EagerValue { cx: *self, value, weak: false })

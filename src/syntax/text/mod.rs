@@ -2,7 +2,7 @@
 //!
 //! Guarantees: there is one node per line, and operands precede their uses. Feeds have names, and other nodes are
 //! numbered in order. A weak scalar prints as `~1.5`, a typed one as `1.5:f16`. Comments after `;` have the reason and
-//! loss of each cast. The text of a [`Program`] has everything but its Rust source locations, and [`Program::parse`]
+//! loss of each cast. The text of a [`Program`] has everything but its source locations, and [`Program::parse`]
 //! reads it: the program that is read from a text prints as that text. The reader accepts any input, reports several
 //! mistakes with their locations, does not recurse, and allocates memory in proportion to the length of the text. Does
 //! not: abbreviate (a program of a million nodes prints a million lines), or read the text of a [`TypedProgram`].
