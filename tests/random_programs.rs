@@ -175,6 +175,9 @@ fn check(case: &Case, total: &mut Total) -> Result<(), TestCaseError> {
             same_bits(&results[*i], f).map_err(|m| fail(format!("result {i} beside {some:?}: {m}")))?;
         }
     }
+    if case.seed.is_multiple_of(4) {
+        copied(&written, results).map_err(fail)?;
+    }
     if case.relaxed {
         relaxed(case, &tensors, &nodes, results)?;
     }
@@ -205,6 +208,28 @@ fn same_bits(a: &Tensor, b: &Tensor) -> Result<(), String> {
         None => Err(format!("{}{:?} is not {}{:?}", a.dtype(), a.shape(), b.dtype(), b.shape())),
         Some(i) => Err(format!("element {i}: {:#x} is not {:#x}", x[i], y[i])),
     }
+}
+
+/// A copy of a typed program is the same program, and a copy with every cast written out has its dtypes and bits.
+fn copied(written: &Written<'_>, results: &[Tensor]) -> Result<(), String> {
+    let (p, wrong) = (&written.program, |e: Error| e.to_string());
+    let typed = p.infer().map_err(wrong)?;
+    let copy = typed.rewrite(|n| n.copy()).map_err(wrong)?.program;
+    let text = copy.infer().map_err(wrong)?.to_string();
+    if (copy.to_string(), &text) != (p.to_string(), &typed.to_string()) {
+        return Err(format!("the copy is another program:\n{text}"));
+    }
+    let explicit = typed.rewrite(|n| n.copy_explicit()).map_err(wrong)?;
+    let again = explicit.program.infer().map_err(wrong)?;
+    let other = typed.nodes().zip(&explicit.vars).find(|(n, v)| again.dtype(v) != Some(n.dtype));
+    if let Some((n, v)) = other {
+        return Err(format!("a copy is {:?}: {n:?}", again.dtype(v)));
+    }
+    let steps = &written.vars[written.vars.len() - results.len()..];
+    let fetches: Vec<&Var> = steps.iter().filter_map(|v| explicit.vars.get(typed.position(v)?)).collect();
+    let values = run(false, &explicit.program, &written.feeds, &fetches).map_err(wrong)?;
+    let differs = results.iter().zip(&values).enumerate().find_map(|(i, (a, b))| Some((i, same_bits(a, b).err()?)));
+    differs.map_or(Ok(()), |(i, m)| Err(format!("result {i} of a copy with explicit casts: {m}\n{again}")))
 }
 
 /// The text of a program reads back as a program with the same text, types and results.

@@ -66,7 +66,16 @@ fn run(r: &Recorded, dynamic: bool) -> Result<(), String> {
         let fetches = steps.iter().map(|i| &values[r.leaves.len() + i]);
         check(r, way, steps, common::EXECUTOR.with(|e| e.run(&p, feeds, fetches)))?;
     }
-    Ok(())
+    copied(&p).map_err(|e| format!("copied: {e}"))
+}
+
+/// A copy of a typed program is the same program.
+fn copied(p: &Program) -> Result<(), String> {
+    let typed = p.infer().map_err(|e| e.to_string())?;
+    let copy = typed.rewrite(|n| n.copy()).map_err(|e| e.to_string())?.program;
+    let text = copy.infer().map_err(|e| e.to_string())?.to_string();
+    let same = (copy.to_string(), &text) == (p.to_string(), &typed.to_string());
+    if same { Ok(()) } else { Err(format!("{typed}\nis now\n{text}")) }
 }
 
 fn run_all() {

@@ -24,6 +24,9 @@ fn a_million_nodes_need_no_recursion() {
         let typed = p.infer().unwrap();
         typed.verify().unwrap();
         assert!(typed.len() > 1_000_000 && typed.to_string().len() > 30_000_000);
+        let copy = typed.rewrite(|n| n.copy()).unwrap();
+        assert_eq!((copy.program.len(), copy.vars[typed.len() - 1].index()), (p.len(), z.index()));
+        drop((typed, copy));
         let exe = Executor::builder().threads(1).build();
         let t = Tensor::from_slice(&[0.5f32, -3.0, 1e6], [3]).unwrap();
         let out = exe.run(&p, feeds! { "x" => t }, [&y, &z]).unwrap();

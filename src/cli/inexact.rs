@@ -25,7 +25,7 @@ pub(super) fn back(plan: &Plan, executor: &Executor, feeds: Feeds<'_>) -> Result
     let mirror = Mirror::new(&plan.typed)?;
     let (at, from, dtype) = cast_back(plan)?;
     let (result, before) = (&mirror.low[at], &mirror.low[from]);
-    let exact = &mirror.exact_after(0)[from];
+    let exact = &mirror.exact_after(0)?[from];
     let [difference, size] = mirror.error(from, &mirror.widened(from), exact);
     let same = result.cast(dtype).eq(before);
     let near = difference.le((&size + 1.0) * NEAR);

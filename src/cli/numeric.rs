@@ -211,24 +211,21 @@ fn trace(
     let mirror = Mirror::new(typed)?;
     let result = typed.position(&plan.result).ok_or_else(|| Error::Internal("the result has no node".into()))?;
     let sizes: Vec<usize> = typed.nodes().map(|n| elements(n.shape)).collect();
-    let computes = |k: &NodeKind<'_>| !matches!(k, NodeKind::Feed(_) | NodeKind::Constant(_));
-    let places: Vec<usize> = typed.nodes().enumerate().filter(|(_, n)| computes(&n.kind)).map(|(i, _)| i).collect();
     all.own.resize(sizes.len(), Errors::default());
     all.in_result.resize(sizes.len(), Errors::default());
 
-    let exact = mirror.exact_after(0);
+    let exact = mirror.exact_after(0)?;
     let whole = mirror.error(result, &mirror.widened(result), &exact[result]);
-    let own = |i: &usize| mirror.error(*i, &mirror.widened(*i), &mirror.exact(*i, &|j| mirror.widened(j)));
-    let pairs: Vec<[Var; 2]> = places.iter().map(own).collect();
+    let own = mirror.own_errors()?;
     let mut lossy: Vec<usize> = Vec::new();
     for run in 0..runs {
         let mut differs = Vec::new();
-        let wanted: Vec<_> = pairs.iter().zip(&places).map(|(p, i)| (p, sizes[*i])).collect();
+        let wanted: Vec<_> = own.iter().map(|(i, pair)| (pair, sizes[*i])).collect();
         fetch(&mirror, executor, feeds(run)?, &wanted, &mut |at, e, m| {
             let mut here = Errors::default();
             here.add(e, m);
-            differs.extend(here.differs.then_some(places[at]));
-            all.own[places[at]].add(e, m);
+            differs.extend(here.differs.then_some(own[at].0));
+            all.own[own[at].0].add(e, m);
         })?;
         fetch(&mirror, executor, feeds(run)?, &[(&whole, sizes[result])], &mut |_, e, m| all.result.add(e, m))?;
         lossy.extend(differs);
@@ -243,7 +240,7 @@ fn trace(
     let mut before = exact[result].clone();
     let mut steps = Vec::new();
     for i in &lossy {
-        let after = mirror.exact_after(i + 1)[result].clone();
+        let after = mirror.exact_after(i + 1)?[result].clone();
         let [change, _] = mirror.error(result, &after, &before);
         steps.push([change, whole[1].clone()]);
         before = after;

@@ -3,18 +3,18 @@
 //! Guarantees: every node has a counterpart: floats and integers in f64, complex numbers in c128, bool in bool; casts to
 //! a wider category are numbers that stay, casts to a narrower one keep what they mean (an integer has no fraction, a
 //! bool is whether a number is not zero). So an integer that wraps, saturates or loses digits differs from its
-//! counterpart. Ops that have no f64 (the bitwise ones) stay in their dtype. Does not: say more than f64 can: integers
-//! beyond 2^53 have no exact counterpart; nodes that are views or the bits of others are refused or taken as they are.
+//! counterpart. Bits seen as another dtype are those of the counterpart in the dtype that was computed, and ops that have no
+//! f64 (the bitwise ones) stay in their dtype. Does not: say more than f64 can: integers beyond 2^53 have no exact counterpart.
 
-use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{
-    Attrs, Category, DType, Error, Graph, Mode, NodeKind, NodeOperand, NodeView, Op, Operand, Program, Scalar,
-    Settings, SourceLocation, TypedProgram, Var,
+    Category, DType, Error, NodeKind, NodeOperand, Op, Operand, Program, Scalar, Settings, Tensor, TypedProgram, Var,
+    Visit, apply,
 };
 
 /// A program that holds a typed program and its counterparts.
 pub(super) struct Mirror<'t> {
-    nodes: Vec<NodeView<'t>>,
+    typed: &'t TypedProgram,
+    dtypes: Vec<DType>,
     pub(super) program: Program,
     /// Each node as it is computed.
     pub(super) low: Vec<Var>,
@@ -32,113 +32,89 @@ fn wide(d: DType) -> DType {
 impl<'t> Mirror<'t> {
     /// The typed program anew, every cast written out. Its placeholders keep their names and dtypes.
     pub(super) fn new(typed: &'t TypedProgram) -> Result<Mirror<'t>, Error> {
-        let nodes: Vec<NodeView<'t>> = typed.nodes().collect();
-        let settings = Settings::new(typed.settings().rules).with_default_dtype(DType::F64);
-        let program = Program::with_settings(settings);
-        let mut low: Vec<Var> = Vec::with_capacity(nodes.len());
-        for n in &nodes {
-            let v = match &n.kind {
-                NodeKind::Feed(name) => program.data(name, n.dtype, dims(n.shape)?),
-                NodeKind::Constant(t) => program.constant((*t).clone()),
-                NodeKind::Apply { op, operands, .. } => {
-                    let operand = |o: &NodeOperand| match o {
-                        NodeOperand::Node(i) => Operand::Var(low[*i].clone()),
-                        NodeOperand::Scalar(s, _) => Operand::Scalar(*s),
-                    };
-                    Graph::apply(
-                        *op,
-                        &operands.iter().map(operand).collect::<Vec<_>>(),
-                        Attrs::default(),
-                        n.location.clone(),
-                    )
-                }
-                NodeKind::Cast { from, .. } => low[*from].cast(n.dtype),
-                NodeKind::Bits { from } => low[*from].view_as(n.dtype),
-                NodeKind::Reduce { op, from, dims, keepdim } => reduce(*op, &low[*from], dims, *keepdim, n.location),
-                _ => return Err(Error::Shape("a second evaluation in f64 does not know programs with views".into())),
-            };
-            low.push(v);
-        }
-        let mirror = Mirror { nodes, program, low };
-        mirror.check()?;
-        Ok(mirror)
-    }
-
-    /// The same dtypes as before: the casts that are written leave no other to be inserted.
-    fn check(&self) -> Result<(), Error> {
-        let typed = self.program.infer()?;
-        for (v, n) in self.low.iter().zip(&self.nodes) {
-            if typed.dtype(v) != Some(n.dtype) {
-                return Err(Error::Internal(format!("a node of {} was typed as {:?}", n.dtype, typed.dtype(v))));
-            }
-        }
-        Ok(())
+        let Settings { rules, default_dtype, .. } = typed.settings();
+        let program = Program::with_settings(Settings::new(rules).with_default_dtype(default_dtype));
+        let low = typed.rewrite_into(&program, |n| n.copy_explicit())?;
+        let dtypes = typed.nodes().map(|n| n.dtype).collect();
+        Ok(Mirror { typed, dtypes, program, low })
     }
 
     /// A computed value in the dtype of its counterpart.
     pub(super) fn widened(&self, node: usize) -> Var {
-        widen(&self.low[node], self.nodes[node].dtype)
+        widen(&self.low[node], self.dtypes[node])
     }
 
     /// The counterpart of a node, from those of its operands.
-    pub(super) fn exact(&self, node: usize, of: &dyn Fn(usize) -> Var) -> Var {
-        let n = &self.nodes[node];
-        match &n.kind {
+    fn exact(&self, n: &Visit<'_>) -> Result<Var, Error> {
+        let dtype = n.view().dtype;
+        match &n.view().kind {
             NodeKind::Apply { op, compute, operands } => {
                 let stays = compute.category() == Category::Int && !op.def().accepts.has(DType::F64);
-                let operand = |o: &NodeOperand| match o {
-                    NodeOperand::Scalar(s, _) => Operand::Scalar(*s),
-                    NodeOperand::Node(i) if stays && self.nodes[*i].dtype == *compute => {
-                        Operand::Var(of(*i).cast(*compute))
+                let mut given = n.operands()?;
+                for (to, from) in given.iter_mut().zip(operands) {
+                    match (&*to, from) {
+                        (Operand::Var(v), NodeOperand::Node(i)) if stays && self.dtypes[*i] == *compute => {
+                            *to = v.cast(*compute).into();
+                        }
+                        // Beside another scalar it would have a dtype of its own.
+                        (Operand::Scalar(s), _) if *op == Op::Where => *to = self.constant(*s, dtype).into(),
+                        _ => {}
                     }
-                    NodeOperand::Node(i) => Operand::Var(of(*i)),
-                };
-                let v = Graph::apply(
-                    *op,
-                    &operands.iter().map(operand).collect::<Vec<_>>(),
-                    Attrs::default(),
-                    n.location.clone(),
-                );
-                if stays { widen(&v, n.dtype) } else { v }
+                }
+                let v = apply(*op, &given, n.attrs());
+                Ok(if stays { widen(&v, dtype) } else { v })
             }
-            NodeKind::Cast { from, .. } => convert(&of(*from), self.nodes[*from].dtype, n.dtype),
-            NodeKind::Bits { from } => widen(&of(*from).cast(self.nodes[*from].dtype).view_as(n.dtype), n.dtype),
-            NodeKind::Reduce { op, from, dims, keepdim } => reduce(*op, &of(*from), dims, *keepdim, n.location),
-            _ => self.widened(node),
+            NodeKind::Cast { from, .. } => Ok(convert(n.var(*from)?, self.dtypes[*from], dtype)),
+            NodeKind::Bits { from } => Ok(widen(&n.var(*from)?.cast(self.dtypes[*from]).view_as(dtype), dtype)),
+            NodeKind::Reduce { op, .. } => {
+                let mut attrs = n.attrs();
+                attrs.dtype = None;
+                Ok(apply(*op, &n.operands()?, attrs))
+            }
+            NodeKind::View { .. } => n.copy(),
+            _ => Ok(self.widened(n.position())),
         }
     }
 
+    /// A scalar in the dtype of its counterpart.
+    fn constant(&self, s: Scalar, dtype: DType) -> Var {
+        let t = match s {
+            Scalar::Bool(v) => Tensor::scalar(v),
+            Scalar::Int(v) => Tensor::scalar(v),
+            Scalar::Float(v) => Tensor::scalar(v),
+            Scalar::Complex(v) => Tensor::scalar(v),
+        };
+        self.program.constant(t).cast(wide(dtype))
+    }
+
     /// The counterparts of all nodes, if the first `computed` of them are taken as they were computed.
-    pub(super) fn exact_after(&self, computed: usize) -> Vec<Var> {
-        let mut all: Vec<Var> = Vec::with_capacity(self.nodes.len());
-        for i in 0..self.nodes.len() {
-            let v = if i < computed { self.widened(i) } else { self.exact(i, &|j| all[j].clone()) };
-            all.push(v);
-        }
-        all
+    pub(super) fn exact_after(&self, computed: usize) -> Result<Vec<Var>, Error> {
+        self.typed.rewrite_into(&self.program, |n| match n.position() {
+            node if node < computed => Ok(self.widened(node)),
+            _ => self.exact(n),
+        })
+    }
+
+    /// The error of each node that computes, at its position: of its value against its counterpart from the operands that it had.
+    pub(super) fn own_errors(&self) -> Result<Vec<(usize, [Var; 2])>, Error> {
+        let mut all = Vec::new();
+        self.typed.rewrite_into(&self.program, |n| {
+            let (node, computed) = (n.position(), self.widened(n.position()));
+            if !matches!(n.view().kind, NodeKind::Feed(_) | NodeKind::Constant(_)) {
+                all.push((node, self.error(node, &computed, &self.exact(n)?)));
+            }
+            Ok(computed)
+        })?;
+        Ok(all)
     }
 
     /// |a - b| of two counterparts of a node, and |b|, in f64.
     pub(super) fn error(&self, node: usize, a: &Var, b: &Var) -> [Var; 2] {
-        if self.nodes[node].dtype == DType::Bool {
+        if self.dtypes[node] == DType::Bool {
             return [a.ne(b).cast(DType::F64), b.ne(b).logical_not().cast(DType::F64)];
         }
         [(a - b).abs(), b.abs()]
     }
-}
-
-fn dims(shape: &[SymDim]) -> Result<Dims, Error> {
-    let fixed = |d: &SymDim| match d {
-        SymDim::Fixed(n) => Ok(Dim::Fixed(*n)),
-        SymDim::Sym(_) => Err(Error::Internal("a dim without an extent".into())),
-    };
-    Ok(Dims(shape.iter().map(fixed).collect::<Result<_, Error>>()?))
-}
-
-fn reduce(op: Op, v: &Var, dims: &[usize], keepdim: bool, location: &SourceLocation) -> Var {
-    let dims = dims.iter().map(|d| *d as i64).collect::<Vec<i64>>();
-    let attrs = Attrs::dims(dims).with_keepdim(keepdim);
-    Graph::apply(op, &[Operand::Var(v.clone())], attrs, location.clone())
 }
 
 fn widen(v: &Var, dtype: DType) -> Var {
@@ -160,3 +136,6 @@ fn convert(v: &Var, from: DType, to: DType) -> Var {
         Category::Float => v.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

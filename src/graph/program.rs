@@ -320,6 +320,11 @@ impl Program {
         Program { shared: Arc::new(Shared::new(settings, limits, location)) }
     }
 
+    /// An empty program with this one's settings and limits, begun at the same place.
+    pub(crate) fn like(&self) -> Program {
+        Program::begun(self.settings(), self.shared.limits, self.shared.location.clone())
+    }
+
     /// A new program with the same nodes under other rules: names, places and positions stay, and so do the default
     /// dtype and the limits; a mistake made while building stays one. Handles of this program are not handles of the new one:
     /// [`var`](Program::var) and [`feed`](Program::feed) give those.

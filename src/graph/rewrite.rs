@@ -1,0 +1,202 @@
+//! Passes: from a typed program to another program, node by node.
+//!
+//! A pass is a function that is shown each node in turn, with the counterparts that it has given to the nodes before it, and
+//! gives this one's: a handle of the new program. What does not concern it, it [copies](Visit::copy).
+//!
+//! Guarantees: every node is visited once, operands before their uses, without recursion; what a pass builds for a node has the
+//! node's source location; copying every node gives the same program, with the same text, types, locations, limits and
+//! results; with [`Visit::copy_explicit`] one in which every node has its dtype and bits, and no conversion is left to
+//! inference; constants are shared, not copied. Does not: type the new program, whose mistakes come out of `infer` as any
+//! program's; drop nodes that nothing uses.
+
+use petgraph::graph::NodeIndex;
+
+use crate::base::error::{Error, Result};
+use crate::base::location::{here, with_location};
+use crate::graph::program::{Kind, Program};
+use crate::graph::typed::TypedProgram;
+use crate::graph::var::{Graph, Mode, Operand, Var};
+use crate::graph::view::{NodeKind, NodeOperand, NodeView};
+use crate::ops::{Attrs, Op};
+use crate::promotion::Reason;
+
+/// What [`TypedProgram::rewrite`] made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Rewritten {
+    /// The new program.
+    pub program: Program,
+    /// The counterpart of each node, at the node's position.
+    pub vars: Vec<Var>,
+}
+
+/// A node of a typed program, as a pass is shown it.
+#[derive(Debug)]
+pub struct Visit<'a> {
+    typed: &'a TypedProgram,
+    program: &'a Program,
+    vars: &'a [Var],
+    /// The node of the source program that the typed node was made for.
+    written: Option<&'a Kind>,
+    node: NodeView<'a>,
+}
+
+impl TypedProgram {
+    /// Builds a program with the same settings and limits by a pass, which gives each node its counterpart. The counterparts
+    /// of this program's results, by the same names, are the new one's. An error of the pass ends it.
+    ///
+    /// ```
+    /// use castwise::{NodeKind, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F16, [None]);
+    /// let y = (&x * 300.0).sqrt();
+    ///
+    /// // The same in f32: the placeholder is cast, and inference gives the ops that are copied the dtypes that follow.
+    /// let wide = p.infer()?.rewrite(|node| match node.view().kind {
+    ///     NodeKind::Feed(_) => Ok(node.copy()?.cast(DType::F32)),
+    ///     _ => node.copy(),
+    /// })?;
+    ///
+    /// let feeds = feeds! { "x" => Tensor::from([f16::from_f32(300.0)]) };
+    /// let narrow = Executor::new().run(&p, feeds.clone(), [&y])?;
+    /// let wide = Executor::new().run(&wide.program, feeds, [&wide.program.fetches()[0].var])?;
+    /// assert_eq!(narrow[0].item::<f16>()?, f16::INFINITY);
+    /// assert_eq!(wide[0].item::<f32>()?, 300.0);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn rewrite(&self, pass: impl FnMut(&Visit<'_>) -> Result<Var>) -> Result<Rewritten> {
+        let program = self.program.like();
+        let vars = self.rewrite_into(&program, pass)?;
+        let fetched = self.fetches.iter().map(|(name, n)| Ok((name.clone(), program.node_of(&vars[*n as usize])?)));
+        program.declare(fetched.collect::<Result<_>>()?);
+        Ok(Rewritten { program, vars })
+    }
+
+    /// Lets a pass build in a program that is there, which may be the typed one, and gives the counterpart of each node, at the
+    /// node's position. Declares no results.
+    ///
+    /// ```
+    /// use castwise::{NodeKind, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [3]).exp();
+    /// // The same once more, of twice the placeholder.
+    /// let typed = p.infer()?;
+    /// let again = typed.rewrite_into(&p, |node| match node.view().kind {
+    ///     NodeKind::Feed(name) => Ok(p.feed(name).map_or_else(|| node.copy(), Ok)? * 2),
+    ///     _ => node.copy(),
+    /// })?;
+    /// let both = y + &again[1];
+    /// assert_eq!(p.infer()?.dtype(&both), Some(DType::F32));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn rewrite_into(&self, program: &Program, mut pass: impl FnMut(&Visit<'_>) -> Result<Var>) -> Result<Vec<Var>> {
+        let state = self.program.shared.read();
+        let mut vars = Vec::with_capacity(self.nodes.len());
+        let mut written = 0;
+        for (position, node) in self.nodes().enumerate() {
+            // The conversions and views that an application needs stand before it, that of its result behind it.
+            while self.of_program.get(written).is_some_and(|last| (*last as usize) < position) {
+                written += 1;
+            }
+            let written = state.nodes.node_weight(NodeIndex::new(written)).map(|n| &n.kind);
+            let visit = Visit { typed: self, program, vars: &vars, written, node };
+            let var = with_location(visit.node.location.clone(), || pass(&visit))?;
+            vars.push(var);
+        }
+        Ok(vars)
+    }
+}
+
+impl<'a> Visit<'a> {
+    /// The node's position in [`TypedProgram::nodes`].
+    pub fn position(&self) -> usize {
+        self.vars.len()
+    }
+
+    /// The node.
+    pub fn view(&self) -> &NodeView<'a> {
+        &self.node
+    }
+
+    /// The program that is built.
+    pub fn program(&self) -> &'a Program {
+        self.program
+    }
+
+    /// The attributes that the application was written with; of a conversion or view that inference inserted those of the
+    /// application that it serves.
+    pub fn attrs(&self) -> Attrs {
+        match self.written {
+            Some(Kind::Apply { attrs, .. }) => attrs.clone(),
+            _ => Attrs::default(),
+        }
+    }
+
+    /// The counterpart of an earlier node. Error: the node is no earlier one.
+    pub fn var(&self, position: usize) -> Result<&'a Var> {
+        let late = || Error::Shape(format!("the node {position} is not before the node {}", self.position()));
+        self.vars.get(position).ok_or_else(late)
+    }
+
+    /// What the node is made of, in the new program: the counterparts of nodes, and the scalars in between.
+    pub fn operands(&self) -> Result<Vec<Operand>> {
+        let operand = |o: &NodeOperand| match o {
+            NodeOperand::Node(i) => self.var(*i).map(Operand::from),
+            NodeOperand::Scalar(s, _) => Ok(Operand::Scalar(*s)),
+        };
+        match &self.node.kind {
+            NodeKind::Apply { operands, .. } => operands.iter().map(operand).collect(),
+            kind => kind.inputs().iter().map(|i| self.var(*i).map(Operand::from)).collect(),
+        }
+    }
+
+    /// The node as the user wrote it. What inference inserted is left to inference: the counterpart of a conversion or a view that
+    /// nobody wrote is that of what it converts or views.
+    pub fn copy(&self) -> Result<Var> {
+        match (self.written, &self.node.kind) {
+            (_, NodeKind::View { from }) => self.var(*from).cloned(),
+            (_, NodeKind::Cast { from, note }) if note.reason != Reason::Requested => self.var(*from).cloned(),
+            (Some(Kind::Data { name, dtype, dims }), NodeKind::Feed(_)) => {
+                Ok(self.leaf(self.program.data_at(name, *dtype, dims.clone(), here())))
+            }
+            (_, NodeKind::Constant(t)) => Ok(self.leaf(self.program.constant((*t).clone()))),
+            (Some(Kind::Apply { op, attrs, scalars }), _) => {
+                let mut operands = self.operands()?;
+                for (o, written) in operands.iter_mut().zip(scalars) {
+                    if let Some(s) = written {
+                        *o = Operand::Scalar(*s);
+                    }
+                }
+                Ok(Graph::apply(*op, &operands, attrs.clone(), here()))
+            }
+            _ => Err(Error::Internal(format!("no node was written for the typed node {}", self.position()))),
+        }
+    }
+
+    /// The node as it was typed: a conversion is a cast, and what is applied or reduced keeps its dtype if the operands'
+    /// counterparts have theirs. The counterpart of a view is that of what it views, as an application places its operands
+    /// itself.
+    pub fn copy_explicit(&self) -> Result<Var> {
+        let (dtype, attrs) = (self.node.dtype, self.attrs());
+        let (op, attrs) = match &self.node.kind {
+            NodeKind::Apply { op, .. } => (*op, attrs),
+            NodeKind::Cast { .. } => (Op::Cast, Attrs::cast(dtype)),
+            NodeKind::Bits { .. } => (Op::ViewAs, Attrs::cast(dtype)),
+            // The dtype that it was given may be another: `any` to u8 combines bools, and casts them afterwards.
+            NodeKind::Reduce { op, .. } => (*op, attrs.with_dtype(dtype)),
+            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::View { .. } => return self.copy(),
+        };
+        Ok(Graph::apply(op, &self.operands()?, attrs, here()))
+    }
+
+    /// A placeholder or constant, which promotes as this one does.
+    fn leaf(&self, v: Var) -> Var {
+        if self.typed.nodes[self.position()].weak {
+            self.program.weaken(&v);
+        }
+        v
+    }
+}
+
+#[cfg(test)]
+mod tests;
