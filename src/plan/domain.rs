@@ -1,8 +1,8 @@
-//! Which shapes of a typed program are one iteration domain, once the feeds have told the dynamic dims.
+//! Which shapes of a typed program are one iteration domain, for feeds whose dynamic dims are known.
 //!
-//! Two placeholders `[None]` have two symbols, and their sum a third; yet mostly all are the same extent, and then
-//! one loop serves. What distinguishes plans is not the extents but which dynamic dims are broadcast: a dim of
-//! extent 1 that meets a larger one. Everything else that meets must be equal, or the feeds were refused.
+//! Two placeholders `[None]` have two symbols, and their sum a third; yet mostly all three have the same extent, and one loop
+//! serves. So a plan does not depend on the extents but on which dynamic dims are broadcast: dims of extent 1 that meet a larger
+//! one. All other dims that meet have equal extents, or the feeds would have been refused.
 //!
 //! Guarantees: shapes of one domain have equal extents under every assignment with the same [`Pattern`]; a new batch
 //! size has the pattern of the old one. Does not: check feeds; `executor` has done that.
@@ -38,7 +38,7 @@ fn symbols(d: &SymDim) -> &[u32] {
     }
 }
 
-/// A dim with equal ones made one: a number, or the smallest symbol of those that are equal.
+/// A dim, the same for all dims that are equal: a number, or the smallest of their symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Resolved {
     Fixed(usize),
@@ -49,12 +49,12 @@ pub(crate) enum Resolved {
 pub(crate) struct Domains {
     /// For each shape, the first shape that is the same domain.
     pub(crate) of_shape: Vec<u32>,
-    /// For each shape, its dims with equal ones made one.
+    /// The dims of each shape.
     resolved: Vec<Vec<Resolved>>,
 }
 
 impl Domains {
-    /// How an operand of one shape is spread over a domain, as far as that does not depend on extents.
+    /// How an operand of one shape is broadcast to a domain, as far as that does not depend on extents.
     pub(crate) fn spread(&self, shape: u32, domain: u32) -> BroadcastKind {
         let (s, d) = (&self.resolved[shape as usize], &self.resolved[domain as usize]);
         if s.iter().all(|d| *d == Resolved::Fixed(1)) {
@@ -67,7 +67,7 @@ impl Domains {
     }
 }
 
-/// Joins shapes that are equal under a pattern.
+/// Finds the domains: shapes that are equal under a pattern are one.
 pub(crate) fn domains(typed: &TypedProgram, pattern: &Pattern) -> Domains {
     let mut equal = Classes::new(pattern.len());
     for c in &typed.checks {
@@ -94,7 +94,7 @@ pub(crate) fn domains(typed: &TypedProgram, pattern: &Pattern) -> Domains {
     Domains { of_shape, resolved: all }
 }
 
-/// Symbols that are equal (union-find), and the number they are if that is known.
+/// Symbols that are equal (union-find), and the number that they stand for if it is known.
 struct Classes {
     parent: Vec<u32>,
     fixed: Vec<Option<usize>>,

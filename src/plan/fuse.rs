@@ -1,9 +1,9 @@
-//! Fusion: a typed program and its fetches become kernels, one an iteration domain, and the buffers between them.
+//! Fusion: a typed program and its fetches become kernels, one for each iteration domain, and the buffers between them.
 //!
-//! Guarantees: only what the fetches need is there; nodes of one domain are steps of one kernel, with any number of
-//! results; a value that another domain broadcasts is computed once, in its own domain; the order of kernels respects
-//! their data; a kernel has at most as many nodes as the executor lets it; no recursion, so a program of a million nodes
-//! fuses. Does not: compile, or know extents.
+//! Guarantees: only what the fetches need is computed; nodes of one domain are steps of one kernel, which has any number of
+//! results; a value that another domain broadcasts is computed once, in its own domain; a kernel comes after those whose results
+//! it reads; it has at most as many nodes as the executor allows; no recursion, so a program of a million nodes fuses. Does not:
+//! compile, or know extents.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -37,7 +37,7 @@ pub(crate) enum Origin {
     View(BufferId),
 }
 
-/// A tensor that a plan reads or makes.
+/// A tensor that a plan reads or computes.
 #[derive(Clone, Debug)]
 pub(crate) struct Buffer {
     pub(crate) origin: Origin,
@@ -59,12 +59,12 @@ pub(crate) struct PlannedKernel {
     /// The domain: the index of a shape of the typed program that has its extents.
     pub(crate) shape: u32,
     pub(crate) inputs: Vec<BufferId>,
-    /// How each of the inputs is spread over the domain.
+    /// How each of the inputs is broadcast to the domain.
     pub(crate) spread: Vec<BroadcastKind>,
     pub(crate) outputs: Vec<BufferId>,
     /// The dims of the domain that are reduced, ascending, if the kernel reduces.
     pub(crate) reduced: Option<Arc<[usize]>>,
-    /// For each fold of the kernel, the typed node (op and dtype) and the buffer of its result.
+    /// For each reduction of the kernel, the typed node (op and dtype) and the buffer of its result.
     pub(crate) folds: Vec<(NodeId, BufferId)>,
 }
 
@@ -115,7 +115,7 @@ impl fmt::Display for Plan {
     }
 }
 
-/// Plans the computation of `fetches`. `known` has values of nodes that need no computing.
+/// Plans the computation of `fetches`. `known` has the values of nodes that need not be computed.
 pub(crate) fn plan(
     typed: &Arc<TypedProgram>,
     fetches: &[NodeId],
@@ -159,7 +159,7 @@ pub(crate) fn plan(
     Ok(f.plan)
 }
 
-/// For each node, the node whose value it has: casts to the same dtype are their operand.
+/// For each node, the node whose value it has: a cast to the same dtype has that of its operand.
 fn aliases(typed: &TypedProgram) -> Vec<NodeId> {
     let mut of: Vec<NodeId> = Vec::with_capacity(typed.len());
     for (i, n) in typed.nodes.iter().enumerate() {
@@ -172,7 +172,7 @@ fn aliases(typed: &TypedProgram) -> Vec<NodeId> {
     of
 }
 
-/// The node whose elements a node has, under whatever shape.
+/// The node whose elements a node has, if under another shape.
 fn source(typed: &TypedProgram, aliases: &[NodeId], node: NodeId) -> NodeId {
     let mut node = aliases[node as usize];
     while let TypedKind::View { from } = typed.nodes[node as usize].kind {
@@ -181,7 +181,7 @@ fn source(typed: &TypedProgram, aliases: &[NodeId], node: NodeId) -> NodeId {
     node
 }
 
-/// Whether a node's elements are computed, not given or viewed.
+/// Whether a node computes its elements: it is no placeholder, constant or view.
 fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
     matches!(
         typed.nodes[node as usize].kind,
@@ -208,18 +208,18 @@ struct Groups {
     of: Vec<u32>,
 }
 
-/// What grouping looks at.
+/// What nodes are grouped by.
 struct Scope<'a> {
     typed: &'a TypedProgram,
     live: &'a [bool],
     aliases: &'a [NodeId],
     known: &'a HashMap<NodeId, Tensor>,
     domains: &'a Domains,
-    /// The nodes of a kernel at most; 0 and 1 are the same.
+    /// Nodes of a kernel, at most; 0 is as 1.
     most: usize,
 }
 
-/// A domain, and how many reductions (and views of fewer dims) lie before it: the nodes that share one are one kernel.
+/// How many reductions (and views of fewer dims) come before a node, and its domain: nodes with the same key are one kernel.
 type Key = (u32, u32);
 
 impl Scope<'_> {
@@ -234,7 +234,8 @@ impl Scope<'_> {
         let mut stage = vec![0u32; self.typed.len()];
         let mut keys = Vec::with_capacity(self.typed.len());
         for (i, n) in self.typed.nodes.iter().enumerate() {
-            // Data that went through a reduction, or lost dims in a view, may come back into a domain: a stage later.
+            // A value behind a reduction, or behind a view that drops dims, may be broadcast back to a domain before it: to that of the next
+            // stage, so that no kernel needs itself.
             let leads_back = match n.kind {
                 TypedKind::Reduce { .. } => true,
                 TypedKind::View { from } => {
@@ -250,8 +251,8 @@ impl Scope<'_> {
         keys
     }
 
-    /// The reductions that are done by the kernel that computes what they reduce. A kernel reduces one set of dims;
-    /// and if it has other results besides, only the last dims, for which it need not change the order of its loop.
+    /// The reductions that are part of the kernel that computes their operands. A kernel reduces one set of dims; and if it has
+    /// other results, only trailing dims, since its loop is in row-major order of the results.
     fn fused(&self, keys: &[Option<Key>], fetches: &[NodeId]) -> HashSet<NodeId> {
         let is_reduction = |n: NodeId| matches!(self.typed.nodes[n as usize].kind, TypedKind::Reduce { .. });
         let mut stored: HashSet<Key> =
@@ -274,7 +275,7 @@ impl Scope<'_> {
         }
         let mut fused = HashSet::new();
         for (key, nodes) in candidates {
-            // What is cut hands on results between its parts.
+            // A kernel that would have too many nodes is cut, and its parts store results for each other.
             if sizes.get(&key).is_some_and(|n| n + nodes.len() > self.most) {
                 stored.insert(key);
             }
@@ -298,11 +299,11 @@ impl Scope<'_> {
         }
     }
 
-    /// Groups the computed nodes by domain, and orders the groups by their data. A reduction joins the group of what
-    /// it reduces, or is one of its own.
+    /// Groups the computed nodes by key, and puts each group behind those whose results it reads. A reduction is part of the group of
+    /// its operand, or a group of its own.
     ///
-    /// Within a stage, a node's domain has at least as many dims as its operands', and these are at least as large; so data
-    /// never flow back into a domain they have left, and one group for each domain and stage is enough.
+    /// Within a stage, a node's domain has at least as many dims as its operands', and these are at least as large; so no value
+    /// returns to a domain, and one group for each domain and stage is enough.
     fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
         let (typed, keys) = (self.typed, self.keys());
         let fused = self.fused(&keys, fetches);
@@ -312,7 +313,7 @@ impl Scope<'_> {
         let mut after: HashSet<(u32, u32)> = HashSet::new();
         for (i, n) in typed.nodes.iter().enumerate() {
             let Some(key) = keys[i] else { continue };
-            // What is written later does not matter for what is there: a full group takes no more, and is closed.
+            // Nodes come after their operands, so a full group needs none of the nodes to come: the next group takes them.
             let has_room = |g: &u32, members: &[Vec<NodeId>]| members[*g as usize].len() < self.most;
             let open = match n.kind {
                 TypedKind::Reduce { from, .. } if fused.contains(&(i as u32)) => {
@@ -368,7 +369,7 @@ fn topological(count: usize, edges: &HashSet<(u32, u32)>) -> Result<Vec<u32>> {
     if order.len() == count { Ok(order) } else { Err(Error::Internal("domains that need each other".into())) }
 }
 
-/// Which computed nodes need a buffer: those fetched, and those that another group reads.
+/// Which computed nodes need a buffer: those that are fetched, viewed, or read by another group.
 fn crossing(
     typed: &TypedProgram,
     groups: &Groups,
@@ -405,7 +406,7 @@ impl Fusion {
         id
     }
 
-    /// The buffer of an operand that another group made, used by kernel `at`; views get one here.
+    /// The buffer of an operand of kernel `at` that is not computed in it; a view gets one here.
     fn operand(&mut self, node: NodeId, aliases: &[NodeId], at: usize) -> Result<BufferId> {
         let made = source(&self.plan.typed, aliases, node);
         let base = self.buffer_of.get(&made).copied();
@@ -419,7 +420,7 @@ impl Fusion {
         Ok(known.unwrap_or_else(|| self.buffer(node, Origin::View(base))))
     }
 
-    /// Lowers the nodes of one group, in program order.
+    /// Lowers the nodes of one group, in program order, to a kernel.
     fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
@@ -493,7 +494,8 @@ impl Fusion {
     }
 }
 
-/// The nodes of constants alone that something else needs: they are computed once, when the plan is made.
+/// The nodes that depend on constants alone and whose values are fetched or read by nodes that do not: they are computed once, when the
+/// plan is made.
 pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> {
     let mut constant = vec![false; typed.len()];
     for (i, n) in typed.nodes.iter().enumerate() {

@@ -1,9 +1,9 @@
 //! Kernel IR: one loop over one iteration domain, as a list of steps.
 //!
-//! Guarantees: a step computes one op or one primitive conversion of its operands, element by element, or moves a result
-//! so that it is not rounded twice; operands come before their uses; equal steps are one step; a kernel holds no extents, strides or constants' values that its code
-//! depends on, so that one compiled kernel serves every size. Does not: say how a step is computed (inline or as a
-//! block kernel); `backend` and the driver do.
+//! Guarantees: a step computes one op or one primitive conversion of its operands, element by element, or corrects a result
+//! that would else be rounded twice; operands come before their uses; equal steps are one step; the code of a kernel does not depend on
+//! extents, strides or the values of constants, so that one compiled kernel serves every size. Does not: say how a step is
+//! computed, in a segment or by a kernel of `kernels`; `schedule` does.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ pub(crate) enum StepOp {
     Cast(Prim),
     /// The same bits under this dtype.
     Bits(DType),
-    /// The f32 results of an op, of f32 arguments, as their rounding to f16 needs them: arguments, then results.
+    /// Corrects f32 results of an op so that their rounding to f16 is the exact result's; operands are the arguments and the results.
     DoubleRounding(Op),
 }
 
@@ -78,8 +78,8 @@ impl Kernel {
         self.values[id as usize]
     }
 
-    /// Whether all that is reduced are sums of floats that steps compute, each one for that alone: what loops may add up as
-    /// they compute it.
+    /// Whether every reduction is a sum of floats that a step computes for it alone: segments can add these sums while they compute
+    /// the elements.
     pub(crate) fn adds_up(&self) -> bool {
         let is_computed = |v: Value| v.dtype.is_float() && !v.dtype.is_narrow() && matches!(v.source, Source::Step(_));
         let alone = |v: &ValueId| !self.outputs.contains(v) && self.folds.iter().filter(|(_, u)| u == v).count() == 1;
@@ -100,13 +100,13 @@ pub(crate) struct KernelBuilder {
     const_ids: HashMap<(DType, Bits), ValueId>,
     origin: u32,
     passes: Passes,
-    /// Whether powers of 0.5 and -0.5 are no roots, which differ at -inf and -0: Paddle calls C's `pow`.
+    /// Whether powers of 0.5 and -0.5 are not computed as roots, which differ at -inf and -0: Paddle calls C's `pow`.
     no_roots: bool,
-    /// Whether results of half dtypes go on unrounded to the steps behind them.
+    /// Whether later steps take the results of half dtypes unrounded.
     relaxed: bool,
-    /// For rounded results of half dtypes, what was rounded.
+    /// For each rounded result of a half dtype, the value that was rounded.
     unrounded: HashMap<ValueId, ValueId>,
-    /// Those results. A cast that the program asks for is another step, which nothing looks behind.
+    /// The rounded result of a value and a half dtype. Casts of the program are not in here: they round for later steps too.
     relaxed_results: HashMap<(ValueId, DType), ValueId>,
 }
 
@@ -140,7 +140,7 @@ impl KernelBuilder {
         self.push(dtype, Source::Input(self.kernel.inputs.len() as u32 - 1))
     }
 
-    /// A constant; the same one twice is one value.
+    /// A constant; equal ones are one value.
     pub(crate) fn constant(&mut self, dtype: DType, bits: Bits) -> ValueId {
         if let Some(id) = self.const_ids.get(&(dtype, bits)) {
             return *id;
@@ -152,7 +152,7 @@ impl KernelBuilder {
         id
     }
 
-    /// Says on whose behalf the next steps are.
+    /// Makes the next steps those of a node, for errors.
     pub(crate) fn on_behalf_of(&mut self, node: u32) {
         self.origin = node;
     }
@@ -247,7 +247,7 @@ impl KernelBuilder {
             args[i] = Some(self.cast(*v, to));
         }
         let mut wide = self.step(StepOp::Apply(op), math, args, op.result(math));
-        // Relaxed results are not those of one op.
+        // Relaxed results are rounded later, if at all.
         if !self.relaxed && rounds_twice(op, compute) {
             wide = self.step(StepOp::DoubleRounding(op), math, [args[0], Some(wide), None, None], math);
         }
@@ -258,8 +258,7 @@ impl KernelBuilder {
         }
     }
 
-    /// Powers with an exponent for which a few multiplications, a division or a root are exact steps: those that
-    /// PyTorch takes this way. In op math, rounded once.
+    /// Powers with an exponent for which PyTorch multiplies, divides or takes a root. In op math, rounded once.
     fn power(&mut self, base: Operand, e: Scalar, compute: DType) -> Option<ValueId> {
         let e = match e {
             Scalar::Int(e) => e as f64,
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_f16_are_nudged_before_they_are_rounded() {
+    fn functions_of_f16_are_corrected_before_they_are_rounded() {
         let steps = |rounding, compute| {
             let settings = Settings { rounding, ..Settings::new(Rules::Torch) };
             let mut b = KernelBuilder::new(&settings, Passes::default());
@@ -397,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_with_short_exact_ways_take_them() {
+    fn powers_of_some_exponents_are_multiplications_divisions_and_roots() {
         use Scalar::{Bool, Float, Int};
         let ops = |e: Scalar, dtype: DType| {
             let mut b = KernelBuilder::default();

@@ -1,6 +1,6 @@
-//! From a typed program to what is run: fusion, kernels, schedules, and how a launch walks its dims.
+//! From a typed program to what is run: fusion into kernels, their schedules, the geometry of a launch and its strategy.
 //!
-//! Does not: touch data or make machine code.
+//! Guarantees: plans, kernels, schedules, geometries and strategies print themselves. Does not: touch data or make machine code.
 
 pub(crate) mod domain;
 pub(crate) mod fuse;

@@ -1,24 +1,24 @@
-//! What an executor saves: passes that can be left out, and how large a tile is.
+//! The choices of an executor: passes that can be left out, the length of tiles, the sizes of kernels.
 //!
 //! Guarantees: no choice made here changes a bit of a result (but under [`Rounding::Relaxed`], which says so). Does not:
-//! do any of it; `fuse`, `kernel`, `schedule` and the executor ask.
+//! apply them; `fuse`, `kernel`, `schedule` and the executor do.
 //!
 //! [`Rounding::Relaxed`]: crate::Rounding::Relaxed
 
 use crate::base::limits::{Limit, Limits};
 use crate::plan::tuning::TILE;
 
-/// A saving that an executor can be told to do without: results stay the same in every bit, and come later. For tests,
-/// and to find out what a difference comes from. [`ExecutorBuilder::without`](crate::ExecutorBuilder::without) has an example.
+/// An optimization that an executor can be told to leave out: results stay the same in every bit, and come later. For tests,
+/// and to find what a difference comes from. [`ExecutorBuilder::without`](crate::ExecutorBuilder::without) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pass {
-    /// Nodes over one domain are one kernel. Without: a kernel a node.
+    /// Nodes over one domain become one kernel. Without: each node is a kernel.
     Fusion,
-    /// Equal steps of a kernel are one step. Without: each is computed.
+    /// Equal steps of a kernel become one step. Without: each is computed.
     Merging,
-    /// What constants and scalars alone decide is computed when the plan is made. Without: at each run.
+    /// Values of constants and scalars alone are computed when the plan is made. Without: in each run.
     Folding,
-    /// A value between the stages of a kernel takes the place of one that is no longer needed. Without: each has its own.
+    /// Values between the stages of a kernel share a tile if they are not alive together. Without: each has a tile of its own.
     Reuse,
 }
 
@@ -31,7 +31,7 @@ impl Pass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passes {
     pub(crate) left_out: [bool; Pass::ALL.len()],
-    /// Elements of a tile, where tiles don't decide in which order something is combined.
+    /// Elements of a tile, where the length of tiles does not decide in which order a reduction combines elements.
     pub(crate) tile: usize,
     /// Nodes of a kernel at most.
     pub(crate) kernel_ops: usize,
@@ -47,12 +47,12 @@ impl Default for Passes {
 }
 
 impl Passes {
-    /// Whether it is done.
+    /// Whether a pass is done.
     pub(crate) fn has(self, pass: Pass) -> bool {
         !self.left_out[pass as usize]
     }
 
-    /// All but this one.
+    /// These without one more pass.
     pub(crate) fn without(mut self, pass: Pass) -> Passes {
         self.left_out[pass as usize] = true;
         self

@@ -1,10 +1,10 @@
-//! Turns a kernel into stages over tiles: which steps run inline in compiled segments, which as block kernels, and
-//! where each value lives between stages.
+//! Orders the steps of a kernel as stages over tiles: which steps are compiled together as segments, which are computed by kernels of
+//! `kernels`, and where each value is between stages.
 //!
-//! Guarantees: a stage reads only values of earlier stages, operands and constants; values that are the same for a
-//! whole run of the inner dim ("uniform") are computed once a run, in the prologue; a value that crosses stages has a
-//! slot of its own while it is alive, so no stage writes what it reads. Does not: generate code; `backend` compiles
-//! the segments, and without it every step is a block kernel.
+//! Guarantees: a stage reads only values of earlier stages, operands and constants; values that are the same for all elements
+//! of a row ("uniform") are computed once a row, in the prologue; a value that crosses stages has a slot of its own while it is
+//! alive, so no stage writes what it reads. Does not: generate code; `backend` compiles the segments, and without it every step is
+//! a stage of its own.
 
 use std::collections::HashMap;
 
@@ -19,25 +19,25 @@ use crate::plan::options::{Pass, Passes};
 /// Steps that are reordered together; bounds how many values are alive between stages.
 const WINDOW: usize = 512;
 
-/// How a kernel's operand varies along the inner run.
+/// How a kernel's operand varies along the inner loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// One element after the other.
+    /// Another element in each iteration.
     Vector,
-    /// The same element for the whole run.
+    /// The same element in all of them.
     Splat,
 }
 
-/// A pointer the stages use. The driver keeps a table of them.
+/// What a pointer of the stages points at. The driver keeps a table of these pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    /// An operand that moves with the tile, or sits still if its class is splat.
+    /// An operand: its elements of the tile, or its one element of the row if its class is splat.
     Input(u32),
     /// A constant.
     Const(u32),
     /// The `n`-th scratch tile.
     Tile(u32),
-    /// One element: a uniform value.
+    /// The `n`-th uniform value: one element.
     Single(u32),
     /// A result.
     Output(u32),
@@ -46,16 +46,16 @@ pub(crate) enum Slot {
 /// Index into the slots.
 pub(crate) type SlotId = u32;
 
-/// Steps that are compiled into one loop.
+/// Steps that are compiled to one loop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Segment {
     pub(crate) steps: Vec<u32>,
-    /// Values read from slots: value, slot, and whether it is one element for all.
+    /// Values that are read from slots: value, slot, and whether it is uniform.
     pub(crate) loads: Vec<(ValueId, SlotId, bool)>,
     pub(crate) stores: Vec<(ValueId, SlotId)>,
 }
 
-/// A step run as a block kernel.
+/// A step that a kernel of `kernels`, or a user's function, computes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockStage {
     pub(crate) f: Runner,
@@ -64,7 +64,7 @@ pub(crate) struct BlockStage {
     pub(crate) step: u32,
 }
 
-/// Part of the work on a tile.
+/// Part of the computation of a tile.
 #[derive(Clone, Debug)]
 pub(crate) enum Stage {
     Block(BlockStage),
@@ -78,7 +78,7 @@ pub(crate) struct Fill {
     pub(crate) from: SlotId,
     pub(crate) to: SlotId,
     pub(crate) dtype: DType,
-    /// Whether the element is a constant: filled once, not once a run.
+    /// Whether the element is a constant: filled once a launch, not once a row.
     pub(crate) constant: bool,
 }
 
@@ -86,8 +86,8 @@ pub(crate) struct Fill {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reduced {
     pub(crate) slot: SlotId,
-    /// Whether a segment can add it up itself, into lanes instead of its tile: a float sum of what one segment stores and
-    /// nothing else reads.
+    /// Whether the segment that computes it can add it to lanes instead of storing it: it is reduced to a float sum, and nothing else
+    /// reads it.
     pub(crate) is_sum: bool,
 }
 
@@ -99,23 +99,23 @@ pub(crate) struct Schedule {
     pub(crate) dtypes: Vec<DType>,
     pub(crate) prologue: Vec<BlockStage>,
     pub(crate) fills: Vec<Fill>,
-    /// Results that are uniform: repeated over the run.
+    /// Results that are uniform: repeated over the row.
     pub(crate) out_fills: Vec<Fill>,
     pub(crate) body: Vec<Stage>,
     pub(crate) segments: Vec<Segment>,
-    /// Where the values are that are reduced, once the body has run.
+    /// The values that are reduced, and where they are after the body.
     pub(crate) folds: Vec<Reduced>,
     pub(crate) tiles: u32,
     pub(crate) singles: u32,
-    /// Whether there is nothing but one segment over operands, constants and results.
+    /// Whether it is one segment over operands, constants and results, and nothing else.
     pub(crate) plain: bool,
-    /// Whether there is nothing but that, the prologue, and sums that the segment adds up: its function walks rows.
+    /// Whether it is that with a prologue and with sums that the segment can add: the compiled function computes many rows.
     pub(crate) walks_rows: bool,
-    /// Elements of a tile that nothing is reduced of.
+    /// Elements of a tile where nothing is reduced.
     pub(crate) tile: usize,
 }
 
-/// Which values are the same along the whole inner run.
+/// Which values are the same for all elements of a row.
 pub(crate) fn uniform_values(k: &Kernel, classes: &[Class]) -> Vec<bool> {
     let mut uniform: Vec<bool> = Vec::with_capacity(k.values.len());
     for v in &k.values {
@@ -129,7 +129,7 @@ pub(crate) fn uniform_values(k: &Kernel, classes: &[Class]) -> Vec<bool> {
     uniform
 }
 
-/// Plans a kernel. `inline` says which steps a segment can hold; with `|_| false` everything is a block kernel.
+/// Plans a kernel. `is_lowerable` says which steps a segment can have; with `|_| false` there are no segments.
 pub(crate) fn schedule(
     k: &Kernel,
     classes: &[Class],
@@ -139,7 +139,7 @@ pub(crate) fn schedule(
     schedule_with(k, classes, level, is_lowerable, Passes::default())
 }
 
-/// [`schedule`], with passes to choose.
+/// [`schedule`] with chosen passes.
 pub(crate) fn schedule_with(
     k: &Kernel,
     classes: &[Class],
@@ -159,7 +159,7 @@ pub(crate) fn schedule_with(
     let body: Vec<u32> = (0..k.steps.len() as u32).filter(|s| !p.uniform[k.steps[*s as usize].out as usize]).collect();
     let groups = group(k, &body, &p.uniform, is_lowerable, passes.function_steps);
     p.prologue()?;
-    p.location(&groups);
+    p.place(&groups);
     p.stages(&groups)?;
     for (o, v) in k.outputs.iter().enumerate() {
         if p.uniform[*v as usize] {
@@ -184,14 +184,14 @@ pub(crate) fn schedule_with(
     Ok(p.out)
 }
 
-/// A block step, or steps that go into one segment.
+/// A step for a kernel of `kernels`, or steps for one segment.
 enum Group {
     Block(u32),
     Inline(Vec<u32>),
 }
 
-/// Orders the steps so that inline ones stand together: within a window, by the number of switches between inline
-/// and block that lie before a step. A segment has at most `most` steps.
+/// Orders the steps so that those for segments come together: within a window, by the number of times that the values before a step
+/// change between segments and kernels. A segment has at most `most` steps.
 fn group(k: &Kernel, body: &[u32], uniform: &[bool], is_lowerable: &dyn Fn(&Step) -> bool, most: usize) -> Vec<Group> {
     let is_lowerable = |step: &Step| most > 0 && is_lowerable(step);
     let mut groups = Vec::new();
@@ -203,7 +203,7 @@ fn group(k: &Kernel, body: &[u32], uniform: &[bool], is_lowerable: &dyn Fn(&Step
             let before =
                 step.args.iter().flatten().filter(|a| !uniform[**a as usize]).map(|a| phase[*a as usize]).max();
             let (before, parity) = (before.unwrap_or(0), u32::from(!is_lowerable(step)));
-            // Inline steps have even phases, block steps odd ones.
+            // Steps for segments have even phases, those for kernels odd ones.
             let at = before + u32::from(before % 2 != parity);
             phase[step.out as usize] = at;
             order.push((at, *s));
@@ -216,7 +216,7 @@ fn group(k: &Kernel, body: &[u32], uniform: &[bool], is_lowerable: &dyn Fn(&Step
                 _ => groups.push(Group::Inline(vec![s])),
             }
         }
-        // The next window starts afresh.
+        // Phases are counted within a window.
         window.iter().for_each(|s| phase[k.steps[*s as usize].out as usize] = 0);
     }
     groups
@@ -225,7 +225,7 @@ fn group(k: &Kernel, body: &[u32], uniform: &[bool], is_lowerable: &dyn Fn(&Step
 struct Planner<'a> {
     k: &'a Kernel,
     level: CpuLevel,
-    /// Whether a tile serves another value after its last use.
+    /// Whether a tile is given to another value after the last use of the one it has.
     reuse: bool,
     uniform: Vec<bool>,
     out: Schedule,
@@ -240,7 +240,7 @@ impl Planner<'_> {
         self.out.slots.len() as u32 - 1
     }
 
-    /// Where a value can be read. Every value that crosses stages has been placed before it is read.
+    /// The slot of a value. Values that cross stages have been [placed](Planner::place) before.
     fn slot(&mut self, v: ValueId) -> SlotId {
         if let Some(known) = self.slot_of[v as usize] {
             return known;
@@ -270,7 +270,7 @@ impl Planner<'_> {
         found.ok_or_else(|| Error::Internal(format!("no kernel for {:?} in {}", step.op, step.dtype)))
     }
 
-    /// The steps on uniform values, one element each.
+    /// Makes the stages of the uniform values, one element each.
     fn prologue(&mut self) -> Result<()> {
         for s in 0..self.k.steps.len() as u32 {
             let step = self.k.steps[s as usize];
@@ -284,8 +284,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Gives every value that crosses groups a slot: its result, or a tile that is free again after its last use.
-    fn location(&mut self, groups: &[Group]) {
+    /// Gives a slot to every value that crosses groups: the result that it is, or a tile until its last use.
+    fn place(&mut self, groups: &[Group]) {
         let mut last_use = vec![0usize; self.k.values.len()];
         let mut maker = vec![usize::MAX; self.k.values.len()];
         for (g, group) in groups.iter().enumerate() {
@@ -322,7 +322,7 @@ impl Planner<'_> {
                 self.slot_of[v] = Some(tile_slots[tile as usize]);
                 ends.entry(last_use[v].max(g)).or_default().push(tile);
             }
-            // Only now: no stage may write what it reads.
+            // Freed only after the group has its tiles: no stage may write what it reads.
             free.extend(ends.remove(&g).filter(|_| self.reuse).unwrap_or_default());
         }
     }
@@ -346,7 +346,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A slot with one element after the other, for block kernels: uniform values are repeated over a tile.
+    /// A slot with the value for each element, for kernels: uniform values are repeated over a tile.
     fn vector(&mut self, v: ValueId) -> SlotId {
         if !self.uniform[v as usize] {
             return self.slot(v);
@@ -363,7 +363,7 @@ impl Planner<'_> {
         to
     }
 
-    /// Whether a reduction of what lies in a slot can be added up where it is computed.
+    /// Whether the segment that computes a slot's value can add it to lanes.
     fn is_sum(&self, slot: SlotId, op: Op, v: ValueId) -> bool {
         let o = &self.out;
         let stored = |s: &&Segment| s.stores.iter().any(|(_, to)| *to == slot);

@@ -33,7 +33,7 @@ fn a_reduction_joins_the_kernel_of_what_it_reduces_if_the_loop_can_stay() {
     assert_eq!(kernels(&p, &[&y, &rows]), [(1, 1, 1)]);
     assert_eq!(kernels(&p, &[&y, &columns]), [(1, 1, 0), (0, 0, 1)]);
     assert_eq!(kernels(&p, &[&rows, &columns]), [(1, 1, 1), (0, 0, 1)]);
-    // What another kernel reads is stored too.
+    // A result that another kernel reads is stored.
     let (column, centred) = (&y - &columns, &y - y.over([1]).keepdim().sum());
     assert_eq!(kernels(&p, &[&column]), [(1, 1, 0), (0, 0, 1), (1, 1, 0)]);
     assert_eq!(kernels(&p, &[&centred]), [(1, 1, 1), (1, 1, 0)]);
@@ -61,14 +61,14 @@ fn one_kernel_a_domain_with_what_the_fetches_need() {
 
 /// Ones at the end that stick out where an operand is placed are dropped: from [1] through [1, 1] back to [1].
 #[test]
-fn a_value_that_is_placed_with_fewer_dims_may_come_back_into_a_domain() {
+fn a_value_of_fewer_dims_may_be_broadcast_back_to_its_domain() {
     let p = Program::new(Rules::Torch);
     let (x, y, z) = (p.data("x", DType::F32, [1]), p.data("y", DType::F32, [1, 1]), p.data("z", DType::F32, [2, 3, 7]));
     let before = x.exp();
     let (wide, placed) = (&before + &y, p.data("x1", DType::F32, [1, 1]));
     let after = z.at_axis(2).add(wide.cast(DType::F16));
     assert_eq!(kernels(&p, &[&after]), [(1, 1, 0), (2, 1, 0), (1, 1, 0), (1, 1, 0)]);
-    // A view of what is given leads nowhere back.
+    // A view of a placeholder makes no stage.
     let given = &z.at_axis(2).add(&placed) * &z;
     assert_eq!(kernels(&p, &[&given, &z.exp()]), [(3, 2, 0)]);
 }

@@ -1,5 +1,5 @@
-//! Random domains against plain enumeration: a geometry walks every operand's elements in the order that nested loops
-//! over the dims do, and reaches exactly as far as they do.
+//! Random domains against plain enumeration: a geometry reads every operand's elements in the order of nested loops
+//! over the dims, and its reach is that of these loops.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ struct Case {
     strides: Vec<Vec<isize>>,
     spread: Vec<BroadcastKind>,
     reduced: Option<Vec<usize>>,
-    /// Whether what is reduced can be added up.
+    /// Whether segments add sums.
     adds: bool,
 }
 
@@ -28,10 +28,10 @@ fn case(r: &mut Random) -> Case {
     let rank = [0, 1, 2, 2, 3, 3, 4, 5, 8][r.index(9)];
     let mut extents: Vec<usize> = (0..rank).map(|_| [1, 1, 2, 3, 4][r.index(5)]).collect();
     if rank > 0 && r.index(2) == 0 {
-        // Around the lengths at which a domain is cut in another way.
+        // Around the limits of short rows.
         extents[r.index(rank)] = [5, 15, 16, 17, 63, 64, 65, 127, 128, 256, 257][r.index(11)];
     }
-    // Enumerating more points shows no more.
+    // More points would find no more.
     while extents.iter().product::<usize>() > 600 {
         let d = r.index(rank);
         extents[d] = extents[d].div_ceil(2);
@@ -63,7 +63,7 @@ fn strides(r: &mut Random, extents: &[usize]) -> Vec<isize> {
     strides
 }
 
-/// A type that such an operand can have: the narrowest, or none that says anything.
+/// What the type of such an operand can say: as much as is true, or nothing.
 fn spread(r: &mut Random, strides: &[isize], extents: &[usize]) -> BroadcastKind {
     let still = |(n, s): (&usize, &isize)| *s == 0 || *n == 1;
     if r.index(3) > 0 && extents.iter().zip(strides).all(still) {
@@ -90,7 +90,7 @@ fn plainly(c: &Case, strides: &[isize]) -> Vec<Vec<isize>> {
     points(&kept, &c.extents, strides).iter().map(|at| inner.iter().map(|i| at + i).collect()).collect()
 }
 
-/// The same as the driver walks a geometry.
+/// The same as the driver reads a geometry.
 fn walked(g: &Geometry, o: &OperandAccess) -> Vec<Vec<isize>> {
     let dims: Vec<usize> = (0..g.rows.len()).collect();
     let within: Vec<isize> = match &o.access {
@@ -139,7 +139,7 @@ fn check(seed: u64, cases: usize) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn walks_and_reaches_are_those_of_nested_loops() {
+fn reads_and_reaches_are_those_of_nested_loops() {
     const PARTS: usize = 4;
     // The whole number needs an optimized build.
     let cases = if cfg!(debug_assertions) { 30_000 } else { 1_000_000 };

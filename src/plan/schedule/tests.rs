@@ -38,7 +38,7 @@ fn stages(ops: &[Op], class: Class) -> (Schedule, Vec<String>) {
 }
 
 #[test]
-fn inline_steps_stand_together() {
+fn steps_for_segments_come_together() {
     let (plain, body) = stages(&[Op::Neg, Op::Sqrt, Op::Neg], Class::Vector);
     assert_eq!((plain.plain, plain.tiles, &body[..]), (true, 0, &["3 inline".to_string()][..]));
     let (mixed, body) = stages(&[Op::Neg, Op::Sqrt, Op::Sin, Op::Neg], Class::Vector);
@@ -48,7 +48,7 @@ fn inline_steps_stand_together() {
 }
 
 #[test]
-fn uniform_values_are_computed_before_the_run_and_repeated_in_the_result() {
+fn uniform_values_are_computed_in_the_prologue_and_repeated_in_the_result() {
     let (made, body) = stages(&[Op::Neg, Op::Sin], Class::Splat);
     assert_eq!((made.prologue.len(), made.out_fills.len(), body.len(), made.plain), (2, 1, 0, false));
     let singles: Vec<&Slot> = made.slots.iter().filter(|s| matches!(s, Slot::Single(_))).collect();

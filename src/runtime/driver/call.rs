@@ -2,8 +2,7 @@
 //!
 //! Guarantees: as [`super::run`]'s, under the bounds it has proved. Does not: check what can stop a run.
 
-use super::job::{Launch, Out, begins_cache_line};
-use super::store_fence;
+use super::job::{Launch, Out, begins_cache_line, store_fence};
 use crate::backend::abi::{AHEAD, STREAM, row_words, table_size, word};
 use crate::plan::geometry::Access;
 use crate::plan::schedule::Slot;

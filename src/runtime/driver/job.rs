@@ -79,6 +79,16 @@ pub(super) fn begins_cache_line(at: *const u8) -> bool {
     at.addr().is_multiple_of(CACHE_LINE)
 }
 
+/// Orders what a thread has streamed before what it writes from now on, so that a thread that waits for it sees the results.
+/// Once for each part of the work, since it waits for memory.
+pub(super) fn store_fence() {
+    // SAFETY: every processor of this architecture has the instruction, and it accesses no memory.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
 /// A result's memory: contiguous, one element for each of the domain.
 pub(crate) struct Output<'a> {
     pub(crate) bytes: &'a mut [u8],

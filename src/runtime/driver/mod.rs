@@ -96,13 +96,3 @@ fn run_aligned(
     }
     run(&Launch { inputs: &inputs, ..*launch }, outputs, folds, threads)
 }
-
-/// Orders what a thread has streamed before what it writes from now on, so that a thread that waits for it sees the results.
-/// Once for each part of the work, since it waits for memory.
-fn store_fence() {
-    // SAFETY: every processor of this architecture has the instruction, and it accesses no memory.
-    #[cfg(target_arch = "x86_64")]
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
-}

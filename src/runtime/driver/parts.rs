@@ -6,8 +6,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::job::{Job, StepFailure};
-use super::store_fence;
+use super::job::{Job, StepFailure, store_fence};
 use super::worker::{Worker, with_worker};
 use crate::base::error::Result;
 use crate::plan::tuning::{MOST_SWEPT, PARTS_PER_THREAD, SWEPT_FROM, SWEPT_PART};

@@ -35,7 +35,7 @@ use crate::plan::kernel::{Kernel, Step};
 use crate::plan::options::Pass;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
 use crate::promotion::operand::OperandType;
-use crate::runtime::launch::run::{Memory, Run};
+use crate::runtime::launch::run::{MemoryBudget, Run};
 use crate::runtime::launch::{
     Engine, Fetched, PreparedLaunch, Ready, cast_tensor, is_direct, run_blocks, run_direct, run_plan,
 };
@@ -204,7 +204,7 @@ impl Inner {
 
     /// What a run has besides its plan.
     fn run<'a>(&'a self, feeds: &'a [TensorRef<'a>], dyn_dims: &'a [usize], stop: Option<&'a Stop<'a>>) -> Run<'a> {
-        let memory = Memory::limited(self.settings.max_bytes);
+        let memory = MemoryBudget::limited(self.settings.max_bytes);
         Run { feeds, dyn_dims, threads: self.threads, pool: Some(&self.pool), stop, memory }
     }
 

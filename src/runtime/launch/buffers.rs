@@ -1,6 +1,7 @@
-//! What the buffers of a run hold: feeds and constants where they are, views of them, and what kernels made.
+//! What the buffers of a run hold: feeds and constants in place, views of them, and what kernels made.
 //!
-//! Guarantees: a buffer is read only after it was computed; a view copies nothing. Does not: decide when a buffer is dropped.
+//! Guarantees: a buffer is read only after it was computed; a view copies nothing; a made buffer is dropped after its last use.
+//! Does not: decide which use is the last; the plan has.
 
 use smallvec::SmallVec;
 
@@ -13,10 +14,10 @@ use crate::tensor::{Tensor, TensorRef, TensorView};
 /// What a buffer holds during a run.
 pub(super) enum Value<'a> {
     Given(TensorRef<'a>),
-    /// Borrowed elements under another shape: which of the run's.
+    /// Borrowed elements under another shape: an index into the run's views.
     Shown(usize),
     Made(Tensor),
-    /// In the tensor that the caller gave for it.
+    /// In the caller's tensor.
     Delivered,
 }
 
@@ -52,7 +53,7 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Keeps a view for as long as the run takes.
+    /// Keeps a view until the run ends.
     fn show(shown: &mut Vec<TensorView<'a>>, view: TensorView<'a>) -> Value<'a> {
         shown.push(view);
         Value::Shown(shown.len() - 1)
@@ -78,6 +79,19 @@ impl<'a> Buffers<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Drops the operands of the `at`-th kernel that it is the last to read.
+    pub(super) fn release(&mut self, inputs: &[BufferId], at: usize) {
+        for b in inputs {
+            let buffer = &self.plan.buffers[*b as usize];
+            if buffer.last_use == at
+                && let Some(Value::Made(t)) = self.values[*b as usize].take()
+                && matches!(buffer.origin, Origin::Kernel)
+            {
+                self.run.memory.give(t.numel() * t.dtype().size());
+            }
+        }
     }
 }
 

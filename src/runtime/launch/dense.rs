@@ -2,7 +2,7 @@
 //!
 //! Does not: plan launches that run; their operands may have other strides.
 
-use super::aligned_strides;
+use super::prepared::aligned_strides;
 use crate::base::error::Result;
 use crate::base::shape::{contiguous_strides, numel};
 use crate::plan::fuse::{Plan, PlannedKernel};

@@ -2,37 +2,37 @@
 //!
 //! Does not: run anything.
 
+use std::cell::Cell;
+use std::sync::Arc;
+
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::tensor::{Pool, Storage, TensorRef};
-use std::cell::Cell;
-use std::sync::Arc;
 
 /// What a run has besides a plan.
 pub(crate) struct Run<'a> {
     /// The feeds, in program order.
     pub(crate) feeds: &'a [TensorRef<'a>],
-    /// The dynamic dims.
+    /// The extents of the dynamic dims.
     pub(crate) dyn_dims: &'a [usize],
     pub(crate) threads: usize,
     /// Where the results' memory comes from.
     pub(crate) pool: Option<&'a Arc<Pool>>,
     /// What can stop the run.
     pub(crate) stop: Option<&'a Stop<'a>>,
-    /// The memory it has taken.
-    pub(crate) memory: Memory,
+    pub(crate) memory: MemoryBudget,
 }
 
-/// The bytes that a run holds: results, what kernels hand to each other, and partial results of reductions.
-pub(crate) struct Memory {
+/// The bytes that a run may hold, and those that it holds: results, buffers between kernels, partial results of reductions.
+pub(crate) struct MemoryBudget {
     most: usize,
     pub(super) now: Cell<usize>,
 }
 
-impl Memory {
-    /// At most so many at once.
-    pub(crate) fn limited(most: usize) -> Memory {
-        Memory { most, now: Cell::new(0) }
+impl MemoryBudget {
+    /// At most so many bytes at once.
+    pub(crate) fn limited(most: usize) -> MemoryBudget {
+        MemoryBudget { most, now: Cell::new(0) }
     }
 
     pub(super) fn take(&self, bytes: usize) -> Result<()> {
@@ -51,9 +51,9 @@ impl Memory {
 }
 
 impl Run<'_> {
-    /// Of something without feeds, on this thread, that nothing limits.
+    /// A run without feeds and limits, on this thread.
     pub(crate) fn alone() -> Run<'static> {
-        let memory = Memory::limited(usize::MAX);
+        let memory = MemoryBudget::limited(usize::MAX);
         Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None, stop: None, memory }
     }
 
@@ -63,5 +63,5 @@ impl Run<'_> {
     }
 }
 
-/// Elements that fit the usual number of operands and results without allocating.
+/// As many operands and results as most kernels have: lists of so many do not allocate.
 pub(super) const FEW: usize = 4;

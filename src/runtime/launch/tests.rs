@@ -2,17 +2,29 @@
 
 use std::collections::HashMap;
 
-use super::*;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::kernel::is_parallel;
+use super::prepared::aligned_strides;
+use super::run::{MemoryBudget, Run};
+use super::{BlockEngine, run_plan};
+use crate::base::dtype::DType;
+use crate::base::error::Error;
 use crate::graph::program::Program;
+use crate::graph::typed::NodeId;
 use crate::graph::var::Var;
+use crate::ops::Op;
 use crate::plan::domain::pattern;
 use crate::plan::fuse::plan;
+use crate::plan::kernel::{Kernel, KernelBuilder, Operand};
 use crate::plan::options::Passes;
 use crate::promotion::Rules;
+use crate::tensor::{Tensor, TensorRef};
 
 #[test]
 fn memory_is_taken_up_to_its_limit_and_given_back() {
-    let memory = Memory::limited(10);
+    let memory = MemoryBudget::limited(10);
     memory.take(10).unwrap();
     assert!(matches!(memory.take(1), Err(Error::Limit { max: 10, got: 11, .. })));
     memory.take(0).unwrap();
@@ -58,10 +70,10 @@ fn only_large_launches_ask_for_help() {
     let x = b.input(DType::F32);
     let helped = |kernel: &Kernel| [1, 131_071, 131_072, 262_143, 262_144, usize::MAX].map(|n| is_parallel(kernel, n));
     assert_eq!(helped(&b.kernel), [false, false, false, false, true, true]);
-    let args = [crate::plan::kernel::Operand::Value(x)];
+    let args = [Operand::Value(x)];
     let y = b.apply(Op::Neg, DType::F32, &args);
     assert_eq!(helped(&b.kernel), [false, false, false, false, true, true]);
-    b.apply(Op::Sqrt, DType::F32, &[crate::plan::kernel::Operand::Value(y)]);
+    b.apply(Op::Sqrt, DType::F32, &[Operand::Value(y)]);
     assert_eq!(helped(&b.kernel), [false, false, true, true, true, true]);
 }
 

@@ -3,6 +3,7 @@
 //! Guarantees: as [`super`]'s; element `i` of a piece goes to lane `i % LANES`, however the piece is cut into tiles. Does not:
 //! combine partial results, or reduce across rows.
 
+use super::super::gather::fill;
 use super::super::job::{CACHE_LINE, FoldKernels, FoldOut};
 use super::super::scratch::LANES_ROOM;
 use super::Worker;
@@ -44,8 +45,8 @@ impl Worker<'_> {
             unsafe {
                 let lanes = self.lanes(k, r);
                 if at.is_multiple_of(strategy.piece) {
-                    // Segments add a tile that begins at a later lane behind that lane, and so up to a lane behind the last. (Such tiles
-                    // are not in blocks: the room behind these lanes is free.)
+                    // A segment accesses lanes from that of its first element on, up to LANES of them, some behind the last. (Rows
+                    // with contiguous parts are not in blocks: the room of the next row is free.)
                     let n = if contiguous.is_some() { 2 * LANES } else { LANES };
                     fill_lanes(fold, n, lanes);
                 }
@@ -162,5 +163,5 @@ impl Worker<'_> {
 /// There must be room for `n` lanes.
 unsafe fn fill_lanes(fold: &FoldOut, n: usize, lanes: *mut u8) {
     // SAFETY: passed on.
-    unsafe { super::fill((&raw const fold.nothing).cast(), fold.dtype, n, lanes) };
+    unsafe { fill((&raw const fold.nothing).cast(), fold.dtype, n, lanes) };
 }

@@ -1,0 +1,110 @@
+//! Runs one kernel on tensors.
+//!
+//! Guarantees: a result is a new tensor, or goes to the target given for it if that has its dtype and shape and nothing else holds
+//! it. Does not: make the results of reductions of their partial results; `finish` does.
+
+use smallvec::SmallVec;
+
+use super::prepared::{PreparedLaunch, Ready};
+use super::run::{FEW, Run};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::scalar::Bits;
+use crate::kernels::{CpuLevel, fold_kernel};
+use crate::ops::Op;
+use crate::plan::geometry::Geometry;
+use crate::plan::kernel::Kernel;
+use crate::plan::tuning::PARALLEL_WORK;
+use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output, StepFailure};
+use crate::runtime::driver::run;
+use crate::tensor::{Storage, Tensor, TensorRef};
+
+/// The results of a launch: those of the kernel, then those of its reductions. `None` for one that is in its target.
+pub(super) type Results = SmallVec<[Option<Tensor>; FEW]>;
+
+/// A kernel's results and the partial results of its reductions, or the step that refused its data.
+pub(super) type Made = Result<(Results, SmallVec<[Storage; 2]>), StepFailure>;
+
+/// Whether the threads share a launch over so many elements.
+pub(super) fn is_parallel(kernel: &Kernel, total: usize) -> bool {
+    // A domain that is only reduced can have more elements than any memory.
+    total.saturating_mul(kernel.steps.len().max(1)) >= PARALLEL_WORK
+}
+
+/// Runs a kernel.
+pub(super) fn launch<R: Ready>(
+    kernel: &Kernel,
+    consts: &[Bits],
+    run_with: &Run<'_>,
+    prepared: &PreparedLaunch<R>,
+    inputs: &[TensorRef<'_>],
+    targets: SmallVec<[Option<&mut Tensor>; FEW]>,
+) -> Result<Made> {
+    let Some((ready, strategy)) = &prepared.ready else { return nothing(kernel, prepared).map(Ok) };
+    let dtype = |v: u32| kernel.value(v).dtype;
+    let (mut fresh, mut bytes) = (SmallVec::<[_; FEW]>::new(), SmallVec::<[Option<&mut [u8]>; FEW]>::new());
+    let mut targets = targets.into_iter();
+    for v in &kernel.outputs {
+        let own = targets.next().flatten().and_then(|t: &mut Tensor| t.own_bytes(dtype(*v), &prepared.output));
+        let needed = prepared.total * dtype(*v).size();
+        fresh.push(if own.is_some() { None } else { Some(run_with.storage(needed)?) });
+        bytes.push(own);
+    }
+    let partials = |v: u32| run_with.storage(strategy.partials * dtype(v).size());
+    let mut partial: SmallVec<[Storage; 2]> = kernel.folds.iter().map(|(_, v)| partials(*v)).collect::<Result<_>>()?;
+    let operands: SmallVec<[Buffer<'_>; FEW]> = inputs.iter().map(|t| buffer(*t)).collect();
+    let launch = Launch {
+        schedule: ready.schedule(),
+        segments: ready.segments(),
+        geometry: &prepared.geometry,
+        strategy,
+        consts,
+        inputs: &operands,
+        stop: run_with.stop,
+    };
+    let mut results: SmallVec<[Output<'_>; FEW]> = SmallVec::new();
+    for ((own, storage), v) in bytes.into_iter().zip(&mut fresh).zip(&kernel.outputs) {
+        let bytes = own.or_else(|| storage.as_mut().map(Storage::bytes_mut)).unwrap_or(&mut []);
+        results.push(Output { bytes, dtype: dtype(*v) });
+    }
+    let mut folds: SmallVec<[Folded<'_>; 2]> = SmallVec::new();
+    for (s, (op, v)) in partial.iter_mut().zip(&kernel.folds) {
+        folds.push(folded(*op, dtype(*v), &prepared.geometry, s.bytes_mut())?);
+    }
+    let threads = if is_parallel(kernel, prepared.total) { run_with.threads } else { 1 };
+    if let Err(fault) = run(&launch, &mut results, &mut folds, threads)? {
+        return Ok(Err(fault));
+    }
+    drop((results, folds));
+    let tensor = |(storage, v): (Option<Storage>, &u32)| match storage {
+        Some(s) => Tensor::with_layout(s, dtype(*v), prepared.output.clone()).map(Some),
+        None => Ok(None),
+    };
+    let made = fresh.into_iter().zip(&kernel.outputs).map(tensor).collect::<Result<Results>>()?;
+    Ok(Ok((made, partial)))
+}
+
+/// The results of a launch over a domain without elements.
+fn nothing<R>(kernel: &Kernel, prepared: &PreparedLaunch<R>) -> Result<(Results, SmallVec<[Storage; 2]>)> {
+    let empty =
+        |v: &u32| Tensor::with_layout(Storage::zeroed(0)?, kernel.value(*v).dtype, prepared.output.clone()).map(Some);
+    let results = kernel.outputs.iter().map(empty).collect::<Result<_>>()?;
+    Ok((results, kernel.folds.iter().map(|_| Storage::zeroed(0)).collect::<Result<_>>()?))
+}
+
+/// An operand as the driver wants it.
+#[inline]
+pub(super) fn buffer(t: TensorRef<'_>) -> Buffer<'_> {
+    let (bytes, offset) = t.raw();
+    Buffer { bytes, dtype: t.dtype(), offset }
+}
+
+/// A reduction as the driver wants it.
+fn folded<'a>(op: Op, dtype: DType, geometry: &Geometry, bytes: &'a mut [u8]) -> Result<Folded<'a>> {
+    let kernels = FoldKernels::new(geometry, |part| fold_kernel(op, dtype, part, CpuLevel::get()));
+    Ok(Folded { bytes, dtype, kernels: kernels.ok_or_else(|| no_fold(op, dtype))? })
+}
+
+pub(super) fn no_fold(op: Op, dtype: DType) -> Error {
+    Error::Internal(format!("no kernel for {op} in {dtype}"))
+}
