@@ -1,5 +1,5 @@
 //! Failed allocations of data, each one in turn: the run returns an error that says so, no result is partly written,
-//! and the next run works.
+//! and the next run works. And what allocates nothing.
 #![allow(unsafe_code, reason = "an allocator that refuses")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,11 +15,14 @@ thread_local! {
     /// How many allocations of data succeed, and whether all later ones fail too.
     static GRANTED: Cell<Option<(usize, bool)>> = const { Cell::new(None) };
     static REFUSED: Cell<usize> = const { Cell::new(0) };
+    /// Requests so far, of any size.
+    static REQUESTS: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Refusing;
 
 fn refuses(size: usize) -> bool {
+    REQUESTS.set(REQUESTS.get() + 1);
     let Some((left, goes_on)) = GRANTED.get().filter(|_| size >= DATA) else { return false };
     if left > 0 {
         GRANTED.set(Some((left - 1, goes_on)));
@@ -180,5 +183,32 @@ fn borrowed_feeds_are_not_copied() {
         // Arrays with gaps between elements are copied, as documented.
         let gaps = wide.slice(ndarray::s![.., ..400]);
         assert!(is_out_of_memory(&alone(&|| run(&gaps)).unwrap_err()));
+    }
+}
+
+/// Operands are few, so that typing one more op makes no request: only the lists of all nodes grow, by doubling.
+#[test]
+fn typing_an_op_allocates_nothing() {
+    let requests = |rules, ops: usize| {
+        let p = Program::new(rules);
+        let (c, x, y) = (p.data("c", DType::Bool, [4]), p.data("x", DType::F16, [4]), p.data("y", DType::F32, [4]));
+        let mut t = &x * &y;
+        for i in 0..ops {
+            t = match i % 5 {
+                0 => t.exp(),
+                1 => t * 0.5 + &x,
+                2 => c.where_(&t, &x),
+                3 => t.clamp(-1.0, 1.0),
+                _ => t.lt(&y).where_(&y, &t),
+            };
+        }
+        let before = REQUESTS.get();
+        let typed = p.infer().unwrap();
+        assert!(typed.len() > ops && typed.dtype(&t) == Some(DType::F32));
+        REQUESTS.get() - before
+    };
+    for rules in [Rules::Torch, Rules::Paddle] {
+        let (few, many) = (requests(rules, 50), requests(rules, 5000));
+        assert!(many <= few + 20, "{rules}: {many} requests, not {few}");
     }
 }

@@ -21,7 +21,7 @@ use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind,
 use crate::graph::var::Var;
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::promotion::operand::{OperandType, Signature, category_of};
-use crate::promotion::{Settings, reason, scalar_operand, signature};
+use crate::promotion::{Reason, Settings, reason, scalar_operand, signature};
 
 /// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
 pub fn infer(program: &Program) -> Result<TypedProgram> {
@@ -127,12 +127,13 @@ struct Pass {
     faults: Vec<Diagnostic>,
 }
 
-/// An operand before casts: what promotion sees, and where it is.
-#[derive(Clone)]
-struct Operand {
-    seen: OperandType,
-    arg: Input,
-    node: Option<NodeId>,
+/// The operands of an application before casts, in order.
+#[derive(Default)]
+struct Operands {
+    /// What promotion sees of each.
+    seen: SmallVec<[OperandType; MAX_OPERANDS]>,
+    /// The node of each; scalars have none.
+    nodes: SmallVec<[Option<NodeId>; MAX_OPERANDS]>,
 }
 
 impl Pass {
@@ -169,7 +170,7 @@ impl Pass {
             }
             Kind::Apply { op, attrs, .. } => {
                 let operands = self.operands(state, node)?;
-                match self.apply(*op, attrs, &operands, location) {
+                match self.apply(*op, attrs, operands, location) {
                     Ok(id) => Some(id),
                     Err(d) => {
                         self.faults.push(d.at(location));
@@ -217,77 +218,71 @@ impl Pass {
     }
 
     /// The operands of an application; `None` if one of them is faulty.
-    fn operands(&self, state: &State, node: NodeIndex) -> Option<Vec<Operand>> {
-        let one = |input: Input| match input {
-            Input::Scalar(s) => Some(Operand { seen: OperandType::Scalar(s), arg: input, node: None }),
-            Input::Node(i) => {
-                let id = self.of_program.get(i.index()).copied().flatten()?;
-                let n = &self.nodes[id as usize];
-                let zero_dim = self.shapes.list[n.shape as usize].is_empty();
-                let seen = OperandType::Tensor { dtype: n.dtype, zero_dim, weak: n.weak };
-                Some(Operand { seen, arg: input, node: Some(id) })
-            }
-        };
-        state.operands(node).into_iter().flatten().map(one).collect()
+    fn operands(&self, state: &State, node: NodeIndex) -> Option<Operands> {
+        let mut all = Operands::default();
+        for input in state.operands(node).into_iter().flatten() {
+            let (seen, node) = match input {
+                Input::Scalar(s) => (OperandType::Scalar(s), None),
+                Input::Node(i) => {
+                    let id = self.of_program.get(i.index()).copied().flatten()?;
+                    let n = &self.nodes[id as usize];
+                    let zero_dim = self.shape(id).is_empty();
+                    (OperandType::Tensor { dtype: n.dtype, zero_dim, weak: n.weak }, Some(id))
+                }
+            };
+            all.seen.push(seen);
+            all.nodes.push(node);
+        }
+        Some(all)
+    }
+
+    fn shape(&self, id: NodeId) -> &Arc<[SymDim]> {
+        &self.shapes.list[self.nodes[id as usize].shape as usize]
     }
 
     fn apply(
         &mut self,
         op: Op,
         attrs: &Attrs,
-        operands: &[Operand],
+        operands: Operands,
         location: &SourceLocation,
     ) -> Result<NodeId, Diagnostic> {
-        let seen: Vec<OperandType> = operands.iter().map(|o| o.seen).collect();
-        let sig = signature(&self.settings, op, &seen, attrs).map_err(|d| self.with_shapes(d, operands))?;
-        if op == Op::Cast
-            && let [Operand { node: Some(from), .. }] = operands
-        {
-            let why = Why { op, operand: 0, other: None, reason: crate::promotion::Reason::Requested };
-            let shape = self.nodes[*from as usize].shape;
-            return Ok(self.push(TypedKind::Cast { from: *from, why }, sig.result, shape, location));
-        }
-        if op == Op::ViewAs
-            && let [Operand { node: Some(from), .. }] = operands
-        {
-            let n = &self.nodes[*from as usize];
-            let (dtype, shape) = (n.dtype, n.shape);
-            if dtype.size() != sig.result.size() {
-                let message = format!("`{op}` of {dtype} as {}, which has another size", sig.result);
-                return Err(Diagnostic::new(DiagnosticKind::BadParameter, message));
+        let Operands { seen, mut nodes } = operands;
+        let sig = signature(&self.settings, op, &seen, attrs).map_err(|d| self.with_shapes(d, &seen, &nodes))?;
+        if let [Some(from)] = nodes[..] {
+            let TypedNode { dtype, shape, .. } = self.nodes[from as usize];
+            if op == Op::Cast {
+                let why = Why { op, operand: 0, other: None, reason: Reason::Requested };
+                return Ok(self.push(TypedKind::Cast { from, why }, sig.result, shape, location));
             }
-            return Ok(self.push(TypedKind::Bits { from: *from }, sig.result, shape, location));
-        }
-        if op.is_reduction()
-            && let [Operand { node: Some(from), .. }] = operands
-        {
-            return self.reduce(op, attrs, *from, &sig, &seen, location);
-        }
-        let placed: Vec<Operand>;
-        let operands = match attrs.axis {
-            Some(axis) => {
-                placed = self.at_axis(op, axis, operands, location)?;
-                &placed
+            if op == Op::ViewAs {
+                if dtype.size() != sig.result.size() {
+                    let message = format!("`{op}` of {dtype} as {}, which has another size", sig.result);
+                    return Err(Diagnostic::new(DiagnosticKind::BadParameter, message));
+                }
+                return Ok(self.push(TypedKind::Bits { from }, sig.result, shape, location));
             }
-            None => operands,
-        };
-        let shape = self.broadcast(op, operands, location)?;
+            if op.is_reduction() {
+                return self.reduce(op, attrs, from, &sig, &seen, location);
+            }
+        }
+        if let Some(axis) = attrs.axis {
+            self.place(op, axis, &mut nodes, location)?;
+        }
+        let shape = self.broadcast(op, &nodes, location)?;
         if op.def().promotion == Promotion::First {
-            self.keeps_shape(op, operands, shape)?;
+            self.keeps_shape(op, &nodes, shape)?;
         }
         if attrs.loss == Some(LossShapes::Equal) {
-            self.equal_shapes(op, operands)?;
+            self.equal_shapes(op, &nodes)?;
         }
         let mut args: Args = [None; MAX_OPERANDS];
-        for (i, o) in operands.iter().enumerate() {
+        for (i, (o, node)) in seen.iter().zip(nodes).enumerate() {
             let to = sig.operand(i);
-            args[i] = Some(match (o.arg, o.node) {
-                (_, Some(id)) => Arg::Node(self.cast(id, to, op, i, &seen, location)),
-                (Input::Scalar(s), _) => Arg::Scalar(scalar_operand(&self.settings, op, i, s, to), to),
-                (Input::Node(_), None) => {
-                    return Err(Diagnostic::new(DiagnosticKind::BadParameter, format!("`{op}` misses an operand")));
-                }
-            });
+            args[i] = match (*o, node) {
+                (OperandType::Scalar(s), _) => Some(Arg::Scalar(scalar_operand(&self.settings, op, i, s, to), to)),
+                (_, node) => node.map(|id| Arg::Node(self.cast(id, to, op, i, &seen, location))),
+            };
         }
         let id =
             self.push(TypedKind::Apply { op, compute: sig.compute, args }, op.result(sig.compute), shape, location);
@@ -327,7 +322,7 @@ impl Pass {
         seen: &[OperandType],
         location: &SourceLocation,
     ) -> Result<NodeId, Diagnostic> {
-        let dims = self.shapes.list[self.nodes[from as usize].shape as usize].clone();
+        let dims = self.shape(from).clone();
         let axes = axes(attrs.dims.as_deref(), dims.len())
             .map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
         let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
@@ -338,35 +333,33 @@ impl Pass {
         Ok(self.weak(id, sig.weak))
     }
 
-    /// The operands of a binary op with the one of lower rank placed at an axis of the other, as a view.
-    fn at_axis(
+    /// Places the operand of lower rank of a binary op at an axis of the other, as a view.
+    fn place(
         &mut self,
         op: Op,
         axis: i64,
-        operands: &[Operand],
+        operands: &mut [Option<NodeId>],
         location: &SourceLocation,
-    ) -> Result<Vec<Operand>, Diagnostic> {
-        let mut all = operands.to_vec();
-        let ids: Vec<(usize, NodeId)> = operands.iter().enumerate().filter_map(|(i, o)| Some((i, o.node?))).collect();
-        let rank = |id: NodeId| self.shapes.list[self.nodes[id as usize].shape as usize].len();
-        let [(i, a), (j, b)] = ids[..] else {
+    ) -> Result<(), Diagnostic> {
+        let mut tensors: SmallVec<[&mut NodeId; MAX_OPERANDS]> = operands.iter_mut().flatten().collect();
+        let [a, b] = &mut tensors[..] else {
             let message = format!("`{op}` with `axis` takes two tensors");
             return Err(Diagnostic::new(DiagnosticKind::Axis, message));
         };
-        let (low, id, high) = if rank(a) < rank(b) { (i, a, rank(b)) } else { (j, b, rank(a)) };
-        let dims = self.shapes.list[self.nodes[id as usize].shape as usize].clone();
-        let placed =
-            at_axis(&dims, high, axis).map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
+        let (low, high) = if self.shape(**a).len() < self.shape(**b).len() { (a, **b) } else { (b, **a) };
+        let (from, dims) = (**low, self.shape(**low).clone());
+        let placed = at_axis(&dims, self.shape(high).len(), axis)
+            .map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
         if placed[..] != *dims {
-            let (dtype, shape) = (self.nodes[id as usize].dtype, self.shapes.id(&placed));
-            all[low].node = Some(self.push(TypedKind::View { from: id }, dtype, shape, location));
+            let (dtype, shape) = (self.nodes[from as usize].dtype, self.shapes.id(&placed));
+            **low = self.push(TypedKind::View { from }, dtype, shape, location);
         }
-        Ok(all)
+        Ok(())
     }
 
     /// An operation in place can't give its tensor another shape.
-    fn keeps_shape(&self, op: Op, operands: &[Operand], shape: u32) -> Result<(), Diagnostic> {
-        let first = operands.first().and_then(|o| o.node).map(|id| self.nodes[id as usize].shape);
+    fn keeps_shape(&self, op: Op, operands: &[Option<NodeId>], shape: u32) -> Result<(), Diagnostic> {
+        let first = operands.first().copied().flatten().map(|id| self.nodes[id as usize].shape);
         match first {
             Some(f) if f != shape => {
                 let (from, to) =
@@ -379,9 +372,8 @@ impl Pass {
     }
 
     /// Paddle's losses that do not broadcast. Dims that only the feeds will tell are taken to be equal.
-    fn equal_shapes(&self, op: Op, operands: &[Operand]) -> Result<(), Diagnostic> {
-        let mut shapes =
-            operands.iter().filter_map(|o| o.node).map(|id| &self.shapes.list[self.nodes[id as usize].shape as usize]);
+    fn equal_shapes(&self, op: Op, operands: &[Option<NodeId>]) -> Result<(), Diagnostic> {
+        let mut shapes = operands.iter().flatten().map(|id| self.shape(*id));
         let first = shapes.next();
         let differ = |a: &[SymDim], b: &[SymDim]| {
             let known = |(a, b): (&SymDim, &SymDim)| matches!((a, b), (SymDim::Fixed(m), SymDim::Fixed(n)) if m != n);
@@ -397,17 +389,17 @@ impl Pass {
     }
 
     /// The common shape of the operands; what only the feeds can decide is noted as a check.
-    fn broadcast(&mut self, op: Op, operands: &[Operand], location: &SourceLocation) -> Result<u32, Diagnostic> {
+    fn broadcast(&mut self, op: Op, operands: &[Option<NodeId>], location: &SourceLocation) -> Result<u32, Diagnostic> {
         let mut common: Option<u32> = None;
-        let tensors: SmallVec<[NodeId; MAX_OPERANDS]> = operands.iter().filter_map(|o| o.node).collect();
-        for (i, id) in tensors.iter().enumerate() {
-            let next = self.nodes[*id as usize].shape;
+        for (i, id) in operands.iter().enumerate() {
+            let Some(id) = *id else { continue };
+            let next = self.nodes[id as usize].shape;
             common = Some(match common {
                 None => next,
                 Some(c) if c == next => c,
                 Some(c) => match self.shapes.pairs.get(&(c, next)) {
                     Some(known) => *known,
-                    None => self.broadcast_pair(op, c, next, &tensors[..=i], location)?,
+                    None => self.broadcast_pair(op, c, next, &operands[..=i], location)?,
                 },
             });
         }
@@ -420,7 +412,7 @@ impl Pass {
         op: Op,
         a: u32,
         b: u32,
-        met: &[NodeId],
+        met: &[Option<NodeId>],
         location: &SourceLocation,
     ) -> Result<u32, Diagnostic> {
         let (x, y) = (self.shapes.list[a as usize].clone(), self.shapes.list[b as usize].clone());
@@ -445,14 +437,15 @@ impl Pass {
     }
 
     /// The refusal of the last of these operands: it names the one before it whose dim is in the way.
-    fn cannot_meet(&self, op: Op, met: &[NodeId], whole: Mismatch<SymDim>) -> Diagnostic {
-        let shape = |id: NodeId| &self.shapes.list[self.nodes[id as usize].shape as usize];
-        let Some((last, before)) = met.split_last() else {
+    fn cannot_meet(&self, op: Op, met: &[Option<NodeId>], whole: Mismatch<SymDim>) -> Diagnostic {
+        let mut before = met.iter().flatten().copied();
+        let Some(last) = before.next_back() else {
             return Diagnostic::new(DiagnosticKind::Broadcast, format!("`{op}` misses an operand"));
         };
-        let pair = before.iter().find_map(|id| Some((*id, broadcast(shape(*id), shape(*last)).err()?)));
-        let (other, m) = pair.unwrap_or((before.first().copied().unwrap_or(*last), whole));
-        let (l, r) = (self.typed_name(other), self.typed_name(*last));
+        let first = before.clone().next().unwrap_or(last);
+        let pair = before.find_map(|id| Some((id, broadcast(self.shape(id), self.shape(last)).err()?)));
+        let (other, m) = pair.unwrap_or((first, whole));
+        let (l, r) = (self.typed_name(other), self.typed_name(last));
         let message =
             format!("cannot broadcast {l} with {r} in `{op}`: axis {} is {} vs {}", m.axis, m.dims.0, m.dims.1);
         Diagnostic::new(DiagnosticKind::Broadcast, message)
@@ -461,19 +454,17 @@ impl Pass {
     /// An operand with dtype and shape: `i32[3, 4]`.
     fn typed_name(&self, id: NodeId) -> String {
         let n = &self.nodes[id as usize];
-        format!("{}{}", n.dtype, dims_text(&self.shapes.list[n.shape as usize]))
+        format!("{}{}", n.dtype, dims_text(self.shape(id)))
     }
 
     /// A refusal of dtypes with the operands' shapes in it.
-    fn with_shapes(&self, mut d: Diagnostic, operands: &[Operand]) -> Diagnostic {
-        if operands.len() > 1 {
-            let all: Vec<String> = operands
-                .iter()
-                .map(|o| match (o.node, o.seen) {
-                    (Some(id), _) => self.typed_name(id),
-                    (None, seen) => seen.to_string(),
-                })
-                .collect();
+    fn with_shapes(&self, mut d: Diagnostic, seen: &[OperandType], nodes: &[Option<NodeId>]) -> Diagnostic {
+        if seen.len() > 1 {
+            let name = |(o, node): (&OperandType, &Option<NodeId>)| match node {
+                Some(id) => self.typed_name(*id),
+                None => o.to_string(),
+            };
+            let all: Vec<String> = seen.iter().zip(nodes).map(name).collect();
             d.message += &format!(" (operands: {})", all.join(", "));
         }
         d

@@ -220,9 +220,12 @@ impl Op {
 
     /// The diagnostic for an application with the wrong number of operands.
     pub(crate) fn wrong_count(self, operands: usize) -> Option<Diagnostic> {
-        let (takes, s) = (self.arity(), if self.arity() == 1 { "" } else { "s" });
-        let message = || format!("`{self}` takes {takes} operand{s}, not {operands}");
-        (takes != operands).then(|| Diagnostic::new(DiagnosticKind::BadParameter, message()))
+        let takes = self.arity();
+        (takes != operands).then(|| {
+            let s = if takes == 1 { "" } else { "s" };
+            let message = format!("`{self}` takes {takes} operand{s}, not {operands}");
+            Diagnostic::new(DiagnosticKind::BadParameter, message)
+        })
     }
 
     /// Whether the op never rounds in this compute dtype.

@@ -11,7 +11,7 @@ use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, MAX_OPERANDS, Op, Promotion};
+use crate::ops::{Attrs, Op, Promotion};
 pub use operand::{OperandType, Signature};
 use operand::{category_of, named};
 
@@ -234,9 +234,9 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
     let (promotion, accepts) = rules.column(def);
+    let seen = rules.seen(promoted, attrs);
+    let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
-    let seen = rules.seen(&call);
-    let call = Call { promoted: seen.as_deref().unwrap_or(promoted), ..call };
     let common = common_dtype(rules, &call)?;
     // A reduction with a requested dtype converts its operand to it first.
     let common = if op.is_reduction() { attrs.dtype.unwrap_or(common) } else { common };
@@ -259,10 +259,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
         return Err(help::no_function(custom, operands, compute));
     }
     check_parameters(op, parameters, common)?;
-    let mut dtypes = [compute; MAX_OPERANDS];
-    for (i, to) in dtypes.iter_mut().enumerate() {
-        *to = if i < condition.len() { DType::Bool } else { rules.operand(&call, i, compute) };
-    }
+    let mut dtypes = rules.operands(&call, compute);
+    dtypes[..condition.len()].fill(DType::Bool);
     rules.check(&call, &dtypes)?;
     let result = result.unwrap_or(op.result(compute));
     Ok(Signature { operands: dtypes, compute, result, weak: rules.weak(&call, result) })

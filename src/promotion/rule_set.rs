@@ -11,7 +11,7 @@ use super::operand::{OperandType, category_of};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, LossShapes, Op, OpDef, Promotion};
+use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, OpDef, Promotion};
 
 /// One application of an op, as passed to a rule set.
 pub(crate) struct Call<'a> {
@@ -29,13 +29,6 @@ pub(crate) struct Call<'a> {
     /// The `operands` that promote, which are all but the condition of `where`.
     pub(crate) promoted: &'a [OperandType],
     pub(crate) attrs: &'a Attrs,
-}
-
-impl Call<'_> {
-    /// Whether operand `i` is a parameter.
-    pub(crate) fn is_parameter(&self, i: usize) -> bool {
-        self.def.parameter.is_some() && i >= self.operands.len()
-    }
 }
 
 /// How a framework composes its losses.
@@ -85,7 +78,7 @@ pub(crate) trait RuleSet: Sync {
     }
 
     /// Replaces the operands that promote, if the rule set treats them as other operand types.
-    fn seen(&self, _call: &Call<'_>) -> Option<Vec<OperandType>> {
+    fn seen(&self, _promoted: &[OperandType], _attrs: &Attrs) -> Option<Vec<OperandType>> {
         None
     }
 
@@ -126,10 +119,14 @@ pub(crate) trait RuleSet: Sync {
         }
     }
 
-    /// The dtype that operand `i` is cast to, given the compute dtype. If that is a narrow dtype and this method
-    /// returns its op math dtype, the operand is not rounded to the narrow dtype.
-    fn operand(&self, call: &Call<'_>, i: usize, compute: DType) -> DType {
-        if call.is_parameter(i) { compute.op_math() } else { compute }
+    /// The dtypes that the operands and the parameter are cast to, given the compute dtype. An operand that is cast to the op
+    /// math dtype of a narrow compute dtype is not rounded to the narrow dtype.
+    fn operands(&self, call: &Call<'_>, compute: DType) -> [DType; MAX_OPERANDS] {
+        let mut dtypes = [compute; MAX_OPERANDS];
+        if call.def.parameter.is_some() {
+            dtypes[call.operands.len()..].fill(compute.op_math());
+        }
+        dtypes
     }
 
     /// The dtype that the result is cast to, `None` if it keeps the op's result dtype, or the error if the cast is not

@@ -1,6 +1,7 @@
 //! The loss of each cast, dtypes that PyTorch refuses, operand indices beyond the last, and the text of a refusal.
 
 use super::*;
+use crate::ops::MAX_OPERANDS;
 use DType::*;
 
 #[test]

@@ -12,7 +12,7 @@ use crate::base::dtype::DType::{self, *};
 use crate::base::dtype::{Category, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
-use crate::ops::{Op, OpDef, Promotion, ScalarRange, WideScalar};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion, ScalarRange, WideScalar};
 
 /// PyTorch's rules.
 pub(super) struct Torch;
@@ -44,14 +44,14 @@ impl RuleSet for Torch {
     }
 
     /// A loss broadcasts its operands before they promote, so its 0-d operands have dims if another operand has.
-    fn seen(&self, call: &Call<'_>) -> Option<Vec<OperandType>> {
+    fn seen(&self, promoted: &[OperandType], attrs: &Attrs) -> Option<Vec<OperandType>> {
         let has_dims = |o: &OperandType| matches!(o, OperandType::Tensor { zero_dim: false, .. });
         let with_dims = |o: &OperandType| match *o {
             OperandType::Tensor { dtype, .. } => OperandType::dim(dtype),
             scalar => scalar,
         };
-        let broadcast = call.attrs.loss.is_some() && call.promoted.iter().any(has_dims);
-        broadcast.then(|| call.promoted.iter().map(with_dims).collect())
+        let broadcast = attrs.loss.is_some() && promoted.iter().any(has_dims);
+        broadcast.then(|| promoted.iter().map(with_dims).collect())
     }
 
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
@@ -62,10 +62,15 @@ impl RuleSet for Torch {
         Ok(common_dtype(deciding, call.settings.default_dtype))
     }
 
-    fn operand(&self, call: &Call<'_>, i: usize, compute: DType) -> DType {
-        let wide =
-            if call.is_parameter(i) { !call.def.torch.rounds_parameter } else { wide_scalar(call, compute) == Some(i) };
-        if wide { compute.op_math() } else { compute }
+    fn operands(&self, call: &Call<'_>, compute: DType) -> [DType; MAX_OPERANDS] {
+        let mut dtypes = [compute; MAX_OPERANDS];
+        if call.def.parameter.is_some() && !call.def.torch.rounds_parameter {
+            dtypes[call.operands.len()..].fill(compute.op_math());
+        }
+        if let Some(i) = wide_scalar(call, compute) {
+            dtypes[i] = compute.op_math();
+        }
+        dtypes
     }
 
     fn result(&self, call: &Call<'_>, common: DType) -> Result<Option<DType>, Diagnostic> {
@@ -93,10 +98,12 @@ impl RuleSet for Torch {
 
     /// Replaces a bound outside an integer dtype's range by the end of the range. Neither clamps anything.
     fn scalar(&self, op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
-        let bounds = op.def().torch.scalars == ScalarRange::Bounds && i > 0;
+        if op.def().torch.scalars != ScalarRange::Bounds || i == 0 {
+            return s;
+        }
         let end = match (to.int_range(), beyond(s, to)) {
-            (Some((_, most)), Some(Ordering::Greater)) if bounds => Some(most),
-            (Some((least, _)), Some(Ordering::Less)) if bounds => Some(least),
+            (Some((_, most)), Some(Ordering::Greater)) => Some(most),
+            (Some((least, _)), Some(Ordering::Less)) => Some(least),
             _ => None,
         };
         end.and_then(|end| i64::try_from(end).ok()).map_or(s, Scalar::Int)
@@ -209,14 +216,14 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
     let (op, columns, operands, default) = (call.op, &call.def.torch, call.promoted, call.settings.default_dtype);
     // A third operand is a weight. If it is a scalar, its dtype does not have to be equal.
     let counts = |(i, o): &(usize, &OperandType)| *i < 2 || matches!(o, OperandType::Tensor { .. });
-    let counted = operands.iter().enumerate().filter(counts);
-    let dtypes: Vec<DType> = counted.map(|(_, o)| dtype_of(o, default)).collect();
-    if !columns.bools && dtypes.contains(&Bool) {
+    let mut counted = operands.iter().enumerate().filter(counts).map(|(_, o)| dtype_of(o, default));
+    if !columns.bools && counted.clone().any(|d| d == Bool) {
         return Err(unsupported(call, operands, Bool));
     }
     let integral = |o: &OperandType| category_of(o) <= Category::Int;
     if !columns.integer_quotients && operands.len() > 2 && operands[1..].iter().all(integral) {
-        let to = if call.accepts.has(dtypes[0]) { dtypes[0] } else { default };
+        let first = dtype_of(&operands[0], default);
+        let to = if call.accepts.has(first) { first } else { default };
         let message = format!("`{op}` does not divide integers: it is given {}", named(operands));
         let help = match operands[2] {
             OperandType::Tensor { .. } => {
@@ -226,9 +233,12 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
         };
         return Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help));
     }
+    let (false, Some(a)) = (columns.mixes, counted.next()) else { return Ok(()) };
     // A scalar weight is cast to the operands' dtype, but a complex one never to a real dtype.
-    let weight = operands.get(2).filter(|w| !columns.mixes && matches!(w, OperandType::Scalar(Scalar::Complex(_))));
-    if let Some((w, a)) = weight.zip(dtypes.first()).filter(|(_, a)| !a.is_complex()) {
+    let complex = |w: &&OperandType| matches!(w, OperandType::Scalar(Scalar::Complex(_)));
+    if let Some(w) = operands.get(2).filter(complex)
+        && !a.is_complex()
+    {
         let message = format!("`{op}` of {a} does not take the complex weight {w}");
         return Err(
             Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help("cast the operands, e.g. `cast(x, c64)`")
@@ -237,14 +247,13 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
     // If the op does not accept the common dtype, equal dtypes would not help, so the later check of the common dtype
     // reports the mistake. PyTorch's ops of three operands check equality first.
     let hopeless = || operands.len() == 2 && !call.accepts.has(common_dtype(operands, default));
-    match dtypes.as_slice() {
-        [a, rest @ ..] if !columns.mixes && rest.iter().any(|b| b != a) && !hopeless() => {
-            let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
-            let help = help::mix(op, call.accepts, operands, &dtypes);
-            Err(Diagnostic::new(DiagnosticKind::DTypeMismatch, message).help(help))
-        }
-        _ => Ok(()),
+    if counted.clone().all(|b| b == a) || hopeless() {
+        return Ok(());
     }
+    let message = format!("`{op}` wants equal dtypes, not {}", named(operands));
+    let dtypes: Vec<DType> = [a].into_iter().chain(counted).collect();
+    let help = help::mix(op, call.accepts, operands, &dtypes);
+    Err(Diagnostic::new(DiagnosticKind::DTypeMismatch, message).help(help))
 }
 
 /// Refuses scalars that a dtype can't hold, where PyTorch neither wraps them nor converts them to infinity. PyTorch
@@ -253,12 +262,13 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
 fn check_scalars(call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
     let op = call.op;
     let first = if call.def.parameter.is_some() { call.operands.len() } else { 1 };
-    for ((i, o), d) in call.all.iter().enumerate().zip(to).skip(first) {
+    for (i, (o, d)) in call.all.iter().zip(to).enumerate() {
         let OperandType::Scalar(s) = *o else { continue };
         let negates = |v: i64| d.int_range().is_some_and(|(_, most)| v <= 0 && -i128::from(v) <= most);
         let wraps = d.is_unsigned() && matches!(s, Scalar::Int(v) if negates(v));
         let faulty = match (call.def.torch.scalars, beyond(s, *d)) {
             (ScalarRange::Wraps, _) | (_, None) => false,
+            _ if i < first => false,
             (ScalarRange::Fits(but), Some(_)) => !but.has(*d) && !wraps,
             (ScalarRange::Bounds, Some(side)) => is_lower(op, i) == (side == Ordering::Greater),
         };
