@@ -270,9 +270,11 @@ pub(crate) enum Stage {
     Typed,
     /// The loops it is fused into.
     Kernels,
-    /// The loops with their code before optimization (Cranelift's CLIF), where Cranelift makes them: without AVX2.
+    /// The loops in Cranelift's IR (CLIF), where Cranelift makes them: without AVX2, or with CASTWISE_CPU=baseline.
     Clif,
-    /// The loops with their instructions, on machines with AVX2 (CASTWISE_CPU=baseline makes them as without).
+    /// The loops in the IR for AVX2 and AVX-512, before and after register allocation.
+    X64,
+    /// The loops' machine code, on x86-64: for each instruction the step of the kernel and where you wrote it.
     Asm,
     /// The typed program as a drawing, for Graphviz.
     Dot,

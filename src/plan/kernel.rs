@@ -78,6 +78,19 @@ impl Kernel {
         self.values[id as usize]
     }
 
+    /// A step as text: `%3: f32 = mul.f32 %1, %2`.
+    pub(crate) fn step_text(&self, step: u32) -> String {
+        let Step { op, dtype, args, out } = self.steps[step as usize];
+        let what = match op {
+            StepOp::Apply(op) => format!("{op}.{dtype}"),
+            StepOp::Bits(_) => format!("bits.{dtype}"),
+            StepOp::Cast(p) => format!("cast.{}", p.from),
+            StepOp::DoubleRounding(op) => format!("double_rounding.{op}"),
+        };
+        let args: Vec<String> = args.iter().flatten().map(|a| format!(" %{a}")).collect();
+        format!("%{out}: {} = {what}{}", self.value(out).dtype, args.join(","))
+    }
+
     /// Whether all that is reduced are sums of floats that steps compute, each one for that alone: what loops may add up as
     /// they compute it.
     pub(crate) fn adds_up(&self) -> bool {
@@ -299,19 +312,7 @@ impl fmt::Display for Kernel {
             match v.source {
                 Source::Input(k) => writeln!(f, "  %{i}: {} = load in{k}", v.dtype)?,
                 Source::Const(k) => writeln!(f, "  %{i}: {} = const c{k}", v.dtype)?,
-                Source::Step(k) => {
-                    let step = &self.steps[k as usize];
-                    match step.op {
-                        StepOp::Apply(op) => write!(f, "  %{i}: {} = {op}.{}", v.dtype, step.dtype)?,
-                        StepOp::Bits(_) => write!(f, "  %{i}: {} = bits.{}", v.dtype, step.dtype)?,
-                        StepOp::Cast(p) => write!(f, "  %{i}: {} = cast.{}", v.dtype, p.from)?,
-                        StepOp::DoubleRounding(op) => write!(f, "  %{i}: {} = double_rounding.{op}", v.dtype)?,
-                    }
-                    for (n, a) in step.args.iter().flatten().enumerate() {
-                        write!(f, "{} %{a}", if n == 0 { "" } else { "," })?;
-                    }
-                    f.write_str("\n")?;
-                }
+                Source::Step(k) => writeln!(f, "  {}", self.step_text(k))?,
             }
         }
         for (k, o) in self.outputs.iter().enumerate() {

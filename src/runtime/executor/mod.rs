@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::{available, clif_text, is_lowerable};
+use crate::backend::dump::CodeStage;
+use crate::backend::{self, available, is_lowerable};
 use crate::base::cancel::CancelToken;
 use crate::base::error::Result;
 use crate::base::limits::{Limit, Limits};
@@ -156,9 +157,8 @@ impl Executor {
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 
-    /// The kernels that compute `fetches`, as text, each with the code of its segments: from [`CpuLevel::Avx2`] on,
-    /// on Unix, their steps and the disassembly of their bytes, elsewhere what Cranelift is given (CLIF). A kernel of which
-    /// nothing is compiled has no code. Dynamic dims are taken not to be broadcast.
+    /// The kernels that compute `fetches`, as text, each with the code of its loops: from [`CpuLevel::Avx2`] on, on Unix,
+    /// [`CodeStage::Asm`], elsewhere [`CodeStage::Clif`].
     ///
     /// ```
     /// use castwise::{CpuLevel, prelude::*};
@@ -172,6 +172,32 @@ impl Executor {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn dump<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
+        let stage = if CodeStage::Clif.is_available() { CodeStage::Clif } else { CodeStage::Asm };
+        Ok(self.dump_stage(program, fetches, stage)?.unwrap_or_default())
+    }
+
+    /// The kernels that compute `fetches`, as text, each with one stage of its loops' code, under comments that say which step of
+    /// the kernel, and which line of the user's, the code serves. `None` if this machine's loops do not have the stage. A
+    /// step that block kernels compute has a comment alone. Dynamic dims are taken not to be broadcast.
+    ///
+    /// ```
+    /// use castwise::{CodeStage, Executor, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]) * 2.0;
+    /// if let Some(text) = Executor::new().dump_stage(&p, [&y], CodeStage::Asm)? {
+    ///     assert!(text.contains("; %2: f32 = mul.f32 %0, %1   at "));
+    /// }
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn dump_stage<'a>(
+        &self,
+        program: &Program,
+        fetches: impl IntoIterator<Item = &'a Var>,
+        stage: CodeStage,
+    ) -> Result<Option<String>> {
+        if !stage.is_available() {
+            return Ok(None);
+        }
         let typed = self.inner.typed(program)?;
         let nodes = fetches.into_iter().map(|v| typed.node(v)).collect::<Result<Vec<_>>>()?;
         let planned = self.inner.plan(&typed, nodes, vec![false; typed.dyn_dims.len()])?;
@@ -183,10 +209,11 @@ impl Executor {
             let schedule = schedule_with(&k.kernel, &classes, level, &lowered, self.inner.settings.passes)?;
             text += &format!("; over {}\n{}", dims_text(&typed.shapes[k.shape as usize]), k.kernel);
             if !schedule.segments.is_empty() {
-                text += &clif_text(&k.kernel, &schedule)?;
+                let location = |step: u32| typed.nodes[k.nodes[step as usize] as usize].location.clone();
+                text += &backend::dump(stage, &k.kernel, &schedule, &location)?;
             }
         }
-        Ok(text)
+        Ok(Some(text))
     }
 
     /// The kernels that compute `fetches`, as text: the first part of [`dump`](Executor::dump).
