@@ -3,7 +3,7 @@
 //! Guarantees: all contents come from the rows, from `signature` and from the kernels and back ends, so the document is
 //! correct as long as `tests/ops_doc.rs` passes. Does not: know any op by name.
 
-use crate::backend::inline_at;
+use crate::backend::is_lowerable_at;
 use crate::base::dtype::{Category, DType};
 use crate::base::scalar::Scalar;
 use crate::kernels::{CpuLevel, kernel};
@@ -154,10 +154,10 @@ fn computed(def: &OpDef) -> String {
         let found = [compute, compute.op_math()].map(|d| kernel(def.op, d, CpuLevel::Baseline).map(|_| d));
         let Some(dtype) = found[0].or(found[1]) else { continue };
         let step = Step { op: StepOp::Apply(def.op), dtype, args: [None; MAX_OPERANDS], out: 0 };
-        let list = if inline_at(CpuLevel::Avx512, &step) { &mut compiled } else { &mut kernels };
+        let list = if is_lowerable_at(CpuLevel::Avx512, &step) { &mut compiled } else { &mut kernels };
         list.push(dtype);
         for (level, list) in [(CpuLevel::Avx2, &mut avx2), (CpuLevel::Baseline, &mut narrow)] {
-            if inline_at(level, &step) {
+            if is_lowerable_at(level, &step) {
                 list.push(dtype);
             }
         }

@@ -1,9 +1,9 @@
 //! Executable memory: the only owner of compiled code.
 //!
-//! Guarantees: a function pointer of [`Code`] is valid as long as the `Code` lives, and its memory is returned when
-//! that is dropped (Cranelift leaks it otherwise); code pages are never writable and executable at once; a panic
-//! inside Cranelift becomes an error of this one compile; memory that the system refuses, or refuses to make
-//! executable, is [`Error::OutOfMemory`]. Does not: check what the code does; `backend` does.
+//! Guarantees: a function pointer of [`Code`] is valid as long as the `Code` lives, which frees its memory when dropped
+//! (Cranelift would leak it); pages are never writable and executable at once; a panic in Cranelift becomes an error of that
+//! compilation; memory that the system refuses, or refuses to make executable, is [`Error::OutOfMemory`]. Does not: check what
+//! the code does.
 
 #![allow(unsafe_code, reason = "function pointers into compiled code; each block has its proof")]
 
@@ -11,6 +11,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
+use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AbiParam, UserFuncName, types};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
@@ -36,7 +37,7 @@ unsafe impl Send for Code {}
 unsafe impl Sync for Code {}
 
 impl Code {
-    /// The functions, in the order of the segments. They must not be called after `self` is dropped.
+    /// The functions, in the order of the segments. Dropping `self` invalidates them.
     pub(crate) fn functions(&self) -> &[SegmentFn] {
         &self.functions
     }
@@ -44,12 +45,12 @@ impl Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // SAFETY: taken once, here; the functions are only reachable through `self`, so none is running or kept.
+        // SAFETY: taken once, here; the functions are reachable only through `self`, so none is running or kept.
         unsafe { ManuallyDrop::take(&mut self.module).free_memory() };
     }
 }
 
-/// Whether this machine can run compiled segments. Without SSE4.1, rounding and blending would be library calls.
+/// Whether this machine can run compiled segments. Without SSE4.1, rounding and blends would be library calls.
 pub(crate) fn available() -> bool {
     isa().is_some()
 }
@@ -71,7 +72,7 @@ fn isa() -> Option<&'static OwnedTargetIsa> {
     .as_ref()
 }
 
-/// Runs Cranelift; its panics become errors.
+/// Runs Cranelift and turns its panics into errors.
 fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
@@ -83,7 +84,7 @@ fn internal(e: impl std::fmt::Display) -> Error {
     Error::Internal(format!("code generation: {e}"))
 }
 
-/// What a module's error is. Memory that the system refuses is no fault of anybody here.
+/// The error for a module's error: out of memory if the system refused memory, else internal.
 fn refused(e: ModuleError) -> Error {
     match e {
         ModuleError::Allocation { .. } => Error::OutOfMemory { bytes: PAGE },
@@ -91,7 +92,7 @@ fn refused(e: ModuleError) -> Error {
     }
 }
 
-/// The least that code takes.
+/// The smallest allocation for code.
 const PAGE: usize = 4096;
 
 /// Builds `count` functions `(table, n)` with `emit` and makes them executable.
@@ -111,8 +112,7 @@ pub(crate) fn compile(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_
     })
 }
 
-/// Makes finished machine code executable: functions `(table, n)` of the C calling convention that take any `n` from 1
-/// up.
+/// Makes machine code executable: functions `(table, n)` in the C calling convention that take any `n` from 1 up.
 pub(crate) fn place(functions: &[Vec<u8>]) -> Result<Code> {
     finished(true, |module| {
         let mut signature = module.make_signature();
@@ -127,17 +127,17 @@ pub(crate) fn place(functions: &[Vec<u8>]) -> Result<Code> {
     })
 }
 
-/// A module with the functions that `define` puts into it.
+/// Finalizes a module whose functions `define` adds.
 fn finished(any_length: bool, define: impl FnOnce(&mut JITModule) -> Result<Vec<FuncId>>) -> Result<Code> {
     let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
-        // All that can fail here is that the pages become executable.
+        // Finalization fails only if the system refuses to make pages executable.
         let finish = |_| Error::OutOfMemory { bytes: PAGE };
         let ids = define(&mut module).and_then(|ids| module.finalize_definitions().map_err(finish).map(|()| ids));
         let function = |module: &JITModule, id| {
             let start = module.get_finalized_function(id);
-            // SAFETY: `start` is the entry of a finished function with exactly this signature and calling convention.
+            // SAFETY: `start` is the entry of a finalized function with exactly this signature and calling convention.
             let run = unsafe { std::mem::transmute::<*const u8, unsafe extern "C" fn(*const *mut u8, usize)>(start) };
             SegmentFn { run, any_length }
         };
@@ -167,26 +167,51 @@ fn build(
     context.func.name = UserFuncName::user(0, i as u32);
     let mut builder = FunctionBuilder::new(&mut context.func, shared);
     emit(i, &mut builder);
-    builder.finalize(isa_frontend(module));
+    builder.finalize(module.target_config());
 }
 
-fn isa_frontend(module: &JITModule) -> cranelift_codegen::isa::TargetFrontendConfig {
-    module.target_config()
+/// The CLIF of the functions, before optimization.
+pub(crate) fn clif(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<Vec<String>> {
+    each(count, emit, &mut |context| Ok(context.func.display().to_string()))
 }
 
-/// The text of the functions before optimization.
-pub(crate) fn clif_text(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<String> {
+/// Machine code, and the source locations in it: for each its first byte, the byte after it, and the location's number.
+pub(crate) struct Located {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) locations: Vec<(usize, usize, u32)>,
+}
+
+/// The machine code of the functions, for a dump.
+pub(crate) fn machine_code(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<Vec<Located>> {
+    let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
+    each(count, emit, &mut |context| {
+        let code = context.compile(isa.as_ref(), &mut ControlPlane::default());
+        let code = code.map_err(|e| internal(e.inner))?;
+        let locations = code.buffer.get_srclocs_sorted().iter();
+        let locations = locations.map(|l| (l.start as usize, l.end as usize, l.loc.bits())).collect();
+        Ok(Located { bytes: code.code_buffer().to_vec(), locations })
+    })
+}
+
+/// Builds `count` functions with `emit` and looks at each; none becomes executable.
+fn each<T>(
+    count: usize,
+    emit: &dyn Fn(usize, &mut FunctionBuilder<'_>),
+    look: &mut dyn FnMut(&mut Context) -> Result<T>,
+) -> Result<Vec<T>> {
     let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
-        let (mut context, mut shared, mut text) = (module.make_context(), FunctionBuilderContext::new(), String::new());
-        for i in 0..count {
+        let (mut context, mut shared) = (module.make_context(), FunctionBuilderContext::new());
+        let all = (0..count).map(|i| {
             build(&module, &mut context, &mut shared, i, emit);
-            text += &context.func.display().to_string();
+            let seen = look(&mut context);
             module.clear_context(&mut context);
-        }
-        // SAFETY: nothing was compiled, so no function can be in use.
+            seen
+        });
+        let all = all.collect();
+        // SAFETY: nothing was made executable, so no function can be in use.
         unsafe { module.free_memory() };
-        Ok(text)
+        all
     })
 }

@@ -1,18 +1,17 @@
 //! Compiles the segments of a schedule: each becomes one loop over vectors.
 //!
-//! There are two generators. On machines with AVX2 or AVX-512 it is `x64`. Elsewhere it is Cranelift, which makes 128-bit
-//! vectors: `lower`, `cast`, `lanes` and what is here.
+//! There are two back ends: `x64` on machines with AVX2 or AVX-512, and Cranelift, whose vectors have 128 bits, elsewhere.
 //!
-//! Guarantees: only (op, dtype) pairs of [`is_lowerable`] are lowered, each to instructions that cannot trap on data; loads
-//! and stores go only to the addresses of the table, `n` elements each, with `n` (for Cranelift's loops) a multiple of
-//! the segment's width; results have the same bits as the block kernels, because both are made of IEEE operations in the
-//! same order and a NaN that leaves arithmetic is made canonical. Does not: handle what is left of a run after whole vectors (the
-//! driver pads), broadcast (a splat operand is one element), or lower transcendentals and integer division (those are
-//! block kernels, and for Cranelift 16-bit floats too).
+//! Guarantees: only the (op, dtype) pairs of [`is_lowerable`] are lowered, to instructions that do not trap on data; loads and
+//! stores access `n` elements at each address of the table and nothing else, where `n` is, in Cranelift's loops, a multiple of the
+//! segment's width; results have the same bits as those of the block kernels (`kernels`), as both are made of IEEE operations in
+//! the same order and a NaN that leaves arithmetic is canonical. Does not: handle the elements after the last whole vector for
+//! Cranelift (the driver pads), broadcast (a splat operand is one element), or lower what is left to block kernels, such as
+//! integer division.
 
 use crate::backend::cranelift::emit::emit;
 use crate::base::dtype::DType;
-use crate::base::error::Result;
+use crate::base::error::{Result, SourceLocation};
 use crate::base::host::{FloatMode, NoFork, no_fork};
 use crate::kernels::CpuLevel;
 use crate::plan::kernel::{Kernel, Step, StepOp};
@@ -21,27 +20,28 @@ use crate::plan::schedule::Schedule;
 pub(crate) mod abi;
 mod code;
 mod cranelift;
-mod marks;
+pub(crate) mod dump;
+mod listing;
 #[cfg(test)]
 mod tests;
 mod x64;
 
 pub(crate) use code::{Code, available};
+use dump::CodeStage;
 use x64::isa::Isa;
 
 /// Whether a step is lowered into a segment.
 pub(crate) fn is_lowerable(step: &Step) -> bool {
-    inline_at(CpuLevel::get(), step)
+    is_lowerable_at(CpuLevel::get(), step)
 }
 
-/// Whether there are instructions for the elements of a dtype. There are none for unsigned integers of more than a byte, nor for
-/// floats of one.
+/// Whether there are vector instructions for a dtype: not for unsigned integers of more than a byte, nor for floats of one.
 fn has_lanes(d: DType) -> bool {
     if d.is_unsigned() { d.size() == 1 } else { d.is_integral() || d.real().size() > 1 }
 }
 
-/// As [`is_lowerable`], on a machine of another level.
-pub(crate) fn inline_at(level: CpuLevel, step: &Step) -> bool {
+/// [`is_lowerable`] on a machine of another level.
+pub(crate) fn is_lowerable_at(level: CpuLevel, step: &Step) -> bool {
     let dtypes = match step.op {
         StepOp::Cast(p) => [p.from, p.to],
         StepOp::Bits(to) => [step.dtype, to],
@@ -54,31 +54,33 @@ pub(crate) fn inline_at(level: CpuLevel, step: &Step) -> bool {
     }
 }
 
-/// Compiles all segments of a schedule into one block of code.
+/// Compiles all segments of a schedule.
 pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
     let _undisturbed = undisturbed();
     if let Some(isa) = Isa::of(CpuLevel::get()) {
         return x64::compile(isa, kernel, schedule);
     }
-    code::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
+    code::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder, false))
 }
 
-/// Code is made in the standard mode, and while no other thread forks: a child could not go on where the libraries behind
-/// this make something once.
+/// Holds the standard floating-point mode, and keeps other threads from forking: Cranelift initializes statics, and a child forked
+/// meanwhile would wait for them forever.
 fn undisturbed() -> (FloatMode, NoFork) {
     (FloatMode::standard(), no_fork())
 }
 
-/// Whether a compiled loop of a schedule that walks rows does.
+/// Whether compiled loops walk rows, if their schedule allows it.
 pub(crate) fn walks_rows() -> bool {
     Isa::of(CpuLevel::get()).is_some()
 }
 
-/// The text of all segments of a schedule: Cranelift's IR before optimization, or instructions.
-pub(crate) fn clif_text(kernel: &Kernel, schedule: &Schedule) -> Result<String> {
+/// The code of a schedule as text, as [`CodeStage`] says; `location` says where the user wrote a step.
+pub(crate) fn dump(
+    stage: CodeStage,
+    kernel: &Kernel,
+    schedule: &Schedule,
+    location: &dyn Fn(u32) -> SourceLocation,
+) -> Result<String> {
     let _undisturbed = undisturbed();
-    if let Some(isa) = Isa::of(CpuLevel::get()) {
-        return x64::listing(isa, kernel, schedule);
-    }
-    code::clif_text(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder))
+    dump::text(stage, kernel, schedule, location)
 }

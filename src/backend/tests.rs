@@ -1,4 +1,4 @@
-//! What holds for the code of every op and conversion, whatever generator makes it.
+//! Properties of the code of every op and conversion, whichever back end makes it.
 
 use crate::base::dtype::DType;
 use crate::kernels::{CpuLevel, cast, double_rounding_kernel, kernel as block_kernel};
@@ -6,9 +6,10 @@ use crate::ops::Op;
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Step, StepOp};
 
 mod bounds;
+mod located;
 mod traps;
 
-/// Whether a step can be run at all: what no rule set accepts has no kernel.
+/// Whether a step has a block kernel. What no rule set accepts has none.
 fn has_kernel(step: &Step) -> bool {
     match step.op {
         StepOp::Apply(op) => block_kernel(op, step.dtype, CpuLevel::get()).is_some(),

@@ -278,9 +278,11 @@ pub(crate) enum Stage {
     Kernels,
     /// The loops with their buffers, the order and place of their steps, and how they walk operands of known extents.
     Schedule,
-    /// The loops as Cranelift's IR (CLIF) before optimization. Cranelift compiles them on machines without AVX2.
+    /// The loops as Cranelift's IR (CLIF). Cranelift compiles them on machines without AVX2, or with CASTWISE_CPU=baseline.
     Clif,
-    /// The loops as machine instructions, on machines with AVX2 (CASTWISE_CPU=baseline selects Cranelift instead).
+    /// The loops as the IR for AVX2 and AVX-512, before and after register allocation.
+    X64,
+    /// The loops as machine code, on x86-64: for each instruction the step of the kernel and its source location.
     Asm,
     /// The typed program as a graph for Graphviz.
     Dot,

@@ -4,7 +4,7 @@
 //! what they may lose. Does not: lay drawings out; Graphviz and Mermaid do.
 
 use castwise::shape::SymDim;
-use castwise::{CastLoss, CpuLevel, Executor, NodeKind, NodeOperand, NodeView, Program, TypedProgram, Var};
+use castwise::{CastLoss, CodeStage, Executor, NodeKind, NodeOperand, NodeView, Program, TypedProgram, Var};
 
 use super::args::{Dump, Stage};
 use super::failure::{Failure, print};
@@ -52,24 +52,25 @@ fn stage(
     results: &[Var],
     executor: &Executor,
 ) -> Result<String, Failure> {
-    // Where the library makes its loops itself, and `Executor::dump` disassembles them.
-    let disassembled = cfg!(all(target_arch = "x86_64", unix)) && CpuLevel::get() >= CpuLevel::Avx2;
+    let code = |stage: CodeStage, unavailable: &str| {
+        executor.dump_stage(program, results, stage)?.ok_or_else(|| Failure::usage(unavailable))
+    };
     Ok(match stage {
         Stage::Program => program.to_string(),
         Stage::Typed => typed.to_string(),
         Stage::Kernels => executor.kernels(program, results)?,
         Stage::Schedule => executor.schedules(program, results)?,
-        Stage::Clif if disassembled => {
-            let text = "Cranelift does not make the loops of a machine with AVX2: write --stage asm, or set the environment \
-                        variable CASTWISE_CPU=baseline";
-            return Err(Failure::usage(text));
-        }
-        Stage::Asm if !disassembled => {
-            let text = "instructions are shown only of loops for AVX2 and AVX-512, which this machine (or CASTWISE_CPU) \
-                        does not have: write --stage clif";
-            return Err(Failure::usage(text));
-        }
-        Stage::Clif | Stage::Asm => executor.dump(program, results)?,
+        Stage::Clif => code(
+            CodeStage::Clif,
+            "Cranelift does not make the loops of a machine with AVX2: write --stage x64 or --stage asm, or set the \
+             environment variable CASTWISE_CPU=baseline",
+        )?,
+        Stage::X64 => code(
+            CodeStage::X64,
+            "this stage is that of loops for AVX2 and AVX-512, which this machine (or CASTWISE_CPU) does not have: write \
+             --stage clif",
+        )?,
+        Stage::Asm => code(CodeStage::Asm, "machine code is disassembled on x86-64 alone: write --stage clif")?,
         Stage::Dot => dot(typed),
         Stage::Mermaid => mermaid(typed),
     })

@@ -78,6 +78,12 @@ impl Kernel {
         self.values[id as usize]
     }
 
+    /// A step and its result as text: `%3: f32 = mul.f32 %1, %2`.
+    pub(crate) fn step_text(&self, step: u32) -> String {
+        let step = &self.steps[step as usize];
+        format!("%{}: {} = {step}", step.out, self.value(step.out).dtype)
+    }
+
     /// Whether every reduction is a sum of floats that a step computes for it alone: segments can add these sums while they compute
     /// the elements.
     pub(crate) fn adds_up(&self) -> bool {
@@ -313,7 +319,7 @@ impl fmt::Display for Kernel {
             match v.source {
                 Source::Input(k) => writeln!(f, "  %{i}: {} = load in{k}", v.dtype)?,
                 Source::Const(k) => writeln!(f, "  %{i}: {} = const c{k}", v.dtype)?,
-                Source::Step(k) => writeln!(f, "  %{i}: {} = {}", v.dtype, self.steps[k as usize])?,
+                Source::Step(k) => writeln!(f, "  {}", self.step_text(k))?,
             }
         }
         for (k, o) in self.outputs.iter().enumerate() {

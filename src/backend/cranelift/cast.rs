@@ -1,7 +1,8 @@
 //! Lowering of primitive conversions.
 //!
-//! Inline: widening and wrapping between integers, small integers and bool to floats, f32 with f64, bf16 to f32, and
-//! truth. The rest (to f16 and bf16, from f16, float to integer, i64 to float, complex) are block kernels.
+//! Lowered are widening and wrapping conversions between integers, small integers and bool to floats, f32 from and to f64, bf16
+//! to f32, and conversions to bool. Block kernels serve the rest: to f16 and bf16, from f16, float to integer, i64 to float, most
+//! complex ones.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
@@ -14,7 +15,7 @@ use crate::kernels::cast::Prim;
 
 /// Whether a conversion is lowered into a segment.
 pub(in crate::backend) fn is_lowerable(p: Prim) -> bool {
-    // What a signed lane of four bytes holds.
+    // The integers that fit a signed lane of four bytes.
     let small = |d: DType| d.is_integral() && d.digits() <= I32.digits();
     match (p.from, p.to) {
         (F32, F64) | (F64, F32) | (BF16, F32) | (C64, C128) | (C128, C64) => true,
@@ -28,7 +29,7 @@ impl Emit<'_, '_> {
     /// A conversion that [`is_lowerable`] accepts.
     pub(in crate::backend) fn convert(&mut self, p: Prim, a: &Lanes) -> Lanes {
         match (p.from, p.to) {
-            (_, Bool) => self.truth_of(p.from, a),
+            (_, Bool) => self.to_bool(p.from, a),
             (Bool, to) => {
                 let one = match to {
                     F32 => self.float(types::F32X4, 1.0),
@@ -64,7 +65,7 @@ impl Emit<'_, '_> {
         self.bits(kept, ty)
     }
 
-    fn truth_of(&mut self, from: DType, a: &Lanes) -> Lanes {
+    fn to_bool(&mut self, from: DType, a: &Lanes) -> Lanes {
         let ty = vector(from);
         let parts = if from.is_float() {
             let zero = self.float(ty, 0.0);
@@ -76,7 +77,7 @@ impl Emit<'_, '_> {
         Lanes::mask(from.size(), parts)
     }
 
-    /// Integers of dtype `from` in lanes of `size` bytes: extended by their sign, or cut.
+    /// Integers of dtype `from` in lanes of `size` bytes: extended by signedness, or truncated.
     fn resized(&mut self, parts: &Parts, from: DType, size: usize) -> Parts {
         let (mut parts, mut now) = (parts.clone(), from.size());
         while now < size {
@@ -99,7 +100,7 @@ impl Emit<'_, '_> {
     /// The upper two lanes of an f32x4 or i32x4, moved down.
     fn upper(&mut self, p: Clif) -> Clif {
         let ty = self.b.func.dfg.value_type(p);
-        let moved = self.pick(p, p, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
+        let moved = self.shuffle(p, p, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
         self.bits(moved, ty)
     }
 
@@ -118,7 +119,7 @@ impl Emit<'_, '_> {
 
     fn demote(&mut self, a: Clif, b: Clif) -> Clif {
         let (low, high) = (self.b.ins().fvdemote(a), self.b.ins().fvdemote(b));
-        let joined = self.pick(low, high, [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]);
+        let joined = self.shuffle(low, high, [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]);
         self.bits(joined, types::F32X4)
     }
 

@@ -1,4 +1,4 @@
-//! The loop of a segment: its blocks, loads and stores, and what is known while its body is written.
+//! The loop of a segment: its blocks, loads and stores, and the state while its body is emitted.
 //!
 //! Does not: lower steps (`lower`, `cast`).
 
@@ -7,15 +7,15 @@ use crate::base::dtype::DType;
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::Segment;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData as MemFlags, Type, Value as Clif, types};
+use cranelift_codegen::ir::{InstBuilder, MemFlagsData as MemFlags, SourceLoc, Type, Value as Clif, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// Elements that one iteration handles: as many as a vector holds of the narrowest dtype in the segment.
-fn width(kernel: &Kernel, segment: &Segment) -> usize {
+/// Elements of an iteration: as many as a vector holds of the narrowest dtype in the segment.
+pub(super) fn width(kernel: &Kernel, segment: &Segment) -> usize {
     let loads = segment.loads.iter().filter(|(.., uniform)| !uniform).map(|(v, ..)| *v);
     let memory = loads.chain(segment.stores.iter().map(|(v, _)| *v));
     let inner = segment.steps.iter().map(|s| kernel.steps[*s as usize].out);
-    // A bool that never meets memory is a mask as wide as the lanes it came from.
+    // A bool that is never in memory is a mask as wide as the lanes it came from.
     let sizes = memory
         .map(|v| kernel.value(v).dtype)
         .chain(inner.map(|v| kernel.value(v).dtype).filter(|d| *d != DType::Bool))
@@ -23,18 +23,27 @@ fn width(kernel: &Kernel, segment: &Segment) -> usize {
     16 / sizes.min().unwrap_or(4).min(8)
 }
 
-/// What is known while the body of a segment is written.
+/// The state while a segment's body is emitted.
 pub(crate) struct Emit<'a, 'b> {
     pub(crate) b: &'a mut FunctionBuilder<'b>,
     pub(crate) kernel: &'a Kernel,
     /// Elements of an iteration.
     pub(crate) width: usize,
     pub(super) values: std::collections::HashMap<ValueId, Lanes>,
+    /// Whether instructions get source locations.
+    located: bool,
 }
 
-/// Writes the function `(table, n)` of a segment.
-pub(crate) fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'_>) {
+/// The source location of the code around the steps; that of step `s` is `s + 1`.
+pub(super) const FRAME: u32 = 0;
+
+/// Emits the function `(table, n)` of a segment. `located` gives each instruction a source location, for dumps: it changes no code,
+/// but takes time.
+pub(crate) fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'_>, located: bool) {
     let width = width(kernel, segment);
+    if located {
+        b.set_srcloc(SourceLoc::new(FRAME));
+    }
     let (entry, head, body, exit) = (b.create_block(), b.create_block(), b.create_block(), b.create_block());
     b.append_block_params_for_function_params(entry);
     let index = b.append_block_param(head, types::I64);
@@ -42,7 +51,7 @@ pub(crate) fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'
     let (table, n) = (b.block_params(entry)[0], b.block_params(entry)[1]);
     let trusted = MemFlags::new().with_notrap();
     let pointer = |b: &mut FunctionBuilder<'_>, slot: u32| b.ins().load(types::I64, trusted, table, slot as i32 * 8);
-    let mut e = Emit { b, kernel, width, values: Default::default() };
+    let mut e = Emit { b, kernel, width, values: Default::default(), located };
     let mut moving = Vec::new();
     for (v, slot, uniform) in &segment.loads {
         let address = pointer(e.b, *slot);
@@ -79,7 +88,10 @@ impl Emit<'_, '_> {
     ) {
         for s in &segment.steps {
             let step = self.kernel.steps[*s as usize];
-            // Operands are loaded at their first use, so that they hold registers no longer than needed.
+            if self.located {
+                self.b.set_srcloc(SourceLoc::new(*s + 1));
+            }
+            // Operands are loaded at their first use, to keep register pressure low.
             for a in step.args.iter().flatten() {
                 if !self.values.contains_key(a)
                     && let Some((v, base, dtype)) = moving.iter().find(|(v, ..)| v == a)
@@ -95,6 +107,9 @@ impl Emit<'_, '_> {
             }
             self.values.insert(step.out, result);
         }
+        if self.located {
+            self.b.set_srcloc(SourceLoc::new(FRAME));
+        }
     }
 
     /// The address of element `index`.
@@ -106,7 +121,7 @@ impl Emit<'_, '_> {
         self.b.ins().iadd(base, offset)
     }
 
-    /// Vectors that an iteration's elements of a dtype fill.
+    /// The number of vectors for an iteration's elements of a dtype.
     pub(super) fn vectors(&self, dtype: DType) -> usize {
         self.width * dtype.size() / 16
     }
@@ -120,7 +135,7 @@ impl Emit<'_, '_> {
         self.loaded(parts, dtype)
     }
 
-    /// One element, repeated.
+    /// One element in every lane.
     fn load_splat(&mut self, address: Clif, dtype: DType) -> Lanes {
         let flags = MemFlags::new().with_notrap();
         let ty = vector(dtype);
@@ -148,7 +163,7 @@ impl Emit<'_, '_> {
     }
 
     pub(super) fn store(&mut self, base: Clif, index: Clif, dtype: DType, value: &Lanes) {
-        let settled = self.settled(value, dtype);
+        let settled = self.canonicalized(value, dtype);
         let parts = if dtype == DType::Bool {
             let one = self.constant(types::I8X16, 0x0101_0101_0101_0101);
             self.mask(&settled, 1).map(|m| self.b.ins().band(m, one))
@@ -162,12 +177,12 @@ impl Emit<'_, '_> {
     }
 }
 
-/// What a value's vectors mean.
+/// How a value's vectors represent its elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repr {
     /// Elements as in memory.
     Data,
-    /// Truth values: lanes of this many bytes (16: a pair of 8-byte lanes), all ones or all zeros.
+    /// Booleans: lanes of this many bytes (16: a pair of 8-byte lanes), all ones or all zeros.
     Mask(usize),
 }
 
@@ -176,7 +191,7 @@ pub(crate) enum Repr {
 pub(crate) struct Lanes {
     pub(crate) repr: Repr,
     pub(crate) parts: Parts,
-    /// Whether NaNs in it may have any payload, because arithmetic made them.
+    /// Whether its NaNs come from arithmetic and may have any payload.
     pub(crate) raw_nan: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How an iteration's elements lie in 128-bit vectors, and moving them between lane widths.
+//! Operations on 128-bit vectors that several ops need: constants, shuffles, selects, masks of another lane width.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{
@@ -19,7 +19,7 @@ impl Emit<'_, '_> {
         self.b.ins().bitcast(ty, MemFlags::new().with_endianness(Endianness::Little), v)
     }
 
-    /// A vector whose two halves both have these bits.
+    /// A vector with these bits in both halves.
     pub(crate) fn constant(&mut self, ty: Type, half: u64) -> Clif {
         let bytes = [half.to_le_bytes(), half.to_le_bytes()].concat();
         let handle = self.b.func.dfg.constants.insert(ConstantData::from(&bytes[..]));
@@ -36,15 +36,15 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Bytes picked from two vectors: 0..16 of the first, 16..32 of the second.
-    pub(crate) fn pick(&mut self, a: Clif, b: Clif, bytes: [u8; 16]) -> Clif {
+    /// A shuffle of the bytes of two vectors: 0..16 are the first's, 16..32 the second's.
+    pub(crate) fn shuffle(&mut self, a: Clif, b: Clif, bytes: [u8; 16]) -> Clif {
         let (a, b) = (self.bits(a, types::I8X16), self.bits(b, types::I8X16));
         let mask = self.b.func.dfg.immediates.push(ConstantData::from(&bytes[..]));
         self.b.ins().shuffle(a, b, mask)
     }
 
-    /// `cond ? a : b` lane by lane, where the lanes of `cond` are all ones or zeros.
-    pub(crate) fn choose(&mut self, cond: Clif, a: Clif, b: Clif) -> Clif {
+    /// `cond ? a : b` by lanes; those of `cond` are all ones or all zeros.
+    pub(crate) fn select_lanes(&mut self, cond: Clif, a: Clif, b: Clif) -> Clif {
         let ty = self.b.func.dfg.value_type(a);
         let int = self.b.func.dfg.value_type(cond);
         let (x, y) = (self.bits(a, int), self.bits(b, int));
@@ -52,8 +52,8 @@ impl Emit<'_, '_> {
         self.bits(chosen, ty)
     }
 
-    /// The value with every NaN that arithmetic made turned into the canonical one.
-    pub(crate) fn settled(&mut self, v: &Lanes, dtype: DType) -> Lanes {
+    /// The value with canonical NaNs in the place of those from arithmetic.
+    pub(crate) fn canonicalized(&mut self, v: &Lanes, dtype: DType) -> Lanes {
         if !v.raw_nan {
             return v.clone();
         }
@@ -61,15 +61,15 @@ impl Emit<'_, '_> {
         let nan = self.float(ty, f64::NAN);
         let parts = v.parts.map(|p| {
             let is_nan = self.b.ins().fcmp(FloatCC::Unordered, p, p);
-            self.choose(is_nan, nan, p)
+            self.select_lanes(is_nan, nan, p)
         });
         Lanes { repr: v.repr, parts, raw_nan: false }
     }
 
-    /// A truth value as masks with lanes of `size` bytes.
+    /// A boolean as masks with lanes of `size` bytes.
     pub(crate) fn mask(&mut self, v: &Lanes, size: usize) -> Parts {
         let Repr::Mask(mut now) = v.repr else { return v.parts.clone() };
-        // All bits of a splat mask are equal: it is one at every lane width.
+        // All bits of a splat mask are equal, so it is valid at every lane width.
         if let Parts::Splat(p) = v.parts {
             return Parts::Splat(self.bits(p, int_vector(size)));
         }
@@ -87,14 +87,14 @@ impl Emit<'_, '_> {
 
     fn widen_mask(&mut self, p: Clif, size: usize) -> [Clif; 2] {
         if size == 8 {
-            let low = self.pick(p, p, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
-            let high = self.pick(p, p, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
+            let low = self.shuffle(p, p, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7]);
+            let high = self.shuffle(p, p, [8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]);
             return [self.bits(low, types::I64X2), self.bits(high, types::I64X2)];
         }
         [self.b.ins().swiden_low(p), self.b.ins().swiden_high(p)]
     }
 
-    /// The low halves of the lanes of two vectors, as one vector: masks keep their truth, integers wrap.
+    /// The low halves of the lanes of two vectors, as one vector: masks stay masks, integers wrap.
     pub(crate) fn narrow(&mut self, a: Clif, b: Clif, size: usize) -> Clif {
         let half = size / 2;
         let mut bytes = [0u8; 16];
@@ -102,7 +102,7 @@ impl Emit<'_, '_> {
             let (lane, byte) = (i / half, i % half);
             *to = (lane * size + byte) as u8;
         }
-        let picked = self.pick(a, b, bytes);
+        let picked = self.shuffle(a, b, bytes);
         self.bits(picked, int_vector(half))
     }
 }

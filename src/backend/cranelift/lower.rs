@@ -1,7 +1,7 @@
 //! Lowering of ops: one arm each, for the dtypes that [`is_lowerable`] lists.
 //!
-//! To make an op of the table fast where 128-bit vectors can compute it, add its dtypes to `inline` and an arm below;
-//! without them it runs as a block kernel, with the same bits.
+//! To compile an op of the table into Cranelift's loops, add its dtypes to [`is_lowerable`] and an arm below it; other ops run as
+//! block kernels, with the same bits.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Type, Value as Clif};
@@ -60,13 +60,13 @@ impl Emit<'_, '_> {
     pub(in crate::backend) fn step(&mut self, step: &Step, args: &[Lanes]) -> Lanes {
         let (op, d) = match step.op {
             StepOp::Cast(p) => return self.convert(p, &args[0]),
-            // Never lowered; the value would be this one.
+            // Unreachable: never lowered.
             StepOp::Bits(_) | StepOp::DoubleRounding(_) => return args[0].clone(),
             StepOp::Apply(op) => (op, step.dtype),
         };
         match (op, d.category()) {
             (Op::Where, _) => self.select(d, args),
-            _ if d == DType::Bool => self.truth(op, args),
+            _ if d == DType::Bool => self.bool_op(op, args),
             (Op::Neg | Op::Abs, _) if d.real().is_half() => self.half_sign(op, d, args),
             (_, Category::Int) => self.int(op, d, args),
             (_, Category::Complex) => self.complex(op, d, args),
@@ -74,7 +74,7 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Applies `f` to each vector of one operand.
+    /// Applies `f` to each vector of an operand.
     pub(in crate::backend) fn each(&mut self, a: &Lanes, mut f: impl FnMut(&mut Self, Clif) -> Clif) -> Parts {
         a.parts.map(|a| f(self, a))
     }
@@ -91,11 +91,11 @@ impl Emit<'_, '_> {
             return Lanes::mask(size, Parts::zip(masks.each_ref(), |[c, a, b]| self.b.ins().bitselect(c, a, b)));
         }
         let mask = self.mask(&args[0], d.size());
-        let (a, b) = (self.settled(&args[1], d), self.settled(&args[2], d));
-        Lanes::data(Parts::zip([&mask, &a.parts, &b.parts], |[c, a, b]| self.choose(c, a, b)))
+        let (a, b) = (self.canonicalized(&args[1], d), self.canonicalized(&args[2], d));
+        Lanes::data(Parts::zip([&mask, &a.parts, &b.parts], |[c, a, b]| self.select_lanes(c, a, b)))
     }
 
-    /// The narrowest lane width among truth values, for the fewest vectors. A splat has every width.
+    /// The narrowest lane width among booleans, which takes the fewest vectors. A splat has every width.
     fn common_mask(&self, args: &[Lanes]) -> usize {
         let sizes = args.iter().filter_map(|a| match (a.repr, &a.parts) {
             (Repr::Mask(size), Parts::Each(_)) => Some(size),
@@ -104,7 +104,7 @@ impl Emit<'_, '_> {
         sizes.min().unwrap_or(1)
     }
 
-    fn truth(&mut self, op: Op, args: &[Lanes]) -> Lanes {
+    fn bool_op(&mut self, op: Op, args: &[Lanes]) -> Lanes {
         let size = self.common_mask(args);
         let a = self.mask(&args[0], size);
         let b = args.get(1).map_or_else(|| a.clone(), |b| self.mask(b, size));
@@ -128,14 +128,14 @@ impl Emit<'_, '_> {
                 Op::LogicalNot | Op::BitwiseNot => i.bxor(a, ones),
                 Op::Isfinite => ones,
                 Op::Isnan | Op::Isinf => zero,
-                // Sign, abs and what else leaves a truth value as it is.
+                // Ops that are the identity on booleans, such as sign and abs.
                 _ => a,
             }
         });
         Lanes::mask(size, parts)
     }
 
-    /// Sign operations on half types, whose bits are integers here.
+    /// Negation and absolute value of 16-bit floats, on their bits.
     fn half_sign(&mut self, op: Op, d: DType, args: &[Lanes]) -> Lanes {
         let ty = vector(d);
         let a = args[0].clone();
@@ -201,7 +201,7 @@ impl Emit<'_, '_> {
                 let parts = self.each(&a, |_, _| same);
                 return Lanes::mask(d.size(), parts);
             }
-            // Rounding, and |x| of unsigned.
+            // Ops that are the identity on integers, such as rounding and the absolute value of unsigned.
             _ => a.parts,
         })
     }
@@ -220,11 +220,11 @@ impl Emit<'_, '_> {
     fn complex_mul(&mut self, d: DType, a: Clif, b: Clif) -> Clif {
         let ty = vector(d);
         let lane = d.size() / 2;
-        // Bytes of the real part, the imaginary part, and the other part of each lane.
+        // Shuffles: the real part, the imaginary part, or the other part in each lane.
         let picks =
             |f: fn(usize) -> usize| -> [u8; 16] { std::array::from_fn(|i| (f(i / lane) * lane + i % lane) as u8) };
-        let (re, im) = (self.pick(a, a, picks(|l| l & !1)), self.pick(a, a, picks(|l| l | 1)));
-        let swapped = self.pick(b, b, picks(|l| l ^ 1));
+        let (re, im) = (self.shuffle(a, a, picks(|l| l & !1)), self.shuffle(a, a, picks(|l| l | 1)));
+        let swapped = self.shuffle(b, b, picks(|l| l ^ 1));
         let (re, im, swapped) = (self.bits(re, ty), self.bits(im, ty), self.bits(swapped, ty));
         let straight = self.b.ins().fmul(re, b);
         let crossed = self.b.ins().fmul(im, swapped);
@@ -265,14 +265,14 @@ impl Emit<'_, '_> {
             Op::Fmax | Op::Fmin => self.pairs(args, |e, a, b| {
                 let better = e.extreme(op == Op::Fmax, a, b);
                 let missing = e.b.ins().fcmp(FloatCC::Unordered, b, b);
-                e.choose(missing, a, better)
+                e.select_lanes(missing, a, better)
             }),
             _ => return self.real_exact(op, ty, d, args),
         };
         Lanes::arithmetic(parts)
     }
 
-    /// Ops whose results hold no NaN of their own making.
+    /// Ops whose results have no NaN from arithmetic.
     fn real_exact(&mut self, op: Op, ty: Type, d: DType, args: &[Lanes]) -> Lanes {
         let zero = self.float(ty, 0.0);
         let nan = self.float(ty, f64::NAN);
@@ -281,31 +281,31 @@ impl Emit<'_, '_> {
         let mask = |parts| Lanes::mask(d.size(), parts);
         match op {
             Op::Neg => {
-                let a = self.settled(&a, d);
+                let a = self.canonicalized(&a, d);
                 Lanes::data(self.each(&a, |e, a| e.b.ins().fneg(a)))
             }
             Op::Abs => {
-                let a = self.settled(&a, d);
+                let a = self.canonicalized(&a, d);
                 Lanes::data(self.each(&a, |e, a| e.b.ins().fabs(a)))
             }
             Op::Maximum | Op::Minimum => Lanes::data(self.pairs(args, |e, a, b| {
                 let better = e.extreme(op == Op::Maximum, a, b);
                 let unordered = e.b.ins().fcmp(FloatCC::Unordered, a, b);
-                e.choose(unordered, nan, better)
+                e.select_lanes(unordered, nan, better)
             })),
             Op::Relu => Lanes::data(self.each(&a, |e, a| {
                 let positive = e.b.ins().fcmp(FloatCC::GreaterThan, a, zero);
-                let kept = e.choose(positive, a, zero);
+                let kept = e.select_lanes(positive, a, zero);
                 let is_nan = e.b.ins().fcmp(FloatCC::Unordered, a, a);
-                e.choose(is_nan, nan, kept)
+                e.select_lanes(is_nan, nan, kept)
             })),
             Op::Sign => {
                 let (one, minus) = (self.float(ty, 1.0), self.float(ty, -1.0));
                 Lanes::data(self.each(&a, |e, a| {
                     let positive = e.b.ins().fcmp(FloatCC::GreaterThan, a, zero);
                     let negative = e.b.ins().fcmp(FloatCC::LessThan, a, zero);
-                    let up = e.choose(positive, one, zero);
-                    e.choose(negative, minus, up)
+                    let up = e.select_lanes(positive, one, zero);
+                    e.select_lanes(negative, minus, up)
                 }))
             }
             Op::LogicalNot => mask(self.each(&a, |e, a| e.b.ins().fcmp(FloatCC::Equal, a, zero))),
@@ -329,14 +329,13 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// The larger (or smaller) operand; of equal ones, whose bits differ at most in the sign of zero, +0 (or -0);
-    /// `b` if one is NaN.
+    /// The maximum or minimum, with -0 below +0; `b` if one operand is NaN.
     fn extreme(&mut self, larger: bool, a: Clif, b: Clif) -> Clif {
         let cc = if larger { FloatCC::GreaterThan } else { FloatCC::LessThan };
         let tie = if larger { self.b.ins().band(a, b) } else { self.b.ins().bor(a, b) };
         let equal = self.b.ins().fcmp(FloatCC::Equal, a, b);
         let first = self.b.ins().fcmp(cc, a, b);
-        let rest = self.choose(equal, tie, b);
-        self.choose(first, a, rest)
+        let rest = self.select_lanes(equal, tie, b);
+        self.select_lanes(first, a, rest)
     }
 }

@@ -1,20 +1,20 @@
-//! The vectors that hold one value in one iteration of a loop.
+//! The vectors of a value in one iteration of a loop.
 //!
-//! Guarantees: a splat meets values of every lane width. Does not: emit instructions; callers pass these in.
+//! Guarantees: a splat combines with values of every lane width. Does not: emit instructions; callers pass functions that do.
 
 use cranelift_codegen::ir::{Type, Value as Clif, types};
 
-/// The vectors of one value in one iteration, in the order of its elements.
+/// The vectors of a value in one iteration, in the order of its elements.
 #[derive(Clone, Debug)]
 pub(crate) enum Parts {
-    /// One vector of equal elements, in place of any number of vectors: it meets values of every lane width.
+    /// One vector of equal elements, in place of any number of vectors of any lane width.
     Splat(Clif),
-    /// As many vectors as the iteration's elements fill.
+    /// One vector after the other.
     Each(Vec<Clif>),
 }
 
 impl Parts {
-    /// The vector at a place.
+    /// The vector at an index.
     pub(crate) fn at(&self, i: usize) -> Clif {
         match self {
             Parts::Splat(p) => *p,
@@ -22,7 +22,7 @@ impl Parts {
         }
     }
 
-    /// Applies `f` to the vectors of values with lanes of one width. The result of splats alone is one.
+    /// Applies `f` to the vectors of values that have the same lane width. If all are splats, so is the result.
     pub(crate) fn zip<const N: usize>(values: [&Parts; N], mut f: impl FnMut([Clif; N]) -> Clif) -> Parts {
         let counts = values.iter().filter_map(|v| if let Parts::Each(all) = v { Some(all.len()) } else { None });
         match counts.max() {
@@ -36,7 +36,7 @@ impl Parts {
         Parts::zip([self], |[p]| f(p))
     }
 
-    /// Lanes twice as wide: `f` makes two vectors of one.
+    /// Lanes twice as wide: `f` returns two vectors for one.
     pub(crate) fn widened(&self, mut f: impl FnMut(Clif) -> [Clif; 2]) -> Parts {
         match self {
             Parts::Splat(p) => Parts::Splat(f(*p)[0]),
@@ -44,7 +44,7 @@ impl Parts {
         }
     }
 
-    /// Lanes half as wide: `f` makes one vector of two.
+    /// Lanes half as wide: `f` returns one vector for two.
     pub(crate) fn narrowed(&self, mut f: impl FnMut(Clif, Clif) -> Clif) -> Parts {
         match self {
             Parts::Splat(p) => Parts::Splat(f(*p, *p)),

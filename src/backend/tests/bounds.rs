@@ -1,7 +1,6 @@
-//! Nothing beside the operands and results is touched: every op, conversion and reduction runs on memory that ends at
-//! an inaccessible page, then on memory that begins right behind one, in every layout the driver knows; complex operands
-//! also from where only their parts are aligned, as borrowed ones may be. `CASTWISE_CPU` chooses the loops, as
-//! everywhere.
+//! No memory outside of operands and results is accessed: every op, conversion and reduction runs on memory that ends at an
+//! inaccessible page, then on memory that begins right after one, in every layout the driver knows; complex operands also from
+//! addresses where only their parts are aligned, as those of borrowed ones may be. `CASTWISE_CPU` chooses the loops, as everywhere.
 
 #![cfg(unix)]
 
@@ -21,13 +20,13 @@ use crate::plan::schedule::{Class, Schedule, schedule};
 use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output, strategy};
 use crate::runtime::driver::run;
 
-/// Bytes that a run must leave alone.
+/// Bytes next to the result that a run must not change.
 const CANARY: [u8; 64] = [0xa5; 64];
 
 /// Room for the largest buffer of a case.
 const ROOM: usize = 256 << 10;
 
-/// A domain and how the operands lie in memory: all as `strides` says for the first one or for the others.
+/// A domain, and the strides of the first operand and of the others.
 struct Shape {
     extents: Vec<usize>,
     first: Vec<isize>,
@@ -83,7 +82,7 @@ fn lengths() -> impl Iterator<Item = usize> {
     (1..=70).chain(511..=530).step_by(step)
 }
 
-/// What an operand's type could say at most.
+/// The most that an operand's type could say of how it broadcasts.
 fn spread(strides: &[isize]) -> BroadcastKind {
     match strides.last() {
         _ if strides.iter().all(|s| *s == 0) => BroadcastKind::All,
@@ -116,33 +115,33 @@ fn elements(d: DType) -> Vec<u8> {
 /// Schedules and code of a kernel, by the classes of its operands.
 type Ready = HashMap<Vec<Class>, (Schedule, Option<Code>)>;
 
-/// Where operands and results lie.
+/// Where operands and results are, relative to an inaccessible page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
-    /// Before an inaccessible page.
-    End,
-    /// Behind one.
-    Start,
-    /// The operands one part of an element, or one element, further.
-    Aside,
+enum Position {
+    /// Right before it.
+    Before,
+    /// Right after it.
+    After,
+    /// After it, with operands at an offset: one element, or one part of a complex element.
+    Offset,
 }
 
-struct Memory {
+struct Buffers {
     operands: Vec<Guarded>,
     result: Guarded,
     data: HashMap<DType, Vec<u8>>,
     runs: usize,
 }
 
-impl Memory {
-    fn new() -> Memory {
+impl Buffers {
+    fn new() -> Buffers {
         let operands = (0..4).map(|_| Guarded::new(ROOM)).collect();
-        Memory { operands, result: Guarded::new(ROOM), data: DType::ALL.map(|d| (d, elements(d))).into(), runs: 0 }
+        Buffers { operands, result: Guarded::new(ROOM), data: DType::ALL.map(|d| (d, elements(d))).into(), runs: 0 }
     }
 
     /// Runs a kernel at one end of the memory; the bytes of its result.
-    fn run(&mut self, k: &Kernel, ready: &mut Ready, shape: &Shape, place: Place, name: &str) -> Vec<u8> {
-        let at_end = place == Place::End;
+    fn run(&mut self, k: &Kernel, ready: &mut Ready, shape: &Shape, position: Position, name: &str) -> Vec<u8> {
+        let before = position == Position::Before;
         let of = |i: usize| if i == 0 { &shape.first } else { &shape.others };
         let strides: Vec<Vec<isize>> = (0..k.inputs.len()).map(|i| of(i).clone()).collect();
         let spread: Vec<BroadcastKind> = strides.iter().map(|s| spread(s)).collect();
@@ -161,8 +160,8 @@ impl Memory {
                 steps.map(|(n, s)| (n - 1) * s.unsigned_abs()).sum::<usize>()
             };
             let bytes = (far(1) + far(-1) + 1) * d.size();
-            let shift = if place == Place::Aside { d.real().size() } else { 0 };
-            let own = if at_end { memory.end(bytes).1 } else { &mut memory.start(bytes + shift).0[shift..] };
+            let shift = if position == Position::Offset { d.real().size() } else { 0 };
+            let own = if before { memory.end(bytes).1 } else { &mut memory.start(bytes + shift).0[shift..] };
             own.copy_from_slice(&self.data[d][..bytes]);
             inputs.push(Buffer { bytes: own, dtype: *d, offset: far(-1) });
         }
@@ -175,7 +174,7 @@ impl Memory {
         let dtype = k.value(value).dtype;
         let bytes = if k.folds.is_empty() { total } else { strategy.partials } * dtype.size();
         let result = &mut self.result;
-        let (own, canary) = if at_end {
+        let (own, canary) = if before {
             let (before, own) = result.end(bytes);
             (own, before.last_chunk_mut().unwrap())
         } else {
@@ -201,11 +200,11 @@ impl Memory {
     fn check(&mut self, k: &Kernel, shapes: impl Fn(usize) -> Vec<Shape>, name: &str) {
         let mut ready = Ready::new();
         for shape in lengths().flat_map(shapes) {
-            let at_end = self.run(k, &mut ready, &shape, Place::End, name);
-            let aside = k.inputs.iter().any(|d| d.is_complex()).then_some(Place::Aside);
-            for place in [Place::Start].into_iter().chain(aside) {
-                let other = self.run(k, &mut ready, &shape, place, name);
-                assert!(at_end == other, "{name} over {:?} depends on its memory: {place:?}", shape.extents);
+            let before = self.run(k, &mut ready, &shape, Position::Before, name);
+            let aside = k.inputs.iter().any(|d| d.is_complex()).then_some(Position::Offset);
+            for position in [Position::After].into_iter().chain(aside) {
+                let other = self.run(k, &mut ready, &shape, position, name);
+                assert!(before == other, "{name} over {:?} depends on its memory: {position:?}", shape.extents);
             }
         }
     }
@@ -213,7 +212,7 @@ impl Memory {
 
 #[test]
 fn every_op_stays_in_its_memory() {
-    let (mut memory, mut kernels) = (Memory::new(), 0);
+    let (mut memory, mut kernels) = (Buffers::new(), 0);
     each_op(|kernel, name| {
         memory.check(kernel, shapes, name);
         kernels += 1;
@@ -223,14 +222,14 @@ fn every_op_stays_in_its_memory() {
 
 #[test]
 fn every_conversion_stays_in_its_memory() {
-    let mut memory = Memory::new();
+    let mut memory = Buffers::new();
     each_conversion(|kernel, name| memory.check(kernel, shapes, name));
     assert!(memory.runs >= 12 * 13 * lengths().count() * 20, "{} runs", memory.runs);
 }
 
 #[test]
 fn every_reduction_stays_in_its_memory() {
-    let mut memory = Memory::new();
+    let mut memory = Buffers::new();
     let mut kernels = 0;
     for d in DType::ALL {
         for op in Op::ALL.iter().copied().filter(|op| op.is_reduction()) {

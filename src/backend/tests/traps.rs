@@ -1,5 +1,5 @@
-//! No instruction of Cranelift's loops can trap on data: every op and conversion it lowers is written out and walked.
-//! (`x64` has a list of the instructions it may emit.)
+//! No instruction of Cranelift's loops can trap on data: the CLIF of every op and conversion that it lowers is checked. (The x64
+//! back end has a table of the instructions it may emit.)
 
 use cranelift_codegen::ir::Opcode;
 
@@ -11,13 +11,13 @@ use crate::kernels::CpuLevel;
 use crate::plan::kernel::Kernel;
 use crate::plan::schedule::{Class, schedule};
 
-/// The text of a kernel's segments as Cranelift gets them, whatever generator this machine would use.
+/// The CLIF of a kernel's segments, whatever back end this machine would use.
 fn text(k: &Kernel, classes: &[Class]) -> String {
     let s = schedule(k, classes, CpuLevel::get(), &|step| lower::is_lowerable(step)).unwrap();
-    code::clif_text(s.segments.len(), &|i, b| emit(k, &s.segments[i], b)).unwrap()
+    code::clif(s.segments.len(), &|i, b| emit(k, &s.segments[i], b, false)).unwrap().concat()
 }
 
-/// What in the text may trap, and how many instructions there are.
+/// The instructions in the text that may trap, and the number of all.
 fn trapping(text: &str) -> (Vec<String>, usize) {
     let (mut found, mut count) = (Vec::new(), 0);
     let code = |line| str::split(line, ';').next().unwrap_or("").trim();

@@ -63,8 +63,9 @@ pub(super) enum Machine {
 }
 
 /// The result.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Allocated {
+    pub(super) isa: Isa,
     /// Loads of uniform values and constants, once before the loop.
     pub(super) hoisted: Vec<Machine>,
     pub(super) body: Vec<Machine>,
@@ -153,7 +154,7 @@ pub(super) fn allocate(body: &Body, first_mask: u8) -> Allocated {
         holds: [vec![NONE; 32], vec![NONE; 8]],
         free: [u32::MAX >> (32 - body.isa.vectors()), 0xff & (u32::MAX << first_mask)],
         free_stack: Vec::new(),
-        out: Allocated::default(),
+        out: Allocated { isa: body.isa, hoisted: Vec::new(), body: Vec::new(), stack_slots: 0 },
     };
     allocator.hoist();
     for (i, node) in body.nodes.iter().enumerate() {

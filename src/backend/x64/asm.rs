@@ -416,5 +416,5 @@ impl Instruction {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) mod tests;

@@ -19,7 +19,7 @@ use super::instructions as ins;
 use super::ir::{Constant, NONE};
 use super::isa::Isa;
 use crate::backend::abi::{ADD, AHEAD, STREAM, row_words};
-use crate::backend::marks::{Mark, Purpose};
+use crate::backend::listing::{Mark, Purpose};
 use crate::base::dtype::DType;
 use crate::kernels::reduce::LANES;
 use crate::plan::schedule::SlotId;
@@ -192,7 +192,7 @@ impl Writer<'_> {
     fn loops(&mut self) -> Vec<usize> {
         let segment = self.segment;
         let summed = if self.accumulates() { self.summing_loops() } else { Vec::new() };
-        self.mark(Purpose::Frame("loop control"));
+        self.mark(Purpose::Frame("loops"));
         if !segment.sums.is_empty() && summed.is_empty() {
             // Another segment of the schedule accumulates.
             self.asm.take_bit(COUNT, ADD.trailing_zeros() as u8);
@@ -215,6 +215,7 @@ impl Writer<'_> {
 
     /// The loop over single vectors; returns the jump past it, taken if there is no whole vector.
     fn main_loop(&mut self, kind: LoopKind) -> usize {
+        self.mark(Purpose::Frame(kind.name()));
         let lanes = self.segment.lanes as i32;
         self.asm.alu(Sub, COUNT, lanes);
         self.asm.alu_with(Cmp, INDEX, COUNT);
@@ -234,7 +235,7 @@ impl Writer<'_> {
             self.mark(Purpose::Frame("uniform values and constants"));
         }
         allocated.hoisted.iter().for_each(|m| self.machine(m, LoopKind::Cached));
-        self.mark(Purpose::Frame("loop control"));
+        self.mark(Purpose::Frame("loops"));
     }
 
     /// The loops over pairs of vectors, then what the loop over single vectors expects; returns the jump that is taken if no
@@ -243,6 +244,7 @@ impl Writer<'_> {
         let (both, streams) = (2 * self.segment.lanes as i32, !kind.accumulates() && self.streams(&pair.body, true));
         let only = streams && self.segment.only_streamed;
         let two_loops = streams && !only;
+        self.mark(Purpose::Frame("loops over pairs of vectors"));
         let around = only.then(|| self.asm.jump(Condition::NotBelow));
         if two_loops {
             self.asm.carry(POINTER);
@@ -262,6 +264,7 @@ impl Writer<'_> {
         }
         self.repeated(pair, both, if only { LoopKind::Streamed } else { kind });
         ends.into_iter().for_each(|jump| self.asm.land(jump));
+        self.mark(Purpose::Frame("after the loops over pairs"));
         self.asm.alu(Add, COUNT, both);
         self.asm.alu_with(Cmp, INDEX, COUNT);
         let done = self.asm.jump(Condition::Equal);
@@ -302,10 +305,10 @@ impl Writer<'_> {
 
     /// The body over the elements after the last whole vector; returns the jump past it, taken if there is none.
     fn remainder(&mut self, kind: LoopKind) -> usize {
+        self.mark(Purpose::Frame(kind.name()));
         self.asm.alu(Add, COUNT, self.segment.lanes as i32);
         self.asm.alu_with(Sub, COUNT, INDEX);
         let done = self.asm.jump(Condition::Equal);
-        self.mark(Purpose::Frame("masks of the remainder"));
         self.remainder_masks();
         self.body(self.segment.allocated, kind);
         done
@@ -385,7 +388,6 @@ impl Writer<'_> {
     }
 
     fn body(&mut self, allocated: &Allocated, kind: LoopKind) {
-        self.mark(Purpose::Frame(kind.name()));
         if self.segment.has_16_byte_elements {
             self.asm.lea(LANE_INDEX, Address::at(INDEX, 0).indexed(INDEX, 1));
         } else if kind.accumulates() {
@@ -399,7 +401,7 @@ impl Writer<'_> {
             }
             self.machine(m, kind);
         }
-        self.mark(Purpose::Frame("loop control"));
+        self.mark(Purpose::Frame(if kind.is_remainder() { "end" } else { "next iteration" }));
     }
 
     /// Records what the next instructions are for.

@@ -12,7 +12,7 @@ use super::emit::{SlowPathCall, Writer};
 use super::instructions::{self as ins, avx2, masks};
 use super::ir::Inst;
 use super::isa::Isa;
-use crate::backend::marks::Purpose;
+use crate::backend::listing::Purpose;
 use crate::kernels::vector_call::FUNCTIONS;
 
 /// The general-purpose registers that hold values of the loop and that a call may change. [`TARGET`] is scratch.

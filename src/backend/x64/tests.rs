@@ -7,7 +7,9 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 use super::asm::tests::{decode, lengths, rows};
 use super::asm::{Address, Asm, Operands, RAX, RegMem};
 use super::isa::Isa;
-use super::{Pairing, SlotKinds, function, is_lowerable, lanes};
+use super::segment::{Compiled, Pairing, SlotKinds, lanes};
+use super::{is_lowerable, listing};
+use crate::backend::listing::Listing;
 use crate::base::dtype::DType::{self, *};
 use crate::base::random::Random;
 use crate::base::scalar::Bits;
@@ -20,6 +22,7 @@ use crate::runtime::driver::job::{Buffer, Launch, Output, strategy};
 use crate::runtime::driver::run;
 
 mod data;
+mod printed;
 use data::Data;
 
 /// The instruction sets that this machine has.
@@ -457,7 +460,8 @@ fn only_listed_instructions_are_emitted() {
         for isa in [Isa::Avx2, Isa::Avx512] {
             let planned = schedule(&k, &classes, CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
             for s in &planned.segments {
-                let made = function(isa, &k, s, &SlotKinds::of(&k, &planned), &PAIRINGS[1]).unwrap();
+                let slots = SlotKinds::of(&k, &planned);
+                let made = Compiled::new(isa, &k, s, &slots, &PAIRINGS[1]).unwrap().function(false);
                 for i in &mut Decoder::new(64, &made.bytes[..made.code], DecoderOptions::NONE) {
                     let old = isa == Isa::Avx512 || !format!("{:?}", i.code()).starts_with("EVEX");
                     assert!(allowed.contains(&i.code()) && old, "{isa:?}: {name} emits {:?}", i.code());
@@ -467,13 +471,22 @@ fn only_listed_instructions_are_emitted() {
     }
 }
 
+/// Listings without their purposes.
+fn text(listings: Vec<Listing>) -> String {
+    let lines = |l: Listing| {
+        let lines: Vec<String> = l.lines.into_iter().map(|l| l.text).collect();
+        format!("{} elements\n{}\n", l.elements, lines.join("\n"))
+    };
+    listings.into_iter().map(lines).collect()
+}
+
 #[test]
 fn the_listing_shows_steps_and_instructions() {
     let k = op_kernel(Op::Add, F32);
     for (isa, elements) in [(Isa::Avx2, "8 elements"), (Isa::Avx512, "16 elements")] {
         let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
-        let text = super::listing(isa, &k, &planned).unwrap();
-        assert!(text.contains(elements) && text.contains("add.f32 %0, %1") && text.contains("vaddps"), "{text}");
+        let text = text(listing::machine_code(isa, &k, &planned).unwrap());
+        assert!(text.contains(elements) && text.contains("vaddps"), "{text}");
     }
 }
 
@@ -490,7 +503,7 @@ fn listed_pair(isa: Isa, op: Op, d: DType, classes: [Class; 2]) -> String {
     };
     let k = m.output(r);
     let planned = schedule(&k, &classes, CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
-    super::listing(isa, &k, &planned).unwrap()
+    text(listing::machine_code(isa, &k, &planned).unwrap())
 }
 
 #[test]
@@ -559,4 +572,43 @@ fn rounding_to_bf16_keeps_nans_of_either_kind() {
         }
         check(&format!("bf16 with {dtype}"), &k, &[], &data, &[false; 2], n);
     }
+}
+
+#[test]
+fn zz_freeze() {
+    use std::fmt::Write;
+    let mut text = String::new();
+    let mut random = Random(7);
+    let mut all = single_kernels();
+    for (d, i, c, s, o) in [(F64, 30, 40, 90, 20), (F32, 30, 40, 60, 20), (I8, 12, 12, 90, 12), (F32, 2, 0, 150, 1)] {
+        all.push(("crowded".to_string(), crowded(&mut random, d, i, c, s, o)));
+    }
+    for (name, k) in all {
+        for split in [false, true] {
+            let classes: Vec<Class> =
+                (0..k.inputs.len()).map(|i| if i % 2 == 0 || !split { Class::Vector } else { Class::Splat }).collect();
+            for isa in [Isa::Avx2, Isa::Avx512] {
+                let planned = schedule(&k, &classes, CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
+                writeln!(text, "## {name} {split} {isa:?}").unwrap();
+                for paired in &PAIRINGS {
+                    for s in &planned.segments {
+                        let slots = SlotKinds::of(&k, &planned);
+                        let made = Compiled::new(isa, &k, s, &slots, paired).unwrap().function(false);
+                        let mut f = iced_x86::FastFormatter::new();
+                        for i in &mut Decoder::with_ip(64, &made.bytes[..made.code], 0, DecoderOptions::NONE) {
+                            let mut t = String::new();
+                            f.format(&i, &mut t);
+                            // Addresses of functions differ from run to run.
+                            if i.code() == Code::Mov_r64_imm64 {
+                                t = "mov number".into();
+                            }
+                            writeln!(text, "  {:04x}  {t}", i.ip()).unwrap();
+                        }
+                        writeln!(text, "{:02x?}", &made.bytes[made.code..]).unwrap();
+                    }
+                }
+            }
+        }
+    }
+    std::fs::write(std::env::var("FREEZE").unwrap(), text).unwrap();
 }

@@ -4,10 +4,12 @@
 //! run or keep anything but the plan.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::session::{Inner, Planned};
 use crate::backend::abi::WIDTH;
-use crate::backend::{available, clif_text, is_lowerable, walks_rows};
+use crate::backend::dump::CodeStage;
+use crate::backend::{self, available, is_lowerable, walks_rows};
 use crate::base::error::Result;
 use crate::base::shape::dims_text;
 use crate::graph::program::Program;
@@ -19,7 +21,6 @@ use crate::plan::schedule::text::ScheduleText;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
 use crate::plan::strategy::choose;
 use crate::runtime::launch::dense::{Extents, dense_geometry};
-use std::sync::Arc;
 
 fn planned<'a>(inner: &Inner, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<Arc<Planned>> {
     let typed = inner.typed(program)?;
@@ -51,13 +52,20 @@ pub(super) fn kernels<'a>(
     Ok(planned.plan.work.iter().map(|k| kernel_text(&planned.plan, k)).collect())
 }
 
-pub(super) fn code<'a>(inner: &Inner, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
+pub(super) fn code<'a>(
+    inner: &Inner,
+    program: &Program,
+    fetches: impl IntoIterator<Item = &'a Var>,
+    stage: CodeStage,
+) -> Result<String> {
     let (planned, mut text) = (planned(inner, program, fetches)?, String::new());
+    let typed = &planned.plan.typed;
     for k in &planned.plan.work {
         let schedule = schedule(inner, k, &classes(k))?;
         text += &kernel_text(&planned.plan, k);
         if !schedule.segments.is_empty() {
-            text += &clif_text(&k.kernel, &schedule)?;
+            let location = |step: u32| typed.nodes[k.nodes[step as usize] as usize].location.clone();
+            text += &backend::dump(stage, &k.kernel, &schedule, &location)?;
         }
     }
     Ok(text)

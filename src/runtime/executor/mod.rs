@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::backend::dump::CodeStage;
 use crate::base::cancel::CancelToken;
 use crate::base::error::Result;
 use crate::base::limits::{Limit, Limits};
@@ -151,9 +152,8 @@ impl Executor {
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 
-    /// The kernels that compute `fetches`, as text, each with the code of its segments: from [`CpuLevel::Avx2`] on,
-    /// on Unix, their steps and the disassembly of their bytes, elsewhere what Cranelift is given (CLIF). A kernel of which
-    /// nothing is compiled has no code. Dynamic dims are taken not to be broadcast.
+    /// The kernels that compute `fetches`, as text, each with the code of its loops: from [`CpuLevel::Avx2`] on, on Unix,
+    /// [`CodeStage::Asm`], elsewhere [`CodeStage::Clif`].
     ///
     /// ```
     /// use castwise::{CpuLevel, prelude::*};
@@ -167,13 +167,36 @@ impl Executor {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn dump<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
-        dump::code(&self.inner, program, fetches)
+        let stage = if CodeStage::Clif.is_available() { CodeStage::Clif } else { CodeStage::Asm };
+        Ok(self.dump_stage(program, fetches, stage)?.unwrap_or_default())
+    }
+
+    /// The kernels that compute `fetches`, as text, each with one stage of the code of its loops, under comments with the step of
+    /// the kernel that the code belongs to and the step's source location. `None` if this machine's loops do not have the stage. A
+    /// step that is not compiled has a comment only. Dynamic dims are taken not to be broadcast.
+    ///
+    /// ```
+    /// use castwise::{CodeStage, Executor, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]) * 2.0;
+    /// if let Some(text) = Executor::new().dump_stage(&p, [&y], CodeStage::Asm)? {
+    ///     assert!(text.contains("; %2: f32 = mul.f32 %0, %1   at "));
+    /// }
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn dump_stage<'a>(
+        &self,
+        program: &Program,
+        fetches: impl IntoIterator<Item = &'a Var>,
+        stage: CodeStage,
+    ) -> Result<Option<String>> {
+        stage.is_available().then(|| dump::code(&self.inner, program, fetches, stage)).transpose()
     }
 
     /// How `fetches` are computed, as text: the plan with its buffers, then for each kernel its steps, its schedule (which steps
     /// are compiled together, and where each value is between them), and how a launch over contiguous operands goes through them:
-    /// the geometry, and the strategy that is chosen for it. These depend on extents, and are there for kernels without dynamic
-    /// dims alone.
+    /// the geometry, and the strategy that is chosen for it. These depend on extents, so kernels with dynamic dims do not have
+    /// them.
     ///
     /// ```
     /// use castwise::prelude::*;
