@@ -234,8 +234,8 @@ impl Scope<'_> {
         let mut stage = vec![0u32; self.typed.len()];
         let mut keys = Vec::with_capacity(self.typed.len());
         for (i, n) in self.typed.nodes.iter().enumerate() {
-            // A value behind a reduction, or behind a view that drops dims, may be broadcast back to a domain before it: to that of the next
-            // stage, so that no kernel needs itself.
+            // A value behind a reduction, or behind a view that drops dims, may be broadcast back to a domain before it: to that of
+            // the next stage, so that no kernel needs itself.
             let leads_back = match n.kind {
                 TypedKind::Reduce { .. } => true,
                 TypedKind::View { from } => {

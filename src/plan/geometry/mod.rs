@@ -1,6 +1,6 @@
 //! The iteration domain of a launch as rows of an inner loop: adjacent dims that every operand reads as one become one, and what
-//! is left are outer dims and the inner loop. A reduced domain is arranged so that what is combined follows along the inner loop or along the
-//! rows.
+//! is left are outer dims and the inner loop. A reduced domain is arranged so that the elements that are combined follow each
+//! other along the inner loop or along the rows.
 //!
 //! Guarantees: without a reduction, every operand's elements are read in row-major order of the domain; each operand is
 //! classed by how it moves along the inner loop; the order in which a reduction combines elements depends on the extents and
