@@ -416,5 +416,6 @@ impl Instruction {
     }
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod tests;

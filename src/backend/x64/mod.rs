@@ -52,5 +52,6 @@ fn compile_paired(isa: Isa, kernel: &Kernel, schedule: &Schedule, pairing: &Pair
 }
 
 // Tests decode what is emitted with a library that only x86-64 has.
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
 mod tests;
