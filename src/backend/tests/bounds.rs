@@ -139,7 +139,7 @@ impl Buffers {
         Buffers { operands, result: Guarded::new(ROOM), data: DType::ALL.map(|d| (d, elements(d))).into(), runs: 0 }
     }
 
-    /// Runs a kernel at one end of the memory; the bytes of its result.
+    /// Runs a kernel in one position; returns the bytes of its result.
     fn run(&mut self, k: &Kernel, ready: &mut Ready, shape: &Shape, position: Position, name: &str) -> Vec<u8> {
         let before = position == Position::Before;
         let of = |i: usize| if i == 0 { &shape.first } else { &shape.others };
@@ -154,7 +154,7 @@ impl Buffers {
         });
         let mut inputs = Vec::new();
         for ((memory, d), strides) in self.operands.iter_mut().zip(&k.inputs).zip(&strides) {
-            // Counted here and not asked of the geometry, whose own count is what this checks.
+            // Computed here, because the geometry's own result is what this checks.
             let far = |sign: isize| {
                 let steps = shape.extents.iter().zip(strides).filter(|(_, s)| **s * sign > 0);
                 steps.map(|(n, s)| (n - 1) * s.unsigned_abs()).sum::<usize>()
@@ -196,7 +196,7 @@ impl Buffers {
         own.to_vec()
     }
 
-    /// Runs a kernel over all lengths and shapes, at both ends: the results must not depend on what lies beside.
+    /// Runs a kernel over all lengths and shapes, in all positions: the results must not depend on the memory around.
     fn check(&mut self, k: &Kernel, shapes: impl Fn(usize) -> Vec<Shape>, name: &str) {
         let mut ready = Ready::new();
         for shape in lengths().flat_map(shapes) {
@@ -237,7 +237,7 @@ fn every_reduction_stays_in_its_memory() {
             if fold_kernel(op, math, Part::Whole, CpuLevel::get()).is_none() {
                 continue;
             }
-            // As it comes, and of a value that is computed.
+            // Of an operand, and of a value that is computed.
             for computed in [false, true] {
                 let mut b = KernelBuilder::default();
                 let x = b.input(d);

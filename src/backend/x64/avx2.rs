@@ -3,8 +3,8 @@
 //! Most instructions exist in both sets; the others are expanded. A mask is a vector whose lanes are all ones or all zeros
 //! ([`VectorMask`]): if its lanes are not as wide as a use needs, it is resized, and if it is inverted, its uses are adjusted
 //! instead of its bits. Guarantees: the same lanes as the AVX-512 instruction; beyond the vector's bytes they are unspecified.
-//! Does inverted: expand conversions between i64 and floats except i64 to f64 ([`super::lower::is_lowerable`] leaves the others to
-//! kernels), nor instructions for which `math` and `cast` have AVX2 code of their own.
+//! Does not: expand conversions between i64 and floats except i64 to f64 ([`super::lower::is_lowerable`] leaves the others to
+//! block kernels), nor instructions for which `math` and `cast` have AVX2 code of their own.
 
 use super::instructions::{self as ins, Instruction, avx2, length};
 use super::ir::{Body, Def, Inst, NONE, Reg, VectorMask};

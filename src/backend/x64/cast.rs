@@ -1,6 +1,6 @@
 //! All primitive conversions.
 //!
-//! Guarantees: the results of the kernels in `kernels::cast`. Float to integer truncates, saturates, and converts NaN to 0. A
+//! Guarantees: the results of the block kernels in `kernels::cast`. Float to integer truncates, saturates, and converts NaN to 0. A
 //! 16-bit float is rounded once, to nearest even, with subnormals (`vcvtneps2bf16` would flush them); from a wider type by way
 //! of an f32 rounded to odd: truncated, with the last bit set if the conversion was inexact.
 

@@ -5,7 +5,7 @@
 use super::emit::Function;
 use super::ir::{Body, Node};
 use super::isa::Isa;
-use super::segment::{Compiled, PAIRING, SlotKinds};
+use super::segment::{PAIRING, SegmentCode, SlotKinds};
 use crate::backend::listing::{Line, Listing, Purpose, disassembled};
 use crate::base::error::Result;
 use crate::plan::kernel::Kernel;
@@ -42,11 +42,11 @@ fn listings(
     isa: Isa,
     kernel: &Kernel,
     schedule: &Schedule,
-    lines: &dyn Fn(&Compiled<'_>) -> Vec<Line>,
+    lines: &dyn Fn(&SegmentCode<'_>) -> Vec<Line>,
 ) -> Result<Vec<Listing>> {
     let slots = SlotKinds::of(kernel, schedule);
     let listing = |s: &Segment| -> Result<Listing> {
-        let segment = Compiled::new(isa, kernel, s, &slots, &PAIRING)?;
+        let segment = SegmentCode::new(isa, kernel, s, &slots, &PAIRING)?;
         Ok(Listing { elements: segment.lanes, lines: lines(&segment) })
     };
     schedule.segments.iter().map(listing).collect()

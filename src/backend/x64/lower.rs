@@ -1,7 +1,7 @@
 //! Instruction selection: what values a segment's body reads, computes and stores, and the ops on booleans.
 //!
 //! Each op has one arm, for the dtypes that [`is_lowerable`] lists: here, in `lower_float` or in `lower_int_complex`. Guarantees:
-//! the bits of the kernels. A NaN that comes from arithmetic becomes canonical where its bits are demanded ([`demanded`]): where
+//! the bits of the block kernels. A NaN that comes from arithmetic becomes canonical where its bits are demanded ([`demanded`]): where
 //! it is stored, or its bits are copied to a place that is; elsewhere it may have any payload. Does not: allocate registers.
 
 use std::collections::HashSet;

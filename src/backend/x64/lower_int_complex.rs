@@ -1,6 +1,6 @@
 //! Lowering of integer ops, of complex ops on interleaved parts, and of the correction of double rounding.
 //!
-//! Guarantees: integers wrap, as in the kernels; a complex product is the plain formula, each operation rounded. Does not:
+//! Guarantees: integers wrap, as in the block kernels; a complex product is the plain formula, each operation rounded. Does not:
 //! divide.
 
 use super::instructions::{self as ins, Instruction};
@@ -75,8 +75,6 @@ impl Lower<'_> {
     pub(super) fn int(&mut self, op: Op, d: DType, [a, b, c, e]: [Reg; 4]) -> Reg {
         let (size, bytes, signed) = (d.size(), self.lanes * d.size(), !d.is_unsigned());
         let at = size.trailing_zeros() as usize % 4;
-        let larger = if signed { MAX[at] } else { ins::VPMAXUB };
-        let smaller = if signed { MIN[at] } else { ins::VPMINUB };
         let predicate = match op {
             Op::Eq => Some(INT_EQ),
             Op::Lt => Some(1),
@@ -112,6 +110,18 @@ impl Lower<'_> {
                 self.body.bin(SUB[at], bytes, zero, a)
             }
             Op::Abs if signed => self.body.un(ABS[at], bytes, a),
+            Op::Assign => b,
+            _ => self.int_ordered(op, d, [a, b, c, e]),
+        }
+    }
+
+    /// Ops on integers that compare: maxima, minima, signs.
+    fn int_ordered(&mut self, op: Op, d: DType, [a, b, c, e]: [Reg; 4]) -> Reg {
+        let (size, bytes, signed) = (d.size(), self.lanes * d.size(), !d.is_unsigned());
+        let at = size.trailing_zeros() as usize % 4;
+        let larger = if signed { MAX[at] } else { ins::VPMAXUB };
+        let smaller = if signed { MIN[at] } else { ins::VPMINUB };
+        match op {
             Op::Maximum | Op::Fmax | Op::ClampMin => self.body.bin(larger, bytes, a, b),
             Op::Minimum | Op::Fmin | Op::ClampMax => self.body.bin(smaller, bytes, a, b),
             Op::Clamp => {
@@ -133,6 +143,15 @@ impl Lower<'_> {
                 let at_zero = self.body.bin(IS_ZERO[at], bytes, a, a);
                 self.body.select(size, bytes, at_zero, b, sign)
             }
+            _ => self.int_bits(op, d, [a, b, c, e]),
+        }
+    }
+
+    /// Bitwise and logical ops on integers, shifts, and ops that are the identity.
+    fn int_bits(&mut self, op: Op, d: DType, [a, b, ..]: [Reg; 4]) -> Reg {
+        let (size, bytes, signed) = (d.size(), self.lanes * d.size(), !d.is_unsigned());
+        let at = size.trailing_zeros() as usize % 4;
+        match op {
             Op::BitwiseAnd => self.body.bin(ins::VPANDD, bytes, a, b),
             Op::BitwiseOr => self.body.bin(ins::VPORD, bytes, a, b),
             Op::BitwiseXor => self.body.bin(ins::VPXORD, bytes, a, b),
@@ -151,7 +170,6 @@ impl Lower<'_> {
             Op::LogicalNot => self.body.bin(IS_ZERO[at], bytes, a, a),
             Op::Isfinite => self.body.bin_imm(CMP[at], bytes, a, a, INT_EQ),
             Op::Isnan | Op::Isinf => self.body.bin_imm(CMP[at], bytes, a, a, INT_NE),
-            Op::Assign => b,
             // Ops that are the identity on integers, such as rounding and the absolute value of unsigned.
             _ => a,
         }

@@ -1,6 +1,6 @@
 //! Elementary functions: the code of [`crate::math::inline`], run on virtual registers.
 //!
-//! Guarantees: the bits of the kernels, except NaNs, which become canonical where their bits are demanded. Some operations that
+//! Guarantees: the bits of the block kernels, except NaNs, which become canonical where their bits are demanded. Some operations that
 //! are a sequence on floats are one instruction here, if the machine has one with the same results: scaling by a power of two,
 //! splitting into exponent and significand, results at the ends of a domain. Does not: serve dtypes other than f32 and f64.
 

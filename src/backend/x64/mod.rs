@@ -6,7 +6,7 @@
 //! the segment's widest dtype, so that each value is one register (or the lower part of one), and each boolean one mask register,
 //! or with AVX2 one vector.
 //!
-//! Guarantees: the same bits as the kernels; no instruction that traps on data (`instructions` lists them all); a segment takes
+//! Guarantees: the same bits as the block kernels; no instruction that traps on data (`instructions` lists them all); a segment takes
 //! any number of elements from 1 up and accesses no memory outside of them. A long body is interleaved over two vectors, which
 //! hides instruction latency (measured, with AVX-512 and AVX2: functions take 5 to 15 and 10 to 25 % less time, Black-Scholes
 //! 30 % less). Does not: unroll otherwise (measured: no gain), contract, or make code executable (`code` does).
@@ -37,7 +37,7 @@ use crate::base::error::Result;
 use crate::plan::kernel::Kernel;
 use crate::plan::schedule::Schedule;
 use isa::Isa;
-use segment::{Compiled, PAIRING, Pairing, SlotKinds};
+use segment::{PAIRING, Pairing, SegmentCode, SlotKinds};
 
 /// Compiles all segments of a schedule.
 pub(crate) fn compile(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
@@ -47,7 +47,7 @@ pub(crate) fn compile(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<
 /// [`compile`] with a choice of which bodies have loops over pairs of vectors.
 fn compile_paired(isa: Isa, kernel: &Kernel, schedule: &Schedule, pairing: &Pairing) -> Result<Code> {
     let slots = SlotKinds::of(kernel, schedule);
-    let function = |s| Ok(Compiled::new(isa, kernel, s, &slots, pairing)?.function(false).bytes);
+    let function = |s| Ok(SegmentCode::new(isa, kernel, s, &slots, pairing)?.function(false).bytes);
     code::place(&schedule.segments.iter().map(function).collect::<Result<Vec<_>>>()?)
 }
 

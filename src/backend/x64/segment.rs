@@ -85,7 +85,7 @@ impl Pairing {
 }
 
 /// A segment with its bodies.
-pub(super) struct Compiled<'a> {
+pub(super) struct SegmentCode<'a> {
     isa: Isa,
     slots: &'a SlotKinds,
     /// Elements of a vector of the widest dtype.
@@ -101,7 +101,7 @@ pub(super) struct Compiled<'a> {
     prefetch_distance: usize,
 }
 
-impl<'a> Compiled<'a> {
+impl<'a> SegmentCode<'a> {
     /// Lowers a segment and allocates its registers.
     pub(super) fn new(
         isa: Isa,
@@ -109,7 +109,7 @@ impl<'a> Compiled<'a> {
         segment: &Segment,
         slots: &'a SlotKinds,
         pairing: &Pairing,
-    ) -> Result<Compiled<'a>> {
+    ) -> Result<SegmentCode<'a>> {
         let lanes = lanes(isa, kernel, segment);
         let body = lower::lower(isa, kernel, segment, lanes, &slots.sums);
         if let Some(instruction) = body.missing {
@@ -135,7 +135,7 @@ impl<'a> Compiled<'a> {
             (pair, allocated)
         });
         let only_streamed = pairs.is_some_and(|p| p.only_streamed);
-        Ok(Compiled {
+        Ok(SegmentCode {
             isa,
             slots,
             lanes,

@@ -1,4 +1,4 @@
-//! Segments against the kernels: bits, remainders, memory outside of the elements, register pressure; and what is emitted.
+//! Segments against the block kernels: bits, remainders, memory outside of the elements, register pressure; and what is emitted.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use iced_x86::{Code, Decoder, DecoderOptions};
 use super::asm::tests::{decode, lengths, rows};
 use super::asm::{Address, Asm, Operands, RAX, RegMem};
 use super::isa::Isa;
-use super::segment::{Compiled, Pairing, SlotKinds, lanes};
+use super::segment::{Pairing, SegmentCode, SlotKinds, lanes};
 use super::{is_lowerable, listing};
 use crate::backend::listing::Listing;
 use crate::base::dtype::DType::{self, *};
@@ -461,7 +461,7 @@ fn only_listed_instructions_are_emitted() {
             let planned = schedule(&k, &classes, CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
             for s in &planned.segments {
                 let slots = SlotKinds::of(&k, &planned);
-                let made = Compiled::new(isa, &k, s, &slots, &PAIRINGS[1]).unwrap().function(false);
+                let made = SegmentCode::new(isa, &k, s, &slots, &PAIRINGS[1]).unwrap().function(false);
                 for i in &mut Decoder::new(64, &made.bytes[..made.code], DecoderOptions::NONE) {
                     let old = isa == Isa::Avx512 || !format!("{:?}", i.code()).starts_with("EVEX");
                     assert!(allowed.contains(&i.code()) && old, "{isa:?}: {name} emits {:?}", i.code());
@@ -572,4 +572,43 @@ fn rounding_to_bf16_keeps_nans_of_either_kind() {
         }
         check(&format!("bf16 with {dtype}"), &k, &[], &data, &[false; 2], n);
     }
+}
+
+#[test]
+fn zz_freeze() {
+    use std::fmt::Write;
+    let mut text = String::new();
+    let mut random = Random(7);
+    let mut all = single_kernels();
+    for (d, i, c, s, o) in [(F64, 30, 40, 90, 20), (F32, 30, 40, 60, 20), (I8, 12, 12, 90, 12), (F32, 2, 0, 150, 1)] {
+        all.push(("crowded".to_string(), crowded(&mut random, d, i, c, s, o)));
+    }
+    for (name, k) in all {
+        for split in [false, true] {
+            let classes: Vec<Class> =
+                (0..k.inputs.len()).map(|i| if i % 2 == 0 || !split { Class::Vector } else { Class::Splat }).collect();
+            for isa in [Isa::Avx2, Isa::Avx512] {
+                let planned = schedule(&k, &classes, CpuLevel::get(), &|s| is_lowerable(isa, s)).unwrap();
+                writeln!(text, "## {name} {split} {isa:?}").unwrap();
+                for paired in &PAIRINGS {
+                    for s in &planned.segments {
+                        let slots = SlotKinds::of(&k, &planned);
+                        let made = SegmentCode::new(isa, &k, s, &slots, paired).unwrap().function(false);
+                        let mut f = iced_x86::FastFormatter::new();
+                        for i in &mut Decoder::with_ip(64, &made.bytes[..made.code], 0, DecoderOptions::NONE) {
+                            let mut t = String::new();
+                            f.format(&i, &mut t);
+                            // Addresses of functions differ from run to run.
+                            if i.code() == Code::Mov_r64_imm64 {
+                                t = "mov number".into();
+                            }
+                            writeln!(text, "  {:04x}  {t}", i.ip()).unwrap();
+                        }
+                        writeln!(text, "{:02x?}", &made.bytes[made.code..]).unwrap();
+                    }
+                }
+            }
+        }
+    }
+    std::fs::write(std::env::var("FREEZE").unwrap(), text).unwrap();
 }

@@ -1,11 +1,11 @@
-//! Operands with all the edges of their dtypes.
+//! Operands with the edge cases of their dtypes.
 
 use crate::base::dtype::DType::{self, *};
 use crate::base::random::Random;
 use crate::kernels::hard;
 use crate::ops::Op;
 
-/// Bit patterns of a part of a dtype where ops have their edges.
+/// Bit patterns of a dtype (of a part, if it is complex) that are edge cases of ops.
 fn specials(d: DType) -> Vec<u64> {
     let numbers: &[f64] = &[
         0.0,
@@ -66,7 +66,7 @@ fn specials(d: DType) -> Vec<u64> {
         F32 => {
             let nans = [0x7f80_0000, 0x7f80_0001, 0x7fa0_0000, 0x7fc0_0000, 0x7fc0_0001, 0x7fff_ffff, 0x7fbf_ffff];
             let plain = numbers.iter().map(|x| u64::from((*x as f32).to_bits()));
-            // Some of the arguments that the nudges look for.
+            // Some arguments whose double rounding is corrected.
             let hard = [Op::Cbrt, Op::Sigmoid].into_iter().filter_map(hard).flat_map(|h| h.moves);
             let hard = hard.map(|(bits, _)| u64::from(*bits));
             signed(plain.chain(nans).chain([1, 0x7f_ffff, 0x80_0000]).chain(hard).collect(), 1 << 31)
@@ -86,8 +86,8 @@ fn specials(d: DType) -> Vec<u64> {
     }
 }
 
-/// `n` elements: all pairs of specials along two operands, then specials and random bits. Kept at the very end of a
-/// large allocation, behind which there often is no memory.
+/// `n` elements: all pairs of special values along two operands, then special values and random bits. They are at the end of a
+/// large allocation, after which there often is no mapped memory.
 pub(super) struct Data {
     pub(super) words: Vec<u128>,
     pub(super) dtype: DType,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Make, single_kernels};
 use crate::backend::listing::{Listing, Purpose};
 use crate::backend::x64::isa::Isa;
-use crate::backend::x64::segment::{Compiled, PAIRING, SlotKinds};
+use crate::backend::x64::segment::{PAIRING, SegmentCode, SlotKinds};
 use crate::backend::x64::{is_lowerable, listing};
 use crate::base::dtype::DType::*;
 use crate::kernels::CpuLevel;
@@ -53,7 +53,7 @@ fn bodies_print_before_and_after_register_allocation() {
         for isa in [Isa::Avx512, Isa::Avx2] {
             let schedule = planned(isa, &kernel, &classes);
             let slots = SlotKinds::of(&kernel, &schedule);
-            let made = Compiled::new(isa, &kernel, &schedule.segments[0], &slots, &PAIRING).unwrap();
+            let made = SegmentCode::new(isa, &kernel, &schedule.segments[0], &slots, &PAIRING).unwrap();
             text += &format!("== {name}, {isa:?}, {} elements\n{}--\n{}", made.lanes, made.body, made.allocated);
             if let Some((body, allocated)) = made.pair {
                 text += &format!("== {name}, {isa:?}, over two vectors\n{body}--\n{allocated}");
