@@ -152,7 +152,7 @@ impl Executor {
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 
-    /// The kernels that compute `fetches`, as text, each with the code of its loops: from [`CpuLevel::Avx2`] on, on Unix,
+    /// The kernels that compute `fetches`, as text, each with the code of its loops: from [`CpuLevel::Avx2`](crate::CpuLevel::Avx2) on, on Unix,
     /// [`CodeStage::Asm`], elsewhere [`CodeStage::Clif`].
     ///
     /// ```
