@@ -278,6 +278,8 @@ pub(crate) enum Stage {
     Kernels,
     /// The loops with their buffers, the order and place of their steps, and how they walk operands of known extents.
     Schedule,
+    /// The instructions of the ops in the loops, before instruction selection for a machine.
+    Ssa,
     /// The loops as Cranelift's IR (CLIF). Cranelift compiles them on machines without AVX2, or with CASTWISE_CPU=baseline.
     Clif,
     /// The loops as the IR for AVX2 and AVX-512, before and after register allocation.

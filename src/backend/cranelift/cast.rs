@@ -29,7 +29,7 @@ impl Emit<'_, '_> {
     /// A conversion that [`is_lowerable`] accepts.
     pub(in crate::backend) fn convert(&mut self, p: Prim, a: &Lanes) -> Lanes {
         match (p.from, p.to) {
-            (_, Bool) => self.nonzero_lanes(p.from, a),
+            (_, Bool) => self.to_bool(p.from, a),
             (Bool, to) => {
                 let one = match to {
                     F32 => self.float(types::F32X4, 1.0),
@@ -65,14 +65,14 @@ impl Emit<'_, '_> {
         self.bits(kept, ty)
     }
 
-    fn nonzero_lanes(&mut self, from: DType, a: &Lanes) -> Lanes {
+    fn to_bool(&mut self, from: DType, a: &Lanes) -> Lanes {
         let ty = vector(from);
         let parts = if from.is_float() {
             let zero = self.float(ty, 0.0);
-            self.each(a, |e, a| e.b.ins().fcmp(FloatCC::NotEqual, a, zero))
+            a.parts.map(|a| self.b.ins().fcmp(FloatCC::NotEqual, a, zero))
         } else {
             let zero = self.constant(ty, 0);
-            self.each(a, |e, a| e.b.ins().icmp(IntCC::NotEqual, a, zero))
+            a.parts.map(|a| self.b.ins().icmp(IntCC::NotEqual, a, zero))
         };
         Lanes::mask(from.size(), parts)
     }

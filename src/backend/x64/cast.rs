@@ -7,10 +7,11 @@
 use super::instructions::{self as ins, Instruction};
 use super::ir::Reg;
 use super::isa::Isa;
-use super::lower::{GE, GT, Lower, NE, Nan, ORDERED, Out, Real, UNORDERED};
+use super::lower::{GE, GT, Lower, NE, ORDERED, Out, Real, UNORDERED};
 use crate::base::dtype::DType::{self, *};
 use crate::kernels::cast::Prim;
 use crate::plan::kernel::ValueId;
+use crate::ssa::Nan;
 
 impl Lower<'_> {
     /// A conversion whose result is `out`.
@@ -23,7 +24,7 @@ impl Lower<'_> {
         // The result has no NaN.
         let number = |r| Out::Done(r, Nan::Canonical);
         match (p.from, p.to) {
-            (_, Bool) => done(self.nonzero_lanes(p.from, a)),
+            (_, Bool) => done(self.to_bool(p.from, a)),
             (Bool, to) => {
                 let one = match to {
                     F32 => self.float(single, 1.0),
@@ -76,7 +77,7 @@ impl Lower<'_> {
         }
     }
 
-    fn nonzero_lanes(&mut self, from: DType, a: Reg) -> Reg {
+    fn to_bool(&mut self, from: DType, a: Reg) -> Reg {
         if from.is_complex() {
             return self.complex_nonzero(from, a);
         }

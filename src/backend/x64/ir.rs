@@ -138,6 +138,8 @@ pub(super) struct Body {
     pub(super) resized_masks: HashMap<(Reg, usize), Reg>,
     /// An instruction for which there is no AVX2 expansion: an error of the lowering.
     pub(super) missing: Option<Instruction>,
+    /// A primitive or an inst that was lowered though nothing lowers it: another one.
+    pub(super) refused: Option<&'static str>,
 }
 
 impl Body {
@@ -154,6 +156,7 @@ impl Body {
             vector_masks: HashMap::new(),
             resized_masks: HashMap::new(),
             missing: None,
+            refused: None,
         }
     }
 

@@ -23,12 +23,13 @@ pub(crate) mod listing;
 mod lower;
 mod lower_float;
 mod lower_int_complex;
-mod math;
 mod memory;
 mod paired_stores;
+mod primitives;
 mod print;
 mod segment;
 mod slow_path;
+mod texts;
 
 pub(crate) use lower::is_lowerable;
 

@@ -116,6 +116,9 @@ impl<'a> SegmentCode<'a> {
             let name = instructions::mnemonic(instruction);
             return Err(Error::Internal(format!("code generation: AVX2 has no expansion of {name}")));
         }
+        if let Some(name) = body.refused {
+            return Err(Error::Internal(format!("code generation: nothing lowers `{name}`")));
+        }
         let size = |v: ValueId| kernel.value(v).dtype.size();
         let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));
         let has_16_byte_elements = memory.into_iter().any(|v| kernel.value(v).dtype == DType::C128);

@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 use super::{CALL_SLOTS, Prefetch, RowFold, StackedGroups, Strategy, Walk};
-use crate::kernels::num::Int;
+use crate::kernels::num::IntFn;
 use crate::kernels::reduce::{LANES, side_by_side};
 use crate::plan::geometry::{Access, Fold, Geometry, OperandAccess};
 use crate::plan::schedule::{Schedule, Slot, SlotId, Stage};
@@ -197,7 +197,7 @@ impl Chooser<'_> {
         let (mut step, mut bytes) = (PATTERN_STEP, 0);
         for (o, size) in self.geometry.operands.iter().zip(&self.sizes) {
             if let Access::Periodic(period) = o.access {
-                step *= period / Int::gcd(step as i64, period as i64) as usize;
+                step *= period / IntFn::gcd(step as i64, period as i64) as usize;
                 bytes += size;
                 if step > PLAIN_TILES * TILE {
                     return None;
