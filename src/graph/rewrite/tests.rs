@@ -38,13 +38,15 @@ fn program(rules: Rules) -> Program {
     let named = ["", "sum", "again"].map(Some).into_iter().chain([None, None]);
     p.set_fetches(named.zip(results.iter())).unwrap();
     // What a rule set refuses is left out.
-    let mixes: [fn(&Var, &Var, &Var) -> Var; 5] = [
+    let mixes: [fn(&Var, &Var, &Var) -> Var; 6] = [
         |i, x, _| i + x,
         |i, _, k| k.maximum(i),
         |i, x, _| x.assign(i),
         // Torch computes with the largest i32.
         |i, _, _| i.clamp(-5, 1i64 << 40),
         |_, x, _| x.over([0]).dtype(DType::U8).any(),
+        // Torch takes the second operand in f32, without rounding it to f16.
+        |i, x, _| x.cast(DType::F16).over([0, 1]).amax() * i.any(),
     ];
     for mix in mixes {
         let q = p.with_rules(rules);
