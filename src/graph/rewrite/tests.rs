@@ -133,7 +133,7 @@ fn an_explicit_copy_keeps_every_dtype() {
 #[test]
 fn an_operand_in_op_math_is_left_to_inference() {
     let p = Program::new(Rules::Torch);
-    let (x, b) = (p.data("x", DType::F16, []), p.data("b", DType::Bool, []));
+    let (x, b) = (p.data("x", DType::F16, [0usize; 0]), p.data("b", DType::Bool, [0usize; 0]));
     p.set_fetches([(None, &(x * b))]).unwrap();
     let typed = p.infer().unwrap();
     let copy = typed.rewrite(|n| n.copy_explicit()).unwrap();
