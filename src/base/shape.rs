@@ -51,8 +51,8 @@ impl fmt::Display for Dim {
     }
 }
 
-/// A declared shape, the argument of [`Program::data`](crate::Program::data): `[3, 4]`, `[None, Some(4)]`, `["n",
-/// "m"]`, `()` for 0-d, `vec![Dim::Dynamic, 3.into()]`.
+/// A declared shape, the argument of [`Program::data`](crate::Program::data): `[3, 4]`, `[None, Some(4)]`,
+/// `["n", "m"]`, `()` for 0-d, `vec![Dim::Dynamic, 3.into()]`.
 ///
 /// ```
 /// use castwise::shape::{Dim, Dims};

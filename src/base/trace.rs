@@ -4,7 +4,7 @@
 //! subscriber.
 
 /// Enters a span that lives until the end of the enclosing block. Fields in braces are recorded at once; fields after
-/// `+` are declared empty, for [`record`](crate::base::trace::record).
+/// `+` are declared empty, for [`record`].
 macro_rules! span {
     ($level:ident, $span:ident = $name:literal { $($field:ident: $value:expr),* } $(+ $later:ident)*) => {
         #[cfg(feature = "tracing")]

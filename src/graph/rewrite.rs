@@ -11,10 +11,11 @@
 
 use petgraph::graph::NodeIndex;
 
+use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::location::{here, with_location};
 use crate::graph::program::{Kind, Program};
-use crate::graph::typed::TypedProgram;
+use crate::graph::typed::{TypedKind, TypedNode, TypedProgram};
 use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::graph::view::{NodeKind, NodeOperand, NodeView};
 use crate::ops::{Attrs, Op};
@@ -174,7 +175,7 @@ impl<'a> Visit<'a> {
     }
 
     /// The node as it was typed: a conversion is a cast, and what is applied or reduced keeps its dtype if the operands'
-    /// counterparts have theirs. The counterpart of a view is that of what it views, as an application places its operands
+    /// counterparts have theirs. (A 0-d operand that PyTorch's rules take in op math is given as it was before its conversion.) The counterpart of a view is that of what it views, as an application places its operands
     /// itself.
     pub fn copy_explicit(&self) -> Result<Var> {
         let (dtype, attrs) = (self.node.dtype, self.attrs());
@@ -186,7 +187,29 @@ impl<'a> Visit<'a> {
             NodeKind::Reduce { op, .. } => (*op, attrs.with_dtype(dtype)),
             NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::View { .. } => return self.copy(),
         };
-        Ok(Graph::apply(op, &self.operands()?, attrs, here()))
+        let mut operands = self.operands()?;
+        if let NodeKind::Apply { compute, operands: typed, .. } = &self.node.kind {
+            for (o, typed) in operands.iter_mut().zip(typed) {
+                if let Some(from) = self.wide(typed, *compute) {
+                    *o = self.var(from)?.into();
+                }
+            }
+        }
+        Ok(Graph::apply(op, &operands, attrs, here()))
+    }
+
+    /// What an operand was converted from, if it was to another dtype than the application computes in: PyTorch takes a 0-d operand
+    /// of some ops in op math, without rounding it to a half dtype. No cast that is written says so.
+    fn wide(&self, operand: &NodeOperand, compute: DType) -> Option<usize> {
+        let NodeOperand::Node(i) = operand else { return None };
+        match self.typed.nodes.get(*i)? {
+            TypedNode { kind: TypedKind::Cast { from, why }, dtype, .. }
+                if why.reason != Reason::Requested && *dtype == compute.op_math() && *dtype != compute =>
+            {
+                Some(*from as usize)
+            }
+            _ => None,
+        }
     }
 
     /// A placeholder or constant, which promotes as this one does.

@@ -53,6 +53,7 @@ pub(in crate::kernels) trait Convert {
     fn convert(a: Self::From) -> Self::To;
 }
 
+/// # Safety
 /// As [`BlockFn`] for one operand with `PARTS` values of `From` per element, and a result with `PARTS` values of `To`.
 #[inline(always)]
 unsafe fn convert_body<C: Convert>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {

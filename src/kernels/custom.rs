@@ -12,9 +12,10 @@ use super::{BlockFn, Refusal, slice, slice_mut};
 use crate::base::dtype::{DType, with_math};
 use crate::ops::{Custom, MAX_OPERANDS, Math};
 
-/// Runs a custom op on `n` elements, like [`BlockFn`](super::BlockFn) for an op of the table.
+/// Runs a custom op on `n` elements, like [`BlockFn`] for an op of the table.
 ///
-/// As [`BlockFn`](super::BlockFn), for the dtype that [`custom_kernel`] returned the function for.
+/// # Safety
+/// As [`BlockFn`], for the dtype that [`custom_kernel`] returned the function for.
 pub(crate) type CustomFn =
     unsafe fn(op: Custom, args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> Result<(), Refusal>;
 

@@ -49,6 +49,7 @@ macro_rules! lanes {
 
             /// Computes `f` of `n` elements.
             ///
+            /// # Safety
             /// The processor must have [`CpuLevel::Avx512`]; `x` must be valid for reads of `n` elements, `y` for
             /// writes.
             #[inline(always)]

@@ -85,8 +85,8 @@ impl CpuLevel {
     }
 }
 
-/// Instantiates the body of a generic kernel for each CPU level: `levels!(binary, body, <T, F: Bin<T>>)` defines `fn
-/// binary<T, F>(level) -> BlockFn`.
+/// Instantiates the body of a generic kernel for each CPU level: `levels!(binary, body, <T, F: Bin<T>>)` defines
+/// `fn binary<T, F>(level) -> BlockFn`.
 macro_rules! levels {
     ($name:ident, $body:ident, <$($p:ident $(: $bound:path)?),*>) => {
         pub(super) fn $name<$($p: 'static $(+ $bound)?),*>(level: $crate::kernels::CpuLevel) -> $crate::kernels::BlockFn {

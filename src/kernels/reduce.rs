@@ -382,6 +382,7 @@ fn columns_in_form<T: FoldElement, F: Fold<T>, const ORDINARY: bool>(
     (lanes, magnitudes)
 }
 
+/// # Safety
 /// As [`BlockFn`] for one operand of `T` and a result of [`LANES`] elements of `T`, which is also read.
 #[inline(always)]
 unsafe fn lanes_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
@@ -406,6 +407,7 @@ unsafe fn whole_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
     0
 }
 
+/// # Safety
 /// As [`BlockFn`] for `n` elements of `T`, a multiple of [`LANES`], and a result of `n / LANES` elements.
 #[inline(always)]
 unsafe fn halves_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
@@ -452,6 +454,7 @@ unsafe fn rows_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS],
     0
 }
 
+/// # Safety
 /// As [`BlockFn`] for `n` elements of `T` and a result of `width` elements. `width` is the address of the second
 /// operand, at least [`LANES`] unless `n` is 0; the stride is the address of the third, at least `width`. `n` is a
 /// multiple of the stride plus `width`.
@@ -469,6 +472,7 @@ unsafe fn columns_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERAND
     0
 }
 
+/// # Safety
 /// As [`BlockFn`] for `n` elements of `T` and a result, which is also read, of one row for each group of rows and for
 /// an incomplete last group. The address of the second operand, at least 1, is the length of a row; the address of the
 /// third is the number of rows of a group.

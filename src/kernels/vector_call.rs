@@ -9,6 +9,7 @@ use crate::ops::Op;
 
 /// Computes a function of the vector at `x` and stores the result at `y`.
 ///
+/// # Safety
 /// `x` must be valid for reads of `bytes` bytes, which hold elements of the function's dtype, `y` for writes of as
 /// many, and they must not overlap.
 pub(crate) type VectorFn = unsafe extern "C" fn(x: *const u8, y: *mut u8, bytes: usize);

@@ -360,8 +360,8 @@ fn total(x: Interval, count: Option<u64>) -> Interval {
     }
 }
 
-/// The range of the products of n values: in each sign, the extreme products take one end of the interval n times, or n
-/// - 1 times and the other end once.
+/// The range of the products of n values: in each sign, the extreme products take one end of the interval n times, or
+/// one end n - 1 times and the other end once.
 fn products(x: Interval, n: i128) -> Interval {
     let most = |all: i128, once: i128| {
         [raised(all, n), raised(all, (n - 1).max(0)).saturating_mul(if n > 0 { once } else { 1 })]

@@ -55,9 +55,10 @@ pub(crate) const SHORT_READ: usize = 513;
 /// joined: 0.252 and 0.141, 0.272 and 0.107, 0.158 and 0.085.
 pub(crate) const SHORT_ADDED: usize = 128;
 
-/// Elements behind the reduced dims from which on these are the inner loop, and rows are combined element by element. Shorter
-/// rows are stacked in one inner loop, so that a tile holds many. 2026-11-23, sums of f32 over the first dim, ns an element, row by
-/// row and stacked: rows of 3 elements 0.69 (gathered) and 0.09, of 16 1.26 and 0.07, of 64 0.36 and 0.07, of 256 0.14 and 0.06.
+/// The minimum number of elements behind the reduced dims for which these elements are the inner loop, and rows are combined
+/// element by element. Shorter rows are stacked in one inner loop, so that a tile holds many. 2026-11-23, sums of f32 over the
+/// first dim, ns an element, row by row and stacked: rows of 3 elements 0.69 (gathered) and 0.09, of 16 1.26 and 0.07, of 64
+/// 0.36 and 0.07, of 256 0.14 and 0.06.
 pub(crate) const COLUMNS: usize = 257;
 
 /// Elements of an operand that repeats along the inner loop up to which it is written out, so that a tile can begin anywhere in
@@ -66,9 +67,9 @@ pub(crate) const LONGEST_PERIOD: usize = 4096;
 
 // Many tiles or rows in one call of a segment.
 
-/// Bytes of the patterns, written out copies of operands that repeat along the inner loop, which a segment reads again for each tile:
-/// what it reads and writes once passes through the L1 cache beside them. 2026-11-23, RGB pixels normalized by two patterns, on a
-/// core with 32 KiB of L1: with 8 KiB each 1.1 ms, with 2 KiB each 0.55 ms.
+/// Bytes of the patterns, written out copies of operands that repeat along the inner loop, which a segment reads again for each
+/// tile: what it reads and writes once passes through the L1 cache beside them. 2026-11-23, RGB pixels normalized by two
+/// patterns, on a core with 32 KiB of L1: with 8 KiB each 1.1 ms, with 2 KiB each 0.55 ms.
 pub(crate) const PATTERN_BYTES: usize = 4 << 10;
 
 /// Elements that divide the length of a pattern, so that the results of each tile begin at a cache line and whole vectors of
@@ -78,15 +79,15 @@ pub(crate) const PATTERN_STEP: usize = 64;
 /// Rows whose uniform values are computed together before one call of a segment computes the rows. Not measured.
 pub(crate) const UNIFORM_ROWS: usize = 64;
 
-/// Rows that one call of a segment sums: the lanes of so many fit the room for those of [`ROW_BLOCK`] rows of the widest dtype, since
-/// segments sum elements of eight bytes at most. Not measured.
+/// Rows that one call of a segment sums: the lanes of so many fit the room for those of [`ROW_BLOCK`] rows of the widest dtype,
+/// since segments sum elements of eight bytes at most. Not measured.
 pub(crate) const SUMMED_ROWS: usize = 2 * ROW_BLOCK;
 
-/// Bytes of operands that all rows read, from which on a call computes only some columns of its rows: those that the L1 cache then
-/// keeps from row to row. Not where a launch reads and writes more than [`SHARED_MOST`] bytes, which come from memory:
-/// there rows in order are faster. 2026-11-23, one core, `(x - m) * s * w + b` of f32 in rows of 4,096 elements (32 KiB of `w` and `b` a
-/// row), whole rows and columns: 2^18 elements 45 µs and 28 µs, 2^20 190 µs and 112 µs, but 2^22 1.5 ms and 1.8 ms; rows of
-/// 2,048 about the same both ways.
+/// The minimum number of bytes of operands that all rows read, for which a call computes only some columns of its rows: those
+/// that the L1 cache then keeps from row to row. Not where a launch reads and writes more than [`SHARED_MOST`] bytes, which
+/// come from memory: there rows in order are faster. 2026-11-23, one core, `(x - m) * s * w + b` of f32 in rows of 4,096
+/// elements (32 KiB of `w` and `b` a row), whole rows and columns: 2^18 elements 45 µs and 28 µs, 2^20 190 µs and 112 µs, but
+/// 2^22 1.5 ms and 1.8 ms; rows of 2,048 about the same both ways.
 pub(crate) const SHARED_FROM: usize = 24 << 10;
 
 /// Bytes of such operands in the columns that a call computes. Measured together with [`SHARED_FROM`].
@@ -101,8 +102,8 @@ pub(crate) const ROW_BLOCK: usize = 16;
 
 // Prefetching and streaming.
 
-/// Bytes of a row from which on segments prefetch operands of which the next row does not follow in memory: rows so long
-/// amortize the useless prefetches behind their ends. 2026-11-24, sums and products over every sixteenth row, rows of 4 KiB:
+/// The minimum number of bytes of a row for which segments prefetch operands whose next row is not contiguous with it: longer
+/// rows amortize the useless prefetches behind their ends. 2026-11-24, sums and products over every sixteenth row, rows of 4 KiB:
 /// prefetching behind them takes twice as long. The limit itself was not measured.
 pub(crate) const LONG_ROW: usize = 128 << 10;
 
@@ -122,10 +123,11 @@ pub(crate) fn prefetches_tiles() -> bool {
 /// Whether results of `written` bytes are streamed, that is, stored past the caches; `moved` is the bytes of results and operands
 /// together.
 ///
-/// A streamed store does not first read its cache line from memory, and leaves the operands in the last-level cache. But that cache
-/// takes stores faster than memory does, and has the results for whoever reads them next. So the threshold grows with the
-/// fraction that is written, and with the number of threads. 2026-11-23 and 2026-11-24, on an EPYC server whose last-level cache has
-/// 32 MiB and whose memory takes 26 GB/s, and on a Xeon that shares one of 480 MiB with others; µs, cached and streamed:
+/// A streamed store does not first read its cache line from memory, and leaves the operands in the last-level cache. But that
+/// cache takes stores faster than memory does, and has the results for whoever reads them next. So the threshold grows with the
+/// fraction that is written, and with the number of threads. 2026-11-23 and 2026-11-24, on an EPYC server whose last-level
+/// cache has 32 MiB and whose memory takes 26 GB/s, and on a Xeon that shares one of 480 MiB with others; µs, cached and
+/// streamed:
 ///
 /// | operands + results, MiB | EPYC, one thread | two | Xeon, one thread | two |
 /// |---|---|---|---|---|
@@ -160,7 +162,8 @@ const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
 
 // Threads.
 
-/// Elements times steps of a kernel from which on other threads help: below, waking one costs more than it saves. Not measured.
+/// The minimum of elements times steps of a kernel for which other threads take part: below, waking one costs more than it saves.
+/// Not measured.
 pub(crate) const PARALLEL_WORK: usize = 1 << 18;
 
 /// Parts into which the work of each thread is cut, at most: a thread that starts late takes fewer. Not measured.
@@ -170,10 +173,10 @@ pub(crate) const PARTS_PER_THREAD: usize = 8;
 /// between the caches of the cores. 2026-11-22, 2^16 elements on two cores: 6.3 µs in 2 parts, 6.6 µs in 4, 7.8 µs in 16.
 pub(crate) const LEAST_PART: usize = 1 << 18;
 
-/// Bytes of operands from which on a launch that only reduces is a sweep: every other launch goes through the parts backwards, and
-/// so begins with what the one before it left in the last-level cache. 2026-11-22, a server with 32 MiB of that cache, one
-/// thread, 128 MiB read: the mean of squared differences 4.93 ms forwards and 4.48 ms swept, a Huber loss 5.52 and 5.04 ms.
-/// Unit tests sweep small operands too.
+/// The minimum number of bytes of operands for which a launch that only reduces is a sweep: every other launch goes through the
+/// parts backwards, and so begins with what the one before it left in the last-level cache. 2026-11-22, a server with 32 MiB of
+/// that cache, one thread, 128 MiB read: the mean of squared differences 4.93 ms forwards and 4.48 ms swept, a Huber loss 5.52
+/// and 5.04 ms. Unit tests sweep small operands too.
 pub(crate) const SWEPT_FROM: usize = if cfg!(test) { 1 << 10 } else { 8 << 20 };
 
 /// Bytes of operands in a part of a sweep. Not measured.

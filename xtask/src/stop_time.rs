@@ -1,6 +1,7 @@
-//! Measures how long a run continues after it was told to stop: `cargo run --release -p xtask -- stop_time 100000000
-//! 200 [CASE [THREADS]]`, with the number of elements and of stops (few of both by default), one of the cases below (or
-//! `all`), and the number of threads of a run (1 and 2 by default).
+//! Measures how long a run continues after it was told to stop.
+//!
+//! `cargo run --release -p xtask -- stop_time 100000000 200 [CASE [THREADS]]`: the number of elements and of stops (few
+//! of both by default), one of the cases below (or `all`), and the number of threads of a run (1 and 2 by default).
 //!
 //! Runs are stopped at times spread over their first quarter of a second, until the given number of runs has been
 //! stopped before their end. Prints the median, the 99th percentile and the maximum of the time from the call of

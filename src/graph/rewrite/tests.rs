@@ -129,6 +129,18 @@ fn an_explicit_copy_keeps_every_dtype() {
     }
 }
 
+/// PyTorch's rules convert the second operand to f32 and compute in f16, which no cast in the program can express.
+#[test]
+fn an_operand_in_op_math_is_left_to_inference() {
+    let p = Program::new(Rules::Torch);
+    let (x, b) = (p.data("x", DType::F16, [0usize; 0]), p.data("b", DType::Bool, [0usize; 0]));
+    p.set_fetches([(None, &(x * b))]).unwrap();
+    let typed = p.infer().unwrap();
+    let copy = typed.rewrite(|n| n.copy_explicit()).unwrap();
+    let text = copy.program.infer().unwrap().to_string();
+    assert!(text.contains("f16[] = mul %x") && text.contains("(category), for mul"), "{text}");
+}
+
 /// Placeholders and constants that promote as scalars do: those of eager mode.
 #[test]
 fn weak_leaves_stay_weak() {
