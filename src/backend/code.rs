@@ -1,9 +1,9 @@
 //! Executable memory: the only owner of compiled code.
 //!
 //! Guarantees: a function pointer of [`Code`] is valid as long as the `Code` lives, which frees its memory when dropped
-//! (Cranelift would leak it); pages are never writable and executable at once; a panic in Cranelift becomes an error of that
-//! compilation; memory that the system refuses, or refuses to make executable, is [`Error::OutOfMemory`]. Does not: check what
-//! the code does.
+//! (Cranelift would leak it); pages are never writable and executable at once; a panic in Cranelift becomes an error of
+//! that compilation; memory that the system refuses, or refuses to make executable, is [`Error::OutOfMemory`]. Does
+//! not: check what the code does.
 
 #![allow(unsafe_code, reason = "function pointers into compiled code; each block has its proof")]
 

@@ -2,14 +2,14 @@
 //! result, and the fields of [`OpDef`](super::OpDef) that differ from [`OpDef::ROW`](super::OpDef::ROW); a rule set's
 //! column holds the overrides of that rule set. The second braces hold the arithmetic by category.
 //!
-//! The arithmetic is expanded twice: in `kernels`, once for each Rust type of the category, and in `ssa`, which records it for
-//! compiled loops and says what an expression may contain. `bool` is over bool, `int` over the integers, `float` over f32 and f64
-//! (the half types compute in f32 and round once), `complex` over the two complex types (c32 computes in c64). `Int`, `Real` and
-//! `Cplx` are the traits of `kernels::num`. An expression marked `kernel` is expanded in `kernels` only; one marked `bits` keeps the
-//! bits of NaNs, and applies to the half types, too, if the row's exactness is `Bits`. `int_checked` reports a zero in the last
-//! operand as an error before it runs; `float_guarded` gives a second and a third form, which vectorize and are valid for small and
-//! for smaller arguments. Sources of the NaN and edge rules: the PyTorch and Paddle
-//! documentation of each op, and IEEE 754 / C99 for the functions.
+//! The arithmetic is expanded twice: in `kernels`, once for each Rust type of the category, and in `ssa`, which records
+//! it for compiled loops and says what an expression may contain. `bool` is over bool, `int` over the integers, `float`
+//! over f32 and f64 (the half types compute in f32 and round once), `complex` over the two complex types (c32 computes
+//! in c64). `Int`, `Real` and `Cplx` are the traits of `kernels::num`. An expression marked `kernel` is expanded in
+//! `kernels` only; one marked `bits` keeps the bits of NaNs, and applies to the half types too if the row's exactness
+//! is `Bits`. `int_checked` reports a zero in the last operand as an error before it runs; `float_guarded` gives a
+//! second and a third form, which vectorize and are valid for small and for smaller arguments. Sources of the NaN and
+//! edge rules: the PyTorch and Paddle documentation of each op, and IEEE 754 / C99 for the functions.
 
 /// Calls `$callback!` with all rows.
 macro_rules! for_each_op {

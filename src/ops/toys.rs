@@ -1,7 +1,7 @@
 //! Rows for tests alone.
 //!
-//! Guarantees: nothing but its row knows of such an op, so that what holds of it holds of every op that is added by a row.
-//! Does not: exist outside of this crate's own tests.
+//! Guarantees: nothing but its row knows of such an op, so that what holds of it holds of every op that is added by a
+//! row. Does not: exist outside of this crate's own tests.
 
 /// Calls `$callback!` with the rows, and those of the tests.
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! An evaluator of texts on Rust's numbers, for tests: what kernels and compiled loops are compared with.
 //!
-//! Guarantees: composites are computed by the numbers' own methods, not by their expansions. Does not: make NaNs canonical,
-//! but where it is told to.
+//! Guarantees: composites are computed by the numbers' own methods, not by their expansions. Does not: make NaNs
+//! canonical, but where it is told to.
 
 use num_complex::Complex;
 

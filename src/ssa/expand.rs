@@ -1,7 +1,7 @@
 //! Composites made of simpler primitives, for machines that have no instruction for them.
 //!
-//! Guarantees: an expansion has the bits of its composite, up to those of NaNs where the composite's arithmetic gives NaN.
-//! Does not: decide which composites a machine has.
+//! Guarantees: an expansion has the bits of its composite, up to those of NaNs where the composite's arithmetic gives
+//! NaN. Does not: decide which composites a machine has.
 
 use super::lanes::Format;
 use super::prim::{Parts, Predicate, Prim};

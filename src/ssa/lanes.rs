@@ -1,7 +1,7 @@
 //! Floats on a tape: what rows say of them, and the functions of [`crate::math::inline`].
 //!
-//! Guarantees: the functions' text is recorded as it stands there; where a few operations on bits are meant they are one
-//! composite, for which machines may have an instruction. Does not: hold another text of a function.
+//! Guarantees: the functions' text is recorded as it stands there; where a few operations on bits are meant they are
+//! one composite, for which machines may have an instruction. Does not: hold another text of a function.
 
 use std::marker::PhantomData;
 use std::ops::{Add, Div, Mul, Neg, Sub};

@@ -116,8 +116,8 @@ pub(crate) enum Prim {
     Least,
     /// `a` if a > b, else `b`: also if one is NaN. Float. A composite.
     Most,
-    /// The larger one. Int; float as IEEE 754-2019 `maximum`: a NaN wins and becomes the canonical one; -0 < +0. The latter
-    /// is a composite.
+    /// The larger one. Int; float as IEEE 754-2019 `maximum`: a NaN wins and becomes the canonical one; -0 < +0. The
+    /// latter is a composite.
     Maximum,
     /// The smaller one, alike.
     Minimum,
@@ -169,8 +169,8 @@ pub(crate) enum Prim {
     /// `a`, which is the logarithm of b if b is positive and finite; -∞ for a zero b, +∞ for +∞, else NaN. Float. A
     /// composite.
     LogEnds,
-    /// One of two floats, by their bits, by a bit of an int of the float's size: of i32 the lowest, of i64 the one above.
-    /// The dtype is the float's. A composite.
+    /// One of two floats, by their bits, by a bit of an int of the float's size: of i32 the lowest, of i64 the one
+    /// above. The dtype is the float's. A composite.
     Pick {
         set: u64,
         clear: u64,

@@ -1,7 +1,7 @@
 //! The texts of the op table: each row is recorded once for each compute dtype, when it is asked for first.
 //!
-//! Guarantees: a text computes what the row's kernel computes, of which the tests compare the bits. Does not: hold an op's
-//! arithmetic; the row does.
+//! Guarantees: a text computes what the row's kernel computes, of which the tests compare the bits. Does not: hold an
+//! op's arithmetic; the row does.
 
 use std::sync::OnceLock;
 

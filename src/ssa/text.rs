@@ -1,7 +1,7 @@
 //! A text: instructions in static single assignment form.
 //!
-//! Guarantees: operands come before their uses; no instruction is there twice, and none in vain; [`Text::verify`] checks
-//! the dtypes. Does not: compute, or know what records it.
+//! Guarantees: operands come before their uses; no instruction is there twice, and none in vain; [`Text::verify`]
+//! checks the dtypes. Does not: compute, or know what records it.
 
 use std::fmt::{self, Write};
 
@@ -62,7 +62,8 @@ pub(crate) struct Text {
     pub(crate) operands: Box<[DType]>,
     pub(crate) insts: Box<[Inst]>,
     pub(crate) result: Value,
-    /// Whether a NaN among the results must be the canonical one. If not, results have the bits that the instructions give.
+    /// Whether a NaN among the results must be the canonical one. If not, results have the bits that the instructions
+    /// give.
     pub(crate) canonical: bool,
 }
 

@@ -40,8 +40,8 @@ pub(crate) struct Emit<'a, 'b> {
 /// The source location of the code around the steps; that of step `s` is `s + 1`.
 pub(super) const FRAME: u32 = 0;
 
-/// Emits the function `(table, n)` of a segment. `located` gives each instruction a source location, for dumps: it changes no code,
-/// but takes time.
+/// Emits the function `(table, n)` of a segment. `located` gives each instruction a source location, for dumps: it
+/// changes no code, but takes time.
 pub(crate) fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'_>, located: bool) -> Result<()> {
     let width = width(kernel, segment);
     if located {

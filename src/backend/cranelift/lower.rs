@@ -1,9 +1,9 @@
 //! Lowering of steps: of an op by its text, one arm a primitive.
 //!
-//! Guarantees: [`is_lowerable`] accepts what [`Emit::step`] lowers; a primitive has the bits of its generic expansion but
-//! for NaNs, which are made canonical where they are stored or their bits move on. Composites are expanded, but those that
-//! 128-bit vectors have. Does not: lower what no machine without AVX2 has vectors for: fused multiplications, shifts lane
-//! by lane, products of bytes.
+//! Guarantees: [`is_lowerable`] accepts what [`Emit::step`] lowers; a primitive has the bits of its generic expansion
+//! but for NaNs, which are made canonical where they are stored or their bits move on. Composites are expanded, but
+//! those that 128-bit vectors have. Does not: lower what no machine without AVX2 has vectors for: fused
+//! multiplications, shifts lane by lane, products of bytes.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};

@@ -1,7 +1,8 @@
 //! The body of a segment's loop, step by step: loads, the instructions of `primitives` and `cast`, stores.
 //!
-//! Guarantees: the bits of the block kernels. A NaN that comes from arithmetic becomes canonical where its bits are demanded ([`demanded`]): where
-//! it is stored, or its bits are copied to a place that is; elsewhere it may have any payload. Does not: allocate registers.
+//! Guarantees: the bits of the block kernels. A NaN that comes from arithmetic becomes canonical where its bits are
+//! demanded ([`demanded`]): where it is stored, or its bits are copied to a place that is; elsewhere it may have any
+//! payload. Does not: allocate registers.
 
 use std::collections::HashSet;
 
@@ -188,8 +189,8 @@ impl Lower<'_> {
             let is_nan = self.compare(x, UNORDERED, a, a);
             self.body.select(x.size, x.bytes, is_nan, nan, a)
         } else {
-            // Of a number and a quiet NaN the instruction returns the number, of two NaNs the first. Unlike a comparison it
-            // does not run on the multiply-add ports, which most functions keep busy.
+            // Of a number and a quiet NaN the instruction returns the number, of two NaNs the first. Unlike a
+            // comparison it does not run on the multiply-add ports, which most functions keep busy.
             self.body.bin_imm([ins::VRANGEPS, ins::VRANGEPD][x.size / 8], x.bytes, nan, a, MAX)
         };
         self.mark_bf16_nans(r)

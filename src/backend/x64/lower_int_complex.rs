@@ -1,7 +1,7 @@
 //! Lowering of integer ops, of complex ops on interleaved parts, and of the correction of double rounding.
 //!
-//! Guarantees: integers wrap, as in the block kernels; a complex product is the plain formula, each operation rounded. Does not:
-//! divide.
+//! Guarantees: integers wrap, as in the block kernels; a complex product is the plain formula, each operation rounded.
+//! Does not: divide.
 
 use super::instructions::{self as ins, Instruction};
 use super::ir::{NONE, Reg};
@@ -33,8 +33,8 @@ const ODD: [u64; 8] = [1, 3, 5, 7, 1, 3, 5, 7];
 const TWICE: [u64; 8] = [0, 0, 1, 1, 2, 2, 3, 3];
 
 impl Lower<'_> {
-    /// Corrects the f32 results of an op so that a second rounding to f16 gives what one rounding would: the table of hard arguments
-    /// says by how many units in the last place.
+    /// Corrects the f32 results of an op so that a second rounding to f16 gives what one rounding would: the table of
+    /// hard arguments says by how many units in the last place.
     pub(super) fn double_rounding(&mut self, op: Op, argument: Reg, result: Reg) -> Reg {
         let Some(Hard { both_signs, moves }) = hard(op) else { return result };
         let bytes = 4 * self.lanes;

@@ -1,8 +1,8 @@
 //! Instruction selection for the primitives that the texts of ops consist of.
 //!
 //! Guarantees: one arm a primitive, which has the bits of its generic expansion but for NaNs, which are made canonical
-//! where they can be seen. Composites for which an instruction set has nothing better are expanded first (`texts`). Does
-//! not: know ops.
+//! where they can be seen. Composites for which an instruction set has nothing better are expanded first (`texts`).
+//! Does not: know ops.
 
 use super::instructions::{self as ins, Instruction};
 use super::ir::{NONE, Reg};

@@ -1,6 +1,7 @@
 //! A segment on its way through the back end: lowered, allocated, encoded.
 //!
-//! Guarantees: the same segment gives the same code, for running and for dumps. Does not: make code executable, or print.
+//! Guarantees: the same segment gives the same code, for running and for dumps. Does not: make code executable, or
+//! print.
 
 use super::alloc::{self, Allocated};
 use super::emit::{self, AllocatedSegment};
@@ -69,8 +70,8 @@ pub(super) const PAIRING: Pairing = Pairing { least: 20, least_with_stores: 0, m
 /// A loop over pairs of vectors.
 struct Pairs {
     stores: PairedStores,
-    /// Whether it serves only results that are streamed. For results in the caches a short loop without joined stores is faster
-    /// (f16: 4 to 12 %).
+    /// Whether it serves only results that are streamed. For results in the caches a short loop without joined stores
+    /// is faster (f16: 4 to 12 %).
     only_streamed: bool,
 }
 

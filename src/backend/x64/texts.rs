@@ -1,7 +1,7 @@
 //! Which texts an instruction set has instructions for.
 //!
-//! Guarantees: of the text that is given out, `primitives` lowers every instruction. Does not: know ops, nor measure where a
-//! kernel is faster.
+//! Guarantees: of the text that is given out, `primitives` lowers every instruction. Does not: know ops, nor measure
+//! where a kernel is faster.
 
 use super::isa::Isa;
 use crate::base::dtype::DType;

@@ -285,8 +285,8 @@ macro_rules! reals {
                 let least = ($t::MIN_EXP - 1 + $t::MANTISSA_DIGITS as i32) as $t;
                 let down = $t::MIN_POSITIVE * (2.0 / $t::EPSILON);
                 let low = ($t::MIN_EXP - 1) as $t;
-                // Beyond these every result is infinite or zero, of a power that is neither; an infinite b has an infinite
-                // power.
+                // Beyond these every result is infinite or zero, of a power that is neither; an infinite b has an
+                // infinite power.
                 let b = if (b > 3.0 * most) & (b < Self::INF) { 3.0 * most } else { b };
                 let floor = 2.0 * least + low;
                 let b = if (b < floor) & (b > Self::NEG_INF) { floor } else { b };

@@ -1,7 +1,7 @@
 //! What an executor would run, as text: kernels, schedules, how launches walk, code.
 //!
-//! Guarantees: the plan, schedules and code are those of a run, but that dynamic dims are taken not to be broadcast. Does not:
-//! run or keep anything but the plan.
+//! Guarantees: the plan, schedules and code are those of a run, but that dynamic dims are taken not to be broadcast.
+//! Does not: run or keep anything but the plan.
 
 use std::collections::HashSet;
 use std::fmt::Write;
