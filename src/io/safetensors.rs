@@ -123,7 +123,7 @@ impl Contents {
         let (mut file, len) = open(path)?;
         let mut head = [0; 8];
         if len < 8 {
-            return Err(refuse(format!("the file has {len} bytes, too few for a .safetensors file")));
+            return Err(refuse(format!("the file has {len} bytes, which is too short for a .safetensors file")));
         }
         read_exact(&mut file, Origin::file(path), &mut head)?;
         let header_len = u64::from_le_bytes(head);

@@ -199,7 +199,7 @@ fn what_is_wrong_with_the_name_of_an_output_is_said_at_once() {
         ("file", Existing::Keep, Some("file: the file exists")),
         ("taken", Existing::Replace, Some("taken: exists and is not a regular file")),
         ("none/new.npy", Existing::Keep, Some("none` does not exist")),
-        ("none/..", Existing::Keep, Some("not the name of a file")),
+        ("none/..", Existing::Keep, Some("not a file name")),
         ("file/new.npy", Existing::Keep, Some("file` is not a directory")),
         (&long, Existing::Keep, Some("too long")),
     ] {

@@ -87,12 +87,18 @@ fn texts<'a>(steps: impl Iterator<Item = &'a Step>) -> String {
         let StepOp::Apply(op) = step.op else { continue };
         if seen.insert((op, step.dtype)) {
             text += &match ssa::text(op, step.dtype) {
-                Some(insts) => format!("{op}.{} {{\n{insts}}}\n", step.dtype),
+                Some(insts) => format!("{op}.{}({}) {{\n{insts}}}\n", step.dtype, operands(insts)),
                 None => format!("{op}.{}: kernel\n", step.dtype),
             };
         }
     }
     text
+}
+
+/// The operands of a text with their dtypes: `%0: f32, %1: f32`.
+fn operands(text: &ssa::Text) -> String {
+    let all = text.operands.iter().enumerate().map(|(i, d)| format!("%{i}: {d}"));
+    all.collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn schedules<'a>(

@@ -223,14 +223,14 @@ impl Executor {
         dump::kernels(&self.inner, program, fetches)
     }
 
-    /// The instructions that each op of the kernels that compute `fetches` is made of, lane by lane: the same for every machine. An op
-    /// that has none is left to a kernel of its own. Each op and dtype is printed once.
+    /// The instructions that each op of the kernels that compute `fetches` is made of, lane by lane: the same on every
+    /// machine. An op without any is run by a kernel of the library. Each op and dtype is printed once.
     ///
     /// ```
     /// use castwise::prelude::*;
     /// let p = Program::new(Rules::Torch);
     /// let y = p.data("x", DType::F32, [None]).square();
-    /// assert_eq!(Executor::new().ssa(&p, [&y])?, "square.f32 {\n  %1 = mul.f32 %0, %0\n  return canonical %1\n}\n");
+    /// assert_eq!(Executor::new().ssa(&p, [&y])?, "square.f32(%0: f32) {\n  %1 = mul.f32 %0, %0\n  return canonical %1\n}\n");
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn ssa<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
