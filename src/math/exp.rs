@@ -1,7 +1,7 @@
 //! The exponential functions `exp2` and `expm1`, and building blocks for other functions based on an exponential.
 //!
-//! All of them reduce the argument to `x = n·ln 2 + r` with an integer `n` and `|r| ≤ ln 2 / 2`, and evaluate `e^r = 1
-//! + r + c` with a polynomial for the small term `c`. The code has no branches and no tables, so a loop around an
+//! All of them reduce the argument to `x = n·ln 2 + r` with an integer `n` and `|r| ≤ ln 2 / 2`, and evaluate
+//! `e^r = 1 + r + c` with a polynomial for the small term `c`. The code has no branches and no tables, so a loop around an
 //! inlined call vectorizes at every CPU level; every fused multiply-add is explicit, so that the bits are the same at
 //! every level.
 //!

@@ -29,7 +29,7 @@ impl Emit<'_, '_> {
     /// A conversion that [`is_lowerable`] accepts.
     pub(in crate::backend) fn convert(&mut self, p: Prim, a: &Lanes) -> Lanes {
         match (p.from, p.to) {
-            (_, Bool) => self.to_bool(p.from, a),
+            (_, Bool) => self.nonzero_lanes(p.from, a),
             (Bool, to) => {
                 let one = match to {
                     F32 => self.float(types::F32X4, 1.0),
@@ -65,7 +65,7 @@ impl Emit<'_, '_> {
         self.bits(kept, ty)
     }
 
-    fn to_bool(&mut self, from: DType, a: &Lanes) -> Lanes {
+    fn nonzero_lanes(&mut self, from: DType, a: &Lanes) -> Lanes {
         let ty = vector(from);
         let parts = if from.is_float() {
             let zero = self.float(ty, 0.0);

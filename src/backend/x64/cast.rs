@@ -24,7 +24,7 @@ impl Lower<'_> {
         // The result has no NaN.
         let number = |r| Out::Done(r, Nan::Canonical);
         match (p.from, p.to) {
-            (_, Bool) => done(self.to_bool(p.from, a)),
+            (_, Bool) => done(self.nonzero_lanes(p.from, a)),
             (Bool, to) => {
                 let one = match to {
                     F32 => self.float(single, 1.0),
@@ -77,7 +77,7 @@ impl Lower<'_> {
         }
     }
 
-    fn to_bool(&mut self, from: DType, a: Reg) -> Reg {
+    fn nonzero_lanes(&mut self, from: DType, a: Reg) -> Reg {
         if from.is_complex() {
             return self.complex_nonzero(from, a);
         }
