@@ -1,14 +1,13 @@
 //! What ops compute, as instructions: the row's text, recorded once for each compute dtype, which both back ends lower.
 //!
-//! A row of `ops/table.rs` says an op's arithmetic once. Rust's numbers run it in the kernels; here [`text`] runs it
-//! with lanes that write down what is computed with them ([`record`](self::record)), and keeps the [`Text`]. `castwise
-//! dump --stage ssa` prints it.
+//! A row of `ops/table.rs` says an op's arithmetic once. Rust's numbers run it in the kernels; here [`text()`] runs it
+//! with lanes that record each operation (`record`), and keeps the resulting [`Text`]. `castwise dump --stage ssa`
+//! prints it.
 //!
 //! **What a text may say.** The operators `+ - * /` and unary `-` of floats (`+ - -` of complex numbers) and `& | ^ !`
 //! of truth values and integers; float literals left of an operator, constants elsewhere as `a.c(0.5)`; and what the
-//! traits
-//! [`Int`], [`Real`], [`Cplx`] and [`Mask`] of `kernels::num` have: `a.wrapping_add(b)`, `Real::select(mask, a, b)`,
-//! `Real::lt(a, b)`, `Real::exp(a)`, …. A comparison gives a mask; masks are combined by `& | ^ !`, and `select`
+//! traits [`Int`], [`Real`], [`Cplx`] and [`Mask`] of `kernels::num` have: `a.wrapping_add(b)`, `Real::select(mask, a,
+//! b)`, `Real::lt(a, b)`, `Real::exp(a)`, …. A comparison gives a mask; masks are combined by `& | ^ !`, and `select`
 //! chooses by one. A text has no `==`, `<`, `if`, loop or table: what can't be said so is marked in the row, `float:
 //! kernel |a| …`, may call anything, and stays a kernel. A NaN that leaves a text is made canonical, unless the row
 //! says `bits`: `float: bits |a| -a`.

@@ -1,9 +1,9 @@
 //! The recorder: lanes that write down what is computed with them.
 //!
-//! A [`Rec`] is a value of a text that is being written on a [`Tape`], and implements what a row's text may say:
-//! [`Mask`], [`Int`], [`Real`] or
-//! [`Cplx`], by its kind. Guarantees: the same instruction of the same operands is one value; operands stand in the
-//! order in which they were written. Does not: hold the rows (`rows`), or the functions of `math` (`lanes`).
+//! A [`Rec`] is a value of a text that is being written on a [`Tape`]. It implements what a row's text may say:
+//! [`Mask`], [`Int`], `Real` or [`Cplx`], by its kind. Guarantees: the same instruction with the same operands is one
+//! value; operands keep the order in which they were written. Does not: hold the rows (`rows`), or the functions of
+//! `math` (`lanes`).
 
 use std::cell::RefCell;
 use std::marker::PhantomData;

@@ -152,8 +152,8 @@ impl Executor {
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 
-    /// The kernels that compute `fetches`, as text, each with the code of its loops: from [`CpuLevel::Avx2`] on, on Unix,
-    /// [`CodeStage::Asm`], elsewhere [`CodeStage::Clif`].
+    /// The kernels that compute `fetches`, as text, each with the code of its loops:
+    /// [`CodeStage::Asm`] on Unix from [`CpuLevel::Avx2`](crate::CpuLevel::Avx2) up, elsewhere [`CodeStage::Clif`].
     ///
     /// ```
     /// use castwise::{CpuLevel, prelude::*};
