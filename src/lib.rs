@@ -42,6 +42,7 @@ mod ops_doc;
 mod plan;
 pub mod promotion;
 mod runtime;
+mod ssa;
 mod syntax;
 mod tensor;
 

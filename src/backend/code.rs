@@ -1,9 +1,9 @@
 //! Executable memory: the only owner of compiled code.
 //!
 //! Guarantees: a function pointer of [`Code`] is valid as long as the `Code` lives, which frees its memory when dropped
-//! (Cranelift would leak it); pages are never writable and executable at once; a panic in Cranelift becomes an error of that
-//! compilation; memory that the system refuses, or refuses to make executable, is [`Error::OutOfMemory`]. Does not: check what
-//! the code does.
+//! (Cranelift would leak it); pages are never writable and executable at once; a panic in Cranelift becomes an error of
+//! that compilation; memory that the system refuses, or refuses to make executable, is [`Error::OutOfMemory`]. Does
+//! not: check what the code does.
 
 #![allow(unsafe_code, reason = "function pointers into compiled code; each block has its proof")]
 
@@ -95,13 +95,16 @@ fn refused(e: ModuleError) -> Error {
 /// The smallest allocation for code.
 const PAGE: usize = 4096;
 
+/// Writes the body of the function with a number.
+type Emit<'a> = &'a dyn Fn(usize, &mut FunctionBuilder<'_>) -> Result<()>;
+
 /// Builds `count` functions `(table, n)` with `emit` and makes them executable.
-pub(crate) fn compile(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<Code> {
+pub(crate) fn compile(count: usize, emit: Emit<'_>) -> Result<Code> {
     finished(false, |module| {
         let (mut context, mut shared) = (module.make_context(), FunctionBuilderContext::new());
         let mut ids = Vec::with_capacity(count);
         for i in 0..count {
-            build(module, &mut context, &mut shared, i, emit);
+            build(module, &mut context, &mut shared, i, emit)?;
             let name = format!("segment{i}");
             let id = module.declare_function(&name, Linkage::Local, &context.func.signature).map_err(internal)?;
             module.define_function(id, &mut context).map_err(refused)?;
@@ -160,18 +163,19 @@ fn build(
     context: &mut Context,
     shared: &mut FunctionBuilderContext,
     i: usize,
-    emit: &dyn Fn(usize, &mut FunctionBuilder<'_>),
-) {
+    emit: Emit<'_>,
+) -> Result<()> {
     context.func.signature = module.make_signature();
     context.func.signature.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I64)]);
     context.func.name = UserFuncName::user(0, i as u32);
     let mut builder = FunctionBuilder::new(&mut context.func, shared);
-    emit(i, &mut builder);
+    let emitted = emit(i, &mut builder);
     builder.finalize(module.target_config());
+    emitted
 }
 
 /// The CLIF of the functions, before optimization.
-pub(crate) fn clif(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<Vec<String>> {
+pub(crate) fn clif(count: usize, emit: Emit<'_>) -> Result<Vec<String>> {
     each(count, emit, &mut |context| Ok(context.func.display().to_string()))
 }
 
@@ -182,7 +186,7 @@ pub(crate) struct Located {
 }
 
 /// The machine code of the functions, for a dump.
-pub(crate) fn machine_code(count: usize, emit: &dyn Fn(usize, &mut FunctionBuilder<'_>)) -> Result<Vec<Located>> {
+pub(crate) fn machine_code(count: usize, emit: Emit<'_>) -> Result<Vec<Located>> {
     let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
     each(count, emit, &mut |context| {
         let code = context.compile(isa.as_ref(), &mut ControlPlane::default());
@@ -194,18 +198,13 @@ pub(crate) fn machine_code(count: usize, emit: &dyn Fn(usize, &mut FunctionBuild
 }
 
 /// Builds `count` functions with `emit` and looks at each; none becomes executable.
-fn each<T>(
-    count: usize,
-    emit: &dyn Fn(usize, &mut FunctionBuilder<'_>),
-    look: &mut dyn FnMut(&mut Context) -> Result<T>,
-) -> Result<Vec<T>> {
+fn each<T>(count: usize, emit: Emit<'_>, look: &mut dyn FnMut(&mut Context) -> Result<T>) -> Result<Vec<T>> {
     let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
         let (mut context, mut shared) = (module.make_context(), FunctionBuilderContext::new());
         let all = (0..count).map(|i| {
-            build(&module, &mut context, &mut shared, i, emit);
-            let seen = look(&mut context);
+            let seen = build(&module, &mut context, &mut shared, i, emit).and_then(|()| look(&mut context));
             module.clear_context(&mut context);
             seen
         });

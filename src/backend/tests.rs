@@ -1,9 +1,13 @@
 //! Properties of the code of every op and conversion, whichever back end makes it.
 
+use super::cranelift::emit::emit;
+use super::{code, compile};
 use crate::base::dtype::DType;
+use crate::base::error::Error;
 use crate::kernels::{CpuLevel, cast, double_rounding_kernel, kernel as block_kernel};
 use crate::ops::Op;
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Step, StepOp};
+use crate::plan::schedule::{Class, schedule};
 
 mod bounds;
 mod located;
@@ -45,6 +49,25 @@ fn each_conversion(mut check: impl FnMut(&Kernel, &str)) {
             let value = b.cast(x, to);
             b.kernel.outputs.push(value);
             check(&b.kernel, &format!("{d} to {to}"));
+        }
+    }
+}
+
+/// Steps that nothing lowers never get into a segment. If one did, there would be no code that computes something else.
+#[test]
+fn what_nothing_lowers_is_an_internal_error() {
+    for (op, d) in [(Op::Pow, DType::F32), (Op::Gcd, DType::I32), (Op::Div, DType::C64), (Op::Copysign, DType::F16)] {
+        let mut b = KernelBuilder::default();
+        let args = [Operand::Value(b.input(d)), Operand::Value(b.input(d))];
+        let value = b.apply(op, d, &args);
+        b.kernel.outputs.push(value);
+        let k = b.kernel;
+        let planned = schedule(&k, &[Class::Vector; 2], CpuLevel::get(), &|_| true).unwrap();
+        assert_eq!(planned.segments.len(), 1, "{op} of {d}");
+        let of_cranelift = code::clif(1, &|i, b| emit(&k, &planned.segments[i], b, false));
+        for error in [compile(&k, &planned).err(), of_cranelift.err()] {
+            let Some(Error::Internal(message)) = error else { panic!("{op} of {d} is lowered") };
+            assert!(message.ends_with(&format!("nothing lowers `{op}`")), "{message}");
         }
     }
 }

@@ -43,8 +43,8 @@ pub(crate) struct Common {
     /// With --out-dtype: cast every result, including those that were computed from integers or bools only.
     #[arg(long, requires = "out_dtype")]
     pub(crate) out_dtype_all: bool,
-    /// If an input lacks a tensor that others have: error (the default), skip (leave the tensor out), or copy (take it from
-    /// the first input that has it, or from INPUT).
+    /// If an input lacks a tensor that others have: error (the default), skip (leave the tensor out), or copy (take it
+    /// from the first input that has it, or from INPUT).
     #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = Missing::read)]
     pub(crate) missing: Option<Missing>,
     #[arg(long, help = rules_help("The promotion rules for mixed dtypes"))]
@@ -116,7 +116,8 @@ pub(crate) struct Eval {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Another expression for tensors whose names match a regular expression anywhere. The first --map that matches is used.
+    /// Another expression for tensors whose names match a regular expression anywhere. The first --map that matches is
+    /// used.
     #[arg(long, value_name = "REGEX=EXPR", value_parser = map)]
     pub(crate) map: Vec<(Regex, String)>,
     /// Refuse to run if implicit casts may lose information. `range` refuses casts that may leave the range of the
@@ -278,7 +279,10 @@ pub(crate) enum Stage {
     Kernels,
     /// The loops with their buffers, the order and place of their steps, and how they walk operands of known extents.
     Schedule,
-    /// The loops as Cranelift's IR (CLIF). Cranelift compiles them on machines without AVX2, or with CASTWISE_CPU=baseline.
+    /// The instructions of the ops in the loops, before instruction selection for a machine.
+    Ssa,
+    /// The loops as Cranelift's IR (CLIF). Cranelift compiles them on machines without AVX2, or with
+    /// CASTWISE_CPU=baseline.
     Clif,
     /// The loops as the IR for AVX2 and AVX-512, before and after register allocation.
     X64,

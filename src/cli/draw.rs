@@ -60,6 +60,7 @@ fn stage(
         Stage::Typed => typed.to_string(),
         Stage::Kernels => executor.kernels(program, results)?,
         Stage::Schedule => executor.schedules(program, results)?,
+        Stage::Ssa => executor.ssa(program, results)?,
         Stage::Clif => code(
             CodeStage::Clif,
             "Cranelift does not make the loops of a machine with AVX2: write --stage x64 or --stage asm, or set the \

@@ -62,7 +62,7 @@ pub(crate) struct State {
 /// A declared result: its name, if it has one, and its node.
 pub(crate) type Fetched = (Option<Arc<str>>, NodeIndex);
 
-/// One operand of a node, as [`State::operand`] reads it.
+/// One operand of a node, as `State::operand` reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Input {
     Node(NodeIndex),
@@ -413,7 +413,7 @@ impl Program {
     /// Declares which values are the program's results, and their names: what the text form writes as
     /// `fetch %5 as "loss"`. It decides nothing about what can be computed: every value can be fetched.
     ///
-    /// Errors: a handle of another program; a name that is there twice.
+    /// Errors: a handle of another program; a name that is declared twice.
     ///
     /// ```
     /// use castwise::prelude::*;

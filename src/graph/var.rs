@@ -21,7 +21,7 @@ mod sealed {
 }
 pub(crate) use sealed::Sealed;
 
-/// What applying an op means: [`Graph`](crate::Graph) appends a node, [`Eager`](crate::Eager) computes. Sealed.
+/// What applying an op means: [`Graph`] appends a node, [`Eager`](crate::Eager) computes. Sealed.
 pub trait Mode: Sealed + Sized + 'static {
     /// What a handle holds.
     type Value: Clone + Send + Sync;

@@ -3,7 +3,7 @@
 //! Guarantees: a kernel for every op and every compute dtype that a rule set accepts (tested below). The half types
 //! have kernels only for ops that move bits; other ops compute in op math and round in a separate step.
 
-use super::num::{Canonical, Cplx, Int, Real};
+use super::num::{Canonical, Cplx, CplxFn, Int, IntFn, Mask, Real, RealFn};
 use super::reduce::{Fold, Part, part};
 use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, levels, slice, slice_mut};
 use crate::base::dtype::{DType, for_each_dtype};
@@ -33,11 +33,11 @@ pub(in crate::kernels) trait Quad<T> {
     fn eval(a: T, b: T, c: T, d: T) -> Self::Out;
 }
 
-/// A second form of a unary op, faster and valid for |a| <= [`Real::SMALL`], where it gives the same bits.
+/// A second form of a unary op, faster and valid for |a| <= [`RealFn::SMALL`], where it gives the same bits.
 pub(in crate::kernels) trait Small<T>: Un<T> {
     fn eval_small(a: T) -> Self::Out;
     fn is_small(a: T) -> bool;
-    /// A third form, faster still and valid for |a| <= [`Real::NEAR`], where it gives the same bits.
+    /// A third form, faster still and valid for |a| <= [`RealFn::NEAR`], where it gives the same bits.
     fn eval_near(a: T) -> Self::Out;
     fn is_near(a: T) -> bool;
 }
@@ -206,60 +206,57 @@ macro_rules! if_of_category {
 }
 
 macro_rules! impl_eval {
-    (($op:ident $out:ident ($a:ident) $body:expr) $d:ident $($t:tt)+) => {
+    (($op:ident $out:ident $mark:tt ($a:ident) $body:expr) $d:ident $($t:tt)+) => {
         impl Un<$($t)+> for $op {
             type Out = out_type!($out $($t)+);
             #[inline(always)]
-            fn eval($a: $($t)+) -> Self::Out { finish!($op $body) }
+            fn eval($a: $($t)+) -> Self::Out { finish!($mark $body) }
         }
     };
-    (($op:ident $out:ident ($a:ident) $body:expr, $small:expr, $near:expr) $d:ident $($t:tt)+) => {
-        impl_eval!(($op $out ($a) $body) $d $($t)+);
+    (($op:ident $out:ident $mark:tt ($a:ident) $body:expr, $small:expr, $near:expr) $d:ident $($t:tt)+) => {
+        impl_eval!(($op $out $mark ($a) $body) $d $($t)+);
         impl Small<$($t)+> for $op {
             #[inline(always)]
-            fn eval_small($a: $($t)+) -> Self::Out { finish!($op $small) }
+            fn eval_small($a: $($t)+) -> Self::Out { finish!($mark $small) }
             #[inline(always)]
-            fn is_small(a: $($t)+) -> bool { a.abs() <= <$($t)+ as Real>::SMALL }
+            fn is_small(a: $($t)+) -> bool { a.abs() <= <$($t)+ as RealFn>::SMALL }
             #[inline(always)]
-            fn eval_near($a: $($t)+) -> Self::Out { finish!($op $near) }
+            fn eval_near($a: $($t)+) -> Self::Out { finish!($mark $near) }
             #[inline(always)]
-            fn is_near(a: $($t)+) -> bool { a.abs() <= <$($t)+ as Real>::NEAR }
+            fn is_near(a: $($t)+) -> bool { a.abs() <= <$($t)+ as RealFn>::NEAR }
         }
     };
-    (($op:ident $out:ident ($a:ident, $b:ident, $c:ident, $e:ident) $body:expr) $d:ident $($t:tt)+) => {
-        impl_eval_four!(($op $out ($a, $b, $c, $e) $body) $d $($t)+);
+    (($op:ident $out:ident $mark:tt ($a:ident, $b:ident, $c:ident, $e:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl_eval_four!(($op $out $mark ($a, $b, $c, $e) $body) $d $($t)+);
     };
-    (($op:ident $out:ident ($a:ident, $b:ident, $c:ident) $body:expr) $d:ident $($t:tt)+) => {
-        impl_eval_three!(($op $out ($a, $b, $c) $body) $d $($t)+);
+    (($op:ident $out:ident $mark:tt ($a:ident, $b:ident, $c:ident) $body:expr) $d:ident $($t:tt)+) => {
+        impl_eval_three!(($op $out $mark ($a, $b, $c) $body) $d $($t)+);
     };
-    (($op:ident $out:ident ($a:ident, $b:ident) $body:expr) $d:ident $($t:tt)+) => {
+    (($op:ident $out:ident $mark:tt ($a:ident, $b:ident) $body:expr) $d:ident $($t:tt)+) => {
         impl Bin<$($t)+> for $op {
             type Out = out_type!($out $($t)+);
             #[inline(always)]
-            fn eval($a: $($t)+, $b: $($t)+) -> Self::Out { finish!($op $body) }
+            fn eval($a: $($t)+, $b: $($t)+) -> Self::Out { finish!($mark $body) }
         }
     };
 }
 
 macro_rules! impl_eval_three {
-    (($op:ident $out:ident ($a:ident, $b:ident, $c:ident) $body:expr) $d:ident $($t:tt)+) => {
+    (($op:ident $out:ident $mark:tt ($a:ident, $b:ident, $c:ident) $body:expr) $d:ident $($t:tt)+) => {
         impl Tri<$($t)+> for $op {
             type Out = out_type!($out $($t)+);
             #[inline(always)]
-            fn eval($a: $($t)+, $b: $($t)+, $c: $($t)+) -> Self::Out { finish!($op $body) }
+            fn eval($a: $($t)+, $b: $($t)+, $c: $($t)+) -> Self::Out { finish!($mark $body) }
         }
     };
 }
 
-/// Negation and absolute value change bits and keep a NaN's payload; all other ops give canonical NaNs.
+/// A row marked `bits` keeps a NaN's payload; all other ops give canonical NaNs.
 macro_rules! finish {
-    (Neg $body:expr) => {
+    ([bits] $body:expr) => {
         $body
     };
-    (Abs $body:expr) => {
-        $body
-    };
-    ($op:ident $body:expr) => {
+    ($mark:tt $body:expr) => {
         Canonical::canonical($body)
     };
 }
@@ -292,11 +289,11 @@ macro_rules! maker {
 }
 
 macro_rules! impl_eval_four {
-    (($op:ident $out:ident ($a:ident, $b:ident, $c:ident, $e:ident) $body:expr) $d:ident $($t:tt)+) => {
+    (($op:ident $out:ident $mark:tt ($a:ident, $b:ident, $c:ident, $e:ident) $body:expr) $d:ident $($t:tt)+) => {
         impl Quad<$($t)+> for $op {
             type Out = out_type!($out $($t)+);
             #[inline(always)]
-            fn eval($a: $($t)+, $b: $($t)+, $c: $($t)+, $e: $($t)+) -> Self::Out { finish!($op $body) }
+            fn eval($a: $($t)+, $b: $($t)+, $c: $($t)+, $e: $($t)+) -> Self::Out { finish!($mark $body) }
         }
     };
 }
@@ -346,8 +343,8 @@ macro_rules! define_row {
             fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
         }
     };
-    ($op:ident $out:ident $($category:ident: |$($arg:ident),+| $body:expr $(, $small:expr, $near:expr)?;)+) => {
-        $(for_types!($category impl_eval ($op $out ($($arg),+) $body $(, $small, $near)?));)+
+    ($op:ident $out:ident $($category:ident: $($mark:ident)? |$($arg:ident),+| $body:expr $(, $small:expr, $near:expr)?;)+) => {
+        $(for_types!($category impl_eval ($op $out [$($mark)?] ($($arg),+) $body $(, $small, $near)?));)+
         impl Row for $op {
             fn kernel(dtype: DType, level: CpuLevel) -> Option<BlockFn> {
                 $(maker!($category ($($arg),+) dtype level $op);)+

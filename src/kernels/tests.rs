@@ -32,6 +32,31 @@ fn levels() -> Vec<CpuLevel> {
     [CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512].into_iter().filter(|l| *l <= best).collect()
 }
 
+/// The results of an op's kernel at each level; elements are given and returned as bits.
+pub(crate) fn results(op: Op, dtype: DType, operands_of: &[(DType, Vec<u128>)]) -> Vec<(CpuLevel, Vec<u128>)> {
+    let n = operands_of[0].1.len();
+    let packed = |(d, bits): &(DType, Vec<u128>)| -> Vec<u128> {
+        let mut words = vec![0u128; n];
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        for (to, bits) in bytes.chunks_mut(d.size()).zip(bits) {
+            to.copy_from_slice(&bits.to_le_bytes()[..d.size()]);
+        }
+        words
+    };
+    let args: Vec<Vec<u128>> = operands_of.iter().map(packed).collect();
+    let size = op.result(dtype).size();
+    let run = |level| {
+        let mut out = vec![0u128; n];
+        let all =
+            operands([0, 1, 2, 3].map(|i: usize| args.get(i).map_or(std::ptr::null(), |a| a.as_ptr().cast::<u8>())));
+        // SAFETY: every buffer has 16 bytes an element, which is the most; bools are 0 or 1.
+        unsafe { kernel(op, dtype, level).unwrap()(all, out.as_mut_ptr().cast(), n) };
+        let element = |bytes: &[u8]| bytes.iter().rev().fold(0, |bits, b| bits << 8 | u128::from(*b));
+        bytemuck::cast_slice::<u128, u8>(&out).chunks(size).take(n).map(element).collect()
+    };
+    levels().into_iter().map(|level| (level, run(level))).collect()
+}
+
 /// Runs a kernel on `n` elements at each level and compares the bytes of the results.
 fn same_bits(name: &str, at: &dyn Fn(CpuLevel) -> super::BlockFn, args: &[Vec<u128>; 4], n: usize) {
     let run = |level| {
@@ -72,14 +97,14 @@ fn every_kernel_has_the_same_bits_at_every_level() {
 }
 
 /// Compares integer division with 128-bit arithmetic.
-fn check_division<T: super::num::Int + Copy + PartialEq + std::fmt::Debug>(a: i128, b: i128, to: impl Fn(i128) -> T) {
-    use super::num::Int;
+fn check_division<T: super::num::IntFn + Copy + PartialEq + std::fmt::Debug>(a: i128, b: i128, to: impl Fn(i128) -> T) {
+    use super::num::IntFn;
     let (x, y) = (to(a), to(b));
     let floor = a.div_euclid(b) - i128::from(b < 0 && a.rem_euclid(b) != 0);
-    assert_eq!(Int::floor_div(x, y), to(floor), "{a} // {b}");
-    assert_eq!(Int::floor_mod(x, y), to(a - b * floor), "{a} mod {b}");
-    assert_eq!(Int::trunc_div(x, y), to(a / b), "{a} / {b}");
-    assert_eq!(Int::trunc_mod(x, y), to(a % b), "{a} rem {b}");
+    assert_eq!(IntFn::floor_div(x, y), to(floor), "{a} // {b}");
+    assert_eq!(IntFn::floor_mod(x, y), to(a - b * floor), "{a} mod {b}");
+    assert_eq!(IntFn::trunc_div(x, y), to(a / b), "{a} / {b}");
+    assert_eq!(IntFn::trunc_mod(x, y), to(a % b), "{a} rem {b}");
 }
 
 #[test]

@@ -69,13 +69,6 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 /// The product by the textbook formula; each operation rounds.
 #[inline(always)]
-pub(crate) fn mul_c64(a: C64, b: C64) -> C64 {
-    let part = |x: f32| if x.is_nan() { f32::NAN } else { x };
-    Complex::new(part(a.re * b.re - a.im * b.im), part(a.re * b.im + a.im * b.re))
-}
-
-/// The product by the textbook formula; each operation rounds.
-#[inline(always)]
 pub(crate) fn mul_c128(a: C128, b: C128) -> C128 {
     pair(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)
 }

@@ -20,6 +20,7 @@ mod columns;
 mod custom;
 mod ranges;
 mod table;
+pub(crate) mod toys;
 use columns::{ANY, PADDLE, TORCH};
 pub use columns::{PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, WideScalar};
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};

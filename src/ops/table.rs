@@ -2,17 +2,19 @@
 //! result, and the fields of [`OpDef`](super::OpDef) that differ from [`OpDef::ROW`](super::OpDef::ROW); a rule set's
 //! column holds the overrides of that rule set. The second braces hold the arithmetic by category.
 //!
-//! The arithmetic is expanded in `kernels`, once for each Rust type of the category: `bool` over bool, `int` over the
-//! integers, `float` over f32 and f64 (the half types compute in f32 and round once), `complex` over the two complex
-//! types (c32 computes in c64). `Int`, `Real` and `Cplx` are the traits of `kernels::num`. `int_checked` reports a zero
-//! in the last operand as an error before it runs; `float_guarded` gives a second and a third form, which vectorize and
-//! are valid for small and for smaller arguments. Sources of the NaN and edge rules: the PyTorch and Paddle
-//! documentation of each op, and IEEE 754 / C99 for the functions.
+//! The arithmetic is expanded twice: in `kernels`, once for each Rust type of the category, and in `ssa`, which records
+//! it for compiled loops and says what an expression may contain. `bool` is over bool, `int` over the integers, `float`
+//! over f32 and f64 (the half types compute in f32 and round once), `complex` over the two complex types (c32 computes
+//! in c64). `Int`, `Real` and `Cplx` are the traits of `kernels::num`. An expression marked `kernel` is expanded in
+//! `kernels` only; one marked `bits` keeps the bits of NaNs, and applies to the half types too if the row's exactness
+//! is `Bits`. `int_checked` reports a zero in the last operand as an error before it runs; `float_guarded` gives a
+//! second and a third form, which vectorize and are valid for small and for smaller arguments. Sources of the NaN and
+//! edge rules: the PyTorch and Paddle documentation of each op, and IEEE 754 / C99 for the functions.
 
 /// Calls `$callback!` with all rows.
 macro_rules! for_each_op {
     ($callback:ident) => {
-        $callback! {
+        $crate::ops::toys::with_toys! { $callback
             /// Sum. Integers wrap; bool is `or`.
             Add { method: add, operands: (x, y), output: Same, name: "add", integers: IntRange::Sum, accepts: ANY }
             { bool: |a, b| a | b; int: |a, b| a.wrapping_add(b); float: |a, b| a + b; complex: |a, b| a + b; }
@@ -30,90 +32,90 @@ macro_rules! for_each_op {
             /// True quotient. Integers and bool give a float; complex division is scaled against overflow.
             Div { method: div, operands: (x, y), output: Same, name: "div", aliases: &["divide", "true_divide"], promotion: IntToFloat,
                 accepts: NO_C32, torch: TORCH.wide_both() }
-            { float: |a, b| a / b; complex: |a, b| Cplx::div(a, b); }
+            { float: |a, b| a / b; complex: kernel |a, b| CplxFn::div(a, b); }
 
             /// Quotient rounded towards minus infinity, as Python's `//`. An integer zero divisor is an error; `MIN // -1` is `MIN`.
             FloorDivide { method: floor_divide, operands: (x, y), output: Same, name: "floor_divide", aliases: &["div_floor"],
                 integers: IntRange::FloorQuotient, accepts: NUMBERS, torch: TORCH.wide() }
-            { int_checked: |a, b| Int::floor_div(a, b); float: |a, b| Real::floor_div(a, b); }
+            { int_checked: kernel |a, b| IntFn::floor_div(a, b); float: kernel |a, b| RealFn::floor_div(a, b); }
 
             /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle only): x minus y times the Gaussian integer nearest to x / y.
             Remainder { method: remainder, operands: (x, y), output: Same, name: "remainder", aliases: &["mod"],
                 integers: IntRange::FloorRest, accepts: NUMBERS, paddle: PADDLE.accepts(NUMBERS.union(FLOATS_C)) }
-            { int_checked: |a, b| Int::floor_mod(a, b); float: |a, b| Real::floor_mod(a, b);
-              complex: |a, b| Cplx::remainder(a, b); }
+            { int_checked: kernel |a, b| IntFn::floor_mod(a, b); float: kernel |a, b| RealFn::floor_mod(a, b);
+              complex: kernel |a, b| CplxFn::remainder(a, b); }
 
             /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is an error as a scalar.
             Pow { method: pow, operands: (x, y), output: Same, name: "pow", integers: IntRange::Power, accepts: POW,
                 torch: TORCH.fits_but(SINGLE) }
-            { int: |a, b| Int::power(a, b); float: |a, b| Real::pow(a, b); complex: |a, b| Cplx::pow(a, b); }
+            { int: kernel |a, b| IntFn::power(a, b); float: kernel |a, b| RealFn::pow(a, b); complex: kernel |a, b| CplxFn::pow(a, b); }
 
             /// Larger operand; NaN if either is NaN; +0 is larger than -0.
             Maximum { method: maximum, operands: (x, y), output: Same, name: "maximum", exactness: Exact, integers: IntRange::Larger,
                 accepts: REALS, paddle: PADDLE.no_scalar() }
-            { bool: |a, b| a | b; int: |a, b| if a > b { a } else { b }; float: |a, b| Real::maximum(a, b); }
+            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::maximum(a, b); }
 
             /// Smaller operand; NaN if either is NaN; -0 is smaller than +0.
             Minimum { method: minimum, operands: (x, y), output: Same, name: "minimum", exactness: Exact, integers: IntRange::Smaller,
                 accepts: REALS, paddle: PADDLE.no_scalar() }
-            { bool: |a, b| a & b; int: |a, b| if a < b { a } else { b }; float: |a, b| Real::minimum(a, b); }
+            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b); }
 
             /// Larger operand; the other one if one is NaN; +0 is larger than -0.
             Fmax { method: fmax, operands: (x, y), output: Same, name: "fmax", exactness: Exact, integers: IntRange::Larger,
                 accepts: REALS, paddle: PADDLE.no_scalar() }
-            { bool: |a, b| a | b; int: |a, b| if a > b { a } else { b }; float: |a, b| Real::fmax(a, b); }
+            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::fmax(a, b); }
 
             /// Smaller operand; the other one if one is NaN; -0 is smaller than +0.
             Fmin { method: fmin, operands: (x, y), output: Same, name: "fmin", exactness: Exact, integers: IntRange::Smaller,
                 accepts: REALS, paddle: PADDLE.no_scalar() }
-            { bool: |a, b| a & b; int: |a, b| if a < b { a } else { b }; float: |a, b| Real::fmin(a, b); }
+            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::fmin(a, b); }
 
             /// Whether the operands are equal, in their common dtype. NaN equals nothing.
             Eq { method: eq, operands: (x, y), output: Bool, name: "eq", aliases: &["equal"], exactness: Exact, accepts: ANY }
-            { bool: |a, b| a == b; int: |a, b| a == b; float: |a, b| a == b; complex: |a, b| a == b; }
+            { bool: |a, b| !(a ^ b); int: |a, b| Int::eq(a, b); float: |a, b| Real::eq(a, b); complex: |a, b| Cplx::eq(a, b); }
 
             /// Whether the operands differ, in their common dtype. NaN differs from everything.
             Ne { method: ne, operands: (x, y), output: Bool, name: "ne", aliases: &["not_equal"], exactness: Exact, accepts: ANY }
-            { bool: |a, b| a != b; int: |a, b| a != b; float: |a, b| a != b; complex: |a, b| a != b; }
+            { bool: |a, b| a ^ b; int: |a, b| Int::ne(a, b); float: |a, b| Real::ne(a, b); complex: |a, b| Cplx::ne(a, b); }
 
             /// Whether the first operand is less than the second. False with NaN.
             Lt { method: lt, operands: (x, y), output: Bool, name: "lt", aliases: &["less_than", "less"], exactness: Exact, accepts: REALS }
-            { bool: |a, b| !a & b; int: |a, b| a < b; float: |a, b| a < b; }
+            { bool: |a, b| !a & b; int: |a, b| Int::lt(a, b); float: |a, b| Real::lt(a, b); }
 
             /// Whether the first operand is less than or equal to the second. False with NaN.
             Le { method: le, operands: (x, y), output: Bool, name: "le", aliases: &["less_equal"], exactness: Exact, accepts: REALS }
-            { bool: |a, b| !a | b; int: |a, b| a <= b; float: |a, b| a <= b; }
+            { bool: |a, b| !a | b; int: |a, b| Int::le(a, b); float: |a, b| Real::le(a, b); }
 
             /// Whether the first operand is greater than the second. False with NaN.
             Gt { method: gt, operands: (x, y), output: Bool, name: "gt", aliases: &["greater_than", "greater"], exactness: Exact,
                 accepts: REALS }
-            { bool: |a, b| a & !b; int: |a, b| a > b; float: |a, b| a > b; }
+            { bool: |a, b| a & !b; int: |a, b| Int::gt(a, b); float: |a, b| Real::gt(a, b); }
 
             /// Whether the first operand is greater than or equal to the second. False with NaN.
             Ge { method: ge, operands: (x, y), output: Bool, name: "ge", aliases: &["greater_equal"], exactness: Exact, accepts: REALS }
-            { bool: |a, b| a | !b; int: |a, b| a >= b; float: |a, b| a >= b; }
+            { bool: |a, b| a | !b; int: |a, b| Int::ge(a, b); float: |a, b| Real::ge(a, b); }
 
             /// Whether both operands are nonzero. NaN counts as true.
             LogicalAnd { method: logical_and, operands: (x, y), output: Bool, name: "logical_and", exactness: Exact, accepts: NO_C32,
                 paddle: PADDLE.zero_dim_tensor() }
-            { bool: |a, b| a & b; int: |a, b| (a != 0) & (b != 0); float: |a, b| (a != 0.0) & (b != 0.0);
+            { bool: |a, b| a & b; int: |a, b| Int::truth(a) & Int::truth(b); float: |a, b| Real::truth(a) & Real::truth(b);
               complex: |a, b| Cplx::truth(a) & Cplx::truth(b); }
 
             /// Whether one of the operands is nonzero. NaN counts as true.
             LogicalOr { method: logical_or, operands: (x, y), output: Bool, name: "logical_or", exactness: Exact, accepts: NO_C32,
                 paddle: PADDLE.zero_dim_tensor() }
-            { bool: |a, b| a | b; int: |a, b| (a != 0) | (b != 0); float: |a, b| (a != 0.0) | (b != 0.0);
+            { bool: |a, b| a | b; int: |a, b| Int::truth(a) | Int::truth(b); float: |a, b| Real::truth(a) | Real::truth(b);
               complex: |a, b| Cplx::truth(a) | Cplx::truth(b); }
 
             /// Whether exactly one of the operands is nonzero. NaN counts as true.
             LogicalXor { method: logical_xor, operands: (x, y), output: Bool, name: "logical_xor", exactness: Exact, accepts: NO_C32,
                 paddle: PADDLE.zero_dim_tensor() }
-            { bool: |a, b| a ^ b; int: |a, b| (a != 0) ^ (b != 0); float: |a, b| (a != 0.0) ^ (b != 0.0);
+            { bool: |a, b| a ^ b; int: |a, b| Int::truth(a) ^ Int::truth(b); float: |a, b| Real::truth(a) ^ Real::truth(b);
               complex: |a, b| Cplx::truth(a) ^ Cplx::truth(b); }
 
             /// Whether the operand is zero. NaN gives false.
             LogicalNot { method: logical_not, operands: (x), output: Bool, name: "logical_not", exactness: Exact, accepts: NO_C32 }
-            { bool: |a| !a; int: |a| a == 0; float: |a| a == 0.0; complex: |a| !Cplx::truth(a); }
+            { bool: |a| !a; int: |a| !Int::truth(a); float: |a| !Real::truth(a); complex: |a| !Cplx::truth(a); }
 
             /// Bitwise and of bools or integers.
             BitwiseAnd { method: bitwise_and, operands: (x, y), output: Same, name: "bitwise_and", exactness: Exact,
@@ -151,12 +153,12 @@ macro_rules! for_each_op {
             /// Negation. Integers wrap; bool is refused. Flips the sign bit of floats, including NaN.
             Neg { method: neg, operands: (x), output: Same, name: "neg", aliases: &["negative"], exactness: Bits,
                 integers: IntRange::Negated, accepts: NO_BOOL, for_bool: Some("write `logical_not`") }
-            { int: |a| a.wrapping_neg(); float: |a| -a; complex: |a| -a; }
+            { int: |a| a.wrapping_neg(); float: bits |a| -a; complex: bits |a| -a; }
 
             /// Absolute value; the modulus of a complex number, as a real dtype. `abs(MIN)` is `MIN`.
             Abs { method: abs, operands: (x), output: Real, name: "abs", aliases: &["absolute"], exactness: BitsReal,
                 integers: IntRange::Magnitude, accepts: NO_BOOL }
-            { int: |a| Int::absolute(a); float: |a| a.abs(); complex: |a| Cplx::modulus(a); }
+            { int: |a| Int::absolute(a); float: bits |a| a.abs(); complex: kernel |a| CplxFn::modulus(a); }
 
             /// The sign as -1, 0 or 1; 0 for NaN and for both zeros.
             Sign { method: sign, operands: (x), output: Same, name: "sign", exactness: Exact, integers: IntRange::Sign, accepts: REALS }
@@ -169,51 +171,51 @@ macro_rules! for_each_op {
 
             /// Square root, correctly rounded; NaN below zero. Complex: the root with a non-negative real part.
             Sqrt { method: sqrt, operands: (x), output: Same, name: "sqrt", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::sqrt(a); complex: |a| Cplx::sqrt(a); }
+            { float: |a| Real::sqrt(a); complex: kernel |a| CplxFn::sqrt(a); }
 
             /// 1 / sqrt(x).
             Rsqrt { method: rsqrt, operands: (x), output: Same, name: "rsqrt", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| 1.0 / Real::sqrt(a); complex: |a| Cplx::rsqrt(a); }
+            { float: |a| 1.0 / Real::sqrt(a); complex: kernel |a| CplxFn::rsqrt(a); }
 
             /// 1 / x.
             Reciprocal { method: reciprocal, operands: (x), output: Same, name: "reciprocal", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| 1.0 / a; complex: |a| Cplx::reciprocal(a); }
+            { float: |a| 1.0 / a; complex: kernel |a| CplxFn::reciprocal(a); }
 
             /// e to the power x.
             Exp { method: exp, operands: (x), output: Same, name: "exp", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::exp(a); complex: |a| Cplx::exp(a); }
+            { float: |a| Real::exp(a); complex: kernel |a| CplxFn::exp(a); }
 
             /// exp(x) - 1 without cancellation near 0.
             Expm1 { method: expm1, operands: (x), output: Same, name: "expm1", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::expm1(a); complex: |a| Cplx::expm1(a); }
+            { float: kernel |a| RealFn::expm1(a); complex: kernel |a| CplxFn::expm1(a); }
 
             /// Natural logarithm; NaN below zero, -inf at zero.
             Log { method: log, operands: (x), output: Same, name: "log", aliases: &["ln"], promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::log(a); complex: |a| Cplx::log(a); }
+            { float: |a| Real::log(a); complex: kernel |a| CplxFn::log(a); }
 
             /// log(1 + x) without cancellation near 0.
             Log1p { method: log1p, operands: (x), output: Same, name: "log1p", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::log1p(a); complex: |a| Cplx::log1p(a); }
+            { float: kernel |a| RealFn::log1p(a); complex: kernel |a| CplxFn::log1p(a); }
 
             /// Sine, accurate for every finite argument.
             Sin { method: sin, operands: (x), output: Same, name: "sin", promotion: IntToFloat, accepts: NO_C32 }
-            { float_guarded: |a| Real::sin(a), Real::sin_small(a), Real::sin_near(a); complex: |a| Cplx::sin(a); }
+            { float_guarded: |a| RealFn::sin(a), RealFn::sin_small(a), Real::sin_near(a); complex: kernel |a| CplxFn::sin(a); }
 
             /// Cosine, accurate for every finite argument.
             Cos { method: cos, operands: (x), output: Same, name: "cos", promotion: IntToFloat, accepts: NO_C32 }
-            { float_guarded: |a| Real::cos(a), Real::cos_small(a), Real::cos_near(a); complex: |a| Cplx::cos(a); }
+            { float_guarded: |a| RealFn::cos(a), RealFn::cos_small(a), Real::cos_near(a); complex: kernel |a| CplxFn::cos(a); }
 
             /// Tangent, accurate for every finite argument.
             Tan { method: tan, operands: (x), output: Same, name: "tan", promotion: IntToFloat, accepts: NO_C32 }
-            { float_guarded: |a| Real::tan(a), Real::tan_small(a), Real::tan_small(a); complex: |a| Cplx::tan(a); }
+            { float_guarded: kernel |a| RealFn::tan(a), RealFn::tan_small(a), RealFn::tan_small(a); complex: kernel |a| CplxFn::tan(a); }
 
             /// Hyperbolic tangent.
             Tanh { method: tanh, operands: (x), output: Same, name: "tanh", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::tanh(a); complex: |a| Cplx::tanh(a); }
+            { float: |a| Real::tanh(a); complex: kernel |a| CplxFn::tanh(a); }
 
             /// 1 / (1 + exp(-x)).
             Sigmoid { method: sigmoid, operands: (x), output: Same, name: "sigmoid", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::sigmoid(a); complex: |a| Cplx::sigmoid(a); }
+            { float: |a| Real::sigmoid(a); complex: kernel |a| CplxFn::sigmoid(a); }
 
             /// The error function.
             Erf { method: erf, operands: (x), output: Same, name: "erf", promotion: IntToFloat, accepts: REALS }
@@ -222,7 +224,7 @@ macro_rules! for_each_op {
             /// The operand where it is positive, else 0; NaN stays NaN.
             Relu { method: relu, operands: (x), output: Same, name: "relu", exactness: Exact, integers: IntRange::Positive,
                 accepts: NUMBERS }
-            { int: |a| if a > 0 { a } else { 0 }; float: |a| Real::relu(a); }
+            { int: |a| Int::relu(a); float: |a| Real::relu(a); }
 
             /// Largest integer not greater than the operand. Integers are unchanged.
             Floor { method: floor, operands: (x), output: Same, name: "floor", exactness: Exact, integers: IntRange::First,
@@ -245,76 +247,74 @@ macro_rules! for_each_op {
 
             /// Whether the operand (or a part of it) is NaN.
             Isnan { method: isnan, operands: (x), output: Bool, name: "isnan", exactness: Exact, accepts: ANY }
-            { bool: |_a| false; int: |_a| false; float: |a| a != a; complex: |a| (a.re != a.re) | (a.im != a.im); }
+            { bool: |a| a.c(false); int: |a| a.mask(false); float: |a| Real::is_nan(a); complex: |a| Cplx::is_nan(a); }
 
             /// Whether the operand (or a part of it) is infinite.
             Isinf { method: isinf, operands: (x), output: Bool, name: "isinf", exactness: Exact, accepts: ANY }
-            { bool: |_a| false; int: |_a| false; float: |a| Real::is_inf(a);
-              complex: |a| Real::is_inf(a.re) | Real::is_inf(a.im); }
+            { bool: |a| a.c(false); int: |a| a.mask(false); float: |a| Real::is_inf(a); complex: |a| Cplx::is_inf(a); }
 
             /// Whether the operand (both parts of a complex number) is neither infinite nor NaN.
             Isfinite { method: isfinite, operands: (x), output: Bool, name: "isfinite", exactness: Exact, accepts: ANY }
-            { bool: |_a| true; int: |_a| true; float: |a| Real::is_finite(a);
-              complex: |a| Real::is_finite(a.re) & Real::is_finite(a.im); }
+            { bool: |a| a.c(true); int: |a| a.mask(true); float: |a| Real::is_finite(a); complex: |a| Cplx::is_finite(a); }
 
             /// 2 to the power x.
             Exp2 { method: exp2, operands: (x), output: Same, name: "exp2", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::exp2(a); complex: |a| Cplx::pow(Cplx::real(2.0), a); }
+            { float: kernel |a| RealFn::exp2(a); complex: kernel |a| CplxFn::pow(CplxFn::real(2.0), a); }
 
             /// Logarithm to base 2.
             Log2 { method: log2, operands: (x), output: Same, name: "log2", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::log2(a); complex: |a| Cplx::log2(a); }
+            { float: kernel |a| RealFn::log2(a); complex: kernel |a| CplxFn::log2(a); }
 
             /// Logarithm to base 10.
             Log10 { method: log10, operands: (x), output: Same, name: "log10", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::log10(a); complex: |a| Cplx::log10(a); }
+            { float: kernel |a| RealFn::log10(a); complex: kernel |a| CplxFn::log10(a); }
 
             /// Cube root.
             Cbrt { method: cbrt, operands: (x), output: Same, name: "cbrt", promotion: IntToFloat, accepts: REALS }
-            { float: |a| Real::cbrt(a); }
+            { float: kernel |a| RealFn::cbrt(a); }
 
             /// Arc sine; NaN outside [-1, 1].
             Asin { method: asin, operands: (x), output: Same, name: "asin", aliases: &["arcsin"], promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::asin(a); complex: |a| Cplx::asin(a); }
+            { float: kernel |a| RealFn::asin(a); complex: kernel |a| CplxFn::asin(a); }
 
             /// Arc cosine; NaN outside [-1, 1].
             Acos { method: acos, operands: (x), output: Same, name: "acos", aliases: &["arccos"], promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::acos(a); complex: |a| Cplx::acos(a); }
+            { float: kernel |a| RealFn::acos(a); complex: kernel |a| CplxFn::acos(a); }
 
             /// Arc tangent.
             Atan { method: atan, operands: (x), output: Same, name: "atan", aliases: &["arctan"], promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::atan(a); complex: |a| Cplx::atan(a); }
+            { float: kernel |a| RealFn::atan(a); complex: kernel |a| CplxFn::atan(a); }
 
             /// Hyperbolic sine.
             Sinh { method: sinh, operands: (x), output: Same, name: "sinh", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::sinh(a); complex: |a| Cplx::sinh(a); }
+            { float: kernel |a| RealFn::sinh(a); complex: kernel |a| CplxFn::sinh(a); }
 
             /// Hyperbolic cosine.
             Cosh { method: cosh, operands: (x), output: Same, name: "cosh", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::cosh(a); complex: |a| Cplx::cosh(a); }
+            { float: kernel |a| RealFn::cosh(a); complex: kernel |a| CplxFn::cosh(a); }
 
             /// Inverse of the hyperbolic sine.
             Asinh { method: asinh, operands: (x), output: Same, name: "asinh", aliases: &["arcsinh"], promotion: IntToFloat,
                 accepts: NO_C32 }
-            { float: |a| Real::asinh(a); complex: |a| Cplx::asinh(a); }
+            { float: kernel |a| RealFn::asinh(a); complex: kernel |a| CplxFn::asinh(a); }
 
             /// Inverse of the hyperbolic cosine; NaN below 1.
             Acosh { method: acosh, operands: (x), output: Same, name: "acosh", aliases: &["arccosh"], promotion: IntToFloat,
                 accepts: NO_C32 }
-            { float: |a| Real::acosh(a); complex: |a| Cplx::acosh(a); }
+            { float: kernel |a| RealFn::acosh(a); complex: kernel |a| CplxFn::acosh(a); }
 
             /// Inverse of the hyperbolic tangent; NaN outside [-1, 1].
             Atanh { method: atanh, operands: (x), output: Same, name: "atanh", aliases: &["arctanh"], promotion: IntToFloat,
                 accepts: NO_C32 }
-            { float: |a| Real::atanh(a); complex: |a| Cplx::atanh(a); }
+            { float: kernel |a| RealFn::atanh(a); complex: kernel |a| CplxFn::atanh(a); }
 
             /// 1 - erf(x) without cancellation.
             Erfc { method: erfc, operands: (x), output: Same, name: "erfc", promotion: IntToFloat, accepts: REALS }
-            { float: |a| Real::erfc(a); }
+            { float: kernel |a| RealFn::erfc(a); }
 
             /// The sign as -1, 0 or 1; of a complex number, the number divided by its modulus.
             Sgn { method: sgn, operands: (x), output: Same, name: "sgn", exactness: ExactReal, integers: IntRange::Sign, accepts: ANY }
-            { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); complex: |a| Cplx::sgn(a); }
+            { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); complex: kernel |a| CplxFn::sgn(a); }
 
             /// The operand without its integer part; keeps the sign.
             Frac { method: frac, operands: (x), output: Same, name: "frac", exactness: Exact, accepts: FLOATS }
@@ -322,11 +322,11 @@ macro_rules! for_each_op {
 
             /// x * sigmoid(x).
             Silu { method: silu, operands: (x), output: Same, name: "silu", aliases: &["swish"], accepts: FLOATS_C }
-            { float: |a| Real::silu(a); complex: |a| Cplx::mul(a, Cplx::sigmoid(a)); }
+            { float: |a| Real::silu(a); complex: kernel |a| Cplx::mul(a, CplxFn::sigmoid(a)); }
 
             /// x times the normal distribution function of x: x / 2 * erfc(-x / sqrt 2).
             Gelu { method: gelu, operands: (x), output: Same, name: "gelu", accepts: FLOATS }
-            { float: |a| Real::gelu(a); }
+            { float: kernel |a| RealFn::gelu(a); }
 
             /// The tanh approximation of `gelu`.
             GeluTanh { method: gelu_tanh, operands: (x), output: Same, name: "gelu_tanh", accepts: FLOATS }
@@ -334,23 +334,23 @@ macro_rules! for_each_op {
 
             /// log(1 + exp(x)).
             Softplus { method: softplus, operands: (x), output: Same, name: "softplus", accepts: FLOATS }
-            { float: |a| Real::log1pexp(a); }
+            { float: kernel |a| RealFn::log1pexp(a); }
 
             /// The real part.
             RealPart { method: real, operands: (x), output: Real, name: "real", exactness: Exact, integers: IntRange::First, accepts: ANY }
-            { bool: |a| a; int: |a| a; float: |a| a; complex: |a| a.re; }
+            { bool: |a| a; int: |a| a; float: |a| a; complex: |a| Cplx::re(a); }
 
             /// The imaginary part of a complex number.
             ImagPart { method: imag, operands: (x), output: Real, name: "imag", exactness: Exact, accepts: COMPLEX }
-            { complex: |a| a.im; }
+            { complex: |a| Cplx::im(a); }
 
             /// The complex conjugate; real numbers are unchanged.
             Conj { method: conj, operands: (x), output: Same, name: "conj", exactness: Exact, integers: IntRange::First, accepts: ANY }
-            { bool: |a| a; int: |a| a; float: |a| a; complex: |a| a.conj(); }
+            { bool: |a| a; int: |a| a; float: |a| a; complex: |a| Cplx::conj(a); }
 
             /// The argument of a complex number; 0 or pi for real ones, NaN for NaN.
             Angle { method: angle, operands: (x), output: Real, name: "angle", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| Real::angle(a); complex: |a| Cplx::angle(a); }
+            { float: |a| Real::angle(a); complex: kernel |a| CplxFn::angle(a); }
 
             /// The operand itself; bool is refused.
             Positive { method: positive, operands: (x), output: Same, name: "positive", exactness: Exact, integers: IntRange::First,
@@ -360,12 +360,12 @@ macro_rules! for_each_op {
             /// Remainder with the sign of the dividend, as C's `fmod`. An integer zero divisor is an error.
             Fmod { method: fmod, operands: (x, y), output: Same, name: "fmod", exactness: Exact, integers: IntRange::TruncRest,
                 accepts: NUMBERS }
-            { int_checked: |a, b| Int::trunc_mod(a, b); float: |a, b| Real::fmod(a, b); }
+            { int_checked: kernel |a, b| IntFn::trunc_mod(a, b); float: kernel |a, b| RealFn::fmod(a, b); }
 
             /// Quotient rounded towards zero. An integer zero divisor is an error; `MIN / -1` is `MIN`.
             DivTrunc { method: div_trunc, operands: (x, y), output: Same, name: "div_trunc", aliases: &["trunc_divide"],
                 integers: IntRange::TruncQuotient, accepts: NUMBERS, torch: TORCH.wide() }
-            { int_checked: |a, b| Int::trunc_div(a, b); float: |a, b| Real::trunc(a / b); }
+            { int_checked: kernel |a, b| IntFn::trunc_div(a, b); float: |a, b| Real::trunc(a / b); }
 
             /// Left shift; a count below 0 or beyond the width gives 0.
             ShiftLeft { method: bitwise_left_shift, operands: (x, y), output: Same, name: "bitwise_left_shift", aliases: &["shift_left"],
@@ -380,7 +380,7 @@ macro_rules! for_each_op {
             /// sqrt(x^2 + y^2) without intermediate overflow.
             Hypot { method: hypot, operands: (x, y), output: Same, name: "hypot", accepts: FLOATS,
                 paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS) }
-            { float: |a, b| Real::hypot(a, b); }
+            { float: kernel |a, b| RealFn::hypot(a, b); }
 
             /// The first operand's magnitude with the second one's sign.
             Copysign { method: copysign, operands: (x, y), output: Same, name: "copysign", exactness: Bits, promotion: IntToFloat,
@@ -390,57 +390,56 @@ macro_rules! for_each_op {
             /// Angle of the point (y, x) with the x axis.
             Atan2 { method: atan2, operands: (y, x), output: Same, name: "atan2", aliases: &["arctan2"], promotion: IntToFloat,
                 accepts: REALS, paddle: PADDLE.promotes(IntToDouble).no_scalar() }
-            { float: |a, b| Real::atan2(a, b); }
+            { float: kernel |a, b| RealFn::atan2(a, b); }
 
             /// x * log(y); 0 where x is 0 and y is not NaN.
             Xlogy { method: xlogy, operands: (x, y), output: Same, name: "xlogy", promotion: IntToFloat, accepts: REALS }
-            { float: |a, b| Real::xlogy(a, b); }
+            { float: kernel |a, b| RealFn::xlogy(a, b); }
 
             /// log(exp(x) + exp(y)) without overflow.
             Logaddexp { method: logaddexp, operands: (x, y), output: Same, name: "logaddexp", accepts: FLOATS_C,
                 paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS).no_scalar() }
-            { float: |a, b| Real::logaddexp(a, b); complex: |a, b| Cplx::logaddexp(a, b); }
+            { float: kernel |a, b| RealFn::logaddexp(a, b); complex: kernel |a, b| CplxFn::logaddexp(a, b); }
 
             /// log2(2^x + 2^y) without overflow.
             Logaddexp2 { method: logaddexp2, operands: (x, y), output: Same, name: "logaddexp2", accepts: FLOATS,
                 paddle: PADDLE.no_scalar() }
-            { float: |a, b| Real::logaddexp2(a, b); }
+            { float: kernel |a, b| RealFn::logaddexp2(a, b); }
 
             /// Power in f64, or c128 with a complex operand.
             FloatPower { method: float_power, operands: (x, y), output: Same, name: "float_power", promotion: ToDouble, accepts: ANY }
-            { float: |a, b| Real::pow(a, b); complex: |a, b| Cplx::pow(a, b); }
+            { float: kernel |a, b| RealFn::pow(a, b); complex: kernel |a, b| CplxFn::pow(a, b); }
 
             /// Greatest common divisor; non-negative, except that it can be MIN.
             Gcd { method: gcd, operands: (x, y), output: Same, name: "gcd", exactness: Exact, integers: IntRange::Divisor, accepts: INTS,
                 paddle: PADDLE.zero_dim_tensor() }
-            { int: |a, b| Int::gcd(a, b); }
+            { int: kernel |a, b| IntFn::gcd(a, b); }
 
             /// Least common multiple, wrapping; 0 if an operand is 0.
             Lcm { method: lcm, operands: (x, y), output: Same, name: "lcm", exactness: Exact, integers: IntRange::Multiple, accepts: INTS,
                 paddle: PADDLE.zero_dim_tensor() }
-            { int: |a, b| Int::lcm(a, b); }
+            { int: kernel |a, b| IntFn::lcm(a, b); }
 
             /// 1 for positive operands, the second operand for zero, else 0, also for NaN. Equal dtypes only.
             Heaviside { method: heaviside, operands: (x, values), output: Same, name: "heaviside", exactness: Exact,
                 integers: IntRange::Step, accepts: REALS, torch: TORCH.same(), paddle: PADDLE.same() }
-            { bool: |a, b| a | b; int: |a, b| if a == 0 { b } else { (a > 0).into() };
-              float: |a, b| Real::heaviside(a, b); }
+            { bool: |a, b| a | b; int: |a, b| Int::heaviside(a, b); float: |a, b| Real::heaviside(a, b); }
 
             /// The next representable number from the first operand towards the second.
             Nextafter { method: nextafter, operands: (x, y), output: Same, name: "nextafter", exactness: Bits, accepts: FLOATS,
                 paddle: PADDLE.no_scalar() }
-            { float: |a, b| Real::nextafter(a, b); }
+            { float: kernel |a, b| RealFn::nextafter(a, b); }
 
             /// The operand limited to two bounds; the upper one takes precedence; NaN if one of the three is NaN.
             Clamp { method: clamp, operands: (x, min, max), output: Same, name: "clamp", aliases: &["clip"], exactness: Exact,
                 integers: IntRange::Clamped, accepts: NUMBERS, torch: TORCH.bounds() }
-            { int: |x, low, high| { let up = if x > low { x } else { low }; if up < high { up } else { high } };
+            { int: |x, low, high| Int::minimum(Int::maximum(x, low), high);
               float: |x, low, high| Real::minimum(Real::maximum(x, low), high); }
 
             /// The operand, or the lower bound where it is below; NaN if one of the two is NaN.
             ClampMin { method: clamp_min, operands: (x, min), output: Same, name: "clamp_min", exactness: Exact,
                 integers: IntRange::Larger, accepts: REALS, torch: TORCH.bounds() }
-            { bool: |a, b| a | b; int: |a, b| if a > b { a } else { b }; float: |a, b| Real::maximum(a, b); }
+            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::maximum(a, b); }
 
             /// x + alpha * y, rounded once in the half types. Integers wrap.
             AddScaled { method: add_scaled, operands: (x, y, alpha), output: Same, name: "add_scaled", integers: IntRange::PlusProduct,
@@ -464,7 +463,7 @@ macro_rules! for_each_op {
             /// x + value * a / b, rounded once in the half types. PyTorch refuses integers for both a and b.
             Addcdiv { method: addcdiv, operands: (x, a, b, value), output: Same, name: "addcdiv", accepts: FLOATS_C,
                 parameter: Some(PARAMETER.converted()), torch: TORCH.no_integer_quotient() }
-            { float: |x, a, b, v| x + v * a / b; complex: |x, a, b, v| x + Cplx::div(Cplx::mul(v, a), b); }
+            { float: |x, a, b, v| x + v * a / b; complex: kernel |x, a, b, v| x + CplxFn::div(Cplx::mul(v, a), b); }
 
             /// The value converted to the dtype and shape of x: x after an in-place operation. Refused if the dtype of x is of a lower category.
             Assign { method: assign, operands: (x, value), output: Same, name: "assign", exactness: Exact, integers: IntRange::Second,
@@ -485,24 +484,24 @@ macro_rules! for_each_op {
             /// Huber loss of x - y: half its square up to delta, and linear beyond. Under PyTorch's rules the result has the dtype of x.
             Huber { method: huber, operands: (x, y, delta), output: Same, name: "huber", accepts: FLOATS,
                 parameter: Some(PARAMETER.above(0.0)), torch: TORCH.to_first(), paddle: PADDLE.no_scalar() }
-            { float: |x, y, delta| { let r = (x - y).abs(); if r <= delta { 0.5 * r * r } else { delta * (r - 0.5 * delta) } }; }
+            { float: |x, y, delta| { let r = (x - y).abs(); Real::select(Real::le(r, delta), 0.5 * r * r, delta * (r - 0.5 * delta)) }; }
 
             /// Smooth L1 loss of x - y: its square over 2 beta below beta, and linear beyond.
             SmoothL1 { method: smooth_l1, operands: (x, y, beta), output: Same, name: "smooth_l1", accepts: FLOATS,
                 parameter: Some(PARAMETER.at_least(0.0)), paddle: PADDLE.no_scalar() }
-            { float: |x, y, beta| { let r = (x - y).abs(); if r < beta { 0.5 * r * r / beta } else { r - 0.5 * beta } }; }
+            { float: |x, y, beta| { let r = (x - y).abs(); Real::select(Real::lt(r, beta), 0.5 * r * r / beta, r - 0.5 * beta) }; }
 
             /// x + weight * (end - x), exact at both ends.
             Lerp { method: lerp, operands: (x, end, weight), output: Same, name: "lerp", accepts: FLOATS_C, torch: TORCH.same().wide(),
                 paddle: PADDLE.same() }
-            { float: |x, e, w| if w.abs() < 0.5 { x + w * (e - x) } else { e - (e - x) * (1.0 - w) };
-              complex: |x, e, w| Cplx::lerp(x, e, w); }
+            { float: |x, e, w| Real::select(Real::lt(w.abs(), w.c(0.5)), x + w * (e - x), e - (e - x) * (1.0 - w));
+              complex: kernel |x, e, w| CplxFn::lerp(x, e, w); }
 
             /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. The empty sum is 0.
             Sum { method: sum, operands: (x), output: Fold, name: "sum", integers: IntRange::Total, promotion: ToLong, accepts: NO_C32,
                 paddle: PADDLE.promotes(SomeToLong) }
             { folds; bool: false, |a, b| a | b; int: 0, |a, b| a.wrapping_add(b); float: 0.0, |a, b| a + b;
-              complex: Cplx::ZERO, |a, b| a + b; }
+              complex: CplxFn::ZERO, |a, b| a + b; }
 
             /// Mean of the elements: their sum over their number, rounded once. Integers are refused; the mean of no elements is NaN.
             Mean { method: mean, operands: (x), output: Fold, name: "mean", accepts: FLOATS_C }
@@ -512,17 +511,17 @@ macro_rules! for_each_op {
             Prod { method: prod, operands: (x), output: Fold, name: "prod", integers: IntRange::TotalProduct, promotion: ToLong,
                 accepts: NO_C32, paddle: PADDLE.promotes(BoolToInt) }
             { folds; bool: true, |a, b| a & b; int: 1, |a, b| a.wrapping_mul(b); float: 1.0, |a, b| a * b;
-              complex: Cplx::ONE, |a, b| Cplx::mul(a, b); }
+              complex: CplxFn::ONE, |a, b| Cplx::mul(a, b); }
 
             /// Largest element; NaN if an element is NaN. An empty reduction is an error.
             Amax { method: amax, operands: (x), output: Fold, name: "amax", exactness: Exact, integers: IntRange::First, accepts: REALS }
-            { folds; bool: false, |a, b| a | b; int: Int::LEAST, |a, b| if a > b { a } else { b };
-              float: Real::NEG_INF, |a, b| Real::maximum(a, b), if a > b { a } else { b }; }
+            { folds; bool: false, |a, b| a | b; int: IntFn::LEAST, |a, b| Int::maximum(a, b);
+              float: RealFn::NEG_INF, |a, b| Real::maximum(a, b), if a > b { a } else { b }; }
 
             /// Smallest element; NaN if an element is NaN. An empty reduction is an error.
             Amin { method: amin, operands: (x), output: Fold, name: "amin", exactness: Exact, integers: IntRange::First, accepts: REALS }
-            { folds; bool: true, |a, b| a & b; int: Int::MOST, |a, b| if a < b { a } else { b };
-              float: Real::INF, |a, b| Real::minimum(a, b), if a < b { a } else { b }; }
+            { folds; bool: true, |a, b| a & b; int: IntFn::MOST, |a, b| Int::minimum(a, b);
+              float: RealFn::INF, |a, b| Real::minimum(a, b), if a < b { a } else { b }; }
 
             /// Whether any element is nonzero; NaN counts as true. An empty reduction gives false.
             Any { method: any, operands: (x), output: Fold, name: "any", exactness: Exact, promotion: Truth, accepts: ANY }
@@ -535,12 +534,12 @@ macro_rules! for_each_op {
             /// x times 2 to the power e, rounded once if e is an integer, even if 2^e alone overflows or underflows.
             Ldexp { method: ldexp, operands: (x, e), output: Same, name: "ldexp", promotion: IntToFloat, accepts: NO_C32,
                 paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS) }
-            { float: |x, e| Real::ldexp(x, e); complex: |x, e| Cplx::mul(x, Cplx::pow(Cplx::real(2.0), e)); }
+            { float: kernel |x, e| RealFn::ldexp(x, e); complex: kernel |x, e| Cplx::mul(x, CplxFn::pow(CplxFn::real(2.0), e)); }
 
             /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.
             ClampMax { method: clamp_max, operands: (x, max), output: Same, name: "clamp_max", exactness: Exact,
                 integers: IntRange::Smaller, accepts: REALS, torch: TORCH.bounds() }
-            { bool: |a, b| a & b; int: |a, b| if a < b { a } else { b }; float: |a, b| Real::minimum(a, b); }
+            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b); }
         }
     };
 }

@@ -1,8 +1,8 @@
 //! Lowering of primitive conversions.
 //!
-//! Lowered are widening and wrapping conversions between integers, small integers and bool to floats, f32 from and to f64, bf16
-//! to f32, and conversions to bool. Block kernels serve the rest: to f16 and bf16, from f16, float to integer, i64 to float, most
-//! complex ones.
+//! Lowered are widening and wrapping conversions between integers, small integers and bool to floats, f32 from and to
+//! f64, bf16 to f32, and conversions to bool. Block kernels serve the rest: to f16 and bf16, from f16, float to
+//! integer, i64 to float, most complex ones.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
@@ -69,10 +69,10 @@ impl Emit<'_, '_> {
         let ty = vector(from);
         let parts = if from.is_float() {
             let zero = self.float(ty, 0.0);
-            self.each(a, |e, a| e.b.ins().fcmp(FloatCC::NotEqual, a, zero))
+            a.parts.map(|a| self.b.ins().fcmp(FloatCC::NotEqual, a, zero))
         } else {
             let zero = self.constant(ty, 0);
-            self.each(a, |e, a| e.b.ins().icmp(IntCC::NotEqual, a, zero))
+            a.parts.map(|a| self.b.ins().icmp(IntCC::NotEqual, a, zero))
         };
         Lanes::mask(from.size(), parts)
     }

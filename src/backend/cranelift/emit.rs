@@ -4,6 +4,7 @@
 
 use super::parts::{Parts, int_vector};
 use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::Segment;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -32,14 +33,16 @@ pub(crate) struct Emit<'a, 'b> {
     pub(super) values: std::collections::HashMap<ValueId, Lanes>,
     /// Whether instructions get source locations.
     located: bool,
+    /// A primitive or an op that was to be lowered though nothing lowers it.
+    pub(super) refused: Option<&'static str>,
 }
 
 /// The source location of the code around the steps; that of step `s` is `s + 1`.
 pub(super) const FRAME: u32 = 0;
 
-/// Emits the function `(table, n)` of a segment. `located` gives each instruction a source location, for dumps: it changes no code,
-/// but takes time.
-pub(crate) fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'_>, located: bool) {
+/// Emits the function `(table, n)` of a segment. `located` gives each instruction a source location, for dumps: it
+/// changes no code, but takes time.
+pub(crate) fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'_>, located: bool) -> Result<()> {
     let width = width(kernel, segment);
     if located {
         b.set_srcloc(SourceLoc::new(FRAME));
@@ -51,7 +54,7 @@ pub(crate) fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'
     let (table, n) = (b.block_params(entry)[0], b.block_params(entry)[1]);
     let trusted = MemFlags::new().with_notrap();
     let pointer = |b: &mut FunctionBuilder<'_>, slot: u32| b.ins().load(types::I64, trusted, table, slot as i32 * 8);
-    let mut e = Emit { b, kernel, width, values: Default::default(), located };
+    let mut e = Emit { b, kernel, width, values: Default::default(), located, refused: None };
     let mut moving = Vec::new();
     for (v, slot, uniform) in &segment.loads {
         let address = pointer(e.b, *slot);
@@ -76,6 +79,7 @@ pub(crate) fn emit(kernel: &Kernel, segment: &Segment, b: &mut FunctionBuilder<'
     e.b.switch_to_block(exit);
     e.b.ins().return_(&[]);
     e.b.seal_all_blocks();
+    e.refused.map_or(Ok(()), |what| Err(Error::Internal(format!("code generation: nothing lowers `{what}`"))))
 }
 
 impl Emit<'_, '_> {

@@ -1,10 +1,12 @@
-//! Lowering of ops: one arm each, for the dtypes that [`is_lowerable`] lists.
+//! Lowering of steps: of an op by its text, one arm a primitive.
 //!
-//! To compile an op of the table into Cranelift's loops, add its dtypes to [`is_lowerable`] and an arm below it; other ops run as
-//! block kernels, with the same bits.
+//! Guarantees: [`is_lowerable`] accepts what [`Emit::step`] lowers; a primitive has the bits of its generic expansion
+//! but for NaNs, which are made canonical where they are stored or their bits move on. Composites are expanded, but
+//! those that 128-bit vectors have. Does not: lower what no machine without AVX2 has vectors for: fused
+//! multiplications, shifts lane by lane, products of bytes.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
-use cranelift_codegen::ir::{InstBuilder, Type, Value as Clif};
+use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
 
 use super::emit::{Lanes, Repr, vector};
 use super::parts::Parts;
@@ -12,76 +14,234 @@ use crate::backend::cranelift::emit::Emit;
 use crate::base::dtype::{Category, DType};
 use crate::ops::Op;
 use crate::plan::kernel::{Step, StepOp};
+use crate::ssa::{self, Inst, Nan, Predicate, Prim, Rounding, Shows, Text};
 
 /// Whether Cranelift lowers a step into a segment.
 pub(crate) fn is_lowerable(step: &Step) -> bool {
-    use Op::*;
-    let d = step.dtype;
-    let op = match step.op {
-        StepOp::Cast(p) => return super::cast::is_lowerable(p),
-        StepOp::Bits(_) | StepOp::DoubleRounding(_) => return false,
-        StepOp::Apply(op) => op,
-    };
-    match (op, d.category()) {
-        (Where, _) => true,
-        (Neg, _) if d.real().is_half() => true,
-        (Abs, _) if d.is_half() => true,
-        (Eq | Ne | LogicalAnd | LogicalOr | LogicalXor | LogicalNot | Isnan | Isinf | Isfinite, Category::Complex) => {
-            false
-        }
-        (Add | Sub | Mul | Square | Neg, Category::Complex) => true,
-        (_, Category::Complex) => false,
-        (Mul | Square, Category::Int) => d.size() > 1,
-        (Add | Sub | Mul | Neg | Abs | Square | Maximum | Minimum | Fmax | Fmin | Relu, _) => true,
-        (Eq | Ne | Lt | Le | Gt | Ge | LogicalAnd | LogicalOr | LogicalXor | LogicalNot, _) => true,
-        (BitwiseAnd | BitwiseOr | BitwiseXor | BitwiseNot, _) => true,
-        (Floor | Ceil | Trunc | Round | Isnan | Isinf | Isfinite, _) => true,
-        (Div | Sqrt | Rsqrt | Reciprocal | Sign, Category::Float) => true,
-        _ => false,
+    match step.op {
+        StepOp::Cast(p) => super::cast::is_lowerable(p),
+        StepOp::Bits(_) | StepOp::DoubleRounding(_) => false,
+        StepOp::Apply(op) => text_of(op, step.dtype).is_some(),
     }
 }
 
-/// The comparison of an op, for floats and for integers of either signedness.
-fn comparison(op: Op) -> Option<(FloatCC, IntCC, IntCC)> {
-    use {FloatCC as F, IntCC as I};
-    Some(match op {
-        Op::Eq => (F::Equal, I::Equal, I::Equal),
-        Op::Ne => (F::NotEqual, I::NotEqual, I::NotEqual),
-        Op::Lt => (F::LessThan, I::SignedLessThan, I::UnsignedLessThan),
-        Op::Le => (F::LessThanOrEqual, I::SignedLessThanOrEqual, I::UnsignedLessThanOrEqual),
-        Op::Gt => (F::GreaterThan, I::SignedGreaterThan, I::UnsignedGreaterThan),
-        Op::Ge => (F::GreaterThanOrEqual, I::SignedGreaterThanOrEqual, I::UnsignedGreaterThanOrEqual),
-        _ => return None,
-    })
+/// The text of an op of which every instruction is lowered.
+fn text_of(op: Op, d: DType) -> Option<&'static Text> {
+    let text = ssa::text_for(ssa::Form::Cranelift, op, d, |inst| !lowers(inst))?;
+    // NaNs of half types are not made canonical.
+    let kept = !text.canonical || !text.dtype(text.result).is_narrow();
+    (kept && text.insts.iter().all(lowers)).then_some(text)
+}
+
+/// Whether an instruction of a text is lowered.
+fn lowers(inst: &Inst) -> bool {
+    use Prim::*;
+    let d = inst.dtype;
+    match inst.prim {
+        Const(_) | Add | Sub | Div | Neg | Abs | Sqrt | Round(_) | CopySign | Compare(_) | Select | And | Or | Xor
+        | AndNot | Not | ComplexMul => true,
+        Mul => d.size() > 1,
+        // Of integers; of floats they are composites.
+        Maximum | Minimum => !d.is_float(),
+        Fma | Fms | Fnma | ShiftLeft | ShiftRight | ShiftUp(_) | ShiftDown(_) | Bits(_) | Chosen(_) | SlowPath(_)
+        | RealPart | ImagPart | Pair => false,
+        Fmax
+        | Fmin
+        | Least
+        | Most
+        | Signed
+        | ComplexCompare(..)
+        | Conj
+        | Test
+        | TestNot
+        | Scaled
+        | Turned
+        | Significand
+        | Exponent
+        | LogEnds
+        | Pick { .. } => false,
+    }
+}
+
+/// A comparison of floats.
+fn float_condition(p: Predicate) -> FloatCC {
+    match p {
+        Predicate::Equal => FloatCC::Equal,
+        Predicate::NotEqual => FloatCC::NotEqual,
+        Predicate::Less => FloatCC::LessThan,
+        Predicate::LessEqual => FloatCC::LessThanOrEqual,
+        Predicate::Greater => FloatCC::GreaterThan,
+        Predicate::GreaterEqual => FloatCC::GreaterThanOrEqual,
+        Predicate::NotLess => FloatCC::UnorderedOrGreaterThanOrEqual,
+        Predicate::NotLessEqual => FloatCC::UnorderedOrGreaterThan,
+        Predicate::NotGreater => FloatCC::UnorderedOrLessThanOrEqual,
+        Predicate::NotGreaterEqual => FloatCC::UnorderedOrLessThan,
+        Predicate::Ordered => FloatCC::Ordered,
+        Predicate::Unordered => FloatCC::Unordered,
+    }
+}
+
+/// A comparison of integers.
+fn int_condition(p: Predicate, signed: bool) -> IntCC {
+    match (p, signed) {
+        (Predicate::Equal | Predicate::Ordered, _) => IntCC::Equal,
+        (Predicate::NotEqual | Predicate::Unordered, _) => IntCC::NotEqual,
+        (Predicate::Less | Predicate::NotGreaterEqual, true) => IntCC::SignedLessThan,
+        (Predicate::Less | Predicate::NotGreaterEqual, false) => IntCC::UnsignedLessThan,
+        (Predicate::LessEqual | Predicate::NotGreater, true) => IntCC::SignedLessThanOrEqual,
+        (Predicate::LessEqual | Predicate::NotGreater, false) => IntCC::UnsignedLessThanOrEqual,
+        (Predicate::Greater | Predicate::NotLessEqual, true) => IntCC::SignedGreaterThan,
+        (Predicate::Greater | Predicate::NotLessEqual, false) => IntCC::UnsignedGreaterThan,
+        (Predicate::GreaterEqual | Predicate::NotLess, true) => IntCC::SignedGreaterThanOrEqual,
+        (Predicate::GreaterEqual | Predicate::NotLess, false) => IntCC::UnsignedGreaterThanOrEqual,
+    }
+}
+
+/// The sign bit of a float, or of a part.
+fn sign_bit(d: DType) -> u64 {
+    1 << (8 * d.real().size() - 1)
+}
+
+/// These bits in every lane of a part of a dtype, as one half of a vector.
+fn repeated(d: DType, bits: u64) -> u64 {
+    let width = 8 * d.real().size() as u32;
+    (0..64 / width).fold(0, |all, i| all | bits << (i * width))
 }
 
 impl Emit<'_, '_> {
     /// The result of a step that [`is_lowerable`] accepts.
     pub(in crate::backend) fn step(&mut self, step: &Step, args: &[Lanes]) -> Lanes {
-        let (op, d) = match step.op {
+        let op = match step.op {
             StepOp::Cast(p) => return self.convert(p, &args[0]),
-            // Unreachable: never lowered.
-            StepOp::Bits(_) | StepOp::DoubleRounding(_) => return args[0].clone(),
-            StepOp::Apply(op) => (op, step.dtype),
+            StepOp::Bits(_) => return self.refuse("view_as", args),
+            StepOp::DoubleRounding(op) | StepOp::Apply(op) => op,
         };
-        match (op, d.category()) {
-            (Op::Where, _) => self.select(d, args),
-            _ if d == DType::Bool => self.bool_op(op, args),
-            (Op::Neg | Op::Abs, _) if d.real().is_half() => self.half_sign(op, d, args),
-            (_, Category::Int) => self.int(op, d, args),
-            (_, Category::Complex) => self.complex(op, d, args),
-            _ => self.real(op, d, args),
+        match (text_of(op, step.dtype), ssa::text(op, step.dtype), step.op) {
+            (Some(text), Some(recorded), StepOp::Apply(_)) => self.text(text, recorded, args),
+            _ => self.refuse(op.name(), args),
         }
     }
 
+    /// Something that nothing lowers: no code is made.
+    fn refuse(&mut self, what: &'static str, args: &[Lanes]) -> Lanes {
+        self.refused = Some(what);
+        args[0].clone()
+    }
+
+    /// The result of a text of these operands. What is known of NaNs is known of the text with its composites.
+    fn text(&mut self, text: &Text, recorded: &Text, args: &[Lanes]) -> Lanes {
+        let mut values: Vec<Lanes> = Vec::with_capacity(text.operands.len() + text.insts.len());
+        for (i, d) in text.operands.iter().enumerate() {
+            let shown = recorded.shows(i) != Shows::Never;
+            values.push(if shown { self.canonicalized(&args[i], *d) } else { args[i].clone() });
+        }
+        for inst in &text.insts {
+            let args: Vec<Lanes> = inst.args().iter().map(|a| values[a.index()].clone()).collect();
+            let result = self.inst(inst, &args);
+            values.push(result);
+        }
+        let known = recorded.nan(&vec![Nan::Any; args.len()]);
+        let raw_nan = text.canonical && !text.dtype(text.result).is_integral() && known != Nan::Canonical;
+        Lanes { raw_nan, ..values.swap_remove(text.result.index()) }
+    }
+
+    /// Every primitive, by its instructions for the dtype.
+    fn inst(&mut self, inst: &Inst, args: &[Lanes]) -> Lanes {
+        let d = inst.dtype;
+        let (is_int, signed) = (d.category() == Category::Int, !d.is_unsigned());
+        match inst.prim {
+            Prim::Const(bits) if d == DType::Bool => {
+                Lanes::mask(1, Parts::Splat(self.constant(types::I8X16, if bits == 0 { 0 } else { u64::MAX })))
+            }
+            Prim::Const(bits) => Lanes::data(Parts::Splat(self.constant(vector(d), repeated(d, bits)))),
+            Prim::Add if is_int => self.pairs(args, |e, a, b| e.b.ins().iadd(a, b)),
+            Prim::Add => self.pairs(args, |e, a, b| e.b.ins().fadd(a, b)),
+            Prim::Sub if is_int => self.pairs(args, |e, a, b| e.b.ins().isub(a, b)),
+            Prim::Sub => self.pairs(args, |e, a, b| e.b.ins().fsub(a, b)),
+            Prim::Mul if is_int => self.pairs(args, |e, a, b| e.b.ins().imul(a, b)),
+            Prim::Mul => self.pairs(args, |e, a, b| e.b.ins().fmul(a, b)),
+            Prim::Div => self.pairs(args, |e, a, b| e.b.ins().fdiv(a, b)),
+            Prim::Neg if is_int => self.each(args, |e, a| e.b.ins().ineg(a)),
+            Prim::Neg => {
+                let signs = self.constant(vector(d), repeated(d, sign_bit(d)));
+                self.each(args, |e, a| e.b.ins().bxor(a, signs))
+            }
+            Prim::Abs if is_int => self.each(args, |e, a| {
+                let negative = e.b.ins().ineg(a);
+                e.b.ins().smax(a, negative)
+            }),
+            Prim::Abs => {
+                let others = self.constant(vector(d), !repeated(d, sign_bit(d)));
+                self.each(args, |e, a| e.b.ins().band(a, others))
+            }
+            Prim::Sqrt => self.each(args, |e, a| e.b.ins().sqrt(a)),
+            Prim::Round(Rounding::Nearest) => self.each(args, |e, a| e.b.ins().nearest(a)),
+            Prim::Round(Rounding::Down) => self.each(args, |e, a| e.b.ins().floor(a)),
+            Prim::Round(Rounding::Up) => self.each(args, |e, a| e.b.ins().ceil(a)),
+            Prim::Round(Rounding::Zero) => self.each(args, |e, a| e.b.ins().trunc(a)),
+            Prim::Maximum if is_int && signed => self.pairs(args, |e, a, b| e.b.ins().smax(a, b)),
+            Prim::Maximum if is_int => self.pairs(args, |e, a, b| e.b.ins().umax(a, b)),
+            Prim::Minimum if is_int && signed => self.pairs(args, |e, a, b| e.b.ins().smin(a, b)),
+            Prim::Minimum if is_int => self.pairs(args, |e, a, b| e.b.ins().umin(a, b)),
+            Prim::CopySign => {
+                let signs = self.constant(vector(d), repeated(d, sign_bit(d)));
+                self.pairs(args, |e, a, b| {
+                    let (rest, sign) = (e.b.ins().band_not(a, signs), e.b.ins().band(b, signs));
+                    e.b.ins().bor(rest, sign)
+                })
+            }
+            Prim::Compare(p) if is_int => {
+                let compared = self.pairs(args, |e, a, b| e.b.ins().icmp(int_condition(p, signed), a, b));
+                Lanes::mask(d.size(), compared.parts)
+            }
+            Prim::Compare(p) => {
+                let compared = self.pairs(args, |e, a, b| e.b.ins().fcmp(float_condition(p), a, b));
+                Lanes::mask(d.size(), compared.parts)
+            }
+            Prim::Select => self.select(d, args),
+            Prim::And => self.bitwise(d, args, |e, a, b| e.b.ins().band(a, b)),
+            Prim::Or => self.bitwise(d, args, |e, a, b| e.b.ins().bor(a, b)),
+            Prim::Xor => self.bitwise(d, args, |e, a, b| e.b.ins().bxor(a, b)),
+            Prim::AndNot => self.bitwise(d, args, |e, a, b| e.b.ins().band_not(b, a)),
+            Prim::Not => self.bitwise(d, args, |e, a, _| e.b.ins().bnot(a)),
+            Prim::ComplexMul => self.pairs(args, |e, a, b| e.complex_mul(d, a, b)),
+            // No text that is lowered has one: see `lowers`.
+            Prim::Maximum | Prim::Minimum | Prim::Fmax | Prim::Fmin | Prim::Least | Prim::Most => self.missing(inst),
+            Prim::Fma | Prim::Fms | Prim::Fnma | Prim::Signed | Prim::ComplexCompare(..) | Prim::Conj => {
+                self.missing(inst)
+            }
+            Prim::Test | Prim::TestNot | Prim::ShiftLeft | Prim::ShiftRight => self.missing(inst),
+            Prim::ShiftUp(_) | Prim::ShiftDown(_) | Prim::Bits(_) | Prim::Scaled | Prim::Turned => self.missing(inst),
+            Prim::Significand | Prim::Exponent | Prim::LogEnds | Prim::Pick { .. } => self.missing(inst),
+            Prim::Chosen(_) | Prim::SlowPath(_) | Prim::RealPart | Prim::ImagPart | Prim::Pair => self.missing(inst),
+        }
+    }
+
+    /// Something that nothing lowers: no code is made.
+    fn missing(&mut self, inst: &Inst) -> Lanes {
+        self.refused = Some(inst.prim.name());
+        Lanes::data(Parts::Splat(self.constant(vector(inst.dtype), 0)))
+    }
+
     /// Applies `f` to each vector of an operand.
-    pub(in crate::backend) fn each(&mut self, a: &Lanes, mut f: impl FnMut(&mut Self, Clif) -> Clif) -> Parts {
-        a.parts.map(|a| f(self, a))
+    fn each(&mut self, args: &[Lanes], mut f: impl FnMut(&mut Self, Clif) -> Clif) -> Lanes {
+        Lanes::data(args[0].parts.map(|a| f(self, a)))
     }
 
     /// Applies `f` to the vectors of two operands.
-    fn pairs(&mut self, args: &[Lanes], mut f: impl FnMut(&mut Self, Clif, Clif) -> Clif) -> Parts {
-        Parts::zip([&args[0].parts, &args[1].parts], |[a, b]| f(self, a, b))
+    fn pairs(&mut self, args: &[Lanes], mut f: impl FnMut(&mut Self, Clif, Clif) -> Clif) -> Lanes {
+        Lanes::data(Parts::zip([&args[0].parts, &args[1].parts], |[a, b]| f(self, a, b)))
+    }
+
+    /// Applies `f` to the vectors of one or two operands, which of truth values have lanes of one width.
+    fn bitwise(&mut self, d: DType, args: &[Lanes], mut f: impl FnMut(&mut Self, Clif, Clif) -> Clif) -> Lanes {
+        let (a, b) = (&args[0], args.get(1).unwrap_or(&args[0]));
+        if d != DType::Bool {
+            return Lanes::data(Parts::zip([&a.parts, &b.parts], |[a, b]| f(self, a, b)));
+        }
+        let size = self.common_mask(args);
+        let (a, b) = (self.mask(a, size), self.mask(b, size));
+        Lanes::mask(size, Parts::zip([&a, &b], |[a, b]| f(self, a, b)))
     }
 
     fn select(&mut self, d: DType, args: &[Lanes]) -> Lanes {
@@ -91,11 +251,10 @@ impl Emit<'_, '_> {
             return Lanes::mask(size, Parts::zip(masks.each_ref(), |[c, a, b]| self.b.ins().bitselect(c, a, b)));
         }
         let mask = self.mask(&args[0], d.size());
-        let (a, b) = (self.canonicalized(&args[1], d), self.canonicalized(&args[2], d));
-        Lanes::data(Parts::zip([&mask, &a.parts, &b.parts], |[c, a, b]| self.select_lanes(c, a, b)))
+        Lanes::data(Parts::zip([&mask, &args[1].parts, &args[2].parts], |[c, a, b]| self.select_lanes(c, a, b)))
     }
 
-    /// The narrowest lane width among booleans, which takes the fewest vectors. A splat has every width.
+    /// The narrowest lane width among truth values, for the fewest vectors. A splat has every width.
     fn common_mask(&self, args: &[Lanes]) -> usize {
         let sizes = args.iter().filter_map(|a| match (a.repr, &a.parts) {
             (Repr::Mask(size), Parts::Each(_)) => Some(size),
@@ -104,123 +263,11 @@ impl Emit<'_, '_> {
         sizes.min().unwrap_or(1)
     }
 
-    fn bool_op(&mut self, op: Op, args: &[Lanes]) -> Lanes {
-        let size = self.common_mask(args);
-        let a = self.mask(&args[0], size);
-        let b = args.get(1).map_or_else(|| a.clone(), |b| self.mask(b, size));
-        let parts = Parts::zip([&a, &b], |[a, b]| {
-            let ty = self.b.func.dfg.value_type(a);
-            let ones = self.constant(ty, u64::MAX);
-            let zero = self.constant(ty, 0);
-            let i = self.b.ins();
-            match op {
-                Op::Add | Op::Maximum | Op::Fmax | Op::LogicalOr | Op::BitwiseOr => i.bor(a, b),
-                Op::Mul | Op::Minimum | Op::Fmin | Op::LogicalAnd | Op::BitwiseAnd => i.band(a, b),
-                Op::Ne | Op::LogicalXor | Op::BitwiseXor => i.bxor(a, b),
-                Op::Eq => {
-                    let differ = i.bxor(a, b);
-                    self.b.ins().bxor(differ, ones)
-                }
-                Op::Lt => i.band_not(b, a),
-                Op::Gt => i.band_not(a, b),
-                Op::Le => i.bor_not(b, a),
-                Op::Ge => i.bor_not(a, b),
-                Op::LogicalNot | Op::BitwiseNot => i.bxor(a, ones),
-                Op::Isfinite => ones,
-                Op::Isnan | Op::Isinf => zero,
-                // Ops that are the identity on booleans, such as sign and abs.
-                _ => a,
-            }
-        });
-        Lanes::mask(size, parts)
-    }
-
-    /// Negation and absolute value of 16-bit floats, on their bits.
-    fn half_sign(&mut self, op: Op, d: DType, args: &[Lanes]) -> Lanes {
-        let ty = vector(d);
-        let a = args[0].clone();
-        let parts = if op == Op::Neg {
-            let signs = self.constant(ty, 0x8000_8000_8000_8000);
-            self.each(&a, |e, a| e.b.ins().bxor(a, signs))
-        } else {
-            let rest = self.constant(ty, 0x7fff_7fff_7fff_7fff);
-            self.each(&a, |e, a| e.b.ins().band(a, rest))
-        };
-        Lanes::data(parts)
-    }
-
-    fn int(&mut self, op: Op, d: DType, args: &[Lanes]) -> Lanes {
-        let (ty, signed) = (vector(d), !d.is_unsigned());
-        if let Some((_, s, u)) = comparison(op) {
-            let cc = if signed { s } else { u };
-            let parts = self.pairs(args, |e, a, b| e.b.ins().icmp(cc, a, b));
-            return Lanes::mask(d.size(), parts);
-        }
-        let zero = self.constant(ty, 0);
-        let a = args[0].clone();
-        let max = |e: &mut Self, a, b| if signed { e.b.ins().smax(a, b) } else { e.b.ins().umax(a, b) };
-        let min = |e: &mut Self, a, b| if signed { e.b.ins().smin(a, b) } else { e.b.ins().umin(a, b) };
-        let nonzero = |e: &mut Self, a| e.b.ins().icmp(IntCC::NotEqual, a, zero);
-        let logical = |e: &mut Self, f: fn(&mut Self, Clif, Clif) -> Clif| {
-            let parts = e.pairs(args, |e, a, b| {
-                let (a, b) = (nonzero(e, a), nonzero(e, b));
-                f(e, a, b)
-            });
-            Lanes::mask(d.size(), parts)
-        };
-        Lanes::data(match op {
-            Op::Add => self.pairs(args, |e, a, b| e.b.ins().iadd(a, b)),
-            Op::Sub => self.pairs(args, |e, a, b| e.b.ins().isub(a, b)),
-            Op::Mul => self.pairs(args, |e, a, b| e.b.ins().imul(a, b)),
-            Op::Square => self.each(&a, |e, a| e.b.ins().imul(a, a)),
-            Op::Neg => self.each(&a, |e, a| e.b.ins().isub(zero, a)),
-            Op::Abs if signed => self.each(&a, |e, a| {
-                let negative = e.b.ins().isub(zero, a);
-                e.b.ins().smax(a, negative)
-            }),
-            Op::Maximum | Op::Fmax => self.pairs(args, max),
-            Op::Minimum | Op::Fmin => self.pairs(args, min),
-            Op::Relu => self.each(&a, |e, a| max(e, a, zero)),
-            Op::BitwiseAnd => self.pairs(args, |e, a, b| e.b.ins().band(a, b)),
-            Op::BitwiseOr => self.pairs(args, |e, a, b| e.b.ins().bor(a, b)),
-            Op::BitwiseXor => self.pairs(args, |e, a, b| e.b.ins().bxor(a, b)),
-            Op::BitwiseNot => {
-                let ones = self.constant(ty, u64::MAX);
-                self.each(&a, |e, a| e.b.ins().bxor(a, ones))
-            }
-            Op::LogicalAnd => return logical(self, |e, a, b| e.b.ins().band(a, b)),
-            Op::LogicalOr => return logical(self, |e, a, b| e.b.ins().bor(a, b)),
-            Op::LogicalXor => return logical(self, |e, a, b| e.b.ins().bxor(a, b)),
-            Op::LogicalNot => {
-                let parts = self.each(&a, |e, a| e.b.ins().icmp(IntCC::Equal, a, zero));
-                return Lanes::mask(d.size(), parts);
-            }
-            Op::Isnan | Op::Isinf | Op::Isfinite => {
-                let bits = if op == Op::Isfinite { u64::MAX } else { 0 };
-                let same = self.constant(ty, bits);
-                let parts = self.each(&a, |_, _| same);
-                return Lanes::mask(d.size(), parts);
-            }
-            // Ops that are the identity on integers, such as rounding and the absolute value of unsigned.
-            _ => a.parts,
-        })
-    }
-
-    fn complex(&mut self, op: Op, d: DType, args: &[Lanes]) -> Lanes {
-        match op {
-            Op::Add | Op::Sub | Op::Neg => self.real(op, d, args),
-            _ => {
-                let (a, b) = (&args[0], args.get(1).unwrap_or(&args[0]));
-                Lanes::arithmetic(Parts::zip([&a.parts, &b.parts], |[a, b]| self.complex_mul(d, a, b)))
-            }
-        }
-    }
-
     /// `(ar*br - ai*bi, ar*bi + ai*br)` on interleaved parts.
     fn complex_mul(&mut self, d: DType, a: Clif, b: Clif) -> Clif {
         let ty = vector(d);
         let lane = d.size() / 2;
-        // Shuffles: the real part, the imaginary part, or the other part in each lane.
+        // Bytes of the real part, the imaginary part, and the other part of each lane.
         let picks =
             |f: fn(usize) -> usize| -> [u8; 16] { std::array::from_fn(|i| (f(i / lane) * lane + i % lane) as u8) };
         let (re, im) = (self.shuffle(a, a, picks(|l| l & !1)), self.shuffle(a, a, picks(|l| l | 1)));
@@ -235,107 +282,5 @@ impl Emit<'_, '_> {
         let signs = self.b.ins().vconst(ty, handle);
         let signed = self.b.ins().bxor(crossed, signs);
         self.b.ins().fadd(straight, signed)
-    }
-
-    fn real(&mut self, op: Op, d: DType, args: &[Lanes]) -> Lanes {
-        if let Some((cc, ..)) = comparison(op) {
-            let parts = self.pairs(args, |e, a, b| e.b.ins().fcmp(cc, a, b));
-            return Lanes::mask(d.size(), parts);
-        }
-        let ty = vector(d);
-        let a = args[0].clone();
-        let parts = match op {
-            Op::Add => self.pairs(args, |e, a, b| e.b.ins().fadd(a, b)),
-            Op::Sub => self.pairs(args, |e, a, b| e.b.ins().fsub(a, b)),
-            Op::Mul => self.pairs(args, |e, a, b| e.b.ins().fmul(a, b)),
-            Op::Div => self.pairs(args, |e, a, b| e.b.ins().fdiv(a, b)),
-            Op::Square => self.each(&a, |e, a| e.b.ins().fmul(a, a)),
-            Op::Sqrt => self.each(&a, |e, a| e.b.ins().sqrt(a)),
-            Op::Reciprocal | Op::Rsqrt => {
-                let one = self.float(ty, 1.0);
-                self.each(&a, |e, a| {
-                    let below = if op == Op::Rsqrt { e.b.ins().sqrt(a) } else { a };
-                    e.b.ins().fdiv(one, below)
-                })
-            }
-            Op::Floor => self.each(&a, |e, a| e.b.ins().floor(a)),
-            Op::Ceil => self.each(&a, |e, a| e.b.ins().ceil(a)),
-            Op::Trunc => self.each(&a, |e, a| e.b.ins().trunc(a)),
-            Op::Round => self.each(&a, |e, a| e.b.ins().nearest(a)),
-            Op::Fmax | Op::Fmin => self.pairs(args, |e, a, b| {
-                let better = e.extreme(op == Op::Fmax, a, b);
-                let missing = e.b.ins().fcmp(FloatCC::Unordered, b, b);
-                e.select_lanes(missing, a, better)
-            }),
-            _ => return self.real_exact(op, ty, d, args),
-        };
-        Lanes::arithmetic(parts)
-    }
-
-    /// Ops whose results have no NaN from arithmetic.
-    fn real_exact(&mut self, op: Op, ty: Type, d: DType, args: &[Lanes]) -> Lanes {
-        let zero = self.float(ty, 0.0);
-        let nan = self.float(ty, f64::NAN);
-        let a = args[0].clone();
-        let nonzero = |e: &mut Self, a| e.b.ins().fcmp(FloatCC::NotEqual, a, zero);
-        let mask = |parts| Lanes::mask(d.size(), parts);
-        match op {
-            Op::Neg => {
-                let a = self.canonicalized(&a, d);
-                Lanes::data(self.each(&a, |e, a| e.b.ins().fneg(a)))
-            }
-            Op::Abs => {
-                let a = self.canonicalized(&a, d);
-                Lanes::data(self.each(&a, |e, a| e.b.ins().fabs(a)))
-            }
-            Op::Maximum | Op::Minimum => Lanes::data(self.pairs(args, |e, a, b| {
-                let better = e.extreme(op == Op::Maximum, a, b);
-                let unordered = e.b.ins().fcmp(FloatCC::Unordered, a, b);
-                e.select_lanes(unordered, nan, better)
-            })),
-            Op::Relu => Lanes::data(self.each(&a, |e, a| {
-                let positive = e.b.ins().fcmp(FloatCC::GreaterThan, a, zero);
-                let kept = e.select_lanes(positive, a, zero);
-                let is_nan = e.b.ins().fcmp(FloatCC::Unordered, a, a);
-                e.select_lanes(is_nan, nan, kept)
-            })),
-            Op::Sign => {
-                let (one, minus) = (self.float(ty, 1.0), self.float(ty, -1.0));
-                Lanes::data(self.each(&a, |e, a| {
-                    let positive = e.b.ins().fcmp(FloatCC::GreaterThan, a, zero);
-                    let negative = e.b.ins().fcmp(FloatCC::LessThan, a, zero);
-                    let up = e.select_lanes(positive, one, zero);
-                    e.select_lanes(negative, minus, up)
-                }))
-            }
-            Op::LogicalNot => mask(self.each(&a, |e, a| e.b.ins().fcmp(FloatCC::Equal, a, zero))),
-            Op::Isnan => mask(self.each(&a, |e, a| e.b.ins().fcmp(FloatCC::Unordered, a, a))),
-            Op::Isinf | Op::Isfinite => {
-                let infinity = self.float(ty, f64::INFINITY);
-                let cc = if op == Op::Isinf { FloatCC::Equal } else { FloatCC::LessThan };
-                mask(self.each(&a, |e, a| {
-                    let magnitude = e.b.ins().fabs(a);
-                    e.b.ins().fcmp(cc, magnitude, infinity)
-                }))
-            }
-            _ => mask(self.pairs(args, |e, a, b| {
-                let (a, b) = (nonzero(e, a), nonzero(e, b));
-                match op {
-                    Op::LogicalAnd => e.b.ins().band(a, b),
-                    Op::LogicalOr => e.b.ins().bor(a, b),
-                    _ => e.b.ins().bxor(a, b),
-                }
-            })),
-        }
-    }
-
-    /// The maximum or minimum, with -0 below +0; `b` if one operand is NaN.
-    fn extreme(&mut self, larger: bool, a: Clif, b: Clif) -> Clif {
-        let cc = if larger { FloatCC::GreaterThan } else { FloatCC::LessThan };
-        let tie = if larger { self.b.ins().band(a, b) } else { self.b.ins().bor(a, b) };
-        let equal = self.b.ins().fcmp(FloatCC::Equal, a, b);
-        let first = self.b.ins().fcmp(cc, a, b);
-        let rest = self.select_lanes(equal, tie, b);
-        self.select_lanes(first, a, rest)
     }
 }

@@ -1,16 +1,17 @@
 //! All primitive conversions.
 //!
-//! Guarantees: the results of the block kernels in `kernels::cast`. Float to integer truncates, saturates, and converts NaN to 0. A
-//! 16-bit float is rounded once, to nearest even, with subnormals (`vcvtneps2bf16` would flush them); from a wider type by way
-//! of an f32 rounded to odd: truncated, with the last bit set if the conversion was inexact.
+//! Guarantees: the results of the block kernels in `kernels::cast`. Float to integer truncates, saturates, and converts
+//! NaN to 0. A 16-bit float is rounded once, to nearest even, with subnormals (`vcvtneps2bf16` would flush them); from
+//! a wider type by way of an f32 rounded to odd: truncated, with the last bit set if the conversion was inexact.
 
 use super::instructions::{self as ins, Instruction};
 use super::ir::Reg;
 use super::isa::Isa;
-use super::lower::{GE, GT, Lower, NE, Nan, ORDERED, Out, Real, UNORDERED};
+use super::lower::{GE, GT, Lower, NE, ORDERED, Out, Real, UNORDERED};
 use crate::base::dtype::DType::{self, *};
 use crate::kernels::cast::Prim;
 use crate::plan::kernel::ValueId;
+use crate::ssa::Nan;
 
 impl Lower<'_> {
     /// A conversion whose result is `out`.
@@ -188,7 +189,8 @@ impl Lower<'_> {
             }
             Isa::Avx2 => self.body.add_rounding(x.bytes, a, half, place),
         };
-        // The addition changes a NaN with bits in its lower half: it may carry into the exponent, or change the payload.
+        // The addition changes a NaN with bits in its lower half: it may carry into the exponent, or change the
+        // payload.
         let canonicalize = self.is_demanded(out) || !self.has_bf16_nans(a);
         if canonicalize {
             let is_nan = self.compare(x, UNORDERED, a, a);

@@ -1,8 +1,8 @@
 //! The body of a loop on virtual registers: straight-line code in SSA form.
 //!
-//! Guarantees: a value is a vector or a mask, and its definition comes before its uses; an instruction carries the kernel's
-//! step that it was emitted for. An instruction that AVX2 lacks is expanded (`avx2`). Does not: know machine registers;
-//! `alloc` assigns them.
+//! Guarantees: a value is a vector or a mask, and its definition comes before its uses; an instruction carries the
+//! kernel's step that it was emitted for. An instruction that AVX2 lacks is expanded (`avx2`). Does not: know machine
+//! registers; `alloc` assigns them.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,8 @@ pub(super) struct Inst {
     pub(super) dst: Reg,
     /// Up to three sources. If there are three, the result overwrites the register of one of them.
     pub(super) src: [Reg; 3],
-    /// The lanes that are written. Other lanes become zero if `zeroing` is set; in a blend they are those of the first source.
+    /// The lanes that are written. Other lanes become zero if `zeroing` is set; in a blend they are those of the first
+    /// source.
     pub(super) mask: Reg,
     pub(super) zeroing: bool,
     pub(super) imm: Option<u8>,
@@ -138,6 +139,8 @@ pub(super) struct Body {
     pub(super) resized_masks: HashMap<(Reg, usize), Reg>,
     /// An instruction for which there is no AVX2 expansion: an error of the lowering.
     pub(super) missing: Option<Instruction>,
+    /// A primitive or an inst that was lowered though nothing lowers it: another one.
+    pub(super) refused: Option<&'static str>,
 }
 
 impl Body {
@@ -154,6 +157,7 @@ impl Body {
             vector_masks: HashMap::new(),
             resized_masks: HashMap::new(),
             missing: None,
+            refused: None,
         }
     }
 
@@ -237,8 +241,8 @@ impl Body {
         self.emit(Inst { imm: Some(imm), ..Inst::new(instruction, bytes, [a, b, NONE]) }, bytes)
     }
 
-    /// `a·b + c`, `a·b - c` or `c - a·b`, given as the variant that overwrites the addend (`231`); or another instruction of
-    /// three sources.
+    /// `a·b + c`, `a·b - c` or `c - a·b`, given as the variant that overwrites the addend (`231`); or another
+    /// instruction of three sources.
     pub(super) fn fused(&mut self, instruction: Instruction, bytes: usize, a: Reg, b: Reg, c: Reg) -> Reg {
         self.emit(Inst::new(instruction, bytes, [a, b, c]), bytes)
     }
@@ -274,7 +278,8 @@ impl Body {
         self.emit(Inst { mask, zeroing: true, ..Inst::new(instruction, bytes, [a, NONE, NONE]) }, bytes)
     }
 
-    /// `fast`, unless a lane of the mask is set: then what the kernel of the op computes of `x`. Lanes have `size` bytes.
+    /// `fast`, unless a lane of the mask is set: then what the kernel of the op computes of `x`. Lanes have `size`
+    /// bytes.
     pub(super) fn slow_path(&mut self, size: usize, bytes: usize, mask: Reg, [fast, x]: [Reg; 2], op: Op) -> Reg {
         let index = FUNCTIONS.iter().position(|(of, dtype, _)| *of == op && dtype.size() == size);
         let imm = Some(index.unwrap_or_default() as u8);

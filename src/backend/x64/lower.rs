@@ -1,29 +1,19 @@
-//! Instruction selection: what values a segment's body reads, computes and stores, and the ops on booleans.
+//! The body of a segment's loop, step by step: loads, the instructions of `primitives` and `cast`, stores.
 //!
-//! Each op has one arm, for the dtypes that [`is_lowerable`] lists: here, in `lower_float` or in `lower_int_complex`. Guarantees:
-//! the bits of the block kernels. A NaN that comes from arithmetic becomes canonical where its bits are demanded ([`demanded`]): where
-//! it is stored, or its bits are copied to a place that is; elsewhere it may have any payload. Does not: allocate registers.
+//! Guarantees: the bits of the block kernels. A NaN that comes from arithmetic becomes canonical where its bits are
+//! demanded ([`demanded`]): where it is stored, or its bits are copied to a place that is; elsewhere it may have any
+//! payload. Does not: allocate registers.
 
 use std::collections::HashSet;
 
-use super::instructions::{self as ins, Instruction};
+use super::instructions as ins;
 use super::ir::{Body, NONE, Reg};
 use super::isa::Isa;
-use crate::base::dtype::{Category, DType};
-use crate::ops::Op;
+use super::texts::text_of;
+use crate::base::dtype::DType;
 use crate::plan::kernel::{Kernel, Step, StepOp, ValueId};
 use crate::plan::schedule::{Segment, SlotId};
-
-/// What is known of the NaNs in a value's lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Nan {
-    /// Nothing.
-    Any,
-    /// None is signaling.
-    Quiet,
-    /// All are the canonical one.
-    Canonical,
-}
+use crate::ssa::{self, Nan, Shows};
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug)]
@@ -52,13 +42,9 @@ pub(super) struct Real {
 }
 
 /// Predicates of float comparisons: the quiet ones, which raise no flag for a quiet NaN.
-pub(super) const EQ: u8 = 0x00;
 pub(super) const UNORDERED: u8 = 0x03;
 pub(super) const NE: u8 = 0x04;
 pub(super) const ORDERED: u8 = 0x07;
-pub(super) const LT: u8 = 0x11;
-pub(super) const LE: u8 = 0x12;
-pub(super) const NOT_LE: u8 = 0x16;
 pub(super) const GE: u8 = 0x1d;
 pub(super) const GT: u8 = 0x1e;
 
@@ -80,50 +66,24 @@ pub(super) struct Lower<'a> {
 
 /// Whether a step is lowered into a segment.
 pub(crate) fn is_lowerable(isa: Isa, step: &Step) -> bool {
-    use Op::*;
-    let d = step.dtype;
-    let op = match step.op {
+    match step.op {
         // AVX2 has no conversions between i64 and floats.
         StepOp::Cast(p) if isa == Isa::Avx2 && (p.from == DType::I64 || p.to == DType::I64) => {
-            return !matches!((p.from, p.to), (_, DType::F32 | DType::BF16) | (DType::F32 | DType::F64, _));
+            !matches!((p.from, p.to), (_, DType::F32 | DType::BF16) | (DType::F32 | DType::F64, _))
         }
-        StepOp::Cast(_) | StepOp::Bits(_) | StepOp::DoubleRounding(_) => return true,
-        StepOp::Apply(op) => op,
-    };
-    let everywhere = matches!(op, Add | Mul | Eq | Ne | LogicalAnd | LogicalOr | LogicalXor | LogicalNot)
-        || matches!(op, Isnan | Isinf | Isfinite | RealPart | Conj | Assign | PromoteWith | AddScaled);
-    let numbers = matches!(op, Sub | Neg | Square | Positive | SubScaled | Addcmul | SquaredDifference);
-    let ordered = matches!(op, Lt | Le | Gt | Ge | Maximum | Minimum | Fmax | Fmin | Sign | Sgn)
-        || matches!(op, ClampMin | ClampMax | Heaviside);
-    let bits = matches!(op, BitwiseAnd | BitwiseOr | BitwiseXor | BitwiseNot);
-    let reals = matches!(op, Abs | Relu | Floor | Ceil | Trunc | Round | Clamp);
-    match (op, d.category()) {
-        (Where, _) => true,
-        (Neg, _) if d.real().is_half() => true,
-        (Abs, _) if d.is_half() => true,
-        _ if d.is_narrow() => false,
-        (_, Category::Bool) => everywhere || ordered || bits,
-        (_, Category::Int) => everywhere || numbers || ordered || bits || reals || matches!(op, ShiftLeft | ShiftRight),
-        (_, Category::Complex) => everywhere || numbers || op == ImagPart,
-        (Div | Sqrt | Rsqrt | Reciprocal | Frac | DivTrunc | Copysign | Angle | Addcdiv, _) => true,
-        // Its table of sixteen f64 needs a two-source permutation, which only AVX-512 has.
-        (Erf, _) if d == DType::F64 => isa == Isa::Avx512,
-        (Huber | SmoothL1 | Lerp | Exp | Log | Tanh | Sigmoid | Silu | GeluTanh | Sin | Cos | Erf, _) => true,
-        _ => everywhere || numbers || ordered || reals,
+        StepOp::Cast(_) | StepOp::Bits(_) | StepOp::DoubleRounding(_) => true,
+        StepOp::Apply(op) => text_of(isa, op, step.dtype).is_some(),
     }
 }
 
-/// Whether the bits of a step's operand `i` are demanded if those of its result are.
-fn demands(step: &Step, i: usize) -> bool {
+/// When the bits of a step's operand `i` are demanded.
+fn demands(step: &Step, i: usize) -> Shows {
     match step.op {
-        StepOp::Bits(_) => true,
-        StepOp::Cast(p) => p.from.is_complex() != p.to.is_complex() && p.to != DType::Bool,
-        StepOp::Apply(Op::Where) => i > 0,
-        StepOp::Apply(Op::Neg | Op::Abs) => true,
-        // The sign bit.
-        StepOp::Apply(Op::Copysign) => i == 1,
-        StepOp::DoubleRounding(_) => i == 1,
-        StepOp::Apply(_) => false,
+        StepOp::Bits(_) => Shows::Always,
+        StepOp::Cast(p) if p.from.is_complex() != p.to.is_complex() && p.to != DType::Bool => Shows::InNans,
+        StepOp::DoubleRounding(_) if i == 1 => Shows::InNans,
+        StepOp::Cast(_) | StepOp::DoubleRounding(_) => Shows::Never,
+        StepOp::Apply(op) => ssa::text(op, step.dtype).map_or(Shows::Always, |text| text.shows(i)),
     }
 }
 
@@ -133,11 +93,12 @@ fn demanded(kernel: &Kernel, segment: &Segment) -> Vec<bool> {
     segment.stores.iter().for_each(|(v, _)| demanded[*v as usize] = true);
     for s in segment.steps.iter().rev() {
         let step = &kernel.steps[*s as usize];
-        let always = matches!(step.op, StepOp::Bits(_) | StepOp::Apply(Op::Copysign));
-        if demanded[step.out as usize] || always {
-            for (i, a) in step.args.iter().flatten().enumerate() {
-                demanded[*a as usize] |= demands(step, i);
-            }
+        for (i, a) in step.args.iter().flatten().enumerate() {
+            demanded[*a as usize] |= match demands(step, i) {
+                Shows::Never => false,
+                Shows::InNans => demanded[step.out as usize],
+                Shows::Always => true,
+            };
         }
     }
     demanded
@@ -228,8 +189,8 @@ impl Lower<'_> {
             let is_nan = self.compare(x, UNORDERED, a, a);
             self.body.select(x.size, x.bytes, is_nan, nan, a)
         } else {
-            // Of a number and a quiet NaN the instruction returns the number, of two NaNs the first. Unlike a comparison it
-            // does not run on the multiply-add ports, which most functions keep busy.
+            // Of a number and a quiet NaN the instruction returns the number, of two NaNs the first. Unlike a
+            // comparison it does not run on the multiply-add ports, which most functions keep busy.
             self.body.bin_imm([ins::VRANGEPS, ins::VRANGEPD][x.size / 8], x.bytes, nan, a, MAX)
         };
         self.mark_bf16_nans(r)
@@ -261,15 +222,13 @@ impl Lower<'_> {
             StepOp::DoubleRounding(op) => return Out::Done(self.double_rounding(op, args[0].0, args[1].0), args[1].1),
             StepOp::Apply(op) => op,
         };
-        let regs = args.map(|(r, _)| r);
-        match (op, d.category()) {
-            (Op::Where, _) => self.select(d, args),
-            (_, Category::Bool) => Out::Done(self.bool_op(op, regs), Nan::Any),
-            (_, Category::Int) => Out::Done(self.int(op, d, regs), Nan::Any),
-            (Op::Neg | Op::Abs, _) if d.real().is_half() => Out::Done(self.half_sign(op, d, regs[0]), Nan::Any),
-            (_, Category::Complex) => self.complex(op, d, args),
-            _ => self.float_op(op, d, args),
-        }
+        let Some(text) = text_of(self.body.isa, op, d) else {
+            self.body.refused = Some(op.name());
+            return Out::Done(args[0].0, Nan::Any);
+        };
+        let (r, nan) = self.text(text, &args);
+        let has_nans = !text.dtype(text.result).is_integral();
+        if text.canonical && has_nans { Out::Raw(r, nan) } else { Out::Done(r, nan) }
     }
 
     fn reinterpret(&mut self, a: Reg, from: DType, to: DType) -> Reg {
@@ -278,61 +237,5 @@ impl Lower<'_> {
             (false, true) => self.nonzero(1, self.lanes, a),
             _ => a,
         }
-    }
-
-    fn select(&mut self, d: DType, args: [(Reg, Nan); 4]) -> Out {
-        let [(c, _), (a, na), (b, nb), _] = args;
-        let r = match d {
-            DType::Bool => {
-                let taken = self.body.bin(ins::KANDQ, 8, c, a);
-                let other = self.body.bin(ins::KANDNQ, 8, c, b);
-                self.body.bin(ins::KORQ, 8, taken, other)
-            }
-            DType::C128 => {
-                let both = self.parts_of_elements(c);
-                self.body.select(8, 64, both, a, b)
-            }
-            _ => self.body.select(d.size(), self.lanes * d.size(), c, a, b),
-        };
-        Out::Done(r, na.min(nb))
-    }
-
-    fn bool_op(&mut self, op: Op, [a, b, c, _]: [Reg; 4]) -> Reg {
-        let mut k = |instruction: Instruction, a, b| self.body.bin(instruction, 8, a, b);
-        match op {
-            Op::Add | Op::Maximum | Op::Fmax | Op::LogicalOr | Op::BitwiseOr | Op::ClampMin | Op::Heaviside => {
-                k(ins::KORQ, a, b)
-            }
-            Op::Mul | Op::Minimum | Op::Fmin | Op::LogicalAnd | Op::BitwiseAnd | Op::ClampMax => k(ins::KANDQ, a, b),
-            Op::Ne | Op::LogicalXor | Op::BitwiseXor => k(ins::KXORQ, a, b),
-            Op::Eq => k(ins::KXNORQ, a, b),
-            Op::Lt => k(ins::KANDNQ, a, b),
-            Op::Gt => k(ins::KANDNQ, b, a),
-            Op::Le => {
-                let more = k(ins::KANDNQ, b, a);
-                self.body.un(ins::KNOTQ, 8, more)
-            }
-            Op::Ge => {
-                let less = k(ins::KANDNQ, a, b);
-                self.body.un(ins::KNOTQ, 8, less)
-            }
-            Op::LogicalNot | Op::BitwiseNot => self.body.un(ins::KNOTQ, 8, a),
-            Op::Isfinite => k(ins::KXNORQ, a, a),
-            Op::Isnan | Op::Isinf => k(ins::KXORQ, a, a),
-            Op::AddScaled => {
-                let scaled = k(ins::KANDQ, c, b);
-                k(ins::KORQ, a, scaled)
-            }
-            Op::Assign => b,
-            // Ops that are the identity on booleans, such as sign and conjugate.
-            _ => a,
-        }
-    }
-
-    /// Negation and absolute value of 16-bit floats, on their bits.
-    fn half_sign(&mut self, op: Op, d: DType, a: Reg) -> Reg {
-        let (instruction, bits) = if op == Op::Neg { (ins::VPXORD, 0x8000) } else { (ins::VPANDD, 0x7fff) };
-        let bits = self.body.splat(2, bits);
-        self.body.bin(instruction, self.lanes * d.size(), a, bits)
     }
 }

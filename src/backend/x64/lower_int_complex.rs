@@ -1,12 +1,12 @@
 //! Lowering of integer ops, of complex ops on interleaved parts, and of the correction of double rounding.
 //!
-//! Guarantees: integers wrap, as in the block kernels; a complex product is the plain formula, each operation rounded. Does not:
-//! divide.
+//! Guarantees: integers wrap, as in the block kernels; a complex product is the plain formula, each operation rounded.
+//! Does not: divide.
 
 use super::instructions::{self as ins, Instruction};
 use super::ir::{NONE, Reg};
 use super::isa::Isa;
-use super::lower::{Lower, NE, Nan, Out};
+use super::lower::{Lower, NE};
 use crate::base::dtype::DType;
 use crate::kernels::{Hard, TINY, above_half, hard};
 use crate::ops::Op;
@@ -19,13 +19,13 @@ const INT_LT: u8 = 1;
 /// One instruction per lane size.
 type BySize = [Instruction; 4];
 
-const ADD: BySize = [ins::VPADDB, ins::VPADDW, ins::VPADDD, ins::VPADDQ];
-const SUB: BySize = [ins::VPSUBB, ins::VPSUBW, ins::VPSUBD, ins::VPSUBQ];
-const MAX: BySize = [ins::VPMAXSB, ins::VPMAXSW, ins::VPMAXSD, ins::VPMAXSQ];
-const MIN: BySize = [ins::VPMINSB, ins::VPMINSW, ins::VPMINSD, ins::VPMINSQ];
-const ABS: BySize = [ins::VPABSB, ins::VPABSW, ins::VPABSD, ins::VPABSQ];
-const CMP: BySize = [ins::VPCMPB, ins::VPCMPW, ins::VPCMPD, ins::VPCMPQ];
-const IS_ZERO: BySize = [ins::VPTESTNMB, ins::VPTESTNMW, ins::VPTESTNMD, ins::VPTESTNMQ];
+pub(super) const ADD: BySize = [ins::VPADDB, ins::VPADDW, ins::VPADDD, ins::VPADDQ];
+pub(super) const SUB: BySize = [ins::VPSUBB, ins::VPSUBW, ins::VPSUBD, ins::VPSUBQ];
+pub(super) const MAX: BySize = [ins::VPMAXSB, ins::VPMAXSW, ins::VPMAXSD, ins::VPMAXSQ];
+pub(super) const MIN: BySize = [ins::VPMINSB, ins::VPMINSW, ins::VPMINSD, ins::VPMINSQ];
+pub(super) const ABS: BySize = [ins::VPABSB, ins::VPABSW, ins::VPABSD, ins::VPABSQ];
+pub(super) const CMP: BySize = [ins::VPCMPB, ins::VPCMPW, ins::VPCMPD, ins::VPCMPQ];
+pub(super) const IS_ZERO: BySize = [ins::VPTESTNMB, ins::VPTESTNMW, ins::VPTESTNMD, ins::VPTESTNMQ];
 
 /// Orders of quadwords: the even ones, the odd ones, each of the first four twice.
 const EVEN: [u64; 8] = [0, 2, 4, 6, 0, 2, 4, 6];
@@ -33,8 +33,8 @@ const ODD: [u64; 8] = [1, 3, 5, 7, 1, 3, 5, 7];
 const TWICE: [u64; 8] = [0, 0, 1, 1, 2, 2, 3, 3];
 
 impl Lower<'_> {
-    /// Corrects the f32 results of an op so that a second rounding to f16 gives what one rounding would: the table of hard arguments
-    /// says by how many units in the last place.
+    /// Corrects the f32 results of an op so that a second rounding to f16 gives what one rounding would: the table of
+    /// hard arguments says by how many units in the last place.
     pub(super) fn double_rounding(&mut self, op: Op, argument: Reg, result: Reg) -> Reg {
         let Some(Hard { both_signs, moves }) = hard(op) else { return result };
         let bytes = 4 * self.lanes;
@@ -72,110 +72,7 @@ impl Lower<'_> {
         self.body.select(4, bytes, small, moved, result)
     }
 
-    pub(super) fn int(&mut self, op: Op, d: DType, [a, b, c, e]: [Reg; 4]) -> Reg {
-        let (size, bytes, signed) = (d.size(), self.lanes * d.size(), !d.is_unsigned());
-        let at = size.trailing_zeros() as usize % 4;
-        let predicate = match op {
-            Op::Eq => Some(INT_EQ),
-            Op::Lt => Some(1),
-            Op::Le => Some(2),
-            Op::Ne => Some(INT_NE),
-            Op::Ge => Some(5),
-            Op::Gt => Some(6),
-            _ => None,
-        };
-        if let Some(predicate) = predicate {
-            return self.body.bin_imm(if signed { CMP[at] } else { ins::VPCMPUB }, bytes, a, b, predicate);
-        }
-        match op {
-            Op::Add => self.body.bin(ADD[at], bytes, a, b),
-            Op::Sub => self.body.bin(SUB[at], bytes, a, b),
-            Op::Mul => self.int_mul(size, bytes, a, b),
-            Op::Square => self.int_mul(size, bytes, a, a),
-            Op::SquaredDifference => {
-                let difference = self.body.bin(SUB[at], bytes, a, b);
-                self.int_mul(size, bytes, difference, difference)
-            }
-            Op::AddScaled | Op::SubScaled => {
-                let scaled = self.int_mul(size, bytes, c, b);
-                self.body.bin(if op == Op::AddScaled { ADD[at] } else { SUB[at] }, bytes, a, scaled)
-            }
-            Op::Addcmul => {
-                let scaled = self.int_mul(size, bytes, e, b);
-                let term = self.int_mul(size, bytes, scaled, c);
-                self.body.bin(ADD[at], bytes, a, term)
-            }
-            Op::Neg => {
-                let zero = self.body.splat(4, 0);
-                self.body.bin(SUB[at], bytes, zero, a)
-            }
-            Op::Abs if signed => self.body.un(ABS[at], bytes, a),
-            Op::Assign => b,
-            _ => self.int_ordered(op, d, [a, b, c, e]),
-        }
-    }
-
-    /// Ops on integers that compare: maxima, minima, signs.
-    fn int_ordered(&mut self, op: Op, d: DType, [a, b, c, e]: [Reg; 4]) -> Reg {
-        let (size, bytes, signed) = (d.size(), self.lanes * d.size(), !d.is_unsigned());
-        let at = size.trailing_zeros() as usize % 4;
-        let larger = if signed { MAX[at] } else { ins::VPMAXUB };
-        let smaller = if signed { MIN[at] } else { ins::VPMINUB };
-        match op {
-            Op::Maximum | Op::Fmax | Op::ClampMin => self.body.bin(larger, bytes, a, b),
-            Op::Minimum | Op::Fmin | Op::ClampMax => self.body.bin(smaller, bytes, a, b),
-            Op::Clamp => {
-                let up = self.body.bin(larger, bytes, a, b);
-                self.body.bin(smaller, bytes, up, c)
-            }
-            Op::Relu => {
-                let zero = self.body.splat(4, 0);
-                self.body.bin(larger, bytes, a, zero)
-            }
-            Op::Sign | Op::Sgn | Op::Heaviside => {
-                let one = self.body.splat(size, 1);
-                let below = self.body.bin(smaller, bytes, a, one);
-                let lowest = self.body.splat(size, if op == Op::Heaviside { 0 } else { u64::MAX });
-                let sign = if signed { self.body.bin(larger, bytes, below, lowest) } else { below };
-                if op != Op::Heaviside {
-                    return sign;
-                }
-                let at_zero = self.body.bin(IS_ZERO[at], bytes, a, a);
-                self.body.select(size, bytes, at_zero, b, sign)
-            }
-            _ => self.int_bits(op, d, [a, b, c, e]),
-        }
-    }
-
-    /// Bitwise and logical ops on integers, shifts, and ops that are the identity.
-    fn int_bits(&mut self, op: Op, d: DType, [a, b, ..]: [Reg; 4]) -> Reg {
-        let (size, bytes, signed) = (d.size(), self.lanes * d.size(), !d.is_unsigned());
-        let at = size.trailing_zeros() as usize % 4;
-        match op {
-            Op::BitwiseAnd => self.body.bin(ins::VPANDD, bytes, a, b),
-            Op::BitwiseOr => self.body.bin(ins::VPORD, bytes, a, b),
-            Op::BitwiseXor => self.body.bin(ins::VPXORD, bytes, a, b),
-            Op::BitwiseNot => {
-                let ones = self.body.splat(8, u64::MAX);
-                self.body.bin(ins::VPXORD, bytes, a, ones)
-            }
-            Op::ShiftLeft | Op::ShiftRight if size == 1 => self.shift_bytes(op, signed, bytes, a, b),
-            // The instruction takes counts as unsigned, so a negative count is beyond the width, too.
-            Op::ShiftLeft => self.body.bin([ins::VPSLLVW, ins::VPSLLVW, ins::VPSLLVD, ins::VPSLLVQ][at], bytes, a, b),
-            Op::ShiftRight => self.body.bin([ins::VPSRAVW, ins::VPSRAVW, ins::VPSRAVD, ins::VPSRAVQ][at], bytes, a, b),
-            Op::LogicalAnd | Op::LogicalOr | Op::LogicalXor => {
-                let (a, b) = (self.nonzero(size, bytes, a), self.nonzero(size, bytes, b));
-                self.logical(op, a, b)
-            }
-            Op::LogicalNot => self.body.bin(IS_ZERO[at], bytes, a, a),
-            Op::Isfinite => self.body.bin_imm(CMP[at], bytes, a, a, INT_EQ),
-            Op::Isnan | Op::Isinf => self.body.bin_imm(CMP[at], bytes, a, a, INT_NE),
-            // Ops that are the identity on integers, such as rounding and the absolute value of unsigned.
-            _ => a,
-        }
-    }
-
-    fn int_mul(&mut self, size: usize, bytes: usize, a: Reg, b: Reg) -> Reg {
+    pub(super) fn int_mul(&mut self, size: usize, bytes: usize, a: Reg, b: Reg) -> Reg {
         match size {
             2 => self.body.bin(ins::VPMULLW, bytes, a, b),
             4 => self.body.bin(ins::VPMULLD, bytes, a, b),
@@ -194,11 +91,11 @@ impl Lower<'_> {
     }
 
     /// Shifts of bytes: even and odd bytes apart, in words. Counts from 8 to 15 shift a byte out of its half.
-    fn shift_bytes(&mut self, op: Op, signed: bool, bytes: usize, a: Reg, count: Reg) -> Reg {
+    pub(super) fn shift_bytes(&mut self, left: bool, signed: bool, bytes: usize, a: Reg, count: Reg) -> Reg {
         let (low, high) = (self.body.splat(2, 0x00ff), self.body.splat(2, 0xff00));
         let even_count = self.body.bin(ins::VPANDD, bytes, count, low);
         let odd_count = self.body.un_imm(ins::VPSRLW, bytes, count, 8);
-        let (instruction, even_from, odd_from) = if op == Op::ShiftLeft {
+        let (instruction, even_from, odd_from) = if left {
             (ins::VPSLLVW, a, self.body.bin(ins::VPANDD, bytes, a, high))
         } else if signed {
             let up = self.body.un_imm(ins::VPSLLW, bytes, a, 8);
@@ -231,7 +128,7 @@ impl Lower<'_> {
     }
 
     /// A mask of elements: those with any part (or `all` parts) in a mask of parts.
-    fn elements_of_parts(&mut self, d: DType, mask: Reg, all: bool) -> Reg {
+    pub(super) fn elements_of_parts(&mut self, d: DType, mask: Reg, all: bool) -> Reg {
         let bytes = self.lanes * d.size();
         if d == DType::C64 {
             let parts = self.body.un(ins::VPMOVM2D, bytes, mask);
@@ -285,7 +182,7 @@ impl Lower<'_> {
     }
 
     /// The sign bits of the real or of the imaginary parts.
-    fn part_signs(&mut self, d: DType, imaginary: bool) -> Reg {
+    pub(super) fn part_signs(&mut self, d: DType, imaginary: bool) -> Reg {
         let top = 1u64 << 63;
         match (d, imaginary) {
             (DType::C64, true) => self.body.splat(8, top),
@@ -296,7 +193,7 @@ impl Lower<'_> {
     }
 
     /// `(ar*br - ai*bi, ar*bi + ai*br)` on interleaved parts.
-    fn complex_mul(&mut self, d: DType, a: Reg, b: Reg) -> Reg {
+    pub(super) fn complex_mul(&mut self, d: DType, a: Reg, b: Reg) -> Reg {
         let x = self.real(d);
         let (re, im, swapped) = if d == DType::C64 {
             let re = self.body.un(ins::VMOVSLDUP, x.bytes, a);
@@ -313,59 +210,5 @@ impl Lower<'_> {
         let signs = self.part_signs(d, false);
         let signed = self.body.bin(ins::VPXORD, x.bytes, crossed, signs);
         self.add(x, straight, signed)
-    }
-
-    pub(super) fn complex(&mut self, op: Op, d: DType, args: [(Reg, Nan); 4]) -> Out {
-        let x = self.real(d);
-        let [(a, na), (b, nb), (c, _), (e, _)] = args;
-        let quiet = |r| Out::Raw(r, Nan::Quiet);
-        let mask = |r| Out::Done(r, Nan::Any);
-        match op {
-            Op::Add => quiet(self.add(x, a, b)),
-            Op::Sub => quiet(self.sub(x, a, b)),
-            Op::Mul => quiet(self.complex_mul(d, a, b)),
-            Op::Square => quiet(self.complex_mul(d, a, a)),
-            Op::SquaredDifference => {
-                let difference = self.sub(x, a, b);
-                quiet(self.complex_mul(d, difference, difference))
-            }
-            Op::AddScaled | Op::SubScaled => {
-                let scaled = self.complex_mul(d, c, b);
-                quiet(if op == Op::AddScaled { self.add(x, a, scaled) } else { self.sub(x, a, scaled) })
-            }
-            Op::Addcmul => {
-                let scaled = self.complex_mul(d, e, b);
-                let term = self.complex_mul(d, scaled, c);
-                quiet(self.add(x, a, term))
-            }
-            Op::Neg => {
-                let signs = self.sign_bits(x, false);
-                Out::Done(self.body.bin(ins::VPXORD, x.bytes, a, signs), na.min(Nan::Quiet))
-            }
-            Op::Conj => {
-                let signs = self.part_signs(d, true);
-                Out::Raw(self.body.bin(ins::VPXORD, x.bytes, a, signs), na.min(Nan::Quiet))
-            }
-            Op::RealPart | Op::ImagPart => Out::Raw(self.part(d, a, op == Op::ImagPart), na),
-            Op::Positive | Op::PromoteWith => Out::Raw(a, na),
-            Op::Assign => Out::Raw(b, nb),
-            Op::Eq | Op::Ne => {
-                let predicate = Self::predicate(op).unwrap_or(NE);
-                let parts = self.compare(x, predicate, a, b);
-                mask(self.elements_of_parts(d, parts, op == Op::Eq))
-            }
-            Op::Isnan | Op::Isinf | Op::Isfinite => {
-                let parts = self.class(x, op, a);
-                mask(self.elements_of_parts(d, parts, op == Op::Isfinite))
-            }
-            Op::LogicalNot => {
-                let nonzero = self.complex_nonzero(d, a);
-                mask(self.body.un(ins::KNOTQ, 8, nonzero))
-            }
-            _ => {
-                let (a, b) = (self.complex_nonzero(d, a), self.complex_nonzero(d, b));
-                mask(self.logical(op, a, b))
-            }
-        }
     }
 }

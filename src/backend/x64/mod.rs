@@ -1,15 +1,17 @@
-//! The x64 back end: segments as loops over vectors of 512 bits on machines with AVX-512, of 256 bits on others with AVX2.
+//! The x64 back end: segments as loops over vectors of 512 bits on machines with AVX-512, of 256 bits on others with
+//! AVX2.
 //!
-//! It exists because Cranelift's vectors have 128 bits at most. A segment is one basic block, so a short pipeline does: `lower`
-//! selects AVX-512 instructions on virtual registers (`ir`, which expands them to AVX2 by way of `avx2`), `alloc` assigns machine
-//! registers in one pass, `emit` writes loops, and `asm` encodes them. An iteration has as many elements as a vector holds of
-//! the segment's widest dtype, so that each value is one register (or the lower part of one), and each boolean one mask register,
-//! or with AVX2 one vector.
+//! It exists because Cranelift's vectors have 128 bits at most. A segment is one basic block, so a short pipeline does:
+//! `lower` selects AVX-512 instructions on virtual registers (`ir`, which expands them to AVX2 by way of `avx2`),
+//! `alloc` assigns machine registers in one pass, `emit` writes loops, and `asm` encodes them. An iteration has as many
+//! elements as a vector holds of the segment's widest dtype, so that each value is one register (or the lower part of
+//! one), and each boolean one mask register, or with AVX2 one vector.
 //!
-//! Guarantees: the same bits as the block kernels; no instruction that traps on data (`instructions` lists them all); a segment takes
-//! any number of elements from 1 up and accesses no memory outside of them. A long body is interleaved over two vectors, which
-//! hides instruction latency (measured, with AVX-512 and AVX2: functions take 5 to 15 and 10 to 25 % less time, Black-Scholes
-//! 30 % less). Does not: unroll otherwise (measured: no gain), contract, or make code executable (`code` does).
+//! Guarantees: the same bits as the block kernels; no instruction that traps on data (`instructions` lists them all); a
+//! segment takes any number of elements from 1 up and accesses no memory outside of them. A long body is interleaved
+//! over two vectors, which hides instruction latency (measured, with AVX-512 and AVX2: functions take 5 to 15 and 10 to
+//! 25 % less time, Black-Scholes 30 % less). Does not: unroll otherwise (measured: no gain), contract, or make code
+//! executable (`code` does).
 
 mod alloc;
 mod asm;
@@ -23,12 +25,13 @@ pub(crate) mod listing;
 mod lower;
 mod lower_float;
 mod lower_int_complex;
-mod math;
 mod memory;
 mod paired_stores;
+mod primitives;
 mod print;
 mod segment;
 mod slow_path;
+mod texts;
 
 pub(crate) use lower::is_lowerable;
 

@@ -1,6 +1,7 @@
 //! A segment on its way through the back end: lowered, allocated, encoded.
 //!
-//! Guarantees: the same segment gives the same code, for running and for dumps. Does not: make code executable, or print.
+//! Guarantees: the same segment gives the same code, for running and for dumps. Does not: make code executable, or
+//! print.
 
 use super::alloc::{self, Allocated};
 use super::emit::{self, AllocatedSegment};
@@ -69,8 +70,8 @@ pub(super) const PAIRING: Pairing = Pairing { least: 20, least_with_stores: 0, m
 /// A loop over pairs of vectors.
 struct Pairs {
     stores: PairedStores,
-    /// Whether it serves only results that are streamed. For results in the caches a short loop without joined stores is faster
-    /// (f16: 4 to 12 %).
+    /// Whether it serves only results that are streamed. For results in the caches a short loop without joined stores
+    /// is faster (f16: 4 to 12 %).
     only_streamed: bool,
 }
 
@@ -115,6 +116,9 @@ impl<'a> SegmentCode<'a> {
         if let Some(instruction) = body.missing {
             let name = instructions::mnemonic(instruction);
             return Err(Error::Internal(format!("code generation: AVX2 has no expansion of {name}")));
+        }
+        if let Some(name) = body.refused {
+            return Err(Error::Internal(format!("code generation: nothing lowers `{name}`")));
         }
         let size = |v: ValueId| kernel.value(v).dtype.size();
         let memory = segment.loads.iter().map(|(v, ..)| *v).chain(segment.stores.iter().map(|(v, _)| *v));

@@ -5,7 +5,7 @@
 use smallvec::SmallVec;
 
 use super::{CALL_SLOTS, Prefetch, RowFold, StackedGroups, Strategy, Walk};
-use crate::kernels::num::Int;
+use crate::kernels::num::IntFn;
 use crate::kernels::reduce::{LANES, side_by_side};
 use crate::plan::geometry::{Access, Fold, Geometry, OperandAccess};
 use crate::plan::schedule::{Schedule, Slot, SlotId, Stage};
@@ -14,7 +14,8 @@ use crate::plan::tuning::{
     SHARED_MOST, STEPS_BETWEEN_CHECKS, SUMMED_ROWS, TILE, UNIFORM_ROWS,
 };
 
-/// How a launch walks a domain that has elements. `multiple` divides the lengths that the segments take: 1 if they take any.
+/// How a launch walks a domain that has elements. `multiple` divides the lengths that the segments take: 1 if they take
+/// any.
 pub(crate) fn choose(schedule: &Schedule, geometry: &Geometry, multiple: usize) -> Strategy {
     let mut sizes = SmallVec::from_elem(0, geometry.operands.len());
     for (slot, dtype) in schedule.slots.iter().zip(&schedule.dtypes) {
@@ -88,9 +89,9 @@ impl Chooser<'_> {
         s.body.is_empty() && s.folds.iter().all(|f| is_operand(f.slot))
     }
 
-    /// Elements of the parts of a row in which all its operands are contiguous or broadcast, if all gathered operands have such
-    /// parts and they are long enough to be tiles. So it is for a reduction over the images of a batch, channel by channel. Only where
-    /// operands are reduced, or one segment computes and adds everything (`adds_all`).
+    /// Elements of the parts of a row in which all its operands are contiguous or broadcast, if all gathered operands
+    /// have such parts and they are long enough to be tiles. So it is for a reduction over the images of a batch,
+    /// channel by channel. Only where operands are reduced, or one segment computes and adds everything (`adds_all`).
     fn contiguous(&self, adds_all: bool) -> Option<usize> {
         let reads = self.reduces_operands(|access| *access != Access::Broadcast);
         if !(reads || adds_all) {
@@ -181,15 +182,15 @@ impl Chooser<'_> {
             && !self.geometry.operands.iter().any(OperandAccess::is_gathered)
     }
 
-    /// Whether one segment adds everything that is reduced, and no operand is copied: then a piece is one call. An element's lane
-    /// follows from its place in the piece, which is that in the call too.
+    /// Whether one segment adds everything that is reduced, and no operand is copied: then a piece is one call. An
+    /// element's lane follows from its place in the piece, which is that in the call too.
     fn adds_alone(&self, fold: RowFold) -> bool {
         let adds = matches!(fold, RowFold::Sums { .. });
         adds && self.schedule.walks_rows && self.geometry.operands.iter().all(OperandAccess::is_in_place)
     }
 
-    /// Elements of a tile in which each operand that repeats along the inner loop does so a whole number of times, if there is
-    /// such an operand, nothing else needs a copy, and the tile is not too long.
+    /// Elements of a tile in which each operand that repeats along the inner loop does so a whole number of times, if
+    /// there is such an operand, nothing else needs a copy, and the tile is not too long.
     fn pattern(&self) -> Option<usize> {
         if !self.is_plain() {
             return None;
@@ -197,7 +198,7 @@ impl Chooser<'_> {
         let (mut step, mut bytes) = (PATTERN_STEP, 0);
         for (o, size) in self.geometry.operands.iter().zip(&self.sizes) {
             if let Access::Periodic(period) = o.access {
-                step *= period / Int::gcd(step as i64, period as i64) as usize;
+                step *= period / IntFn::gcd(step as i64, period as i64) as usize;
                 bytes += size;
                 if step > PLAIN_TILES * TILE {
                     return None;
@@ -236,8 +237,8 @@ impl Chooser<'_> {
         most
     }
 
-    /// The least number of elements between the beginnings of two of the rows that are combined, if all that is reduced are
-    /// operands in place and the rows follow each other along one dim, forwards; else 0.
+    /// The least number of elements between the beginnings of two of the rows that are combined, if all that is reduced
+    /// are operands in place and the rows follow each other along one dim, forwards; else 0.
     fn rows_in_place(&self, count: usize) -> usize {
         if !self.reduces_in_place() || self.geometry.rows.last() != Some(&count) {
             return 0;

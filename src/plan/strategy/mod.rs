@@ -1,6 +1,6 @@
 //! How a launch walks its domain: which elements each call computes, how they are reduced, and into which units the work is cut.
 //!
-//! Guarantees: [`choose`] alone decides it, from the geometry, the schedule and the lengths that the segments take, so that launches
+//! Guarantees: [`choose()`] alone decides it, from the geometry, the schedule and the lengths that the segments take, so that launches
 //! over equal layouts walk alike; where a reduction is cut follows from the shape alone; a strategy prints itself. Does not: run
 //! anything, or look at addresses, threads and what else changes from launch to launch: the driver decides what is streamed and
 //! how many units a thread takes at a time.

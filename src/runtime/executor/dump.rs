@@ -1,8 +1,9 @@
 //! What an executor would run, as text: kernels, schedules, how launches walk, code.
 //!
-//! Guarantees: the plan, schedules and code are those of a run, but that dynamic dims are taken not to be broadcast. Does not:
-//! run or keep anything but the plan.
+//! Guarantees: the plan, schedules and code are those of a run, but that dynamic dims are taken not to be broadcast.
+//! Does not: run or keep anything but the plan.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -17,10 +18,12 @@ use crate::graph::var::Var;
 use crate::kernels::CpuLevel;
 use crate::plan::fuse::{Plan, PlannedKernel};
 use crate::plan::geometry::BroadcastKind;
+use crate::plan::kernel::{Step, StepOp};
 use crate::plan::schedule::text::ScheduleText;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
 use crate::plan::strategy::choose;
 use crate::runtime::launch::dense::{Extents, dense_geometry};
+use crate::ssa;
 
 fn planned<'a>(inner: &Inner, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<Arc<Planned>> {
     let typed = inner.typed(program)?;
@@ -69,6 +72,33 @@ pub(super) fn code<'a>(
         }
     }
     Ok(text)
+}
+
+pub(super) fn ssa<'a>(inner: &Inner, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
+    let planned = planned(inner, program, fetches)?;
+    Ok(texts(planned.plan.work.iter().flat_map(|k| &k.kernel.steps)))
+}
+
+/// The texts of the steps that apply ops, each of them once.
+fn texts<'a>(steps: impl Iterator<Item = &'a Step>) -> String {
+    let mut text = String::new();
+    let mut seen = HashSet::new();
+    for step in steps {
+        let StepOp::Apply(op) = step.op else { continue };
+        if seen.insert((op, step.dtype)) {
+            text += &match ssa::text(op, step.dtype) {
+                Some(insts) => format!("{op}.{}({}) {{\n{insts}}}\n", step.dtype, operands(insts)),
+                None => format!("{op}.{}: kernel\n", step.dtype),
+            };
+        }
+    }
+    text
+}
+
+/// The operands of a text with their dtypes: `%0: f32, %1: f32`.
+fn operands(text: &ssa::Text) -> String {
+    let all = text.operands.iter().enumerate().map(|(i, d)| format!("%{i}: {d}"));
+    all.collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn schedules<'a>(

@@ -179,7 +179,7 @@ impl<'a, N: Into<Cow<'a, str>>, F: Into<Feed<'a>>, const K: usize> From<[(N, F);
     }
 }
 
-/// Feeds from names and what is [`AsFeed`](crate::AsFeed): `feeds! { "a" => t, "b" => &u, "c" => &v[..] }` for tensors `t`
+/// Feeds from names and what is [`AsFeed`]: `feeds! { "a" => t, "b" => &u, "c" => &v[..] }` for tensors `t`
 /// and `u`, which are shared, and elements `v`, which are borrowed.
 #[macro_export]
 macro_rules! feeds {

@@ -152,8 +152,8 @@ impl Executor {
         Ok(Prepared::new(self.inner.clone(), typed, nodes))
     }
 
-    /// The kernels that compute `fetches`, as text, each with the code of its loops: from [`CpuLevel::Avx2`](crate::CpuLevel::Avx2) on, on Unix,
-    /// [`CodeStage::Asm`], elsewhere [`CodeStage::Clif`].
+    /// The kernels that compute `fetches`, as text, each with the code of its loops:
+    /// [`CodeStage::Asm`] on Unix from [`CpuLevel::Avx2`](crate::CpuLevel::Avx2) up, elsewhere [`CodeStage::Clif`].
     ///
     /// ```
     /// use castwise::{CpuLevel, prelude::*};
@@ -221,6 +221,20 @@ impl Executor {
     /// ```
     pub fn kernels<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
         dump::kernels(&self.inner, program, fetches)
+    }
+
+    /// The instructions that each op of the kernels that compute `fetches` is made of, lane by lane: the same on every
+    /// machine. An op without any is run by a kernel of the library. Each op and dtype is printed once.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]).square();
+    /// assert_eq!(Executor::new().ssa(&p, [&y])?, "square.f32(%0: f32) {\n  %1 = mul.f32 %0, %0\n  return canonical %1\n}\n");
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn ssa<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
+        dump::ssa(&self.inner, program, fetches)
     }
 
     /// How many kernels have been compiled so far.
