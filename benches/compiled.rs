@@ -159,7 +159,7 @@ fn report(wanted: &[String]) -> castwise::Result<()> {
     println!("\nRows of the table at {:?}:", CpuLevel::get());
     for r in &rows {
         let (c, k, pass) = (r.compiled, r.kernel, pass(r));
-        if c >= MARGIN * k && c - pass > k {
+        if c - pass >= MARGIN * (k + pass) {
             println!("    row({:?}, {:?}, {:?}, {c:.3}, {pass:.3}, {k:.3}),", r.op, r.dtype, CpuLevel::get());
         }
     }
