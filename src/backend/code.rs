@@ -23,6 +23,7 @@ use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_nam
 use crate::backend::abi::SegmentFn;
 use crate::base::error::{Error, Result};
 use crate::base::host::once;
+use crate::kernels::CpuLevel;
 
 /// Compiled segments and the memory that holds them.
 pub(crate) struct Code {
@@ -52,24 +53,43 @@ impl Drop for Code {
 
 /// Whether this machine can run compiled segments. Without SSE4.1, rounding and blends would be library calls.
 pub(crate) fn available() -> bool {
-    isa().is_some()
+    isa(CpuLevel::get()).is_some()
 }
 
-fn isa() -> Option<&'static OwnedTargetIsa> {
-    static ISA: OnceLock<Option<OwnedTargetIsa>> = OnceLock::new();
-    once(&ISA, || {
-        #[cfg(target_arch = "x86_64")]
-        if !std::arch::is_x86_feature_detected!("sse4.2") {
-            return None;
-        }
+/// Cranelift's target for machines of a level; none if this machine has no vectors for it.
+fn isa(level: CpuLevel) -> Option<&'static OwnedTargetIsa> {
+    static ISAS: [OnceLock<Option<OwnedTargetIsa>>; 3] = [const { OnceLock::new() }; 3];
+    once(&ISAS[level as usize], || {
         let mut flags = settings::builder();
         flags.set("opt_level", "speed").ok()?;
         flags.set("is_pic", "false").ok()?;
         flags.set("enable_verifier", "true").ok()?;
-        let host: isa::Builder = cranelift_native::builder().ok()?;
-        host.finish(settings::Flags::new(flags)).ok()
+        target(level)?.finish(settings::Flags::new(flags)).ok()
     })
     .as_ref()
+}
+
+/// The instructions of a level, which are those of its kernels. The host's own would be others on each machine.
+#[cfg(target_arch = "x86_64")]
+fn target(level: CpuLevel) -> Option<isa::Builder> {
+    if !std::arch::is_x86_feature_detected!("sse4.2") {
+        return None;
+    }
+    let added: [&[&str]; 3] = [
+        &["has_sse3", "has_ssse3", "has_sse41", "has_sse42"],
+        &["has_avx", "has_avx2", "has_fma", "has_bmi1", "has_bmi2", "has_lzcnt", "has_popcnt"],
+        &["has_avx512f", "has_avx512dq", "has_avx512vl"],
+    ];
+    let mut target = cranelift_native::builder_with_options(false).ok()?;
+    for name in added[..=level as usize].iter().copied().flatten() {
+        target.enable(name).ok()?;
+    }
+    Some(target)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn target(_: CpuLevel) -> Option<isa::Builder> {
+    cranelift_native::builder().ok()
 }
 
 /// Runs Cranelift and turns its panics into errors.
@@ -132,7 +152,7 @@ pub(crate) fn place(functions: &[Vec<u8>]) -> Result<Code> {
 
 /// Finalizes a module whose functions `define` adds.
 fn finished(any_length: bool, define: impl FnOnce(&mut JITModule) -> Result<Vec<FuncId>>) -> Result<Code> {
-    let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
+    let isa = isa(CpuLevel::get()).ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
         // Finalization fails only if the system refuses to make pages executable.
@@ -176,7 +196,7 @@ fn build(
 
 /// The CLIF of the functions, before optimization.
 pub(crate) fn clif(count: usize, emit: Emit<'_>) -> Result<Vec<String>> {
-    each(count, emit, &mut |context| Ok(context.func.display().to_string()))
+    each(CpuLevel::get(), count, emit, &mut |context| Ok(context.func.display().to_string()))
 }
 
 /// Machine code, and the source locations in it: for each its first byte, the byte after it, and the location's number.
@@ -185,10 +205,10 @@ pub(crate) struct Located {
     pub(crate) locations: Vec<(usize, usize, u32)>,
 }
 
-/// The machine code of the functions, for a dump.
-pub(crate) fn machine_code(count: usize, emit: Emit<'_>) -> Result<Vec<Located>> {
-    let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
-    each(count, emit, &mut |context| {
+/// The machine code of the functions for machines of a level, for a dump.
+pub(crate) fn machine_code(level: CpuLevel, count: usize, emit: Emit<'_>) -> Result<Vec<Located>> {
+    let isa = isa(level).ok_or_else(|| internal("this machine is not supported"))?;
+    each(level, count, emit, &mut |context| {
         let code = context.compile(isa.as_ref(), &mut ControlPlane::default());
         let code = code.map_err(|e| internal(e.inner))?;
         let locations = code.buffer.get_srclocs_sorted().iter();
@@ -198,8 +218,13 @@ pub(crate) fn machine_code(count: usize, emit: Emit<'_>) -> Result<Vec<Located>>
 }
 
 /// Builds `count` functions with `emit` and looks at each; none becomes executable.
-fn each<T>(count: usize, emit: Emit<'_>, look: &mut dyn FnMut(&mut Context) -> Result<T>) -> Result<Vec<T>> {
-    let isa = isa().ok_or_else(|| internal("this machine is not supported"))?;
+fn each<T>(
+    level: CpuLevel,
+    count: usize,
+    emit: Emit<'_>,
+    look: &mut dyn FnMut(&mut Context) -> Result<T>,
+) -> Result<Vec<T>> {
+    let isa = isa(level).ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
         let (mut context, mut shared) = (module.make_context(), FunctionBuilderContext::new());

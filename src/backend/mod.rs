@@ -2,7 +2,8 @@
 //!
 //! There are two back ends: `x64` on machines with AVX2 or AVX-512, and Cranelift, whose vectors have 128 bits, elsewhere.
 //!
-//! Guarantees: only the (op, dtype) pairs of [`is_lowerable`] are lowered, to instructions that do not trap on data; loads and
+//! Guarantees: only the (op, dtype) pairs of [`is_lowerable`] are lowered, to instructions that do not trap on data: those that
+//! the back end has the primitives of, but where a kernel is faster by a clear margin (`measured`); loads and
 //! stores access `n` elements at each address of the table and nothing else, where `n` is, in Cranelift's loops, a multiple of the
 //! segment's width; results have the same bits as those of the block kernels (`kernels`), as both are made of IEEE operations in
 //! the same order and a NaN that leaves arithmetic is canonical. Does not: handle the elements after the last whole vector for
@@ -22,15 +23,17 @@ mod code;
 mod cranelift;
 pub(crate) mod dump;
 mod listing;
+mod measured;
 #[cfg(test)]
 mod tests;
 mod x64;
 
 pub(crate) use code::{Code, available};
 use dump::CodeStage;
+use measured::BackEnd;
 use x64::isa::Isa;
 
-/// Whether a step is lowered into a segment.
+/// Whether a step is lowered into a segment; one that is not is a kernel step.
 pub(crate) fn is_lowerable(step: &Step) -> bool {
     is_lowerable_at(CpuLevel::get(), step)
 }
@@ -42,6 +45,12 @@ fn has_lanes(d: DType) -> bool {
 
 /// [`is_lowerable`] on a machine of another level.
 pub(crate) fn is_lowerable_at(level: CpuLevel, step: &Step) -> bool {
+    let back_end = if Isa::of(level).is_some() { BackEnd::X64 } else { BackEnd::Cranelift };
+    has_instructions(level, step) && !measured::kernel_is_faster(back_end, level, step)
+}
+
+/// Whether the back end of a level has instructions for a step, be they faster than its kernel or not.
+fn has_instructions(level: CpuLevel, step: &Step) -> bool {
     let dtypes = match step.op {
         StepOp::Cast(p) => [p.from, p.to],
         StepOp::Bits(to) => [step.dtype, to],

@@ -10,7 +10,10 @@ use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Step, StepOp};
 use crate::plan::schedule::{Class, schedule};
 
 mod bounds;
+#[cfg(target_arch = "x86_64")]
+mod levels;
 mod located;
+mod measured;
 mod traps;
 
 /// Whether a step has a block kernel. What no rule set accepts has none.

@@ -35,7 +35,7 @@ mod prim;
 mod record;
 mod rows;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod text;
 
 pub(crate) use {

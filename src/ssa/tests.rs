@@ -135,6 +135,9 @@ fn domain(prim: Prim, d: DType, text: &Text) -> Vec<Column> {
             let positive =
                 |bits: &u128| (bits & u128::MAX >> (129 - width)).clamp(1, u128::from(d.infinity_bits() - 1));
             all[0] = all[0].iter().map(positive).collect();
+            if let Some(second) = all.get(1).map(|_| Prim::Significand.expansion(d).unwrap()) {
+                all[1] = evaluate(&second, &all[..1]);
+            }
         }
         // A magnitude, or a NaN.
         Prim::Signed => all[0].iter_mut().for_each(|bits| *bits &= u128::MAX >> (129 - width)),
@@ -143,8 +146,8 @@ fn domain(prim: Prim, d: DType, text: &Text) -> Vec<Column> {
     all
 }
 
-#[test]
-fn composites_have_the_bits_of_their_expansions() {
+/// Every composite, with each dtype that it is one of.
+fn composites() -> Vec<(Prim, DType)> {
     use Predicate::*;
     let predicates = [Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, NotLess, NotLessEqual, NotGreater];
     let predicates = predicates.into_iter().chain([NotGreaterEqual, Ordered, Unordered]);
@@ -163,21 +166,49 @@ fn composites_have_the_bits_of_their_expansions() {
     for d in DType::ALL.into_iter().filter(|d| d.category() == Category::Int) {
         all.extend([Prim::Test, Prim::TestNot].map(|p| (p, d)));
     }
-    for (prim, d) in all {
-        assert!(prim.is_composite(d), "{prim:?}");
-        let expansion = prim.expansion(d).unwrap();
-        expansion.verify().unwrap();
-        let alone = Text {
-            operands: expansion.operands.clone(),
-            insts: Box::new([Inst::new(prim, d, &[Value(0), Value(1), Value(2)][..prim.arity()])]),
-            result: Value(prim.arity() as u16),
-            canonical: true,
-        };
-        alone.verify().unwrap();
-        let operands = domain(prim, d, &expansion);
-        let (mine, theirs) = (run(&alone, &operands), run(&Text { canonical: true, ..expansion.clone() }, &operands));
-        let differs = difference(&operands, &mine, &theirs);
-        assert!(differs.is_none(), "{prim:?} of {d}, composite and expansion: {}\n{expansion}", differs.unwrap());
+    all
+}
+
+/// A composite as a text of its own, and what its expansion gives.
+pub(crate) struct Composite {
+    pub(crate) alone: Text,
+    pub(crate) operands: Vec<Column>,
+    pub(crate) expected: Column,
+    /// For messages.
+    pub(crate) expansion: Text,
+}
+
+impl Composite {
+    pub(crate) fn all() -> impl Iterator<Item = Composite> {
+        composites().into_iter().map(|(prim, d)| {
+            assert!(prim.is_composite(d), "{prim:?}");
+            let expansion = prim.expansion(d).unwrap();
+            expansion.verify().unwrap();
+            let alone = Text {
+                operands: expansion.operands.clone(),
+                insts: Box::new([Inst::new(prim, d, &[Value(0), Value(1), Value(2)][..prim.arity()])]),
+                result: Value(prim.arity() as u16),
+                canonical: true,
+            };
+            alone.verify().unwrap();
+            let operands = domain(prim, d, &expansion);
+            let expected = run(&Text { canonical: true, ..expansion.clone() }, &operands);
+            Composite { alone, operands, expected, expansion }
+        })
+    }
+
+    /// Checks results, with canonical NaNs, that something gives for the operands.
+    pub(crate) fn check(&self, what: &str, mine: &[u128]) {
+        let differs = difference(&self.operands, mine, &self.expected);
+        let (text, expansion) = (&self.alone, &self.expansion);
+        assert!(differs.is_none(), "{what} and expansion: {}\n{text}{expansion}", differs.unwrap());
+    }
+}
+
+#[test]
+fn composites_have_the_bits_of_their_expansions() {
+    for composite in Composite::all() {
+        composite.check("composite", &run(&composite.alone, &composite.operands));
     }
 }
 

@@ -134,9 +134,14 @@ impl Emit<'_, '_> {
         let address = self.address(base, index, dtype);
         let ty = vector(dtype);
         let count = self.vectors(dtype);
-        let load = |i| self.b.ins().load(ty, MemFlags::new().with_notrap(), address, i as i32 * 16);
-        let parts = Parts::Each((0..count).map(load).collect());
+        let parts = Parts::Each((0..count).map(|i| self.load_vector(ty, address, i as i32 * 16)).collect());
         self.loaded(parts, dtype)
+    }
+
+    /// As bytes: without AVX, Cranelift makes a load of floats the operand of `cmpps`, which traps if it is not aligned.
+    fn load_vector(&mut self, ty: Type, address: Clif, offset: i32) -> Clif {
+        let bytes = self.b.ins().load(types::I8X16, MemFlags::new().with_notrap(), address, offset);
+        if ty == types::I8X16 { bytes } else { self.bits(bytes, ty) }
     }
 
     /// One element in every lane.
@@ -144,7 +149,7 @@ impl Emit<'_, '_> {
         let flags = MemFlags::new().with_notrap();
         let ty = vector(dtype);
         let one = match dtype {
-            DType::C128 => self.b.ins().load(ty, flags, address, 0),
+            DType::C128 => self.load_vector(ty, address, 0),
             DType::C64 => {
                 let pair = self.b.ins().load(types::I64, flags, address, 0);
                 let both = self.b.ins().splat(types::I64X2, pair);

@@ -10,6 +10,7 @@ use super::emit::{FRAME, emit, width};
 use crate::backend::code::{self, Located};
 use crate::backend::listing::{Line, Listing, Mark, Purpose, disassembled};
 use crate::base::error::Result;
+use crate::kernels::CpuLevel;
 use crate::plan::kernel::Kernel;
 use crate::plan::schedule::Schedule;
 
@@ -50,7 +51,7 @@ fn clif_line(line: &str) -> Option<Line> {
 /// The machine code of all segments.
 pub(crate) fn machine_code(kernel: &Kernel, schedule: &Schedule) -> Result<Vec<Listing>> {
     let segments = &schedule.segments;
-    let functions = code::machine_code(segments.len(), &|i, b| emit(kernel, &segments[i], b, true))?;
+    let functions = code::machine_code(CpuLevel::get(), segments.len(), &|i, b| emit(kernel, &segments[i], b, true))?;
     let listing = |(Located { bytes, locations }, s): (&Located, _)| {
         let marks: Vec<Mark> =
             locations.iter().map(|(at, _, location)| Mark { at: *at, purpose: purpose(*location) }).collect();

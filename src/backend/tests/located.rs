@@ -28,7 +28,9 @@ fn locations_change_no_code() {
     let mut check = |kernel: &Kernel, name: &str| {
         let s = planned(kernel);
         let code = |located| {
-            let made = code::machine_code(s.segments.len(), &|i, b| emit(kernel, &s.segments[i], b, located)).unwrap();
+            let made =
+                code::machine_code(CpuLevel::get(), s.segments.len(), &|i, b| emit(kernel, &s.segments[i], b, located))
+                    .unwrap();
             made.into_iter().map(|c| c.bytes).collect::<Vec<_>>()
         };
         let (without, with) = (code(false), code(true));

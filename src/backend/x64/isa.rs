@@ -1,5 +1,6 @@
 //! The instruction sets of the x64 back end.
 
+use crate::backend::measured::cranelift_alone;
 use crate::kernels::CpuLevel;
 
 /// An instruction set.
@@ -15,6 +16,7 @@ impl Isa {
     pub(crate) fn of(level: CpuLevel) -> Option<Isa> {
         match level {
             _ if !cfg!(all(target_arch = "x86_64", unix)) => None,
+            _ if cranelift_alone() => None,
             CpuLevel::Baseline => None,
             CpuLevel::Avx2 => Some(Isa::Avx2),
             CpuLevel::Avx512 => Some(Isa::Avx512),

@@ -22,6 +22,7 @@ use crate::runtime::driver::job::{Buffer, Launch, Output, strategy};
 use crate::runtime::driver::run;
 
 mod data;
+mod overrides;
 mod printed;
 use data::Data;
 
