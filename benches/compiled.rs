@@ -28,7 +28,7 @@ fn step(op: Op, d: DType) -> Option<(Program, Var)> {
         let of = |i: usize| if op == Op::Where && i == 0 { DType::Bool } else { d };
         let vars: Vec<Operand> = (0..op.arity()).map(|i| p.data(&format!("x{i}"), of(i), [None]).into()).collect();
         let y = apply(op, &vars, Attrs::default());
-        let key = format!("{op}.{d} {{");
+        let key = format!("{op}.{d}(");
         let is_alone = p.infer().ok()?.casts().is_empty() && Executor::new().ssa(&p, [&y]).ok()?.starts_with(&key);
         is_alone.then_some((p, y))
     })
