@@ -126,8 +126,18 @@ pub(super) fn cranelift_alone() -> bool {
 
 /// Whether the table says that a step's kernel is faster than its compiled loop.
 pub(super) fn kernel_is_faster(back_end: BackEnd, level: CpuLevel, step: &Step) -> bool {
-    !asked().every && says_kernel(ROWS, back_end, level, step)
+    HAS_ROWS[back_end as usize] && !asked().every && says_kernel(ROWS, back_end, level, step)
 }
+
+/// Whether a back end has rows at all: every step that is scheduled asks.
+const HAS_ROWS: [bool; 2] = {
+    let (mut has, mut i) = ([false; 2], 0);
+    while i < ROWS.len() {
+        has[ROWS[i].back_end as usize] = true;
+        i += 1;
+    }
+    has
+};
 
 /// [`kernel_is_faster`] by these rows.
 pub(super) fn says_kernel(rows: &[Row], back_end: BackEnd, level: CpuLevel, step: &Step) -> bool {

@@ -7,7 +7,7 @@
 //! Guarantees: shapes of one domain have equal extents under every assignment with the same [`Pattern`]; a new batch
 //! size has the pattern of the old one. Does not: check feeds; `executor` has done that.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use crate::base::shape::SymDim;
 use crate::graph::typed::TypedProgram;

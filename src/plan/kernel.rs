@@ -5,7 +5,7 @@
 //! extents, strides or the values of constants, so that one compiled kernel serves every size. Does not: say how a step is
 //! computed, in a segment or by a kernel of `kernels`; `schedule` does.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::fmt;
 
 use crate::base::dtype::DType;

@@ -6,7 +6,7 @@
 //! alive, so no stage writes what it reads. Does not: generate code; `backend` compiles the segments, and without it every step is
 //! a stage of its own.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -386,8 +386,8 @@ impl Planner<'_> {
 
     fn segment(&mut self, steps: &[u32]) -> Segment {
         let made: Vec<ValueId> = steps.iter().map(|s| self.k.steps[*s as usize].out).collect();
-        let inside: std::collections::HashSet<ValueId> = made.iter().copied().collect();
-        let mut seen = std::collections::HashSet::new();
+        let inside: HashSet<ValueId> = made.iter().copied().collect();
+        let mut seen = HashSet::new();
         let mut loads = Vec::new();
         for s in steps {
             for a in self.k.steps[*s as usize].args.iter().flatten() {

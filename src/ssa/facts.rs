@@ -105,8 +105,8 @@ impl Text {
         known[self.result.index()]
     }
 
-    /// Whether the bits of operand `i`'s NaNs can be seen in the result.
-    pub(crate) fn shows(&self, i: usize) -> Shows {
+    /// [`Text::shows`], computed.
+    pub(super) fn operand_shows(&self, i: usize) -> Shows {
         let operand = Value(i as u16);
         if self.operands[i].is_integral() || self.canonical && self.strict(operand) {
             return Shows::Never;

@@ -98,7 +98,7 @@ impl Tape {
                 kept.push(Inst::new(inst.prim, inst.dtype, &args));
             }
         }
-        Text { operands, insts: kept.into(), result: now[result.index()], canonical }
+        Text::new(operands, kept.into(), now[result.index()], canonical)
     }
 }
 

@@ -184,12 +184,8 @@ impl Composite {
             assert!(prim.is_composite(d), "{prim:?}");
             let expansion = prim.expansion(d).unwrap();
             expansion.verify().unwrap();
-            let alone = Text {
-                operands: expansion.operands.clone(),
-                insts: Box::new([Inst::new(prim, d, &[Value(0), Value(1), Value(2)][..prim.arity()])]),
-                result: Value(prim.arity() as u16),
-                canonical: true,
-            };
+            let inst = Inst::new(prim, d, &[Value(0), Value(1), Value(2)][..prim.arity()]);
+            let alone = Text::new(expansion.operands.clone(), Box::new([inst]), Value(prim.arity() as u16), true);
             alone.verify().unwrap();
             let operands = domain(prim, d, &expansion);
             let expected = run(&Text { canonical: true, ..expansion.clone() }, &operands);

@@ -5,6 +5,7 @@
 
 use std::fmt::{self, Write};
 
+use super::facts::Shows;
 use super::prim::{Parts, Prim};
 use crate::base::dtype::{Category, DType};
 
@@ -65,9 +66,22 @@ pub(crate) struct Text {
     /// Whether a NaN among the results must be the canonical one. If not, results have the bits that the instructions
     /// give.
     pub(crate) canonical: bool,
+    /// Whether the bits of each operand's NaNs can be seen in the result: every lowering of the text asks.
+    shows: Box<[Shows]>,
 }
 
 impl Text {
+    pub(crate) fn new(operands: Box<[DType]>, insts: Box<[Inst]>, result: Value, canonical: bool) -> Text {
+        let mut text = Text { operands, insts, result, canonical, shows: Box::default() };
+        text.shows = (0..text.operands.len()).map(|i| text.operand_shows(i)).collect();
+        text
+    }
+
+    /// Whether the bits of operand `i`'s NaNs can be seen in the result.
+    pub(crate) fn shows(&self, i: usize) -> Shows {
+        self.shows[i]
+    }
+
     /// The dtype of a value.
     pub(crate) fn dtype(&self, v: Value) -> DType {
         match self.operands.get(v.index()) {

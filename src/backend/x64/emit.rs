@@ -8,7 +8,7 @@
 //! stack frame is probed page by page. Slots that are written must not overlap slots that are read. Does not: select
 //! instructions or allocate registers for the body.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use super::alloc::{Allocated, Machine};
 use super::asm::{

@@ -4,7 +4,7 @@
 //! kernel's step that it was emitted for. An instruction that AVX2 lacks is expanded (`avx2`). Does not: know machine
 //! registers; `alloc` assigns them.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 use super::instructions::{self as ins, Instruction, Shape, length};
 use super::isa::Isa;

@@ -4,7 +4,7 @@
 //! demanded ([`demanded`]): where it is stored, or its bits are copied to a place that is; elsewhere it may have any
 //! payload. Does not: allocate registers.
 
-use std::collections::HashSet;
+use foldhash::{HashSet, HashSetExt};
 
 use super::instructions as ins;
 use super::ir::{Body, NONE, Reg};

@@ -4,6 +4,8 @@
 //! where they can be seen. Composites for which an instruction set has nothing better are expanded first (`texts`).
 //! Does not: know ops.
 
+use smallvec::SmallVec;
+
 use super::instructions::{self as ins, Instruction};
 use super::ir::{NONE, Reg};
 use super::isa::Isa;
@@ -22,7 +24,7 @@ type Known = (Reg, Nan);
 impl Lower<'_> {
     /// The result of a text of these operands.
     pub(super) fn text(&mut self, text: &Text, operands: &[Known]) -> Known {
-        let mut values: Vec<Known> = operands[..text.operands.len()].to_vec();
+        let mut values: SmallVec<[Known; 16]> = operands[..text.operands.len()].into();
         for inst in &text.insts {
             let mut args = [(NONE, Nan::Any); 3];
             for (to, a) in args.iter_mut().zip(inst.args()) {

@@ -135,7 +135,7 @@ impl Step {
         };
         let (typed, node) = one_op(key.cx, key.op, args, key.attrs.clone(), location.clone(), fed)?;
         let pattern = vec![false; typed.dyn_dims.len()];
-        let plan = plan(&typed, &[node], &HashMap::new(), &pattern, Passes::default())?;
+        let plan = plan(&typed, &[node], &Default::default(), &pattern, Passes::default())?;
         Ok(Step { plan, launches: Vec::new(), weak: typed.nodes[node as usize].weak })
     }
 

@@ -4,8 +4,8 @@
 //! fetches, and a kernel compiled once for each way its operands broadcast, whatever the extents are. Does not: check
 //! feeds.
 
+use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 

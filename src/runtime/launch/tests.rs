@@ -38,7 +38,7 @@ fn memory_is_taken_up_to_its_limit_and_given_back() {
 fn held(p: &Program, fetches: &[&Var], x: &Tensor) -> (usize, usize) {
     let typed = Arc::new(p.infer().unwrap());
     let nodes: Vec<NodeId> = fetches.iter().map(|v| typed.node(v).unwrap()).collect();
-    let plan = plan(&typed, &nodes, &HashMap::new(), &pattern(&typed, &[]), Passes::default()).unwrap();
+    let plan = plan(&typed, &nodes, &Default::default(), &pattern(&typed, &[]), Passes::default()).unwrap();
     let run = Run { feeds: &[TensorRef::Tensor(x)], ..Run::alone() };
     let made = run_plan(&plan, &run, &BlockEngine, &mut Cow::Owned(Vec::new()), &mut []).unwrap();
     (run.memory.now.get(), made.iter().flatten().map(|t| t.numel() * t.dtype().size()).sum())
