@@ -119,8 +119,8 @@ fn every_step_that_cranelift_lowers_compiles_for_arm() {
             }
         }
     }
-    assert!(ops > 150 && casts > 30, "{ops} ops, {casts} casts");
-    checked.finish(400, 1);
+    assert!(ops > 400 && casts > 40, "{ops} ops, {casts} casts");
+    checked.finish(1000, 1);
 }
 
 /// The kernels of ops and conversions as programs have them, with the conversions to the compute dtype and back.
@@ -133,7 +133,7 @@ fn ops_between_conversions_compile_for_arm() {
     each_conversion(|k, name| {
         checked.kernel(k, name);
     });
-    checked.finish(400, 3);
+    checked.finish(1000, 3);
 }
 
 /// Operands of two dtypes in one loop, with masks that are stored, widened and narrowed, and a value that is used twice.
@@ -164,5 +164,5 @@ fn fused_loops_of_two_dtypes_compile_for_arm() {
             checked.kernel(&mixed(d, other), &format!("{d} and {other}"));
         }
     }
-    checked.finish(400, 6);
+    checked.finish(1000, 4);
 }
