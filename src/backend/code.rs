@@ -59,14 +59,21 @@ pub(crate) fn available() -> bool {
 /// Cranelift's target for machines of a level; none if this machine has no vectors for it.
 fn isa(level: CpuLevel) -> Option<&'static OwnedTargetIsa> {
     static ISAS: [OnceLock<Option<OwnedTargetIsa>>; 3] = [const { OnceLock::new() }; 3];
-    once(&ISAS[level as usize], || {
-        let mut flags = settings::builder();
-        flags.set("opt_level", "speed").ok()?;
-        flags.set("is_pic", "false").ok()?;
-        flags.set("enable_verifier", "true").ok()?;
-        target(level)?.finish(settings::Flags::new(flags)).ok()
-    })
-    .as_ref()
+    once(&ISAS[level as usize], || with_settings(target(level)?)).as_ref()
+}
+
+/// A target under the settings of all compiled code.
+pub(super) fn with_settings(target: isa::Builder) -> Option<OwnedTargetIsa> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "speed").ok()?;
+    flags.set("is_pic", "false").ok()?;
+    flags.set("enable_verifier", "true").ok()?;
+    target.finish(settings::Flags::new(flags)).ok()
+}
+
+/// [`isa`], or the error of a machine that has none.
+fn supported(level: CpuLevel) -> Result<&'static OwnedTargetIsa> {
+    isa(level).ok_or_else(|| internal("this machine is not supported"))
 }
 
 /// The instructions of a level, which are those of its kernels. The host's own would be others on each machine.
@@ -152,7 +159,7 @@ pub(crate) fn place(functions: &[Vec<u8>]) -> Result<Code> {
 
 /// Finalizes a module whose functions `define` adds.
 fn finished(any_length: bool, define: impl FnOnce(&mut JITModule) -> Result<Vec<FuncId>>) -> Result<Code> {
-    let isa = isa(CpuLevel::get()).ok_or_else(|| internal("this machine is not supported"))?;
+    let isa = supported(CpuLevel::get())?;
     guarded(|| {
         let mut module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
         // Finalization fails only if the system refuses to make pages executable.
@@ -196,7 +203,7 @@ fn build(
 
 /// The CLIF of the functions, before optimization.
 pub(crate) fn clif(count: usize, emit: Emit<'_>) -> Result<Vec<String>> {
-    each(CpuLevel::get(), count, emit, &mut |context| Ok(context.func.display().to_string()))
+    each(supported(CpuLevel::get())?, count, emit, &mut |context| Ok(context.func.display().to_string()))
 }
 
 /// Machine code, and the source locations in it: for each its first byte, the byte after it, and the location's number.
@@ -207,8 +214,8 @@ pub(crate) struct Located {
 
 /// The machine code of the functions for machines of a level, for a dump.
 pub(crate) fn machine_code(level: CpuLevel, count: usize, emit: Emit<'_>) -> Result<Vec<Located>> {
-    let isa = isa(level).ok_or_else(|| internal("this machine is not supported"))?;
-    each(level, count, emit, &mut |context| {
+    let isa = supported(level)?;
+    each(isa, count, emit, &mut |context| {
         let code = context.compile(isa.as_ref(), &mut ControlPlane::default());
         let code = code.map_err(|e| internal(e.inner))?;
         let locations = code.buffer.get_srclocs_sorted().iter();
@@ -217,14 +224,13 @@ pub(crate) fn machine_code(level: CpuLevel, count: usize, emit: Emit<'_>) -> Res
     })
 }
 
-/// Builds `count` functions with `emit` and looks at each; none becomes executable.
-fn each<T>(
-    level: CpuLevel,
+/// Builds `count` functions with `emit` for any machine and looks at each; none becomes executable.
+pub(super) fn each<T>(
+    isa: &OwnedTargetIsa,
     count: usize,
     emit: Emit<'_>,
     look: &mut dyn FnMut(&mut Context) -> Result<T>,
 ) -> Result<Vec<T>> {
-    let isa = isa(level).ok_or_else(|| internal("this machine is not supported"))?;
     guarded(|| {
         let module = JITModule::new(JITBuilder::with_isa(isa.clone(), default_libcall_names()));
         let (mut context, mut shared) = (module.make_context(), FunctionBuilderContext::new());

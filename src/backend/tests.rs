@@ -9,6 +9,8 @@ use crate::ops::Op;
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Step, StepOp};
 use crate::plan::schedule::{Class, schedule};
 
+#[cfg(any(feature = "arm64", target_arch = "aarch64"))]
+mod arm;
 mod bounds;
 #[cfg(target_arch = "x86_64")]
 mod levels;

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{
-    ConstantData, Endianness, InstBuilder, MemFlagsData as MemFlags, Type, Value as Clif, types,
+    ConstantData, Endianness, InstBuilder, MemFlagsData as MemFlags, Opcode, Type, Value as Clif, types,
 };
 
 use super::emit::{Lanes, Repr, vector};
@@ -45,11 +45,22 @@ impl Emit<'_, '_> {
 
     /// `cond ? a : b` by lanes; those of `cond` are all ones or all zeros.
     pub(crate) fn select_lanes(&mut self, cond: Clif, a: Clif, b: Clif) -> Clif {
+        // A negated condition chooses the other operand, without an instruction for the negation.
+        if let Some(positive) = self.negated(cond) {
+            return self.select_lanes(positive, b, a);
+        }
         let ty = self.b.func.dfg.value_type(a);
         let int = self.b.func.dfg.value_type(cond);
         let (x, y) = (self.bits(a, int), self.bits(b, int));
         let chosen = self.b.ins().bitselect(cond, x, y);
         self.bits(chosen, ty)
+    }
+
+    /// What a value is the complement of, if `bnot` made it.
+    fn negated(&self, v: Clif) -> Option<Clif> {
+        let dfg = &self.b.func.dfg;
+        let made = dfg.value_def(v).inst()?;
+        (dfg.insts[made].opcode() == Opcode::Bnot).then(|| dfg.inst_args(made)[0])
     }
 
     /// The value with canonical NaNs in the place of those from arithmetic.

@@ -63,21 +63,22 @@ fn lowers(inst: &Inst) -> bool {
     }
 }
 
-/// A comparison of floats.
-fn float_condition(p: Predicate) -> FloatCC {
+/// A comparison of floats, and whether its result is to be negated: Cranelift has no vectors of `UnorderedOrLessThan` and the
+/// like for ARM.
+fn float_condition(p: Predicate) -> (FloatCC, bool) {
     match p {
-        Predicate::Equal => FloatCC::Equal,
-        Predicate::NotEqual => FloatCC::NotEqual,
-        Predicate::Less => FloatCC::LessThan,
-        Predicate::LessEqual => FloatCC::LessThanOrEqual,
-        Predicate::Greater => FloatCC::GreaterThan,
-        Predicate::GreaterEqual => FloatCC::GreaterThanOrEqual,
-        Predicate::NotLess => FloatCC::UnorderedOrGreaterThanOrEqual,
-        Predicate::NotLessEqual => FloatCC::UnorderedOrGreaterThan,
-        Predicate::NotGreater => FloatCC::UnorderedOrLessThanOrEqual,
-        Predicate::NotGreaterEqual => FloatCC::UnorderedOrLessThan,
-        Predicate::Ordered => FloatCC::Ordered,
-        Predicate::Unordered => FloatCC::Unordered,
+        Predicate::Equal => (FloatCC::Equal, false),
+        Predicate::NotEqual => (FloatCC::NotEqual, false),
+        Predicate::Less => (FloatCC::LessThan, false),
+        Predicate::LessEqual => (FloatCC::LessThanOrEqual, false),
+        Predicate::Greater => (FloatCC::GreaterThan, false),
+        Predicate::GreaterEqual => (FloatCC::GreaterThanOrEqual, false),
+        Predicate::NotLess => (FloatCC::LessThan, true),
+        Predicate::NotLessEqual => (FloatCC::LessThanOrEqual, true),
+        Predicate::NotGreater => (FloatCC::GreaterThan, true),
+        Predicate::NotGreaterEqual => (FloatCC::GreaterThanOrEqual, true),
+        Predicate::Ordered => (FloatCC::Ordered, false),
+        Predicate::Unordered => (FloatCC::Unordered, false),
     }
 }
 
@@ -195,7 +196,11 @@ impl Emit<'_, '_> {
                 Lanes::mask(d.size(), compared.parts)
             }
             Prim::Compare(p) => {
-                let compared = self.pairs(args, |e, a, b| e.b.ins().fcmp(float_condition(p), a, b));
+                let (condition, negated) = float_condition(p);
+                let compared = self.pairs(args, |e, a, b| {
+                    let holds = e.b.ins().fcmp(condition, a, b);
+                    if negated { e.b.ins().bnot(holds) } else { holds }
+                });
                 Lanes::mask(d.size(), compared.parts)
             }
             Prim::Select => self.select(d, args),
