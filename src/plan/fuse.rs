@@ -8,9 +8,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use std::fmt;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use crate::base::error::{Error, Name, Result};
 use crate::base::host::FloatMode;

@@ -5,8 +5,9 @@
 //! extents, strides or the values of constants, so that one compiled kernel serves every size. Does not: say how a step is
 //! computed, in a segment or by a kernel of `kernels`; `schedule` does.
 
-use foldhash::HashMap;
 use std::fmt;
+
+use foldhash::HashMap;
 
 use crate::base::dtype::DType;
 use crate::base::scalar::{Bits, Scalar};

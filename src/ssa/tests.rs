@@ -188,7 +188,7 @@ impl Composite {
             let alone = Text::new(expansion.operands.clone(), Box::new([inst]), Value(prim.arity() as u16), true);
             alone.verify().unwrap();
             let operands = domain(prim, d, &expansion);
-            let expected = run(&Text { canonical: true, ..expansion.clone() }, &operands);
+            let expected = run(&expansion.clone().with_canonical_nans(), &operands);
             Composite { alone, operands, expected, expansion }
         })
     }

@@ -77,6 +77,12 @@ impl Text {
         text
     }
 
+    /// The same whose NaNs become the canonical one.
+    #[cfg(test)]
+    pub(crate) fn with_canonical_nans(self) -> Text {
+        Text::new(self.operands, self.insts, self.result, true)
+    }
+
     /// Whether the bits of operand `i`'s NaNs can be seen in the result.
     pub(crate) fn shows(&self, i: usize) -> Shows {
         self.shows[i]

@@ -4,11 +4,11 @@
 //! fetches, and a kernel compiled once for each way its operands broadcast, whatever the extents are. Does not: check
 //! feeds.
 
-use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
+use foldhash::{HashMap, HashMapExt};
 use petgraph::graph::NodeIndex;
 
 use super::builder::ExecutorBuilder;

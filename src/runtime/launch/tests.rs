@@ -1,7 +1,5 @@
 //! What a run holds, when it asks for help, and what it refuses.
 
-use std::collections::HashMap;
-
 use std::borrow::Cow;
 use std::sync::Arc;
 
