@@ -3,30 +3,9 @@
 //! Guarantees: the facts of a composite hold for its expansion and for whatever instruction stands for it. Does not:
 //! make NaNs canonical; back ends do, at the end of a text, where it says so and the bits can be seen.
 
-use super::prim::Prim;
+use super::prim::{Nan, Prim, Shows};
 use super::text::{Inst, Text, Value};
 use crate::base::dtype::DType;
-
-/// What is known of the NaNs among a value's lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Nan {
-    /// Nothing.
-    Any,
-    /// None is signaling.
-    Quiet,
-    /// All are the canonical one.
-    Canonical,
-}
-
-/// Whether the bits of an operand's NaNs, its sign included, can be seen in a result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Shows {
-    Never,
-    /// Where the result's NaNs can be seen: there are none of these bits but in them.
-    InNans,
-    /// Also in numbers.
-    Always,
-}
 
 impl Prim {
     /// What is known of the NaNs of a result, by what is known of those of the operands.

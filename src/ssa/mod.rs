@@ -39,8 +39,7 @@ pub(crate) mod tests;
 mod text;
 
 pub(crate) use {
-    facts::{Nan, Shows},
-    prim::{Parts, Predicate, Prim, Rounding},
+    prim::{Nan, Parts, Predicate, Prim, Rounding, Shows},
     rows::{Form, text, text_for},
     text::{Inst, Text, Value},
 };

@@ -83,6 +83,27 @@ pub(crate) enum Parts {
     Either,
 }
 
+/// What is known of the NaNs among a value's lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Nan {
+    /// Nothing.
+    Any,
+    /// None is signaling.
+    Quiet,
+    /// All are the canonical one.
+    Canonical,
+}
+
+/// Whether the bits of an operand's NaNs, its sign included, can be seen in a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Shows {
+    Never,
+    /// Where the result's NaNs can be seen: there are none of these bits but in them.
+    InNans,
+    /// Also in numbers.
+    Always,
+}
+
 /// What an instruction computes in each lane. "Int", "float", "complex" and "mask" name the dtype of
 /// [`Inst`](super::text::Inst), which is the operands' where nothing else is said; a mask has the dtype bool. Float
 /// arithmetic rounds to nearest even.

@@ -5,8 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use super::facts::Shows;
-use super::prim::{Parts, Prim};
+use super::prim::{Parts, Prim, Shows};
 use crate::base::dtype::{Category, DType};
 
 /// A value of a text: the operands first, then the results of the instructions.
