@@ -1,6 +1,6 @@
 //! A text: instructions in static single assignment form.
 //!
-//! Guarantees: operands come before their uses; no instruction is there twice, and none in vain; [`Text::verify`]
+//! Guarantees: operands come before their uses; no two instructions are equal, and each is used; [`Text::verify`]
 //! checks the dtypes. Does not: compute, or know what records it.
 
 use std::fmt::{self, Write};
