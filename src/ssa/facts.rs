@@ -1,7 +1,7 @@
 //! What is known of NaNs: those of a text's result, and whether the bits of an operand's NaNs can be seen in it.
 //!
-//! Guarantees: the facts of a composite hold for its expansion and for any instruction that a back end uses for it. Does not:
-//! make NaNs canonical; back ends do, at the end of a text, where it says so and the bits can be seen.
+//! Guarantees: the facts of a composite hold for its expansion and for any instruction that a back end uses for it. Does
+//! not: make NaNs canonical; back ends do, at the end of a text, where it says so and the bits can be seen.
 
 use super::prim::{Nan, Prim, Shows};
 use super::text::{Inst, Text, Value};
