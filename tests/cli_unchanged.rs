@@ -91,10 +91,11 @@ fn they_are_refused_where_they_would_be_computed_or_can_not_be_stored() {
     let refused = |arguments: &[&str]| dir.refused(&[arguments, &["-i", "a=a.safetensors"]].concat());
     let stderr = refused(&["a * 1", "-o", "m.safetensors"]);
     assert!(stderr.contains("the tensor `scales` is F8_E8M0, a dtype that castwise does not have"), "{stderr}");
-    let stderr = refused(&["a", "-o", "m.safetensors", "--out-dtype-all", "f32"]);
+    let stderr = refused(&["a", "-o", "m.safetensors", "--out-dtype", "f32", "--out-dtype-all"]);
     assert!(stderr.contains("the tensor `scales` is F8_E8M0"), "{stderr}");
+    assert!(refused(&["a", "-o", "m.safetensors", "--out-dtype", "i32"]).contains("the tensor `scales` is F8_E8M0"));
     let stderr = refused(&["a", "-o", "m.npz"]);
-    assert!(stderr.contains("NumPy has no F4 (for `blocks`): write .safetensors"), "{stderr}");
+    assert!(stderr.contains("NumPy has no F8_E8M0 (for `scales`): write .safetensors"), "{stderr}");
     assert!(!dir.names().iter().any(|n| n.starts_with("m.")));
 }
 

@@ -317,7 +317,7 @@ impl Work {
         let mut refusals = Refusals::default();
         for (i, (name, e)) in names.iter().enumerate() {
             let expression = &self.expressions[*e];
-            if let Some(copied) = Unchanged::of(name, expression, &self.inputs).filter(|_| !self.out.all) {
+            if let Some(copied) = Unchanged::of(name, expression, &self.inputs).filter(|_| !self.out.converts_all()) {
                 self.unchanged.push(copied);
                 continue;
             }
