@@ -4,7 +4,7 @@ use castwise::prelude::*;
 use castwise::{Attrs, CpuLevel, Op, Operand};
 use proptest::prelude::*;
 
-use crate::common::{Random, random_tensor};
+use crate::common::{Random, has, random_tensor};
 
 /// One step: an op and the sources of its operands.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         Op::Assign if case.dynamic => Op::PromoteWith,
         op => op,
     };
-    let known = |d: &DType| case.rules == Rules::Torch || *d != DType::C32;
+    let known = |d: &DType| has(case.rules, *d);
     let parameters = op.def().parameters();
     let value = |i: usize| match step.operands[i] as usize {
         pick if case.fused && pick.is_multiple_of(5) => types.len() - 1,
@@ -222,8 +222,8 @@ pub fn leaves(case: &Case) -> Vec<Tensor> {
         .enumerate()
         .map(|(i, leaf)| {
             let mut d = DType::ALL[leaf.dtype];
-            if case.rules == Rules::Paddle && d == DType::C32 {
-                d = DType::F32; // Paddle lacks c32.
+            if !has(case.rules, d) {
+                d = DType::F32;
             }
             let single = case.fused && case.seed >> i & 1 == 1;
             let shape = if single { [&[][..], &[1], &[], &[1, 1]][leaf.shape % 4] } else { SHAPES[leaf.shape] }.iter();
