@@ -136,6 +136,12 @@ fn every_half_through_every_unary_op() {
 }
 
 #[test]
+fn every_word_through_every_unary_op() {
+    let jobs: Vec<Job> = ops(1).map(|op| Job::new(op, vec![every(DType::U16)])).collect();
+    assert!(check("words", &jobs) > jobs.len() / 2);
+}
+
+#[test]
 fn every_pair_of_bytes_through_every_binary_op() {
     let mut jobs = vec![];
     for rules in [Rules::Torch, Rules::Paddle] {

@@ -48,8 +48,8 @@ pub const SHAPES: [&[usize]; 10] = [&[7], &[3, 7], &[1], &[], &[3, 1], &[2, 3, 7
 pub fn cases() -> impl Strategy<Value = Case> {
     let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle)];
     let shape = prop_oneof![30 => 0..8usize, 1 => 8..SHAPES.len()];
-    let leaf = (0..13usize, shape, 0..16u8).prop_map(|(dtype, shape, layout)| Leaf { dtype, shape, layout });
-    let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..13usize);
+    let leaf = (0..DType::ALL.len(), shape, 0..16u8).prop_map(|(dtype, shape, layout)| Leaf { dtype, shape, layout });
+    let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..DType::ALL.len());
     let step = step.prop_map(|(op, operands, dtype)| Step { op, operands, dtype });
     let steps = prop_oneof![12 => prop::collection::vec(step.clone(), 1..5), 1 => prop::collection::vec(step, 5..24)];
     let chance = |n: u32| prop::bool::weighted(1.0 / f64::from(n));
