@@ -257,7 +257,7 @@ program(rules = torch) (%x: f32[3], %x: f32[], %y: f32[9223372036854775807, 9]) 
         ("%", "line 19: more than 4 operands"),
         (
             "f8",
-            "line 20: expected a dtype, found `f8`: unknown dtype `f8`; known: bool u8 u16 u32 u64 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64 c128",
+            "line 20: expected a dtype, found `f8`: unknown dtype `f8`; known: bool u8 u16 u32 u64 i8 i16 i32 i64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c32 c64 c128",
         ),
         ("a", "line 21: two results have the name `a`"),
         ("\"", "line 22: the string that starts here has no closing `\"`"),

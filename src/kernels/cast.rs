@@ -1,7 +1,8 @@
 //! Conversions between dtypes: primitive conversions, and the paths that chain them.
 //!
 //! Guarantees: every pair of dtypes has a path; a path rounds at most once (to nearest, ties to even), so f64 to f16 is
-//! correctly rounded, and i64 to bf16 too; float to integer truncates, saturates, and converts NaN to 0; integer to
+//! correctly rounded, and i64 to bf16 too; a float beyond the range of f8e4m3fn gives its largest number, or NaN, as the
+//! step says; float to integer truncates, saturates, and converts NaN to 0; integer to
 //! integer wraps; NaN becomes the canonical NaN. Does not: round between the steps of a path.
 
 use num_complex::Complex;
@@ -10,6 +11,7 @@ use super::elementwise::copy_kernel;
 use super::num::Canonical;
 use super::{BlockFn, CpuLevel, levels, operands, slice, slice_mut};
 use crate::base::dtype::DType::{self, *};
+use crate::base::f8::{self, to_odd};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
 use crate::ops::MAX_OPERANDS;
@@ -19,11 +21,28 @@ use crate::ops::MAX_OPERANDS;
 pub(crate) struct Prim {
     pub(crate) from: DType,
     pub(crate) to: DType,
+    /// Whether a float beyond the range of a dtype without infinities becomes a NaN, not the largest number.
+    pub(crate) beyond_is_nan: bool,
+}
+
+impl Prim {
+    pub(crate) const fn new(from: DType, to: DType) -> Prim {
+        Prim { from, to, beyond_is_nan: false }
+    }
+
+    /// The kernel of the conversion at a CPU level; `None` for pairs that [`path`] never returns.
+    pub(crate) fn kernel(self, level: CpuLevel) -> Option<BlockFn> {
+        match (self.beyond_is_nan, self.from, self.to) {
+            (true, F32, F8E4M3FN) => Some(converter::<F32E4m3Nan>(level)),
+            (true, F64, F8E4M3FN) => Some(converter::<F64E4m3Nan>(level)),
+            (_, from, to) => kernel(from, to, level),
+        }
+    }
 }
 
 /// The primitive steps from one dtype to another; none if they are equal.
 pub(crate) fn path(from: DType, to: DType) -> Vec<Prim> {
-    let step = |from, to| Prim { from, to };
+    let step = Prim::new;
     let then = |mut first: Vec<Prim>, second: Vec<Prim>| {
         first.extend(second);
         first
@@ -122,6 +141,14 @@ converts! {
     F64Bf16: f64 => u16, 1, |a| f32_to_bf16(to_odd(a));
     I64Bf16: i64 => u16, 1, |a| f32_to_bf16(to_odd(int_to_odd(a)));
     U64Bf16: u64 => u16, 1, |a| f32_to_bf16(to_odd(uint_to_odd(a)));
+    E4m3F32: u8 => f32, 1, |a| f8::F8E4M3FN::from_bits(a).to_f32();
+    E5m2F32: u8 => f32, 1, |a| f8::F8E5M2::from_bits(a).to_f32();
+    F32E4m3: f32 => u8, 1, |a| f8::F8E4M3FN::nearest(a, false);
+    F32E5m2: f32 => u8, 1, |a| f8::F8E5M2::nearest(a, false);
+    F64E4m3: f64 => u8, 1, |a| f8::F8E4M3FN::nearest(to_odd(a), false);
+    F64E5m2: f64 => u8, 1, |a| f8::F8E5M2::nearest(to_odd(a), false);
+    F32E4m3Nan: f32 => u8, 1, |a| f8::F8E4M3FN::nearest(a, true);
+    F64E4m3Nan: f64 => u8, 1, |a| f8::F8E4M3FN::nearest(to_odd(a), true);
     C32C64: u16 => f32, 2, |a| f16_to_f32(a);
     C64C32: f32 => u16, 2, |a| f32_to_f16(a);
     C128C32: f64 => u16, 2, |a| f32_to_f16(to_odd(a));
@@ -168,18 +195,6 @@ pub(super) fn f32_to_bf16(a: f32) -> u16 {
     if a.is_nan() { 0x7fc0 } else { rounded as u16 }
 }
 
-/// f64 to f32, rounded to odd: truncated, with the last bit set if the result is inexact. Rounding this result to fewer
-/// bits gives the same as rounding the f64 itself.
-#[inline(always)]
-fn to_odd(a: f64) -> f32 {
-    let near = a as f32;
-    let back = f64::from(near);
-    let bits = near.to_bits();
-    let down = if back.abs() > a.abs() { bits.wrapping_sub(1) } else { bits };
-    let odd = if back != a { down | 1 } else { down };
-    if a.is_nan() { f32::NAN } else { f32::from_bits(odd) }
-}
-
 /// i64 to f64, rounded to odd.
 #[inline(always)]
 fn int_to_odd(a: i64) -> f64 {
@@ -209,10 +224,10 @@ impl Prim {
             U64 => I64,
             d => d,
         };
-        let Prim { from, to } = self;
+        let Prim { from, to, .. } = self;
         match (from.is_integral(), to.is_integral()) {
-            (true, true) if from.size() < to.size() && to != Bool && from != Bool => Prim { from, to: signed(to) },
-            (true, true) => Prim { from: signed(from), to: signed(to) },
+            (true, true) if from.size() < to.size() && to != Bool && from != Bool => Prim::new(from, signed(to)),
+            (true, true) => Prim::new(signed(from), signed(to)),
             _ => self,
         }
     }
@@ -221,7 +236,7 @@ impl Prim {
 /// The kernel of a primitive conversion at a CPU level; `None` for pairs that [`path`] never returns.
 pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn> {
     let copies = from != to;
-    let Prim { from, to } = Prim { from, to }.representative();
+    let Prim { from, to, .. } = Prim::new(from, to).representative();
     if from == to {
         return copies.then(|| copy_kernel(from, to, level));
     }
@@ -250,6 +265,8 @@ pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn>
         F32 I64 => As<f32, i64>, F64 Bool => F64Bool, F64 U8 => As<f64, u8>, F64 U16 => As<f64, u16>,
         F64 U32 => As<f64, u32>, F64 U64 => As<f64, u64>, F64 I8 => As<f64, i8>, F64 I16 => As<f64, i16>,
         F64 I32 => As<f64, i32>, F64 I64 => As<f64, i64>, F32 F64 => As<f32, f64>, F64 F32 => As<f64, f32>,
+        F8E4M3FN F32 => E4m3F32, F8E5M2 F32 => E5m2F32, F32 F8E4M3FN => F32E4m3, F32 F8E5M2 => F32E5m2,
+        F64 F8E4M3FN => F64E4m3, F64 F8E5M2 => F64E5m2,
         F16 F32 => F16F32, BF16 F32 => Bf16F32, F32 F16 => F32F16, F32 BF16 => F32Bf16, F64 F16 => F64F16,
         F64 BF16 => F64Bf16, C32 C64 => C32C64, C64 C32 => C64C32, C128 C32 => C128C32, C64 C128 => C64C128,
         C128 C64 => C128C64, C64 F32 => C64F32, C128 F64 => C128F64, C32 F16 => C32F16, F32 C64 => F32C64,
@@ -259,11 +276,16 @@ pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn>
 
 /// Converts one element from one dtype to another, by the steps that cast a tensor.
 pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
+    convert_by(bits, path(from, to))
+}
+
+/// Converts one element by these steps.
+pub(crate) fn convert_by(bits: Bits, path: Vec<Prim>) -> Bits {
     let _standard = FloatMode::standard();
     let mut now = bits;
-    for step in path(from, to) {
+    for step in path {
         let mut next = Bits::default();
-        if let Some(f) = kernel(step.from, step.to, CpuLevel::get()) {
+        if let Some(f) = step.kernel(CpuLevel::get()) {
             // SAFETY: `Bits` is 16-aligned and holds one element of any dtype.
             unsafe { f(operands([(&raw const now).cast()]), (&raw mut next).cast(), 1) };
         }

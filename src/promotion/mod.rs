@@ -27,7 +27,7 @@ mod toy;
 
 pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
-use rule_set::{Call, refuse_integers, refuse_lacking};
+use rule_set::{Call, refuse_integers, refuse_lacking, refuse_stored};
 pub use settings::{Rounding, Rules, Settings};
 
 impl Rules {
@@ -63,7 +63,9 @@ impl Rules {
 
     /// The common dtypes that an op accepts under these rules, before integers are converted to float.
     pub fn accepts(self, op: Op) -> DTypeSet {
-        self.set().column(op.def()).1
+        let (set, stores) = (self.set(), op == Op::Cast);
+        let all = set.column(op.def()).1;
+        if stores { all } else { all.iter().filter(|d| !set.only_stores(*d)).collect() }
     }
 }
 
@@ -222,6 +224,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
         return Err(wrong);
     }
     refuse_integers(rules, op, all)?;
+    refuse_stored(rules, op, all, attrs)?;
     let (operands, parameters) = all.split_at(all.len() - def.parameters().min(all.len()));
     if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
         return Err(Diagnostic::new(

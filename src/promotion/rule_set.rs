@@ -77,6 +77,17 @@ pub(crate) trait RuleSet: Sync {
         None
     }
 
+    /// Whether tensors of this dtype can only be stored and cast: those of 8-bit floats, unless a rule set computes in
+    /// them.
+    fn only_stores(&self, dtype: DType) -> bool {
+        dtype.is_byte_float()
+    }
+
+    /// Whether a float beyond the range of a dtype without infinities becomes a NaN, not the largest number.
+    fn beyond_is_nan(&self) -> bool {
+        false
+    }
+
     /// Whether a tensor of this dtype can be the condition of `where`, which is cast to bool.
     fn takes_condition(&self, dtype: DType) -> bool {
         dtype == DType::Bool
@@ -189,6 +200,22 @@ pub(super) fn refuse_lacking(rules: &dyn RuleSet, op: Op, dtype: DType) -> Resul
             Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(instead))
         }
     }
+}
+
+/// The error for an op of a dtype that can only be stored and cast.
+pub(super) fn refuse_stored(
+    rules: &dyn RuleSet,
+    op: Op,
+    operands: &[OperandType],
+    attrs: &Attrs,
+) -> Result<(), Diagnostic> {
+    let first = operands.iter().filter_map(dtype_of).find(|d| rules.only_stores(*d));
+    let Some(d) = first.or(attrs.dtype.filter(|d| rules.only_stores(*d))).filter(|_| op != Op::Cast) else {
+        return Ok(());
+    };
+    let message = format!("`{op}`: {} only stores and casts {d}", rules.framework());
+    let help = "cast it first, e.g. `cast(x, f32)`, and cast the result";
+    Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help))
 }
 
 /// The error for a scalar that the framework does not have.

@@ -4,7 +4,7 @@ use castwise::prelude::*;
 use castwise::{Attrs, CpuLevel, Op, Operand};
 use proptest::prelude::*;
 
-use crate::common::{Random, has, random_tensor};
+use crate::common::{Random, computes, has, random_tensor};
 
 /// One step: an op and the sources of its operands.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         Op::Assign if case.dynamic => Op::PromoteWith,
         op => op,
     };
-    let known = |d: &DType| has(case.rules, *d);
+    let known = |d: &DType| computes(case.rules, *d);
     let parameters = op.def().parameters();
     let value = |i: usize| match step.operands[i] as usize {
         pick if case.fused && pick.is_multiple_of(5) => types.len() - 1,

@@ -42,6 +42,18 @@ impl Lower<'_> {
                 let r = self.f32_of_bf16(n, a);
                 Out::Raw(self.mark_bf16_nans(r), nan)
             }
+            (F8E5M2, F32) => {
+                // The upper bytes of f16.
+                let words = self.body.un(ins::VPMOVZXBW, n * 2, a);
+                let half = self.body.un_imm(ins::VPSLLW, n * 2, words, 8);
+                Out::Raw(self.body.un(ins::VCVTPH2PS, n * 4, half), quiet)
+            }
+            (F8E4M3FN, F32) => number(self.f32_of_e4m3(single, a)),
+            (F32, F8E4M3FN | F8E5M2) => number(self.byte_float(single, p, a)),
+            (F64, F8E4M3FN | F8E5M2) => {
+                let odd = self.f32_rounded_to_odd(n, a);
+                number(self.byte_float(single, p, odd))
+            }
             (F32, F16) | (C64, C32) => self.f16(single, a, nan, out),
             (F64, F16) | (C128, C32) => {
                 let odd = self.f32_rounded_to_odd(n, a);
@@ -204,6 +216,61 @@ impl Lower<'_> {
         let from = if canonicalize { self.canonical(x, a, nan) } else { a };
         let known = if canonicalize { Nan::Canonical } else { nan.max(Nan::Quiet) };
         Out::Done(self.body.un_imm(ins::VCVTPS2PH, x.bytes, from, 0), known)
+    }
+
+    /// f32 of f8e4m3fn, as the kernel does: the magnitude is scaled by the difference of the exponents' biases.
+    fn f32_of_e4m3(&mut self, x: Real, a: Reg) -> Reg {
+        let [signs, bias, all] = [1 << 31, (127 + 120) << 23, 0x7f << 20].map(|bits| self.body.splat(4, bits));
+        let wide = self.body.un(ins::VPMOVZXBD, x.bytes, a);
+        let up = self.body.un_imm(ins::VPSLLD, x.bytes, wide, 24);
+        let sign = self.body.bin(ins::VPANDD, x.bytes, up, signs);
+        let up = self.body.un_imm(ins::VPSLLD, x.bytes, wide, 25);
+        let magnitude = self.body.un_imm(ins::VPSRLD, x.bytes, up, 5);
+        let number = self.mul(x, magnitude, bias);
+        let number = self.body.bin(ins::VPORD, x.bytes, number, sign);
+        let is_nan = self.body.bin_imm(ins::VPCMPD, x.bytes, magnitude, all, 0);
+        let nan = self.float(x, f64::NAN);
+        self.body.select(4, x.bytes, is_nan, nan, number)
+    }
+
+    /// f32 to a float of a byte, as the kernel does: normal results by rounding off low bits, subnormal ones by an addition.
+    fn byte_float(&mut self, x: Real, p: Prim, a: Reg) -> Reg {
+        let fraction = p.to.digits() - 1;
+        let (cut, bias) = (23 - fraction as u8, (1 << (6 - fraction)) - 1);
+        let rebias = 127 - bias;
+        let (nan, infinity) = (p.to.nan_bits(), p.to.infinity_bits());
+        let most = if p.beyond_is_nan { nan } else { infinity };
+        let constants = [
+            0x7fff_ffff,
+            0x80,
+            1,
+            // Less than half of the last place, and the exponents' difference.
+            u64::from(((1u32 << (cut - 1)) - 1).wrapping_sub(rebias << 23)),
+            u64::from((127 + 24 - bias - fraction) << 23),
+            u64::from((rebias + 1) << 23),
+            most,
+            0x7f80_0000,
+            nan,
+        ];
+        let [others, top, one, round, unit, normal_from, most, infinite, nan] =
+            constants.map(|bits| self.body.splat(4, bits));
+        let bits = self.body.bin(ins::VPANDD, x.bytes, a, others);
+        let down = self.body.un_imm(ins::VPSRLD, x.bytes, a, 24);
+        let sign = self.body.bin(ins::VPANDD, x.bytes, down, top);
+        let kept = self.body.un_imm(ins::VPSRLD, x.bytes, bits, cut);
+        let odd = self.body.bin(ins::VPANDD, x.bytes, kept, one);
+        let sum = self.body.bin(ins::VPADDD, x.bytes, bits, round);
+        let sum = self.body.bin(ins::VPADDD, x.bytes, sum, odd);
+        let normal = self.body.un_imm(ins::VPSRLD, x.bytes, sum, cut);
+        let sum = self.add(x, bits, unit);
+        let subnormal = self.body.bin(ins::VPSUBD, x.bytes, sum, unit);
+        let is_small = self.body.bin_imm(ins::VPCMPD, x.bytes, bits, normal_from, 1);
+        let finite = self.body.select(4, x.bytes, is_small, subnormal, normal);
+        let magnitude = self.body.bin(ins::VPMINSD, x.bytes, finite, most);
+        let number = self.body.bin(ins::VPORD, x.bytes, magnitude, sign);
+        let is_nan = self.body.bin_imm(ins::VPCMPD, x.bytes, bits, infinite, 6);
+        let r = self.body.select(4, x.bytes, is_nan, nan, number);
+        self.body.un(ins::VPMOVDB, x.bytes, r)
     }
 
     fn bf16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {

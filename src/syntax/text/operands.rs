@@ -50,7 +50,7 @@ impl<'t> Reader<'t> {
     fn float(&mut self, d: DType) -> Parsed<u64> {
         let (token, span) = self.next()?;
         match token {
-            Token::Word("inf") | Token::Number("-inf") => {
+            Token::Word("inf") | Token::Number("-inf") if d.has_infinity() => {
                 let sign = u64::from(token == Token::Number("-inf")) << (8 * d.size() - 1);
                 Ok(d.infinity_bits() | sign)
             }
