@@ -47,6 +47,10 @@ struct SettingsForm {
     default_dtype: DType,
     #[serde(default)]
     rounding: Rounding,
+    #[serde(default)]
+    x64: bool,
+    #[serde(default)]
+    strict: bool,
 }
 
 fn default_dtype() -> DType {
@@ -55,18 +59,18 @@ fn default_dtype() -> DType {
 
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Settings { rules, default_dtype, rounding } = *self;
-        SettingsForm { rules, default_dtype, rounding }.serialize(to)
+        let Settings { rules, default_dtype, rounding, x64, strict } = *self;
+        SettingsForm { rules, default_dtype, rounding, x64, strict }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
-        let SettingsForm { rules, default_dtype, rounding } = SettingsForm::deserialize(from)?;
+        let SettingsForm { rules, default_dtype, rounding, x64, strict } = SettingsForm::deserialize(from)?;
         if !default_dtype.is_float() {
             return Err(D::Error::custom(format!("the default dtype is {default_dtype}, not a float dtype")));
         }
-        Ok(Settings { rules, default_dtype, rounding })
+        Ok(Settings { rules, default_dtype, rounding, x64, strict })
     }
 }
 

@@ -21,8 +21,8 @@ mod custom;
 mod ranges;
 mod table;
 pub(crate) mod toys;
-use columns::{ANY, PADDLE, TORCH};
-pub use columns::{PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, WideScalar};
+use columns::{ANY, JAX, PADDLE, TORCH};
+pub use columns::{JaxColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, Weakness, WideScalar};
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
@@ -93,6 +93,8 @@ pub struct OpDef {
     pub torch: TorchColumns,
     /// The overrides of Paddle's rules.
     pub paddle: PaddleColumns,
+    /// The overrides of JAX's rules.
+    pub jax: JaxColumns,
     /// The overrides of the rule set of the tests.
     #[cfg(test)]
     pub(crate) toy: columns::ToyColumns,
@@ -173,6 +175,7 @@ impl OpDef {
         for_bool: None,
         torch: TORCH,
         paddle: PADDLE,
+        jax: JAX,
         #[cfg(test)]
         toy: columns::ToyColumns { fits: true },
         doc: "",
@@ -338,7 +341,7 @@ mod tests {
             }
             assert!((1..=MAX_OPERANDS).contains(&def.operands.len()) && def.doc.ends_with('.'), "{op}");
             let structural = |p: Promotion| matches!(p, Promotion::First | Promotion::Given);
-            for departs in [def.torch.promotion, def.paddle.promotion].into_iter().flatten() {
+            for departs in [def.torch.promotion, def.paddle.promotion, def.jax.promotion].into_iter().flatten() {
                 assert!(!structural(departs) && !structural(def.promotion), "{op} is another op under other rules");
             }
         }

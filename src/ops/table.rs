@@ -36,18 +36,21 @@ macro_rules! for_each_op {
 
             /// Quotient rounded towards minus infinity, as Python's `//`. An integer zero divisor is an error; `MIN // -1` is `MIN`.
             FloorDivide { method: floor_divide, operands: (x, y), output: Same, name: "floor_divide", aliases: &["div_floor"],
-                integers: IntRange::FloorQuotient, accepts: NUMBERS, torch: TORCH.wide() }
+                integers: IntRange::FloorQuotient, accepts: NUMBERS, torch: TORCH.wide(),
+                jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::floor_div(a, b); float: kernel |a, b| RealFn::floor_div(a, b); }
 
             /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle only): x minus y times the Gaussian integer nearest to x / y.
             Remainder { method: remainder, operands: (x, y), output: Same, name: "remainder", aliases: &["mod"],
-                integers: IntRange::FloorRest, accepts: NUMBERS, paddle: PADDLE.accepts(NUMBERS.union(FLOATS_C)) }
+                integers: IntRange::FloorRest, accepts: NUMBERS, paddle: PADDLE.accepts(NUMBERS.union(FLOATS_C)),
+                jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::floor_mod(a, b); float: kernel |a, b| RealFn::floor_mod(a, b);
               complex: kernel |a, b| CplxFn::remainder(a, b); }
 
             /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is an error as a scalar.
             Pow { method: pow, operands: (x, y), output: Same, name: "pow", integers: IntRange::Power, accepts: POW,
-                torch: TORCH.fits_but(SINGLE) }
+                torch: TORCH.fits_but(SINGLE),
+                jax: JAX.promotes(BoolToInt).accepts(NO_C32).weak(Weakness::Power) }
             { int: kernel |a, b| IntFn::power(a, b); float: kernel |a, b| RealFn::pow(a, b); complex: kernel |a, b| CplxFn::pow(a, b); }
 
             /// Larger operand; NaN if either is NaN; +0 is larger than -0.
@@ -174,7 +177,8 @@ macro_rules! for_each_op {
             { float: |a| Real::sqrt(a); complex: kernel |a| CplxFn::sqrt(a); }
 
             /// 1 / sqrt(x).
-            Rsqrt { method: rsqrt, operands: (x), output: Same, name: "rsqrt", promotion: IntToFloat, accepts: NO_C32 }
+            Rsqrt { method: rsqrt, operands: (x), output: Same, name: "rsqrt", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.accepts(FLOATS_C) }
             { float: |a| 1.0 / Real::sqrt(a); complex: kernel |a| CplxFn::rsqrt(a); }
 
             /// 1 / x.
@@ -214,7 +218,8 @@ macro_rules! for_each_op {
             { float: |a| Real::tanh(a); complex: kernel |a| CplxFn::tanh(a); }
 
             /// 1 / (1 + exp(-x)).
-            Sigmoid { method: sigmoid, operands: (x), output: Same, name: "sigmoid", promotion: IntToFloat, accepts: NO_C32 }
+            Sigmoid { method: sigmoid, operands: (x), output: Same, name: "sigmoid", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.accepts(FLOATS_C) }
             { float: |a| Real::sigmoid(a); complex: kernel |a| CplxFn::sigmoid(a); }
 
             /// The error function.
@@ -223,7 +228,8 @@ macro_rules! for_each_op {
 
             /// The operand where it is positive, else 0; NaN stays NaN.
             Relu { method: relu, operands: (x), output: Same, name: "relu", exactness: Exact, integers: IntRange::Positive,
-                accepts: NUMBERS }
+                accepts: NUMBERS,
+                jax: JAX.beside_zero() }
             { int: |a| Int::relu(a); float: |a| Real::relu(a); }
 
             /// Largest integer not greater than the operand. Integers are unchanged.
@@ -262,11 +268,13 @@ macro_rules! for_each_op {
             { float: kernel |a| RealFn::exp2(a); complex: kernel |a| CplxFn::pow(CplxFn::real(2.0), a); }
 
             /// Logarithm to base 2.
-            Log2 { method: log2, operands: (x), output: Same, name: "log2", promotion: IntToFloat, accepts: NO_C32 }
+            Log2 { method: log2, operands: (x), output: Same, name: "log2", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.strong() }
             { float: kernel |a| RealFn::log2(a); complex: kernel |a| CplxFn::log2(a); }
 
             /// Logarithm to base 10.
-            Log10 { method: log10, operands: (x), output: Same, name: "log10", promotion: IntToFloat, accepts: NO_C32 }
+            Log10 { method: log10, operands: (x), output: Same, name: "log10", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.strong() }
             { float: kernel |a| RealFn::log10(a); complex: kernel |a| CplxFn::log10(a); }
 
             /// Cube root.
@@ -325,19 +333,23 @@ macro_rules! for_each_op {
             { float: |a| Real::silu(a); complex: kernel |a| Cplx::mul(a, CplxFn::sigmoid(a)); }
 
             /// x times the normal distribution function of x: x / 2 * erfc(-x / sqrt 2).
-            Gelu { method: gelu, operands: (x), output: Same, name: "gelu", accepts: FLOATS }
+            Gelu { method: gelu, operands: (x), output: Same, name: "gelu", accepts: FLOATS,
+                jax: JAX.promotes(IntToFloat).accepts(REALS).strong() }
             { float: kernel |a| RealFn::gelu(a); }
 
             /// The tanh approximation of `gelu`.
-            GeluTanh { method: gelu_tanh, operands: (x), output: Same, name: "gelu_tanh", accepts: FLOATS }
+            GeluTanh { method: gelu_tanh, operands: (x), output: Same, name: "gelu_tanh", accepts: FLOATS,
+                jax: JAX.promotes(IntToFloat).accepts(REALS).strong() }
             { float: |a| Real::gelu_tanh(a); }
 
             /// log(1 + exp(x)).
-            Softplus { method: softplus, operands: (x), output: Same, name: "softplus", accepts: FLOATS }
+            Softplus { method: softplus, operands: (x), output: Same, name: "softplus", accepts: FLOATS,
+                jax: JAX.promotes(IntToFloat).accepts(REALS).beside_zero().weak(Weakness::Real) }
             { float: kernel |a| RealFn::log1pexp(a); }
 
             /// The real part.
-            RealPart { method: real, operands: (x), output: Real, name: "real", exactness: Exact, integers: IntRange::First, accepts: ANY }
+            RealPart { method: real, operands: (x), output: Real, name: "real", exactness: Exact, integers: IntRange::First, accepts: ANY,
+                jax: JAX.accepts(NO_C32) }
             { bool: |a| a; int: |a| a; float: |a| a; complex: |a| Cplx::re(a); }
 
             /// The imaginary part of a complex number.
@@ -349,7 +361,8 @@ macro_rules! for_each_op {
             { bool: |a| a; int: |a| a; float: |a| a; complex: |a| Cplx::conj(a); }
 
             /// The argument of a complex number; 0 or pi for real ones, NaN for NaN.
-            Angle { method: angle, operands: (x), output: Real, name: "angle", promotion: IntToFloat, accepts: NO_C32 }
+            Angle { method: angle, operands: (x), output: Real, name: "angle", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.weak(Weakness::Float).default_float() }
             { float: |a| Real::angle(a); complex: kernel |a| CplxFn::angle(a); }
 
             /// The operand itself; bool is refused.
@@ -359,27 +372,32 @@ macro_rules! for_each_op {
 
             /// Remainder with the sign of the dividend, as C's `fmod`. An integer zero divisor is an error.
             Fmod { method: fmod, operands: (x, y), output: Same, name: "fmod", exactness: Exact, integers: IntRange::TruncRest,
-                accepts: NUMBERS }
+                accepts: NUMBERS,
+                jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::trunc_mod(a, b); float: kernel |a, b| RealFn::fmod(a, b); }
 
             /// Quotient rounded towards zero. An integer zero divisor is an error; `MIN / -1` is `MIN`.
             DivTrunc { method: div_trunc, operands: (x, y), output: Same, name: "div_trunc", aliases: &["trunc_divide"],
-                integers: IntRange::TruncQuotient, accepts: NUMBERS, torch: TORCH.wide() }
+                integers: IntRange::TruncQuotient, accepts: NUMBERS, torch: TORCH.wide(),
+                jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::trunc_div(a, b); float: |a, b| Real::trunc(a / b); }
 
             /// Left shift; a count below 0 or beyond the width gives 0.
             ShiftLeft { method: bitwise_left_shift, operands: (x, y), output: Same, name: "bitwise_left_shift", aliases: &["shift_left"],
-                exactness: Exact, integers: IntRange::ShiftUp, accepts: INTS, paddle: PADDLE.same() }
+                exactness: Exact, integers: IntRange::ShiftUp, accepts: INTS, paddle: PADDLE.same(),
+                jax: JAX.promotes(BoolToInt).accepts(BITS) }
             { int: |a, b| Int::shift_left(a, b); }
 
             /// Arithmetic right shift; a count below 0 or beyond the width gives the sign fill.
             ShiftRight { method: bitwise_right_shift, operands: (x, y), output: Same, name: "bitwise_right_shift",
-                aliases: &["shift_right"], exactness: Exact, integers: IntRange::ShiftDown, accepts: INTS, paddle: PADDLE.same() }
+                aliases: &["shift_right"], exactness: Exact, integers: IntRange::ShiftDown, accepts: INTS, paddle: PADDLE.same(),
+                jax: JAX.promotes(BoolToInt).accepts(BITS) }
             { int: |a, b| Int::shift_right(a, b); }
 
             /// sqrt(x^2 + y^2) without intermediate overflow.
             Hypot { method: hypot, operands: (x, y), output: Same, name: "hypot", accepts: FLOATS,
-                paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS) }
+                paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS),
+                jax: JAX.promotes(IntToFloat).accepts(REALS).strong() }
             { float: kernel |a, b| RealFn::hypot(a, b); }
 
             /// The first operand's magnitude with the second one's sign.
@@ -398,36 +416,43 @@ macro_rules! for_each_op {
 
             /// log(exp(x) + exp(y)) without overflow.
             Logaddexp { method: logaddexp, operands: (x, y), output: Same, name: "logaddexp", accepts: FLOATS_C,
-                paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS).no_scalar() }
+                paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS).no_scalar(),
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32).weak(Weakness::Real) }
             { float: kernel |a, b| RealFn::logaddexp(a, b); complex: kernel |a, b| CplxFn::logaddexp(a, b); }
 
             /// log2(2^x + 2^y) without overflow.
             Logaddexp2 { method: logaddexp2, operands: (x, y), output: Same, name: "logaddexp2", accepts: FLOATS,
-                paddle: PADDLE.no_scalar() }
+                paddle: PADDLE.no_scalar(),
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
             { float: kernel |a, b| RealFn::logaddexp2(a, b); }
 
             /// Power in f64, or c128 with a complex operand.
-            FloatPower { method: float_power, operands: (x, y), output: Same, name: "float_power", promotion: ToDouble, accepts: ANY }
+            FloatPower { method: float_power, operands: (x, y), output: Same, name: "float_power", promotion: ToDouble, accepts: ANY,
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32) }
             { float: kernel |a, b| RealFn::pow(a, b); complex: kernel |a, b| CplxFn::pow(a, b); }
 
             /// Greatest common divisor; non-negative, except that it can be MIN.
             Gcd { method: gcd, operands: (x, y), output: Same, name: "gcd", exactness: Exact, integers: IntRange::Divisor, accepts: INTS,
-                paddle: PADDLE.zero_dim_tensor() }
+                paddle: PADDLE.zero_dim_tensor(),
+                jax: JAX.strong() }
             { int: kernel |a, b| IntFn::gcd(a, b); }
 
             /// Least common multiple, wrapping; 0 if an operand is 0.
             Lcm { method: lcm, operands: (x, y), output: Same, name: "lcm", exactness: Exact, integers: IntRange::Multiple, accepts: INTS,
-                paddle: PADDLE.zero_dim_tensor() }
+                paddle: PADDLE.zero_dim_tensor(),
+                jax: JAX.strong() }
             { int: kernel |a, b| IntFn::lcm(a, b); }
 
             /// 1 for positive operands, the second operand for zero, else 0, also for NaN. Equal dtypes only.
             Heaviside { method: heaviside, operands: (x, values), output: Same, name: "heaviside", exactness: Exact,
-                integers: IntRange::Step, accepts: REALS, torch: TORCH.same(), paddle: PADDLE.same() }
+                integers: IntRange::Step, accepts: REALS, torch: TORCH.same(), paddle: PADDLE.same(),
+                jax: JAX.promotes(IntToFloat).weak(Weakness::FirstScalar) }
             { bool: |a, b| a | b; int: |a, b| Int::heaviside(a, b); float: |a, b| Real::heaviside(a, b); }
 
             /// The next representable number from the first operand towards the second.
             Nextafter { method: nextafter, operands: (x, y), output: Same, name: "nextafter", exactness: Bits, accepts: FLOATS,
-                paddle: PADDLE.no_scalar() }
+                paddle: PADDLE.no_scalar(),
+                jax: JAX.promotes(IntToFloat).accepts(REALS) }
             { float: kernel |a, b| RealFn::nextafter(a, b); }
 
             /// The operand limited to two bounds; the upper one takes precedence; NaN if one of the three is NaN.
@@ -499,27 +524,32 @@ macro_rules! for_each_op {
 
             /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. The empty sum is 0.
             Sum { method: sum, operands: (x), output: Fold, name: "sum", integers: IntRange::Total, promotion: ToLong, accepts: NO_C32,
-                paddle: PADDLE.promotes(SomeToLong) }
+                paddle: PADDLE.promotes(SomeToLong),
+                jax: JAX.strong() }
             { folds; bool: false, |a, b| a | b; int: 0, |a, b| a.wrapping_add(b); float: 0.0, |a, b| a + b;
               complex: CplxFn::ZERO, |a, b| a + b; }
 
             /// Mean of the elements: their sum over their number, rounded once. Integers are refused; the mean of no elements is NaN.
-            Mean { method: mean, operands: (x), output: Fold, name: "mean", accepts: FLOATS_C }
+            Mean { method: mean, operands: (x), output: Fold, name: "mean", accepts: FLOATS_C,
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
             { folds as Sum; }
 
             /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. The empty product is 1.
             Prod { method: prod, operands: (x), output: Fold, name: "prod", integers: IntRange::TotalProduct, promotion: ToLong,
-                accepts: NO_C32, paddle: PADDLE.promotes(BoolToInt) }
+                accepts: NO_C32, paddle: PADDLE.promotes(BoolToInt),
+                jax: JAX.strong() }
             { folds; bool: true, |a, b| a & b; int: 1, |a, b| a.wrapping_mul(b); float: 1.0, |a, b| a * b;
               complex: CplxFn::ONE, |a, b| Cplx::mul(a, b); }
 
             /// Largest element; NaN if an element is NaN. An empty reduction is an error.
-            Amax { method: amax, operands: (x), output: Fold, name: "amax", exactness: Exact, integers: IntRange::First, accepts: REALS }
+            Amax { method: amax, operands: (x), output: Fold, name: "amax", exactness: Exact, integers: IntRange::First, accepts: REALS,
+                jax: JAX.strong() }
             { folds; bool: false, |a, b| a | b; int: IntFn::LEAST, |a, b| Int::maximum(a, b);
               float: RealFn::NEG_INF, |a, b| Real::maximum(a, b), if a > b { a } else { b }; }
 
             /// Smallest element; NaN if an element is NaN. An empty reduction is an error.
-            Amin { method: amin, operands: (x), output: Fold, name: "amin", exactness: Exact, integers: IntRange::First, accepts: REALS }
+            Amin { method: amin, operands: (x), output: Fold, name: "amin", exactness: Exact, integers: IntRange::First, accepts: REALS,
+                jax: JAX.strong() }
             { folds; bool: true, |a, b| a & b; int: IntFn::MOST, |a, b| Int::minimum(a, b);
               float: RealFn::INF, |a, b| Real::minimum(a, b), if a < b { a } else { b }; }
 
@@ -533,7 +563,8 @@ macro_rules! for_each_op {
 
             /// x times 2 to the power e, rounded once if e is an integer, even if 2^e alone overflows or underflows.
             Ldexp { method: ldexp, operands: (x, e), output: Same, name: "ldexp", promotion: IntToFloat, accepts: NO_C32,
-                paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS) }
+                paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS),
+                jax: JAX.accepts(REALS).integer_count().strong() }
             { float: kernel |x, e| RealFn::ldexp(x, e); complex: kernel |x, e| Cplx::mul(x, CplxFn::pow(CplxFn::real(2.0), e)); }
 
             /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.

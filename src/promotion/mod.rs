@@ -16,6 +16,7 @@ pub use operand::{OperandType, Signature};
 use operand::{category_of, named};
 
 mod help;
+mod jax;
 mod lattice;
 pub(crate) mod operand;
 mod paddle;
@@ -28,12 +29,14 @@ mod toy;
 pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_lacking};
+pub(crate) use settings::Flag;
 pub use settings::{Rounding, Rules, Settings};
 
 impl Rules {
     /// The implementation of the rule set.
     pub(crate) fn set(self) -> &'static dyn RuleSet {
         match self {
+            Rules::Jax => &jax::Jax,
             Rules::Paddle => &paddle::Paddle,
             Rules::Torch => &torch::Torch,
             #[cfg(test)]
@@ -54,6 +57,16 @@ impl Rules {
     /// The framework's full name: `PyTorch`, `PaddlePaddle`.
     pub fn title(self) -> &'static str {
         self.set().title()
+    }
+
+    /// The settings that only these rules, or these and few others, have.
+    pub(crate) fn flags(self) -> &'static [Flag] {
+        self.set().flags()
+    }
+
+    /// Whether these rules have weak tensors, which promote as scalars do.
+    pub(crate) fn has_weak(self) -> bool {
+        self.set().has_weak()
     }
 
     /// How the operands of an op promote under these rules.
@@ -179,7 +192,7 @@ fn elsewhere(d: Diagnostic, s: &Settings, op: Op, operands: &[OperandType], attr
     let mixed = dtypes.any(|d| Some(d) != first);
     let mut found: Vec<(Elsewhere, Vec<Rules>)> = Vec::new();
     for rules in s.rules.others() {
-        let what = match decide(&Settings { rules, ..*s }, op, operands, attrs) {
+        let what = match decide(&s.with_rules(rules), op, operands, attrs) {
             Ok(s) if s.result == DType::Bool => Elsewhere::Computes(s.compute),
             Ok(s) => Elsewhere::Gives(s.result),
             Err(_) if mixed => Elsewhere::Refuses,
