@@ -288,8 +288,9 @@ fn integers(settings: &Settings, a: DType, b: DType) -> Option<DType> {
     }
     let (unsigned, signed) = if a.is_unsigned() { (a, b) } else { (b, a) };
     let bits = 8 * signed.size().max(2 * unsigned.size());
-    let narrowed = if settings.x64 { bits } else { bits.min(8 * signed.size().max(unsigned.size()).max(4)) };
-    integer(narrowed, false).filter(|d| d.size() >= unsigned.size() && unsigned.size() < 8)
+    let held = integer(bits, false)?;
+    let most = 8 * signed.size().max(unsigned.size()).max(4);
+    if settings.x64 { Some(held) } else { integer(bits.min(most), false) }
 }
 
 /// The float dtype that holds both, but for 8-bit floats, which mix with no other.
@@ -322,7 +323,9 @@ fn refused(call: &Call<'_>) -> Diagnostic {
 
 /// Returns an error for a count that is no integer.
 fn refuse_fraction(call: &Call<'_>, count: &OperandType) -> Result<(), Diagnostic> {
-    if category_of(count) <= Category::Int {
+    // An exponent of the first operand's dtype is what a conversion that is written out gives.
+    let (x, n) = (rule_set::dtype_of(&call.promoted[0]), rule_set::dtype_of(count));
+    if category_of(count) <= Category::Int || n.is_some_and(|n| n.is_float()) && x == n {
         return Ok(());
     }
     let message = format!("`{}`: the second operand is {count}, not an integer", call.op);

@@ -182,7 +182,7 @@ pub fn matches(category: &str, e: &Error) -> bool {
     let expected: &[&str] = match d.kind {
         DiagnosticKind::UnsupportedDType => &["unsupported_dtype", "mean_dtype"],
         DiagnosticKind::Cast => &["cast"],
-        DiagnosticKind::PromotionRefused => &["promotion_refused"],
+        DiagnosticKind::PromotionRefused => &["promotion_refused", "no_promotion"],
         DiagnosticKind::DTypeMismatch => &["dtype_mismatch"],
         DiagnosticKind::ArgNotTensor => &["arg_not_tensor"],
         DiagnosticKind::Broadcast => &["broadcast", "shape", "shape_mismatch"],
@@ -207,6 +207,7 @@ pub fn computed_in(case: &Case) -> Option<DType> {
         .args
         .iter()
         .map(|a| match a {
+            Arg::Tensor(t, true) => OperandType::weak(t.dtype()),
             Arg::Tensor(t, _) if t.shape().is_empty() => OperandType::zero(t.dtype()),
             Arg::Tensor(t, _) => OperandType::dim(t.dtype()),
             Arg::Scalar(s) => OperandType::Scalar(*s),

@@ -11,6 +11,7 @@ use super::case::{Arg, Case, Cmp, Expected};
 use super::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
 use super::run::Answer;
 
+mod jax;
 mod torch;
 
 /// One rule.
@@ -26,6 +27,7 @@ pub struct Deviation {
 
 const PADDLE: Option<Rules> = Some(Rules::Paddle);
 const TORCH: Option<Rules> = Some(Rules::Torch);
+const JAX: Option<Rules> = Some(Rules::Jax);
 
 pub const DEVIATIONS: &[Deviation] = &[
     Deviation {
@@ -189,6 +191,36 @@ pub const DEVIATIONS: &[Deviation] = &[
         reason: "atan2 of integers is computed in f64, the dtype of its result; Paddle computes it in f32",
         rules: PADDLE,
         explains: integer_atan2,
+    },
+    Deviation {
+        name: "xla-zero-divisor",
+        reason: "an integer divided by zero is an error; XLA gives -1, -2 or all ones, and JAX documents no value",
+        rules: JAX,
+        explains: jax::division_by_zero,
+    },
+    Deviation {
+        name: "xla-subnormals",
+        reason: "subnormal numbers are numbers; XLA reads and writes zeros for those of f32, f64 and bf16",
+        rules: JAX,
+        explains: jax::subnormals,
+    },
+    Deviation {
+        name: "xla-reciprocal",
+        reason: "x / s is a division; XLA multiplies by the rounded reciprocal of a divisor of one element, up to 1 ulp off",
+        rules: JAX,
+        explains: jax::reciprocal,
+    },
+    Deviation {
+        name: "floor-divide-zero",
+        reason: "a quotient of floats that rounds down to zero has the quotient's sign; JAX's steps lose it",
+        rules: JAX,
+        explains: jax::zero_quotient,
+    },
+    Deviation {
+        name: "weak-zero-dim",
+        reason: "a 0-d weak tensor promotes like any weak tensor; eager JAX takes it for a Python scalar in pow, angle and softplus",
+        rules: JAX,
+        explains: jax::weak_zero_dim,
     },
     Deviation {
         name: "complex-zero-divisor",
