@@ -17,6 +17,7 @@ use operand::{category_of, named};
 
 mod help;
 mod lattice;
+mod numpy;
 pub(crate) mod operand;
 mod paddle;
 mod rule_set;
@@ -28,12 +29,13 @@ mod toy;
 pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_lacking};
-pub use settings::{Rounding, Rules, Settings};
+pub use settings::{Rounding, Rules, Settings, ZeroDivision};
 
 impl Rules {
     /// The implementation of the rule set.
     pub(crate) fn set(self) -> &'static dyn RuleSet {
         match self {
+            Rules::NumPy => &numpy::NumPy,
             Rules::Paddle => &paddle::Paddle,
             Rules::Torch => &torch::Torch,
             #[cfg(test)]
@@ -41,12 +43,12 @@ impl Rules {
         }
     }
 
-    /// The rule set's name in program text, in files and in the command: `torch`, `paddle`.
+    /// The rule set's name in program text, in files and in the command: `torch`, `paddle`, `numpy`.
     pub fn name(self) -> &'static str {
         self.set().name()
     }
 
-    /// The short name of the framework that has these rules: `PyTorch`, `Paddle`.
+    /// The short name of the framework that has these rules: `PyTorch`, `Paddle`, `NumPy`.
     pub fn framework(self) -> &'static str {
         self.set().framework()
     }
@@ -234,7 +236,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
     let (promotion, accepts) = rules.column(def);
-    let seen = rules.seen(promoted, attrs);
+    let seen = rules.seen(op, promoted, attrs);
     let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
     let common = common_dtype(rules, &call)?;
@@ -263,7 +265,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     dtypes[..condition.len()].fill(DType::Bool);
     rules.check(&call, &dtypes)?;
     let result = result.unwrap_or(op.result(compute));
-    Ok(Signature { operands: dtypes, compute, result, weak: rules.weak(&call, result) })
+    let row = rules.row(&call, compute);
+    Ok(Signature { op: row, operands: dtypes, compute, result, weak: rules.weak(&call, result) })
 }
 
 fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), Diagnostic> {

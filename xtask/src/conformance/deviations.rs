@@ -26,6 +26,7 @@ pub struct Deviation {
 
 const PADDLE: Option<Rules> = Some(Rules::Paddle);
 const TORCH: Option<Rules> = Some(Rules::Torch);
+const NUMPY: Option<Rules> = Some(Rules::NumPy);
 
 pub const DEVIATIONS: &[Deviation] = &[
     Deviation {
@@ -201,6 +202,22 @@ pub const DEVIATIONS: &[Deviation] = &[
         reason: "0 to a complex power with a negative real part is not finite; the frameworks' parts vary",
         rules: None,
         explains: zero_to_complex_power,
+    },
+    Deviation {
+        name: "where-scalar-overflow",
+        reason: "`where` refuses an integer that the dtype does not hold, as every other op does; NumPy wraps it",
+        rules: NUMPY,
+        explains: |c, a| c.op == Op::Where && has_scalar(c) && refused_as(a, &[DiagnosticKind::ScalarOverflow]),
+    },
+    Deviation {
+        name: "reduction-cast-saturates",
+        reason: "a reduction with an integer `dtype` converts floats as a cast does: truncated and saturated",
+        rules: NUMPY,
+        explains: |c, a| {
+            let float = any_category(c, Category::Float) || any_category(c, Category::Complex);
+            let asked = c.attrs.dtype.filter(|d| c.op.is_reduction() && d.is_integral() && float);
+            asked.is_some_and(|d| identical(a, explicit(c, d)))
+        },
     },
 ];
 
