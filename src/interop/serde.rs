@@ -13,7 +13,7 @@ use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::base::dtype::DType;
 use crate::base::shape::check;
 use crate::graph::program::Program;
-use crate::promotion::{Rounding, Rules, Settings};
+use crate::promotion::{Rounding, Rules, Settings, ZeroDivision};
 use crate::tensor::TensorMeta;
 
 fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
@@ -36,7 +36,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(DType, Rules, Rounding, Program);
+as_text!(DType, Rules, Rounding, ZeroDivision, Program);
 
 /// The serialized form of settings: omitted fields have their defaults.
 #[derive(Serialize, Deserialize)]
@@ -47,10 +47,16 @@ struct SettingsForm {
     default_dtype: DType,
     #[serde(default)]
     rounding: Rounding,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
+    zero_division: ZeroDivision,
+    #[serde(default, skip_serializing_if = "is_default")]
     x64: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     strict: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn default_dtype() -> DType {
@@ -59,18 +65,18 @@ fn default_dtype() -> DType {
 
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Settings { rules, default_dtype, rounding, x64, strict } = *self;
-        SettingsForm { rules, default_dtype, rounding, x64, strict }.serialize(to)
+        let Settings { rules, default_dtype, rounding, zero_division, x64, strict } = *self;
+        SettingsForm { rules, default_dtype, rounding, zero_division, x64, strict }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
-        let SettingsForm { rules, default_dtype, rounding, x64, strict } = SettingsForm::deserialize(from)?;
+        let SettingsForm { rules, default_dtype, rounding, zero_division, x64, strict } = SettingsForm::deserialize(from)?;
         if !default_dtype.is_float() {
             return Err(D::Error::custom(format!("the default dtype is {default_dtype}, not a float dtype")));
         }
-        Ok(Settings { rules, default_dtype, rounding, x64, strict })
+        Ok(Settings { rules, default_dtype, rounding, zero_division, x64, strict })
     }
 }
 

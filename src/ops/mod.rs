@@ -18,11 +18,14 @@ use crate::base::error::{Diagnostic, DiagnosticKind};
 
 mod columns;
 mod custom;
+pub(crate) mod departures;
 mod ranges;
 mod table;
 pub(crate) mod toys;
-use columns::{ANY, JAX, PADDLE, TORCH};
-pub use columns::{JaxColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, Weakness, WideScalar};
+use columns::{ANY, JAX, NUMPY, PADDLE, TORCH};
+pub use columns::{
+    JaxColumns, NumpyColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, Weakness, WideScalar,
+};
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
@@ -93,6 +96,8 @@ pub struct OpDef {
     pub torch: TorchColumns,
     /// The overrides of Paddle's rules.
     pub paddle: PaddleColumns,
+    /// The overrides of NumPy's rules.
+    pub numpy: NumpyColumns,
     /// The overrides of JAX's rules.
     pub jax: JaxColumns,
     /// The overrides of the rule set of the tests.
@@ -145,7 +150,7 @@ macro_rules! define_ops {
         }
 
         static TABLE: &[OpDef] = {
-            use {Exactness::*, Promotion::*, columns::*};
+            use {DType::{F16, F64, I8}, Exactness::*, Promotion::*, columns::*};
             &[$(OpDef {
                 op: Op::$variant,
                 operands: &[$(stringify!($operand)),+],
@@ -175,6 +180,7 @@ impl OpDef {
         for_bool: None,
         torch: TORCH,
         paddle: PADDLE,
+        numpy: NUMPY,
         jax: JAX,
         #[cfg(test)]
         toy: columns::ToyColumns { fits: true },
@@ -341,7 +347,8 @@ mod tests {
             }
             assert!((1..=MAX_OPERANDS).contains(&def.operands.len()) && def.doc.ends_with('.'), "{op}");
             let structural = |p: Promotion| matches!(p, Promotion::First | Promotion::Given);
-            for departs in [def.torch.promotion, def.paddle.promotion, def.jax.promotion].into_iter().flatten() {
+            let columns = [def.torch.promotion, def.paddle.promotion, def.numpy.promotion, def.jax.promotion];
+            for departs in columns.into_iter().flatten() {
                 assert!(!structural(departs) && !structural(def.promotion), "{op} is another op under other rules");
             }
         }

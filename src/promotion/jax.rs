@@ -92,7 +92,8 @@ impl RuleSet for Jax {
     /// The count of `ldexp` is not rounded to 16 bits.
     fn operands(&self, call: &Call<'_>, compute: DType) -> [DType; MAX_OPERANDS] {
         let mut dtypes = [compute; MAX_OPERANDS];
-        let exact = if call.def.jax.integer_count { 1 } else { call.operands.len() };
+        let counts = matches!(call.op, Op::Ldexp | Op::LdexpFloat);
+        let exact = if counts { 1 } else { call.operands.len() };
         dtypes[exact..].fill(compute.op_math());
         dtypes
     }
@@ -142,7 +143,7 @@ impl RuleSet for Jax {
             } else {
                 "pass the scalar as a 0-d constant, or turn `x64` on"
             };
-            return Err(Diagnostic::new(DiagnosticKind::BadParameter, message).help(help));
+            return Err(Diagnostic::new(DiagnosticKind::ScalarOverflow, message).help(help));
         }
         Ok(())
     }
@@ -157,6 +158,17 @@ impl RuleSet for Jax {
                 Scalar::Int(e % period + period)
             }
             _ => scalar,
+        }
+    }
+
+    fn row(&self, call: &Call<'_>, compute: DType) -> Op {
+        match (call.op, compute.category()) {
+            (Op::Sign | Op::Sgn, Category::Float) => Op::SignOfZero,
+            (Op::Sign | Op::Sgn, Category::Complex) => Op::SignOrNan,
+            (Op::Heaviside, Category::Float) => Op::HeavisideOrNan,
+            // So that a typed program, whose operands are floats, can be copied.
+            (Op::Ldexp, Category::Float) => Op::LdexpFloat,
+            (op, _) => op,
         }
     }
 
@@ -323,9 +335,7 @@ fn refused(call: &Call<'_>) -> Diagnostic {
 
 /// Returns an error for a count that is no integer.
 fn refuse_fraction(call: &Call<'_>, count: &OperandType) -> Result<(), Diagnostic> {
-    // An exponent of the first operand's dtype is what a conversion that is written out gives.
-    let (x, n) = (rule_set::dtype_of(&call.promoted[0]), rule_set::dtype_of(count));
-    if category_of(count) <= Category::Int || n.is_some_and(|n| n.is_float()) && x == n {
+    if category_of(count) <= Category::Int {
         return Ok(());
     }
     let message = format!("`{}`: the second operand is {count}, not an integer", call.op);

@@ -18,6 +18,7 @@ use operand::{category_of, named};
 mod help;
 mod jax;
 mod lattice;
+mod numpy;
 pub(crate) mod operand;
 mod paddle;
 mod rule_set;
@@ -30,13 +31,14 @@ pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_lacking};
 pub(crate) use settings::Flag;
-pub use settings::{Rounding, Rules, Settings};
+pub use settings::{Rounding, Rules, Settings, ZeroDivision};
 
 impl Rules {
     /// The implementation of the rule set.
     pub(crate) fn set(self) -> &'static dyn RuleSet {
         match self {
             Rules::Jax => &jax::Jax,
+            Rules::NumPy => &numpy::NumPy,
             Rules::Paddle => &paddle::Paddle,
             Rules::Torch => &torch::Torch,
             #[cfg(test)]
@@ -44,12 +46,12 @@ impl Rules {
         }
     }
 
-    /// The rule set's name in program text, in files and in the command: `torch`, `paddle`.
+    /// The rule set's name in program text, in files and in the command: `torch`, `paddle`, `numpy`.
     pub fn name(self) -> &'static str {
         self.set().name()
     }
 
-    /// The short name of the framework that has these rules: `PyTorch`, `Paddle`.
+    /// The short name of the framework that has these rules: `PyTorch`, `Paddle`, `NumPy`.
     pub fn framework(self) -> &'static str {
         self.set().framework()
     }
@@ -247,7 +249,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
     let (promotion, accepts) = rules.column(def);
-    let seen = rules.seen(promoted, attrs);
+    let seen = rules.seen(op, promoted, attrs);
     let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
     let common = common_dtype(rules, &call)?;
@@ -276,7 +278,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     dtypes[..condition.len()].fill(DType::Bool);
     rules.check(&call, &dtypes)?;
     let result = result.unwrap_or(op.result(compute));
-    Ok(Signature { operands: dtypes, compute, result, weak: rules.weak(&call, result) })
+    let row = rules.row(&call, compute);
+    Ok(Signature { op: row, operands: dtypes, compute, result, weak: rules.weak(&call, result) })
 }
 
 fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), Diagnostic> {

@@ -1,4 +1,5 @@
-//! The settings of a program: the rule set, the default dtype, and when f16 and bf16 are rounded.
+//! The settings of a program: the rule set, the default dtype, when f16 and bf16 are rounded, and what integers divided by zero
+//! give.
 //!
 //! Guarantees: settings are plain data and are printed with the program. Does not: decide dtypes.
 
@@ -24,6 +25,10 @@ pub enum Rules {
     /// JAX's lattice: an integer never widens a float, and a result of scalars, or of an integer and a float scalar, is
     /// weak, which means that it promotes as a scalar does.
     Jax,
+    /// NumPy 2's rules (NEP 50): the least dtype that holds all arrays and NumPy scalars, whatever their rank; Python scalars follow
+    /// them. Integers too large for a dtype are refused; an integer divided by zero is 0, unless
+    /// [`zero_division`](Settings::zero_division) asks for an error.
+    NumPy,
     /// PaddlePaddle's documented tables: float dtypes promote with float dtypes, and complex dtypes with any. All other
     /// mixes of tensors are errors. A scalar follows the tensor.
     Paddle,
@@ -40,6 +45,7 @@ impl Rules {
     pub const ALL: &'static [Rules] = &[
         Rules::Torch,
         Rules::Paddle,
+        Rules::NumPy,
         Rules::Jax,
         #[cfg(test)]
         Rules::Toy,
@@ -94,12 +100,55 @@ pub struct Settings {
     pub default_dtype: DType,
     /// When intermediate values of f16 and bf16 are rounded.
     pub rounding: Rounding,
+    /// What `//` and `%` of integers by zero give.
+    pub zero_division: ZeroDivision,
     /// Of JAX's rules: whether the default dtypes have 64 bits (`jax_enable_x64`), so that a float scalar is f64 and not
     /// f32, and u32 with i32 gives i64 and not i32. Tensors of 64 bits exist either way. Other rule sets ignore it.
     pub x64: bool,
     /// Of JAX's rules: whether tensors of different dtypes are refused (`jax_numpy_dtype_promotion = "strict"`). Other
     /// rule sets ignore it.
     pub strict: bool,
+}
+
+/// What the quotients and remainders of integers by zero give (`floor_divide`, `remainder`, `fmod`, `div_trunc`).
+///
+/// ```
+/// use castwise::{Error, ZeroDivision, prelude::*};
+/// let divide = |settings: Settings| {
+///     let cx = Eager::with_settings(settings);
+///     cx.tensor(&Tensor::from([7i32, 7])).floor_divide(cx.tensor(&Tensor::from([2i32, 0]))).result()
+/// };
+/// let numpy = Settings::new(Rules::NumPy);
+/// assert_eq!(divide(numpy)?.to_vec::<i32>()?, [3, 0]);
+/// let strict = divide(numpy.with_zero_division(ZeroDivision::Error));
+/// assert!(strict.is_err_and(|e| e.to_string().contains("integer division by zero")));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ZeroDivision {
+    /// What the rule set says: NumPy's rules give 0, all others an error.
+    #[default]
+    Rules,
+    /// An error, as under `np.errstate(divide="raise")`.
+    Error,
+}
+
+impl fmt::Display for ZeroDivision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == ZeroDivision::Rules { "rules" } else { "error" })
+    }
+}
+
+impl std::str::FromStr for ZeroDivision {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<ZeroDivision, String> {
+        match s {
+            "rules" => Ok(ZeroDivision::Rules),
+            "error" => Ok(ZeroDivision::Error),
+            _ => Err(format!("unknown zero division `{}`: `rules` or `error`", crate::base::error::shown(s))),
+        }
+    }
 }
 
 /// A setting that is on or off, and belongs to some rule sets only. The text form and the command refuse it with others.
@@ -191,7 +240,8 @@ impl From<Rules> for Settings {
 impl Settings {
     /// Settings for a rule set, with the default dtype f32 and exact rounding.
     pub const fn new(rules: Rules) -> Settings {
-        Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact, x64: false, strict: false }
+        let (default_dtype, rounding) = (DType::F32, Rounding::Exact);
+        Settings { rules, default_dtype, rounding, zero_division: ZeroDivision::Rules, x64: false, strict: false }
     }
 
     /// These settings with other rules. Settings that the other rules do not have stay, and are ignored by them.
@@ -213,6 +263,11 @@ impl Settings {
     /// These settings with another rounding.
     pub const fn with_rounding(self, rounding: Rounding) -> Settings {
         Settings { rounding, ..self }
+    }
+
+    /// These settings with another result of integers divided by zero.
+    pub const fn with_zero_division(self, zero_division: ZeroDivision) -> Settings {
+        Settings { zero_division, ..self }
     }
 
     /// These settings with default dtypes of 64 bits, or of 32 bits, under JAX's rules.

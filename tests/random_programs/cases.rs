@@ -46,7 +46,7 @@ pub struct Case {
 pub const SHAPES: [&[usize]; 10] = [&[7], &[3, 7], &[1], &[], &[3, 1], &[2, 3, 7], &[2, 1, 1], &[1, 7], &[0], &[3, 0]];
 
 pub fn cases() -> impl Strategy<Value = Case> {
-    let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle)];
+    let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle), 1 => Just(Rules::NumPy), 1 => Just(Rules::Jax)];
     let shape = prop_oneof![30 => 0..8usize, 1 => 8..SHAPES.len()];
     let leaf = (0..13usize, shape, 0..16u8).prop_map(|(dtype, shape, layout)| Leaf { dtype, shape, layout });
     let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..13usize);
@@ -222,8 +222,8 @@ pub fn leaves(case: &Case) -> Vec<Tensor> {
         .enumerate()
         .map(|(i, leaf)| {
             let mut d = DType::ALL[leaf.dtype];
-            if case.rules == Rules::Paddle && d == DType::C32 {
-                d = DType::F32; // Paddle lacks c32.
+            if case.rules != Rules::Torch && d == DType::C32 {
+                d = DType::F32; // Others lack c32.
             }
             let single = case.fused && case.seed >> i & 1 == 1;
             let shape = if single { [&[][..], &[1], &[], &[1, 1]][leaf.shape % 4] } else { SHAPES[leaf.shape] }.iter();

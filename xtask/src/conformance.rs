@@ -1,6 +1,6 @@
 //! Compares castwise with recorded results of the frameworks.
 //!
-//! `cargo run --release -p xtask -- conformance FILE.jsonl... --rules torch|paddle|jax [--mode eager|static|both] [--show N]`
+//! `cargo run --release -p xtask -- conformance FILE.jsonl... --rules torch|paddle|numpy|jax [--mode eager|static|both] [--show N]`
 //!
 //! A line of a file is a case: the op, operands as bits, attributes, and the framework's result or error. Each case
 //! runs in the requested modes; dtype, shape, bits (compared as the case says) and the kind of error must be the
@@ -21,7 +21,6 @@ mod run;
 
 use crate::points::{self, Points};
 use case::{Arg, Case, Cmp, Expected, Unusable};
-use deviations::DEVIATIONS;
 use run::Answer;
 
 struct Options {
@@ -58,7 +57,7 @@ impl Options {
                 _ => o.files.push(arg),
             }
         }
-        o.rules = rules.ok_or("`--rules torch`, `--rules paddle` or `--rules jax` is missing")?;
+        o.rules = rules.ok_or("`--rules torch`, `paddle`, `numpy` or `jax` is missing")?;
         if o.files.is_empty() { Err("no file".into()) } else { Ok(o) }
     }
 }
@@ -152,7 +151,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Ok(o) => o,
         Err(e) => {
             eprintln!(
-                "error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle|jax [--mode eager|static|both] [--show N]"
+                "error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle|numpy|jax [--mode eager|static|both] [--show N]"
             );
             return ExitCode::from(2);
         }
@@ -282,7 +281,7 @@ fn report(t: &Tally) {
     if !t.deviations.is_empty() {
         println!("passed by a documented deviation:");
     }
-    for d in DEVIATIONS.iter().filter(|d| t.deviations.contains_key(d.name)) {
+    for d in deviations::all().filter(|d| t.deviations.contains_key(d.name)) {
         println!("  {:5}  {}: {}", t.deviations[d.name], d.name, d.reason);
     }
     if t.informative > 0 {

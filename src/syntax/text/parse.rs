@@ -19,7 +19,7 @@ use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
 use crate::graph::program::{Fetched, Kind, Program, impossible};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
-use crate::promotion::{Flag, Rounding, Rules, Settings};
+use crate::promotion::{Flag, Rounding, Rules, Settings, ZeroDivision};
 
 impl FromStr for Program {
     type Err = Error;
@@ -290,14 +290,17 @@ impl<'t> Reader<'t> {
     fn settings(&mut self) -> Parsed<()> {
         let start = self.keyword("program")?;
         self.mark(b'(')?;
-        let (mut rules, mut default, mut rounding) = (None, None, None);
+        let (mut rules, mut default, mut rounding, mut zero_division) = (None, None, None, None);
         let mut flags: Vec<(&str, bool, Span)> = Vec::new();
         loop {
-            let (key, span) = self.word("`rules`, `default` or `rounding`")?;
+            let (key, span) = self.word("`rules`, `default`, `rounding` or `zero_division`")?;
             self.mark(b'=')?;
             let twice = match key {
                 "rules" => rules.replace(self.of::<Rules>("rules")?.0).is_some(),
                 "rounding" => rounding.replace(self.of::<Rounding>("a rounding")?.0).is_some(),
+                "zero_division" => {
+                    zero_division.replace(self.of::<ZeroDivision>("`rules` or `error`")?.0).is_some()
+                }
                 "default" => {
                     let (d, at) = self.of::<DType>("a float dtype")?;
                     if !d.is_float() {
@@ -325,6 +328,7 @@ impl<'t> Reader<'t> {
         let mut settings = Settings::new(rules);
         settings.default_dtype = default.unwrap_or(settings.default_dtype);
         settings.rounding = rounding.unwrap_or_default();
+        settings.zero_division = zero_division.unwrap_or_default();
         for (name, on, span) in flags {
             *(Flag::find(rules, name).map_err(|e| span.syntax(e))?.of)(&mut settings) = on;
         }

@@ -27,9 +27,9 @@ pub struct Deviation {
 
 const PADDLE: Option<Rules> = Some(Rules::Paddle);
 const TORCH: Option<Rules> = Some(Rules::Torch);
-const JAX: Option<Rules> = Some(Rules::Jax);
+const NUMPY: Option<Rules> = Some(Rules::NumPy);
 
-pub const DEVIATIONS: &[Deviation] = &[
+const DEVIATIONS: &[Deviation] = &[
     Deviation {
         name: "cast-saturates",
         reason: "float to integer truncates and saturates, NaN gives 0; the frameworks' value is the platform's",
@@ -193,36 +193,6 @@ pub const DEVIATIONS: &[Deviation] = &[
         explains: integer_atan2,
     },
     Deviation {
-        name: "xla-zero-divisor",
-        reason: "an integer divided by zero is an error; XLA gives -1, -2 or all ones, and JAX documents no value",
-        rules: JAX,
-        explains: jax::division_by_zero,
-    },
-    Deviation {
-        name: "xla-subnormals",
-        reason: "subnormal numbers are numbers; XLA reads and writes zeros for those of f32, f64 and bf16",
-        rules: JAX,
-        explains: jax::subnormals,
-    },
-    Deviation {
-        name: "xla-reciprocal",
-        reason: "x / s is a division; XLA multiplies by the rounded reciprocal of a divisor of one element, up to 1 ulp off",
-        rules: JAX,
-        explains: jax::reciprocal,
-    },
-    Deviation {
-        name: "floor-divide-zero",
-        reason: "a quotient of floats that rounds down to zero has the quotient's sign; JAX's steps lose it",
-        rules: JAX,
-        explains: jax::zero_quotient,
-    },
-    Deviation {
-        name: "weak-zero-dim",
-        reason: "a 0-d weak tensor promotes like any weak tensor; eager JAX takes it for a Python scalar in pow, angle and softplus",
-        rules: JAX,
-        explains: jax::weak_zero_dim,
-    },
-    Deviation {
         name: "complex-zero-divisor",
         reason: "complex division by zero gives infinities or NaN by scaled division; the frameworks' parts vary",
         rules: None,
@@ -234,12 +204,33 @@ pub const DEVIATIONS: &[Deviation] = &[
         rules: None,
         explains: zero_to_complex_power,
     },
+    Deviation {
+        name: "where-scalar-overflow",
+        reason: "`where` refuses an integer that the dtype does not hold, as every other op does; NumPy wraps it",
+        rules: NUMPY,
+        explains: |c, a| c.op == Op::Where && has_scalar(c) && refused_as(a, &[DiagnosticKind::ScalarOverflow]),
+    },
+    Deviation {
+        name: "reduction-cast-saturates",
+        reason: "a reduction with an integer `dtype` converts floats as a cast does: truncated and saturated",
+        rules: NUMPY,
+        explains: |c, a| {
+            let float = any_category(c, Category::Float) || any_category(c, Category::Complex);
+            let asked = c.attrs.dtype.filter(|d| c.op.is_reduction() && d.is_integral() && float);
+            asked.is_some_and(|d| identical(a, explicit(c, d)))
+        },
+    },
 ];
+
+/// Every rule.
+pub fn all() -> impl Iterator<Item = &'static Deviation> {
+    DEVIATIONS.iter().chain(jax::DEVIATIONS)
+}
 
 /// The rule that explains an answer, if any.
 pub fn explanation(case: &Case, answer: &Answer) -> Option<&'static Deviation> {
     let speaks = |d: &&Deviation| d.rules.is_none_or(|r| r == case.settings.rules);
-    DEVIATIONS.iter().filter(speaks).find(|d| (d.explains)(case, answer))
+    all().filter(speaks).find(|d| (d.explains)(case, answer))
 }
 
 fn has_scalar(c: &Case) -> bool {

@@ -3,13 +3,46 @@
 use castwise::prelude::*;
 use castwise::{Category, Error, Op};
 
-use super::differences;
+use super::{Deviation, differences};
 use crate::conformance::case::{Arg, Case, Cmp, Expected};
 use crate::conformance::compare::{close, computed_in, elements, parts, same, ulps};
 use crate::conformance::run::{self, Answer};
 
+pub const DEVIATIONS: &[Deviation] = &[
+    Deviation {
+        name: "xla-zero-divisor",
+        reason: "an integer divided by zero is an error; XLA gives -1, -2 or all ones, and JAX documents no value",
+        rules: Some(Rules::Jax),
+        explains: division_by_zero,
+    },
+    Deviation {
+        name: "xla-subnormals",
+        reason: "subnormal numbers are numbers; XLA reads and writes zeros for those of f32, f64 and bf16",
+        rules: Some(Rules::Jax),
+        explains: subnormals,
+    },
+    Deviation {
+        name: "xla-reciprocal",
+        reason: "x / s is a division; XLA multiplies by the rounded reciprocal of a divisor of one element, up to 1 ulp off",
+        rules: Some(Rules::Jax),
+        explains: reciprocal,
+    },
+    Deviation {
+        name: "floor-divide-zero",
+        reason: "a quotient of floats that rounds down to zero has the quotient's sign; JAX's steps lose it",
+        rules: Some(Rules::Jax),
+        explains: zero_quotient,
+    },
+    Deviation {
+        name: "weak-zero-dim",
+        reason: "a 0-d weak tensor promotes like any weak tensor; eager JAX takes it for a Python scalar in pow, angle and softplus",
+        rules: Some(Rules::Jax),
+        explains: weak_zero_dim,
+    },
+];
+
 /// An integer divided by zero is an error; XLA gives -1, -2 or the remainder's dividend, by accident of its code.
-pub fn division_by_zero(c: &Case, a: &Answer) -> bool {
+fn division_by_zero(c: &Case, a: &Answer) -> bool {
     let is_zero_division = |e: &Error| match e {
         Error::DivisionByZero { .. } => true,
         Error::Earlier(e) => matches!(**e, Error::DivisionByZero { .. }),
@@ -49,7 +82,7 @@ fn flushed(t: &Tensor) -> Tensor {
 }
 
 /// Subnormal operands and results are zeros in XLA: with these, the answer is the recorded one.
-pub fn subnormals(c: &Case, a: &Answer) -> bool {
+fn subnormals(c: &Case, a: &Answer) -> bool {
     let (Expected::Value(want), Ok(got)) = (&c.expected, a) else { return false };
     if want.dtype() != got.dtype() || want.shape() != got.shape() {
         return false;
@@ -69,7 +102,7 @@ pub fn subnormals(c: &Case, a: &Answer) -> bool {
 }
 
 /// XLA multiplies by the rounded reciprocal of a divisor that is one number.
-pub fn reciprocal(c: &Case, a: &Answer) -> bool {
+fn reciprocal(c: &Case, a: &Answer) -> bool {
     let Some((got, all)) = differences(c, a) else { return false };
     let one = match c.args.get(1) {
         Some(Arg::Tensor(t, _)) => t.numel() == 1,
@@ -81,7 +114,7 @@ pub fn reciprocal(c: &Case, a: &Answer) -> bool {
 }
 
 /// A quotient that is zero has the sign of the true quotient; JAX adjusts it by steps that lose it.
-pub fn zero_quotient(c: &Case, a: &Answer) -> bool {
+fn zero_quotient(c: &Case, a: &Answer) -> bool {
     let Some((got, all)) = differences(c, a) else { return false };
     let zero = |b: &[u8]| parts(got.dtype(), b).0 == 0.0;
     let divides = matches!(c.op, Op::FloorDivide | Op::Remainder);
@@ -90,7 +123,7 @@ pub fn zero_quotient(c: &Case, a: &Answer) -> bool {
 
 /// Eager JAX takes a 0-d weak tensor for the Python scalar that it came from, in `pow` and `angle`; castwise's dtypes do not
 /// depend on where a tensor comes from.
-pub fn weak_zero_dim(c: &Case, a: &Answer) -> bool {
+fn weak_zero_dim(c: &Case, a: &Answer) -> bool {
     let Ok(got) = a else { return false };
     let Expected::Value(want) = &c.expected else { return false };
     let zero_dim = |i: usize| c.args.get(i).and_then(Arg::tensor).is_some_and(|t| t.rank() == 0);
