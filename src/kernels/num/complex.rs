@@ -277,7 +277,7 @@ macro_rules! complexes {
             }
             #[inline(always)]
             fn xlogy(a: Self, b: Self) -> Self {
-                if a == Self::ZERO { Self::ZERO } else { Self::mul(a, Self::log(b)) }
+                if a == Self::ZERO { Self::ZERO } else { Self::mul(a, CplxFn::log(b)) }
             }
             $(#[inline(always)]
             fn $method(a: Self) -> Self { $function(a) })*
