@@ -34,6 +34,10 @@ impl RuleSet for NumPy {
         (def.numpy.promotion.unwrap_or(def.promotion), def.numpy.accepts.unwrap_or(def.accepts))
     }
 
+    fn has_integer(&self, _v: i128) -> bool {
+        true
+    }
+
     fn lacks(&self, dtype: DType) -> Option<&'static str> {
         (dtype == C32).then_some("use c64")
     }
@@ -101,10 +105,8 @@ impl RuleSet for NumPy {
         }
         for (i, (o, d)) in call.all.iter().zip(to).enumerate() {
             let OperandType::Scalar(Scalar::Int(v)) = *o else { continue };
-            let v = i128::from(v);
-            match beyond(v, *d) {
-                Some(side) if !bounds_nothing(call.op, i, side) => return Err(overflow(call, i, v, *d)),
-                _ => {}
+            if beyond(v, *d).is_some_and(|side| !bounds_nothing(call.op, i, side)) {
+                return Err(overflow(call, i, v, *d));
             }
         }
         Ok(())
@@ -113,12 +115,11 @@ impl RuleSet for NumPy {
     /// Replaces a bound that no element exceeds by the end of the range.
     fn scalar(&self, op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
         let Scalar::Int(v) = s else { return s };
-        let end = match (to.int_range(), beyond(v.into(), to)) {
-            (Some((least, _)), Some(side @ Ordering::Less)) if bounds_nothing(op, i, side) => least,
-            (Some((_, most)), Some(side @ Ordering::Greater)) if bounds_nothing(op, i, side) => most,
-            _ => return s,
-        };
-        end.try_into().map_or(s, Scalar::Int)
+        match (to.int_range(), beyond(v, to)) {
+            (Some((least, _)), Some(side @ Ordering::Less)) if bounds_nothing(op, i, side) => Scalar::Int(least),
+            (Some((_, most)), Some(side @ Ordering::Greater)) if bounds_nothing(op, i, side) => Scalar::Int(most),
+            _ => s,
+        }
     }
 
     fn row(&self, call: &Call<'_>, compute: DType) -> Op {
@@ -254,7 +255,7 @@ fn mixed(op: Op) -> Op {
 fn holds_operand(d: DType, o: &OperandType) -> bool {
     match *o {
         OperandType::Tensor { dtype, .. } => d.category() == Category::Int && holds(d, dtype),
-        OperandType::Scalar(Scalar::Int(v)) => beyond(v.into(), d).is_none(),
+        OperandType::Scalar(Scalar::Int(v)) => beyond(v, d).is_none(),
         OperandType::Scalar(s) => s.category() == Category::Bool,
     }
 }

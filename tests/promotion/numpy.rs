@@ -183,7 +183,7 @@ fn integers_out_of_range_are_refused_but_compare_and_clip() {
         signature(&NUMPY, op, operands, &Attrs::default()).map(|s| (s.op, s.compute)).map_err(|d| d)
     };
     let u8 = OperandType::dim(DType::U8);
-    let int = |v: i64| OperandType::Scalar(Scalar::Int(v));
+    let int = |v: i128| OperandType::Scalar(Scalar::Int(v));
     for (op, v) in [(Op::Add, 300), (Op::Add, -1), (Op::Maximum, 300), (Op::BitwiseAnd, 256), (Op::ShiftLeft, 999)] {
         for operands in [[u8, int(v)], [int(v), u8]] {
             let d = of(op, &operands).unwrap_err();
