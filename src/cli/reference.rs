@@ -7,7 +7,7 @@
 //! f64 (the bitwise ones) stay in their dtype. Does not: say more than f64 can: integers beyond 2^53 have no exact counterpart.
 
 use castwise::{
-    Category, DType, Error, NodeKind, NodeOperand, Op, Operand, Program, Scalar, Settings, Tensor, TypedProgram, Var,
+    Category, DType, Error, NodeKind, NodeOperand, Op, Operand, Program, Rounding, Scalar, Tensor, TypedProgram, Var,
     Visit, apply,
 };
 
