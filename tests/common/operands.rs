@@ -75,7 +75,7 @@ fn scalar(d: DType, zeros: bool) -> Scalar {
         DType::Bool => Scalar::Bool(true),
         DType::U8 => Scalar::Int(3),
         DType::U16 => Scalar::Int(65_535),
-        DType::U32 => Scalar::Int(3_000_000_000),
+        DType::U32 => Scalar::Int(3_000_000_001),
         DType::U64 => Scalar::Int(1 << 63),
         DType::I8 => Scalar::Int(-300),
         DType::I16 => Scalar::Int(2),
