@@ -185,7 +185,8 @@ fn both_modes(
             let text = p.to_string();
             let back = Program::parse(&text)?;
             assert_eq!((back.to_string(), back.settings()), (text, settings));
-            assert_eq!(back.infer()?.to_string(), p.infer()?.to_string());
+            let types = |p: &Program| p.infer().map(|t| t.nodes().map(|n| (n.dtype, n.weak)).collect::<Vec<_>>());
+            assert_eq!(types(&back)?, types(&p)?);
             Ok((a, one.is_weak()))
         }
         (Err(a), Err(b)) => {

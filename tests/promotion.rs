@@ -60,12 +60,12 @@ fn report(differing: Vec<String>, cells: usize) {
 #[test]
 fn torch_promote_types() {
     let (table, mut differing, mut cells) = (golden("torch-promote-types.json"), vec![], 0);
-    for a in DType::ALL {
-        for b in DType::ALL {
+    for a in rules_file::DTYPES.map(dtype) {
+        for b in rules_file::DTYPES.map(dtype) {
             let (want, got) = (dtype(table[a.name()][b.name()].as_str().unwrap()), promote_types(a, b));
             cells += 1;
-            if want != got {
-                differing.push(format!("{a} x {b}: {got}, not {want}"));
+            if Some(want) != got {
+                differing.push(format!("{a} x {b}: {got:?}, not {want}"));
             }
         }
     }
@@ -464,7 +464,9 @@ fn commutative_in_dtype() {
                 for b in &operands {
                     let one = signature(&settings, op, &application(op, *a, *b), &Attrs::default());
                     let other = signature(&settings, op, &application(op, *b, *a), &Attrs::default());
-                    let decided = |s: castwise::promotion::Signature| (s.compute, s.result);
+                    // NumPy compares u64 with signed integers in the dtype of the first.
+                    let exact = |s: &castwise::promotion::Signature| rules == Rules::NumPy && s.result == DType::Bool;
+                    let decided = |s: castwise::promotion::Signature| (if exact(&s) { s.result } else { s.compute }, s.result);
                     let fault = |d: castwise::Diagnostic| d.kind;
                     count += 1;
                     let (one, other) = (one.map(decided).map_err(fault), other.map(decided).map_err(fault));

@@ -38,9 +38,9 @@ pub(crate) fn is_lowerable(step: &Step) -> bool {
     is_lowerable_at(CpuLevel::get(), step)
 }
 
-/// Whether there are vector instructions for a dtype: not for unsigned integers of more than a byte, nor for floats of one.
+/// Whether there are vector instructions for a dtype: not for floats of a byte.
 fn has_lanes(d: DType) -> bool {
-    if d.is_unsigned() { d.size() == 1 } else { d.is_integral() || d.real().size() > 1 }
+    d.is_integral() || d.real().size() > 1
 }
 
 /// [`is_lowerable`] on a machine of another level.

@@ -22,6 +22,12 @@ macro_rules! for_each_dtype {
             Bool (bool) bool "bool" [] boolean();
             /// Unsigned 8-bit integer.
             U8 (u8) int "u8" ["uint8"] unsigned(8);
+            /// Unsigned 16-bit integer.
+            U16 (u16) int "u16" ["uint16"] unsigned(16);
+            /// Unsigned 32-bit integer.
+            U32 (u32) int "u32" ["uint32"] unsigned(32);
+            /// Unsigned 64-bit integer.
+            U64 (u64) int "u64" ["uint64"] unsigned(64);
             /// Signed 8-bit integer.
             I8 (i8) int "i8" ["int8"] signed(8);
             /// Signed 16-bit integer.
@@ -294,6 +300,15 @@ impl DType {
     /// Exponent of the smallest power of two beyond the format's range.
     pub(crate) const fn range_bits(self) -> u32 {
         self.real().row().format.range
+    }
+
+    /// Whether every value of another dtype is one of this dtype.
+    pub(crate) fn holds(self, other: DType) -> bool {
+        let signed = !other.is_unsigned() && other.category() != Category::Bool;
+        self.category() >= other.category()
+            && !(signed && self.is_unsigned())
+            && self.range_bits() >= other.range_bits()
+            && self.digits() >= other.digits()
     }
 
     /// The smallest and the largest element of an integer dtype.

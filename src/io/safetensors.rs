@@ -26,9 +26,12 @@ mod writer;
 pub(super) use writer::Layout;
 pub use writer::SafeTensorsWriter;
 
-const DTYPES: [(Dtype, DType); 11] = [
+const DTYPES: [(Dtype, DType); 14] = [
     (Dtype::BOOL, DType::Bool),
     (Dtype::U8, DType::U8),
+    (Dtype::U16, DType::U16),
+    (Dtype::U32, DType::U32),
+    (Dtype::U64, DType::U64),
     (Dtype::I8, DType::I8),
     (Dtype::I16, DType::I16),
     (Dtype::I32, DType::I32),

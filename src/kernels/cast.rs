@@ -6,6 +6,7 @@
 
 use num_complex::Complex;
 
+use super::elementwise::copy_kernel;
 use super::num::Canonical;
 use super::{BlockFn, CpuLevel, levels, operands, slice, slice_mut};
 use crate::base::dtype::DType::{self, *};
@@ -83,10 +84,10 @@ macro_rules! as_pairs {
 }
 
 as_pairs! {
-    bool => u8 i8 i16 i32 i64;
-    u8 => i8 i16 i32 i64 f32 f64; i8 => u8 i16 i32 i64 f32 f64; i16 => u8 i8 i32 i64 f32 f64;
-    i32 => u8 i8 i16 i64 f32 f64; i64 => u8 i8 i16 i32 f32 f64;
-    f32 => u8 i8 i16 i32 i64 f64; f64 => u8 i8 i16 i32 i64 f32;
+    bool => i8 i16 i32 i64;
+    u8 => i16 i32 i64 f32 f64; u16 => i32 i64 f32 f64; u32 => i64 f32 f64; u64 => f32 f64;
+    i8 => i16 i32 i64 f32 f64; i16 => i8 i32 i64 f32 f64; i32 => i8 i16 i64 f32 f64; i64 => i8 i16 i32 f32 f64;
+    f32 => u8 u16 u32 u64 i8 i16 i32 i64 f64; f64 => u8 u16 u32 u64 i8 i16 i32 i64 f32;
 }
 
 macro_rules! converts {
@@ -105,7 +106,6 @@ macro_rules! converts {
 converts! {
     BoolF32: bool => f32, 1, |a| f32::from(u8::from(a));
     BoolF64: bool => f64, 1, |a| f64::from(u8::from(a));
-    U8Bool: u8 => bool, 1, |a| a != 0;
     I8Bool: i8 => bool, 1, |a| a != 0;
     I16Bool: i16 => bool, 1, |a| a != 0;
     I32Bool: i32 => bool, 1, |a| a != 0;
@@ -121,6 +121,7 @@ converts! {
     F64F16: f64 => u16, 1, |a| f32_to_f16(to_odd(a));
     F64Bf16: f64 => u16, 1, |a| f32_to_bf16(to_odd(a));
     I64Bf16: i64 => u16, 1, |a| f32_to_bf16(to_odd(int_to_odd(a)));
+    U64Bf16: u64 => u16, 1, |a| f32_to_bf16(to_odd(uint_to_odd(a)));
     C32C64: u16 => f32, 2, |a| f16_to_f32(a);
     C64C32: f32 => u16, 2, |a| f32_to_f16(a);
     C128C32: f64 => u16, 2, |a| f32_to_f16(to_odd(a));
@@ -189,8 +190,41 @@ fn int_to_odd(a: i64) -> f64 {
     (if small { a } else { kept }) as f64
 }
 
+/// u64 to f64, rounded to odd.
+#[inline(always)]
+fn uint_to_odd(a: u64) -> f64 {
+    let kept = (a & !0xfff) | if a & 0xfff != 0 { 0x1000 } else { 0 };
+    (if a < 1 << 53 { a } else { kept }) as f64
+}
+
+impl Prim {
+    /// The same conversion of bits between other dtypes, one for all conversions that are the same: an integer is
+    /// truncated whatever the signs are, it is extended by the sign of its own dtype, and it is nonzero whatever its
+    /// sign. Equal dtypes say that the bits are copied.
+    pub(crate) fn representative(self) -> Prim {
+        let signed = |d: DType| match d {
+            U8 => I8,
+            U16 => I16,
+            U32 => I32,
+            U64 => I64,
+            d => d,
+        };
+        let Prim { from, to } = self;
+        match (from.is_integral(), to.is_integral()) {
+            (true, true) if from.size() < to.size() && to != Bool && from != Bool => Prim { from, to: signed(to) },
+            (true, true) => Prim { from: signed(from), to: signed(to) },
+            _ => self,
+        }
+    }
+}
+
 /// The kernel of a primitive conversion at a CPU level; `None` for pairs that [`path`] never returns.
 pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn> {
+    let copies = from != to;
+    let Prim { from, to } = Prim { from, to }.representative();
+    if from == to {
+        return copies.then(|| copy_kernel(from, to, level));
+    }
     macro_rules! table {
         ($($from_d:ident $to_d:ident => $c:ty),* $(,)?) => {
             Some(match (from, to) {
@@ -200,22 +234,22 @@ pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn>
         };
     }
     table!(
-        Bool U8 => As<bool, u8>, Bool I8 => As<bool, i8>, Bool I16 => As<bool, i16>, Bool I32 => As<bool, i32>,
-        Bool I64 => As<bool, i64>, Bool F32 => BoolF32, Bool F64 => BoolF64,
-        U8 Bool => U8Bool, U8 I8 => As<u8, i8>, U8 I16 => As<u8, i16>, U8 I32 => As<u8, i32>, U8 I64 => As<u8, i64>,
-        U8 F32 => As<u8, f32>, U8 F64 => As<u8, f64>,
-        I8 Bool => I8Bool, I8 U8 => As<i8, u8>, I8 I16 => As<i8, i16>, I8 I32 => As<i8, i32>, I8 I64 => As<i8, i64>,
-        I8 F32 => As<i8, f32>, I8 F64 => As<i8, f64>,
-        I16 Bool => I16Bool, I16 U8 => As<i16, u8>, I16 I8 => As<i16, i8>, I16 I32 => As<i16, i32>,
-        I16 I64 => As<i16, i64>, I16 F32 => As<i16, f32>, I16 F64 => As<i16, f64>,
-        I32 Bool => I32Bool, I32 U8 => As<i32, u8>, I32 I8 => As<i32, i8>, I32 I16 => As<i32, i16>,
-        I32 I64 => As<i32, i64>, I32 F32 => As<i32, f32>, I32 F64 => As<i32, f64>,
-        I64 Bool => I64Bool, I64 U8 => As<i64, u8>, I64 I8 => As<i64, i8>, I64 I16 => As<i64, i16>,
+        Bool I8 => As<bool, i8>, Bool I16 => As<bool, i16>, Bool I32 => As<bool, i32>, Bool I64 => As<bool, i64>,
+        Bool F32 => BoolF32, Bool F64 => BoolF64, U8 I16 => As<u8, i16>, U8 I32 => As<u8, i32>, U8 I64 => As<u8, i64>,
+        U8 F32 => As<u8, f32>, U8 F64 => As<u8, f64>, U16 I32 => As<u16, i32>, U16 I64 => As<u16, i64>,
+        U16 F32 => As<u16, f32>, U16 F64 => As<u16, f64>, U32 I64 => As<u32, i64>, U32 F32 => As<u32, f32>,
+        U32 F64 => As<u32, f64>, U64 F32 => As<u64, f32>, U64 F64 => As<u64, f64>, U64 BF16 => U64Bf16,
+        I8 Bool => I8Bool, I8 I16 => As<i8, i16>, I8 I32 => As<i8, i32>, I8 I64 => As<i8, i64>, I8 F32 => As<i8, f32>,
+        I8 F64 => As<i8, f64>, I16 Bool => I16Bool, I16 I8 => As<i16, i8>, I16 I32 => As<i16, i32>,
+        I16 I64 => As<i16, i64>, I16 F32 => As<i16, f32>, I16 F64 => As<i16, f64>, I32 Bool => I32Bool,
+        I32 I8 => As<i32, i8>, I32 I16 => As<i32, i16>, I32 I64 => As<i32, i64>, I32 F32 => As<i32, f32>,
+        I32 F64 => As<i32, f64>, I64 Bool => I64Bool, I64 I8 => As<i64, i8>, I64 I16 => As<i64, i16>,
         I64 I32 => As<i64, i32>, I64 F32 => As<i64, f32>, I64 F64 => As<i64, f64>, I64 BF16 => I64Bf16,
-        F32 Bool => F32Bool, F32 U8 => As<f32, u8>, F32 I8 => As<f32, i8>, F32 I16 => As<f32, i16>,
-        F32 I32 => As<f32, i32>, F32 I64 => As<f32, i64>, F32 F64 => As<f32, f64>,
-        F64 Bool => F64Bool, F64 U8 => As<f64, u8>, F64 I8 => As<f64, i8>, F64 I16 => As<f64, i16>,
-        F64 I32 => As<f64, i32>, F64 I64 => As<f64, i64>, F64 F32 => As<f64, f32>,
+        F32 Bool => F32Bool, F32 U8 => As<f32, u8>, F32 U16 => As<f32, u16>, F32 U32 => As<f32, u32>,
+        F32 U64 => As<f32, u64>, F32 I8 => As<f32, i8>, F32 I16 => As<f32, i16>, F32 I32 => As<f32, i32>,
+        F32 I64 => As<f32, i64>, F64 Bool => F64Bool, F64 U8 => As<f64, u8>, F64 U16 => As<f64, u16>,
+        F64 U32 => As<f64, u32>, F64 U64 => As<f64, u64>, F64 I8 => As<f64, i8>, F64 I16 => As<f64, i16>,
+        F64 I32 => As<f64, i32>, F64 I64 => As<f64, i64>, F32 F64 => As<f32, f64>, F64 F32 => As<f64, f32>,
         F16 F32 => F16F32, BF16 F32 => Bf16F32, F32 F16 => F32F16, F32 BF16 => F32Bf16, F64 F16 => F64F16,
         F64 BF16 => F64Bf16, C32 C64 => C32C64, C64 C32 => C64C32, C128 C32 => C128C32, C64 C128 => C64C128,
         C128 C64 => C128C64, C64 F32 => C64F32, C128 F64 => C128F64, C32 F16 => C32F16, F32 C64 => F32C64,

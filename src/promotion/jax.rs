@@ -59,6 +59,11 @@ impl RuleSet for Jax {
         (dtype == DType::C32).then_some("use c64")
     }
 
+    /// `check` knows the default integer dtype.
+    fn has_integer(&self, _v: i128) -> bool {
+        true
+    }
+
     fn takes_condition(&self, _dtype: DType) -> bool {
         true
     }
@@ -133,7 +138,7 @@ impl RuleSet for Jax {
         let Some((least, most)) = default.int_range() else { return Ok(()) };
         for o in call.all {
             let OperandType::Scalar(Scalar::Int(v)) = o else { continue };
-            if (least..=most).contains(&i128::from(*v)) {
+            if (least..=most).contains(v) {
                 continue;
             }
             let message = Phrase::from(format!("`{}` with the {o}, which is beyond {default}, the integer of ", call.op));
@@ -153,8 +158,8 @@ impl RuleSet for Jax {
     /// that, and those of even numbers are 0 from an exponent of the number of bits on.
     fn scalar(&self, op: Op, i: usize, scalar: Scalar, to: DType) -> Scalar {
         match (scalar, to.int_range()) {
-            (Scalar::Int(e), Some((_, most))) if op == Op::Pow && i == 1 && i128::from(e) > most => {
-                let period = 1 << (8 * to.size() - 2);
+            (Scalar::Int(e), Some((_, most))) if op == Op::Pow && i == 1 && e > most => {
+                let period = 1i128 << (8 * to.size() - 2);
                 Scalar::Int(e % period + period)
             }
             _ => scalar,

@@ -29,7 +29,7 @@ mod toy;
 
 pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
-use rule_set::{Call, refuse_lacking};
+use rule_set::{Call, refuse_integers, refuse_lacking};
 pub(crate) use settings::Flag;
 pub use settings::{Rounding, Rules, Settings, ZeroDivision};
 
@@ -152,14 +152,12 @@ impl CastLoss {
     pub fn of(from: DType, to: DType) -> CastLoss {
         let drops_part = from.category() > to.category();
         let drops_sign = to.is_unsigned() && from.category() != Category::Bool && !from.is_unsigned();
-        if from == to {
+        if to.holds(from) {
             CastLoss::Exact
         } else if drops_part || drops_sign || from.range_bits() > to.range_bits() {
             CastLoss::Range
-        } else if from.digits() > to.digits() {
-            CastLoss::Rounds
         } else {
-            CastLoss::Exact
+            CastLoss::Rounds
         }
     }
 }
@@ -238,6 +236,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     if let Some(wrong) = op.wrong_count(all.len()) {
         return Err(wrong);
     }
+    refuse_integers(rules, op, all)?;
     let (operands, parameters) = all.split_at(all.len() - def.parameters().min(all.len()));
     if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
         return Err(Diagnostic::new(

@@ -34,6 +34,10 @@ impl RuleSet for NumPy {
         (def.numpy.promotion.unwrap_or(def.promotion), def.numpy.accepts.unwrap_or(def.accepts))
     }
 
+    fn has_integer(&self, _v: i128) -> bool {
+        true
+    }
+
     fn lacks(&self, dtype: DType) -> Option<&'static str> {
         (dtype == C32).then_some("use c64")
     }
@@ -101,10 +105,8 @@ impl RuleSet for NumPy {
         }
         for (i, (o, d)) in call.all.iter().zip(to).enumerate() {
             let OperandType::Scalar(Scalar::Int(v)) = *o else { continue };
-            let v = i128::from(v);
-            match beyond(v, *d) {
-                Some(side) if !bounds_nothing(call.op, i, side) => return Err(overflow(call, i, v, *d)),
-                _ => {}
+            if beyond(v, *d).is_some_and(|side| !bounds_nothing(call.op, i, side)) {
+                return Err(overflow(call, i, v, *d));
             }
         }
         Ok(())
@@ -113,12 +115,11 @@ impl RuleSet for NumPy {
     /// Replaces a bound that no element exceeds by the end of the range.
     fn scalar(&self, op: Op, i: usize, s: Scalar, to: DType) -> Scalar {
         let Scalar::Int(v) = s else { return s };
-        let end = match (to.int_range(), beyond(v.into(), to)) {
-            (Some((least, _)), Some(side @ Ordering::Less)) if bounds_nothing(op, i, side) => least,
-            (Some((_, most)), Some(side @ Ordering::Greater)) if bounds_nothing(op, i, side) => most,
-            _ => return s,
-        };
-        end.try_into().map_or(s, Scalar::Int)
+        match (to.int_range(), beyond(v, to)) {
+            (Some((least, _)), Some(side @ Ordering::Less)) if bounds_nothing(op, i, side) => Scalar::Int(least),
+            (Some((_, most)), Some(side @ Ordering::Greater)) if bounds_nothing(op, i, side) => Scalar::Int(most),
+            _ => s,
+        }
     }
 
     fn row(&self, call: &Call<'_>, compute: DType) -> Op {
@@ -159,19 +160,8 @@ fn kind(d: DType) -> (Category, bool) {
 
 /// Whether a dtype holds every value of another one, as NumPy sees it: f64 holds all integers.
 fn holds(to: DType, from: DType) -> bool {
-    let wide = from.digits() <= to.digits();
-    match (from.category(), to.category()) {
-        _ if from == to => true,
-        (Category::Bool, _) => true,
-        (Category::Int, Category::Int) => wide && (from.is_unsigned() || !to.is_unsigned()),
-        (Category::Int, Category::Float | Category::Complex) => {
-            wide && from.range_bits() <= to.range_bits() || to.real() == F64
-        }
-        (Category::Float | Category::Complex, _) => {
-            from.category() <= to.category() && wide && from.range_bits() <= to.range_bits()
-        }
-        (Category::Int, Category::Bool) => false,
-    }
+    let integer_in_double = from.category() == Category::Int && to.category() > Category::Int && to.real() == F64;
+    to.holds(from) || integer_in_double
 }
 
 /// Whether NumPy has the dtype itself. Those of other packages (bf16) are results only beside an operand that has them. Of
@@ -214,13 +204,15 @@ fn widest(like: Option<DType>) -> DType {
 /// The float dtype of `ldexp`'s first operand. The exponent is an integer that i64 holds.
 fn ldexp(call: &Call<'_>) -> Result<DType, Diagnostic> {
     let [x, exponent] = call.promoted else { return Ok(F64) };
-    let common = match (x, rule_set::dtype_of(exponent)) {
-        // A scalar integer follows the exponent.
-        (OperandType::Scalar(_), Some(e)) if category_of(x) <= Category::Int => least(&[*x, OperandType::dim(e)], Category::Float),
-        _ => least(&[*x], Category::Float),
+    let exponents = rule_set::dtype_of(exponent);
+    let own = match *x {
+        OperandType::Tensor { dtype, .. } => dtype,
+        // A scalar follows the exponents.
+        OperandType::Scalar(s) => counts_as(s.category(), exponents.map(DType::category)).unwrap_or(Bool),
     };
+    let common = least(&[OperandType::dim(own)], Category::Float);
     let integral = category_of(exponent) <= Category::Int;
-    if integral && rule_set::dtype_of(exponent).is_none_or(|d| holds(I64, d)) {
+    if integral && exponents.is_none_or(|d| holds(I64, d)) {
         return Ok(common);
     }
     let message = format!("the exponent of `{}` is {exponent}, not an integer that i64 holds", call.op);
@@ -254,7 +246,7 @@ fn mixed(op: Op) -> Op {
 fn holds_operand(d: DType, o: &OperandType) -> bool {
     match *o {
         OperandType::Tensor { dtype, .. } => d.category() == Category::Int && holds(d, dtype),
-        OperandType::Scalar(Scalar::Int(v)) => beyond(v.into(), d).is_none(),
+        OperandType::Scalar(Scalar::Int(v)) => beyond(v, d).is_none(),
         OperandType::Scalar(s) => s.category() == Category::Bool,
     }
 }

@@ -72,6 +72,11 @@ pub(crate) trait RuleSet: Sync {
 
     // Operands.
 
+    /// Whether the framework has a scalar of this value: those of i64, unless it says otherwise.
+    fn has_integer(&self, v: i128) -> bool {
+        i64::try_from(v).is_ok()
+    }
+
     /// The help text for a dtype that the framework lacks; `None` if it has the dtype.
     fn lacks(&self, _dtype: DType) -> Option<&'static str> {
         None
@@ -208,6 +213,18 @@ pub(super) fn refuse_lacking(rules: &dyn RuleSet, op: Op, dtype: DType) -> Resul
             Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(instead))
         }
     }
+}
+
+/// The error for a scalar that the framework does not have.
+pub(super) fn refuse_integers(rules: &dyn RuleSet, op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
+    let beyond = |o: &OperandType| match *o {
+        OperandType::Scalar(Scalar::Int(v)) if !rules.has_integer(v) || Scalar::integer(v).is_none() => Some(v),
+        _ => None,
+    };
+    let Some(v) = operands.iter().find_map(beyond) else { return Ok(()) };
+    let message = format!("`{op}` with the integer {v}, which is beyond the integers of {}", rules.framework());
+    let help = format!("write `{v}.0` for a float, or pass it as a 0-d u64 constant");
+    Err(Diagnostic::new(DiagnosticKind::BadParameter, message).help(help))
 }
 
 /// The dtype of a tensor operand; `None` for a scalar.

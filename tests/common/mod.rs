@@ -17,6 +17,20 @@ thread_local! {
     pub static EXECUTOR: Executor = Executor::builder().threads(1).build();
 }
 
+/// Whether a rule set has tensors of this dtype.
+pub fn has(rules: Rules, d: DType) -> bool {
+    match rules {
+        Rules::Torch => true,
+        Rules::Paddle => !matches!(d, DType::C32 | DType::U16 | DType::U32 | DType::U64),
+        _ => d != DType::C32,
+    }
+}
+
+/// The number of dtypes that a rule set has.
+pub fn count(rules: Rules) -> usize {
+    DType::ALL.into_iter().filter(|d| has(rules, *d)).count()
+}
+
 /// The bytes of one random element: special values, small integers, ordinary values, or raw bit patterns.
 pub fn element(d: DType, r: &mut Random, avoid_zero: bool) -> Vec<u8> {
     if d.is_complex() {

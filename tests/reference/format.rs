@@ -142,7 +142,7 @@ pub fn scaled(format: Float, x: f64, e: i32) -> f64 {
 pub fn range(d: DType) -> (i128, i128, u32) {
     match d {
         DType::Bool => (0, 1, 8),
-        DType::U8 => (0, 255, 8),
+        d if d.is_unsigned() => (0, (1 << (8 * d.size())) - 1, 8 * d.size() as u32),
         _ => {
             let bits = 8 * d.size() as u32;
             (-(1 << (bits - 1)), (1 << (bits - 1)) - 1, bits)

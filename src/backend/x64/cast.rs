@@ -23,7 +23,9 @@ impl Lower<'_> {
         let done = |r| Out::Done(r, Nan::Any);
         // The result has no NaN.
         let number = |r| Out::Done(r, Nan::Canonical);
+        let p = p.representative();
         match (p.from, p.to) {
+            (from, to) if from == to => done(a),
             (_, Bool) => done(self.nonzero_lanes(p.from, a)),
             (Bool, to) => {
                 let one = match to {
@@ -50,9 +52,13 @@ impl Lower<'_> {
                 let odd = self.f32_rounded_to_odd(n, a);
                 self.bf16(single, odd, Nan::Any, out)
             }
-            (I64, BF16) => {
-                let near = self.body.truncated(ins::VCVTQQ2PD, a);
-                let back = self.body.un(ins::VCVTTPD2QQ, n * 8, near);
+            (I64 | U64, BF16) => {
+                let (there, back) = match p.from {
+                    I64 => (ins::VCVTQQ2PD, ins::VCVTTPD2QQ),
+                    _ => (ins::VCVTUQQ2PD, ins::VCVTTPD2UQQ),
+                };
+                let near = self.body.truncated(there, a);
+                let back = self.body.un(back, n * 8, near);
                 let inexact = self.body.bin_imm(ins::VPCMPQ, n * 8, back, a, 4);
                 let last = self.body.splat(8, 1);
                 let odd = self.body.or_masked(8, n * 8, inexact, near, last);
@@ -64,6 +70,10 @@ impl Lower<'_> {
             (_, C32 | C64 | C128) => Out::Done(self.widened(p.to, a), nan),
             (I64, F32) => number(self.body.un(ins::VCVTQQ2PS, n * 8, a)),
             (I64, F64) => number(self.body.un(ins::VCVTQQ2PD, n * 8, a)),
+            (U64, F32) => number(self.body.un(ins::VCVTUQQ2PS, n * 8, a)),
+            (U64, F64) => number(self.body.un(ins::VCVTUQQ2PD, n * 8, a)),
+            (U32, F32) => number(self.body.un(ins::VCVTUDQ2PS, n * 4, a)),
+            (U32, F64) => number(self.body.un(ins::VCVTUDQ2PD, n * 8, a)),
             (from, F32) => {
                 let wide = self.resized(n, from, 4, a);
                 number(self.body.un(ins::VCVTDQ2PS, n * 4, wide))
@@ -72,6 +82,7 @@ impl Lower<'_> {
                 let wide = self.resized(n, from, 4, a);
                 number(self.body.un(ins::VCVTDQ2PD, n * 8, wide))
             }
+            (F32 | F64, U32 | U64) => done(self.unsigned(n, p.from, p.to, a)),
             (F32 | F64, to) => done(self.integer(n, p.from, to, a)),
             (from, to) => done(self.resized(n, from, to.size(), a)),
         }
@@ -96,6 +107,9 @@ impl Lower<'_> {
             (1, 2) if from.is_unsigned() => ins::VPMOVZXBW,
             (1, 4) if from.is_unsigned() => ins::VPMOVZXBD,
             (1, 8) if from.is_unsigned() => ins::VPMOVZXBQ,
+            (2, 4) if from.is_unsigned() => ins::VPMOVZXWD,
+            (2, 8) if from.is_unsigned() => ins::VPMOVZXWQ,
+            (4, 8) if from.is_unsigned() => ins::VPMOVZXDQ,
             (1, 2) => ins::VPMOVSXBW,
             (1, 4) => ins::VPMOVSXBD,
             (1, 8) => ins::VPMOVSXBQ,
@@ -113,7 +127,22 @@ impl Lower<'_> {
         self.body.un(instruction, bytes, a)
     }
 
-    /// Float to integer: truncates, saturates, converts NaN to 0.
+    /// Float to u32 or u64: truncates, saturates, converts NaN to 0.
+    fn unsigned(&mut self, n: usize, from: DType, to: DType, a: Reg) -> Reg {
+        let x = self.real(from);
+        let instruction = match (from.size(), to.size()) {
+            (4, 4) => ins::VCVTTPS2UDQ,
+            (4, _) => ins::VCVTTPS2UQQ,
+            (_, 4) => ins::VCVTTPD2UDQ,
+            _ => ins::VCVTTPD2UQQ,
+        };
+        // The instruction gives the largest integer for values out of range. The maximum is zero of a NaN.
+        let zero = self.float(x, 0.0);
+        let positive = self.real_bin(x, [ins::VMAXPS, ins::VMAXPD], a, zero);
+        self.body.un(instruction, n * from.size().max(to.size()), positive)
+    }
+
+    /// Float to another integer, as well.
     fn integer(&mut self, n: usize, from: DType, to: DType, a: Reg) -> Reg {
         let x = self.real(from);
         // Smaller integers by way of i32.
@@ -137,10 +166,10 @@ impl Lower<'_> {
         match to {
             I8 => self.body.un(ins::VPMOVSDB, n * 4, r),
             I16 => self.body.un(ins::VPMOVSDW, n * 4, r),
-            U8 => {
+            U8 | U16 => {
                 let zero = self.body.splat(4, 0);
                 let positive = self.body.bin(ins::VPMAXSD, n * 4, r, zero);
-                self.body.un(ins::VPMOVUSDB, n * 4, positive)
+                self.body.un(if to == U8 { ins::VPMOVUSDB } else { ins::VPMOVUSDW }, n * 4, positive)
             }
             _ => r,
         }

@@ -13,11 +13,14 @@ pub fn elements(t: &Tensor) -> Vec<Vec<u8>> {
     all.chunks(t.dtype().size()).map(<[u8]>::to_vec).collect()
 }
 
-/// A real number's value as f64 (exact except for large i64).
+/// A real number's value as f64 (exact except for large 64-bit integers).
 pub fn real(d: DType, b: &[u8]) -> f64 {
     let wide = || -> Option<f64> {
         Some(match d {
             DType::Bool | DType::U8 => f64::from(*b.first()?),
+            DType::U16 => f64::from(u16::from_le_bytes(b.try_into().ok()?)),
+            DType::U32 => f64::from(u32::from_le_bytes(b.try_into().ok()?)),
+            DType::U64 => u64::from_le_bytes(b.try_into().ok()?) as f64,
             DType::I8 => f64::from(*b.first()? as i8),
             DType::I16 => f64::from(i16::from_le_bytes(b.try_into().ok()?)),
             DType::I32 => f64::from(i32::from_le_bytes(b.try_into().ok()?)),

@@ -276,7 +276,7 @@ fn operand(c: &Case, i: usize, shape: &[usize]) -> Option<(DType, Vec<Vec<u8>>)>
 fn scalar_tensor(s: Scalar) -> Tensor {
     match s {
         Scalar::Bool(v) => Tensor::scalar(v),
-        Scalar::Int(v) => Tensor::scalar(v),
+        Scalar::Int(v) => i64::try_from(v).map_or_else(|_| Tensor::scalar(v as u64), Tensor::scalar),
         Scalar::Float(v) => Tensor::scalar(v),
         Scalar::Complex(v) => Tensor::scalar(v),
     }
@@ -367,25 +367,20 @@ fn cast_saturates(c: &Case, a: &Answer) -> bool {
     let Some((from, source)) = operand(c, 0, got.shape()) else { return false };
     let to = got.dtype();
     let (low, high) = match to {
-        DType::U8 => (0, i64::from(u8::MAX)),
-        DType::I8 => (i64::from(i8::MIN), i64::from(i8::MAX)),
-        DType::I16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        DType::I64 => (i64::MIN, i64::MAX),
-        _ => return false,
+        to if to.category() != Category::Int => return false,
+        to if to.is_unsigned() => (0, (1i128 << (8 * to.size())) - 1),
+        to => (-(1i128 << (8 * to.size() - 1)), (1i128 << (8 * to.size() - 1)) - 1),
     };
-    let integer = |b: &[u8]| -> i64 {
-        let mut word = [if to != DType::U8 && b.last().is_some_and(|b| *b > 127) { 0xff } else { 0 }; 8];
+    let integer = |b: &[u8]| -> i128 {
+        let mut word = [if !to.is_unsigned() && b.last().is_some_and(|b| *b > 127) { 0xff } else { 0 }; 16];
         word[..b.len()].copy_from_slice(b);
-        i64::from_le_bytes(word)
+        i128::from_le_bytes(word)
     };
     // `as` truncates, saturates and converts NaN to 0.
-    let rule = |b: &[u8]| (parts(from, b).0 as i64).clamp(low, high);
+    let rule = |b: &[u8]| (parts(from, b).0 as i128).clamp(low, high);
     let outside = |b: &[u8]| {
         let x = parts(from, b).0.trunc();
-        // 2^63 and larger numbers exceed i64, although i64::MAX rounds to 2^63.
-        let above = if to == DType::I64 { x >= high as f64 } else { x > high as f64 };
-        x.is_nan() || x < low as f64 || above
+        x.is_nan() || (x as i128) < low || x as i128 > high
     };
     c.op == Op::Cast
         && Some(to) == c.attrs.dtype
@@ -412,7 +407,7 @@ fn cast_rounds_once(c: &Case, a: &Answer) -> bool {
         let neighbours = d.got.chunks(half).zip(d.want.chunks(half)).all(|(g, w)| ulps(to.real(), g, w) <= 1);
         neighbours && ours.0 <= theirs.0 && ours.1 <= theirs.1
     };
-    let wide = matches!(from, DType::F64 | DType::C128 | DType::I32 | DType::I64);
+    let wide = matches!(from, DType::F64 | DType::C128) || from.is_integral() && from.size() >= 4;
     c.op == Op::Cast && half && wide && all.iter().all(nearest)
 }
 
