@@ -367,6 +367,7 @@ pub(crate) fn scalar_operand(s: &Settings, op: Op, i: usize, scalar: Scalar, to:
 pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reason {
     let promoted = if op == Op::Where { &operands[1..] } else { operands };
     let highest = promoted.iter().map(category_of).max().unwrap_or(Category::Bool);
+    let narrows = from.digits() > to.digits() || from.range_bits() > to.range_bits();
     if op == Op::Cast {
         Reason::Requested
     } else if op.is_reduction() {
@@ -379,7 +380,7 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
         Reason::Category
     } else if promoted.iter().any(|o| matches!(o, OperandType::Tensor { dtype, weak: true, .. } if *dtype == from)) {
         Reason::Weak
-    } else if from.digits() > to.digits() || from.range_bits() > to.range_bits() {
+    } else if narrows && promoted.iter().any(|o| matches!(o, OperandType::Tensor { zero_dim: true, .. })) {
         Reason::ZeroDim
     } else {
         Reason::Table

@@ -79,7 +79,8 @@ fn malformed(what: &str) -> Unusable {
 }
 
 fn dtype(v: &Value) -> Result<DType, Unusable> {
-    v.as_str().and_then(|s| s.parse().ok()).ok_or_else(|| malformed("a dtype"))
+    let name = v.as_str().ok_or_else(|| malformed("a dtype"))?;
+    name.parse().map_err(|_| Unusable::Skipped(format!("dtype {name}")))
 }
 
 /// The bytes of all elements: one hex string per element, little-endian.
