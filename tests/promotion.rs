@@ -466,7 +466,8 @@ fn commutative_in_dtype() {
                     let other = signature(&settings, op, &application(op, *b, *a), &Attrs::default());
                     // NumPy compares u64 with signed integers in the dtype of the first.
                     let exact = |s: &castwise::promotion::Signature| rules == Rules::NumPy && s.result == DType::Bool;
-                    let decided = |s: castwise::promotion::Signature| (if exact(&s) { s.result } else { s.compute }, s.result);
+                    let decided =
+                        |s: castwise::promotion::Signature| (if exact(&s) { s.result } else { s.compute }, s.result);
                     let fault = |d: castwise::Diagnostic| d.kind;
                     count += 1;
                     let (one, other) = (one.map(decided).map_err(fault), other.map(decided).map_err(fault));

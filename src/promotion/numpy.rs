@@ -259,7 +259,11 @@ fn compared_in(call: &Call<'_>, common: DType) -> DType {
     let all = |d: &DType| call.promoted.iter().all(|o| holds_operand(*d, o));
     let first = |d: &DType| call.promoted.first().is_some_and(|o| holds_operand(*d, o));
     match [signed, unsigned] {
-        _ if !integral || common.is_integral() && call.promoted.iter().all(|o| common == Bool || holds_operand(common, o)) => common,
+        _ if !integral
+            || common.is_integral() && call.promoted.iter().all(|o| common == Bool || holds_operand(common, o)) =>
+        {
+            common
+        }
         wide => wide.into_iter().find(all).or(wide.into_iter().find(first)).unwrap_or(common),
     }
 }
@@ -290,9 +294,11 @@ fn overflow(call: &Call<'_>, i: usize, v: i128, d: DType) -> Diagnostic {
     let name = call.def.operands.get(i).copied().unwrap_or("x");
     let (least, most) = d.int_range().unwrap_or_default();
     let message = format!("`{}` in {d} with `{name}` = {v}: {d} holds {least} to {most}", call.op);
-    let wider = DType::ALL.into_iter().filter(|w| w.category() == Category::Int && holds(*w, d) && beyond(v, *w).is_none());
+    let wider =
+        DType::ALL.into_iter().filter(|w| w.category() == Category::Int && holds(*w, d) && beyond(v, *w).is_none());
     let to = wider.min_by_key(|w| w.digits()).unwrap_or(F64);
     let tensor = (0..call.all.len()).find(|k| *k != i && dtype_at(call, *k).is_some());
     let tensor = tensor.and_then(|k| call.def.operands.get(k)).copied().unwrap_or("x");
-    Diagnostic::new(DiagnosticKind::ScalarOverflow, message).help(format!("cast the tensor first, e.g. `cast({tensor}, {to})`"))
+    Diagnostic::new(DiagnosticKind::ScalarOverflow, message)
+        .help(format!("cast the tensor first, e.g. `cast({tensor}, {to})`"))
 }

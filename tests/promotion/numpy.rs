@@ -49,7 +49,13 @@ struct Walk {
 }
 
 impl Walk {
-    fn cell(&mut self, what: impl FnOnce() -> String, got: String, want: &str, departure: Option<(&'static str, &str)>) {
+    fn cell(
+        &mut self,
+        what: impl FnOnce() -> String,
+        got: String,
+        want: &str,
+        departure: Option<(&'static str, &str)>,
+    ) {
         self.cells += 1;
         if let Some((name, ours)) = departure {
             *self.departures.entry(name).or_default() += 1;
@@ -213,7 +219,9 @@ fn ops_are_the_rows_that_have_numpys_values() {
         for other in [Rules::Torch, Rules::Paddle] {
             let d = if d == DType::Bool { DType::I8 } else { d };
             let operands = application(op, OperandType::dim(d), OperandType::dim(d));
-            let Ok(s) = signature(&Settings::new(other), op, &operands[..op.arity()], &Attrs::default()) else { continue };
+            let Ok(s) = signature(&Settings::new(other), op, &operands[..op.arity()], &Attrs::default()) else {
+                continue;
+            };
             assert_eq!(s.op, op, "{other}");
         }
         // What computes is not replaced once more.

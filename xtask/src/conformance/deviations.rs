@@ -565,7 +565,8 @@ fn zero_to_complex_power(c: &Case, a: &Answer) -> bool {
 /// Whether the answer is the magnitude of the framework's where they differ.
 fn lcm_wraps(c: &Case, a: &Answer) -> bool {
     let Some((got, all)) = differences(c, a) else { return false };
-    let rule = |e: &Difference| real(got.dtype(), &e.want) < 0.0 && real(got.dtype(), &e.got) == -real(got.dtype(), &e.want);
+    let rule =
+        |e: &Difference| real(got.dtype(), &e.want) < 0.0 && real(got.dtype(), &e.got) == -real(got.dtype(), &e.want);
     c.op == Op::Lcm && !all.is_empty() && all.iter().all(rule)
 }
 
