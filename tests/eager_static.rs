@@ -19,8 +19,8 @@ use common::{count, has};
 
 const RULES: [Rules; 3] = [Rules::Torch, Rules::Paddle, Rules::NumPy];
 
-/// The layouts of an operand of two or three. NumPy's rules see no difference between them but that of a scalar, and what is computed
-/// is then computed under other rules too.
+/// The layouts of an operand of two or three. NumPy's rules see no difference between them but that of a scalar, and
+/// what is computed is then computed under other rules too.
 fn places(rules: Rules) -> Vec<Place> {
     let few = [Place::Contiguous, Place::Column, Place::Reversed, Place::ZeroDim, Place::Scalar];
     if rules == Rules::NumPy { few.to_vec() } else { PLACES.to_vec() }

@@ -453,7 +453,8 @@ fn commutative_in_dtype() {
         for d in DType::ALL {
             operands.extend([OperandType::dim(d), OperandType::zero(d)]);
         }
-        // `assign` writes to its first operand; NumPy's `ldexp` takes an integer as its second one and makes an array of what is clipped.
+        // `assign` writes to its first operand; NumPy's `ldexp` takes an integer as its second one and makes an array
+        // of what is clipped.
         let numpy = [Op::Ldexp, Op::ClampMin, Op::ClampMax];
         let symmetric = |op: &Op| {
             let first = op.def().promotion == castwise::ops::Promotion::First;

@@ -1,5 +1,5 @@
-//! The settings of a program: the rule set, the default dtype, when f16 and bf16 are rounded, and what integers divided by zero
-//! give.
+//! The settings of a program: the rule set, the default dtype, when f16 and bf16 are rounded, and what integers divided
+//! by zero give.
 //!
 //! Guarantees: settings are plain data and are printed with the program. Does not: decide dtypes.
 
@@ -22,8 +22,8 @@ use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rules {
-    /// NumPy 2's rules (NEP 50): the least dtype that holds all arrays and NumPy scalars, whatever their rank; Python scalars follow
-    /// them. Integers too large for a dtype are refused; an integer divided by zero is 0, unless
+    /// NumPy 2's rules (NEP 50): the least dtype that holds all arrays and NumPy scalars, whatever their rank; Python
+    /// scalars follow them. Integers too large for a dtype are refused; an integer divided by zero is 0, unless
     /// [`zero_division`](Settings::zero_division) asks for an error.
     NumPy,
     /// PaddlePaddle's documented tables: float dtypes promote with float dtypes, and complex dtypes with any. All other

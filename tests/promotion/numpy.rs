@@ -1,5 +1,5 @@
-//! NumPy's recorded tables, cell by cell: the dtypes of `np.result_type` and of `a + b` for all classes of operands, the
-//! results of each op for all dtypes and Python scalars, and the outputs that `same_kind` allows.
+//! NumPy's recorded tables, cell by cell: the dtypes of `np.result_type` and of `a + b` for all classes of operands,
+//! the results of each op for all dtypes and Python scalars, and the outputs that `same_kind` allows.
 //!
 //! A cell that differs on purpose is counted under a name that docs/deviations.md has.
 
@@ -150,7 +150,8 @@ fn numpy_result_type_cell_by_cell() {
     walk.report(2 * 32 * 32);
 }
 
-/// ml_dtypes' bf16. Its `np.result_type` raises where its sums have a dtype, which is ours; and a Python float widens it.
+/// ml_dtypes' bf16. Its `np.result_type` raises where its sums have a dtype, which is ours; and a Python float widens
+/// it.
 #[test]
 fn ml_dtypes_result_type_cell_by_cell() {
     let file = golden("numpy-result-type.json");
