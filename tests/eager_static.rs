@@ -19,8 +19,8 @@ use common::{count, has};
 
 const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
 
-/// The layouts of an operand of two or three. NumPy's and JAX's rules see no difference between them but that of a scalar, and what is
-/// computed is then computed under other rules too.
+/// The layouts of an operand of two or three. NumPy's and JAX's rules see no difference between them but that of a
+/// scalar, and what is computed is then computed under other rules too.
 fn places(rules: Rules) -> Vec<Place> {
     let few = [Place::Contiguous, Place::Column, Place::Reversed, Place::ZeroDim, Place::Scalar];
     if few_layouts(rules) { few.to_vec() } else { PLACES.to_vec() }
@@ -105,7 +105,8 @@ fn compare_rows(rules: Rules, rows: &[Application], operands: &[(DType, Place)],
 /// The minimum number of applications that must give a result: those with operands of one dtype that the row accepts,
 /// in every layout of a tensor with elements.
 fn least_agreed(rules: Rules, rows: &[Application], operands: u32) -> usize {
-    let places = if operands == 1 { PLACES.len() - 2 } else { places(rules).len() - 1 - usize::from(!few_layouts(rules)) };
+    let places =
+        if operands == 1 { PLACES.len() - 2 } else { places(rules).len() - 1 - usize::from(!few_layouts(rules)) };
     let accepted = |a: &Application| match rules {
         // An in-place operation keeps the shape of its operand, and a parameter may have another category.
         _ if a.op.def().promotion == Promotion::First || matches!(a.parameter, Some(Scalar::Float(_))) => 0,
@@ -193,7 +194,8 @@ fn every_row_of_three_operands(rules: Rules) {
         for b in DType::ALL {
             let mut known = Known::new();
             for (i, x) in places(rules).into_iter().enumerate() {
-                for (j, y) in places(rules).into_iter().enumerate().filter(|(_, y)| *y != Place::Scalar || x != Place::Scalar)
+                for (j, y) in
+                    places(rules).into_iter().enumerate().filter(|(_, y)| *y != Place::Scalar || x != Place::Scalar)
                 {
                     let round = DType::ALL[(a as usize + b as usize + i + j) % DType::ALL.len()];
                     for (c, z) in [(a, PLACES[(i + j) % 10]), (round, PLACES[(i + 2 * j) % 11])] {

@@ -41,10 +41,9 @@ fn assert_same(one: &castwise::Result<Tensor>, other: &castwise::Result<Tensor>,
     }
 }
 
-/// The rows that give the same bits in either order of their (first two) operands, under the rules of PyTorch and Paddle. (Of two
-/// complex numbers with NaNs NumPy's maximum is the first.)
-/// `squared_difference` is not among them, because complex results differ in the sign of a zero, and neither is
-/// `huber`, whose result has the dtype of x.
+/// The rows that give the same bits in either order of their (first two) operands, under the rules of PyTorch and
+/// Paddle. (Of two complex numbers with NaNs NumPy's maximum is the first.) `squared_difference` is not among them,
+/// because complex results differ in the sign of a zero, and neither is `huber`, whose result has the dtype of x.
 const COMMUTATIVE: [Op; 24] = {
     use Op::*;
     [

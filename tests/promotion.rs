@@ -453,7 +453,8 @@ fn commutative_in_dtype() {
         for d in DType::ALL {
             operands.extend([OperandType::dim(d), OperandType::zero(d)]);
         }
-        // `assign` writes to its first operand; NumPy's `ldexp` takes an integer as its second one and makes an array of what is clipped.
+        // `assign` writes to its first operand; NumPy's `ldexp` takes an integer as its second one and makes an array
+        // of what is clipped.
         let numpy = [Op::Ldexp, Op::ClampMin, Op::ClampMax];
         let symmetric = |op: &Op| {
             let first = op.def().promotion == castwise::ops::Promotion::First;
@@ -466,7 +467,8 @@ fn commutative_in_dtype() {
                     let other = signature(&settings, op, &application(op, *b, *a), &Attrs::default());
                     // NumPy compares u64 with signed integers in the dtype of the first.
                     let exact = |s: &castwise::promotion::Signature| rules == Rules::NumPy && s.result == DType::Bool;
-                    let decided = |s: castwise::promotion::Signature| (if exact(&s) { s.result } else { s.compute }, s.result);
+                    let decided =
+                        |s: castwise::promotion::Signature| (if exact(&s) { s.result } else { s.compute }, s.result);
                     let fault = |d: castwise::Diagnostic| d.kind;
                     count += 1;
                     let (one, other) = (one.map(decided).map_err(fault), other.map(decided).map_err(fault));

@@ -7,6 +7,8 @@
 use std::path::Path;
 use std::time::Instant;
 
+use castwise::io::StoredDType;
+use castwise::shape::{Dim, Dims};
 use castwise::{Error, Executor, Feeds, Rules, Tensor};
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -20,6 +22,7 @@ use super::metrics::{self, Metrics, Ran, timed};
 use super::outputs::{self, Output};
 use super::plan::{Job, Plan, Work, prepare};
 use super::report::in_tensors;
+use super::unchanged::Unchanged;
 use super::{describe, report};
 
 /// The maximum number of tensors that a dry run lists.
@@ -83,7 +86,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     evaluate(arguments, format, &mut work, &list, &mut metrics)?;
     metrics.total = start.elapsed();
     if !arguments.quiet {
-        say(&metrics.summary(work.jobs.len()));
+        say(&metrics.summary(work.jobs.len() + work.unchanged.len()));
     }
     if arguments.json {
         print(&metrics::report(arguments, &work, &names, Ran::Done(&metrics))?)?;
@@ -98,13 +101,14 @@ fn check_files(arguments: &Eval) -> Result<Format, Failure> {
 }
 
 /// The tensors to be written. A shape with an unknown dim is an error.
-fn list(work: &Work) -> Result<Vec<(String, castwise::DType, Vec<usize>)>, Failure> {
+fn list(work: &Work) -> Result<Vec<(String, StoredDType, Vec<usize>)>, Failure> {
     let entry = |j: &super::plan::Job| {
         let (plan, _) = work.of(j);
         let shape = plan.shape().map_err(|_| Failure::usage("--dry-run needs inputs whose dims are all numbers"))?;
-        Ok((j.name.clone(), plan.dtype, shape))
+        Ok((j.name.clone(), plan.dtype.into(), shape))
     };
-    work.jobs.iter().map(entry).collect()
+    let copied = |u: &Unchanged| Ok((u.name.clone(), u.dtype, u.shape.clone()));
+    work.jobs.iter().map(entry).chain(work.unchanged.iter().map(copied)).collect()
 }
 
 /// The text of a dry run: what a run would compute, read and write.
@@ -118,12 +122,22 @@ fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
             text += &format!("{} = {}: {}\n", report::escaped(&job.name), report::escaped(&e.text), plan.result_type());
         }
     }
-    if work.jobs.len() > LISTED {
-        text += &format!("(and {} more)\n", work.jobs.len() - LISTED);
+    let mut copied = 0;
+    for (i, u) in work.unchanged.iter().enumerate() {
+        copied += u.bytes()?;
+        if work.jobs.len() + i < LISTED {
+            let (name, of, shape) =
+                (report::escaped(&u.name), u.dtype, Dims(u.shape.iter().map(|n| Dim::Fixed(*n)).collect()));
+            text += &format!("{name} = {}: {of}{shape}, unchanged\n", report::escaped(&u.text));
+        }
+    }
+    let count = work.jobs.len() + work.unchanged.len();
+    if count > LISTED {
+        text += &format!("(and {} more)\n", count - LISTED);
     }
     let read: u64 = work.jobs.iter().map(|j| to_read(work, j)).sum::<u64>() + to_read_once(work);
-    let s = if work.jobs.len() == 1 { "" } else { "s" };
-    let (read, total, count) = (HumanBytes(read), HumanBytes(total), work.jobs.len());
+    let s = if count == 1 { "" } else { "s" };
+    let (read, total) = (HumanBytes(read.saturating_add(copied)), HumanBytes(total.saturating_add(copied)));
     text += &format!("{count} tensor{s}: would read {read} and write {total} of data into {}\n", files.join(", "));
     Ok(text)
 }
@@ -190,6 +204,13 @@ fn evaluate(
     }
     inexact.check(work)?;
     finite.check()?;
+    for u in &work.unchanged {
+        let t = timed(&mut metrics.reading, || work.inputs[u.input].load_stored(&u.name))?;
+        timed(&mut metrics.writing, || output.write_stored(&u.name, &t))?;
+        let n = t.bytes().len() as u64;
+        (metrics.read, metrics.written) = (metrics.read + n, metrics.written + n);
+        bar.inc(2 * n);
+    }
     timed(&mut metrics.writing, || output.finish())?;
     bar.finish_and_clear();
     metrics.compile = executor.stats().compiling;
@@ -250,7 +271,8 @@ fn progress(work: &Work, quiet: bool) -> ProgressBar {
         to_read(work, job) + plan.shape().map_or(0, |s| bytes(plan.dtype, &s))
     };
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let total = to_read_once(work) + work.jobs.iter().map(of_job).sum::<u64>();
+    let copied: u64 = work.unchanged.iter().map(|u| 2 * u.bytes().unwrap_or_default()).sum();
+    let total = to_read_once(work) + work.jobs.iter().map(of_job).sum::<u64>() + copied;
     let bar = ProgressBar::with_draw_target(Some(total), target);
     let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use castwise::io::{Npy, Npz, SafeTensors, ShardedSafeTensors};
+use castwise::io::{ForeignDType, Npy, Npz, SafeTensors, ShardedSafeTensors, Stored, StoredDType};
 use castwise::shape::Dim;
 use castwise::{DType, Error, Tensor};
 
@@ -121,6 +121,28 @@ impl Input {
             Source::Sharded(f) => f.info(tensor)?,
         };
         Ok((dtype, shape.iter().map(|n| Dim::Fixed(*n)).collect()))
+    }
+
+    /// The dtype and shape of the tensor of this name, if castwise lacks the dtype.
+    pub(super) fn foreign(&self, tensor: &str) -> Option<(ForeignDType, &[usize])> {
+        let stored = match &self.source {
+            Source::Declared(..) | Source::Member(..) | Source::Npy(..) | Source::Npz(_) => return None,
+            Source::SafeTensors(f) => f.stored(tensor),
+            Source::Sharded(f) => f.stored(tensor),
+        };
+        match stored {
+            Ok((StoredDType::Foreign(dtype), shape)) => Some((dtype, shape)),
+            _ => None,
+        }
+    }
+
+    /// Reads the tensor of this name as bytes.
+    pub(super) fn load_stored(&mut self, tensor: &str) -> Result<Stored, Error> {
+        match &mut self.source {
+            Source::SafeTensors(f) => f.load_stored(tensor),
+            Source::Sharded(f) => f.load_stored(tensor),
+            _ => Err(Error::Internal("only tensors of .safetensors files are copied as bytes".into())),
+        }
     }
 
     /// The number of bytes to read for this name; 0 if one array is used for all names.

@@ -94,6 +94,12 @@ pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'
             "changed_scalars": scalars,
         }));
     }
+    for u in &work.unchanged {
+        tensors.push(json!({
+            "name": u.name, "dtype": u.dtype.to_string(), "shape": u.shape, "expression": u.text, "casts": [],
+            "changed_scalars": [],
+        }));
+    }
     let mut all = json!({
         "castwise": env!("CARGO_PKG_VERSION"),
         "rules": settings.named(),

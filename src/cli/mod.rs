@@ -47,6 +47,7 @@ mod signals;
 mod source;
 mod spec;
 mod table;
+mod unchanged;
 
 /// Mixed-dtype elementwise tensor programs over files.
 #[derive(Parser)]

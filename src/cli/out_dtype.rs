@@ -39,6 +39,11 @@ impl Conversion {
 }
 
 impl OutDtype {
+    /// Whether every result is converted, whatever it was computed from.
+    pub(super) fn converts_all(self) -> bool {
+        self.dtype.is_some_and(|to| self.all || to.is_integral())
+    }
+
     /// The conversion of a result, given the dtypes and ranks of its operands. `location` is that of the expression.
     pub(super) fn conversion(
         self,
@@ -50,7 +55,7 @@ impl OutDtype {
         let Some(to) = self.dtype else { return Ok(Conversion::Same) };
         let typed = program.infer()?;
         let result = typed.dtype(v).ok_or_else(|| Error::Internal("the result has no type".into()))?;
-        if self.all || to.is_integral() {
+        if self.converts_all() {
             return Ok(Conversion::Converted(to));
         }
         // As in promotion, 0-d tensors do not count if there are tensors with dims.

@@ -6,20 +6,22 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use castwise::io::{Compression, Existing, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, check_output, write_npy};
+use castwise::io::{
+    Compression, Existing, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, Stored, StoredDType, check_output,
+    write_npy,
+};
 use castwise::{DType, Error, Tensor};
 
 use super::args::Target;
 use super::failure::Failure;
 use super::format::Format;
-use super::inputs::bytes;
 use super::report;
 
 /// The default size of a shard, which is that of the Hugging Face libraries.
 const SHARD: u64 = 5_000_000_000;
 
 /// The tensors to be written: names, dtypes and shapes.
-pub(super) type List = [(String, DType, Vec<usize>)];
+pub(super) type List = [(String, StoredDType, Vec<usize>)];
 
 /// An output that is being written.
 pub(super) enum Output {
@@ -49,7 +51,7 @@ impl Output {
             (None, Format::Npy) => Output::Npy(path.clone(), existing),
             (None, Format::Npz) => {
                 let compression = if target.compress { Compression::Deflated } else { Compression::Stored };
-                Output::Npz(Box::new(NpzWriter::create(path, list, compression, existing)?))
+                Output::Npz(Box::new(NpzWriter::create(path, &known(path, list)?, compression, existing)?))
             }
             (None, Format::SafeTensors | Format::Index) => {
                 Output::SafeTensors(Box::new(SafeTensorsWriter::create(path, list, metadata, existing)?))
@@ -64,6 +66,15 @@ impl Output {
             Output::Npz(w) => w.write(name, t),
             Output::SafeTensors(w) => w.write(name, t),
             Output::Sharded(w) => w.write(name, t),
+        }
+    }
+
+    /// Writes one of the tensors as bytes.
+    pub(super) fn write_stored(&mut self, name: &str, t: &Stored) -> Result<(), Error> {
+        match self {
+            Output::SafeTensors(w) => w.write_stored(name, t),
+            Output::Sharded(w) => w.write_stored(name, t),
+            Output::Npy(..) | Output::Npz(_) => Err(Error::Internal("NumPy's formats store no bytes".into())),
         }
     }
 
@@ -89,7 +100,8 @@ pub(super) struct Layout {
 /// The files that these tensors are written to.
 pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Layout, Failure> {
     let path = &target.output;
-    let total = list.iter().fold(0u64, |n, (_, dtype, shape)| n.saturating_add(bytes(*dtype, shape)));
+    let size = |(_, dtype, shape): &(String, StoredDType, Vec<usize>)| dtype.byte_len(shape);
+    let total = list.iter().try_fold(0u64, |n, t| Ok::<_, Error>(n.saturating_add(size(t)? as u64)))?;
     let index = match (format, target.max_shard_size) {
         (Format::Index, size) => Some((path.clone(), size.unwrap_or(SHARD))),
         // Tensors that fit in one file need no index.
@@ -105,12 +117,27 @@ pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Lay
         None => vec![path.clone()],
     };
     match (&index, format) {
-        (None, Format::Npy) => list.iter().try_for_each(|(_, dtype, shape)| Npy::check(path, *dtype, shape))?,
-        (None, Format::Npz) => NpzWriter::check(path, list)?,
+        (None, Format::Npy) => {
+            known(path, list)?.iter().try_for_each(|(_, dtype, shape)| Npy::check(path, *dtype, shape))?
+        }
+        (None, Format::Npz) => NpzWriter::check(path, &known(path, list)?)?,
         (None, Format::SafeTensors) => SafeTensorsWriter::check(path, list)?,
         _ => {}
     }
     Ok(Layout { index, files })
+}
+
+/// The tensors of a list for NumPy's formats, which have no dtype that castwise lacks.
+fn known(path: &Path, list: &List) -> Result<Vec<(String, DType, Vec<usize>)>, Failure> {
+    let one = |(name, dtype, shape): &(String, StoredDType, Vec<usize>)| match dtype {
+        StoredDType::Known(dtype) => Ok((name.clone(), *dtype, shape.clone())),
+        StoredDType::Foreign(dtype) => {
+            let (path, name) = (path.display(), report::escaped(name));
+            let text = format!("{path}: NumPy has no {dtype} (for `{name}`): write .safetensors");
+            Err(Failure { text: report::error(&text), code: 1 })
+        }
+    };
+    list.iter().map(one).collect()
 }
 
 /// Checks the options and paths before any file is read. Returns the format of the output.

@@ -23,6 +23,7 @@ use super::out_dtype::{Conversion, OutDtype};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
 use super::spec::{Missing, UNNAMED};
+use super::unchanged::{self, Unchanged};
 use super::{members, missing, report};
 
 /// The maximum number of different errors that are shown.
@@ -120,6 +121,8 @@ pub(super) struct Work {
     pub(super) expressions: Vec<Expression>,
     pub(super) plans: Vec<Plan>,
     pub(super) jobs: Vec<Job>,
+    /// The tensors that are copied as bytes.
+    pub(super) unchanged: Vec<Unchanged>,
     pub(super) out: OutDtype,
     /// Whether the tensors have names.
     pub(super) named: bool,
@@ -170,11 +173,13 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
         common.inputs.iter().filter_map(|(_, spec)| spec.file().map(Path::to_path_buf)).collect();
     read.extend(scalars.files().map(Path::to_path_buf));
     let (plans, jobs) = (Vec::new(), Vec::new());
-    let mut work = Work { inputs, expressions, plans, jobs, out: common.out(), named, notes, read };
+    let unchanged = Vec::new();
+    let mut work = Work { inputs, expressions, plans, jobs, unchanged, out: common.out(), named, notes, read };
     let names = work.names(common)?;
     work.type_all(common, &scalars, names)?;
     let unconverted = work.unconverted();
     work.notes.extend(unconverted);
+    work.notes.extend(unchanged::note(&work.unchanged));
     Ok(work)
 }
 
@@ -312,6 +317,10 @@ impl Work {
         let mut refusals = Refusals::default();
         for (i, (name, e)) in names.iter().enumerate() {
             let expression = &self.expressions[*e];
+            if let Some(copied) = Unchanged::of(name, expression, &self.inputs).filter(|_| !self.out.converts_all()) {
+                self.unchanged.push(copied);
+                continue;
+            }
             let types: Vec<(DType, Vec<Dim>)> =
                 match expression.uses.iter().map(|i| self.inputs[*i].info(name)).collect() {
                     Ok(t) => t,

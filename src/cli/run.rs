@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
     let computed = computed.map_err(|e| source.failure(&e))?;
     metrics.compile = executor.stats().compiling;
     metrics.compute = metrics.compute.saturating_sub(metrics.compile);
-    let entry = |(name, t): (&String, &Tensor)| (name.clone(), t.dtype(), t.shape().to_vec());
+    let entry = |(name, t): (&String, &Tensor)| (name.clone(), t.dtype().into(), t.shape().to_vec());
     let list: Vec<_> = names.iter().zip(&computed).map(entry).collect();
     let mut read: Vec<&Path> = inputs.iter().flat_map(Input::files).collect();
     read.push(&arguments.file);

@@ -7,13 +7,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::format_error;
-use crate::base::dtype::DType;
+use super::stored::StoredDType;
 use crate::base::error::{Result, shown};
 use crate::base::shape::dims_text;
-use crate::tensor::Tensor;
 
 struct Entry {
-    dtype: DType,
+    dtype: StoredDType,
     shape: Vec<usize>,
     /// The writer's data for the tensor: an offset, or a shard.
     at: u64,
@@ -30,8 +29,15 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Lists a tensor. Errors: the name is listed already.
-    pub(super) fn add(&mut self, path: &Path, name: &str, dtype: DType, shape: &[usize], at: u64) -> Result<()> {
-        let entry = Entry { dtype, shape: shape.to_vec(), at, written: false };
+    pub(super) fn add(
+        &mut self,
+        path: &Path,
+        name: &str,
+        dtype: impl Into<StoredDType>,
+        shape: &[usize],
+        at: u64,
+    ) -> Result<()> {
+        let entry = Entry { dtype: dtype.into(), shape: shape.to_vec(), at, written: false };
         if self.entries.insert(name.to_string(), entry).is_some() {
             return Err(format_error(path, format!("duplicate name `{}`", shown(name))));
         }
@@ -39,9 +45,16 @@ impl Ledger {
         Ok(())
     }
 
-    /// Accepts a tensor for writing and returns the writer's data for it. Errors: it is not listed, has another dtype
+    /// Accepts a tensor of this dtype and shape for writing and returns the writer's data for it. Errors: it is not listed, has another dtype
     /// or shape than listed, or is written already.
-    pub(super) fn take(&mut self, path: &Path, name: &str, t: &Tensor) -> Result<u64> {
+    pub(super) fn take(
+        &mut self,
+        path: &Path,
+        name: &str,
+        dtype: impl Into<StoredDType>,
+        shape: &[usize],
+    ) -> Result<u64> {
+        let dtype = dtype.into();
         let refuse = |m: &str| format_error(path, format!("the tensor `{}` {m}", shown(name)));
         if self.writing {
             return Err(refuse("follows a tensor that could not be written"));
@@ -50,9 +63,9 @@ impl Ledger {
         if entry.written {
             return Err(refuse("is written twice"));
         }
-        if entry.dtype != t.dtype() || entry.shape != t.shape() {
-            let (listed, given) = (dims_text(&entry.shape), dims_text(t.shape()));
-            return Err(refuse(&format!("is {}{given}, but listed as {}{listed}", t.dtype(), entry.dtype)));
+        if entry.dtype != dtype || entry.shape != shape {
+            let (listed, given) = (dims_text(&entry.shape), dims_text(shape));
+            return Err(refuse(&format!("is {dtype}{given}, but listed as {}{listed}", entry.dtype)));
         }
         entry.written = true;
         self.writing = true;

@@ -23,12 +23,14 @@ mod npz;
 mod output;
 mod safetensors;
 mod sharded;
+mod stored;
 
 pub use npy::{Npy, read_npy, write_npy};
 pub use npz::{Compression, Npz, NpzWriter};
 pub use output::{Existing, check_output, remove_temporaries, write_text};
 pub use safetensors::{SafeTensors, SafeTensorsWriter};
 pub use sharded::{ShardedSafeTensors, ShardedWriter};
+pub use stored::{ForeignDType, Stored, StoredDType};
 
 fn io_error(path: &Path, source: io::Error) -> Error {
     Error::Io { path: path.display().to_string(), source }

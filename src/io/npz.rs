@@ -239,7 +239,7 @@ impl NpzWriter {
     /// Writes one of the arrays. Errors: it is not listed, has another dtype or shape than listed, or is written
     /// already.
     pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
-        self.ledger.take(&self.draft.path, name, t)?;
+        self.ledger.take(&self.draft.path, name, t.dtype(), t.shape())?;
         let header = npy::header(&self.draft.path, t.dtype(), t.shape())?;
         let size = header.len() as u64 + (t.numel() * t.dtype().size()) as u64;
         // A fixed time and fixed permissions, so that equal arrays give equal files.

@@ -3,7 +3,7 @@
 //! Guarantees: the header is within its limit and inside the file; its offsets cover the data without gap or overlap;
 //! each size matches its dtype and shape; names are unique. Only the header and one tensor are in memory at a time.
 //! Does not: read dtypes that castwise lacks (the error names the tensor and the dtype and is returned when that tensor
-//! is requested; the file's other tensors load), or write c32 and c128, which the format lacks.
+//! is requested, the file's other tensors load, and it can be copied as bytes), or write c32 and c128, which the format lacks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, TensorInfo};
 use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 
+use super::stored::{ForeignDType, Stored, StoredDType};
 use super::{Origin, format_error, io_error, open, read_bytes, read_exact, read_tensor};
 use crate::base::dtype::DType;
 use crate::base::error::{Result, shown};
@@ -105,6 +106,16 @@ impl SafeTensors {
     pub fn load(&mut self, name: &str) -> Result<Tensor> {
         self.contents.load(&mut self.file, name)
     }
+
+    /// The dtype and shape of a tensor, whose dtype may be one that castwise lacks. Errors: there is no such tensor.
+    pub fn stored(&self, name: &str) -> Result<(StoredDType, &[usize])> {
+        self.contents.stored(name)
+    }
+
+    /// Reads a tensor of any dtype as bytes, for [`SafeTensorsWriter::write_stored`].
+    pub fn load_stored(&mut self, name: &str) -> Result<Stored> {
+        self.contents.load_stored(&mut self.file, name)
+    }
 }
 
 /// A file's checked header.
@@ -181,17 +192,44 @@ impl Contents {
         read_tensor(file, Origin::file(&self.path), &what, dtype, &info.shape, false)
     }
 
+    pub(super) fn stored(&self, name: &str) -> Result<(StoredDType, &[usize])> {
+        let info = self.listed(name)?;
+        Ok((stored_dtype(info), &info.shape))
+    }
+
+    /// Reads a tensor from the opened file as bytes.
+    pub(super) fn load_stored(&self, file: &mut File, name: &str) -> Result<Stored> {
+        let info = self.listed(name)?;
+        let (start, end) = info.data_offsets;
+        file.seek(SeekFrom::Start(self.data_at + start as u64)).map_err(|e| io_error(&self.path, e))?;
+        let bytes = read_bytes(file, Origin::file(&self.path), (end - start) as u64)?;
+        Ok(Stored::new(stored_dtype(info), info.shape.clone(), bytes))
+    }
+
     fn find(&self, name: &str) -> Result<(&TensorInfo, DType)> {
+        let info = self.listed(name)?;
+        match stored_dtype(info) {
+            StoredDType::Known(dtype) => Ok((info, dtype)),
+            StoredDType::Foreign(dtype) => Err(format_error(
+                &self.path,
+                format!("the tensor `{}` is {dtype}, a dtype that castwise does not have", shown(name)),
+            )),
+        }
+    }
+
+    /// A tensor's entry in the header.
+    fn listed(&self, name: &str) -> Result<&TensorInfo> {
         let found = self.index.get(name).and_then(|i| self.tensors.get(*i));
         let refuse = |m: String| format_error(&self.path, m);
         let (_, info) = found.ok_or_else(|| refuse(format!("there is no tensor `{}`", shown(name))))?;
-        let dtype = DTYPES.iter().find(|(theirs, _)| *theirs == info.dtype).map(|(_, d)| *d);
-        let dtype = dtype.ok_or_else(|| {
-            refuse(format!("the tensor `{}` is {}, a dtype that castwise does not have", shown(name), info.dtype))
-        })?;
         check_within(&info.shape, &self.limits).map_err(|e| refuse(format!("the tensor `{}`: {e}", shown(name))))?;
-        Ok((info, dtype))
+        Ok(info)
     }
+}
+
+fn stored_dtype(info: &TensorInfo) -> StoredDType {
+    let known = DTYPES.iter().find(|(theirs, _)| *theirs == info.dtype);
+    known.map_or(StoredDType::Foreign(ForeignDType(info.dtype)), |(_, dtype)| StoredDType::Known(*dtype))
 }
 
 /// The number of bytes that the tensors, in the order of their data, cover. Errors: a gap or an overlap, or a size that

@@ -14,6 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
 use super::safetensors::Contents;
+use super::stored::{Stored, StoredDType};
 use super::{Origin, directory, format_error, open, read_bytes};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result, shown};
@@ -138,13 +139,28 @@ impl ShardedSafeTensors {
 
     /// Reads a tensor.
     pub fn load(&mut self, name: &str) -> Result<Tensor> {
+        self.read(name, |shard, file| shard.load(file, name))
+    }
+
+    /// The dtype and shape of a tensor, whose dtype may be one that castwise lacks. Errors: there is no such tensor.
+    pub fn stored(&self, name: &str) -> Result<(StoredDType, &[usize])> {
+        self.find(name)?.1.stored(name)
+    }
+
+    /// Reads a tensor of any dtype as bytes, for [`ShardedWriter::write_stored`].
+    pub fn load_stored(&mut self, name: &str) -> Result<Stored> {
+        self.read(name, |shard, file| shard.load_stored(file, name))
+    }
+
+    /// Reads from the shard of a tensor, which stays open.
+    fn read<T>(&mut self, name: &str, read: impl Fn(&Contents, &mut File) -> Result<T>) -> Result<T> {
         let last = self.opened.take();
         let (i, shard) = self.find(name)?;
         let mut file = match last {
             Some((opened, file)) if opened == i => file,
             _ => shard.reopen()?,
         };
-        let t = shard.load(&mut file, name)?;
+        let t = read(shard, &mut file)?;
         self.opened = Some((i, file));
         Ok(t)
     }

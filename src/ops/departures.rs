@@ -1,5 +1,5 @@
-//! Rows whose values are another row's but for what a rule set does otherwise. A rule set names such a row in `row`, and
-//! `signature` then gives it for the op that the user applied; a program can apply it itself too.
+//! Rows whose values are another row's but for what a rule set does otherwise. A rule set names such a row in `row`,
+//! and `signature` then gives it for the op that the user applied; a program can apply it itself too.
 //!
 //! Guarantees: a row here is never replaced by another one. Does not: say which rule set means which row.
 

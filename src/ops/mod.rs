@@ -20,6 +20,7 @@ mod columns;
 mod custom;
 pub(crate) mod departures;
 mod ranges;
+pub(crate) mod reductions;
 mod table;
 pub(crate) mod toys;
 use columns::{ANY, JAX, NUMPY, PADDLE, TORCH};

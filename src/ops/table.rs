@@ -14,7 +14,7 @@
 /// Calls `$callback!` with all rows.
 macro_rules! for_each_op {
     ($callback:ident) => {
-        $crate::ops::departures::with_departures! { $callback
+        $crate::ops::reductions::with_reductions! { $callback
             /// Sum. Integers wrap; bool is `or`.
             Add { method: add, operands: (x, y), output: Same, name: "add", integers: IntRange::Sum, accepts: ANY }
             { bool: |a, b| a | b; int: |a, b| a.wrapping_add(b); float: |a, b| a + b; complex: |a, b| a + b; }
@@ -53,39 +53,34 @@ macro_rules! for_each_op {
             /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is an error as a scalar.
             Pow { method: pow, operands: (x, y), output: Same, name: "pow", integers: IntRange::Power, accepts: POW,
                 numpy: NUMPY.bools(I8),
-                torch: TORCH.fits_but(SINGLE),
-                jax: JAX.promotes(BoolToInt).accepts(NO_C32).weak(Weakness::Power) }
+                torch: TORCH.fits_but(SINGLE), jax: JAX.promotes(BoolToInt).accepts(NO_C32).weak(Weakness::Power) }
             { int: kernel |a, b| IntFn::power(a, b); float: kernel |a, b| RealFn::pow(a, b); complex: kernel |a, b| CplxFn::pow(a, b); }
 
             /// Larger operand; NaN if either is NaN; +0 is larger than -0. Of complex numbers (NumPy only) the lexicographically larger one.
             Maximum { method: maximum, operands: (x, y), output: Same, name: "maximum", exactness: Exact, integers: IntRange::Larger,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS, paddle: PADDLE.no_scalar(),
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, paddle: PADDLE.no_scalar(), jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::maximum(a, b);
               complex: |a, b| Cplx::maximum(a, b); }
 
             /// Smaller operand; NaN if either is NaN; -0 is smaller than +0. Of complex numbers (NumPy only) the lexicographically smaller one.
             Minimum { method: minimum, operands: (x, y), output: Same, name: "minimum", exactness: Exact, integers: IntRange::Smaller,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS, paddle: PADDLE.no_scalar(),
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, paddle: PADDLE.no_scalar(), jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b);
               complex: |a, b| Cplx::minimum(a, b); }
 
             /// Larger operand; the other one if one is NaN; +0 is larger than -0.
             Fmax { method: fmax, operands: (x, y), output: Same, name: "fmax", exactness: Exact, integers: IntRange::Larger,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS, paddle: PADDLE.no_scalar(),
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, paddle: PADDLE.no_scalar(), jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::fmax(a, b);
               complex: |a, b| Cplx::fmax(a, b); }
 
             /// Smaller operand; the other one if one is NaN; -0 is smaller than +0.
             Fmin { method: fmin, operands: (x, y), output: Same, name: "fmin", exactness: Exact, integers: IntRange::Smaller,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS, paddle: PADDLE.no_scalar(),
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, paddle: PADDLE.no_scalar(), jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::fmin(a, b);
               complex: |a, b| Cplx::fmin(a, b); }
 
@@ -100,32 +95,28 @@ macro_rules! for_each_op {
             /// Whether the first operand is less than the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
             Lt { method: lt, operands: (x, y), output: Bool, name: "lt", aliases: &["less_than", "less"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS,
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, jax: JAX.accepts(NO_C32) }
             { bool: |a, b| !a & b; int: |a, b| Int::lt(a, b); float: |a, b| Real::lt(a, b);
               complex: |a, b| Cplx::lt(a, b); }
 
             /// Whether the first operand is less than or equal to the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
             Le { method: le, operands: (x, y), output: Bool, name: "le", aliases: &["less_equal"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS,
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, jax: JAX.accepts(NO_C32) }
             { bool: |a, b| !a | b; int: |a, b| Int::le(a, b); float: |a, b| Real::le(a, b);
               complex: |a, b| Cplx::le(a, b); }
 
             /// Whether the first operand is greater than the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
             Gt { method: gt, operands: (x, y), output: Bool, name: "gt", aliases: &["greater_than", "greater"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS,
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a & !b; int: |a, b| Int::gt(a, b); float: |a, b| Real::gt(a, b);
               complex: |a, b| Cplx::gt(a, b); }
 
             /// Whether the first operand is greater than or equal to the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
             Ge { method: ge, operands: (x, y), output: Bool, name: "ge", aliases: &["greater_equal"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS,
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a | !b; int: |a, b| Int::ge(a, b); float: |a, b| Real::ge(a, b);
               complex: |a, b| Cplx::ge(a, b); }
 
@@ -192,15 +183,13 @@ macro_rules! for_each_op {
             /// Absolute value; the modulus of a complex number, as a real dtype. `abs(MIN)` is `MIN`.
             Abs { method: abs, operands: (x), output: Real, name: "abs", aliases: &["absolute"], exactness: BitsReal,
                 numpy: NUMPY.accepts(ANY),
-                integers: IntRange::Magnitude, accepts: NO_BOOL,
-                jax: JAX.accepts(NO_C32) }
+                integers: IntRange::Magnitude, accepts: NO_BOOL, jax: JAX.accepts(NO_C32) }
             { bool: |a| a; int: |a| Int::absolute(a); float: bits |a| a.abs(); complex: kernel |a| CplxFn::modulus(a); }
 
             /// The sign as -1, 0 or 1; 0 for NaN and for both zeros.
             Sign { method: sign, operands: (x), output: Same, name: "sign", exactness: Exact, integers: IntRange::Sign,
                 numpy: NUMPY.accepts(NO_BOOL),
-                accepts: REALS,
-                jax: JAX.accepts(NUMBERS.union(FLOATS_C)) }
+                accepts: REALS, jax: JAX.accepts(NUMBERS.union(FLOATS_C)) }
             { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); }
 
             /// The operand times itself. Bool gives i64.
@@ -267,37 +256,32 @@ macro_rules! for_each_op {
 
             /// The operand where it is positive, else 0; NaN stays NaN.
             Relu { method: relu, operands: (x), output: Same, name: "relu", exactness: Exact, integers: IntRange::Positive,
-                accepts: NUMBERS,
-                jax: JAX.accepts(NO_C32).beside_zero() }
+                accepts: NUMBERS, jax: JAX.accepts(NO_C32).beside_zero() }
             { int: |a| Int::relu(a); float: |a| Real::relu(a);
               complex: |a| { let zero = Cplx::re(a).c(0.0); Cplx::maximum(a, Cplx::pair(zero, zero)) }; }
 
             /// Largest integer not greater than the operand. Integers are unchanged.
             Floor { method: floor, operands: (x), output: Same, name: "floor", exactness: Exact, integers: IntRange::First,
                 numpy: NUMPY.accepts(REALS),
-                accepts: NUMBERS,
-                jax: JAX.accepts(REALS) }
+                accepts: NUMBERS, jax: JAX.accepts(REALS) }
             { bool: |a| a; int: |a| a; float: |a| Real::floor(a); }
 
             /// Smallest integer not less than the operand. Integers are unchanged.
             Ceil { method: ceil, operands: (x), output: Same, name: "ceil", exactness: Exact, integers: IntRange::First,
                 numpy: NUMPY.accepts(REALS),
-                accepts: NUMBERS,
-                jax: JAX.accepts(REALS) }
+                accepts: NUMBERS, jax: JAX.accepts(REALS) }
             { bool: |a| a; int: |a| a; float: |a| Real::ceil(a); }
 
             /// Nearest integer, ties to even. Integers are unchanged.
             Round { method: round, operands: (x), output: Same, name: "round", exactness: Exact, integers: IntRange::First,
                 numpy: NUMPY.accepts(NO_BOOL).bools(F16),
-                accepts: NUMBERS,
-                jax: JAX.accepts(NUMBERS.union(FLOATS_C)) }
+                accepts: NUMBERS, jax: JAX.accepts(NUMBERS.union(FLOATS_C)) }
             { int: |a| a; float: |a| Real::round(a); complex: |a| Cplx::round(a); }
 
             /// The operand rounded towards zero. Integers are unchanged.
             Trunc { method: trunc, operands: (x), output: Same, name: "trunc", exactness: Exact, integers: IntRange::First,
                 numpy: NUMPY.accepts(REALS),
-                accepts: NUMBERS,
-                jax: JAX.accepts(REALS) }
+                accepts: NUMBERS, jax: JAX.accepts(REALS) }
             { bool: |a| a; int: |a| a; float: |a| Real::trunc(a); }
 
             /// Whether the operand (or a part of it) is NaN.
@@ -388,22 +372,19 @@ macro_rules! for_each_op {
             /// x times the normal distribution function of x: x / 2 * erfc(-x / sqrt 2).
             Gelu { method: gelu, operands: (x), output: Same, name: "gelu",
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                accepts: FLOATS,
-                jax: JAX.promotes(IntToFloat).accepts(REALS).strong() }
+                accepts: FLOATS, jax: JAX.promotes(IntToFloat).accepts(REALS).strong() }
             { float: kernel |a| RealFn::gelu(a); }
 
             /// The tanh approximation of `gelu`.
             GeluTanh { method: gelu_tanh, operands: (x), output: Same, name: "gelu_tanh",
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                accepts: FLOATS,
-                jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
+                accepts: FLOATS, jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
             { float: |a| Real::gelu_tanh(a); complex: kernel |a| CplxFn::gelu_tanh(a); }
 
             /// log(1 + exp(x)).
             Softplus { method: softplus, operands: (x), output: Same, name: "softplus",
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                accepts: FLOATS,
-                jax: JAX.promotes(IntToFloat).accepts(NO_C32).beside_zero().weak(Weakness::Real) }
+                accepts: FLOATS, jax: JAX.promotes(IntToFloat).accepts(NO_C32).beside_zero().weak(Weakness::Real) }
             { float: kernel |a| RealFn::log1pexp(a); complex: kernel |a| CplxFn::logaddexp(a, CplxFn::ZERO); }
 
             /// The real part.
@@ -414,8 +395,7 @@ macro_rules! for_each_op {
             /// The imaginary part of a complex number. NumPy gives 0 for real numbers.
             ImagPart { method: imag, operands: (x), output: Real, name: "imag", exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: COMPLEX,
-                jax: JAX.accepts(NO_C32) }
+                accepts: COMPLEX, jax: JAX.accepts(NO_C32) }
             { bool: |a| a.c(false); int: |a| a.c(0); float: |a| a.c(0.0); complex: |a| Cplx::im(a); }
 
             /// The complex conjugate; real numbers are unchanged.
@@ -427,21 +407,18 @@ macro_rules! for_each_op {
             /// The argument of a complex number; 0 or pi for real ones, NaN for NaN.
             Angle { method: angle, operands: (x), output: Real, name: "angle", promotion: IntToFloat,
                 numpy: NUMPY.bools(F64),
-                accepts: NO_C32,
-                jax: JAX.weak(Weakness::Float).default_float() }
+                accepts: NO_C32, jax: JAX.weak(Weakness::Float).default_float() }
             { float: |a| Real::angle(a); complex: kernel |a| CplxFn::angle(a); }
 
             /// The operand itself; bool is refused.
             Positive { method: positive, operands: (x), output: Same, name: "positive", exactness: Exact, integers: IntRange::First,
-                accepts: NO_BOOL,
-                jax: JAX.accepts(NO_C32) }
+                accepts: NO_BOOL, jax: JAX.accepts(NO_C32) }
             { bool: |a| a; int: |a| a; float: |a| a; complex: |a| a; }
 
             /// Remainder with the sign of the dividend, as C's `fmod`. An integer zero divisor is an error.
             Fmod { method: fmod, operands: (x, y), output: Same, name: "fmod", exactness: Exact, integers: IntRange::TruncRest,
                 numpy: NUMPY.bools(I8),
-                accepts: NUMBERS,
-                jax: JAX.promotes(BoolToInt).accepts(REALS) }
+                accepts: NUMBERS, jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::trunc_mod(a, b); float: kernel |a, b| RealFn::fmod(a, b); }
 
             /// Quotient rounded towards zero. An integer zero divisor is an error; `MIN / -1` is `MIN`.
@@ -479,8 +456,7 @@ macro_rules! for_each_op {
 
             /// Angle of the point (y, x) with the x axis.
             Atan2 { method: atan2, operands: (y, x), output: Same, name: "atan2", aliases: &["arctan2"], promotion: IntToFloat,
-                accepts: REALS, paddle: PADDLE.promotes(IntToDouble).no_scalar(),
-                jax: JAX.accepts(NO_C32) }
+                accepts: REALS, paddle: PADDLE.promotes(IntToDouble).no_scalar(), jax: JAX.accepts(NO_C32) }
             { float: kernel |a, b| RealFn::atan2(a, b); complex: kernel |a, b| CplxFn::atan2(a, b); }
 
             /// x * log(y); 0 where x is 0 and y is not NaN.
@@ -498,8 +474,7 @@ macro_rules! for_each_op {
             /// log2(2^x + 2^y) without overflow.
             Logaddexp2 { method: logaddexp2, operands: (x, y), output: Same, name: "logaddexp2", accepts: FLOATS,
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                paddle: PADDLE.no_scalar(),
-                jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
+                paddle: PADDLE.no_scalar(), jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
             { float: kernel |a, b| RealFn::logaddexp2(a, b); complex: kernel |a, b| CplxFn::logaddexp2(a, b); }
 
             /// Power in f64, or c128 with a complex operand.
@@ -509,14 +484,12 @@ macro_rules! for_each_op {
 
             /// Greatest common divisor; non-negative, except that it can be MIN.
             Gcd { method: gcd, operands: (x, y), output: Same, name: "gcd", exactness: Exact, integers: IntRange::Divisor, accepts: INTS,
-                paddle: PADDLE.zero_dim_tensor(),
-                jax: JAX.strong() }
+                paddle: PADDLE.zero_dim_tensor(), jax: JAX.strong() }
             { int: kernel |a, b| IntFn::gcd(a, b); }
 
             /// Least common multiple, wrapping; 0 if an operand is 0.
             Lcm { method: lcm, operands: (x, y), output: Same, name: "lcm", exactness: Exact, integers: IntRange::Multiple, accepts: INTS,
-                paddle: PADDLE.zero_dim_tensor(),
-                jax: JAX.strong() }
+                paddle: PADDLE.zero_dim_tensor(), jax: JAX.strong() }
             { int: kernel |a, b| IntFn::lcm(a, b); }
 
             /// 1 for positive operands, the second operand for zero, else 0, also for NaN. Equal dtypes only.
@@ -529,15 +502,13 @@ macro_rules! for_each_op {
             /// The next representable number from the first operand towards the second.
             Nextafter { method: nextafter, operands: (x, y), output: Same, name: "nextafter", exactness: Bits, accepts: FLOATS,
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                paddle: PADDLE.no_scalar(),
-                jax: JAX.promotes(IntToFloat).accepts(REALS) }
+                paddle: PADDLE.no_scalar(), jax: JAX.promotes(IntToFloat).accepts(REALS) }
             { float: kernel |a, b| RealFn::nextafter(a, b); }
 
             /// The operand limited to two bounds; the upper one takes precedence; NaN if one of the three is NaN.
             Clamp { method: clamp, operands: (x, min, max), output: Same, name: "clamp", aliases: &["clip"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                integers: IntRange::Clamped, accepts: NUMBERS, torch: TORCH.bounds(),
-                jax: JAX.accepts(REALS) }
+                integers: IntRange::Clamped, accepts: NUMBERS, torch: TORCH.bounds(), jax: JAX.accepts(REALS) }
             { bool: |x, low, high| (x | low) & high; int: |x, low, high| Int::minimum(Int::maximum(x, low), high);
               float: |x, low, high| Real::minimum(Real::maximum(x, low), high);
               complex: |x, low, high| Cplx::minimum(Cplx::maximum(x, low), high); }
@@ -609,67 +580,6 @@ macro_rules! for_each_op {
                 paddle: PADDLE.same() }
             { float: |x, e, w| Real::select(Real::lt(w.abs(), w.c(0.5)), x + w * (e - x), e - (e - x) * (1.0 - w));
               complex: kernel |x, e, w| CplxFn::lerp(x, e, w); }
-
-            /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. The empty sum is 0.
-            Sum { method: sum, operands: (x), output: Fold, name: "sum", integers: IntRange::Total, promotion: ToLong, accepts: NO_C32,
-                paddle: PADDLE.promotes(SomeToLong),
-                jax: JAX.strong() }
-            { folds; bool: false, |a, b| a | b; int: 0, |a, b| a.wrapping_add(b); float: 0.0, |a, b| a + b;
-              complex: CplxFn::ZERO, |a, b| a + b; }
-
-            /// Mean of the elements: their sum over their number, rounded once. Integers are refused; the mean of no elements is NaN.
-            Mean { method: mean, operands: (x), output: Fold, name: "mean",
-                numpy: NUMPY.promotes(IntToDouble).accepts(ANY),
-                accepts: FLOATS_C,
-                jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
-            { folds as Sum; }
-
-            /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. The empty product is 1.
-            Prod { method: prod, operands: (x), output: Fold, name: "prod", integers: IntRange::TotalProduct, promotion: ToLong,
-                accepts: NO_C32, paddle: PADDLE.promotes(BoolToInt),
-                jax: JAX.strong() }
-            { folds; bool: true, |a, b| a & b; int: 1, |a, b| a.wrapping_mul(b); float: 1.0, |a, b| a * b;
-              complex: CplxFn::ONE, |a, b| Cplx::mul(a, b); }
-
-            /// Largest element; NaN if an element is NaN. An empty reduction is an error.
-            Amax { method: amax, operands: (x), output: Fold, name: "amax", exactness: Exact, integers: IntRange::First,
-                numpy: NUMPY.accepts(ANY),
-                accepts: REALS,
-                jax: JAX.accepts(NO_C32).strong() }
-            { folds; bool: false, |a, b| a | b; int: IntFn::LEAST, |a, b| Int::maximum(a, b);
-              float: RealFn::NEG_INF, |a, b| Real::maximum(a, b), if a > b { a } else { b };
-              complex: CplxFn::LEAST, |a, b| Cplx::maximum(a, b); }
-
-            /// Smallest element; NaN if an element is NaN. An empty reduction is an error.
-            Amin { method: amin, operands: (x), output: Fold, name: "amin", exactness: Exact, integers: IntRange::First,
-                numpy: NUMPY.accepts(ANY),
-                accepts: REALS,
-                jax: JAX.accepts(NO_C32).strong() }
-            { folds; bool: true, |a, b| a & b; int: IntFn::MOST, |a, b| Int::minimum(a, b);
-              float: RealFn::INF, |a, b| Real::minimum(a, b), if a < b { a } else { b };
-              complex: CplxFn::MOST, |a, b| Cplx::minimum(a, b); }
-
-            /// Whether any element is nonzero; NaN counts as true. An empty reduction gives false.
-            Any { method: any, operands: (x), output: Fold, name: "any", exactness: Exact, promotion: Truth, accepts: ANY }
-            { folds; bool: false, |a, b| a | b; }
-
-            /// Whether all elements are nonzero; NaN counts as true. An empty reduction gives true.
-            All { method: all, operands: (x), output: Fold, name: "all", exactness: Exact, promotion: Truth, accepts: ANY }
-            { folds; bool: true, |a, b| a & b; }
-
-            /// x times 2 to the power e, rounded once if e is an integer, even if 2^e alone overflows or underflows.
-            Ldexp { method: ldexp, operands: (x, e), output: Same, name: "ldexp", promotion: IntToFloat, accepts: NO_C32,
-                numpy: NUMPY.accepts(REALS),
-                paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS),
-                jax: JAX.accepts(REALS).integer_count().strong() }
-            { float: kernel |x, e| RealFn::ldexp(x, e); complex: kernel |x, e| Cplx::mul(x, CplxFn::pow(CplxFn::real(2.0), e)); }
-
-            /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.
-            ClampMax { method: clamp_max, operands: (x, max), output: Same, name: "clamp_max", exactness: Exact,
-                numpy: NUMPY.accepts(ANY),
-                integers: IntRange::Smaller, accepts: REALS, torch: TORCH.bounds() }
-            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b);
-              complex: |a, b| Cplx::minimum(a, b); }
         }
     };
 }

@@ -11,7 +11,7 @@ use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, Op, Promotion};
+use crate::ops::{Attrs, Op, Output, Promotion};
 pub use operand::{OperandType, Signature};
 use operand::{category_of, named};
 
@@ -100,6 +100,8 @@ pub enum Reason {
     IntToFloat,
     /// The op has no bool arithmetic: bool is cast to an integer dtype, which is i64 for PyTorch and Paddle.
     BoolToInt,
+    /// A comparison of 64-bit integers takes the second operand's bits in the first one's dtype, and knows their sign.
+    Signedness,
     /// The operand is cast to the dtype in which the reduction combines elements, which may be the requested one.
     Reduction,
 }
@@ -121,6 +123,7 @@ impl fmt::Display for Reason {
             Reason::Weak => "weak follows strong",
             Reason::IntToFloat => "integers to float",
             Reason::BoolToInt => "bool to i64",
+            Reason::Signedness => "bits of the other signedness",
             Reason::Reduction => "dtype of the reduction",
         })
     }
@@ -372,6 +375,8 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
         Reason::Requested
     } else if op.is_reduction() {
         Reason::Reduction
+    } else if op.def().output == Output::Bool && other_sign(from, to) {
+        Reason::Signedness
     } else if to.category() > highest && to.category() == Category::Int {
         Reason::BoolToInt
     } else if to.category() > highest {
@@ -385,6 +390,12 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
     } else {
         Reason::Table
     }
+}
+
+/// Whether a cast to a dtype of 64 bits keeps bits whose sign has another meaning.
+fn other_sign(from: DType, to: DType) -> bool {
+    let integers = from.category() == Category::Int && to.category() == Category::Int;
+    integers && to.size() == 8 && !to.holds(from)
 }
 
 fn refuse_negative_exponent(op: Op, operands: &[OperandType], common: DType) -> Result<(), Diagnostic> {

@@ -1,11 +1,12 @@
 //! NumPy's rules: the least dtype that holds every array, and Python scalars that follow the arrays (NEP 50).
 //!
 //! Source: runs of NumPy 2.4, with ml_dtypes' bf16. Two tiers: tensors of any rank are strong, scalars are weak. A weak
-//! scalar counts only if its category is higher than that of all tensors, and then as i64, f64 or c128 (c64 beside floats).
+//! scalar counts only if its category is higher than that of all tensors, and then as i64, f64 or c128 (c64 beside
+//! floats).
 //!
-//! Guarantees: dtypes are compared by their properties, so that a new one has its place by its row alone. The rules depend
-//! on a value in one point: an integer scalar that the op's dtype does not hold is refused; a comparison with it is exact,
-//! and as a bound that no element exceeds it bounds nothing.
+//! Guarantees: dtypes are compared by their properties, so that a new one has its place by its row alone. The rules
+//! depend on a value in one point: an integer scalar that the op's dtype does not hold is refused; a comparison with it
+//! is exact, and as a bound that no element exceeds it bounds nothing.
 
 use std::cmp::Ordering;
 
@@ -164,8 +165,8 @@ fn holds(to: DType, from: DType) -> bool {
     to.holds(from) || integer_in_double
 }
 
-/// Whether NumPy has the dtype itself. Those of other packages (bf16) are results only beside an operand that has them. Of
-/// floats NumPy has those that are the parts of complex numbers.
+/// Whether NumPy has the dtype itself. Those of other packages (bf16) are results only beside an operand that has them.
+/// Of floats NumPy has those that are the parts of complex numbers.
 fn is_own(d: DType) -> bool {
     !d.is_float() || d.to_complex().real() == d
 }
@@ -251,15 +252,20 @@ fn holds_operand(d: DType, o: &OperandType) -> bool {
     }
 }
 
-/// The dtype in which a comparison is exact: the common one, an integer dtype that also holds the scalar, or, if none holds both
-/// operands, one of 64 bits that holds the first: the second operand's bits then count as a number of the other signedness.
+/// The dtype in which a comparison is exact: the common one, an integer dtype that also holds the scalar, or, if none
+/// holds both operands, one of 64 bits that holds the first: the second operand's bits then count as a number of the
+/// other signedness.
 fn compared_in(call: &Call<'_>, common: DType) -> DType {
     let integral = call.promoted.iter().all(|o| category_of(o) <= Category::Int);
     let (signed, unsigned) = (widest(None), widest(Some(U8)));
     let all = |d: &DType| call.promoted.iter().all(|o| holds_operand(*d, o));
     let first = |d: &DType| call.promoted.first().is_some_and(|o| holds_operand(*d, o));
     match [signed, unsigned] {
-        _ if !integral || common.is_integral() && call.promoted.iter().all(|o| common == Bool || holds_operand(common, o)) => common,
+        _ if !integral
+            || common.is_integral() && call.promoted.iter().all(|o| common == Bool || holds_operand(common, o)) =>
+        {
+            common
+        }
         wide => wide.into_iter().find(all).or(wide.into_iter().find(first)).unwrap_or(common),
     }
 }
@@ -290,9 +296,11 @@ fn overflow(call: &Call<'_>, i: usize, v: i128, d: DType) -> Diagnostic {
     let name = call.def.operands.get(i).copied().unwrap_or("x");
     let (least, most) = d.int_range().unwrap_or_default();
     let message = format!("`{}` in {d} with `{name}` = {v}: {d} holds {least} to {most}", call.op);
-    let wider = DType::ALL.into_iter().filter(|w| w.category() == Category::Int && holds(*w, d) && beyond(v, *w).is_none());
+    let wider =
+        DType::ALL.into_iter().filter(|w| w.category() == Category::Int && holds(*w, d) && beyond(v, *w).is_none());
     let to = wider.min_by_key(|w| w.digits()).unwrap_or(F64);
     let tensor = (0..call.all.len()).find(|k| *k != i && dtype_at(call, *k).is_some());
     let tensor = tensor.and_then(|k| call.def.operands.get(k)).copied().unwrap_or("x");
-    Diagnostic::new(DiagnosticKind::ScalarOverflow, message).help(format!("cast the tensor first, e.g. `cast({tensor}, {to})`"))
+    Diagnostic::new(DiagnosticKind::ScalarOverflow, message)
+        .help(format!("cast the tensor first, e.g. `cast({tensor}, {to})`"))
 }

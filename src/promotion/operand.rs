@@ -57,8 +57,8 @@ impl fmt::Display for OperandType {
 /// The dtypes of one application of an op, and the op that computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The op whose arithmetic this is: the one that is applied, or the row of the table that has the framework's values where they
-    /// differ, such as [`Op::FloorDivideOrZero`]. It has the same operands.
+    /// The op whose arithmetic this is: the one that is applied, or the row of the table that has the framework's
+    /// values where they differ, such as [`Op::FloorDivideOrZero`]. It has the same operands.
     pub op: Op,
     /// The dtype that each operand is cast to. The entries after those of the op's operands have no meaning.
     pub(super) operands: [DType; MAX_OPERANDS],

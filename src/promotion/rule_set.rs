@@ -118,8 +118,8 @@ pub(crate) trait RuleSet: Sync {
         computes_in(self, call, common)
     }
 
-    /// The dtypes that the operands and the parameter are cast to, given the compute dtype. An operand that is cast to the op
-    /// math dtype of a narrow compute dtype is not rounded to the narrow dtype.
+    /// The dtypes that the operands and the parameter are cast to, given the compute dtype. An operand that is cast to
+    /// the op math dtype of a narrow compute dtype is not rounded to the narrow dtype.
     fn operands(&self, call: &Call<'_>, compute: DType) -> [DType; MAX_OPERANDS] {
         let mut dtypes = [compute; MAX_OPERANDS];
         if call.def.parameter.is_some() {
@@ -154,8 +154,8 @@ pub(crate) trait RuleSet: Sync {
         scalar
     }
 
-    /// The op whose row computes the application in its compute dtype. Where the framework's values are not those of the op, it is a row
-    /// that has them; it takes the same operands, and is its own row.
+    /// The op whose row computes the application in its compute dtype. Where the framework's values are not those of
+    /// the op, it is a row that has them; it takes the same operands, and is its own row.
     fn row(&self, call: &Call<'_>, _compute: DType) -> Op {
         call.op
     }

@@ -1,5 +1,5 @@
-//! The settings of a program: the rule set, the default dtype, when f16 and bf16 are rounded, and what integers divided by zero
-//! give.
+//! The settings of a program: the rule set, the default dtype, when f16 and bf16 are rounded, and what integers divided
+//! by zero give.
 //!
 //! Guarantees: settings are plain data and are printed with the program. Does not: decide dtypes.
 
@@ -25,8 +25,8 @@ pub enum Rules {
     /// JAX's lattice: an integer never widens a float, and a result of scalars, or of an integer and a float scalar, is
     /// weak, which means that it promotes as a scalar does.
     Jax,
-    /// NumPy 2's rules (NEP 50): the least dtype that holds all arrays and NumPy scalars, whatever their rank; Python scalars follow
-    /// them. Integers too large for a dtype are refused; an integer divided by zero is 0, unless
+    /// NumPy 2's rules (NEP 50): the least dtype that holds all arrays and NumPy scalars, whatever their rank; Python
+    /// scalars follow them. Integers too large for a dtype are refused; an integer divided by zero is 0, unless
     /// [`zero_division`](Settings::zero_division) asks for an error.
     NumPy,
     /// PaddlePaddle's documented tables: float dtypes promote with float dtypes, and complex dtypes with any. All other

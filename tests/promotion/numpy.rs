@@ -1,5 +1,5 @@
-//! NumPy's recorded tables, cell by cell: the dtypes of `np.result_type` and of `a + b` for all classes of operands, the
-//! results of each op for all dtypes and Python scalars, and the outputs that `same_kind` allows.
+//! NumPy's recorded tables, cell by cell: the dtypes of `np.result_type` and of `a + b` for all classes of operands,
+//! the results of each op for all dtypes and Python scalars, and the outputs that `same_kind` allows.
 //!
 //! A cell that differs on purpose is counted under a name that docs/deviations.md has.
 
@@ -49,7 +49,13 @@ struct Walk {
 }
 
 impl Walk {
-    fn cell(&mut self, what: impl FnOnce() -> String, got: String, want: &str, departure: Option<(&'static str, &str)>) {
+    fn cell(
+        &mut self,
+        what: impl FnOnce() -> String,
+        got: String,
+        want: &str,
+        departure: Option<(&'static str, &str)>,
+    ) {
         self.cells += 1;
         if let Some((name, ours)) = departure {
             *self.departures.entry(name).or_default() += 1;
@@ -144,7 +150,8 @@ fn numpy_result_type_cell_by_cell() {
     walk.report(2 * 32 * 32);
 }
 
-/// ml_dtypes' bf16. Its `np.result_type` raises where its sums have a dtype, which is ours; and a Python float widens it.
+/// ml_dtypes' bf16. Its `np.result_type` raises where its sums have a dtype, which is ours; and a Python float widens
+/// it.
 #[test]
 fn ml_dtypes_result_type_cell_by_cell() {
     let file = golden("numpy-result-type.json");
@@ -213,7 +220,9 @@ fn ops_are_the_rows_that_have_numpys_values() {
         for other in [Rules::Torch, Rules::Paddle] {
             let d = if d == DType::Bool { DType::I8 } else { d };
             let operands = application(op, OperandType::dim(d), OperandType::dim(d));
-            let Ok(s) = signature(&Settings::new(other), op, &operands[..op.arity()], &Attrs::default()) else { continue };
+            let Ok(s) = signature(&Settings::new(other), op, &operands[..op.arity()], &Attrs::default()) else {
+                continue;
+            };
             assert_eq!(s.op, op, "{other}");
         }
         // What computes is not replaced once more.

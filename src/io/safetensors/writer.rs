@@ -7,14 +7,16 @@ use std::collections::BTreeMap;
 use std::io::{Seek, SeekFrom};
 use std::path::Path;
 
+use safetensors::tensor::Dtype;
+
 use super::DTYPES;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result, shown};
 use crate::base::limits::{Limit, Limits};
-use crate::base::shape::check;
 use crate::io::format_error;
 use crate::io::ledger::Ledger;
 use crate::io::output::{Existing, Output, Sealed};
+use crate::io::stored::{Listed, Stored, StoredDType, listed};
 use crate::tensor::Tensor;
 
 /// A writer of a `.safetensors` file. The header is written first, then the tensors, in any order; the file appears
@@ -34,25 +36,21 @@ pub(in crate::io) struct Layout {
 
 impl Layout {
     /// Computes the layout of a file with the given tensors, as [`SafeTensorsWriter::create`] does.
-    pub(in crate::io) fn new(
-        path: &Path,
-        tensors: &[(String, DType, Vec<usize>)],
-        metadata: &BTreeMap<String, String>,
-    ) -> Result<Layout> {
+    pub(in crate::io) fn new(path: &Path, tensors: &[Listed], metadata: &BTreeMap<String, String>) -> Result<Layout> {
         let refuse = |m: String| format_error(path, m);
         // Ordering by descending element size keeps every tensor aligned to its element size.
         let mut order: Vec<_> = tensors.iter().collect();
-        order.sort_by(|a, b| b.1.size().cmp(&a.1.size()).then_with(|| a.0.cmp(&b.0)));
+        order.sort_by(|a, b| b.1.alignment().cmp(&a.1.alignment()).then_with(|| a.0.cmp(&b.0)));
         let (mut ledger, mut at, mut entries) = (Ledger::default(), 0u64, Vec::new());
         if !metadata.is_empty() {
             entries.push(format!("\"__metadata__\":{}", json(metadata)?));
         }
         for (name, dtype, shape) in order {
-            let theirs = DTYPES.iter().find(|(_, d)| d == dtype).map(|(theirs, _)| theirs).ok_or_else(|| {
-                let or = if *dtype == DType::C128 { ", or write .npz" } else { "" };
+            let theirs = theirs(*dtype).ok_or_else(|| {
+                let or = if *dtype == StoredDType::Known(DType::C128) { ", or write .npz" } else { "" };
                 refuse(format!("safetensors has no {dtype} (for `{}`): cast it (`--out-dtype c64`){or}", shown(name)))
             })?;
-            let bytes = check(shape)? * dtype.size();
+            let bytes = dtype.byte_len(shape)?;
             let end = at.checked_add(bytes as u64).filter(|e| *e <= i64::MAX as u64);
             let end = end.ok_or_else(|| refuse("the tensors are too large for a file".into()))?;
             let dims = json(shape)?;
@@ -85,13 +83,13 @@ impl Layout {
 impl SafeTensorsWriter {
     /// Starts a file with the given tensors. Errors: a dtype is c32 or c128, which the format lacks; a name is listed
     /// twice.
-    pub fn create(
+    pub fn create<D: Copy + Into<StoredDType>>(
         path: impl AsRef<Path>,
-        tensors: &[(String, DType, Vec<usize>)],
+        tensors: &[(String, D, Vec<usize>)],
         metadata: &BTreeMap<String, String>,
         existing: Existing,
     ) -> Result<SafeTensorsWriter> {
-        Layout::new(path.as_ref(), tensors, metadata)?.start(path.as_ref(), existing)
+        Layout::new(path.as_ref(), &listed(tensors), metadata)?.start(path.as_ref(), existing)
     }
 
     /// Checks that a file can store the given tensors; reports the errors that [`create`](SafeTensorsWriter::create)
@@ -103,17 +101,35 @@ impl SafeTensorsWriter {
     /// assert!(SafeTensorsWriter::check("x.safetensors", &list(DType::C64)).is_ok());
     /// assert!(SafeTensorsWriter::check("x.safetensors", &list(DType::C128)).is_err());
     /// ```
-    pub fn check(path: impl AsRef<Path>, tensors: &[(String, DType, Vec<usize>)]) -> Result<()> {
-        Layout::new(path.as_ref(), tensors, &BTreeMap::new()).map(|_| ())
+    pub fn check<D: Copy + Into<StoredDType>>(
+        path: impl AsRef<Path>,
+        tensors: &[(String, D, Vec<usize>)],
+    ) -> Result<()> {
+        Layout::new(path.as_ref(), &listed(tensors), &BTreeMap::new()).map(|_| ())
     }
 
     /// Writes one of the tensors. Errors: it is not listed, has another dtype or shape than listed, or is written
     /// already.
     pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
-        let at = self.ledger.take(&self.out.draft.path, name, t)?;
-        self.out.file.seek(SeekFrom::Start(self.data_at + at)).map_err(|e| self.out.draft.error(e))?;
+        let at = self.ledger.take(&self.out.draft.path, name, t.dtype(), t.shape())?;
+        self.seek(at)?;
         self.out.tensor(t)?;
         self.ledger.written();
+        Ok(())
+    }
+
+    /// Writes one of the tensors, whose elements are as the file that they were read from has them. Errors: it is not
+    /// listed, has another dtype, shape or size than listed, or is written already.
+    pub fn write_stored(&mut self, name: &str, t: &Stored) -> Result<()> {
+        let at = self.ledger.take(&self.out.draft.path, name, t.dtype(), t.shape())?;
+        self.seek(at)?;
+        self.out.write(t.bytes())?;
+        self.ledger.written();
+        Ok(())
+    }
+
+    fn seek(&mut self, at: u64) -> Result<()> {
+        self.out.file.seek(SeekFrom::Start(self.data_at + at)).map_err(|e| self.out.draft.error(e))?;
         Ok(())
     }
 
@@ -131,6 +147,14 @@ impl SafeTensorsWriter {
     pub(in crate::io) fn seal(self) -> Result<Sealed> {
         self.ledger.complete(&self.out.draft.path)?;
         self.out.seal()
+    }
+}
+
+/// The format's name of a dtype.
+fn theirs(dtype: StoredDType) -> Option<Dtype> {
+    match dtype {
+        StoredDType::Known(dtype) => DTYPES.iter().find(|(_, d)| *d == dtype).map(|(theirs, _)| *theirs),
+        StoredDType::Foreign(dtype) => Some(dtype.0),
     }
 }
 

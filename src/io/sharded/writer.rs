@@ -8,17 +8,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
-use crate::base::shape::check;
 use crate::io::ledger::Ledger;
 use crate::io::output::{Existing, Output, Sealed, check_output, publish_set};
 use crate::io::safetensors::{Layout, SafeTensorsWriter};
+use crate::io::stored::{Listed, Stored, StoredDType, listed};
 use crate::io::{directory, format_error};
 use crate::tensor::Tensor;
-
-/// A tensor's name, dtype and shape.
-type Listed = (String, DType, Vec<usize>);
 
 /// A writer of a sharded checkpoint. Tensors are written in any order; in the order of the list, only one shard is open
 /// at a time. The files appear under their names when [`finish`](ShardedWriter::finish) is called, and never appear if
@@ -44,9 +40,14 @@ enum State {
 impl ShardedWriter {
     /// The files that [`create`](ShardedWriter::create) would write for these tensors, the index last. Errors: those
     /// that `create` finds in the list.
-    pub fn files(path: impl AsRef<Path>, tensors: &[Listed], max_shard_size: u64) -> Result<Vec<PathBuf>> {
+    pub fn files<D: Copy + Into<StoredDType>>(
+        path: impl AsRef<Path>,
+        tensors: &[(String, D, Vec<usize>)],
+        max_shard_size: u64,
+    ) -> Result<Vec<PathBuf>> {
         let path = path.as_ref();
-        let groups = split(tensors, max_shard_size)?;
+        let tensors = listed(tensors);
+        let groups = split(&tensors, max_shard_size)?;
         let mut files = shard_paths(path, groups.len())?;
         let mut ledger = Ledger::default();
         for (tensors, path) in groups.iter().zip(&files) {
@@ -59,15 +60,16 @@ impl ShardedWriter {
 
     /// Starts a checkpoint of the given tensors; `path` is the index. Errors: the name does not end in `.index.json`; a
     /// dtype is c32 or c128, which the format lacks; a name is listed twice.
-    pub fn create(
+    pub fn create<D: Copy + Into<StoredDType>>(
         path: impl AsRef<Path>,
-        tensors: &[Listed],
+        tensors: &[(String, D, Vec<usize>)],
         metadata: &BTreeMap<String, String>,
         max_shard_size: u64,
         existing: Existing,
     ) -> Result<ShardedWriter> {
         let path = path.as_ref();
-        let groups = split(tensors, max_shard_size)?;
+        let tensors = listed(tensors);
+        let groups = split(&tensors, max_shard_size)?;
         let paths = shard_paths(path, groups.len())?;
         let (mut ledger, mut weight_map, mut total) = (Ledger::default(), BTreeMap::new(), 0u64);
         let mut shards = Vec::with_capacity(groups.len());
@@ -76,7 +78,7 @@ impl ShardedWriter {
             for (name, dtype, shape) in tensors {
                 ledger.add(&path, name, *dtype, shape, i as u64)?;
                 weight_map.insert(name.as_str(), file.to_string());
-                total = total.saturating_add(bytes(*dtype, shape)?);
+                total = total.saturating_add(dtype.byte_len(shape)? as u64);
             }
             check_output(&path, existing)?;
             let state = State::Waiting(Layout::new(&path, tensors, metadata)?);
@@ -93,7 +95,22 @@ impl ShardedWriter {
     /// Writes one of the tensors. Errors: it is not listed, has another dtype or shape than listed, or is written
     /// already.
     pub fn write(&mut self, name: &str, t: &Tensor) -> Result<()> {
-        let i = self.ledger.take(&self.index.draft.path, name, t)? as usize;
+        self.write_to_shard(name, (t.dtype().into(), t.shape()), |writer| writer.write(name, t))
+    }
+
+    /// Writes one of the tensors, whose elements are as the file that they were read from has them. Errors: those of
+    /// [`write`](ShardedWriter::write).
+    pub fn write_stored(&mut self, name: &str, t: &Stored) -> Result<()> {
+        self.write_to_shard(name, (t.dtype(), t.shape()), |writer| writer.write_stored(name, t))
+    }
+
+    fn write_to_shard(
+        &mut self,
+        name: &str,
+        (dtype, shape): (StoredDType, &[usize]),
+        write: impl FnOnce(&mut SafeTensorsWriter) -> Result<()>,
+    ) -> Result<()> {
+        let i = self.ledger.take(&self.index.draft.path, name, dtype, shape)? as usize;
         let Some(shard) = self.shards.get_mut(i) else { return Err(inconsistent_state()) };
         let layout = Layout::default();
         let mut writer = match std::mem::replace(&mut shard.state, State::Waiting(layout)) {
@@ -101,7 +118,7 @@ impl ShardedWriter {
             State::Open(writer) => writer,
             State::Whole(_) => return Err(inconsistent_state()),
         };
-        writer.write(name, t)?;
+        write(&mut writer)?;
         // Close complete shards, so that few files are open, however many shards there are.
         shard.state = if writer.is_complete() { State::Whole(writer.seal()?) } else { State::Open(writer) };
         self.ledger.written();
@@ -128,15 +145,11 @@ fn inconsistent_state() -> Error {
     Error::Internal("a shard is in an inconsistent state".into())
 }
 
-fn bytes(dtype: DType, shape: &[usize]) -> Result<u64> {
-    Ok((check(shape)? * dtype.size()) as u64)
-}
-
 /// Divides the tensors, in their order, into shards with as many tensors as fit.
 fn split(tensors: &[Listed], max: u64) -> Result<Vec<&[Listed]>> {
     let (mut groups, mut start, mut size) = (Vec::new(), 0, 0u64);
     for (i, (_, dtype, shape)) in tensors.iter().enumerate() {
-        let bytes = bytes(*dtype, shape)?;
+        let bytes = dtype.byte_len(shape)? as u64;
         let larger = size.saturating_add(bytes);
         if i > start && larger > max {
             groups.push(&tensors[start..i]);

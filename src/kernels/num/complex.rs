@@ -37,7 +37,8 @@ pub(crate) trait Cplx: Copy + Add<Output = Self> + Sub<Output = Self> + Neg<Outp
         either(a, b, Self::Part::ne)
     }
 
-    /// Whether `a` is less: by the real parts, and by the imaginary ones if these are equal. False with a NaN that decides.
+    /// Whether `a` is less: by the real parts, and by the imaginary ones if these are equal. False with a NaN that
+    /// decides.
     #[inline(always)]
     fn lt(a: Self, b: Self) -> Self::Mask {
         ordered(a, b, Self::Part::lt, Self::Part::lt)
@@ -139,8 +140,8 @@ pub(crate) fn both<T: Cplx>(a: T, b: T, compare: impl Fn(T::Part, T::Part) -> T:
     compare(T::re(a), T::re(b)) & compare(T::im(a), T::im(b))
 }
 
-/// Whether a strict comparison holds of the real parts and no imaginary part is NaN, or the real parts are equal and another
-/// comparison holds of the imaginary ones.
+/// Whether a strict comparison holds of the real parts and no imaginary part is NaN, or the real parts are equal and
+/// another comparison holds of the imaginary ones.
 #[inline(always)]
 fn ordered<T: Cplx>(
     a: T,

@@ -123,8 +123,8 @@ pub(crate) trait IntFn: Copy {
 
 /// Division by float arithmetic, which vectorizes. It is exact: the float represents both operands, and a quotient that
 /// is not an integer differs from the nearest integer by at least 1/|b|, which exceeds the rounding error of the
-/// quotient (|a| <= 2^32 in f64, 2^16 in f32). Adding 1.5 times the mantissa's range leaves the integer in the low bits,
-/// wrapped.
+/// quotient (|a| <= 2^32 in f64, 2^16 in f32). Adding 1.5 times the mantissa's range leaves the integer in the low
+/// bits, wrapped.
 macro_rules! float_division {
     ($t:ident $float:ident) => {
         #[inline(always)]

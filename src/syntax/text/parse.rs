@@ -298,9 +298,7 @@ impl<'t> Reader<'t> {
             let twice = match key {
                 "rules" => rules.replace(self.of::<Rules>("rules")?.0).is_some(),
                 "rounding" => rounding.replace(self.of::<Rounding>("a rounding")?.0).is_some(),
-                "zero_division" => {
-                    zero_division.replace(self.of::<ZeroDivision>("`rules` or `error`")?.0).is_some()
-                }
+                "zero_division" => zero_division.replace(self.of::<ZeroDivision>("`rules` or `error`")?.0).is_some(),
                 "default" => {
                     let (d, at) = self.of::<DType>("a float dtype")?;
                     if !d.is_float() {

@@ -211,6 +211,12 @@ const DEVIATIONS: &[Deviation] = &[
         explains: |c, a| c.op == Op::Where && has_scalar(c) && refused_as(a, &[DiagnosticKind::ScalarOverflow]),
     },
     Deviation {
+        name: "lcm-wraps",
+        reason: "a least common multiple beyond the dtype is the magnitude of what wraps; NumPy's may be negative",
+        rules: NUMPY,
+        explains: lcm_wraps,
+    },
+    Deviation {
         name: "reduction-cast-saturates",
         reason: "a reduction with an integer `dtype` converts floats as a cast does: truncated and saturated",
         rules: NUMPY,
@@ -560,6 +566,14 @@ fn zero_to_complex_power(c: &Case, a: &Answer) -> bool {
         singular && !re.is_finite() && !im.is_finite() || !singular && near(c, got.dtype(), e)
     };
     c.op == Op::Pow && got.dtype().is_complex() && all.iter().all(rule)
+}
+
+/// Whether the answer is the magnitude of the framework's where they differ.
+fn lcm_wraps(c: &Case, a: &Answer) -> bool {
+    let Some((got, all)) = differences(c, a) else { return false };
+    let rule =
+        |e: &Difference| real(got.dtype(), &e.want) < 0.0 && real(got.dtype(), &e.got) == -real(got.dtype(), &e.want);
+    c.op == Op::Lcm && !all.is_empty() && all.iter().all(rule)
 }
 
 /// Whether a difference is within the case's own tolerance.
