@@ -1,7 +1,7 @@
 //! The dtypes of tensors in files, which include some that castwise does not compute with.
 //!
-//! Guarantees: a tensor of any dtype of the safetensors format can be copied from file to file, byte for byte. Does not:
-//! give its elements a meaning.
+//! Guarantees: a tensor of any dtype of the safetensors format can be copied from file to file, byte for byte.
+//! Does not: give its elements a meaning.
 
 use std::fmt;
 
