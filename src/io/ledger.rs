@@ -45,8 +45,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Accepts a tensor of this dtype and shape for writing and returns the writer's data for it. Errors: it is not listed, has another dtype
-    /// or shape than listed, or is written already.
+    /// Accepts a tensor of this dtype and shape for writing and returns the writer's data for it. Errors: it is not
+    /// listed, has another dtype or shape than listed, or is written already.
     pub(super) fn take(
         &mut self,
         path: &Path,

@@ -66,7 +66,8 @@ impl Registry {
 /// use std::collections::BTreeMap;
 /// use castwise::io::{Existing, SafeTensorsWriter, remove_temporaries};
 /// let path = std::env::temp_dir().join(format!("castwise-doc-end-{}.safetensors", std::process::id()));
-/// let writer = SafeTensorsWriter::create(&path, &[], &BTreeMap::new(), Existing::Keep)?;
+/// let list = [("x".to_string(), castwise::DType::F32, vec![2])];
+/// let writer = SafeTensorsWriter::create(&path, &list, &BTreeMap::new(), Existing::Keep)?;
 /// remove_temporaries();
 /// assert!(writer.finish().is_err() && !path.exists());
 /// # Ok::<(), castwise::Error>(())

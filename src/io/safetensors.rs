@@ -3,7 +3,8 @@
 //! Guarantees: the header is within its limit and inside the file; its offsets cover the data without gap or overlap;
 //! each size matches its dtype and shape; names are unique. Only the header and one tensor are in memory at a time.
 //! Does not: read dtypes that castwise lacks (the error names the tensor and the dtype and is returned when that tensor
-//! is requested, the file's other tensors load, and it can be copied as bytes), or write c32 and c128, which the format lacks.
+//! is requested, the file's other tensors load, and it can be copied as bytes), or write c32 and c128, which the format
+//! lacks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
