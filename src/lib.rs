@@ -77,6 +77,7 @@ pub use syntax::text::MAX_PROGRAM_TEXT;
 pub use syntax::text::parse::{FORMAT_VERSION, MAX_MISTAKES};
 pub use tensor::{Tensor, TensorMeta, TensorView};
 
+pub use base::f8::{F8E4M3FN, F8E5M2};
 pub use half::{bf16, f16};
 pub use num_complex::Complex;
 

@@ -125,10 +125,10 @@ fn tensors_that_do_not_fit_are_named_and_nothing_is_written() {
 #[test]
 fn a_dtype_that_castwise_lacks_is_refused_by_tensor_name() {
     let dir = Dir::new("lacks");
-    let header = r#"{"x":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}"#;
+    let header = r#"{"x":{"dtype":"F8_E8M0","shape":[2],"data_offsets":[0,2]},"y":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}"#;
     dir.file("a.safetensors", &[&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[1, 2, 3, 4]].concat());
     let stderr = dir.refused(&["a * 2", "-i", "a=a.safetensors", "-o", "b.safetensors"]);
-    assert!(stderr.contains("a.safetensors: the tensor `x` is F8_E4M3"), "{stderr}");
+    assert!(stderr.contains("a.safetensors: the tensor `x` is F8_E8M0"), "{stderr}");
 }
 
 #[test]

@@ -201,27 +201,19 @@ fn complex_tensors_go_as_far_as_their_format() {
 #[test]
 fn a_tensor_that_castwise_can_not_read_matters_only_if_it_is_needed() {
     let dir = Dir::new("needed");
-    let entries = ["U16", "U32", "U64", "F8_E5M2"].iter().scan(0, |at, dtype| {
-        let (from, size) = (
-            *at,
-            match *dtype {
-                "U16" => 2,
-                "U32" => 4,
-                "U64" => 8,
-                _ => 1,
-            },
-        );
-        *at += size;
+    let entries = ["F8_E8M0", "F8_E5M2FNUZ"].iter().scan(0, |at, dtype| {
+        let from = *at;
+        *at += 1;
         Some(format!(r#""{dtype}":{{"dtype":"{dtype}","shape":[1],"data_offsets":[{from},{}]}}"#, *at))
     });
-    let x = r#""x":{"dtype":"F16","shape":[1],"data_offsets":[15,17]}"#.to_string();
+    let x = r#""x":{"dtype":"F16","shape":[1],"data_offsets":[2,4]}"#.to_string();
     let header = format!("{{{}}}", entries.chain([x]).collect::<Vec<_>>().join(","));
-    dir.file("a.safetensors", &[&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 17]].concat());
+    dir.file("a.safetensors", &[&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 4]].concat());
     dir.checkpoint("b.safetensors", &[("x", half_tensor(1, &[1]))]);
     let files = ["-i", "a=a.safetensors", "-i", "b=b.safetensors", "-o", "c.safetensors"];
     dir.eval(&[&["a + b", "--missing", "skip"], &files[..]].concat()).ok();
     let stderr = dir.refused(&["a * 2", "-i", "a=a.safetensors", "-o", "d.safetensors"]);
-    for dtype in ["U16", "U32", "U64", "F8_E5M2"] {
+    for dtype in ["F8_E8M0", "F8_E5M2FNUZ"] {
         assert!(stderr.contains(&format!("the tensor `{dtype}` is {dtype}, a dtype that castwise")), "{stderr}");
     }
 }

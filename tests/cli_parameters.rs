@@ -125,7 +125,6 @@ fn files_are_small_objects_of_numbers() {
         ("{\"x\": null}".to_string(), "found null"),
         (format!("{{\"{long}\": 1, \"{long}\": 2}}"), "occurs twice"),
         (format!("{{\"x\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000)), "recursion limit"),
-        ("{\"x\": 9223372036854775808}".to_string(), "beyond the range of i64"),
     ] {
         dir.file("w.json", text.as_bytes());
         let said = refused(&dir, &[]);

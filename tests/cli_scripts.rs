@@ -114,7 +114,7 @@ fn fixtures(name: &str) -> Dir {
         let text = format!("{:<117}\n", format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,)}}"));
         [&b"\x93NUMPY"[..], &[version, 0], &(text.len() as u16).to_le_bytes(), text.as_bytes(), data].concat()
     };
-    dir.file("u2.npy", &npy(1, "<u2", &[0; 4]));
+    dir.file("f16.npy", &npy(1, "<f16", &[0; 32]));
     dir.file("v9.npy", &npy(9, "<f4", &[0; 8]));
     dir.file("short.npy", &npy(1, "<f4", &[0; 7]));
     dir.file("torn.npz", b"PK\x03\x04 torn");

@@ -15,6 +15,7 @@ mod common;
 
 use batch::{Application, Tally, compare};
 use common::operands::{Given, PLACES, Place, Tier, given, solid};
+use common::{computes, count, has};
 
 const RULES: [Rules; 2] = [Rules::Torch, Rules::Paddle];
 
@@ -70,8 +71,8 @@ type Known = HashMap<Vec<(DType, Tier)>, BTreeSet<usize>>;
 /// Compares the rows on operands of these dtypes and layouts. Rows that divide an integer by zero are compared again
 /// without zeros. Rows that are refused because of the dtypes are tried in one layout only.
 fn compare_rows(rules: Rules, rows: &[Application], operands: &[(DType, Place)], known: &mut Known) -> Tally {
-    if rules == Rules::Paddle && operands.iter().any(|(d, p)| *d == DType::C32 && *p != Place::Scalar) {
-        return Tally::default(); // Paddle lacks c32, so its declaration is an error.
+    if operands.iter().any(|(d, p)| !has(rules, *d) && *p != Place::Scalar) {
+        return Tally::default(); // The declaration is an error.
     }
     let make = |zeros| -> Vec<Given> {
         operands.iter().enumerate().map(|(i, (d, place))| given(*d, *place, i, zeros)).collect()
@@ -97,10 +98,14 @@ fn least_agreed(rules: Rules, rows: &[Application], operands: u32) -> usize {
     let accepted = |a: &Application| match rules {
         // An in-place operation keeps the shape of its operand, and a parameter may have another category.
         _ if a.op.def().promotion == Promotion::First || matches!(a.parameter, Some(Scalar::Float(_))) => 0,
-        Rules::Paddle => rules.accepts(a.op).iter().filter(|d| *d != DType::C32).count(),
-        rules => rules.accepts(a.op).iter().count(),
+        rules => rules.accepts(a.op).iter().filter(|d| computes(rules, *d)).count(),
     };
     rows.iter().map(accepted).sum::<usize>() * places.pow(operands)
+}
+
+/// The number of dtypes that a rule set computes in.
+fn computing(rules: Rules) -> usize {
+    DType::ALL.into_iter().filter(|d| computes(rules, *d)).count()
 }
 
 fn done(what: &str, tally: Tally, least: usize) {
@@ -121,8 +126,7 @@ fn every_row_of_one_operand() {
             tally
         });
     }
-    // Paddle has one dtype fewer.
-    done("one operand", total, rows.len() * 25 * (PLACES.len() - 1));
+    done("one operand", total, rows.len() * RULES.map(count).iter().sum::<usize>() * (PLACES.len() - 1));
     assert!(total.agreed >= RULES.map(|rules| least_agreed(rules, &rows, 1)).iter().sum());
     assert!(rows.len() > 40);
 }
@@ -145,7 +149,7 @@ fn every_row_of_two_operands(rules: Rules) {
         }
         tally
     });
-    let dtypes = if rules == Rules::Paddle { 12 } else { 13 };
+    let dtypes = count(rules);
     done(&format!("two operands, {rules}"), total, rows.len() * dtypes * dtypes * (PLACES.len() * PLACES.len() - 1));
     assert!(total.agreed >= least_agreed(rules, &rows, 2) && rows.len() > 45);
 }
@@ -180,8 +184,8 @@ fn every_row_of_three_operands(rules: Rules) {
         }
         tally
     });
-    // Under Paddle, c32 is skipped among the first two operands, and when the rotation gives it to the third.
-    let pairs = if rules == Rules::Paddle { 12 * 11 } else { 13 * 13 };
+    // The rotation gives each dtype to the third operand.
+    let pairs = count(rules) * (2 * count(rules) - DType::ALL.len());
     done(&format!("three operands, {rules}"), total, rows.len() * pairs * 2 * (PLACES.len() * PLACES.len() - 1));
     // Operands of one dtype, once for each pair of layouts.
     assert!(total.agreed >= least_agreed(rules, &rows, 2) && rows.len() >= 4);
@@ -212,7 +216,7 @@ fn every_cast_and_view_of_bits() {
         }
         tally
     });
-    done("casts", total, 3 * 13 * (13 + 12) * (PLACES.len() - 1));
+    done("casts", total, 3 * DType::ALL.len() * RULES.map(count).iter().sum::<usize>() * (PLACES.len() - 1));
 }
 
 /// Every reduction over every set of axes of a tensor, with and without `keepdim`, and with every dtype that can be
@@ -234,10 +238,10 @@ fn every_reduction_over_every_set_of_axes() {
             }
         }
     }
-    assert!(all.len() >= 7 * (2 * 9 + 13), "{} reductions", all.len());
+    assert!(all.len() >= 7 * (2 * 9 + DType::ALL.len()), "{} reductions", all.len());
     let total = over_dtypes(|d| {
         let mut tally = Tally::default();
-        for rules in RULES.into_iter().filter(|r| *r == Rules::Torch || d != DType::C32) {
+        for rules in RULES.into_iter().filter(|r| computes(*r, d)) {
             for place in PLACES {
                 if let Some(t) = solid(d, place) {
                     tally += compare(rules, &[Given::Tensor(t)], &all).tally;
@@ -246,16 +250,16 @@ fn every_reduction_over_every_set_of_axes() {
         }
         tally
     });
-    done("reductions", total, all.len() * (13 + 12) * 9);
+    done("reductions", total, all.len() * RULES.map(computing).iter().sum::<usize>() * 9);
 }
 
 #[test]
 fn integer_division_by_zero_is_an_error_in_both() {
     let mut count = 0;
-    for d in [DType::U8, DType::I8, DType::I16, DType::I32, DType::I64] {
+    for d in DType::ALL.into_iter().filter(|d| d.category() == castwise::Category::Int) {
         let x = given(d, Place::Contiguous, 0, false);
         for zero in [Given::Tensor(Tensor::zeros(d, [181]).unwrap()), Given::Scalar(Scalar::Int(0))] {
-            for rules in RULES {
+            for rules in RULES.into_iter().filter(|r| has(*r, d)) {
                 // The condition of `where`.
                 let condition = given(DType::Bool, Place::Contiguous, 2, true);
                 let outcome = compare(rules, &[x.clone(), zero.clone(), condition], &rows(2));
@@ -265,5 +269,6 @@ fn integer_division_by_zero_is_an_error_in_both() {
             }
         }
     }
-    assert_eq!(count, 5 * 2 * 2 * 4);
+    // Eight integer dtypes under PyTorch's rules, five under Paddle's.
+    assert_eq!(count, (8 + 5) * 2 * 4);
 }

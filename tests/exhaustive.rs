@@ -136,6 +136,12 @@ fn every_half_through_every_unary_op() {
 }
 
 #[test]
+fn every_word_through_every_unary_op() {
+    let jobs: Vec<Job> = ops(1).map(|op| Job::new(op, vec![every(DType::U16)])).collect();
+    assert!(check("words", &jobs) > jobs.len() / 2);
+}
+
+#[test]
 fn every_pair_of_bytes_through_every_binary_op() {
     let mut jobs = vec![];
     for rules in [Rules::Torch, Rules::Paddle] {
@@ -169,14 +175,14 @@ fn every_small_value_through_every_cast() {
         }
     }
     let taken = check("casts of small values", &jobs);
-    // Every cast, and `view_as` among bool, u8, i8 and among i16, f16, bf16.
-    assert_eq!(taken, 6 * 13 + 3 * 3 + 3 * 3);
+    // Every cast, and `view_as` among bool, u8, i8 and among u16, i16, f16, bf16. Floats of a byte are only cast.
+    assert_eq!(taken, 9 * DType::ALL.len() + 3 * 3 + 4 * 4);
 }
 
 #[test]
 fn samples_through_every_cast() {
     let mut jobs = vec![];
-    for from in [DType::I32, DType::I64, DType::F32, DType::F64] {
+    for from in [DType::U32, DType::U64, DType::I32, DType::I64, DType::F32, DType::F64] {
         let t = sample(from, 500_000 / THIN);
         for to in DType::ALL {
             jobs.push(Job { attrs: Attrs::cast(to), ..Job::new(Op::Cast, vec![t.clone()]) });
@@ -190,7 +196,7 @@ fn samples_through_every_cast() {
         middle.to_bits().wrapping_add_signed(nudge)
     });
     let ties = tensor(DType::F64, &[200_000 / THIN], ties.collect::<Vec<_>>().into_iter());
-    for to in [DType::F16, DType::BF16, DType::F32, DType::C32] {
+    for to in [DType::F8E4M3FN, DType::F8E5M2, DType::F16, DType::BF16, DType::F32, DType::C32] {
         jobs.push(Job { attrs: Attrs::cast(to), ..Job::new(Op::Cast, vec![ties.clone()]) });
     }
     assert_eq!(check("casts of samples", &jobs), jobs.len());

@@ -58,7 +58,7 @@ impl Given {
         }
         let mut scalars: Vec<Scalar> = NUMBERS.map(Scalar::Float).into();
         scalars.extend(NUMBERS.map(|x| Scalar::Complex(Complex::new(x, 0.1))));
-        scalars.extend([Scalar::Int(i64::MAX), Scalar::Int(9007199254740993), Scalar::Int(300), Scalar::Bool(true)]);
+        scalars.extend([Scalar::from(i64::MAX), Scalar::Int(9007199254740993), Scalar::Int(300), Scalar::Bool(true)]);
         let text = program(&tensors, &scalars).to_string();
         Given { tensors, scalars, text }
     }

@@ -39,6 +39,9 @@ fn views_of_every_dtype_and_layout_show_the_tensors_elements() {
     }
     check::<bool>();
     check::<u8>();
+    check::<u16>();
+    check::<u32>();
+    check::<u64>();
     check::<i8>();
     check::<i16>();
     check::<i32>();

@@ -40,6 +40,9 @@ macro_rules! for_numpy_dtypes {
     ($f:ident) => {
         $f::<bool>("b1");
         $f::<u8>("u1");
+        $f::<u16>("u2");
+        $f::<u32>("u4");
+        $f::<u64>("u8");
         $f::<i8>("i1");
         $f::<i16>("i2");
         $f::<i32>("i4");
@@ -150,23 +153,10 @@ fn castwise_reads_what_npyz_writes() {
 }
 
 #[test]
-fn dtypes_of_one_side_are_refused() {
+fn dtypes_that_numpy_lacks_are_refused() {
     let file = TestFile::new("refused");
     for d in [DType::BF16, DType::C32] {
         let t = Tensor::zeros(d, [2]).unwrap();
         assert!(write_npy(&file.0, &t, Existing::Replace).is_err() && !file.0.exists(), "{d}");
     }
-    fn check<T: AutoSerialize + Serialize + Default>(file: &TestFile) {
-        let mut bytes = Vec::new();
-        let options = WriteOptions::new().default_dtype().shape(&[2]).writer(&mut bytes);
-        let mut writer = options.begin_nd().unwrap();
-        writer.extend([T::default(), T::default()]).unwrap();
-        writer.finish().unwrap();
-        fs::write(&file.0, &bytes).unwrap();
-        let refused = read_npy(&file.0).unwrap_err().to_string();
-        assert!(refused.contains("unsigned"), "{refused}");
-    }
-    check::<u16>(&file);
-    check::<u32>(&file);
-    check::<u64>(&file);
 }

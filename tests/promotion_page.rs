@@ -94,9 +94,9 @@ fn a_browser_shows_what_the_library_says() {
     }
     // The search matches names, aliases and descriptions. A scalar tier has the four categories.
     let dom = shown(&browser, &page, "op=mul&rules=torch&tier=2&q=multiply");
-    assert_eq!(cells(&dom).len(), 13 * 4);
+    assert_eq!(cells(&dom).len(), DType::ALL.len() * 4);
     let list = dom.split("id=\"ops\"").nth(1).unwrap().split("</ul>").next().unwrap();
     assert!(list.contains(">mul<") && !list.contains(">sqrt<"), "{list}");
     let unknown = shown(&browser, &page, "op=nothing&tier=9&rules=x");
-    assert_eq!(cells(&unknown).len(), 13 * 4, "what is unknown falls back to what there is");
+    assert_eq!(cells(&unknown).len(), DType::ALL.len() * 4, "what is unknown falls back to what there is");
 }

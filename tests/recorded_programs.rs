@@ -115,7 +115,10 @@ fn the_recording_has_operands_of_all_kinds() {
     for layout in ["plain", "fortran", "stepped", "backwards", "odd", "row", "npy"] {
         assert!(count(&|r| r.kinds.contains(layout)) >= 50, "{layout}");
     }
-    for d in DType::ALL.into_iter().filter(|d| *d != DType::C32) {
+    // The recording has neither c32 nor the dtypes that NumPy or PyTorch compute little in.
+    let recorded =
+        |d: &DType| *d != DType::C32 && if d.is_unsigned() { d.size() == 1 } else { !d.is_float() || d.size() > 1 };
+    for d in DType::ALL.into_iter().filter(recorded) {
         assert!(count(&|r| r.leaves.iter().any(|t| t.dtype() == d)) >= 50, "{d}");
     }
     for single in [&[][..], &[1], &[1, 1]] {

@@ -74,8 +74,9 @@ fn scalars_read_back_with_their_bits() {
     scalars.extend([
         Scalar::Bool(true),
         Scalar::Bool(false),
-        Scalar::Int(i64::MIN),
-        Scalar::Int(i64::MAX),
+        Scalar::from(i64::MIN),
+        Scalar::from(i64::MAX),
+        Scalar::from(u64::MAX),
         Scalar::Int(0),
     ]);
     scalars.iter().for_each(|s| drop(&x + *s));
@@ -251,12 +252,12 @@ program(rules = torch) (%x: f32[3], %x: f32[], %y: f32[9223372036854775807, 9]) 
         ("7", "line 14: expected `%`, `fetch` or `}`, found `7`"),
         ("bool[2] hex \"0003\"", "line 15: byte 1 of a bool tensor is 3, neither 0 nor 1"),
         ("0x7f800000", "line 16: not the bits of a f32 NaN"),
-        ("99999999999999999999", "line 17: the integer is beyond the range of i64"),
+        ("99999999999999999999", "line 17: the integer is beyond the range of i64 and of u64"),
         ("\"0\"", "line 18: a byte is not two hexadecimal digits"),
         ("%", "line 19: more than 4 operands"),
         (
             "f8",
-            "line 20: expected a dtype, found `f8`: unknown dtype `f8`; known: bool u8 i8 i16 i32 i64 f16 bf16 f32 f64 c32 c64 c128",
+            "line 20: expected a dtype, found `f8`: unknown dtype `f8`; known: bool u8 u16 u32 u64 i8 i16 i32 i64 f8e4m3fn f8e5m2 f16 bf16 f32 f64 c32 c64 c128",
         ),
         ("a", "line 21: two results have the name `a`"),
         ("\"", "line 22: the string that starts here has no closing `\"`"),

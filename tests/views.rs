@@ -168,6 +168,9 @@ fn borrowed_elements_give_the_results_of_their_copies() {
     let (few, all) = (&[(19, 70)][..], &[(3, 5), (19, 70), (2, 600)][..]);
     check::<bool>(all);
     check::<u8>(few);
+    check::<u16>(few);
+    check::<u32>(few);
+    check::<u64>(few);
     check::<i16>(few);
     check::<i64>(few);
     check::<f16>(all);

@@ -8,7 +8,7 @@
 use crate::base::dtype::{Category, DType};
 use crate::base::error::SourceLocation;
 use crate::base::host::FloatMode;
-use crate::base::scalar::{Bits, Scalar};
+use crate::base::scalar::{Bits, Scalar, bits_of};
 use crate::graph::typed::{Arg, TypedKind, TypedProgram};
 use crate::kernels::cast::convert;
 use crate::ops::Op;
@@ -155,7 +155,8 @@ fn value_in(value: Scalar, to: DType) -> Scalar {
     let bytes = |from: DType| -> Bits { convert(bits, to, from) };
     match to.category() {
         Category::Bool => Scalar::Bool(bits.0[0] != 0),
-        Category::Int => Scalar::Int(bytemuck::pod_read_unaligned(&bytes(DType::I64).0[..8])),
+        Category::Int if to.is_unsigned() => Scalar::from(bits_of(&bytes(DType::U64).0[..8])),
+        Category::Int => Scalar::from(bits_of(&bytes(DType::I64).0[..8]) as i64),
         Category::Float => Scalar::Float(bytemuck::pod_read_unaligned(&bytes(DType::F64).0[..8])),
         Category::Complex => Scalar::Complex(bytemuck::pod_read_unaligned::<Complex<f64>>(&bytes(DType::C128).0)),
     }
@@ -173,7 +174,7 @@ fn loss(value: Scalar, used: Scalar) -> CastLoss {
             }
         }
         (Scalar::Int(v), Scalar::Bool(u)) => {
-            if i64::from(u) == v {
+            if i128::from(u) == v {
                 CastLoss::Exact
             } else {
                 CastLoss::Range
@@ -182,8 +183,8 @@ fn loss(value: Scalar, used: Scalar) -> CastLoss {
         (Scalar::Int(v), Scalar::Float(u)) | (Scalar::Int(v), Scalar::Complex(Complex { re: u, .. })) => {
             match u {
                 _ if u.is_infinite() => CastLoss::Range,
-                // Every i64 and every float beside one is a number of i128.
-                _ if u as i128 == i128::from(v) => CastLoss::Exact,
+                // Every integer of a dtype and every float beside one is a number of i128.
+                _ if u as i128 == v => CastLoss::Exact,
                 _ => CastLoss::Rounds,
             }
         }

@@ -38,11 +38,6 @@ pub(crate) fn is_lowerable(step: &Step) -> bool {
     is_lowerable_at(CpuLevel::get(), step)
 }
 
-/// Whether there are vector instructions for a dtype: not for unsigned integers of more than a byte, nor for floats of one.
-fn has_lanes(d: DType) -> bool {
-    if d.is_unsigned() { d.size() == 1 } else { d.is_integral() || d.real().size() > 1 }
-}
-
 /// [`is_lowerable`] on a machine of another level.
 pub(crate) fn is_lowerable_at(level: CpuLevel, step: &Step) -> bool {
     let back_end = if Isa::of(level).is_some() { BackEnd::X64 } else { BackEnd::Cranelift };
@@ -57,7 +52,8 @@ fn has_instructions(level: CpuLevel, step: &Step) -> bool {
         StepOp::Apply(_) | StepOp::DoubleRounding(_) => [step.dtype; 2],
     };
     match Isa::of(level) {
-        _ if !dtypes.into_iter().all(has_lanes) => false,
+        // Cranelift has no instructions for floats of a byte.
+        None if dtypes.into_iter().any(DType::is_byte_float) => false,
         Some(isa) => x64::is_lowerable(isa, step),
         None => cranelift::lower::is_lowerable(step),
     }

@@ -4,7 +4,7 @@ use super::cranelift::emit::emit;
 use super::{code, compile};
 use crate::base::dtype::DType;
 use crate::base::error::Error;
-use crate::kernels::{CpuLevel, cast, double_rounding_kernel, kernel as block_kernel};
+use crate::kernels::{CpuLevel, double_rounding_kernel, kernel as block_kernel};
 use crate::ops::Op;
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Step, StepOp};
 use crate::plan::schedule::{Class, schedule};
@@ -22,7 +22,7 @@ mod traps;
 fn has_kernel(step: &Step) -> bool {
     match step.op {
         StepOp::Apply(op) => block_kernel(op, step.dtype, CpuLevel::get()).is_some(),
-        StepOp::Cast(p) => cast::kernel(p.from, p.to, CpuLevel::get()).is_some(),
+        StepOp::Cast(p) => p.kernel(CpuLevel::get()).is_some(),
         StepOp::Bits(_) => true,
         StepOp::DoubleRounding(op) => double_rounding_kernel(op, CpuLevel::get()).is_some(),
     }

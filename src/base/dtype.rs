@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use half::{bf16, f16};
 
+use super::f8::{F8E4M3FN, F8E5M2};
+
 /// Calls `$callback!` with its arguments and all rows. Columns, in order: documentation, variant, Rust type, category,
 /// name, aliases, number format; after `via`, the dtype in which operations compute, if it is another one.
 macro_rules! for_each_dtype {
@@ -22,6 +24,12 @@ macro_rules! for_each_dtype {
             Bool (bool) bool "bool" [] boolean();
             /// Unsigned 8-bit integer.
             U8 (u8) int "u8" ["uint8"] unsigned(8);
+            /// Unsigned 16-bit integer.
+            U16 (u16) int "u16" ["uint16"] unsigned(16);
+            /// Unsigned 32-bit integer.
+            U32 (u32) int "u32" ["uint32"] unsigned(32);
+            /// Unsigned 64-bit integer.
+            U64 (u64) int "u64" ["uint64"] unsigned(64);
             /// Signed 8-bit integer.
             I8 (i8) int "i8" ["int8"] signed(8);
             /// Signed 16-bit integer.
@@ -30,6 +38,10 @@ macro_rules! for_each_dtype {
             I32 (i32) int "i32" ["int32", "int"] signed(32);
             /// Signed 64-bit integer.
             I64 (i64) int "i64" ["int64", "long"] signed(64);
+            /// 8-bit float of 4 bits of exponent and 3 of fraction, without infinities.
+            F8E4M3FN (crate::base::f8::F8E4M3FN) float "f8e4m3fn" ["float8_e4m3fn"] float(4, 9).finite(), via F32;
+            /// 8-bit float of 5 bits of exponent and 2 of fraction.
+            F8E5M2 (crate::base::f8::F8E5M2) float "f8e5m2" ["float8_e5m2"] float(3, 16), via F32;
             /// IEEE 754 binary16.
             F16 (half::f16) float "f16" ["float16", "half"] float(11, 16).with_complex(DType::C32), via F32;
             /// bfloat16: the upper 16 bits of a binary32.
@@ -82,6 +94,8 @@ struct Format {
     range: u32,
     /// Whether this is an unsigned integer.
     unsigned: bool,
+    /// Whether this is a float without infinities, in which one bit pattern of each sign is a NaN.
+    finite: bool,
     /// The dtype of the real and imaginary part of a complex dtype.
     part: Option<DType>,
     /// The complex dtype whose parts can represent this dtype's values.
@@ -89,7 +103,7 @@ struct Format {
 }
 
 const fn boolean() -> Format {
-    Format { digits: 1, range: 1, unsigned: false, part: None, complex: DType::C64 }
+    Format { digits: 1, range: 1, unsigned: false, finite: false, part: None, complex: DType::C64 }
 }
 
 const fn unsigned(bits: u32) -> Format {
@@ -110,6 +124,10 @@ const fn parts(part: DType) -> Format {
 }
 
 impl Format {
+    const fn finite(self) -> Format {
+        Format { finite: true, ..self }
+    }
+
     const fn with_complex(self, complex: DType) -> Format {
         Format { complex, ..self }
     }
@@ -139,6 +157,8 @@ macro_rules! float_formats {
 }
 
 float_formats! {
+    F8E4M3FN: u8, F8E4M3FN::to_f64, F8E4M3FN::from_f64;
+    F8E5M2: u8, F8E5M2::to_f64, F8E5M2::from_f64;
     f16: u16, f16::to_f64, f16::from_f64;
     bf16: u16, bf16::to_f64, bf16::from_f64;
     f32: u32, f64::from, |v| v as f32;
@@ -231,7 +251,7 @@ impl DType {
     }
 
     /// The dtype in which an operation on this dtype computes before it rounds its result once: `f32` for the two
-    /// half types, `c64` for `c32`, itself for the rest (PyTorch's `opmath_t`).
+    /// half types and those of 8 bits, `c64` for `c32`, itself for the rest (PyTorch's `opmath_t`).
     pub const fn op_math(self) -> DType {
         self.row().op_math
     }
@@ -239,6 +259,16 @@ impl DType {
     /// Whether operations on this dtype compute in a wider one and round their result: `f16`, `bf16`, `c32`.
     pub const fn is_narrow(self) -> bool {
         self.op_math() as u8 != self as u8
+    }
+
+    /// Whether this is a float dtype of 8 bits: `f8e4m3fn`, `f8e5m2`.
+    pub(crate) const fn is_byte_float(self) -> bool {
+        self.is_float() && self.size() == 1
+    }
+
+    /// Whether a float dtype has infinities.
+    pub(crate) const fn has_infinity(self) -> bool {
+        !self.real().row().format.finite
     }
 
     /// Whether this is a float dtype of 16 bits: `f16`, `bf16`.
@@ -296,6 +326,15 @@ impl DType {
         self.real().row().format.range
     }
 
+    /// Whether every value of another dtype is one of this dtype.
+    pub(crate) fn holds(self, other: DType) -> bool {
+        let signed = !other.is_unsigned() && other.category() != Category::Bool;
+        self.category() >= other.category()
+            && !(signed && self.is_unsigned())
+            && self.range_bits() >= other.range_bits()
+            && self.digits() >= other.digits()
+    }
+
     /// The smallest and the largest element of an integer dtype.
     pub(crate) const fn int_range(self) -> Option<(i128, i128)> {
         if !matches!(self.category(), Category::Int) {
@@ -308,17 +347,26 @@ impl DType {
     /// The largest finite number of a float dtype.
     pub(crate) const fn largest(self) -> f64 {
         let (digits, exponent) = (self.digits(), self.range_bits() as u64 + 1022);
-        f64::from_bits(exponent << 52 | ((1 << (digits - 1)) - 1) << (53 - digits))
+        // Without infinities, all bits set are a NaN.
+        let fraction = (1 << (digits - 1)) - if self.has_infinity() { 1 } else { 2 };
+        f64::from_bits(exponent << 52 | fraction << (53 - digits))
     }
 
-    /// The bits of a float dtype's infinity: all exponent bits set.
+    /// The bits of a float dtype's infinity: all exponent bits set. Of a dtype without infinities, those of the largest
+    /// number: what is above are NaNs.
     pub(crate) const fn infinity_bits(self) -> u64 {
+        if !self.has_infinity() {
+            return (1 << (8 * self.size() - 1)) - 2;
+        }
         let (bits, fraction) = (8 * self.size() as u32, self.digits() - 1);
         ((1 << (bits - 1 - fraction)) - 1) << fraction
     }
 
     /// The bits of a float dtype's canonical NaN: those of infinity and the highest fraction bit.
     pub(crate) const fn nan_bits(self) -> u64 {
+        if !self.has_infinity() {
+            return self.infinity_bits() + 1;
+        }
         self.infinity_bits() | 1 << (self.digits() - 2)
     }
 
@@ -447,6 +495,12 @@ impl DTypeSet {
     /// The dtypes of the set, in the order of [`DType::ALL`].
     pub fn iter(self) -> impl Iterator<Item = DType> {
         DType::ALL.into_iter().filter(move |d| self.has(*d))
+    }
+}
+
+impl FromIterator<DType> for DTypeSet {
+    fn from_iter<I: IntoIterator<Item = DType>>(all: I) -> DTypeSet {
+        DTypeSet(all.into_iter().fold(0, |bits, d| bits | 1 << d as u32))
     }
 }
 

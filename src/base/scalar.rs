@@ -1,6 +1,6 @@
 //! Scalars as the user writes them: `2`, `2.5`, `true`, a complex number.
 //!
-//! Guarantees: a scalar keeps its value at full precision (i64, f64, two f64) until inference gives it a dtype; the
+//! Guarantees: a scalar keeps its value at full precision (i64 or u64, f64, two f64) until inference gives it a dtype; the
 //! conversion to that dtype is the one that casts tensor elements. Does not: influence dtypes by its value; promotion
 //! sees its category alone.
 
@@ -27,8 +27,8 @@ use crate::base::host::{FloatMode, in_standard_mode};
 pub enum Scalar {
     /// `true` or `false`.
     Bool(bool),
-    /// An integer.
-    Int(i64),
+    /// An integer, from -2^63 to 2^64 - 1: an operation with any other is refused. [`Scalar::integer`] checks it.
+    Int(i128),
     /// A floating-point number.
     Float(f64),
     /// A complex number.
@@ -36,6 +36,17 @@ pub enum Scalar {
 }
 
 impl Scalar {
+    /// An integer; `None` if no dtype has it.
+    ///
+    /// ```
+    /// use castwise::Scalar;
+    /// assert_eq!(Scalar::integer(u64::MAX.into()), Some(Scalar::from(u64::MAX)));
+    /// assert_eq!(Scalar::integer(1 << 64), None);
+    /// ```
+    pub fn integer(v: i128) -> Option<Scalar> {
+        (i64::MIN.into()..=u64::MAX.into()).contains(&v).then_some(Scalar::Int(v))
+    }
+
     /// The category, which is all that promotion sees.
     pub const fn category(self) -> Category {
         match self {
@@ -46,10 +57,11 @@ impl Scalar {
         }
     }
 
-    /// The dtype that holds the scalar's value exactly: bool, i64, f64 or c128.
+    /// The dtype that holds the scalar's value exactly: bool, i64 or u64, f64 or c128.
     pub(crate) const fn own_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
+            Scalar::Int(v) if v > i64::MAX as i128 => DType::U64,
             Scalar::Int(_) => DType::I64,
             Scalar::Float(_) => DType::F64,
             Scalar::Complex(_) => DType::C128,
@@ -60,7 +72,7 @@ impl Scalar {
     pub(crate) fn own_bits(self) -> Bits {
         match self {
             Scalar::Bool(v) => Bits::of(&[v as u8]),
-            Scalar::Int(v) => Bits::of(&v.to_ne_bytes()),
+            Scalar::Int(v) => Bits::of(&(v as u64).to_ne_bytes()),
             Scalar::Float(v) => Bits::of(&v.to_ne_bytes()),
             Scalar::Complex(v) => Bits::of(bytemuck::bytes_of(&v)),
         }
@@ -164,8 +176,9 @@ macro_rules! scalar_from {
     )*};
 }
 
-scalar_from!(unguarded: bool => Bool as bool, u8 => Int as i64, i8 => Int as i64, i16 => Int as i64, i32 => Int as i64,
-    i64 => Int as i64, f64 => Float as f64);
+scalar_from!(unguarded: bool => Bool as bool, u8 => Int as i128, u16 => Int as i128, u32 => Int as i128,
+    u64 => Int as i128, i8 => Int as i128, i16 => Int as i128, i32 => Int as i128, i64 => Int as i128,
+    f64 => Float as f64);
 scalar_from!(in_standard_mode: f16 => Float as f64, bf16 => Float as f64, f32 => Float as f64);
 
 impl From<Complex<f32>> for Scalar {

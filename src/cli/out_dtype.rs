@@ -61,7 +61,7 @@ impl OutDtype {
         // As in promotion, 0-d tensors do not count if there are tensors with dims.
         let rank = usize::from(operands.iter().any(|(_, rank)| *rank > 0));
         let tensors = operands.iter().filter(|o| o.1 >= rank).map(|o| o.0);
-        match tensors.reduce(promote_types) {
+        match tensors.reduce(common) {
             Some(common) if common.is_integral() => {
                 let kept = result.is_integral() || is_cast(&typed, v);
                 Ok(if kept { Conversion::Kept } else { Conversion::Back(common) })
@@ -72,6 +72,15 @@ impl OutDtype {
             _ => Ok(Conversion::Converted(to)),
         }
     }
+}
+
+/// The common dtype of two dtypes; i64 or the one that is no integer where PyTorch promotes to none.
+fn common(a: DType, b: DType) -> DType {
+    promote_types(a, b).unwrap_or(match (a.is_integral(), b.is_integral()) {
+        (true, true) => DType::I64,
+        (true, false) => b,
+        _ => a,
+    })
 }
 
 /// Whether the expression ends with a cast.

@@ -80,7 +80,7 @@ impl<'t> Mirror<'t> {
     fn constant(&self, s: Scalar, dtype: DType) -> Var {
         let t = match s {
             Scalar::Bool(v) => Tensor::scalar(v),
-            Scalar::Int(v) => Tensor::scalar(v),
+            Scalar::Int(v) => i64::try_from(v).map_or_else(|_| Tensor::scalar(v as u64), Tensor::scalar),
             Scalar::Float(v) => Tensor::scalar(v),
             Scalar::Complex(v) => Tensor::scalar(v),
         };

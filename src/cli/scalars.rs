@@ -230,10 +230,7 @@ impl<'de> Deserialize<'de> for Number {
         let found = |what: &str| Err(D::Error::custom(format!("expected a number, found {what}")));
         match serde_json::Value::deserialize(d)? {
             serde_json::Value::Bool(b) => Ok(Number(Scalar::Bool(b))),
-            serde_json::Value::Number(n) if n.is_u64() && !n.is_i64() => Err(D::Error::custom(format!(
-                "the integer {n} is beyond the range of i64; write it with a decimal point for a float"
-            ))),
-            serde_json::Value::Number(n) => match (n.as_i64(), n.as_f64()) {
+            serde_json::Value::Number(n) => match (n.as_i128(), n.as_f64()) {
                 (Some(i), _) => Ok(Number(Scalar::Int(i))),
                 (None, Some(f)) => Ok(Number(Scalar::Float(f))),
                 (None, None) => Err(D::Error::custom("the number is beyond the range of f64")),

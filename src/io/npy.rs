@@ -268,9 +268,12 @@ fn guarded(text: &[u8], rank: usize) -> Result<Vec<u8>, String> {
     Ok(clean)
 }
 
-const KINDS: [(&str, DType); 11] = [
+const KINDS: [(&str, DType); 14] = [
     ("b1", DType::Bool),
     ("u1", DType::U8),
+    ("u2", DType::U16),
+    ("u4", DType::U32),
+    ("u8", DType::U64),
     ("i1", DType::I8),
     ("i2", DType::I16),
     ("i4", DType::I32),
@@ -296,9 +299,6 @@ fn dtype_of(theirs: &npyz::DType) -> Result<(DType, bool), String> {
         TypeChar::UnicodeStr | TypeChar::ByteStr => "text",
         TypeChar::DateTime | TypeChar::TimeDelta => "dates or times",
         TypeChar::RawData => "raw bytes (bf16 saved through NumPy looks like this: save it as .safetensors)",
-        TypeChar::Uint => {
-            "unsigned integers beyond u8, which castwise does not have: convert them to a signed dtype first"
-        }
         TypeChar::Float | TypeChar::Complex => "floats that castwise does not have",
         _ => "not a dtype that castwise knows",
     };

@@ -28,13 +28,18 @@ mod writer;
 pub(super) use writer::Layout;
 pub use writer::SafeTensorsWriter;
 
-const DTYPES: [(Dtype, DType); 11] = [
+const DTYPES: [(Dtype, DType); 16] = [
     (Dtype::BOOL, DType::Bool),
     (Dtype::U8, DType::U8),
+    (Dtype::U16, DType::U16),
+    (Dtype::U32, DType::U32),
+    (Dtype::U64, DType::U64),
     (Dtype::I8, DType::I8),
     (Dtype::I16, DType::I16),
     (Dtype::I32, DType::I32),
     (Dtype::I64, DType::I64),
+    (Dtype::F8_E4M3, DType::F8E4M3FN),
+    (Dtype::F8_E5M2, DType::F8E5M2),
     (Dtype::F16, DType::F16),
     (Dtype::BF16, DType::BF16),
     (Dtype::F32, DType::F32),

@@ -1,14 +1,17 @@
 //! Conversions between dtypes: primitive conversions, and the paths that chain them.
 //!
 //! Guarantees: every pair of dtypes has a path; a path rounds at most once (to nearest, ties to even), so f64 to f16 is
-//! correctly rounded, and i64 to bf16 too; float to integer truncates, saturates, and converts NaN to 0; integer to
+//! correctly rounded, and i64 to bf16 too; a float beyond the range of f8e4m3fn gives its largest number, or NaN, as the
+//! step says; float to integer truncates, saturates, and converts NaN to 0; integer to
 //! integer wraps; NaN becomes the canonical NaN. Does not: round between the steps of a path.
 
 use num_complex::Complex;
 
+use super::elementwise::copy_kernel;
 use super::num::Canonical;
 use super::{BlockFn, CpuLevel, levels, operands, slice, slice_mut};
 use crate::base::dtype::DType::{self, *};
+use crate::base::f8::{self, to_odd};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
 use crate::ops::MAX_OPERANDS;
@@ -18,11 +21,28 @@ use crate::ops::MAX_OPERANDS;
 pub(crate) struct Prim {
     pub(crate) from: DType,
     pub(crate) to: DType,
+    /// Whether a float beyond the range of a dtype without infinities becomes a NaN, not the largest number.
+    pub(crate) beyond_is_nan: bool,
+}
+
+impl Prim {
+    pub(crate) const fn new(from: DType, to: DType) -> Prim {
+        Prim { from, to, beyond_is_nan: false }
+    }
+
+    /// The kernel of the conversion at a CPU level; `None` for pairs that [`path`] never returns.
+    pub(crate) fn kernel(self, level: CpuLevel) -> Option<BlockFn> {
+        match (self.beyond_is_nan, self.from, self.to) {
+            (true, F32, F8E4M3FN) => Some(converter::<F32E4m3Nan>(level)),
+            (true, F64, F8E4M3FN) => Some(converter::<F64E4m3Nan>(level)),
+            (_, from, to) => kernel(from, to, level),
+        }
+    }
 }
 
 /// The primitive steps from one dtype to another; none if they are equal.
 pub(crate) fn path(from: DType, to: DType) -> Vec<Prim> {
-    let step = |from, to| Prim { from, to };
+    let step = Prim::new;
     let then = |mut first: Vec<Prim>, second: Vec<Prim>| {
         first.extend(second);
         first
@@ -83,10 +103,10 @@ macro_rules! as_pairs {
 }
 
 as_pairs! {
-    bool => u8 i8 i16 i32 i64;
-    u8 => i8 i16 i32 i64 f32 f64; i8 => u8 i16 i32 i64 f32 f64; i16 => u8 i8 i32 i64 f32 f64;
-    i32 => u8 i8 i16 i64 f32 f64; i64 => u8 i8 i16 i32 f32 f64;
-    f32 => u8 i8 i16 i32 i64 f64; f64 => u8 i8 i16 i32 i64 f32;
+    bool => i8 i16 i32 i64;
+    u8 => i16 i32 i64 f32 f64; u16 => i32 i64 f32 f64; u32 => i64 f32 f64; u64 => f32 f64;
+    i8 => i16 i32 i64 f32 f64; i16 => i8 i32 i64 f32 f64; i32 => i8 i16 i64 f32 f64; i64 => i8 i16 i32 f32 f64;
+    f32 => u8 u16 u32 u64 i8 i16 i32 i64 f64; f64 => u8 u16 u32 u64 i8 i16 i32 i64 f32;
 }
 
 macro_rules! converts {
@@ -105,7 +125,6 @@ macro_rules! converts {
 converts! {
     BoolF32: bool => f32, 1, |a| f32::from(u8::from(a));
     BoolF64: bool => f64, 1, |a| f64::from(u8::from(a));
-    U8Bool: u8 => bool, 1, |a| a != 0;
     I8Bool: i8 => bool, 1, |a| a != 0;
     I16Bool: i16 => bool, 1, |a| a != 0;
     I32Bool: i32 => bool, 1, |a| a != 0;
@@ -121,6 +140,15 @@ converts! {
     F64F16: f64 => u16, 1, |a| f32_to_f16(to_odd(a));
     F64Bf16: f64 => u16, 1, |a| f32_to_bf16(to_odd(a));
     I64Bf16: i64 => u16, 1, |a| f32_to_bf16(to_odd(int_to_odd(a)));
+    U64Bf16: u64 => u16, 1, |a| f32_to_bf16(to_odd(uint_to_odd(a)));
+    E4m3F32: u8 => f32, 1, |a| f8::F8E4M3FN::from_bits(a).to_f32();
+    E5m2F32: u8 => f32, 1, |a| f8::F8E5M2::from_bits(a).to_f32();
+    F32E4m3: f32 => u8, 1, |a| f8::F8E4M3FN::nearest(a, false);
+    F32E5m2: f32 => u8, 1, |a| f8::F8E5M2::nearest(a, false);
+    F64E4m3: f64 => u8, 1, |a| f8::F8E4M3FN::nearest(to_odd(a), false);
+    F64E5m2: f64 => u8, 1, |a| f8::F8E5M2::nearest(to_odd(a), false);
+    F32E4m3Nan: f32 => u8, 1, |a| f8::F8E4M3FN::nearest(a, true);
+    F64E4m3Nan: f64 => u8, 1, |a| f8::F8E4M3FN::nearest(to_odd(a), true);
     C32C64: u16 => f32, 2, |a| f16_to_f32(a);
     C64C32: f32 => u16, 2, |a| f32_to_f16(a);
     C128C32: f64 => u16, 2, |a| f32_to_f16(to_odd(a));
@@ -167,18 +195,6 @@ pub(super) fn f32_to_bf16(a: f32) -> u16 {
     if a.is_nan() { 0x7fc0 } else { rounded as u16 }
 }
 
-/// f64 to f32, rounded to odd: truncated, with the last bit set if the result is inexact. Rounding this result to fewer
-/// bits gives the same as rounding the f64 itself.
-#[inline(always)]
-fn to_odd(a: f64) -> f32 {
-    let near = a as f32;
-    let back = f64::from(near);
-    let bits = near.to_bits();
-    let down = if back.abs() > a.abs() { bits.wrapping_sub(1) } else { bits };
-    let odd = if back != a { down | 1 } else { down };
-    if a.is_nan() { f32::NAN } else { f32::from_bits(odd) }
-}
-
 /// i64 to f64, rounded to odd.
 #[inline(always)]
 fn int_to_odd(a: i64) -> f64 {
@@ -189,8 +205,41 @@ fn int_to_odd(a: i64) -> f64 {
     (if small { a } else { kept }) as f64
 }
 
+/// u64 to f64, rounded to odd.
+#[inline(always)]
+fn uint_to_odd(a: u64) -> f64 {
+    let kept = (a & !0xfff) | if a & 0xfff != 0 { 0x1000 } else { 0 };
+    (if a < 1 << 53 { a } else { kept }) as f64
+}
+
+impl Prim {
+    /// The same conversion of bits between other dtypes, one for all conversions that are the same: an integer is
+    /// truncated whatever the signs are, it is extended by the sign of its own dtype, and it is nonzero whatever its
+    /// sign. Equal dtypes say that the bits are copied.
+    pub(crate) fn representative(self) -> Prim {
+        let signed = |d: DType| match d {
+            U8 => I8,
+            U16 => I16,
+            U32 => I32,
+            U64 => I64,
+            d => d,
+        };
+        let Prim { from, to, .. } = self;
+        match (from.is_integral(), to.is_integral()) {
+            (true, true) if from.size() < to.size() && to != Bool && from != Bool => Prim::new(from, signed(to)),
+            (true, true) => Prim::new(signed(from), signed(to)),
+            _ => self,
+        }
+    }
+}
+
 /// The kernel of a primitive conversion at a CPU level; `None` for pairs that [`path`] never returns.
 pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn> {
+    let copies = from != to;
+    let Prim { from, to, .. } = Prim::new(from, to).representative();
+    if from == to {
+        return copies.then(|| copy_kernel(from, to, level));
+    }
     macro_rules! table {
         ($($from_d:ident $to_d:ident => $c:ty),* $(,)?) => {
             Some(match (from, to) {
@@ -200,22 +249,24 @@ pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn>
         };
     }
     table!(
-        Bool U8 => As<bool, u8>, Bool I8 => As<bool, i8>, Bool I16 => As<bool, i16>, Bool I32 => As<bool, i32>,
-        Bool I64 => As<bool, i64>, Bool F32 => BoolF32, Bool F64 => BoolF64,
-        U8 Bool => U8Bool, U8 I8 => As<u8, i8>, U8 I16 => As<u8, i16>, U8 I32 => As<u8, i32>, U8 I64 => As<u8, i64>,
-        U8 F32 => As<u8, f32>, U8 F64 => As<u8, f64>,
-        I8 Bool => I8Bool, I8 U8 => As<i8, u8>, I8 I16 => As<i8, i16>, I8 I32 => As<i8, i32>, I8 I64 => As<i8, i64>,
-        I8 F32 => As<i8, f32>, I8 F64 => As<i8, f64>,
-        I16 Bool => I16Bool, I16 U8 => As<i16, u8>, I16 I8 => As<i16, i8>, I16 I32 => As<i16, i32>,
-        I16 I64 => As<i16, i64>, I16 F32 => As<i16, f32>, I16 F64 => As<i16, f64>,
-        I32 Bool => I32Bool, I32 U8 => As<i32, u8>, I32 I8 => As<i32, i8>, I32 I16 => As<i32, i16>,
-        I32 I64 => As<i32, i64>, I32 F32 => As<i32, f32>, I32 F64 => As<i32, f64>,
-        I64 Bool => I64Bool, I64 U8 => As<i64, u8>, I64 I8 => As<i64, i8>, I64 I16 => As<i64, i16>,
+        Bool I8 => As<bool, i8>, Bool I16 => As<bool, i16>, Bool I32 => As<bool, i32>, Bool I64 => As<bool, i64>,
+        Bool F32 => BoolF32, Bool F64 => BoolF64, U8 I16 => As<u8, i16>, U8 I32 => As<u8, i32>, U8 I64 => As<u8, i64>,
+        U8 F32 => As<u8, f32>, U8 F64 => As<u8, f64>, U16 I32 => As<u16, i32>, U16 I64 => As<u16, i64>,
+        U16 F32 => As<u16, f32>, U16 F64 => As<u16, f64>, U32 I64 => As<u32, i64>, U32 F32 => As<u32, f32>,
+        U32 F64 => As<u32, f64>, U64 F32 => As<u64, f32>, U64 F64 => As<u64, f64>, U64 BF16 => U64Bf16,
+        I8 Bool => I8Bool, I8 I16 => As<i8, i16>, I8 I32 => As<i8, i32>, I8 I64 => As<i8, i64>, I8 F32 => As<i8, f32>,
+        I8 F64 => As<i8, f64>, I16 Bool => I16Bool, I16 I8 => As<i16, i8>, I16 I32 => As<i16, i32>,
+        I16 I64 => As<i16, i64>, I16 F32 => As<i16, f32>, I16 F64 => As<i16, f64>, I32 Bool => I32Bool,
+        I32 I8 => As<i32, i8>, I32 I16 => As<i32, i16>, I32 I64 => As<i32, i64>, I32 F32 => As<i32, f32>,
+        I32 F64 => As<i32, f64>, I64 Bool => I64Bool, I64 I8 => As<i64, i8>, I64 I16 => As<i64, i16>,
         I64 I32 => As<i64, i32>, I64 F32 => As<i64, f32>, I64 F64 => As<i64, f64>, I64 BF16 => I64Bf16,
-        F32 Bool => F32Bool, F32 U8 => As<f32, u8>, F32 I8 => As<f32, i8>, F32 I16 => As<f32, i16>,
-        F32 I32 => As<f32, i32>, F32 I64 => As<f32, i64>, F32 F64 => As<f32, f64>,
-        F64 Bool => F64Bool, F64 U8 => As<f64, u8>, F64 I8 => As<f64, i8>, F64 I16 => As<f64, i16>,
-        F64 I32 => As<f64, i32>, F64 I64 => As<f64, i64>, F64 F32 => As<f64, f32>,
+        F32 Bool => F32Bool, F32 U8 => As<f32, u8>, F32 U16 => As<f32, u16>, F32 U32 => As<f32, u32>,
+        F32 U64 => As<f32, u64>, F32 I8 => As<f32, i8>, F32 I16 => As<f32, i16>, F32 I32 => As<f32, i32>,
+        F32 I64 => As<f32, i64>, F64 Bool => F64Bool, F64 U8 => As<f64, u8>, F64 U16 => As<f64, u16>,
+        F64 U32 => As<f64, u32>, F64 U64 => As<f64, u64>, F64 I8 => As<f64, i8>, F64 I16 => As<f64, i16>,
+        F64 I32 => As<f64, i32>, F64 I64 => As<f64, i64>, F32 F64 => As<f32, f64>, F64 F32 => As<f64, f32>,
+        F8E4M3FN F32 => E4m3F32, F8E5M2 F32 => E5m2F32, F32 F8E4M3FN => F32E4m3, F32 F8E5M2 => F32E5m2,
+        F64 F8E4M3FN => F64E4m3, F64 F8E5M2 => F64E5m2,
         F16 F32 => F16F32, BF16 F32 => Bf16F32, F32 F16 => F32F16, F32 BF16 => F32Bf16, F64 F16 => F64F16,
         F64 BF16 => F64Bf16, C32 C64 => C32C64, C64 C32 => C64C32, C128 C32 => C128C32, C64 C128 => C64C128,
         C128 C64 => C128C64, C64 F32 => C64F32, C128 F64 => C128F64, C32 F16 => C32F16, F32 C64 => F32C64,
@@ -225,11 +276,16 @@ pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn>
 
 /// Converts one element from one dtype to another, by the steps that cast a tensor.
 pub(crate) fn convert(bits: Bits, from: DType, to: DType) -> Bits {
+    convert_by(bits, path(from, to))
+}
+
+/// Converts one element by these steps.
+pub(crate) fn convert_by(bits: Bits, path: Vec<Prim>) -> Bits {
     let _standard = FloatMode::standard();
     let mut now = bits;
-    for step in path(from, to) {
+    for step in path {
         let mut next = Bits::default();
-        if let Some(f) = kernel(step.from, step.to, CpuLevel::get()) {
+        if let Some(f) = step.kernel(CpuLevel::get()) {
             // SAFETY: `Bits` is 16-aligned and holds one element of any dtype.
             unsafe { f(operands([(&raw const now).cast()]), (&raw mut next).cast(), 1) };
         }

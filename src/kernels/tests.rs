@@ -125,6 +125,19 @@ fn integer_division_is_exact() {
         (-32768..32768i128).filter(|b| *b != 0).for_each(|b| check_division(a, b, |v| v as i16));
         edges(16).filter(|b| *b != 0).for_each(|b| check_division(a * 7 % 32768, b, |v| v as i16));
     }
+    let positive = |bits: u32| {
+        (0..=bits).flat_map(|k| [-1i128, 0, 1].map(|d| (1i128 << k) + d)).filter(move |v| *v > 0 && *v < 1 << bits)
+    };
+    for a in 0..65536i128 {
+        positive(16).for_each(|b| check_division(a, b, |v| v as u16));
+        check_division(a * 7 % 65536, a | 1, |v| v as u16);
+    }
+    for a in positive(32) {
+        positive(32).for_each(|b| check_division(a, b, |v| v as u32));
+    }
+    for a in positive(64) {
+        positive(64).for_each(|b| check_division(a, b, |v| v as u64));
+    }
     let mut seed = 1u64;
     let mut next = || {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -138,6 +151,7 @@ fn integer_division_is_exact() {
             let (c, k) = (i128::from(next()), i128::from(next() >> 16));
             if c != 0 {
                 check_division(a, c, |v| v as i32);
+                check_division(i128::from(a as u32), i128::from(c as u32), |v| v as u32);
                 // Quotients next to integers.
                 for d in [-1, 0, 1] {
                     check_division(i128::from((c * k + d) as i32), c, |v| v as i32);

@@ -242,6 +242,8 @@ impl Op {
     pub(crate) fn is_bitwise(self, compute: DType) -> bool {
         match self.def().exactness {
             Exactness::Rounded | Exactness::Exact | Exactness::ExactReal => false,
+            // Floats of a byte have no kernels of their own, but to move them.
+            Exactness::Bits | Exactness::BitsReal if compute.is_byte_float() => self == Op::Where,
             Exactness::Bits => true,
             Exactness::BitsReal => !compute.is_complex(),
         }

@@ -11,7 +11,7 @@ use foldhash::HashMap;
 
 use crate::base::dtype::DType;
 use crate::base::scalar::{Bits, Scalar};
-use crate::kernels::cast::{Prim, convert, path};
+use crate::kernels::cast::{Prim, convert_by, path};
 use crate::kernels::rounds_twice;
 use crate::ops::{MAX_OPERANDS, Op, Output};
 use crate::plan::options::{Pass, Passes};
@@ -109,6 +109,8 @@ pub(crate) struct KernelBuilder {
     passes: Passes,
     /// Whether powers of 0.5 and -0.5 are not computed as roots, which differ at -inf and -0: Paddle calls C's `pow`.
     no_roots: bool,
+    /// Whether a float beyond the range of a dtype without infinities becomes a NaN.
+    beyond_is_nan: bool,
     /// Whether later steps take the results of half dtypes unrounded.
     relaxed: bool,
     /// For each rounded result of a half dtype, the value that was rounded.
@@ -133,7 +135,16 @@ impl KernelBuilder {
     /// A builder under a program's settings and an executor's choice of passes.
     pub(crate) fn new(settings: &Settings, passes: Passes) -> KernelBuilder {
         let relaxed = settings.rounding == Rounding::Relaxed;
-        KernelBuilder { relaxed, no_roots: !settings.rules.set().takes_roots(), passes, ..KernelBuilder::default() }
+        let rules = settings.rules.set();
+        let (no_roots, beyond_is_nan) = (!rules.takes_roots(), rules.beyond_is_nan());
+        KernelBuilder { relaxed, no_roots, beyond_is_nan, passes, ..KernelBuilder::default() }
+    }
+
+    /// The primitive steps from one dtype to another.
+    fn path(&self, from: DType, to: DType) -> Vec<Prim> {
+        let mut all = path(from, to);
+        all.iter_mut().for_each(|p| p.beyond_is_nan = self.beyond_is_nan && !p.to.has_infinity());
+        all
     }
 
     fn push(&mut self, dtype: DType, source: Source) -> ValueId {
@@ -190,10 +201,10 @@ impl KernelBuilder {
         if let Source::Const(i) = source
             && self.passes.has(Pass::Folding)
         {
-            let bits = convert(self.const_bits[i as usize], dtype, to);
+            let bits = convert_by(self.const_bits[i as usize], self.path(dtype, to));
             return self.constant(to, bits);
         }
-        path(dtype, to).into_iter().fold(v, |v, p| self.step(StepOp::Cast(p), p.from, operands([v]), p.to))
+        self.path(dtype, to).into_iter().fold(v, |v, p| self.step(StepOp::Cast(p), p.from, operands([v]), p.to))
     }
 
     /// The same bits under another dtype of the same size.
@@ -210,7 +221,7 @@ impl KernelBuilder {
                 self.cast(own, to)
             }
             Operand::Scalar(s, to) => {
-                let bits = convert(s.own_bits(), s.own_dtype(), to);
+                let bits = convert_by(s.own_bits(), self.path(s.own_dtype(), to));
                 self.constant(to, bits)
             }
         }
@@ -239,8 +250,10 @@ impl KernelBuilder {
         if let Some(known) = self.relaxed_results.get(&(wide, to)) {
             return *known;
         }
-        let narrow =
-            path(dtype, to).into_iter().fold(wide, |v, p| self.new_step(StepOp::Cast(p), p.from, operands([v]), p.to));
+        let narrow = self
+            .path(dtype, to)
+            .into_iter()
+            .fold(wide, |v, p| self.new_step(StepOp::Cast(p), p.from, operands([v]), p.to));
         self.unrounded.insert(narrow, wide);
         self.relaxed_results.insert((wide, to), narrow);
         narrow

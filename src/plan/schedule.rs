@@ -11,7 +11,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::kernels::custom::Runner;
-use crate::kernels::{CpuLevel, cast, copy_kernel, custom_kernel, double_rounding_kernel, kernel as block_kernel};
+use crate::kernels::{CpuLevel, copy_kernel, custom_kernel, double_rounding_kernel, kernel as block_kernel};
 use crate::ops::{MAX_OPERANDS, Op};
 use crate::plan::kernel::{Kernel, Source, Step, StepOp, ValueId};
 use crate::plan::options::{Pass, Passes};
@@ -264,7 +264,7 @@ impl Planner<'_> {
             StepOp::Apply(Op::Custom(op)) => custom_kernel(op, step.dtype).map(|f| Runner::Custom(f, op)),
             StepOp::Apply(op) => block_kernel(op, step.dtype, self.level).map(Runner::Kernel),
             StepOp::Bits(to) => Some(Runner::Kernel(copy_kernel(step.dtype, to, self.level))),
-            StepOp::Cast(p) => cast::kernel(p.from, p.to, self.level).map(Runner::Kernel),
+            StepOp::Cast(p) => p.kernel(self.level).map(Runner::Kernel),
             StepOp::DoubleRounding(op) => double_rounding_kernel(op, self.level).map(Runner::Kernel),
         };
         found.ok_or_else(|| Error::Internal(format!("no kernel for {:?} in {}", step.op, step.dtype)))

@@ -3,11 +3,12 @@
 //! Guarantees: the text follows from the op table's columns, and the suggested casts work (tested in
 //! `tests/compare.rs`).
 
-use super::lattice::promote_types;
+use super::lattice::common_for_help;
 use super::operand::{OperandType, category_of, named};
 use super::rule_set::{Call, dtype_of};
+use super::settings::Rules;
 use crate::base::dtype::{Category, DType, DTypeSet};
-use crate::base::error::{Diagnostic, DiagnosticKind};
+use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::ops::{Custom, MAX_OPERANDS, Op, Output};
 
 /// The dtype closest to `d` among those that an op accepts.
@@ -34,7 +35,7 @@ pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &
     {
         return format!("pass the scalar as a 0-d {d} constant");
     }
-    let common = dtypes.iter().copied().reduce(promote_types).unwrap_or(DType::F32);
+    let common = common_for_help(dtypes);
     let to = if accepts.has(common) { common } else { closest(accepts, common).unwrap_or(common) };
     // The condition of `where` precedes the operands that promote.
     let first = usize::from(op == Op::Where);
@@ -45,6 +46,13 @@ pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &
         _ => "the operands".to_string(),
     };
     format!("cast {which}, e.g. `cast({}, {to})`", op.def().operands[wrong.first().copied().unwrap_or(first)])
+}
+
+/// The error for operands whose dtypes a rule set does not promote with each other.
+pub(super) fn no_promotion(call: &Call<'_>, rules: Rules, dtypes: &[DType]) -> Diagnostic {
+    let message = format!("`{}` has no implicit promotion for {} under ", call.op, named(call.promoted));
+    let help = mix(call.op, call.accepts, call.promoted, dtypes);
+    Diagnostic::new(DiagnosticKind::PromotionRefused, Phrase::from(message).and(rules.mention())).help(help)
 }
 
 /// The error for operands whose common dtype the op does not accept.

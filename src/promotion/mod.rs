@@ -27,7 +27,7 @@ mod toy;
 
 pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
-use rule_set::{Call, refuse_lacking};
+use rule_set::{Call, refuse_integers, refuse_lacking, refuse_stored};
 pub use settings::{Rounding, Rules, Settings};
 
 impl Rules {
@@ -63,7 +63,9 @@ impl Rules {
 
     /// The common dtypes that an op accepts under these rules, before integers are converted to float.
     pub fn accepts(self, op: Op) -> DTypeSet {
-        self.set().column(op.def()).1
+        let (set, stores) = (self.set(), op == Op::Cast);
+        let all = set.column(op.def()).1;
+        if stores { all } else { all.iter().filter(|d| !set.only_stores(*d)).collect() }
     }
 }
 
@@ -137,14 +139,12 @@ impl CastLoss {
     pub fn of(from: DType, to: DType) -> CastLoss {
         let drops_part = from.category() > to.category();
         let drops_sign = to.is_unsigned() && from.category() != Category::Bool && !from.is_unsigned();
-        if from == to {
+        if to.holds(from) {
             CastLoss::Exact
         } else if drops_part || drops_sign || from.range_bits() > to.range_bits() {
             CastLoss::Range
-        } else if from.digits() > to.digits() {
-            CastLoss::Rounds
         } else {
-            CastLoss::Exact
+            CastLoss::Rounds
         }
     }
 }
@@ -223,6 +223,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     if let Some(wrong) = op.wrong_count(all.len()) {
         return Err(wrong);
     }
+    refuse_integers(rules, op, all)?;
+    refuse_stored(rules, op, all, attrs)?;
     let (operands, parameters) = all.split_at(all.len() - def.parameters().min(all.len()));
     if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
         return Err(Diagnostic::new(

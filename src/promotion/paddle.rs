@@ -45,7 +45,12 @@ impl RuleSet for Paddle {
     }
 
     fn lacks(&self, dtype: DType) -> Option<&'static str> {
-        (dtype == C32).then_some("use c64")
+        match dtype {
+            C32 => Some("use c64"),
+            U16 => Some("use i32"),
+            U32 | U64 => Some("use i64"),
+            _ => None,
+        }
     }
 
     fn common(&self, call: &Call<'_>) -> Result<DType, Diagnostic> {
@@ -146,7 +151,7 @@ fn common_dtype(call: &Call<'_>) -> Result<DType, Diagnostic> {
     }
     let Some((mut dtype, _)) = common else {
         // `where` with two scalars: the lattice promotes their default dtypes.
-        return Ok(operands.iter().map(own_dtype).reduce(promote_types).unwrap_or(F32));
+        return promoted(call, &operands.iter().map(own_dtype).collect::<Vec<_>>());
     };
     for o in operands {
         if let OperandType::Scalar(s) = *o {
@@ -170,14 +175,16 @@ fn two_tensors(call: &Call<'_>, (a, zero_a): (DType, bool), (b, zero_b): (DType,
         return Ok(match (zero_a, zero_b) {
             (false, true) if same_class => a,
             (true, false) if same_class => b,
-            _ => without_c32(promote_types(a, b)),
+            _ => without_c32(promoted(call, &[a, b])?),
         });
     }
-    tensor_table(a, b).ok_or_else(|| {
-        let message = format!("`{}` has no implicit promotion for {} under ", call.op, named(call.promoted));
-        let message = Phrase::from(message).and(Rules::Paddle.mention());
-        Diagnostic::new(DiagnosticKind::PromotionRefused, message).help(mix(call, a, b))
-    })
+    tensor_table(a, b).ok_or_else(|| help::no_promotion(call, Rules::Paddle, &met(call.promoted, a, b)))
+}
+
+/// What the lattice promotes dtypes to.
+fn promoted(call: &Call<'_>, dtypes: &[DType]) -> Result<DType, Diagnostic> {
+    let common = dtypes.iter().copied().map(Some).reduce(|a, b| promote_types(a?, b?)).flatten();
+    common.ok_or_else(|| help::no_promotion(call, Rules::Paddle, dtypes))
 }
 
 /// Appends `under Rules::Paddle, not i64 and f32` to a message.

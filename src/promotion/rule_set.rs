@@ -67,9 +67,25 @@ pub(crate) trait RuleSet: Sync {
 
     // Operands.
 
+    /// Whether the framework has a scalar of this value: those of i64, unless it says otherwise.
+    fn has_integer(&self, v: i128) -> bool {
+        i64::try_from(v).is_ok()
+    }
+
     /// The help text for a dtype that the framework lacks; `None` if it has the dtype.
     fn lacks(&self, _dtype: DType) -> Option<&'static str> {
         None
+    }
+
+    /// Whether tensors of this dtype can only be stored and cast: those of 8-bit floats, unless a rule set computes in
+    /// them.
+    fn only_stores(&self, dtype: DType) -> bool {
+        dtype.is_byte_float()
+    }
+
+    /// Whether a float beyond the range of a dtype without infinities becomes a NaN, not the largest number.
+    fn beyond_is_nan(&self) -> bool {
+        false
     }
 
     /// Whether a tensor of this dtype can be the condition of `where`, which is cast to bool.
@@ -184,6 +200,34 @@ pub(super) fn refuse_lacking(rules: &dyn RuleSet, op: Op, dtype: DType) -> Resul
             Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(instead))
         }
     }
+}
+
+/// The error for an op of a dtype that can only be stored and cast.
+pub(super) fn refuse_stored(
+    rules: &dyn RuleSet,
+    op: Op,
+    operands: &[OperandType],
+    attrs: &Attrs,
+) -> Result<(), Diagnostic> {
+    let first = operands.iter().filter_map(dtype_of).find(|d| rules.only_stores(*d));
+    let Some(d) = first.or(attrs.dtype.filter(|d| rules.only_stores(*d))).filter(|_| op != Op::Cast) else {
+        return Ok(());
+    };
+    let message = format!("`{op}`: {} only stores and casts {d}", rules.framework());
+    let help = "cast it first, e.g. `cast(x, f32)`, and cast the result";
+    Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help))
+}
+
+/// The error for a scalar that the framework does not have.
+pub(super) fn refuse_integers(rules: &dyn RuleSet, op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
+    let beyond = |o: &OperandType| match *o {
+        OperandType::Scalar(Scalar::Int(v)) if !rules.has_integer(v) || Scalar::integer(v).is_none() => Some(v),
+        _ => None,
+    };
+    let Some(v) = operands.iter().find_map(beyond) else { return Ok(()) };
+    let message = format!("`{op}` with the integer {v}, which is beyond the integers of {}", rules.framework());
+    let help = format!("write `{v}.0` for a float, or pass it as a 0-d u64 constant");
+    Err(Diagnostic::new(DiagnosticKind::BadParameter, message).help(help))
 }
 
 /// The dtype of a tensor operand; `None` for a scalar.

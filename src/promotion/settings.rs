@@ -144,12 +144,13 @@ impl Settings {
         Settings { rounding, ..self }
     }
 
-    /// Returns an error if the default dtype is not a float dtype, which the type of the field can't exclude.
+    /// Returns an error if the default dtype is not a float dtype that ops compute in, which the type of the field can't exclude.
     pub(crate) fn check(&self) -> Result<(), Diagnostic> {
-        if self.default_dtype.is_float() {
+        if self.default_dtype.is_float() && !self.default_dtype.is_byte_float() {
             return Ok(());
         }
-        let message = format!("the default dtype is {}, not a float dtype", self.default_dtype);
+        let why = if self.default_dtype.is_float() { "which is only stored and cast" } else { "not a float dtype" };
+        let message = format!("the default dtype is {}, {why}", self.default_dtype);
         Err(Diagnostic::new(DiagnosticKind::BadParameter, message).help("choose f16, bf16, f32 or f64"))
     }
 }

@@ -8,6 +8,7 @@ use super::help::{self, unsupported};
 use super::lattice::promote_types;
 use super::operand::{OperandType, category_of, named};
 use super::rule_set::{Call, RuleSet};
+use super::settings::Rules;
 use crate::base::dtype::DType::{self, *};
 use crate::base::dtype::{Category, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
@@ -59,7 +60,9 @@ impl RuleSet for Torch {
         // If dtypes must be equal, the first two operands decide. A third one is a weight, which is cast to their
         // dtype.
         let deciding = if call.def.torch.mixes { call.promoted } else { &call.promoted[..call.promoted.len().min(2)] };
-        Ok(common_dtype(deciding, call.settings.default_dtype))
+        common_dtype(deciding, call.settings.default_dtype).ok_or_else(|| {
+            help::no_promotion(call, Rules::Torch, &dtypes_of(call.promoted, call.settings.default_dtype))
+        })
     }
 
     fn operands(&self, call: &Call<'_>, compute: DType) -> [DType; MAX_OPERANDS] {
@@ -83,8 +86,7 @@ impl RuleSet for Torch {
                     return Ok(Some(*to));
                 }
                 let message = format!("`{op}`: result type {common} can't be cast to the desired output type {to}");
-                let default = call.settings.default_dtype;
-                let dtypes: Vec<DType> = call.promoted.iter().map(|o| dtype_of(o, default)).collect();
+                let dtypes = dtypes_of(call.promoted, call.settings.default_dtype);
                 let help = help::mix(op, call.accepts, call.promoted, &dtypes);
                 Err(Diagnostic::new(DiagnosticKind::Cast, message).help(help))
             }
@@ -106,7 +108,7 @@ impl RuleSet for Torch {
             (Some((least, _)), Some(Ordering::Less)) => Some(least),
             _ => None,
         };
-        end.and_then(|end| i64::try_from(end).ok()).map_or(s, Scalar::Int)
+        end.map_or(s, Scalar::Int)
     }
 
     fn casts_results(&self) -> bool {
@@ -114,8 +116,9 @@ impl RuleSet for Torch {
     }
 }
 
-/// The common dtype of operands: each tier is reduced with the lattice, then the tiers are combined.
-fn common_dtype(operands: &[OperandType], default: DType) -> DType {
+/// The common dtype of operands: each tier is reduced with the lattice, then the tiers are combined. `None` if the
+/// lattice has none for two of them.
+fn common_dtype(operands: &[OperandType], default: DType) -> Option<DType> {
     let (mut dim, mut zero, mut wrapped) = (None, None, None);
     for o in operands {
         let tier = match o {
@@ -124,10 +127,15 @@ fn common_dtype(operands: &[OperandType], default: DType) -> DType {
             OperandType::Scalar(_) => &mut wrapped,
         };
         let dtype = dtype_of(o, default);
-        *tier = Some(tier.map_or(dtype, |t| promote_types(t, dtype)));
+        *tier = Some(tier.map_or(Some(dtype), |t| promote_types(t, dtype))?);
     }
     // An application has at least one operand, so at least one tier has a dtype.
-    combine(dim, combine(zero, wrapped)).unwrap_or(default)
+    combine(dim, combine(zero, wrapped)?)?
+}
+
+/// The dtypes of operands by themselves.
+fn dtypes_of(operands: &[OperandType], default: DType) -> Vec<DType> {
+    operands.iter().map(|o| dtype_of(o, default)).collect()
 }
 
 /// The dtype of an operand by itself.
@@ -149,10 +157,10 @@ fn scalar_dtype(s: Scalar, default: DType) -> DType {
 }
 
 /// `combine_categories` of PyTorch's `TypeProperties.cpp`: a lower tier changes the dtype only if its category is
-/// higher.
-fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
-    let (Some(h), Some(l)) = (higher, lower) else { return higher.or(lower) };
-    Some(if h.is_complex() {
+/// higher. The inner `None` stands for a tier without operands, the outer one for dtypes that do not promote.
+fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<Option<DType>> {
+    let (Some(h), Some(l)) = (higher, lower) else { return Some(higher.or(lower)) };
+    Some(Some(if h.is_complex() {
         h
     } else if l.is_complex() {
         // A float dtype keeps its width. bf16 has no complex dtype and goes to c64.
@@ -160,10 +168,10 @@ fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<DType> {
     } else if h.is_float() {
         h
     } else if h == Bool || l.is_float() {
-        promote_types(h, l)
+        promote_types(h, l)?
     } else {
         h
-    })
+    }))
 }
 
 /// On which side of a dtype's range a scalar lies; `None` if it is inside. The range of a float dtype includes
@@ -175,7 +183,7 @@ fn beyond(s: Scalar, d: DType) -> Option<Ordering> {
         _ => None,
     };
     let (least, most) = match (s, d.int_range()) {
-        (Scalar::Int(v), Some((least, most))) => return side(i128::from(v) < least, i128::from(v) > most),
+        (Scalar::Int(v), Some((least, most))) => return side(v < least, v > most),
         (_, Some((least, most))) => (least as f64, most as f64),
         _ if d.is_float() => (-d.largest(), d.largest()),
         _ => return None,
@@ -246,7 +254,7 @@ fn refuse_mix(call: &Call<'_>) -> Result<(), Diagnostic> {
     }
     // If the op does not accept the common dtype, equal dtypes would not help, so the later check of the common dtype
     // reports the mistake. PyTorch's ops of three operands check equality first.
-    let hopeless = || operands.len() == 2 && !call.accepts.has(common_dtype(operands, default));
+    let hopeless = || operands.len() == 2 && common_dtype(operands, default).is_some_and(|d| !call.accepts.has(d));
     if counted.clone().all(|b| b == a) || hopeless() {
         return Ok(());
     }
@@ -264,7 +272,7 @@ fn check_scalars(call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
     let first = if call.def.parameter.is_some() { call.operands.len() } else { 1 };
     for (i, (o, d)) in call.all.iter().zip(to).enumerate() {
         let OperandType::Scalar(s) = *o else { continue };
-        let negates = |v: i64| d.int_range().is_some_and(|(_, most)| v <= 0 && -i128::from(v) <= most);
+        let negates = |v: i128| d.int_range().is_some_and(|(_, most)| v <= 0 && -v <= most);
         let wraps = d.is_unsigned() && matches!(s, Scalar::Int(v) if negates(v));
         let faulty = match (call.def.torch.scalars, beyond(s, *d)) {
             (ScalarRange::Wraps, _) | (_, None) => false,

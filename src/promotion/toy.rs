@@ -81,7 +81,7 @@ impl RuleSet for Toy {
     fn check(&self, call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
         for (o, to) in call.all.iter().zip(to) {
             let (OperandType::Scalar(Scalar::Int(v)), Some((least, most))) = (o, to.int_range()) else { continue };
-            if call.def.toy.fits && !(least..=most).contains(&i128::from(*v)) {
+            if call.def.toy.fits && !(least..=most).contains(v) {
                 let message = Phrase::from(format!("`{}` with the {o} under ", call.op)).and(Rules::Toy.mention());
                 let message = message.and(format!(", which {to} can't hold"));
                 return Err(

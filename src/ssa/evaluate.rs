@@ -84,6 +84,9 @@ fn lane(inst: &Inst, args: &[u128]) -> u128 {
         }
         prim => match d {
             DType::U8 => int(prim, a as u8, b as u8).map_or_else(u128::from, u128::from),
+            DType::U16 => int(prim, a as u16, b as u16).map_or_else(u128::from, u128::from),
+            DType::U32 => int(prim, a as u32, b as u32).map_or_else(u128::from, u128::from),
+            DType::U64 => int(prim, a as u64, b as u64).map_or_else(u128::from, u128::from),
             DType::I8 => int(prim, a as i8, b as i8).map_or_else(u128::from, |v| v as u8 as u128),
             DType::I16 => int(prim, a as i16, b as i16).map_or_else(u128::from, |v| v as u16 as u128),
             DType::I32 => int(prim, a as i32, b as i32).map_or_else(u128::from, |v| v as u32 as u128),

@@ -228,7 +228,12 @@ fn with_other_nans(d: DType, column: &[u128]) -> Column {
         let magnitude = bits & u64::MAX >> (65 - width);
         let turned = bits ^ 1 << (width - 1);
         let still_nan = magnitude ^ 1 > part.infinity_bits();
-        if magnitude <= part.infinity_bits() { bits } else { turned ^ if still_nan { 1 } else { 2 } }
+        match magnitude > part.infinity_bits() {
+            false => bits,
+            // The only other NaN of a float without infinities.
+            true if !part.has_infinity() => turned,
+            true => turned ^ if still_nan { 1 } else { 2 },
+        }
     };
     let low = |bits: u128| bits as u64 & u64::MAX >> (64 - width);
     let both = |bits: &u128| u128::from(one(low(*bits))) | u128::from(one(low(bits >> width))) << width;

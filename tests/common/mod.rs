@@ -17,6 +17,21 @@ thread_local! {
     pub static EXECUTOR: Executor = Executor::builder().threads(1).build();
 }
 
+/// Whether a rule set has tensors of this dtype.
+pub fn has(rules: Rules, d: DType) -> bool {
+    rules != Rules::Paddle || !matches!(d, DType::C32 | DType::U16 | DType::U32 | DType::U64)
+}
+
+/// Whether a rule set computes in this dtype.
+pub fn computes(rules: Rules, d: DType) -> bool {
+    has(rules, d) && !(d.is_float() && d.size() == 1)
+}
+
+/// The number of dtypes that a rule set has.
+pub fn count(rules: Rules) -> usize {
+    DType::ALL.into_iter().filter(|d| has(rules, *d)).count()
+}
+
 /// The bytes of one random element: special values, small integers, ordinary values, or raw bit patterns.
 pub fn element(d: DType, r: &mut Random, avoid_zero: bool) -> Vec<u8> {
     if d.is_complex() {
@@ -59,6 +74,8 @@ pub fn element(d: DType, r: &mut Random, avoid_zero: bool) -> Vec<u8> {
         _ => return raw.to_le_bytes()[..d.size()].to_vec(),
     };
     match d {
+        DType::F8E4M3FN => vec![castwise::F8E4M3FN::from_f64(value).to_bits()],
+        DType::F8E5M2 => vec![castwise::F8E5M2::from_f64(value).to_bits()],
         DType::F16 => half::f16::from_f64(value).to_le_bytes().to_vec(),
         DType::BF16 => half::bf16::from_f64(value).to_le_bytes().to_vec(),
         DType::F32 => (value as f32).to_le_bytes().to_vec(),
@@ -88,6 +105,8 @@ pub fn assert_same_bits(a: &Tensor, b: &Tensor, case: &dyn Fn() -> String) {
 /// Whether the bytes of one float are a NaN.
 pub fn is_nan(d: DType, b: &[u8]) -> bool {
     match d {
+        DType::F8E4M3FN => b[0] & 0x7f == 0x7f,
+        DType::F8E5M2 => b[0] & 0x7f > 0x7c,
         DType::F16 => half::f16::from_le_bytes([b[0], b[1]]).is_nan(),
         DType::BF16 => half::bf16::from_le_bytes([b[0], b[1]]).is_nan(),
         DType::F32 => f32::from_le_bytes([b[0], b[1], b[2], b[3]]).is_nan(),

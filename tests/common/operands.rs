@@ -74,10 +74,15 @@ fn scalar(d: DType, zeros: bool) -> Scalar {
     match d {
         DType::Bool => Scalar::Bool(true),
         DType::U8 => Scalar::Int(3),
+        DType::U16 => Scalar::Int(65_535),
+        DType::U32 => Scalar::Int(3_000_000_001),
+        DType::U64 => Scalar::Int(1 << 63),
         DType::I8 => Scalar::Int(-300),
         DType::I16 => Scalar::Int(2),
-        DType::I32 => Scalar::Int(i64::from(!zeros)),
-        DType::I64 => Scalar::Int(i64::MAX),
+        DType::I32 => Scalar::from(!zeros as u8),
+        DType::I64 => Scalar::from(i64::MAX),
+        DType::F8E4M3FN => Scalar::Float(1000.0),
+        DType::F8E5M2 => Scalar::Float(3.0),
         DType::F16 => Scalar::Float(0.3),
         DType::BF16 => Scalar::Float(f64::NAN),
         DType::F32 => Scalar::Float(0.5),
@@ -93,6 +98,10 @@ fn scalar(d: DType, zeros: bool) -> Scalar {
 /// subnormal and normal ranges; the extremes of integers, and shift counts near their width.
 fn specials(d: DType) -> Vec<u64> {
     let (exponent, fraction) = match d {
+        // Every value.
+        DType::F8E4M3FN | DType::F8E5M2 => {
+            return (0..32).map(|i| i * 8 + i % 8).chain([0x7f, 0xfe, 0x7c, 0x7e]).collect();
+        }
         DType::F16 => (5, 10),
         DType::BF16 => (8, 7),
         DType::F32 => (8, 23),

@@ -38,9 +38,10 @@ impl Case {
 /// of its feeds, and of the data.
 fn cases() -> Vec<Case> {
     let (mut r, mut all) = (Random(11), Vec::new());
-    for (k, d) in DType::ALL.into_iter().cycle().take(52).enumerate() {
-        let n = [1, 7, 64, 600][k / 13];
-        let p = Program::new(if k % 3 == 0 && d != DType::C32 { Rules::Paddle } else { Rules::Torch });
+    for (k, d) in DType::ALL.into_iter().cycle().take(4 * DType::ALL.len()).enumerate() {
+        let n = [1, 7, 64, 600][k / DType::ALL.len()];
+        let p =
+            Program::new(if k % 3 == 0 && crate::common::has(Rules::Paddle, d) { Rules::Paddle } else { Rules::Torch });
         let (x, y) = (p.data("x", d, [None, Some(n)]), p.data("y", d, [None, Some(1)]));
         let z = &x * &y;
         let fetches = match k % 4 {

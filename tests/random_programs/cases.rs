@@ -4,7 +4,7 @@ use castwise::prelude::*;
 use castwise::{Attrs, CpuLevel, Op, Operand};
 use proptest::prelude::*;
 
-use crate::common::{Random, random_tensor};
+use crate::common::{Random, computes, has, random_tensor};
 
 /// One step: an op and the sources of its operands.
 #[derive(Clone, Debug)]
@@ -48,8 +48,8 @@ pub const SHAPES: [&[usize]; 10] = [&[7], &[3, 7], &[1], &[], &[3, 1], &[2, 3, 7
 pub fn cases() -> impl Strategy<Value = Case> {
     let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle)];
     let shape = prop_oneof![30 => 0..8usize, 1 => 8..SHAPES.len()];
-    let leaf = (0..13usize, shape, 0..16u8).prop_map(|(dtype, shape, layout)| Leaf { dtype, shape, layout });
-    let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..13usize);
+    let leaf = (0..DType::ALL.len(), shape, 0..16u8).prop_map(|(dtype, shape, layout)| Leaf { dtype, shape, layout });
+    let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..DType::ALL.len());
     let step = step.prop_map(|(op, operands, dtype)| Step { op, operands, dtype });
     let steps = prop_oneof![12 => prop::collection::vec(step.clone(), 1..5), 1 => prop::collection::vec(step, 5..24)];
     let chance = |n: u32| prop::bool::weighted(1.0 / f64::from(n));
@@ -136,7 +136,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         Op::Assign if case.dynamic => Op::PromoteWith,
         op => op,
     };
-    let known = |d: &DType| case.rules == Rules::Torch || *d != DType::C32;
+    let known = |d: &DType| computes(case.rules, *d);
     let parameters = op.def().parameters();
     let value = |i: usize| match step.operands[i] as usize {
         pick if case.fused && pick.is_multiple_of(5) => types.len() - 1,
@@ -222,8 +222,8 @@ pub fn leaves(case: &Case) -> Vec<Tensor> {
         .enumerate()
         .map(|(i, leaf)| {
             let mut d = DType::ALL[leaf.dtype];
-            if case.rules == Rules::Paddle && d == DType::C32 {
-                d = DType::F32; // Paddle lacks c32.
+            if !has(case.rules, d) {
+                d = DType::F32;
             }
             let single = case.fused && case.seed >> i & 1 == 1;
             let shape = if single { [&[][..], &[1], &[], &[1, 1]][leaf.shape % 4] } else { SHAPES[leaf.shape] }.iter();

@@ -121,7 +121,7 @@ fn report(all: &Total, programs: u64) {
                 missing.push(format!("{op} under {rules}"));
             }
             // Ops with other promotions compute in fewer dtypes than they accept.
-            for d in accepts.iter().filter(|d| promotion == common && (rules == Rules::Torch || *d != DType::C32)) {
+            for d in accepts.iter().filter(|d| promotion == common && crate::common::computes(rules, *d)) {
                 wanted += 1;
                 if !seen(Some(d)) {
                     missing.push(format!("{op} of {d} under {rules}"));

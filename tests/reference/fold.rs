@@ -29,7 +29,7 @@ fn integers(op: Op, d: DType, all: &[Value]) -> Answer {
         // A sum of bools is `or`.
         Op::Sum if d == DType::Bool => values.max().unwrap_or(0),
         Op::Sum => values.fold(0, |sum, v| wrap(d, sum + v)),
-        Op::Prod => values.fold(1, |product, v| wrap(d, product * v)),
+        Op::Prod => values.fold(1, |product, v| wrap(d, i128::wrapping_mul(product, v))),
         Op::Amax => values.max().unwrap_or(0),
         Op::Amin => values.min().unwrap_or(0),
         _ => panic!("no reference for `{op}` of {d}"),

@@ -18,25 +18,36 @@ pub struct Float {
     pub most: i32,
     /// The number of bits of an element.
     pub width: u32,
+    /// Whether there are no infinities: all bits set are the NaN, and what is beyond the range gives the largest number.
+    pub finite: bool,
 }
 
 impl Float {
     pub fn of(d: DType) -> Float {
         match d {
-            DType::F16 => Float { digits: 11, least: -24, most: 15, width: 16 },
-            DType::BF16 => Float { digits: 8, least: -133, most: 127, width: 16 },
-            DType::F32 => Float { digits: 24, least: -149, most: 127, width: 32 },
-            DType::F64 => Float { digits: 53, least: -1074, most: 1023, width: 64 },
+            DType::F8E4M3FN => Float { digits: 4, least: -9, most: 8, width: 8, finite: true },
+            DType::F8E5M2 => Float { digits: 3, least: -16, most: 15, width: 8, finite: false },
+            DType::F16 => Float { digits: 11, least: -24, most: 15, width: 16, finite: false },
+            DType::BF16 => Float { digits: 8, least: -133, most: 127, width: 16, finite: false },
+            DType::F32 => Float { digits: 24, least: -149, most: 127, width: 32, finite: false },
+            DType::F64 => Float { digits: 53, least: -1074, most: 1023, width: 64, finite: false },
             other => panic!("{other} is no float"),
         }
     }
 
+    /// The bits of infinity, or of the largest number if there is none.
     fn infinity(self) -> u128 {
+        if self.finite {
+            return self.sign() - 2;
+        }
         (2 * self.most as u128 + 1) << (self.digits - 1)
     }
 
     /// The canonical NaN: quiet, positive, without payload.
     fn nan(self) -> u128 {
+        if self.finite {
+            return self.sign() - 1;
+        }
         self.infinity() | 1 << (self.digits - 2)
     }
 
@@ -92,7 +103,7 @@ impl Float {
         if magnitude > self.infinity() {
             return f64::NAN.copysign(sign);
         }
-        if magnitude == self.infinity() {
+        if magnitude == self.infinity() && !self.finite {
             return f64::INFINITY * sign;
         }
         let exponent = (magnitude >> (self.digits - 1)) as i32;
@@ -142,7 +153,7 @@ pub fn scaled(format: Float, x: f64, e: i32) -> f64 {
 pub fn range(d: DType) -> (i128, i128, u32) {
     match d {
         DType::Bool => (0, 1, 8),
-        DType::U8 => (0, 255, 8),
+        d if d.is_unsigned() => (0, (1 << (8 * d.size())) - 1, 8 * d.size() as u32),
         _ => {
             let bits = 8 * d.size() as u32;
             (-(1 << (bits - 1)), (1 << (bits - 1)) - 1, bits)

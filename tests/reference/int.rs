@@ -1,6 +1,6 @@
-//! Ops on bool and integers: exact in `i128`, then wrapped.
+//! Ops on bool and integers: in `i128`, then wrapped.
 //!
-//! Guarantees: every result is the exact one, wrapped. Does not: support floats.
+//! Guarantees: every result is the exact one, wrapped: a product of u64 wraps in `i128` too, which keeps the low bits. Does not: support floats.
 
 use castwise::{DType, Op};
 
@@ -31,7 +31,7 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
         match op {
             Op::Add => x + y,
             Op::Sub => x - y,
-            Op::Mul => x * y,
+            Op::Mul => x.wrapping_mul(y),
             Op::FloorDivide => floor(x, y),
             Op::Remainder => x - y * floor(x, y),
             Op::DivTrunc => x / y,
@@ -44,7 +44,7 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
             Op::BitwiseNot => !x,
             Op::Neg => -x,
             Op::Abs => x.abs(),
-            Op::Square => x * x,
+            Op::Square => x.wrapping_mul(x),
             Op::Relu => x.max(0),
             Op::Floor | Op::Ceil | Op::Round | Op::Trunc | Op::Positive => x,
             Op::ShiftLeft => {
@@ -62,12 +62,12 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
             Op::Gcd => gcd(x, y),
             Op::Lcm => multiple(d, x, y),
             Op::Clamp => x.max(y).min(a[2]),
-            Op::AddScaled => x + wrap(d, a[2] * y),
-            Op::SubScaled => x - wrap(d, a[2] * y),
-            Op::Addcmul => x + wrap(d, wrap(d, a[3] * y) * a[2]),
+            Op::AddScaled => x + wrap(d, a[2].wrapping_mul(y)),
+            Op::SubScaled => x - wrap(d, a[2].wrapping_mul(y)),
+            Op::Addcmul => x + wrap(d, wrap(d, a[3].wrapping_mul(y)).wrapping_mul(a[2])),
             Op::SquaredDifference => {
                 let difference = wrap(d, x - y);
-                difference * difference
+                difference.wrapping_mul(difference)
             }
             _ => common(op, d, &a),
         }
@@ -120,9 +120,9 @@ fn power(d: DType, x: i128, y: i128) -> i128 {
     let (mut result, mut base, mut left) = (1, x, y);
     while left > 0 {
         if left % 2 == 1 {
-            result = wrap(d, result * base);
+            result = wrap(d, i128::wrapping_mul(result, base));
         }
-        base = wrap(d, base * base);
+        base = wrap(d, base.wrapping_mul(base));
         left /= 2;
     }
     result
@@ -138,6 +138,6 @@ fn multiple(d: DType, x: i128, y: i128) -> i128 {
     if x == 0 || y == 0 {
         return 0;
     }
-    let product = x / gcd(x, y) * y;
+    let product = (x / gcd(x, y)).wrapping_mul(y);
     if d.size() < 4 { product.abs() } else { wrap(d, product).abs() }
 }

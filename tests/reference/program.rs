@@ -151,8 +151,8 @@ fn arg(text: &str) -> Option<Arg> {
         Arg::Scalar(Value::Pair(float(re)?, float(im)?), DType::C128, to)
     } else if let Ok(truth) = value.parse::<bool>() {
         Arg::Scalar(Value::Int(truth.into()), DType::Bool, to)
-    } else if let Ok(whole) = value.parse::<i64>() {
-        Arg::Scalar(Value::Int(whole.into()), DType::I64, to)
+    } else if let Ok(whole) = value.parse::<i128>() {
+        Arg::Scalar(Value::Int(whole), if whole > i64::MAX.into() { DType::U64 } else { DType::I64 }, to)
     } else {
         Arg::Scalar(Value::Real(float(value)?), DType::F64, to)
     })
@@ -345,7 +345,7 @@ impl<'a> Run<'a> {
         };
         let special = |a: &Arg| match a {
             Arg::Scalar(Value::Real(e), ..) => Some(*e),
-            Arg::Scalar(Value::Int(e), DType::I64, _) => Some(*e as f64),
+            Arg::Scalar(Value::Int(e), DType::I64 | DType::U64, _) => Some(*e as f64),
             _ => None,
         };
         let exponent = args.get(1).and_then(special).filter(|e| {

@@ -260,7 +260,7 @@ fn known(args: &Args, facts: &[Option<Fact>]) -> [Known; crate::ops::MAX_OPERAND
     args.map(|arg| match arg {
         Some(Arg::Node(n)) => facts.get(n as usize).copied().flatten().map_or(any, |f| f.known),
         Some(Arg::Scalar(value, to)) => match super::value_in(value, to) {
-            Scalar::Int(v) => Known { range: Interval::point(v.into()), wrapped: false },
+            Scalar::Int(v) => Known { range: Interval::point(v), wrapped: false },
             Scalar::Bool(v) => Known { range: Interval::point(v.into()), wrapped: false },
             _ => any,
         },

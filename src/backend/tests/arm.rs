@@ -109,7 +109,7 @@ fn every_step_that_cranelift_lowers_compiles_for_arm() {
             }
         }
         for to in DType::ALL {
-            let alone = [StepOp::Cast(cast::Prim { from: d, to }), StepOp::Bits(to)];
+            let alone = [StepOp::Cast(cast::Prim::new(d, to)), StepOp::Bits(to)];
             for op in alone {
                 let k = single(op, d, &[d], to);
                 if accepted(&k) {

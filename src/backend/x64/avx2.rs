@@ -3,7 +3,7 @@
 //! Most instructions exist in both sets; the others are expanded. A mask is a vector whose lanes are all ones or all zeros
 //! ([`VectorMask`]): if its lanes are not as wide as a use needs, it is resized, and if it is inverted, its uses are adjusted
 //! instead of its bits. Guarantees: the same lanes as the AVX-512 instruction; beyond the vector's bytes they are unspecified.
-//! Does not: expand conversions between i64 and floats except i64 to f64 ([`super::lower::is_lowerable`] leaves the others to
+//! Does not: expand conversions between 64-bit integers and floats except those to f64 ([`super::lower::is_lowerable`] leaves the others to
 //! block kernels), nor instructions for which `math` and `cast` have AVX2 code of their own.
 
 use super::instructions::{self as ins, Instruction, avx2, length};
@@ -49,7 +49,14 @@ impl Body {
             ins::VPCMPW => self.compare_ints(2, bytes, inst),
             ins::VPCMPD => self.compare_ints(4, bytes, inst),
             ins::VPCMPQ => self.compare_ints(8, bytes, inst),
-            ins::VPCMPUB => self.compare_unsigned_bytes(bytes, inst),
+            ins::VPCMPUB => self.compare_unsigned(1, bytes, inst),
+            ins::VPCMPUW => self.compare_unsigned(2, bytes, inst),
+            ins::VPCMPUD => self.compare_unsigned(4, bytes, inst),
+            ins::VPCMPUQ => {
+                // By the order of signed quadwords with the top bits turned.
+                let turned = self.turned_quads(bytes, inst.src);
+                self.compare_ints(8, bytes, Inst { src: turned, ..inst })
+            }
             ins::VPTESTMB => self.test(1, bytes, inst.src, true),
             ins::VPTESTMW => self.test(2, bytes, inst.src, true),
             ins::VPTESTMD => self.test(4, bytes, inst.src, true),
@@ -93,15 +100,18 @@ impl Body {
             ins::VPMOVQD => self.narrowed(8, 4, bytes / 8, a),
             ins::VPMOVSDB => self.saturated(i8::MIN.into(), i8::MAX.into(), 1, bytes, a),
             ins::VPMOVSDW => self.saturated(i16::MIN.into(), i16::MAX.into(), 2, bytes, a),
-            ins::VPMOVUSDB => {
-                let most = self.splat(4, u8::MAX.into());
-                let capped = self.raw(avx2::VPMINUD, bytes, a, most);
-                self.narrowed(4, 1, bytes / 4, capped)
-            }
+            ins::VPMOVUSDB => self.capped(u8::MAX.into(), 1, bytes, a),
+            ins::VPMOVUSDW => self.capped(u16::MAX.into(), 2, bytes, a),
             ins::VPMULLQ => self.mul_quads(bytes, a, b),
             ins::VPMAXSQ | ins::VPMINSQ => {
                 let above = self.raw(avx2::VPCMPGTQ, bytes, a, b);
                 let [no, yes] = if inst.instruction == ins::VPMAXSQ { [b, a] } else { [a, b] };
+                self.blend_lanes(bytes, above, no, yes)
+            }
+            ins::VPMAXUQ | ins::VPMINUQ => {
+                let [x, y, _] = self.turned_quads(bytes, inst.src);
+                let above = self.raw(avx2::VPCMPGTQ, bytes, x, y);
+                let [no, yes] = if inst.instruction == ins::VPMAXUQ { [b, a] } else { [a, b] };
                 self.blend_lanes(bytes, above, no, yes)
             }
             ins::VPABSQ => {
@@ -113,11 +123,15 @@ impl Body {
                 // A logical shift of the complement if negative, complemented again. Counts from 64 on give zero before that.
                 let signs = self.sign_lanes(bytes, a);
                 let flipped = self.bin(ins::VPXORD, bytes, a, signs);
-                let down = self.raw(avx2::VPSRLVQ, bytes, flipped, b);
+                let down = self.bin(ins::VPSRLVQ, bytes, flipped, b);
                 self.bin(ins::VPXORD, bytes, down, signs)
             }
             ins::VPSLLVW | ins::VPSRLVW | ins::VPSRAVW => self.shifted_words(inst.instruction, bytes, a, b),
-            ins::VCVTQQ2PD => self.f64_of_i64(bytes, a),
+            ins::VCVTQQ2PD => self.f64_of_quads(true, bytes, a),
+            ins::VCVTUQQ2PD => self.f64_of_quads(false, bytes, a),
+            ins::VCVTUDQ2PD => self.f64_of_u32(bytes, a),
+            ins::VCVTUDQ2PS => self.f32_of_u32(bytes, a),
+            ins::VCVTTPS2UDQ | ins::VCVTTPD2UDQ => self.u32_of_float(inst.instruction == ins::VCVTTPS2UDQ, bytes, a),
             _ => return None,
         })
     }
@@ -215,16 +229,24 @@ impl Body {
         self.within(VectorMask { lanes, size, bytes, inverted }, inst.mask)
     }
 
-    /// The same predicates on unsigned bytes.
-    fn compare_unsigned_bytes(&mut self, bytes: usize, inst: Inst) -> Reg {
+    /// The same predicates on unsigned bytes, words or doublewords.
+    fn compare_unsigned(&mut self, size: usize, bytes: usize, inst: Inst) -> Reg {
         let ([a, b, _], predicate) = (inst.src, inst.imm.unwrap_or_default());
+        let (larger, smaller) =
+            ([ins::VPMAXUB, ins::VPMAXUW, ins::VPMAXUD], [ins::VPMINUB, ins::VPMINUW, ins::VPMINUD]);
         let (other, inverted) = match predicate {
             0 | 4 => (b, predicate == 4),
-            1 | 5 => (self.bin(ins::VPMAXUB, bytes, a, b), predicate == 1),
-            _ => (self.bin(ins::VPMINUB, bytes, a, b), predicate == 6),
+            1 | 5 => (self.bin(larger[at(size)], bytes, a, b), predicate == 1),
+            _ => (self.bin(smaller[at(size)], bytes, a, b), predicate == 6),
         };
-        let lanes = self.raw(avx2::VPCMPEQB, bytes, a, other);
-        self.within(VectorMask { lanes, size: 1, bytes, inverted }, inst.mask)
+        let lanes = self.raw(EQ[at(size)], bytes, a, other);
+        self.within(VectorMask { lanes, size, bytes, inverted }, inst.mask)
+    }
+
+    /// Quadwords with their top bits turned.
+    fn turned_quads(&mut self, bytes: usize, [a, b, c]: [Reg; 3]) -> [Reg; 3] {
+        let top = self.splat(8, 1 << 63);
+        [self.bin(ins::VPXORD, bytes, a, top), self.bin(ins::VPXORD, bytes, b, top), c]
     }
 
     /// Whether `a & b` is not zero (`set`) or zero.
@@ -357,6 +379,13 @@ impl Body {
         self.narrowed(4, to, bytes / 4, capped)
     }
 
+    /// Doublewords as lanes of `to` bytes, the largest number of which is `most`.
+    fn capped(&mut self, most: u64, to: usize, bytes: usize, a: Reg) -> Reg {
+        let most = self.splat(4, most);
+        let capped = self.bin(ins::VPMINUD, bytes, a, most);
+        self.narrowed(4, to, bytes / 4, capped)
+    }
+
     /// All ones in quadwords below zero, else zero.
     fn sign_lanes(&mut self, bytes: usize, a: Reg) -> Reg {
         let zero = self.splat(4, 0);
@@ -382,7 +411,8 @@ impl Body {
             let up = self.un_imm(ins::VPSLLD, bytes, a, 16);
             (ins::VPSRAVD.on(Isa::Avx2), self.raw_imm(avx2::VPSRAD, bytes, up, 16), a)
         } else {
-            let shift = if instruction == ins::VPSLLVW { ins::VPSLLVD.on(Isa::Avx2) } else { avx2::VPSRLVD };
+            let shift = if instruction == ins::VPSLLVW { ins::VPSLLVD } else { ins::VPSRLVD };
+            let shift = shift.on(Isa::Avx2);
             (shift, self.bin(ins::VPANDD, bytes, a, low), self.bin(ins::VPANDD, bytes, a, high))
         };
         let even = self.raw(instruction, bytes, even_from, even_count);
@@ -392,10 +422,12 @@ impl Body {
         self.bin(ins::VPORD, bytes, even, odd)
     }
 
-    /// f64 of i64. `2^52 + low half` and `2^84 + 2^63 + high half·2^32` are exact as f64, their significands being these halves.
-    /// The constants are subtracted from the latter exactly, and the sum of both rounds once.
-    fn f64_of_i64(&mut self, bytes: usize, a: Reg) -> Reg {
-        let constants = [0xffff_ffff, 0x4330_0000_0000_0000, 0x4530_0000_8000_0000, 0x4530_0000_8010_0000];
+    /// f64 of i64 or u64. `2^52 + low half` and `2^84 (+ 2^63 of i64) + high half·2^32` are exact as f64, their significands being
+    /// these halves. The constants are subtracted from the latter exactly, and the sum of both rounds once.
+    fn f64_of_quads(&mut self, signed: bool, bytes: usize, a: Reg) -> Reg {
+        let (sign, both) = if signed { (0x8000_0000, 0x8010_0000) } else { (0, 0x0010_0000) };
+        let constants =
+            [0xffff_ffff, 0x4330_0000_0000_0000, 0x4530_0000_0000_0000 | sign, 0x4530_0000_0000_0000 | both];
         let [half, to_low, to_high, added] = constants.map(|c| self.splat(8, c));
         let low = self.bin(ins::VPANDD, bytes, a, half);
         let low = self.bin(ins::VPORD, bytes, low, to_low);
@@ -403,6 +435,52 @@ impl Body {
         let high = self.bin(ins::VPXORD, bytes, high, to_high);
         let high = self.bin(ins::VSUBPD, bytes, high, added);
         self.bin(ins::VADDPD, bytes, high, low)
+    }
+
+    /// f64 of u32: `2^52 + a`, less `2^52`.
+    fn f64_of_u32(&mut self, bytes: usize, a: Reg) -> Reg {
+        let added = self.splat(8, 0x4330_0000_0000_0000);
+        let wide = self.un(ins::VPMOVZXDQ, bytes, a);
+        let sum = self.bin(ins::VPORD, bytes, wide, added);
+        self.bin(ins::VSUBPD, bytes, sum, added)
+    }
+
+    /// f32 of u32, as f64 of quadwords: `2^23 + low half` and `2^39 + high half·2^16` are exact.
+    fn f32_of_u32(&mut self, bytes: usize, a: Reg) -> Reg {
+        let [half, to_low, to_high, added] = [0xffff, 0x4b00_0000, 0x5300_0000, 0x5300_0080].map(|c| self.splat(4, c));
+        let low = self.bin(ins::VPANDD, bytes, a, half);
+        let low = self.bin(ins::VPORD, bytes, low, to_low);
+        let high = self.un_imm(ins::VPSRLD, bytes, a, 16);
+        let high = self.bin(ins::VPORD, bytes, high, to_high);
+        let high = self.bin(ins::VSUBPS, bytes, high, added);
+        self.bin(ins::VADDPS, bytes, high, low)
+    }
+
+    /// u32 of floats, truncated; the largest number from 2^32 on. Of negative numbers and NaNs the result is unspecified.
+    fn u32_of_float(&mut self, single: bool, bytes: usize, a: Reg) -> Reg {
+        // 2^31 and 2^32.
+        let (size, bounds) =
+            if single { (4, [0x4f00_0000, 0x4f80_0000]) } else { (8, [0x41e0_0000_0000_0000, 0x41f0_0000_0000_0000]) };
+        let n = bytes / size;
+        let [half, all] = bounds.map(|bits| self.splat(size, bits));
+        let (compare, subtract, cut) = if single {
+            (avx2::VCMPPS, ins::VSUBPS, ins::VCVTTPS2DQ)
+        } else {
+            (avx2::VCMPPD, ins::VSUBPD, ins::VCVTTPD2DQ)
+        };
+        // What is 2^31 at least is converted without it. The predicate is greater or equal.
+        let at_least =
+            |body: &mut Body, bound| body.push(Inst { imm: Some(0x1d), ..Inst::new(compare, bytes, [a, bound, NONE]) });
+        let (large, beyond) = (at_least(self, half), at_least(self, all));
+        let less = self.bin(ins::VPANDD, bytes, large, half);
+        let rest = self.bin(subtract, bytes, a, less);
+        let whole = self.un(cut, bytes, rest);
+        let narrow = |body: &mut Body, lanes| if single { lanes } else { body.narrowed(8, 4, n, lanes) };
+        let (large, beyond) = (narrow(self, large), narrow(self, beyond));
+        let top = self.splat(4, 1 << 31);
+        let bit = self.bin(ins::VPANDD, 4 * n, large, top);
+        let sum = self.bin(ins::VPXORD, 4 * n, whole, bit);
+        self.bin(ins::VPORD, 4 * n, sum, beyond)
     }
 
     /// A permutation of four quadwords.

@@ -23,7 +23,9 @@ impl Lower<'_> {
         let done = |r| Out::Done(r, Nan::Any);
         // The result has no NaN.
         let number = |r| Out::Done(r, Nan::Canonical);
+        let p = p.representative();
         match (p.from, p.to) {
+            (from, to) if from == to => done(a),
             (_, Bool) => done(self.nonzero_lanes(p.from, a)),
             (Bool, to) => {
                 let one = match to {
@@ -40,6 +42,18 @@ impl Lower<'_> {
                 let r = self.f32_of_bf16(n, a);
                 Out::Raw(self.mark_bf16_nans(r), nan)
             }
+            (F8E5M2, F32) => {
+                // The upper bytes of f16.
+                let words = self.body.un(ins::VPMOVZXBW, n * 2, a);
+                let half = self.body.un_imm(ins::VPSLLW, n * 2, words, 8);
+                Out::Raw(self.body.un(ins::VCVTPH2PS, n * 4, half), quiet)
+            }
+            (F8E4M3FN, F32) => number(self.f32_of_e4m3(single, a)),
+            (F32, F8E4M3FN | F8E5M2) => number(self.byte_float(single, p, a)),
+            (F64, F8E4M3FN | F8E5M2) => {
+                let odd = self.f32_rounded_to_odd(n, a);
+                number(self.byte_float(single, p, odd))
+            }
             (F32, F16) | (C64, C32) => self.f16(single, a, nan, out),
             (F64, F16) | (C128, C32) => {
                 let odd = self.f32_rounded_to_odd(n, a);
@@ -50,9 +64,13 @@ impl Lower<'_> {
                 let odd = self.f32_rounded_to_odd(n, a);
                 self.bf16(single, odd, Nan::Any, out)
             }
-            (I64, BF16) => {
-                let near = self.body.truncated(ins::VCVTQQ2PD, a);
-                let back = self.body.un(ins::VCVTTPD2QQ, n * 8, near);
+            (I64 | U64, BF16) => {
+                let (there, back) = match p.from {
+                    I64 => (ins::VCVTQQ2PD, ins::VCVTTPD2QQ),
+                    _ => (ins::VCVTUQQ2PD, ins::VCVTTPD2UQQ),
+                };
+                let near = self.body.truncated(there, a);
+                let back = self.body.un(back, n * 8, near);
                 let inexact = self.body.bin_imm(ins::VPCMPQ, n * 8, back, a, 4);
                 let last = self.body.splat(8, 1);
                 let odd = self.body.or_masked(8, n * 8, inexact, near, last);
@@ -64,6 +82,10 @@ impl Lower<'_> {
             (_, C32 | C64 | C128) => Out::Done(self.widened(p.to, a), nan),
             (I64, F32) => number(self.body.un(ins::VCVTQQ2PS, n * 8, a)),
             (I64, F64) => number(self.body.un(ins::VCVTQQ2PD, n * 8, a)),
+            (U64, F32) => number(self.body.un(ins::VCVTUQQ2PS, n * 8, a)),
+            (U64, F64) => number(self.body.un(ins::VCVTUQQ2PD, n * 8, a)),
+            (U32, F32) => number(self.body.un(ins::VCVTUDQ2PS, n * 4, a)),
+            (U32, F64) => number(self.body.un(ins::VCVTUDQ2PD, n * 8, a)),
             (from, F32) => {
                 let wide = self.resized(n, from, 4, a);
                 number(self.body.un(ins::VCVTDQ2PS, n * 4, wide))
@@ -72,6 +94,7 @@ impl Lower<'_> {
                 let wide = self.resized(n, from, 4, a);
                 number(self.body.un(ins::VCVTDQ2PD, n * 8, wide))
             }
+            (F32 | F64, U32 | U64) => done(self.unsigned(n, p.from, p.to, a)),
             (F32 | F64, to) => done(self.integer(n, p.from, to, a)),
             (from, to) => done(self.resized(n, from, to.size(), a)),
         }
@@ -96,6 +119,9 @@ impl Lower<'_> {
             (1, 2) if from.is_unsigned() => ins::VPMOVZXBW,
             (1, 4) if from.is_unsigned() => ins::VPMOVZXBD,
             (1, 8) if from.is_unsigned() => ins::VPMOVZXBQ,
+            (2, 4) if from.is_unsigned() => ins::VPMOVZXWD,
+            (2, 8) if from.is_unsigned() => ins::VPMOVZXWQ,
+            (4, 8) if from.is_unsigned() => ins::VPMOVZXDQ,
             (1, 2) => ins::VPMOVSXBW,
             (1, 4) => ins::VPMOVSXBD,
             (1, 8) => ins::VPMOVSXBQ,
@@ -113,7 +139,22 @@ impl Lower<'_> {
         self.body.un(instruction, bytes, a)
     }
 
-    /// Float to integer: truncates, saturates, converts NaN to 0.
+    /// Float to u32 or u64: truncates, saturates, converts NaN to 0.
+    fn unsigned(&mut self, n: usize, from: DType, to: DType, a: Reg) -> Reg {
+        let x = self.real(from);
+        let instruction = match (from.size(), to.size()) {
+            (4, 4) => ins::VCVTTPS2UDQ,
+            (4, _) => ins::VCVTTPS2UQQ,
+            (_, 4) => ins::VCVTTPD2UDQ,
+            _ => ins::VCVTTPD2UQQ,
+        };
+        // The instruction gives the largest integer for values out of range. The maximum is zero of a NaN.
+        let zero = self.float(x, 0.0);
+        let positive = self.real_bin(x, [ins::VMAXPS, ins::VMAXPD], a, zero);
+        self.body.un(instruction, n * from.size().max(to.size()), positive)
+    }
+
+    /// Float to another integer, as well.
     fn integer(&mut self, n: usize, from: DType, to: DType, a: Reg) -> Reg {
         let x = self.real(from);
         // Smaller integers by way of i32.
@@ -137,10 +178,10 @@ impl Lower<'_> {
         match to {
             I8 => self.body.un(ins::VPMOVSDB, n * 4, r),
             I16 => self.body.un(ins::VPMOVSDW, n * 4, r),
-            U8 => {
+            U8 | U16 => {
                 let zero = self.body.splat(4, 0);
                 let positive = self.body.bin(ins::VPMAXSD, n * 4, r, zero);
-                self.body.un(ins::VPMOVUSDB, n * 4, positive)
+                self.body.un(if to == U8 { ins::VPMOVUSDB } else { ins::VPMOVUSDW }, n * 4, positive)
             }
             _ => r,
         }
@@ -175,6 +216,61 @@ impl Lower<'_> {
         let from = if canonicalize { self.canonical(x, a, nan) } else { a };
         let known = if canonicalize { Nan::Canonical } else { nan.max(Nan::Quiet) };
         Out::Done(self.body.un_imm(ins::VCVTPS2PH, x.bytes, from, 0), known)
+    }
+
+    /// f32 of f8e4m3fn, as the kernel does: the magnitude is scaled by the difference of the exponents' biases.
+    fn f32_of_e4m3(&mut self, x: Real, a: Reg) -> Reg {
+        let [signs, bias, all] = [1 << 31, (127 + 120) << 23, 0x7f << 20].map(|bits| self.body.splat(4, bits));
+        let wide = self.body.un(ins::VPMOVZXBD, x.bytes, a);
+        let up = self.body.un_imm(ins::VPSLLD, x.bytes, wide, 24);
+        let sign = self.body.bin(ins::VPANDD, x.bytes, up, signs);
+        let up = self.body.un_imm(ins::VPSLLD, x.bytes, wide, 25);
+        let magnitude = self.body.un_imm(ins::VPSRLD, x.bytes, up, 5);
+        let number = self.mul(x, magnitude, bias);
+        let number = self.body.bin(ins::VPORD, x.bytes, number, sign);
+        let is_nan = self.body.bin_imm(ins::VPCMPD, x.bytes, magnitude, all, 0);
+        let nan = self.float(x, f64::NAN);
+        self.body.select(4, x.bytes, is_nan, nan, number)
+    }
+
+    /// f32 to a float of a byte, as the kernel does: normal results by rounding off low bits, subnormal ones by an addition.
+    fn byte_float(&mut self, x: Real, p: Prim, a: Reg) -> Reg {
+        let fraction = p.to.digits() - 1;
+        let (cut, bias) = (23 - fraction as u8, (1 << (6 - fraction)) - 1);
+        let rebias = 127 - bias;
+        let (nan, infinity) = (p.to.nan_bits(), p.to.infinity_bits());
+        let most = if p.beyond_is_nan { nan } else { infinity };
+        let constants = [
+            0x7fff_ffff,
+            0x80,
+            1,
+            // Less than half of the last place, and the exponents' difference.
+            u64::from(((1u32 << (cut - 1)) - 1).wrapping_sub(rebias << 23)),
+            u64::from((127 + 24 - bias - fraction) << 23),
+            u64::from((rebias + 1) << 23),
+            most,
+            0x7f80_0000,
+            nan,
+        ];
+        let [others, top, one, round, unit, normal_from, most, infinite, nan] =
+            constants.map(|bits| self.body.splat(4, bits));
+        let bits = self.body.bin(ins::VPANDD, x.bytes, a, others);
+        let down = self.body.un_imm(ins::VPSRLD, x.bytes, a, 24);
+        let sign = self.body.bin(ins::VPANDD, x.bytes, down, top);
+        let kept = self.body.un_imm(ins::VPSRLD, x.bytes, bits, cut);
+        let odd = self.body.bin(ins::VPANDD, x.bytes, kept, one);
+        let sum = self.body.bin(ins::VPADDD, x.bytes, bits, round);
+        let sum = self.body.bin(ins::VPADDD, x.bytes, sum, odd);
+        let normal = self.body.un_imm(ins::VPSRLD, x.bytes, sum, cut);
+        let sum = self.add(x, bits, unit);
+        let subnormal = self.body.bin(ins::VPSUBD, x.bytes, sum, unit);
+        let is_small = self.body.bin_imm(ins::VPCMPD, x.bytes, bits, normal_from, 1);
+        let finite = self.body.select(4, x.bytes, is_small, subnormal, normal);
+        let magnitude = self.body.bin(ins::VPMINSD, x.bytes, finite, most);
+        let number = self.body.bin(ins::VPORD, x.bytes, magnitude, sign);
+        let is_nan = self.body.bin_imm(ins::VPCMPD, x.bytes, bits, infinite, 6);
+        let r = self.body.select(4, x.bytes, is_nan, nan, number);
+        self.body.un(ins::VPMOVDB, x.bytes, r)
     }
 
     fn bf16(&mut self, x: Real, a: Reg, nan: Nan, out: ValueId) -> Out {

@@ -67,13 +67,18 @@ pub(super) struct Lower<'a> {
 /// Whether a step is lowered into a segment.
 pub(crate) fn is_lowerable(isa: Isa, step: &Step) -> bool {
     match step.op {
-        // AVX2 has no conversions between i64 and floats.
-        StepOp::Cast(p) if isa == Isa::Avx2 && (p.from == DType::I64 || p.to == DType::I64) => {
+        // AVX2 has no conversions between 64-bit integers and floats.
+        StepOp::Cast(p) if isa == Isa::Avx2 && (is_quad(p.from) || is_quad(p.to)) => {
             !matches!((p.from, p.to), (_, DType::F32 | DType::BF16) | (DType::F32 | DType::F64, _))
         }
         StepOp::Cast(_) | StepOp::Bits(_) | StepOp::DoubleRounding(_) => true,
         StepOp::Apply(op) => text_of(isa, op, step.dtype).is_some(),
     }
+}
+
+/// Whether this is an integer of 64 bits.
+fn is_quad(d: DType) -> bool {
+    d.is_integral() && d.size() == 8
 }
 
 /// When the bits of a step's operand `i` are demanded.

@@ -23,8 +23,11 @@ pub(super) const ADD: BySize = [ins::VPADDB, ins::VPADDW, ins::VPADDD, ins::VPAD
 pub(super) const SUB: BySize = [ins::VPSUBB, ins::VPSUBW, ins::VPSUBD, ins::VPSUBQ];
 pub(super) const MAX: BySize = [ins::VPMAXSB, ins::VPMAXSW, ins::VPMAXSD, ins::VPMAXSQ];
 pub(super) const MIN: BySize = [ins::VPMINSB, ins::VPMINSW, ins::VPMINSD, ins::VPMINSQ];
+pub(super) const UNSIGNED_MAX: BySize = [ins::VPMAXUB, ins::VPMAXUW, ins::VPMAXUD, ins::VPMAXUQ];
+pub(super) const UNSIGNED_MIN: BySize = [ins::VPMINUB, ins::VPMINUW, ins::VPMINUD, ins::VPMINUQ];
 pub(super) const ABS: BySize = [ins::VPABSB, ins::VPABSW, ins::VPABSD, ins::VPABSQ];
 pub(super) const CMP: BySize = [ins::VPCMPB, ins::VPCMPW, ins::VPCMPD, ins::VPCMPQ];
+pub(super) const UNSIGNED_CMP: BySize = [ins::VPCMPUB, ins::VPCMPUW, ins::VPCMPUD, ins::VPCMPUQ];
 pub(super) const IS_ZERO: BySize = [ins::VPTESTNMB, ins::VPTESTNMW, ins::VPTESTNMD, ins::VPTESTNMQ];
 
 /// Orders of quadwords: the even ones, the odd ones, each of the first four twice.

@@ -10,7 +10,7 @@ use super::instructions::{self as ins, Instruction};
 use super::ir::{NONE, Reg};
 use super::isa::Isa;
 use super::lower::{self, Lower, Real};
-use super::lower_int_complex::{ABS, ADD, CMP, IS_ZERO, MAX, MIN, SUB};
+use super::lower_int_complex::{ABS, ADD, CMP, IS_ZERO, MAX, MIN, SUB, UNSIGNED_CMP, UNSIGNED_MAX, UNSIGNED_MIN};
 use crate::base::dtype::{Category, DType};
 use crate::math::lane::LOG_ENDS;
 use crate::ssa::{Inst, Nan, Parts, Predicate, Prim, Rounding, Text, Value};
@@ -90,16 +90,16 @@ impl Lower<'_> {
             Prim::Fnma => self.body.fused([ins::VFNMADD231PS, ins::VFNMADD231PD][of], x.bytes, a, b, c),
             Prim::Least => self.real_bin(x, [ins::VMINPS, ins::VMINPD], a, b),
             Prim::Most => self.real_bin(x, [ins::VMAXPS, ins::VMAXPD], a, b),
-            Prim::Maximum if is_int => self.body.bin(if signed { MAX[at] } else { ins::VPMAXUB }, x.bytes, a, b),
+            Prim::Maximum if is_int => self.body.bin(if signed { MAX } else { UNSIGNED_MAX }[at], x.bytes, a, b),
             Prim::Maximum => self.extreme(x, lower::MAX, a, b),
-            Prim::Minimum if is_int => self.body.bin(if signed { MIN[at] } else { ins::VPMINUB }, x.bytes, a, b),
+            Prim::Minimum if is_int => self.body.bin(if signed { MIN } else { UNSIGNED_MIN }[at], x.bytes, a, b),
             Prim::Minimum => self.extreme(x, lower::MIN, a, b),
             Prim::Fmax => self.extreme_number(x, lower::MAX, args[0], args[1]),
             Prim::Fmin => self.extreme_number(x, lower::MIN, args[0], args[1]),
             Prim::CopySign => self.with_sign(x, true, a, b),
             Prim::Signed => self.with_sign(x, false, a, b),
             Prim::Compare(p) if is_int => {
-                self.body.bin_imm(if signed { CMP[at] } else { ins::VPCMPUB }, x.bytes, a, b, int_predicate(p))
+                self.body.bin_imm(if signed { CMP } else { UNSIGNED_CMP }[at], x.bytes, a, b, int_predicate(p))
             }
             Prim::Compare(p) => self.compare(x, float_predicate(p), a, b),
             Prim::ComplexCompare(p, parts) => {
@@ -126,6 +126,9 @@ impl Lower<'_> {
             // Counts are unsigned to the instruction: a negative one is beyond the width, too.
             Prim::ShiftLeft => {
                 self.body.bin([ins::VPSLLVW, ins::VPSLLVW, ins::VPSLLVD, ins::VPSLLVQ][at], x.bytes, a, b)
+            }
+            Prim::ShiftRight if !signed => {
+                self.body.bin([ins::VPSRLVW, ins::VPSRLVW, ins::VPSRLVD, ins::VPSRLVQ][at], x.bytes, a, b)
             }
             Prim::ShiftRight => {
                 self.body.bin([ins::VPSRAVW, ins::VPSRAVW, ins::VPSRAVD, ins::VPSRAVQ][at], x.bytes, a, b)

@@ -161,7 +161,7 @@ impl Make {
     }
 
     fn cast(&mut self, from: DType, to: DType, a: ValueId) -> ValueId {
-        self.step(StepOp::Cast(cast::Prim { from, to }), from, &[a], to)
+        self.step(StepOp::Cast(cast::Prim::new(from, to)), from, &[a], to)
     }
 
     fn output(mut self, v: ValueId) -> Kernel {

@@ -18,14 +18,15 @@ fn names_parse_back_and_sizes_are_those_of_the_rust_types() {
         ("Float32", DType::F32),
         ("BF16", DType::BF16),
         ("fp16", DType::F16),
+        ("torch.float8_e4m3fn", DType::F8E4M3FN),
         ("jax.numpy.complex64", DType::C64),
     ] {
         assert_eq!(meant(text), Some(d), "{text}");
     }
-    for text in ["f8", "u16", "", ".", "torch.", "float8_e4m3fn", &"fp".repeat(100_000)] {
+    for text in ["f8", "u128", "", ".", "torch.", "float8_e4m3fnuz", &"fp".repeat(100_000)] {
         assert_eq!(meant(text), None, "{text}");
     }
     let message = |text: &str| text.parse::<DType>().unwrap_err().to_string();
-    assert!(message("f8").starts_with("unknown dtype `f8`; known: bool u8 i8 "), "{}", message("f8"));
+    assert!(message("f8").starts_with("unknown dtype `f8`; known: bool u8 u16 "), "{}", message("f8"));
     assert!(message("torch.half").starts_with("unknown dtype `torch.half`; did you mean `f16`? known: bool "));
 }

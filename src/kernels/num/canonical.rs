@@ -34,7 +34,7 @@ macro_rules! already_canonical {
         }
     )*};
 }
-already_canonical!(bool, u8, i8, i16, i32, i64);
+already_canonical!(bool, u8, u16, u32, u64, i8, i16, i32, i64);
 
 macro_rules! canonical_nan {
     ($($t:ident $bits:ident),*) => {$(

@@ -85,7 +85,7 @@ pub(crate) trait IntFn: Copy {
 
 /// Division by float arithmetic, which vectorizes. It is exact: the float represents both operands, and a quotient that
 /// is not an integer differs from the nearest integer by at least 1/|b|, which exceeds the rounding error of the
-/// quotient (|a| < 2^31 in f64, 2^16 in f32). Adding 1.5 times the mantissa's range leaves the integer in the low bits,
+/// quotient (|a| <= 2^32 in f64, 2^16 in f32). Adding 1.5 times the mantissa's range leaves the integer in the low bits,
 /// wrapped.
 macro_rules! float_division {
     ($t:ident $float:ident) => {
@@ -114,6 +114,7 @@ macro_rules! float_division {
 macro_rules! whole_division {
     ($t:ident) => {
         #[inline(always)]
+        #[allow(unused_comparisons, reason = "of unsigned integers none is below 0")]
         fn floor_div(a: $t, b: $t) -> $t {
             let (q, r) = (a.wrapping_div(b), a.wrapping_rem(b));
             if (r != 0) & ((r < 0) != (b < 0)) { q.wrapping_sub(1) } else { q }
@@ -123,6 +124,7 @@ macro_rules! whole_division {
             a.wrapping_div(b)
         }
         #[inline(always)]
+        #[allow(unused_comparisons, reason = "of unsigned integers none is below 0")]
         fn floor_mod(a: $t, b: $t) -> $t {
             let r = a.wrapping_rem(b);
             if (r != 0) & ((r < 0) != (b < 0)) { r.wrapping_add(b) } else { r }
@@ -135,7 +137,7 @@ macro_rules! whole_division {
 }
 
 macro_rules! ints {
-    ($($t:ident, $unsigned:ty, $product:ty, $division:ident $($float:ident)?, $negative:expr, $abs:expr);*) => {$(
+    ($($t:ident, $unsigned:ty, $product:ident, $division:ident $($float:ident)?, $negative:expr, $abs:expr, $size:expr);*) => {$(
         impl Int for $t {
             type Mask = bool;
             #[inline(always)]
@@ -219,14 +221,17 @@ macro_rules! ints {
             #[inline(always)]
             fn lcm(a: $t, b: $t) -> $t {
                 let (common, a, b) = (<$product>::from(Self::gcd(a, b)), <$product>::from(a), <$product>::from(b));
-                if common == 0 { 0 } else { a.wrapping_div(common).wrapping_mul(b).wrapping_abs() as $t }
+                if common == 0 { 0 } else { $size(a.wrapping_div(common).wrapping_mul(b)) as $t }
             }
         }
     )*};
 }
 
-ints!(u8, u8, i32, float_division f32, |_: u8| false, |a: u8| a;
-    i8, u8, i32, float_division f32, i8::is_negative, i8::wrapping_abs;
-    i16, u16, i32, float_division f32, i16::is_negative, i16::wrapping_abs;
-    i32, u32, i32, float_division f64, i32::is_negative, i32::wrapping_abs;
-    i64, u64, i64, whole_division, i64::is_negative, i64::wrapping_abs);
+ints!(u8, u8, u8, float_division f32, |_: u8| false, |a: u8| a, |a: u8| a;
+    u16, u16, u16, float_division f32, |_: u16| false, |a: u16| a, |a: u16| a;
+    u32, u32, u32, float_division f64, |_: u32| false, |a: u32| a, |a: u32| a;
+    u64, u64, u64, whole_division, |_: u64| false, |a: u64| a, |a: u64| a;
+    i8, u8, i32, float_division f32, i8::is_negative, i8::wrapping_abs, i32::wrapping_abs;
+    i16, u16, i32, float_division f32, i16::is_negative, i16::wrapping_abs, i32::wrapping_abs;
+    i32, u32, i32, float_division f64, i32::is_negative, i32::wrapping_abs, i32::wrapping_abs;
+    i64, u64, i64, whole_division, i64::is_negative, i64::wrapping_abs, i64::wrapping_abs);

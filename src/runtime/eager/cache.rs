@@ -73,7 +73,7 @@ impl Given {
     fn scalar(s: Scalar) -> Given {
         match s {
             Scalar::Bool(b) => Given::Scalar(0, [b.into(), 0]),
-            Scalar::Int(i) => Given::Scalar(1, [i as u64, 0]),
+            Scalar::Int(i) => Given::Scalar(1, [i as u64, (i >> 64) as u64]),
             Scalar::Float(x) => Given::Scalar(2, [x.to_bits(), 0]),
             Scalar::Complex(z) => Given::Scalar(3, [z.re.to_bits(), z.im.to_bits()]),
         }

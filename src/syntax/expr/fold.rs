@@ -1,7 +1,7 @@
 //! Constant folding in expressions: `2 * 3`, `-1.5`, `1 + 2j`.
 //!
-//! Guarantees: Python's rules. `+ - *` and nonnegative powers of integers give integers, and an overflow of i64 is an
-//! error. `/` and negative powers give floats. Floats are f64, and their powers are computed by the library's own
+//! Guarantees: Python's rules. `+ - *` and nonnegative powers of integers give integers, and one that neither i64 nor
+//! u64 has is an error. `/` and negative powers give floats. Floats are f64, and their powers are computed by the library's own
 //! function. Division by zero is an error. Does not: fold anything else. Other operations on constants are errors,
 //! because the dtype of their result would be a guess.
 
@@ -14,11 +14,11 @@ use crate::math::pow::pow_f64;
 /// The reason for which constants can't be folded.
 type Refusal = &'static str;
 
-const OVERFLOW: Refusal = "the constant is beyond the range of i64";
+const OVERFLOW: Refusal = "the constant is beyond the range of i64 and of u64";
 const ZERO: Refusal = "division by zero in a constant";
 const BOOLS: Refusal = "arithmetic on the constants `true` and `false`";
 /// Every integer of at most this magnitude has an exact f64 value.
-const EXACT: u64 = 1 << 53;
+const EXACT: u128 = 1 << 53;
 
 /// The constant `a symbol b`.
 pub(super) fn binary(symbol: Symbol, a: Scalar, b: Scalar) -> Result<Scalar, Refusal> {
@@ -37,7 +37,7 @@ pub(super) fn binary(symbol: Symbol, a: Scalar, b: Scalar) -> Result<Scalar, Ref
 pub(super) fn negate(a: Scalar) -> Result<Scalar, Refusal> {
     match a {
         Scalar::Bool(_) => Err(BOOLS),
-        Scalar::Int(v) => v.checked_neg().map(Scalar::Int).ok_or(OVERFLOW),
+        Scalar::Int(v) => v.checked_neg().and_then(Scalar::integer).ok_or(OVERFLOW),
         Scalar::Float(v) => Ok(Scalar::Float(-v)),
         Scalar::Complex(v) => Ok(Scalar::Complex(-v)),
     }
@@ -52,7 +52,7 @@ fn complex(a: Scalar) -> Complex<f64> {
     }
 }
 
-fn integers(symbol: Symbol, a: i64, b: i64) -> Result<Scalar, Refusal> {
+fn integers(symbol: Symbol, a: i128, b: i128) -> Result<Scalar, Refusal> {
     let value = match symbol {
         Symbol::Add => a.checked_add(b),
         Symbol::Sub => a.checked_sub(b),
@@ -63,10 +63,10 @@ fn integers(symbol: Symbol, a: i64, b: i64) -> Result<Scalar, Refusal> {
         }
         _ => return floats(symbol, a as f64, b as f64),
     };
-    value.map(Scalar::Int).ok_or(OVERFLOW)
+    value.and_then(Scalar::integer).ok_or(OVERFLOW)
 }
 
-fn power(a: i64, b: i64) -> Option<i64> {
+fn power(a: i128, b: i128) -> Option<i128> {
     match (a, u32::try_from(b)) {
         (_, Ok(b)) => a.checked_pow(b),
         (0 | 1, Err(_)) => Some(a),

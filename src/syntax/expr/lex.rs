@@ -55,9 +55,7 @@ pub(super) enum Symbol {
 /// A token of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'t> {
-    Int(i64),
-    /// 2^63, which is valid only after a minus sign.
-    IntMinMagnitude,
+    Int(u64),
     Float(f64),
     Imaginary(f64),
     /// A bare name.
@@ -230,7 +228,7 @@ impl<'t> Lexer<'t> {
             if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
                 return Err(span.syntax("`0x` must be followed by hexadecimal digits only"));
             }
-            return self.integer(u64::from_str_radix(digits, 16).ok(), span);
+            return integer(u64::from_str_radix(digits, 16).ok(), span);
         }
         let digit = |b: &u8| b.is_ascii_digit();
         let whole = self.count(0, digit);
@@ -258,7 +256,7 @@ impl<'t> Lexer<'t> {
             if digits.len() > 1 && digits.starts_with('0') && digits.bytes().any(|b| b != b'0') {
                 return Err(span.syntax("an integer must not start with 0").help("hexadecimal starts with `0x`"));
             }
-            return self.integer(digits.parse().ok(), span);
+            return integer(digits.parse().ok(), span);
         }
         match digits.parse::<f64>() {
             Ok(v) if !v.is_finite() => {
@@ -268,19 +266,14 @@ impl<'t> Lexer<'t> {
             Err(_) => Err(span.syntax("not a number")),
         }
     }
-
-    fn integer(&self, value: Option<u64>, span: Span) -> Result<(Token<'t>, Span), Diagnostic> {
-        match value.map(|v| (i64::try_from(v), v)) {
-            Some((Ok(v), _)) => Ok((Token::Int(v), span)),
-            Some((_, v)) if v == 1 << 63 => Ok((Token::IntMinMagnitude, span)),
-            _ => Err(too_large(span)),
-        }
-    }
 }
 
-/// The error for an integer outside the range of i64.
-pub(super) fn too_large(span: Span) -> Diagnostic {
-    span.syntax("the integer is beyond the range of i64").help("write it with a decimal point (`1.0e19`) for a float")
+fn integer<'t>(value: Option<u64>, span: Span) -> Result<(Token<'t>, Span), Diagnostic> {
+    let too_large = || {
+        span.syntax("the integer is beyond the range of u64")
+            .help("write it with a decimal point (`1.0e20`) for a float")
+    };
+    value.map(|v| (Token::Int(v), span)).ok_or_else(too_large)
 }
 
 fn shown_char(c: char) -> String {

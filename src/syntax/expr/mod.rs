@@ -145,7 +145,7 @@ pub fn parse_expression_within<M: Mode>(
 /// use castwise::{Scalar, expr::parse_constant};
 /// assert_eq!(parse_constant("0x10")?, Scalar::Int(16));
 /// assert_eq!(parse_constant("-1/4")?, Scalar::Float(-0.25));
-/// assert!(parse_constant("9223372036854775808").is_err());
+/// assert!(parse_constant("18446744073709551616").is_err());
 /// # Ok::<(), castwise::Error>(())
 /// ```
 pub fn parse_constant(text: &str) -> Result<Scalar> {
@@ -339,8 +339,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         loop {
             let (token, span) = self.lexer.next()?;
             let constant = match token {
-                Token::Int(v) => Scalar::Int(v),
-                Token::IntMinMagnitude => return self.int_min(span),
+                Token::Int(v) => Scalar::from(v),
                 Token::Float(v) => Scalar::Float(v),
                 Token::Imaginary(v) => Scalar::Complex(Complex::new(0.0, v)),
                 Token::Quoted(name) => {
@@ -382,18 +381,6 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
         self.frames.push(frame);
         Ok(())
-    }
-
-    /// Reads `-9223372036854775808`, whose magnitude is not an i64.
-    fn int_min(&mut self, span: Span) -> Parsed<()> {
-        let power = matches!(self.lexer.clone().next(), Ok((Token::Symbol(Symbol::Pow), _)));
-        match self.frames.last().copied() {
-            Some(Frame::Unary(Symbol::Sub, minus)) if !power => {
-                self.frames.pop();
-                self.push(Value::Constant(Scalar::Int(i64::MIN)), minus.to(span))
-            }
-            _ => Err(lex::too_large(span)),
-        }
     }
 
     /// Reads a word without quotes: a constant, a name, or the start of a call, for which it returns `None`.

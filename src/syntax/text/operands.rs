@@ -32,8 +32,8 @@ impl<'t> Reader<'t> {
             (Token::Word("true"), _) => Some(Scalar::Bool(true)),
             (Token::Word("false"), _) => Some(Scalar::Bool(false)),
             (Token::Number(n), span) if n.bytes().skip(1).all(|b| b.is_ascii_digit()) && n != "-" => {
-                let message = || span.syntax("the integer is beyond the range of i64");
-                Some(Scalar::Int(n.parse().map_err(|_| message())?))
+                let message = || span.syntax("the integer is beyond the range of i64 and of u64");
+                Some(n.parse().ok().and_then(Scalar::integer).ok_or_else(message)?)
             }
             _ => None,
         };
@@ -50,7 +50,7 @@ impl<'t> Reader<'t> {
     fn float(&mut self, d: DType) -> Parsed<u64> {
         let (token, span) = self.next()?;
         match token {
-            Token::Word("inf") | Token::Number("-inf") => {
+            Token::Word("inf") | Token::Number("-inf") if d.has_infinity() => {
                 let sign = u64::from(token == Token::Number("-inf")) << (8 * d.size() - 1);
                 Ok(d.infinity_bits() | sign)
             }

@@ -17,6 +17,7 @@ const INLINE_ELEMENTS: usize = 64;
 /// Appends the bytes of a float with these bits to `out`.
 pub(super) fn push_bits(d: DType, bits: u64, out: &mut Vec<u8>) {
     match d.size() {
+        1 => out.push(bits as u8),
         2 => out.extend((bits as u16).to_ne_bytes()),
         4 => out.extend((bits as u32).to_ne_bytes()),
         _ => out.extend(bits.to_ne_bytes()),

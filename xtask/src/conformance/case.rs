@@ -103,7 +103,7 @@ fn scalar(v: &Value) -> Result<Scalar, Unusable> {
     let word = |at: usize| b.get(at..at + 8).and_then(|w| w.try_into().ok()).ok_or_else(|| malformed("scalar bits"));
     Ok(match v["dtype"].as_str() {
         Some("bool") => Scalar::Bool(b.first() == Some(&1)),
-        Some("int") => Scalar::Int(i64::from_le_bytes(word(0)?)),
+        Some("int") => Scalar::from(i64::from_le_bytes(word(0)?)),
         Some("float") => Scalar::Float(f64::from_le_bytes(word(0)?)),
         Some("complex") => {
             Scalar::from(num_complex::Complex::new(f64::from_le_bytes(word(0)?), f64::from_le_bytes(word(8)?)))
@@ -127,7 +127,9 @@ fn op(name: &str, attrs: &Map<String, Value>) -> Option<Op> {
 
 /// A Python scalar among the attributes: `2` and `2.0` differ.
 fn python(v: &Value) -> Result<Arg, Unusable> {
-    let number = || v.as_i64().map(Scalar::Int).or_else(|| v.as_f64().map(Scalar::Float));
+    let number = || {
+        v.as_i64().map(Scalar::from).or_else(|| v.as_u64().map(Scalar::from)).or_else(|| v.as_f64().map(Scalar::Float))
+    };
     v.as_bool().map(Scalar::Bool).or_else(number).map(Arg::Scalar).ok_or_else(|| malformed("a number"))
 }
 

@@ -13,15 +13,20 @@ pub fn elements(t: &Tensor) -> Vec<Vec<u8>> {
     all.chunks(t.dtype().size()).map(<[u8]>::to_vec).collect()
 }
 
-/// A real number's value as f64 (exact except for large i64).
+/// A real number's value as f64 (exact except for large 64-bit integers).
 pub fn real(d: DType, b: &[u8]) -> f64 {
     let wide = || -> Option<f64> {
         Some(match d {
             DType::Bool | DType::U8 => f64::from(*b.first()?),
+            DType::U16 => f64::from(u16::from_le_bytes(b.try_into().ok()?)),
+            DType::U32 => f64::from(u32::from_le_bytes(b.try_into().ok()?)),
+            DType::U64 => u64::from_le_bytes(b.try_into().ok()?) as f64,
             DType::I8 => f64::from(*b.first()? as i8),
             DType::I16 => f64::from(i16::from_le_bytes(b.try_into().ok()?)),
             DType::I32 => f64::from(i32::from_le_bytes(b.try_into().ok()?)),
             DType::I64 => i64::from_le_bytes(b.try_into().ok()?) as f64,
+            DType::F8E4M3FN => castwise::F8E4M3FN::from_bits(*b.first()?).to_f64(),
+            DType::F8E5M2 => castwise::F8E5M2::from_bits(*b.first()?).to_f64(),
             DType::F16 => half::f16::from_le_bytes(b.try_into().ok()?).to_f64(),
             DType::BF16 => half::bf16::from_le_bytes(b.try_into().ok()?).to_f64(),
             DType::F32 => f64::from(f32::from_le_bytes(b.try_into().ok()?)),
@@ -182,7 +187,7 @@ pub fn matches(category: &str, e: &Error) -> bool {
     let expected: &[&str] = match d.kind {
         DiagnosticKind::UnsupportedDType => &["unsupported_dtype", "mean_dtype"],
         DiagnosticKind::Cast => &["cast"],
-        DiagnosticKind::PromotionRefused => &["promotion_refused"],
+        DiagnosticKind::PromotionRefused => &["promotion_refused", "no_promotion"],
         DiagnosticKind::DTypeMismatch => &["dtype_mismatch"],
         DiagnosticKind::ArgNotTensor => &["arg_not_tensor"],
         DiagnosticKind::Broadcast => &["broadcast", "shape", "shape_mismatch"],
