@@ -202,7 +202,7 @@ pub fn application<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
 fn scalar_of(b: &mut Bytes<'_>) -> Scalar {
     match b.byte() % 6 {
         0 => Scalar::Bool(b.byte() % 2 == 1),
-        1 => Scalar::Int(i128::from(b.byte()) - 128),
+        1 => Scalar::Int(b.byte() as i128 - 128),
         2 => Scalar::Int(b.pick(&[i64::MIN.into(), i64::MAX.into(), u64::MAX.into(), 1 << 31, -(1 << 40), 0])),
         3 => Scalar::Float(b.pick(&[0.1, -0.0, f64::NAN, f64::INFINITY, 1e300, 5e-324, 65520.0])),
         4 => Scalar::Float((b.byte() as f64 - 128.0) / 8.0),

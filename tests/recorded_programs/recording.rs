@@ -191,7 +191,7 @@ impl Step {
 
 fn scalar(text: &str) -> Scalar {
     match text.parse::<i64>() {
-        Ok(whole) => Scalar::Int(whole),
+        Ok(whole) => Scalar::from(whole),
         Err(_) => Scalar::Float(text.parse().unwrap()),
     }
 }
