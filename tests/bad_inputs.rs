@@ -59,11 +59,11 @@ fn any_name_is_a_name() {
 
 #[test]
 fn literals_are_the_nearest_number_or_refused() {
-    let p = Program::new(Rules::Torch);
-    p.data("x", DType::F64, [1]);
-    p.data("u", DType::U8, [1]);
     let exe = Executor::new();
     let value = |text: &str| -> Result<f64, String> {
+        let p = Program::new(Rules::Torch);
+        p.data("x", DType::F64, [1]);
+        p.data("u", DType::U8, [1]);
         let y = p.expression(text).map_err(|e| e.to_string())?.cast(DType::F64);
         let feeds = feeds! { "x" => Tensor::from([0.0f64]), "u" => Tensor::from([0u8]) };
         exe.run(&p, feeds, [&y]).map_err(|e| e.to_string())?[0].to_vec::<f64>().map(|v| v[0]).map_err(|e| e.to_string())

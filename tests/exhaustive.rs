@@ -175,8 +175,8 @@ fn every_small_value_through_every_cast() {
         }
     }
     let taken = check("casts of small values", &jobs);
-    // Every cast, and `view_as` among bool, u8, i8 and among u16, i16, f16, bf16. Floats of a byte are only cast.
-    assert_eq!(taken, 9 * DType::ALL.len() + 3 * 3 + 4 * 4);
+    // Every cast, and `view_as` among bool, u8, i8, f8e4m3fn, f8e5m2 and among u16, i16, f16, bf16.
+    assert_eq!(taken, 9 * DType::ALL.len() + 5 * 5 + 4 * 4);
 }
 
 #[test]
@@ -304,7 +304,7 @@ fn samples_of_singles_and_doubles_through_every_unary_op() {
 
 #[test]
 fn copysign_takes_the_sign_of_a_nan() {
-    for d in DType::ALL.into_iter().filter(|d| d.is_float()) {
+    for d in DType::ALL.into_iter().filter(|d| d.is_float() && d.size() > 1) {
         let sign = 1 << (8 * d.size() - 1);
         let [one, nan] = [1.0, f64::NAN].map(|v| format::encode(d, reference::Value::Real(v)) as u64);
         let operands = vec![tensor(d, &[2], [one, nan].into_iter()), tensor(d, &[2], [nan | sign; 2].into_iter())];

@@ -138,7 +138,10 @@ fn borrowed_elements_give_the_results_of_their_copies() {
                 let (u, v) = (p.data("x", d, x.shape()), p.data("y", d, y.shape()));
                 let mut all = fetches(&u, &v, d);
                 if d != DType::Bool && x.rank() == 2 {
-                    all.extend([summed(&u, d).over([1]).sum(), summed(&(&u + &v), d).over([0]).keepdim().sum() + &u]);
+                    all.extend([
+                        summed(&u, d).over([1]).sum(),
+                        summed(&(&u + &v), d).over([0]).keepdim().sum().cast(d) + &u,
+                    ]);
                 }
                 let (cx, cy) = (x.to_tensor().unwrap(), y.to_tensor().unwrap());
                 assert_same_bits(&xu.to_tensor().unwrap(), &cx, &|| format!("a copy of {d}, {name}"));

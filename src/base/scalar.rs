@@ -148,12 +148,13 @@ pub(crate) fn bits_of(bytes: &[u8]) -> u64 {
 }
 
 /// The f64 to print for the value `v` of a float dtype: its shortest decimal is the shortest one that rounds to `v` in
-/// that dtype. `v` must be a value of the dtype.
+/// that dtype. Floats of 8 bits are printed exactly, since the shortest decimal of 448 would be 450. `v` must be a value
+/// of the dtype.
 pub(crate) fn shortest(dtype: DType, v: f64) -> f64 {
     let _standard = FloatMode::standard();
     let reads_back = |short: &f64| dtype.nearest_bits(*short) == dtype.nearest_bits(v);
     match dtype {
-        _ if !v.is_finite() => v,
+        d if !v.is_finite() || d.is_byte_float() => v,
         DType::F32 => (v as f32).to_string().parse().unwrap_or(v),
         d if d.is_float() && d.is_narrow() => {
             let mut digits = (0..6).filter_map(|n| format!("{v:.n$e}").parse().ok());

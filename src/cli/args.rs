@@ -434,7 +434,8 @@ fn rounding(text: &str) -> Result<Rounding, String> {
 
 fn float(text: &str) -> Result<DType, String> {
     let dtype: DType = text.parse().map_err(|e: castwise::UnknownDType| e.to_string())?;
-    if dtype.is_float() { Ok(dtype) } else { Err(format!("{dtype} is not a float dtype (f16, bf16, f32 or f64)")) }
+    let is_computed = dtype.is_float() && dtype.size() > 1;
+    if is_computed { Ok(dtype) } else { Err(format!("{dtype} is none of f16, bf16, f32 and f64")) }
 }
 
 /// Parses a number of bytes, with a decimal unit or a binary one (with an `i`).

@@ -13,7 +13,7 @@ use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::base::dtype::DType;
 use crate::base::shape::check;
 use crate::graph::program::Program;
-use crate::promotion::{Rounding, Rules, Settings};
+use crate::promotion::{Rounding, Rules, Settings, no_default_dtype};
 use crate::tensor::TensorMeta;
 
 fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
@@ -63,8 +63,8 @@ impl Serialize for Settings {
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
         let SettingsForm { rules, default_dtype, rounding } = SettingsForm::deserialize(from)?;
-        if !default_dtype.is_float() {
-            return Err(D::Error::custom(format!("the default dtype is {default_dtype}, not a float dtype")));
+        if let Some(why) = no_default_dtype(default_dtype) {
+            return Err(D::Error::custom(why));
         }
         Ok(Settings { rules, default_dtype, rounding })
     }

@@ -5,11 +5,11 @@
 
 use super::lattice::common_for_help;
 use super::operand::{OperandType, category_of, named};
-use super::rule_set::{Call, dtype_of};
+use super::rule_set::{Call, RuleSet, dtype_of};
 use super::settings::Rules;
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
-use crate::ops::{Custom, MAX_OPERANDS, Op, Output};
+use crate::ops::{Attrs, Custom, MAX_OPERANDS, Op, Output, Promotion};
 
 /// The dtype closest to `d` among those that an op accepts.
 fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
@@ -40,12 +40,36 @@ pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &
     // The condition of `where` precedes the operands that promote.
     let first = usize::from(op == Op::Where);
     let wrong: Vec<usize> = (0..dtypes.len()).filter(|i| dtypes[*i] != to).map(|i| i + first).collect();
-    let which = match wrong.len() {
-        1 => format!("the {} operand", ORDINALS[wrong[0]]),
-        n if n < dtypes.len() => format!("the {} and {} operands", ORDINALS[wrong[0]], ORDINALS[wrong[1]]),
+    let example = op.def().operands[wrong.first().copied().unwrap_or(first)];
+    format!("cast {}, e.g. `cast({example}, {to})`", which(&wrong, dtypes.len()))
+}
+
+/// `the first operand`, `the first and third operands`: some of so many operands.
+fn which(wrong: &[usize], of: usize) -> String {
+    match *wrong {
+        [one] => format!("the {} operand", ORDINALS[one]),
+        [one, other] if of > 2 => format!("the {} and {} operands", ORDINALS[one], ORDINALS[other]),
         _ => "the operands".to_string(),
+    }
+}
+
+/// The error for an op of dtypes that can only be stored and cast; `None` if there is no such dtype.
+pub(super) fn stored(rules: &dyn RuleSet, op: Op, operands: &[OperandType], attrs: &Attrs) -> Option<Diagnostic> {
+    let is_stored = |o: &OperandType| dtype_of(o).filter(|d| rules.only_stores(*d));
+    let asked = attrs.dtype.filter(|d| rules.only_stores(*d));
+    let d = operands.iter().find_map(is_stored).or(asked).filter(|_| op.def().promotion != Promotion::Given)?;
+    let wrong: Vec<usize> = (0..operands.len()).filter(|i| is_stored(&operands[*i]).is_some()).collect();
+    let help = match wrong.first() {
+        Some(first) => {
+            let accepts = rules.column(op.def()).1;
+            let to = if accepts.has(DType::F32) { DType::F32 } else { closest(accepts, d).unwrap_or(DType::F32) };
+            let name = op.def().operands.get(*first).copied().unwrap_or("x");
+            format!("cast {}, e.g. `cast({name}, {to})`", which(&wrong, operands.len()))
+        }
+        None => format!("ask for another dtype and cast the result, e.g. `cast(y, {d})`"),
     };
-    format!("cast {which}, e.g. `cast({}, {to})`", op.def().operands[wrong.first().copied().unwrap_or(first)])
+    let message = format!("`{op}`: {} only stores and casts {d}", rules.framework());
+    Some(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help))
 }
 
 /// The error for operands whose dtypes a rule set does not promote with each other.

@@ -27,7 +27,8 @@ mod toy;
 
 pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
-use rule_set::{Call, refuse_integers, refuse_lacking, refuse_stored};
+use rule_set::{Call, refuse_integers, refuse_lacking};
+pub(crate) use settings::no_default_dtype;
 pub use settings::{Rounding, Rules, Settings};
 
 impl Rules {
@@ -63,7 +64,7 @@ impl Rules {
 
     /// The common dtypes that an op accepts under these rules, before integers are converted to float.
     pub fn accepts(self, op: Op) -> DTypeSet {
-        let (set, stores) = (self.set(), op == Op::Cast);
+        let (set, stores) = (self.set(), op.def().promotion == Promotion::Given);
         let all = set.column(op.def()).1;
         if stores { all } else { all.iter().filter(|d| !set.only_stores(*d)).collect() }
     }
@@ -224,7 +225,9 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
         return Err(wrong);
     }
     refuse_integers(rules, op, all)?;
-    refuse_stored(rules, op, all, attrs)?;
+    if let Some(refused) = help::stored(rules, op, all, attrs) {
+        return Err(refused);
+    }
     let (operands, parameters) = all.split_at(all.len() - def.parameters().min(all.len()));
     if let Some(p) = parameters.iter().find(|p| matches!(p, OperandType::Tensor { .. })) {
         return Err(Diagnostic::new(

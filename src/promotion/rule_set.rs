@@ -202,22 +202,6 @@ pub(super) fn refuse_lacking(rules: &dyn RuleSet, op: Op, dtype: DType) -> Resul
     }
 }
 
-/// The error for an op of a dtype that can only be stored and cast.
-pub(super) fn refuse_stored(
-    rules: &dyn RuleSet,
-    op: Op,
-    operands: &[OperandType],
-    attrs: &Attrs,
-) -> Result<(), Diagnostic> {
-    let first = operands.iter().filter_map(dtype_of).find(|d| rules.only_stores(*d));
-    let Some(d) = first.or(attrs.dtype.filter(|d| rules.only_stores(*d))).filter(|_| op != Op::Cast) else {
-        return Ok(());
-    };
-    let message = format!("`{op}`: {} only stores and casts {d}", rules.framework());
-    let help = "cast it first, e.g. `cast(x, f32)`, and cast the result";
-    Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help))
-}
-
 /// The error for a scalar that the framework does not have.
 pub(super) fn refuse_integers(rules: &dyn RuleSet, op: Op, operands: &[OperandType]) -> Result<(), Diagnostic> {
     let beyond = |o: &OperandType| match *o {

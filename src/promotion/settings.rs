@@ -144,13 +144,20 @@ impl Settings {
         Settings { rounding, ..self }
     }
 
-    /// Returns an error if the default dtype is not a float dtype that ops compute in, which the type of the field can't exclude.
+    /// Returns an error if the default dtype is not a float dtype that ops compute in, which the type of the field can't
+    /// exclude.
     pub(crate) fn check(&self) -> Result<(), Diagnostic> {
-        if self.default_dtype.is_float() && !self.default_dtype.is_byte_float() {
-            return Ok(());
-        }
-        let why = if self.default_dtype.is_float() { "which is only stored and cast" } else { "not a float dtype" };
-        let message = format!("the default dtype is {}, {why}", self.default_dtype);
-        Err(Diagnostic::new(DiagnosticKind::BadParameter, message).help("choose f16, bf16, f32 or f64"))
+        let refused = |why| Diagnostic::new(DiagnosticKind::BadParameter, why).help("choose f16, bf16, f32 or f64");
+        no_default_dtype(self.default_dtype).map_or(Ok(()), |why| Err(refused(why)))
     }
+}
+
+/// The reason for which a dtype can't be the default dtype.
+pub(crate) fn no_default_dtype(d: DType) -> Option<String> {
+    let why = match d.is_float() {
+        true if d.is_byte_float() => "which is only stored and cast",
+        true => return None,
+        false => "not a float dtype",
+    };
+    Some(format!("the default dtype is {d}, {why}"))
 }

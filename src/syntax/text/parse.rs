@@ -19,7 +19,7 @@ use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
 use crate::graph::program::{Fetched, Kind, Program, impossible};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
-use crate::promotion::{Rounding, Rules, Settings};
+use crate::promotion::{Rounding, Rules, Settings, no_default_dtype};
 
 impl FromStr for Program {
     type Err = Error;
@@ -299,8 +299,8 @@ impl<'t> Reader<'t> {
                 "rounding" => rounding.replace(self.of::<Rounding>("a rounding")?.0).is_some(),
                 "default" => {
                     let (d, at) = self.of::<DType>("a float dtype")?;
-                    if !d.is_float() {
-                        return Err(at.syntax(format!("the default dtype is {d}, not a float dtype")).into());
+                    if let Some(why) = no_default_dtype(d) {
+                        return Err(at.syntax(why).into());
                     }
                     default.replace(d).is_some()
                 }

@@ -193,7 +193,7 @@ pub fn matches(category: &str, e: &Error) -> bool {
         DiagnosticKind::Broadcast => &["broadcast", "shape", "shape_mismatch"],
         DiagnosticKind::Axis => &["axis"],
         DiagnosticKind::ConditionDType => &["condition_dtype"],
-        DiagnosticKind::BoolArithmetic => &["bool_sub", "bool_neg"],
+        DiagnosticKind::BoolArithmetic => &["bool_sub", "bool_neg", "unsupported_dtype"],
         DiagnosticKind::NegativeIntegerPower => &["negative_integer_power"],
         DiagnosticKind::BadParameter => &["bad_parameter", "invalid_attr", "alpha_kind", "empty", "scalar_overflow"],
         _ => &[],
