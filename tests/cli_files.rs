@@ -355,3 +355,44 @@ fn a_failed_write_leaves_no_file() {
         assert_eq!(dir.names(), before, "{output}");
     }
 }
+
+/// As GPTQ has them: packed integers that a merge copies, beside floats that it computes.
+#[test]
+fn packed_integers_of_quantized_checkpoints_are_copied() {
+    let dir = Dir::new("packed");
+    let words =
+        |seed: u32| -> Vec<u32> { (0..128u32).map(|i| i.wrapping_mul(2_654_435_761).wrapping_add(seed)).collect() };
+    let checkpoint = |name: &str, seed: u32| {
+        let packed = Tensor::from_vec(words(seed), [8, 16]).unwrap();
+        let groups = Tensor::from([0i32, 0, 1, 1]);
+        dir.checkpoint(name, &[("g_idx", groups), ("qweight", packed), ("scales", half_tensor(seed.into(), &[2, 16]))]);
+    };
+    checkpoint("a.safetensors", 7);
+    checkpoint("b.safetensors", u32::MAX);
+    let inputs = ["-i", "a=a.safetensors", "-i", "b=b.safetensors", "-o", "m.safetensors", "--out-dtype", "bf16"];
+    dir.eval(&[&[MERGE, "--map", "qweight|g_idx=b"][..], &inputs].concat()).ok();
+    let mut merged = SafeTensors::open(dir.0.join("m.safetensors")).unwrap();
+    assert_eq!(merged.load("qweight").unwrap().to_vec::<u32>().unwrap(), words(u32::MAX));
+    assert_eq!(merged.load("g_idx").unwrap().to_vec::<i32>().unwrap(), [0, 0, 1, 1]);
+    assert_eq!(merged.load("scales").unwrap().dtype(), DType::BF16);
+}
+
+/// As DeepSeek has them: weights of 8 bits and their scales.
+#[test]
+fn floats_of_8_bits_are_dequantized() {
+    let dir = Dir::new("dequantized");
+    let codes: Vec<u8> = (0..=255).collect();
+    let weights = Tensor::from_bytes(DType::F8E4M3FN, [2, 128], &codes).unwrap();
+    dir.checkpoint("a.safetensors", &[("w", weights)]);
+    dir.checkpoint("s.safetensors", &[("w", Tensor::from_vec(vec![0.5f32, 2.0], [2, 1]).unwrap())]);
+    let inputs = ["-i", "a=a.safetensors", "-i", "s=s.safetensors", "-o", "w.safetensors", "--out-dtype", "bf16"];
+    dir.eval(&[&["cast(a, f32) * s"][..], &inputs].concat()).ok();
+    let w = SafeTensors::open(dir.0.join("w.safetensors")).unwrap().load("w").unwrap();
+    let got = w.to_vec::<half::bf16>().unwrap();
+    for (i, got) in got.iter().enumerate() {
+        let want = castwise::F8E4M3FN::from_bits(i as u8).to_f32() * if i < 128 { 0.5 } else { 2.0 };
+        assert!(got.to_f32() == want || got.is_nan() && want.is_nan(), "{i:#x}");
+    }
+    let refused = dir.refused(&[&["a * s"][..], &inputs, &["--force"]].concat());
+    assert!(refused.contains("cast the first operand, e.g. `cast(x, f32)`"), "{refused}");
+}

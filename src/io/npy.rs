@@ -3,9 +3,8 @@
 //! Guarantees: before npyz parses a header, the header is within its limit and inside the file, nests brackets at most
 //! 8 deep, contains only bytes that a header may have, and has dims whose product does not overflow (npyz parses
 //! recursively and multiplies unchecked); the data has exactly the size of dtype and shape; written files are byte for
-//! byte what NumPy writes for a row-major array. Does not: read objects, structures, text, dates, or unsigned types
-//! other than u8; write bf16 and c32, which NumPy does not have; read an array in Fortran order without holding it in
-//! memory twice.
+//! byte what NumPy writes for a row-major array. Does not: read objects, structures, text or dates; write bf16, c32 and
+//! floats of 8 bits, which NumPy does not have; read an array in Fortran order without holding it in memory twice.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -70,7 +69,8 @@ impl Npy {
         Ok(Npy { path: path.to_path_buf(), file, header, data_at })
     }
 
-    /// Checks that a file can store an array of this dtype and shape: NumPy does not have bf16 and c32.
+    /// Checks that a file can store an array of this dtype and shape: NumPy does not have bf16, c32 and
+    /// floats of 8 bits.
     ///
     /// ```
     /// use castwise::{DType, io::Npy};
@@ -109,7 +109,8 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 
 /// Writes a tensor as a `.npy` file, version 1.0, little-endian, row-major.
 ///
-/// Errors: the dtype is bf16 or c32, which NumPy does not have; the system reports an error. No partial file is left.
+/// Errors: NumPy does not have the dtype (bf16, c32, f8e4m3fn, f8e5m2); the system reports an error. No partial file is
+/// left.
 pub fn write_npy(path: impl AsRef<Path>, t: &Tensor, existing: Existing) -> Result<()> {
     let path = path.as_ref();
     let header = header(path, t.dtype(), t.shape())?;

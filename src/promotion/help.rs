@@ -47,6 +47,7 @@ pub(super) fn mix(op: Op, accepts: DTypeSet, operands: &[OperandType], dtypes: &
 /// `the first operand`, `the first and third operands`: some of so many operands.
 fn which(wrong: &[usize], of: usize) -> String {
     match *wrong {
+        [_] if of == 1 => "the operand".to_string(),
         [one] => format!("the {} operand", ORDINALS[one]),
         [one, other] if of > 2 => format!("the {} and {} operands", ORDINALS[one], ORDINALS[other]),
         _ => "the operands".to_string(),
