@@ -394,5 +394,5 @@ fn floats_of_8_bits_are_dequantized() {
         assert!(got.to_f32() == want || got.is_nan() && want.is_nan(), "{i:#x}");
     }
     let refused = dir.refused(&[&["a * s"][..], &inputs, &["--force"]].concat());
-    assert!(refused.contains("cast the first operand, e.g. `cast(x, f32)`"), "{refused}");
+    assert!(refused.contains("cast the first operand, e.g. `cast(a, f32)`"), "{refused}");
 }
