@@ -9,6 +9,7 @@ use num_complex::Complex;
 use super::num::Canonical;
 use super::{BlockFn, CpuLevel, levels, operands, slice, slice_mut};
 use crate::base::dtype::DType::{self, *};
+use crate::base::halves::to_odd;
 use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
 use crate::ops::MAX_OPERANDS;
@@ -165,18 +166,6 @@ pub(super) fn f32_to_bf16(a: f32) -> u16 {
     let bits = a.to_bits();
     let rounded = bits.wrapping_add(0x7fff).wrapping_add(bits >> 16 & 1) >> 16;
     if a.is_nan() { 0x7fc0 } else { rounded as u16 }
-}
-
-/// f64 to f32, rounded to odd: truncated, with the last bit set if the result is inexact. Rounding this result to fewer
-/// bits gives the same as rounding the f64 itself.
-#[inline(always)]
-fn to_odd(a: f64) -> f32 {
-    let near = a as f32;
-    let back = f64::from(near);
-    let bits = near.to_bits();
-    let down = if back.abs() > a.abs() { bits.wrapping_sub(1) } else { bits };
-    let odd = if back != a { down | 1 } else { down };
-    if a.is_nan() { f32::NAN } else { f32::from_bits(odd) }
 }
 
 /// i64 to f64, rounded to odd.
