@@ -10,6 +10,7 @@ use castwise::prelude::*;
 use castwise::{Complex, Element, bf16, f16};
 
 use crate::defs::{Input, Reference, Workload};
+use crate::halves::{nearest_bf16, nearest_f16};
 use crate::random::Random;
 
 /// The number of elements that are widened at a time.
@@ -27,8 +28,8 @@ pub fn tensor(w: &Workload, input: &Input, n: usize) -> castwise::Result<Tensor>
     let mut r = numbers(w.name, input.name);
     let mut draw = || input.low + r.unit() * (input.high - input.low);
     match input.dtype {
-        DType::F16 => fill(&shape, || f16::from_f64(draw())),
-        DType::BF16 => fill(&shape, || bf16::from_f64(draw())),
+        DType::F16 => fill(&shape, || nearest_f16(draw())),
+        DType::BF16 => fill(&shape, || nearest_bf16(draw())),
         DType::F32 => fill(&shape, || draw() as f32),
         DType::F64 => fill(&shape, draw),
         DType::C64 => fill(&shape, || Complex::new(draw() as f32, draw() as f32)),
