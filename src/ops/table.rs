@@ -175,7 +175,7 @@ macro_rules! for_each_op {
 
             /// 1 / sqrt(x).
             Rsqrt { method: rsqrt, operands: (x), output: Same, name: "rsqrt", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| 1.0 / Real::sqrt(a); complex: kernel |a| CplxFn::rsqrt(a); }
+            { float: |a| Real::rsqrt(a); complex: kernel |a| CplxFn::rsqrt(a); }
 
             /// 1 / x.
             Reciprocal { method: reciprocal, operands: (x), output: Same, name: "reciprocal", promotion: IntToFloat, accepts: NO_C32 }

@@ -374,7 +374,7 @@ impl<'a> Run<'a> {
             }
             let power = exponent.and_then(|e| math.power(wide[0].real(), e));
             expected.push(match power {
-                Some(v) => rounded(super::Answer::Exactly(Value::Real(v)), l.dtype),
+                Some(v) => rounded(v, l.dtype),
                 None if matches!(op, Op::Where | Op::Nextafter | Op::Neg | Op::Abs | Op::Copysign) => {
                     element(op, compute, l.dtype, &bits)?
                 }

@@ -175,17 +175,18 @@ impl Math {
 
     /// Powers with a scalar exponent that PyTorch, and therefore castwise, computes as products, quotients and roots.
     /// (Under Paddle's rules, roots are computed as powers.)
-    pub fn power(self, x: f64, exponent: f64) -> Option<f64> {
+    pub fn power(self, x: f64, exponent: f64) -> Option<Answer> {
         let square = self.mul(x, x);
-        Some(match exponent {
+        let value = match exponent {
             2.0 => square,
             3.0 => self.mul(square, x),
             -1.0 => self.div(1.0, x),
             -2.0 => self.div(1.0, square),
             0.5 => self.sqrt(x),
-            -0.5 => self.div(1.0, self.sqrt(x)),
+            -0.5 => return of_one(Op::Rsqrt, x).map(|f| self.function(f, x)),
             _ => return None,
-        })
+        };
+        Some(Answer::Exactly(Value::Real(value)))
     }
 
     /// An application in this arithmetic.
@@ -256,7 +257,6 @@ impl Math {
             Op::Sign | Op::Sgn => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
             Op::Square => self.mul(x, x),
             Op::Sqrt => self.sqrt(x),
-            Op::Rsqrt => self.div(1.0, self.sqrt(x)),
             Op::Reciprocal => self.div(1.0, x),
             Op::Relu => Math::maximum(x, 0.0),
             Op::Floor => x.floor(),

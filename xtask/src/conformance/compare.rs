@@ -71,7 +71,6 @@ fn bar(op: Op, d: DType) -> u64 {
     }
     match op.name() {
         "sqrt" | "abs" => 1,
-        "rsqrt" => 2,
         name if points::bar(name, false).is_some_and(|b| b <= 1.0) => 2,
         _ => 4,
     }
