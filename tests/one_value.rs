@@ -3,9 +3,11 @@
 
 use std::process::Command;
 
+#[cfg(target_arch = "x86_64")]
+use castwise::f16;
 use castwise::ops::Op;
 use castwise::prelude::*;
-use castwise::{Attrs, Complex, Limit, Limits, Pass, f16};
+use castwise::{Attrs, Complex, Limit, Limits, Pass};
 
 mod common;
 #[cfg(target_arch = "x86_64")]
