@@ -11,7 +11,7 @@ use castwise::{Attrs, Complex, DiagnosticKind, Error, Op, Operand};
 use common::assert_same_bits;
 use common::operands::{Given, Place, given};
 
-const RULES: [Rules; 2] = [Rules::Torch, Rules::Paddle];
+const RULES: [Rules; 3] = [Rules::Torch, Rules::Paddle, Rules::NumPy];
 
 fn tensor(d: DType, place: Place, index: usize) -> Tensor {
     match given(d, place, index, true) {
@@ -41,14 +41,14 @@ fn assert_same(one: &castwise::Result<Tensor>, other: &castwise::Result<Tensor>,
     }
 }
 
-/// The rows that give the same bits in either order of their (first two) operands, under both rule sets.
-/// `squared_difference` is not among them, because complex results differ in the sign of a zero, and neither is
-/// `huber`, whose result has the dtype of x.
-const COMMUTATIVE: [Op; 22] = {
+/// The rows that give the same bits in either order of their (first two) operands, under the rules of PyTorch and
+/// Paddle. (Of two complex numbers with NaNs NumPy's maximum is the first.) `squared_difference` is not among them,
+/// because complex results differ in the sign of a zero, and neither is `huber`, whose result has the dtype of x.
+const COMMUTATIVE: [Op; 24] = {
     use Op::*;
     [
         Add, Mul, Maximum, Minimum, Fmax, Fmin, ClampMin, ClampMax, Eq, Ne, LogicalAnd, LogicalOr, LogicalXor,
-        BitwiseAnd, BitwiseOr, BitwiseXor, Hypot, Logaddexp, Logaddexp2, Gcd, Lcm, SmoothL1,
+        BitwiseAnd, BitwiseOr, BitwiseXor, Hypot, Logaddexp, Logaddexp2, Gcd, Lcm, SmoothL1, EqMixed, NeMixed,
     ]
 };
 
@@ -79,7 +79,7 @@ fn commutative_rows_give_the_same_bits_in_either_order() {
     let (mut differing, mut count): (BTreeMap<Op, Vec<String>>, usize) = (BTreeMap::new(), 0);
     let binary = |op: &Op| op.arity() - op.def().parameters() == 2;
     let ops: Vec<Op> = Op::ALL.iter().copied().filter(binary).collect();
-    for rules in RULES {
+    for rules in [Rules::Torch, Rules::Paddle] {
         for (a, b) in DType::ALL.into_iter().flat_map(|a| DType::ALL.map(|b| (a, b))) {
             if !declared(rules, &[a, b]) {
                 continue;

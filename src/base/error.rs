@@ -38,6 +38,8 @@ pub enum DiagnosticKind {
     BoolArithmetic,
     /// A negative integer exponent on integers.
     NegativeIntegerPower,
+    /// An integer scalar is out of the range of the dtype that it is converted to.
+    ScalarOverflow,
     /// A parameter is out of range.
     BadParameter,
     /// A handle belongs to another program.
@@ -50,7 +52,7 @@ pub enum DiagnosticKind {
 
 impl DiagnosticKind {
     /// Every kind, in declaration order. The text form uses their names.
-    pub(crate) const ALL: [DiagnosticKind; 14] = [
+    pub(crate) const ALL: [DiagnosticKind; 15] = [
         DiagnosticKind::UnsupportedDType,
         DiagnosticKind::PromotionRefused,
         DiagnosticKind::DTypeMismatch,
@@ -61,6 +63,7 @@ impl DiagnosticKind {
         DiagnosticKind::ConditionDType,
         DiagnosticKind::BoolArithmetic,
         DiagnosticKind::NegativeIntegerPower,
+        DiagnosticKind::ScalarOverflow,
         DiagnosticKind::BadParameter,
         DiagnosticKind::ForeignVar,
         DiagnosticKind::Name,
@@ -264,6 +267,14 @@ pub enum Error {
         /// The source location.
         location: SourceLocation,
     },
+    /// An integer power had a negative exponent in the data, under NumPy's rules.
+    #[error("negative exponent in `{op}` of integers\n  at {location}")]
+    NegativeExponent {
+        /// The op.
+        op: &'static str,
+        /// The source location.
+        location: SourceLocation,
+    },
     /// A custom op can't be registered.
     #[error(transparent)]
     CustomOp(#[from] CustomOpError),
@@ -458,7 +469,8 @@ mod tests {
             // This match fails to compile for a new kind, which must be added to `ALL` too.
             match f {
                 UnsupportedDType | PromotionRefused | DTypeMismatch | ArgNotTensor | Cast | Broadcast | Axis => {}
-                ConditionDType | BoolArithmetic | NegativeIntegerPower | BadParameter | ForeignVar | Name | Syntax => {}
+                ConditionDType | BoolArithmetic | NegativeIntegerPower | ScalarOverflow | BadParameter => {}
+                ForeignVar | Name | Syntax => {}
             }
             assert_eq!(DiagnosticKind::from_name(&format!("{f:?}")), Some(f));
         }

@@ -22,7 +22,11 @@ thread_local! {
 
 /// Whether a rule set has tensors of this dtype.
 pub fn has(rules: Rules, d: DType) -> bool {
-    rules != Rules::Paddle || !matches!(d, DType::C32 | DType::U16 | DType::U32 | DType::U64)
+    match rules {
+        Rules::Torch => true,
+        Rules::Paddle => !matches!(d, DType::C32 | DType::U16 | DType::U32 | DType::U64),
+        _ => d != DType::C32,
+    }
 }
 
 /// Whether a rule set computes in this dtype.

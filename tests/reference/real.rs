@@ -236,13 +236,17 @@ impl Math {
                     f64::NAN
                 }
             }
-            Op::Ldexp => return self.ldexp(x, y),
+            Op::Ldexp | Op::LdexpFloat => return self.ldexp(x, y),
             Op::Add => self.add(x, y),
             Op::Sub => self.sub(x, y),
             Op::Mul => self.mul(x, y),
             Op::Div => self.div(x, y),
             Op::FloorDivide => self.floor_divide(x, y),
             Op::Remainder => self.remainder(x, y),
+            Op::RemainderSigned => {
+                let rest = self.remainder(x, y);
+                if rest == 0.0 { 0f64.copysign(y) } else { rest }
+            }
             Op::Fmod => self.fmod(x, y),
             Op::DivTrunc => self.div(x, y).trunc(),
             Op::Maximum | Op::ClampMin => Math::maximum(x, y),
@@ -254,7 +258,8 @@ impl Math {
             Op::Fmin if y.is_nan() => x,
             Op::Fmax => Math::maximum(x, y),
             Op::Fmin => Math::minimum(x, y),
-            Op::Sign | Op::Sgn => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
+            Op::SignOrNan | Op::HeavisideOrNan if x.is_nan() => x,
+            Op::Sign | Op::Sgn | Op::SignOrNan => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
             Op::Square => self.mul(x, x),
             Op::Sqrt => self.sqrt(x),
             Op::Reciprocal => self.div(1.0, x),
@@ -268,8 +273,9 @@ impl Math {
             Op::Assign => y,
             Op::Angle if x.is_nan() => x,
             Op::Angle => self.round(if x < 0.0 { std::f64::consts::PI } else { 0.0 }),
-            Op::Heaviside if x == 0.0 => y,
-            Op::Heaviside => f64::from(u8::from(x > 0.0)),
+            Op::ImagPart => 0.0,
+            Op::Heaviside | Op::HeavisideOrNan if x == 0.0 => y,
+            Op::Heaviside | Op::HeavisideOrNan => f64::from(u8::from(x > 0.0)),
             Op::AddScaled => self.add(x, self.mul(a[2], y)),
             Op::SubScaled => self.sub(x, self.mul(a[2], y)),
             Op::Addcmul => self.add(x, self.mul(self.mul(a[3], y), a[2])),

@@ -164,6 +164,8 @@ pub(crate) trait RealFn: Real {
     const NEAR: Self;
     fn floor_div(a: Self, b: Self) -> Self;
     fn floor_mod(a: Self, b: Self) -> Self;
+    /// `floor_mod`, but a zero has the sign of `b` too.
+    fn signed_mod(a: Self, b: Self) -> Self;
     fn pow(a: Self, b: Self) -> Self;
     fn expm1(a: Self) -> Self;
     fn log1p(a: Self) -> Self;
@@ -269,6 +271,11 @@ macro_rules! reals {
             fn floor_mod(a: $t, b: $t) -> $t {
                 let rest = $fmod(a, b);
                 if (rest != 0.0) & ((rest < 0.0) != (b < 0.0)) { rest + b } else { rest }
+            }
+            #[inline(always)]
+            fn signed_mod(a: $t, b: $t) -> $t {
+                let rest = <$t as RealFn>::floor_mod(a, b);
+                if rest == 0.0 { (0.0 as $t).copysign(b) } else { rest }
             }
             #[inline(always)]
             fn fmod(a: $t, b: $t) -> $t { $fmod(a, b) }

@@ -26,6 +26,7 @@ pub struct Deviation {
 
 const PADDLE: Option<Rules> = Some(Rules::Paddle);
 const TORCH: Option<Rules> = Some(Rules::Torch);
+const NUMPY: Option<Rules> = Some(Rules::NumPy);
 
 pub const DEVIATIONS: &[Deviation] = &[
     Deviation {
@@ -229,6 +230,28 @@ pub const DEVIATIONS: &[Deviation] = &[
         reason: "0 to a complex power with a negative real part is not finite; the frameworks' parts vary",
         rules: None,
         explains: zero_to_complex_power,
+    },
+    Deviation {
+        name: "where-scalar-overflow",
+        reason: "`where` refuses an integer that the dtype does not hold, as every other op does; NumPy wraps it",
+        rules: NUMPY,
+        explains: |c, a| c.op == Op::Where && has_scalar(c) && refused_as(a, &[DiagnosticKind::ScalarOverflow]),
+    },
+    Deviation {
+        name: "lcm-wraps",
+        reason: "a least common multiple beyond the dtype is the magnitude of what wraps; NumPy's may be negative",
+        rules: NUMPY,
+        explains: lcm_wraps,
+    },
+    Deviation {
+        name: "reduction-cast-saturates",
+        reason: "a reduction with an integer `dtype` converts floats as a cast does: truncated and saturated",
+        rules: NUMPY,
+        explains: |c, a| {
+            let float = any_category(c, Category::Float) || any_category(c, Category::Complex);
+            let asked = c.attrs.dtype.filter(|d| c.op.is_reduction() && d.is_integral() && float);
+            asked.is_some_and(|d| identical(a, explicit(c, d)))
+        },
     },
 ];
 
@@ -577,6 +600,14 @@ fn zero_to_complex_power(c: &Case, a: &Answer) -> bool {
         singular && !re.is_finite() && !im.is_finite() || !singular && near(c, got.dtype(), e)
     };
     c.op == Op::Pow && got.dtype().is_complex() && all.iter().all(rule)
+}
+
+/// Whether the answer is the magnitude of the framework's where they differ.
+fn lcm_wraps(c: &Case, a: &Answer) -> bool {
+    let Some((got, all)) = differences(c, a) else { return false };
+    let rule =
+        |e: &Difference| real(got.dtype(), &e.want) < 0.0 && real(got.dtype(), &e.got) == -real(got.dtype(), &e.want);
+    c.op == Op::Lcm && !all.is_empty() && all.iter().all(rule)
 }
 
 /// Whether a difference is within the case's own tolerance.
