@@ -552,7 +552,7 @@ mod tests {
                 }
                 operands.resize(def.operands.len(), OperandType::Scalar(Scalar::Int(1)));
                 let Ok(s) = signature(&Settings::new(rules), *op, &operands, &Attrs::default()) else { continue };
-                let found = |d| kernel(*op, d, level).or(fold_kernel(*op, d, Part::Whole, level));
+                let found = |d| kernel(s.op, d, level).or(fold_kernel(s.op, d, Part::Whole, level));
                 let found = found(s.compute).or(found(s.compute.op_math()));
                 assert!(found.is_some(), "{op} of {d} under {rules} has no kernel for {}", s.compute);
             }
