@@ -79,7 +79,7 @@ fn commutative_rows_give_the_same_bits_in_either_order() {
     let (mut differing, mut count): (BTreeMap<Op, Vec<String>>, usize) = (BTreeMap::new(), 0);
     let binary = |op: &Op| op.arity() - op.def().parameters() == 2;
     let ops: Vec<Op> = Op::ALL.iter().copied().filter(binary).collect();
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in RULES {
         for (a, b) in DType::ALL.into_iter().flat_map(|a| DType::ALL.map(|b| (a, b))) {
             if !declared(rules, &[a, b]) {
                 continue;
@@ -88,6 +88,13 @@ fn commutative_rows_give_the_same_bits_in_either_order() {
                 let (x, y) = (tensor(a, p, 0), tensor(b, q, 1));
                 for op in &ops {
                     count += 1;
+                    // Of two complex numbers with NaNs NumPy's maximum is the first.
+                    if COMMUTATIVE.contains(op)
+                        && matches!(op, Op::Maximum | Op::Minimum | Op::Fmax | Op::Fmin)
+                        && (a.is_complex() || b.is_complex())
+                    {
+                        continue;
+                    }
                     if let Err(why) = orders(rules, *op, &x, &y) {
                         differing.entry(*op).or_default().push(why);
                     }

@@ -217,7 +217,8 @@ fn ldexp(call: &Call<'_>) -> Result<DType, Diagnostic> {
         return Ok(common);
     }
     let message = format!("the exponent of `{}` is {exponent}, not an integer that i64 holds", call.op);
-    Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help("cast the exponent, e.g. `cast(e, i64)`"))
+    let help = if exponents.is_some() { "cast the exponent, e.g. `cast(e, i64)`" } else { "write an integer scalar" };
+    Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(help))
 }
 
 /// The dtype of an operand that is a tensor.

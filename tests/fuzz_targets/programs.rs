@@ -9,7 +9,7 @@ const SHAPES: [&[usize]; 10] = [&[], &[1], &[7], &[3, 7], &[3, 1], &[0], &[2, 1,
 
 pub fn three_ways(data: &[u8]) {
     let b = &mut Bytes(data);
-    let rules = b.pick(&[Rules::Torch, Rules::Paddle]);
+    let rules = b.pick(Rules::ALL);
     let dynamic = b.byte() % 4 == 1;
     let (p, cx) = (Program::new(rules), Eager::new(rules));
     let (mut lazy, mut eager, mut feeds) = (Vec::new(), Vec::new(), Vec::new());

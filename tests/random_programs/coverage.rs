@@ -110,7 +110,7 @@ fn report(all: &Total, programs: u64) {
         *by_broadcast.entry(seen.broadcast).or_default() += 1;
     }
     let mut unmet = vec![];
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         for op in Op::ALL {
             let seen = |d: Option<DType>| {
                 all.seen.iter().any(|(r, s)| *r == rules && s.op == *op && d.is_none_or(|d| s.dtype == d))
