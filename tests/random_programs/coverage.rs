@@ -159,6 +159,9 @@ fn row(rules: Rules, op: Op, d: DType) -> Option<Op> {
     if op == Op::Where {
         operands[0] = OperandType::dim(DType::Bool);
     }
+    if op == Op::Ldexp && rules == Rules::NumPy {
+        operands[1] = OperandType::dim(DType::I64);
+    }
     let found = signature(&Settings::new(rules), op, &operands, &Attrs::default()).ok()?;
     (found.compute == d && crate::common::computes(rules, d)).then_some(found.op)
 }
