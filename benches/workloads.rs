@@ -23,6 +23,8 @@ mod data;
 mod defs;
 #[path = "workloads/graphs.rs"]
 mod graphs;
+#[path = "../src/base/halves.rs"]
+mod halves;
 #[path = "workloads/measure.rs"]
 mod measure;
 #[path = "../src/base/random.rs"]

@@ -1,7 +1,7 @@
 //! A lazy static-graph compiler for elementwise tensor programs.
 //!
 //! A [`Program`] is built with ordinary operators and computes nothing. One inference pass gives every node a dtype and
-//! a broadcast shape by the rules of PyTorch or PaddlePaddle ([`Rules`]), and inserts a `cast` node with its reason for
+//! a broadcast shape by the rules of PyTorch, PaddlePaddle or NumPy ([`Rules`]), and inserts a `cast` node with its reason for
 //! every implicit conversion. An [`Executor`] fuses the graph into loops, compiles them, and runs them. [`Eager`] mode
 //! computes one op at a time, with the same dtypes and the same bits.
 //!
@@ -68,7 +68,7 @@ pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
 pub use plan::options::Pass;
-pub use promotion::{CastLoss, Reason, Rounding, Rules, Settings, promote_types};
+pub use promotion::{CastLoss, Reason, Rounding, Rules, Settings, ZeroDivision, promote_types};
 pub use runtime::eager::value::{Eager, EagerValue};
 pub use runtime::executor::builder::ExecutorBuilder;
 pub use runtime::executor::{AsFeed, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};

@@ -251,7 +251,7 @@ fn wrong_usage_exits_with_2() {
         &[],
         &["x"],
         &["x", "-i", "x.npy", "-o", "y.npy"],
-        &["x", "-i", "x=x.npy", "-o", "y.npy", "--rules", "numpy"],
+        &["x", "-i", "x=x.npy", "-o", "y.npy", "--rules", "julia"],
         &["x", "-i", "x=x.npy", "-o", "y.npy", "--default-dtype", "i32"],
         &["x", "-i", "x=x.npy", "-i", "x=x.npy", "-o", "y.npy"],
         &["x", "-i", "x=x.npy", "-o", "y.txt"],

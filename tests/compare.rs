@@ -150,9 +150,23 @@ fn paddle_has_no_c32() {
     assert!(matches!(d.location, SourceLocation::Rust(l) if l.line() == line - 1), "{d}");
 }
 
+/// What a help text says of a rule set, if anything: `would give f32`, `refuses it too`.
+fn said_of(help: &str, rules: Rules) -> Option<&str> {
+    let name = format!("Rules::{rules:?}");
+    let clause = help.split("; ").find(|c| c.starts_with("Rules::") && c.contains(&name))?;
+    // After the list of rule sets that it is said of.
+    let verb = clause.find(" would ").or(clause.find(" refuse"))?;
+    Some(clause[verb + 1..].trim_start())
+}
+
+/// The help text without what it says of other rule sets.
+fn own_part(help: &str) -> &str {
+    help.split("; Rules::").next().unwrap()
+}
+
 /// The operands as the help text suggests.
 fn mended(op: Op, operands: &[OperandType], d: &castwise::Diagnostic) -> Vec<OperandType> {
-    let help = d.help.as_deref().unwrap().split("; Rules::").next().unwrap();
+    let help = own_part(d.help.as_deref().unwrap());
     let dtype_in = |text: &str, after: &str, before: &str| -> Option<DType> {
         text.split(after).nth(1)?.split(before).next()?.rsplit([' ', ',']).next()?.parse().ok()
     };
@@ -171,7 +185,7 @@ fn mended(op: Op, operands: &[OperandType], d: &castwise::Diagnostic) -> Vec<Ope
     let all = !(0..3).any(which);
     let parts = help.contains("`real(x)`");
     let known = ["logical_", "write "].iter().any(|h| help.contains(h));
-    assert!(cast.is_some() || constant.is_some() || parts || known, "{help}");
+    assert!(cast.is_some() || constant.is_some() || parts || known, "{d}");
     let mend = |(i, o): (usize, &OperandType)| match *o {
         OperandType::Tensor { zero_dim, .. } if op.def().operands[i] != "condition" && (all || which(i)) => {
             let OperandType::Tensor { dtype, .. } = *o else { unreachable!() };
@@ -211,7 +225,7 @@ fn every_refusal_has_help_that_works_and_says_what_the_other_rules_do() {
                 if !tensors || names.len() == 1 && a != b {
                     continue;
                 }
-                for (rules, other) in [(TORCH, PADDLE), (PADDLE, TORCH)] {
+                for rules in Rules::ALL.iter().copied() {
                     let decide = |rules, o: &[OperandType]| signature(&Settings::new(rules), op, o, &Attrs::default());
                     let Err(d) = decide(rules, &operands) else { continue };
                     let help = d.help.clone().unwrap_or_else(|| panic!("no help: {d}"));
@@ -230,16 +244,20 @@ fn every_refusal_has_help_that_works_and_says_what_the_other_rules_do() {
                         counts[1] += 1;
                     }
                     assert!(refusal.is_none(), "{rules}: {d}\n{now:?}: {}", refusal.unwrap());
-                    match decide(other, &operands) {
-                        Ok(s) => {
-                            let dtype = if s.result == DType::Bool { s.compute } else { s.result };
-                            let end = format!("{dtype}");
-                            assert!(help.contains(&format!("Rules::{other:?} would ")) && help.ends_with(&end), "{d}");
-                            counts[2] += 1;
-                        }
-                        Err(_) => {
-                            assert!(!help.contains("would"), "{d}");
-                            counts[3] += usize::from(help.contains("refuses it too"));
+                    for other in Rules::ALL.iter().copied().filter(|r| *r != rules) {
+                        let said = said_of(&help, other);
+                        match decide(other, &operands) {
+                            Ok(s) if s.result == DType::Bool => {
+                                assert_eq!(said, Some(format!("would compute in {}", s.compute).as_str()), "{d}");
+                            }
+                            Ok(s) => {
+                                assert_eq!(said, Some(format!("would give {}", s.result).as_str()), "{d}");
+                                counts[2] += 1;
+                            }
+                            Err(_) => {
+                                assert!(said.is_none_or(|s| matches!(s, "refuses it too" | "refuse it too")), "{d}");
+                                counts[3] += usize::from(said.is_some());
+                            }
                         }
                     }
                 }
@@ -360,11 +378,15 @@ fn what_refusals_say() {
         ),
     ] {
         let d = signature(&Settings::new(rules), op, &operands, &Attrs::default()).unwrap_err();
-        assert_eq!((d.message, d.help), (format!("`{op}` {message}"), Some(help)));
+        let said = d.help.as_deref().unwrap();
+        assert_eq!((d.message.as_str(), own_part(said)), (format!("`{op}` {message}").as_str(), own_part(&help)));
+        let other = if rules == TORCH { PADDLE } else { TORCH };
+        let plural = |text: &str| text.replace("refuse ", "refuses ");
+        assert_eq!(said_of(said, other).map(plural), said_of(&help, other).map(plural), "{said}");
     }
     // One operand is not a mix, even if its category is higher than that of the dtype that it is converted to first.
     let to_int = Attrs::default().with_dtype(I64);
     let d = signature(&Settings::new(TORCH), Op::Mean, &[dim(F32)], &to_int).unwrap_err();
     let help = "cast to a float dtype, e.g. `cast(x, f32)`";
-    assert_eq!((d.message.as_str(), d.help.as_deref()), ("`mean` does not take i64", Some(help)));
+    assert_eq!((d.message.as_str(), d.help.as_deref().map(own_part)), ("`mean` does not take i64", Some(help)));
 }

@@ -134,6 +134,7 @@ impl Wide {
                 self.add(&one, &erf.neg())
             }
             Op::Cbrt => x.cbrt(p, NEAREST),
+            Op::Rsqrt => self.div(&one, &x.sqrt(p, NEAREST)),
             Op::Sigmoid => self.sigmoid(&x),
             Op::Silu => {
                 let part = self.sigmoid(&x);
@@ -214,7 +215,7 @@ fn domain(op: Op) -> (f64, f64) {
         Op::Exp => (-746.0, 709.79),
         Op::Expm1 => (-60.0, 709.79),
         Op::Exp2 => (-1075.0, 1024.0),
-        Op::Log | Op::Log2 | Op::Log10 => (0.0, 1e300),
+        Op::Log | Op::Log2 | Op::Log10 | Op::Rsqrt => (0.0, 1e300),
         Op::Log1p => (-1.0, 1e300),
         Op::Sin | Op::Cos | Op::Tan => (-1e22, 1e22),
         Op::Asin | Op::Acos | Op::Atanh => (-1.0, 1.0),

@@ -17,7 +17,14 @@ use batch::{Application, Tally, compare};
 use common::operands::{Given, PLACES, Place, Tier, given, solid};
 use common::{computes, count, has};
 
-const RULES: [Rules; 2] = [Rules::Torch, Rules::Paddle];
+const RULES: [Rules; 3] = [Rules::Torch, Rules::Paddle, Rules::NumPy];
+
+/// The layouts of an operand of two or three. NumPy's rules see no difference between them but that of a scalar, and
+/// what is computed is then computed under other rules too.
+fn places(rules: Rules) -> Vec<Place> {
+    let few = [Place::Contiguous, Place::Column, Place::Reversed, Place::ZeroDim, Place::Scalar];
+    if rules == Rules::NumPy { few.to_vec() } else { PLACES.to_vec() }
+}
 
 /// The number of a row's operands that are data, which excludes parameters and the condition of `where`.
 fn data_operands(op: Op) -> usize {
@@ -94,10 +101,15 @@ fn compare_rows(rules: Rules, rows: &[Application], operands: &[(DType, Place)],
 /// The minimum number of applications that must give a result: those with operands of one dtype that the row accepts,
 /// in every layout of a tensor with elements.
 fn least_agreed(rules: Rules, rows: &[Application], operands: u32) -> usize {
-    let places = PLACES.len() - 2;
+    let places =
+        if operands == 1 { PLACES.len() - 2 } else { places(rules).len() - 1 - usize::from(rules != Rules::NumPy) };
     let accepted = |a: &Application| match rules {
         // An in-place operation keeps the shape of its operand, and a parameter may have another category.
         _ if a.op.def().promotion == Promotion::First || matches!(a.parameter, Some(Scalar::Float(_))) => 0,
+        // An integer power with a negative exponent is an error, and few random tensors have none.
+        Rules::NumPy if [Op::Pow, Op::PowChecked].contains(&a.op) => 0,
+        // Its exponents are integers.
+        Rules::NumPy if a.op == Op::Ldexp => 0,
         rules => rules.accepts(a.op).iter().filter(|d| computes(rules, *d)).count(),
     };
     rows.iter().map(accepted).sum::<usize>() * places.pow(operands)
@@ -137,8 +149,8 @@ fn every_row_of_two_operands(rules: Rules) {
         let mut tally = Tally::default();
         for b in DType::ALL {
             let mut known = Known::new();
-            for (i, x) in PLACES.into_iter().enumerate() {
-                for (j, y) in PLACES.into_iter().enumerate() {
+            for (i, x) in places(rules).into_iter().enumerate() {
+                for (j, y) in places(rules).into_iter().enumerate() {
                     if x == Place::Scalar && y == Place::Scalar {
                         continue; // Without a tensor operand there is no shape, and in eager mode no rule set.
                     }
@@ -149,8 +161,8 @@ fn every_row_of_two_operands(rules: Rules) {
         }
         tally
     });
-    let dtypes = count(rules);
-    done(&format!("two operands, {rules}"), total, rows.len() * dtypes * dtypes * (PLACES.len() * PLACES.len() - 1));
+    let layouts = places(rules).len() * places(rules).len() - 1;
+    done(&format!("two operands, {rules}"), total, rows.len() * count(rules) * count(rules) * layouts);
     assert!(total.agreed >= least_agreed(rules, &rows, 2) && rows.len() > 45);
 }
 
@@ -164,6 +176,11 @@ fn every_row_of_two_operands_paddle() {
     every_row_of_two_operands(Rules::Paddle);
 }
 
+#[test]
+fn every_row_of_two_operands_numpy() {
+    every_row_of_two_operands(Rules::NumPy);
+}
+
 /// Rows with three operands (bounds, ends, factors): every pair of dtypes and of layouts for the first two; the third
 /// has the dtype of the first one (some rows require equal dtypes) or one from a rotation of all dtypes.
 fn every_row_of_three_operands(rules: Rules) {
@@ -172,8 +189,9 @@ fn every_row_of_three_operands(rules: Rules) {
         let mut tally = Tally::default();
         for b in DType::ALL {
             let mut known = Known::new();
-            for (i, x) in PLACES.into_iter().enumerate() {
-                for (j, y) in PLACES.into_iter().enumerate().filter(|(_, y)| *y != Place::Scalar || x != Place::Scalar)
+            for (i, x) in places(rules).into_iter().enumerate() {
+                for (j, y) in
+                    places(rules).into_iter().enumerate().filter(|(_, y)| *y != Place::Scalar || x != Place::Scalar)
                 {
                     let round = DType::ALL[(a as usize + b as usize + i + j) % DType::ALL.len()];
                     for (c, z) in [(a, PLACES[(i + j) % 10]), (round, PLACES[(i + 2 * j) % 11])] {
@@ -186,7 +204,8 @@ fn every_row_of_three_operands(rules: Rules) {
     });
     // The rotation gives each dtype to the third operand.
     let pairs = count(rules) * (2 * count(rules) - DType::ALL.len());
-    done(&format!("three operands, {rules}"), total, rows.len() * pairs * 2 * (PLACES.len() * PLACES.len() - 1));
+    let layouts = places(rules).len() * places(rules).len() - 1;
+    done(&format!("three operands, {rules}"), total, rows.len() * pairs * 2 * layouts);
     // Operands of one dtype, once for each pair of layouts.
     assert!(total.agreed >= least_agreed(rules, &rows, 2) && rows.len() >= 4);
 }
@@ -199,6 +218,11 @@ fn every_row_of_three_operands_torch() {
 #[test]
 fn every_row_of_three_operands_paddle() {
     every_row_of_three_operands(Rules::Paddle);
+}
+
+#[test]
+fn every_row_of_three_operands_numpy() {
+    every_row_of_three_operands(Rules::NumPy);
 }
 
 #[test]
@@ -259,7 +283,7 @@ fn integer_division_by_zero_is_an_error_in_both() {
     for d in DType::ALL.into_iter().filter(|d| d.category() == castwise::Category::Int) {
         let x = given(d, Place::Contiguous, 0, false);
         for zero in [Given::Tensor(Tensor::zeros(d, [181]).unwrap()), Given::Scalar(Scalar::Int(0))] {
-            for rules in RULES.into_iter().filter(|r| has(*r, d)) {
+            for rules in [Rules::Torch, Rules::Paddle].into_iter().filter(|r| has(*r, d)) {
                 // The condition of `where`.
                 let condition = given(DType::Bool, Place::Contiguous, 2, true);
                 let outcome = compare(rules, &[x.clone(), zero.clone(), condition], &rows(2));
@@ -271,4 +295,39 @@ fn integer_division_by_zero_is_an_error_in_both() {
     }
     // Eight integer dtypes under PyTorch's rules, five under Paddle's.
     assert_eq!(count, (8 + 5) * 2 * 4);
+}
+
+/// NumPy's rules give 0 for integers divided by zero, or the error that is asked for; a negative exponent is an error.
+#[test]
+fn numpys_integers_divide_by_zero() -> Result<(), castwise::Error> {
+    let (x, zero) = (Tensor::from([7i32, -7, i32::MIN]), Tensor::from([0i32, 2, -1]));
+    let ops = [Op::FloorDivide, Op::Remainder, Op::Fmod, Op::DivTrunc];
+    let wanted = [[0, -4, i32::MIN], [0, 1, 0], [0, -1, 0], [0, -3, i32::MIN]];
+    let both = |settings: Settings, op, x: &Tensor, y: &Tensor| {
+        let cx = Eager::with_settings(settings);
+        let eager = castwise::apply(op, &[cx.tensor(x).into(), cx.tensor(y).into()], Attrs::default()).result();
+        let p = Program::with_settings(settings);
+        let operands = [p.data("x", x.dtype(), x.shape()).into(), p.data("y", y.dtype(), y.shape()).into()];
+        let result = castwise::apply(op, &operands, Attrs::default());
+        let compiled = Executor::new().run(&p, feeds! { "x" => x.clone(), "y" => y.clone() }, [&result]);
+        (eager, compiled.map(|mut all| all.remove(0)))
+    };
+    for (op, want) in ops.into_iter().zip(wanted) {
+        let (eager, compiled) = both(Settings::new(Rules::NumPy), op, &x, &zero);
+        assert_eq!((eager?.to_vec::<i32>()?, compiled?.to_vec::<i32>()?), (want.to_vec(), want.to_vec()), "{op}");
+        let strict = Settings::new(Rules::NumPy).with_zero_division(castwise::ZeroDivision::Error);
+        let (eager, compiled) = both(strict, op, &x, &zero);
+        for e in [eager.unwrap_err(), compiled.unwrap_err()] {
+            assert!(e.to_string().starts_with(&format!("integer division by zero in `{op}`")), "{e}");
+        }
+    }
+    let exponents = Tensor::from([2i32, 0, 3]);
+    let (eager, compiled) = both(Settings::new(Rules::NumPy), Op::Pow, &x, &exponents);
+    let want = vec![49, 1, 0];
+    assert_eq!((eager?.to_vec::<i32>()?, compiled?.to_vec::<i32>()?), (want.clone(), want));
+    let (eager, compiled) = both(Settings::new(Rules::NumPy), Op::Pow, &x, &zero);
+    for e in [eager.unwrap_err(), compiled.unwrap_err()] {
+        assert!(e.to_string().starts_with("negative exponent in `pow` of integers"), "{e}");
+    }
+    Ok(())
 }

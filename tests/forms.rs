@@ -11,7 +11,7 @@ use castwise::{Attrs, Complex, DiagnosticKind, Error, Op, Operand};
 use common::assert_same_bits;
 use common::operands::{Given, Place, given};
 
-const RULES: [Rules; 2] = [Rules::Torch, Rules::Paddle];
+const RULES: [Rules; 3] = [Rules::Torch, Rules::Paddle, Rules::NumPy];
 
 fn tensor(d: DType, place: Place, index: usize) -> Tensor {
     match given(d, place, index, true) {
@@ -41,14 +41,14 @@ fn assert_same(one: &castwise::Result<Tensor>, other: &castwise::Result<Tensor>,
     }
 }
 
-/// The rows that give the same bits in either order of their (first two) operands, under both rule sets.
-/// `squared_difference` is not among them, because complex results differ in the sign of a zero, and neither is
-/// `huber`, whose result has the dtype of x.
-const COMMUTATIVE: [Op; 22] = {
+/// The rows that give the same bits in either order of their (first two) operands, under the rules of PyTorch and
+/// Paddle. (Of two complex numbers with NaNs the maximum is the first, where a rule set has it.) `squared_difference` is not among them,
+/// because complex results differ in the sign of a zero, and neither is `huber`, whose result has the dtype of x.
+const COMMUTATIVE: [Op; 24] = {
     use Op::*;
     [
         Add, Mul, Maximum, Minimum, Fmax, Fmin, ClampMin, ClampMax, Eq, Ne, LogicalAnd, LogicalOr, LogicalXor,
-        BitwiseAnd, BitwiseOr, BitwiseXor, Hypot, Logaddexp, Logaddexp2, Gcd, Lcm, SmoothL1,
+        BitwiseAnd, BitwiseOr, BitwiseXor, Hypot, Logaddexp, Logaddexp2, Gcd, Lcm, SmoothL1, EqMixed, NeMixed,
     ]
 };
 
@@ -88,6 +88,12 @@ fn commutative_rows_give_the_same_bits_in_either_order() {
                 let (x, y) = (tensor(a, p, 0), tensor(b, q, 1));
                 for op in &ops {
                     count += 1;
+                    // Of two complex numbers with NaNs NumPy's maximum is the first.
+                    let is_bound =
+                        [Op::Maximum, Op::Minimum, Op::Fmax, Op::Fmin, Op::ClampMin, Op::ClampMax].contains(op);
+                    if is_bound && (a.is_complex() || b.is_complex()) {
+                        continue;
+                    }
                     if let Err(why) = orders(rules, *op, &x, &y) {
                         differing.entry(*op).or_default().push(why);
                     }

@@ -207,7 +207,7 @@ fn typing_an_op_allocates_nothing() {
         assert!(typed.len() > ops && typed.dtype(&t) == Some(DType::F32));
         REQUESTS.get() - before
     };
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         let (few, many) = (requests(rules, 50), requests(rules, 5000));
         assert!(many <= few + 20, "{rules}: {many} requests, not {few}");
     }

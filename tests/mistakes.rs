@@ -189,7 +189,7 @@ fn another_number_of_operands_than_an_op_takes_is_a_mistake() {
         let s = if op.arity() == 1 { "" } else { "s" };
         let wanted = format!("`{op}` takes {} operand{s}, not {n}", op.arity());
         let attrs = Attrs::default().with_dtype(DType::Bool);
-        for rules in [Rules::Torch, Rules::Paddle] {
+        for rules in Rules::ALL.iter().copied() {
             let eager = castwise::apply(op, &operands(&Eager::new(rules).tensor(&t), n), attrs.clone());
             assert!(eager.result().unwrap_err().to_string().starts_with(&wanted), "{op} of {n}");
             let p = Program::new(rules);
@@ -212,7 +212,7 @@ fn another_number_of_operands_than_an_op_takes_is_a_mistake() {
 #[test]
 fn a_default_dtype_that_is_no_float_is_a_mistake() {
     for default_dtype in DType::ALL {
-        for rules in [Rules::Torch, Rules::Paddle] {
+        for rules in Rules::ALL.iter().copied() {
             let settings = Settings::new(rules).with_default_dtype(default_dtype);
             let line = line!() + 1;
             let p = Program::with_settings(settings);

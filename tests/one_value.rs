@@ -3,9 +3,11 @@
 
 use std::process::Command;
 
+#[cfg(target_arch = "x86_64")]
+use castwise::f16;
 use castwise::ops::Op;
 use castwise::prelude::*;
-use castwise::{Attrs, Complex, Limit, Limits, Pass, f16};
+use castwise::{Attrs, Complex, Limit, Limits, Pass};
 
 mod common;
 #[cfg(target_arch = "x86_64")]
@@ -82,7 +84,11 @@ fn every_op(exe: &Executor) -> Results {
                     continue;
                 }
                 let of = if op == Op::Where && i == 0 { DType::Bool } else { d };
-                let t = random_tensor(of, &[3, 343], &mut r, true);
+                let mut t = random_tensor(of, &[3, 343], &mut r, true);
+                // It refuses negative exponents.
+                if op == Op::PowChecked && i == 1 && d.category() == castwise::Category::Int {
+                    t = cx.tensor(&t).bitwise_and(7).result().unwrap();
+                }
                 lazy.push(p.data(&format!("x{i}"), of, [3, 343]).into());
                 eager.push(cx.tensor(&t).into());
                 feeds.push((format!("x{i}"), t));

@@ -12,6 +12,8 @@ use serde_json::Value;
 mod forms;
 #[path = "promotion/model.rs"]
 mod model;
+#[path = "promotion/numpy.rs"]
+mod numpy;
 #[path = "promotion/rules_file.rs"]
 mod rules_file;
 
@@ -444,21 +446,29 @@ fn paddle_refusals_say_what_to_write() {
 /// The order of the operands affects neither the result dtype, nor the compute dtype, nor whether there is an error.
 #[test]
 fn commutative_in_dtype() {
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in [Rules::Torch, Rules::Paddle, Rules::NumPy] {
         let (settings, mut differing, mut count) = (Settings::new(rules), vec![], 0);
         let mut operands: Vec<OperandType> =
             ["bool", "int", "float", "complex"].map(|k| OperandType::Scalar(scalar(k))).into();
         for d in DType::ALL {
             operands.extend([OperandType::dim(d), OperandType::zero(d)]);
         }
-        // `assign` writes to its first operand, so it is the only op that is not symmetric in dtypes.
-        let symmetric = |op: &Op| op.arity() == 2 && op.def().promotion != castwise::ops::Promotion::First;
+        // `assign` writes to its first operand; NumPy's `ldexp` takes an integer as its second one and makes an array
+        // of what is clipped.
+        let numpy = [Op::Ldexp, Op::ClampMin, Op::ClampMax];
+        let symmetric = |op: &Op| {
+            let first = op.def().promotion == castwise::ops::Promotion::First;
+            op.arity() == 2 && !first && !(rules == Rules::NumPy && numpy.contains(op))
+        };
         for op in Op::ALL.iter().copied().filter(|op| symmetric(op) || *op == Op::Where) {
             for a in &operands {
                 for b in &operands {
                     let one = signature(&settings, op, &application(op, *a, *b), &Attrs::default());
                     let other = signature(&settings, op, &application(op, *b, *a), &Attrs::default());
-                    let decided = |s: castwise::promotion::Signature| (s.compute, s.result);
+                    // NumPy compares u64 with signed integers in the dtype of the first.
+                    let exact = |s: &castwise::promotion::Signature| rules == Rules::NumPy && s.result == DType::Bool;
+                    let decided =
+                        |s: castwise::promotion::Signature| (if exact(&s) { s.result } else { s.compute }, s.result);
                     let fault = |d: castwise::Diagnostic| d.kind;
                     count += 1;
                     let (one, other) = (one.map(decided).map_err(fault), other.map(decided).map_err(fault));

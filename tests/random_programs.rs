@@ -50,7 +50,9 @@ fn run_cut(jit: bool, p: &Program, feeds: &[(String, &Tensor)], fetches: &[&Var]
 }
 
 fn is_division(e: &Error) -> bool {
-    e.diagnostics().is_empty() && e.to_string().starts_with("integer division by zero")
+    let text = e.to_string();
+    let refuses = text.starts_with("integer division by zero") || text.starts_with("negative exponent");
+    e.diagnostics().is_empty() && refuses
 }
 
 /// A program over leaves. Every eighth leaf is a constant of the program.

@@ -113,7 +113,7 @@ fn constants_read_back_with_their_bits() {
 
 #[test]
 fn ops_attributes_losses_and_mistakes_read_back() {
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         let settings = Settings::new(rules).with_default_dtype(DType::F64).with_rounding(Rounding::Relaxed);
         let p = Program::with_settings(settings);
         let (x, y) = (p.data("x", DType::F32, [None, Some(3)]), p.data("y", DType::F32, ["n"]));
@@ -277,11 +277,14 @@ fn heads_are_checked() {
         ("program(rules = torch) () {\n}\n", "line 1: expected `castwise 1`, found `program`"),
         ("castwise 2\nwhatever", "line 1: the text has format version 2; this castwise reads version 1"),
         ("castwise x", "line 1: expected the version of the format, found `x`: invalid digit found in string"),
-        ("castwise 1\nprogram() () {\n}\n", "line 2: expected `rules`, `default` or `rounding`, found `)`"),
+        (
+            "castwise 1\nprogram() () {\n}\n",
+            "line 2: expected `rules`, `default`, `rounding` or `zero_division`, found `)`",
+        ),
         ("castwise 1 program(default = f32) () {\n}\n", "line 1: the program has no `rules` setting"),
         (
-            "castwise 1 program(rules = jax) () {\n}\n",
-            "line 1: expected rules, found `jax`: unknown rules `jax`: `torch` or `paddle`",
+            "castwise 1 program(rules = julia) () {\n}\n",
+            "line 1: expected rules, found `julia`: unknown rules `julia`: `torch`, `paddle` or `numpy`",
         ),
         ("castwise 1 program(rules = torch, rules = torch) () {\n}\n", "line 1: `rules` is given twice"),
         (

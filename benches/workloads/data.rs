@@ -7,9 +7,10 @@
 //! a NaN is an infinite error. Does not: use castwise for more than to read a tensor's elements.
 
 use castwise::prelude::*;
-use castwise::{Complex, Element, bf16, f16};
+use castwise::{Complex, Element, F8E4M3FN, bf16, f16};
 
 use crate::defs::{Input, Reference, Workload};
+use crate::halves::{nearest_bf16, nearest_f16};
 use crate::random::Random;
 
 /// The number of elements that are widened at a time.
@@ -27,13 +28,16 @@ pub fn tensor(w: &Workload, input: &Input, n: usize) -> castwise::Result<Tensor>
     let mut r = numbers(w.name, input.name);
     let mut draw = || input.low + r.unit() * (input.high - input.low);
     match input.dtype {
-        DType::F16 => fill(&shape, || f16::from_f64(draw())),
-        DType::BF16 => fill(&shape, || bf16::from_f64(draw())),
+        DType::F16 => fill(&shape, || nearest_f16(draw())),
+        DType::BF16 => fill(&shape, || nearest_bf16(draw())),
         DType::F32 => fill(&shape, || draw() as f32),
         DType::F64 => fill(&shape, draw),
         DType::C64 => fill(&shape, || Complex::new(draw() as f32, draw() as f32)),
         DType::I32 => fill(&shape, || draw().floor() as i32),
         DType::U8 => fill(&shape, || draw() as u8),
+        DType::U16 => fill(&shape, || draw() as u16),
+        DType::U32 => fill(&shape, || draw() as u32),
+        DType::F8E4M3FN => fill(&shape, || F8E4M3FN::from_f64(draw())),
         other => unreachable!("no workload has inputs of {other}"),
     }
 }
@@ -63,6 +67,8 @@ impl Wide for f64 {
             DType::F32 => each(t, at, into, |x: f32| f64::from(x)),
             DType::F64 => each(t, at, into, |x: f64| x),
             DType::U8 => each(t, at, into, |x: u8| f64::from(x)),
+            DType::U16 => each(t, at, into, |x: u16| f64::from(x)),
+            DType::F8E4M3FN => each(t, at, into, F8E4M3FN::to_f64),
             other => unreachable!("{other} is not read as f64"),
         }
     }
@@ -94,12 +100,13 @@ impl Wide for i64 {
     fn read(t: &Tensor, at: &[usize], into: &mut Vec<i64>) {
         match t.dtype() {
             DType::I32 => each(t, at, into, |x: i32| i64::from(x)),
+            DType::U32 => each(t, at, into, |x: u32| i64::from(x)),
             DType::Bool => each(t, at, into, |x: bool| i64::from(x)),
             other => unreachable!("{other} is not read as i64"),
         }
     }
 
-    /// 1, so that a wrong boolean is an error of 1.
+    /// 1, so that a wrong boolean or integer is an error of 1 at least.
     fn size(self) -> f64 {
         1.0
     }
@@ -115,7 +122,7 @@ pub struct Expected(Values);
 enum Values {
     Real(Vec<f64>),
     Complex(Vec<Complex<f64>>),
-    Truth(Vec<i64>),
+    Integer(Vec<i64>),
 }
 
 /// Computes the reference result for these inputs.
@@ -128,18 +135,19 @@ pub fn expected(w: &Workload, n: usize, inputs: &[Tensor]) -> Expected {
         }
         Reference::Real(f) => Values::Real(evaluate(&domain, inputs, f)),
         Reference::Complex(f) => Values::Complex(evaluate(&domain, inputs, f)),
-        Reference::Truth(f) => Values::Truth(evaluate(&domain, inputs, |v: &[i64]| i64::from(f(v)))),
+        Reference::Truth(f) => Values::Integer(evaluate(&domain, inputs, |v: &[i64]| i64::from(f(v)))),
+        Reference::Integer(f) => Values::Integer(evaluate(&domain, inputs, f)),
     };
     Expected(values)
 }
 
 impl Expected {
-    /// The largest error of a result; for booleans, the fraction that is wrong.
+    /// The largest error of a result; for booleans, the fraction that is wrong; for integers, the mean distance.
     pub fn max_rel_err(&self, result: &Tensor) -> f64 {
         match &self.0 {
             Values::Real(all) => errors(all, result).1,
             Values::Complex(all) => errors(all, result).1,
-            Values::Truth(all) => errors(all, result).0,
+            Values::Integer(all) => errors(all, result).0,
         }
     }
 }

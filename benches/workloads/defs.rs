@@ -24,6 +24,7 @@ pub enum Reference {
     Real(fn(&[f64]) -> f64),
     Complex(fn(&[Complex<f64>]) -> Complex<f64>),
     Truth(fn(&[i64]) -> bool),
+    Integer(fn(&[i64]) -> i64),
 }
 
 /// A workload. `build` and `builtin` receive the inputs' handles in order.
@@ -48,7 +49,7 @@ impl Workload {
         if !small {
             return self.sizes.to_vec();
         }
-        let most = if self.name == "cast_u8_f32" { 2 * ROW_OF_PIXELS } else { 1 << 12 };
+        let most = if self.name.starts_with("cast_u") { 2 * ROW_OF_PIXELS } else { 1 << 12 };
         let mut all: Vec<usize> = self.sizes.iter().map(|n| (*n).min(most)).collect();
         all.dedup();
         all
@@ -262,7 +263,8 @@ fn huber_f64(v: &[f64]) -> f64 {
 /// Complex numbers, integers, masks and pixels.
 fn other() -> Vec<Workload> {
     let channels = |name, low, high| shaped(name, DType::F32, low, high, |_| vec![3]);
-    let pixels = shaped("x", DType::U8, 0.0, 256.0, |n| vec![n / ROW_OF_PIXELS, 1920, 3]);
+    let image = |dtype, high| shaped("x", dtype, 0.0, high, |n| vec![n / ROW_OF_PIXELS, 1920, 3]);
+    let (pixels, reflectances) = (image(DType::U8, 256.0), image(DType::U16, 10000.0));
     vec![
         elementwise(
             "complex_c64",
@@ -303,6 +305,36 @@ fn other() -> Vec<Workload> {
             &[1080 * ROW_OF_PIXELS],
             |v| (&v[0] * 0.00392156862745098 - &v[1]) / &v[2],
             Reference::Real(|v| (v[0] * 0.00392156862745098 - v[1]) / v[2]),
+        ),
+        elementwise(
+            "cast_u16_f32",
+            vec![reflectances, channels("m", 0.4, 0.5), channels("s", 0.2, 0.3)],
+            DType::F32,
+            &[1080 * ROW_OF_PIXELS],
+            |v| (&v[0] * 1e-4 - &v[1]) / &v[2],
+            Reference::Real(|v| (v[0] * 1e-4 - v[1]) / v[2]),
+        ),
+        elementwise(
+            "cast_f8_bf16",
+            inputs(&["x"], DType::F8E4M3FN, -448.0, 448.0),
+            DType::BF16,
+            &[M16],
+            |v| v[0].cast(DType::BF16),
+            Reference::Real(|v| v[0]),
+        ),
+        elementwise(
+            "chain_u32",
+            inputs(&["a", "b", "c"], DType::U32, 0.0, 4294967296.0),
+            DType::U32,
+            &[K64, M16],
+            |v| {
+                let [a, b, c] = [&v[0], &v[1], &v[2]];
+                (a * b + c).maximum(a) ^ a.bitwise_right_shift(3)
+            },
+            Reference::Integer(|v| {
+                let [a, b, c] = [v[0] as u32, v[1] as u32, v[2] as u32];
+                i64::from(a.wrapping_mul(b).wrapping_add(c).max(a) ^ (a >> 3))
+            }),
         ),
     ]
 }

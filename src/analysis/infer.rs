@@ -284,8 +284,8 @@ impl Pass {
                 (_, node) => node.map(|id| Arg::Node(self.cast(id, to, op, i, &seen, location))),
             };
         }
-        let id =
-            self.push(TypedKind::Apply { op, compute: sig.compute, args }, op.result(sig.compute), shape, location);
+        let kind = TypedKind::Apply { op: sig.op, compute: sig.compute, args };
+        let id = self.push(kind, sig.op.result(sig.compute), shape, location);
         let id = self.cast(id, sig.result, op, 0, &seen, location);
         Ok(self.weak(id, sig.weak))
     }
@@ -327,7 +327,7 @@ impl Pass {
             .map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
         let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
         let from = self.cast(from, sig.operand(0), op, 0, seen, location);
-        let kind = TypedKind::Reduce { op, from, axes: axes.into(), keep: attrs.keepdim };
+        let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim };
         let id = self.push(kind, sig.compute, shape, location);
         let id = self.cast(id, sig.result, op, 0, seen, location);
         Ok(self.weak(id, sig.weak))

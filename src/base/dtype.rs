@@ -11,6 +11,7 @@ use std::str::FromStr;
 use half::{bf16, f16};
 
 use super::f8::{F8E4M3FN, F8E5M2};
+use super::halves::{nearest_bf16, nearest_f16};
 
 /// Calls `$callback!` with its arguments and all rows. Columns, in order: documentation, variant, Rust type, category,
 /// name, aliases, number format; after `via`, the dtype in which operations compute, if it is another one.
@@ -159,8 +160,8 @@ macro_rules! float_formats {
 float_formats! {
     F8E4M3FN: u8, F8E4M3FN::to_f64, F8E4M3FN::from_f64;
     F8E5M2: u8, F8E5M2::to_f64, F8E5M2::from_f64;
-    f16: u16, f16::to_f64, f16::from_f64;
-    bf16: u16, bf16::to_f64, bf16::from_f64;
+    f16: u16, f16::to_f64, nearest_f16;
+    bf16: u16, bf16::to_f64, nearest_bf16;
     f32: u32, f64::from, |v| v as f32;
     f64: u64, f64::from, f64::from;
 }
@@ -375,7 +376,7 @@ impl DType {
         self.row().codec.map_or(f64::NAN, |c| (c.value)(bits))
     }
 
-    /// The bits of the float dtype's value nearest to `value`.
+    /// The bits of the float dtype's value nearest to `value`, which is rounded once.
     pub(crate) fn nearest_bits(self, value: f64) -> u64 {
         self.row().codec.map_or(0, |c| (c.nearest)(value))
     }

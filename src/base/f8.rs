@@ -6,17 +6,7 @@
 
 use std::fmt;
 
-/// f64 to f32, rounded to odd: truncated, with the last bit set if the result is inexact. Rounding this result to fewer
-/// bits gives the same as rounding the f64 itself.
-#[inline(always)]
-pub(crate) fn to_odd(a: f64) -> f32 {
-    let near = a as f32;
-    let back = f64::from(near);
-    let bits = near.to_bits();
-    let down = if back.abs() > a.abs() { bits.wrapping_sub(1) } else { bits };
-    let odd = if back != a { down | 1 } else { down };
-    if a.is_nan() { f32::NAN } else { f32::from_bits(odd) }
-}
+use super::halves::to_odd;
 
 macro_rules! f8 {
     (

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use castwise::shape::{Dim, Dims};
-use castwise::{DType, Rounding, Rules, Settings, UnknownDType};
+use castwise::{DType, Rounding, Rules, Settings, UnknownDType, ZeroDivision};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use regex::Regex;
 
@@ -55,6 +55,9 @@ pub(crate) struct Common {
     /// When f16 and bf16 values are rounded: exact (after every op) or relaxed (only when a value is stored).
     #[arg(long, value_name = "WHEN", default_value = "exact", value_parser = rounding)]
     pub(crate) rounding: Rounding,
+    /// What // and % of integers by zero give: rules (what --rules says: numpy gives 0, all others an error) or error.
+    #[arg(long, value_name = "WHAT", default_value = "rules", value_parser = zero_division)]
+    pub(crate) zero_division: ZeroDivision,
 }
 
 /// The help text of `--rules`, with its values.
@@ -77,7 +80,8 @@ impl Common {
     /// The settings that dtypes depend on besides the inputs.
     pub(crate) fn settings(&self) -> Settings {
         let rules = self.rules.unwrap_or_default();
-        Settings::new(rules).with_default_dtype(self.default_dtype).with_rounding(self.rounding)
+        let settings = Settings::new(rules).with_default_dtype(self.default_dtype).with_rounding(self.rounding);
+        settings.with_zero_division(self.zero_division)
     }
 
     /// The dtypes that results are converted to.
@@ -430,6 +434,10 @@ fn rounding(text: &str) -> Result<Rounding, String> {
         "relaxed" => Ok(Rounding::Relaxed),
         _ => Err("expected exact or relaxed".to_string()),
     }
+}
+
+fn zero_division(text: &str) -> Result<ZeroDivision, String> {
+    text.parse().map_err(|_| "expected rules or error".to_string())
 }
 
 fn float(text: &str) -> Result<DType, String> {

@@ -7,7 +7,7 @@
 //! f64 (the bitwise ones) stay in their dtype. Does not: say more than f64 can: integers beyond 2^53 have no exact counterpart.
 
 use castwise::{
-    Category, DType, Error, NodeKind, NodeOperand, Op, Operand, Program, Scalar, Settings, Tensor, TypedProgram, Var,
+    Category, DType, Error, NodeKind, NodeOperand, Op, Operand, Program, Rounding, Scalar, Tensor, TypedProgram, Var,
     Visit, apply,
 };
 
@@ -32,8 +32,7 @@ fn wide(d: DType) -> DType {
 impl<'t> Mirror<'t> {
     /// The typed program anew, every cast written out. Its placeholders keep their names and dtypes.
     pub(super) fn new(typed: &'t TypedProgram) -> Result<Mirror<'t>, Error> {
-        let Settings { rules, default_dtype, .. } = typed.settings();
-        let program = Program::with_settings(Settings::new(rules).with_default_dtype(default_dtype));
+        let program = Program::with_settings(typed.settings().with_rounding(Rounding::Exact));
         let low = typed.rewrite_into(&program, |n| n.copy_explicit())?;
         let dtypes = typed.nodes().map(|n| n.dtype).collect();
         Ok(Mirror { typed, dtypes, program, low })

@@ -100,6 +100,9 @@ pub(super) fn of_expression(text: &str, path: &str, e: &Error, notes: &[String])
         Error::DivisionByZero { op, location } => {
             vec![(format!("integer division by zero in `{op}`"), None, location)]
         }
+        Error::NegativeExponent { op, location } => {
+            vec![(format!("negative exponent in `{op}` of integers"), None, location)]
+        }
         Error::EmptyReduction { op, location } => vec![(format!("`{op}` over dims without elements"), None, location)],
         e => {
             let worded = |d: &Diagnostic| {

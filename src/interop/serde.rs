@@ -13,7 +13,7 @@ use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::base::dtype::DType;
 use crate::base::shape::check;
 use crate::graph::program::Program;
-use crate::promotion::{Rounding, Rules, Settings, no_default_dtype};
+use crate::promotion::{Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
 use crate::tensor::TensorMeta;
 
 fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
@@ -36,7 +36,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(DType, Rules, Rounding, Program);
+as_text!(DType, Rules, Rounding, ZeroDivision, Program);
 
 /// The serialized form of settings: omitted fields have their defaults.
 #[derive(Serialize, Deserialize)]
@@ -47,6 +47,12 @@ struct SettingsForm {
     default_dtype: DType,
     #[serde(default)]
     rounding: Rounding,
+    #[serde(default, skip_serializing_if = "is_default")]
+    zero_division: ZeroDivision,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn default_dtype() -> DType {
@@ -55,18 +61,18 @@ fn default_dtype() -> DType {
 
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Settings { rules, default_dtype, rounding } = *self;
-        SettingsForm { rules, default_dtype, rounding }.serialize(to)
+        let Settings { rules, default_dtype, rounding, zero_division } = *self;
+        SettingsForm { rules, default_dtype, rounding, zero_division }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
-        let SettingsForm { rules, default_dtype, rounding } = SettingsForm::deserialize(from)?;
+        let SettingsForm { rules, default_dtype, rounding, zero_division } = SettingsForm::deserialize(from)?;
         if let Some(why) = no_default_dtype(default_dtype) {
             return Err(D::Error::custom(why));
         }
-        Ok(Settings { rules, default_dtype, rounding })
+        Ok(Settings { rules, default_dtype, rounding, zero_division })
     }
 }
 

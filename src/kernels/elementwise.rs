@@ -5,7 +5,7 @@
 
 use super::num::{Canonical, Cplx, CplxFn, Int, IntFn, Mask, Real, RealFn};
 use super::reduce::{Fold, Part, part};
-use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, levels, slice, slice_mut};
+use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, NEGATIVE_EXPONENT, levels, slice, slice_mut};
 use crate::base::dtype::{DType, for_each_dtype};
 use crate::ops::{MAX_OPERANDS, Op, for_each_op};
 
@@ -112,6 +112,19 @@ unsafe fn checked_body<T: Copy + PartialEq + Default, F: Bin<T>>(
 }
 
 /// # Safety
+/// As [`bin_body`].
+#[inline(always)]
+unsafe fn exponent_body<T: CheckedInt, F: Bin<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract of `BlockFn`.
+    let exponents = unsafe { slice::<T>(args[1], n) };
+    if exponents.iter().fold(false, |any, b| any | (*b < T::default())) {
+        return NEGATIVE_EXPONENT;
+    }
+    // SAFETY: the same contract.
+    unsafe { bin_body::<T, F>(args, out, n) }
+}
+
+/// # Safety
 /// As [`un_body`].
 #[inline(always)]
 unsafe fn guarded_body<T: Copy, F: Small<T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
@@ -154,6 +167,7 @@ levels!(bin, bin_body, <T: Copy, F: OpBin<T>>);
 levels!(tri, tri_body, <T: Copy, F: OpTri<T>>);
 levels!(quad, quad_body, <T: Copy, F: OpQuad<T>>);
 levels!(checked, checked_body, <T: CheckedInt, F: OpBin<T>>);
+levels!(exponent, exponent_body, <T: CheckedInt, F: OpBin<T>>);
 levels!(guarded, guarded_body, <T: Copy, F: OpSmall<T>>);
 levels!(select, where_body, <T: Copy>);
 
@@ -164,8 +178,8 @@ use Tri as OpTri;
 use Un as OpUn;
 
 /// An integer that can be compared with zero.
-pub(in crate::kernels) trait CheckedInt: Copy + PartialEq + Default {}
-impl<T: Copy + PartialEq + Default> CheckedInt for T {}
+pub(in crate::kernels) trait CheckedInt: Copy + PartialOrd + Default {}
+impl<T: Copy + PartialOrd + Default> CheckedInt for T {}
 
 /// The Rust type of an op's result for operands of `$t`.
 macro_rules! out_type {
@@ -185,6 +199,7 @@ macro_rules! out_type {
 
 /// Invokes `$m` for each type of a category that operations compute in.
 macro_rules! for_types {
+    (int_exponent $m:ident $args:tt) => { for_each_dtype!(of_category int $m $args); };
     (int_checked $m:ident $args:tt) => { for_each_dtype!(of_category int $m $args); };
     (float_guarded $m:ident $args:tt) => { for_each_dtype!(of_category float $m $args); };
     ($category:ident $m:ident $args:tt) => { for_each_dtype!(of_category $category $m $args); };
@@ -278,6 +293,7 @@ macro_rules! find_fold {
 }
 
 macro_rules! maker {
+    (int_exponent ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!(int find ($dtype $level exponent $op)); };
     (int_checked ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!(int find ($dtype $level checked $op)); };
     (float_guarded ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!(float find ($dtype $level guarded $op)); };
     ($category:ident ($a:ident) $dtype:ident $level:ident $op:ident) => { for_types!($category find ($dtype $level un $op)); };
@@ -536,7 +552,7 @@ mod tests {
                 }
                 operands.resize(def.operands.len(), OperandType::Scalar(Scalar::Int(1)));
                 let Ok(s) = signature(&Settings::new(rules), *op, &operands, &Attrs::default()) else { continue };
-                let found = |d| kernel(*op, d, level).or(fold_kernel(*op, d, Part::Whole, level));
+                let found = |d| kernel(s.op, d, level).or(fold_kernel(s.op, d, Part::Whole, level));
                 let found = found(s.compute).or(found(s.compute.op_math()));
                 assert!(found.is_some(), "{op} of {d} under {rules} has no kernel for {}", s.compute);
             }

@@ -35,7 +35,7 @@ macro_rules! intrinsic {
 
 macro_rules! lanes {
     ($lanes:ident $float:ident $mask:ident $bits:ident, $set:ident $set_bits:ident, $add:ident $sub:ident $mul:ident $div:ident,
-     $fma:ident $fms:ident $fnma:ident, $abs:ident $and:ident $or:ident $xor:ident, $min:ident $max:ident $compare:ident $blend:ident,
+     $fma:ident $fms:ident $fnma:ident, $abs:ident $sqrt:ident $and:ident $or:ident $xor:ident, $min:ident $max:ident $compare:ident $blend:ident,
      $scale:ident $left:ident $test:ident $signs:ident, $as_bits:ident $as_float:ident, $mantissa:ident $exponent:ident $fixup:ident,
      $load:ident $store:ident $load_some:ident $store_some:ident) => {
         impl $lanes {
@@ -108,6 +108,11 @@ macro_rules! lanes {
             #[inline(always)]
             fn abs(self) -> Self {
                 intrinsic!($lanes($abs(self.0)))
+            }
+
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                intrinsic!($lanes($sqrt(self.0)))
             }
 
             #[inline(always)]
@@ -218,7 +223,7 @@ macro_rules! lanes {
 
 lanes! {
     F64x8 f64 __mmask8 u64, _mm512_set1_pd _mm512_set1_epi64, _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd,
-    _mm512_fmadd_pd _mm512_fmsub_pd _mm512_fnmadd_pd, _mm512_abs_pd _mm512_and_pd _mm512_or_pd _mm512_xor_pd,
+    _mm512_fmadd_pd _mm512_fmsub_pd _mm512_fnmadd_pd, _mm512_abs_pd _mm512_sqrt_pd _mm512_and_pd _mm512_or_pd _mm512_xor_pd,
     _mm512_min_pd _mm512_max_pd _mm512_cmp_pd_mask _mm512_mask_blend_pd,
     _mm512_scalef_pd _mm512_slli_epi64 _mm512_test_epi64_mask _mm512_movepi64_mask, _mm512_castpd_si512 _mm512_castsi512_pd,
     _mm512_getmant_pd _mm512_getexp_pd _mm512_fixupimm_pd,
@@ -227,7 +232,7 @@ lanes! {
 
 lanes! {
     F32x16 f32 __mmask16 u32, _mm512_set1_ps _mm512_set1_epi32, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_div_ps,
-    _mm512_fmadd_ps _mm512_fmsub_ps _mm512_fnmadd_ps, _mm512_abs_ps _mm512_and_ps _mm512_or_ps _mm512_xor_ps,
+    _mm512_fmadd_ps _mm512_fmsub_ps _mm512_fnmadd_ps, _mm512_abs_ps _mm512_sqrt_ps _mm512_and_ps _mm512_or_ps _mm512_xor_ps,
     _mm512_min_ps _mm512_max_ps _mm512_cmp_ps_mask _mm512_mask_blend_ps,
     _mm512_scalef_ps _mm512_slli_epi32 _mm512_test_epi32_mask _mm512_movepi32_mask, _mm512_castps_si512 _mm512_castsi512_ps,
     _mm512_getmant_ps _mm512_getexp_ps _mm512_fixupimm_ps,

@@ -28,7 +28,8 @@ pub(crate) use custom::custom_kernel;
 pub(crate) use double_rounding::{Hard, TINY, above_half, double_rounding_kernel, hard, rounds_twice};
 pub(crate) use elementwise::{copy_kernel, fold_kernel, kernel};
 
-/// Runs an op on `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or [`DIVIDED_BY_ZERO`]).
+/// Runs an op on `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or
+/// that of an error).
 ///
 /// # Safety
 /// Each pointer that the op uses must be aligned to its element and valid for `n` elements (reads for operands,
@@ -37,6 +38,9 @@ pub(crate) type BlockFn = unsafe fn(args: [*const u8; MAX_OPERANDS], out: *mut u
 
 /// The status of an integer division with a zero divisor.
 pub(crate) const DIVIDED_BY_ZERO: u32 = 1;
+
+/// The status of an integer power with a negative exponent.
+pub(crate) const NEGATIVE_EXPONENT: u32 = 2;
 
 /// The error of a kernel: the message of a custom function's panic, if it is text, else `None`.
 pub(crate) type Refusal = Option<String>;

@@ -19,13 +19,17 @@ pub(crate) use single::{
 /// The function bodies that both types share.
 macro_rules! bodies {
     ($float:ident) => {
-        /// `e^a / 4` and `e^-a / 4` for `a ≥ 0`, as `s·(1 + r + up)` and `i·(1 - r + down)`.
+        /// `e^a / 4` and `e^-a / 4` for `a ≥ 0`, as `s·(1 + even + (r + odd))` and `i·(1 + even - (r + odd))` with powers
+        /// of two `s` and `i`.
         struct Pair {
-            s: $float,
-            i: $float,
+            /// `s + i` and `s - i`, each with its rounding error.
+            sum: ($float, $float),
+            difference: ($float, $float),
             r: $float,
-            up: $float,
-            down: $float,
+            /// `sinh r - r`, plus the rounding error of `r`.
+            odd: $float,
+            /// `cosh r - 1`.
+            even: $float,
         }
 
         /// The two exponentials of a non-negative `a`.
@@ -41,45 +45,40 @@ macro_rules! bodies {
             let (odd, even) = odd_even(r);
             // If the ratio of the two exceeds 2^60, the smaller one does not matter.
             let near = if t < ROUND + 60.0 { t } else { ROUND + 60.0 };
-            Pair {
-                s: pow2(t.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_sub(2)),
-                i: pow2(ROUND.to_bits().wrapping_sub(near.to_bits()).wrapping_sub(2)),
-                r,
-                up: (even + odd) + rest,
-                down: (even - odd) - rest,
-            }
+            let s = pow2(t.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_sub(2));
+            let i = pow2(ROUND.to_bits().wrapping_sub(near.to_bits()).wrapping_sub(2));
+            let (sum, difference) = (s + i, s - i);
+            Pair { sum: (sum, i - (sum - s)), difference: (difference, (s - difference) - i), r, odd: odd + rest, even }
         }
 
-        /// The hyperbolic sine. Largest error 1.24 ulp over all `f32` arguments, 1.09 ulp over 3·10^7 random `f64`
+        /// `2·(a·(1 + even) + b·(r + odd))` for the sum and the difference, in either order.
+        #[inline(always)]
+        fn combined(p: &Pair, (a, a_lo): ($float, $float), (b, b_lo): ($float, $float)) -> $float {
+            let h = b.mul_add(p.r, a);
+            let l = b.mul_add(p.r, a - h) + b_lo.mul_add(p.r, a_lo);
+            2.0 * (h + b.mul_add(p.odd, a.mul_add(p.even, l)))
+        }
+
+        /// The hyperbolic sine. Largest error 0.78 ulp over all `f32` arguments, 0.90 ulp over 2·10^6 random `f64`
         /// arguments.
         ///
         /// ±0 give ±0, ±∞ give ±∞.
         #[inline(always)]
         pub(crate) fn sinh(x: $float) -> $float {
             let p = pair(x.abs());
-            let base = p.s - p.i;
-            let base_lo = (p.s - base) - p.i;
-            let sr = p.s * p.r;
-            let h = base + sr;
-            let l = (sr - (h - base)) + base_lo;
-            let v = 2.0 * (h + (p.i.mul_add(p.r, l) + p.s.mul_add(p.up, -(p.i * p.down))));
+            let v = combined(&p, p.difference, p.sum);
             let v = if x.abs() < TINY { x } else { v.copysign(x) };
             if x.is_nan() { $float::NAN } else { v }
         }
 
-        /// The hyperbolic cosine. Largest error 0.83 ulp over all `f32` arguments, 0.78 ulp over 3·10^7 random `f64`
+        /// The hyperbolic cosine. Largest error 0.74 ulp over all `f32` arguments, 0.75 ulp over 2·10^6 random `f64`
         /// arguments.
         ///
         /// ±0 give 1, ±∞ give +∞.
         #[inline(always)]
         pub(crate) fn cosh(x: $float) -> $float {
             let p = pair(x.abs());
-            let base = p.s + p.i;
-            let base_lo = p.i - (base - p.s);
-            let sr = p.s * p.r;
-            let h = base + sr;
-            let l = (sr - (h - base)) + base_lo;
-            let v = 2.0 * (h + ((-p.i).mul_add(p.r, l) + p.s.mul_add(p.up, p.i * p.down)));
+            let v = combined(&p, p.sum, p.difference);
             if x.is_nan() { $float::NAN } else { v }
         }
 
@@ -253,11 +252,11 @@ mod single {
 
     bodies!(f32);
 
-    /// `sinh r - r`: degree 1 in `z = r²`, within `2^-26.1·r`; `cosh r - 1`: degree 2 in `z`, within `2^-33.1`.
+    /// `sinh r - r`: degree 2 in `z = r²`, within `2^-32·r`; `cosh r - 1`: degree 2 in `z`, within `2^-33.1`.
     #[inline(always)]
     fn odd_even(r: f32) -> (f32, f32) {
         let z = r * r;
-        let odd = (z * r) * z.mul_add(0.008_366_546, 0.166_665_43);
+        let odd = (z * r) * z.mul_add(z.mul_add(0.000_199_049_55, 0.008_333_289), 0.166_666_67);
         let even = z * z.mul_add(z.mul_add(0.001_393_576_7, 0.041_666_456), 0.5);
         (odd, even)
     }
@@ -337,19 +336,19 @@ mod tests {
     fn values() {
         near(
             tanh_f64,
-            2,
+            1,
             "1e-05=3ee4f8b588e06854 0.2=3fc9439830b3a590 -0.5=bfdd9353d7568af3 3=3fefd77d111a0b00 \
              18=3feffffffffffffc",
         );
         near(
             sinh_f64,
-            2,
+            1,
             "1e-05=3ee4f8b588e4e940 0.3=3fd37d42af54b926 -0.5=bfe0acd00fe63b97 20=41aceb088b68e804 \
              710.4=7feda98a7371610b",
         );
         near(
             cosh_f64,
-            2,
+            1,
             "1e-05=3ff0000000036f9c 0.3=3ff0b9b4e0b6ec4c -0.5=3ff20ac1862ae8d0 20=41aceb088b68e804 \
              710.4=7feda98a7371610b",
         );
@@ -376,9 +375,9 @@ mod tests {
             "0=3fe62e42fefa39ef -0.9=3fd5d5770fb8311e 0.3=3feb56e0cf4511af 40=4044000000000000 \
              -700=00d14f2b0fb9307f -744=0000000000000002",
         );
-        sweep(tanh_f32, tanh_f64, 2.0);
-        sweep(sinh_f32, sinh_f64, 2.0);
-        sweep(cosh_f32, cosh_f64, 2.0);
+        sweep(tanh_f32, tanh_f64, 1.0);
+        sweep(sinh_f32, sinh_f64, 1.0);
+        sweep(cosh_f32, cosh_f64, 1.0);
         sweep(asinh_f32, asinh_f64, 2.0);
         sweep(acosh_f32, acosh_f64, 2.0);
         sweep(atanh_f32, atanh_f64, 2.0);

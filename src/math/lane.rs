@@ -30,6 +30,8 @@ pub(crate) trait Lane:
     fn fnma(self, a: Self, b: Self) -> Self;
     /// The magnitude.
     fn abs(self) -> Self;
+    /// The square root.
+    fn sqrt(self) -> Self;
     /// The non-negative `self` with the sign of `sign`.
     fn signed(self, sign: Self) -> Self;
     /// The smaller of `self` and `most`; a NaN is preserved.
@@ -125,6 +127,11 @@ macro_rules! number {
             #[inline(always)]
             fn abs(self) -> $float {
                 $float::abs(self)
+            }
+
+            #[inline(always)]
+            fn sqrt(self) -> $float {
+                $float::sqrt(self)
             }
 
             #[inline(always)]

@@ -4,7 +4,7 @@
 //! anything; `promotion` reads these columns.
 
 use crate::base::dtype::DType::*;
-use crate::base::dtype::{Category, DTypeSet};
+use crate::base::dtype::{Category, DType, DTypeSet};
 
 /// How the compute dtype of an op follows from its operands' dtypes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,18 @@ pub struct PaddleColumns {
     pub scalars: bool,
     /// Whether a 0-d tensor promotes like a scalar (arithmetic and comparisons) or like any tensor.
     pub zero_dim_is_scalar: bool,
+}
+
+/// The column of NumPy's rules.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct NumpyColumns {
+    /// How operands promote, if it differs from the row.
+    pub promotion: Option<Promotion>,
+    /// The common dtypes that the op accepts, if they differ from the row.
+    pub accepts: Option<DTypeSet>,
+    /// The dtype that bools are cast to if all operands are bool, for ops that NumPy has no bool arithmetic of.
+    pub bools: Option<DType>,
 }
 
 /// The column of the rule set of the tests.
@@ -265,5 +277,25 @@ impl PaddleColumns {
     /// Tensors must have equal dtypes.
     pub(super) const fn same(self) -> PaddleColumns {
         PaddleColumns { mixes: false, ..self }
+    }
+}
+
+/// NumPy's column without overrides.
+pub(super) const NUMPY: NumpyColumns = NumpyColumns { promotion: None, accepts: None, bools: None };
+
+impl NumpyColumns {
+    /// Overrides how operands promote.
+    pub(super) const fn promotes(self, promotion: Promotion) -> NumpyColumns {
+        NumpyColumns { promotion: Some(promotion), ..self }
+    }
+
+    /// Overrides the accepted dtypes.
+    pub(super) const fn accepts(self, accepts: DTypeSet) -> NumpyColumns {
+        NumpyColumns { accepts: Some(accepts), ..self }
+    }
+
+    /// Bools alone are cast to this dtype.
+    pub(super) const fn bools(self, to: DType) -> NumpyColumns {
+        NumpyColumns { bools: Some(to), ..self }
     }
 }

@@ -18,11 +18,13 @@ use crate::base::error::{Diagnostic, DiagnosticKind};
 
 mod columns;
 mod custom;
+pub(crate) mod departures;
 mod ranges;
+pub(crate) mod reductions;
 mod table;
 pub(crate) mod toys;
-use columns::{ANY, PADDLE, TORCH};
-pub use columns::{PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, WideScalar};
+use columns::{ANY, NUMPY, PADDLE, TORCH};
+pub use columns::{NumpyColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, WideScalar};
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
@@ -93,6 +95,8 @@ pub struct OpDef {
     pub torch: TorchColumns,
     /// The overrides of Paddle's rules.
     pub paddle: PaddleColumns,
+    /// The overrides of NumPy's rules.
+    pub numpy: NumpyColumns,
     /// The overrides of the rule set of the tests.
     #[cfg(test)]
     pub(crate) toy: columns::ToyColumns,
@@ -143,7 +147,7 @@ macro_rules! define_ops {
         }
 
         static TABLE: &[OpDef] = {
-            use {Exactness::*, Promotion::*, columns::*};
+            use {DType::{F16, F64, I8}, Exactness::*, Promotion::*, columns::*};
             &[$(OpDef {
                 op: Op::$variant,
                 operands: &[$(stringify!($operand)),+],
@@ -173,6 +177,7 @@ impl OpDef {
         for_bool: None,
         torch: TORCH,
         paddle: PADDLE,
+        numpy: NUMPY,
         #[cfg(test)]
         toy: columns::ToyColumns { fits: true },
         doc: "",
@@ -340,7 +345,7 @@ mod tests {
             }
             assert!((1..=MAX_OPERANDS).contains(&def.operands.len()) && def.doc.ends_with('.'), "{op}");
             let structural = |p: Promotion| matches!(p, Promotion::First | Promotion::Given);
-            for departs in [def.torch.promotion, def.paddle.promotion].into_iter().flatten() {
+            for departs in [def.torch.promotion, def.paddle.promotion, def.numpy.promotion].into_iter().flatten() {
                 assert!(!structural(departs) && !structural(def.promotion), "{op} is another op under other rules");
             }
         }

@@ -32,6 +32,8 @@ pub enum IntRange {
     Smaller,
     /// The first operand, clamped to the two others.
     Clamped,
+    /// 0.
+    Zero,
     /// -1, 0 or 1.
     Sign,
     /// The operand, or 0 if it is negative.
@@ -68,6 +70,10 @@ pub enum IntRange {
     FloorQuotient,
     /// The quotient, rounded towards zero.
     TruncQuotient,
+    /// The quotient, rounded down; 0 for a divisor of 0.
+    FloorQuotientOrZero,
+    /// The quotient, rounded towards zero; 0 for a divisor of 0.
+    TruncQuotientOrZero,
     /// The remainder of a quotient that is rounded down.
     FloorRest,
     /// The remainder of a quotient that is rounded towards zero.
@@ -211,6 +217,7 @@ impl IntRange {
             IntRange::Larger => Interval::new(x.least.max(y.least), x.most.max(y.most)),
             IntRange::Smaller => Interval::new(x.least.min(y.least), x.most.min(y.most)),
             IntRange::Clamped => Interval::new(x.least.max(y.least).min(z.least), x.most.max(y.most).min(z.most)),
+            IntRange::Zero => Interval::point(0),
             IntRange::Sign => Interval::new(x.least.signum(), x.most.signum()),
             IntRange::Positive => Interval::new(x.least.max(0), x.most.max(0)),
             IntRange::And => and(x, y),
@@ -229,6 +236,8 @@ impl IntRange {
             IntRange::Magnitude => x.magnitude(),
             IntRange::FloorQuotient => quotient(x, y, |a, b| a / b - i128::from(a % b != 0 && (a < 0) != (b < 0))),
             IntRange::TruncQuotient => quotient(x, y, |a, b| a / b),
+            IntRange::FloorQuotientOrZero => or_zero(IntRange::FloorQuotient.exact(operands, within, count), y),
+            IntRange::TruncQuotientOrZero => or_zero(IntRange::TruncQuotient.exact(operands, within, count), y),
             IntRange::FloorRest => floor_rest(x, y),
             IntRange::TruncRest => trunc_rest(x, y),
             IntRange::Power => power(x, y),
@@ -303,6 +312,11 @@ fn xor(x: Interval, y: Interval) -> Interval {
 fn quotient(x: Interval, y: Interval, divide: impl Fn(i128, i128) -> i128) -> Interval {
     let divisors = y.filter([y.least, -1, 1, y.most]).filter(|d| *d != 0);
     hull_of(divisors.flat_map(|d| x.ends().map(|a| divide(a, d))))
+}
+
+/// The quotients, and 0 if a divisor may be 0. Without other divisors there are no quotients.
+fn or_zero(quotients: Interval, y: Interval) -> Interval {
+    if y.has(0) { quotients.hull(Interval::point(0)) } else { quotients }
 }
 
 fn floor_rest(x: Interval, y: Interval) -> Interval {

@@ -14,7 +14,7 @@
 /// Calls `$callback!` with all rows.
 macro_rules! for_each_op {
     ($callback:ident) => {
-        $crate::ops::toys::with_toys! { $callback
+        $crate::ops::reductions::with_reductions! { $callback
             /// Sum. Integers wrap; bool is `or`.
             Add { method: add, operands: (x, y), output: Same, name: "add", integers: IntRange::Sum, accepts: ANY }
             { bool: |a, b| a | b; int: |a, b| a.wrapping_add(b); float: |a, b| a + b; complex: |a, b| a + b; }
@@ -31,44 +31,56 @@ macro_rules! for_each_op {
 
             /// True quotient. Integers and bool give a float; complex division is scaled against overflow.
             Div { method: div, operands: (x, y), output: Same, name: "div", aliases: &["divide", "true_divide"], promotion: IntToFloat,
+                numpy: NUMPY.promotes(IntToDouble),
                 accepts: NO_C32, torch: TORCH.wide_both() }
             { float: |a, b| a / b; complex: kernel |a, b| CplxFn::div(a, b); }
 
             /// Quotient rounded towards minus infinity, as Python's `//`. An integer zero divisor is an error; `MIN // -1` is `MIN`.
             FloorDivide { method: floor_divide, operands: (x, y), output: Same, name: "floor_divide", aliases: &["div_floor"],
+                numpy: NUMPY.bools(I8),
                 integers: IntRange::FloorQuotient, accepts: NUMBERS, torch: TORCH.wide() }
             { int_checked: kernel |a, b| IntFn::floor_div(a, b); float: kernel |a, b| RealFn::floor_div(a, b); }
 
             /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle only): x minus y times the Gaussian integer nearest to x / y.
             Remainder { method: remainder, operands: (x, y), output: Same, name: "remainder", aliases: &["mod"],
+                numpy: NUMPY.bools(I8),
                 integers: IntRange::FloorRest, accepts: NUMBERS, paddle: PADDLE.accepts(NUMBERS.union(FLOATS_C)) }
             { int_checked: kernel |a, b| IntFn::floor_mod(a, b); float: kernel |a, b| RealFn::floor_mod(a, b);
               complex: kernel |a, b| CplxFn::remainder(a, b); }
 
             /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is an error as a scalar.
             Pow { method: pow, operands: (x, y), output: Same, name: "pow", integers: IntRange::Power, accepts: POW,
+                numpy: NUMPY.bools(I8),
                 torch: TORCH.fits_but(SINGLE) }
             { int: kernel |a, b| IntFn::power(a, b); float: kernel |a, b| RealFn::pow(a, b); complex: kernel |a, b| CplxFn::pow(a, b); }
 
-            /// Larger operand; NaN if either is NaN; +0 is larger than -0.
+            /// Larger operand; NaN if either is NaN; +0 is larger than -0. Of complex numbers (NumPy only) the lexicographically larger one.
             Maximum { method: maximum, operands: (x, y), output: Same, name: "maximum", exactness: Exact, integers: IntRange::Larger,
+                numpy: NUMPY.accepts(ANY),
                 accepts: REALS, paddle: PADDLE.no_scalar() }
-            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::maximum(a, b); }
+            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::maximum(a, b);
+              complex: |a, b| Cplx::maximum(a, b); }
 
-            /// Smaller operand; NaN if either is NaN; -0 is smaller than +0.
+            /// Smaller operand; NaN if either is NaN; -0 is smaller than +0. Of complex numbers (NumPy only) the lexicographically smaller one.
             Minimum { method: minimum, operands: (x, y), output: Same, name: "minimum", exactness: Exact, integers: IntRange::Smaller,
+                numpy: NUMPY.accepts(ANY),
                 accepts: REALS, paddle: PADDLE.no_scalar() }
-            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b); }
+            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b);
+              complex: |a, b| Cplx::minimum(a, b); }
 
             /// Larger operand; the other one if one is NaN; +0 is larger than -0.
             Fmax { method: fmax, operands: (x, y), output: Same, name: "fmax", exactness: Exact, integers: IntRange::Larger,
+                numpy: NUMPY.accepts(ANY),
                 accepts: REALS, paddle: PADDLE.no_scalar() }
-            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::fmax(a, b); }
+            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::fmax(a, b);
+              complex: |a, b| Cplx::fmax(a, b); }
 
             /// Smaller operand; the other one if one is NaN; -0 is smaller than +0.
             Fmin { method: fmin, operands: (x, y), output: Same, name: "fmin", exactness: Exact, integers: IntRange::Smaller,
+                numpy: NUMPY.accepts(ANY),
                 accepts: REALS, paddle: PADDLE.no_scalar() }
-            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::fmin(a, b); }
+            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::fmin(a, b);
+              complex: |a, b| Cplx::fmin(a, b); }
 
             /// Whether the operands are equal, in their common dtype. NaN equals nothing.
             Eq { method: eq, operands: (x, y), output: Bool, name: "eq", aliases: &["equal"], exactness: Exact, accepts: ANY }
@@ -78,22 +90,33 @@ macro_rules! for_each_op {
             Ne { method: ne, operands: (x, y), output: Bool, name: "ne", aliases: &["not_equal"], exactness: Exact, accepts: ANY }
             { bool: |a, b| a ^ b; int: |a, b| Int::ne(a, b); float: |a, b| Real::ne(a, b); complex: |a, b| Cplx::ne(a, b); }
 
-            /// Whether the first operand is less than the second. False with NaN.
-            Lt { method: lt, operands: (x, y), output: Bool, name: "lt", aliases: &["less_than", "less"], exactness: Exact, accepts: REALS }
-            { bool: |a, b| !a & b; int: |a, b| Int::lt(a, b); float: |a, b| Real::lt(a, b); }
-
-            /// Whether the first operand is less than or equal to the second. False with NaN.
-            Le { method: le, operands: (x, y), output: Bool, name: "le", aliases: &["less_equal"], exactness: Exact, accepts: REALS }
-            { bool: |a, b| !a | b; int: |a, b| Int::le(a, b); float: |a, b| Real::le(a, b); }
-
-            /// Whether the first operand is greater than the second. False with NaN.
-            Gt { method: gt, operands: (x, y), output: Bool, name: "gt", aliases: &["greater_than", "greater"], exactness: Exact,
+            /// Whether the first operand is less than the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
+            Lt { method: lt, operands: (x, y), output: Bool, name: "lt", aliases: &["less_than", "less"], exactness: Exact,
+                numpy: NUMPY.accepts(ANY),
                 accepts: REALS }
-            { bool: |a, b| a & !b; int: |a, b| Int::gt(a, b); float: |a, b| Real::gt(a, b); }
+            { bool: |a, b| !a & b; int: |a, b| Int::lt(a, b); float: |a, b| Real::lt(a, b);
+              complex: |a, b| Cplx::lt(a, b); }
 
-            /// Whether the first operand is greater than or equal to the second. False with NaN.
-            Ge { method: ge, operands: (x, y), output: Bool, name: "ge", aliases: &["greater_equal"], exactness: Exact, accepts: REALS }
-            { bool: |a, b| a | !b; int: |a, b| Int::ge(a, b); float: |a, b| Real::ge(a, b); }
+            /// Whether the first operand is less than or equal to the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
+            Le { method: le, operands: (x, y), output: Bool, name: "le", aliases: &["less_equal"], exactness: Exact,
+                numpy: NUMPY.accepts(ANY),
+                accepts: REALS }
+            { bool: |a, b| !a | b; int: |a, b| Int::le(a, b); float: |a, b| Real::le(a, b);
+              complex: |a, b| Cplx::le(a, b); }
+
+            /// Whether the first operand is greater than the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
+            Gt { method: gt, operands: (x, y), output: Bool, name: "gt", aliases: &["greater_than", "greater"], exactness: Exact,
+                numpy: NUMPY.accepts(ANY),
+                accepts: REALS }
+            { bool: |a, b| a & !b; int: |a, b| Int::gt(a, b); float: |a, b| Real::gt(a, b);
+              complex: |a, b| Cplx::gt(a, b); }
+
+            /// Whether the first operand is greater than or equal to the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
+            Ge { method: ge, operands: (x, y), output: Bool, name: "ge", aliases: &["greater_equal"], exactness: Exact,
+                numpy: NUMPY.accepts(ANY),
+                accepts: REALS }
+            { bool: |a, b| a | !b; int: |a, b| Int::ge(a, b); float: |a, b| Real::ge(a, b);
+              complex: |a, b| Cplx::ge(a, b); }
 
             /// Whether both operands are nonzero. NaN counts as true.
             LogicalAnd { method: logical_and, operands: (x, y), output: Bool, name: "logical_and", exactness: Exact, accepts: NO_C32,
@@ -157,15 +180,19 @@ macro_rules! for_each_op {
 
             /// Absolute value; the modulus of a complex number, as a real dtype. `abs(MIN)` is `MIN`.
             Abs { method: abs, operands: (x), output: Real, name: "abs", aliases: &["absolute"], exactness: BitsReal,
+                numpy: NUMPY.accepts(ANY),
                 integers: IntRange::Magnitude, accepts: NO_BOOL }
-            { int: |a| Int::absolute(a); float: bits |a| a.abs(); complex: kernel |a| CplxFn::modulus(a); }
+            { bool: |a| a; int: |a| Int::absolute(a); float: bits |a| a.abs(); complex: kernel |a| CplxFn::modulus(a); }
 
             /// The sign as -1, 0 or 1; 0 for NaN and for both zeros.
-            Sign { method: sign, operands: (x), output: Same, name: "sign", exactness: Exact, integers: IntRange::Sign, accepts: REALS }
+            Sign { method: sign, operands: (x), output: Same, name: "sign", exactness: Exact, integers: IntRange::Sign,
+                numpy: NUMPY.accepts(NO_BOOL),
+                accepts: REALS }
             { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); }
 
             /// The operand times itself. Bool gives i64.
             Square { method: square, operands: (x), output: Same, name: "square", integers: IntRange::Square, promotion: BoolToInt,
+                numpy: NUMPY.bools(I8),
                 accepts: NO_C32 }
             { int: |a| a.wrapping_mul(a); float: |a| a * a; complex: |a| Cplx::mul(a, a); }
 
@@ -175,11 +202,13 @@ macro_rules! for_each_op {
 
             /// 1 / sqrt(x).
             Rsqrt { method: rsqrt, operands: (x), output: Same, name: "rsqrt", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| 1.0 / Real::sqrt(a); complex: kernel |a| CplxFn::rsqrt(a); }
+            { float: |a| Real::rsqrt(a); complex: kernel |a| CplxFn::rsqrt(a); }
 
-            /// 1 / x.
-            Reciprocal { method: reciprocal, operands: (x), output: Same, name: "reciprocal", promotion: IntToFloat, accepts: NO_C32 }
-            { float: |a| 1.0 / a; complex: kernel |a| CplxFn::reciprocal(a); }
+            /// 1 / x. Of integers (NumPy only) rounded towards zero, and the largest number for 0.
+            Reciprocal { method: reciprocal, operands: (x), output: Same, name: "reciprocal", promotion: IntToFloat,
+                numpy: NUMPY.promotes(Common).bools(I8),
+                accepts: NO_C32 }
+            { int: kernel |a| IntFn::reciprocal(a); float: |a| 1.0 / a; complex: kernel |a| CplxFn::reciprocal(a); }
 
             /// e to the power x.
             Exp { method: exp, operands: (x), output: Same, name: "exp", promotion: IntToFloat, accepts: NO_C32 }
@@ -228,22 +257,27 @@ macro_rules! for_each_op {
 
             /// Largest integer not greater than the operand. Integers are unchanged.
             Floor { method: floor, operands: (x), output: Same, name: "floor", exactness: Exact, integers: IntRange::First,
+                numpy: NUMPY.accepts(REALS),
                 accepts: NUMBERS }
-            { int: |a| a; float: |a| Real::floor(a); }
+            { bool: |a| a; int: |a| a; float: |a| Real::floor(a); }
 
             /// Smallest integer not less than the operand. Integers are unchanged.
-            Ceil { method: ceil, operands: (x), output: Same, name: "ceil", exactness: Exact, integers: IntRange::First, accepts: NUMBERS }
-            { int: |a| a; float: |a| Real::ceil(a); }
+            Ceil { method: ceil, operands: (x), output: Same, name: "ceil", exactness: Exact, integers: IntRange::First,
+                numpy: NUMPY.accepts(REALS),
+                accepts: NUMBERS }
+            { bool: |a| a; int: |a| a; float: |a| Real::ceil(a); }
 
             /// Nearest integer, ties to even. Integers are unchanged.
             Round { method: round, operands: (x), output: Same, name: "round", exactness: Exact, integers: IntRange::First,
+                numpy: NUMPY.accepts(NO_BOOL).bools(F16),
                 accepts: NUMBERS }
-            { int: |a| a; float: |a| Real::round(a); }
+            { int: |a| a; float: |a| Real::round(a); complex: |a| Cplx::round(a); }
 
             /// The operand rounded towards zero. Integers are unchanged.
             Trunc { method: trunc, operands: (x), output: Same, name: "trunc", exactness: Exact, integers: IntRange::First,
+                numpy: NUMPY.accepts(REALS),
                 accepts: NUMBERS }
-            { int: |a| a; float: |a| Real::trunc(a); }
+            { bool: |a| a; int: |a| a; float: |a| Real::trunc(a); }
 
             /// Whether the operand (or a part of it) is NaN.
             Isnan { method: isnan, operands: (x), output: Bool, name: "isnan", exactness: Exact, accepts: ANY }
@@ -317,39 +351,55 @@ macro_rules! for_each_op {
             { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); complex: kernel |a| CplxFn::sgn(a); }
 
             /// The operand without its integer part; keeps the sign.
-            Frac { method: frac, operands: (x), output: Same, name: "frac", exactness: Exact, accepts: FLOATS }
+            Frac { method: frac, operands: (x), output: Same, name: "frac", exactness: Exact,
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
+                accepts: FLOATS }
             { float: |a| a - Real::trunc(a); }
 
             /// x * sigmoid(x).
-            Silu { method: silu, operands: (x), output: Same, name: "silu", aliases: &["swish"], accepts: FLOATS_C }
+            Silu { method: silu, operands: (x), output: Same, name: "silu", aliases: &["swish"],
+                numpy: NUMPY.promotes(IntToFloat).accepts(ANY),
+                accepts: FLOATS_C }
             { float: |a| Real::silu(a); complex: kernel |a| Cplx::mul(a, CplxFn::sigmoid(a)); }
 
             /// x times the normal distribution function of x: x / 2 * erfc(-x / sqrt 2).
-            Gelu { method: gelu, operands: (x), output: Same, name: "gelu", accepts: FLOATS }
+            Gelu { method: gelu, operands: (x), output: Same, name: "gelu",
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
+                accepts: FLOATS }
             { float: kernel |a| RealFn::gelu(a); }
 
             /// The tanh approximation of `gelu`.
-            GeluTanh { method: gelu_tanh, operands: (x), output: Same, name: "gelu_tanh", accepts: FLOATS }
+            GeluTanh { method: gelu_tanh, operands: (x), output: Same, name: "gelu_tanh",
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
+                accepts: FLOATS }
             { float: |a| Real::gelu_tanh(a); }
 
             /// log(1 + exp(x)).
-            Softplus { method: softplus, operands: (x), output: Same, name: "softplus", accepts: FLOATS }
+            Softplus { method: softplus, operands: (x), output: Same, name: "softplus",
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
+                accepts: FLOATS }
             { float: kernel |a| RealFn::log1pexp(a); }
 
             /// The real part.
             RealPart { method: real, operands: (x), output: Real, name: "real", exactness: Exact, integers: IntRange::First, accepts: ANY }
             { bool: |a| a; int: |a| a; float: |a| a; complex: |a| Cplx::re(a); }
 
-            /// The imaginary part of a complex number.
-            ImagPart { method: imag, operands: (x), output: Real, name: "imag", exactness: Exact, accepts: COMPLEX }
-            { complex: |a| Cplx::im(a); }
+            /// The imaginary part of a complex number. NumPy gives 0 for real numbers.
+            ImagPart { method: imag, operands: (x), output: Real, name: "imag", exactness: Exact,
+                integers: IntRange::Zero, numpy: NUMPY.accepts(ANY),
+                accepts: COMPLEX }
+            { bool: |a| a.c(false); int: |a| a.c(0); float: |a| a.c(0.0); complex: |a| Cplx::im(a); }
 
             /// The complex conjugate; real numbers are unchanged.
-            Conj { method: conj, operands: (x), output: Same, name: "conj", exactness: Exact, integers: IntRange::First, accepts: ANY }
+            Conj { method: conj, operands: (x), output: Same, name: "conj", exactness: Exact, integers: IntRange::First,
+                numpy: NUMPY.bools(I8),
+                accepts: ANY }
             { bool: |a| a; int: |a| a; float: |a| a; complex: |a| Cplx::conj(a); }
 
             /// The argument of a complex number; 0 or pi for real ones, NaN for NaN.
-            Angle { method: angle, operands: (x), output: Real, name: "angle", promotion: IntToFloat, accepts: NO_C32 }
+            Angle { method: angle, operands: (x), output: Real, name: "angle", promotion: IntToFloat,
+                numpy: NUMPY.bools(F64),
+                accepts: NO_C32 }
             { float: |a| Real::angle(a); complex: kernel |a| CplxFn::angle(a); }
 
             /// The operand itself; bool is refused.
@@ -359,26 +409,31 @@ macro_rules! for_each_op {
 
             /// Remainder with the sign of the dividend, as C's `fmod`. An integer zero divisor is an error.
             Fmod { method: fmod, operands: (x, y), output: Same, name: "fmod", exactness: Exact, integers: IntRange::TruncRest,
+                numpy: NUMPY.bools(I8),
                 accepts: NUMBERS }
             { int_checked: kernel |a, b| IntFn::trunc_mod(a, b); float: kernel |a, b| RealFn::fmod(a, b); }
 
             /// Quotient rounded towards zero. An integer zero divisor is an error; `MIN / -1` is `MIN`.
             DivTrunc { method: div_trunc, operands: (x, y), output: Same, name: "div_trunc", aliases: &["trunc_divide"],
+                numpy: NUMPY.bools(I8),
                 integers: IntRange::TruncQuotient, accepts: NUMBERS, torch: TORCH.wide() }
             { int_checked: kernel |a, b| IntFn::trunc_div(a, b); float: |a, b| Real::trunc(a / b); }
 
             /// Left shift; a count below 0 or beyond the width gives 0.
             ShiftLeft { method: bitwise_left_shift, operands: (x, y), output: Same, name: "bitwise_left_shift", aliases: &["shift_left"],
+                numpy: NUMPY.bools(I8),
                 exactness: Exact, integers: IntRange::ShiftUp, accepts: INTS, paddle: PADDLE.same() }
             { int: |a, b| Int::shift_left(a, b); }
 
             /// Arithmetic right shift; a count below 0 or beyond the width gives the sign fill.
             ShiftRight { method: bitwise_right_shift, operands: (x, y), output: Same, name: "bitwise_right_shift",
+                numpy: NUMPY.bools(I8),
                 aliases: &["shift_right"], exactness: Exact, integers: IntRange::ShiftDown, accepts: INTS, paddle: PADDLE.same() }
             { int: |a, b| Int::shift_right(a, b); }
 
             /// sqrt(x^2 + y^2) without intermediate overflow.
             Hypot { method: hypot, operands: (x, y), output: Same, name: "hypot", accepts: FLOATS,
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
                 paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS) }
             { float: kernel |a, b| RealFn::hypot(a, b); }
 
@@ -398,11 +453,13 @@ macro_rules! for_each_op {
 
             /// log(exp(x) + exp(y)) without overflow.
             Logaddexp { method: logaddexp, operands: (x, y), output: Same, name: "logaddexp", accepts: FLOATS_C,
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
                 paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS).no_scalar() }
             { float: kernel |a, b| RealFn::logaddexp(a, b); complex: kernel |a, b| CplxFn::logaddexp(a, b); }
 
             /// log2(2^x + 2^y) without overflow.
             Logaddexp2 { method: logaddexp2, operands: (x, y), output: Same, name: "logaddexp2", accepts: FLOATS,
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
                 paddle: PADDLE.no_scalar() }
             { float: kernel |a, b| RealFn::logaddexp2(a, b); }
 
@@ -422,24 +479,30 @@ macro_rules! for_each_op {
 
             /// 1 for positive operands, the second operand for zero, else 0, also for NaN. Equal dtypes only.
             Heaviside { method: heaviside, operands: (x, values), output: Same, name: "heaviside", exactness: Exact,
+                numpy: NUMPY.promotes(IntToFloat),
                 integers: IntRange::Step, accepts: REALS, torch: TORCH.same(), paddle: PADDLE.same() }
             { bool: |a, b| a | b; int: |a, b| Int::heaviside(a, b); float: |a, b| Real::heaviside(a, b); }
 
             /// The next representable number from the first operand towards the second.
             Nextafter { method: nextafter, operands: (x, y), output: Same, name: "nextafter", exactness: Bits, accepts: FLOATS,
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
                 paddle: PADDLE.no_scalar() }
             { float: kernel |a, b| RealFn::nextafter(a, b); }
 
             /// The operand limited to two bounds; the upper one takes precedence; NaN if one of the three is NaN.
             Clamp { method: clamp, operands: (x, min, max), output: Same, name: "clamp", aliases: &["clip"], exactness: Exact,
+                numpy: NUMPY.accepts(ANY),
                 integers: IntRange::Clamped, accepts: NUMBERS, torch: TORCH.bounds() }
-            { int: |x, low, high| Int::minimum(Int::maximum(x, low), high);
-              float: |x, low, high| Real::minimum(Real::maximum(x, low), high); }
+            { bool: |x, low, high| (x | low) & high; int: |x, low, high| Int::minimum(Int::maximum(x, low), high);
+              float: |x, low, high| Real::minimum(Real::maximum(x, low), high);
+              complex: |x, low, high| Cplx::minimum(Cplx::maximum(x, low), high); }
 
             /// The operand, or the lower bound where it is below; NaN if one of the two is NaN.
             ClampMin { method: clamp_min, operands: (x, min), output: Same, name: "clamp_min", exactness: Exact,
+                numpy: NUMPY.accepts(ANY),
                 integers: IntRange::Larger, accepts: REALS, torch: TORCH.bounds() }
-            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::maximum(a, b); }
+            { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::maximum(a, b);
+              complex: |a, b| Cplx::maximum(a, b); }
 
             /// x + alpha * y, rounded once in the half types. Integers wrap.
             AddScaled { method: add_scaled, operands: (x, y, alpha), output: Same, name: "add_scaled", integers: IntRange::PlusProduct,
@@ -462,6 +525,7 @@ macro_rules! for_each_op {
 
             /// x + value * a / b, rounded once in the half types. PyTorch refuses integers for both a and b.
             Addcdiv { method: addcdiv, operands: (x, a, b, value), output: Same, name: "addcdiv", accepts: FLOATS_C,
+                numpy: NUMPY.promotes(IntToFloat).accepts(ANY),
                 parameter: Some(PARAMETER.converted()), torch: TORCH.no_integer_quotient() }
             { float: |x, a, b, v| x + v * a / b; complex: kernel |x, a, b, v| x + CplxFn::div(Cplx::mul(v, a), b); }
 
@@ -477,69 +541,29 @@ macro_rules! for_each_op {
 
             /// The square of x - y.
             SquaredDifference { method: squared_difference, operands: (x, y), output: Same, name: "squared_difference",
+                numpy: NUMPY.accepts(NO_BOOL),
                 integers: IntRange::SquaredDifference, accepts: FLOATS, paddle: PADDLE.accepts(NO_BOOL).no_scalar_like_zero_dim() }
             { int: |x, y| { let d = x.wrapping_sub(y); d.wrapping_mul(d) }; float: |x, y| { let d = x - y; d * d };
               complex: |x, y| { let d = x - y; Cplx::mul(d, d) }; }
 
             /// Huber loss of x - y: half its square up to delta, and linear beyond. Under PyTorch's rules the result has the dtype of x.
             Huber { method: huber, operands: (x, y, delta), output: Same, name: "huber", accepts: FLOATS,
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
                 parameter: Some(PARAMETER.above(0.0)), torch: TORCH.to_first(), paddle: PADDLE.no_scalar() }
             { float: |x, y, delta| { let r = (x - y).abs(); Real::select(Real::le(r, delta), 0.5 * r * r, delta * (r - 0.5 * delta)) }; }
 
             /// Smooth L1 loss of x - y: its square over 2 beta below beta, and linear beyond.
             SmoothL1 { method: smooth_l1, operands: (x, y, beta), output: Same, name: "smooth_l1", accepts: FLOATS,
+                numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
                 parameter: Some(PARAMETER.at_least(0.0)), paddle: PADDLE.no_scalar() }
             { float: |x, y, beta| { let r = (x - y).abs(); Real::select(Real::lt(r, beta), 0.5 * r * r / beta, r - 0.5 * beta) }; }
 
             /// x + weight * (end - x), exact at both ends.
             Lerp { method: lerp, operands: (x, end, weight), output: Same, name: "lerp", accepts: FLOATS_C, torch: TORCH.same().wide(),
+                numpy: NUMPY.promotes(IntToFloat).accepts(ANY),
                 paddle: PADDLE.same() }
             { float: |x, e, w| Real::select(Real::lt(w.abs(), w.c(0.5)), x + w * (e - x), e - (e - x) * (1.0 - w));
               complex: kernel |x, e, w| CplxFn::lerp(x, e, w); }
-
-            /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. The empty sum is 0.
-            Sum { method: sum, operands: (x), output: Fold, name: "sum", integers: IntRange::Total, promotion: ToLong, accepts: NO_C32,
-                paddle: PADDLE.promotes(SomeToLong) }
-            { folds; bool: false, |a, b| a | b; int: 0, |a, b| a.wrapping_add(b); float: 0.0, |a, b| a + b;
-              complex: CplxFn::ZERO, |a, b| a + b; }
-
-            /// Mean of the elements: their sum over their number, rounded once. Integers are refused; the mean of no elements is NaN.
-            Mean { method: mean, operands: (x), output: Fold, name: "mean", accepts: FLOATS_C }
-            { folds as Sum; }
-
-            /// Product of the elements. Bool and integers are multiplied in i64 and wrap; f16 and bf16 in f32, rounded once. The empty product is 1.
-            Prod { method: prod, operands: (x), output: Fold, name: "prod", integers: IntRange::TotalProduct, promotion: ToLong,
-                accepts: NO_C32, paddle: PADDLE.promotes(BoolToInt) }
-            { folds; bool: true, |a, b| a & b; int: 1, |a, b| a.wrapping_mul(b); float: 1.0, |a, b| a * b;
-              complex: CplxFn::ONE, |a, b| Cplx::mul(a, b); }
-
-            /// Largest element; NaN if an element is NaN. An empty reduction is an error.
-            Amax { method: amax, operands: (x), output: Fold, name: "amax", exactness: Exact, integers: IntRange::First, accepts: REALS }
-            { folds; bool: false, |a, b| a | b; int: IntFn::LEAST, |a, b| Int::maximum(a, b);
-              float: RealFn::NEG_INF, |a, b| Real::maximum(a, b), if a > b { a } else { b }; }
-
-            /// Smallest element; NaN if an element is NaN. An empty reduction is an error.
-            Amin { method: amin, operands: (x), output: Fold, name: "amin", exactness: Exact, integers: IntRange::First, accepts: REALS }
-            { folds; bool: true, |a, b| a & b; int: IntFn::MOST, |a, b| Int::minimum(a, b);
-              float: RealFn::INF, |a, b| Real::minimum(a, b), if a < b { a } else { b }; }
-
-            /// Whether any element is nonzero; NaN counts as true. An empty reduction gives false.
-            Any { method: any, operands: (x), output: Fold, name: "any", exactness: Exact, promotion: Truth, accepts: ANY }
-            { folds; bool: false, |a, b| a | b; }
-
-            /// Whether all elements are nonzero; NaN counts as true. An empty reduction gives true.
-            All { method: all, operands: (x), output: Fold, name: "all", exactness: Exact, promotion: Truth, accepts: ANY }
-            { folds; bool: true, |a, b| a & b; }
-
-            /// x times 2 to the power e, rounded once if e is an integer, even if 2^e alone overflows or underflows.
-            Ldexp { method: ldexp, operands: (x, e), output: Same, name: "ldexp", promotion: IntToFloat, accepts: NO_C32,
-                paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS) }
-            { float: kernel |x, e| RealFn::ldexp(x, e); complex: kernel |x, e| Cplx::mul(x, CplxFn::pow(CplxFn::real(2.0), e)); }
-
-            /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.
-            ClampMax { method: clamp_max, operands: (x, max), output: Same, name: "clamp_max", exactness: Exact,
-                integers: IntRange::Smaller, accepts: REALS, torch: TORCH.bounds() }
-            { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b); }
         }
     };
 }

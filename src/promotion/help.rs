@@ -112,6 +112,8 @@ fn instead(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -
         let which = if matches!(o, OperandType::Scalar(_)) { &mut scalar } else { &mut tensor };
         *which = true;
     }
+    // Integers whose common dtype is a float: NumPy's u64 and i64.
+    let tensor = tensor || !scalar;
     let tensor = tensor.then(|| match (common.category(), to.category()) {
         (Category::Complex, Category::Float) if op.def().output == Output::Bool => {
             "compare `abs(x)` or `real(x)`".into()

@@ -11,12 +11,13 @@ use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, Op, Promotion};
+use crate::ops::{Attrs, Op, Output, Promotion};
 pub use operand::{OperandType, Signature};
 use operand::{category_of, named};
 
 mod help;
 mod lattice;
+mod numpy;
 pub(crate) mod operand;
 mod paddle;
 mod rule_set;
@@ -29,12 +30,13 @@ pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_integers, refuse_lacking};
 pub(crate) use settings::no_default_dtype;
-pub use settings::{Rounding, Rules, Settings};
+pub use settings::{Rounding, Rules, Settings, ZeroDivision};
 
 impl Rules {
     /// The implementation of the rule set.
     pub(crate) fn set(self) -> &'static dyn RuleSet {
         match self {
+            Rules::NumPy => &numpy::NumPy,
             Rules::Paddle => &paddle::Paddle,
             Rules::Torch => &torch::Torch,
             #[cfg(test)]
@@ -42,12 +44,12 @@ impl Rules {
         }
     }
 
-    /// The rule set's name in program text, in files and in the command: `torch`, `paddle`.
+    /// The rule set's name in program text, in files and in the command: `torch`, `paddle`, `numpy`.
     pub fn name(self) -> &'static str {
         self.set().name()
     }
 
-    /// The short name of the framework that has these rules: `PyTorch`, `Paddle`.
+    /// The short name of the framework that has these rules: `PyTorch`, `Paddle`, `NumPy`.
     pub fn framework(self) -> &'static str {
         self.set().framework()
     }
@@ -88,6 +90,8 @@ pub enum Reason {
     IntToFloat,
     /// The op has no bool arithmetic: bool is cast to an integer dtype, which is i64 for PyTorch and Paddle.
     BoolToInt,
+    /// A comparison of 64-bit integers takes the second operand's bits in the first one's dtype, and knows their sign.
+    Signedness,
     /// The operand is cast to the dtype in which the reduction combines elements, which may be the requested one.
     Reduction,
 }
@@ -109,6 +113,7 @@ impl fmt::Display for Reason {
             Reason::Weak => "weak follows strong",
             Reason::IntToFloat => "integers to float",
             Reason::BoolToInt => "bool to i64",
+            Reason::Signedness => "bits of the other signedness",
             Reason::Reduction => "dtype of the reduction",
         })
     }
@@ -239,7 +244,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
     let (promotion, accepts) = rules.column(def);
-    let seen = rules.seen(promoted, attrs);
+    let seen = rules.seen(op, promoted, attrs);
     let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
     let common = common_dtype(rules, &call)?;
@@ -268,7 +273,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     dtypes[..condition.len()].fill(DType::Bool);
     rules.check(&call, &dtypes)?;
     let result = result.unwrap_or(op.result(compute));
-    Ok(Signature { operands: dtypes, compute, result, weak: rules.weak(&call, result) })
+    let row = rules.row(&call, compute);
+    Ok(Signature { op: row, operands: dtypes, compute, result, weak: rules.weak(&call, result) })
 }
 
 fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), Diagnostic> {
@@ -361,6 +367,8 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
         Reason::Requested
     } else if op.is_reduction() {
         Reason::Reduction
+    } else if op.def().output == Output::Bool && other_sign(from, to) {
+        Reason::Signedness
     } else if to.category() > highest && to.category() == Category::Int {
         Reason::BoolToInt
     } else if to.category() > highest {
@@ -374,6 +382,12 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
     } else {
         Reason::Table
     }
+}
+
+/// Whether a cast to a dtype of 64 bits keeps bits whose sign has another meaning.
+fn other_sign(from: DType, to: DType) -> bool {
+    let integers = from.category() == Category::Int && to.category() == Category::Int;
+    integers && to.size() == 8 && !to.holds(from)
 }
 
 fn refuse_negative_exponent(op: Op, operands: &[OperandType], common: DType) -> Result<(), Diagnostic> {

@@ -4,7 +4,7 @@
 
 use crate::base::dtype::{Category, DType};
 use crate::base::scalar::Scalar;
-use crate::ops::MAX_OPERANDS;
+use crate::ops::{MAX_OPERANDS, Op};
 use std::fmt;
 
 /// The properties of an operand that promotion depends on.
@@ -49,9 +49,12 @@ impl fmt::Display for OperandType {
     }
 }
 
-/// The dtypes of one application of an op.
+/// The dtypes of one application of an op, and the op that computes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
+    /// The op whose arithmetic this is: the one that is applied, or the row of the table that has the framework's
+    /// values where they differ, such as [`Op::FloorDivideOrZero`]. It has the same operands.
+    pub op: Op,
     /// The dtype that each operand is cast to. The entries after those of the op's operands have no meaning.
     pub(super) operands: [DType; MAX_OPERANDS],
     /// The dtype that the op computes in. f16, bf16 and c32 compute in their op math dtype and round once.

@@ -94,7 +94,7 @@ pub(crate) trait RuleSet: Sync {
     }
 
     /// Replaces the operands that promote, if the rule set treats them as other operand types.
-    fn seen(&self, _promoted: &[OperandType], _attrs: &Attrs) -> Option<Vec<OperandType>> {
+    fn seen(&self, _op: Op, _promoted: &[OperandType], _attrs: &Attrs) -> Option<Vec<OperandType>> {
         None
     }
 
@@ -116,27 +116,11 @@ pub(crate) trait RuleSet: Sync {
 
     /// The dtype that an op computes in, given its operands' common dtype.
     fn compute(&self, call: &Call<'_>, common: DType) -> DType {
-        let asked = call.op.is_reduction() && call.attrs.dtype.is_some();
-        match call.promotion {
-            Promotion::Common | Promotion::First | Promotion::SingleOrDouble => common,
-            Promotion::IntToFloat if common.is_integral() => self.float_for(call, common),
-            Promotion::BoolToInt if common == DType::Bool && !asked => self.int_for_bool(call),
-            Promotion::IntToDouble if common.is_integral() => DType::F64,
-            Promotion::ToDouble if common.is_complex() => DType::C128,
-            Promotion::ToDouble => DType::F64,
-            Promotion::ToLong if common.is_integral() && call.attrs.dtype.is_none() => DType::I64,
-            Promotion::SomeToLong if matches!(common, DType::Bool | DType::I32) && call.attrs.dtype.is_none() => {
-                DType::I64
-            }
-            Promotion::Truth => DType::Bool,
-            Promotion::Given => call.attrs.dtype.unwrap_or(common),
-            Promotion::IntToFloat | Promotion::BoolToInt | Promotion::IntToDouble => common,
-            Promotion::ToLong | Promotion::SomeToLong => common,
-        }
+        computes_in(self, call, common)
     }
 
-    /// The dtypes that the operands and the parameter are cast to, given the compute dtype. An operand that is cast to the op
-    /// math dtype of a narrow compute dtype is not rounded to the narrow dtype.
+    /// The dtypes that the operands and the parameter are cast to, given the compute dtype. An operand that is cast to
+    /// the op math dtype of a narrow compute dtype is not rounded to the narrow dtype.
     fn operands(&self, call: &Call<'_>, compute: DType) -> [DType; MAX_OPERANDS] {
         let mut dtypes = [compute; MAX_OPERANDS];
         if call.def.parameter.is_some() {
@@ -166,6 +150,12 @@ pub(crate) trait RuleSet: Sync {
         scalar
     }
 
+    /// The op whose row computes the application in its compute dtype. Where the framework's values are not those of
+    /// the op, it is a row that has them; it takes the same operands, and is its own row.
+    fn row(&self, call: &Call<'_>, _compute: DType) -> Op {
+        call.op
+    }
+
     // Outputs.
 
     /// Whether an in-place operation, or one with an output tensor, can write an operand into a tensor of this dtype.
@@ -188,6 +178,25 @@ pub(crate) trait RuleSet: Sync {
     /// How the framework composes losses.
     fn losses(&self) -> Losses {
         Losses { huber: LossShapes::Broadcast, poisson_promotes: false }
+    }
+}
+
+/// The dtype that an op computes in, as its promotion says.
+pub(super) fn computes_in<R: RuleSet + ?Sized>(rules: &R, call: &Call<'_>, common: DType) -> DType {
+    let asked = call.op.is_reduction() && call.attrs.dtype.is_some();
+    match call.promotion {
+        Promotion::Common | Promotion::First | Promotion::SingleOrDouble => common,
+        Promotion::IntToFloat if common.is_integral() => rules.float_for(call, common),
+        Promotion::BoolToInt if common == DType::Bool && !asked => rules.int_for_bool(call),
+        Promotion::IntToDouble if common.is_integral() => DType::F64,
+        Promotion::ToDouble if common.is_complex() => DType::C128,
+        Promotion::ToDouble => DType::F64,
+        Promotion::ToLong if common.is_integral() && call.attrs.dtype.is_none() => DType::I64,
+        Promotion::SomeToLong if matches!(common, DType::Bool | DType::I32) && call.attrs.dtype.is_none() => DType::I64,
+        Promotion::Truth => DType::Bool,
+        Promotion::Given => call.attrs.dtype.unwrap_or(common),
+        Promotion::IntToFloat | Promotion::BoolToInt | Promotion::IntToDouble => common,
+        Promotion::ToLong | Promotion::SomeToLong => common,
     }
 }
 

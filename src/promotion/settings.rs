@@ -1,4 +1,5 @@
-//! The settings of a program: the rule set, the default dtype, and when f16 and bf16 are rounded.
+//! The settings of a program: the rule set, the default dtype, when f16 and bf16 are rounded, and what integers divided
+//! by zero give.
 //!
 //! Guarantees: settings are plain data and are printed with the program. Does not: decide dtypes.
 
@@ -21,6 +22,10 @@ use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rules {
+    /// NumPy 2's rules (NEP 50): the least dtype that holds all arrays and NumPy scalars, whatever their rank; Python
+    /// scalars follow them. Integers too large for a dtype are refused; an integer divided by zero is 0, unless
+    /// [`zero_division`](Settings::zero_division) asks for an error.
+    NumPy,
     /// PaddlePaddle's documented tables: float dtypes promote with float dtypes, and complex dtypes with any. All other
     /// mixes of tensors are errors. A scalar follows the tensor.
     Paddle,
@@ -37,6 +42,7 @@ impl Rules {
     pub const ALL: &'static [Rules] = &[
         Rules::Torch,
         Rules::Paddle,
+        Rules::NumPy,
         #[cfg(test)]
         Rules::Toy,
     ];
@@ -90,6 +96,49 @@ pub struct Settings {
     pub default_dtype: DType,
     /// When intermediate values of f16 and bf16 are rounded.
     pub rounding: Rounding,
+    /// What `//` and `%` of integers by zero give.
+    pub zero_division: ZeroDivision,
+}
+
+/// What the quotients and remainders of integers by zero give (`floor_divide`, `remainder`, `fmod`, `div_trunc`).
+///
+/// ```
+/// use castwise::{Error, ZeroDivision, prelude::*};
+/// let divide = |settings: Settings| {
+///     let cx = Eager::with_settings(settings);
+///     cx.tensor(&Tensor::from([7i32, 7])).floor_divide(cx.tensor(&Tensor::from([2i32, 0]))).result()
+/// };
+/// let numpy = Settings::new(Rules::NumPy);
+/// assert_eq!(divide(numpy)?.to_vec::<i32>()?, [3, 0]);
+/// let strict = divide(numpy.with_zero_division(ZeroDivision::Error));
+/// assert!(strict.is_err_and(|e| e.to_string().contains("integer division by zero")));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ZeroDivision {
+    /// What the rule set says: NumPy's rules give 0, all others an error.
+    #[default]
+    Rules,
+    /// An error, as under `np.errstate(divide="raise")`.
+    Error,
+}
+
+impl fmt::Display for ZeroDivision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == ZeroDivision::Rules { "rules" } else { "error" })
+    }
+}
+
+impl std::str::FromStr for ZeroDivision {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<ZeroDivision, String> {
+        match s {
+            "rules" => Ok(ZeroDivision::Rules),
+            "error" => Ok(ZeroDivision::Error),
+            _ => Err(format!("unknown zero division `{}`: `rules` or `error`", crate::base::error::shown(s))),
+        }
+    }
 }
 
 /// When intermediate values of f16 and bf16 are rounded to their dtype.
@@ -131,7 +180,7 @@ impl From<Rules> for Settings {
 impl Settings {
     /// Settings for a rule set, with the default dtype f32 and exact rounding.
     pub const fn new(rules: Rules) -> Settings {
-        Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact }
+        Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact, zero_division: ZeroDivision::Rules }
     }
 
     /// These settings with another default dtype.
@@ -142,6 +191,11 @@ impl Settings {
     /// These settings with another rounding.
     pub const fn with_rounding(self, rounding: Rounding) -> Settings {
         Settings { rounding, ..self }
+    }
+
+    /// These settings with another result of integers divided by zero.
+    pub const fn with_zero_division(self, zero_division: ZeroDivision) -> Settings {
+        Settings { zero_division, ..self }
     }
 
     /// Returns an error if the default dtype is not a float dtype that ops compute in, which the type of the field can't

@@ -45,7 +45,7 @@ impl RuleSet for Torch {
     }
 
     /// A loss broadcasts its operands before they promote, so its 0-d operands have dims if another operand has.
-    fn seen(&self, promoted: &[OperandType], attrs: &Attrs) -> Option<Vec<OperandType>> {
+    fn seen(&self, _op: Op, promoted: &[OperandType], attrs: &Attrs) -> Option<Vec<OperandType>> {
         let has_dims = |o: &OperandType| matches!(o, OperandType::Tensor { zero_dim: false, .. });
         let with_dims = |o: &OperandType| match *o {
             OperandType::Tensor { dtype, .. } => OperandType::dim(dtype),

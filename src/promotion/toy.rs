@@ -107,7 +107,7 @@ mod tests {
     use crate::prelude::*;
     use crate::promotion::operand::OperandType;
     use crate::promotion::signature;
-    use crate::{Attrs, DiagnosticKind, Difference, Error, Outcome, compare_all, ops_markdown};
+    use crate::{Attrs, Diagnostic, DiagnosticKind, Difference, Error, Outcome, compare_all, ops_markdown};
 
     /// A program whose promotions differ between the rule sets, and its feeds.
     fn program() -> (Program, Vec<Var>, Vec<(&'static str, Tensor)>) {
@@ -177,7 +177,7 @@ mod tests {
         let explained = p.infer()?.explain().to_string();
         assert!(explained.contains("toy") && explained.contains("bool -> i8 (bool to i8)"), "{explained}");
         let unknown = "toi".parse::<Rules>().unwrap_err();
-        assert_eq!(unknown, "unknown rules `toi`: `torch`, `paddle` or `toy`");
+        assert!(unknown.starts_with("unknown rules `toi`: `torch`, `paddle`, ") && unknown.ends_with(" or `toy`"));
         Ok(())
     }
 
@@ -192,11 +192,12 @@ mod tests {
         assert!(two.iter().all(|d| d.outcomes.len() == 2) && sum(&two).ends_with(": torch gives i64; toy gives i8"));
         // An op that all rule sets but one give the same dtype.
         let root = found.iter().find(|d| d.op == Op::Square).unwrap();
-        let dtypes = [DType::I64, DType::I64, DType::I8].map(Outcome::DType);
-        assert_eq!(
-            root.outcomes,
-            [Rules::Torch, Rules::Paddle, Rules::Toy].into_iter().zip(dtypes).collect::<Vec<_>>()
-        );
+        let square =
+            |r: &Rules| signature(&Settings::new(*r), Op::Square, &[OperandType::dim(DType::Bool)], &Attrs::default());
+        let all: Vec<_> = Rules::ALL.iter().map(|r| (*r, Outcome::DType(square(r).unwrap().result))).collect();
+        assert_eq!(root.outcomes, all);
+        assert!(all.contains(&(Rules::Torch, Outcome::DType(DType::I64))));
+        assert!(all.contains(&(Rules::Toy, Outcome::DType(DType::I8))));
     }
 
     #[test]
@@ -207,23 +208,25 @@ mod tests {
         let mixed = [OperandType::dim(DType::I64), OperandType::dim(DType::F32)];
         let d = refusal(Rules::Paddle, Op::Add, &mixed);
         assert!(d.message.ends_with("under Rules::Paddle"), "{d}");
-        assert!(d.help.as_ref().unwrap().ends_with("; Rules::Torch and Rules::Toy would give f32"), "{d}");
+        let says = |d: &Diagnostic, what: &str, rules: [&str; 2]| {
+            let help = d.help.as_deref().unwrap();
+            help.split("; ").any(|part| part.ends_with(what) && rules.iter().all(|r| part.contains(r)))
+        };
+        assert!(says(&d, " would give f32", ["Rules::Torch", " and Rules::Toy"]), "{d}");
         let worded = d.worded(|setting, value| format!("<{setting}={value}>"));
         assert!(worded.message.ends_with("under <rules=paddle>"), "{worded}");
-        assert!(worded.help.as_ref().unwrap().ends_with("; <rules=torch> and <rules=toy> would give f32"), "{worded}");
+        assert!(says(&worded, " would give f32", ["<rules=torch>", " and <rules=toy>"]), "{worded}");
         assert_eq!(worded.worded(|_, _| unreachable!()), worded);
 
         let turned = [OperandType::dim(DType::F32), OperandType::dim(DType::I64)];
         let d = refusal(Rules::Paddle, Op::BitwiseAnd, &turned);
-        assert!(d.help.as_ref().unwrap().ends_with("; Rules::Torch and Rules::Toy refuse it too"), "{d}");
+        assert!(says(&d, " refuse it too", ["Rules::Torch", " and Rules::Toy"]), "{d}");
 
         let halves = [OperandType::dim(DType::BF16), OperandType::dim(DType::F16)];
         let d = refusal(Rules::Toy, Op::Lt, &halves);
-        let (message, help) = (d.message.as_str(), d.help.as_deref());
-        assert_eq!(
-            (message, help),
-            ("`lt`: Toy has no bf16", Some("use f32; Rules::Torch and Rules::Paddle would compute in f32"))
-        );
+        assert_eq!(d.message, "`lt`: Toy has no bf16");
+        assert!(d.help.as_ref().unwrap().starts_with("use f32; "), "{d}");
+        assert!(says(&d, " would compute in f32", ["Rules::Torch", "Rules::Paddle"]), "{d}");
 
         let fits = [OperandType::dim(DType::U8), OperandType::Scalar(Scalar::Int(300))];
         assert!(refusal(Rules::Toy, Op::Add, &fits).message.contains("under Rules::Toy, which u8 can't hold"));

@@ -182,7 +182,7 @@ fn float<T: Real<Mask = bool> + Lane<Num = T, Mask = bool>>(prim: Prim, args: &[
         Prim::Sub => a - b,
         Prim::Mul => a * b,
         Prim::Div => a / b,
-        Prim::Sqrt => T::sqrt(a),
+        Prim::Sqrt => Real::sqrt(a),
         // Instructions make a NaN quiet; functions of a library may not.
         Prim::Round(_) if T::is_nan(a) => a + a,
         Prim::Round(Rounding::Nearest) => T::round(a),

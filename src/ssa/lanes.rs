@@ -128,7 +128,7 @@ impl<'t> Real for Rec<'t, Float> {
         a.apply(Prim::Fmin, &[b])
     }
 
-    functions!(exp log tanh sigmoid silu gelu_tanh sin_near cos_near);
+    functions!(rsqrt exp log tanh sigmoid silu gelu_tanh sin_near cos_near);
 
     fn erf(a: Self) -> Self {
         match a.dtype() {
@@ -226,6 +226,10 @@ impl<'t, F: Format> Lane for Lanes<'t, F> {
 
     fn abs(self) -> Self {
         self.apply(Prim::Abs, &[])
+    }
+
+    fn sqrt(self) -> Self {
+        self.apply(Prim::Sqrt, &[])
     }
 
     fn signed(self, sign: Self) -> Self {

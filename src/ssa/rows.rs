@@ -85,6 +85,9 @@ macro_rules! kind {
     (int_checked) => {
         Category::Int
     };
+    (int_exponent) => {
+        Category::Int
+    };
     (float) => {
         Category::Float
     };

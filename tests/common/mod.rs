@@ -3,6 +3,8 @@
 
 use castwise::prelude::*;
 
+#[path = "../../src/base/halves.rs"]
+mod halves;
 pub mod levels;
 #[cfg(target_arch = "x86_64")]
 pub mod modes;
@@ -10,6 +12,7 @@ pub mod operands;
 #[path = "../../src/base/random.rs"]
 mod random;
 
+use halves::{nearest_bf16, nearest_f16};
 pub(crate) use random::Random;
 
 thread_local! {
@@ -19,7 +22,11 @@ thread_local! {
 
 /// Whether a rule set has tensors of this dtype.
 pub fn has(rules: Rules, d: DType) -> bool {
-    rules != Rules::Paddle || !matches!(d, DType::C32 | DType::U16 | DType::U32 | DType::U64)
+    match rules {
+        Rules::Torch => true,
+        Rules::Paddle => !matches!(d, DType::C32 | DType::U16 | DType::U32 | DType::U64),
+        _ => d != DType::C32,
+    }
 }
 
 /// Whether a rule set computes in this dtype.
@@ -76,8 +83,8 @@ pub fn element(d: DType, r: &mut Random, avoid_zero: bool) -> Vec<u8> {
     match d {
         DType::F8E4M3FN => vec![castwise::F8E4M3FN::from_f64(value).to_bits()],
         DType::F8E5M2 => vec![castwise::F8E5M2::from_f64(value).to_bits()],
-        DType::F16 => half::f16::from_f64(value).to_le_bytes().to_vec(),
-        DType::BF16 => half::bf16::from_f64(value).to_le_bytes().to_vec(),
+        DType::F16 => nearest_f16(value).to_le_bytes().to_vec(),
+        DType::BF16 => nearest_bf16(value).to_le_bytes().to_vec(),
         DType::F32 => (value as f32).to_le_bytes().to_vec(),
         _ => value.to_le_bytes().to_vec(),
     }

@@ -161,7 +161,7 @@ pub fn calls(data: &[u8]) {
                 let _ = (p.check(), p.infer().map(|t| t.to_string().len()), p.to_string());
                 w.vars.extend(p.var(b.byte()).into_iter().chain(p.feed(b.pick(&NAMES))));
                 if w.programs.len() < 6 && b.byte().is_multiple_of(3) {
-                    w.programs.push(p.with_rules(b.pick(&[Rules::Torch, Rules::Paddle])));
+                    w.programs.push(p.with_rules(b.pick(Rules::ALL)));
                 }
             }
             8 => {

@@ -78,7 +78,7 @@ fn expression(data: &[u8]) {
         ("d", Tensor::scalar(castwise::f16::from_f32(0.25))),
         ("e", Tensor::from_slice(&[castwise::Complex::new(0.5f32, -2.0)], [1]).expect("one")),
     ];
-    for rules in [Rules::Torch, Rules::Paddle] {
+    for rules in Rules::ALL.iter().copied() {
         let (p, cx) = (Program::new(rules), Eager::new(rules));
         for (name, t) in &feeds {
             p.data(name, t.dtype(), Dims::from(t.shape()));

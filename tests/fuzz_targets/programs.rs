@@ -9,14 +9,18 @@ const SHAPES: [&[usize]; 10] = [&[], &[1], &[7], &[3, 7], &[3, 1], &[0], &[2, 1,
 
 pub fn three_ways(data: &[u8]) {
     let b = &mut Bytes(data);
-    let rules = b.pick(&[Rules::Torch, Rules::Paddle]);
+    let rules = b.pick(Rules::ALL);
     let dynamic = b.byte() % 4 == 1;
     let (p, cx) = (Program::new(rules), Eager::new(rules));
     let (mut lazy, mut eager, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..1 + b.byte() % 4 {
         let d = b.dtype();
-        let d =
-            if rules == Rules::Paddle && (d == DType::C32 || d.is_unsigned() && d.size() > 1) { DType::F32 } else { d };
+        let lacking = match rules {
+            Rules::Torch => false,
+            Rules::Paddle => d == DType::C32 || d.is_unsigned() && d.size() > 1,
+            _ => d == DType::C32,
+        };
+        let d = if lacking { DType::F32 } else { d };
         let shape = b.pick(&SHAPES);
         let t = b.tensor(d, shape);
         let t = if shape.len() > 1 && b.byte() % 3 == 0 { t.transpose(0, 1).expect("two dims") } else { t };

@@ -4,6 +4,8 @@
 //! Quotients and functions are textbook formulas in f64, with an error bound for these formulas. Does not: check
 //! functions of parts that are not finite, or with intermediate results that may overflow.
 
+use std::cmp::Ordering;
+
 use castwise::Op;
 
 use super::format::power_of_two;
@@ -30,6 +32,10 @@ impl Number {
 
     fn finite(self) -> bool {
         self.re.is_finite() && self.im.is_finite()
+    }
+
+    fn nan(self) -> bool {
+        self.re.is_nan() || self.im.is_nan()
     }
 
     fn zero(self) -> bool {
@@ -188,6 +194,25 @@ fn log_of_length(x: f64, y: f64) -> f64 {
     libm::log(libm::hypot(x, y))
 }
 
+/// The lexicographic order, as NumPy has it: a NaN has no place, but equal real parts are looked at first.
+fn ordered(x: Number, y: Number) -> Option<Ordering> {
+    match x.re.partial_cmp(&y.re)? {
+        Ordering::Equal => x.im.partial_cmp(&y.im),
+        _ if x.im.is_nan() || y.im.is_nan() => None,
+        order => Some(order),
+    }
+}
+
+/// The larger number; the first one that has a NaN.
+pub fn larger(x: Number, y: Number) -> Number {
+    if x.nan() || ordered(x, y).is_some_and(Ordering::is_ge) { x } else { y }
+}
+
+/// The smaller number; the first one that has a NaN.
+pub fn smaller(x: Number, y: Number) -> Number {
+    if x.nan() || ordered(x, y).is_some_and(Ordering::is_le) { x } else { y }
+}
+
 /// The arithmetic in which an op computes.
 #[derive(Clone, Copy, Debug)]
 pub struct Math {
@@ -251,8 +276,8 @@ impl Math {
             Op::Sqrt => (z.sqrt(), 0.0),
             Op::Rsqrt => (ONE.over(z.sqrt()), 0.0),
             Op::Reciprocal => (ONE.over(z), 0.0),
-            Op::Sgn if z.zero() => (z, 0.0),
-            Op::Sgn => {
+            Op::Sgn | Op::SignOrNan if z.zero() => (z, 0.0),
+            Op::Sgn | Op::SignOrNan => {
                 let z = halved(z, exponent(z));
                 (z.over(number(z.length(), 0.0)), 0.0)
             }
@@ -371,6 +396,20 @@ impl Math {
         Math::exactly(match op {
             Op::Eq => return truth(x.re == y.re && x.im == y.im),
             Op::Ne => return truth(x.re != y.re || x.im != y.im),
+            Op::Lt => return truth(ordered(x, y) == Some(Ordering::Less)),
+            Op::Le => return truth(ordered(x, y).is_some_and(Ordering::is_le)),
+            Op::Gt => return truth(ordered(x, y) == Some(Ordering::Greater)),
+            Op::Ge => return truth(ordered(x, y).is_some_and(Ordering::is_ge)),
+            Op::Maximum | Op::ClampMin => larger(x, y),
+            Op::Minimum | Op::ClampMax => smaller(x, y),
+            Op::Clamp => smaller(larger(x, y), a[2]),
+            Op::Fmax if y.nan() => x,
+            Op::Fmax if x.nan() => y,
+            Op::Fmax => larger(x, y),
+            Op::Fmin if y.nan() => x,
+            Op::Fmin if x.nan() => y,
+            Op::Fmin => smaller(x, y),
+            Op::Round => number(x.re.round_ties_even(), x.im.round_ties_even()),
             Op::LogicalAnd => return truth(!x.zero() && !y.zero()),
             Op::LogicalOr => return truth(!x.zero() || !y.zero()),
             Op::LogicalXor => return truth(x.zero() != y.zero()),

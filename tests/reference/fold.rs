@@ -16,10 +16,24 @@ pub fn apply(op: Op, d: DType, all: &[Value]) -> Answer {
         Op::Any => Answer::Exactly(Value::Int(all.iter().any(|v| v.int() != 0).into())),
         Op::All => Answer::Exactly(Value::Int(all.iter().all(|v| v.int() != 0).into())),
         _ if d.is_integral() => integers(op, d, all),
+        Op::Amax | Op::Amin if d.is_complex() => extremes(op, all),
         Op::Amax => Answer::Exactly(Value::Real(all.iter().fold(f64::NEG_INFINITY, |m, v| Math::maximum(m, v.real())))),
         Op::Amin => Answer::Exactly(Value::Real(all.iter().fold(f64::INFINITY, |m, v| Math::minimum(m, v.real())))),
         Op::Prod => products(d, all),
         _ => sums(op, d, all),
+    }
+}
+
+/// The lexicographically largest or smallest number. Of several with NaNs it may be any.
+fn extremes(op: Op, all: &[Value]) -> Answer {
+    let nans = all.iter().filter(|v| v.pair().0.is_nan() || v.pair().1.is_nan()).count();
+    let order = |a: &(f64, f64), b: &(f64, f64)| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal);
+    let numbers = all.iter().map(|v| v.pair());
+    let found = if op == Op::Amax { numbers.max_by(order) } else { numbers.min_by(order) };
+    match found {
+        // Zeros of different signs are equal.
+        Some((re, im)) if nans == 0 && re != 0.0 && im != 0.0 => Answer::Exactly(Value::Pair(re, im)),
+        _ => Answer::Open,
     }
 }
 

@@ -29,9 +29,9 @@ pub fn of_one(op: Op, x: f64) -> Option<Function> {
         Op::Asin => (libm::asin(x), 1.0, 1.0),
         Op::Acos => (libm::acos(x), 1.0, 1.0),
         Op::Atan => (libm::atan(x), 1.0, 1.0),
-        Op::Sinh => (libm::sinh(x), 2.0, 2.0),
-        Op::Cosh => (libm::cosh(x), 2.0, 1.0),
-        Op::Tanh => (libm::tanh(x), 2.0, 2.0),
+        Op::Sinh => (libm::sinh(x), 1.0, 2.0),
+        Op::Cosh => (libm::cosh(x), 1.0, 1.0),
+        Op::Tanh => (libm::tanh(x), 1.0, 2.0),
         Op::Asinh => (libm::asinh(x), 2.0, 2.0),
         // For some arguments below -1, libm returns a number although the function is undefined.
         Op::Acosh => (if x < 1.0 { f64::NAN } else { libm::acosh(x) }, 1.0, 4.0),
@@ -39,10 +39,11 @@ pub fn of_one(op: Op, x: f64) -> Option<Function> {
         Op::Erf => (libm::erf(x), 1.0, 1.0),
         Op::Erfc => (libm::erfc(x), 2.0, 4.0),
         Op::Cbrt => (libm::cbrt(x), 1.0, 1.0),
+        Op::Rsqrt => (1.0 / x.sqrt(), 1.0, 1.5),
         Op::Sigmoid => (sigmoid(x), 1.0, 2.0),
         // For large negative arguments, by two powers that are normal numbers.
-        Op::Silu if x < -40.0 && x > -2000.0 => (x * libm::exp(0.5 * x) * libm::exp(0.5 * x), 2.0, 4.0),
-        Op::Silu => (x * sigmoid(x), 2.0, 4.0),
+        Op::Silu if x < -40.0 && x > -2000.0 => (x * libm::exp(0.5 * x) * libm::exp(0.5 * x), 1.0, 4.0),
+        Op::Silu => (x * sigmoid(x), 1.0, 4.0),
         Op::Gelu => {
             // The bounds of erfc and of the exp in its correction, and two products. For large negative x, erfc has
             // fewer digits than its product with x.
@@ -52,7 +53,7 @@ pub fn of_one(op: Op, x: f64) -> Option<Function> {
         Op::GeluTanh => {
             // The function multiplies the relative error of its argument by its condition number.
             let (value, at) = gelu_tanh(x);
-            (value, 2.0, 4.0 + 6.0 * at.abs().min(1000.0) * (1.0 - sigmoid(at)))
+            (value, 1.0, 4.0 + 6.0 * at.abs().min(1000.0) * (1.0 - sigmoid(at)))
         }
         // log(1 + e^x), with the larger part outside the logarithm.
         Op::Softplus => (x.max(0.0) + libm::log1p(libm::exp(-x.abs())), 2.0, 2.0),
@@ -60,14 +61,6 @@ pub fn of_one(op: Op, x: f64) -> Option<Function> {
     };
     let value = if x.is_nan() { x } else { value };
     Some(Function { value, bar, own })
-}
-
-/// The value of a function that is composed of elementary ones and has no bound of its own.
-pub fn composed(op: Op, x: f64) -> Option<f64> {
-    Some(match op {
-        Op::Rsqrt => 1.0 / x.sqrt(),
-        _ => return None,
-    })
 }
 
 /// 1 / (1 + e^-x), computed by the power that does not overflow.

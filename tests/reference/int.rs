@@ -18,12 +18,17 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
     if divides && y == 0 {
         return Err(DividedByZero);
     }
+    if op == Op::PowChecked && y < 0 {
+        return Err(DividedByZero);
+    }
     let wide = if d == DType::Bool {
         // For bools, a sum is `or` and a product is `and`.
         match op {
             Op::Add | Op::BitwiseOr | Op::Maximum | Op::Fmax | Op::ClampMin => x | y,
             Op::Mul | Op::BitwiseAnd | Op::Minimum | Op::Fmin | Op::ClampMax => x & y,
             Op::BitwiseNot => 1 - x,
+            Op::Clamp => (x | y) & a[2],
+            Op::Abs | Op::Floor | Op::Ceil | Op::Trunc => x,
             Op::AddScaled => x | (a[2] & y),
             _ => common(op, d, &a),
         }
@@ -32,11 +37,14 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
             Op::Add => x + y,
             Op::Sub => x - y,
             Op::Mul => x.wrapping_mul(y),
-            Op::FloorDivide => floor(x, y),
-            Op::Remainder => x - y * floor(x, y),
-            Op::DivTrunc => x / y,
-            Op::Fmod => x % y,
-            Op::Pow => power(d, x, y),
+            Op::FloorDivideOrZero | Op::RemainderOrZero | Op::DivTruncOrZero | Op::FmodOrZero if y == 0 => 0,
+            Op::FloorDivide | Op::FloorDivideOrZero => floor(x, y),
+            Op::Remainder | Op::RemainderOrZero => x - y * floor(x, y),
+            Op::DivTrunc | Op::DivTruncOrZero => x / y,
+            Op::Fmod | Op::FmodOrZero => x % y,
+            Op::Pow | Op::PowChecked => power(d, x, y),
+            Op::Reciprocal if x == 0 => range(d).1,
+            Op::Reciprocal => 1 / x,
             Op::Maximum | Op::Fmax | Op::ClampMin => x.max(y),
             Op::Minimum | Op::Fmin | Op::ClampMax => x.min(y),
             Op::BitwiseAnd => x & y,
@@ -85,6 +93,13 @@ fn common(op: Op, d: DType, a: &[i128]) -> i128 {
         Op::Le => (x <= y).into(),
         Op::Gt => (x > y).into(),
         Op::Ge => (x >= y).into(),
+        Op::EqMixed => (x == other_sign(d, y)).into(),
+        Op::NeMixed => (x != other_sign(d, y)).into(),
+        Op::LtMixed => (x < other_sign(d, y)).into(),
+        Op::LeMixed => (x <= other_sign(d, y)).into(),
+        Op::GtMixed => (x > other_sign(d, y)).into(),
+        Op::GeMixed => (x >= other_sign(d, y)).into(),
+        Op::ImagPart => 0,
         Op::LogicalAnd => (x != 0 && y != 0).into(),
         Op::LogicalOr => (x != 0 || y != 0).into(),
         Op::LogicalXor => ((x != 0) != (y != 0)).into(),
@@ -98,6 +113,18 @@ fn common(op: Op, d: DType, a: &[i128]) -> i128 {
         Op::Heaviside if x == 0 => y,
         Op::Heaviside => (x > 0).into(),
         _ => panic!("no reference for `{op}` of {d}"),
+    }
+}
+
+/// The number that the bits are in an integer dtype of the same width and the other signedness.
+fn other_sign(d: DType, x: i128) -> i128 {
+    let (least, most, bits) = range(d);
+    if least < 0 && x < 0 {
+        x + (1 << bits)
+    } else if least == 0 && x > most / 2 {
+        x - (1 << bits)
+    } else {
+        x
     }
 }
 

@@ -175,17 +175,18 @@ impl Math {
 
     /// Powers with a scalar exponent that PyTorch, and therefore castwise, computes as products, quotients and roots.
     /// (Under Paddle's rules, roots are computed as powers.)
-    pub fn power(self, x: f64, exponent: f64) -> Option<f64> {
+    pub fn power(self, x: f64, exponent: f64) -> Option<Answer> {
         let square = self.mul(x, x);
-        Some(match exponent {
+        let value = match exponent {
             2.0 => square,
             3.0 => self.mul(square, x),
             -1.0 => self.div(1.0, x),
             -2.0 => self.div(1.0, square),
             0.5 => self.sqrt(x),
-            -0.5 => self.div(1.0, self.sqrt(x)),
+            -0.5 => return of_one(Op::Rsqrt, x).map(|f| self.function(f, x)),
             _ => return None,
-        })
+        };
+        Some(Answer::Exactly(Value::Real(value)))
     }
 
     /// An application in this arithmetic.
@@ -235,13 +236,17 @@ impl Math {
                     f64::NAN
                 }
             }
-            Op::Ldexp => return self.ldexp(x, y),
+            Op::Ldexp | Op::LdexpFloat => return self.ldexp(x, y),
             Op::Add => self.add(x, y),
             Op::Sub => self.sub(x, y),
             Op::Mul => self.mul(x, y),
             Op::Div => self.div(x, y),
             Op::FloorDivide => self.floor_divide(x, y),
             Op::Remainder => self.remainder(x, y),
+            Op::RemainderSigned => {
+                let rest = self.remainder(x, y);
+                if rest == 0.0 { 0f64.copysign(y) } else { rest }
+            }
             Op::Fmod => self.fmod(x, y),
             Op::DivTrunc => self.div(x, y).trunc(),
             Op::Maximum | Op::ClampMin => Math::maximum(x, y),
@@ -253,10 +258,10 @@ impl Math {
             Op::Fmin if y.is_nan() => x,
             Op::Fmax => Math::maximum(x, y),
             Op::Fmin => Math::minimum(x, y),
-            Op::Sign | Op::Sgn => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
+            Op::SignOrNan | Op::HeavisideOrNan if x.is_nan() => x,
+            Op::Sign | Op::Sgn | Op::SignOrNan => f64::from(i8::from(x > 0.0) - i8::from(x < 0.0)),
             Op::Square => self.mul(x, x),
             Op::Sqrt => self.sqrt(x),
-            Op::Rsqrt => self.div(1.0, self.sqrt(x)),
             Op::Reciprocal => self.div(1.0, x),
             Op::Relu => Math::maximum(x, 0.0),
             Op::Floor => x.floor(),
@@ -268,8 +273,9 @@ impl Math {
             Op::Assign => y,
             Op::Angle if x.is_nan() => x,
             Op::Angle => self.round(if x < 0.0 { std::f64::consts::PI } else { 0.0 }),
-            Op::Heaviside if x == 0.0 => y,
-            Op::Heaviside => f64::from(u8::from(x > 0.0)),
+            Op::ImagPart => 0.0,
+            Op::Heaviside | Op::HeavisideOrNan if x == 0.0 => y,
+            Op::Heaviside | Op::HeavisideOrNan => f64::from(u8::from(x > 0.0)),
             Op::AddScaled => self.add(x, self.mul(a[2], y)),
             Op::SubScaled => self.sub(x, self.mul(a[2], y)),
             Op::Addcmul => self.add(x, self.mul(self.mul(a[3], y), a[2])),

@@ -1,6 +1,6 @@
 //! Compares castwise with recorded results of the frameworks.
 //!
-//! `cargo run --release -p xtask -- conformance FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]`
+//! `cargo run --release -p xtask -- conformance FILE.jsonl... --rules torch|paddle|numpy [--mode eager|static|both] [--show N]`
 //!
 //! A line of a file is a case: the op, operands as bits, attributes, and the framework's result or error. Each case
 //! runs in the requested modes; dtype, shape, bits (compared as the case says) and the kind of error must be the
@@ -58,7 +58,7 @@ impl Options {
                 _ => o.files.push(arg),
             }
         }
-        o.rules = rules.ok_or("`--rules torch` or `--rules paddle` is missing")?;
+        o.rules = rules.ok_or("`--rules torch`, `paddle` or `numpy` is missing")?;
         if o.files.is_empty() { Err("no file".into()) } else { Ok(o) }
     }
 }
@@ -151,7 +151,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Ok(o) => o,
         Err(e) => {
             eprintln!(
-                "error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle [--mode eager|static|both] [--show N]"
+                "error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle|numpy [--mode eager|static|both] [--show N]"
             );
             return ExitCode::from(2);
         }

@@ -37,6 +37,65 @@ pub(crate) trait Cplx: Copy + Add<Output = Self> + Sub<Output = Self> + Neg<Outp
         either(a, b, Self::Part::ne)
     }
 
+    /// Whether `a` is less: by the real parts, and by the imaginary ones if these are equal. False with a NaN that
+    /// decides.
+    #[inline(always)]
+    fn lt(a: Self, b: Self) -> Self::Mask {
+        ordered(a, b, Self::Part::lt, Self::Part::lt)
+    }
+
+    #[inline(always)]
+    fn le(a: Self, b: Self) -> Self::Mask {
+        ordered(a, b, Self::Part::lt, Self::Part::le)
+    }
+
+    #[inline(always)]
+    fn gt(a: Self, b: Self) -> Self::Mask {
+        ordered(a, b, Self::Part::gt, Self::Part::gt)
+    }
+
+    #[inline(always)]
+    fn ge(a: Self, b: Self) -> Self::Mask {
+        ordered(a, b, Self::Part::gt, Self::Part::ge)
+    }
+
+    /// `a` where the mask is set, else `b`.
+    #[inline(always)]
+    fn select(mask: Self::Mask, a: Self, b: Self) -> Self {
+        let part = |x, y| Self::Part::select(mask, x, y);
+        Self::pair(part(Self::re(a), Self::re(b)), part(Self::im(a), Self::im(b)))
+    }
+
+    /// The larger one by [`Cplx::ge`]; the first one that has a NaN.
+    #[inline(always)]
+    fn maximum(a: Self, b: Self) -> Self {
+        Self::select(Self::is_nan(a) | Self::ge(a, b), a, b)
+    }
+
+    /// The smaller one by [`Cplx::le`]; the first one that has a NaN.
+    #[inline(always)]
+    fn minimum(a: Self, b: Self) -> Self {
+        Self::select(Self::is_nan(a) | Self::le(a, b), a, b)
+    }
+
+    /// The larger one; the other one if one has a NaN.
+    #[inline(always)]
+    fn fmax(a: Self, b: Self) -> Self {
+        Self::select(Self::is_nan(b) | Self::ge(a, b), a, b)
+    }
+
+    /// The smaller one; the other one if one has a NaN.
+    #[inline(always)]
+    fn fmin(a: Self, b: Self) -> Self {
+        Self::select(Self::is_nan(b) | Self::le(a, b), a, b)
+    }
+
+    /// Both parts to the nearest whole number, halves to even.
+    #[inline(always)]
+    fn round(a: Self) -> Self {
+        Self::pair(Self::Part::round(Self::re(a)), Self::Part::round(Self::im(a)))
+    }
+
     /// Whether a part is not 0.
     #[inline(always)]
     fn truth(a: Self) -> Self::Mask {
@@ -81,6 +140,19 @@ pub(crate) fn both<T: Cplx>(a: T, b: T, compare: impl Fn(T::Part, T::Part) -> T:
     compare(T::re(a), T::re(b)) & compare(T::im(a), T::im(b))
 }
 
+/// Whether a strict comparison holds of the real parts and no imaginary part is NaN, or the real parts are equal and
+/// another comparison holds of the imaginary ones.
+#[inline(always)]
+fn ordered<T: Cplx>(
+    a: T,
+    b: T,
+    strict: impl Fn(T::Part, T::Part) -> T::Mask,
+    other: impl Fn(T::Part, T::Part) -> T::Mask,
+) -> T::Mask {
+    let (ar, ai, br, bi) = (T::re(a), T::im(a), T::re(b), T::im(b));
+    strict(ar, br) & !T::Part::unordered(ai, bi) | T::Part::eq(ar, br) & other(ai, bi)
+}
+
 /// Whether a comparison holds of a part.
 #[inline(always)]
 pub(crate) fn either<T: Cplx>(a: T, b: T, compare: impl Fn(T::Part, T::Part) -> T::Mask) -> T::Mask {
@@ -91,6 +163,10 @@ pub(crate) fn either<T: Cplx>(a: T, b: T, compare: impl Fn(T::Part, T::Part) -> 
 pub(crate) trait CplxFn: Cplx {
     const ZERO: Self;
     const ONE: Self;
+    /// No number is less.
+    const LEAST: Self;
+    /// No number is greater.
+    const MOST: Self;
     fn div(a: Self, b: Self) -> Self;
     fn pow(a: Self, b: Self) -> Self;
     fn lerp(a: Self, end: Self, weight: Self) -> Self;
@@ -140,6 +216,8 @@ macro_rules! complexes {
         impl CplxFn for Complex<$t> {
             const ZERO: Self = Complex::new(0.0, 0.0);
             const ONE: Self = Complex::new(1.0, 0.0);
+            const LEAST: Self = Complex::new($t::NEG_INFINITY, $t::NEG_INFINITY);
+            const MOST: Self = Complex::new($t::INFINITY, $t::INFINITY);
             #[inline(always)]
             fn remainder(a: Self, b: Self) -> Self {
                 // PaddlePaddle's rule: both parts of the quotient are rounded to the nearest integer, ties away from

@@ -4,6 +4,19 @@ use std::ops::{BitAnd, BitOr, BitXor, Not};
 
 use super::mask::Mask;
 
+/// Comparisons with numbers of the other signedness.
+macro_rules! mixed {
+    ($($(#[$doc:meta])* $name:ident = $plain:ident, $beyond:expr;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        fn $name(a: Self, b: Self) -> Self::Mask {
+            let (beyond, plain) = (Self::is_beyond(b), Self::$plain(a, b));
+            // Whether it holds of a number that is beyond the range of `a`, above it if `a` is signed, else below.
+            if $beyond(a.is_signed()) { plain | beyond } else { plain & !beyond }
+        }
+    )*};
+}
+
 /// What a row's text may say of integers.
 pub(crate) trait Int:
     Copy + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> + Not<Output = Self>
@@ -58,6 +71,27 @@ pub(crate) trait Int:
         let step = if a.is_signed() { Self::maximum(low, a.c(0)) } else { low };
         Self::select(!Self::truth(a), b, step)
     }
+
+    /// Whether the bits are those of a number that only a type of the other signedness has.
+    #[inline(always)]
+    fn is_beyond(a: Self) -> Self::Mask {
+        if a.is_signed() { Self::lt(a, a.c(0)) } else { Self::gt(a, Self::shift_right(!a.c(0), a.c(1))) }
+    }
+
+    mixed! {
+        /// Whether `a` equals `b`, whose bits are a number of the other signedness.
+        eq_mixed = eq, |_signed: bool| false;
+        /// Whether they differ.
+        ne_mixed = ne, |_signed: bool| true;
+        /// Whether `a` is less than `b`.
+        lt_mixed = lt, |signed: bool| signed;
+        /// Whether `a` is at most `b`.
+        le_mixed = le, |signed: bool| signed;
+        /// Whether `a` is greater than `b`.
+        gt_mixed = gt, |signed: bool| !signed;
+        /// Whether `a` is at least `b`.
+        ge_mixed = ge, |signed: bool| !signed;
+    }
 }
 
 /// Integer arithmetic that no text can say: only kernels have it.
@@ -74,6 +108,10 @@ pub(crate) trait IntFn: Copy {
     fn trunc_div(a: Self, b: Self) -> Self;
     /// `a - b * trunc_div(a, b)`. `b` is not 0.
     fn trunc_mod(a: Self, b: Self) -> Self;
+    /// A quotient or remainder by `b`, 0 where `b` is 0.
+    fn or_zero(a: Self, b: Self, divide: impl Fn(Self, Self) -> Self) -> Self;
+    /// `1 / a` rounded towards zero; the largest number for 0.
+    fn reciprocal(a: Self) -> Self;
     /// `a` to the power `b`, wrapping; a negative power is 0 unless `a` is ±1.
     fn power(a: Self, b: Self) -> Self;
     /// Greatest common divisor.
@@ -85,8 +123,8 @@ pub(crate) trait IntFn: Copy {
 
 /// Division by float arithmetic, which vectorizes. It is exact: the float represents both operands, and a quotient that
 /// is not an integer differs from the nearest integer by at least 1/|b|, which exceeds the rounding error of the
-/// quotient (|a| <= 2^32 in f64, 2^16 in f32). Adding 1.5 times the mantissa's range leaves the integer in the low bits,
-/// wrapped.
+/// quotient (|a| <= 2^32 in f64, 2^16 in f32). Adding 1.5 times the mantissa's range leaves the integer in the low
+/// bits, wrapped.
 macro_rules! float_division {
     ($t:ident $float:ident) => {
         #[inline(always)]
@@ -194,6 +232,16 @@ macro_rules! ints {
             const LEAST: $t = <$t>::MIN;
             const MOST: $t = <$t>::MAX;
             $division!($t $($float)?);
+            #[inline(always)]
+            fn or_zero(a: $t, b: $t, divide: impl Fn($t, $t) -> $t) -> $t {
+                let result = divide(a, if b == 0 { 1 } else { b });
+                if b == 0 { 0 } else { result }
+            }
+            #[inline(always)]
+            fn reciprocal(a: $t) -> $t {
+                let unit = a == 1 || $negative(a) && a.wrapping_add(1) == 0;
+                if a == 0 { <$t>::MAX } else if unit { a } else { 0 }
+            }
             #[inline(always)]
             fn power(a: $t, b: $t) -> $t {
                 if $negative(b) {

@@ -17,6 +17,7 @@ pub(crate) trait Real:
     fn abs(self) -> Self;
     fn copysign(self, sign: Self) -> Self;
     fn sqrt(a: Self) -> Self;
+    fn rsqrt(a: Self) -> Self;
     fn floor(a: Self) -> Self;
     fn ceil(a: Self) -> Self;
     /// To the nearest whole number, halves to even.
@@ -163,6 +164,8 @@ pub(crate) trait RealFn: Real {
     const NEAR: Self;
     fn floor_div(a: Self, b: Self) -> Self;
     fn floor_mod(a: Self, b: Self) -> Self;
+    /// `floor_mod`, but a zero has the sign of `b` too.
+    fn signed_mod(a: Self, b: Self) -> Self;
     fn pow(a: Self, b: Self) -> Self;
     fn expm1(a: Self) -> Self;
     fn log1p(a: Self) -> Self;
@@ -270,6 +273,11 @@ macro_rules! reals {
                 if (rest != 0.0) & ((rest < 0.0) != (b < 0.0)) { rest + b } else { rest }
             }
             #[inline(always)]
+            fn signed_mod(a: $t, b: $t) -> $t {
+                let rest = <$t as RealFn>::floor_mod(a, b);
+                if rest == 0.0 { (0.0 as $t).copysign(b) } else { rest }
+            }
+            #[inline(always)]
             fn fmod(a: $t, b: $t) -> $t { $fmod(a, b) }
             #[inline(always)]
             fn xlogy(a: $t, b: $t) -> $t {
@@ -319,7 +327,7 @@ macro_rules! reals {
 }
 
 reals!(f32, math::trig::TRIG_BOUND_F32, math::inline::single::TRIG_NEAR, math::trig_reduce::fmod_f32,
-    math::inline::single::erf, single: exp, log, tanh, sigmoid, silu, gelu_tanh, sin_near, cos_near;
+    math::inline::single::erf, single: rsqrt, exp, log, tanh, sigmoid, silu, gelu_tanh, sin_near, cos_near;
     expm1 = math::exp::expm1_f32, log1p = math::log::log1p_f32, gelu = math::erf::gelu_f32, sin = math::trig::sin_f32,
     cos = math::trig::cos_f32, tan = math::trig::tan_f32, sin_small = math::trig::sin_f32_small,
     cos_small = math::trig::cos_f32_small, tan_small = math::trig::tan_f32_small, exp2 = math::exp::exp2_f32,
@@ -331,7 +339,7 @@ reals!(f32, math::trig::TRIG_BOUND_F32, math::inline::single::TRIG_NEAR, math::t
     pow = math::pow::pow_f32, hypot = math::invtrig::hypot_f32, atan2 = math::invtrig::atan2_f32,
     logaddexp = math::hyper::logaddexp_f32, logaddexp2 = math::hyper::logaddexp2_f32);
 reals!(f64, math::trig::TRIG_BOUND_F64, math::inline::double::TRIG_NEAR, math::trig_reduce::fmod_f64,
-    math::erf_parts::erf, double: exp, log, tanh, sigmoid, silu, gelu_tanh, sin_near, cos_near;
+    math::erf_parts::erf, double: rsqrt, exp, log, tanh, sigmoid, silu, gelu_tanh, sin_near, cos_near;
     expm1 = math::exp::expm1_f64, log1p = math::log::log1p_f64, gelu = math::erf::gelu_f64, sin = math::trig::sin_f64,
     cos = math::trig::cos_f64, tan = math::trig::tan_f64, sin_small = math::inline::double::sin_near,
     cos_small = math::inline::double::cos_near, tan_small = math::trig::tan_f64_small, exp2 = math::exp::exp2_f64,

@@ -10,7 +10,7 @@ const WITHIN: Interval = Interval::new(-128, 127);
 /// The rules of one operand, of two, and so on. The first list of each pair has the rules whose intervals are tight,
 /// the second those whose intervals may be wider than the set of results.
 const RULES: [(&[IntRange], &[IntRange]); 4] = [
-    (&[First, Sign, Positive, Complement, Square, Negated, Magnitude], &[]),
+    (&[First, Zero, Sign, Positive, Complement, Square, Negated, Magnitude], &[]),
     (
         &[
             Second,
@@ -23,6 +23,8 @@ const RULES: [(&[IntRange], &[IntRange]); 4] = [
             SquaredDifference,
             FloorQuotient,
             TruncQuotient,
+            FloorQuotientOrZero,
+            TruncQuotientOrZero,
             ShiftUp,
             ShiftDown,
         ],
@@ -47,6 +49,7 @@ fn result(rule: IntRange, a: &[i128]) -> Option<i128> {
         Larger => x.max(y),
         Smaller => x.min(y),
         Clamped => x.max(y).min(a[2]),
+        Zero => 0,
         Sign => x.signum(),
         Positive => x.max(0),
         And => x & y,
@@ -63,8 +66,9 @@ fn result(rule: IntRange, a: &[i128]) -> Option<i128> {
         PlusProducts => x + y * a[2] * a[3],
         Negated => -x,
         Magnitude => x.abs(),
-        FloorQuotient => floor(),
-        TruncQuotient => x / y,
+        FloorQuotientOrZero | TruncQuotientOrZero if y == 0 => 0,
+        FloorQuotient | FloorQuotientOrZero => floor(),
+        TruncQuotient | TruncQuotientOrZero => x / y,
         FloorRest => x - y * floor(),
         TruncRest => x % y,
         Power if y < 0 => (x as f64).powi(y as i32).trunc() as i128 * i128::from(x != 0),

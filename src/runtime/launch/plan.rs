@@ -219,6 +219,7 @@ fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error
     };
     match op {
         Op::Custom(_) => Error::Panicked { op: op.name(), message, location },
+        Op::PowChecked => Error::NegativeExponent { op: Op::Pow.name(), location },
         _ => Error::DivisionByZero { op: op.name(), location },
     }
 }

@@ -16,7 +16,7 @@ use crate::base::shape::dims_fmt;
 use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::{LossShapes, Op};
-use crate::promotion::{CastLoss, Reason, Rounding, Settings};
+use crate::promotion::{CastLoss, Reason, Rounding, Settings, ZeroDivision};
 use parse::FORMAT_VERSION;
 
 use petgraph::graph::NodeIndex;
@@ -38,6 +38,9 @@ fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
     }
     if settings.rounding != Rounding::Exact {
         write!(f, ", rounding = {}", settings.rounding)?;
+    }
+    if settings.zero_division != ZeroDivision::Rules {
+        write!(f, ", zero_division = {}", settings.zero_division)?;
     }
     f.write_str(") (")
 }

@@ -71,7 +71,6 @@ fn bar(op: Op, d: DType) -> u64 {
     }
     match op.name() {
         "sqrt" | "abs" => 1,
-        "rsqrt" => 2,
         name if points::bar(name, false).is_some_and(|b| b <= 1.0) => 2,
         _ => 4,
     }
@@ -183,6 +182,10 @@ pub fn matches(category: &str, e: &Error) -> bool {
     if zero(e) {
         return matches!(category, "zero_division" | "div_zero");
     }
+    let exponent = |e: &Error| matches!(e, Error::NegativeExponent { .. });
+    if exponent(e) || matches!(e, Error::Earlier(e) if exponent(e)) {
+        return category == "negative_integer_power";
+    }
     let Some(d) = e.diagnostics().first() else { return false };
     let expected: &[&str] = match d.kind {
         DiagnosticKind::UnsupportedDType => &["unsupported_dtype", "mean_dtype"],
@@ -195,6 +198,7 @@ pub fn matches(category: &str, e: &Error) -> bool {
         DiagnosticKind::ConditionDType => &["condition_dtype"],
         DiagnosticKind::BoolArithmetic => &["bool_sub", "bool_neg", "unsupported_dtype"],
         DiagnosticKind::NegativeIntegerPower => &["negative_integer_power"],
+        DiagnosticKind::ScalarOverflow => &["scalar_overflow"],
         DiagnosticKind::BadParameter => &["bad_parameter", "invalid_attr", "alpha_kind", "empty", "scalar_overflow"],
         _ => &[],
     };

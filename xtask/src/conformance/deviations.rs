@@ -11,6 +11,8 @@ use super::case::{Arg, Case, Cmp, Expected};
 use super::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
 use super::run::Answer;
 
+mod numpy;
+mod paddle;
 mod torch;
 
 /// One rule.
@@ -26,6 +28,7 @@ pub struct Deviation {
 
 const PADDLE: Option<Rules> = Some(Rules::Paddle);
 const TORCH: Option<Rules> = Some(Rules::Torch);
+const NUMPY: Option<Rules> = Some(Rules::NumPy);
 
 pub const DEVIATIONS: &[Deviation] = &[
     Deviation {
@@ -165,7 +168,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         name: "bool-division",
         reason: "bool / bool is an f32 quotient (\"not smaller than float\"); Paddle gives bool, and fails on false",
         rules: PADDLE,
-        explains: bool_division,
+        explains: paddle::bool_division,
     },
     Deviation {
         name: "bitwise-scalar",
@@ -210,13 +213,13 @@ pub const DEVIATIONS: &[Deviation] = &[
         name: "integer-fmax",
         reason: "fmax and fmin of integers are exact; Paddle compares them as floats",
         rules: PADDLE,
-        explains: integer_fmax,
+        explains: paddle::integer_fmax,
     },
     Deviation {
         name: "integer-atan2",
         reason: "atan2 of integers is computed in f64, the dtype of its result; Paddle computes it in f32",
         rules: PADDLE,
-        explains: integer_atan2,
+        explains: paddle::integer_atan2,
     },
     Deviation {
         name: "complex-zero-divisor",
@@ -229,6 +232,24 @@ pub const DEVIATIONS: &[Deviation] = &[
         reason: "0 to a complex power with a negative real part is not finite; the frameworks' parts vary",
         rules: None,
         explains: zero_to_complex_power,
+    },
+    Deviation {
+        name: "where-scalar-overflow",
+        reason: "`where` refuses an integer that the dtype does not hold, as every other op does; NumPy wraps it",
+        rules: NUMPY,
+        explains: |c, a| c.op == Op::Where && has_scalar(c) && refused_as(a, &[DiagnosticKind::ScalarOverflow]),
+    },
+    Deviation {
+        name: "lcm-wraps",
+        reason: "a least common multiple beyond the dtype is the magnitude of what wraps; NumPy's may be negative",
+        rules: NUMPY,
+        explains: numpy::lcm_wraps,
+    },
+    Deviation {
+        name: "reduction-cast-saturates",
+        reason: "a reduction with an integer `dtype` converts floats as a cast does: truncated and saturated",
+        rules: NUMPY,
+        explains: numpy::reduction_cast_saturates,
     },
 ];
 
@@ -516,46 +537,6 @@ fn kernel_missing_refused(c: &Case, a: &Answer) -> bool {
             a,
             &[DiagnosticKind::UnsupportedDType, DiagnosticKind::BoolArithmetic, DiagnosticKind::DTypeMismatch],
         )
-}
-
-fn bool_division(c: &Case, a: &Answer) -> bool {
-    let Ok(got) = a else { return false };
-    let bools = c.args.iter().all(|a| category(a) == Category::Bool);
-    let (Some((_, x)), Some((_, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
-    let rule = |((x, y), g): ((&Vec<u8>, &Vec<u8>), &Vec<u8>)| {
-        same(DType::F32, g, &(f32::from(x[0]) / f32::from(y[0])).to_le_bytes(), false)
-    };
-    c.op == Op::Div && bools && got.dtype() == DType::F32 && x.iter().zip(&y).zip(&elements(got)).all(rule)
-}
-
-fn integer_fmax(c: &Case, a: &Answer) -> bool {
-    let Ok(got) = a else { return false };
-    let (Some((dx, x)), Some((dy, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
-    let narrow = |d: DType| matches!(d, DType::U8 | DType::I8 | DType::I16 | DType::I32);
-    let rule = |((x, y), g): ((&Vec<u8>, &Vec<u8>), &Vec<u8>)| {
-        let (x, y) = (real(dx, x), real(dy, y));
-        real(dx, g) == if c.op == Op::Fmax { x.max(y) } else { x.min(y) }
-    };
-    matches!(c.op, Op::Fmax | Op::Fmin)
-        && c.quirk
-        && narrow(dx)
-        && dx == dy
-        && got.dtype() == dx
-        && x.iter().zip(&y).zip(&elements(got)).all(rule)
-}
-
-fn integer_atan2(c: &Case, a: &Answer) -> bool {
-    let Ok(got) = a else { return false };
-    let (Some((dx, x)), Some((dy, y))) = (operand(c, 0, got.shape()), operand(c, 1, got.shape())) else { return false };
-    let rule = |((x, y), g): ((&Vec<u8>, &Vec<u8>), &Vec<u8>)| {
-        ulps(DType::F64, g, &real(dx, x).atan2(real(dy, y)).to_le_bytes()) <= 2
-    };
-    let integers = c.args.iter().all(|a| category(a) == Category::Int);
-    c.op.name() == "atan2"
-        && c.quirk
-        && integers
-        && got.dtype() == DType::F64
-        && x.iter().zip(&y).zip(&elements(got)).all(rule)
 }
 
 fn complex_zero_divisor(c: &Case, a: &Answer) -> bool {

@@ -1,0 +1,81 @@
+//! Rows whose values are another row's but for what a rule set does otherwise. A rule set names such a row in `row`,
+//! and `signature` then gives it for the op that the user applied; a program can apply it itself too.
+//!
+//! Guarantees: a row here is never replaced by another one. Does not: say which rule set means which row.
+
+/// Calls `$callback!` with the rows, and these.
+macro_rules! with_departures {
+    ($callback:ident $($rows:tt)*) => {
+        $crate::ops::toys::with_toys! { $callback
+            $($rows)*
+
+            /// `floor_divide`, but 0 where the divisor is 0: NumPy's integer `//`.
+            FloorDivideOrZero { method: floor_divide_or_zero, operands: (x, y), output: Same, name: "floor_divide_or_zero",
+                integers: IntRange::FloorQuotientOrZero, accepts: INTS }
+            { int: kernel |a, b| IntFn::or_zero(a, b, IntFn::floor_div); }
+
+            /// `remainder`, but 0 where the divisor is 0: NumPy's integer `%`.
+            RemainderOrZero { method: remainder_or_zero, operands: (x, y), output: Same, name: "remainder_or_zero",
+                integers: IntRange::FloorRest, accepts: INTS }
+            { int: kernel |a, b| IntFn::or_zero(a, b, IntFn::floor_mod); }
+
+            /// `fmod`, but 0 where the divisor is 0: NumPy's `fmod` of integers.
+            FmodOrZero { method: fmod_or_zero, operands: (x, y), output: Same, name: "fmod_or_zero", exactness: Exact,
+                integers: IntRange::TruncRest, accepts: INTS }
+            { int: kernel |a, b| IntFn::or_zero(a, b, IntFn::trunc_mod); }
+
+            /// `div_trunc`, but 0 where the divisor is 0, under NumPy's rules.
+            DivTruncOrZero { method: div_trunc_or_zero, operands: (x, y), output: Same, name: "div_trunc_or_zero",
+                integers: IntRange::TruncQuotientOrZero, accepts: INTS }
+            { int: kernel |a, b| IntFn::or_zero(a, b, IntFn::trunc_div); }
+
+            /// `remainder` of floats, but a zero has the sign of the divisor too: NumPy's `%`.
+            RemainderSigned { method: remainder_signed, operands: (x, y), output: Same, name: "remainder_signed", accepts: FLOATS }
+            { float: kernel |a, b| RealFn::signed_mod(a, b); }
+
+            /// `pow` of integers, but a negative exponent is an error: NumPy's integer `**`.
+            PowChecked { method: pow_checked, operands: (x, y), output: Same, name: "pow_checked", integers: IntRange::Power,
+                accepts: INTS }
+            { int_exponent: kernel |a, b| IntFn::power(a, b); }
+
+            /// `sgn`, but NaN for NaN: NumPy's `sign` of floats and complex numbers.
+            SignOrNan { method: sign_or_nan, operands: (x), output: Same, name: "sign_or_nan", exactness: ExactReal,
+                accepts: FLOATS_C }
+            { float: |a| Real::select(Real::is_nan(a), a, Real::sign(a)); complex: kernel |a| CplxFn::sgn(a); }
+
+            /// `heaviside`, but NaN where the first operand is NaN: NumPy's.
+            HeavisideOrNan { method: heaviside_or_nan, operands: (x, values), output: Same, name: "heaviside_or_nan",
+                exactness: Exact, accepts: FLOATS }
+            { float: |a, b| Real::select(Real::is_nan(a), a, Real::heaviside(a, b)); }
+
+            /// `ldexp` with the exponent in the dtype of x: NumPy's, whose exponents are integers of any dtype.
+            LdexpFloat { method: ldexp_float, operands: (x, e), output: Same, name: "ldexp_float", accepts: FLOATS }
+            { float: kernel |x, e| RealFn::ldexp(x, e); }
+
+            /// Whether x is equal to the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
+            EqMixed { method: eq_mixed, operands: (x, y), output: Bool, name: "eq_mixed", exactness: Exact, accepts: INTS }
+            { int: |a, b| Int::eq_mixed(a, b); }
+
+            /// Whether x differs from the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
+            NeMixed { method: ne_mixed, operands: (x, y), output: Bool, name: "ne_mixed", exactness: Exact, accepts: INTS }
+            { int: |a, b| Int::ne_mixed(a, b); }
+
+            /// Whether x is less than the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
+            LtMixed { method: lt_mixed, operands: (x, y), output: Bool, name: "lt_mixed", exactness: Exact, accepts: INTS }
+            { int: |a, b| Int::lt_mixed(a, b); }
+
+            /// Whether x is at most the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
+            LeMixed { method: le_mixed, operands: (x, y), output: Bool, name: "le_mixed", exactness: Exact, accepts: INTS }
+            { int: |a, b| Int::le_mixed(a, b); }
+
+            /// Whether x is greater than the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
+            GtMixed { method: gt_mixed, operands: (x, y), output: Bool, name: "gt_mixed", exactness: Exact, accepts: INTS }
+            { int: |a, b| Int::gt_mixed(a, b); }
+
+            /// Whether x is at least the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
+            GeMixed { method: ge_mixed, operands: (x, y), output: Bool, name: "ge_mixed", exactness: Exact, accepts: INTS }
+            { int: |a, b| Int::ge_mixed(a, b); }
+        }
+    };
+}
+pub(crate) use with_departures;
