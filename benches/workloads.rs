@@ -212,7 +212,7 @@ fn row(
 fn numpy_name(dtype: DType) -> String {
     match dtype {
         DType::Bool => "bool".into(),
-        DType::U8 => "uint8".into(),
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 => format!("uint{}", dtype.size() * 8),
         DType::BF16 => "bfloat16".into(),
         DType::C32 | DType::C64 | DType::C128 => format!("complex{}", dtype.size() * 8),
         d if d.is_float() => format!("float{}", d.size() * 8),
