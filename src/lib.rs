@@ -60,7 +60,7 @@ pub use base::shape;
 pub use graph::losses::{PoissonNll, Reduction};
 pub use graph::program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use graph::rewrite::{Rewritten, Visit};
-pub use graph::typed::{CastNote, TypedProgram};
+pub use graph::typed::{CastNote, TypedProgram, WeakNote};
 pub use graph::var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 pub use graph::view::{NodeKind, NodeOperand, NodeView};
 pub use kernels::CpuLevel;

@@ -48,7 +48,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = Missing::read)]
     pub(crate) missing: Option<Missing>,
     #[arg(long, help = rules_help("The promotion rules for mixed dtypes"))]
-    pub(crate) rules: Option<Rules>,
+    pub(crate) rules: Option<Settings>,
     /// The float dtype that integers are promoted to if an op computes in floats: f16, bf16, f32 or f64.
     #[arg(long, value_name = "DTYPE", default_value = "f32", value_parser = float)]
     pub(crate) default_dtype: DType,
@@ -79,8 +79,8 @@ fn compare_help() -> String {
 impl Common {
     /// The settings that dtypes depend on besides the inputs.
     pub(crate) fn settings(&self) -> Settings {
-        let rules = self.rules.unwrap_or_default();
-        let settings = Settings::new(rules).with_default_dtype(self.default_dtype).with_rounding(self.rounding);
+        let settings = self.rules.unwrap_or(Settings::new(Rules::default()));
+        let settings = settings.with_default_dtype(self.default_dtype).with_rounding(self.rounding);
         settings.with_zero_division(self.zero_division)
     }
 
@@ -312,7 +312,7 @@ pub(crate) struct Table {
     #[arg(long = "op", value_name = "OP|all", conflicts_with = "op")]
     pub(crate) named_op: Option<String>,
     #[arg(long, help = format!("{}. The HTML page has {}", rules_help("The promotion rules"), if Rules::ALL.len() == 2 { "both" } else { "all" }))]
-    pub(crate) rules: Option<Rules>,
+    pub(crate) rules: Option<Settings>,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: TableFormat,

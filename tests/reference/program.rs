@@ -114,6 +114,7 @@ impl<'a> Line<'a> {
         let (name, rest) = body.trim().split_once(": ")?;
         let (typed, application) = rest.split_once(" = ")?;
         let (dtype, dims) = typed.split_once('[')?;
+        let dtype = dtype.trim_end_matches('*');
         let (op, rest) = application.trim().split_once(' ')?;
         let (args, attrs) = rest.split_once(" {").unwrap_or((rest, ""));
         let dims = dims.trim_end_matches(']');
@@ -121,7 +122,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether the row of this name has the values of an op under NumPy's rules.
+/// Whether the row of this name has the values of an op under NumPy's or JAX's rules.
 fn stands_for(name: &str, op: Op) -> bool {
     let rows: &[&str] = match op {
         Op::FloorDivide => &["floor_divide_or_zero"],
@@ -129,7 +130,7 @@ fn stands_for(name: &str, op: Op) -> bool {
         Op::Fmod => &["fmod_or_zero"],
         Op::DivTrunc => &["div_trunc_or_zero"],
         Op::Pow => &["pow_checked"],
-        Op::Sign | Op::Sgn => &["sign_or_nan"],
+        Op::Sign | Op::Sgn => &["sign_or_nan", "sign_of_zero"],
         Op::Heaviside => &["heaviside_or_nan"],
         Op::Ldexp => &["ldexp_float"],
         Op::Eq => &["eq_mixed"],

@@ -216,8 +216,9 @@ pub fn computed_in(case: &Case) -> Option<DType> {
         .args
         .iter()
         .map(|a| match a {
-            Arg::Tensor(t) if t.shape().is_empty() => OperandType::zero(t.dtype()),
-            Arg::Tensor(t) => OperandType::dim(t.dtype()),
+            Arg::Tensor(t, true) => OperandType::weak(t.dtype()),
+            Arg::Tensor(t, _) if t.shape().is_empty() => OperandType::zero(t.dtype()),
+            Arg::Tensor(t, _) => OperandType::dim(t.dtype()),
             Arg::Scalar(s) => OperandType::Scalar(*s),
         })
         .collect();
