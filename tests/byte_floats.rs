@@ -152,6 +152,35 @@ fn files_and_texts_hold_every_bit() {
     std::fs::remove_file(&path).unwrap();
 }
 
+/// As ml_dtypes, which has them under NumPy.
+#[test]
+fn beyond_the_largest_number_is_nan_under_numpys_rules() {
+    let values = [448.0f32, 464.0, 464.1, -1e9, f32::INFINITY, f32::NAN];
+    let wide = values.map(f64::from);
+    let codes = |rules, t: &Tensor, to| {
+        let eager = Eager::new(rules).tensor(t).cast(to).result().unwrap();
+        let p = Program::new(rules);
+        let y = p.data("x", t.dtype(), [None]).cast(to);
+        let compiled = EXECUTOR.with(|exe| exe.run(&p, feeds! { "x" => t }, [&y])).unwrap();
+        assert_eq!(eager.as_bytes(), compiled[0].as_bytes());
+        eager.as_bytes().unwrap().to_vec()
+    };
+    for t in [Tensor::from(values), Tensor::from(wide)] {
+        assert_eq!(codes(Rules::Torch, &t, DType::F8E4M3FN), [0x7e, 0x7e, 0x7e, 0xfe, 0x7e, 0x7f], "{}", t.dtype());
+        let nan = codes(Rules::NumPy, &t, DType::F8E4M3FN);
+        assert_eq!(
+            nan.iter().map(|c| c & 0x7f).collect::<Vec<_>>(),
+            [0x7e, 0x7e, 0x7f, 0x7f, 0x7f, 0x7f],
+            "{}",
+            t.dtype()
+        );
+        for rules in [Rules::Torch, Rules::NumPy] {
+            assert_eq!(codes(rules, &t, DType::F8E5M2)[3..], [0xfc, 0x7c, 0x7e], "{}", t.dtype());
+        }
+    }
+    assert_eq!(codes(Rules::NumPy, &Tensor::from([448i64, 1 << 40]), DType::F8E4M3FN), [0x7e, 0x7f]);
+}
+
 #[test]
 fn the_rust_types_are_numbers() {
     assert_eq!((F8E4M3FN::from_f32(448.0).to_bits(), F8E4M3FN::from_f32(f32::INFINITY).to_bits()), (0x7e, 0x7e));

@@ -64,6 +64,15 @@ impl RuleSet for Jax {
         true
     }
 
+    /// XLA computes in 8-bit floats, as in f16.
+    fn only_stores(&self, _dtype: DType) -> bool {
+        false
+    }
+
+    fn beyond_is_nan(&self) -> bool {
+        true
+    }
+
     fn takes_condition(&self, _dtype: DType) -> bool {
         true
     }

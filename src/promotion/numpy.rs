@@ -43,6 +43,10 @@ impl RuleSet for NumPy {
         (dtype == C32).then_some("use c64")
     }
 
+    fn beyond_is_nan(&self) -> bool {
+        true
+    }
+
     fn takes_condition(&self, _dtype: DType) -> bool {
         true
     }
