@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use castwise::promotion::{OperandType, signature};
 use castwise::prelude::*;
+use castwise::promotion::{OperandType, signature};
 use castwise::{Attrs, Complex, DiagnosticKind, Error, Op};
 use serde_json::Value;
 
@@ -108,7 +108,8 @@ fn op_rules() {
     for name in ["x64", "x32"] {
         let (settings, table) = (settings(name), &tables[name]);
         let words = |v: &Value| v.as_str().unwrap().split(' ').map(str::to_string).collect::<Vec<_>>();
-        let names = |v: &Value| v.as_array().unwrap().iter().map(|s| s.as_str().unwrap().to_string()).collect::<Vec<_>>();
+        let names =
+            |v: &Value| v.as_array().unwrap().iter().map(|s| s.as_str().unwrap().to_string()).collect::<Vec<_>>();
         let notation = |s: &str| if s.contains(':') { s.to_string() } else { format!("dim:{s}") };
         let columns: Vec<String> = names(&table["columns"]).iter().map(|c| notation(c)).collect();
         let mut rows: Vec<(String, Value)> =
@@ -247,10 +248,12 @@ fn integers_wrap_to_the_dtype_that_they_meet() -> Result<(), Error> {
     // The exponent of an integer power is not converted.
     let powers = |n: i64| in_both!(jax, u, u, |u, _v| u.pow(n)).and_then(|(t, _)| t.to_vec::<u8>());
     for n in [0, 1, 2, 7, 8, 63, 64, 255, 256, 257, 300, 1 << 20, (1 << 31) - 1] {
-        let want = [200u8, 255, 3].map(|x| (0..31).rev().fold(1u8, |r, bit| {
-            let r = r.wrapping_mul(r);
-            if n >> bit & 1 == 1 { r.wrapping_mul(x) } else { r }
-        }));
+        let want = [200u8, 255, 3].map(|x| {
+            (0..31).rev().fold(1u8, |r, bit| {
+                let r = r.wrapping_mul(r);
+                if n >> bit & 1 == 1 { r.wrapping_mul(x) } else { r }
+            })
+        });
         assert_eq!(powers(n)?, want, "{n}");
     }
     // An integer beyond the default integer dtype is refused, whatever it meets.
@@ -327,7 +330,10 @@ fn refusals_name_a_cast_that_works() -> Result<(), Error> {
     let e = p.check().unwrap_err();
     let d = &e.diagnostics()[0];
     assert_eq!(d.kind, DiagnosticKind::PromotionRefused);
-    assert!(d.message.starts_with("`add` has no implicit promotion for i32 and f32 under Rules::Jax and `strict`"), "{d}");
+    assert!(
+        d.message.starts_with("`add` has no implicit promotion for i32 and f32 under Rules::Jax and `strict`"),
+        "{d}"
+    );
     assert!(d.help.as_ref().unwrap().starts_with("cast the first operand, e.g. `cast(x, f32)`"), "{d}");
     let p = Program::new(Rules::Jax);
     let _ = p.data("x", DType::C32, [3]);

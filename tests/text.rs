@@ -283,8 +283,8 @@ fn heads_are_checked() {
         ),
         ("castwise 1 program(default = f32) () {\n}\n", "line 1: the program has no `rules` setting"),
         (
-            "castwise 1 program(rules = jax) () {\n}\n",
-            "line 1: expected rules, found `jax`: unknown rules `jax`: `torch` or `paddle`",
+            "castwise 1 program(rules = julia) () {\n}\n",
+            "line 1: expected rules, found `julia`: unknown rules `julia`: `torch`, `paddle` or `numpy`",
         ),
         ("castwise 1 program(rules = torch, rules = torch) () {\n}\n", "line 1: `rules` is given twice"),
         (

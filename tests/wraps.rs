@@ -43,6 +43,7 @@ fn exact(op: Op, d: DType, a: &[i128]) -> Option<i128> {
         Op::PowChecked if y < 0 => return None,
         Op::Reciprocal if x == 0 => range(d).1,
         Op::Reciprocal => 1 / x,
+        Op::ImagPart => 0,
         Op::Add => x + y,
         Op::Sub => x - y,
         Op::Mul => x.checked_mul(y)?,
@@ -199,7 +200,9 @@ fn every_row_of_every_integer_dtype_is_told_of_if_it_can_wrap() {
                     let wraps = d.size() < 8 && some_leave(op, d, &all);
                     assert_eq!(notes.len(), usize::from(wraps), "{op} of {d} under {rules}, {parameter}: {notes:?}");
                     for n in &notes {
-                        assert_eq!((n.op, n.dtype, n.to), (op, d, DType::F64));
+                        // Under NumPy's rules another row of the table may compute it, of a name that starts as the op's.
+                        assert!(n.op.name().starts_with(op.name()), "{n:?}");
+                        assert_eq!((n.dtype, n.to), (d, DType::F64));
                         let whole = i128::from(i64::MIN)..=i128::from(i64::MAX);
                         let within = n.needs.start() >= n.has.start() && n.needs.end() <= n.has.end();
                         assert!(!within && whole.contains(n.has.start()), "{n:?}");

@@ -24,7 +24,10 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     let (mut work, refused) = match prepared {
         // An expression that one rule set refuses can still be compared.
         Err(failure) if arguments.compare && failure.code == 1 => {
-            let under = |other| Common { rules: Some(arguments.common.settings().with_rules(other)), ..arguments.common.clone() };
+            let under = |other| Common {
+                rules: Some(arguments.common.settings().with_rules(other)),
+                ..arguments.common.clone()
+            };
             let mut others = arguments.common.settings().rules.others();
             match others.find_map(|other| prepare(&under(other), &[], Some(expression)).ok()) {
                 Some(work) => (work, Some(failure)),

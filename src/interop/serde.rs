@@ -72,7 +72,8 @@ impl Serialize for Settings {
 
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
-        let SettingsForm { rules, default_dtype, rounding, zero_division, x64, strict } = SettingsForm::deserialize(from)?;
+        let SettingsForm { rules, default_dtype, rounding, zero_division, x64, strict } =
+            SettingsForm::deserialize(from)?;
         if let Some(why) = no_default_dtype(default_dtype) {
             return Err(D::Error::custom(why));
         }

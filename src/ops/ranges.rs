@@ -32,6 +32,8 @@ pub enum IntRange {
     Smaller,
     /// The first operand, clamped to the two others.
     Clamped,
+    /// 0.
+    Zero,
     /// -1, 0 or 1.
     Sign,
     /// The operand, or 0 if it is negative.
@@ -215,6 +217,7 @@ impl IntRange {
             IntRange::Larger => Interval::new(x.least.max(y.least), x.most.max(y.most)),
             IntRange::Smaller => Interval::new(x.least.min(y.least), x.most.min(y.most)),
             IntRange::Clamped => Interval::new(x.least.max(y.least).min(z.least), x.most.max(y.most).min(z.most)),
+            IntRange::Zero => Interval::point(0),
             IntRange::Sign => Interval::new(x.least.signum(), x.most.signum()),
             IntRange::Positive => Interval::new(x.least.max(0), x.most.max(0)),
             IntRange::And => and(x, y),

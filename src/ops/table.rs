@@ -394,7 +394,7 @@ macro_rules! for_each_op {
 
             /// The imaginary part of a complex number. NumPy gives 0 for real numbers.
             ImagPart { method: imag, operands: (x), output: Real, name: "imag", exactness: Exact,
-                numpy: NUMPY.accepts(ANY),
+                integers: IntRange::Zero, numpy: NUMPY.accepts(ANY),
                 accepts: COMPLEX, jax: JAX.accepts(NO_C32) }
             { bool: |a| a.c(false); int: |a| a.c(0); float: |a| a.c(0.0); complex: |a| Cplx::im(a); }
 

@@ -150,7 +150,8 @@ impl RuleSet for Jax {
             if (least..=most).contains(v) {
                 continue;
             }
-            let message = Phrase::from(format!("`{}` with the {o}, which is beyond {default}, the integer of ", call.op));
+            let message =
+                Phrase::from(format!("`{}` with the {o}, which is beyond {default}, the integer of ", call.op));
             let message = message.and(Rules::Jax.mention());
             let help = if call.settings.x64 {
                 "pass the scalar as a 0-d constant of another dtype"

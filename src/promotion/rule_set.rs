@@ -6,8 +6,8 @@
 //! Guarantees: a rule set sees everything about an application but its shapes, so its decision can depend on the op, on
 //! a scalar's value or on a setting. Does not: decide in which order mistakes are reported; `signature` does.
 
-use super::{Flag, Settings};
 use super::operand::{OperandType, category_of};
+use super::{Flag, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;

@@ -15,8 +15,12 @@ pub fn three_ways(data: &[u8]) {
     let (mut lazy, mut eager, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..1 + b.byte() % 4 {
         let d = b.dtype();
-        let d =
-            if rules == Rules::Paddle && (d == DType::C32 || d.is_unsigned() && d.size() > 1) { DType::F32 } else { d };
+        let lacking = match rules {
+            Rules::Torch => false,
+            Rules::Paddle => d == DType::C32 || d.is_unsigned() && d.size() > 1,
+            _ => d == DType::C32,
+        };
+        let d = if lacking { DType::F32 } else { d };
         let shape = b.pick(&SHAPES);
         let t = b.tensor(d, shape);
         let t = if shape.len() > 1 && b.byte() % 3 == 0 { t.transpose(0, 1).expect("two dims") } else { t };

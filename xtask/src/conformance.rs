@@ -38,7 +38,12 @@ enum Mode {
 
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut o = Options { files: vec![], rules: Settings::new(Rules::Torch), modes: vec![Mode::Eager, Mode::Static], show: 10 };
+        let mut o = Options {
+            files: vec![],
+            rules: Settings::new(Rules::Torch),
+            modes: vec![Mode::Eager, Mode::Static],
+            show: 10,
+        };
         let mut rules = None;
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("`{arg}` wants a value"));

@@ -10,7 +10,7 @@ const WITHIN: Interval = Interval::new(-128, 127);
 /// The rules of one operand, of two, and so on. The first list of each pair has the rules whose intervals are tight,
 /// the second those whose intervals may be wider than the set of results.
 const RULES: [(&[IntRange], &[IntRange]); 4] = [
-    (&[First, Sign, Positive, Complement, Square, Negated, Magnitude], &[]),
+    (&[First, Zero, Sign, Positive, Complement, Square, Negated, Magnitude], &[]),
     (
         &[
             Second,
@@ -49,6 +49,7 @@ fn result(rule: IntRange, a: &[i128]) -> Option<i128> {
         Larger => x.max(y),
         Smaller => x.min(y),
         Clamped => x.max(y).min(a[2]),
+        Zero => 0,
         Sign => x.signum(),
         Positive => x.max(0),
         And => x & y,

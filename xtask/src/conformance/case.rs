@@ -227,7 +227,22 @@ impl Case {
         let quirk = v["quirk"].as_bool().unwrap_or(false);
         let weak = (rules.rules == Rules::Jax && v["out"].is_object()).then(|| v["out"]["weak"] == true);
         let (file, op_name) = (file.to_string(), name.to_string());
-        Ok(Case { file, line, op_name, op, args, attrs, composed, output, in_place, settings, expected, cmp, weak, quirk })
+        Ok(Case {
+            file,
+            line,
+            op_name,
+            op,
+            args,
+            attrs,
+            composed,
+            output,
+            in_place,
+            settings,
+            expected,
+            cmp,
+            weak,
+            quirk,
+        })
     }
 
     /// The application of an op to tensors, without a recorded answer.

@@ -475,7 +475,8 @@ fn relu_of_zero(c: &Case, got: &Tensor, all: &[Difference]) -> bool {
 
 /// Whether the answer is that of operands cast to their common dtype explicitly; integers have none and are refused.
 fn poisson_promotes_first(c: &Case, a: &Answer) -> bool {
-    let (Op::PromoteWith, [Arg::Tensor(x, _), Arg::Tensor(y, _)], Some(loss)) = (c.op, c.args.as_slice(), &c.composed) else {
+    let (Op::PromoteWith, [Arg::Tensor(x, _), Arg::Tensor(y, _)], Some(loss)) = (c.op, c.args.as_slice(), &c.composed)
+    else {
         return false;
     };
     if a.is_err() {

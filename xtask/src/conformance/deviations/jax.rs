@@ -91,7 +91,8 @@ fn subnormals(c: &Case, a: &Answer) -> bool {
         Arg::Tensor(t, weak) => Arg::Tensor(flushed(t), *weak),
         Arg::Scalar(s) => Arg::Scalar(*s),
     });
-    let changed = Case { args: args.collect(), attrs: c.attrs.clone(), ..Case::bare(&c.file, c.op, vec![], c.settings) };
+    let changed =
+        Case { args: args.collect(), attrs: c.attrs.clone(), ..Case::bare(&c.file, c.op, vec![], c.settings) };
     let Ok(again) = run::eager(&changed) else { return false };
     let d = want.dtype();
     let near = |g: &[u8], w: &[u8]| match c.cmp {
