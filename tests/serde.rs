@@ -17,8 +17,8 @@ fn names_and_settings_read_back() {
     for d in DType::ALL {
         assert_eq!(round_trip(&d, &format!("\"{d}\"")), d);
     }
-    for rules in Rules::ALL.iter().copied() {
-        assert_eq!(round_trip(&rules, &format!("\"{rules}\"")), rules);
+    for rules in Rules::ALL.iter() {
+        assert_eq!(round_trip(rules, &format!("\"{rules}\"")), *rules);
     }
     for rounding in [Rounding::Exact, Rounding::Relaxed] {
         assert_eq!(round_trip(&rounding, &format!("\"{rounding}\"")), rounding);
