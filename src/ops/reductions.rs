@@ -54,7 +54,7 @@ macro_rules! with_reductions {
             Ldexp { method: ldexp, operands: (x, e), output: Same, name: "ldexp", promotion: IntToFloat, accepts: NO_C32,
                 numpy: NUMPY.accepts(REALS),
                 paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS),
-                jax: JAX.accepts(REALS).integer_count().strong() }
+                jax: JAX.accepts(REALS_NO_F8).integer_count().strong() }
             { float: kernel |x, e| RealFn::ldexp(x, e); complex: kernel |x, e| Cplx::mul(x, CplxFn::pow(CplxFn::real(2.0), e)); }
 
             /// The operand, or the upper bound where it is above; NaN if one of the two is NaN.

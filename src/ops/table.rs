@@ -451,7 +451,7 @@ macro_rules! for_each_op {
 
             /// The first operand's magnitude with the second one's sign.
             Copysign { method: copysign, operands: (x, y), output: Same, name: "copysign", exactness: Bits, promotion: IntToFloat,
-                accepts: REALS }
+                jax: JAX.accepts(REALS_NO_F8), accepts: REALS }
             { float: |a, b| a.copysign(b); }
 
             /// Angle of the point (y, x) with the x axis.
