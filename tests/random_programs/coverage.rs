@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use castwise::prelude::*;
+use castwise::promotion::{OperandType, signature};
+use castwise::{Attrs, Op};
 
 use crate::cases::LOOPED;
 use crate::reference::program::{Broadcast, Role, Seen, Single, Tally};
@@ -112,23 +114,24 @@ fn report(all: &Total, programs: u64) {
     let mut unmet = vec![];
     for rules in Rules::ALL.iter().copied() {
         for op in Op::ALL {
-            let seen = |d: Option<DType>| {
-                all.seen.iter().any(|(r, s)| *r == rules && s.op == *op && d.is_none_or(|d| s.dtype == d))
+            let seen = |row: Op, d: Option<DType>| {
+                all.seen.iter().any(|(r, s)| *r == rules && s.op == row && d.is_none_or(|d| s.dtype == d))
             };
-            let common = castwise::ops::Promotion::Common;
-            let (promotion, accepts) = (rules.promotion(*op), rules.accepts(*op));
-            if !seen(None) {
+            let common = rules.promotion(*op) == castwise::ops::Promotion::Common;
+            let rows: Vec<(DType, Op)> =
+                rules.accepts(*op).iter().filter_map(|d| Some((d, row(rules, *op, d)?))).collect();
+            if !seen(*op, None) && !rows.iter().any(|(_, row)| seen(*row, None)) {
                 missing.push(format!("{op} under {rules}"));
             }
             // Ops with other promotions compute in fewer dtypes than they accept.
-            for d in accepts.iter().filter(|d| promotion == common && crate::common::computes(rules, *d)) {
+            for (d, row) in rows.into_iter().filter(|_| common) {
                 wanted += 1;
-                if !seen(Some(d)) {
+                if !seen(row, Some(d)) {
                     missing.push(format!("{op} of {d} under {rules}"));
                 }
                 for broadcast in kinds(*op) {
                     combinations += 1;
-                    if all.seen.contains(&(rules, Seen { op: *op, dtype: d, broadcast: *broadcast })) {
+                    if all.seen.contains(&(rules, Seen { op: row, dtype: d, broadcast: *broadcast })) {
                         met += 1;
                     } else {
                         unmet.push(format!("{op} of {d}, {broadcast:?}, {rules}"));
@@ -146,4 +149,19 @@ fn report(all: &Total, programs: u64) {
     }
     assert!(share(all.whole, all.programs) >= 95.0, "too few programs are valid");
     assert!(share(t.open, elements) < 3.0, "too much is not checked");
+}
+
+/// The row of the table that computes an op of operands of one dtype, if it computes in this dtype.
+fn row(rules: Rules, op: Op, d: DType) -> Option<Op> {
+    let def = op.def();
+    let mut operands = vec![OperandType::dim(d); def.operands.len()];
+    operands[def.operands.len() - def.parameters()..].fill(OperandType::Scalar(Scalar::Int(1)));
+    if op == Op::Where {
+        operands[0] = OperandType::dim(DType::Bool);
+    }
+    if op == Op::Ldexp && rules == Rules::NumPy {
+        operands[1] = OperandType::dim(DType::I64);
+    }
+    let found = signature(&Settings::new(rules), op, &operands, &Attrs::default()).ok()?;
+    (found.compute == d && crate::common::computes(rules, d)).then_some(found.op)
 }
