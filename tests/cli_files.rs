@@ -396,3 +396,45 @@ fn floats_of_8_bits_are_dequantized() {
     let refused = dir.refused(&[&["a * s"][..], &inputs, &["--force"]].concat());
     assert!(refused.contains("cast the first operand, e.g. `cast(a, f32)`"), "{refused}");
 }
+
+/// The vegetation index of two bands, with the bits that NumPy 2.4.6 gave: of the integers, whose sums and differences
+/// wrap, and of their floats.
+#[test]
+fn band_math_on_u16_arrays_has_the_bits_of_numpy() {
+    let dir = Dir::new("bands");
+    dir.npy("n.npy", &Tensor::from([3120u16, 812, 65535, 0, 40000, 5, 1, 9999, 32768, 2]));
+    dir.npy("r.npy", &Tensor::from([410u16, 2200, 65535, 0, 30000, 7, 0, 10000, 32767, 65535]));
+    let eval = |expression: &str| -> Tensor {
+        let inputs = ["-i", "n=n.npy", "-i", "r=r.npy", "-o", "y.npy", "--rules", "numpy", "--force"];
+        dir.eval(&[&[expression][..], &inputs].concat()).ok();
+        castwise::io::read_npy(dir.0.join("y.npy")).unwrap()
+    };
+    let integers = [
+        0x3fe8910ae0d0dc77u64,
+        0x40354c276fd9ec48,
+        0,
+        f64::NAN.to_bits(),
+        0x4001ebd04967af41,
+        0x40b5552aaaaaaaab,
+        0x3ff0000000000000,
+        0x400a371e9b3876b0,
+        0x3ef0001000100010,
+        0x4008000000000000,
+    ];
+    let wrapped = eval("(n - r) / (n + r)").to_vec::<f64>().unwrap();
+    assert_eq!(wrapped.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), integers);
+    let floats = [
+        0x3f448857u32,
+        0xbeebf10b,
+        0,
+        f32::NAN.to_bits(),
+        0x3e124925,
+        0xbe2aaaab,
+        0x3f800000,
+        0xb851b9c7,
+        0x37800080,
+        0xbf7ffc00,
+    ];
+    let index = eval("(cast(n, f32) - cast(r, f32)) / (cast(n, f32) + cast(r, f32))").to_vec::<f32>().unwrap();
+    assert_eq!(index.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), floats);
+}
