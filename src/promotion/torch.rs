@@ -129,8 +129,9 @@ fn common_dtype(operands: &[OperandType], default: DType) -> Option<DType> {
         let dtype = dtype_of(o, default);
         *tier = Some(tier.map_or(Some(dtype), |t| promote_types(t, dtype))?);
     }
-    // An application has at least one operand, so at least one tier has a dtype.
-    combine(dim, combine(zero, wrapped)?)?
+    // From the lowest tier to the highest. An application has at least one operand, so at least one tier has a dtype.
+    let tiers = [wrapped, zero, dim].into_iter().flatten().map(Some);
+    tiers.reduce(|lower, higher| combine(higher?, lower?)).flatten()
 }
 
 /// The dtypes of operands by themselves.
@@ -157,21 +158,18 @@ fn scalar_dtype(s: Scalar, default: DType) -> DType {
 }
 
 /// `combine_categories` of PyTorch's `TypeProperties.cpp`: a lower tier changes the dtype only if its category is
-/// higher. The inner `None` stands for a tier without operands, the outer one for dtypes that do not promote.
-fn combine(higher: Option<DType>, lower: Option<DType>) -> Option<Option<DType>> {
-    let (Some(h), Some(l)) = (higher, lower) else { return Some(higher.or(lower)) };
-    Some(Some(if h.is_complex() {
-        h
-    } else if l.is_complex() {
+/// higher. `None` if the two dtypes do not promote.
+fn combine(higher: DType, lower: DType) -> Option<DType> {
+    if higher.is_complex() {
+        Some(higher)
+    } else if lower.is_complex() {
         // A float dtype keeps its width. bf16 has no complex dtype and goes to c64.
-        if h.is_float() { h.to_complex() } else { l }
-    } else if h.is_float() {
-        h
-    } else if h == Bool || l.is_float() {
-        promote_types(h, l)?
+        Some(if higher.is_float() { higher.to_complex() } else { lower })
+    } else if !higher.is_float() && (higher == Bool || lower.is_float()) {
+        promote_types(higher, lower)
     } else {
-        h
-    }))
+        Some(higher)
+    }
 }
 
 /// On which side of a dtype's range a scalar lies; `None` if it is inside. The range of a float dtype includes
