@@ -1,8 +1,8 @@
 //! A lazy static-graph compiler for elementwise tensor programs.
 //!
 //! A [`Program`] is built with ordinary operators and computes nothing. One inference pass gives every node a dtype and
-//! a broadcast shape by the rules of PyTorch, PaddlePaddle or NumPy ([`Rules`]), and inserts a `cast` node with its reason for
-//! every implicit conversion. An [`Executor`] fuses the graph into loops, compiles them, and runs them. [`Eager`] mode
+//! a broadcast shape by the rules of PyTorch, PaddlePaddle, NumPy or JAX ([`Rules`]), and inserts a `cast` node with its
+//! reason for every implicit conversion. An [`Executor`] fuses the graph into loops, compiles them, and runs them. [`Eager`] mode
 //! computes one op at a time, with the same dtypes and the same bits.
 //!
 //! ```
@@ -60,7 +60,7 @@ pub use base::shape;
 pub use graph::losses::{PoissonNll, Reduction};
 pub use graph::program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use graph::rewrite::{Rewritten, Visit};
-pub use graph::typed::{CastNote, TypedProgram};
+pub use graph::typed::{CastNote, TypedProgram, WeakNote};
 pub use graph::var::{AtAxis, Graph, Mode, Operand, Over, Var, apply};
 pub use graph::view::{NodeKind, NodeOperand, NodeView};
 pub use kernels::CpuLevel;

@@ -97,7 +97,8 @@ fn conversions_are_those_that_the_frameworks_gave() {
 
 #[test]
 fn every_op_but_casts_is_refused_and_says_what_to_write() {
-    for (rules, d) in Rules::ALL.iter().copied().flat_map(|r| BYTES.map(|d| (r, d))) {
+    let stores = [Rules::Torch, Rules::Paddle, Rules::NumPy];
+    for (rules, d) in stores.into_iter().flat_map(|r| BYTES.map(|d| (r, d))) {
         let t = Tensor::zeros(d, [2]).unwrap();
         for op in Op::ALL.iter().copied().filter(|op| !matches!(op, Op::Cast | Op::ViewAs)) {
             let x = Eager::new(rules).tensor(&t);

@@ -17,13 +17,17 @@ use batch::{Application, Tally, compare};
 use common::operands::{Given, PLACES, Place, Tier, given, solid};
 use common::{computes, count, has};
 
-const RULES: [Rules; 3] = [Rules::Torch, Rules::Paddle, Rules::NumPy];
+const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
 
-/// The layouts of an operand of two or three. NumPy's rules see no difference between them but that of a scalar, and
-/// what is computed is then computed under other rules too.
+/// The layouts of an operand of two or three. NumPy's and JAX's rules see no difference between them but that of a
+/// scalar, and what is computed is then computed under other rules too.
 fn places(rules: Rules) -> Vec<Place> {
     let few = [Place::Contiguous, Place::Column, Place::Reversed, Place::ZeroDim, Place::Scalar];
-    if rules == Rules::NumPy { few.to_vec() } else { PLACES.to_vec() }
+    if few_layouts(rules) { few.to_vec() } else { PLACES.to_vec() }
+}
+
+fn few_layouts(rules: Rules) -> bool {
+    matches!(rules, Rules::NumPy | Rules::Jax)
 }
 
 /// The number of a row's operands that are data, which excludes parameters and the condition of `where`.
@@ -102,14 +106,14 @@ fn compare_rows(rules: Rules, rows: &[Application], operands: &[(DType, Place)],
 /// in every layout of a tensor with elements.
 fn least_agreed(rules: Rules, rows: &[Application], operands: u32) -> usize {
     let places =
-        if operands == 1 { PLACES.len() - 2 } else { places(rules).len() - 1 - usize::from(rules != Rules::NumPy) };
+        if operands == 1 { PLACES.len() - 2 } else { places(rules).len() - 1 - usize::from(!few_layouts(rules)) };
     let accepted = |a: &Application| match rules {
         // An in-place operation keeps the shape of its operand, and a parameter may have another category.
         _ if a.op.def().promotion == Promotion::First || matches!(a.parameter, Some(Scalar::Float(_))) => 0,
         // An integer power with a negative exponent is an error, and few random tensors have none.
         Rules::NumPy if [Op::Pow, Op::PowChecked].contains(&a.op) => 0,
         // Its exponents are integers.
-        Rules::NumPy if a.op == Op::Ldexp => 0,
+        Rules::NumPy | Rules::Jax if a.op == Op::Ldexp => 0,
         rules => rules.accepts(a.op).iter().filter(|d| computes(rules, *d)).count(),
     };
     rows.iter().map(accepted).sum::<usize>() * places.pow(operands)
@@ -181,6 +185,11 @@ fn every_row_of_two_operands_numpy() {
     every_row_of_two_operands(Rules::NumPy);
 }
 
+#[test]
+fn every_row_of_two_operands_jax() {
+    every_row_of_two_operands(Rules::Jax);
+}
+
 /// Rows with three operands (bounds, ends, factors): every pair of dtypes and of layouts for the first two; the third
 /// has the dtype of the first one (some rows require equal dtypes) or one from a rotation of all dtypes.
 fn every_row_of_three_operands(rules: Rules) {
@@ -223,6 +232,11 @@ fn every_row_of_three_operands_paddle() {
 #[test]
 fn every_row_of_three_operands_numpy() {
     every_row_of_three_operands(Rules::NumPy);
+}
+
+#[test]
+fn every_row_of_three_operands_jax() {
+    every_row_of_three_operands(Rules::Jax);
 }
 
 #[test]
@@ -283,7 +297,7 @@ fn integer_division_by_zero_is_an_error_in_both() {
     for d in DType::ALL.into_iter().filter(|d| d.category() == castwise::Category::Int) {
         let x = given(d, Place::Contiguous, 0, false);
         for zero in [Given::Tensor(Tensor::zeros(d, [181]).unwrap()), Given::Scalar(Scalar::Int(0))] {
-            for rules in [Rules::Torch, Rules::Paddle].into_iter().filter(|r| has(*r, d)) {
+            for rules in [Rules::Torch, Rules::Paddle, Rules::Jax].into_iter().filter(|r| has(*r, d)) {
                 // The condition of `where`.
                 let condition = given(DType::Bool, Place::Contiguous, 2, true);
                 let outcome = compare(rules, &[x.clone(), zero.clone(), condition], &rows(2));
@@ -293,8 +307,8 @@ fn integer_division_by_zero_is_an_error_in_both() {
             }
         }
     }
-    // Eight integer dtypes under PyTorch's rules, five under Paddle's.
-    assert_eq!(count, (8 + 5) * 2 * 4);
+    // Eight integer dtypes under PyTorch's and JAX's rules, five under Paddle's.
+    assert_eq!(count, (8 + 5 + 8) * 2 * 4);
 }
 
 /// NumPy's rules give 0 for integers divided by zero, or the error that is asked for; a negative exponent is an error.

@@ -1,7 +1,8 @@
 //! All values of small dtypes, and samples of larger ones: eager and compiled results have the same bits, and agree
 //! with the third evaluator (`tests/reference`).
 //!
-//! Guarantees: every unary op is tested on every f16 and bf16, every op of two operands on every pair of u8 and of i8,
+//! Guarantees: every unary op is tested on every f16, bf16 and u16 and, under JAX's rules, on every f8, every op of two
+//! operands on every pair of u8, of i8 and of f8,
 //! and every cast on every value of 8 and 16 bits. Pairs of f16 and bf16 (each `CASTWISE_HALVES`-th value of both, by
 //! default each 61st), f32, f64, i32 and i64 are sampled in even steps. A test prints how many elements it checked, and
 //! how many of them are so close to a tie that two results are accepted.
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use common::Random;
-use reference::format;
+use reference::format::{self, Beyond};
 use reference::program::{Given, Mismatch, Run, Tally};
 
 /// Without optimization the evaluators are slow, so samples are smaller.
@@ -135,10 +136,27 @@ fn every_half_through_every_unary_op() {
     }
 }
 
+/// Contiguous, every second element of a tensor, and in the other order.
 #[test]
 fn every_word_through_every_unary_op() {
-    let jobs: Vec<Job> = ops(1).map(|op| Job::new(op, vec![every(DType::U16)])).collect();
+    let twice = tensor(DType::U16, &[1 << 16, 2], (0..1 << 17).map(|i| i / 2));
+    let layouts = [every(DType::U16), twice.slice(1, 1, 2, 1).unwrap(), every(DType::U16).flip(0).unwrap()];
+    let jobs: Vec<Job> = ops(1).flat_map(|op| layouts.clone().map(|t| Job::new(op, vec![t]))).collect();
     assert!(check("words", &jobs) > jobs.len() / 2);
+}
+
+/// JAX computes in floats of 8 bits.
+#[test]
+fn floats_of_a_byte_through_every_op() {
+    let mut jobs = vec![];
+    for d in [DType::F8E4M3FN, DType::F8E5M2] {
+        let of = |op, operands| Job { rules: Rules::Jax, ..Job::new(op, operands) };
+        jobs.extend(ops(1).map(|op| of(op, vec![every(d)])));
+        let left = |op| if op == Op::Assign { [256, 256] } else { [256, 1] };
+        let first = |op| tensor(d, &left(op), (0..256).flat_map(|v| std::iter::repeat_n(v, left(op)[1])));
+        jobs.extend(ops(2).map(|op| of(op, vec![first(op), tensor(d, &[256], 0..256)])));
+    }
+    assert!(check("floats of a byte", &jobs) > jobs.len() / 2);
 }
 
 #[test]
@@ -177,7 +195,16 @@ fn every_small_value_through_every_cast() {
             }
         }
     }
-    let taken = check("casts of small values", &jobs);
+    let torch = jobs.len();
+    // Where numbers beyond the range of f8e4m3fn are NaN.
+    for (rules, from) in [Rules::NumPy, Rules::Jax].into_iter().flat_map(|r| DType::ALL.map(|d| (r, d))) {
+        if from.size() <= 2 {
+            let to = Attrs::cast(DType::F8E4M3FN);
+            jobs.push(Job { attrs: to, rules, ..Job::new(Op::Cast, vec![every(from)]) });
+        }
+    }
+    assert_eq!(check("casts to f8e4m3fn", &jobs[torch..]), 2 * 9);
+    let taken = check("casts of small values", &jobs[..torch]);
     // Every cast, and `view_as` among bool, u8, i8, f8e4m3fn, f8e5m2 and among u16, i16, f16, bf16.
     assert_eq!(taken, 9 * DType::ALL.len() + 5 * 5 + 4 * 4);
 }
@@ -215,7 +242,7 @@ fn integers_beside_ties_of_the_halves_round_once() {
     for (half, counts) in [(DType::F16, [(0, 47_105); 2]), (DType::BF16, [(3_328, 28_929), (19_708, 69_879)])] {
         let format = format::Float::of(half);
         let mut all = vec![];
-        for low in 0..format::encode(half, reference::Value::Real(f64::INFINITY)) as u64 {
+        for low in 0..format::encode(half, reference::Value::Real(f64::INFINITY), Beyond::Largest) as u64 {
             let (a, b) = (format.decode(low.into()), format.decode(u128::from(low) + 1));
             // For the midpoint below infinity, infinity counts as the next power of two.
             let middle =
@@ -232,8 +259,8 @@ fn integers_beside_ties_of_the_halves_round_once() {
                 all.iter().copied().filter(|v| from == DType::I64 || i32::try_from(*v).is_ok()).collect();
             let t = tensor(from, &[some.len()], some.iter().map(|v| *v as u64));
             jobs.push(Job { attrs: Attrs::cast(half), ..Job::new(Op::Cast, vec![t]) });
-            let once = |v: i64| format::cast(DType::I64, v as u64 as u128, half);
-            let through = |v: i64| format::cast(DType::F32, (v as f32).to_bits().into(), half);
+            let once = |v: i64| format::cast(DType::I64, v as u64 as u128, half, Beyond::Largest);
+            let through = |v: i64| format::cast(DType::F32, (v as f32).to_bits().into(), half, Beyond::Largest);
             let differ = some.iter().filter(|v| once(**v) != through(**v)).count();
             assert_eq!((differ, some.len()), counts, "{from} to {half}");
         }
@@ -309,7 +336,7 @@ fn samples_of_singles_and_doubles_through_every_unary_op() {
 fn copysign_takes_the_sign_of_a_nan() {
     for d in DType::ALL.into_iter().filter(|d| d.is_float() && d.size() > 1) {
         let sign = 1 << (8 * d.size() - 1);
-        let [one, nan] = [1.0, f64::NAN].map(|v| format::encode(d, reference::Value::Real(v)) as u64);
+        let [one, nan] = [1.0, f64::NAN].map(|v| format::encode(d, reference::Value::Real(v), Beyond::Largest) as u64);
         let operands = vec![tensor(d, &[2], [one, nan].into_iter()), tensor(d, &[2], [nan | sign; 2].into_iter())];
         let cx = Eager::new(Rules::Torch);
         let result = cx.tensor(&operands[0]).copysign(cx.tensor(&operands[1])).result().unwrap();

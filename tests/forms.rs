@@ -11,7 +11,7 @@ use castwise::{Attrs, Complex, DiagnosticKind, Error, Op, Operand};
 use common::assert_same_bits;
 use common::operands::{Given, Place, given};
 
-const RULES: [Rules; 3] = [Rules::Torch, Rules::Paddle, Rules::NumPy];
+const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
 
 fn tensor(d: DType, place: Place, index: usize) -> Tensor {
     match given(d, place, index, true) {

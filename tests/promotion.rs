@@ -446,19 +446,23 @@ fn paddle_refusals_say_what_to_write() {
 /// The order of the operands affects neither the result dtype, nor the compute dtype, nor whether there is an error.
 #[test]
 fn commutative_in_dtype() {
-    for rules in [Rules::Torch, Rules::Paddle, Rules::NumPy] {
+    for rules in Rules::ALL.iter().copied() {
         let (settings, mut differing, mut count) = (Settings::new(rules), vec![], 0);
         let mut operands: Vec<OperandType> =
             ["bool", "int", "float", "complex"].map(|k| OperandType::Scalar(scalar(k))).into();
         for d in DType::ALL {
             operands.extend([OperandType::dim(d), OperandType::zero(d)]);
         }
-        // `assign` writes to its first operand; NumPy's `ldexp` takes an integer as its second one and makes an array
-        // of what is clipped.
-        let numpy = [Op::Ldexp, Op::ClampMin, Op::ClampMax];
+        // `assign` writes to its first operand; NumPy's and JAX's `ldexp` takes an integer as its second one; NumPy makes
+        // an array of what is clipped; in JAX an integer exponent that is a scalar does not promote.
+        let ordered: &[Op] = match rules {
+            Rules::NumPy => &[Op::Ldexp, Op::ClampMin, Op::ClampMax],
+            Rules::Jax => &[Op::Ldexp, Op::LdexpFloat, Op::Pow, Op::PowChecked],
+            _ => &[],
+        };
         let symmetric = |op: &Op| {
             let first = op.def().promotion == castwise::ops::Promotion::First;
-            op.arity() == 2 && !first && !(rules == Rules::NumPy && numpy.contains(op))
+            op.arity() == 2 && !first && !ordered.contains(op)
         };
         for op in Op::ALL.iter().copied().filter(|op| symmetric(op) || *op == Op::Where) {
             for a in &operands {

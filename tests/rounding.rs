@@ -6,6 +6,7 @@ mod reference;
 use castwise::prelude::*;
 use castwise::{Attrs, Op, Operand, Rounding, bf16, f16};
 use common::{Random, random_tensor};
+use reference::format::Beyond;
 use reference::program::Array;
 use reference::{Expected, Value, element, format, in_math};
 
@@ -77,7 +78,7 @@ fn random_relaxed_loops_are_those_of_an_evaluator_that_rounds_what_is_stored() {
         let feeds: Vec<Tensor> = (0..2).map(|_| random_tensor(d, &[n], &mut r, false)).collect();
         let p = Program::with_settings(settings(Rounding::Relaxed));
         let mut vars = vec![p.data("a", d, [n]), p.data("b", d, [n])];
-        let wide = |bits: u128| format::decode(DType::F32, format::cast(d, bits, DType::F32)).real();
+        let wide = |bits: u128| format::decode(DType::F32, format::cast(d, bits, DType::F32, Beyond::Largest)).real();
         // Each value as it is stored, and in f32 as the next op uses it.
         let mut values: Vec<Vec<(u128, f64)>> = vec![];
         for t in &feeds {
@@ -92,13 +93,17 @@ fn random_relaxed_loops_are_those_of_an_evaluator_that_rounds_what_is_stored() {
             let one = |at: usize| {
                 if matches!(op, Op::Neg | Op::Abs | Op::Copysign) {
                     let stored: Vec<u128> = picks.iter().map(|k| values[*k][at].0).collect();
-                    let Ok(Expected::Bits(bits)) = element(op, d, d, &stored) else { panic!("{op}") };
+                    let Ok(Expected::Bits(bits)) = element(op, d, (d, Beyond::Largest), &stored) else {
+                        panic!("{op}")
+                    };
                     return (bits, wide(bits));
                 }
                 let args: Vec<Value> = picks.iter().map(|k| Value::Real(values[*k][at].1)).collect();
-                let Ok(Expected::Bits(single)) = in_math(op, DType::F32, DType::F32, &args) else { panic!("{op}") };
+                let Ok(Expected::Bits(single)) = in_math(op, DType::F32, (DType::F32, Beyond::Largest), &args) else {
+                    panic!("{op}")
+                };
                 let single = format::decode(DType::F32, single);
-                (format::encode(d, single), single.real())
+                (format::encode(d, single, Beyond::Largest), single.real())
             };
             values.push((0..n).map(one).collect());
         }

@@ -284,7 +284,7 @@ fn heads_are_checked() {
         ("castwise 1 program(default = f32) () {\n}\n", "line 1: the program has no `rules` setting"),
         (
             "castwise 1 program(rules = julia) () {\n}\n",
-            "line 1: expected rules, found `julia`: unknown rules `julia`: `torch`, `paddle` or `numpy`",
+            "line 1: expected rules, found `julia`: unknown rules `julia`: `torch`, `paddle`, `numpy` or `jax`",
         ),
         ("castwise 1 program(rules = torch, rules = torch) () {\n}\n", "line 1: `rules` is given twice"),
         (

@@ -11,7 +11,7 @@ use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, SourceLocation};
 use crate::graph::program::{Kind, Program};
 use crate::ops::Op;
-use crate::promotion::{Rules, Settings};
+use crate::promotion::Rules;
 
 /// What an application gives under a rule set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub fn compare(program: &Program, a: Rules, b: Rules) -> Vec<Difference> {
 /// }
 /// ```
 pub fn compare_all(program: &Program, rules: &[Rules]) -> Vec<Difference> {
-    let under = |rules: &Rules| outcomes(program, Settings { rules: *rules, ..program.settings() }).into_iter();
+    let under = |rules: &Rules| outcomes(program, program.settings().with_rules(*rules)).into_iter();
     let mut answers: Vec<_> = rules.iter().map(under).collect();
     let state = program.shared.read();
     let mut found = Vec::new();

@@ -160,13 +160,13 @@ impl Pass {
             Kind::Data { name, dtype, dims } => {
                 let shape = self.declared(name, dims);
                 let id = self.push(TypedKind::Feed(name.clone()), *dtype, shape, location);
-                Some(self.weak(id, state.weak.contains(&node)))
+                Some(self.weak(id, state.is_weak(self.settings.rules, node)))
             }
             Kind::Constant(t) => {
                 let dims: Vec<SymDim> = t.shape().iter().map(|n| SymDim::Fixed(*n)).collect();
                 let shape = self.shapes.id(&dims);
                 let id = self.push(TypedKind::Constant(t.clone()), t.dtype(), shape, location);
-                Some(self.weak(id, state.weak.contains(&node)))
+                Some(self.weak(id, state.is_weak(self.settings.rules, node)))
             }
             Kind::Apply { op, attrs, .. } => {
                 let operands = self.operands(state, node)?;

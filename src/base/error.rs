@@ -186,7 +186,7 @@ impl Diagnostic {
     /// assert!(d.message.contains("under Rules::Paddle"));
     /// let d = d.worded(|setting, value| format!("--{setting} {value}"));
     /// assert!(d.message.contains("under --rules paddle"));
-    /// assert!(d.help.is_some_and(|h| h.contains("; --rules torch would give f32")));
+    /// assert!(d.help.is_some_and(|h| h.contains("; --rules torch")));
     /// ```
     pub fn worded(&self, word: impl Fn(&str, &str) -> String) -> Diagnostic {
         let [message, help] = &self.settings;

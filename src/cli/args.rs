@@ -48,11 +48,11 @@ pub(crate) struct Common {
     #[arg(long, value_name = "error|skip|copy[=INPUT]", value_parser = Missing::read)]
     pub(crate) missing: Option<Missing>,
     #[arg(long, help = rules_help("The promotion rules for mixed dtypes"))]
-    pub(crate) rules: Option<Rules>,
+    pub(crate) rules: Option<Settings>,
     /// The float dtype that integers are promoted to if an op computes in floats: f16, bf16, f32 or f64.
     #[arg(long, value_name = "DTYPE", default_value = "f32", value_parser = float)]
     pub(crate) default_dtype: DType,
-    /// When f16 and bf16 values are rounded: exact (after every op) or relaxed (only when a value is stored).
+    /// When values of f16, bf16 and 8-bit floats are rounded: exact (after every op) or relaxed (only when a value is stored).
     #[arg(long, value_name = "WHEN", default_value = "exact", value_parser = rounding)]
     pub(crate) rounding: Rounding,
     /// What // and % of integers by zero give: rules (what --rules says: numpy gives 0, all others an error) or error.
@@ -64,14 +64,39 @@ pub(crate) struct Common {
 fn rules_help(what: &str) -> String {
     let default = Rules::default();
     let all = Rules::ALL.iter().map(|r| if *r == default { format!("{r} (the default)") } else { r.to_string() });
-    format!("{what}: {}", super::report::listed(&all.collect::<Vec<_>>(), "or"))
+    let with = |r: &Rules| r.own_settings().map(|name| format!("{r},{name}")).collect::<Vec<_>>();
+    let flags: Vec<String> = Rules::ALL.iter().flat_map(with).collect();
+    let also =
+        if flags.is_empty() { String::new() } else { format!(" (also {})", super::report::listed(&flags, "and")) };
+    format!("{what}: {}{also}", super::report::listed(&all.collect::<Vec<_>>(), "or"))
+}
+
+/// The rule sets to compare: two or more, in the order that is asked for.
+#[derive(Clone)]
+pub(crate) struct RuleSets(pub(crate) Vec<Rules>);
+
+impl std::str::FromStr for RuleSets {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<RuleSets, String> {
+        if s == "all" {
+            return Ok(RuleSets(Rules::ALL.to_vec()));
+        }
+        let all = s.split(',').map(str::parse).collect::<Result<Vec<Rules>, _>>().map_err(|e| e.to_string())?;
+        let twice = all.iter().enumerate().any(|(i, r)| all[..i].contains(r));
+        if all.len() < 2 || twice {
+            return Err("name two or more different rule sets, as in `torch,jax`".into());
+        }
+        Ok(RuleSets(all))
+    }
 }
 
 /// The help text of `--compare`.
 fn compare_help() -> String {
     let all: Vec<String> = Rules::ALL.iter().map(|r| format!("of {}", r.framework())).collect();
     format!(
-        "Show each op for which the rules {} give different dtypes, or for which one of them is an error",
+        "Show each op for which rules give different dtypes, or for which one of them is an error: the rules {}, \
+         or those that are named, as in `--compare=torch,jax`",
         super::report::listed(&all, "and")
     )
 }
@@ -79,8 +104,8 @@ fn compare_help() -> String {
 impl Common {
     /// The settings that dtypes depend on besides the inputs.
     pub(crate) fn settings(&self) -> Settings {
-        let rules = self.rules.unwrap_or_default();
-        let settings = Settings::new(rules).with_default_dtype(self.default_dtype).with_rounding(self.rounding);
+        let settings = self.rules.unwrap_or(Settings::new(Rules::default()));
+        let settings = settings.with_default_dtype(self.default_dtype).with_rounding(self.rounding);
         settings.with_zero_division(self.zero_division)
     }
 
@@ -251,8 +276,8 @@ pub(crate) struct Explain {
     pub(crate) expression: OsString,
     #[command(flatten)]
     pub(crate) common: Common,
-    #[arg(long, help = compare_help())]
-    pub(crate) compare: bool,
+    #[arg(long, value_name = "RULES,RULES", num_args = 0..=1, require_equals = true, default_missing_value = "all", help = compare_help())]
+    pub(crate) compare: Option<RuleSets>,
     /// Measure the error of each op and cast, relative to f64.
     #[arg(long)]
     pub(crate) numeric: bool,
@@ -312,7 +337,7 @@ pub(crate) struct Table {
     #[arg(long = "op", value_name = "OP|all", conflicts_with = "op")]
     pub(crate) named_op: Option<String>,
     #[arg(long, help = format!("{}. The HTML page has {}", rules_help("The promotion rules"), if Rules::ALL.len() == 2 { "both" } else { "all" }))]
-    pub(crate) rules: Option<Rules>,
+    pub(crate) rules: Option<Settings>,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) format: TableFormat,

@@ -5,7 +5,7 @@
 
 use castwise::ops::Promotion;
 use castwise::promotion::{OperandType, reason, signature};
-use castwise::{Attrs, CastLoss, Complex, DType, Diagnostic, Op, Program, Rules, Scalar, Settings};
+use castwise::{Attrs, CastLoss, Complex, DType, Diagnostic, Op, Program, Scalar, Settings};
 
 /// A row or column: its title, and the operand.
 pub(super) type Side = (&'static str, OperandType);
@@ -20,7 +20,7 @@ pub(super) struct Tier {
 /// A cell of a table: its text, and the reason.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Cell {
-    /// The result dtype; for `cast`, the loss; `-` if the operands are refused.
+    /// The result dtype, with a star if the result is weak; for `cast`, the loss; `-` if the operands are refused.
     pub(super) shown: String,
     pub(super) why: String,
     /// A correction, and the outcome under other rules.
@@ -82,10 +82,10 @@ pub(super) fn tiers(op: Op) -> Vec<Tier> {
 }
 
 /// The cell of an op for a row and a column.
-pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) -> Cell {
-    let (settings, def) = (Settings::new(rules), op.def());
+pub(super) fn cell(settings: &Settings, op: Op, row: OperandType, column: OperandType) -> Cell {
+    let def = op.def();
     if is_given(op) {
-        return given(settings, op, row, column);
+        return given(*settings, op, row, column);
     }
     let count = promoted(op).len();
     let mut operands = Vec::with_capacity(def.operands.len());
@@ -96,7 +96,7 @@ pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) 
     let of = |i: usize| if i == 0 && count > 1 { row } else { column };
     operands.extend((0..count).map(of));
     operands.resize(def.operands.len(), OperandType::Scalar(Scalar::Int(1)));
-    match signature(&settings, op, &operands, &Attrs::default()) {
+    match signature(settings, op, &operands, &Attrs::default()) {
         Err(d) => refused(&d),
         Ok(s) => {
             let mut parts = Vec::new();
@@ -114,10 +114,13 @@ pub(super) fn cell(rules: Rules, op: Op, row: OperandType, column: OperandType) 
             if parts.is_empty() {
                 parts.push("no cast".to_string());
             }
+            if s.weak {
+                parts.push("the result is weak: it promotes as a scalar does".to_string());
+            }
             if s.compute != s.result {
                 parts.push(format!("computed in {}", s.compute));
             }
-            Cell::new(s.result.name(), parts.join("; "))
+            Cell::new(format!("{}{}", s.result, if s.weak { "*" } else { "" }), parts.join("; "))
         }
     }
 }

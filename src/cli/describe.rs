@@ -58,6 +58,9 @@ pub(super) fn explain(results: &str, typed: &TypedProgram, source: &str, path: &
             c.loss
         );
     }
+    for n in typed.weak_notes() {
+        text += &format!("  {n}    {}\n", piece(source, report::span(source, &n.location).unwrap_or(0..0)));
+    }
     text + "\n" + &typed.to_string()
 }
 

@@ -6,7 +6,7 @@
 use annotate_snippets::Level;
 use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare_all};
 
-use super::args::{Common, Explain};
+use super::args::{Common, Explain, RuleSets};
 use super::failure::{Failure, print};
 use super::plan::prepare;
 use super::source::{self, Asked, Source};
@@ -23,8 +23,11 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     let prepared = prepare(&arguments.common, &[], Some(expression));
     let (mut work, refused) = match prepared {
         // An expression that one rule set refuses can still be compared.
-        Err(failure) if arguments.compare && failure.code == 1 => {
-            let under = |other| Common { rules: Some(other), ..arguments.common.clone() };
+        Err(failure) if arguments.compare.is_some() && failure.code == 1 => {
+            let under = |other| Common {
+                rules: Some(arguments.common.settings().with_rules(other)),
+                ..arguments.common.clone()
+            };
             let mut others = arguments.common.settings().rules.others();
             match others.find_map(|other| prepare(&under(other), &[], Some(expression)).ok()) {
                 Some(work) => (work, Some(failure)),
@@ -42,8 +45,8 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
         if refused.is_none() {
             text += &describe::explain(&describe::result(plan), &plan.typed, &e.text, &e.path);
         }
-        if arguments.compare {
-            text += &(separator(&text) + &compared(&plan.program, &e.text, &e.path, &Diagnostic::clone));
+        if let Some(RuleSets(rules)) = &arguments.compare {
+            text += &(separator(&text) + &compared(&plan.program, rules, &e.text, &e.path, &Diagnostic::clone));
         }
     }
     print(&text)?;
@@ -70,8 +73,11 @@ fn program(arguments: &Explain, source: &Source) -> Result<(), Failure> {
         text += &describe::explain(&results, typed, &source.text, &source.path);
     }
     // An expression that one rule set refuses can still be compared.
-    if arguments.compare && typed.as_ref().err().is_none_or(|_| source.other(&program)) {
-        text += &(separator(&text) + &compared(&program, &source.text, &source.path, &|d| source.in_text_form(d)));
+    if let Some(RuleSets(rules)) = &arguments.compare
+        && typed.as_ref().err().is_none_or(|_| source.other(&program))
+    {
+        text +=
+            &(separator(&text) + &compared(&program, rules, &source.text, &source.path, &|d| source.in_text_form(d)));
     }
     print(&text)?;
     typed.map(drop)
@@ -83,10 +89,16 @@ fn separator(text: &str) -> String {
 
 /// The ops for which the rule sets give different results. `words` rewords errors for the syntax that the program is
 /// written in.
-fn compared(program: &Program, source: &str, path: &str, words: &dyn Fn(&Diagnostic) -> Diagnostic) -> String {
-    let found = compare_all(program, Rules::ALL);
+fn compared(
+    program: &Program,
+    rules: &[Rules],
+    source: &str,
+    path: &str,
+    words: &dyn Fn(&Diagnostic) -> Diagnostic,
+) -> String {
+    let found = compare_all(program, rules);
     if found.is_empty() {
-        let all: Vec<String> = Rules::ALL.iter().map(|r| format!("of {}", r.framework())).collect();
+        let all: Vec<String> = rules.iter().map(|r| format!("of {}", r.framework())).collect();
         return format!("the rules {} give the same dtypes\n", report::listed(&all, "and"));
     }
     let mut text = String::new();

@@ -102,7 +102,7 @@ pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'
     }
     let mut all = json!({
         "castwise": env!("CARGO_PKG_VERSION"),
-        "rules": settings.rules.to_string(),
+        "rules": settings.named(),
         "default_dtype": settings.default_dtype.name(),
         "rounding": settings.rounding.to_string(),
         "zero_division": settings.zero_division.to_string(),

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use castwise::{Op, Rules};
+use castwise::{Op, Rules, Settings};
 use serde_json::{Value, json};
 
 use super::cells::{cell, is_given, promoted, template, tiers};
@@ -43,7 +43,7 @@ pub(super) fn page() -> String {
                 let mut table = Vec::new();
                 for row in &tier.rows {
                     for column in &tier.columns {
-                        let found = cell(rules, *op, row.1, column.1);
+                        let found = cell(&Settings::new(rules), *op, row.1, column.1);
                         let help = if found.help.is_empty() { String::new() } else { format!("; {}", found.help) };
                         let why = template(&(found.why + &help), *op, row.0, column.0);
                         let shown = template(&found.shown, *op, row.0, column.0);

@@ -2,7 +2,7 @@
 //!
 //! Guarantees: every refused pair is shown as `-`, and its reason is below the table. Does not: decide dtypes.
 
-use castwise::{Op, Rules};
+use castwise::{Op, Rules, Settings};
 
 use super::args::{Table, TableFormat};
 use super::cells::{Cell, Tier, cell, is_given, promoted, template, tiers};
@@ -25,8 +25,8 @@ pub(super) fn run(arguments: &Table) -> Result<(), Failure> {
         }
         return print(&page::page());
     }
-    let rules = arguments.rules.unwrap_or_default();
-    let text: Vec<String> = ops.into_iter().map(|op| of_op(op, rules, arguments.format)).collect();
+    let settings = arguments.rules.unwrap_or(Settings::new(Rules::default()));
+    let text: Vec<String> = ops.into_iter().map(|op| of_op(op, &settings, arguments.format)).collect();
     print(&text.join("\n"))
 }
 
@@ -41,14 +41,12 @@ fn unknown(name: &str) -> Failure {
     Failure::usage(format!("there is no op `{}`{help}", report::escaped(name)))
 }
 
-fn of_op(op: Op, rules: Rules, format: TableFormat) -> String {
-    let mut text = match format {
-        TableFormat::Markdown => format!("## {op} under the rules of {rules}\n"),
-        _ => format!("{op} under the rules of {rules}\n"),
-    };
+fn of_op(op: Op, settings: &Settings, format: TableFormat) -> String {
+    let mark = if format == TableFormat::Markdown { "## " } else { "" };
+    let mut text = format!("{mark}{op} under the rules of {}\n", settings.named());
     for tier in tiers(op) {
         let cells: Vec<Vec<Cell>> =
-            tier.rows.iter().map(|r| tier.columns.iter().map(|c| cell(rules, op, r.1, c.1)).collect()).collect();
+            tier.rows.iter().map(|r| tier.columns.iter().map(|c| cell(settings, op, r.1, c.1)).collect()).collect();
         let title = heading(op, &tier);
         text += &match format {
             TableFormat::Markdown => format!("\n### {title}\n\n{}", markdown(&tier, &cells)),

@@ -55,7 +55,7 @@ pub(crate) struct State {
     pub(crate) feeds: HashMap<Arc<str>, NodeIndex>,
     /// The results that the program declares.
     pub(crate) fetches: Vec<Fetched>,
-    /// Tensors from outside that promote as scalars do: what eager mode has computed so.
+    /// Placeholders and constants that promote as scalars do, under rules that have such tensors.
     pub(crate) weak: HashSet<NodeIndex>,
 }
 
@@ -70,6 +70,16 @@ pub(crate) enum Input {
 }
 
 impl State {
+    /// Whether a placeholder or constant promotes as a scalar does under these rules.
+    pub(crate) fn is_weak(&self, rules: Rules, node: NodeIndex) -> bool {
+        let dtype = match self.nodes.node_weight(node).map(|n| &n.kind) {
+            Some(Kind::Data { dtype, .. }) => *dtype,
+            Some(Kind::Constant(t)) => t.dtype(),
+            _ => return false,
+        };
+        dtype != DType::Bool && rules.has_weak() && self.weak.contains(&node)
+    }
+
     /// The declared results; without any, the nodes that nothing uses.
     pub(crate) fn fetched(&self) -> Vec<Fetched> {
         if !self.fetches.is_empty() {
@@ -344,7 +354,7 @@ impl Program {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn with_rules(&self, rules: Rules) -> Program {
-        let settings = Settings { rules, ..self.settings() };
+        let settings = self.settings().with_rules(rules);
         let program = Program::begun(settings, self.shared.limits, self.shared.location.clone());
         let State { mut nodes, feeds, fetches, weak } = Arc::unwrap_or_clone(self.shared.read());
         for node in nodes.node_weights_mut() {
@@ -395,9 +405,37 @@ impl Program {
         }
     }
 
+    /// A placeholder whose tensor is weak, if the program's rules have weak tensors: it promotes as a scalar does. JAX's
+    /// functions have such arguments where a Python scalar is traced, as by `jax.jit(f)(2.0)`. bool is never weak.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Jax);
+    /// let scale = p.weak_data("scale", DType::F32, ());
+    /// let y = p.data("x", DType::BF16, [4]) * scale;
+    /// assert_eq!(p.infer()?.dtype(&y), Some(DType::BF16));
+    /// assert!(p.to_string().contains("%scale: f32*[]"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn weak_data(&self, name: &str, dtype: DType, dims: impl Into<Dims>) -> Var {
+        self.weaken(self.data_at(name, dtype, dims.into(), here()))
+    }
+
+    /// A weak tensor that is part of the program: see [`weak_data`](Program::weak_data).
+    #[track_caller]
+    pub fn weak_constant(&self, tensor: Tensor) -> Var {
+        self.weaken(self.constant(tensor))
+    }
+
     /// Says that a placeholder or constant of this program promotes as a scalar does.
-    pub(crate) fn weaken(&self, v: &Var) {
-        self.shared.change(|state| state.weak.insert(v.0.node));
+    pub(crate) fn weaken(&self, v: Var) -> Var {
+        self.weaken_node(v.0.node);
+        v
+    }
+
+    pub(crate) fn weaken_node(&self, node: NodeIndex) {
+        self.shared.change(|state| state.weak.insert(node));
     }
 
     /// Adds a node whose operands are this program's.

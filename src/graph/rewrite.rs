@@ -214,10 +214,7 @@ impl<'a> Visit<'a> {
 
     /// A placeholder or constant, which promotes as this one does.
     fn leaf(&self, v: Var) -> Var {
-        if self.typed.nodes[self.position()].weak {
-            self.program.weaken(&v);
-        }
-        v
+        if self.typed.nodes[self.position()].weak { self.program.weaken(v) } else { v }
     }
 }
 

@@ -163,6 +163,27 @@ pub struct CastNote {
     pub location: SourceLocation,
 }
 
+/// An op whose result is weak although none of its operands is a weak tensor, as data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WeakNote {
+    /// The op.
+    pub op: Op,
+    /// Its operands: a dtype each, or a scalar.
+    pub operands: Vec<String>,
+    /// The dtype of the result.
+    pub dtype: DType,
+    /// Where the user wrote the op.
+    pub location: SourceLocation,
+}
+
+impl fmt::Display for WeakNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WeakNote { op, operands, dtype, .. } = self;
+        write!(f, "weak {} {dtype}* from {op} of {}", dtype.category(), operands.join(" and "))
+    }
+}
+
 /// A program after inference. `Display` prints it as text, one node a line, the reasons of casts as comments.
 ///
 /// ```
@@ -244,6 +265,45 @@ impl TypedProgram {
         self.nodes.iter().filter_map(|n| self.cast_note(n)).collect()
     }
 
+    /// Where values become weak, in program order. Under rules without weak tensors, nowhere.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Jax);
+    /// let y = (p.data("i", DType::I32, [3]) * 2.5).sqrt() + p.data("h", DType::BF16, [3]);
+    /// let typed = p.infer()?;
+    /// assert_eq!(typed.dtype(&y), Some(DType::BF16));
+    /// let weak = typed.weak_notes();
+    /// assert_eq!((weak.len(), weak[0].to_string().as_str()), (1, "weak float f32* from mul of i32 and 2.5"));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn weak_notes(&self) -> Vec<WeakNote> {
+        let made = self.nodes.iter().filter(|n| n.weak).filter_map(|n| self.weak_note(n));
+        made.collect()
+    }
+
+    fn weak_note(&self, n: &TypedNode) -> Option<WeakNote> {
+        // A result that is cast has its op before it.
+        let n = match n.kind {
+            TypedKind::Cast { from, .. } => &self.nodes[from as usize],
+            _ => n,
+        };
+        let TypedKind::Apply { op, args, .. } = &n.kind else { return None };
+        let operand = |a: &Arg| match *a {
+            Arg::Scalar(s, _) => Some(s.to_string()),
+            Arg::Node(id) => {
+                let node = &self.nodes[id as usize];
+                let before = match node.kind {
+                    TypedKind::Cast { from, why } if why.reason != Reason::Requested => &self.nodes[from as usize],
+                    _ => node,
+                };
+                (!before.weak).then(|| before.dtype.to_string())
+            }
+        };
+        let operands = args.iter().flatten().map(operand).collect::<Option<Vec<_>>>()?;
+        Some(WeakNote { op: *op, operands, dtype: n.dtype, location: n.location.clone() })
+    }
+
     /// What a node is as a cast.
     pub(crate) fn cast_note(&self, n: &TypedNode) -> Option<CastNote> {
         let TypedKind::Cast { from, why } = n.kind else { return None };
@@ -286,6 +346,9 @@ impl TypedProgram {
             let (from, to, why, op) = (c.from, c.to, c.reason.words(c.to), c.op);
             text +=
                 &format!("  cast {from} -> {to} ({why}) for operand {operand} of {op} at {}: {}\n", c.location, c.loss);
+        }
+        for n in self.weak_notes() {
+            text += &format!("  {n} at {}\n", n.location);
         }
         let narrow = self.hidden_roundings();
         if !narrow.is_empty() {

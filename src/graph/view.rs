@@ -18,6 +18,8 @@ pub struct NodeView<'p> {
     pub kind: NodeKind<'p>,
     /// The dtype of its value.
     pub dtype: DType,
+    /// Whether its value is weak: it promotes as a scalar does.
+    pub weak: bool,
     /// The shape of its value.
     pub shape: &'p [SymDim],
     /// Where the user wrote it, or the op that it serves.
@@ -146,7 +148,7 @@ impl TypedProgram {
             }
             TypedKind::View { from } => NodeKind::View { from: *from as usize },
         };
-        NodeView { kind, dtype: n.dtype, shape: self.shape_of(id), location: &n.location }
+        NodeView { kind, dtype: n.dtype, weak: n.weak, shape: self.shape_of(id), location: &n.location }
     }
 
     /// The positions of the nodes that no other node uses.

@@ -49,6 +49,10 @@ struct SettingsForm {
     rounding: Rounding,
     #[serde(default, skip_serializing_if = "is_default")]
     zero_division: ZeroDivision,
+    #[serde(default, skip_serializing_if = "is_default")]
+    x64: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    strict: bool,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -61,18 +65,19 @@ fn default_dtype() -> DType {
 
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Settings { rules, default_dtype, rounding, zero_division } = *self;
-        SettingsForm { rules, default_dtype, rounding, zero_division }.serialize(to)
+        let Settings { rules, default_dtype, rounding, zero_division, x64, strict } = *self;
+        SettingsForm { rules, default_dtype, rounding, zero_division, x64, strict }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
-        let SettingsForm { rules, default_dtype, rounding, zero_division } = SettingsForm::deserialize(from)?;
+        let SettingsForm { rules, default_dtype, rounding, zero_division, x64, strict } =
+            SettingsForm::deserialize(from)?;
         if let Some(why) = no_default_dtype(default_dtype) {
             return Err(D::Error::custom(why));
         }
-        Ok(Settings { rules, default_dtype, rounding, zero_division })
+        Ok(Settings { rules, default_dtype, rounding, zero_division, x64, strict })
     }
 }
 

@@ -474,20 +474,35 @@ pub(crate) fn copy_kernel(from: DType, to: DType, level: CpuLevel) -> BlockFn {
     }
 }
 
-/// `nextafter` of a 16-bit float, on its bits. `INF` is the format's infinity.
-struct NextHalf<const INF: u16>;
+/// `nextafter` of a float of 8 or 16 bits, on its bits. `MOST` is the greatest magnitude that is a number.
+struct NextBits<const MOST: u16, const NAN: u16>;
 
-impl<const INF: u16> Bin<u16> for NextHalf<INF> {
+/// The bits of the next number from `a` towards `b`; `sign` is the format's sign bit.
+#[inline(always)]
+fn next_bits(a: u16, b: u16, sign: u16, most: u16, nan: u16) -> u16 {
+    let magnitude = sign - 1;
+    // Maps the bits to an integer that increases with the number; both zeros map to 0.
+    let order = |x: u16| if x & sign != 0 { -i32::from(x & magnitude) } else { i32::from(x) };
+    let (x, y) = (order(a), order(b));
+    let next = if x < y { x + 1 } else { x - 1 };
+    let bits = if next < 0 || next == 0 && x < 0 { (-next) as u16 | sign } else { next as u16 };
+    let moved = if x == y { b } else { bits };
+    if (a & magnitude > most) | (b & magnitude > most) { nan } else { moved }
+}
+
+impl<const MOST: u16, const NAN: u16> Bin<u16> for NextBits<MOST, NAN> {
     type Out = u16;
     #[inline(always)]
     fn eval(a: u16, b: u16) -> u16 {
-        // Maps the bits to an integer that increases with the number; both zeros map to 0.
-        let order = |x: u16| if x & 0x8000 != 0 { -i32::from(x & 0x7fff) } else { i32::from(x) };
-        let (x, y) = (order(a), order(b));
-        let next = if x < y { x + 1 } else { x - 1 };
-        let bits = if next < 0 || next == 0 && x < 0 { (-next) as u16 | 0x8000 } else { next as u16 };
-        let moved = if x == y { b } else { bits };
-        if (a & 0x7fff > INF) | (b & 0x7fff > INF) { INF | half_quiet(INF) } else { moved }
+        next_bits(a, b, 0x8000, MOST, NAN)
+    }
+}
+
+impl<const MOST: u16, const NAN: u16> Bin<u8> for NextBits<MOST, NAN> {
+    type Out = u8;
+    #[inline(always)]
+    fn eval(a: u8, b: u8) -> u8 {
+        next_bits(a.into(), b.into(), 0x80, MOST, NAN) as u8
     }
 }
 
@@ -526,8 +541,10 @@ pub(crate) fn kernel(op: Op, dtype: DType, level: CpuLevel) -> Option<BlockFn> {
         (Op::Abs, d) if d.is_half() => Some(un::<u16, AbsHalf>(level)),
         (Op::Copysign, DType::F16) => Some(bin::<u16, CopysignHalf<0x7c00>>(level)),
         (Op::Copysign, DType::BF16) => Some(bin::<u16, CopysignHalf<0x7f80>>(level)),
-        (Op::Nextafter, DType::F16) => Some(bin::<u16, NextHalf<0x7c00>>(level)),
-        (Op::Nextafter, DType::BF16) => Some(bin::<u16, NextHalf<0x7f80>>(level)),
+        (Op::Nextafter, DType::F16) => Some(bin::<u16, NextBits<0x7c00, 0x7e00>>(level)),
+        (Op::Nextafter, DType::BF16) => Some(bin::<u16, NextBits<0x7f80, 0x7fc0>>(level)),
+        (Op::Nextafter, DType::F8E4M3FN) => Some(bin::<u8, NextBits<0x7e, 0x7f>>(level)),
+        (Op::Nextafter, DType::F8E5M2) => Some(bin::<u8, NextBits<0x7c, 0x7e>>(level)),
         (Op::Neg, DType::C32) => Some(un::<Unaligned<u32>, NegPair>(level)),
         _ => from_table(op, dtype, level),
     }

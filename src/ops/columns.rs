@@ -99,6 +99,41 @@ pub struct PaddleColumns {
     pub zero_dim_is_scalar: bool,
 }
 
+/// Whether a result is weak if its operands' bound in JAX's lattice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weakness {
+    /// Yes.
+    Kept,
+    /// No: reductions, `hypot`, `log2`, ….
+    Dropped,
+    /// Unless it is complex: `logaddexp`.
+    Real,
+    /// Unless it is computed from integers: `angle`.
+    Float,
+    /// If the first operand is a scalar: `heaviside`.
+    FirstScalar,
+    /// `pow`: yes with a scalar exponent. A power of integers is strong, and so is that of a float by an integer tensor.
+    Power,
+}
+
+/// The column of JAX's rules.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct JaxColumns {
+    /// How operands promote, if it differs from the row.
+    pub promotion: Option<Promotion>,
+    /// The common dtypes that the op accepts, if they differ from the row.
+    pub accepts: Option<DTypeSet>,
+    /// Whether the op keeps that its operands are weak.
+    pub weak: Weakness,
+    /// Whether the operand promotes with the scalar 0, because the function is defined so: `relu` is a maximum with it.
+    pub beside_zero: bool,
+    /// Whether all integers become the default float dtype, whatever their width.
+    pub default_float: bool,
+    /// Whether the second operand takes no part in promotion: the exponent of `ldexp`.
+    pub count_apart: bool,
+}
+
 /// The column of NumPy's rules.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -150,6 +185,8 @@ pub(super) const FLOATS_C: DTypeSet = FLOATS.union(COMPLEX).without(DTypeSet::of
 pub(super) const NUMBERS: DTypeSet = INTS.union(FLOATS);
 /// Every dtype except the complex ones.
 pub(super) const REALS: DTypeSet = BOOL.union(NUMBERS);
+/// bool, the integers and the floats of more than 8 bits.
+pub(super) const REALS_NO_F8: DTypeSet = REALS.without(DTypeSet::of(&[F8E4M3FN, F8E5M2]));
 /// Every dtype.
 pub(super) const ANY: DTypeSet = DTypeSet::ALL;
 /// Every dtype except `c32`, for which PyTorch has almost no kernels.
@@ -277,6 +314,53 @@ impl PaddleColumns {
     /// Tensors must have equal dtypes.
     pub(super) const fn same(self) -> PaddleColumns {
         PaddleColumns { mixes: false, ..self }
+    }
+}
+
+/// JAX's column without overrides: a result of weak operands is weak.
+pub(super) const JAX: JaxColumns = JaxColumns {
+    promotion: None,
+    accepts: None,
+    weak: Weakness::Kept,
+    beside_zero: false,
+    default_float: false,
+    count_apart: false,
+};
+
+impl JaxColumns {
+    /// Overrides how operands promote.
+    pub(super) const fn promotes(self, promotion: Promotion) -> JaxColumns {
+        JaxColumns { promotion: Some(promotion), ..self }
+    }
+
+    /// Overrides the accepted dtypes.
+    pub(super) const fn accepts(self, accepts: DTypeSet) -> JaxColumns {
+        JaxColumns { accepts: Some(accepts), ..self }
+    }
+
+    /// Overrides when a result is weak.
+    pub(super) const fn weak(self, weak: Weakness) -> JaxColumns {
+        JaxColumns { weak, ..self }
+    }
+
+    /// No result is weak.
+    pub(super) const fn strong(self) -> JaxColumns {
+        self.weak(Weakness::Dropped)
+    }
+
+    /// The operand promotes with the scalar 0.
+    pub(super) const fn beside_zero(self) -> JaxColumns {
+        JaxColumns { beside_zero: true, ..self }
+    }
+
+    /// Integers become the default float dtype.
+    pub(super) const fn default_float(self) -> JaxColumns {
+        JaxColumns { default_float: true, ..self }
+    }
+
+    /// The second operand takes no part in promotion.
+    pub(super) const fn count_apart(self) -> JaxColumns {
+        JaxColumns { count_apart: true, ..self }
     }
 }
 

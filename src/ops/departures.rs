@@ -43,13 +43,19 @@ macro_rules! with_departures {
                 accepts: FLOATS_C }
             { float: |a| Real::select(Real::is_nan(a), a, Real::sign(a)); complex: kernel |a| CplxFn::sgn(a); }
 
+            /// `sgn`, but NaN for NaN, and zeros keep their sign: JAX's `sign` of floats.
+            SignOfZero { method: sign_of_zero, operands: (x), output: Same, name: "sign_of_zero", exactness: Exact,
+                accepts: FLOATS }
+            { float: |a| Real::select(Real::gt(a.abs(), a.c(0.0)), Real::sign(a), a); }
+
             /// `heaviside`, but NaN where the first operand is NaN: NumPy's.
             HeavisideOrNan { method: heaviside_or_nan, operands: (x, values), output: Same, name: "heaviside_or_nan",
                 exactness: Exact, accepts: FLOATS }
             { float: |a, b| Real::select(Real::is_nan(a), a, Real::heaviside(a, b)); }
 
             /// `ldexp` with the exponent in the dtype of x: NumPy's, whose exponents are integers of any dtype.
-            LdexpFloat { method: ldexp_float, operands: (x, e), output: Same, name: "ldexp_float", accepts: FLOATS }
+            LdexpFloat { method: ldexp_float, operands: (x, e), output: Same, name: "ldexp_float", accepts: FLOATS,
+                jax: JAX.promotes(IntToFloat).accepts(REALS).count_apart().strong() }
             { float: kernel |x, e| RealFn::ldexp(x, e); }
 
             /// Whether x is equal to the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.

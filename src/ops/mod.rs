@@ -23,8 +23,10 @@ mod ranges;
 pub(crate) mod reductions;
 mod table;
 pub(crate) mod toys;
-use columns::{ANY, NUMPY, PADDLE, TORCH};
-pub use columns::{NumpyColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, WideScalar};
+use columns::{ANY, JAX, NUMPY, PADDLE, TORCH};
+pub use columns::{
+    JaxColumns, NumpyColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, Weakness, WideScalar,
+};
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
@@ -97,6 +99,8 @@ pub struct OpDef {
     pub paddle: PaddleColumns,
     /// The overrides of NumPy's rules.
     pub numpy: NumpyColumns,
+    /// The overrides of JAX's rules.
+    pub jax: JaxColumns,
     /// The overrides of the rule set of the tests.
     #[cfg(test)]
     pub(crate) toy: columns::ToyColumns,
@@ -178,6 +182,7 @@ impl OpDef {
         torch: TORCH,
         paddle: PADDLE,
         numpy: NUMPY,
+        jax: JAX,
         #[cfg(test)]
         toy: columns::ToyColumns { fits: true },
         doc: "",
@@ -247,8 +252,10 @@ impl Op {
     pub(crate) fn is_bitwise(self, compute: DType) -> bool {
         match self.def().exactness {
             Exactness::Rounded | Exactness::Exact | Exactness::ExactReal => false,
-            // Floats of a byte have no kernels of their own, but to move them.
-            Exactness::Bits | Exactness::BitsReal if compute.is_byte_float() => self == Op::Where,
+            // Floats of a byte have few kernels of their own.
+            Exactness::Bits | Exactness::BitsReal if compute.is_byte_float() => {
+                matches!(self, Op::Where | Op::Nextafter)
+            }
             Exactness::Bits => true,
             Exactness::BitsReal => !compute.is_complex(),
         }
@@ -345,7 +352,8 @@ mod tests {
             }
             assert!((1..=MAX_OPERANDS).contains(&def.operands.len()) && def.doc.ends_with('.'), "{op}");
             let structural = |p: Promotion| matches!(p, Promotion::First | Promotion::Given);
-            for departs in [def.torch.promotion, def.paddle.promotion, def.numpy.promotion].into_iter().flatten() {
+            let columns = [def.torch.promotion, def.paddle.promotion, def.numpy.promotion, def.jax.promotion];
+            for departs in columns.into_iter().flatten() {
                 assert!(!structural(departs) && !structural(def.promotion), "{op} is another op under other rules");
             }
         }

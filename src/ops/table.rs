@@ -38,47 +38,49 @@ macro_rules! for_each_op {
             /// Quotient rounded towards minus infinity, as Python's `//`. An integer zero divisor is an error; `MIN // -1` is `MIN`.
             FloorDivide { method: floor_divide, operands: (x, y), output: Same, name: "floor_divide", aliases: &["div_floor"],
                 numpy: NUMPY.bools(I8),
-                integers: IntRange::FloorQuotient, accepts: NUMBERS, torch: TORCH.wide() }
+                integers: IntRange::FloorQuotient, accepts: NUMBERS, torch: TORCH.wide(),
+                jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::floor_div(a, b); float: kernel |a, b| RealFn::floor_div(a, b); }
 
             /// Remainder with the sign of the divisor, as Python's `%`. An integer zero divisor is an error; a zero float remainder keeps the dividend's sign. Of complex numbers (Paddle only): x minus y times the Gaussian integer nearest to x / y.
             Remainder { method: remainder, operands: (x, y), output: Same, name: "remainder", aliases: &["mod"],
                 numpy: NUMPY.bools(I8),
-                integers: IntRange::FloorRest, accepts: NUMBERS, paddle: PADDLE.accepts(NUMBERS.union(FLOATS_C)) }
+                integers: IntRange::FloorRest, accepts: NUMBERS, paddle: PADDLE.accepts(NUMBERS.union(FLOATS_C)),
+                jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::floor_mod(a, b); float: kernel |a, b| RealFn::floor_mod(a, b);
               complex: kernel |a, b| CplxFn::remainder(a, b); }
 
             /// Power. Integer powers are exact and wrap; a negative integer exponent gives 0 unless the base is 1 or -1, and is an error as a scalar.
             Pow { method: pow, operands: (x, y), output: Same, name: "pow", integers: IntRange::Power, accepts: POW,
                 numpy: NUMPY.bools(I8),
-                torch: TORCH.fits_but(SINGLE) }
+                torch: TORCH.fits_but(SINGLE), jax: JAX.promotes(BoolToInt).accepts(NO_C32).weak(Weakness::Power) }
             { int: kernel |a, b| IntFn::power(a, b); float: kernel |a, b| RealFn::pow(a, b); complex: kernel |a, b| CplxFn::pow(a, b); }
 
             /// Larger operand; NaN if either is NaN; +0 is larger than -0. Of complex numbers (NumPy only) the lexicographically larger one.
             Maximum { method: maximum, operands: (x, y), output: Same, name: "maximum", exactness: Exact, integers: IntRange::Larger,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS, paddle: PADDLE.no_scalar() }
+                accepts: REALS, paddle: PADDLE.no_scalar(), jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::maximum(a, b);
               complex: |a, b| Cplx::maximum(a, b); }
 
             /// Smaller operand; NaN if either is NaN; -0 is smaller than +0. Of complex numbers (NumPy only) the lexicographically smaller one.
             Minimum { method: minimum, operands: (x, y), output: Same, name: "minimum", exactness: Exact, integers: IntRange::Smaller,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS, paddle: PADDLE.no_scalar() }
+                accepts: REALS, paddle: PADDLE.no_scalar(), jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b);
               complex: |a, b| Cplx::minimum(a, b); }
 
             /// Larger operand; the other one if one is NaN; +0 is larger than -0.
             Fmax { method: fmax, operands: (x, y), output: Same, name: "fmax", exactness: Exact, integers: IntRange::Larger,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS, paddle: PADDLE.no_scalar() }
+                accepts: REALS, paddle: PADDLE.no_scalar(), jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a | b; int: |a, b| Int::maximum(a, b); float: |a, b| Real::fmax(a, b);
               complex: |a, b| Cplx::fmax(a, b); }
 
             /// Smaller operand; the other one if one is NaN; -0 is smaller than +0.
             Fmin { method: fmin, operands: (x, y), output: Same, name: "fmin", exactness: Exact, integers: IntRange::Smaller,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS, paddle: PADDLE.no_scalar() }
+                accepts: REALS, paddle: PADDLE.no_scalar(), jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::fmin(a, b);
               complex: |a, b| Cplx::fmin(a, b); }
 
@@ -93,28 +95,28 @@ macro_rules! for_each_op {
             /// Whether the first operand is less than the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
             Lt { method: lt, operands: (x, y), output: Bool, name: "lt", aliases: &["less_than", "less"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS }
+                accepts: REALS, jax: JAX.accepts(NO_C32) }
             { bool: |a, b| !a & b; int: |a, b| Int::lt(a, b); float: |a, b| Real::lt(a, b);
               complex: |a, b| Cplx::lt(a, b); }
 
             /// Whether the first operand is less than or equal to the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
             Le { method: le, operands: (x, y), output: Bool, name: "le", aliases: &["less_equal"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS }
+                accepts: REALS, jax: JAX.accepts(NO_C32) }
             { bool: |a, b| !a | b; int: |a, b| Int::le(a, b); float: |a, b| Real::le(a, b);
               complex: |a, b| Cplx::le(a, b); }
 
             /// Whether the first operand is greater than the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
             Gt { method: gt, operands: (x, y), output: Bool, name: "gt", aliases: &["greater_than", "greater"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS }
+                accepts: REALS, jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a & !b; int: |a, b| Int::gt(a, b); float: |a, b| Real::gt(a, b);
               complex: |a, b| Cplx::gt(a, b); }
 
             /// Whether the first operand is greater than or equal to the second. False with NaN. Complex numbers (NumPy only) compare by the real part, then the imaginary part.
             Ge { method: ge, operands: (x, y), output: Bool, name: "ge", aliases: &["greater_equal"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                accepts: REALS }
+                accepts: REALS, jax: JAX.accepts(NO_C32) }
             { bool: |a, b| a | !b; int: |a, b| Int::ge(a, b); float: |a, b| Real::ge(a, b);
               complex: |a, b| Cplx::ge(a, b); }
 
@@ -181,13 +183,13 @@ macro_rules! for_each_op {
             /// Absolute value; the modulus of a complex number, as a real dtype. `abs(MIN)` is `MIN`.
             Abs { method: abs, operands: (x), output: Real, name: "abs", aliases: &["absolute"], exactness: BitsReal,
                 numpy: NUMPY.accepts(ANY),
-                integers: IntRange::Magnitude, accepts: NO_BOOL }
+                integers: IntRange::Magnitude, accepts: NO_BOOL, jax: JAX.accepts(NO_C32) }
             { bool: |a| a; int: |a| Int::absolute(a); float: bits |a| a.abs(); complex: kernel |a| CplxFn::modulus(a); }
 
             /// The sign as -1, 0 or 1; 0 for NaN and for both zeros.
             Sign { method: sign, operands: (x), output: Same, name: "sign", exactness: Exact, integers: IntRange::Sign,
                 numpy: NUMPY.accepts(NO_BOOL),
-                accepts: REALS }
+                accepts: REALS, jax: JAX.accepts(NUMBERS.union(FLOATS_C)) }
             { bool: |a| a; int: |a| Int::sign(a); float: |a| Real::sign(a); }
 
             /// The operand times itself. Bool gives i64.
@@ -201,7 +203,8 @@ macro_rules! for_each_op {
             { float: |a| Real::sqrt(a); complex: kernel |a| CplxFn::sqrt(a); }
 
             /// 1 / sqrt(x).
-            Rsqrt { method: rsqrt, operands: (x), output: Same, name: "rsqrt", promotion: IntToFloat, accepts: NO_C32 }
+            Rsqrt { method: rsqrt, operands: (x), output: Same, name: "rsqrt", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.accepts(FLOATS_C) }
             { float: |a| Real::rsqrt(a); complex: kernel |a| CplxFn::rsqrt(a); }
 
             /// 1 / x. Of integers (NumPy only) rounded towards zero, and the largest number for 0.
@@ -243,7 +246,8 @@ macro_rules! for_each_op {
             { float: |a| Real::tanh(a); complex: kernel |a| CplxFn::tanh(a); }
 
             /// 1 / (1 + exp(-x)).
-            Sigmoid { method: sigmoid, operands: (x), output: Same, name: "sigmoid", promotion: IntToFloat, accepts: NO_C32 }
+            Sigmoid { method: sigmoid, operands: (x), output: Same, name: "sigmoid", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.accepts(FLOATS_C) }
             { float: |a| Real::sigmoid(a); complex: kernel |a| CplxFn::sigmoid(a); }
 
             /// The error function.
@@ -252,31 +256,32 @@ macro_rules! for_each_op {
 
             /// The operand where it is positive, else 0; NaN stays NaN.
             Relu { method: relu, operands: (x), output: Same, name: "relu", exactness: Exact, integers: IntRange::Positive,
-                accepts: NUMBERS }
-            { int: |a| Int::relu(a); float: |a| Real::relu(a); }
+                accepts: NUMBERS, jax: JAX.accepts(NO_C32).beside_zero() }
+            { int: |a| Int::relu(a); float: |a| Real::relu(a);
+              complex: |a| { let zero = Cplx::re(a).c(0.0); Cplx::maximum(a, Cplx::pair(zero, zero)) }; }
 
             /// Largest integer not greater than the operand. Integers are unchanged.
             Floor { method: floor, operands: (x), output: Same, name: "floor", exactness: Exact, integers: IntRange::First,
                 numpy: NUMPY.accepts(REALS),
-                accepts: NUMBERS }
+                accepts: NUMBERS, jax: JAX.accepts(REALS) }
             { bool: |a| a; int: |a| a; float: |a| Real::floor(a); }
 
             /// Smallest integer not less than the operand. Integers are unchanged.
             Ceil { method: ceil, operands: (x), output: Same, name: "ceil", exactness: Exact, integers: IntRange::First,
                 numpy: NUMPY.accepts(REALS),
-                accepts: NUMBERS }
+                accepts: NUMBERS, jax: JAX.accepts(REALS) }
             { bool: |a| a; int: |a| a; float: |a| Real::ceil(a); }
 
             /// Nearest integer, ties to even. Integers are unchanged.
             Round { method: round, operands: (x), output: Same, name: "round", exactness: Exact, integers: IntRange::First,
                 numpy: NUMPY.accepts(NO_BOOL).bools(F16),
-                accepts: NUMBERS }
+                accepts: NUMBERS, jax: JAX.accepts(NUMBERS.union(FLOATS_C)) }
             { int: |a| a; float: |a| Real::round(a); complex: |a| Cplx::round(a); }
 
             /// The operand rounded towards zero. Integers are unchanged.
             Trunc { method: trunc, operands: (x), output: Same, name: "trunc", exactness: Exact, integers: IntRange::First,
                 numpy: NUMPY.accepts(REALS),
-                accepts: NUMBERS }
+                accepts: NUMBERS, jax: JAX.accepts(REALS) }
             { bool: |a| a; int: |a| a; float: |a| Real::trunc(a); }
 
             /// Whether the operand (or a part of it) is NaN.
@@ -296,11 +301,13 @@ macro_rules! for_each_op {
             { float: kernel |a| RealFn::exp2(a); complex: kernel |a| CplxFn::pow(CplxFn::real(2.0), a); }
 
             /// Logarithm to base 2.
-            Log2 { method: log2, operands: (x), output: Same, name: "log2", promotion: IntToFloat, accepts: NO_C32 }
+            Log2 { method: log2, operands: (x), output: Same, name: "log2", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.strong() }
             { float: kernel |a| RealFn::log2(a); complex: kernel |a| CplxFn::log2(a); }
 
             /// Logarithm to base 10.
-            Log10 { method: log10, operands: (x), output: Same, name: "log10", promotion: IntToFloat, accepts: NO_C32 }
+            Log10 { method: log10, operands: (x), output: Same, name: "log10", promotion: IntToFloat, accepts: NO_C32,
+                jax: JAX.strong() }
             { float: kernel |a| RealFn::log10(a); complex: kernel |a| CplxFn::log10(a); }
 
             /// Cube root.
@@ -365,29 +372,30 @@ macro_rules! for_each_op {
             /// x times the normal distribution function of x: x / 2 * erfc(-x / sqrt 2).
             Gelu { method: gelu, operands: (x), output: Same, name: "gelu",
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                accepts: FLOATS }
+                accepts: FLOATS, jax: JAX.promotes(IntToFloat).accepts(REALS).strong() }
             { float: kernel |a| RealFn::gelu(a); }
 
             /// The tanh approximation of `gelu`.
             GeluTanh { method: gelu_tanh, operands: (x), output: Same, name: "gelu_tanh",
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                accepts: FLOATS }
-            { float: |a| Real::gelu_tanh(a); }
+                accepts: FLOATS, jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
+            { float: |a| Real::gelu_tanh(a); complex: kernel |a| CplxFn::gelu_tanh(a); }
 
             /// log(1 + exp(x)).
             Softplus { method: softplus, operands: (x), output: Same, name: "softplus",
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                accepts: FLOATS }
-            { float: kernel |a| RealFn::log1pexp(a); }
+                accepts: FLOATS, jax: JAX.promotes(IntToFloat).accepts(NO_C32).beside_zero().weak(Weakness::Real) }
+            { float: kernel |a| RealFn::log1pexp(a); complex: kernel |a| CplxFn::logaddexp(a, CplxFn::ZERO); }
 
             /// The real part.
-            RealPart { method: real, operands: (x), output: Real, name: "real", exactness: Exact, integers: IntRange::First, accepts: ANY }
+            RealPart { method: real, operands: (x), output: Real, name: "real", exactness: Exact, integers: IntRange::First, accepts: ANY,
+                jax: JAX.accepts(NO_C32) }
             { bool: |a| a; int: |a| a; float: |a| a; complex: |a| Cplx::re(a); }
 
             /// The imaginary part of a complex number. NumPy gives 0 for real numbers.
             ImagPart { method: imag, operands: (x), output: Real, name: "imag", exactness: Exact,
                 integers: IntRange::Zero, numpy: NUMPY.accepts(ANY),
-                accepts: COMPLEX }
+                accepts: COMPLEX, jax: JAX.accepts(NO_C32) }
             { bool: |a| a.c(false); int: |a| a.c(0); float: |a| a.c(0.0); complex: |a| Cplx::im(a); }
 
             /// The complex conjugate; real numbers are unchanged.
@@ -399,100 +407,108 @@ macro_rules! for_each_op {
             /// The argument of a complex number; 0 or pi for real ones, NaN for NaN.
             Angle { method: angle, operands: (x), output: Real, name: "angle", promotion: IntToFloat,
                 numpy: NUMPY.bools(F64),
-                accepts: NO_C32 }
+                accepts: NO_C32, jax: JAX.weak(Weakness::Float).default_float() }
             { float: |a| Real::angle(a); complex: kernel |a| CplxFn::angle(a); }
 
             /// The operand itself; bool is refused.
             Positive { method: positive, operands: (x), output: Same, name: "positive", exactness: Exact, integers: IntRange::First,
-                accepts: NO_BOOL }
-            { int: |a| a; float: |a| a; complex: |a| a; }
+                accepts: NO_BOOL, jax: JAX.accepts(NO_C32) }
+            { bool: |a| a; int: |a| a; float: |a| a; complex: |a| a; }
 
             /// Remainder with the sign of the dividend, as C's `fmod`. An integer zero divisor is an error.
             Fmod { method: fmod, operands: (x, y), output: Same, name: "fmod", exactness: Exact, integers: IntRange::TruncRest,
                 numpy: NUMPY.bools(I8),
-                accepts: NUMBERS }
+                accepts: NUMBERS, jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::trunc_mod(a, b); float: kernel |a, b| RealFn::fmod(a, b); }
 
             /// Quotient rounded towards zero. An integer zero divisor is an error; `MIN / -1` is `MIN`.
             DivTrunc { method: div_trunc, operands: (x, y), output: Same, name: "div_trunc", aliases: &["trunc_divide"],
                 numpy: NUMPY.bools(I8),
-                integers: IntRange::TruncQuotient, accepts: NUMBERS, torch: TORCH.wide() }
+                integers: IntRange::TruncQuotient, accepts: NUMBERS, torch: TORCH.wide(),
+                jax: JAX.promotes(BoolToInt).accepts(REALS) }
             { int_checked: kernel |a, b| IntFn::trunc_div(a, b); float: |a, b| Real::trunc(a / b); }
 
             /// Left shift; a count below 0 or beyond the width gives 0.
             ShiftLeft { method: bitwise_left_shift, operands: (x, y), output: Same, name: "bitwise_left_shift", aliases: &["shift_left"],
                 numpy: NUMPY.bools(I8),
-                exactness: Exact, integers: IntRange::ShiftUp, accepts: INTS, paddle: PADDLE.same() }
+                exactness: Exact, integers: IntRange::ShiftUp, accepts: INTS, paddle: PADDLE.same(),
+                jax: JAX.promotes(BoolToInt).accepts(BITS) }
             { int: |a, b| Int::shift_left(a, b); }
 
             /// Arithmetic right shift; a count below 0 or beyond the width gives the sign fill.
             ShiftRight { method: bitwise_right_shift, operands: (x, y), output: Same, name: "bitwise_right_shift",
                 numpy: NUMPY.bools(I8),
-                aliases: &["shift_right"], exactness: Exact, integers: IntRange::ShiftDown, accepts: INTS, paddle: PADDLE.same() }
+                aliases: &["shift_right"], exactness: Exact, integers: IntRange::ShiftDown, accepts: INTS, paddle: PADDLE.same(),
+                jax: JAX.promotes(BoolToInt).accepts(BITS) }
             { int: |a, b| Int::shift_right(a, b); }
 
             /// sqrt(x^2 + y^2) without intermediate overflow.
             Hypot { method: hypot, operands: (x, y), output: Same, name: "hypot", accepts: FLOATS,
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS) }
+                paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS),
+                jax: JAX.promotes(IntToFloat).accepts(REALS).strong() }
             { float: kernel |a, b| RealFn::hypot(a, b); }
 
             /// The first operand's magnitude with the second one's sign.
             Copysign { method: copysign, operands: (x, y), output: Same, name: "copysign", exactness: Bits, promotion: IntToFloat,
-                accepts: REALS }
+                jax: JAX.accepts(REALS_NO_F8), accepts: REALS }
             { float: |a, b| a.copysign(b); }
 
             /// Angle of the point (y, x) with the x axis.
             Atan2 { method: atan2, operands: (y, x), output: Same, name: "atan2", aliases: &["arctan2"], promotion: IntToFloat,
-                accepts: REALS, paddle: PADDLE.promotes(IntToDouble).no_scalar() }
-            { float: kernel |a, b| RealFn::atan2(a, b); }
+                accepts: REALS, paddle: PADDLE.promotes(IntToDouble).no_scalar(), jax: JAX.accepts(NO_C32) }
+            { float: kernel |a, b| RealFn::atan2(a, b); complex: kernel |a, b| CplxFn::atan2(a, b); }
 
             /// x * log(y); 0 where x is 0 and y is not NaN.
-            Xlogy { method: xlogy, operands: (x, y), output: Same, name: "xlogy", promotion: IntToFloat, accepts: REALS }
-            { float: kernel |a, b| RealFn::xlogy(a, b); }
+            Xlogy { method: xlogy, operands: (x, y), output: Same, name: "xlogy", promotion: IntToFloat, accepts: REALS,
+                jax: JAX.accepts(NO_C32) }
+            { float: kernel |a, b| RealFn::xlogy(a, b); complex: kernel |a, b| CplxFn::xlogy(a, b); }
 
             /// log(exp(x) + exp(y)) without overflow.
             Logaddexp { method: logaddexp, operands: (x, y), output: Same, name: "logaddexp", accepts: FLOATS_C,
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS).no_scalar() }
+                paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS).no_scalar(),
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32).weak(Weakness::Real) }
             { float: kernel |a, b| RealFn::logaddexp(a, b); complex: kernel |a, b| CplxFn::logaddexp(a, b); }
 
             /// log2(2^x + 2^y) without overflow.
             Logaddexp2 { method: logaddexp2, operands: (x, y), output: Same, name: "logaddexp2", accepts: FLOATS,
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                paddle: PADDLE.no_scalar() }
-            { float: kernel |a, b| RealFn::logaddexp2(a, b); }
+                paddle: PADDLE.no_scalar(), jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
+            { float: kernel |a, b| RealFn::logaddexp2(a, b); complex: kernel |a, b| CplxFn::logaddexp2(a, b); }
 
             /// Power in f64, or c128 with a complex operand.
-            FloatPower { method: float_power, operands: (x, y), output: Same, name: "float_power", promotion: ToDouble, accepts: ANY }
+            FloatPower { method: float_power, operands: (x, y), output: Same, name: "float_power", promotion: ToDouble, accepts: ANY,
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32) }
             { float: kernel |a, b| RealFn::pow(a, b); complex: kernel |a, b| CplxFn::pow(a, b); }
 
             /// Greatest common divisor; non-negative, except that it can be MIN.
             Gcd { method: gcd, operands: (x, y), output: Same, name: "gcd", exactness: Exact, integers: IntRange::Divisor, accepts: INTS,
-                paddle: PADDLE.zero_dim_tensor() }
+                paddle: PADDLE.zero_dim_tensor(), jax: JAX.strong() }
             { int: kernel |a, b| IntFn::gcd(a, b); }
 
             /// Least common multiple, wrapping; 0 if an operand is 0.
             Lcm { method: lcm, operands: (x, y), output: Same, name: "lcm", exactness: Exact, integers: IntRange::Multiple, accepts: INTS,
-                paddle: PADDLE.zero_dim_tensor() }
+                paddle: PADDLE.zero_dim_tensor(), jax: JAX.strong() }
             { int: kernel |a, b| IntFn::lcm(a, b); }
 
             /// 1 for positive operands, the second operand for zero, else 0, also for NaN. Equal dtypes only.
             Heaviside { method: heaviside, operands: (x, values), output: Same, name: "heaviside", exactness: Exact,
                 numpy: NUMPY.promotes(IntToFloat),
-                integers: IntRange::Step, accepts: REALS, torch: TORCH.same(), paddle: PADDLE.same() }
+                integers: IntRange::Step, accepts: REALS, torch: TORCH.same(), paddle: PADDLE.same(),
+                jax: JAX.promotes(IntToFloat).weak(Weakness::FirstScalar) }
             { bool: |a, b| a | b; int: |a, b| Int::heaviside(a, b); float: |a, b| Real::heaviside(a, b); }
 
             /// The next representable number from the first operand towards the second.
             Nextafter { method: nextafter, operands: (x, y), output: Same, name: "nextafter", exactness: Bits, accepts: FLOATS,
                 numpy: NUMPY.promotes(IntToFloat).accepts(REALS),
-                paddle: PADDLE.no_scalar() }
+                paddle: PADDLE.no_scalar(), jax: JAX.promotes(IntToFloat).accepts(REALS) }
             { float: kernel |a, b| RealFn::nextafter(a, b); }
 
             /// The operand limited to two bounds; the upper one takes precedence; NaN if one of the three is NaN.
             Clamp { method: clamp, operands: (x, min, max), output: Same, name: "clamp", aliases: &["clip"], exactness: Exact,
                 numpy: NUMPY.accepts(ANY),
-                integers: IntRange::Clamped, accepts: NUMBERS, torch: TORCH.bounds() }
+                integers: IntRange::Clamped, accepts: NUMBERS, torch: TORCH.bounds(), jax: JAX.accepts(REALS) }
             { bool: |x, low, high| (x | low) & high; int: |x, low, high| Int::minimum(Int::maximum(x, low), high);
               float: |x, low, high| Real::minimum(Real::maximum(x, low), high);
               complex: |x, low, high| Cplx::minimum(Cplx::maximum(x, low), high); }

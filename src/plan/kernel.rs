@@ -347,9 +347,9 @@ impl fmt::Display for Kernel {
 }
 
 impl KernelBuilder {
-    /// A kernel that casts one operand.
-    pub(crate) fn cast_of(from: DType, to: DType) -> KernelBuilder {
-        let mut b = KernelBuilder::default();
+    /// A kernel that casts one operand as a program of these settings does.
+    pub(crate) fn cast_of(from: DType, to: DType, settings: &Settings) -> KernelBuilder {
+        let mut b = KernelBuilder::new(settings, Passes::default());
         let x = b.input(from);
         let y = b.cast(x, to);
         b.kernel.outputs.push(y);

@@ -96,7 +96,7 @@ pub(super) fn unsupported(call: &Call<'_>, operands: &[OperandType], common: DTy
         format!("; {} promote to it", named(operands))
     };
     let help = match arithmetic {
-        _ if beside => bool_beside(op, operands),
+        _ if beside && common == DType::Bool => bool_beside(op, operands),
         Some(other) => Some(format!("for bool {other}")),
         None => instead(op, call.accepts, operands, common),
     };

@@ -16,6 +16,7 @@ pub use operand::{OperandType, Signature};
 use operand::{category_of, named};
 
 mod help;
+mod jax;
 mod lattice;
 mod numpy;
 pub(crate) mod operand;
@@ -29,13 +30,14 @@ mod toy;
 pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_integers, refuse_lacking};
-pub(crate) use settings::no_default_dtype;
+pub(crate) use settings::{Flag, no_default_dtype};
 pub use settings::{Rounding, Rules, Settings, ZeroDivision};
 
 impl Rules {
     /// The implementation of the rule set.
     pub(crate) fn set(self) -> &'static dyn RuleSet {
         match self {
+            Rules::Jax => &jax::Jax,
             Rules::NumPy => &numpy::NumPy,
             Rules::Paddle => &paddle::Paddle,
             Rules::Torch => &torch::Torch,
@@ -57,6 +59,27 @@ impl Rules {
     /// The framework's full name: `PyTorch`, `PaddlePaddle`.
     pub fn title(self) -> &'static str {
         self.set().title()
+    }
+
+    /// The settings that only these rules, or these and few others, have.
+    pub(crate) fn flags(self) -> &'static [Flag] {
+        self.set().flags()
+    }
+
+    /// The names of those settings: `x64` and `strict` of JAX's rules.
+    ///
+    /// ```
+    /// use castwise::Rules;
+    /// assert_eq!(Rules::Jax.own_settings().collect::<Vec<_>>(), ["x64", "strict"]);
+    /// assert_eq!(Rules::Torch.own_settings().count(), 0);
+    /// ```
+    pub fn own_settings(self) -> impl Iterator<Item = &'static str> {
+        self.flags().iter().map(|f| f.name)
+    }
+
+    /// Whether these rules have weak tensors, which promote as scalars do.
+    pub(crate) fn has_weak(self) -> bool {
+        self.set().has_weak()
     }
 
     /// How the operands of an op promote under these rules.
@@ -185,7 +208,7 @@ fn elsewhere(d: Diagnostic, s: &Settings, op: Op, operands: &[OperandType], attr
     let mixed = dtypes.any(|d| Some(d) != first);
     let mut found: Vec<(Elsewhere, Vec<Rules>)> = Vec::new();
     for rules in s.rules.others() {
-        let what = match decide(&Settings { rules, ..*s }, op, operands, attrs) {
+        let what = match decide(&s.with_rules(rules), op, operands, attrs) {
             Ok(s) if s.result == DType::Bool => Elsewhere::Computes(s.compute),
             Ok(s) => Elsewhere::Gives(s.result),
             Err(_) if mixed => Elsewhere::Refuses,
@@ -363,6 +386,7 @@ pub(crate) fn scalar_operand(s: &Settings, op: Op, i: usize, scalar: Scalar, to:
 pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reason {
     let promoted = if op == Op::Where { &operands[1..] } else { operands };
     let highest = promoted.iter().map(category_of).max().unwrap_or(Category::Bool);
+    let narrows = from.digits() > to.digits() || from.range_bits() > to.range_bits();
     if op == Op::Cast {
         Reason::Requested
     } else if op.is_reduction() {
@@ -377,7 +401,7 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
         Reason::Category
     } else if promoted.iter().any(|o| matches!(o, OperandType::Tensor { dtype, weak: true, .. } if *dtype == from)) {
         Reason::Weak
-    } else if from.digits() > to.digits() || from.range_bits() > to.range_bits() {
+    } else if narrows && promoted.iter().any(|o| matches!(o, OperandType::Tensor { zero_dim: true, .. })) {
         Reason::ZeroDim
     } else {
         Reason::Table

@@ -105,7 +105,8 @@ impl RuleSet for NumPy {
     }
 
     fn check(&self, call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
-        if compares(call.op) {
+        // In a typed program a comparison may be the other row already.
+        if COMPARISONS.iter().any(|(row, mixed)| [*row, *mixed].contains(&call.op)) {
             return Ok(());
         }
         for (i, (o, d)) in call.all.iter().zip(to).enumerate() {
@@ -232,20 +233,21 @@ fn dtype_at(call: &Call<'_>, i: usize) -> Option<DType> {
 
 /// The comparisons, which are exact for integers of any dtypes and scalars of any size.
 fn compares(op: Op) -> bool {
-    matches!(op, Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge)
+    COMPARISONS.iter().any(|(row, _)| *row == op)
 }
 
-/// The row that compares integers with those of the other signedness.
+/// The comparisons, and the rows that compare integers with those of the other signedness.
+const COMPARISONS: [(Op, Op); 6] = [
+    (Op::Eq, Op::EqMixed),
+    (Op::Ne, Op::NeMixed),
+    (Op::Lt, Op::LtMixed),
+    (Op::Le, Op::LeMixed),
+    (Op::Gt, Op::GtMixed),
+    (Op::Ge, Op::GeMixed),
+];
+
 fn mixed(op: Op) -> Op {
-    match op {
-        Op::Eq => Op::EqMixed,
-        Op::Ne => Op::NeMixed,
-        Op::Lt => Op::LtMixed,
-        Op::Le => Op::LeMixed,
-        Op::Gt => Op::GtMixed,
-        Op::Ge => Op::GeMixed,
-        op => op,
-    }
+    COMPARISONS.iter().find(|(row, _)| *row == op).map_or(op, |(_, mixed)| *mixed)
 }
 
 /// Whether an integer dtype holds the operand's values.

@@ -36,6 +36,11 @@ impl OperandType {
     pub const fn zero(dtype: DType) -> OperandType {
         OperandType::Tensor { dtype, zero_dim: true, weak: false }
     }
+
+    /// A weak tensor with dims: see [`Program::weak_data`](crate::Program::weak_data).
+    pub const fn weak(dtype: DType) -> OperandType {
+        OperandType::Tensor { dtype, zero_dim: false, weak: true }
+    }
 }
 
 impl fmt::Display for OperandType {

@@ -6,8 +6,8 @@
 //! Guarantees: a rule set sees everything about an application but its shapes, so its decision can depend on the op, on
 //! a scalar's value or on a setting. Does not: decide in which order mistakes are reported; `signature` does.
 
-use super::Settings;
 use super::operand::{OperandType, category_of};
+use super::{Flag, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
@@ -52,6 +52,11 @@ pub(crate) trait RuleSet: Sync {
     /// The framework's full name.
     fn title(&self) -> &'static str {
         self.framework()
+    }
+
+    /// The rule set's own settings that are on or off.
+    fn flags(&self) -> &'static [Flag] {
+        &[]
     }
 
     // The op table.
@@ -114,6 +119,11 @@ pub(crate) trait RuleSet: Sync {
         DType::I64
     }
 
+    /// The integer dtype that bool or an integer is summed in.
+    fn int_for_sum(&self, _call: &Call<'_>, _common: DType) -> DType {
+        DType::I64
+    }
+
     /// The dtype that an op computes in, given its operands' common dtype.
     fn compute(&self, call: &Call<'_>, common: DType) -> DType {
         computes_in(self, call, common)
@@ -135,7 +145,12 @@ pub(crate) trait RuleSet: Sync {
         Ok(None)
     }
 
-    /// Whether the result is weak: it promotes as a scalar does. PyTorch's and Paddle's rules have no weak tensors.
+    /// Whether the rule set has weak tensors, which promote as scalars do. Others take all tensors for strong.
+    fn has_weak(&self) -> bool {
+        false
+    }
+
+    /// Whether the result is weak: it promotes as a scalar does.
     fn weak(&self, _call: &Call<'_>, _result: DType) -> bool {
         false
     }
@@ -191,7 +206,7 @@ pub(super) fn computes_in<R: RuleSet + ?Sized>(rules: &R, call: &Call<'_>, commo
         Promotion::IntToDouble if common.is_integral() => DType::F64,
         Promotion::ToDouble if common.is_complex() => DType::C128,
         Promotion::ToDouble => DType::F64,
-        Promotion::ToLong if common.is_integral() && call.attrs.dtype.is_none() => DType::I64,
+        Promotion::ToLong if common.is_integral() && call.attrs.dtype.is_none() => rules.int_for_sum(call, common),
         Promotion::SomeToLong if matches!(common, DType::Bool | DType::I32) && call.attrs.dtype.is_none() => DType::I64,
         Promotion::Truth => DType::Bool,
         Promotion::Given => call.attrs.dtype.unwrap_or(common),

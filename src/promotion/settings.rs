@@ -22,6 +22,9 @@ use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rules {
+    /// JAX's lattice: an integer never widens a float, and a result of scalars, or of an integer and a float scalar, is
+    /// weak, which means that it promotes as a scalar does.
+    Jax,
     /// NumPy 2's rules (NEP 50): the least dtype that holds all arrays and NumPy scalars, whatever their rank; Python
     /// scalars follow them. Integers too large for a dtype are refused; an integer divided by zero is 0, unless
     /// [`zero_division`](Settings::zero_division) asks for an error.
@@ -43,6 +46,7 @@ impl Rules {
         Rules::Torch,
         Rules::Paddle,
         Rules::NumPy,
+        Rules::Jax,
         #[cfg(test)]
         Rules::Toy,
     ];
@@ -94,10 +98,16 @@ pub struct Settings {
     /// The dtype of a float scalar, and the dtype that integers are cast to if an op computes in floats (PyTorch's
     /// `torch.set_default_dtype`): f16, bf16, f32 or f64. `check` reports any other dtype as a mistake.
     pub default_dtype: DType,
-    /// When intermediate values of f16 and bf16 are rounded.
+    /// When intermediate values of f16, bf16 and 8-bit floats are rounded.
     pub rounding: Rounding,
     /// What `//` and `%` of integers by zero give.
     pub zero_division: ZeroDivision,
+    /// Of JAX's rules: whether the default dtypes have 64 bits (`jax_enable_x64`), so that a float scalar is f64 and not
+    /// f32, and u32 with i32 gives i64 and not i32. Tensors of 64 bits exist either way. Other rule sets ignore it.
+    pub x64: bool,
+    /// Of JAX's rules: whether tensors of different dtypes are refused (`jax_numpy_dtype_promotion = "strict"`). Other
+    /// rule sets ignore it.
+    pub strict: bool,
 }
 
 /// What the quotients and remainders of integers by zero give (`floor_divide`, `remainder`, `fmod`, `div_trunc`).
@@ -141,7 +151,37 @@ impl std::str::FromStr for ZeroDivision {
     }
 }
 
-/// When intermediate values of f16 and bf16 are rounded to their dtype.
+/// A setting that is on or off, and belongs to some rule sets only. The text form and the command refuse it with others.
+#[derive(Clone, Copy)]
+pub(crate) struct Flag {
+    /// Its name in text and in the command.
+    pub(crate) name: &'static str,
+    /// The field.
+    pub(crate) of: fn(&mut Settings) -> &mut bool,
+}
+
+impl Flag {
+    /// Every flag of any rule set that has this name.
+    pub(crate) fn named(name: &str) -> Option<Flag> {
+        Rules::ALL.iter().flat_map(|r| r.flags()).find(|f| f.name == name).copied()
+    }
+
+    /// The flag of this name, if the rules have it.
+    pub(crate) fn find(rules: Rules, name: &str) -> Result<Flag, String> {
+        if let Some(flag) = rules.flags().iter().find(|f| f.name == name) {
+            return Ok(*flag);
+        }
+        let have = |r: &&Rules| r.flags().iter().any(|f| f.name == name);
+        let of: Vec<String> = Rules::ALL.iter().filter(have).map(|r| format!("`{r}`")).collect();
+        let name = crate::base::error::shown(name);
+        Err(match &of[..] {
+            [] => format!("the rules `{rules}` have no setting `{name}`"),
+            of => format!("the rules `{rules}` have no setting `{name}`, which is one of {}", of.join(" and ")),
+        })
+    }
+}
+
+/// When intermediate values of f16, bf16 and 8-bit floats are rounded to their dtype.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rounding {
     /// After every op. Fused results equal those of op-by-op execution bit for bit.
@@ -171,6 +211,26 @@ impl std::str::FromStr for Rounding {
     }
 }
 
+/// Reads the name of a rule set and of those of its settings that are on: `jax,x64,strict`. All else has its default.
+///
+/// ```
+/// use castwise::{Rules, Settings};
+/// assert_eq!("jax,x64".parse(), Ok(Settings::new(Rules::Jax).with_x64(true)));
+/// assert!("torch,x64".parse::<Settings>().is_err());
+/// ```
+impl std::str::FromStr for Settings {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Settings, String> {
+        let mut parts = s.split(',');
+        let mut settings = Settings::new(parts.next().unwrap_or_default().parse()?);
+        for name in parts {
+            *(Flag::find(settings.rules, name)?.of)(&mut settings) = true;
+        }
+        Ok(settings)
+    }
+}
+
 impl From<Rules> for Settings {
     fn from(rules: Rules) -> Settings {
         Settings::new(rules)
@@ -180,7 +240,19 @@ impl From<Rules> for Settings {
 impl Settings {
     /// Settings for a rule set, with the default dtype f32 and exact rounding.
     pub const fn new(rules: Rules) -> Settings {
-        Settings { rules, default_dtype: DType::F32, rounding: Rounding::Exact, zero_division: ZeroDivision::Rules }
+        let (default_dtype, rounding) = (DType::F32, Rounding::Exact);
+        Settings { rules, default_dtype, rounding, zero_division: ZeroDivision::Rules, x64: false, strict: false }
+    }
+
+    /// These settings with other rules. Settings that the other rules do not have stay, and are ignored by them.
+    pub const fn with_rules(self, rules: Rules) -> Settings {
+        Settings { rules, ..self }
+    }
+
+    /// The rule set with those of its settings that are on, as [`Settings`] are parsed: `jax,x64`.
+    pub fn named(&self) -> String {
+        let on = self.flags().map(|flag| format!(",{flag}"));
+        std::iter::once(self.rules.to_string()).chain(on).collect()
     }
 
     /// These settings with another default dtype.
@@ -196,6 +268,30 @@ impl Settings {
     /// These settings with another result of integers divided by zero.
     pub const fn with_zero_division(self, zero_division: ZeroDivision) -> Settings {
         Settings { zero_division, ..self }
+    }
+
+    /// These settings with default dtypes of 64 bits, or of 32 bits, under JAX's rules.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let half = |s: Settings| (Eager::with_settings(s).tensor(&Tensor::from([1i32, 2])) * 0.5).result();
+    /// let jax = Settings::new(Rules::Jax);
+    /// assert_eq!(half(jax)?.dtype(), DType::F32);
+    /// assert_eq!(half(jax.with_x64(true))?.dtype(), DType::F64);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub const fn with_x64(self, x64: bool) -> Settings {
+        Settings { x64, ..self }
+    }
+
+    /// These settings with strict promotion, or the standard one, under JAX's rules.
+    pub const fn with_strict(self, strict: bool) -> Settings {
+        Settings { strict, ..self }
+    }
+
+    /// The flags of the rule set that are on.
+    pub(crate) fn flags(mut self) -> impl Iterator<Item = &'static str> {
+        self.rules.flags().iter().filter(move |f| *(f.of)(&mut self)).map(|f| f.name)
     }
 
     /// Returns an error if the default dtype is not a float dtype that ops compute in, which the type of the field can't

@@ -69,6 +69,10 @@ impl RuleSet for Toy {
         DType::I8
     }
 
+    fn has_weak(&self) -> bool {
+        true
+    }
+
     /// A result is weak if no strong tensor has its category.
     fn weak(&self, call: &Call<'_>, result: DType) -> bool {
         let strong = |o: &OperandType| match *o {

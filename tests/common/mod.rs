@@ -31,7 +31,7 @@ pub fn has(rules: Rules, d: DType) -> bool {
 
 /// Whether a rule set computes in this dtype.
 pub fn computes(rules: Rules, d: DType) -> bool {
-    has(rules, d) && !(d.is_float() && d.size() == 1)
+    has(rules, d) && (rules == Rules::Jax || !(d.is_float() && d.size() == 1))
 }
 
 /// The number of dtypes that a rule set has.

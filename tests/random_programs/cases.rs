@@ -46,7 +46,8 @@ pub struct Case {
 pub const SHAPES: [&[usize]; 10] = [&[7], &[3, 7], &[1], &[], &[3, 1], &[2, 3, 7], &[2, 1, 1], &[1, 7], &[0], &[3, 0]];
 
 pub fn cases() -> impl Strategy<Value = Case> {
-    let rules = prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle), 1 => Just(Rules::NumPy)];
+    let rules =
+        prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle), 1 => Just(Rules::NumPy), 1 => Just(Rules::Jax)];
     let shape = prop_oneof![30 => 0..8usize, 1 => 8..SHAPES.len()];
     let leaf = (0..DType::ALL.len(), shape, 0..16u8).prop_map(|(dtype, shape, layout)| Leaf { dtype, shape, layout });
     let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..DType::ALL.len());
@@ -136,7 +137,9 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         Op::Assign if case.dynamic => Op::PromoteWith,
         op => op,
     };
-    let known = |d: &DType| computes(case.rules, *d);
+    // Dtypes that are only stored are cast and viewed as bits.
+    let moves = matches!(op, Op::Cast | Op::ViewAs);
+    let known = |d: &DType| if moves { has(case.rules, *d) } else { computes(case.rules, *d) };
     let parameters = op.def().parameters();
     let value = |i: usize| match step.operands[i] as usize {
         pick if case.fused && pick.is_multiple_of(5) => types.len() - 1,

@@ -159,7 +159,7 @@ fn row(rules: Rules, op: Op, d: DType) -> Option<Op> {
     if op == Op::Where {
         operands[0] = OperandType::dim(DType::Bool);
     }
-    if op == Op::Ldexp && rules == Rules::NumPy {
+    if op == Op::Ldexp && matches!(rules, Rules::NumPy | Rules::Jax) {
         operands[1] = OperandType::dim(DType::I64);
     }
     let found = signature(&Settings::new(rules), op, &operands, &Attrs::default()).ok()?;

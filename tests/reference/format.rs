@@ -18,27 +18,44 @@ pub struct Float {
     pub most: i32,
     /// The number of bits of an element.
     pub width: u32,
-    /// Whether there are no infinities: all bits set are the NaN, and what is beyond the range gives the largest number.
+    /// Whether there are no infinities: all bits set are the NaN, and `Beyond` says what numbers beyond the range give.
     pub finite: bool,
+    pub beyond: Beyond,
+}
+
+/// What a number beyond the range gives in a format without infinities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beyond {
+    /// The largest number, under PyTorch's and Paddle's rules.
+    #[default]
+    Largest,
+    /// NaN, under NumPy's and JAX's rules.
+    Nan,
 }
 
 impl Float {
     pub fn of(d: DType) -> Float {
+        let beyond = Beyond::Largest;
         match d {
-            DType::F8E4M3FN => Float { digits: 4, least: -9, most: 8, width: 8, finite: true },
-            DType::F8E5M2 => Float { digits: 3, least: -16, most: 15, width: 8, finite: false },
-            DType::F16 => Float { digits: 11, least: -24, most: 15, width: 16, finite: false },
-            DType::BF16 => Float { digits: 8, least: -133, most: 127, width: 16, finite: false },
-            DType::F32 => Float { digits: 24, least: -149, most: 127, width: 32, finite: false },
-            DType::F64 => Float { digits: 53, least: -1074, most: 1023, width: 64, finite: false },
+            DType::F8E4M3FN => Float { digits: 4, least: -9, most: 8, width: 8, finite: true, beyond },
+            DType::F8E5M2 => Float { digits: 3, least: -16, most: 15, width: 8, finite: false, beyond },
+            DType::F16 => Float { digits: 11, least: -24, most: 15, width: 16, finite: false, beyond },
+            DType::BF16 => Float { digits: 8, least: -133, most: 127, width: 16, finite: false, beyond },
+            DType::F32 => Float { digits: 24, least: -149, most: 127, width: 32, finite: false, beyond },
+            DType::F64 => Float { digits: 53, least: -1074, most: 1023, width: 64, finite: false, beyond },
             other => panic!("{other} is no float"),
         }
     }
 
-    /// The bits of infinity, or of the largest number if there is none.
+    /// The same with another result of numbers beyond the range.
+    pub fn with(self, beyond: Beyond) -> Float {
+        Float { beyond, ..self }
+    }
+
+    /// The bits of infinity, or of what a number beyond the range gives.
     fn infinity(self) -> u128 {
         if self.finite {
-            return self.sign() - 2;
+            return self.sign() - if self.beyond == Beyond::Nan { 1 } else { 2 };
         }
         (2 * self.most as u128 + 1) << (self.digits - 1)
     }
@@ -100,7 +117,7 @@ impl Float {
     pub fn decode(self, bits: u128) -> f64 {
         let magnitude = bits & (self.sign() - 1);
         let sign = if bits & self.sign() != 0 { -1.0 } else { 1.0 };
-        if magnitude > self.infinity() {
+        if if self.finite { magnitude == self.nan() } else { magnitude > self.infinity() } {
             return f64::NAN.copysign(sign);
         }
         if magnitude == self.infinity() && !self.finite {
@@ -188,10 +205,10 @@ pub fn decode(d: DType, bits: u128) -> Value {
 }
 
 /// The bits of a value of the dtype's category, rounded.
-pub fn encode(d: DType, v: Value) -> u128 {
+pub fn encode(d: DType, v: Value, beyond: Beyond) -> u128 {
     match v {
         Value::Int(v) => v.rem_euclid(1 << range(d).2) as u128,
-        Value::Real(v) => Float::of(d).encode(v),
+        Value::Real(v) => Float::of(d).with(beyond).encode(v),
         Value::Pair(re, im) => {
             let part = Float::of(d.real());
             part.encode(re) | part.encode(im) << part.width
@@ -200,7 +217,8 @@ pub fn encode(d: DType, v: Value) -> u128 {
 }
 
 /// Converts an element to another dtype.
-pub fn cast(from: DType, bits: u128, to: DType) -> u128 {
+pub fn cast(from: DType, bits: u128, to: DType, beyond: Beyond) -> u128 {
+    let cast = |from, bits, to| self::cast(from, bits, to, beyond);
     if from == to {
         return bits;
     }
@@ -221,13 +239,13 @@ pub fn cast(from: DType, bits: u128, to: DType) -> u128 {
     match (decode(from, bits), to) {
         (Value::Int(v), DType::Bool) => u128::from(v != 0),
         (Value::Real(v), DType::Bool) => u128::from(v != 0.0),
-        (Value::Int(v), _) if to.is_float() => Float::of(to).round(v < 0, v.unsigned_abs(), 0),
-        (Value::Int(v), _) => encode(to, Value::Int(v)),
-        (Value::Real(v), _) if to.is_float() => encode(to, Value::Real(v)),
+        (Value::Int(v), _) if to.is_float() => Float::of(to).with(beyond).round(v < 0, v.unsigned_abs(), 0),
+        (Value::Int(v), _) => encode(to, Value::Int(v), beyond),
+        (Value::Real(v), _) if to.is_float() => encode(to, Value::Real(v), beyond),
         (Value::Real(v), _) => {
             let (least, most, _) = range(to);
             let whole = if v.is_nan() { 0.0 } else { v.trunc() };
-            encode(to, Value::Int((whole as i128).clamp(least, most)))
+            encode(to, Value::Int((whole as i128).clamp(least, most)), beyond)
         }
         (Value::Pair(..), _) => unreachable!("complex numbers are above"),
     }

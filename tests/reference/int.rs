@@ -54,7 +54,7 @@ pub fn apply(op: Op, d: DType, args: &[Value]) -> Result<Answer, DividedByZero> 
             Op::Abs => x.abs(),
             Op::Square => x.wrapping_mul(x),
             Op::Relu => x.max(0),
-            Op::Floor | Op::Ceil | Op::Round | Op::Trunc | Op::Positive => x,
+            Op::Floor | Op::Ceil | Op::Round | Op::Trunc => x,
             Op::ShiftLeft => {
                 if (0..i128::from(range(d).2)).contains(&y) {
                     x << y
@@ -108,7 +108,7 @@ fn common(op: Op, d: DType, a: &[i128]) -> i128 {
         Op::Sign | Op::Sgn => x.signum(),
         Op::Isnan | Op::Isinf => 0,
         Op::Isfinite => 1,
-        Op::RealPart | Op::Conj | Op::PromoteWith => x,
+        Op::RealPart | Op::Conj | Op::Positive | Op::PromoteWith => x,
         Op::Assign => y,
         Op::Heaviside if x == 0 => y,
         Op::Heaviside => (x > 0).into(),

@@ -18,7 +18,7 @@ pub mod program;
 pub mod real;
 
 use castwise::{DType, Op};
-use format::{cast, decode, encode};
+use format::{Beyond, cast, decode, encode};
 
 /// The value of an element.
 #[derive(Clone, Copy, Debug)]
@@ -81,11 +81,17 @@ pub enum Expected {
 pub struct DividedByZero;
 
 /// Applies an op to one element of each operand, given as bits of the compute dtype.
-pub fn element(op: Op, compute: DType, result: DType, args: &[u128]) -> Result<Expected, DividedByZero> {
+pub fn element(
+    op: Op,
+    compute: DType,
+    (result, beyond): (DType, Beyond),
+    args: &[u128],
+) -> Result<Expected, DividedByZero> {
     let moved = match op {
         Op::Where => Some(if args[0] != 0 { args[1] } else { args[2] }),
-        Op::Neg if !compute.is_integral() => Some(args[0] ^ format::signs(compute)),
-        Op::Abs if compute.is_float() => Some(args[0] & !format::signs(compute)),
+        // 8-bit floats are computed as f32, where a NaN loses its sign.
+        Op::Neg if !compute.is_integral() && compute.size() > 1 => Some(args[0] ^ format::signs(compute)),
+        Op::Abs if compute.is_float() && compute.size() > 1 => Some(args[0] & !format::signs(compute)),
         Op::Copysign => Some(real::copysign(compute, args[0], args[1])),
         Op::Nextafter => Some(real::next_after(compute, args[0], args[1])),
         _ => None,
@@ -96,13 +102,13 @@ pub fn element(op: Op, compute: DType, result: DType, args: &[u128]) -> Result<E
     let math = compute.op_math();
     let mut values = [Value::Int(0); 4];
     for (v, a) in values.iter_mut().zip(args) {
-        *v = decode(math, cast(compute, *a, math));
+        *v = decode(math, cast(compute, *a, math, beyond));
     }
-    in_math(op, compute, result, &values[..args.len()])
+    in_math(op, compute, (result, beyond), &values[..args.len()])
 }
 
 /// Applies an op to values in the op math dtype of `compute`.
-pub fn in_math(op: Op, compute: DType, result: DType, values: &[Value]) -> Result<Expected, DividedByZero> {
+pub fn in_math(op: Op, compute: DType, result: (DType, Beyond), values: &[Value]) -> Result<Expected, DividedByZero> {
     let (math, half) = (compute.op_math(), matches!(compute, DType::F16 | DType::BF16));
     let answer = match compute {
         d if d.is_integral() => int::apply(op, d, values)?,
@@ -116,16 +122,17 @@ pub fn in_math(op: Op, compute: DType, result: DType, values: &[Value]) -> Resul
 }
 
 /// Rounds an answer to the result's dtype.
-pub fn rounded(answer: Answer, result: DType) -> Expected {
+pub fn rounded(answer: Answer, (result, beyond): (DType, Beyond)) -> Expected {
     match answer {
-        Answer::Exactly(v) => Expected::Bits(encode(result, v)),
+        Answer::Exactly(v) => Expected::Bits(encode(result, v, beyond)),
         Answer::Between(lo, hi) => {
-            let ends = [lo, hi].map(|v| encode(result, Value::Real(v)));
+            let ends = [lo, hi].map(|v| encode(result, Value::Real(v), beyond));
             if ends[0] == ends[1] {
                 return Expected::Bits(ends[0]);
             }
             let [lo, hi] = ends.map(|bits| decode(result, bits).real());
-            Expected::Between(lo, hi)
+            // One end is beyond the range of a format without infinities.
+            if lo.is_nan() || hi.is_nan() { Expected::Open } else { Expected::Between(lo, hi) }
         }
         Answer::Near(re, im, error) => Expected::Near(re, im, error),
         Answer::NotFinite => Expected::NotFinite,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use castwise::{DType, Op, Tensor};
 
-use super::format::{cast, encode};
+use super::format::{Beyond, cast, encode};
 use super::{DividedByZero, Expected, Value, element, fold, format, in_math, real, rounded};
 
 /// A tensor's elements as bits, in row-major order.
@@ -114,6 +114,7 @@ impl<'a> Line<'a> {
         let (name, rest) = body.trim().split_once(": ")?;
         let (typed, application) = rest.split_once(" = ")?;
         let (dtype, dims) = typed.split_once('[')?;
+        let dtype = dtype.trim_end_matches('*');
         let (op, rest) = application.trim().split_once(' ')?;
         let (args, attrs) = rest.split_once(" {").unwrap_or((rest, ""));
         let dims = dims.trim_end_matches(']');
@@ -121,7 +122,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Whether the row of this name has the values of an op under NumPy's rules.
+/// Whether the row of this name has the values of an op under NumPy's or JAX's rules.
 fn stands_for(name: &str, op: Op) -> bool {
     let rows: &[&str] = match op {
         Op::FloorDivide => &["floor_divide_or_zero"],
@@ -129,7 +130,7 @@ fn stands_for(name: &str, op: Op) -> bool {
         Op::Fmod => &["fmod_or_zero"],
         Op::DivTrunc => &["div_trunc_or_zero"],
         Op::Pow => &["pow_checked"],
-        Op::Sign | Op::Sgn => &["sign_or_nan"],
+        Op::Sign | Op::Sgn => &["sign_or_nan", "sign_of_zero"],
         Op::Heaviside => &["heaviside_or_nan"],
         Op::Ldexp => &["ldexp_float"],
         Op::Eq => &["eq_mixed"],
@@ -219,6 +220,7 @@ fn place(shape: &[usize], index: &[usize]) -> usize {
 pub struct Run<'a> {
     /// Whether the program is under Paddle's rules.
     paddle: bool,
+    beyond: Beyond,
     arrays: HashMap<String, Array>,
     constants: std::vec::IntoIter<&'a Tensor>,
     pub tally: Tally,
@@ -232,6 +234,7 @@ impl<'a> Run<'a> {
         let arrays = feeds.iter().map(|(name, t)| (format!("%{name}"), Array::of(t))).collect();
         Run {
             paddle: false,
+            beyond: Beyond::Largest,
             arrays,
             constants: constants.into_iter(),
             tally: Tally::default(),
@@ -242,7 +245,9 @@ impl<'a> Run<'a> {
 
     /// Checks the values of a program's applications, in order.
     pub fn check(&mut self, text: &str, values: &[Given<'_>]) -> Result<(), Mismatch> {
-        self.paddle = text.starts_with("program(rules = paddle");
+        let rules = |name: &str| text.starts_with(&format!("program(rules = {name}"));
+        self.paddle = rules("paddle");
+        self.beyond = if rules("numpy") || rules("jax") { Beyond::Nan } else { Beyond::Largest };
         let mut values = values.iter();
         let mut open: Option<&Given<'_>> = None;
         for line in text.lines().skip(1).filter(|l| !l.starts_with('}') && !l.trim_start().starts_with("fetch")) {
@@ -331,7 +336,7 @@ impl<'a> Run<'a> {
         if matches!(l.op, "cast" | "view" | "view_as") {
             let from = self.get(l.args.trim())?;
             let bits = |b: u128| match l.op {
-                "cast" => cast(from.dtype, b, l.dtype),
+                "cast" => cast(from.dtype, b, l.dtype, self.beyond),
                 "view_as" if l.dtype == DType::Bool => (b != 0).into(),
                 _ => b,
             };
@@ -382,7 +387,7 @@ impl<'a> Run<'a> {
             bits.clear();
             for (i, (a, t)) in args.iter().zip(&tensors).enumerate() {
                 let (dtype, b) = match (a, t) {
-                    (Arg::Scalar(v, own, to), _) => (*to, cast(*own, encode(*own, *v), *to)),
+                    (Arg::Scalar(v, own, to), _) => (*to, cast(*own, encode(*own, *v, self.beyond), *to, self.beyond)),
                     (_, Some(t)) => (t.dtype, t.bits[place(&t.shape, &index)]),
                     _ => return Err(unread()),
                 };
@@ -391,16 +396,16 @@ impl<'a> Run<'a> {
                     continue;
                 }
                 // A scalar may be in the op math dtype. Its value is then not rounded to the compute dtype.
-                wide.push(format::decode(compute.op_math(), cast(dtype, b, compute.op_math())));
-                bits.push(cast(dtype, b, compute));
+                wide.push(format::decode(compute.op_math(), cast(dtype, b, compute.op_math(), self.beyond)));
+                bits.push(cast(dtype, b, compute, self.beyond));
             }
             let power = exponent.and_then(|e| math.power(wide[0].real(), e));
             expected.push(match power {
-                Some(v) => rounded(v, l.dtype),
+                Some(v) => rounded(v, (l.dtype, self.beyond)),
                 None if matches!(op, Op::Where | Op::Nextafter | Op::Neg | Op::Abs | Op::Copysign) => {
-                    element(op, compute, l.dtype, &bits)?
+                    element(op, compute, (l.dtype, self.beyond), &bits)?
                 }
-                None => in_math(op, compute, l.dtype, &wide)?,
+                None => in_math(op, compute, (l.dtype, self.beyond), &wide)?,
             });
             advance(&mut index, &shape);
         }
@@ -438,10 +443,11 @@ impl<'a> Run<'a> {
         let mut groups: Vec<Vec<Value>> = vec![vec![]; kept.iter().product()];
         let mut index = vec![0; from.shape.len()];
         for bits in &from.bits {
-            groups[place(&kept, &index)].push(format::decode(math, cast(from.dtype, *bits, math)));
+            groups[place(&kept, &index)].push(format::decode(math, cast(from.dtype, *bits, math, self.beyond)));
             advance(&mut index, &from.shape);
         }
-        let expected = groups.iter().map(|all| rounded(fold::apply(op, from.dtype, all), l.dtype)).collect();
+        let expected =
+            groups.iter().map(|all| rounded(fold::apply(op, from.dtype, all), (l.dtype, self.beyond))).collect();
         let gone = |(i, n): (usize, &usize)| (keep || !axes.contains(&i)).then_some(*n);
         let shape = kept.iter().enumerate().filter_map(gone).collect();
         let broadcast = if axes.len() == from.shape.len() { Broadcast::Equal } else { Broadcast::Shapes };

@@ -1,6 +1,6 @@
 //! Compares castwise with recorded results of the frameworks.
 //!
-//! `cargo run --release -p xtask -- conformance FILE.jsonl... --rules torch|paddle|numpy [--mode eager|static|both] [--show N]`
+//! `cargo run --release -p xtask -- conformance FILE.jsonl... --rules torch|paddle|numpy|jax [--mode eager|static|both] [--show N]`
 //!
 //! A line of a file is a case: the op, operands as bits, attributes, and the framework's result or error. Each case
 //! runs in the requested modes; dtype, shape, bits (compared as the case says) and the kind of error must be the
@@ -21,12 +21,11 @@ mod run;
 
 use crate::points::{self, Points};
 use case::{Arg, Case, Cmp, Expected, Unusable};
-use deviations::DEVIATIONS;
 use run::Answer;
 
 struct Options {
     files: Vec<String>,
-    rules: Rules,
+    rules: Settings,
     modes: Vec<Mode>,
     show: usize,
 }
@@ -39,7 +38,12 @@ enum Mode {
 
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
-        let mut o = Options { files: vec![], rules: Rules::Torch, modes: vec![Mode::Eager, Mode::Static], show: 10 };
+        let mut o = Options {
+            files: vec![],
+            rules: Settings::new(Rules::Torch),
+            modes: vec![Mode::Eager, Mode::Static],
+            show: 10,
+        };
         let mut rules = None;
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("`{arg}` wants a value"));
@@ -58,7 +62,7 @@ impl Options {
                 _ => o.files.push(arg),
             }
         }
-        o.rules = rules.ok_or("`--rules torch`, `paddle` or `numpy` is missing")?;
+        o.rules = rules.ok_or("`--rules torch`, `paddle`, `numpy` or `jax` is missing")?;
         if o.files.is_empty() { Err("no file".into()) } else { Ok(o) }
     }
 }
@@ -75,7 +79,8 @@ enum Verdict {
 fn judge(case: &Case, answer: &Answer) -> Verdict {
     let result = compare::compare(case, answer);
     // If the framework departs from the rules, its own answer would be wrong.
-    if result.is_ok() && !case.quirk {
+    // In JAX's cases the mark says that bits may differ from plain arithmetic.
+    if result.is_ok() && (!case.quirk || case.settings.rules == Rules::Jax) {
         return Verdict::Passed;
     }
     if let Some(d) = deviations::explanation(case, answer) {
@@ -130,8 +135,8 @@ fn print_failure(case: &Case, mode: Mode, why: &str, answer: &Answer) {
     println!("FAILED {}:{} {} ({mode:?}): {why}", case.file, case.line, case.summary());
     print!("{}", run::program(case).0);
     for (a, name) in case.args.iter().zip(run::NAMES) {
-        if let Arg::Tensor(t) = a {
-            println!("  {name} = {t:?}");
+        if let Arg::Tensor(t, weak) = a {
+            println!("  {name} = {t:?}{}", if *weak { " (weak)" } else { "" });
         }
     }
     match &case.expected {
@@ -151,7 +156,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Ok(o) => o,
         Err(e) => {
             eprintln!(
-                "error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle|numpy [--mode eager|static|both] [--show N]"
+                "error: {e}\nusage: conformance FILE.jsonl... --rules torch|paddle|numpy|jax [--mode eager|static|both] [--show N]"
             );
             return ExitCode::from(2);
         }
@@ -203,6 +208,17 @@ fn one(case: &Case, options: &Options, executor: &Executor, tally: &mut Tally) {
             Some(Err(_)) => Verdict::Passed,
             None => judge(case, &answer),
         };
+        let verdict = match (verdict, case.weak) {
+            (Verdict::Passed, Some(weak)) if answer.is_ok() && run::weak(case, *mode == Mode::Eager) != weak => {
+                // Eager JAX takes a 0-d weak tensor for a Python scalar.
+                if deviations::takes_for_scalar(case) {
+                    Verdict::Deviation("weak-zero-dim")
+                } else {
+                    Verdict::Failed(format!("{}weak", if weak { "not " } else { "" }))
+                }
+            }
+            (verdict, _) => verdict,
+        };
         if !tally.add(case, *mode, verdict, &answer, options.show) {
             tally.failed += 1;
             return;
@@ -221,7 +237,7 @@ fn points_of(file: &str, text: &str, options: &Options, executor: &Executor, tal
             continue;
         };
         let tensors = p.tensors().map_err(|e| e.to_string())?;
-        let case = Case::bare(file, op, tensors, Settings::new(options.rules));
+        let case = Case::bare(file, op, tensors, options.rules);
         let answers: Vec<Answer> = options.modes.iter().map(|m| answer(&case, *m, executor)).collect();
         let answers: Result<Vec<Tensor>, _> = answers.into_iter().collect();
         let answers = answers.map_err(|e| format!("{}: {e}", p.function))?;
@@ -271,7 +287,7 @@ fn report(t: &Tally) {
     if !t.deviations.is_empty() {
         println!("passed by a documented deviation:");
     }
-    for d in DEVIATIONS.iter().filter(|d| t.deviations.contains_key(d.name)) {
+    for d in deviations::all().filter(|d| t.deviations.contains_key(d.name)) {
         println!("  {:5}  {}: {}", t.deviations[d.name], d.name, d.reason);
     }
     if t.informative > 0 {

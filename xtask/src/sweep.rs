@@ -14,7 +14,7 @@ use castwise::prelude::*;
 use castwise::{Attrs, Op};
 
 use crate::reference;
-use crate::reference::format::Float;
+use crate::reference::format::{Beyond, Float};
 use crate::reference::functions::of_one;
 
 /// The number of inputs of one application.
@@ -133,10 +133,11 @@ fn chunk(op: Op, x: &[f32]) -> castwise::Result<Found> {
             found.right += 1;
             continue;
         }
-        let admitted = match reference::element(op, DType::F32, result.dtype(), &[x.to_bits().into()]) {
-            Ok(expected) => expected.admits(result.dtype(), bits),
-            Err(_) => false,
-        };
+        let admitted =
+            match reference::element(op, DType::F32, (result.dtype(), Beyond::Largest), &[x.to_bits().into()]) {
+                Ok(expected) => expected.admits(result.dtype(), bits),
+                Err(_) => false,
+            };
         if !admitted {
             found.wrong += 1;
             found.first.get_or_insert_with(|| format!("of {x:e} ({:#010x}): {bits:#x}", x.to_bits()));

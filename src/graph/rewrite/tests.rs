@@ -145,9 +145,7 @@ fn an_operand_in_op_math_is_left_to_inference() {
 #[test]
 fn weak_leaves_stay_weak() {
     let p = Program::new(Rules::Toy);
-    let (x, k) = (p.data("x", DType::F64, [2]), p.constant(Tensor::from([0.5f64, 1.0])));
-    p.weaken(&x);
-    p.weaken(&k);
+    let (x, k) = (p.weak_data("x", DType::F64, [2]), p.weak_constant(Tensor::from([0.5f64, 1.0])));
     let y = p.data("y", DType::F16, [2]);
     let _ = (&x * &k + &y, &k - &y);
     let typed = p.infer().unwrap();

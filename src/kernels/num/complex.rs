@@ -175,6 +175,26 @@ pub(crate) trait CplxFn: Cplx {
     fn angle(a: Self) -> Self::Part;
     fn real(a: f64) -> Self;
     fn logaddexp(a: Self, b: Self) -> Self;
+    /// `log2(2^a + 2^b)` by [`CplxFn::logaddexp`].
+    fn logaddexp2(a: Self, b: Self) -> Self;
+    /// `-i log((b + i a) / sqrt(a² + b²))`.
+    #[inline(always)]
+    fn atan2(a: Self, b: Self) -> Self {
+        let rotated = Self::pair(Self::re(b) - Self::im(a), Self::im(b) + Self::re(a));
+        let length = Self::sqrt(Self::mul(a, a) + Self::mul(b, b));
+        let log = Self::log(Self::div(rotated, length));
+        Self::pair(Self::im(log), -Self::re(log))
+    }
+    /// `a log(b)`, and 0 where `a` is 0.
+    fn xlogy(a: Self, b: Self) -> Self;
+    /// The formula of the real function, each operation rounded.
+    #[inline(always)]
+    fn gelu_tanh(a: Self) -> Self {
+        let half = Self::mul(Self::real(0.5), a);
+        let cube = Self::mul(Self::mul(a, a), a);
+        let inner = Self::mul(Self::real(0.797_884_560_802_865_4), a + Self::mul(Self::real(0.044715), cube));
+        Self::mul(half, Self::ONE + Self::tanh(inner))
+    }
     fn sgn(a: Self) -> Self;
     fn log2(a: Self) -> Self;
     fn log10(a: Self) -> Self;
@@ -249,6 +269,16 @@ macro_rules! complexes {
                 let first = (a.re > b.re) | (a.re == b.re) & (a.im > b.im);
                 let (high, low) = if first { (a, b) } else { (b, a) };
                 if a == b && a.re.abs() == $t::INFINITY { a } else { high + Self::log1p(Self::exp(low - high)) }
+            }
+            #[inline(always)]
+            fn logaddexp2(a: Self, b: Self) -> Self {
+                const LN_2: $t = std::$t::consts::LN_2;
+                let log = Self::logaddexp(a * LN_2, b * LN_2);
+                Complex::new(log.re / LN_2, log.im / LN_2)
+            }
+            #[inline(always)]
+            fn xlogy(a: Self, b: Self) -> Self {
+                if a == Self::ZERO { Self::ZERO } else { Self::mul(a, CplxFn::log(b)) }
             }
             $(#[inline(always)]
             fn $method(a: Self) -> Self { $function(a) })*

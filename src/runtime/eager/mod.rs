@@ -20,6 +20,11 @@ mod cache;
 pub(crate) mod value;
 
 impl Var<Eager> {
+    /// Whether the value promotes as a scalar does. The tensor that [`result`](Var::result) gives does not.
+    pub fn is_weak(&self) -> bool {
+        self.0.weak
+    }
+
     /// The tensor, or the first error on the way to it.
     pub fn result(&self) -> Result<Tensor> {
         self.0.value.clone().map_err(Error::Earlier)

@@ -3,6 +3,7 @@
 //! Does not: compute.
 
 use crate::analysis::infer::infer;
+use crate::base::dtype::DType;
 use crate::base::error::{Error, Result, SourceLocation};
 use crate::base::limits::Limits;
 use crate::base::location::here;
@@ -73,12 +74,32 @@ impl Eager {
     /// A handle of a tensor (which is shared, not copied).
     #[track_caller]
     pub fn tensor(&self, t: &Tensor) -> Var<Eager> {
+        self.handle(t, false)
+    }
+
+    /// A handle of a weak tensor, if the rules have weak tensors: it promotes as a scalar does. bool is never weak.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Jax);
+    /// let (x, half) = (Tensor::from([bf16::ONE]), Tensor::from([0.5f32]));
+    /// assert_eq!((cx.tensor(&x) * cx.tensor(&half)).result()?.dtype(), DType::F32);
+    /// assert_eq!((cx.tensor(&x) * cx.weak_tensor(&half)).result()?.dtype(), DType::BF16);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn weak_tensor(&self, t: &Tensor) -> Var<Eager> {
+        self.handle(t, t.dtype() != DType::Bool && self.settings.rules.has_weak())
+    }
+
+    #[track_caller]
+    fn handle(&self, t: &Tensor, weak: bool) -> Var<Eager> {
         let value = match (self.settings.check(), check_within(t.shape(), &self.limits)) {
             (Ok(()), Ok(_)) => Ok(t.clone()),
             (Err(d), _) => Err(Arc::new(d.at(&here()).into())),
             (_, Err(e)) => Err(Arc::new(e)),
         };
-        Var(EagerValue { cx: *self, value, weak: false })
+        Var(EagerValue { cx: *self, value, weak })
     }
 }
 
@@ -114,10 +135,7 @@ pub(super) fn one_op(
         Arg::Scalar(s) => Operand::Scalar(*s),
         Arg::Tensor(t, weak) => {
             let v = leaf(&program, i, t);
-            if *weak {
-                program.weaken(&v);
-            }
-            Operand::Var(v)
+            Operand::Var(if *weak { program.weaken(v) } else { v })
         }
     };
     let operands: SmallVec<[Operand<Graph>; 4]> = args.iter().enumerate().map(operand).collect();

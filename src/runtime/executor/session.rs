@@ -398,7 +398,7 @@ impl Core {
         let last = self.last.lock().clone().filter(|last| last.fits(feeds));
         let set = |(to, t): (&mut Tensor, Option<Tensor>)| -> Result<()> {
             if let Some(t) = t {
-                *to = cast_tensor(&t, to.dtype())?;
+                *to = cast_tensor(&t, to.dtype(), &self.typed.settings)?;
             }
             Ok(())
         };

@@ -18,6 +18,7 @@ use crate::ops::Op;
 use crate::plan::geometry::{BroadcastKind, Fold, Geometry, Reduction};
 use crate::plan::kernel::KernelBuilder;
 use crate::plan::schedule::{Class, schedule};
+use crate::promotion::Settings;
 use crate::tensor::layout::Layout;
 use crate::tensor::{Storage, Tensor, TensorRef};
 
@@ -57,7 +58,7 @@ pub(super) fn finish<R>(
     if op == Op::Mean {
         reduce::divide(math, whole.bytes_mut(), prepared.folded);
     }
-    let made = cast_tensor(&Tensor::with_layout(whole, math, layout.clone())?, n.dtype)?;
+    let made = cast_tensor(&Tensor::with_layout(whole, math, layout.clone())?, n.dtype, &typed.settings)?;
     run.memory.give(results * (math.size() - n.dtype.size()));
     Ok(made)
 }
@@ -89,12 +90,12 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     combined(op, math, next, &prepared.geometry, results, run)
 }
 
-/// A tensor in another dtype, by the kernels of the conversion's path.
-pub(crate) fn cast_tensor(t: &Tensor, to: DType) -> Result<Tensor> {
+/// A tensor in another dtype, by the kernels of the conversion's path, as a program of these settings casts it.
+pub(crate) fn cast_tensor(t: &Tensor, to: DType, settings: &Settings) -> Result<Tensor> {
     if t.dtype() == to {
         return Ok(t.clone());
     }
-    let b = KernelBuilder::cast_of(t.dtype(), to);
+    let b = KernelBuilder::cast_of(t.dtype(), to, settings);
     let inputs = [TensorRef::Tensor(t)];
     let call = Call { inputs: &inputs, spread: &[BroadcastKind::Varies], extents: t.shape(), reduced: None };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);

@@ -66,7 +66,7 @@ impl Token<'_> {
     }
 }
 
-const MARKS: &[u8] = b"(){}[],:=~?%";
+const MARKS: &[u8] = b"(){}[],:=~?%*";
 
 fn is_name(b: &u8) -> bool {
     b.is_ascii_alphanumeric() || *b == b'_' || *b == b'.'

@@ -1,7 +1,7 @@
 //! The text form of programs.
 //!
 //! Guarantees: there is one node per line, and operands precede their uses. Feeds have names, and other nodes are
-//! numbered in order. A weak scalar prints as `~1.5`, a typed one as `1.5:f16`. Comments after `;` have the reason and
+//! numbered in order. A weak scalar prints as `~1.5`, a typed one as `1.5:f16`; the dtype of a weak tensor as `f32*`. Comments after `;` have the reason and
 //! loss of each cast. The text of a [`Program`] has everything but its source locations, and [`Program::parse`]
 //! reads it: the program that is read from a text prints as that text. The reader accepts any input, reports several
 //! mistakes with their locations, does not recurse, and allocates memory in proportion to the length of the text. Does
@@ -16,7 +16,7 @@ use crate::base::shape::dims_fmt;
 use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::{LossShapes, Op};
-use crate::promotion::{CastLoss, Reason, Rounding, Settings, ZeroDivision};
+use crate::promotion::{CastLoss, Reason, Rounding, Rules, Settings, ZeroDivision};
 use parse::FORMAT_VERSION;
 
 use petgraph::graph::NodeIndex;
@@ -42,6 +42,9 @@ fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
     if settings.zero_division != ZeroDivision::Rules {
         write!(f, ", zero_division = {}", settings.zero_division)?;
     }
+    for flag in settings.flags() {
+        write!(f, ", {flag} = true")?;
+    }
     f.write_str(") (")
 }
 
@@ -54,16 +57,18 @@ impl fmt::Display for Program {
         writeln!(f, "castwise {FORMAT_VERSION}")?;
         header(f, self.settings())?;
         let mut feeds = 0;
-        for node in state.nodes.node_weights() {
+        let rules = self.settings().rules;
+        for (i, node) in state.nodes.node_weights().enumerate() {
             if let Kind::Data { name, dtype, dims } = &node.kind {
-                write!(f, "{}%{}: {dtype}{dims}", if feeds == 0 { "" } else { ", " }, Name(name))?;
+                let star = if state.is_weak(rules, NodeIndex::new(i)) { "*" } else { "" };
+                write!(f, "{}%{}: {dtype}{star}{dims}", if feeds == 0 { "" } else { ", " }, Name(name))?;
                 feeds += 1;
             }
         }
         f.write_str(") {\n")?;
         let names = program_names(&state);
         for id in state.nodes.node_indices() {
-            untyped_line(f, &state, id, &names)?;
+            untyped_line(f, &state, rules, id, &names)?;
         }
         let fetched = state.fetched();
         fetch_line(f, fetched.iter().map(|(name, n)| (name.as_deref(), names[n.index()].as_str())))?;
@@ -87,12 +92,18 @@ fn program_names(state: &State) -> Vec<String> {
         .collect()
 }
 
-fn untyped_line(f: &mut fmt::Formatter<'_>, state: &State, id: NodeIndex, names: &[String]) -> fmt::Result {
+fn untyped_line(
+    f: &mut fmt::Formatter<'_>,
+    state: &State,
+    rules: Rules,
+    id: NodeIndex,
+    names: &[String],
+) -> fmt::Result {
     let Some(node) = state.nodes.node_weight(id) else { return Ok(()) };
     let name = &names[id.index()];
     match &node.kind {
         Kind::Data { .. } => Ok(()),
-        Kind::Constant(t) => writeln!(f, "  {name} = constant {}", Constant(t)),
+        Kind::Constant(t) => writeln!(f, "  {name} = constant {}", Constant(t, state.is_weak(rules, id))),
         Kind::Poison(d) => {
             write!(f, "  {name} = error {:?} {}", d.kind, Quoted(&d.message))?;
             if let Some(help) = &d.help {
@@ -161,7 +172,8 @@ impl fmt::Display for TypedProgram {
         let mut feeds = 0;
         for (i, n) in self.nodes.iter().enumerate() {
             if let TypedKind::Feed(name) = &n.kind {
-                write!(f, "{}%{}: {}", if feeds == 0 { "" } else { ", " }, Name(name), n.dtype)?;
+                let star = if n.weak { "*" } else { "" };
+                write!(f, "{}%{}: {}{star}", if feeds == 0 { "" } else { ", " }, Name(name), n.dtype)?;
                 dims_fmt(self.shape_of(i as u32), f)?;
                 feeds += 1;
             }

@@ -98,9 +98,9 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Reads `f32[2, 3] [1.0, …]` or `f32[2, 3] hex "…"`, and `to [4, 2, 3]` if it follows.
-    pub(super) fn constant(&mut self) -> Parsed<Tensor> {
-        let (d, start) = self.of::<DType>("a dtype")?;
+    /// Reads `f32[2, 3] [1.0, …]`, `f32*[2, 3] [1.0, …]` or `f32[2, 3] hex "…"`, and `to [4, 2, 3]` if it follows.
+    pub(super) fn constant(&mut self) -> Parsed<(Tensor, bool)> {
+        let (d, weak, start) = self.type_of_leaf()?;
         let shape = self.extents()?;
         let refuse = |span: Span, e: Error| span.mistake(DiagnosticKind::BadParameter, e.to_string());
         let limits = self.program.limits();
@@ -121,11 +121,11 @@ impl<'t> Reader<'t> {
         }
         let tensor = Tensor::from_bytes(d, &shape, &bytes).map_err(|e| refuse(start.to(self.last()), e))?;
         if !self.takes(&Token::Word("to")) {
-            return Ok(tensor);
+            return Ok((tensor, weak));
         }
         let wide = self.extents()?;
         check_within(&wide, &limits).map_err(|e| refuse(start.to(self.last()), e))?;
-        Ok(tensor.broadcast_to(wide).map_err(|e| refuse(start.to(self.last()), e))?)
+        Ok((tensor.broadcast_to(wide).map_err(|e| refuse(start.to(self.last()), e))?, weak))
     }
 
     fn extents(&mut self) -> Parsed<Vec<usize>> {

@@ -19,7 +19,7 @@ use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
 use crate::graph::program::{Fetched, Kind, Program, impossible};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
-use crate::promotion::{Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
+use crate::promotion::{Flag, Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
 
 impl FromStr for Program {
     type Err = Error;
@@ -291,6 +291,7 @@ impl<'t> Reader<'t> {
         let start = self.keyword("program")?;
         self.mark(b'(')?;
         let (mut rules, mut default, mut rounding, mut zero_division) = (None, None, None, None);
+        let mut flags: Vec<(&str, bool, Span)> = Vec::new();
         loop {
             let (key, span) = self.word("`rules`, `default`, `rounding` or `zero_division`")?;
             self.mark(b'=')?;
@@ -304,6 +305,11 @@ impl<'t> Reader<'t> {
                         return Err(at.syntax(why).into());
                     }
                     default.replace(d).is_some()
+                }
+                key if Flag::named(key).is_some() => {
+                    let twice = flags.iter().any(|(name, ..)| *name == key);
+                    flags.push((key, self.of::<bool>("`true` or `false`")?.0, span));
+                    twice
                 }
                 _ => return Err(span.syntax(format!("unknown setting `{}`", shown(key))).into()),
             };
@@ -321,6 +327,9 @@ impl<'t> Reader<'t> {
         settings.default_dtype = default.unwrap_or(settings.default_dtype);
         settings.rounding = rounding.unwrap_or_default();
         settings.zero_division = zero_division.unwrap_or_default();
+        for (name, on, span) in flags {
+            *(Flag::find(rules, name).map_err(|e| span.syntax(e))?.of)(&mut settings) = on;
+        }
         self.program = Program::with_limits(settings, self.program.limits());
         Ok(())
     }
@@ -344,7 +353,7 @@ impl<'t> Reader<'t> {
                     .into());
             };
             self.mark(b':')?;
-            let (dtype, _) = self.of::<DType>("a dtype")?;
+            let (dtype, weak, _) = self.type_of_leaf()?;
             let dims = Dims(self.list(Self::dim)?);
             let (after, end) = self.next()?;
             let span = start.to(end);
@@ -355,7 +364,8 @@ impl<'t> Reader<'t> {
                 self.mistakes.push(span.mistake(DiagnosticKind::BadParameter, fault));
                 self.values.insert(Key::Name(name), None);
             } else {
-                let node = self.append(Kind::Data { name: name.as_ref().into(), dtype, dims }, span, &[])?;
+                let kind = Kind::Data { name: name.as_ref().into(), dtype, dims };
+                let node = self.leaf(kind, weak, span)?;
                 self.values.insert(Key::Name(name), Some(node));
             }
             match after {
@@ -367,6 +377,22 @@ impl<'t> Reader<'t> {
                 return Err(Stop::Silent);
             }
         }
+    }
+
+    /// Reads `f32`, or `f32*` for a weak tensor.
+    pub(super) fn type_of_leaf(&mut self) -> Parsed<(DType, bool, Span)> {
+        let (dtype, span) = self.of::<DType>("a dtype")?;
+        if !self.takes(&Token::Mark(b'*')) {
+            return Ok((dtype, false, span));
+        }
+        let rules = self.program.settings().rules;
+        if !rules.has_weak() {
+            return Err(span.syntax(format!("the rules `{rules}` have no weak tensors: write `{dtype}`")).into());
+        }
+        if dtype == DType::Bool {
+            return Err(span.syntax("bool is never weak: write `bool`").into());
+        }
+        Ok((dtype, true, span))
     }
 
     fn dim(&mut self) -> Parsed<Dim> {
@@ -417,6 +443,15 @@ impl<'t> Reader<'t> {
         self.nodes += 1;
         self.program.limits().allow(Limit::Nodes, self.nodes).map_err(Stop::Refused)?;
         Ok(self.program.append(kind, span.location(), inputs))
+    }
+
+    /// Adds a placeholder or constant.
+    fn leaf(&mut self, kind: Kind, weak: bool, span: Span) -> Parsed<NodeIndex> {
+        let node = self.append(kind, span, &[])?;
+        if weak {
+            self.program.weaken_node(node);
+        }
+        Ok(node)
     }
 
     /// Reads the name of an operand after its `%`, and finds its node.
@@ -470,8 +505,8 @@ impl<'t> Reader<'t> {
         };
         match word {
             "constant" => {
-                let tensor = self.constant()?;
-                self.append(Kind::Constant(tensor), start.to(self.last()), &[])
+                let (tensor, weak) = self.constant()?;
+                self.leaf(Kind::Constant(tensor), weak, start.to(self.last()))
             }
             "error" => {
                 let poison = self.poison()?;

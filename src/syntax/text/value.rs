@@ -83,8 +83,8 @@ impl fmt::Display for Element<'_> {
     }
 }
 
-/// Prints a constant: `f32[2] [0.5, 1.0]`, `u8[100] hex "00ff…"`, `f32[1, 2] [0.5, 1.0] to [3, 2]`.
-pub(super) struct Constant<'a>(pub(super) &'a Tensor);
+/// Prints a constant, and whether it is weak: `f32[2] [0.5, 1.0]`, `f32*[1] [2.0]`, `u8[100] hex "00ff…"`, `f32[1, 2] [0.5, 1.0] to [3, 2]`.
+pub(super) struct Constant<'a>(pub(super) &'a Tensor, pub(super) bool);
 
 impl fmt::Display for Constant<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +96,7 @@ impl fmt::Display for Constant<'_> {
                 repeats = true;
             }
         }
-        write!(f, "{d}")?;
+        write!(f, "{d}{}", if self.1 { "*" } else { "" })?;
         dims_fmt(base.shape(), f)?;
         if base.numel() <= INLINE_ELEMENTS {
             f.write_str(" [")?;

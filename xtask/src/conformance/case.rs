@@ -19,13 +19,14 @@ pub enum Cmp {
 }
 
 pub enum Arg {
-    Tensor(Tensor),
+    /// A tensor, and whether it is weak.
+    Tensor(Tensor, bool),
     Scalar(Scalar),
 }
 
 impl Arg {
     pub fn tensor(&self) -> Option<&Tensor> {
-        if let Arg::Tensor(t) = self { Some(t) } else { None }
+        if let Arg::Tensor(t, _) = self { Some(t) } else { None }
     }
 
     pub fn scalar(&self) -> Option<Scalar> {
@@ -58,6 +59,8 @@ pub struct Case {
     pub settings: Settings,
     pub expected: Expected,
     pub cmp: Cmp,
+    /// Whether the result is weak, if that is recorded.
+    pub weak: Option<bool>,
     /// Whether the framework departs from the rules that castwise promises: then the answer is checked against the
     /// rule.
     pub quirk: bool,
@@ -76,7 +79,8 @@ fn malformed(what: &str) -> Unusable {
 }
 
 fn dtype(v: &Value) -> Result<DType, Unusable> {
-    v.as_str().and_then(|s| s.parse().ok()).ok_or_else(|| malformed("a dtype"))
+    let name = v.as_str().ok_or_else(|| malformed("a dtype"))?;
+    name.parse().map_err(|_| Unusable::Skipped(format!("dtype {name}")))
 }
 
 /// The bytes of all elements: one hex string per element, little-endian.
@@ -147,6 +151,7 @@ fn attributes(
             // The operator form and the function form are the same in castwise.
             "via" => {}
             "default_dtype" => settings.default_dtype = dtype(value)?,
+            "x64" => settings.x64 = value == true,
             "dtype" => attrs.dtype = Some(dtype(value)?),
             "dim" if value.is_i64() => attrs.dims = value.as_i64().map(|d| [d].into()),
             "dim" if value.is_array() => {
@@ -174,7 +179,7 @@ fn attributes(
 
 impl Case {
     /// Reads one line of a file.
-    pub fn parse(file: &str, line: usize, text: &str, rules: Rules) -> Result<Case, Unusable> {
+    pub fn parse(file: &str, line: usize, text: &str, rules: Settings) -> Result<Case, Unusable> {
         let v: Value = serde_json::from_str(text).map_err(|e| Unusable::Malformed(e.to_string()))?;
         let name = v["op"].as_str().ok_or_else(|| malformed("no op: is this a file of cases?"))?;
         let empty = Map::new();
@@ -182,11 +187,11 @@ impl Case {
         let composed = Composed::parse(name, recorded).map_err(Unusable::Skipped)?;
         let op = composed.as_ref().map(|c| c.op).or_else(|| op(name, recorded));
         let op = op.ok_or_else(|| Unusable::Skipped(name.to_string()))?;
-        let mut settings = Settings::new(rules);
+        let mut settings = rules;
         let mut args = Vec::new();
         for a in v["args"].as_array().ok_or_else(|| malformed("args"))? {
             args.push(match a["kind"].as_str() {
-                Some("tensor") => Arg::Tensor(tensor(a)?),
+                Some("tensor") => Arg::Tensor(tensor(a)?, a["weak"] == true),
                 Some("scalar") => Arg::Scalar(scalar(a)?),
                 _ => return Err(malformed("an operand's kind")),
             });
@@ -215,13 +220,30 @@ impl Case {
         let cmp = match v["cmp"].as_str() {
             Some("exact") | None => Cmp::Exact,
             Some("zero_sign_free") => Cmp::ZeroSignFree,
-            Some("approx") => Cmp::Approx(v["rtol"].as_f64().zip(v["atol"].as_f64())),
+            // A case without `atol` is compared relatively.
+            Some("approx") => Cmp::Approx(v["rtol"].as_f64().map(|r| (r, v["atol"].as_f64().unwrap_or(0.0)))),
             Some("quirk" | "unstable") => Cmp::Informative,
             Some(_) => return Err(malformed("cmp")),
         };
         let quirk = v["quirk"].as_bool().unwrap_or(false);
+        let weak = (rules.rules == Rules::Jax && v["out"].is_object()).then(|| v["out"]["weak"] == true);
         let (file, op_name) = (file.to_string(), name.to_string());
-        Ok(Case { file, line, op_name, op, args, attrs, composed, output, in_place, settings, expected, cmp, quirk })
+        Ok(Case {
+            file,
+            line,
+            op_name,
+            op,
+            args,
+            attrs,
+            composed,
+            output,
+            in_place,
+            settings,
+            expected,
+            cmp,
+            weak,
+            quirk,
+        })
     }
 
     /// The application of an op to tensors, without a recorded answer.
@@ -231,7 +253,7 @@ impl Case {
             line: 0,
             op_name: op.name().to_string(),
             op,
-            args: tensors.into_iter().map(Arg::Tensor).collect(),
+            args: tensors.into_iter().map(|t| Arg::Tensor(t, false)).collect(),
             attrs: Attrs::default(),
             composed: None,
             output: None,
@@ -239,6 +261,7 @@ impl Case {
             settings,
             expected: Expected::KernelMissing(None),
             cmp: Cmp::Informative,
+            weak: None,
             quirk: false,
         }
     }
@@ -246,7 +269,7 @@ impl Case {
     /// The operands' dtypes and shapes, as one line.
     pub fn summary(&self) -> String {
         let one = |a: &Arg| match a {
-            Arg::Tensor(t) => format!("{}{:?}", t.dtype(), t.shape()),
+            Arg::Tensor(t, weak) => format!("{}{}{:?}", t.dtype(), if *weak { "*" } else { "" }, t.shape()),
             Arg::Scalar(s) => format!("~{s}"),
         };
         format!("{}({})", self.op_name, self.args.iter().map(one).collect::<Vec<_>>().join(", "))

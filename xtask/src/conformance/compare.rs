@@ -80,7 +80,7 @@ fn bar(op: Op, d: DType) -> u64 {
 const COMPLEX_BAR: f64 = 16.0;
 
 /// The distance from 1 to the next larger number.
-fn epsilon(d: DType) -> f64 {
+pub fn epsilon(d: DType) -> f64 {
     match d.real() {
         DType::F16 => (-10f64).exp2(),
         DType::BF16 => (-7f64).exp2(),
@@ -216,8 +216,9 @@ pub fn computed_in(case: &Case) -> Option<DType> {
         .args
         .iter()
         .map(|a| match a {
-            Arg::Tensor(t) if t.shape().is_empty() => OperandType::zero(t.dtype()),
-            Arg::Tensor(t) => OperandType::dim(t.dtype()),
+            Arg::Tensor(t, true) => OperandType::weak(t.dtype()),
+            Arg::Tensor(t, _) if t.shape().is_empty() => OperandType::zero(t.dtype()),
+            Arg::Tensor(t, _) => OperandType::dim(t.dtype()),
             Arg::Scalar(s) => OperandType::Scalar(*s),
         })
         .collect();

@@ -11,9 +11,11 @@ use super::case::{Arg, Case, Cmp, Expected};
 use super::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
 use super::run::Answer;
 
+mod jax;
 mod numpy;
 mod paddle;
 mod torch;
+mod wider;
 
 /// One rule.
 pub struct Deviation {
@@ -30,7 +32,7 @@ const PADDLE: Option<Rules> = Some(Rules::Paddle);
 const TORCH: Option<Rules> = Some(Rules::Torch);
 const NUMPY: Option<Rules> = Some(Rules::NumPy);
 
-pub const DEVIATIONS: &[Deviation] = &[
+const DEVIATIONS: &[Deviation] = &[
     Deviation {
         name: "cast-saturates",
         reason: "float to integer truncates and saturates, NaN gives 0; the frameworks' value is the platform's",
@@ -89,13 +91,13 @@ pub const DEVIATIONS: &[Deviation] = &[
         name: "gelu-tail",
         reason: "gelu keeps its accuracy far below zero, by erfc; PyTorch's 1 + erf cancels there, down to 0, and its vector code for f16 and bf16 gives NaN at +inf",
         rules: TORCH,
-        explains: |c, a| c.op == Op::Gelu && torch::as_in_f64(c, a),
+        explains: |c, a| c.op == Op::Gelu && wider::as_in_f64(c, a),
     },
     Deviation {
         name: "half-erf",
         reason: "erf of f16 and bf16 keeps its accuracy near zero; PyTorch's erf for them is absolutely accurate only, and 0 there",
         rules: TORCH,
-        explains: |c, a| c.op == Op::Erf && any_dtype(c, |d| d.size() == 2) && torch::as_in_f64(c, a),
+        explains: |c, a| c.op == Op::Erf && any_dtype(c, |d| d.size() == 2) && wider::as_in_f64(c, a),
     },
     Deviation {
         name: "softplus-threshold",
@@ -253,10 +255,17 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
 ];
 
+pub use jax::takes_for_scalar;
+
+/// Every rule.
+pub fn all() -> impl Iterator<Item = &'static Deviation> {
+    DEVIATIONS.iter().chain(jax::DEVIATIONS)
+}
+
 /// The rule that explains an answer, if any.
 pub fn explanation(case: &Case, answer: &Answer) -> Option<&'static Deviation> {
     let speaks = |d: &&Deviation| d.rules.is_none_or(|r| r == case.settings.rules);
-    DEVIATIONS.iter().filter(speaks).find(|d| (d.explains)(case, answer))
+    all().filter(speaks).find(|d| (d.explains)(case, answer))
 }
 
 fn has_scalar(c: &Case) -> bool {
@@ -269,7 +278,7 @@ fn any_dtype(c: &Case, is: impl Fn(DType) -> bool) -> bool {
 
 fn category(a: &Arg) -> Category {
     match a {
-        Arg::Tensor(t) => t.dtype().category(),
+        Arg::Tensor(t, _) => t.dtype().category(),
         Arg::Scalar(s) => s.category(),
     }
 }
@@ -293,7 +302,7 @@ fn error_was(c: &Case, category: &str) -> bool {
 /// The elements of an operand, broadcast to the result's shape, with their dtype; a scalar's at full precision.
 fn operand(c: &Case, i: usize, shape: &[usize]) -> Option<(DType, Vec<Vec<u8>>)> {
     let t = match c.args.get(i)? {
-        Arg::Tensor(t) => t.clone(),
+        Arg::Tensor(t, _) => t.clone(),
         Arg::Scalar(s) => scalar_tensor(*s),
     };
     Some((t.dtype(), elements(&t.broadcast_to(shape).ok()?)))
@@ -335,7 +344,7 @@ fn explicit(c: &Case, d: DType) -> Option<Tensor> {
     let mut operands: Vec<Operand<Eager>> = Vec::new();
     for (i, a) in c.args.iter().enumerate() {
         let t = match a {
-            Arg::Tensor(t) => t.clone(),
+            Arg::Tensor(t, _) => t.clone(),
             Arg::Scalar(s) => scalar_tensor(*s),
         };
         let v = cx.tensor(&t);
@@ -379,7 +388,7 @@ fn tensor_scalar(c: &Case, a: &Answer) -> bool {
 
 /// Whether both operands are of one category, one of them is 0-d, and the answer has the other's dtype.
 fn zero_dim_follows(c: &Case, a: &Answer) -> bool {
-    let [Arg::Tensor(x), Arg::Tensor(y)] = c.args.as_slice() else { return false };
+    let [Arg::Tensor(x, _), Arg::Tensor(y, _)] = c.args.as_slice() else { return false };
     let d = match (x.rank(), y.rank()) {
         (0, 1..) => y.dtype(),
         (1.., 0) => x.dtype(),
@@ -469,7 +478,8 @@ fn relu_of_zero(c: &Case, got: &Tensor, all: &[Difference]) -> bool {
 
 /// Whether the answer is that of operands cast to their common dtype explicitly; integers have none and are refused.
 fn poisson_promotes_first(c: &Case, a: &Answer) -> bool {
-    let (Op::PromoteWith, [Arg::Tensor(x), Arg::Tensor(y)], Some(loss)) = (c.op, c.args.as_slice(), &c.composed) else {
+    let (Op::PromoteWith, [Arg::Tensor(x, _), Arg::Tensor(y, _)], Some(loss)) = (c.op, c.args.as_slice(), &c.composed)
+    else {
         return false;
     };
     if a.is_err() {

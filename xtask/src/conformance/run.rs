@@ -14,16 +14,30 @@ pub const NAMES: [&str; 4] = ["x", "y", "z", "w"];
 /// The answer of eager mode.
 pub fn eager(case: &Case) -> Answer {
     case.composed.as_ref().map_or(Ok(Reduction::None), Composed::reduction)?;
+    in_eager(case).result()
+}
+
+fn in_eager(case: &Case) -> Var<Eager> {
     let cx = Eager::with_settings(case.settings);
     let operands: Vec<Operand<Eager>> = case
         .args
         .iter()
         .map(|a| match a {
-            Arg::Tensor(t) => cx.tensor(t).into(),
+            Arg::Tensor(t, true) => cx.weak_tensor(t).into(),
+            Arg::Tensor(t, false) => cx.tensor(t).into(),
             Arg::Scalar(s) => (*s).into(),
         })
         .collect();
-    written(case, apply(case, &operands)).result()
+    written(case, apply(case, &operands))
+}
+
+/// Whether the case's result is weak in eager mode, or in a program.
+pub fn weak(case: &Case, eager: bool) -> bool {
+    if eager {
+        return in_eager(case).is_weak();
+    }
+    let (program, result) = program(case);
+    program.infer().is_ok_and(|typed| typed.is_weak(&result))
 }
 
 /// The result of the case's application, assigned to the first operand if the case is in place.
@@ -53,7 +67,8 @@ pub fn program(case: &Case) -> (Program, Var) {
         .iter()
         .zip(NAMES)
         .map(|(a, name)| match a {
-            Arg::Tensor(t) => program.data(name, t.dtype(), t.shape()).into(),
+            Arg::Tensor(t, true) => program.weak_data(name, t.dtype(), t.shape()).into(),
+            Arg::Tensor(t, false) => program.data(name, t.dtype(), t.shape()).into(),
             Arg::Scalar(s) => (*s).into(),
         })
         .collect();
