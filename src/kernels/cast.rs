@@ -54,6 +54,8 @@ pub(crate) fn path(from: DType, to: DType) -> Vec<Prim> {
             then(vec![step(from, from.real())], path(from.real(), to))
         }
         _ if to.is_complex() && !from.is_complex() => then(path(from, to.real()), vec![step(to.real(), to)]),
+        // Every number of eight bits is one of these, so the bits are widened without a rounding.
+        (F8E4M3FN | F8E5M2, F16 | BF16) => vec![step(from, to)],
         _ if from.is_narrow() => then(vec![step(from, from.op_math())], path(from.op_math(), to)),
         _ if !(from.is_integral() && to.is_narrow()) => vec![step(from, to)],
         // The intermediate float is exact: it represents every integer of the source, or the integers that it can't
@@ -144,6 +146,10 @@ converts! {
     U64Bf16: u64 => u16, 1, |a| f32_to_bf16(to_odd(uint_to_odd(a)));
     E4m3F32: u8 => f32, 1, |a| f8::F8E4M3FN::from_bits(a).to_f32();
     E5m2F32: u8 => f32, 1, |a| f8::F8E5M2::from_bits(a).to_f32();
+    E4m3F16: u8 => u16, 1, |a| f32_to_f16(E4m3F32::convert(a));
+    E5m2F16: u8 => u16, 1, |a| f32_to_f16(E5m2F32::convert(a));
+    E4m3Bf16: u8 => u16, 1, |a| (E4m3F32::convert(a).to_bits() >> 16) as u16;
+    E5m2Bf16: u8 => u16, 1, |a| (E5m2F32::convert(a).to_bits() >> 16) as u16;
     F32E4m3: f32 => u8, 1, |a| f8::F8E4M3FN::nearest(a, false);
     F32E5m2: f32 => u8, 1, |a| f8::F8E5M2::nearest(a, false);
     F64E4m3: f64 => u8, 1, |a| f8::F8E4M3FN::nearest(to_odd(a), false);
@@ -267,6 +273,7 @@ pub(crate) fn kernel(from: DType, to: DType, level: CpuLevel) -> Option<BlockFn>
         F64 U32 => As<f64, u32>, F64 U64 => As<f64, u64>, F64 I8 => As<f64, i8>, F64 I16 => As<f64, i16>,
         F64 I32 => As<f64, i32>, F64 I64 => As<f64, i64>, F32 F64 => As<f32, f64>, F64 F32 => As<f64, f32>,
         F8E4M3FN F32 => E4m3F32, F8E5M2 F32 => E5m2F32, F32 F8E4M3FN => F32E4m3, F32 F8E5M2 => F32E5m2,
+        F8E4M3FN F16 => E4m3F16, F8E5M2 F16 => E5m2F16, F8E4M3FN BF16 => E4m3Bf16, F8E5M2 BF16 => E5m2Bf16,
         F64 F8E4M3FN => F64E4m3, F64 F8E5M2 => F64E5m2,
         F16 F32 => F16F32, BF16 F32 => Bf16F32, F32 F16 => F32F16, F32 BF16 => F32Bf16, F64 F16 => F64F16,
         F64 BF16 => F64Bf16, C32 C64 => C32C64, C64 C32 => C64C32, C128 C32 => C128C32, C64 C128 => C64C128,
@@ -330,6 +337,20 @@ mod tests {
                     assert!(ours == theirs.to_bits() || theirs.is_nan() && ours == 0x7e00, "{near:e}");
                     let (ours, theirs) = (f32_to_bf16(near), half::bf16::from_f32(near));
                     assert!(ours == theirs.to_bits() || theirs.is_nan() && ours == 0x7fc0, "{near:e}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn floats_of_eight_bits_widen_to_halves_as_by_way_of_f32() {
+        for from in [F8E4M3FN, F8E5M2] {
+            for to in [F16, BF16] {
+                assert_eq!(path(from, to).len(), 1);
+                for code in 0..=255u8 {
+                    let bits = Bits::of(&[code]);
+                    let wide = convert_by(bits, vec![Prim::new(from, F32), Prim::new(F32, to)]);
+                    assert_eq!(convert(bits, from, to), wide, "{code:#x} of {from} to {to}");
                 }
             }
         }

@@ -364,7 +364,7 @@ impl Body {
             *quad = bytes.iter().rev().fold(0, |all, b| all << 8 | u64::from(*b));
         }
         let order = self.constant(quads);
-        let moved = self.raw(avx2::VPSHUFB, n * from, a, order);
+        let moved = self.bin(ins::VPSHUFB, n * from, a, order);
         if n * from <= 16 {
             return moved;
         }

@@ -49,6 +49,7 @@ impl Lower<'_> {
                 Out::Raw(self.body.un(ins::VCVTPH2PS, n * 4, half), quiet)
             }
             (F8E4M3FN, F32) => number(self.f32_of_e4m3(single, a)),
+            (F8E4M3FN | F8E5M2, F16 | BF16) => number(self.half_of_byte(p.from, p.to, a)),
             (F32, F8E4M3FN | F8E5M2) => number(self.byte_float(single, p, a)),
             (F64, F8E4M3FN | F8E5M2) => {
                 let odd = self.f32_rounded_to_odd(n, a);
@@ -231,6 +232,49 @@ impl Lower<'_> {
         let is_nan = self.body.bin_imm(ins::VPCMPD, x.bytes, magnitude, all, 0);
         let nan = self.float(x, f64::NAN);
         self.body.select(4, x.bytes, is_nan, nan, number)
+    }
+
+    /// A float of a byte as f16 or bf16, in 16-bit lanes: the exponent is rebiased, and the first eight magnitudes, which
+    /// include the subnormal ones, are looked up.
+    fn half_of_byte(&mut self, from: DType, to: DType, a: Reg) -> Reg {
+        let (bytes, wider) = (self.lanes * 2, to.digits() - from.digits());
+        let half = |code: u64| to.nearest_bits(from.value_of_bits(code));
+        let constants =
+            [1 << 15, half(8) - (8 << wider), from.infinity_bits() << wider, to.infinity_bits(), to.nan_bits()];
+        let [sign, rebias, most, infinity, nan] = constants.map(|bits| self.body.splat(2, bits));
+        let wide = self.body.un(ins::VPMOVZXBW, bytes, a);
+        let up = self.body.un_imm(ins::VPSLLW, bytes, wide, 9);
+        let magnitude = self.body.un_imm(ins::VPSRLW, bytes, up, 9 - wider as u8);
+        let mut number = magnitude;
+        // f8e5m2 is the upper half of f16.
+        if half(8) != 8 << wider {
+            let normal = self.body.bin(ins::VPADDW, bytes, magnitude, rebias);
+            let first = self.first_eight(bytes, up, (0..8).map(half));
+            let next = self.body.splat(2, 8 << wider);
+            let is_first = self.body.bin_imm(ins::VPCMPW, bytes, magnitude, next, 1);
+            number = self.body.select(2, bytes, is_first, first, normal);
+            if from.has_infinity() {
+                let is_infinite = self.body.bin_imm(ins::VPCMPW, bytes, magnitude, most, 0);
+                number = self.body.select(2, bytes, is_infinite, infinity, number);
+            }
+        }
+        let up = self.body.un_imm(ins::VPSLLW, bytes, wide, 8);
+        let sign = self.body.bin(ins::VPANDD, bytes, up, sign);
+        let number = self.body.bin(ins::VPORD, bytes, number, sign);
+        let is_nan = self.body.bin_imm(ins::VPCMPW, bytes, magnitude, most, 6);
+        self.body.select(2, bytes, is_nan, nan, number)
+    }
+
+    /// The words of a table of eight at the indices from 0 to 7 that are shifted left by 9 in `up`; unspecified at others.
+    fn first_eight(&mut self, bytes: usize, up: Reg, table: impl Iterator<Item = u64>) -> Reg {
+        let words: Vec<u64> = table.collect();
+        let quad = |i: usize| words[i % 2 * 4..][..4].iter().rev().fold(0, |all, word| all << 16 | word);
+        let table = self.body.constant(std::array::from_fn(quad));
+        // The shuffle takes the bytes of a word apart: the low one at twice the index, the high one after it.
+        let (down, one) = (self.body.un_imm(ins::VPSRLW, bytes, up, 8), self.body.splat(2, 1 << 8));
+        let low = self.body.bin(ins::VPORD, bytes, up, down);
+        let both = self.body.bin(ins::VPORD, bytes, low, one);
+        self.body.bin(ins::VPSHUFB, bytes, table, both)
     }
 
     /// f32 to a float of a byte, as the kernel does: normal results by rounding off low bits, subnormal ones by an addition.

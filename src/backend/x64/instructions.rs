@@ -346,7 +346,8 @@ instructions! { false;
     VMOVDQU16 PF2 M0F 0x6f RM W1, Full <- Full;
     VMOVDQU32 PF3 M0F 0x6f RM W0, Full <- Full;
     VMOVDQU64 PF3 M0F 0x6f RM W1, Full <- Full;
-    // Permutations.
+    // Permutations; of bytes within each 128 bits.
+    VPSHUFB P66 M0F38 0x00 RVM W0, Full <- Full, VPSHUFB W0;
     VMOVSLDUP PF3 M0F 0x12 RM W0, Full <- Full, VMOVSLDUP W0;
     VMOVSHDUP PF3 M0F 0x16 RM W0, Full <- Full, VMOVSHDUP W0;
     VPERMILPS_IMM P66 M0F3A 0x04 RM W0, Full <- Full, VPERMILPS W0;
@@ -476,7 +477,6 @@ pub(super) mod avx2 {
         VPMULUDQ P66 M0F 0xf4 RVM W0, Full <- Full;
         VPSRAD P66 M0F 0x72 VM4 W0, Full <- Full;
         // Within each 128-bit half.
-        VPSHUFB P66 M0F38 0x00 RVM W0, Full <- Full;
         VPACKSSDW P66 M0F 0x6b RVM W0, Full <- Full;
         VPACKSSWB P66 M0F 0x63 RVM W0, Full <- Full;
         VPACKUSDW P66 M0F38 0x2b RVM W0, Full <- Full;
