@@ -219,16 +219,20 @@ impl Lower<'_> {
         Out::Done(self.body.un_imm(ins::VCVTPS2PH, x.bytes, from, 0), known)
     }
 
-    /// f32 of f8e4m3fn, as the kernel does: the magnitude is scaled by the difference of the exponents' biases.
+    /// f32 of f8e4m3fn: with one more bit of exponent it is the upper byte of an f16, times the difference of the biases.
     fn f32_of_e4m3(&mut self, x: Real, a: Reg) -> Reg {
-        let [signs, bias, all] = [1 << 31, (127 + 120) << 23, 0x7f << 20].map(|bits| self.body.splat(4, bits));
-        let wide = self.body.un(ins::VPMOVZXBD, x.bytes, a);
-        let up = self.body.un_imm(ins::VPSLLD, x.bytes, wide, 24);
-        let sign = self.body.bin(ins::VPANDD, x.bytes, up, signs);
-        let up = self.body.un_imm(ins::VPSLLD, x.bytes, wide, 25);
-        let magnitude = self.body.un_imm(ins::VPSRLD, x.bytes, up, 5);
-        let number = self.mul(x, magnitude, bias);
-        let number = self.body.bin(ins::VPORD, x.bytes, number, sign);
+        let words = x.bytes / 2;
+        let [exponent, others] = [self.body.splat(2, 0xbfff), self.body.splat(4, 0x7fff_ffff)];
+        let (scale, all) = (self.float(x, 256.0), self.float(x, 480.0));
+        let wide = self.body.un(ins::VPMOVZXBW, words, a);
+        let up = self.body.un_imm(ins::VPSLLW, words, wide, 8);
+        // Down again, and zero between the sign and the exponent.
+        let down = self.body.un_imm(ins::VPSRAW, words, up, 1);
+        let half = self.body.bin(ins::VPANDD, words, down, exponent);
+        let single = self.body.un(ins::VCVTPH2PS, x.bytes, half);
+        let number = self.mul(x, single, scale);
+        // What would be 480 is NaN.
+        let magnitude = self.body.bin(ins::VPANDD, x.bytes, number, others);
         let is_nan = self.body.bin_imm(ins::VPCMPD, x.bytes, magnitude, all, 0);
         let nan = self.float(x, f64::NAN);
         self.body.select(4, x.bytes, is_nan, nan, number)
