@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # Peer -> the folder of its environment.
 PEERS = {"numpy": "jax", "torch": "torch", "torch.compile": "torch", "jax": "jax", "copy": "jax"}
 SIZES = {"cast_u16_f32": [1080 * 1920 * 3], "cast_f8_bf16": [1 << 24], "chain_u32": [1 << 16, 1 << 24]}
+SMALL = {"cast_u16_f32": [11520], "cast_f8_bf16": [4096], "chain_u32": [4096]}
 # Bytes read and written per element, without the image's means and deviations.
 BYTES = {"cast_u16_f32": 6, "cast_f8_bf16": 3, "chain_u32": 16}
 
@@ -171,9 +172,9 @@ def peer_process(peer, threads, small):
         "jax": jax_calls,
         "copy": copy_calls,
     }
-    for workload, sizes in SIZES.items():
+    for workload, sizes in (SMALL if small else SIZES).items():
         for n in sizes:
-            args, expected = inputs(workload, min(n, 11520) if small else n)
+            args, expected = inputs(workload, n)
             calls, values = makers[peer](workload, args, threads)
             for variant, call in calls.items():
                 row = {"peer": peer, "workload": workload, "size": n, "threads": threads, "variant": variant}
@@ -228,14 +229,14 @@ def best(rows, peer, threads, workload, n, variants):
     return max(each, default=None)
 
 
-def report(rows):
+def report(rows, small):
     ratios = []
     for threads in sorted({r["threads"] for r in rows}):
         peers = [p for p in PEERS if p != "copy"]
         heads = ["workload", "elements", "result", "castwise", *peers, "castwise / best", "copy"]
         print(f"\nGB/s, {threads} thread(s):\n\n| " + " | ".join(heads) + " |")
         print("| --- | ---: | --- |" + " ---: |" * (len(heads) - 3))
-        for workload, sizes in SIZES.items():
+        for workload, sizes in (SMALL if small else SIZES).items():
             for n in sizes:
                 # A call into a given result is compared with calls of any kind.
                 for result, ours, theirs in [("allocated", ["fresh"], ["fresh"]), ("given", ["out"], ["fresh", "out"])]:
@@ -273,7 +274,7 @@ def main():
     if o.results:
         with open(o.results, "a") as f:
             f.writelines(json.dumps(r) + "\n" for r in rows)
-    report(rows)
+    report(rows, o.small)
 
 
 if __name__ == "__main__":
