@@ -2,10 +2,11 @@
 //!
 //! Guarantees: every refused pair is shown as `-`, and its reason is below the table. Does not: decide dtypes.
 
+use castwise::promotion::OperandType;
 use castwise::{Op, Rules, Settings};
 
 use super::args::{Table, TableFormat};
-use super::cells::{Cell, Tier, cell, is_given, promoted, template, tiers};
+use super::cells::{Tier, cell, is_given, promoted, template, tiers};
 use super::failure::{Failure, print};
 use super::{page, report};
 
@@ -41,12 +42,30 @@ fn unknown(name: &str) -> Failure {
     Failure::usage(format!("there is no op `{}`{help}", report::escaped(name)))
 }
 
+/// A cell in print: the result, `-` if the operands are refused, and then the reason.
+struct Printed {
+    shown: String,
+    why: String,
+    help: String,
+}
+
+fn printed(settings: &Settings, op: Op, row: OperandType, column: OperandType) -> Printed {
+    match cell(settings, op, row, column) {
+        Ok(cell) => Printed { shown: cell.shown, why: String::new(), help: String::new() },
+        Err(d) => {
+            let d = report::of_command(&d);
+            let help = d.help.map_or(String::new(), |h| format!("; {h}"));
+            Printed { shown: "-".to_string(), why: d.message, help }
+        }
+    }
+}
+
 fn of_op(op: Op, settings: &Settings, format: TableFormat) -> String {
     let mark = if format == TableFormat::Markdown { "## " } else { "" };
     let mut text = format!("{mark}{op} under the rules of {}\n", settings.named());
-    for tier in tiers(op) {
-        let cells: Vec<Vec<Cell>> =
-            tier.rows.iter().map(|r| tier.columns.iter().map(|c| cell(settings, op, r.1, c.1)).collect()).collect();
+    for tier in tiers(op, settings.rules.has_weak()) {
+        let of_row = |r: OperandType| tier.columns.iter().map(|c| printed(settings, op, r, c.1)).collect();
+        let cells: Vec<Vec<Printed>> = tier.rows.iter().map(|r| of_row(r.1)).collect();
         let title = heading(op, &tier);
         text += &match format {
             TableFormat::Markdown => format!("\n### {title}\n\n{}", markdown(&tier, &cells)),
@@ -69,7 +88,7 @@ fn heading(op: Op, tier: &Tier) -> String {
     }
 }
 
-fn plain(tier: &Tier, cells: &[Vec<Cell>]) -> String {
+fn plain(tier: &Tier, cells: &[Vec<Printed>]) -> String {
     let side = tier.rows.iter().map(|r| r.0.len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..tier.columns.len())
         .map(|j| cells.iter().map(|row| row[j].shown.len()).chain([tier.columns[j].0.len()]).max().unwrap_or(0))
@@ -85,7 +104,7 @@ fn plain(tier: &Tier, cells: &[Vec<Cell>]) -> String {
     text
 }
 
-fn markdown(tier: &Tier, cells: &[Vec<Cell>]) -> String {
+fn markdown(tier: &Tier, cells: &[Vec<Printed>]) -> String {
     let names: Vec<&str> = tier.columns.iter().map(|c| c.0).collect();
     let mut text = format!("| | {} |\n|{}\n", names.join(" | "), " --- |".repeat(names.len() + 1));
     for (row, cells) in tier.rows.iter().zip(cells) {
@@ -97,7 +116,7 @@ fn markdown(tier: &Tier, cells: &[Vec<Cell>]) -> String {
 }
 
 /// The reasons of refused pairs, each with the first pairs that it applies to.
-fn reasons(op: Op, tier: &Tier, cells: &[Vec<Cell>], format: TableFormat) -> String {
+fn reasons(op: Op, tier: &Tier, cells: &[Vec<Printed>], format: TableFormat) -> String {
     let mut found: Vec<(String, String, Vec<String>)> = Vec::new();
     for (row, cells) in tier.rows.iter().zip(cells) {
         for (column, cell) in tier.columns.iter().zip(cells).filter(|(_, c)| c.shown == "-") {
@@ -105,10 +124,7 @@ fn reasons(op: Op, tier: &Tier, cells: &[Vec<Cell>], format: TableFormat) -> Str
             let pair = if row.0.is_empty() { column.0.to_string() } else { format!("{} x {}", row.0, column.0) };
             match found.iter_mut().find(|(k, ..)| *k == key) {
                 Some((.., pairs)) => pairs.push(pair),
-                None => {
-                    let help = if cell.help.is_empty() { String::new() } else { format!("; {}", cell.help) };
-                    found.push((key, cell.why.clone() + &help, vec![pair]));
-                }
+                None => found.push((key, format!("{}{}", cell.why, cell.help), vec![pair])),
             }
         }
     }

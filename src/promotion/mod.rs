@@ -78,7 +78,7 @@ impl Rules {
     }
 
     /// Whether these rules have weak tensors, which promote as scalars do.
-    pub(crate) fn has_weak(self) -> bool {
+    pub fn has_weak(self) -> bool {
         self.set().has_weak()
     }
 
