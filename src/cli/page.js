@@ -11,8 +11,12 @@ const CLASSES = {
 };
 const sets = data.sets.map(([name, label, weak]) => ({ name, label, weak }));
 const ops = data.ops.map(([name, aliases, doc, operands, tiers]) => ({ name, aliases, doc, operands, tiers }));
-const rows = data.rows.split(",");
-const tables = data.tables.split(",");
+const outcomes = data.outcomes.map((text) => {
+  const [shown, kind, compute, why] = text.split("|");
+  return { shown, kind: CLASSES[kind], compute, why: why.split(" ").map((part) => data.parts[part]) };
+});
+const packedRows = data.rows.split(",");
+const packedTables = data.tables.split(",");
 const slug = (title) => title.replaceAll(", ", ",").replaceAll(" ", "-");
 
 // What is chosen. A value that does not exist is kept, so that it applies again where it exists.
@@ -28,22 +32,18 @@ function numbers(text) {
   });
 }
 
-/** The outcomes of a table, by row and column. */
-function outcomesOf(table) {
-  return numbers(tables[table]).map((row) => numbers(rows[row]));
+/** The numbers of a table's outcomes, by row and column. */
+function unpacked(table) {
+  return numbers(packedTables[table]).map((row) => numbers(packedRows[row]));
 }
 
 /** What a rule set gives for a cell: the result, its class, the compute dtype, and the reasons. */
-function found({ op, shape, outcomes }, set, i, j) {
+function found({ op, shape, tables }, set, i, j) {
   const dtype = (title) => title.replace("*", "");
-  const [row, column] = [dtype(shape.rows[i]), dtype(shape.columns[j])];
-  const filled = (text) =>
-    text.replaceAll("\u0001", row).replaceAll("\u0002", column).replaceAll("\u0003", op.name);
-  const [shown, kind, compute, why] = data.outcomes[outcomes[set][i][j]].split("|");
-  return {
-    shown: filled(shown), kind: CLASSES[kind], compute: filled(compute),
-    why: why.split(" ").map((part) => filled(data.parts[part])),
-  };
+  const names = { "\u0001": dtype(shape.rows[i]), "\u0002": dtype(shape.columns[j]), "\u0003": op.name };
+  const filled = (text) => text.replace(/[\u0001-\u0003]/g, (placeholder) => names[placeholder]);
+  const { shown, kind, compute, why } = outcomes[tables[set][i][j]];
+  return { shown: filled(shown), kind, compute: filled(compute), why: why.map(filled) };
 }
 
 /** What the state means: what does not exist falls back to the first of its kind. */
@@ -54,12 +54,12 @@ function resolve() {
   const shapes = op.tiers.map(([shape]) => data.shapes[shape]);
   const tier = Math.max(0, shapes.findIndex(([title]) => slug(title) === state.operands));
   const [title, rows, columns] = shapes[tier];
-  const outcomes = op.tiers[tier][1].map(outcomesOf);
+  const tables = op.tiers[tier][1].map(unpacked);
   const [row, column] = state.cell.split(",");
   const cell = [rows.indexOf(row), columns.indexOf(column)];
   return {
     op, set, other: other === set ? -1 : other, titles: shapes.map(([t]) => t), tier,
-    shape: { title, rows, columns }, outcomes, cell: cell.includes(-1) ? null : cell,
+    shape: { title, rows, columns }, tables, cell: cell.includes(-1) ? null : cell,
   };
 }
 
@@ -135,7 +135,7 @@ function listOps() {
   // Ops whose names match come before those whose descriptions match.
   matches.sort((a, b) => named(b) - named(a));
   options(at("op"), matches.map((o) => [o.name, o.name]));
-  at("op").value = view.op.name;
+  at("op").value = view ? view.op.name : "";
   at("found").textContent = q ? matches.length + " of " + ops.length + " ops" : ops.length + " ops";
 }
 
@@ -150,35 +150,51 @@ function describe() {
   const others = sets.filter((_, i) => i !== view.set);
   options(at("compare"), [["", "nothing"], ...others.map((s) => [s.name, s.label])]);
   at("compare").value = view.other < 0 ? "" : sets[view.other].name;
-  const without = [view.set, view.other].filter((i) => i >= 0 && !sets[i].weak).map((i) => sets[i].label);
+  const without = shownSets().filter((i) => !sets[i].weak).map((i) => sets[i].label);
   at("note").hidden = !without.length || !view.shape.title.includes("weak");
   at("note").textContent = without.join(" and ") + ": no weak tensors, so one promotes as any other tensor does.";
 }
 
-function count() {
-  const counts = new Map(Object.values(CLASSES).map((kind) => [kind, 0]));
-  let differences = 0;
+/** The rule sets that are shown: one, or the two that are compared. */
+const shownSets = () => (view.other < 0 ? [view.set] : [view.set, view.other]);
+
+/** Positions of all cells. */
+function positions() {
   const { rows, columns } = view.shape;
-  rows.forEach((_, i) => columns.forEach((_, j) => {
-    const { kind } = found(view, view.set, i, j);
+  return rows.flatMap((_, i) => columns.map((_, j) => [i, j]));
+}
+
+/** The number of cells of each class under a rule set. */
+function classesOf(set) {
+  const counts = new Map(Object.values(CLASSES).map((kind) => [kind, 0]));
+  for (const [i, j] of positions()) {
+    const { kind } = found(view, set, i, j);
     counts.set(kind, counts.get(kind) + 1);
-    differences += differsAt(i, j);
-  }));
-  return { counts, differences, all: rows.length * columns.length };
+  }
+  return counts;
 }
 
 function summarize() {
-  const { counts, differences, all } = count();
-  const label = sets[view.set].label;
-  at("legend").replaceChildren(...[...counts].map(([{ name, mark }, n]) =>
-    element("li", { class: name }, mark + " " + name + " ", element("b", {}, String(n)))));
-  at("differences").hidden = view.other < 0;
+  const counts = shownSets().map(classesOf);
+  const numbersOf = (kind) => counts.map((c) => c.get(kind)).join(" / ");
+  at("legend").replaceChildren(...Object.values(CLASSES).map((kind) =>
+    element("li", { class: kind.name }, kind.mark + " " + kind.name + " ", element("b", {}, numbersOf(kind)))));
+  const compared = summarizeDifferences();
+  const names = shownSets().map((set) => sets[set].label).join(" / ");
+  at("status").textContent = view.op.name + ", " + names + ", " + view.shape.title + ": " +
+    Object.values(CLASSES).map((kind) => numbersOf(kind) + " " + kind.name).join(", ") + ". " + compared;
+}
+
+/** How many cells differ, in words. */
+function summarizeDifferences() {
+  const all = positions();
+  const differences = all.filter(([i, j]) => differsAt(i, j)).length;
+  const [mine, other] = shownSets().map((set) => sets[set].label);
+  const compared = other ? mine + " and " + other + " differ in " + differences + " of " + all.length + " cells. " : "";
+  at("differences").hidden = !other;
   at("next").disabled = !differences;
-  const compared = view.other < 0 ? "" : label + " and " + sets[view.other].label + " differ in " + differences + " of " + all +
-    " cells. ";
-  at("count").textContent = compared + (differences ? "The upper half of such a cell is " + label + "." : "");
-  at("status").textContent = view.op.name + ", " + label + ", " + view.shape.title + ": " +
-    [...counts].map(([{ name }, n]) => n + " " + name).join(", ") + ". " + compared;
+  at("count").textContent = compared + "The upper half of such a cell, and the first number above, is " + mine + ".";
+  return compared;
 }
 
 /** A result with its mark, as contents of a cell. */
@@ -222,7 +238,7 @@ function drawTable() {
   at("scroll").replaceChildren(table);
   const [i, j] = view.cell || [0, 0];
   mark(i, j, Boolean(view.cell));
-  reveal(tdAt(i, j));
+  if (view.cell) reveal(tdAt(i, j));
   if (focused) tdAt(i, j).focus();
 }
 
@@ -238,6 +254,12 @@ function operandsOf(i, j) {
   return one(operands.slice(0, 1), rows[i], kinds[0]) + ", " + one(operands.slice(1), columns[j], kinds[1]);
 }
 
+/** The dtype that is computed in, if it is not the result's. */
+function within({ shown, kind, compute }) {
+  const same = [kind.name, "", compute, compute + "*"].includes(shown);
+  return same ? "" : " in " + compute;
+}
+
 const tag = ({ kind }, text) => element("span", { class: "tag " + kind.name }, text);
 
 function block(set, i, j) {
@@ -249,29 +271,29 @@ function block(set, i, j) {
 
 function explain(cell) {
   if (!cell) {
-    at("reason").replaceChildren(element("p", { class: "muted" }, "Point at a cell, focus it or tap it to see its reason."));
+    const hint = "Point at a cell, focus it or tap it to see its reason.";
+    at("reason").replaceChildren(element("p", { class: "muted" }, hint));
     at("every").replaceChildren();
     return;
   }
   const [i, j] = cell;
-  const shown = view.other < 0 ? [view.set] : [view.set, view.other];
+  const shown = shownSets();
   const title = element("h3", {}, element("code", {}, view.op.name + "(" + operandsOf(i, j) + ")"));
   at("reason").replaceChildren(title, ...shown.map((set) => block(set, i, j)));
   at("every").replaceChildren(element("span", { class: "muted" }, "All rules:"), ...sets.map((s, k) => {
     const it = found(view, k, i, j);
-    const e = tag(it, s.label + " " + (it.shown || it.kind.name) + " " + it.kind.mark);
+    const e = tag(it, s.label + " " + (it.shown || it.kind.name) + within(it) + " " + it.kind.mark);
     if (shown.includes(k)) e.classList.add("chosen");
     return e;
   }));
 }
 
 /** Marks the titles of a cell's row and column. */
+let pointed = [];
 function point(cell) {
-  at("scroll").querySelectorAll("th.on").forEach((th) => th.classList.remove("on"));
-  if (cell) {
-    at("scroll").querySelectorAll("tbody th")[cell[0]].classList.add("on");
-    at("scroll").querySelectorAll("thead th")[cell[1] + 1].classList.add("on");
-  }
+  pointed.forEach((th) => th.classList.remove("on"));
+  pointed = cell ? [thAt(cell[0] + 1, 0), thAt(0, cell[1] + 1)] : [];
+  pointed.forEach((th) => th.classList.add("on"));
 }
 
 function show(cell) {
@@ -281,17 +303,25 @@ function show(cell) {
 
 // Keyboard and pointer.
 
-const tdAt = (i, j) => at("scroll").querySelector('td[data-at="' + i + "," + j + '"]');
+const thAt = (row, column) => at("scroll").firstElementChild.rows[row].cells[column];
 const positionOf = (td) => td.dataset.at.split(",").map(Number);
 
+/** The cell at a position; undefined outside of the table. */
+function tdAt(i, j) {
+  const { rows, columns } = view.shape;
+  return i in rows && j in columns ? thAt(i + 1, j + 1) : undefined;
+}
+
 /** Makes a cell the one that Tab reaches; and the chosen one, whose reason is shown. */
+let reached = null;
 function mark(i, j, chosen) {
-  for (const td of at("scroll").querySelectorAll('td[tabindex="0"]')) {
-    td.setAttribute("tabindex", "-1");
-    td.removeAttribute("aria-selected");
-    td.removeAttribute("aria-describedby");
+  if (reached) {
+    reached.setAttribute("tabindex", "-1");
+    reached.removeAttribute("aria-selected");
+    reached.removeAttribute("aria-describedby");
   }
   const td = tdAt(i, j);
+  reached = td;
   td.setAttribute("tabindex", "0");
   if (chosen) {
     td.setAttribute("aria-selected", "true");
@@ -378,7 +408,7 @@ function render() {
   view = resolve();
   document.documentElement.dataset.theme = state.theme;
   at("theme").value = state.theme;
-  listOps();
+  at("op").value = view.op.name;
   describe();
   summarize();
   drawTable();
@@ -401,5 +431,6 @@ addEventListener("hashchange", () => {
   render();
 });
 makeRules();
+listOps();
 readHash();
 render();

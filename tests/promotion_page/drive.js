@@ -58,7 +58,7 @@ function sayDifferences(op, tier, rules, other) {
     const halves = [...td.querySelectorAll(".half")].map((h) => h.classList[1] + ":" + shownIn(h));
     return td.className + "|" + (halves.length ? halves.join("|") : shownIn(td));
   });
-  say("differences", op, tier, rules, other, found.join(" "), get("count").textContent);
+  say("differences", op, tier, rules, other, found.join(" "), get("count").textContent, get("legend").textContent);
 }
 
 /** The difference view of each two rule sets, for some ops. */
@@ -80,11 +80,12 @@ function differences(step) {
 function keyboard() {
   set(get("op"), "add");
   cells()[0].focus();
-  const keys = ["ArrowRight", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowLeft", "End", "PageDown", "^Home", "ArrowUp", "^End",
-    "Home", "PageUp", "q"];
+  const keys = ["ArrowRight", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowLeft", "End", "PageDown", "^Home",
+    "ArrowUp", "^End", "Home", "PageUp", "q"];
   for (const key of keys) {
     const [ctrlKey, name] = key.startsWith("^") ? [true, key.slice(1)] : [false, key];
-    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: name, ctrlKey, bubbles: true, cancelable: true }));
+    const event = new KeyboardEvent("keydown", { key: name, ctrlKey, bubbles: true, cancelable: true });
+    document.activeElement.dispatchEvent(event);
     const td = document.activeElement;
     const tabbed = cells().filter((c) => c.tabIndex === 0).length;
     const chosen = document.querySelectorAll("td[aria-selected=true]");
@@ -94,7 +95,8 @@ function keyboard() {
 }
 
 function press(key) {
-  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+  const event = new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
+  document.activeElement.dispatchEvent(event);
   say("difference", document.activeElement.className, document.activeElement.dataset.at);
 }
 
@@ -148,8 +150,12 @@ async function addresses() {
   sayState("chosen");
   await changed(() => history.back());
   sayState("back");
-  for (const hash of ["op=div&rules=jax,x64&compare=paddle&operands=tensor,0-d-tensor&cell=i64,f32&theme=dark",
-    "op=exp&rules=jax&operands=weak-tensor&cell=,f32*", "op=nothing&rules=x&compare=y&operands=9&cell=z&more=1"]) {
+  const links = [
+    "op=div&rules=jax,x64&compare=paddle&operands=tensor,0-d-tensor&cell=i64,f32&theme=dark",
+    "op=exp&rules=jax&operands=weak-tensor&cell=,f32*",
+    "op=nothing&rules=x&compare=y&operands=9&cell=z&more=1",
+  ];
+  for (const hash of links) {
     await changed(() => { location.hash = hash; });
     sayState("linked");
   }
@@ -186,5 +192,6 @@ async function run(parts) {
     say("failed", String(e && e.stack).replaceAll("\n", " "));
   }
   say("done");
-  document.body.replaceChildren(Object.assign(document.createElement("pre"), { id: "seen", textContent: lines.join("\n") }));
+  const seen = Object.assign(document.createElement("pre"), { id: "seen", textContent: lines.join("\n") });
+  document.body.replaceChildren(seen);
 }
