@@ -25,6 +25,7 @@ function numberOf(text) {
 }
 
 const titles = (selector) => [...document.querySelectorAll(selector)].map((th) => th.textContent).join(",");
+const heading = () => document.querySelector("#reason h3").textContent;
 const shownIn = (e) => e.querySelector(".dtype").textContent.replaceAll(" ", "_");
 
 /** The reason that is shown when the pointer is on a cell. */
@@ -89,8 +90,8 @@ function keyboard() {
     const td = document.activeElement;
     const tabbed = cells().filter((c) => c.tabIndex === 0).length;
     const chosen = document.querySelectorAll("td[aria-selected=true]");
-    say("key", key, td.dataset.at, tabbed, chosen.length === 1 && chosen[0] === td, td.getAttribute("aria-describedby"),
-      document.querySelector("#reason h3").textContent, titles("#scroll th.on"));
+    const only = chosen.length === 1 && chosen[0] === td;
+    say("key", key, td.dataset.at, tabbed, only, td.getAttribute("aria-describedby"), heading(), titles("#scroll th.on"));
   }
 }
 
@@ -112,11 +113,11 @@ function stepThroughDifferences() {
 function pointer() {
   const [first, second] = [cells()[0], cells()[1]];
   first.click();
-  say("tap", first === document.activeElement, document.querySelector("#reason h3").textContent);
+  say("tap", first === document.activeElement, heading());
   second.dispatchEvent(new MouseEvent("mouseover", { bubbles: true }));
-  say("hover", document.querySelector("#reason h3").textContent);
+  say("hover", heading());
   get("scroll").dispatchEvent(new MouseEvent("mouseleave"));
-  say("leave", document.querySelector("#reason h3").textContent);
+  say("leave", heading());
 }
 
 function search() {
@@ -131,7 +132,8 @@ function search() {
 
 function sayState(what) {
   const chosen = document.querySelector("td[aria-selected=true]");
-  say("state", what, get("op").value, radiosOf().find((r) => r.checked).value, get("compare").value, get("operands").value,
+  const rules = radiosOf().find((r) => r.checked).value;
+  say("state", what, get("op").value, rules, get("compare").value, get("operands").value,
     chosen ? chosen.dataset.at : "none", document.documentElement.dataset.theme, location.hash);
 }
 
@@ -165,7 +167,8 @@ async function addresses() {
 function colours(theme) {
   set(get("theme"), theme);
   const found = new Set();
-  const opaque = (e) => (e && getComputedStyle(e).backgroundColor === "rgba(0, 0, 0, 0)" ? opaque(e.parentElement) : e);
+  const clear = (e) => getComputedStyle(e).backgroundColor === "rgba(0, 0, 0, 0)";
+  const opaque = (e) => (clear(e) ? opaque(e.parentElement) : e);
   for (const e of document.body.querySelectorAll("*")) {
     const own = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.data.trim());
     if (!own || !e.offsetParent || e.closest("option")) continue;
