@@ -2,7 +2,11 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// Ten times what the longest script takes.
+const LONGEST: Duration = Duration::from_secs(300);
 
 const DRIVER: &str = include_str!("drive.js");
 
@@ -26,22 +30,39 @@ pub fn seen(browser: &Path, page: &str, name: &str, hash: &str, parts: &str) -> 
     std::fs::create_dir_all(&directory).unwrap();
     let script = format!("<script>{DRIVER}\nrun([{parts}]);</script>\n</body>");
     std::fs::write(&file, page.replace("</body>", &script)).unwrap();
-    let out = Command::new(browser)
+    let output = |name: &str| std::fs::File::create(directory.join(name)).unwrap();
+    let mut child = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=60000", "--dump-dom"])
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(format!("file://{}{hash}", file.display()))
-        .output()
+        .stdout(output("dom"))
+        .stderr(output("errors"))
+        .spawn()
         .unwrap();
+    wait(&mut child, name);
+    let [dom, errors] = ["dom", "errors"].map(|f| std::fs::read(directory.join(f)).unwrap());
     let _ = std::fs::remove_dir_all(directory);
-    let dom = String::from_utf8(out.stdout).unwrap();
+    let dom = String::from_utf8(dom).unwrap();
     let text = dom.split_once("<pre id=\"seen\">").and_then(|(_, rest)| rest.split_once("</pre>"));
-    let (text, _) = text.unwrap_or_else(|| panic!("{name}: {}", String::from_utf8_lossy(&out.stderr)));
+    let (text, _) = text.unwrap_or_else(|| panic!("{name}: {}", String::from_utf8_lossy(&errors)));
     let text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&nbsp;", " ").replace("&amp;", "&");
     let lines: Vec<Vec<String>> = text.lines().map(|l| l.split('\t').map(str::to_string).collect()).collect();
     assert!(lines.last().is_some_and(|l| l[0] == "done"), "{name}: the script did not end");
     let failed: Vec<_> = lines.iter().filter(|l| l[0] == "failed").collect();
     assert!(failed.is_empty(), "{name}: {failed:?}");
     lines
+}
+
+/// Waits for the browser, which is ended if it takes too long: it does not end if the script leaves the page.
+fn wait(child: &mut Child, name: &str) {
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > LONGEST {
+            let _ = (child.kill(), child.wait());
+            panic!("{name}: the browser has not ended in {LONGEST:?}");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// The lines that begin with a word, without it.

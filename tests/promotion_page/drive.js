@@ -118,6 +118,9 @@ function pointer() {
   say("hover", heading());
   get("scroll").dispatchEvent(new MouseEvent("mouseleave"));
   say("leave", heading());
+  const row = titles("#scroll tbody th").split(",").indexOf("i64");
+  cells()[row * document.querySelectorAll("#scroll thead th + th").length].click();
+  say("every", heading(), get("every").textContent);
 }
 
 function search() {
