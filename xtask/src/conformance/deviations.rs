@@ -91,7 +91,7 @@ const DEVIATIONS: &[Deviation] = &[
         name: "gelu-tail",
         reason: "gelu keeps its accuracy far below zero, by erfc; PyTorch's 1 + erf cancels there, down to 0, and its vector code for f16 and bf16 gives NaN at +inf",
         rules: TORCH,
-        explains: |c, a| c.op == Op::Gelu && wider::as_in_f64(c, a),
+        explains: |c, a| c.op == Op::Gelu && (wider::as_in_f64(c, a) || wider::cancels(c, a)),
     },
     Deviation {
         name: "half-erf",

@@ -1,9 +1,10 @@
-//! Answers that are those of the op in the widest dtype, rounded: the recorded ones are less accurate.
+//! Answers that differ from less accurate ones: they are those of the op in the widest dtype, rounded, or differ by what a
+//! formula that cancels loses.
 
 use castwise::Operand;
 use castwise::prelude::*;
 
-use super::scalar_tensor;
+use super::{Difference, differences, operand, scalar_tensor};
 use crate::conformance::case::{Arg, Case};
 use crate::conformance::compare::{elements, epsilon, parts, ulps};
 use crate::conformance::run::Answer;
@@ -35,4 +36,14 @@ pub fn as_in_f64(c: &Case, a: &Answer) -> bool {
         g == e || (gr - er).hypot(gi - ei) <= 2.0 * epsilon(d) * er.hypot(ei)
     };
     elements(got).iter().zip(&elements(&exact)).all(near)
+}
+
+/// Whether the answer differs by at most an epsilon of x: the framework multiplies x by 1 plus a number near -1.
+pub fn cancels(c: &Case, a: &Answer) -> bool {
+    let Some((got, all)) = differences(c, a) else { return false };
+    let Some((from, x)) = operand(c, 0, got.shape()) else { return false };
+    let d = got.dtype();
+    let near =
+        |e: &Difference| (parts(d, &e.got).0 - parts(d, &e.want).0).abs() <= epsilon(d) * parts(from, &x[e.at]).0.abs();
+    d.is_float() && all.iter().all(near)
 }
