@@ -28,7 +28,7 @@ fn names_and_settings_read_back() {
     assert_eq!(round_trip(&settings, json), settings);
     assert_eq!(serde_json::from_str::<Settings>(r#"{"rules":"paddle"}"#).unwrap(), Settings::new(Rules::Paddle));
     let wrong =
-        [r#"{}"#, r#"{"rules":"jax"}"#, r#"{"rules":"torch","default_dtype":"i32"}"#, r#"{"rules":"torch","x":1}"#];
+        [r#"{}"#, r#"{"rules":"polars"}"#, r#"{"rules":"torch","default_dtype":"i32"}"#, r#"{"rules":"torch","x":1}"#];
     wrong.iter().for_each(|w| assert!(serde_json::from_str::<Settings>(w).is_err(), "{w}"));
 }
 
