@@ -8,7 +8,7 @@
 The dtype of every result is that of the arrays' library, and ``rules=`` asks for another one's. Compiled and eager
 results have the same bits. Every implicit cast can be explained:
 
-    >>> print(castwise.explain("a * 0.5 + b", a="bf16", b="f16", rules="torch").splitlines()[0])
+    >>> print(castwise.explain("a * 0.5 + b", a="bf16", b="f16", rules="torch").splitlines()[1])
     2 casts: 2 exact, 0 that round, 0 that may leave the range
 """
 

@@ -5,18 +5,26 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from typing import Any, Callable, Iterable, Mapping
+from typing import Any, Callable, Iterable, Mapping, overload
 
 from . import _core
 from ._core import Compiled, Program, Var
 
 
+@overload
+def compile(
+    f: str | Callable[..., Any] | Program, *, rules: str | None = None, rounding: str = "exact"
+) -> Compiled: ...
+@overload
+def compile(
+    f: None = None, *, rules: str | None = None, rounding: str = "exact"
+) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(
     f: str | Callable[..., Any] | Program | None = None,
     *,
     rules: str | None = None,
     rounding: str = "exact",
-) -> Any:
+) -> Compiled | Callable[[Callable[..., Any]], Compiled]:
     """Compiles an expression, a function, a program or a program's text.
 
     Args:
@@ -44,7 +52,7 @@ def compile(
     array([1.5, 2. ], dtype=float32)
     """
     if f is None:
-        return functools.partial(compile, rules=rules, rounding=rounding)
+        return lambda function: compile(function, rules=rules, rounding=rounding)
     if isinstance(f, Program):
         return _core.compile_program(f)
     if isinstance(f, str):
@@ -183,7 +191,7 @@ def explain(f: Any, *, rules: str, **arguments: Any) -> str:
     Raises:
         ProgramError: the rules refuse the dtypes, or the shapes do not broadcast.
 
-    >>> print(explain("a + b", rules="torch", a="i64", b="f16").splitlines()[0])
+    >>> print(explain("a + b", rules="torch", a="i64", b="f16").splitlines()[1])
     1 cast: 0 exact, 0 that round, 1 that may leave the range
     """
     return _traced(f, rules, arguments).explain()

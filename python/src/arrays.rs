@@ -186,12 +186,17 @@ fn read(owner: &Bound<'_, PyAny>) -> PyResult<Read> {
 
 /// Whether all bytes of an array of bools are 0 or 1: `uint8.view(bool)` can have others.
 pub fn only_0_and_1(array: &Array<'_>) -> PyResult<bool> {
+    // The address of an array without elements may be null.
+    if array.shape.contains(&0) {
+        return Ok(true);
+    }
     let numbers = TensorLayout::new(DType::U8, &array.shape[..], &array.strides).map_err(value_error)?;
     // SAFETY: as in `Array::view`; a byte of any value is a u8.
     let bytes = unsafe { numbers.over(array.first) }.map_err(value_error)?;
     let whole;
     let bytes = if bytes.is_contiguous() {
-        // SAFETY: the layout is row-major without gaps, so its bytes are these; they are borrowed as long as the array.
+        // SAFETY: the layout has elements and is row-major without gaps, so its bytes are these; they are borrowed as
+        // long as the array.
         unsafe { std::slice::from_raw_parts(array.first, bytes.numel()) }
     } else {
         whole = bytes.to_tensor().map_err(value_error)?;

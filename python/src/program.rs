@@ -229,6 +229,7 @@ fn of_ufunc(name: &str) -> Option<Op> {
         "right_shift" => Op::ShiftRight,
         "rint" => Op::Round,
         "conjugate" => Op::Conj,
+        "power" => Op::Pow,
         name => Op::from_name(name)?,
     })
 }

@@ -335,8 +335,9 @@ impl TypedProgram {
         let casts = self.casts();
         let count = |l: CastLoss| casts.iter().filter(|c| c.loss == l).count();
         text += &format!(
-            "{} casts: {} exact, {} that round, {} that may leave the range\n",
+            "{} cast{}: {} exact, {} that round, {} that may leave the range\n",
             casts.len(),
+            if casts.len() == 1 { "" } else { "s" },
             count(CastLoss::Exact),
             count(CastLoss::Rounds),
             count(CastLoss::Range)
