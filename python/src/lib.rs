@@ -104,13 +104,13 @@ fn can_cast(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(dtypes::of_object(from)?.can_cast(dtypes::of_object(to)?))
 }
 
+/// An op, its place, and the dtype that each rule set gives; `None` where it refuses.
+type Differing = (String, String, Vec<(String, Option<String>)>);
+
 /// Where the rule sets differ for a program: the op, the line, and what each rule set gives.
 #[pyfunction]
 #[pyo3(signature = (program, rules))]
-fn compare_program(
-    program: &Bound<'_, PyProgram>,
-    rules: Vec<String>,
-) -> PyResult<Vec<(String, String, Vec<(String, Option<String>)>)>> {
+fn compare_program(program: &Bound<'_, PyProgram>, rules: Vec<String>) -> PyResult<Vec<Differing>> {
     let all = rules.iter().map(|r| Ok(rules::settings(r)?.rules)).collect::<PyResult<Vec<_>>>()?;
     let one = |d: castwise::Difference| {
         let outcome = |(rules, o): &(castwise::Rules, castwise::Outcome)| match o {
