@@ -75,7 +75,7 @@ pub use runtime::executor::{AsFeed, Executor, Feed, Feeds, KernelTime, MAX_FETCH
 pub use syntax::expr;
 pub use syntax::text::MAX_PROGRAM_TEXT;
 pub use syntax::text::parse::{FORMAT_VERSION, MAX_MISTAKES};
-pub use tensor::{Tensor, TensorMeta, TensorView};
+pub use tensor::{AsTarget, Target, Tensor, TensorLayout, TensorMeta, TensorView, TensorViewMut};
 
 pub use base::f8::{F8E4M3FN, F8E5M2};
 pub use half::{bf16, f16};
@@ -85,7 +85,7 @@ pub use num_complex::Complex;
 pub mod prelude {
     pub use crate::{
         Complex, DType, Eager, Executor, Feeds, Mode, Op, Program, Reduction, Rounding, Rules, Scalar, Settings,
-        Tensor, TensorView, Var, bf16, f16, feeds,
+        Tensor, TensorView, TensorViewMut, Var, bf16, f16, feeds,
     };
 }
 
