@@ -296,8 +296,17 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     dtypes[..condition.len()].fill(DType::Bool);
     rules.check(&call, &dtypes)?;
     let result = result.unwrap_or(op.result(compute));
-    let row = rules.row(&call, compute);
+    let row = row(rules, &call, compute);
     Ok(Signature { op: row, operands: dtypes, compute, result, weak: rules.weak(&call, result) })
+}
+
+/// The op whose row computes the application: that of the compute dtype, else the rule set's.
+fn row(rules: &dyn RuleSet, call: &Call<'_>, compute: DType) -> Op {
+    match call.op {
+        Op::Fma | Op::FmaHalf if compute.op_math() != compute => Op::FmaHalf,
+        Op::FmaHalf => Op::Fma,
+        _ => rules.row(call, compute),
+    }
 }
 
 fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), Diagnostic> {
