@@ -1,10 +1,11 @@
-//! `fma` is the exact number rounded once, in every float dtype, in both modes, and at every CPU level.
+//! `fma` is the exact number rounded once, in every float dtype, in both modes, and at every CPU level. Under the setting
+//! that contracts sums of products, these are computed by it.
 
 mod common;
 mod reference;
 
 use castwise::prelude::*;
-use castwise::{DiagnosticKind, Op};
+use castwise::{Attrs, Contraction, DiagnosticKind, Op, Operand, apply};
 use common::levels::{at_every_level, only_memory_counts};
 use common::{Random, element};
 use reference::format::{Beyond, encode};
@@ -128,4 +129,72 @@ fn what_computes_it_is_shown_and_integers_are_refused() {
     let p = Program::new(Rules::Torch);
     p.data("x", DType::F32, [3]);
     p.expression("fma(x, 2, z=1) + fma(x, x, x)").and_then(|_| p.check()).unwrap();
+}
+
+/// The ops that the setting contracts, with the row that is applied instead and the place of a scalar.
+const CONTRACTED: [(Op, Op, Option<usize>); 4] = [
+    (Op::AddScaled, Op::AddScaledFma, Some(2)),
+    (Op::SubScaled, Op::SubScaledFma, Some(2)),
+    (Op::Addcmul, Op::AddcmulFma, Some(3)),
+    (Op::Lerp, Op::LerpFma, None),
+];
+
+#[test]
+fn contracted_ops_round_a_product_and_its_sum_once() {
+    let settings = Settings::new(Rules::Torch).with_contraction(Contraction::Torch);
+    at_every_level("contracted_ops_round_a_product_and_its_sum_once", || {
+        for ((op, row, scalar), d) in CONTRACTED.iter().flat_map(|c| DTYPES.map(|d| (c, d))) {
+            let all = triples(d);
+            let (tensors, value) = ([0, 1, 2].map(|i| tensor(d, &all, i)), 0.75);
+            let count = op.arity() - usize::from(scalar.is_some());
+            let p = Program::with_settings(settings);
+            let mut operands: Vec<Operand> =
+                ["x", "y", "z"][..count].iter().map(|name| p.data(name, d, [None]).into()).collect();
+            operands.extend(scalar.map(|_| value.into()));
+            let made = apply(*op, &operands, Attrs::default());
+            let text = p.infer().unwrap().to_string();
+            let applied = if d.size() >= 4 { row } else { op };
+            assert!(text.contains(&format!("= {applied} %x")), "{text}");
+            let feeds: Vec<(&str, &Tensor)> = ["x", "y", "z"].into_iter().zip(&tensors).take(count).collect();
+            let made = Executor::new().run(&p, feeds, [&made]).unwrap().remove(0);
+            let e = Eager::with_settings(settings);
+            let mut operands: Vec<Operand<Eager>> = tensors[..count].iter().map(|t| e.tensor(t).into()).collect();
+            operands.extend(scalar.map(|_| value.into()));
+            let eager = apply(*op, &operands, Attrs::default()).result().unwrap();
+            assert!(made.as_bytes() == eager.as_bytes(), "{op} {d}");
+            if only_memory_counts() {
+                continue;
+            }
+            let beyond = (d, Beyond::Largest);
+            for (t, got) in all.iter().zip(made.as_bytes().unwrap().chunks_exact(d.size())) {
+                let mut args = t[..count].to_vec();
+                args.extend(scalar.map(|_| encode(d, Value::Real(value), Beyond::Largest)));
+                let Ok(Expected::Bits(want)) = reference::element(*applied, d, beyond, &args) else { panic!("{t:x?}") };
+                assert!(got == &want.to_ne_bytes()[..d.size()], "{applied} {d} {t:x?} is {want:x}, not {got:x?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_setting_is_printed_and_read() {
+    let contracted = Settings::new(Rules::Torch).with_contraction(Contraction::Torch);
+    let p = Program::with_settings(contracted);
+    let x = p.data("x", DType::F32, [3]);
+    x.addcmul(&x, &x, 2);
+    let text = p.to_string();
+    assert!(text.starts_with("castwise 1\nprogram(rules = torch, contraction = torch) (%x: f32[3])"), "{text}");
+    let read = Program::parse(&text).unwrap();
+    assert_eq!((read.to_string(), read.settings()), (text, contracted));
+    assert!(p.infer().unwrap().to_string().contains("= addcmul_fma %x"));
+    assert_eq!("torch".parse(), Ok(Contraction::Torch));
+    assert_eq!("on".parse::<Contraction>().unwrap_err(), "unknown contraction `on`: `off` or `torch`");
+    // Without it, nothing is contracted; each row can be applied by its name.
+    let q = p.with_rules(Rules::Jax);
+    assert_eq!(q.settings().contraction, Contraction::Torch);
+    let plain = Program::new(Rules::Torch);
+    plain.data("x", DType::F64, [3]);
+    plain.expression("lerp(x, x, 0.5) + lerp_fma(x, x, 0.5)").unwrap();
+    let text = plain.infer().unwrap().to_string();
+    assert!(text.contains("= lerp %x") && text.contains("= lerp_fma %x"), "{text}");
 }

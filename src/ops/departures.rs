@@ -63,6 +63,26 @@ macro_rules! with_departures {
             FmaHalf { method: fma_half, operands: (x, y, z), output: Same, name: "fma_half", accepts: FLOATS }
             { float: kernel |x, y, z| RealFn::fma_odd(x, y, z); }
 
+            /// `add_scaled` with alpha * y + x rounded once: PyTorch's.
+            AddScaledFma { method: add_scaled_fma, operands: (x, y, alpha), output: Same, name: "add_scaled_fma", accepts: FLOATS,
+                parameter: Some(PARAMETER), torch: TORCH.rounds_parameter().fits() }
+            { float: |x, y, a| Real::fma(y, a, x); }
+
+            /// `sub_scaled` with x - alpha * y rounded once: PyTorch's.
+            SubScaledFma { method: sub_scaled_fma, operands: (x, y, alpha), output: Same, name: "sub_scaled_fma", accepts: FLOATS,
+                parameter: Some(PARAMETER), torch: TORCH.rounds_parameter().fits() }
+            { float: |x, y, a| Real::fma(y, -a, x); }
+
+            /// `addcmul` with the sum and the product before it rounded once, and value * a before that: PyTorch's.
+            AddcmulFma { method: addcmul_fma, operands: (x, a, b, value), output: Same, name: "addcmul_fma", accepts: FLOATS,
+                parameter: Some(PARAMETER.converted()), torch: TORCH.fits() }
+            { float: |x, a, b, v| Real::fma(v * a, b, x); }
+
+            /// `lerp` with each sum and the product before it rounded once: PyTorch's.
+            LerpFma { method: lerp_fma, operands: (x, end, weight), output: Same, name: "lerp_fma", accepts: FLOATS,
+                torch: TORCH.same().wide(), paddle: PADDLE.same() }
+            { float: |x, e, w| Real::select(Real::lt(w.abs(), w.c(0.5)), Real::fma(w, e - x, x), Real::fma(w - w.c(1.0), e - x, e)); }
+
             /// Whether x is equal to the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
             EqMixed { method: eq_mixed, operands: (x, y), output: Bool, name: "eq_mixed", exactness: Exact, accepts: INTS }
             { int: |a, b| Int::eq_mixed(a, b); }

@@ -285,6 +285,14 @@ impl Math {
             Op::Heaviside | Op::HeavisideOrNan => f64::from(u8::from(x > 0.0)),
             Op::Fma | Op::FmaHalf => self.fma(x, y, a[2]),
             Op::AddScaled => self.add(x, self.mul(a[2], y)),
+            Op::AddScaledFma => self.fma(a[2], y, x),
+            Op::SubScaledFma => self.fma(-a[2], y, x),
+            Op::AddcmulFma => self.fma(self.mul(a[3], y), a[2], x),
+            Op::LerpFma => {
+                let (end, weight) = (y, a[2]);
+                let way = self.sub(end, x);
+                if weight.abs() < 0.5 { self.fma(weight, way, x) } else { self.fma(self.sub(weight, 1.0), way, end) }
+            }
             Op::SubScaled => self.sub(x, self.mul(a[2], y)),
             Op::Addcmul => self.add(x, self.mul(self.mul(a[3], y), a[2])),
             Op::Addcdiv => self.add(x, self.div(self.mul(a[3], y), a[2])),
