@@ -88,7 +88,7 @@ fn every_result_is_the_exact_number_rounded_once() {
             let feeds = feeds! { "x" => &x, "y" => &y, "z" => &z };
             let made = Executor::new().run(&p, feeds, [&fused]).unwrap().remove(0);
             let e = Eager::new(Rules::Torch);
-            let eager = e.tensor(&x).fma(&e.tensor(&y), &e.tensor(&z)).result().unwrap();
+            let eager = e.tensor(&x).fma(e.tensor(&y), e.tensor(&z)).result().unwrap();
             assert!(made.as_bytes() == eager.as_bytes(), "{d}");
             if only_memory_counts() {
                 continue;

@@ -337,7 +337,7 @@ pub fn fused(x: f64, y: f64, z: f64) -> f64 {
     // m · 2^e with an odd m.
     let parts = |v: f64| -> (i128, i32) {
         let (bits, sign) = (v.to_bits(), if v < 0.0 { -1 } else { 1 });
-        let (m, e) = ((bits & (1 << 52) - 1 | 1 << 52) as i128, (bits >> 52 & 2047) as i32 - 1075);
+        let (m, e) = ((bits & ((1 << 52) - 1) | 1 << 52) as i128, ((bits >> 52) & 2047) as i32 - 1075);
         (sign * (m >> m.trailing_zeros()), e + m.trailing_zeros() as i32)
     };
     let (mut high, mut low) = (parts(product), parts(z));
