@@ -134,6 +134,7 @@ fn stands_for(name: &str, op: Op) -> bool {
         Op::Heaviside => &["heaviside_or_nan"],
         Op::Ldexp => &["ldexp_float"],
         Op::Fma => &["fma_half"],
+        Op::FmaHalf => &["fma"],
         Op::AddScaled => &["add_scaled_fma"],
         Op::SubScaled => &["sub_scaled_fma"],
         Op::Addcmul => &["addcmul_fma"],
