@@ -108,9 +108,9 @@ fn results_between_each_other_are_apart() {
     let step = Executor::new().prepare(&p, [&(&x + 1), &(&x * 10)]).unwrap();
     let mut memory = [7i32; 9];
     let start: *mut i32 = memory.as_mut_ptr();
-    // SAFETY: the elements of the two are different ones of the array, which nothing else uses before their last use.
     let mut into = [1, 0].map(|i| {
         let first = start.wrapping_add(i).cast();
+        // SAFETY: the elements of the two are different ones of the array, which nothing else uses before their last use.
         unsafe { TensorViewMut::from_raw_parts(DType::I32, first, [4], &[2]) }.unwrap()
     });
     step.run_views_into(&[TensorView::from_slice(&[1, 2, 3, 4], [4]).unwrap()], &mut into).unwrap();

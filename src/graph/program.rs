@@ -465,6 +465,7 @@ impl Program {
     /// assert_eq!(out[1].item::<f32>()?, 9.0);
     /// # Ok::<(), castwise::Error>(())
     /// ```
+    #[track_caller]
     pub fn set_fetches<'a, N: Into<Option<&'a str>>>(
         &self,
         fetches: impl IntoIterator<Item = (N, &'a Var)>,
@@ -475,7 +476,7 @@ impl Program {
             let name = name.into();
             if let Some(name) = name.filter(|n| !names.insert(*n)) {
                 let message = format!("two fetches have the name `{}`", shown(name));
-                return Err(Diagnostic::new(DiagnosticKind::Name, message).into());
+                return Err(Diagnostic::new(DiagnosticKind::Name, message).at(&here()).into());
             }
             all.push((name.map(Arc::from), self.node_of(v)?));
         }

@@ -16,7 +16,7 @@ use crate::base::shape::dims_fmt;
 use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::{LossShapes, Op};
-use crate::promotion::{CastLoss, Reason, Rounding, Rules, Settings, ZeroDivision};
+use crate::promotion::{CastLoss, Contraction, Reason, Rounding, Rules, Settings, ZeroDivision};
 use parse::FORMAT_VERSION;
 
 use petgraph::graph::NodeIndex;
@@ -41,6 +41,9 @@ fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
     }
     if settings.zero_division != ZeroDivision::Rules {
         write!(f, ", zero_division = {}", settings.zero_division)?;
+    }
+    if settings.contraction != Contraction::Off {
+        write!(f, ", contraction = {}", settings.contraction)?;
     }
     for flag in settings.flags() {
         write!(f, ", {flag} = true")?;

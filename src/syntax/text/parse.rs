@@ -19,7 +19,7 @@ use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
 use crate::graph::program::{Fetched, Kind, Program, impossible};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
-use crate::promotion::{Flag, Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
+use crate::promotion::{Contraction, Flag, Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
 
 impl FromStr for Program {
     type Err = Error;
@@ -290,15 +290,17 @@ impl<'t> Reader<'t> {
     fn settings(&mut self) -> Parsed<()> {
         let start = self.keyword("program")?;
         self.mark(b'(')?;
-        let (mut rules, mut default, mut rounding, mut zero_division) = (None, None, None, None);
+        let (mut rules, mut default, mut rounding) = (None, None, None);
+        let (mut zero_division, mut contraction) = (None, None);
         let mut flags: Vec<(&str, bool, Span)> = Vec::new();
         loop {
-            let (key, span) = self.word("`rules`, `default`, `rounding` or `zero_division`")?;
+            let (key, span) = self.word("`rules`, `default`, `rounding`, `zero_division` or `contraction`")?;
             self.mark(b'=')?;
             let twice = match key {
                 "rules" => rules.replace(self.of::<Rules>("rules")?.0).is_some(),
                 "rounding" => rounding.replace(self.of::<Rounding>("a rounding")?.0).is_some(),
                 "zero_division" => zero_division.replace(self.of::<ZeroDivision>("`rules` or `error`")?.0).is_some(),
+                "contraction" => contraction.replace(self.of::<Contraction>("`off` or `torch`")?.0).is_some(),
                 "default" => {
                     let (d, at) = self.of::<DType>("a float dtype")?;
                     if let Some(why) = no_default_dtype(d) {
@@ -327,6 +329,7 @@ impl<'t> Reader<'t> {
         settings.default_dtype = default.unwrap_or(settings.default_dtype);
         settings.rounding = rounding.unwrap_or_default();
         settings.zero_division = zero_division.unwrap_or_default();
+        settings.contraction = contraction.unwrap_or_default();
         for (name, on, span) in flags {
             *(Flag::find(rules, name).map_err(|e| span.syntax(e))?.of)(&mut settings) = on;
         }
