@@ -25,6 +25,7 @@ pub(crate) use borrow::TensorRef;
 pub use borrow::TensorView;
 pub(crate) use pool::Pool;
 pub(crate) use storage::Storage;
+pub(crate) use view::Placed;
 
 /// Checks that `bytes` has the tensor's length and valid elements.
 fn check_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
