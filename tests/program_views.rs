@@ -409,6 +409,34 @@ fn long_chains_of_views_need_no_stack_and_no_square() {
     assert_eq!(out[10].to_vec::<i32>().unwrap().iter().sum::<i32>(), 27);
 }
 
+/// Limits on elements hold for views whose extents only the feeds tell.
+#[test]
+fn limits_hold_for_views() {
+    let limits = castwise::Limits::new().with(castwise::Limit::Elements, 12).unwrap();
+    let p = Program::with_limits(Rules::Torch, limits);
+    let x = p.data("x", DType::F32, [None]);
+    let y = x.expand([3, -1]);
+    let run = |n: usize| Executor::new().run(&p, feeds! { "x" => Tensor::zeros(DType::F32, [n]).unwrap() }, [&y]);
+    assert_eq!(run(4).unwrap()[0].shape(), [3, 4]);
+    assert!(run(5).unwrap_err().to_string().contains("is 15, more than the limit of 12"));
+    x.expand([13, -1]);
+    assert!(p.check().unwrap_err().to_string().contains("`expand` of f32[?0]: its result [13, ?0]"));
+}
+
+/// A reduction over inner dims is not fused where a view of its operand is stored too.
+#[test]
+fn a_reduced_value_can_be_viewed() {
+    let t = Tensor::from_vec((0..24).map(|i| i as f32).collect(), [2, 3, 4]).unwrap();
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [2, 3, 4]);
+    let y = &x * 2.0;
+    let out = Executor::new().run(&p, feeds! { "x" => t }, [&y.over([0]).sum(), &y.transpose(0, 2)]).unwrap();
+    let cx = Eager::new(Rules::Torch);
+    let y = cx.tensor(&t) * 2.0;
+    assert_same_bits(&out[0], &y.over([0]).sum().result().unwrap(), &|| "the sum".into());
+    assert_same_bits(&out[1], &y.transpose(0, 2).result().unwrap(), &|| "the view".into());
+}
+
 /// A value that returns to the domain that it came from by a view.
 #[test]
 fn values_return_to_their_domain() {

@@ -2,7 +2,8 @@
 //!
 //! Guarantees: only what the fetches need is computed; nodes of one domain are steps of one kernel, which has any number of
 //! results; a value that another domain broadcasts is computed once, in its own domain; a kernel comes after those whose results
-//! it reads; it has at most as many nodes as the executor allows; no recursion, so a program of a million nodes fuses. Does not:
+//! it reads; it has at most as many nodes as the executor allows; a view is read where its elements are, and one
+//! of a computed value after the kernel that computes it; no recursion, so a program of a million nodes fuses. Does not:
 //! compile, or know extents.
 
 mod alias;
