@@ -57,6 +57,7 @@ pub use base::limits::{Limit, Limits};
 pub use base::location::{SourceLine, SourceLocation, with_location};
 pub use base::scalar::Scalar;
 pub use base::shape;
+pub use base::view::{Slice, View};
 pub use graph::losses::{PoissonNll, Reduction};
 pub use graph::program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use graph::rewrite::{Rewritten, Visit};

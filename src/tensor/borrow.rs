@@ -232,11 +232,15 @@ impl<'a> TensorRef<'a> {
             let (storage, layout) = (storage.clone(), v.layout.clone());
             return Ok(Tensor { storage, layout, dtype: v.dtype, offset: v.offset });
         }
-        let (bytes, offset) = self.raw();
-        let size = v.dtype.size();
-        let mut storage = make(v.numel() * size)?;
-        super::layout::gather((bytes, offset), &v.layout, size, storage.bytes_mut());
-        Tensor::from_storage(storage, v.dtype, v.shape())
+        self.copied(make)
+    }
+
+    /// A row-major copy in memory from `make`.
+    pub(crate) fn copied(self, make: impl FnOnce(usize) -> Result<Storage>) -> Result<Tensor> {
+        let size = self.dtype().size();
+        let mut storage = make(self.layout().elements * size)?;
+        super::layout::gather(self.raw(), self.layout(), size, storage.bytes_mut());
+        Tensor::from_storage(storage, self.dtype(), self.shape())
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) use pool::Pool;
 pub(crate) use storage::Storage;
 pub(crate) use target::Slot;
 pub use target::{AsTarget, Target, TensorViewMut};
+pub(crate) use view::Placed;
 
 /// Checks that `bytes` has the tensor's length and valid elements.
 fn check_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {

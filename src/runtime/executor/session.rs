@@ -31,7 +31,7 @@ use crate::graph::typed::{NodeId, TypedProgram};
 use crate::graph::var::Var;
 use crate::kernels::CpuLevel;
 use crate::plan::domain::{Pattern, pattern};
-use crate::plan::fuse::{Plan, foldable, plan};
+use crate::plan::fuse::{Origin, Plan, foldable, plan};
 use crate::plan::kernel::{Kernel, Step};
 use crate::plan::options::Pass;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
@@ -457,7 +457,7 @@ impl Core {
         Ok(made)
     }
 
-    /// Refuses feeds, and domains of kernels, of more elements than the program may have.
+    /// Refuses feeds, domains of kernels, and views of more elements than the program may have.
     fn check_sizes(&self, plan: &Plan, bound: &Bound<'_>) -> Result<()> {
         let limits = self.typed.program.limits();
         if limits.get(Limit::Elements) == Limit::Elements.default() {
@@ -465,8 +465,9 @@ impl Core {
             return Ok(());
         }
         bound.feeds.iter().try_for_each(|t| check_within(t.shape(), &limits).map(drop))?;
-        plan.work.iter().try_for_each(|k| {
-            let extents = self.typed.shapes[k.shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
+        let views = plan.buffers.iter().filter(|b| matches!(b.origin, Origin::View(..))).map(|b| b.shape);
+        plan.work.iter().map(|k| k.shape).chain(views).try_for_each(|shape| {
+            let extents = self.typed.shapes[shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
             check_within(&extents.collect::<Vec<_>>(), &limits).map(drop)
         })
     }

@@ -77,7 +77,7 @@ pub(crate) fn run_plan<E: Engine>(
         if let Some(stop) = run.stop {
             stop.check()?;
         }
-        buffers.view(&k.inputs)?;
+        buffers.view(&k.views)?;
         let mut inputs = SmallVec::<[TensorRef<'_>; FEW]>::new();
         for b in &k.inputs {
             inputs.push(buffers.get(*b)?);
@@ -101,8 +101,9 @@ pub(crate) fn run_plan<E: Engine>(
         for (b, t) in k.outputs.iter().chain(k.folds.iter().map(|(_, b)| b)).zip(made) {
             buffers.values[*b as usize] = Some(t.map_or(Value::Delivered, Value::Made));
         }
-        buffers.release(&k.inputs, at);
+        buffers.release(&k.releases);
     }
+    buffers.view(&plan.views)?;
     let fetched = |b: &BufferId| match &buffers.values[*b as usize] {
         Some(Value::Delivered) => Ok(None),
         _ => buffers.get(*b)?.tensor(|bytes| run.storage(bytes)).map(Some),
@@ -149,7 +150,7 @@ pub(crate) fn run_direct<R: Ready>(
         inputs.push(match &plan.buffers[*b as usize].origin {
             Origin::Feed(i) => buffer(run.feeds[*i as usize]),
             Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
-            Origin::Kernel | Origin::View(_) => continue,
+            Origin::Kernel | Origin::View(..) => continue,
         });
     }
     let launch = Launch {

@@ -17,6 +17,7 @@ use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, nearest, sho
 use crate::base::host::FloatMode;
 use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
+use crate::base::view::View;
 use crate::graph::program::{Fetched, Kind, Program, impossible};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
 use crate::promotion::{Contraction, Flag, Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
@@ -458,7 +459,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the name of an operand after its `%`, and finds its node.
-    fn value(&mut self) -> Parsed<NodeIndex> {
+    pub(super) fn value(&mut self) -> Parsed<NodeIndex> {
         let (key, span) = self.key()?;
         match self.values.get(&key) {
             Some(Some(node)) => Ok(*node),
@@ -516,6 +517,11 @@ impl<'t> Reader<'t> {
                 let span = start.to(self.last());
                 self.append(Kind::Poison(Box::new(poison.at(&span.location()))), span, &[])
             }
+            word if View::NAMES.contains(&word) => {
+                let (view, from) = self.view(word, span)?;
+                let span = start.to(self.last());
+                self.append(Kind::View(view), span, &[(from, 0)])
+            }
             _ => {
                 let op = self.ops.get(word).copied();
                 let op = op.ok_or_else(|| self.unknown_op(word, span))?;
@@ -526,7 +532,7 @@ impl<'t> Reader<'t> {
 
     fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
         let custom = "a custom op must be registered in the `Registry` passed to `Program::parse_with`";
-        let mut known: Vec<&str> = self.ops.keys().copied().collect();
+        let mut known: Vec<&str> = self.ops.keys().copied().chain(View::NAMES).collect();
         known.sort_unstable();
         let help = match nearest(word, known.into_iter()) {
             Some(name) => format!("did you mean `{name}`? {custom}"),
