@@ -224,7 +224,7 @@ fn place(shape: &[usize], index: &[usize]) -> usize {
 
 /// The evaluation of one program.
 pub struct Run<'a> {
-    /// Whether the program is under Paddle's rules.
+    /// Whether powers are those of C: under Paddle's and JAX's rules.
     paddle: bool,
     beyond: Beyond,
     arrays: HashMap<String, Array>,
@@ -252,7 +252,7 @@ impl<'a> Run<'a> {
     /// Checks the values of a program's applications, in order.
     pub fn check(&mut self, text: &str, values: &[Given<'_>]) -> Result<(), Mismatch> {
         let rules = |name: &str| text.starts_with(&format!("program(rules = {name}"));
-        self.paddle = rules("paddle");
+        self.paddle = rules("paddle") || rules("jax");
         self.beyond = if rules("numpy") || rules("jax") { Beyond::Nan } else { Beyond::Largest };
         let mut values = values.iter();
         let mut open: Option<&Given<'_>> = None;
