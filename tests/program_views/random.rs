@@ -246,14 +246,16 @@ fn mixed(r: &mut Random, like: &Tensor) -> Tensor {
     t.permute(&order).unwrap().contiguous().unwrap().permute(&back).unwrap()
 }
 
-/// What eager mode gives for each step.
-fn results(case: &Case) -> Vec<Tensor> {
+/// What eager mode gives for each step; `None` if it refuses a mix of dtypes.
+fn results(case: &Case) -> Option<Vec<Tensor>> {
     let cx = Eager::new(Rules::Torch);
     let mut all: Vec<Var<Eager>> = case.tensors.iter().map(|t| cx.tensor(t)).collect();
     for step in &case.steps[case.tensors.len()..] {
         all.push(step.apply(&all, case.mixed).unwrap());
     }
-    all.iter().map(|v| v.result().unwrap()).collect()
+    let refused = |e: &castwise::Error| case.mixed && e.to_string().contains("does not take c32");
+    let one = |v: &Var<Eager>| v.result().map_err(|e| assert!(refused(&e), "{e}")).ok();
+    all.iter().map(one).collect()
 }
 
 #[test]
@@ -271,7 +273,7 @@ fn random_programs_of_views_are_the_models_in_both_modes() {
     let (mut ran, mut views) = (0, 0);
     for _ in 0..wanted {
         let mut case = case(&mut r);
-        let eager = results(&case);
+        let eager = results(&case).unwrap();
         for ((t, want), step) in eager.iter().zip(&case.values).zip(&case.steps) {
             assert!(same(t, want), "{step:?} in eager mode is {t:?}, not {want:?}");
             views += usize::from(matches!(step, Step::View(..)));
@@ -282,7 +284,9 @@ fn random_programs_of_views_are_the_models_in_both_modes() {
         for t in &mut case.tensors {
             *t = mixed(&mut r, t);
         }
-        check(&case, &results(&case), &mut r, &exes);
+        if let Some(eager) = results(&case) {
+            check(&case, &eager, &mut r, &exes);
+        }
     }
     println!("{ran} of {wanted} programs, {views} views");
     assert!(ran * 2 > wanted);
