@@ -20,14 +20,14 @@ use common::{computes, count, has};
 const RULES: [Rules; 4] = [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax];
 
 /// The layouts of an operand of two or three. NumPy's and JAX's rules see no difference between them but that of a
-/// scalar, and what is computed is then computed under other rules too.
+/// scalar, and what is computed is then computed under other rules too; `CASTWISE_LAYOUTS=all` takes all of them.
 fn places(rules: Rules) -> Vec<Place> {
     let few = [Place::Contiguous, Place::Column, Place::Reversed, Place::ZeroDim, Place::Scalar];
     if few_layouts(rules) { few.to_vec() } else { PLACES.to_vec() }
 }
 
 fn few_layouts(rules: Rules) -> bool {
-    matches!(rules, Rules::NumPy | Rules::Jax)
+    matches!(rules, Rules::NumPy | Rules::Jax) && std::env::var("CASTWISE_LAYOUTS").is_err()
 }
 
 /// The number of a row's operands that are data, which excludes parameters and the condition of `where`.

@@ -305,9 +305,8 @@ fn relaxed(case: &Case, tensors: &[Tensor], nodes: &[Node], results: &[Tensor]) 
     written.append(nodes);
     let fail = |what: String| TestCaseError::fail(format!("{what}\n{}", written.describe()));
     let fetches: Vec<&Var> = written.vars[tensors.len()..].iter().collect();
-    let narrow = |t: &Tensor| t.dtype().is_float() && t.dtype().size() <= 2;
-    let halves = tensors.iter().chain(results).any(narrow)
-        || nodes.iter().any(|n| n.attrs.dtype.is_some_and(|d| d.is_float() && d.size() <= 2));
+    let mut dtypes = tensors.iter().chain(results).map(Tensor::dtype).chain(nodes.iter().filter_map(|n| n.attrs.dtype));
+    let halves = dtypes.any(|d| d.is_float() && d.size() <= 2);
     let run = |jit| run(jit, &written.program, &written.feeds, &fetches);
     // Without rounding, values of f16 and bf16 may divide by zero where rounded ones do not. Then both runs must fail.
     let (blocks, other) = match (run(false), if halves { run(case.jit) } else { Ok(results.to_vec()) }) {

@@ -336,7 +336,7 @@ pub(crate) struct Table {
     /// The op, as an option.
     #[arg(long = "op", value_name = "OP|all", conflicts_with = "op")]
     pub(crate) named_op: Option<String>,
-    #[arg(long, help = format!("{}. The HTML page has {}", rules_help("The promotion rules"), if Rules::ALL.len() == 2 { "both" } else { "all" }))]
+    #[arg(long, help = format!("{}. The HTML page has all", rules_help("The promotion rules")))]
     pub(crate) rules: Option<Settings>,
     /// The output format.
     #[arg(long, value_enum, default_value = "text")]

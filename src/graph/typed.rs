@@ -278,8 +278,7 @@ impl TypedProgram {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn weak_notes(&self) -> Vec<WeakNote> {
-        let made = self.nodes.iter().filter(|n| n.weak).filter_map(|n| self.weak_note(n));
-        made.collect()
+        self.nodes.iter().filter(|n| n.weak).filter_map(|n| self.weak_note(n)).collect()
     }
 
     fn weak_note(&self, n: &TypedNode) -> Option<WeakNote> {

@@ -474,7 +474,7 @@ pub(crate) fn copy_kernel(from: DType, to: DType, level: CpuLevel) -> BlockFn {
     }
 }
 
-/// `nextafter` of a float of 8 or 16 bits, on its bits. `MOST` is the greatest magnitude that is a number.
+/// `nextafter` of a float of 8 or 16 bits, on its bits. `MOST` is the greatest magnitude that is no NaN.
 struct NextBits<const MOST: u16, const NAN: u16>;
 
 /// The bits of the next number from `a` towards `b`; `sign` is the format's sign bit.

@@ -87,8 +87,8 @@ pub(crate) const SUMMED_ROWS: usize = 2 * ROW_BLOCK;
 /// that the L1 cache then keeps from row to row. Not where a launch reads and writes more than [`SHARED_MOST`] bytes, which
 /// come from memory: there rows in order are faster. 2026-11-23, one core, `(x - m) * s * w + b` of f32 in rows of 4,096
 /// elements (32 KiB of `w` and `b` a row), whole rows and columns: 2^18 elements 45 µs and 28 µs, 2^20 190 µs and 112 µs, but
-/// 2^22 1.5 ms and 1.8 ms; rows of 2,048 about the same both ways. 2026-11-25, a virtual AMD EPYC (Zen 4) with the loops for AVX2: 2^18 elements
-/// 47 µs and 38 µs, 2^20 185 µs and 135 µs.
+/// 2^22 1.5 ms and 1.8 ms; rows of 2,048 about the same both ways. 2026-11-25, a virtual AMD EPYC (Zen 4) with the loops for
+/// AVX2: 2^18 elements 47 µs and 38 µs, 2^20 185 µs and 135 µs.
 pub(crate) const SHARED_FROM: usize = 24 << 10;
 
 /// Bytes of such operands in the columns that a call computes. Measured together with [`SHARED_FROM`].

@@ -246,6 +246,7 @@ const COMPARISONS: [(Op, Op); 6] = [
     (Op::Ge, Op::GeMixed),
 ];
 
+/// The row that compares integers with those of the other signedness.
 fn mixed(op: Op) -> Op {
     COMPARISONS.iter().find(|(row, _)| *row == op).map_or(op, |(_, mixed)| *mixed)
 }

@@ -176,7 +176,7 @@ impl Flag {
         let name = crate::base::error::shown(name);
         Err(match &of[..] {
             [] => format!("the rules `{rules}` have no setting `{name}`"),
-            of => format!("the rules `{rules}` have no setting `{name}`, which is one of {}", of.join(" and ")),
+            of => format!("the rules `{rules}` have no setting `{name}`, which belongs to {}", of.join(" and ")),
         })
     }
 }

@@ -218,8 +218,8 @@ fn place(shape: &[usize], index: &[usize]) -> usize {
 
 /// The evaluation of one program.
 pub struct Run<'a> {
-    /// Whether the program is under Paddle's rules.
-    paddle: bool,
+    /// Whether powers are those of C, under Paddle's and JAX's rules, so that those of 0.5 are no roots.
+    no_roots: bool,
     beyond: Beyond,
     arrays: HashMap<String, Array>,
     constants: std::vec::IntoIter<&'a Tensor>,
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
     pub fn new(feeds: &[(String, &Tensor)], constants: Vec<&'a Tensor>) -> Run<'a> {
         let arrays = feeds.iter().map(|(name, t)| (format!("%{name}"), Array::of(t))).collect();
         Run {
-            paddle: false,
+            no_roots: false,
             beyond: Beyond::Largest,
             arrays,
             constants: constants.into_iter(),
@@ -246,7 +246,7 @@ impl<'a> Run<'a> {
     /// Checks the values of a program's applications, in order.
     pub fn check(&mut self, text: &str, values: &[Given<'_>]) -> Result<(), Mismatch> {
         let rules = |name: &str| text.starts_with(&format!("program(rules = {name}"));
-        self.paddle = rules("paddle");
+        self.no_roots = rules("paddle") || rules("jax");
         self.beyond = if rules("numpy") || rules("jax") { Beyond::Nan } else { Beyond::Largest };
         let mut values = values.iter();
         let mut open: Option<&Given<'_>> = None;
@@ -376,7 +376,7 @@ impl<'a> Run<'a> {
             _ => None,
         };
         let exponent = args.get(1).and_then(special).filter(|e| {
-            matches!(op, Op::Pow | Op::FloatPower) && compute.is_float() && !(self.paddle && e.abs() == 0.5)
+            matches!(op, Op::Pow | Op::FloatPower) && compute.is_float() && !(self.no_roots && e.abs() == 0.5)
         });
         let math = real::Math { single: compute.op_math() == DType::F32 };
         let n: usize = shape.iter().product();
