@@ -57,6 +57,7 @@ pub use base::limits::{Limit, Limits};
 pub use base::location::{SourceLine, SourceLocation, with_location};
 pub use base::scalar::Scalar;
 pub use base::shape;
+pub use base::view::{Slice, View};
 pub use graph::losses::{PoissonNll, Reduction};
 pub use graph::program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use graph::rewrite::{Rewritten, Visit};
@@ -68,14 +69,14 @@ pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
 pub use plan::options::Pass;
-pub use promotion::{CastLoss, Reason, Rounding, Rules, Settings, ZeroDivision, promote_types};
+pub use promotion::{CastLoss, Contraction, Reason, Rounding, Rules, Settings, ZeroDivision, promote_types};
 pub use runtime::eager::value::{Eager, EagerValue};
 pub use runtime::executor::builder::ExecutorBuilder;
 pub use runtime::executor::{AsFeed, Executor, Feed, Feeds, KernelTime, MAX_FETCHES, Prepared, Stats};
 pub use syntax::expr;
 pub use syntax::text::MAX_PROGRAM_TEXT;
 pub use syntax::text::parse::{FORMAT_VERSION, MAX_MISTAKES};
-pub use tensor::{Tensor, TensorMeta, TensorView};
+pub use tensor::{AsTarget, Target, Tensor, TensorLayout, TensorMeta, TensorView, TensorViewMut};
 
 pub use base::f8::{F8E4M3FN, F8E5M2};
 pub use half::{bf16, f16};
@@ -85,7 +86,7 @@ pub use num_complex::Complex;
 pub mod prelude {
     pub use crate::{
         Complex, DType, Eager, Executor, Feeds, Mode, Op, Program, Reduction, Rounding, Rules, Scalar, Settings,
-        Tensor, TensorView, Var, bf16, f16, feeds,
+        Tensor, TensorView, TensorViewMut, Var, bf16, f16, feeds,
     };
 }
 

@@ -96,11 +96,29 @@ fn mistakes_of_every_kind_show_the_line() {
     at(14, || f.apply(Op::Add, &[]));
     at(15, || p.data("c", DType::C32, [1]));
     at(16, || f.cast_output(DType::I32));
+    at(17, || p.weak_data("i", DType::F32, ()));
+    at(18, || p.weak_constant(Tensor::zeros(DType::F32, [1001]).unwrap()));
     let error = p.check().unwrap_err();
     let lines: Vec<u32> = error.diagnostics().iter().map(|d| line_of(&d.location).unwrap_or(0)).collect();
-    assert_eq!(lines, (1..=16).collect::<Vec<_>>(), "{error}");
+    assert_eq!(lines, (1..=18).collect::<Vec<_>>(), "{error}");
     for (d, line) in error.diagnostics().iter().zip(&lines) {
         assert!(d.to_string().contains(&shown(*line)), "{d}");
+    }
+}
+
+/// Results that can't be declared or computed: the line that declares them, or that made the handle.
+#[test]
+fn mistakes_in_fetches_show_the_line() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [3]);
+    let other = at(2, || Program::new(Rules::Torch).data("x", DType::F32, [3]));
+    let twice = at(3, || p.set_fetches([("y", &x), ("y", &x)])).unwrap_err();
+    let foreign = at(4, || p.set_fetches([("y", &other)])).unwrap_err();
+    let run = at(4, || Executor::new().run(&p, feeds! {}, [&other])).unwrap_err();
+    let prepared = at(4, || Executor::new().prepare(&p, [&other]).map(|_| ())).unwrap_err();
+    for (error, line) in [(twice, 3), (foreign, 2), (run, 2), (prepared, 2)] {
+        assert!(error.to_string().contains(&shown(line)), "{error}");
+        assert_eq!(line_of(&error.diagnostics()[0].location), Some(line));
     }
 }
 

@@ -82,7 +82,7 @@ fn targets_are_checked_and_converted_by_the_rules() {
         let mut long = [Tensor::zeros(DType::F32, [3]).unwrap()];
         let wrong = exe.run_into(&p, feeds! { "x" => x }, [&y], &mut long).unwrap_err().to_string();
         assert!(wrong.contains("[3]") && wrong.contains("[2]"), "{wrong}");
-        assert!(exe.run_into(&p, feeds! { "x" => x }, [&y], &mut []).is_err());
+        assert!(exe.run_into(&p, feeds! { "x" => x }, [&y], &mut [] as &mut [Tensor]).is_err());
     }
 }
 

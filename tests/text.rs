@@ -279,7 +279,7 @@ fn heads_are_checked() {
         ("castwise x", "line 1: expected the version of the format, found `x`: invalid digit found in string"),
         (
             "castwise 1\nprogram() () {\n}\n",
-            "line 2: expected `rules`, `default`, `rounding` or `zero_division`, found `)`",
+            "line 2: expected `rules`, `default`, `rounding`, `zero_division` or `contraction`, found `)`",
         ),
         ("castwise 1 program(default = f32) () {\n}\n", "line 1: the program has no `rules` setting"),
         (

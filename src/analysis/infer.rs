@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use smallvec::SmallVec;
 
@@ -16,6 +17,7 @@ use crate::base::host::FloatMode;
 use crate::base::limits::Limits;
 use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
 use crate::base::trace::{record, span};
+use crate::base::view::Slice;
 use crate::graph::program::{Fetched, Input, Kind, Program, State};
 use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
@@ -121,6 +123,8 @@ struct Pass {
     shapes: Shapes,
     dyn_dims: Vec<DynDim>,
     named_dims: HashMap<Arc<str>, u32>,
+    /// The symbols of slices of dynamic dims, so that equal slices are one.
+    sliced_dims: HashMap<(SymDim, Slice), u32>,
     checks: Vec<DimCheck>,
     checked: HashSet<(SymDim, SymDim)>,
     of_program: Vec<Option<NodeId>>,
@@ -145,6 +149,7 @@ impl Pass {
             shapes: Shapes::default(),
             dyn_dims: Vec::new(),
             named_dims: HashMap::new(),
+            sliced_dims: HashMap::new(),
             checks: Vec::new(),
             checked: HashSet::new(),
             of_program: Vec::with_capacity(nodes),
@@ -171,6 +176,17 @@ impl Pass {
             Kind::Apply { op, attrs, .. } => {
                 let operands = self.operands(state, node)?;
                 match self.apply(*op, attrs, operands, location) {
+                    Ok(id) => Some(id),
+                    Err(d) => {
+                        self.faults.push(d.at(location));
+                        None
+                    }
+                }
+            }
+            Kind::View(view) => {
+                let from = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
+                let from = self.of_program.get(from.index()).copied().flatten()?;
+                match self.view(view, from, location) {
                     Ok(id) => Some(id),
                     Err(d) => {
                         self.faults.push(d.at(location));
@@ -210,7 +226,7 @@ impl Pass {
                 Dim::Named(name) => *self.named_dims.entry(name.clone()).or_insert(fresh),
             };
             if symbol == fresh {
-                self.dyn_dims.push(DynDim { feed: feed.clone(), axis });
+                self.dyn_dims.push(DynDim::Fed { feed: feed.clone(), axis });
             }
             shape.push(SymDim::symbol(symbol));
         }
@@ -352,7 +368,7 @@ impl Pass {
             .map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
         if placed[..] != *dims {
             let (dtype, shape) = (self.nodes[from as usize].dtype, self.shapes.id(&placed));
-            **low = self.push(TypedKind::View { from }, dtype, shape, location);
+            **low = self.push(TypedKind::View { from, view: None }, dtype, shape, location);
         }
         Ok(())
     }
@@ -428,7 +444,12 @@ impl Pass {
             let dims = (x[x.len() - 1 - i].clone(), y[y.len() - 1 - i].clone());
             let known = matches!(dims, (SymDim::Fixed(_), SymDim::Fixed(_))) || dims.0 == dims.1;
             if !known && self.checked.insert(dims.clone()) {
-                self.checks.push(DimCheck { dims, op, axis: shape.len() - 1 - i, location: location.clone() });
+                self.checks.push(DimCheck {
+                    dims,
+                    op: op.name(),
+                    axis: shape.len() - 1 - i,
+                    location: location.clone(),
+                });
             }
         }
         let id = self.shapes.id(&shape);
@@ -477,6 +498,8 @@ impl TypedProgram {
         self.shape(v).is_some_and(|s| s.iter().all(|d| matches!(d, SymDim::Fixed(_))))
     }
 }
+
+mod views;
 
 #[cfg(test)]
 mod tests;

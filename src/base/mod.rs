@@ -17,3 +17,4 @@ pub(crate) mod random;
 pub(crate) mod scalar;
 pub mod shape;
 pub(crate) mod trace;
+pub(crate) mod view;

@@ -267,18 +267,20 @@ pub(crate) fn reduced<D: Broadcast>(dims: &[D], axes: &[usize], keep: bool) -> V
     dims.iter().enumerate().filter_map(kept).collect()
 }
 
+/// A dim, counted from the first: negative numbers count from the last. A 0-d tensor takes dim 0 and -1, as in PyTorch
+/// and NumPy.
+pub(crate) fn axis(dim: i64, rank: usize) -> Result<usize, String> {
+    let most = rank.max(1) as i64;
+    if dim < -most || dim >= most {
+        return Err(format!("dim {dim} of a tensor with {rank} dims"));
+    }
+    Ok(dim.rem_euclid(most) as usize)
+}
+
 /// The dims of a reduction, in ascending order: negative numbers count from the last dim, and `None` means all.
 pub(crate) fn axes(dims: Option<&[i64]>, rank: usize) -> Result<Vec<usize>, String> {
     let Some(dims) = dims else { return Ok((0..rank).collect()) };
-    // A 0-d tensor takes dim 0 and -1, as in PyTorch and NumPy.
-    let most = rank.max(1) as i64;
-    let mut all = Vec::with_capacity(dims.len());
-    for d in dims {
-        if *d < -most || *d >= most {
-            return Err(format!("dim {d} of a tensor with {rank} dims"));
-        }
-        all.push(d.rem_euclid(most) as usize);
-    }
+    let mut all = dims.iter().map(|d| axis(*d, rank)).collect::<Result<Vec<usize>, String>>()?;
     all.sort_unstable();
     if all.windows(2).any(|w| w[0] == w[1]) {
         return Err(format!("{dims:?} names a dim twice"));

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use castwise::shape::{Dim, Dims};
-use castwise::{DType, Rounding, Rules, Settings, UnknownDType, ZeroDivision};
+use castwise::{Contraction, DType, Rounding, Rules, Settings, UnknownDType, ZeroDivision};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use regex::Regex;
 
@@ -58,6 +58,10 @@ pub(crate) struct Common {
     /// What // and % of integers by zero give: rules (what --rules says: numpy gives 0, all others an error) or error.
     #[arg(long, value_name = "WHAT", default_value = "rules", value_parser = zero_division)]
     pub(crate) zero_division: ZeroDivision,
+    /// Whether add_scaled, sub_scaled, addcmul and lerp of f32 and f64 round a product and its sum once: off, or torch (as
+    /// PyTorch does).
+    #[arg(long, value_name = "WHOSE", default_value = "off", value_parser = contraction)]
+    pub(crate) contraction: Contraction,
 }
 
 /// The help text of `--rules`, with its values.
@@ -106,7 +110,7 @@ impl Common {
     pub(crate) fn settings(&self) -> Settings {
         let settings = self.rules.unwrap_or(Settings::new(Rules::default()));
         let settings = settings.with_default_dtype(self.default_dtype).with_rounding(self.rounding);
-        settings.with_zero_division(self.zero_division)
+        settings.with_zero_division(self.zero_division).with_contraction(self.contraction)
     }
 
     /// The dtypes that results are converted to.
@@ -463,6 +467,10 @@ fn rounding(text: &str) -> Result<Rounding, String> {
 
 fn zero_division(text: &str) -> Result<ZeroDivision, String> {
     text.parse().map_err(|_| "expected rules or error".to_string())
+}
+
+fn contraction(text: &str) -> Result<Contraction, String> {
+    text.parse().map_err(|_| "expected off or torch".to_string())
 }
 
 fn float(text: &str) -> Result<DType, String> {

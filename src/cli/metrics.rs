@@ -106,6 +106,7 @@ pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'
         "default_dtype": settings.default_dtype.name(),
         "rounding": settings.rounding.to_string(),
         "zero_division": settings.zero_division.to_string(),
+        "contraction": settings.contraction.to_string(),
         "dry_run": matches!(ran, Ran::Dry { .. }),
         "files": files,
         "tensors": tensors,

@@ -8,3 +8,4 @@ pub(crate) mod rewrite;
 pub(crate) mod typed;
 pub(crate) mod var;
 pub(crate) mod view;
+pub(crate) mod views;

@@ -19,6 +19,7 @@ use crate::base::limits::{Limit, Limits};
 use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{Dim, Dims, check_within};
+use crate::base::view::View;
 use crate::graph::var::{Graph, Mode, Operand, Sealed, Var};
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::{Rules, Settings};
@@ -42,6 +43,8 @@ pub(crate) enum Kind {
     Constant(Tensor),
     /// An application of an op. Operands that are nodes are incoming edges, the others are here.
     Apply { op: Op, attrs: Attrs, scalars: [Option<Scalar>; MAX_OPERANDS] },
+    /// The same elements under other dims: those of the node at its one incoming edge.
+    View(View),
     /// A mistake made while building: whatever uses it is not typed either.
     Poison(Box<Diagnostic>),
 }
@@ -188,7 +191,7 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
     let (what, dtype) = match kind {
         Kind::Data { name, dtype, .. } => (Some(name), *dtype),
         Kind::Constant(t) => (None, t.dtype()),
-        Kind::Apply { .. } | Kind::Poison(_) => return None,
+        Kind::Apply { .. } | Kind::View(_) | Kind::Poison(_) => return None,
     };
     let instead = rules.set().lacks(dtype)?;
     let what = what.map_or("a constant".to_string(), |name| format!("the placeholder `{}`", shown(name)));
@@ -272,6 +275,10 @@ impl Mode for Graph {
             }
         }
         program.push(Kind::Apply { op, attrs, scalars }, location, &inputs)
+    }
+
+    fn view(value: &NodeRef, view: View, location: SourceLocation) -> Var {
+        value.program.push(Kind::View(view), location, &[(value.node, 0)])
     }
 }
 
@@ -465,6 +472,7 @@ impl Program {
     /// assert_eq!(out[1].item::<f32>()?, 9.0);
     /// # Ok::<(), castwise::Error>(())
     /// ```
+    #[track_caller]
     pub fn set_fetches<'a, N: Into<Option<&'a str>>>(
         &self,
         fetches: impl IntoIterator<Item = (N, &'a Var)>,
@@ -475,7 +483,7 @@ impl Program {
             let name = name.into();
             if let Some(name) = name.filter(|n| !names.insert(*n)) {
                 let message = format!("two fetches have the name `{}`", shown(name));
-                return Err(Diagnostic::new(DiagnosticKind::Name, message).into());
+                return Err(Diagnostic::new(DiagnosticKind::Name, message).at(&here()).into());
             }
             all.push((name.map(Arc::from), self.node_of(v)?));
         }

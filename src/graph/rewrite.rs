@@ -155,7 +155,10 @@ impl<'a> Visit<'a> {
     /// nobody wrote is that of what it converts or views.
     pub fn copy(&self) -> Result<Var> {
         match (self.written, &self.node.kind) {
-            (_, NodeKind::View { from }) => self.var(*from).cloned(),
+            (_, NodeKind::View { from, view: Some(view) }) => {
+                Ok(Graph::view(&self.var(*from)?.0, (*view).clone(), here()))
+            }
+            (_, NodeKind::View { from, view: None }) => self.var(*from).cloned(),
             (_, NodeKind::Cast { from, note }) if note.reason != Reason::Requested => self.var(*from).cloned(),
             (Some(Kind::Data { name, dtype, dims }), NodeKind::Feed(_)) => {
                 Ok(self.leaf(self.program.data_at(name, *dtype, dims.clone(), here())))
@@ -175,8 +178,8 @@ impl<'a> Visit<'a> {
     }
 
     /// The node as it was typed: a conversion is a cast, and what is applied or reduced keeps its dtype if the operands'
-    /// counterparts have theirs. (A 0-d operand that PyTorch's rules take in op math is given as it was before its conversion.) The counterpart of a view is that of what it views, as an application places its operands
-    /// itself.
+    /// counterparts have theirs. (A 0-d operand that PyTorch's rules take in op math is given as it was before its conversion.) The counterpart of a view that
+    /// inference placed is that of what it views, as an application places its operands itself.
     pub fn copy_explicit(&self) -> Result<Var> {
         let (dtype, attrs) = (self.node.dtype, self.attrs());
         let (op, attrs) = match &self.node.kind {

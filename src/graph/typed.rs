@@ -7,7 +7,8 @@
 //! 3. an application's dtype is the one the op table derives from its compute dtype;
 //! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
 //! 5. a reduction has its operand's dtype, and its shape without the reduced dims (or with ones there);
-//! 6. a view differs from its operand in dims of extent 1 only;
+//! 6. a view has its operand's dtype and the shape that the view gives, or differs from it in dims of extent 1 only, if inference
+//!    placed it;
 //! 7. a scalar has a dtype.
 //!
 //! Does not: know which nodes are fetched, or how they are computed.
@@ -21,6 +22,7 @@ use crate::base::error::{Error, Name, Result, SourceLocation};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
+use crate::base::view::{Slice, Unknown, View};
 use crate::graph::program::Program;
 use crate::graph::var::Var;
 use crate::ops::{MAX_OPERANDS, Op};
@@ -63,9 +65,11 @@ pub(crate) enum TypedKind {
         axes: Arc<[usize]>,
         keep: bool,
     },
-    /// The same elements under a shape with other dims of extent 1.
+    /// The same elements under other dims: a view of the program's; or with other dims of extent 1, if inference placed an
+    /// operand.
     View {
         from: NodeId,
+        view: Option<View>,
     },
 }
 
@@ -116,7 +120,7 @@ impl TypedNode {
             TypedKind::Apply { args, .. } => (&args[..], None),
             TypedKind::Cast { from, .. }
             | TypedKind::Bits { from }
-            | TypedKind::View { from }
+            | TypedKind::View { from, .. }
             | TypedKind::Reduce { from, .. } => (&[][..], Some(*from)),
             _ => (&[][..], None),
         };
@@ -128,18 +132,20 @@ impl TypedNode {
     }
 }
 
-/// A dynamic dim: where it was declared first.
+/// A dynamic dim.
 #[derive(Clone, Debug)]
-pub(crate) struct DynDim {
-    pub(crate) feed: Arc<str>,
-    pub(crate) axis: usize,
+pub(crate) enum DynDim {
+    /// An extent of a feed: where it was declared first.
+    Fed { feed: Arc<str>, axis: usize },
+    /// A slice of a dim whose symbols come before this one.
+    Sliced { of: SymDim, slice: Slice },
 }
 
-/// Two dims that must broadcast once they are known, and the application that wants it.
+/// Two dims that must broadcast once they are known, and the name of the op or view that wants it.
 #[derive(Clone, Debug)]
 pub(crate) struct DimCheck {
     pub(crate) dims: (SymDim, SymDim),
-    pub(crate) op: Op,
+    pub(crate) op: &'static str,
     pub(crate) axis: usize,
     pub(crate) location: SourceLocation,
 }
@@ -334,8 +340,9 @@ impl TypedProgram {
         let casts = self.casts();
         let count = |l: CastLoss| casts.iter().filter(|c| c.loss == l).count();
         text += &format!(
-            "{} casts: {} exact, {} that round, {} that may leave the range\n",
+            "{} cast{}: {} exact, {} that round, {} that may leave the range\n",
             casts.len(),
+            if casts.len() == 1 { "" } else { "s" },
             count(CastLoss::Exact),
             count(CastLoss::Rounds),
             count(CastLoss::Range)
@@ -399,7 +406,8 @@ impl TypedProgram {
                 let same = source.dtype == n.dtype && shape[..] == *self.shapes[n.shape as usize];
                 if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
-            TypedKind::View { from } => {
+            TypedKind::View { from, view: Some(view) } => self.verify_view(n, &self.nodes[*from as usize], view),
+            TypedKind::View { from, view: None } => {
                 let ones = |s: u32| -> Vec<&SymDim> {
                     self.shapes[s as usize].iter().filter(|d| **d != SymDim::Fixed(1)).collect()
                 };
@@ -422,6 +430,27 @@ impl TypedProgram {
                     Err(format!("{op} has a wrong shape"))
                 }
             }
+        }
+    }
+
+    fn verify_view(&self, n: &TypedNode, source: &TypedNode, view: &View) -> Result<(), String> {
+        // The extent of a slice of a dynamic dim is any symbol.
+        struct Open;
+        const ANY: SymDim = SymDim::Fixed(usize::MAX);
+        impl Unknown for Open {
+            fn sliced(&mut self, _: &SymDim, _: Slice) -> SymDim {
+                ANY
+            }
+            fn expanded(&mut self, _: usize, _: &SymDim, _: usize) {}
+        }
+        let shape = view.dims(&self.shapes[source.shape as usize], &mut Open).map_err(|(_, m, _)| m)?;
+        let has = &self.shapes[n.shape as usize];
+        let fits = |(want, has): (&SymDim, &SymDim)| want == has || *want == ANY && matches!(has, SymDim::Sym(_));
+        let same = source.dtype == n.dtype && source.weak == n.weak && shape.len() == has.len();
+        if same && shape.iter().zip(has.iter()).all(fits) {
+            Ok(())
+        } else {
+            Err(format!("{} has a wrong type", view.name()))
         }
     }
 

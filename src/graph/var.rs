@@ -13,6 +13,7 @@ use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, SourceLocation};
 use crate::base::location::here;
 use crate::base::scalar::Scalar;
+use crate::base::view::View;
 use crate::ops::{Attrs, Op, for_each_op};
 use crate::promotion::Settings;
 
@@ -34,6 +35,9 @@ pub trait Mode: Sealed + Sized + 'static {
 
     #[doc(hidden)]
     fn apply(op: Op, operands: &[Operand<Self>], attrs: Attrs, location: SourceLocation) -> Var<Self>;
+
+    #[doc(hidden)]
+    fn view(value: &Self::Value, view: View, location: SourceLocation) -> Var<Self>;
 }
 
 /// The mode of a program's handles: an application appends a node.

@@ -6,6 +6,7 @@ use crate::base::dtype::DType;
 use crate::base::error::SourceLocation;
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
+use crate::base::view::View;
 use crate::graph::typed::{Arg, CastNote, NodeId, TypedKind, TypedProgram};
 use crate::graph::var::Var;
 use crate::ops::Op;
@@ -66,10 +67,12 @@ pub enum NodeKind<'p> {
         /// Whether they stay, with extent 1.
         keepdim: bool,
     },
-    /// The same elements with other dims of extent 1.
+    /// The same elements under other dims.
     View {
         /// Whose elements.
         from: usize,
+        /// The view that was written; `None` if inference placed an operand, by dims of extent 1.
+        view: Option<&'p View>,
     },
 }
 
@@ -94,7 +97,7 @@ impl NodeKind<'_> {
             NodeKind::Cast { from, .. }
             | NodeKind::Bits { from }
             | NodeKind::Reduce { from, .. }
-            | NodeKind::View { from } => vec![*from],
+            | NodeKind::View { from, .. } => vec![*from],
         }
     }
 }
@@ -146,7 +149,7 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, axes, keep } => {
                 NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep }
             }
-            TypedKind::View { from } => NodeKind::View { from: *from as usize },
+            TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
         };
         NodeView { kind, dtype: n.dtype, weak: n.weak, shape: self.shape_of(id), location: &n.location }
     }

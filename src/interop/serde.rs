@@ -13,7 +13,7 @@ use ::serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::base::dtype::DType;
 use crate::base::shape::check;
 use crate::graph::program::Program;
-use crate::promotion::{Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
+use crate::promotion::{Contraction, Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
 use crate::tensor::TensorMeta;
 
 fn parsed<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
@@ -36,7 +36,7 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(DType, Rules, Rounding, ZeroDivision, Program);
+as_text!(DType, Rules, Rounding, ZeroDivision, Contraction, Program);
 
 /// The serialized form of settings: omitted fields have their defaults.
 #[derive(Serialize, Deserialize)]
@@ -49,6 +49,8 @@ struct SettingsForm {
     rounding: Rounding,
     #[serde(default, skip_serializing_if = "is_default")]
     zero_division: ZeroDivision,
+    #[serde(default, skip_serializing_if = "is_default")]
+    contraction: Contraction,
     #[serde(default, skip_serializing_if = "is_default")]
     x64: bool,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -65,19 +67,19 @@ fn default_dtype() -> DType {
 
 impl Serialize for Settings {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Settings { rules, default_dtype, rounding, zero_division, x64, strict } = *self;
-        SettingsForm { rules, default_dtype, rounding, zero_division, x64, strict }.serialize(to)
+        let Settings { rules, default_dtype, rounding, zero_division, contraction, x64, strict } = *self;
+        SettingsForm { rules, default_dtype, rounding, zero_division, contraction, x64, strict }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Settings {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Settings, D::Error> {
-        let SettingsForm { rules, default_dtype, rounding, zero_division, x64, strict } =
+        let SettingsForm { rules, default_dtype, rounding, zero_division, contraction, x64, strict } =
             SettingsForm::deserialize(from)?;
         if let Some(why) = no_default_dtype(default_dtype) {
             return Err(D::Error::custom(why));
         }
-        Ok(Settings { rules, default_dtype, rounding, zero_division, x64, strict })
+        Ok(Settings { rules, default_dtype, rounding, zero_division, contraction, x64, strict })
     }
 }
 

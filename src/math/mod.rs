@@ -8,6 +8,7 @@ pub(crate) mod complex;
 pub(crate) mod erf;
 pub(crate) mod erf_parts;
 pub(crate) mod exp;
+pub(crate) mod fma;
 pub(crate) mod hyper;
 pub(crate) mod inline;
 pub(crate) mod invtrig;

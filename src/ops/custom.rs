@@ -16,6 +16,7 @@ use crate::base::dtype::DType::*;
 use crate::base::dtype::{DType, DTypeSet, Element, for_each_dtype};
 use crate::base::error::{CustomOpError, Result};
 use crate::base::host::once;
+use crate::base::view::View;
 
 /// The maximum number of custom ops that a process can register.
 pub const MAX_CUSTOM_OPS: usize = 4096;
@@ -197,7 +198,8 @@ fn wrong_name(name: &str) -> Option<&'static str> {
     if name.len() > MAX_NAME {
         return Some("a name has at most 64 bytes");
     }
-    RESERVED.contains(&name).then_some("the word is reserved in programs or expressions")
+    (RESERVED.contains(&name) || View::NAMES.contains(&name))
+        .then_some("the word is reserved in programs or expressions")
 }
 
 /// The op-math dtype in which operands of a common dtype compute; `None` if the program's default dtype decides.

@@ -1,7 +1,8 @@
-//! Rows whose values are another row's but for what a rule set does otherwise. A rule set names such a row in `row`,
-//! and `signature` then gives it for the op that the user applied; a program can apply it itself too.
+//! Rows whose values are another row's but for what a rule set, a setting or a dtype does otherwise. `signature` gives such a
+//! row for the op that the user applied, a rule set's by its `row`; a program can apply it itself too.
 //!
-//! Guarantees: a row here is never replaced by another one. Does not: say which rule set means which row.
+//! Guarantees: a row here is never replaced by another one, but `fma_half` of other dtypes by `fma`. Does not: say which rule
+//! set means which row.
 
 /// Calls `$callback!` with the rows, and these.
 macro_rules! with_departures {
@@ -57,6 +58,30 @@ macro_rules! with_departures {
             LdexpFloat { method: ldexp_float, operands: (x, e), output: Same, name: "ldexp_float", accepts: FLOATS,
                 jax: JAX.promotes(IntToFloat).accepts(REALS).count_apart().strong() }
             { float: kernel |x, e| RealFn::ldexp(x, e); }
+
+            /// `fma` of the half types, which are computed in f32: there it is rounded so that rounding it to the half type gives the exact value rounded once. Of f32 and f64 it is `fma`.
+            FmaHalf { method: fma_half, operands: (x, y, z), output: Same, name: "fma_half", accepts: FLOATS }
+            { float: kernel |x, y, z| RealFn::fma_odd(x, y, z); }
+
+            /// `add_scaled` with alpha * y + x rounded once: PyTorch's.
+            AddScaledFma { method: add_scaled_fma, operands: (x, y, alpha), output: Same, name: "add_scaled_fma", accepts: FLOATS,
+                parameter: Some(PARAMETER), torch: TORCH.rounds_parameter().fits() }
+            { float: |x, y, a| Real::fma(y, a, x); }
+
+            /// `sub_scaled` with x - alpha * y rounded once: PyTorch's.
+            SubScaledFma { method: sub_scaled_fma, operands: (x, y, alpha), output: Same, name: "sub_scaled_fma", accepts: FLOATS,
+                parameter: Some(PARAMETER), torch: TORCH.rounds_parameter().fits() }
+            { float: |x, y, a| Real::fma(y, -a, x); }
+
+            /// `addcmul` with the sum and the product before it rounded once, and value * a before that: PyTorch's.
+            AddcmulFma { method: addcmul_fma, operands: (x, a, b, value), output: Same, name: "addcmul_fma", accepts: FLOATS,
+                parameter: Some(PARAMETER.converted()), torch: TORCH.fits() }
+            { float: |x, a, b, v| Real::fma(v * a, b, x); }
+
+            /// `lerp` with each sum and the product before it rounded once: PyTorch's.
+            LerpFma { method: lerp_fma, operands: (x, end, weight), output: Same, name: "lerp_fma", accepts: FLOATS,
+                torch: TORCH.same().wide(), paddle: PADDLE.same() }
+            { float: |x, e, w| Real::select(Real::lt(w.abs(), w.c(0.5)), Real::fma(w, e - x, x), Real::fma(w - w.c(1.0), e - x, e)); }
 
             /// Whether x is equal to the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
             EqMixed { method: eq_mixed, operands: (x, y), output: Bool, name: "eq_mixed", exactness: Exact, accepts: INTS }

@@ -63,6 +63,10 @@ macro_rules! with_reductions {
                 integers: IntRange::Smaller, accepts: REALS, torch: TORCH.bounds() }
             { bool: |a, b| a & b; int: |a, b| Int::minimum(a, b); float: |a, b| Real::minimum(a, b);
               complex: |a, b| Cplx::minimum(a, b); }
+
+            /// x · y + z, rounded once, also in the half types. Integers and complex numbers are refused.
+            Fma { method: fma, operands: (x, y, z), output: Same, name: "fma", accepts: FLOATS }
+            { float: |x, y, z| Real::fma(x, y, z); }
         }
     };
 }

@@ -2,8 +2,12 @@
 //!
 //! Guarantees: only what the fetches need is computed; nodes of one domain are steps of one kernel, which has any number of
 //! results; a value that another domain broadcasts is computed once, in its own domain; a kernel comes after those whose results
-//! it reads; it has at most as many nodes as the executor allows; no recursion, so a program of a million nodes fuses. Does not:
+//! it reads; it has at most as many nodes as the executor allows; a view is read where its elements are, and one
+//! of a computed value after the kernel that computes it; no recursion, so a program of a million nodes fuses. Does not:
 //! compile, or know extents.
+
+mod alias;
+mod views;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,12 +21,15 @@ use crate::base::error::{Error, Name, Result};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
 use crate::base::shape::dims_text;
+use crate::base::view::View;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::plan::domain::{Domains, Pattern, domains};
 use crate::plan::geometry::BroadcastKind;
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Source, ValueId};
 use crate::plan::options::{Pass, Passes};
 use crate::tensor::Tensor;
+
+use alias::Aliases;
 
 /// Index of a buffer of a plan.
 pub(crate) type BufferId = u32;
@@ -36,8 +43,8 @@ pub(crate) enum Origin {
     Constant(Tensor),
     /// A kernel's result.
     Kernel,
-    /// The elements of another buffer under this one's shape.
-    View(BufferId),
+    /// The elements of another buffer under this one's shape: the view of this typed node.
+    View(BufferId, NodeId),
 }
 
 /// A tensor that a plan reads or computes.
@@ -46,7 +53,7 @@ pub(crate) struct Buffer {
     pub(crate) origin: Origin,
     /// The index of its shape in the typed program.
     pub(crate) shape: u32,
-    /// The last kernel that reads it; `usize::MAX` if it is fetched.
+    /// The last kernel that reads it or a view of it; `usize::MAX` if that is a fetch.
     pub(crate) last_use: usize,
     /// Whether a kernel reads it.
     pub(crate) read: bool,
@@ -65,6 +72,10 @@ pub(crate) struct PlannedKernel {
     /// How each of the inputs is broadcast to the domain.
     pub(crate) spread: Vec<BroadcastKind>,
     pub(crate) outputs: Vec<BufferId>,
+    /// The views that it is the first to need, in the order in which they can be made.
+    pub(crate) views: Vec<BufferId>,
+    /// The buffers that it is the last to read.
+    pub(crate) releases: Vec<BufferId>,
     /// The dims of the domain that are reduced, ascending, if the kernel reduces.
     pub(crate) reduced: Option<Arc<[usize]>>,
     /// For each reduction of the kernel, the typed node (op and dtype) and the buffer of its result.
@@ -79,6 +90,18 @@ pub(crate) struct Plan {
     pub(crate) buffers: Vec<Buffer>,
     /// The buffer of each fetch.
     pub(crate) fetches: Vec<BufferId>,
+    /// The views that no kernel but a fetch needs, in the order in which they can be made.
+    pub(crate) views: Vec<BufferId>,
+}
+
+impl Plan {
+    /// The name of a buffer's view and its attributes, as text.
+    fn view_text(&self, node: NodeId) -> (&'static str, String) {
+        match &self.typed.nodes[node as usize].kind {
+            TypedKind::View { view: Some(view), .. } => (view.name(), format!(" {view}")),
+            _ => ("view", String::new()),
+        }
+    }
 }
 
 impl fmt::Display for Plan {
@@ -95,7 +118,10 @@ impl fmt::Display for Plan {
                 },
                 Origin::Constant(t) => writeln!(f, "constant {}", t.dtype())?,
                 Origin::Kernel => writeln!(f, "result")?,
-                Origin::View(of) => writeln!(f, "view b{of}")?,
+                Origin::View(of, node) => {
+                    let (name, attributes) = self.view_text(*node);
+                    writeln!(f, "{name} b{of}{attributes}")?
+                }
             }
         }
         for (i, k) in self.work.iter().enumerate() {
@@ -129,11 +155,17 @@ pub(crate) fn plan(
     // Exponents are compared, constants converted.
     let _standard = FloatMode::standard();
     let domains = domains(typed, pattern);
-    let aliases = aliases(typed);
-    let fetches: Vec<NodeId> = fetches.iter().map(|n| aliases[*n as usize]).collect();
+    let aliases = Aliases::of(typed);
+    let fetches: Vec<NodeId> = fetches.iter().map(|n| aliases.value(*n)).collect();
     let live = live(typed, &fetches, &aliases, known);
     let mut f = Fusion {
-        plan: Plan { typed: typed.clone(), work: Vec::new(), buffers: Vec::new(), fetches: Vec::new() },
+        plan: Plan {
+            typed: typed.clone(),
+            work: Vec::new(),
+            buffers: Vec::new(),
+            fetches: Vec::new(),
+            views: Vec::new(),
+        },
         buffer_of: HashMap::new(),
         passes,
     };
@@ -153,35 +185,22 @@ pub(crate) fn plan(
     for nodes in groups.list {
         f.kernel(nodes, &aliases, &crossing, &domains)?;
     }
+    let mut views = Vec::new();
     for node in &fetches {
-        let id = f.buffer_of.get(node).copied();
-        let id = id.ok_or_else(|| Error::Internal(format!("typed node {node} is fetched but not computed")))?;
+        let id = match typed.nodes[*node as usize].kind {
+            TypedKind::View { .. } => f.operand(*node, &aliases, usize::MAX, &mut views)?,
+            _ => f
+                .buffer_of
+                .get(node)
+                .copied()
+                .ok_or_else(|| Error::Internal(format!("typed node {node} is fetched but not computed")))?,
+        };
         f.plan.buffers[id as usize].last_use = usize::MAX;
         f.plan.fetches.push(id);
     }
+    f.plan.views = views;
+    f.release();
     Ok(f.plan)
-}
-
-/// For each node, the node whose value it has: a cast to the same dtype has that of its operand.
-fn aliases(typed: &TypedProgram) -> Vec<NodeId> {
-    let mut of: Vec<NodeId> = Vec::with_capacity(typed.len());
-    for (i, n) in typed.nodes.iter().enumerate() {
-        let id = match n.kind {
-            TypedKind::Cast { from, .. } if typed.nodes[from as usize].dtype == n.dtype => of[from as usize],
-            _ => i as u32,
-        };
-        of.push(id);
-    }
-    of
-}
-
-/// The node whose elements a node has, if under another shape.
-fn source(typed: &TypedProgram, aliases: &[NodeId], node: NodeId) -> NodeId {
-    let mut node = aliases[node as usize];
-    while let TypedKind::View { from } = typed.nodes[node as usize].kind {
-        node = aliases[from as usize];
-    }
-    node
 }
 
 /// Whether a node computes its elements: it is no placeholder, constant or view.
@@ -193,12 +212,13 @@ fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
 }
 
 /// The nodes that the fetches need.
-fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &[NodeId], known: &HashMap<NodeId, Tensor>) -> Vec<bool> {
+fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &Aliases, known: &HashMap<NodeId, Tensor>) -> Vec<bool> {
     let mut live = vec![false; typed.len()];
     fetches.iter().for_each(|n| live[*n as usize] = true);
     for i in (0..typed.len()).rev() {
         if live[i] && !known.contains_key(&(i as u32)) {
-            typed.nodes[i].inputs().for_each(|a| live[aliases[a as usize] as usize] = true);
+            let n = &typed.nodes[i];
+            n.inputs().for_each(|a| live[aliases.operand(&n.kind, a) as usize] = true);
         }
     }
     live
@@ -215,7 +235,7 @@ struct Groups {
 struct Scope<'a> {
     typed: &'a TypedProgram,
     live: &'a [bool],
-    aliases: &'a [NodeId],
+    aliases: &'a Aliases,
     known: &'a HashMap<NodeId, Tensor>,
     domains: &'a Domains,
     /// Nodes of a kernel, at most; 0 is as 1.
@@ -229,7 +249,7 @@ impl Scope<'_> {
     /// Whether a node is part of some kernel.
     fn takes_part(&self, node: NodeId) -> bool {
         let i = node as usize;
-        self.live[i] && is_computed(self.typed, node) && self.aliases[i] == node && !self.known.contains_key(&node)
+        self.live[i] && is_computed(self.typed, node) && self.aliases.is_own(node) && !self.known.contains_key(&node)
     }
 
     /// The key of each node that takes part.
@@ -237,13 +257,18 @@ impl Scope<'_> {
         let mut stage = vec![0u32; self.typed.len()];
         let mut keys = Vec::with_capacity(self.typed.len());
         for (i, n) in self.typed.nodes.iter().enumerate() {
-            // A value behind a reduction, or behind a view that drops dims, may be broadcast back to a domain before it: to that of
-            // the next stage, so that no kernel needs itself.
+            // A value behind a reduction, or behind a view that moves or drops dims, may return to a domain before it: to that of
+            // the next stage, so that no kernel needs itself. An expanded value is only broadcast.
             let leads_back = match n.kind {
                 TypedKind::Reduce { .. } => true,
-                TypedKind::View { from } => {
+                TypedKind::View { from, ref view } => {
                     let rank = |node: NodeId| self.typed.shape_of(node).len();
-                    rank(i as u32) < rank(from) && self.takes_part(source(self.typed, self.aliases, from))
+                    let moves = match view {
+                        None => rank(i as u32) < rank(from),
+                        Some(View::Expand(_)) => false,
+                        Some(_) => self.aliases.is_own(i as u32),
+                    };
+                    moves && self.takes_part(self.aliases.source(from))
                 }
                 _ => false,
             };
@@ -258,12 +283,17 @@ impl Scope<'_> {
     /// other results, only trailing dims, since its loop is in row-major order of the results.
     fn fused(&self, keys: &[Option<Key>], fetches: &[NodeId]) -> HashSet<NodeId> {
         let is_reduction = |n: NodeId| matches!(self.typed.nodes[n as usize].kind, TypedKind::Reduce { .. });
-        let mut stored: HashSet<Key> =
-            fetches.iter().filter(|n| !is_reduction(**n)).filter_map(|n| keys[*n as usize]).collect();
+        let mut stored: HashSet<Key> = fetches
+            .iter()
+            .map(|n| self.aliases.source(*n))
+            .filter(|n| !is_reduction(*n))
+            .filter_map(|n| keys[n as usize])
+            .collect();
         let mut candidates: HashMap<Key, Vec<NodeId>> = HashMap::new();
         for i in (0..self.typed.len()).filter(|i| keys[*i].is_some()) {
             for a in self.typed.nodes[i].inputs() {
-                let (direct, made) = (self.aliases[a as usize], source(self.typed, self.aliases, a));
+                let direct = self.aliases.operand(&self.typed.nodes[i].kind, a);
+                let made = self.aliases.source(direct);
                 let Some(key) = keys[made as usize].filter(|_| !is_reduction(made)) else { continue };
                 if is_reduction(i as u32) && direct == made {
                     candidates.entry(key).or_default().push(i as u32);
@@ -320,7 +350,7 @@ impl Scope<'_> {
             let has_room = |g: &u32, members: &[Vec<NodeId>]| members[*g as usize].len() < self.most;
             let open = match n.kind {
                 TypedKind::Reduce { from, .. } if fused.contains(&(i as u32)) => {
-                    Some(of[self.aliases[from as usize] as usize])
+                    Some(of[self.aliases.value(from) as usize])
                 }
                 TypedKind::Reduce { .. } => None,
                 _ => group_of_key.get(&key).copied(),
@@ -337,7 +367,7 @@ impl Scope<'_> {
             }
             members[g as usize].push(i as u32);
             of[i] = g;
-            for a in n.inputs().map(|a| of[source(typed, self.aliases, a) as usize]) {
+            for a in n.inputs().map(|a| of[self.aliases.source(a) as usize]) {
                 if a != g && a != u32::MAX {
                     after.insert((a, g));
                 }
@@ -377,16 +407,17 @@ fn crossing(
     typed: &TypedProgram,
     groups: &Groups,
     fetches: &[NodeId],
-    aliases: &[NodeId],
+    aliases: &Aliases,
     known: &HashMap<NodeId, Tensor>,
 ) -> Vec<bool> {
     let mut crossing = vec![false; typed.len()];
-    fetches.iter().for_each(|n| crossing[*n as usize] = true);
+    fetches.iter().for_each(|n| crossing[aliases.source(*n) as usize] = true);
     for (i, n) in typed.nodes.iter().enumerate() {
         if groups.of[i] != u32::MAX && !known.contains_key(&(i as u32)) {
             for a in n.inputs() {
-                let viewed = matches!(typed.nodes[aliases[a as usize] as usize].kind, TypedKind::View { .. });
-                let a = source(typed, aliases, a) as usize;
+                let a = aliases.operand(&n.kind, a);
+                let viewed = matches!(typed.nodes[a as usize].kind, TypedKind::View { .. });
+                let a = aliases.source(a) as usize;
                 crossing[a] |= viewed || groups.of[a] != groups.of[i];
             }
         }
@@ -409,28 +440,15 @@ impl Fusion {
         id
     }
 
-    /// The buffer of an operand of kernel `at` that is not computed in it; a view gets one here.
-    fn operand(&mut self, node: NodeId, aliases: &[NodeId], at: usize) -> Result<BufferId> {
-        let made = source(&self.plan.typed, aliases, node);
-        let base = self.buffer_of.get(&made).copied();
-        let base = base.ok_or_else(|| Error::Internal(format!("typed node {made} is read too early")))?;
-        let buffer = &mut self.plan.buffers[base as usize];
-        (buffer.last_use, buffer.read) = (at, true);
-        if made == node {
-            return Ok(base);
-        }
-        let known = self.buffer_of.get(&node).copied();
-        Ok(known.unwrap_or_else(|| self.buffer(node, Origin::View(base))))
-    }
-
     /// Lowers the nodes of one group, in program order, to a kernel.
-    fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &[NodeId], crossing: &[bool], domains: &Domains) -> Result<()> {
+    fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &Aliases, crossing: &[bool], domains: &Domains) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
         let mut b = KernelBuilder::new(&typed.settings, self.passes);
         let mut values: HashMap<NodeId, ValueId> = HashMap::new();
         let mut inputs: Vec<BufferId> = Vec::new();
         let mut outputs: Vec<BufferId> = Vec::new();
+        let mut views: Vec<BufferId> = Vec::new();
         let mut stored: HashMap<ValueId, BufferId> = HashMap::new();
         let mut folds: Vec<(NodeId, BufferId)> = Vec::new();
         let mut reduced: Option<Arc<[usize]>> = None;
@@ -441,29 +459,29 @@ impl Fusion {
         for id in nodes {
             let n = &typed.nodes[id as usize];
             b.on_behalf_of(id);
-            for a in n.inputs().map(|a| aliases[a as usize]) {
+            for a in n.inputs().map(|a| aliases.operand(&n.kind, a)) {
                 if let std::collections::hash_map::Entry::Vacant(slot) = values.entry(a) {
-                    let buffer = self.operand(a, aliases, at)?;
+                    let buffer = self.operand(a, aliases, at, &mut views)?;
                     inputs.push(buffer);
                     slot.insert(b.input(typed.nodes[a as usize].dtype));
                 }
             }
             let value = match &n.kind {
-                TypedKind::Cast { from, .. } => b.cast(values[&aliases[*from as usize]], n.dtype),
-                TypedKind::Bits { from } => b.bits(values[&aliases[*from as usize]], n.dtype),
+                TypedKind::Cast { from, .. } => b.cast(values[&aliases.operand(&n.kind, *from)], n.dtype),
+                TypedKind::Bits { from } => b.bits(values[&aliases.operand(&n.kind, *from)], n.dtype),
                 TypedKind::Apply { op, compute, args } => {
                     let operands: Vec<Operand> = args
                         .iter()
                         .flatten()
                         .map(|a| match a {
-                            Arg::Node(a) => Operand::Value(values[&aliases[*a as usize]]),
+                            Arg::Node(a) => Operand::Value(values[&aliases.operand(&n.kind, *a)]),
                             Arg::Scalar(s, d) => Operand::Scalar(*s, *d),
                         })
                         .collect();
                     b.apply(*op, *compute, &operands)
                 }
                 TypedKind::Reduce { op, from, axes, .. } => {
-                    let wide = b.cast(values[&aliases[*from as usize]], n.dtype.op_math());
+                    let wide = b.cast(values[&aliases.operand(&n.kind, *from)], n.dtype.op_math());
                     b.kernel.folds.push((*op, wide));
                     folds.push((id, self.buffer(id, Origin::Kernel)));
                     reduced = Some(axes.clone());
@@ -491,7 +509,9 @@ impl Fusion {
         }
         let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
         let spread = inputs.iter().map(|b| domains.spread(self.plan.buffers[*b as usize].shape, shape)).collect();
-        let planned = PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs, reduced, folds };
+        let releases = Vec::new();
+        let planned =
+            PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs, views, releases, reduced, folds };
         self.plan.work.push(planned);
         Ok(())
     }
@@ -509,16 +529,17 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
         };
     }
     let mut wanted = vec![false; typed.len()];
-    let aliases = aliases(typed);
+    let aliases = Aliases::of(typed);
     let live = live(typed, fetches, &aliases, &HashMap::new());
-    fetches.iter().for_each(|n| wanted[*n as usize] = constant[*n as usize]);
+    let source = |n: NodeId| aliases.source(n) as usize;
+    fetches.iter().for_each(|n| wanted[source(*n)] = constant[source(*n)]);
     for (i, n) in typed.nodes.iter().enumerate() {
         if live[i] && !constant[i] {
-            n.inputs().map(|a| source(typed, &aliases, a) as usize).for_each(|a| wanted[a] |= constant[a]);
+            n.inputs().map(source).for_each(|a| wanted[a] |= constant[a]);
         }
     }
     let computed = |n: &NodeId| is_computed(typed, *n);
-    (0..typed.len() as u32).filter(|n| wanted[*n as usize] && aliases[*n as usize] == *n).filter(computed).collect()
+    (0..typed.len() as u32).filter(|n| wanted[*n as usize] && aliases.is_own(*n)).filter(computed).collect()
 }
 
 #[cfg(test)]

@@ -30,8 +30,8 @@ mod toy;
 pub use lattice::promote_types;
 pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_integers, refuse_lacking};
+pub use settings::{Contraction, Rounding, Rules, Settings, ZeroDivision};
 pub(crate) use settings::{Flag, no_default_dtype};
-pub use settings::{Rounding, Rules, Settings, ZeroDivision};
 
 impl Rules {
     /// The implementation of the rule set.
@@ -296,8 +296,31 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     dtypes[..condition.len()].fill(DType::Bool);
     rules.check(&call, &dtypes)?;
     let result = result.unwrap_or(op.result(compute));
-    let row = rules.row(&call, compute);
+    let row = row(rules, &call, compute);
     Ok(Signature { op: row, operands: dtypes, compute, result, weak: rules.weak(&call, result) })
+}
+
+/// The row with the values that PyTorch gives in f32 and f64 for a sum of products, where it contracts.
+fn contracted(op: Op) -> Option<Op> {
+    match op {
+        Op::AddScaled => Some(Op::AddScaledFma),
+        Op::SubScaled => Some(Op::SubScaledFma),
+        Op::Addcmul => Some(Op::AddcmulFma),
+        Op::Lerp => Some(Op::LerpFma),
+        _ => None,
+    }
+}
+
+/// The op whose row computes the application: that of the compute dtype or of a setting, else the rule set's.
+fn row(rules: &dyn RuleSet, call: &Call<'_>, compute: DType) -> Op {
+    match call.op {
+        Op::Fma | Op::FmaHalf if compute.op_math() != compute => Op::FmaHalf,
+        Op::FmaHalf => Op::Fma,
+        op if call.settings.contraction == Contraction::Torch && matches!(compute, DType::F32 | DType::F64) => {
+            contracted(op).unwrap_or_else(|| rules.row(call, compute))
+        }
+        _ => rules.row(call, compute),
+    }
 }
 
 fn check_condition(rules: &dyn RuleSet, condition: &OperandType) -> Result<(), Diagnostic> {

@@ -1,5 +1,5 @@
-//! The settings of a program: the rule set, the default dtype, when f16 and bf16 are rounded, and what integers divided
-//! by zero give.
+//! The settings of a program: the rule set, the default dtype, when f16 and bf16 are rounded, what integers divided by zero
+//! give, and whether sums of products are contracted.
 //!
 //! Guarantees: settings are plain data and are printed with the program. Does not: decide dtypes.
 
@@ -102,6 +102,8 @@ pub struct Settings {
     pub rounding: Rounding,
     /// What `//` and `%` of integers by zero give.
     pub zero_division: ZeroDivision,
+    /// Whether sums of products are fused where PyTorch fuses them.
+    pub contraction: Contraction,
     /// Of JAX's rules: whether the default dtypes have 64 bits (`jax_enable_x64`), so that a float scalar is f64 and not
     /// f32, and u32 with i32 gives i64 and not i32. Tensors of 64 bits exist either way. Other rule sets ignore it.
     pub x64: bool,
@@ -131,6 +133,49 @@ pub enum ZeroDivision {
     Rules,
     /// An error, as under `np.errstate(divide="raise")`.
     Error,
+}
+
+/// Whether the product and the sum of `add_scaled`, `sub_scaled`, `addcmul` and `lerp` in f32 and f64 are rounded once.
+/// Other dtypes, and all other ops, are never contracted.
+///
+/// ```
+/// use castwise::{Contraction, prelude::*};
+/// let scaled = |settings: Settings| {
+///     let cx = Eager::with_settings(settings);
+///     let (x, y) = (cx.tensor(&Tensor::from([1.0f32])), cx.tensor(&Tensor::from([-1.0f32 - f32::EPSILON])));
+///     x.add_scaled(&y, 1.0 - f64::from(f32::EPSILON)).result()?.item::<f32>()
+/// };
+/// let torch = Settings::new(Rules::Torch);
+/// assert_eq!(scaled(torch)?, 0.0);                                       // the product was rounded to -1
+/// assert_eq!(scaled(torch.with_contraction(Contraction::Torch))?, f32::EPSILON * f32::EPSILON);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Contraction {
+    /// Product and sum are rounded one after the other.
+    #[default]
+    Off,
+    /// As PyTorch's loops on x86-64 do it, by one fused multiply-add. Typed programs show the op that is applied instead:
+    /// `add_scaled_fma`, `sub_scaled_fma`, `addcmul_fma`, `lerp_fma`.
+    Torch,
+}
+
+impl fmt::Display for Contraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Contraction::Off { "off" } else { "torch" })
+    }
+}
+
+impl std::str::FromStr for Contraction {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Contraction, String> {
+        match s {
+            "off" => Ok(Contraction::Off),
+            "torch" => Ok(Contraction::Torch),
+            _ => Err(format!("unknown contraction `{}`: `off` or `torch`", crate::base::error::shown(s))),
+        }
+    }
 }
 
 impl fmt::Display for ZeroDivision {
@@ -241,7 +286,8 @@ impl Settings {
     /// Settings for a rule set, with the default dtype f32 and exact rounding.
     pub const fn new(rules: Rules) -> Settings {
         let (default_dtype, rounding) = (DType::F32, Rounding::Exact);
-        Settings { rules, default_dtype, rounding, zero_division: ZeroDivision::Rules, x64: false, strict: false }
+        let (zero_division, contraction) = (ZeroDivision::Rules, Contraction::Off);
+        Settings { rules, default_dtype, rounding, zero_division, contraction, x64: false, strict: false }
     }
 
     /// These settings with other rules. Settings that the other rules do not have stay, and are ignored by them.
@@ -268,6 +314,11 @@ impl Settings {
     /// These settings with another result of integers divided by zero.
     pub const fn with_zero_division(self, zero_division: ZeroDivision) -> Settings {
         Settings { zero_division, ..self }
+    }
+
+    /// These settings with or without contraction of sums of products.
+    pub const fn with_contraction(self, contraction: Contraction) -> Settings {
+        Settings { contraction, ..self }
     }
 
     /// These settings with default dtypes of 64 bits, or of 32 bits, under JAX's rules.

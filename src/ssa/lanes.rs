@@ -72,6 +72,10 @@ impl<'t> Real for Rec<'t, Float> {
         a.rounded(Rounding::Zero)
     }
 
+    fn fma(a: Self, b: Self, c: Self) -> Self {
+        a.apply(Prim::Fma, &[b, c])
+    }
+
     fn eq(a: Self, b: Self) -> Rec<'t, Truth> {
         a.compare(Predicate::Equal, b)
     }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::layout::Layout;
+use super::raw::RawBytes;
 use super::{Storage, Tensor, check_bytes};
 use crate::base::dtype::{DType, Element};
 use crate::base::error::{Error, Result};
@@ -51,6 +52,7 @@ pub struct TensorView<'a> {
 enum Source<'a> {
     Tensor(&'a Arc<Storage>),
     Bytes(&'a [u8]),
+    Raw(RawBytes<'a>),
 }
 
 impl<'a> From<&'a Tensor> for TensorView<'a> {
@@ -121,6 +123,11 @@ impl<'a> TensorView<'a> {
         let layout = Layout::within(shape, strides, offset, data.len())?;
         let offset = if layout.elements == 0 { 0 } else { offset };
         Ok(TensorView { source: Source::Bytes(bytemuck::cast_slice(data)), layout, dtype: T::DTYPE, offset })
+    }
+
+    /// A view of memory that the caller vouches for, which the layout does not leave.
+    pub(super) fn of_raw(memory: RawBytes<'a>, layout: Arc<Layout>, dtype: DType, offset: usize) -> TensorView<'a> {
+        TensorView { source: Source::Raw(memory), layout, dtype, offset }
     }
 
     /// The same elements in another layout, which must not reach other elements.
@@ -209,6 +216,7 @@ impl<'a> TensorRef<'a> {
             TensorRef::View(v) => match v.source {
                 Source::Tensor(storage) => (storage.bytes(), v.offset),
                 Source::Bytes(bytes) => (bytes, v.offset),
+                Source::Raw(memory) => (memory.bytes(), v.offset),
             },
         }
     }
@@ -224,11 +232,15 @@ impl<'a> TensorRef<'a> {
             let (storage, layout) = (storage.clone(), v.layout.clone());
             return Ok(Tensor { storage, layout, dtype: v.dtype, offset: v.offset });
         }
-        let (bytes, offset) = self.raw();
-        let size = v.dtype.size();
-        let mut storage = make(v.numel() * size)?;
-        super::layout::gather((bytes, offset), &v.layout, size, storage.bytes_mut());
-        Tensor::from_storage(storage, v.dtype, v.shape())
+        self.copied(make)
+    }
+
+    /// A row-major copy in memory from `make`.
+    pub(crate) fn copied(self, make: impl FnOnce(usize) -> Result<Storage>) -> Result<Tensor> {
+        let size = self.dtype().size();
+        let mut storage = make(self.layout().elements * size)?;
+        super::layout::gather(self.raw(), self.layout(), size, storage.bytes_mut());
+        Tensor::from_storage(storage, self.dtype(), self.shape())
     }
 }
 

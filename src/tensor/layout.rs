@@ -2,8 +2,10 @@
 //!
 //! Does not: own elements.
 
+use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
-use crate::base::shape::{check, contiguous_strides, numel};
+use crate::base::shape::{check, contiguous_strides, dims_text, numel};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The extents and strides of a tensor. Tensors with the same layout may share it.
@@ -29,6 +31,11 @@ impl Layout {
         self.elements
     }
 
+    /// The extents.
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
     /// The row-major layout without gaps.
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
         check(shape)?;
@@ -41,16 +48,54 @@ impl Layout {
         if check(shape)? == 0 {
             return Layout::contiguous(shape);
         }
-        let reach = |first: i128, least: bool| {
-            let last = |(n, s): (&usize, &isize)| (*n as i128 - 1) * *s as i128;
-            first + shape.iter().zip(strides).map(last).filter(|d| (*d < 0) == least).sum::<i128>()
-        };
-        let (low, high) = (reach(offset as i128, true), reach(offset as i128, false));
+        let (low, high) = reach(shape, strides);
+        let (low, high) = (offset as i128 + low, offset as i128 + high);
         if low < 0 || high >= elements as i128 || shape.len() != strides.len() {
             return Err(Error::Internal(format!("strides {strides:?} of {shape:?} leave {elements} elements")));
         }
         Ok(Arc::new(Layout::new(shape.to_vec(), strides.to_vec())))
     }
+
+    /// A layout with the given strides, one for each dim, and how far its elements are before and behind the first: 0 and
+    /// -1 for a layout without elements, which is contiguous.
+    pub(super) fn strided(shape: &[usize], strides: &[isize]) -> Result<(Arc<Layout>, i128, i128)> {
+        if check(shape)? == 0 {
+            return Ok((Layout::contiguous(shape)?, 0, -1));
+        }
+        let (low, high) = reach(shape, strides);
+        Ok((Arc::new(Layout::new(shape.to_vec(), strides.to_vec())), low, high))
+    }
+
+    /// Whether each dim steps over all that the dims of smaller strides reach, as those of slices and permutations of an
+    /// array do: then no two elements share an address.
+    pub(super) fn is_distinct(&self) -> bool {
+        if self.contiguous {
+            return true;
+        }
+        let mut dims: SmallVec<[(usize, usize); 8]> =
+            self.strides.iter().zip(&self.shape).map(|(s, n)| (s.unsigned_abs(), *n)).filter(|(_, n)| *n > 1).collect();
+        dims.sort_unstable();
+        let mut reached = 0u128;
+        dims.iter().all(|(stride, n)| {
+            let steps_over = *stride as u128 > reached;
+            reached += *stride as u128 * (*n as u128 - 1);
+            steps_over
+        })
+    }
+}
+
+/// The error of a layout whose elements may share addresses.
+pub(super) fn may_overlap(dtype: DType, shape: &[usize], strides: &[isize]) -> Error {
+    Error::Shape(format!("elements of {dtype}{} with strides {strides:?} may overlap", dims_text(shape)))
+}
+
+/// How far elements are before and behind the first one of a layout with elements, in elements.
+fn reach(shape: &[usize], strides: &[isize]) -> (i128, i128) {
+    let far = |least: bool| {
+        let last = |(n, s): (&usize, &isize)| (*n as i128 - 1) * *s as i128;
+        shape.iter().zip(strides).map(last).filter(|d| (*d < 0) == least).sum::<i128>()
+    };
+    (far(true), far(false))
 }
 
 /// Whether these strides are row-major without gaps.

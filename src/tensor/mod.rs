@@ -13,18 +13,25 @@ use crate::base::scalar::Bits;
 use crate::base::shape::{check, dims_fmt, dims_text};
 use layout::Layout;
 
+mod address;
 mod borrow;
 mod convert;
 mod fmt;
 pub(crate) mod layout;
 mod memory;
 mod pool;
+mod raw;
 mod storage;
+mod target;
 mod view;
+pub use address::TensorLayout;
 pub(crate) use borrow::TensorRef;
 pub use borrow::TensorView;
 pub(crate) use pool::Pool;
 pub(crate) use storage::Storage;
+pub(crate) use target::Slot;
+pub use target::{AsTarget, Target, TensorViewMut};
+pub(crate) use view::Placed;
 
 /// Checks that `bytes` has the tensor's length and valid elements.
 fn check_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
@@ -109,13 +116,11 @@ impl Tensor {
         Ok(Tensor { storage: Arc::new(storage), layout, dtype, offset })
     }
 
-    /// The tensor's bytes for writing, if it has this dtype and contiguous layout and is the only owner of its storage.
-    /// Strides of dims of extent 1 are ignored.
-    pub(crate) fn own_bytes(&mut self, dtype: DType, layout: &Layout) -> Option<&mut [u8]> {
-        let same = self.dtype == dtype && self.is_contiguous() && self.shape() == &layout.shape[..];
-        let range = self.offset * dtype.size()..(self.offset + self.layout.elements) * dtype.size();
-        let storage = if same { Arc::get_mut(&mut self.storage) } else { None };
-        storage?.bytes_mut().get_mut(range)
+    /// The bytes of a contiguous tensor that is the only owner of its storage, of any dtype, and its layout.
+    fn own_bytes(&mut self) -> (Option<&mut [u8]>, &Arc<Layout>) {
+        let range = self.offset * self.dtype.size()..(self.offset + self.layout.elements) * self.dtype.size();
+        let storage = if self.layout.contiguous { Arc::get_mut(&mut self.storage) } else { None };
+        (storage.and_then(|s| s.bytes_mut().get_mut(range)), &self.layout)
     }
 
     /// A tensor with a copy of `data`, row-major. `data` must have as many elements as the shape.
@@ -229,6 +234,67 @@ impl Tensor {
     pub fn as_bytes(&self) -> Option<&[u8]> {
         let (size, start) = (self.dtype.size(), self.offset * self.dtype.size());
         self.is_contiguous().then(|| self.storage.bytes().get(start..start + self.numel() * size).unwrap_or(&[]))
+    }
+
+    /// The bytes of the tensor's elements for writing: `None` if it is not contiguous, if another tensor shares its
+    /// storage, if that was adopted from an array, or if the dtype is bool, whose bytes must be 0 or 1
+    /// ([`as_mut_slice`](Tensor::as_mut_slice) has bools, [`as_mut_ptr`](Tensor::as_mut_ptr) their address).
+    ///
+    /// Results of runs are new memory that nothing shares, unless a fetch is a feed or a constant itself, or is fetched
+    /// twice; that of an eager op is shared by its [`EagerValue`](crate::EagerValue) until that is dropped.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [None]) * 2.0;
+    /// let mut out = Executor::new().run(&p, feeds! { "x" => &[1.0f32, 2.0] }, [&y])?.remove(0);
+    /// let kept = out.clone();
+    /// assert!(out.as_mut_bytes().is_none());                    // two tensors share the storage
+    /// drop(kept);
+    /// assert_eq!(out.as_mut_bytes().map(|bytes| bytes.len()), Some(8));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn as_mut_bytes(&mut self) -> Option<&mut [u8]> {
+        if self.dtype == DType::Bool { None } else { self.own_bytes().0 }
+    }
+
+    /// The elements of the tensor for writing: `None` where [`as_mut_bytes`](Tensor::as_mut_bytes) has none, or if the
+    /// dtype is not that of `T`. Bools are allowed.
+    ///
+    /// ```
+    /// # use castwise::Tensor;
+    /// let mut t = Tensor::from([1.0f32, 2.0]);
+    /// if let Some(elements) = t.as_mut_slice::<f32>() {
+    ///     elements[0] = 7.0;
+    /// }
+    /// assert_eq!(t.to_vec::<f32>()?, [7.0, 2.0]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn as_mut_slice<T: Element>(&mut self) -> Option<&mut [T]> {
+        if self.dtype != T::DTYPE {
+            return None;
+        }
+        bytemuck::checked::try_cast_slice_mut(self.own_bytes().0?).ok()
+    }
+
+    /// The address of the tensor's first element, for code that keeps the tensor as the owner of an array in another
+    /// language, and may write there: 64-byte aligned for a result. `None` where
+    /// [`as_mut_slice`](Tensor::as_mut_slice) has none. The address stays valid until the tensor is dropped, wherever it is
+    /// moved to. While something writes to it, the tensor must not be used otherwise; and what is written to a bool tensor
+    /// must be 0 or 1 before it is.
+    ///
+    /// ```
+    /// use castwise::Tensor;
+    /// /// An array as another language has it.
+    /// struct Array { data: *mut u8, _owner: Box<Tensor> }
+    /// let mut result = Tensor::from([1i32, 2, 3]);
+    /// let array = result.as_mut_ptr().map(|data| Array { data, _owner: Box::new(result) });
+    /// # let array = array.expect("nothing shares the tensor");
+    /// // SAFETY: the array's owner has three elements of i32.
+    /// unsafe { array.data.cast::<i32>().add(1).write(7) };
+    /// ```
+    pub fn as_mut_ptr(&mut self) -> Option<*mut u8> {
+        self.own_bytes().0.map(<[u8]>::as_mut_ptr)
     }
 
     /// The elements of a contiguous tensor. Errors: the dtype is not that of `T`, or the tensor is not contiguous.

@@ -6,6 +6,7 @@ use super::layout::{Layout, elements};
 use super::{Tensor, TensorView};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{MAX_RANK, check, contiguous_strides, dims_text};
+use crate::base::view::{View, wrap};
 
 impl Tensor {
     fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Tensor {
@@ -23,9 +24,9 @@ impl Tensor {
     }
 }
 
-/// The view methods, implemented for tensors and for borrowed elements.
+/// The view methods, implemented for tensors, for borrowed elements, and for layouts alone.
 macro_rules! views {
-    ($($of:ty),*) => {$(
+    ($($vis:vis $of:ty),*) => {$(
         impl $of {
             fn axis(&self, axis: usize) -> Result<usize> {
                 let rank = self.rank();
@@ -34,14 +35,14 @@ macro_rules! views {
             }
 
             /// Swaps two dims.
-            pub fn transpose(&self, a: usize, b: usize) -> Result<Self> {
+            $vis fn transpose(&self, a: usize, b: usize) -> Result<Self> {
                 let mut order: Vec<usize> = (0..self.rank()).collect();
                 order.swap(self.axis(a)?, self.axis(b)?);
                 self.permute(&order)
             }
 
             /// Reorders the dims: dim `i` of the result is dim `order[i]` of this one.
-            pub fn permute(&self, order: &[usize]) -> Result<Self> {
+            $vis fn permute(&self, order: &[usize]) -> Result<Self> {
                 let mut seen = vec![false; self.rank()];
                 for axis in order {
                     seen[self.axis(*axis)?] = true;
@@ -55,7 +56,7 @@ macro_rules! views {
             }
 
             /// Elements `start..end` of one dim, every `step`-th.
-            pub fn slice(&self, axis: usize, start: usize, end: usize, step: usize) -> Result<Self> {
+            $vis fn slice(&self, axis: usize, start: usize, end: usize, step: usize) -> Result<Self> {
                 let n = self.shape()[self.axis(axis)?];
                 if start > end || end > n || step == 0 {
                     let slice = format!("slice {start}..{end} by {step}");
@@ -71,7 +72,7 @@ macro_rules! views {
             }
 
             /// Reverses a dim.
-            pub fn flip(&self, axis: usize) -> Result<Self> {
+            $vis fn flip(&self, axis: usize) -> Result<Self> {
                 let axis = self.axis(axis)?;
                 let mut strides = self.strides().to_vec();
                 let skip = if self.numel() == 0 { 0 } else { (self.shape()[axis] as isize - 1) * strides[axis] };
@@ -80,7 +81,7 @@ macro_rules! views {
             }
 
             /// Repeats dims of extent 1 and adds leading dims, without copying.
-            pub fn broadcast_to(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
+            $vis fn broadcast_to(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
                 let shape = shape.as_ref();
                 check(shape)?;
                 let refuse = || {
@@ -101,7 +102,7 @@ macro_rules! views {
 
             /// The same elements in row-major order with another shape. Errors: the strides do not allow a view (then
             /// make a [`contiguous`](Tensor::contiguous) tensor first).
-            pub fn reshape(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
+            $vis fn reshape(&self, shape: impl AsRef<[usize]>) -> Result<Self> {
                 let shape = shape.as_ref();
                 let n = check(shape)?;
                 if n != self.numel() {
@@ -109,19 +110,50 @@ macro_rules! views {
                     let have = self.numel();
                     return Err(Error::Shape(format!("cannot reshape {from} ({have} elements) to {to} ({n})")));
                 }
-                let strides = if self.is_contiguous() {
-                    contiguous_strides(shape)
-                } else {
-                    regroup(self.shape(), self.strides(), shape).ok_or_else(|| {
-                        let to = dims_text(shape);
-                        Error::Shape(format!("a tensor with strides {:?} has no view of shape {to}", self.strides()))
-                    })?
-                };
+                let strides = self.reshaped(shape).ok_or_else(|| {
+                    let to = dims_text(shape);
+                    Error::Shape(format!("a tensor with strides {:?} has no view of shape {to}", self.strides()))
+                })?;
                 Ok(self.view(shape.to_vec(), strides, self.offset))
             }
 
+            /// The strides of a shape with as many elements over the same elements, if there are such strides.
+            fn reshaped(&self, shape: &[usize]) -> Option<Vec<isize>> {
+                match self.is_contiguous() {
+                    true => Some(contiguous_strides(shape)),
+                    false => regroup(self.shape(), self.strides(), shape),
+                }
+            }
+
+            /// A view that a program or eager mode asks for, of this shape. `None`: the elements have to be copied to
+            /// row-major order first.
+            pub(crate) fn viewed(&self, view: &View, shape: &[usize]) -> Result<Option<Self>> {
+                let rank = self.rank();
+                Ok(Some(match view {
+                    View::Transpose(..) | View::Permute(_) | View::Flip(_) if rank == 0 => self.clone(),
+                    View::Transpose(a, b) => self.transpose(wrap(*a, rank), wrap(*b, rank))?,
+                    View::Permute(order) => {
+                        self.permute(&order.iter().map(|d| wrap(*d, rank)).collect::<Vec<_>>())?
+                    }
+                    View::Unsqueeze(dim) => self.unsqueeze(wrap(*dim, rank + 1))?,
+                    View::Expand(_) => self.broadcast_to(shape)?,
+                    View::Slice(dim, slice) => {
+                        let axis = self.axis(wrap(*dim, rank))?;
+                        let (from, to, step) = slice.of(self.shape()[axis]);
+                        self.slice(axis, from, to, step)?
+                    }
+                    View::Flip(dims) => {
+                        dims.iter().try_fold(self.clone(), |t, d| t.flip(wrap(*d, rank)))?
+                    }
+                    View::Squeeze(_) | View::Reshape(_) => match self.reshaped(shape) {
+                        Some(_) => self.reshape(shape)?,
+                        None => return Ok(None),
+                    },
+                }))
+            }
+
             /// A new dim of extent 1 before dim `axis` (or at the end).
-            pub fn unsqueeze(&self, axis: usize) -> Result<Self> {
+            $vis fn unsqueeze(&self, axis: usize) -> Result<Self> {
                 if axis > self.rank() || self.rank() == MAX_RANK {
                     return Err(Error::Shape(format!("no room for a new dim at {axis} of {} dims", self.rank())));
                 }
@@ -134,7 +166,45 @@ macro_rules! views {
     )*};
 }
 
-views!(Tensor, TensorView<'_>);
+views!(pub Tensor, pub TensorView<'_>, pub(crate) Placed);
+
+/// A layout and where it begins, without elements: what a view of a tensor would have.
+#[derive(Clone)]
+pub(crate) struct Placed {
+    layout: Arc<Layout>,
+    offset: usize,
+}
+
+impl Placed {
+    /// That of a contiguous tensor.
+    pub(crate) fn contiguous(shape: &[usize]) -> Result<Placed> {
+        Ok(Placed { layout: Layout::contiguous(shape)?, offset: 0 })
+    }
+
+    fn view(&self, shape: Vec<usize>, strides: Vec<isize>, offset: usize) -> Placed {
+        Placed { layout: Arc::new(Layout::new(shape, strides)), offset }
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    pub(crate) fn strides(&self) -> &[isize] {
+        &self.layout.strides
+    }
+
+    fn rank(&self) -> usize {
+        self.layout.shape.len()
+    }
+
+    fn numel(&self) -> usize {
+        self.layout.elements
+    }
+
+    fn is_contiguous(&self) -> bool {
+        self.layout.contiguous
+    }
+}
 
 /// The strides of `shape` over the elements of a strided tensor with the same element count, if such strides exist.
 ///

@@ -3,7 +3,7 @@
 //! Guarantees: dtypes are those of the typed program's text. Values are computed here: integers by `i128`, the four
 //! float formats by rounding exact numbers, arithmetic by IEEE operations of the standard library, elementary functions
 //! by `libm` in f64. Operations that IEEE defines must agree in every bit, including signs of zeros and canonical NaNs.
-//! So must every op of one operand on f16 and bf16, whose result is the exact one, correctly rounded, if f64 can
+//! So must `fma`, and every op of one operand, on f16 and bf16, whose result is the exact one, correctly rounded, if f64 can
 //! determine it. Other elementary functions must be within the ulps that docs/accuracy.md promises. Does not: decide
 //! dtypes, report errors, or check results that it calls open (complex functions of parts that are not finite, sums
 //! that may overflow on the way).
@@ -112,6 +112,9 @@ pub fn in_math(op: Op, compute: DType, result: (DType, Beyond), values: &[Value]
     let (math, half) = (compute.op_math(), matches!(compute, DType::F16 | DType::BF16));
     let answer = match compute {
         d if d.is_integral() => int::apply(op, d, values)?,
+        _ if half && matches!(op, Op::Fma | Op::FmaHalf) => {
+            Answer::Exactly(Value::Real(real::fused(values[0].real(), values[1].real(), values[2].real())))
+        }
         // One operand of f16 or bf16: the exact result, rounded once.
         d if d.is_float() => {
             real::Math { single: math == DType::F32 && !(half && values.len() == 1) }.apply(op, values)

@@ -34,6 +34,10 @@ impl Math {
         if self.single { f64::from((x as f32).sqrt()) } else { x.sqrt() }
     }
 
+    fn fma(self, x: f64, y: f64, z: f64) -> f64 {
+        if self.single { libm::fmaf(x as f32, y as f32, z as f32).into() } else { libm::fma(x, y, z) }
+    }
+
     fn format(self) -> Float {
         Float::of(if self.single { DType::F32 } else { DType::F64 })
     }
@@ -279,7 +283,16 @@ impl Math {
             Op::ImagPart => 0.0,
             Op::Heaviside | Op::HeavisideOrNan if x == 0.0 => y,
             Op::Heaviside | Op::HeavisideOrNan => f64::from(u8::from(x > 0.0)),
+            Op::Fma | Op::FmaHalf => self.fma(x, y, a[2]),
             Op::AddScaled => self.add(x, self.mul(a[2], y)),
+            Op::AddScaledFma => self.fma(a[2], y, x),
+            Op::SubScaledFma => self.fma(-a[2], y, x),
+            Op::AddcmulFma => self.fma(self.mul(a[3], y), a[2], x),
+            Op::LerpFma => {
+                let (end, weight) = (y, a[2]);
+                let way = self.sub(end, x);
+                if weight.abs() < 0.5 { self.fma(weight, way, x) } else { self.fma(self.sub(weight, 1.0), way, end) }
+            }
             Op::SubScaled => self.sub(x, self.mul(a[2], y)),
             Op::Addcmul => self.add(x, self.mul(self.mul(a[3], y), a[2])),
             Op::Addcdiv => self.add(x, self.div(self.mul(a[3], y), a[2])),
@@ -312,6 +325,37 @@ impl Math {
         };
         Answer::Exactly(Value::Real(value))
     }
+}
+
+/// `x·y + z` of three f32, such that rounding it to fewer than 50 bits is rounding the exact number: by integers, of which the
+/// last bit says that something is behind it.
+pub fn fused(x: f64, y: f64, z: f64) -> f64 {
+    let product = x * y;
+    if !product.is_finite() || !z.is_finite() || product == 0.0 || z == 0.0 {
+        return product + z;
+    }
+    // m · 2^e with an odd m.
+    let parts = |v: f64| -> (i128, i32) {
+        let (bits, sign) = (v.to_bits(), if v < 0.0 { -1 } else { 1 });
+        let (m, e) = ((bits & ((1 << 52) - 1) | 1 << 52) as i128, ((bits >> 52) & 2047) as i32 - 1075);
+        (sign * (m >> m.trailing_zeros()), e + m.trailing_zeros() as i32)
+    };
+    let (mut high, mut low) = (parts(product), parts(z));
+    if high.1 < low.1 {
+        (high, low) = (low, high);
+    }
+    let gap = high.1 - low.1;
+    let (m, e) = if gap <= 60 {
+        ((high.0 << gap) + low.0, low.1)
+    } else {
+        let behind = (gap - 60).min(127);
+        let whole = low.0 >> behind;
+        (2 * ((high.0 << 60) + whole) + i128::from(whole << behind != low.0), high.1 - 61)
+    };
+    let (sign, m) = (if m < 0 { -1.0 } else { 1.0 }, m.unsigned_abs());
+    let drop = 128u32.saturating_sub(m.leading_zeros()).saturating_sub(53);
+    let kept = (m >> drop) | u128::from(m & ((1 << drop) - 1) != 0);
+    sign * kept as f64 * power_of_two(e + drop as i32)
 }
 
 /// The first number with the sign of the second, which may be a NaN, as bits.

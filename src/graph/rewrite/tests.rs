@@ -34,6 +34,8 @@ fn program(rules: Rules) -> Program {
         x.huber_loss(&x, 1.0, Reduction::Mean),
         x.poisson_nll_loss(&x, PoissonNll { full: true, ..PoissonNll::default() }),
         i.sum() * 0.5 + &row.over([0]).amax(),
+        x.transpose(0, -1).slice(0, 1, None, 2).flip([0]),
+        k.unsqueeze(1).expand([3, 2]).reshape([-1]).cast(DType::F32),
     ];
     let named = ["", "sum", "again"].map(Some).into_iter().chain([None, None]);
     p.set_fetches(named.zip(results.iter())).unwrap();

@@ -10,6 +10,7 @@ fn typed() -> TypedProgram {
     let row = p.data("row", DType::F16, [2]);
     let wide = row.at_axis(0).add(&x);
     let _ = (wide.view_as(DType::I32), wide.over([1]).keepdim().sum(), c.where_(&wide, 1.5), wide.mul(2));
+    let _ = wide.transpose(0, 1);
     p.infer().unwrap()
 }
 
@@ -27,6 +28,7 @@ fn verify_finds_every_broken_invariant() {
     let bits = at(|k| matches!(k, TypedKind::Bits { .. }));
     let reduce = at(|k| matches!(k, TypedKind::Reduce { .. }));
     let view = at(|k| matches!(k, TypedKind::View { .. }));
+    let moved = at(|k| matches!(k, TypedKind::View { view: Some(_), .. }));
     let choice = at(|k| matches!(k, TypedKind::Apply { op: Op::Where, .. }));
     let product = at(|k| matches!(k, TypedKind::Apply { op: Op::Mul, .. }));
     let refused = |what: &str, wrong: fn(&mut TypedProgram, usize), i: usize| {
@@ -38,10 +40,10 @@ fn verify_finds_every_broken_invariant() {
     // That of the row, which nothing below has.
     let other_shape = |t: &mut TypedProgram, i: usize| t.nodes[i].shape = t.nodes[1].shape;
     let other_dtype = |t: &mut TypedProgram, i: usize| t.nodes[i].dtype = DType::C128;
-    for i in [cast, bits, reduce, view, choice, product] {
+    for i in [cast, bits, reduce, view, moved, choice, product] {
         refused("another shape", other_shape, i);
     }
-    for i in [bits, reduce, view, choice, product] {
+    for i in [bits, reduce, view, moved, choice, product] {
         refused("another dtype", other_dtype, i);
     }
     for i in [choice, product] {

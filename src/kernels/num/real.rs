@@ -17,6 +17,8 @@ pub(crate) trait Real:
     fn abs(self) -> Self;
     fn copysign(self, sign: Self) -> Self;
     fn sqrt(a: Self) -> Self;
+    /// `a · b + c`, rounded once.
+    fn fma(a: Self, b: Self, c: Self) -> Self;
     fn rsqrt(a: Self) -> Self;
     fn floor(a: Self) -> Self;
     fn ceil(a: Self) -> Self;
@@ -193,6 +195,8 @@ pub(crate) trait RealFn: Real {
     /// a · 2^b; rounded once for integral b.
     fn ldexp(a: Self, b: Self) -> Self;
     fn nextafter(a: Self, b: Self) -> Self;
+    /// `a · b + c` for a result that is rounded again to a half type: in f32 rounded to odd.
+    fn fma_odd(a: Self, b: Self, c: Self) -> Self;
     fn sin(a: Self) -> Self;
     fn cos(a: Self) -> Self;
     fn tan(a: Self) -> Self;
@@ -202,7 +206,7 @@ pub(crate) trait RealFn: Real {
 }
 
 macro_rules! reals {
-    ($t:ident, $bound:expr, $near:expr, $fmod:path, $erf:path, $lanes:ident: $($lane:ident),*;
+    ($t:ident, $bound:expr, $near:expr, $fmod:path, $erf:path, $odd:path, $lanes:ident: $($lane:ident),*;
      $($method:ident = $function:path),*; $($two:ident = $binary:path),*) => {
         impl Real for $t {
             type Mask = bool;
@@ -216,6 +220,8 @@ macro_rules! reals {
             fn copysign(self, sign: $t) -> $t { $t::copysign(self, sign) }
             #[inline(always)]
             fn sqrt(a: $t) -> $t { a.sqrt() }
+            #[inline(always)]
+            fn fma(a: $t, b: $t, c: $t) -> $t { a.mul_add(b, c) }
             #[inline(always)]
             fn floor(a: $t) -> $t { a.floor() }
             #[inline(always)]
@@ -280,6 +286,8 @@ macro_rules! reals {
             #[inline(always)]
             fn fmod(a: $t, b: $t) -> $t { $fmod(a, b) }
             #[inline(always)]
+            fn fma_odd(a: $t, b: $t, c: $t) -> $t { $odd(a, b, c) }
+            #[inline(always)]
             fn xlogy(a: $t, b: $t) -> $t {
                 let product = a * Real::log(b);
                 let zero = if b != b { $t::NAN } else { 0.0 };
@@ -327,7 +335,7 @@ macro_rules! reals {
 }
 
 reals!(f32, math::trig::TRIG_BOUND_F32, math::inline::single::TRIG_NEAR, math::trig_reduce::fmod_f32,
-    math::inline::single::erf, single: rsqrt, exp, log, tanh, sigmoid, silu, gelu_tanh, sin_near, cos_near;
+    math::inline::single::erf, math::fma::odd_f32, single: rsqrt, exp, log, tanh, sigmoid, silu, gelu_tanh, sin_near, cos_near;
     expm1 = math::exp::expm1_f32, log1p = math::log::log1p_f32, gelu = math::erf::gelu_f32, sin = math::trig::sin_f32,
     cos = math::trig::cos_f32, tan = math::trig::tan_f32, sin_small = math::trig::sin_f32_small,
     cos_small = math::trig::cos_f32_small, tan_small = math::trig::tan_f32_small, exp2 = math::exp::exp2_f32,
@@ -339,7 +347,7 @@ reals!(f32, math::trig::TRIG_BOUND_F32, math::inline::single::TRIG_NEAR, math::t
     pow = math::pow::pow_f32, hypot = math::invtrig::hypot_f32, atan2 = math::invtrig::atan2_f32,
     logaddexp = math::hyper::logaddexp_f32, logaddexp2 = math::hyper::logaddexp2_f32);
 reals!(f64, math::trig::TRIG_BOUND_F64, math::inline::double::TRIG_NEAR, math::trig_reduce::fmod_f64,
-    math::erf_parts::erf, double: rsqrt, exp, log, tanh, sigmoid, silu, gelu_tanh, sin_near, cos_near;
+    math::erf_parts::erf, f64::mul_add, double: rsqrt, exp, log, tanh, sigmoid, silu, gelu_tanh, sin_near, cos_near;
     expm1 = math::exp::expm1_f64, log1p = math::log::log1p_f64, gelu = math::erf::gelu_f64, sin = math::trig::sin_f64,
     cos = math::trig::cos_f64, tan = math::trig::tan_f64, sin_small = math::inline::double::sin_near,
     cos_small = math::inline::double::cos_near, tan_small = math::trig::tan_f64_small, exp2 = math::exp::exp2_f64,

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::launch::run_blocks;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
+use crate::base::view::View;
 use crate::graph::var::{Mode, Operand, Var};
 use crate::ops::{Attrs, Op};
 use crate::promotion::{Rules, Settings};
@@ -40,6 +41,12 @@ impl Mode for Eager {
 
     fn settings(value: &EagerValue) -> Settings {
         value.cx.settings
+    }
+
+    fn view(of: &EagerValue, view: View, location: SourceLocation) -> Var<Eager> {
+        let made =
+            of.value.as_ref().map_err(Arc::clone).and_then(|t| of.cx.view(t, &view, &location).map_err(Arc::new));
+        Var(EagerValue { cx: of.cx, weak: of.weak && made.is_ok(), value: made })
     }
 
     fn apply(op: Op, operands: &[Operand<Eager>], attrs: Attrs, location: SourceLocation) -> Var<Eager> {

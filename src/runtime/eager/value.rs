@@ -8,7 +8,8 @@ use crate::base::error::{Error, Result, SourceLocation};
 use crate::base::limits::Limits;
 use crate::base::location::here;
 use crate::base::scalar::Scalar;
-use crate::base::shape::check_within;
+use crate::base::shape::{SymDim, check_within};
+use crate::base::view::{Known, View};
 use crate::graph::program::Program;
 use crate::graph::typed::{NodeId, TypedProgram};
 use crate::graph::var::{Graph, Mode, Operand, Sealed, Var};
@@ -90,6 +91,17 @@ impl Eager {
     #[track_caller]
     pub fn weak_tensor(&self, t: &Tensor) -> Var<Eager> {
         self.handle(t, t.dtype() != DType::Bool && self.settings.rules.has_weak())
+    }
+
+    /// A view of a tensor; a copy, where its strides have none.
+    pub(super) fn view(&self, t: &Tensor, view: &View, location: &SourceLocation) -> Result<Tensor> {
+        let dims: Vec<SymDim> = t.shape().iter().map(|n| SymDim::Fixed(*n)).collect();
+        let shape = view.shape(t.dtype(), &dims, &self.limits, &mut Known).map_err(|d| d.at(location))?;
+        let shape: Vec<usize> = shape.iter().filter_map(|d| d.extent(&[])).collect();
+        match t.viewed(view, &shape)? {
+            Some(made) => Ok(made),
+            None => t.contiguous()?.reshape(shape),
+        }
     }
 
     #[track_caller]

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::base::dtype::Element;
 use crate::base::error::{Error, Result, shown};
 use crate::base::shape::{SymDim, dims_text};
-use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
+use crate::graph::typed::{DynDim, NodeId, TypedKind, TypedProgram};
 use crate::tensor::{Tensor, TensorRef, TensorView};
 
 /// What stands for one placeholder: a tensor (which is shared), or elements that are borrowed for as long as the feed
@@ -267,7 +267,13 @@ pub(super) fn bind<'a>(typed: &TypedProgram, feeds: InOrder<'a>) -> Result<Bound
             }
         }
     }
-    let dyn_dims: Vec<usize> = dyn_dims.iter().map(|d| d.map_or(1, |(n, ..)| n)).collect();
+    let mut dyn_dims: Vec<usize> = dyn_dims.iter().map(|d| d.map_or(1, |(n, ..)| n)).collect();
+    for (i, d) in typed.dyn_dims.iter().enumerate() {
+        if let DynDim::Sliced { of, slice } = d {
+            // Dims that do not broadcast are refused below.
+            dyn_dims[i] = of.extent(&dyn_dims).map_or(0, |n| slice.count(n));
+        }
+    }
     for c in &typed.checks {
         check_dims(typed, c, &dyn_dims)?;
     }
@@ -284,8 +290,11 @@ fn check_dims(typed: &TypedProgram, c: &crate::graph::typed::DimCheck, values: &
         SymDim::Fixed(n) => format!("{n}"),
         SymDim::Sym(set) => {
             let feeds = set.iter().filter_map(|s| {
-                let dim = typed.dyn_dims.get(*s as usize)?;
-                Some(format!("{} (axis {} of feed `{}`)", values.get(*s as usize)?, dim.axis, shown(&dim.feed)))
+                let n = values.get(*s as usize)?;
+                Some(match typed.dyn_dims.get(*s as usize)? {
+                    DynDim::Fed { feed, axis } => format!("{n} (axis {axis} of feed `{}`)", shown(feed)),
+                    DynDim::Sliced { of, .. } => format!("{n} (of a slice of {})", of.extent(values)?),
+                })
             });
             feeds.collect::<Vec<_>>().join(" and ")
         }

@@ -16,7 +16,7 @@ use crate::graph::program::Program;
 use crate::graph::typed::NodeId;
 use crate::graph::var::Var;
 use crate::plan::options::Passes;
-use crate::tensor::Tensor;
+use crate::tensor::{AsTarget, Tensor};
 use builder::ExecutorBuilder;
 
 pub(crate) mod builder;
@@ -28,6 +28,7 @@ mod session;
 mod stats;
 pub use feeds::{AsFeed, Feed, Feeds};
 pub use prepared::Prepared;
+use prepared::targets;
 use session::Inner;
 pub use stats::{KernelTime, Stats};
 
@@ -115,18 +116,18 @@ impl Executor {
         core.run(&self.inner, &core.in_order(&feeds)?, Some(token))
     }
 
-    /// Computes `fetches` into the caller's tensors, one for each. See [`Prepared::run_into`] for which tensors fit.
+    /// Computes `fetches` into the caller's tensors or memory, one for each. See [`Prepared::run_into`] for what fits.
     pub fn run_into<'f, 'a>(
         &self,
         program: &Program,
         feeds: impl Into<Feeds<'f>>,
         fetches: impl IntoIterator<Item = &'a Var>,
-        into: &mut [Tensor],
+        into: &mut [impl AsTarget],
     ) -> Result<()> {
         let fetches: SmallVec<[&Var; 8]> = fetches.into_iter().collect();
         let core = self.inner.core(program, &fetches)?;
         let feeds = feeds.into();
-        core.run_into(&self.inner, &core.in_order(&feeds)?, into)
+        core.run_into(&self.inner, &core.in_order(&feeds)?, &mut targets(into), None)
     }
 
     /// Makes `fetches` of a program ready to be computed again and again: what is known without feeds is done once.

@@ -6,12 +6,14 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::feeds::{InOrder, name_of};
 use super::session::{Core, Inner};
 use crate::base::cancel::CancelToken;
 use crate::base::error::{Error, Result};
 use crate::graph::typed::{NodeId, TypedProgram};
-use crate::tensor::{Tensor, TensorRef, TensorView};
+use crate::tensor::{AsTarget, Target, Tensor, TensorRef, TensorView};
 
 /// Fetches of a program that are ready to be computed. Made by [`Executor::prepare`](super::Executor::prepare), which
 /// has an example; can be called from many threads.
@@ -63,23 +65,64 @@ impl Prepared {
         self.core.run(&self.inner, &self.tensors(feeds)?, Some(token))
     }
 
-    /// Computes the fetches into the caller's tensors, one for each, in the order of the fetches.
-    ///
-    /// A tensor must have its result's shape, and the result's dtype or, under PyTorch's rules, one that the result
-    /// [can be cast](crate::DType::can_cast) to. Its memory is written to if it has the result's dtype, is contiguous
-    /// and nothing else shares it; otherwise the tensor gets new memory, and others that share the old keep it
-    /// unchanged. After an error of the data (division of integers by zero) or of the
-    /// executor's time limit the elements are unspecified.
-    ///
-    /// Errors: as [`run`](Prepared::run)'s; another number of tensors than fetches; a tensor of another shape, or of
-    /// a dtype that the result can't be cast to.
-    pub fn run_into(&self, feeds: &[&Tensor], into: &mut [Tensor]) -> Result<()> {
-        self.core.run_into(&self.inner, &self.tensors(feeds)?, into)
+    /// [`run_views`](Prepared::run_views) that the token can stop.
+    pub fn run_views_with(&self, feeds: &[TensorView<'_>], token: &CancelToken) -> Result<Vec<Tensor>> {
+        self.core.run(&self.inner, &self.views(feeds)?, Some(token))
     }
 
-    /// [`run_into`](Prepared::run_into) with borrowed elements; [`run_views`](Prepared::run_views) has an example.
-    pub fn run_views_into(&self, feeds: &[TensorView<'_>], into: &mut [Tensor]) -> Result<()> {
-        self.core.run_into(&self.inner, &self.views(feeds)?, into)
+    /// Computes the fetches into the caller's tensors or [memory](crate::TensorViewMut), one for each, in the order of the fetches.
+    ///
+    /// A target must have its result's shape, and the result's dtype or, under PyTorch's rules, one that the result
+    /// [can be cast](crate::DType::can_cast) to. A tensor's memory is written to if it has the result's dtype, is contiguous
+    /// and nothing else shares it; otherwise the tensor gets new memory, and others that share the old keep it
+    /// unchanged. A `TensorViewMut`'s memory is always written to: by the run itself if it has the result's dtype and is contiguous
+    /// and aligned, and if no feed is in the same memory; otherwise the result is computed in other memory and then copied.
+    ///
+    /// After an error of the data (integer division by zero, an empty reduction, a custom op that panicked), of the time limit or
+    /// of a token, the elements of targets that the run itself writes to are unspecified, and all others are unchanged. After any
+    /// other error of a call everything is unchanged, but after [`Error::OutOfMemory`] and [`Error::Limit`] in a program of several
+    /// kernels, as after an error of the data.
+    ///
+    /// Errors: as [`run`](Prepared::run)'s; another number of targets than fetches; a target of another shape, or of
+    /// a dtype that the result can't be cast to.
+    pub fn run_into(&self, feeds: &[&Tensor], into: &mut [impl AsTarget]) -> Result<()> {
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), None)
+    }
+
+    /// [`run_into`](Prepared::run_into) that the token can stop.
+    pub fn run_into_with(&self, feeds: &[&Tensor], into: &mut [impl AsTarget], token: &CancelToken) -> Result<()> {
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), Some(token))
+    }
+
+    /// [`run_into`](Prepared::run_into) with borrowed elements; [`run_views`](Prepared::run_views) and
+    /// [`TensorViewMut`](crate::TensorViewMut) have examples.
+    pub fn run_views_into(&self, feeds: &[TensorView<'_>], into: &mut [impl AsTarget]) -> Result<()> {
+        self.core.run_into(&self.inner, &self.views(feeds)?, &mut targets(into), None)
+    }
+
+    /// [`run_views_into`](Prepared::run_views_into) that the token can stop.
+    ///
+    /// ```
+    /// use castwise::{CancelToken, Error, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let step = Executor::new().prepare(&p, [&(p.data("x", DType::F32, [None]) + 1.0)])?;
+    /// let (x, mut y, token) = ([1.0f32, 2.0], [0.0f32; 2], CancelToken::new());
+    /// let mut run = |token: &CancelToken| {
+    ///     let mut into = [TensorViewMut::from_slice(&mut y, [2])?];
+    ///     step.run_views_into_with(&[TensorView::from_slice(&x, [2])?], &mut into, token)
+    /// };
+    /// run(&token)?;
+    /// token.cancel();
+    /// assert!(matches!(run(&token), Err(Error::Cancelled)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn run_views_into_with(
+        &self,
+        feeds: &[TensorView<'_>],
+        into: &mut [impl AsTarget],
+        token: &CancelToken,
+    ) -> Result<()> {
+        self.core.run_into(&self.inner, &self.views(feeds)?, &mut targets(into), Some(token))
     }
 
     fn tensors<'a>(&self, feeds: &[&'a Tensor]) -> Result<InOrder<'a>> {
@@ -101,6 +144,11 @@ impl Prepared {
         let problem = format!("{feeds} tensors for {want} placeholders: {names}");
         Err(Error::Feed { name: "feeds".into(), problem })
     }
+}
+
+/// The targets of a call.
+pub(super) fn targets(into: &mut [impl AsTarget]) -> SmallVec<[Target<'_>; 2]> {
+    into.iter_mut().map(AsTarget::as_target).collect()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use foldhash::{HashMap, HashMapExt};
 use petgraph::graph::NodeIndex;
+use smallvec::SmallVec;
 
 use super::builder::ExecutorBuilder;
 use super::feeds::{Bound, Feeds, InOrder, bind, sorted};
@@ -30,7 +31,7 @@ use crate::graph::typed::{NodeId, TypedProgram};
 use crate::graph::var::Var;
 use crate::kernels::CpuLevel;
 use crate::plan::domain::{Pattern, pattern};
-use crate::plan::fuse::{Plan, foldable, plan};
+use crate::plan::fuse::{Origin, Plan, foldable, plan};
 use crate::plan::kernel::{Kernel, Step};
 use crate::plan::options::Pass;
 use crate::plan::schedule::{Class, Schedule, schedule_with};
@@ -40,7 +41,7 @@ use crate::runtime::launch::{
     Engine, Fetched, PreparedLaunch, Ready, cast_tensor, is_direct, run_blocks, run_direct, run_plan,
 };
 use crate::tensor::layout::Layout;
-use crate::tensor::{Pool, Tensor, TensorRef};
+use crate::tensor::{Pool, Slot, Target, Tensor, TensorRef};
 
 /// A schedule and its compiled segments.
 pub(super) struct Compiled {
@@ -220,7 +221,7 @@ impl Inner {
         planned: &Planned,
         call: &Call<'_>,
         launches: &mut Cow<'_, [Arc<PreparedLaunch<Arc<Compiled>>>]>,
-        into: &mut [Tensor],
+        into: &mut [Slot<'_>],
     ) -> Result<Fetched> {
         let traffic = call.traffic;
         span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
@@ -251,7 +252,7 @@ impl Inner {
         traffic: Traffic,
         feeds: &[TensorRef<'_>],
         prepared: &PreparedLaunch<Arc<Compiled>>,
-        into: Option<&mut Tensor>,
+        into: Option<&mut Slot<'_>>,
     ) -> Result<Option<Tensor>> {
         span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
         self.counters.run(traffic);
@@ -334,6 +335,9 @@ impl Engine for Compiler<'_> {
     }
 }
 
+/// The memory for the results of a call.
+type Slots<'a> = SmallVec<[Slot<'a>; 2]>;
+
 /// Fetches of a typed program, and how they were computed last.
 pub(super) struct Core {
     pub(super) typed: Arc<TypedProgram>,
@@ -390,25 +394,35 @@ impl Core {
         self.execute(inner, feeds, last, &mut [], stop.as_ref())?.into_iter().map(|t| t.ok_or_else(missing)).collect()
     }
 
-    pub(super) fn run_into(&self, inner: &Inner, feeds: &[TensorRef<'_>], into: &mut [Tensor]) -> Result<()> {
+    pub(super) fn run_into(
+        &self,
+        inner: &Inner,
+        feeds: &[TensorRef<'_>],
+        into: &mut [Target<'_>],
+        token: Option<&CancelToken>,
+    ) -> Result<()> {
         if into.len() != self.nodes.len() {
             return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
         }
-        let stop = inner.stop(None);
+        let stop = inner.stop(token);
         let last = self.last.lock().clone().filter(|last| last.fits(feeds));
-        let set = |(to, t): (&mut Tensor, Option<Tensor>)| -> Result<()> {
-            if let Some(t) = t {
-                *to = cast_tensor(&t, to.dtype(), &self.typed.settings)?;
-            }
-            Ok(())
+        let mut slots: Slots<'_> = into.iter_mut().map(|t| t.slot(feeds)).collect();
+        let made = if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
+            self.check_targets(&last.dyn_dims, &slots)?;
+            let slot = slots.first_mut();
+            let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.launches[0], slot)?;
+            Fetched::from_iter([made])
+        } else {
+            self.execute(inner, feeds, last, &mut slots, stop.as_ref())?
         };
-        if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
-            self.check_targets(&last.dyn_dims, into)?;
-            let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.launches[0], into.first_mut())?;
-            return into.iter_mut().zip([made]).try_for_each(set);
-        }
-        let made = self.execute(inner, feeds, last, into, stop.as_ref())?;
-        into.iter_mut().zip(made).try_for_each(set)
+        drop(slots);
+        // What can fail comes first: either all of these are written, or none.
+        let cast = |(to, t): (&Target<'_>, Option<Tensor>)| {
+            t.map(|t| cast_tensor(&t, to.dtype(), &self.typed.settings)).transpose()
+        };
+        let made = into.iter().zip(made).map(cast).collect::<Result<Fetched>>()?;
+        into.iter_mut().zip(made).for_each(|(to, t)| t.into_iter().for_each(|t| to.set(t)));
+        Ok(())
     }
 
     /// Computes the fetches; `last` is the last call if its feeds had the same layouts.
@@ -417,7 +431,7 @@ impl Core {
         inner: &Inner,
         feeds: &[TensorRef<'_>],
         last: Option<Arc<Last>>,
-        into: &mut [Tensor],
+        into: &mut [Slot<'_>],
         stop: Option<&Stop<'_>>,
     ) -> Result<Fetched> {
         if let Some(last) = last {
@@ -443,7 +457,7 @@ impl Core {
         Ok(made)
     }
 
-    /// Refuses feeds, and domains of kernels, of more elements than the program may have.
+    /// Refuses feeds, domains of kernels, and views of more elements than the program may have.
     fn check_sizes(&self, plan: &Plan, bound: &Bound<'_>) -> Result<()> {
         let limits = self.typed.program.limits();
         if limits.get(Limit::Elements) == Limit::Elements.default() {
@@ -451,27 +465,28 @@ impl Core {
             return Ok(());
         }
         bound.feeds.iter().try_for_each(|t| check_within(t.shape(), &limits).map(drop))?;
-        plan.work.iter().try_for_each(|k| {
-            let extents = self.typed.shapes[k.shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
+        let views = plan.buffers.iter().filter(|b| matches!(b.origin, Origin::View(..))).map(|b| b.shape);
+        plan.work.iter().map(|k| k.shape).chain(views).try_for_each(|shape| {
+            let extents = self.typed.shapes[shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
             check_within(&extents.collect::<Vec<_>>(), &limits).map(drop)
         })
     }
 
     /// Whether the caller's tensors fit the results.
-    fn check_targets(&self, dyn_dims: &[usize], into: &[Tensor]) -> Result<()> {
+    fn check_targets(&self, dyn_dims: &[usize], into: &[Slot<'_>]) -> Result<()> {
         for (i, (node, t)) in self.nodes.iter().zip(into).enumerate() {
             let (n, dims) = (&self.typed.nodes[*node as usize], self.typed.shape_of(*node));
-            let same =
-                dims.len() == t.rank() && dims.iter().zip(t.shape()).all(|(d, n)| d.extent(dyn_dims) == Some(*n));
+            let same = dims.len() == t.shape().len()
+                && dims.iter().zip(t.shape()).all(|(d, n)| d.extent(dyn_dims) == Some(*n));
             if !same {
                 let extents: Vec<usize> = dims.iter().filter_map(|d| d.extent(dyn_dims)).collect();
                 let (want, have) = (dims_text(&extents), dims_text(t.shape()));
                 return Err(Error::Shape(format!("tensor {i} is {have}, result {i} is {want}")));
             }
             let rules = self.typed.settings.rules.set();
-            let casts = || rules.casts_results() && rules.can_write(&OperandType::dim(n.dtype), t.dtype());
-            if n.dtype != t.dtype() && !casts() {
-                return Err(Error::DType { expected: n.dtype, found: t.dtype() });
+            let casts = || rules.casts_results() && rules.can_write(&OperandType::dim(n.dtype), t.dtype);
+            if n.dtype != t.dtype && !casts() {
+                return Err(Error::DType { expected: n.dtype, found: t.dtype });
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! What the buffers of a run hold: feeds and constants in place, views of them, and what kernels made.
 //!
-//! Guarantees: a buffer is read only after it was computed; a view copies nothing; a made buffer is dropped after its last use.
+//! Guarantees: a buffer is read only after it was computed; a view copies nothing, but a reshape of strides that have none; a made
+//! buffer is dropped after its last use.
 //! Does not: decide which use is the last; the plan has.
 
 use smallvec::SmallVec;
@@ -8,6 +9,8 @@ use smallvec::SmallVec;
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{SymDim, dims_text};
+use crate::base::view::View;
+use crate::graph::typed::TypedKind;
 use crate::plan::fuse::{Buffer, BufferId, Origin, Plan};
 use crate::tensor::{Tensor, TensorRef, TensorView};
 
@@ -31,6 +34,8 @@ pub(super) struct Buffers<'a> {
     run: &'a Run<'a>,
     pub(super) values: SmallVec<[Option<Value<'a>>; FEW]>,
     shown: Vec<TensorView<'a>>,
+    /// The view of an operand that inference placed: dims of extent 1, which its shape tells.
+    placed: View,
 }
 
 impl<'a> Buffers<'a> {
@@ -38,9 +43,15 @@ impl<'a> Buffers<'a> {
         let given = |b: &'a Buffer| match &b.origin {
             Origin::Feed(i) => run.feeds.get(*i as usize).copied().map(Value::Given),
             Origin::Constant(t) => Some(Value::Given(TensorRef::Tensor(t))),
-            Origin::Kernel | Origin::View(_) => None,
+            Origin::Kernel | Origin::View(..) => None,
         };
-        Buffers { plan, run, values: plan.buffers.iter().map(given).collect(), shown: Vec::new() }
+        Buffers {
+            plan,
+            run,
+            values: plan.buffers.iter().map(given).collect(),
+            shown: Vec::new(),
+            placed: View::Reshape([].into()),
+        }
     }
 
     #[inline]
@@ -59,35 +70,51 @@ impl<'a> Buffers<'a> {
         Value::Shown(shown.len() - 1)
     }
 
-    /// Makes the views among a kernel's operands.
-    pub(super) fn view(&mut self, inputs: &[BufferId]) -> Result<()> {
-        for b in inputs {
+    /// Makes views of what is there.
+    pub(super) fn view(&mut self, views: &[BufferId]) -> Result<()> {
+        for b in views {
             let buffer = &self.plan.buffers[*b as usize];
-            if let Origin::View(base) = buffer.origin {
-                let extents = extents(&self.plan.typed.shapes[buffer.shape as usize], self.run.dyn_dims)?;
-                let value = match &self.values[base as usize] {
-                    Some(Value::Given(TensorRef::View(v))) => Self::show(&mut self.shown, v.reshape(extents)?),
-                    Some(Value::Shown(at)) => {
-                        let view = self.shown[*at].reshape(extents)?;
-                        Self::show(&mut self.shown, view)
-                    }
-                    Some(Value::Given(TensorRef::Tensor(t))) => Value::Made(t.reshape(extents)?),
-                    Some(Value::Made(t)) => Value::Made(t.reshape(extents)?),
-                    Some(Value::Delivered) | None => return Err(unready()),
-                };
-                self.values[*b as usize] = Some(value);
-            }
+            let Origin::View(base, node) = buffer.origin else { continue };
+            let shape = extents(&self.plan.typed.shapes[buffer.shape as usize], self.run.dyn_dims)?;
+            let view = match &self.plan.typed.nodes[node as usize].kind {
+                TypedKind::View { view: Some(view), .. } => view,
+                _ => &self.placed,
+            };
+            let shown = match &self.values[base as usize] {
+                Some(Value::Given(TensorRef::View(v))) => v.viewed(view, &shape)?,
+                Some(Value::Shown(at)) => self.shown[*at].viewed(view, &shape)?,
+                Some(Value::Given(TensorRef::Tensor(t))) => {
+                    self.values[*b as usize] = Some(Value::Made(self.owned(t, view, shape)?));
+                    continue;
+                }
+                Some(Value::Made(t)) => {
+                    self.values[*b as usize] = Some(Value::Made(self.owned(t, view, shape)?));
+                    continue;
+                }
+                Some(Value::Delivered) | None => return Err(unready()),
+            };
+            let value = match shown {
+                Some(view) => Self::show(&mut self.shown, view),
+                None => Value::Made(self.get(base)?.copied(|bytes| self.run.storage(bytes))?.reshape(shape)?),
+            };
+            self.values[*b as usize] = Some(value);
         }
         Ok(())
     }
 
-    /// Drops the operands of the `at`-th kernel that it is the last to read.
-    pub(super) fn release(&mut self, inputs: &[BufferId], at: usize) {
-        for b in inputs {
-            let buffer = &self.plan.buffers[*b as usize];
-            if buffer.last_use == at
-                && let Some(Value::Made(t)) = self.values[*b as usize].take()
-                && matches!(buffer.origin, Origin::Kernel)
+    /// A view of a tensor; a copy, where its strides have none.
+    fn owned(&self, t: &Tensor, view: &View, shape: Vec<usize>) -> Result<Tensor> {
+        match t.viewed(view, &shape)? {
+            Some(made) => Ok(made),
+            None => TensorRef::Tensor(t).copied(|bytes| self.run.storage(bytes))?.reshape(shape),
+        }
+    }
+
+    /// Drops what nothing reads any more. Copies that views needed stay counted: other views may share them.
+    pub(super) fn release(&mut self, buffers: &[BufferId]) {
+        for b in buffers {
+            if let Some(Value::Made(t)) = self.values[*b as usize].take()
+                && matches!(self.plan.buffers[*b as usize].origin, Origin::Kernel)
             {
                 self.run.memory.give(t.numel() * t.dtype().size());
             }

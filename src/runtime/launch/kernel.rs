@@ -1,7 +1,6 @@
 //! Runs one kernel on tensors.
 //!
-//! Guarantees: a result is a new tensor, or goes to the target given for it if that has its dtype and shape and nothing else holds
-//! it. Does not: make the results of reductions of their partial results; `finish` does.
+//! Guarantees: a result is a new tensor, or goes to the memory given for it. Does not: make the results of reductions of their partial results; `finish` does.
 
 use smallvec::SmallVec;
 
@@ -38,15 +37,15 @@ pub(super) fn launch<R: Ready>(
     run_with: &Run<'_>,
     prepared: &PreparedLaunch<R>,
     inputs: &[TensorRef<'_>],
-    targets: SmallVec<[Option<&mut Tensor>; FEW]>,
+    targets: SmallVec<[Option<&mut [u8]>; FEW]>,
 ) -> Result<Made> {
     let Some((ready, strategy)) = &prepared.ready else { return nothing(kernel, prepared).map(Ok) };
     let dtype = |v: u32| kernel.value(v).dtype;
     let (mut fresh, mut bytes) = (SmallVec::<[_; FEW]>::new(), SmallVec::<[Option<&mut [u8]>; FEW]>::new());
     let mut targets = targets.into_iter();
     for v in &kernel.outputs {
-        let own = targets.next().flatten().and_then(|t: &mut Tensor| t.own_bytes(dtype(*v), &prepared.output));
         let needed = prepared.total * dtype(*v).size();
+        let own = targets.next().flatten();
         fresh.push(if own.is_some() { None } else { Some(run_with.storage(needed)?) });
         bytes.push(own);
     }

@@ -1,6 +1,6 @@
 //! Runs the kernels of a plan one after the other.
 //!
-//! Guarantees: a buffer is dropped after its last use; a result that nothing else reads goes to the caller's tensor for it. Does not:
+//! Guarantees: a buffer is dropped after its last use; a result that nothing else reads goes to the caller's memory for it. Does not:
 //! compile; an [`Engine`] gives schedules and code.
 
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ use crate::plan::strategy::Walk;
 use crate::runtime::driver::job::{Buffer, Launch, Output};
 use crate::runtime::driver::run as drive;
 use crate::tensor::layout::Layout;
-use crate::tensor::{Tensor, TensorRef};
+use crate::tensor::{Slot, Tensor, TensorRef};
 
 /// What gives a plan's kernels their code.
 pub(crate) trait Engine {
@@ -57,10 +57,10 @@ impl Engine for BlockEngine {
     }
 }
 
-/// The results of a run, in the order of the fetches; `None` for one that is in the tensor given for it.
+/// The results of a run, in the order of the fetches; `None` for one that is in the slot given for it.
 pub(crate) type Fetched = SmallVec<[Option<Tensor>; 2]>;
 
-/// Runs a plan. A result goes to the tensor of `into` for its fetch, if there is one that fits.
+/// Runs a plan. A result is written to the slot of `into` for its fetch, if there is one that has memory for it.
 ///
 /// `launches` has the prepared launches of an earlier run with feeds of the same layouts, or is empty: then they are made.
 pub(crate) fn run_plan<E: Engine>(
@@ -68,17 +68,16 @@ pub(crate) fn run_plan<E: Engine>(
     run: &Run<'_>,
     engine: &E,
     launches: &mut Cow<'_, [Arc<PreparedLaunch<E::Ready>>]>,
-    into: &mut [Tensor],
+    into: &mut [Slot<'_>],
 ) -> Result<Fetched> {
     let known = launches.len() == plan.work.len();
     let mut buffers = Buffers::new(plan, run);
-    let mut targets: SmallVec<[Option<&mut Tensor>; FEW]> = into.iter_mut().map(Some).collect();
-    let wanted = if targets.is_empty() { SmallVec::new() } else { only_fetches(plan) };
+    let wanted = if into.is_empty() { SmallVec::new() } else { only_fetches(plan) };
     for (at, k) in plan.work.iter().enumerate() {
         if let Some(stop) = run.stop {
             stop.check()?;
         }
-        buffers.view(&k.inputs)?;
+        buffers.view(&k.views)?;
         let mut inputs = SmallVec::<[TensorRef<'_>; FEW]>::new();
         for b in &k.inputs {
             inputs.push(buffers.get(*b)?);
@@ -87,12 +86,12 @@ pub(crate) fn run_plan<E: Engine>(
             let made = prepare(plan, k, at, run, &inputs, engine)?;
             launches.to_mut().push(Arc::new(made));
         }
-        let target = |b: &BufferId| -> Option<&mut Tensor> {
-            // What another kernel reads is kept apart from the caller's tensors.
+        let target = |(b, v): (&BufferId, &u32)| -> Option<&mut [u8]> {
+            // What another kernel reads is kept apart from the caller's memory.
             let fetch = wanted.get(*b as usize).copied().flatten().filter(|_| !plan.buffers[*b as usize].read);
-            targets.get_mut(fetch? as usize)?.take()
+            into.get_mut(fetch? as usize)?.take(k.kernel.value(*v).dtype, launches[at].shape())
         };
-        let given = k.outputs.iter().map(target).collect();
+        let given = k.outputs.iter().zip(&k.kernel.outputs).map(target).collect();
         let began = engine.clock();
         let made = execute(plan, k, run, &launches[at], &inputs, given)?;
         if let Some(began) = began {
@@ -102,8 +101,9 @@ pub(crate) fn run_plan<E: Engine>(
         for (b, t) in k.outputs.iter().chain(k.folds.iter().map(|(_, b)| b)).zip(made) {
             buffers.values[*b as usize] = Some(t.map_or(Value::Delivered, Value::Made));
         }
-        buffers.release(&k.inputs, at);
+        buffers.release(&k.releases);
     }
+    buffers.view(&plan.views)?;
     let fetched = |b: &BufferId| match &buffers.values[*b as usize] {
         Some(Value::Delivered) => Ok(None),
         _ => buffers.get(*b)?.tensor(|bytes| run.storage(bytes)).map(Some),
@@ -140,7 +140,7 @@ pub(crate) fn run_direct<R: Ready>(
     plan: &Plan,
     run: &Run<'_>,
     prepared: &PreparedLaunch<R>,
-    into: Option<&mut Tensor>,
+    into: Option<&mut Slot<'_>>,
 ) -> Result<Option<Tensor>> {
     let (Some(k), Some((ready, strategy))) = (plan.work.first(), &prepared.ready) else {
         return Err(Error::Internal("a plan without a kernel was run directly".into()));
@@ -150,7 +150,7 @@ pub(crate) fn run_direct<R: Ready>(
         inputs.push(match &plan.buffers[*b as usize].origin {
             Origin::Feed(i) => buffer(run.feeds[*i as usize]),
             Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
-            Origin::Kernel | Origin::View(_) => continue,
+            Origin::Kernel | Origin::View(..) => continue,
         });
     }
     let launch = Launch {
@@ -165,7 +165,7 @@ pub(crate) fn run_direct<R: Ready>(
     let dtype = k.kernel.value(k.kernel.outputs[0]).dtype;
     // A plain schedule has no step that refuses data.
     let drive = |bytes: &mut [u8]| drive(&launch, &mut [Output { bytes, dtype }], &mut [], 1).map(|_| ());
-    if let Some(own) = into.and_then(|t| t.own_bytes(dtype, &prepared.output)) {
+    if let Some(own) = into.and_then(|t| t.take(dtype, prepared.shape())) {
         drive(own)?;
         return Ok(None);
     }
@@ -193,14 +193,14 @@ fn prepare<E: Engine>(
     prepare_call(&Call { inputs, spread: &k.spread, extents: &domain, reduced }, folds, ready)
 }
 
-/// Runs a planned kernel. A result goes to its target if that has its dtype and shape and nothing else holds it.
+/// Runs a planned kernel. A result goes to its target, if it has one.
 fn execute<R: Ready>(
     plan: &Plan,
     k: &PlannedKernel,
     run: &Run<'_>,
     prepared: &PreparedLaunch<R>,
     inputs: &[TensorRef<'_>],
-    targets: SmallVec<[Option<&mut Tensor>; FEW]>,
+    targets: SmallVec<[Option<&mut [u8]>; FEW]>,
 ) -> Result<Results> {
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
     let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;

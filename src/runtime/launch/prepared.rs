@@ -47,6 +47,13 @@ pub(crate) struct PreparedLaunch<R> {
     pub(super) folded: usize,
 }
 
+impl<R> PreparedLaunch<R> {
+    /// The extents of the domain, and of each result.
+    pub(super) fn shape(&self) -> &[usize] {
+        self.output.shape()
+    }
+}
+
 /// The operands and the domain of a launch.
 pub(super) struct Call<'a> {
     pub(super) inputs: &'a [TensorRef<'a>],

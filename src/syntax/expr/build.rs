@@ -7,7 +7,6 @@ use super::lex::Span;
 use super::{Operand, Parsed, Parser, Term, Value, shown};
 use crate::base::scalar::Scalar;
 use crate::graph::var::{Mode, Var};
-use crate::ops::Attrs;
 
 impl<M: Mode> Parser<'_, '_, M> {
     /// The value of a text that consists of one constant.
@@ -60,8 +59,7 @@ impl<M: Mode> Parser<'_, '_, M> {
                     Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
                 });
             }
-            let attrs = Attrs { dtype: step.dtype, ..Attrs::default() };
-            built.push(Some(M::apply(step.op, &operands, attrs, step.span.location())));
+            built.push(Some(M::apply(step.op, &operands, step.attrs.clone(), step.span.location())));
         }
         let value = match root {
             Term::Step(i) => take(&mut built, i),

@@ -80,7 +80,7 @@ impl<M: Mode> Parser<'_, '_, M> {
         let d = Diagnostic::new(DiagnosticKind::Name, format!("there is no op `{}`", shown(word))).at(&span.location());
         if let Some((_, written)) = WRITTEN_OUT.iter().find(|(name, _)| *name == word) {
             let reduces = ["sum(", "mean(", "amax("].iter().any(|r| written.contains(r));
-            let over = if reduces { ", over all elements" } else { "" };
+            let over = if reduces { ", over all elements (over a dim: `sum(x, dims=-1, keepdim=true)`)" } else { "" };
             return d.help(format!("write it out: `{written}`{over}"));
         }
         let ops = Op::ALL.iter().copied().chain(self.known.ops.ops());

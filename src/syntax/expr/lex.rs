@@ -141,6 +141,14 @@ impl<'t> Lexer<'t> {
         (self.text.get(span.start as usize..span.end as usize).unwrap_or(""), span)
     }
 
+    /// Reads this character if it is next.
+    pub(super) fn takes(&mut self, b: u8) -> bool {
+        let space = self.count(0, u8::is_ascii_whitespace);
+        let is_next = self.rest().get(space) == Some(&b);
+        self.at += if is_next { space + 1 } else { 0 };
+        is_next
+    }
+
     /// The next token.
     pub(super) fn next(&mut self) -> Result<(Token<'t>, Span), Diagnostic> {
         self.at += self.count(0, u8::is_ascii_whitespace);

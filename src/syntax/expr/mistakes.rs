@@ -23,7 +23,9 @@ pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
         return span.syntax(format!("`{op}` takes a value and a dtype")).help(usage(op));
     }
     let s = if op.arity() == 1 { "" } else { "s" };
-    span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op))
+    let d = span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op));
+    let over = format!("over some dims: `{op}({}, dims=-1, keepdim=true)`", op.def().operands.join(", "));
+    if op.is_reduction() { d.also(over) } else { d }
 }
 
 /// An application of the op in the syntax of expressions: `maximum(x, y)`, `cast(x, f32)`.

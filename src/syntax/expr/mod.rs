@@ -8,8 +8,8 @@
 //! chained comparisons and shift operators are errors, whose help texts have the equivalent.
 //!
 //! Operators from lowest to highest precedence: `== != < <= > >=` (which do not chain), `|`, `^`, `&`, `+ -`,
-//! `* / // %`, unary `- + ~`, `**` (right-associative). Operands are calls such as `sqrt(x)`, `where(c, x, y)` and
-//! `cast(x, f32)`, expressions in parentheses, names (also `"in quotes"`), and the constants `2`, `0x1f`, `1.5e-3`,
+//! `* / // %`, unary `- + ~`, `**` (right-associative). Operands are calls such as `sqrt(x)`, `where(c, x, y)`,
+//! `clamp(x, min=0)`, `mean(x, dims=-1, keepdim=true)` and `cast(x, f32)`, expressions in parentheses, names (also `"in quotes"`), and the constants `2`, `0x1f`, `1.5e-3`,
 //! `2j`, `inf`, `nan`, `true`, `false`.
 //!
 //! Assignments before the expression name parts of it: `t = a - b; base + 0.3*t`. Each name must be used.
@@ -18,25 +18,26 @@ use std::collections::HashMap;
 
 use num_complex::Complex;
 
-use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, Result, shown};
 use crate::base::host::FloatMode;
 use crate::base::limits::{Limit, Limits};
 use crate::base::scalar::Scalar;
 use crate::graph::program::Program;
 use crate::graph::var::{Graph, Mode, Operand, Var};
-use crate::ops::{MAX_OPERANDS, Op, Registry};
+use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
 
 mod build;
+mod call;
 mod fold;
 mod help;
+mod keywords;
 mod lex;
 mod mistakes;
 mod operators;
 
 pub use help::application;
+use keywords::Call;
 use lex::{Lexer, Span, Symbol, Token};
-use mistakes::wrong_arity;
 use operators::{COMPARISON, UNARY, binary_op, precedence};
 
 pub use crate::base::limits::MAX_EXPRESSION;
@@ -182,7 +183,7 @@ enum Term {
 /// An application to be built once the whole text has been read.
 struct Step {
     op: Op,
-    dtype: Option<DType>,
+    attrs: Attrs,
     operands: [Option<Term>; MAX_OPERANDS],
     /// The span of each operand.
     spans: [Option<Span>; MAX_OPERANDS],
@@ -226,6 +227,8 @@ struct Parser<'t, 'a, M: Mode> {
     steps: Vec<Step>,
     values: Vec<(Value, Span)>,
     frames: Vec<Frame>,
+    /// What each open call has been given by name.
+    calls: Vec<Call>,
 }
 
 type Parsed<T> = Result<T, Diagnostic>;
@@ -244,6 +247,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
             steps: Vec::new(),
             values: Vec::new(),
             frames: Vec::new(),
+            calls: Vec::new(),
         }
     }
 
@@ -334,9 +338,17 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         }
     }
 
-    /// Reads unary operators, opening parentheses and calls up to the first operand.
+    /// Reads unary operators, opening parentheses, calls and keywords up to the first operand, or an attribute of a call.
     fn operand(&mut self) -> Parsed<()> {
+        // Whether the next token may be a keyword: it is the first one of a call, or follows its comma.
+        let mut begins = true;
         loop {
+            if let Some(op) = self.in_keyword().filter(|_| begins) {
+                if !self.keyword(op)? {
+                    return Ok(());
+                }
+                begins = false;
+            }
             let (token, span) = self.lexer.next()?;
             let constant = match token {
                 Token::Int(v) => Scalar::from(v),
@@ -348,7 +360,10 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 }
                 Token::Name(name) => match self.word(name, span)? {
                     Some(value) => return self.push(value, span),
-                    None => continue,
+                    None => {
+                        begins = true;
+                        continue;
+                    }
                 },
                 Token::Open => {
                     self.wait(Frame::Open(span), span)?;
@@ -398,6 +413,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 self.lexer.next()?;
                 let op = self.known.ops.op(word).ok_or_else(|| self.unknown_op(word, span))?;
                 self.wait(Frame::Call(op, span, self.values.len() as u32), span)?;
+                self.calls.push(Call::default());
                 return Ok(None);
             }
         };
@@ -457,7 +473,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                     (Value::Constant(a), Value::Constant(b)) => {
                         Value::Constant(fold::binary(symbol, a, b).map_err(|m| span.syntax(m))?)
                     }
-                    _ => self.step(binary_op(symbol), &[(a, left), (b, right)], None, span)?,
+                    _ => self.step(binary_op(symbol), &[(a, left), (b, right)], Attrs::default(), span)?,
                 };
                 self.push(value, span)
             }
@@ -466,8 +482,8 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 let span = at.to(inner);
                 let value = match (symbol, value) {
                     (Symbol::Sub, Value::Constant(a)) => Value::Constant(fold::negate(a).map_err(|m| span.syntax(m))?),
-                    (Symbol::Sub, x) => self.step(Op::Neg, &[(x, inner)], None, span)?,
-                    (Symbol::Not, x) => self.step(Op::BitwiseNot, &[(x, inner)], None, span)?,
+                    (Symbol::Sub, x) => self.step(Op::Neg, &[(x, inner)], Attrs::default(), span)?,
+                    (Symbol::Not, x) => self.step(Op::BitwiseNot, &[(x, inner)], Attrs::default(), span)?,
                     (_, x) => x,
                 };
                 self.push(value, span)
@@ -488,59 +504,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         Ok(())
     }
 
-    /// Reads what follows a comma. Returns whether another operand follows; if the op takes a dtype, that is read here
-    /// and ends the call.
-    fn comma(&mut self, span: Span) -> Parsed<bool> {
-        self.reduce_all()?;
-        let Some(Frame::Call(op, name, base)) = self.frames.last().copied() else {
-            return Err(span.syntax("commas separate the operands of a call only"));
-        };
-        let count = self.values.len() - base as usize;
-        if !op.takes_dtype() {
-            return if count < op.arity() { Ok(true) } else { Err(wrong_arity(op, name.to(span))) };
-        }
-        let (token, at) = self.lexer.next()?;
-        let Token::Name(word) = token else {
-            return Err(at.syntax(format!("`{op}` takes the name of a dtype here")).help(mistakes::usage(op)));
-        };
-        let dtype = word.parse::<DType>().map_err(|e| at.syntax(e.to_string()))?;
-        let (token, end) = self.lexer.next()?;
-        if token != Token::Close {
-            return Err(end.syntax(format!("expected `)` after the dtype of `{op}`")).help(mistakes::usage(op)));
-        }
-        self.frames.pop();
-        self.apply(op, base, Some(dtype), name.to(end))?;
-        Ok(false)
-    }
-
-    /// Reads a closing parenthesis.
-    fn close(&mut self, span: Span) -> Parsed<()> {
-        self.reduce_all()?;
-        match self.frames.pop() {
-            Some(Frame::Open(open)) => {
-                if let Some((_, of_value)) = self.values.last_mut() {
-                    *of_value = open.to(span);
-                }
-                Ok(())
-            }
-            Some(Frame::Call(op, name, base))
-                if op.takes_dtype() || self.values.len() - base as usize != op.arity() =>
-            {
-                Err(wrong_arity(op, name.to(span)))
-            }
-            Some(Frame::Call(op, name, base)) => self.apply(op, base, None, name.to(span)),
-            _ => Err(span.syntax("this parenthesis has no opening one")),
-        }
-    }
-
-    /// Replaces the operands of a call by its value.
-    fn apply(&mut self, op: Op, base: u32, dtype: Option<DType>, span: Span) -> Parsed<()> {
-        let operands: Vec<(Value, Span)> = self.values.drain(base as usize..).collect();
-        let value = self.step(op, &operands, dtype, span)?;
-        self.push(value, span)
-    }
-
-    fn step(&mut self, op: Op, operands: &[(Value, Span)], dtype: Option<DType>, span: Span) -> Parsed<Value> {
+    fn step(&mut self, op: Op, operands: &[(Value, Span)], attrs: Attrs, span: Span) -> Parsed<Value> {
         if operands.iter().all(|(o, _)| matches!(o, Value::Constant(_))) {
             let d = span.syntax(format!("all operands of `{op}` are constants"));
             return Err(d.help("constants can only be combined by `+ - * / **`: write the value"));
@@ -560,7 +524,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 }
             });
         }
-        self.steps.push(Step { op, dtype, operands: terms, spans, span });
+        self.steps.push(Step { op, attrs, operands: terms, spans, span });
         Ok(Value::Term(Term::Step(self.steps.len() as u32 - 1)))
     }
 }

@@ -1,6 +1,7 @@
 //! The programs that expressions build, as text, and the byte ranges of mistakes.
 
 use super::*;
+use crate::base::dtype::DType;
 use crate::base::error::{DiagnosticKind, SourceLocation};
 use crate::promotion::Rules;
 
@@ -185,6 +186,35 @@ fn mistakes_point_at_the_text_they_are_in() {
         ("cast(a)", "cast(a)", "a value and a dtype"),
         ("cast(a, f33)", "f33", "unknown dtype"),
         ("cast(a, 2)", "2", "name of a dtype"),
+        ("sum(a, -1)", "sum(a,", "takes 1 operand"),
+        ("sum(a, dims=x)", "x", "`dims` takes integers, e.g. `dims=-1` or `dims=(0, 1)`"),
+        ("sum(a, axis=1.0)", "1.0", "`axis` takes integers"),
+        ("sum(a, dims=(0, b))", "b", "`dims` takes integers"),
+        ("sum(a, dims=(0 1))", "1", "expected `,` or `)` in `dims`"),
+        ("sum(a, dims=[0, 1)", ")", "expected `,` or `]` in `dims`"),
+        ("sum(a, dims=-9223372036854775809)", "-9223372036854775809", "`dims` takes integers"),
+        ("sum(a, dims=0 + 1)", "+", "expected `,` or `)` after the value of `dims`"),
+        ("sum(a, dims=", "", "`dims` takes integers"),
+        ("sum(a, keepdim=1)", "1", "`keepdim` is `true` or `false`"),
+        ("sum(a, dtype=f33)", "f33", "unknown dtype"),
+        ("sum(a, dtype=3)", "3", "`sum` takes the name of a dtype here"),
+        ("sum(a, dims=0, dim=1)", "dim", "`dim` of `sum` is given twice"),
+        ("sum(a, keepdim=true, keepdim=true)", "keepdim", "`keepdim` of `sum` is given twice"),
+        ("sum(dims=0)", "sum(dims=0)", "takes 1 operand"),
+        ("sum(a, dims=0,)", ")", "operand is missing"),
+        ("clamp(a, min=0, 1)", "1", "an operand without a name follows one with a name"),
+        ("clamp(a, 0, min=1)", "min", "`min` of `clamp` is given twice"),
+        ("clamp(a, 0)", "clamp(a, 0)", "takes 3 operands"),
+        ("clamp(min=0)", "clamp(min=0)", "takes 3 operands"),
+        ("clamp(a, 0, 1, max=2)", "max", "`max` of `clamp` is given twice"),
+        ("maximum(a, y = )", ")", "operand is missing"),
+        ("maximum(a, -b = c)", "=", "`=` is not"),
+        ("maximum(a, y=-b=c)", "=", "`=` is not"),
+        ("clamp(a, min=max=1)", "max", "there is no input"),
+        ("cast(a, dtype=2)", "2", "name of a dtype"),
+        ("cast(a, dtype=None)", "None", "unknown dtype"),
+        ("cast(a, dtype=f32, dtype=f64)", "dtype", "given twice"),
+        ("add(a, b, axis=a)", "a", "`axis` takes an integer"),
         ("cast(a, f32, b)", ",", "expected `)` after the dtype"),
         ("cast(a, f32", "", "expected `)` after the dtype"),
         ("view_as(a)", "view_as(a)", "`view_as` takes a value and a dtype"),
@@ -213,6 +243,11 @@ fn a_typo_is_answered_with_the_likely_name() {
         ("view_as + a", "it is an op: write `view_as(x, f32)`"),
         ("view_as(a)", "`view_as(x, f32)`"),
         ("nir(2)", "it is an input: write `*` to multiply"),
+        ("sum(a, dimz=1)", "did you mean `dims`?"),
+        ("mean(a, where=b)", "it takes `x`, `dims`, `keepdim` and `dtype`"),
+        ("sqrt(a, dims=1)", "it takes `x`"),
+        ("maximum(a, z=b)", "it takes `x`, `y` and `axis`"),
+        ("cast(a, to=f32)", "it takes `x` and `dtype`"),
     ];
     for (text, help) in table {
         let d = fault(text);
@@ -221,6 +256,38 @@ fn a_typo_is_answered_with_the_likely_name() {
             assert_eq!(d.help.as_deref(), Some(help), "{text}");
         }
     }
+}
+
+#[test]
+fn attributes_and_operands_have_names() {
+    let table = [
+        ("mean(a, dims=-1, keepdim=True)", "%0 = mean %a {dims = [-1], keepdim}"),
+        ("sum(a, dims=(0, 1))", "%0 = sum %a {dims = [0, 1]}"),
+        ("sum(a, axis=[0, -1,]) * 2", "%0 = sum %a {dims = [0, -1]}; %1 = mul %0, ~2"),
+        ("sum(a, dim=0, keepdims=false, dtype=f64)", "%0 = sum %a {dtype = f64, dims = [0]}"),
+        ("sum(a, dims=None, dtype=None)", "%0 = sum %a"),
+        ("any(a, dims=())", "%0 = any %a {dims = []}"),
+        ("-amax(a + b, keepdim = true, dims = 1)", "%0 = add %a, %b; %1 = amax %0 {dims = [1], keepdim}; %2 = neg %1"),
+        ("a - sum(exp(a - amax(a, dims=0)), dims=0)", ""),
+        ("cast(a, dtype=bf16)", "%0 = cast %a {dtype = bf16}"),
+        ("cast(dtype=bf16, x=a)", "%0 = cast %a {dtype = bf16}"),
+        ("clamp(a, min=0)", "%0 = clamp_min %a, ~0"),
+        ("clip(a, max=b + 1)", "%0 = add %b, ~1; %1 = clamp_max %a, %0"),
+        ("clamp(a, max=1, min=-1)", "%0 = clamp %a, ~-1, ~1"),
+        ("clamp(a, 0, max=1)", "%0 = clamp %a, ~0, ~1"),
+        ("add_scaled(a, b, alpha=2)", "%0 = add_scaled %a, %b, ~2"),
+        ("where(y=a, condition=a > 0, x=b)", "%0 = gt %a, ~0; %1 = where %0, %b, %a"),
+        ("add(a, b, axis=-1)", "%0 = add %a, %b {axis = -1}"),
+    ];
+    for (text, expected) in table {
+        let built = lines(text);
+        assert!(built == expected || expected.is_empty(), "{text}: {built}");
+        let p = program();
+        p.expression(text).unwrap();
+        assert_eq!(Program::parse(&p.to_string()).unwrap().to_string(), p.to_string());
+    }
+    // A name is a part's outside of calls, and in their operands.
+    assert_eq!(lines("dims = a + b; sum(dims, dims=0)"), "%0 = add %a, %b; %1 = sum %0 {dims = [0]}");
 }
 
 /// The suggested use of each op is a valid expression, and the program that it builds reads back from its text.
@@ -253,7 +320,9 @@ fn what_is_no_op_is_written_out_or_left_alone() {
     }
     assert_eq!(
         fault("softmax(a)").help.as_deref(),
-        Some("write it out: `t = exp(x - amax(x)); t / sum(t)`, over all elements")
+        Some(
+            "write it out: `t = exp(x - amax(x)); t / sum(t)`, over all elements (over a dim: `sum(x, dims=-1, keepdim=true)`)"
+        )
     );
     assert_eq!(fault("relu6(a)").help.as_deref(), Some("write it out: `clamp(x, 0, 6)`"));
     // Functions that resemble no op get no suggestion, even if their names are similar to one.
@@ -343,6 +412,12 @@ fn no_text_panics() {
         "f32",
         "sqrt",
         "where",
+        "sum",
+        "dims",
+        "keepdim",
+        "x",
+        "[",
+        "]",
         "\"",
         ";",
         "=",

@@ -16,15 +16,17 @@ use crate::base::shape::dims_fmt;
 use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::{LossShapes, Op};
-use crate::promotion::{CastLoss, Reason, Rounding, Rules, Settings, ZeroDivision};
+use crate::promotion::{CastLoss, Contraction, Reason, Rounding, Rules, Settings, ZeroDivision};
 use parse::FORMAT_VERSION;
 
+use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 
 mod lex;
 mod operands;
 pub(crate) mod parse;
 mod value;
+mod views;
 
 use value::{Constant, Exact};
 
@@ -41,6 +43,9 @@ fn header(f: &mut fmt::Formatter<'_>, settings: Settings) -> fmt::Result {
     }
     if settings.zero_division != ZeroDivision::Rules {
         write!(f, ", zero_division = {}", settings.zero_division)?;
+    }
+    if settings.contraction != Contraction::Off {
+        write!(f, ", contraction = {}", settings.contraction)?;
     }
     for flag in settings.flags() {
         write!(f, ", {flag} = true")?;
@@ -110,6 +115,12 @@ fn untyped_line(
                 write!(f, " help {}", Quoted(help))?;
             }
             f.write_str("\n")
+        }
+        Kind::View(view) => {
+            write!(f, "  {name} = {}", view.name())?;
+            let operand = state.nodes.neighbors_directed(id, Direction::Incoming).map(|n| names[n.index()].clone());
+            comma_list(f, operand)?;
+            writeln!(f, " {view}")
         }
         Kind::Apply { op, attrs, .. } => {
             write!(f, "  {name} = {op}")?;
@@ -226,7 +237,10 @@ impl TypedProgram {
                 write!(f, "{op} {} {{dims = {axes:?}{}}}", names[*from as usize], if *keep { ", keepdim" } else { "" })?
             }
             TypedKind::Bits { from } => write!(f, "view_as {}", names[*from as usize])?,
-            TypedKind::View { from } => write!(f, "view {}", names[*from as usize])?,
+            TypedKind::View { from, view: None } => write!(f, "view {}", names[*from as usize])?,
+            TypedKind::View { from, view: Some(view) } => {
+                write!(f, "{} {} {view}", view.name(), names[*from as usize])?
+            }
             TypedKind::Cast { from, why } => {
                 let before = self.nodes[*from as usize].dtype;
                 write!(f, "cast {}          ; {before}", names[*from as usize])?;

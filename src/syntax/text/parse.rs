@@ -17,9 +17,10 @@ use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, nearest, sho
 use crate::base::host::FloatMode;
 use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
+use crate::base::view::View;
 use crate::graph::program::{Fetched, Kind, Program, impossible};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
-use crate::promotion::{Flag, Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
+use crate::promotion::{Contraction, Flag, Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
 
 impl FromStr for Program {
     type Err = Error;
@@ -290,15 +291,17 @@ impl<'t> Reader<'t> {
     fn settings(&mut self) -> Parsed<()> {
         let start = self.keyword("program")?;
         self.mark(b'(')?;
-        let (mut rules, mut default, mut rounding, mut zero_division) = (None, None, None, None);
+        let (mut rules, mut default, mut rounding) = (None, None, None);
+        let (mut zero_division, mut contraction) = (None, None);
         let mut flags: Vec<(&str, bool, Span)> = Vec::new();
         loop {
-            let (key, span) = self.word("`rules`, `default`, `rounding` or `zero_division`")?;
+            let (key, span) = self.word("`rules`, `default`, `rounding`, `zero_division` or `contraction`")?;
             self.mark(b'=')?;
             let twice = match key {
                 "rules" => rules.replace(self.of::<Rules>("rules")?.0).is_some(),
                 "rounding" => rounding.replace(self.of::<Rounding>("a rounding")?.0).is_some(),
                 "zero_division" => zero_division.replace(self.of::<ZeroDivision>("`rules` or `error`")?.0).is_some(),
+                "contraction" => contraction.replace(self.of::<Contraction>("`off` or `torch`")?.0).is_some(),
                 "default" => {
                     let (d, at) = self.of::<DType>("a float dtype")?;
                     if let Some(why) = no_default_dtype(d) {
@@ -327,6 +330,7 @@ impl<'t> Reader<'t> {
         settings.default_dtype = default.unwrap_or(settings.default_dtype);
         settings.rounding = rounding.unwrap_or_default();
         settings.zero_division = zero_division.unwrap_or_default();
+        settings.contraction = contraction.unwrap_or_default();
         for (name, on, span) in flags {
             *(Flag::find(rules, name).map_err(|e| span.syntax(e))?.of)(&mut settings) = on;
         }
@@ -455,7 +459,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads the name of an operand after its `%`, and finds its node.
-    fn value(&mut self) -> Parsed<NodeIndex> {
+    pub(super) fn value(&mut self) -> Parsed<NodeIndex> {
         let (key, span) = self.key()?;
         match self.values.get(&key) {
             Some(Some(node)) => Ok(*node),
@@ -513,6 +517,11 @@ impl<'t> Reader<'t> {
                 let span = start.to(self.last());
                 self.append(Kind::Poison(Box::new(poison.at(&span.location()))), span, &[])
             }
+            word if View::NAMES.contains(&word) => {
+                let (view, from) = self.view(word, span)?;
+                let span = start.to(self.last());
+                self.append(Kind::View(view), span, &[(from, 0)])
+            }
             _ => {
                 let op = self.ops.get(word).copied();
                 let op = op.ok_or_else(|| self.unknown_op(word, span))?;
@@ -523,7 +532,7 @@ impl<'t> Reader<'t> {
 
     fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
         let custom = "a custom op must be registered in the `Registry` passed to `Program::parse_with`";
-        let mut known: Vec<&str> = self.ops.keys().copied().collect();
+        let mut known: Vec<&str> = self.ops.keys().copied().chain(View::NAMES).collect();
         known.sort_unstable();
         let help = match nearest(word, known.into_iter()) {
             Some(name) => format!("did you mean `{name}`? {custom}"),

@@ -1,0 +1,84 @@
+"""castwise: compiled elementwise programs with the dtypes of NumPy, PyTorch, Paddle and JAX.
+
+    >>> import numpy as np, castwise
+    >>> ndvi = castwise.compile("(nir - red) / (nir + red)")
+    >>> ndvi(np.float32([3, 2]), np.float32([1, 2]))
+    array([0.5, 0. ], dtype=float32)
+
+The dtype of every result is that of the arrays' library, and ``rules=`` asks for another one's. Compiled and eager
+results have the same bits. Every implicit cast can be explained:
+
+    >>> print(castwise.explain("a * 0.5 + b", a="bf16", b="f16", rules="torch").splitlines()[1])
+    2 casts: 2 exact, 0 that round, 0 that may leave the range
+"""
+
+from __future__ import annotations
+
+from . import _core
+from ._api import NumExpr, can_cast, compare, compile, evaluate, explain, promote_types, re_evaluate, result_type
+from ._core import Compiled, Program, Var, __version__
+from ._errors import (
+    Diagnostic,
+    DivisionByZero,
+    EmptyReduction,
+    Error,
+    FeedError,
+    InternalError,
+    LimitError,
+    OutOfMemory,
+    ProgramError,
+    ShapeError,
+)
+
+#: Names of all dtypes.
+dtypes: tuple[str, ...] = tuple(_core.dtype_names())
+#: Names of all rule sets.
+rules: tuple[str, ...] = tuple(_core.rule_names())
+#: Names of all ops, each of which is a function of this module.
+ops: tuple[str, ...] = tuple(_core.op_names())
+
+__all__ = [
+    "Compiled",
+    "Diagnostic",
+    "DivisionByZero",
+    "EmptyReduction",
+    "Error",
+    "FeedError",
+    "InternalError",
+    "LimitError",
+    "NumExpr",
+    "OutOfMemory",
+    "Program",
+    "ProgramError",
+    "ShapeError",
+    "Var",
+    "__version__",
+    "can_cast",
+    "compare",
+    "compile",
+    "dtypes",
+    "evaluate",
+    "explain",
+    "ops",
+    "promote_types",
+    "re_evaluate",
+    "result_type",
+    "rules",
+]
+
+
+def __getattr__(name: str) -> _core.OpFunction:
+    """The ops of the table, and their other names, as functions: ``castwise.exp(x)``."""
+    if not name.startswith("_"):
+        try:
+            found = _core.op(name)
+        except TypeError:
+            pass
+        else:
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'castwise' has no attribute or op {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *ops})

@@ -1,0 +1,231 @@
+"""The functions of the package: thin layers over ``castwise._core``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from typing import Any, Callable, Iterable, Mapping, overload
+
+from . import _core
+from ._core import Compiled, Program, Var
+
+
+@overload
+def compile(
+    f: str | Callable[..., Any] | Program, *, rules: str | None = None, rounding: str = "exact"
+) -> Compiled: ...
+@overload
+def compile(
+    f: None = None, *, rules: str | None = None, rounding: str = "exact"
+) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(
+    f: str | Callable[..., Any] | Program | None = None,
+    *,
+    rules: str | None = None,
+    rounding: str = "exact",
+) -> Compiled | Callable[[Callable[..., Any]], Compiled]:
+    """Compiles an expression, a function, a program or a program's text.
+
+    Args:
+        f: An expression such as ``"(nir - red) / (nir + red)"``; a function, which is called once with ``Var``s for
+            arguments of new dtypes or ranks; a ``Program``; or the text of one, which begins with ``castwise`` or
+            ``program``. Without it, a decorator.
+        rules: Whose promotion applies: ``"torch"``, ``"paddle"``, ``"numpy"``, ``"jax"``, ``"jax,x64"``. By default
+            the rules of the arrays' library.
+        rounding: ``"exact"`` rounds values of 16 and 8 bits after every op, as eager execution does; ``"relaxed"``
+            only where a value is stored.
+
+    Returns:
+        A ``Compiled``, which is called with arrays. Its arguments are the expression's names in the order in which
+        they first occur, the function's parameters, or the program's placeholders. It is typed and compiled once for
+        the dtypes and ranks of a call; any extents are allowed.
+
+    Raises:
+        ProgramError: the expression or the text does not parse. Mistakes of dtypes and shapes are raised by the call.
+
+    >>> import numpy as np
+    >>> @compile
+    ... def scaled(x, factor):
+    ...     return x * factor + 1
+    >>> scaled(np.float32([1, 2]), 0.5)
+    array([1.5, 2. ], dtype=float32)
+    """
+    if f is None:
+        return lambda function: compile(function, rules=rules, rounding=rounding)
+    if isinstance(f, Program):
+        return _core.compile_program(f)
+    if isinstance(f, str):
+        if f.lstrip().startswith(("castwise ", "program(")):
+            return _core.compile_text(f)
+        return _core.compile_expression(f, rules, rounding)
+    if callable(f):
+        return _core.compile_function(f, _parameters(f), rules, rounding)
+    raise TypeError(f"compile takes an expression, a function or a Program, not {type(f).__name__}")
+
+
+def _parameters(f: Callable[..., Any]) -> list[str]:
+    names = []
+    for p in inspect.signature(f).parameters.values():
+        if p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            raise TypeError(f"the parameter `{p.name}` is not positional: a compiled function takes positional ones")
+        names.append(p.name)
+    return names
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(text: str, rules: str | None) -> Compiled:
+    return _core.compile_expression(text, rules)
+
+
+_last: list[tuple[Compiled, list[Any]]] = []
+
+
+def _found(
+    names: Iterable[str], local: Mapping[str, Any] | None, globals_: Mapping[str, Any] | None, depth: int
+) -> list[Any]:
+    if local is None or globals_ is None:
+        frame = sys._getframe(depth)
+        local = frame.f_locals if local is None else local
+        globals_ = frame.f_globals if globals_ is None else globals_
+    found = []
+    for name in names:
+        if name in local:
+            found.append(local[name])
+        elif name in globals_:
+            found.append(globals_[name])
+        else:
+            raise NameError(f"the expression has the name `{name}`, which is not a variable here")
+    return found
+
+
+def evaluate(
+    ex: str,
+    local_dict: Mapping[str, Any] | None = None,
+    global_dict: Mapping[str, Any] | None = None,
+    out: Any = None,
+    *,
+    rules: str | None = None,
+) -> Any:
+    """Computes an expression of the caller's variables, as ``numexpr.evaluate`` does, with castwise's dtypes.
+
+    Nothing is evaluated as Python code. Compiled expressions are remembered.
+
+    Args:
+        ex: The expression.
+        local_dict: Where names are looked up first; by default the caller's local variables.
+        global_dict: Where they are looked up next; by default the caller's global variables.
+        out: An array for the result.
+        rules: Whose promotion applies; by default the rules of the arrays' library.
+
+    >>> import numpy as np
+    >>> a, b = np.arange(3), np.float32([0.5, 1, 2])
+    >>> evaluate("2 * a + b")
+    array([0.5, 3. , 6. ])
+    """
+    compiled = _compiled(ex, rules)
+    arguments = _found(compiled.names, local_dict, global_dict, 2)
+    _last[:] = [(compiled, list(compiled.names))]
+    return compiled(*arguments, out=out)
+
+
+def re_evaluate(
+    local_dict: Mapping[str, Any] | None = None, global_dict: Mapping[str, Any] | None = None, out: Any = None
+) -> Any:
+    """Computes the last expression of ``evaluate`` again, with the variables as they are now."""
+    if not _last:
+        raise RuntimeError("`evaluate` has not been called")
+    compiled, names = _last[0]
+    return compiled(*_found(names, local_dict, global_dict, 2), out=out)
+
+
+def NumExpr(ex: str, *, rules: str | None = None) -> Compiled:
+    """A compiled expression, under numexpr's name for it. Its arguments are in the order in which they occur."""
+    return _compiled(ex, rules)
+
+
+def _traced(f: Any, rules: str, declared: Mapping[str, Any]) -> Program:
+    """The program of an expression or function for arguments of declared dtypes."""
+    if isinstance(f, Program):
+        return f.with_rules(rules)
+    program = Program(rules)
+    compiled = compile(f, rules=rules)
+    unknown = set(declared) - set(compiled.names)
+    if unknown:
+        raise TypeError(f"there is no argument `{min(unknown)}`; the names are {', '.join(compiled.names)}")
+    values = {name: _declare(program, name, declared[name]) for name in compiled.names if name in declared}
+    missing = [name for name in compiled.names if name not in values]
+    if missing:
+        raise TypeError(f"the dtype of `{missing[0]}` is missing: pass `{missing[0]}=\"f32\"`, an array or a number")
+    result = program.expression(f, values) if isinstance(f, str) else f(*values.values())
+    if isinstance(result, Mapping):
+        program.fetch(**result)
+    elif isinstance(result, Var):
+        program.fetch(result)
+    else:
+        program.fetch(*result)
+    return program
+
+
+def _declare(program: Program, name: str, what: Any) -> Any:
+    """A placeholder for a dtype, a dtype with a shape, or an array; a number is itself."""
+    if isinstance(what, (bool, int, float, complex)):
+        return what
+    if isinstance(what, str):
+        dtype, _, dims = what.partition("[")
+        shape = [int(d) if d.strip().isdigit() else d.strip() for d in dims.rstrip("]").split(",") if d.strip()]
+        return program.data(name, dtype, [None if d == "?" else d for d in shape] if "[" in what else ["n"])
+    if hasattr(what, "dtype") and hasattr(what, "shape"):
+        return program.data(name, what.dtype, list(what.shape))
+    return program.data(name, what, ["n"])
+
+
+def explain(f: Any, *, rules: str, **arguments: Any) -> str:
+    """The casts that rules imply, with their reasons, and the typed program.
+
+    Args:
+        f: An expression, a function or a ``Program``.
+        rules: Whose promotion applies.
+        **arguments: A dtype (``"f32"``), a dtype with a shape (``"bf16[3, n]"``), an array or a number for each name.
+
+    Raises:
+        ProgramError: the rules refuse the dtypes, or the shapes do not broadcast.
+
+    >>> print(explain("a + b", rules="torch", a="i64", b="f16").splitlines()[1])
+    1 cast: 0 exact, 0 that round, 1 that may leave the range
+    """
+    return _traced(f, rules, arguments).explain()
+
+
+def compare(f: Any, *rules: str, **arguments: Any) -> list[tuple[str, str, dict[str, str | None]]]:
+    """Where rule sets differ: the op, its place, and the dtype that each gives, or ``None`` where it refuses.
+
+    >>> compare("a + b", "torch", "numpy", a="i64", b="f32")
+    [('add', 'characters 0..5', {'torch': 'f32', 'numpy': 'f64'})]
+    """
+    names = list(rules) or list(_core.rule_names())
+    program = _traced(f, names[0], arguments)
+    return [(op, place, dict(outcomes)) for op, place, outcomes in _core.compare_program(program, names)]
+
+
+def result_type(*operands: Any, rules: str, op: str = "add") -> str:
+    """The dtype of an op's result, from arrays, Python numbers and dtypes.
+
+    >>> result_type("i32", 2.5, rules="torch"), result_type("i32", 2.5, rules="numpy")
+    ('f32', 'f64')
+    """
+    return _core.result_type(*operands, rules=rules, op=op)
+
+
+def promote_types(a: Any, b: Any, *, rules: str) -> str:
+    """The dtype that two dtypes promote to. Raises ``ProgramError`` if the rules refuse them.
+
+    >>> promote_types("bf16", "f16", rules="torch")
+    'f32'
+    """
+    return _core.promote_types(a, b, rules)
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether results of one dtype may be written to an array of another one, as ``torch.can_cast`` says."""
+    return _core.can_cast(from_, to)

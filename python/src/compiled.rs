@@ -1,0 +1,528 @@
+//! Compiled programs: what a call looks up, and how it runs.
+//!
+//! Guarantees: a program is typed once for the dtypes and ranks of its arguments, and then found again; calls from many
+//! threads are independent. A scalar argument is a constant: each value is another program. Does not: keep arrays.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use castwise::shape::{Dim, Dims};
+use castwise::{
+    CancelToken, DType, Executor, Prepared, Program, Scalar, Settings, Tensor, TensorLayout, TensorView, Var,
+};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::{self, Argument, Array, Library};
+use crate::errors::exception;
+use crate::place::here;
+use crate::program::{self, PyVar};
+use crate::rules::Asked;
+
+/// The executor of the process.
+pub fn executor() -> &'static Executor {
+    static EXECUTOR: OnceLock<Executor> = OnceLock::new();
+    EXECUTOR.get_or_init(Executor::new)
+}
+
+/// What is compiled.
+enum Source {
+    Expression(String),
+    /// The text of a program, which declares its dtypes.
+    Text(String),
+    Function(Py<PyAny>),
+}
+
+/// What a call returns.
+#[derive(Clone, Debug)]
+enum Form {
+    One,
+    Tuple,
+    Dict(Vec<String>),
+}
+
+/// An argument as far as dtypes depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Seen {
+    Array(DType, usize),
+    /// The bits of a number, and its category.
+    Scalar(u128, u8),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    settings: Settings,
+    arguments: SmallVec<[Seen; 6]>,
+}
+
+/// A program for arguments of some dtypes and ranks.
+struct Variant {
+    program: Program,
+    prepared: Prepared,
+    form: Form,
+    /// Which arguments are feeds, in the order of the program's placeholders.
+    feeds: Vec<usize>,
+    /// The layouts of the last call.
+    layouts: Mutex<Vec<TensorLayout>>,
+}
+
+/// Programs of one `Compiled` that are kept; beyond, all are dropped. Scalars make as many as they have values.
+const MOST: usize = 256;
+
+/// From this number of elements on, a call releases the interpreter's lock.
+const RELEASED: usize = 1 << 14;
+
+/// From this number of elements on, a call of the main thread looks for signals such as Ctrl-C while it runs.
+const INTERRUPTED: usize = 1 << 22;
+
+/// A compiled expression, function or program. Call it with arrays.
+#[pyclass(frozen, module = "castwise")]
+pub struct Compiled {
+    source: Source,
+    names: Vec<String>,
+    asked: Asked,
+    rules: Option<String>,
+    rounding: String,
+    variants: Mutex<HashMap<Key, Arc<Variant>>>,
+}
+
+/// A number's bits and category.
+fn scalar_key(s: Scalar) -> Seen {
+    match s {
+        Scalar::Bool(v) => Seen::Scalar(v.into(), 0),
+        Scalar::Int(v) => Seen::Scalar(v as u128, 1),
+        Scalar::Float(v) => Seen::Scalar(v.to_bits().into(), 2),
+        Scalar::Complex(v) => Seen::Scalar(u128::from(v.re.to_bits()) << 64 | u128::from(v.im.to_bits()), 3),
+    }
+}
+
+impl Compiled {
+    pub fn expression(py: Python<'_>, text: &str, rules: Option<&str>, rounding: &str) -> PyResult<Compiled> {
+        let names = names_of(text).map_err(|e| exception(py, &e, Some(text)))?;
+        Compiled::new(Source::Expression(text.into()), names, rules, rounding)
+    }
+
+    pub fn of_text(py: Python<'_>, text: &str) -> PyResult<Compiled> {
+        let program = parse(py, text)?;
+        Compiled::new(Source::Text(text.into()), program.feed_names(), Some(&program.settings().named()), "exact")
+    }
+
+    pub fn function(
+        function: &Bound<'_, PyAny>,
+        names: Vec<String>,
+        rules: Option<&str>,
+        rounding: &str,
+    ) -> PyResult<Compiled> {
+        Compiled::new(Source::Function(function.clone().unbind()), names, rules, rounding)
+    }
+
+    fn new(source: Source, names: Vec<String>, rules: Option<&str>, rounding: &str) -> PyResult<Compiled> {
+        Ok(Compiled {
+            source,
+            names,
+            asked: Asked::new(rules, rounding)?,
+            rules: rules.map(str::to_string),
+            rounding: rounding.to_string(),
+            variants: Mutex::default(),
+        })
+    }
+
+    /// The arguments of a call in the order of the names.
+    fn arguments<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<SmallVec<[Argument<'py>; 6]>> {
+        if args.len() > self.names.len() {
+            let (n, all) = (args.len(), self.names.join(", "));
+            return Err(PyTypeError::new_err(format!("{n} arguments for {} names: {all}", self.names.len())));
+        }
+        let mut found: SmallVec<[Option<Argument<'py>>; 6]> = SmallVec::new();
+        for (obj, name) in args.iter().zip(&self.names) {
+            found.push(Some(arrays::argument(&obj, name)?));
+        }
+        found.resize_with(self.names.len(), || None);
+        for (key, obj) in named.into_iter().flat_map(|d| d.iter()) {
+            let key: String = key.extract()?;
+            let Some(at) = self.names.iter().position(|n| *n == key) else {
+                let all = self.names.join(", ");
+                return Err(PyTypeError::new_err(format!("there is no argument `{key}`; the names are {all}")));
+            };
+            if found[at].is_some() {
+                return Err(PyTypeError::new_err(format!("the argument `{key}` is given twice")));
+            }
+            found[at] = Some(arrays::argument(&obj, &key)?);
+        }
+        let missing = |name: &String| PyTypeError::new_err(format!("the argument `{name}` is missing"));
+        found.into_iter().zip(&self.names).map(|(a, name)| a.ok_or_else(|| missing(name))).collect()
+    }
+
+    fn variant(&self, py: Python<'_>, arguments: &[Argument<'_>]) -> PyResult<Arc<Variant>> {
+        let libraries = arguments.iter().filter_map(|a| match a {
+            Argument::Array(a) => Some(a.library),
+            Argument::Scalar(_) => None,
+        });
+        let settings = self.asked.of(libraries)?;
+        let seen = arguments.iter().map(|a| match a {
+            Argument::Array(a) => Seen::Array(a.dtype, a.shape.len()),
+            Argument::Scalar(s) => scalar_key(*s),
+        });
+        let key = Key { settings, arguments: seen.collect() };
+        if let Some(known) = self.lock().get(&key) {
+            return Ok(known.clone());
+        }
+        let given: Vec<Given> = arguments
+            .iter()
+            .map(|a| match a {
+                Argument::Array(a) => Given::Array(a.dtype, a.shape.len()),
+                Argument::Scalar(s) => Given::Scalar(*s),
+            })
+            .collect();
+        let (program, vars, form) = self.build(py, settings, &given)?;
+        let source = self.shown();
+        let prepared =
+            py.detach(|| executor().prepare(&program, &vars)).map_err(|e| exception(py, &e, source.as_deref()))?;
+        let feeds = prepared.feed_names().filter_map(|n| self.names.iter().position(|m| m == n)).collect();
+        let made = Arc::new(Variant { program, prepared, form, feeds, layouts: Mutex::default() });
+        let mut all = self.lock();
+        if all.len() >= MOST {
+            all.clear();
+        }
+        Ok(all.entry(key).or_insert(made).clone())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Variant>>> {
+        self.variants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The expression that byte ranges of mistakes refer to.
+    fn shown(&self) -> Option<String> {
+        match &self.source {
+            Source::Expression(text) | Source::Text(text) => Some(text.clone()),
+            Source::Function(_) => None,
+        }
+    }
+
+    /// The program for arguments of these dtypes and ranks, its results, and what a call returns.
+    fn build(&self, py: Python<'_>, settings: Settings, given: &[Given]) -> PyResult<(Program, Vec<Var>, Form)> {
+        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
+        if let Source::Text(text) = &self.source {
+            let program = parse(py, text)?;
+            let (vars, names): (Vec<Var>, Vec<_>) = program.fetches().into_iter().map(|f| (f.var, f.name)).unzip();
+            return Ok((program, vars, form_of(names)));
+        }
+        let program = castwise::with_location(here(py), || Program::with_settings(settings));
+        let mut placeholders = Vec::new();
+        for (name, g) in self.names.iter().zip(given) {
+            if let Given::Array(dtype, rank) = g {
+                let dims = Dims(vec![Dim::Dynamic; *rank]);
+                placeholders.push((name, castwise::with_location(here(py), || program.data(name, *dtype, dims))));
+            }
+        }
+        let scalar = |name: &str| match given[self.names.iter().position(|n| n == name)?] {
+            Given::Scalar(s) => Some(s),
+            Given::Array(..) => None,
+        };
+        match &self.source {
+            Source::Function(function) => {
+                let values = self.names.iter().map(|name| match scalar(name) {
+                    Some(s) => program::python_scalar(py, s),
+                    None => {
+                        let var = placeholders.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
+                        let var = var.ok_or_else(|| PyKeyError::new_err(name.clone()))?;
+                        Ok(Bound::new(py, PyVar::new(program.clone(), var))?.into_any())
+                    }
+                });
+                let values = values.collect::<PyResult<Vec<_>>>()?;
+                let (vars, form) = traced(function.bind(py), PyTuple::new(py, values)?)?;
+                Ok((program, vars, form))
+            }
+            Source::Expression(text) | Source::Text(text) => {
+                let var = program.expression_with(text, scalar).map_err(fail)?;
+                Ok((program, vec![var], Form::One))
+            }
+        }
+    }
+}
+
+/// What is known of an argument before a call.
+#[derive(Clone, Copy)]
+pub enum Given {
+    Array(DType, usize),
+    Scalar(Scalar),
+}
+
+/// Calls a Python function with handles of a program, and takes its results apart.
+fn traced(function: &Bound<'_, PyAny>, values: Bound<'_, PyTuple>) -> PyResult<(Vec<Var>, Form)> {
+    let result = function.call1(values)?;
+    let var = |obj: &Bound<'_, PyAny>| -> PyResult<Var> {
+        let found = obj.get_type().fully_qualified_name()?;
+        let wrong = || PyTypeError::new_err(format!("the function returned a {found}, not a castwise.Var"));
+        Ok(obj.cast::<PyVar>().map_err(|_| wrong())?.get().var().clone())
+    };
+    if let Ok(all) = result.cast::<PyDict>() {
+        let names = all.keys().iter().map(|k| k.extract()).collect::<PyResult<Vec<String>>>()?;
+        let vars = all.values().iter().map(|v| var(&v)).collect::<PyResult<Vec<Var>>>()?;
+        return Ok((vars, Form::Dict(names)));
+    }
+    if result.cast::<PyVar>().is_err()
+        && let Ok(all) = result.try_iter()
+    {
+        let vars = all.map(|v| var(&v?)).collect::<PyResult<Vec<Var>>>()?;
+        return Ok((vars, Form::Tuple));
+    }
+    Ok((vec![var(&result)?], Form::One))
+}
+
+fn form_of(names: Vec<Option<String>>) -> Form {
+    match names.len() {
+        1 => Form::One,
+        _ if !names.is_empty() && names.iter().all(Option::is_some) => {
+            Form::Dict(names.into_iter().flatten().collect())
+        }
+        _ => Form::Tuple,
+    }
+}
+
+/// Reads the text of a program.
+pub fn parse(py: Python<'_>, text: &str) -> PyResult<Program> {
+    text.parse().map_err(|e| exception(py, &e, Some(text)))
+}
+
+/// The names in an expression, in the order in which they first occur.
+fn names_of(text: &str) -> castwise::Result<Vec<String>> {
+    // Every name is taken for a placeholder of a program that is thrown away.
+    let (program, mut names) = (Program::new(castwise::Rules::Torch), Vec::<String>::new());
+    let read = castwise::expr::parse_expression::<castwise::Graph>(text, |name| {
+        if let Some(known) = program.feed(name) {
+            return Some(known);
+        }
+        names.push(name.to_string());
+        Some(program.data(name, DType::F32, ()))
+    });
+    read.map(|_| names)
+}
+
+#[pymethods]
+impl Compiled {
+    /// Computes the results for these arrays, by position or by name.
+    #[pyo3(signature = (*args, out=None, **named))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = self.arguments(args, named)?;
+        let variant = self.variant(py, &arguments)?;
+        let feeds: SmallVec<[&Array<'py>; 6]> = variant
+            .feeds
+            .iter()
+            .filter_map(|at| match &arguments[*at] {
+                Argument::Array(a) => Some(a),
+                Argument::Scalar(_) => None,
+            })
+            .collect();
+        let library = feeds.first().map_or(Library::NumPy, |a| a.library);
+        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
+        let layouts = variant.layouts(&feeds).map_err(fail)?;
+        let views = feeds.iter().zip(&layouts).map(|(a, l)| a.view(l));
+        let views = views.collect::<castwise::Result<SmallVec<[TensorView<'_>; 6]>>>().map_err(fail)?;
+        match out {
+            Some(out) => {
+                variant.run_into(py, &views, &variant.targets(out)?, &fail)?;
+                Ok(out.clone())
+            }
+            None => {
+                let results = variant.run(py, &views, &fail)?;
+                variant.results(py, results, library)
+            }
+        }
+    }
+
+    /// The names of the arguments, in order.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.names.clone()
+    }
+
+    /// The text of the program for these arrays or dtypes, with every cast: see `explain`.
+    #[pyo3(signature = (*args, **named))]
+    fn text<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<String> {
+        let variant = self.variant(py, &self.arguments(args, named)?)?;
+        let typed = variant.program.infer().map_err(|e| exception(py, &e, self.shown().as_deref()))?;
+        Ok(typed.to_string())
+    }
+
+    /// The casts of the program for these arrays, with their reasons, and the typed program.
+    #[pyo3(signature = (*args, **named))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<String> {
+        let variant = self.variant(py, &self.arguments(args, named)?)?;
+        let typed = variant.program.infer().map_err(|e| exception(py, &e, self.shown().as_deref()))?;
+        Ok(typed.explain())
+    }
+
+    fn __repr__(&self) -> String {
+        let what = match &self.source {
+            Source::Expression(text) => format!("{text:?}"),
+            Source::Text(_) => "program".to_string(),
+            Source::Function(_) => "function".to_string(),
+        };
+        let rules = self.rules.as_ref().map(|r| format!(", rules={r:?}")).unwrap_or_default();
+        format!("castwise.compile({what}{rules})({})", self.names.join(", "))
+    }
+
+    /// A compiled expression or program pickles as its text; a function as the function itself.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let rebuild = py.import("castwise._core")?.getattr("_rebuild")?;
+        let (kind, source) = match &self.source {
+            Source::Expression(text) => ("expression", text.into_pyobject(py)?.into_any()),
+            Source::Text(text) => ("text", text.into_pyobject(py)?.into_any()),
+            Source::Function(f) => ("function", f.bind(py).clone()),
+        };
+        let arguments = (kind, source, self.names.clone(), self.rules.clone(), self.rounding.clone());
+        Ok((rebuild, arguments.into_pyobject(py)?))
+    }
+}
+
+/// What `Compiled.__reduce__` names.
+#[pyfunction]
+pub fn _rebuild(
+    py: Python<'_>,
+    kind: &str,
+    source: &Bound<'_, PyAny>,
+    names: Vec<String>,
+    rules: Option<&str>,
+    rounding: &str,
+) -> PyResult<Compiled> {
+    match kind {
+        "expression" => Compiled::expression(py, &source.extract::<String>()?, rules, rounding),
+        "text" => Compiled::of_text(py, &source.extract::<String>()?),
+        _ => Compiled::function(source, names, rules, rounding),
+    }
+}
+
+impl Variant {
+    /// The layouts of the feeds: those of the last call, if they are the same.
+    fn layouts(&self, feeds: &[&Array<'_>]) -> castwise::Result<Vec<TensorLayout>> {
+        let same = |(l, a): (&TensorLayout, &&Array<'_>)| {
+            l.dtype() == a.dtype && l.shape() == &a.shape[..] && l.strides() == &a.strides[..]
+        };
+        let mut last = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() != feeds.len() || !last.iter().zip(feeds).all(same) {
+            *last = feeds.iter().map(|a| a.layout()).collect::<castwise::Result<_>>()?;
+        }
+        Ok(last.clone())
+    }
+
+    /// The arrays for the results, which are one or as many as there are results.
+    fn targets<'py>(&self, out: &Bound<'py, PyAny>) -> PyResult<Vec<Array<'py>>> {
+        match &self.form {
+            Form::One => Ok(vec![arrays::target(out)?]),
+            Form::Tuple => out.try_iter()?.map(|o| arrays::target(&o?)).collect(),
+            Form::Dict(names) => names.iter().map(|n| arrays::target(&out.get_item(n)?)).collect(),
+        }
+    }
+
+    fn run(
+        &self,
+        py: Python<'_>,
+        views: &[TensorView<'_>],
+        fail: &dyn Fn(castwise::Error) -> PyErr,
+    ) -> PyResult<Vec<Tensor>> {
+        let elements = views.iter().map(TensorView::numel).max().unwrap_or(0);
+        if elements < RELEASED {
+            return self.prepared.run_views(views).map_err(fail);
+        }
+        if elements < INTERRUPTED {
+            return py.detach(|| self.prepared.run_views(views)).map_err(fail);
+        }
+        interruptible(py, |token| self.prepared.run_views_with(views, token))?.map_err(fail)
+    }
+
+    fn run_into(
+        &self,
+        py: Python<'_>,
+        views: &[TensorView<'_>],
+        targets: &[Array<'_>],
+        fail: &dyn Fn(castwise::Error) -> PyErr,
+    ) -> PyResult<()> {
+        let layouts = targets.iter().map(Array::layout).collect::<castwise::Result<Vec<_>>>().map_err(fail)?;
+        let into = targets.iter().zip(&layouts).map(|(a, l)| a.view_mut(l));
+        let mut into = into.collect::<castwise::Result<Vec<_>>>().map_err(fail)?;
+        let elements = views.iter().map(TensorView::numel).max().unwrap_or(0);
+        if elements < INTERRUPTED {
+            return py.detach(|| self.prepared.run_views_into(views, &mut into)).map_err(fail);
+        }
+        interruptible(py, |token| self.prepared.run_views_into_with(views, &mut into, token))?.map_err(fail)
+    }
+
+    fn results<'py>(&self, py: Python<'py>, results: Vec<Tensor>, library: Library) -> PyResult<Bound<'py, PyAny>> {
+        let mut made = Vec::with_capacity(results.len());
+        for t in results {
+            made.push(arrays::result(py, t, library)?);
+        }
+        match &self.form {
+            Form::One => made.pop().ok_or_else(|| PyValueError::new_err("a program without results")),
+            Form::Tuple => Ok(PyTuple::new(py, made)?.into_any()),
+            Form::Dict(names) => {
+                let all = PyDict::new(py);
+                for (name, value) in names.iter().zip(made) {
+                    all.set_item(name, value)?;
+                }
+                Ok(all.into_any())
+            }
+        }
+    }
+}
+
+/// Runs on another thread while this one looks for signals every 50 ms, and stops the run if a handler raises.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    run: impl FnOnce(&CancelToken) -> castwise::Result<T> + Send,
+) -> PyResult<castwise::Result<T>> {
+    let (token, done) = (CancelToken::new(), (Mutex::new(false), std::sync::Condvar::new()));
+    std::thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            let made = run(&token);
+            *done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            done.1.notify_all();
+            made
+        });
+        let mut raised = None;
+        loop {
+            let is_done = py.detach(|| {
+                let lock = done.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let wait = std::time::Duration::from_millis(50);
+                done.1.wait_timeout_while(lock, wait, |done| !*done).is_ok_and(|(done, _)| *done)
+            });
+            if is_done || work.is_finished() {
+                break;
+            }
+            if let Err(e) = py.check_signals() {
+                token.cancel();
+                raised = Some(e);
+                break;
+            }
+        }
+        let made = py.detach(|| work.join());
+        match (raised, made) {
+            (Some(e), _) => Err(e),
+            (None, Ok(made)) => Ok(made),
+            (None, Err(_)) => Err(PyValueError::new_err("a run panicked")),
+        }
+    })
+}

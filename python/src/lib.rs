@@ -1,0 +1,165 @@
+//! castwise for Python: the module `castwise._core`.
+//!
+//! Guarantees: arrays are read in place and results own their memory (`arrays`); an error is a Python exception with the
+//! caller's line (`errors`, `place`). Does not: have rules of its own; every dtype is castwise's decision.
+
+use castwise::promotion::{OperandType, signature};
+use castwise::{Attrs, DType, Op, compare_all};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+mod arrays;
+mod compiled;
+mod dtypes;
+mod errors;
+mod place;
+mod program;
+mod rules;
+mod torch;
+
+use arrays::Argument;
+use compiled::Compiled;
+use program::{OpFunction, PyProgram, PyVar};
+
+/// Compiles an expression.
+#[pyfunction]
+#[pyo3(signature = (text, rules=None, rounding="exact"))]
+fn compile_expression(py: Python<'_>, text: &str, rules: Option<&str>, rounding: &str) -> PyResult<Compiled> {
+    Compiled::expression(py, text, rules, rounding)
+}
+
+/// Compiles a program's text.
+#[pyfunction]
+fn compile_text(py: Python<'_>, text: &str) -> PyResult<Compiled> {
+    Compiled::of_text(py, text)
+}
+
+/// Compiles a program.
+#[pyfunction]
+fn compile_program(py: Python<'_>, program: &Bound<'_, PyProgram>) -> PyResult<Compiled> {
+    Compiled::of_text(py, &program.get().program().to_string())
+}
+
+/// Compiles a function of Vars.
+#[pyfunction]
+#[pyo3(signature = (function, names, rules=None, rounding="exact"))]
+fn compile_function(
+    function: &Bound<'_, PyAny>,
+    names: Vec<String>,
+    rules: Option<&str>,
+    rounding: &str,
+) -> PyResult<Compiled> {
+    Compiled::function(function, names, rules, rounding)
+}
+
+/// The op of a name.
+#[pyfunction]
+fn op(name: &str) -> PyResult<OpFunction> {
+    let none = || PyTypeError::new_err(format!("there is no op `{name}`"));
+    program::op_named(name).map(OpFunction::new).ok_or_else(none)
+}
+
+/// The names of all ops.
+#[pyfunction]
+fn op_names() -> Vec<&'static str> {
+    Op::ALL.iter().map(|op| op.name()).collect()
+}
+
+/// An operand of `result_type`: an array, a number, or what names a dtype.
+fn operand(obj: &Bound<'_, PyAny>) -> PyResult<OperandType> {
+    if let Some(s) = arrays::scalar(obj)? {
+        return Ok(OperandType::Scalar(s));
+    }
+    match arrays::argument(obj, "operand") {
+        Ok(Argument::Array(a)) if a.shape.is_empty() => Ok(OperandType::zero(a.dtype)),
+        Ok(Argument::Array(a)) => Ok(OperandType::dim(a.dtype)),
+        _ => dtypes::of_object(obj).map(OperandType::dim),
+    }
+}
+
+/// The result's dtype of an op of these operands.
+#[pyfunction]
+#[pyo3(signature = (*operands, rules, op="add"))]
+fn result_type(py: Python<'_>, operands: &Bound<'_, PyTuple>, rules: &str, op: &str) -> PyResult<&'static str> {
+    let none = || PyTypeError::new_err(format!("there is no op `{op}`"));
+    let op = program::op_named(op).ok_or_else(none)?;
+    let operands = operands.iter().map(|o| operand(&o)).collect::<PyResult<Vec<_>>>()?;
+    let found = signature(&rules::settings(rules)?, op, &operands, &Attrs::default());
+    found.map(|s| s.result.name()).map_err(|d| errors::exception(py, &castwise::Error::Invalid(vec![d]), None))
+}
+
+/// The dtype that two dtypes promote to in PyTorch's lattice; `None` for dtypes that do not promote.
+#[pyfunction]
+#[pyo3(signature = (a, b, rules))]
+fn promote_types(py: Python<'_>, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>, rules: &str) -> PyResult<&'static str> {
+    let operands = [OperandType::dim(dtypes::of_object(a)?), OperandType::dim(dtypes::of_object(b)?)];
+    let found = signature(&rules::settings(rules)?, Op::Maximum, &operands, &Attrs::default());
+    found.map(|s| s.compute.name()).map_err(|d| errors::exception(py, &castwise::Error::Invalid(vec![d]), None))
+}
+
+/// Whether a value of one dtype can be written to an array of another one without losing its category.
+#[pyfunction]
+fn can_cast(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(dtypes::of_object(from)?.can_cast(dtypes::of_object(to)?))
+}
+
+/// An op, its place, and the dtype that each rule set gives; `None` where it refuses.
+type Differing = (String, String, Vec<(String, Option<String>)>);
+
+/// Where the rule sets differ for a program: the op, the line, and what each rule set gives.
+#[pyfunction]
+#[pyo3(signature = (program, rules))]
+fn compare_program(program: &Bound<'_, PyProgram>, rules: Vec<String>) -> PyResult<Vec<Differing>> {
+    let all = rules.iter().map(|r| Ok(rules::settings(r)?.rules)).collect::<PyResult<Vec<_>>>()?;
+    let one = |d: castwise::Difference| {
+        let outcome = |(rules, o): &(castwise::Rules, castwise::Outcome)| match o {
+            castwise::Outcome::DType(d) => (rules.to_string(), Some(d.name().to_string())),
+            castwise::Outcome::Refused(_) => (rules.to_string(), None),
+        };
+        (d.op.to_string(), d.location.to_string(), d.outcomes.iter().map(outcome).collect())
+    };
+    Ok(compare_all(program.get().program(), &all).into_iter().map(one).collect())
+}
+
+/// The names of the dtypes.
+#[pyfunction]
+fn dtype_names() -> Vec<&'static str> {
+    DType::ALL.iter().map(|d| d.name()).collect()
+}
+
+/// The names of the rule sets.
+#[pyfunction]
+fn rule_names() -> Vec<&'static str> {
+    castwise::Rules::ALL.iter().map(|r| r.name()).collect()
+}
+
+/// Whether NumPy's functions were found: for tests.
+#[pyfunction]
+fn _has_numpy(py: Python<'_>) -> bool {
+    dtypes::has_numpy(py)
+}
+
+#[pymodule(gil_used = false)]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<Compiled>()?;
+    m.add_class::<PyProgram>()?;
+    m.add_class::<PyVar>()?;
+    m.add_class::<OpFunction>()?;
+    m.add_class::<arrays::Memory>()?;
+    m.add_function(wrap_pyfunction!(compile_expression, m)?)?;
+    m.add_function(wrap_pyfunction!(compile_text, m)?)?;
+    m.add_function(wrap_pyfunction!(compile_program, m)?)?;
+    m.add_function(wrap_pyfunction!(compile_function, m)?)?;
+    m.add_function(wrap_pyfunction!(compiled::_rebuild, m)?)?;
+    m.add_function(wrap_pyfunction!(op, m)?)?;
+    m.add_function(wrap_pyfunction!(op_names, m)?)?;
+    m.add_function(wrap_pyfunction!(result_type, m)?)?;
+    m.add_function(wrap_pyfunction!(promote_types, m)?)?;
+    m.add_function(wrap_pyfunction!(can_cast, m)?)?;
+    m.add_function(wrap_pyfunction!(compare_program, m)?)?;
+    m.add_function(wrap_pyfunction!(dtype_names, m)?)?;
+    m.add_function(wrap_pyfunction!(rule_names, m)?)?;
+    m.add_function(wrap_pyfunction!(_has_numpy, m)?)
+}

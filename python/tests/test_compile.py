@@ -1,0 +1,237 @@
+"""Expressions, functions, programs and their text; what they refuse; how they travel."""
+
+import gc
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import castwise
+
+
+def gelu(x):
+    return 0.5 * x * (1 + castwise.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+
+
+def test_eager_and_compiled_have_the_same_bits():
+    x = np.random.default_rng(0).normal(size=10_000).astype(np.float16)
+    inner = castwise.add(x, castwise.mul(0.044715, castwise.pow(x, 3)))
+    eager = castwise.mul(castwise.mul(0.5, x), castwise.add(1, castwise.tanh(castwise.mul(0.7978845608, inner))))
+    assert castwise.compile(gelu)(x).tobytes() == eager.tobytes()
+
+
+def test_the_decorator_and_its_arguments():
+    @castwise.compile(rules="torch")
+    def f(a, b):
+        return a + b
+
+    assert f(np.ones(2, np.int64), np.ones(2, np.float32)).dtype == np.float32
+    assert f.names == ["a", "b"]
+    np.testing.assert_array_equal(f(b=np.float32([1]), a=np.int64([2])), [3])
+    for call, text in [
+        (lambda: f(np.ones(2)), "`b` is missing"),
+        (lambda: f(1, 2, 3), "3 arguments for 2 names"),
+        (lambda: f(np.ones(2), a=1), "`a` is given twice"),
+        (lambda: f(np.ones(2), c=1), "no argument `c`"),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            call()
+
+
+def test_several_results():
+    x = np.arange(6.0).reshape(2, 3)
+    low, high = castwise.compile(lambda x: (castwise.amin(x), castwise.amax(x)))(x)
+    assert (low, high) == (0, 5)
+    named = castwise.compile(lambda x: {"sum": x.sum(dim=0), "mean": x.mean(dim=-1, keepdim=True)})(x)
+    np.testing.assert_array_equal(named["sum"], x.sum(0))
+    assert named["mean"].shape == (2, 1)
+    outs = (np.zeros(()), np.zeros(()))
+    castwise.compile(lambda x: (castwise.amin(x), castwise.amax(x)))(x, out=outs)
+    assert outs[1] == 5
+
+
+def test_programs_and_their_text():
+    p = castwise.Program("torch")
+    x, n = p.data("x", "bf16", ["n"]), p.data("n", np.int32, ["n"])
+    p.fetch(double=x + x, scaled=n * 0.5)
+    text = str(p)
+    assert castwise.Program.parse(text).rules == "torch" and str(castwise.Program.parse(text)) == text
+    result = castwise.compile(text)(np.ones(3, np.float32).astype("bfloat16"), np.int32([1, 2, 3]))
+    assert list(result) == ["double", "scaled"] and result["scaled"].dtype == np.float32
+    assert str(pickle.loads(pickle.dumps(p))) == text
+    assert (x + 1).dtype == "bf16" and (x + 1).shape == (None,) and repr(x).startswith("<castwise.Var bf16[")
+    assert p.data("k", "f64", [2, None]).shape == (2, None)
+
+
+def test_weak_values_under_jax():
+    p = castwise.Program("jax")
+    scaled = p.data("n", "i32", [3]) * 2.5
+    assert (scaled.dtype, scaled.weak) == ("f32", True)
+    assert (scaled + p.data("h", "bf16", [3])).dtype == "bf16"
+    assert castwise.result_type("i32", 2.5, rules="jax,x64") == "f64"
+
+
+def test_all_mistakes_with_lines():
+    p = castwise.Program("paddle")
+    x, y = p.data("x", "i64", [3]), p.data("y", "f32", [3])
+    first = sys._getframe().f_lineno + 1
+    z = x + y
+    z = z * castwise.logical_and(x, y)
+    with pytest.raises(castwise.ProgramError) as e:
+        p.check()
+    found = e.value.diagnostics
+    assert [(d.kind, d.file, d.line) for d in found][0] == ("PromotionRefused", __file__, first)
+    assert 'rules="torch"' in found[0].help and isinstance(e.value, TypeError)
+    again = pickle.loads(pickle.dumps(e.value))
+    assert again.diagnostics == found and str(again) == str(e.value)
+
+
+def test_mistakes_in_expressions_have_carets():
+    with pytest.raises(castwise.ProgramError) as e:
+        castwise.compile("a + sqr(b)")
+    assert str(e.value).splitlines()[1:3] == ["    a + sqr(b)", "        ^^^"]
+    assert e.value.diagnostics[0].range == (4, 7)
+    with pytest.raises(castwise.ProgramError) as e:
+        castwise.compile('"é" + b', rules="paddle")(np.ones(2, np.int64), np.ones(2, np.float32))
+    assert e.value.diagnostics[0].range == (0, 7)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "base"),
+    [
+        (lambda: castwise.compile("a // b", rules="torch")(np.ones(2, int), np.zeros(2, int)), "DivisionByZero", ZeroDivisionError),
+        (lambda: castwise.compile("a + b")(np.ones(2), np.ones(3)), "ShapeError", ValueError),
+        (lambda: castwise.compile(lambda x: x.amax())(np.ones(0)), "EmptyReduction", ValueError),
+        (lambda: castwise.compile("a + 300")(np.ones(2, np.uint8)), "ProgramError", TypeError),
+    ],
+)
+def test_errors_are_those_of_python_too(call, error, base):
+    with pytest.raises(getattr(castwise, error)) as e:
+        call()
+    assert isinstance(e.value, base) and isinstance(e.value, castwise.Error)
+
+
+def test_a_var_has_no_value():
+    x = castwise.Program("numpy").data("x", "f32", [3])
+    for wrong in (lambda: bool(x), lambda: len(x), lambda: list(x), lambda: np.asarray(x), lambda: x.no_such_op):
+        with pytest.raises((TypeError, ValueError, AttributeError)):
+            wrong()
+    with pytest.raises(TypeError, match="no `out`"):
+        np.add(x, 1, out=np.zeros(3))
+    with pytest.raises(TypeError, match="no op for numpy.spacing"):
+        np.spacing(x)
+
+
+def test_evaluate_takes_the_callers_variables():
+    a, b = np.arange(4), np.float32([1, 2, 3, 4])
+    np.testing.assert_array_equal(castwise.evaluate("a * b + 1"), a * b + 1)
+    b = b * 2
+    np.testing.assert_array_equal(castwise.re_evaluate(), a * b + 1)
+    np.testing.assert_array_equal(castwise.evaluate("a + c", {"a": 1, "c": b}), b + 1)
+    with pytest.raises(NameError, match="`nowhere`"):
+        castwise.evaluate("a + nowhere")
+    assert castwise.NumExpr("b - a")(b, a).tolist() == (b - a).tolist()
+
+
+def test_compiled_objects_pickle():
+    for f in (castwise.compile("a * 2 + b"), castwise.compile("a * 2", rules="jax,x64"), castwise.compile(gelu)):
+        again = pickle.loads(pickle.dumps(f))
+        assert again.names == f.names and repr(again) == repr(f)
+        arguments = [np.ones(3)] * len(f.names)
+        np.testing.assert_array_equal(again(*arguments), f(*arguments))
+
+
+def square(x):
+    return castwise.compile("x * x")(x)
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_processes(method):
+    big = np.ones(1 << 20)
+    square(big)
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        for r in pool.map(square, [big * i for i in range(4)]):
+            assert r[0] == r[-1]
+
+
+def test_threads_share_one_compiled_object():
+    f, errors = castwise.compile("x * 2 + 1"), []
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(300):
+            x = rng.integers(0, 9, rng.integers(0, 3000)).astype(rng.choice(["f4", "i2", "u1"]))
+            if not np.array_equal(f(x), x * 2 + 1):
+                errors.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not errors
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")
+def test_memory_stays_flat():
+    f, x, out = castwise.compile("x * 2 + y"), np.ones(1000), np.zeros(1000)
+
+    def calls(n):
+        for _ in range(n):
+            f(x, x)
+            f(x, x, out=out)
+
+    calls(2000)
+    gc.collect()
+    before = resident()
+    calls(50_000)
+    gc.collect()
+    assert resident() - before < 4 << 20
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_signals_stop_a_run():
+    script = """
+import signal, numpy as np, castwise
+x = np.ones(1 << 24)
+f = castwise.compile("+".join(f"tan(sin(x) + {i})" for i in range(60)))
+f(np.ones(4))
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+try:
+    f(x)
+except KeyboardInterrupt:
+    print("interrupted")
+print(f(np.ones(2)).shape)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.split() == ["interrupted", "(2,)"], done.stderr
+
+
+def test_explain_and_compare():
+    text = castwise.explain("0.7*a + 0.3*b", rules="torch", a="bf16", b="f16")
+    assert "mul rounds to bf16" in text and "add" in text
+    assert castwise.compare("a + b", "torch", "numpy", a="i64", b="f32")[0][2] == {"torch": "f32", "numpy": "f64"}
+    with pytest.raises(TypeError, match="dtype of `b` is missing"):
+        castwise.explain("a + b", rules="torch", a="f32")
+    assert castwise.promote_types(np.float32, "int64", rules="torch") == "f32"
+    assert castwise.can_cast("f32", "f16") and not castwise.can_cast("f32", "i32")
+
+
+def test_scalars_do_not_fill_the_memory():
+    f, x = castwise.compile("x * s"), np.ones(3)
+    for i in range(1000):
+        assert f(x, float(i))[0] == i

@@ -1,0 +1,141 @@
+"""Arrays of NumPy: every dtype and layout is read in place or copied, and results own their memory."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import castwise
+from conftest import values
+
+LAYOUTS = {
+    "contiguous": lambda a: a,
+    "transposed": lambda a: a.T,
+    "reversed": lambda a: a[::-1, ::-1],
+    "stepped": lambda a: a[::2, 1::2],
+    "broadcast": lambda a: np.broadcast_to(a[:1], a.shape),
+    "0-d": lambda a: a[1, 2].reshape(()),
+    "empty": lambda a: a[:0],
+    "fortran": np.asfortranarray,
+}
+
+
+def read_only(a):
+    a = a.copy()
+    a.flags.writeable = False
+    return a
+
+
+def unaligned(a):
+    raw = np.zeros(a.nbytes + 1, np.uint8)
+    view = raw[1:].view(a.dtype).reshape(a.shape) if a.dtype.itemsize > 1 else a
+    view[...] = a
+    return view
+
+
+def swapped(a):
+    return a.astype(a.dtype.newbyteorder()) if a.dtype.isbuiltin == 1 and a.dtype.itemsize > 1 else a
+
+
+LAYOUTS |= {"read-only": read_only, "unaligned": unaligned, "big-endian": swapped}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_dtype_in_every_layout(dtype, layout):
+    a = LAYOUTS[layout](values(dtype, (6, 8)))
+    got = castwise.compile("cast(x, c128)")(a)
+    assert got.dtype == np.complex128 and got.shape == a.shape
+    np.testing.assert_array_equal(got, a.astype(np.complex128))
+    # Under NumPy's rules floats of 8 bits are only stored.
+    rules = "jax" if dtype.name.startswith("float8") else "numpy"
+    same = castwise.compile("where(c, x, x)", rules=rules)(np.ones(a.shape, bool), a)
+    assert same.dtype == a.dtype.newbyteorder("=") and same.shape == a.shape
+    np.testing.assert_array_equal(same.astype(np.complex128), a.astype(np.complex128))
+
+
+def test_results_own_their_memory_and_are_writable():
+    x = np.arange(5.0)
+    r = castwise.compile("x * 1.0")(x)
+    assert r.flags.writeable and r.flags.c_contiguous and r.ctypes.data % 64 == 0
+    r[0] = 7
+    assert x[0] == 0 and not np.shares_memory(r, x)
+    same = castwise.compile(lambda x: x)(x)
+    assert not np.shares_memory(same, x)
+
+
+def test_results_outlive_what_made_them():
+    results = [castwise.compile(f"x + {i}")(np.zeros(1000)) for i in range(50)]
+    assert [r[999] for r in results] == list(range(50))
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
+def test_out(shape):
+    f = castwise.compile("x * 2 + 1")
+    x = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+    out = np.full(shape, -1, np.float32)
+    address = out.ctypes.data
+    assert f(x, out=out) is out and out.ctypes.data == address
+    np.testing.assert_array_equal(out, x * 2 + 1)
+
+
+def test_out_in_any_layout_and_beside_its_input():
+    f = castwise.compile("x * 10")
+    out = np.zeros((3, 8))[:, ::2]
+    np.testing.assert_array_equal(f(np.ones((3, 4)), out=out), np.full((3, 4), 10.0))
+    a = np.arange(6.0)
+    f(a[:-1], out=a[1:])
+    np.testing.assert_array_equal(a, [0, 0, 10, 20, 30, 40])
+
+
+def test_out_is_refused_where_it_does_not_fit():
+    f, x = castwise.compile("x * 2"), np.ones(3)
+    with pytest.raises(castwise.ShapeError):
+        f(x, out=np.zeros(4))
+    with pytest.raises(castwise.ProgramError):
+        f(x, out=np.zeros(3, np.int32))
+    with pytest.raises(ValueError, match="read-only"):
+        f(x, out=read_only(np.zeros(3)))
+    with pytest.raises(castwise.ShapeError, match="overlap"):
+        f(x, out=np.lib.stride_tricks.as_strided(np.zeros(1), (3,), (0,)))
+
+
+def test_bools_of_other_bytes_are_true():
+    odd = np.array([0, 1, 2, 255], np.uint8).view(bool)
+    np.testing.assert_array_equal(castwise.compile("cast(x, i32)")(odd), [0, 1, 1, 1])
+    np.testing.assert_array_equal(castwise.compile("~x")(odd[::2]), [True, False])
+
+
+def test_scalars_by_their_exact_type():
+    f = castwise.compile("x * s")
+    x = np.ones(2, np.float32)
+    assert f(x, 2).dtype == f(x, 2.5).dtype == np.float32
+    assert f(x, np.float64(2.5)).dtype == np.float64
+    assert f(x, 2j).dtype == np.complex64
+    assert f(np.ones(2, np.int8), True).dtype == np.int8
+
+
+def test_dtypes_that_castwise_lacks_are_named():
+    for a in (np.zeros(2, np.longdouble), np.array(["a"]), np.zeros(2, "M8[s]"), np.zeros(2, ml_dtypes.int4)):
+        with pytest.raises(TypeError, match="`x` is an array of .*castwise lacks"):
+            castwise.compile("x + 1")(a)
+    with pytest.raises(TypeError, match="`x` is a .*dict"):
+        castwise.compile("x + 1")({})
+
+
+def test_what_numpy_can_make_an_array_of():
+    class Wrapped:
+        def __array__(self, dtype=None, copy=None):
+            return np.arange(3)
+
+    np.testing.assert_array_equal(castwise.compile("x + 1")(Wrapped()), [1, 2, 3])
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "subtract", "maximum", "arctan2", "power"])
+def test_results_of_binary_ufuncs(name):
+    rng = np.random.default_rng(1)
+    for da in ("u1", "i4", "u8", "f2", "f4", "f8"):
+        for db in ("i1", "u4", "f2", "f8"):
+            a, b = (rng.integers(1, 5, 20).astype(d) for d in (da, db))
+            want = getattr(np, name)(a, b)
+            got = castwise.compile(lambda x, y: getattr(np, name)(x, y))(a, b)
+            assert got.dtype == want.dtype, (name, da, db)
+            np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=2e-3 if want.dtype == "f2" else 1e-6)
