@@ -5,6 +5,7 @@
 //! Does not: decide dtypes or rules.
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use castwise::{DType, Scalar, Tensor, TensorLayout, TensorView, TensorViewMut};
 use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_object};
@@ -110,7 +111,13 @@ pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
 
 /// Whether an object is an array of NumPy. NumPy is not imported for it.
 fn is_numpy(obj: &Bound<'_, PyAny>) -> bool {
-    let loaded = || obj.py().import("sys").and_then(|s| s.getattr("modules")?.contains("numpy")).unwrap_or(false);
+    // Looked up until it is found: an import can't be undone, and a lookup takes longer than reading an array.
+    static LOADED: AtomicBool = AtomicBool::new(false);
+    let loaded = || {
+        let modules = || obj.py().import("sys")?.getattr("modules")?.contains("numpy");
+        LOADED.load(Ordering::Relaxed)
+            || modules().inspect(|found| LOADED.store(*found, Ordering::Relaxed)).unwrap_or(false)
+    };
     let own = |o: &Bound<'_, PyAny>| {
         // SAFETY: NumPy is loaded; the type object is its own and lives as long as the interpreter.
         unsafe {
