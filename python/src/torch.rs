@@ -10,6 +10,7 @@ use std::sync::Mutex;
 
 use castwise::{DType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -57,7 +58,7 @@ pub fn is_tensor(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 fn dtype_of(torch: &Torch, obj: &Bound<'_, PyAny>, name: &str) -> PyResult<DType> {
-    let dtype = obj.getattr("dtype")?;
+    let dtype = obj.getattr(intern!(obj.py(), "dtype"))?;
     let key = dtype.as_ptr() as usize;
     if let Some(known) = torch.dtypes.lock().ok().and_then(|all| all.get(&key).copied()) {
         return Ok(known);
@@ -77,16 +78,16 @@ pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     let py = obj.py();
     let torch = torch(py)?.ok_or_else(|| PyTypeError::new_err("torch is not imported"))?;
     let refused = |what: &str| Err(PyTypeError::new_err(format!("the argument `{name}` is {what}")));
-    if !obj.getattr("layout")?.is(torch.strided.bind(py)) {
+    if !obj.getattr(intern!(obj.py(), "layout"))?.is(torch.strided.bind(py)) {
         return refused("a tensor that is not strided: call `.to_dense()`");
     }
-    if !obj.getattr("is_cpu")?.is_truthy()? {
+    if !obj.getattr(intern!(obj.py(), "is_cpu"))?.is_truthy()? {
         return refused(&format!(
             "on the device {}: castwise computes on the CPU, call `.cpu()`",
-            obj.getattr("device")?
+            obj.getattr(intern!(obj.py(), "device"))?
         ));
     }
-    if obj.getattr("requires_grad")?.is_truthy()? {
+    if obj.getattr(intern!(obj.py(), "requires_grad"))?.is_truthy()? {
         return refused("a tensor that requires gradients: call `.detach()`");
     }
     let dtype = dtype_of(torch, obj, name)?;
@@ -98,9 +99,9 @@ pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     }
     let array = Array {
         dtype,
-        shape: owner.getattr("shape")?.extract::<Vec<usize>>()?.into(),
-        strides: owner.call_method0("stride")?.extract::<Vec<isize>>()?.into(),
-        first: owner.call_method0("data_ptr")?.extract::<usize>()? as *mut u8,
+        shape: owner.getattr(intern!(owner.py(), "shape"))?.extract::<Vec<usize>>()?.into(),
+        strides: owner.call_method0(intern!(owner.py(), "stride"))?.extract::<Vec<isize>>()?.into(),
+        first: owner.call_method0(intern!(owner.py(), "data_ptr"))?.extract::<usize>()? as *mut u8,
         writable: true,
         library: Library::Torch,
         owner,
