@@ -7,10 +7,6 @@
 //! 2026-11-24 on two cores of a virtual Intel Xeon (AVX-512, 480 MiB of shared last-level cache). Does not: decide anything;
 //! `geometry`, `strategy` and the driver do.
 
-use std::sync::OnceLock;
-
-use crate::base::host::once;
-
 // Tiles and pieces.
 
 /// Elements of a tile: what a stage of the body computes in one call. With 512, the operands of a stage stay in the L1 cache; other
@@ -109,19 +105,6 @@ pub(crate) const ROW_BLOCK: usize = 16;
 /// rows amortize the useless prefetches behind their ends. 2026-11-24, sums and products over every sixteenth row, rows of 4 KiB:
 /// prefetching behind them takes twice as long. The limit itself was not measured.
 pub(crate) const LONG_ROW: usize = 128 << 10;
-
-/// Whether the driver prefetches the operands of the next tile while a kernel reduces this one: on processors of Intel. 2026-11-22,
-/// the mean of squared differences of 2^24 f32 on an AMD (Zen 5): 7.6 to 9.0 ms with prefetches, 5.1 to 8.4 ms without. The
-/// figures for Intel were not recorded.
-pub(crate) fn prefetches_tiles() -> bool {
-    static PREFETCHES: OnceLock<bool> = OnceLock::new();
-    *once(&PREFETCHES, || {
-        #[cfg(target_arch = "x86_64")]
-        return std::arch::x86_64::__cpuid(0).ebx.to_le_bytes() == *b"Genu";
-        #[cfg(not(target_arch = "x86_64"))]
-        false
-    })
-}
 
 /// Whether results of `written` bytes are streamed, that is, stored past the caches; `moved` is the bytes of results and operands
 /// together.

@@ -4,7 +4,7 @@
 //! combine partial results, or reduce across rows.
 
 use super::super::gather::fill;
-use super::super::job::{CACHE_LINE, FoldKernels, FoldOut};
+use super::super::job::{FoldKernels, FoldOut};
 use super::super::scratch::LANES_ROOM;
 use super::Worker;
 use super::tile::Values;
@@ -12,19 +12,7 @@ use crate::backend::abi::word;
 use crate::kernels::operands;
 use crate::kernels::reduce::LANES;
 use crate::plan::strategy::RowFold;
-use crate::plan::tuning::{ROW_BLOCK, prefetches_tiles};
-
-/// Prefetches a cache line, wherever it is: no address faults.
-fn prefetch(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which reads nothing.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
+use crate::plan::tuning::ROW_BLOCK;
 
 impl Worker<'_> {
     /// The lanes of reduction `k` in the `r`-th row of a block.
@@ -98,9 +86,6 @@ impl Worker<'_> {
         if launch.strategy.adds() && launch.schedule.folds[k].is_sum {
             return;
         }
-        if prefetches_tiles() {
-            self.prefetch(at + n, n);
-        }
         let FoldOut { dtype, kernels, .. } = self.job.folds[k];
         // The kernel begins at the first lane: the elements before the next multiple of LANES go to the lanes from that of `at` on, in
         // a call of their own.
@@ -112,14 +97,6 @@ impl Worker<'_> {
                 (kernels.tile)(operands([from]), lanes.add(lane * size), head);
             }
             (kernels.tile)(operands([from.add(head * size)]), lanes, n - head);
-        }
-    }
-
-    /// Prefetches elements `at..at + n` of the contiguous operands: memory is read while a kernel reduces the tile before.
-    fn prefetch(&self, at: usize, n: usize) {
-        for (_, i, size) in &self.slots.contiguous {
-            let start = self.bases[*i as usize].wrapping_add(at * size);
-            (0..n * size).step_by(CACHE_LINE).for_each(|line| prefetch(start.wrapping_add(line)));
         }
     }
 
