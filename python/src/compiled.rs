@@ -193,6 +193,17 @@ impl Compiled {
         Ok(all.entry(key).or_insert(made).clone())
     }
 
+    /// The typed program for the arguments of a call.
+    fn typed<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<castwise::TypedProgram> {
+        let variant = self.variant(py, &self.arguments(args, named)?)?;
+        variant.program.infer().map_err(|e| exception(py, &e, self.shown().as_deref()))
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Variant>>> {
         self.variants.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -357,9 +368,7 @@ impl Compiled {
         args: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<String> {
-        let variant = self.variant(py, &self.arguments(args, named)?)?;
-        let typed = variant.program.infer().map_err(|e| exception(py, &e, self.shown().as_deref()))?;
-        Ok(typed.to_string())
+        Ok(self.typed(py, args, named)?.to_string())
     }
 
     /// The casts of the program for these arrays, with their reasons, and the typed program.
@@ -370,9 +379,7 @@ impl Compiled {
         args: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<String> {
-        let variant = self.variant(py, &self.arguments(args, named)?)?;
-        let typed = variant.program.infer().map_err(|e| exception(py, &e, self.shown().as_deref()))?;
-        Ok(typed.explain())
+        Ok(self.typed(py, args, named)?.explain())
     }
 
     fn __repr__(&self) -> String {

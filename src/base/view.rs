@@ -232,7 +232,7 @@ fn expanded(dims: &[SymDim], shape: &[i64], unknown: &mut dyn Unknown) -> Result
         to.push(match (old, extent) {
             (Some(d), Err(_)) if *n == -1 => d.clone(),
             (None, Err(_)) if *n == -1 => {
-                let message = format!("dim {at} of {shape:?} is new: -1 stands for no extent");
+                let message = format!("dim {at} of {shape:?} is new: there is no extent that -1 could keep");
                 return refused(DiagnosticKind::BadParameter, message);
             }
             (_, Err(_)) => {
@@ -247,7 +247,7 @@ fn expanded(dims: &[SymDim], shape: &[i64], unknown: &mut dyn Unknown) -> Result
             }
             (Some(SymDim::Sym(_)), Ok(1)) => {
                 let message = format!("dim {at} of {shape:?} is 1, the value has a dynamic dim there");
-                return Err((DiagnosticKind::Broadcast, message, Some("-1 stands for a dim that stays")));
+                return Err((DiagnosticKind::Broadcast, message, Some("-1 keeps the extent of a dim")));
             }
             (Some(d), Ok(n)) => {
                 unknown.expanded(at, d, n);
@@ -290,7 +290,7 @@ fn reshaped(dims: &[SymDim], shape: &[i64]) -> Result<Vec<SymDim>, Refused> {
         _ if dims.len() == 1 && *shape == [-1] => dims[0].clone(),
         _ => {
             let message = format!("the extents of {shape:?} depend on dynamic dims");
-            let help = "-1 can stand for the one dynamic dim if the other dims have as many elements as before";
+            let help = "-1 is the extent of the one dynamic dim if the other dims have as many elements as before";
             return Err((DiagnosticKind::BadParameter, message, Some(help)));
         }
     };

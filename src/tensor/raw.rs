@@ -22,7 +22,7 @@ pub(super) struct RawBytes<'a> {
     borrowed: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: it is used as the shared reference that it stands for.
+// SAFETY: a pointer to bytes that may be read for `'a`, which no thread changes while another one reads them.
 unsafe impl Send for RawBytes<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for RawBytes<'_> {}
@@ -53,7 +53,7 @@ pub(super) struct RawBytesMut<'a> {
     borrowed: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: it is used as the exclusive reference that it stands for.
+// SAFETY: a pointer that is used with no other one to the same elements, by whichever thread owns it.
 unsafe impl Send for RawBytesMut<'_> {}
 // SAFETY: a shared one gives no access to the memory.
 unsafe impl Sync for RawBytesMut<'_> {}

@@ -6,7 +6,7 @@ use super::lex::Span;
 use crate::base::error::{Diagnostic, DiagnosticKind, nearest, shown};
 use crate::ops::{Attrs, Op};
 
-/// What a keyword stands for.
+/// The operand or attribute that a keyword sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keyword {
     /// The operand at a position.
