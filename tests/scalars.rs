@@ -2,7 +2,7 @@
 //! 3.3.1.
 
 use castwise::prelude::*;
-use castwise::{Attrs, Error, Op, Operand, apply, bf16, f16};
+use castwise::{Attrs, DiagnosticKind, Error, Op, Operand, apply, bf16, f16};
 
 /// An expression in `x`, and its outcome: elements, or an error.
 type Case = (&'static str, Option<&'static [i64]>);
@@ -168,4 +168,93 @@ fn paddles_dtypes_of_sums_products_and_hypot() {
     assert_eq!(value::<f32>(Rules::Paddle, "hypot(x, x)", &Tensor::from([3i32]), &s).unwrap(), [3.0f32.hypot(3.0)]);
     assert!(value::<i32>(Rules::Paddle, "gcd(x, s)", &ints, &s).is_err());
     assert!(value::<f64>(Rules::Paddle, "lerp(x, s, 0.5)", &Tensor::from([1.0f32]), &Tensor::scalar(1.0f64)).is_err());
+}
+
+/// The bytes of `cast(s, dtype)` in both modes, and those of the cast of a tensor with the scalar's value.
+fn cast_scalar(rules: Rules, s: castwise::Scalar, own: &Tensor, dtype: DType) -> [Vec<u8>; 4] {
+    let bytes = |t: &Tensor| t.contiguous().unwrap().as_bytes().unwrap().to_vec();
+    let p = Program::new(rules);
+    let (x, text) = (p.scalar(s, dtype), p.to_string());
+    let read = Program::parse(&text).unwrap();
+    assert_eq!(read.to_string(), text);
+    let run = |p: &Program, v: &castwise::Var| Executor::new().run(p, feeds! {}, [v]).unwrap().remove(0);
+    let eager = Eager::new(rules);
+    let all = [
+        run(&p, &x),
+        run(&read, &read.fetches()[0].var),
+        eager.scalar(s, dtype).result().unwrap(),
+        eager.tensor(own).cast(dtype).result().unwrap(),
+    ];
+    all.map(|t| {
+        assert_eq!((t.dtype(), t.shape()), (dtype, &[][..]));
+        bytes(&t)
+    })
+}
+
+#[test]
+fn a_scalar_is_cast_as_a_tensor_of_its_value() {
+    let big = 1e300;
+    let scalars: Vec<(castwise::Scalar, Tensor)> = vec![
+        (true.into(), Tensor::scalar(true)),
+        (i64::MIN.into(), Tensor::scalar(i64::MIN)),
+        (300i64.into(), Tensor::scalar(300i64)),
+        (0.3.into(), Tensor::scalar(0.3)),
+        (big.into(), Tensor::scalar(big)),
+        (500.0.into(), Tensor::scalar(500.0)),
+        (f64::NAN.into(), Tensor::scalar(f64::NAN)),
+        ((-0.0).into(), Tensor::scalar(-0.0)),
+        (f64::NEG_INFINITY.into(), Tensor::scalar(f64::NEG_INFINITY)),
+        (castwise::Complex::new(0.1, -0.7).into(), Tensor::scalar(castwise::Complex::new(0.1, -0.7))),
+    ];
+    for rules in [Rules::Torch, Rules::NumPy, Rules::Jax, Rules::Paddle] {
+        for dtype in DType::ALL {
+            for (s, own) in &scalars {
+                let p = Program::new(rules);
+                p.scalar(*s, dtype);
+                let tensor = Eager::new(rules).tensor(own).cast(dtype).result();
+                // NumPy and JAX refuse integers that a dtype does not have, where tensors wrap.
+                let beyond = match p.check() {
+                    Ok(()) => false,
+                    Err(e) => matches!(e.diagnostics()[0].kind, DiagnosticKind::ScalarOverflow),
+                };
+                assert_eq!(p.check().is_ok() || beyond, tensor.is_ok(), "{rules} {s:?} {dtype}");
+                assert!(
+                    !beyond || matches!(s, castwise::Scalar::Int(_)) && rules != Rules::Torch && rules != Rules::Paddle
+                );
+                if tensor.is_ok() && !beyond {
+                    let [run, read, eager, tensor] = cast_scalar(rules, *s, own, dtype);
+                    assert_eq!((&run, &read, &eager), (&tensor, &tensor, &tensor), "{rules} {s:?} {dtype}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cast_scalar_is_rounded_before_it_is_used() {
+    let p = Program::new(Rules::Torch);
+    p.data("x", DType::F32, [1]);
+    // mergekit rounds weights to the dtype of the merge: 0.3 is 0.30078125 in bf16.
+    let w = |name: &str| (name == "w").then_some(castwise::Scalar::Float(0.3));
+    let x = Tensor::from([1.0f32]);
+    for text in
+        ["cast(0.3, bf16) * x", "cast(w, bf16) * x", "r = cast(w, dtype=bf16); x * r", "cast(1 - 0.7, bf16) * x"]
+    {
+        let y = p.expression_with(text, w).unwrap();
+        let out = Executor::new().run(&p, feeds! { "x" => &x }, [&y]).unwrap();
+        assert_eq!(out[0].to_vec::<f32>().unwrap(), [0.30078125], "{text}");
+        let copy = p.infer().unwrap().rewrite(|n| n.copy()).unwrap();
+        assert_eq!(copy.program.to_string(), p.to_string());
+        let eager = Eager::new(Rules::Torch).tensor(&x);
+        if !text.contains('w') {
+            let y = castwise::expr::parse_expression(text, |_| Some(eager.clone())).unwrap();
+            assert_eq!(y.result().unwrap().to_vec::<f32>().unwrap(), [0.30078125], "{text}");
+        }
+    }
+    for text in ["cast(0.3, bf16)", "cast(0.3, bf16) * 2", "sqrt(0.3) * x", "view_as(0.3, i64) * x", "cast(0.3)"] {
+        assert!(p.expression(text).is_err(), "{text}");
+    }
+    let foreign = Program::new(Rules::NumPy);
+    foreign.scalar(0.3, DType::C32);
+    assert!(foreign.check().is_err(), "NumPy has no c32");
 }

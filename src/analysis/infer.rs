@@ -15,15 +15,18 @@ use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
 use crate::base::host::FloatMode;
 use crate::base::limits::Limits;
+use crate::base::scalar::Scalar;
 use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
 use crate::base::trace::{record, span};
 use crate::base::view::Slice;
 use crate::graph::program::{Fetched, Input, Kind, Program, State};
 use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
+use crate::kernels::cast::{convert_by, path_within};
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::promotion::operand::{OperandType, Signature, category_of};
 use crate::promotion::{Reason, Settings, reason, scalar_operand, signature};
+use crate::tensor::Tensor;
 
 /// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
 pub fn infer(program: &Program) -> Result<TypedProgram> {
@@ -265,6 +268,9 @@ impl Pass {
     ) -> Result<NodeId, Diagnostic> {
         let Operands { seen, mut nodes } = operands;
         let sig = signature(&self.settings, op, &seen, attrs).map_err(|d| self.with_shapes(d, &seen, &nodes))?;
+        if let (Op::Cast, [OperandType::Scalar(s)]) = (op, &seen[..]) {
+            return self.scalar(*s, sig.result, location);
+        }
         if let [Some(from)] = nodes[..] {
             let TypedNode { dtype, shape, .. } = self.nodes[from as usize];
             if op == Op::Cast {
@@ -304,6 +310,17 @@ impl Pass {
         let id = self.push(kind, sig.op.result(sig.compute), shape, location);
         let id = self.cast(id, sig.result, op, 0, &seen, location);
         Ok(self.weak(id, sig.weak))
+    }
+
+    /// A scalar that is cast: a 0-d constant.
+    fn scalar(&mut self, s: Scalar, to: DType, location: &SourceLocation) -> Result<NodeId, Diagnostic> {
+        let s = scalar_operand(&self.settings, Op::Cast, 0, s, to);
+        let beyond_is_nan = self.settings.rules.set().beyond_is_nan();
+        let bits = convert_by(s.own_bits(), path_within(s.own_dtype(), to, beyond_is_nan));
+        let tensor = Tensor::from_bytes(to, [], &bits.0[..to.size()])
+            .map_err(|e| Diagnostic::new(DiagnosticKind::BadParameter, e.to_string()))?;
+        let shape = self.shapes.id(&[]);
+        Ok(self.push(TypedKind::Constant(tensor), to, shape, location))
     }
 
     /// The operand as the application wants it: itself, or a cast node with the reason.

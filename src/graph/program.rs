@@ -199,6 +199,13 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
     Some(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(instead))
 }
 
+/// The cast of a scalar: an application whose operand is no node.
+fn cast_scalar(scalar: Scalar, dtype: DType) -> Kind {
+    let mut scalars = [None; MAX_OPERANDS];
+    scalars[0] = Some(scalar);
+    Kind::Apply { op: Op::Cast, attrs: Attrs::cast(dtype), scalars }
+}
+
 /// Why no tensor can have the declared dims, if that is so.
 pub(crate) fn impossible(name: &str, dims: &Dims, limits: &Limits) -> Option<String> {
     let most = limits.at(Limit::Rank);
@@ -279,6 +286,10 @@ impl Mode for Graph {
 
     fn view(value: &NodeRef, view: View, location: SourceLocation) -> Var {
         value.program.push(Kind::View(view), location, &[(value.node, 0)])
+    }
+
+    fn scalar(beside: &NodeRef, scalar: Scalar, dtype: DType, location: SourceLocation) -> Var {
+        beside.program.push(cast_scalar(scalar, dtype), location, &[])
     }
 }
 
@@ -509,6 +520,24 @@ impl Program {
             Ok(_) => self.shared.push(Kind::Constant(tensor), here(), &[]),
             Err(e) => self.poison(DiagnosticKind::BadParameter, format!("a constant is too large: {e}"), here()),
         }
+    }
+
+    /// A scalar in a dtype: a 0-d tensor, and no longer a value without a dtype. The conversion is that of a tensor's
+    /// elements: rounded once to nearest even. Expressions write it as `cast(0.3, bf16)`, programs as
+    /// `cast ~0.3 {dtype = bf16}`.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let weight = p.scalar(0.3, DType::BF16);               // 0.30078125
+    /// let y = p.data("x", DType::F32, [2]) * weight;
+    /// let out = Executor::new().run(&p, feeds! { "x" => Tensor::from([1.0f32, 2.0]) }, [&y])?;
+    /// assert_eq!(out[0].to_vec::<f32>()?, [0.30078125, 0.6015625]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn scalar(&self, value: impl Into<Scalar>, dtype: DType) -> Var {
+        self.shared.push(cast_scalar(value.into(), dtype), here(), &[])
     }
 
     fn poison(&self, fault: DiagnosticKind, message: String, location: SourceLocation) -> Var {

@@ -163,6 +163,9 @@ impl<'a> Visit<'a> {
             (Some(Kind::Data { name, dtype, dims }), NodeKind::Feed(_)) => {
                 Ok(self.leaf(self.program.data_at(name, *dtype, dims.clone(), here())))
             }
+            (Some(Kind::Apply { scalars: [Some(s), ..], .. }), NodeKind::Constant(_)) => {
+                Ok(self.program.scalar(*s, self.node.dtype))
+            }
             (_, NodeKind::Constant(t)) => Ok(self.leaf(self.program.constant((*t).clone()))),
             (Some(Kind::Apply { op, attrs, scalars }), _) => {
                 let mut operands = self.operands()?;

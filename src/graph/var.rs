@@ -38,6 +38,10 @@ pub trait Mode: Sealed + Sized + 'static {
 
     #[doc(hidden)]
     fn view(value: &Self::Value, view: View, location: SourceLocation) -> Var<Self>;
+
+    /// A scalar in a dtype, in the program or eager mode that a value belongs to.
+    #[doc(hidden)]
+    fn scalar(beside: &Self::Value, scalar: Scalar, dtype: DType, location: SourceLocation) -> Var<Self>;
 }
 
 /// The mode of a program's handles: an application appends a node.

@@ -41,6 +41,14 @@ impl Prim {
     }
 }
 
+/// The primitive steps from one dtype to another under rules by which a float beyond the range of a dtype without
+/// infinities becomes a NaN, or by others.
+pub(crate) fn path_within(from: DType, to: DType, beyond_is_nan: bool) -> Vec<Prim> {
+    let mut all = path(from, to);
+    all.iter_mut().for_each(|p| p.beyond_is_nan = beyond_is_nan && !p.to.has_infinity());
+    all
+}
+
 /// The primitive steps from one dtype to another; none if they are equal.
 pub(crate) fn path(from: DType, to: DType) -> Vec<Prim> {
     let step = Prim::new;

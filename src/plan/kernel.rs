@@ -11,7 +11,7 @@ use foldhash::HashMap;
 
 use crate::base::dtype::DType;
 use crate::base::scalar::{Bits, Scalar};
-use crate::kernels::cast::{Prim, convert_by, path};
+use crate::kernels::cast::{Prim, convert_by, path_within};
 use crate::kernels::rounds_twice;
 use crate::ops::{MAX_OPERANDS, Op, Output};
 use crate::plan::options::{Pass, Passes};
@@ -142,9 +142,7 @@ impl KernelBuilder {
 
     /// The primitive steps from one dtype to another.
     fn path(&self, from: DType, to: DType) -> Vec<Prim> {
-        let mut all = path(from, to);
-        all.iter_mut().for_each(|p| p.beyond_is_nan = self.beyond_is_nan && !p.to.has_infinity());
-        all
+        path_within(from, to, self.beyond_is_nan)
     }
 
     fn push(&mut self, dtype: DType, source: Source) -> ValueId {

@@ -9,8 +9,14 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::launch::run_blocks;
+use crate::analysis::infer::infer;
+use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
+use crate::base::location::{here, with_location};
+use crate::base::scalar::Scalar;
 use crate::base::view::View;
+use crate::graph::program::Program;
+use crate::graph::typed::TypedKind;
 use crate::graph::var::{Mode, Operand, Var};
 use crate::ops::{Attrs, Op};
 use crate::promotion::{Rules, Settings};
@@ -32,6 +38,34 @@ impl Var<Eager> {
     }
 }
 
+impl Eager {
+    /// A scalar in a dtype: a 0-d tensor, as [`Program::scalar`] gives it.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let weight = Eager::new(Rules::Torch).scalar(0.3, DType::BF16);
+    /// assert_eq!(weight.result()?.item::<bf16>()?.to_f32(), 0.30078125);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn scalar(&self, value: impl Into<Scalar>, dtype: DType) -> Var<Eager> {
+        self.scalar_at(value.into(), dtype, here())
+    }
+
+    fn scalar_at(self, value: Scalar, dtype: DType, location: SourceLocation) -> Var<Eager> {
+        let made = || {
+            let program = Program::with_limits(self.settings, self.limits);
+            let v = with_location(location, || program.scalar(value, dtype));
+            let typed = infer(&program)?;
+            match &typed.nodes[typed.node(&v)? as usize].kind {
+                TypedKind::Constant(t) => Ok(t.clone()),
+                _ => Err(Error::Internal("a cast of a scalar is no constant".into())),
+            }
+        };
+        Var(EagerValue { cx: self, value: made().map_err(Arc::new), weak: false })
+    }
+}
+
 impl Mode for Eager {
     type Value = EagerValue;
 
@@ -47,6 +81,10 @@ impl Mode for Eager {
         let made =
             of.value.as_ref().map_err(Arc::clone).and_then(|t| of.cx.view(t, &view, &location).map_err(Arc::new));
         Var(EagerValue { cx: of.cx, weak: of.weak && made.is_ok(), value: made })
+    }
+
+    fn scalar(beside: &EagerValue, scalar: Scalar, dtype: DType, location: SourceLocation) -> Var<Eager> {
+        beside.cx.scalar_at(scalar, dtype, location)
     }
 
     fn apply(op: Op, operands: &[Operand<Eager>], attrs: Attrs, location: SourceLocation) -> Var<Eager> {

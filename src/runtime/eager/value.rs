@@ -33,7 +33,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Eager {
     pub(super) settings: Settings,
-    limits: Limits,
+    pub(super) limits: Limits,
 }
 
 /// What an eager handle holds: the tensor, or what went wrong before.

@@ -36,6 +36,9 @@ impl<M: Mode> Parser<'_, '_, M> {
             }
             None => return Err(span.syntax("the expression is empty")),
         };
+        if self.handles.is_empty() {
+            return Err(span.syntax("the expression casts constants alone: it uses no input"));
+        }
         // The number of uses of each step. An eager value is dropped after its last use.
         let mut uses = vec![0u32; self.steps.len()];
         for term in self.steps.iter().flat_map(|s| s.operands.iter().flatten()).chain([&root]) {
@@ -59,7 +62,12 @@ impl<M: Mode> Parser<'_, '_, M> {
                     Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
                 });
             }
-            built.push(Some(M::apply(step.op, &operands, step.attrs.clone(), step.span.location())));
+            built.push(Some(match (&operands[..], step.attrs.dtype, self.handles.first()) {
+                ([Operand::Scalar(s)], Some(dtype), Some(beside)) => {
+                    M::scalar(&beside.0, *s, dtype, step.span.location())
+                }
+                _ => M::apply(step.op, &operands, step.attrs.clone(), step.span.location()),
+            }));
         }
         let value = match root {
             Term::Step(i) => take(&mut built, i),

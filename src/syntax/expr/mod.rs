@@ -505,7 +505,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
     }
 
     fn step(&mut self, op: Op, operands: &[(Value, Span)], attrs: Attrs, span: Span) -> Parsed<Value> {
-        if operands.iter().all(|(o, _)| matches!(o, Value::Constant(_))) {
+        if op != Op::Cast && operands.iter().all(|(o, _)| matches!(o, Value::Constant(_))) {
             let d = span.syntax(format!("all operands of `{op}` are constants"));
             return Err(d.help("constants can only be combined by `+ - * / **`: write the value"));
         }

@@ -577,7 +577,7 @@ impl<'t> Reader<'t> {
             return Err(Stop::Silent);
         }
         let span = start.to(self.last());
-        if inputs.is_empty() {
+        if inputs.is_empty() && op != Op::Cast {
             return Err(span.mistake(DiagnosticKind::BadParameter, format!("`{op}` of scalars alone")).into());
         }
         self.append(Kind::Apply { op, attrs, scalars }, span, &inputs)
