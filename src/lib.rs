@@ -53,6 +53,7 @@ pub use backend::dump::CodeStage;
 pub use base::cancel::CancelToken;
 pub use base::dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use base::error::{CustomOpError, Diagnostic, DiagnosticKind, Error, Result};
+pub use base::generator::{Generator, Key};
 pub use base::limits::{Limit, Limits};
 pub use base::location::{SourceLine, SourceLocation, with_location};
 pub use base::scalar::Scalar;

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
+use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::limits::Limits;
 use crate::base::scalar::Scalar;
@@ -25,7 +26,7 @@ use crate::graph::var::Var;
 use crate::kernels::cast::{convert_by, path_within};
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::promotion::operand::{OperandType, Signature, category_of};
-use crate::promotion::{Reason, Settings, reason, scalar_operand, signature};
+use crate::promotion::{Reason, Settings, generated, reason, scalar_operand, signature};
 use crate::tensor::Tensor;
 
 /// Types a program. Errors: [`Error::Invalid`] with every mistake in it.
@@ -186,6 +187,17 @@ impl Pass {
                     }
                 }
             }
+            Kind::Generate(generator) => {
+                let like = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
+                let like = self.of_program.get(like.index()).copied().flatten()?;
+                match self.generate(*generator, like, location) {
+                    Ok(id) => Some(id),
+                    Err(d) => {
+                        self.faults.push(d.at(location));
+                        None
+                    }
+                }
+            }
             Kind::View(view) => {
                 let from = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
                 let from = self.of_program.get(from.index()).copied().flatten()?;
@@ -310,6 +322,14 @@ impl Pass {
         let id = self.push(kind, sig.op.result(sig.compute), shape, location);
         let id = self.cast(id, sig.result, op, 0, &seen, location);
         Ok(self.weak(id, sig.weak))
+    }
+
+    /// What follows from the indices of another value's shape.
+    fn generate(&mut self, g: Generator, like: NodeId, location: &SourceLocation) -> Result<NodeId, Diagnostic> {
+        let dtype = generated(&self.settings, g)?;
+        g.check(self.shape(like).len(), dtype)?;
+        let shape = self.nodes[like as usize].shape;
+        Ok(self.push(TypedKind::Generate { like, generator: g }, dtype, shape, location))
     }
 
     /// A scalar that is cast: a 0-d constant.

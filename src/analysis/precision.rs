@@ -95,7 +95,11 @@ impl TypedProgram {
                     }
                 }
                 TypedKind::Reduce { from, .. } | TypedKind::View { from, .. } => widen(&mut widest[from as usize], to),
-                TypedKind::Feed(_) | TypedKind::Constant(_) | TypedKind::Cast { .. } | TypedKind::Bits { .. } => {}
+                TypedKind::Feed(_)
+                | TypedKind::Constant(_)
+                | TypedKind::Generate { .. }
+                | TypedKind::Cast { .. }
+                | TypedKind::Bits { .. } => {}
             }
         }
         found.reverse();

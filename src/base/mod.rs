@@ -7,6 +7,7 @@ pub(crate) mod cancel;
 pub(crate) mod dtype;
 pub(crate) mod error;
 pub(crate) mod f8;
+pub(crate) mod generator;
 pub(crate) mod halves;
 pub(crate) mod host;
 pub(crate) mod limits;

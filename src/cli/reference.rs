@@ -71,6 +71,7 @@ impl<'t> Mirror<'t> {
                 Ok(apply(*op, &n.operands()?, attrs))
             }
             NodeKind::View { .. } => n.copy(),
+            NodeKind::Generate { .. } => Ok(widen(&n.copy_explicit()?, dtype)),
             _ => Ok(self.widened(n.position())),
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Does not: decide dtypes (`promotion`), infer (`analysis`), or compute.
 
+pub(crate) mod generators;
 pub(crate) mod losses;
 pub(crate) mod program;
 pub(crate) mod rewrite;

@@ -14,6 +14,7 @@ use petgraph::visit::EdgeRef;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation, shown};
+use crate::base::generator::Generator;
 use crate::base::host::no_fork;
 use crate::base::limits::{Limit, Limits};
 use crate::base::location::here;
@@ -45,6 +46,8 @@ pub(crate) enum Kind {
     Apply { op: Op, attrs: Attrs, scalars: [Option<Scalar>; MAX_OPERANDS] },
     /// The same elements under other dims: those of the node at its one incoming edge.
     View(View),
+    /// What follows from the index of each element, in the shape of the node at its one incoming edge.
+    Generate(Generator),
     /// A mistake made while building: whatever uses it is not typed either.
     Poison(Box<Diagnostic>),
 }
@@ -191,7 +194,7 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
     let (what, dtype) = match kind {
         Kind::Data { name, dtype, .. } => (Some(name), *dtype),
         Kind::Constant(t) => (None, t.dtype()),
-        Kind::Apply { .. } | Kind::View(_) | Kind::Poison(_) => return None,
+        Kind::Apply { .. } | Kind::View(_) | Kind::Generate(_) | Kind::Poison(_) => return None,
     };
     let instead = rules.set().lacks(dtype)?;
     let what = what.map_or("a constant".to_string(), |name| format!("the placeholder `{}`", shown(name)));
@@ -286,6 +289,10 @@ impl Mode for Graph {
 
     fn view(value: &NodeRef, view: View, location: SourceLocation) -> Var {
         value.program.push(Kind::View(view), location, &[(value.node, 0)])
+    }
+
+    fn generate(like: &NodeRef, generator: Generator, location: SourceLocation) -> Var {
+        like.program.push(Kind::Generate(generator), location, &[(like.node, 0)])
     }
 
     fn scalar(beside: &NodeRef, scalar: Scalar, dtype: DType, location: SourceLocation) -> Var {

@@ -158,6 +158,7 @@ impl<'a> Visit<'a> {
             (_, NodeKind::View { from, view: Some(view) }) => {
                 Ok(Graph::view(&self.var(*from)?.0, (*view).clone(), here()))
             }
+            (_, NodeKind::Generate { like, generator }) => Ok(Graph::generate(&self.var(*like)?.0, *generator, here())),
             (_, NodeKind::View { from, view: None }) => self.var(*from).cloned(),
             (_, NodeKind::Cast { from, note }) if note.reason != Reason::Requested => self.var(*from).cloned(),
             (Some(Kind::Data { name, dtype, dims }), NodeKind::Feed(_)) => {
@@ -191,6 +192,13 @@ impl<'a> Visit<'a> {
             NodeKind::Bits { .. } => (Op::ViewAs, Attrs::cast(dtype)),
             // The dtype that it was given may be another: `any` to u8 combines bools, and casts them afterwards.
             NodeKind::Reduce { op, .. } => (*op, attrs.with_dtype(dtype)),
+            NodeKind::Generate { like, generator } => {
+                let mut typed = *generator;
+                if let Some(to) = typed.dtype_mut() {
+                    *to = Some(dtype);
+                }
+                return Ok(Graph::generate(&self.var(*like)?.0, typed, here()));
+            }
             NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::View { .. } => return self.copy(),
         };
         let mut operands = self.operands()?;

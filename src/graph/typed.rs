@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Name, Result, SourceLocation};
+use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
@@ -70,6 +71,11 @@ pub(crate) enum TypedKind {
     View {
         from: NodeId,
         view: Option<View>,
+    },
+    /// What follows from the index of each element, in the shape of another node, whose elements are not needed.
+    Generate {
+        like: NodeId,
+        generator: Generator,
     },
 }
 
@@ -391,6 +397,12 @@ impl TypedProgram {
         }
         match &n.kind {
             TypedKind::Feed(_) | TypedKind::Constant(_) => Ok(()),
+            TypedKind::Generate { like, .. } if *like as usize >= i => Err(format!("is like the later node {like}")),
+            TypedKind::Generate { like, generator } => {
+                let (shape, rank) = (self.nodes[*like as usize].shape, self.shapes[n.shape as usize].len());
+                let same = shape == n.shape && generator.check(rank, n.dtype).is_ok();
+                if same { Ok(()) } else { Err(format!("{} has a wrong type", generator.name())) }
+            }
             TypedKind::Cast { from, .. } => {
                 let source = &self.nodes[*from as usize];
                 if source.shape == n.shape { Ok(()) } else { Err("a cast changes the shape".into()) }

@@ -11,6 +11,7 @@ use num_complex::Complex;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, SourceLocation};
+use crate::base::generator::Generator;
 use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::base::view::View;
@@ -38,6 +39,9 @@ pub trait Mode: Sealed + Sized + 'static {
 
     #[doc(hidden)]
     fn view(value: &Self::Value, view: View, location: SourceLocation) -> Var<Self>;
+
+    #[doc(hidden)]
+    fn generate(like: &Self::Value, generator: Generator, location: SourceLocation) -> Var<Self>;
 
     /// A scalar in a dtype, in the program or eager mode that a value belongs to.
     #[doc(hidden)]

@@ -4,6 +4,7 @@
 
 use crate::base::dtype::DType;
 use crate::base::error::SourceLocation;
+use crate::base::generator::Generator;
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::base::view::View;
@@ -74,6 +75,13 @@ pub enum NodeKind<'p> {
         /// The view that was written; `None` if inference placed an operand, by dims of extent 1.
         view: Option<&'p View>,
     },
+    /// What follows from the index of each element.
+    Generate {
+        /// The node that has its shape, and whose elements are not used.
+        like: usize,
+        /// What follows.
+        generator: Generator,
+    },
 }
 
 /// An operand of an application.
@@ -89,7 +97,7 @@ impl NodeKind<'_> {
     /// The positions of the nodes that it uses, in order.
     pub fn inputs(&self) -> Vec<usize> {
         match self {
-            NodeKind::Feed(_) | NodeKind::Constant(_) => Vec::new(),
+            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::Generate { .. } => Vec::new(),
             NodeKind::Apply { operands, .. } => {
                 let node = |o: &NodeOperand| if let NodeOperand::Node(n) = o { Some(*n) } else { None };
                 operands.iter().filter_map(node).collect()
@@ -150,6 +158,9 @@ impl TypedProgram {
                 NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
+            TypedKind::Generate { like, generator } => {
+                NodeKind::Generate { like: *like as usize, generator: *generator }
+            }
         };
         NodeView { kind, dtype: n.dtype, weak: n.weak, shape: self.shape_of(id), location: &n.location }
     }

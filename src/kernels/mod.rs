@@ -18,9 +18,11 @@ pub(crate) mod cast;
 pub(crate) mod custom;
 mod double_rounding;
 mod elementwise;
+pub(crate) mod generate;
 #[cfg(target_arch = "x86_64")]
 mod lanes_avx512;
 pub(crate) mod num;
+mod philox;
 pub(crate) mod reduce;
 pub(crate) mod vector_call;
 

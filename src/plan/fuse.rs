@@ -45,6 +45,8 @@ pub(crate) enum Origin {
     Kernel,
     /// The elements of another buffer under this one's shape: the view of this typed node.
     View(BufferId, NodeId),
+    /// Elements that are made where they are read: the generator of this typed node.
+    Generated(NodeId),
 }
 
 /// A tensor that a plan reads or computes.
@@ -118,6 +120,10 @@ impl fmt::Display for Plan {
                 },
                 Origin::Constant(t) => writeln!(f, "constant {}", t.dtype())?,
                 Origin::Kernel => writeln!(f, "result")?,
+                Origin::Generated(node) => match &typed.nodes[*node as usize].kind {
+                    TypedKind::Generate { generator, .. } => writeln!(f, "{} {generator}", generator.name())?,
+                    _ => writeln!(f, "generated")?,
+                },
                 Origin::View(of, node) => {
                     let (name, attributes) = self.view_text(*node);
                     writeln!(f, "{name} b{of}{attributes}")?
@@ -207,7 +213,11 @@ pub(crate) fn plan(
 fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
     matches!(
         typed.nodes[node as usize].kind,
-        TypedKind::Apply { .. } | TypedKind::Cast { .. } | TypedKind::Bits { .. } | TypedKind::Reduce { .. }
+        TypedKind::Apply { .. }
+            | TypedKind::Cast { .. }
+            | TypedKind::Bits { .. }
+            | TypedKind::Reduce { .. }
+            | TypedKind::Generate { .. }
     )
 }
 
@@ -480,6 +490,12 @@ impl Fusion {
                         .collect();
                     b.apply(*op, *compute, &operands)
                 }
+                TypedKind::Generate { .. } => {
+                    // A step stores what is made as any other value.
+                    inputs.push(self.buffer(id, Origin::Generated(id)));
+                    let made = b.input(n.dtype);
+                    b.bits(made, n.dtype)
+                }
                 TypedKind::Reduce { op, from, axes, .. } => {
                     let wide = b.cast(values[&aliases.operand(&n.kind, *from)], n.dtype.op_math());
                     b.kernel.folds.push((*op, wide));
@@ -508,7 +524,11 @@ impl Fusion {
             }
         }
         let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
-        let spread = inputs.iter().map(|b| domains.spread(self.plan.buffers[*b as usize].shape, shape)).collect();
+        let spread = |b: &BufferId| match &self.plan.buffers[*b as usize] {
+            Buffer { origin: Origin::Generated(_), .. } => BroadcastKind::Generated,
+            b => domains.spread(b.shape, shape),
+        };
+        let spread = inputs.iter().map(spread).collect();
         let releases = Vec::new();
         let planned =
             PlannedKernel { kernel, consts, nodes, shape, inputs, spread, outputs, views, releases, reduced, folds };
@@ -523,7 +543,7 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
     let mut constant = vec![false; typed.len()];
     for (i, n) in typed.nodes.iter().enumerate() {
         constant[i] = match n.kind {
-            TypedKind::Feed(_) => false,
+            TypedKind::Feed(_) | TypedKind::Generate { .. } => false,
             TypedKind::Constant(_) => true,
             _ => n.inputs().all(|a| constant[a as usize]),
         };

@@ -93,6 +93,10 @@ impl RuleSet for Jax {
         if common.size() > DType::F32.size() { DType::F64 } else { DType::F32 }
     }
 
+    fn default_for(&self, settings: &Settings, category: Category) -> DType {
+        default_dtype(settings, category)
+    }
+
     fn int_for_bool(&self, _call: &Call<'_>) -> DType {
         DType::I32
     }

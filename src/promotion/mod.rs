@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
+use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
 use crate::ops::{Attrs, Op, Output, Promotion};
@@ -390,6 +391,26 @@ fn first_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnostic
             Err(Diagnostic::new(DiagnosticKind::Cast, message).help(help))
         }
         None => Ok(*to),
+    }
+}
+
+/// The dtype of what a generator makes: the one that is asked for, or the rule set's default. [`Generator::check`] says which
+/// it can make.
+pub(crate) fn generated(s: &Settings, mut generator: Generator) -> Result<DType, Diagnostic> {
+    let rules = s.rules.set();
+    let integers = match generator {
+        Generator::Index { .. } => return Ok(DType::I64),
+        Generator::Arange { start, step, .. } => start.category().max(step.category()) == Category::Int,
+        _ => false,
+    };
+    let asked = generator.dtype_mut().and_then(|d| *d);
+    let dtype = asked.unwrap_or_else(|| rules.default_for(s, if integers { Category::Int } else { Category::Float }));
+    match rules.lacks(dtype) {
+        None => Ok(dtype),
+        Some(instead) => {
+            let message = format!("`{}`: {} has no {dtype}", generator.name(), rules.framework());
+            Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message).help(instead))
+        }
     }
 }
 

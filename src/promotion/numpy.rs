@@ -10,6 +10,7 @@
 
 use std::cmp::Ordering;
 
+use super::Settings;
 use super::operand::{OperandType, category_of};
 use super::rule_set::{self, Call, RuleSet, computes_in, refuse_lacking};
 use crate::base::dtype::DType::*;
@@ -78,6 +79,10 @@ impl RuleSet for NumPy {
 
     fn float_for(&self, _call: &Call<'_>, common: DType) -> DType {
         least(&[OperandType::dim(common)], Category::Float)
+    }
+
+    fn default_for(&self, _settings: &Settings, category: Category) -> DType {
+        if category == Category::Int { DType::I64 } else { DType::F64 }
     }
 
     fn int_for_bool(&self, _call: &Call<'_>) -> DType {

@@ -114,6 +114,11 @@ pub(crate) trait RuleSet: Sync {
         call.settings.default_dtype
     }
 
+    /// The dtype of new integers or floats of which no dtype is asked.
+    fn default_for(&self, settings: &Settings, category: Category) -> DType {
+        if category == Category::Int { DType::I64 } else { settings.default_dtype }
+    }
+
     /// The integer dtype that bool is cast to if an op has no bool arithmetic.
     fn int_for_bool(&self, _call: &Call<'_>) -> DType {
         DType::I64

@@ -36,6 +36,11 @@ impl Layout {
         &self.shape
     }
 
+    /// The strides, in elements.
+    pub(crate) fn strides(&self) -> &[isize] {
+        &self.strides
+    }
+
     /// The row-major layout without gaps.
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Arc<Layout>> {
         check(shape)?;

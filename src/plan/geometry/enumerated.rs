@@ -97,7 +97,9 @@ fn walked(g: &Geometry, o: &OperandAccess) -> Vec<Vec<isize>> {
         Access::Broadcast => vec![0; g.inner],
         Access::Contiguous => (0..g.inner as isize).collect(),
         Access::Periodic(n) => (0..g.inner).map(|i| (i % n) as isize).collect(),
-        Access::Gather(extents, strides) => points(&(0..extents.len()).collect::<Vec<_>>(), extents, strides),
+        Access::Gather(extents, strides) | Access::Generated(extents, strides) => {
+            points(&(0..extents.len()).collect::<Vec<_>>(), extents, strides)
+        }
     };
     assert_eq!(within.len(), g.inner, "{g:?}");
     let rows: Vec<Vec<isize>> =

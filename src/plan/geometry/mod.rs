@@ -23,6 +23,8 @@ pub(crate) enum Access {
     Periodic(usize),
     /// Any extents and strides, which make up the inner loop: gathered tile by tile.
     Gather(Vec<usize>, Vec<isize>),
+    /// The same of elements that are in no memory: made tile by tile, from the positions that the strides count.
+    Generated(Vec<usize>, Vec<isize>),
 }
 
 /// What an operand's type says about how it is broadcast, before extents are known.
@@ -34,6 +36,8 @@ pub(crate) enum BroadcastKind {
     Inner,
     /// It has the domain's last dim.
     Varies,
+    /// Its elements are made where they are read.
+    Generated,
 }
 
 impl fmt::Display for BroadcastKind {
@@ -43,6 +47,7 @@ impl fmt::Display for BroadcastKind {
             BroadcastKind::All => " all",
             BroadcastKind::Inner => " inner",
             BroadcastKind::Varies => "",
+            BroadcastKind::Generated => " made",
         })
     }
 }
@@ -85,7 +90,7 @@ impl OperandAccess {
 
     /// Whether its tiles are gathered one by one.
     pub(crate) fn is_gathered(&self) -> bool {
-        matches!(self.access, Access::Gather(..))
+        matches!(self.access, Access::Gather(..) | Access::Generated(..))
     }
 
     /// Whether it is strided along the inner loop, and less so along the innermost of the outer dims: a cache line then has
@@ -168,6 +173,7 @@ impl fmt::Display for Access {
             Access::Contiguous => f.write_str("contiguous"),
             Access::Periodic(period) => write!(f, "periodic {period}"),
             Access::Gather(extents, strides) => write!(f, "gather {extents:?} at {strides:?}"),
+            Access::Generated(extents, strides) => write!(f, "made {extents:?} at {strides:?}"),
         }
     }
 }
@@ -211,8 +217,9 @@ fn rows_of(rows: Dims, inner: Dims, spread: &[BroadcastKind], fold: Option<Fold>
         return joined(rows, inner, spread, fold);
     }
     let operand = |((outer, strides), spread): ((&Vec<isize>, &Vec<isize>), &BroadcastKind)| {
-        let is_splat = *spread != BroadcastKind::Varies && strides.iter().all(|s| *s == 0);
-        let access = if is_splat { Access::Broadcast } else { access(&inner.extents, strides) };
+        let splats = matches!(spread, BroadcastKind::All | BroadcastKind::Inner);
+        let is_splat = splats && strides.iter().all(|s| *s == 0);
+        let access = if is_splat { Access::Broadcast } else { access_of(&inner.extents, strides, *spread) };
         let reach = reach(&[(&rows.extents, outer), (&inner.extents, strides)]);
         OperandAccess { rows: outer.clone(), access, reach }
     };
@@ -222,7 +229,11 @@ fn rows_of(rows: Dims, inner: Dims, spread: &[BroadcastKind], fold: Option<Fold>
 
 /// One element: an operand is a splat only if it always is, so that its class does not depend on extents.
 fn one_element(spread: &[BroadcastKind], fold: Option<Fold>) -> Geometry {
-    let access = |s: &BroadcastKind| if *s == BroadcastKind::Varies { Access::Contiguous } else { Access::Broadcast };
+    let access = |s: &BroadcastKind| match s {
+        BroadcastKind::Varies => Access::Contiguous,
+        BroadcastKind::All | BroadcastKind::Inner => Access::Broadcast,
+        BroadcastKind::Generated => Access::Generated(vec![], vec![]),
+    };
     let operands = spread.iter().map(|s| OperandAccess { rows: vec![], access: access(s), reach: (0, 0) }).collect();
     Geometry { rows: vec![], inner: 1, operands, fold }
 }
@@ -233,7 +244,8 @@ fn joined(rows: Dims, inner: Dims, spread: &[BroadcastKind], fold: Option<Fold>)
     let strides = rows.strides.iter().zip(&inner.strides).map(|(o, i)| o.iter().chain(i).copied().collect());
     let all = collapse(&all, &strides.collect::<Vec<Vec<isize>>>());
     let operand = |(s, spread): (&Vec<isize>, &BroadcastKind)| {
-        let access = if *spread == BroadcastKind::All { Access::Broadcast } else { access(&all.extents, s) };
+        let access =
+            if *spread == BroadcastKind::All { Access::Broadcast } else { access_of(&all.extents, s, *spread) };
         OperandAccess { rows: vec![], access, reach: reach(&[(&all.extents, s)]) }
     };
     let operands = all.strides.iter().zip(spread).map(operand).collect();
@@ -275,7 +287,15 @@ fn folded(extents: &[usize], strides: &[Vec<isize>], spread: &[BroadcastKind], r
     rows_of(outer, inner, &moved(reduced), Some(Fold::Rows(count)), adds)
 }
 
-/// How an operand of these strides is read.
+/// How an operand of these strides is read, which is no splat.
+fn access_of(dims: &[usize], strides: &[isize], spread: BroadcastKind) -> Access {
+    match spread {
+        BroadcastKind::Generated => Access::Generated(dims.to_vec(), strides.to_vec()),
+        _ => access(dims, strides),
+    }
+}
+
+/// How an operand in memory of these strides is read.
 fn access(dims: &[usize], strides: &[isize]) -> Access {
     let is_contiguous = |from: usize| {
         let (dims, strides) = (&dims[from..], &strides[from..]);

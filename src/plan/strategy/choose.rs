@@ -108,7 +108,7 @@ impl Chooser<'_> {
                     }
                     part = Some(own);
                 }
-                Access::Gather(..) | Access::Periodic(_) => return None,
+                Access::Gather(..) | Access::Generated(..) | Access::Periodic(_) => return None,
             }
         }
         // A segment that adds a part which begins between the first and the last lane needs two calls.
@@ -257,7 +257,7 @@ impl Chooser<'_> {
         let pays = |(o, size): (&OperandAccess, &usize)| match o.access {
             Access::Broadcast => true,
             Access::Contiguous => inner.saturating_mul(*size) >= LONG_ROW || follows(o),
-            Access::Periodic(_) | Access::Gather(..) => false,
+            Access::Periodic(_) | Access::Gather(..) | Access::Generated(..) => false,
         };
         if self.geometry.operands.iter().zip(&self.sizes).all(pays) { Prefetch::Segments } else { Prefetch::Off }
     }

@@ -4,6 +4,7 @@
 //! the tiles, which are aligned for elements of any dtype.
 
 use crate::base::dtype::DType;
+use crate::kernels::generate::Filler;
 use crate::plan::tuning::TILE;
 
 /// Where the elements of an operand are: base address, and extent and stride (in elements) of each dim.
@@ -126,6 +127,38 @@ unsafe fn repeat_rows<T: Copy, const W: usize>(
         from = from.wrapping_offset(step);
     }
     count
+}
+
+/// Makes elements `start..start + n`, counted row-major, at `out`: each from its position, which is its address divided by the size of an
+/// element. Contiguous positions are made together.
+///
+/// # Safety
+/// `out` must be writable for `n` elements.
+pub(crate) unsafe fn make(filler: &Filler, from: Strided<'_>, start: usize, n: usize, out: *mut u8) {
+    let size = filler.dtype().size();
+    let (columns, step) = from.extents.last().zip(from.strides.last()).map_or((1, 1), |(n, s)| (*n, *s));
+    let outer = &from.extents[..from.extents.len().saturating_sub(1)];
+    let mut done = 0;
+    while done < n {
+        let (mut rest, column) = ((start + done) / columns, (start + done) % columns);
+        let mut first = (from.base.addr() / size) as isize + column as isize * step;
+        for (extent, stride) in outer.iter().zip(from.strides).rev() {
+            first += (rest % extent) as isize * stride;
+            rest /= extent;
+        }
+        let length = (columns - column).min(n - done);
+        // SAFETY: `done + length` is at most `n`.
+        unsafe {
+            if step == 1 {
+                filler.fill(first as u64, length, out.add(done * size));
+            } else {
+                for i in 0..length {
+                    filler.fill((first + i as isize * step) as u64, 1, out.add((done + i) * size));
+                }
+            }
+        }
+        done += length;
+    }
 }
 
 /// Bytes from the tile of one row of a block to that of the next: a cache line more than a tile, so that the same element of

@@ -7,6 +7,7 @@ use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::scalar::Bits;
+use crate::kernels::generate::Filler;
 use crate::kernels::reduce::Part;
 use crate::kernels::{BlockFn, Refusal};
 use crate::plan::geometry::{Fold, Geometry};
@@ -15,18 +16,35 @@ use crate::plan::strategy::{Strategy, choose};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-/// An operand's memory: bytes, and where its first element is.
-#[derive(Clone, Copy, Debug)]
+/// An operand's memory: bytes, and where its first element is; or what makes its elements.
+#[derive(Clone, Copy)]
 pub(crate) struct Buffer<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) dtype: DType,
     /// Index of the first element.
     pub(crate) offset: usize,
+    /// What makes the elements, if there are no bytes: the address of each is then its position times the size of an element.
+    pub(crate) filler: Option<&'a Filler>,
+}
+
+impl<'a> Buffer<'a> {
+    /// An operand whose elements are made.
+    pub(crate) fn made(filler: &'a Filler) -> Buffer<'a> {
+        Buffer { bytes: &[], dtype: filler.dtype(), offset: 0, filler: Some(filler) }
+    }
+
+    /// The address that element 0 has.
+    pub(super) fn start(&self) -> *const u8 {
+        if self.filler.is_some() { std::ptr::null() } else { self.bytes.as_ptr() }
+    }
 }
 
 impl Buffer<'_> {
     /// Proves that elements so far before and behind the first one are inside the bytes.
     pub(crate) fn check(&self, reach: (i128, i128)) -> Result<()> {
+        if self.filler.is_some() {
+            return Ok(());
+        }
         let first = self.offset as i128;
         let elements = (self.bytes.len() / self.dtype.size()) as i128;
         if first + reach.0 >= 0 && first + reach.1 < elements {
@@ -37,7 +55,7 @@ impl Buffer<'_> {
 
     /// Whether the bytes begin where an element may. (Borrowed bytes may not; complex elements are aligned as their parts.)
     pub(super) fn is_aligned(&self) -> bool {
-        self.bytes.as_ptr().addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()))
+        self.start().addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()))
     }
 
     /// Aligned memory with a copy of what a [checked](Buffer::check) operand's accesses reach, and the index of the first

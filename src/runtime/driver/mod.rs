@@ -91,7 +91,7 @@ fn run_aligned(
     }
     for (b, copy) in inputs.iter_mut().zip(&copies) {
         if let Some((words, offset)) = copy {
-            *b = Buffer { bytes: bytemuck::cast_slice(words), dtype: b.dtype, offset: *offset };
+            *b = Buffer { bytes: bytemuck::cast_slice(words), dtype: b.dtype, offset: *offset, filler: None };
         }
     }
     run(&Launch { inputs: &inputs, ..*launch }, outputs, folds, threads)

@@ -77,7 +77,7 @@ fn copy_room(o: &OperandAccess) -> usize {
         Access::Broadcast | Access::Contiguous => 0,
         Access::Periodic(n) => ((n + PLAIN_TILES * TILE) * WIDEST).next_multiple_of(64),
         Access::Gather(..) if o.is_transposed() => ROW_BLOCK * row_room(WIDEST),
-        Access::Gather(..) => TILE_ROOM,
+        Access::Gather(..) | Access::Generated(..) => TILE_ROOM,
     }
 }
 
@@ -110,7 +110,7 @@ impl Slots {
                 Slot::Input(i) => match launch.geometry.operands[*i as usize].access {
                     Access::Broadcast => broadcast.push((s, *i)),
                     Access::Contiguous => contiguous.push((s, *i, launch.inputs[*i as usize].dtype.size())),
-                    Access::Periodic(_) | Access::Gather(..) => copied.push((s, *i)),
+                    Access::Periodic(_) | Access::Gather(..) | Access::Generated(..) => copied.push((s, *i)),
                 },
                 Slot::Output(o) => results.push((s, *o)),
                 Slot::Const(_) | Slot::Tile(_) | Slot::Single(_) => {}

@@ -12,12 +12,13 @@ use super::launch::run_blocks;
 use crate::analysis::infer::infer;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
+use crate::base::generator::Generator;
 use crate::base::location::{here, with_location};
 use crate::base::scalar::Scalar;
 use crate::base::view::View;
 use crate::graph::program::Program;
 use crate::graph::typed::TypedKind;
-use crate::graph::var::{Mode, Operand, Var};
+use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::{Attrs, Op};
 use crate::promotion::{Rules, Settings};
 use crate::tensor::Tensor;
@@ -83,6 +84,15 @@ impl Mode for Eager {
         Var(EagerValue { cx: of.cx, weak: of.weak && made.is_ok(), value: made })
     }
 
+    fn generate(like: &EagerValue, generator: Generator, location: SourceLocation) -> Var<Eager> {
+        let cx = like.cx;
+        let made = like.value.as_ref().map_err(Arc::clone).and_then(|t| {
+            let shape = t.shape();
+            generate(cx, shape, generator, location).map_err(Arc::new)
+        });
+        Var(EagerValue { cx, value: made, weak: false })
+    }
+
     fn scalar(beside: &EagerValue, scalar: Scalar, dtype: DType, location: SourceLocation) -> Var<Eager> {
         beside.cx.scalar_at(scalar, dtype, location)
     }
@@ -100,6 +110,16 @@ impl Mode for Eager {
         };
         Var(EagerValue { cx, value, weak })
     }
+}
+
+/// The elements of a generator in a shape: a program of one node.
+fn generate(cx: Eager, shape: &[usize], generator: Generator, location: SourceLocation) -> Result<Tensor> {
+    let program = Program::with_limits(cx.settings, cx.limits);
+    let like = program.data_at("like", DType::Bool, shape.into(), location.clone());
+    let v = Graph::generate(&like.0, generator, location);
+    let typed = Arc::new(infer(&program)?);
+    let node = typed.node(&v)?;
+    run_blocks(&typed, node)
 }
 
 /// Applies one op: a program of one node, run by block kernels, one kernel after the other. The result, and whether it is weak.

@@ -6,12 +6,16 @@
 
 use smallvec::SmallVec;
 
+use super::operand::Operand;
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{SymDim, dims_text};
 use crate::base::view::View;
-use crate::graph::typed::TypedKind;
+use crate::graph::typed::{NodeId, TypedKind};
+use crate::kernels::CpuLevel;
+use crate::kernels::generate::Filler;
 use crate::plan::fuse::{Buffer, BufferId, Origin, Plan};
+use crate::tensor::layout::Layout;
 use crate::tensor::{Tensor, TensorRef, TensorView};
 
 /// What a buffer holds during a run.
@@ -43,7 +47,7 @@ impl<'a> Buffers<'a> {
         let given = |b: &'a Buffer| match &b.origin {
             Origin::Feed(i) => run.feeds.get(*i as usize).copied().map(Value::Given),
             Origin::Constant(t) => Some(Value::Given(TensorRef::Tensor(t))),
-            Origin::Kernel | Origin::View(..) => None,
+            Origin::Kernel | Origin::View(..) | Origin::Generated(_) => None,
         };
         Buffers {
             plan,
@@ -62,6 +66,27 @@ impl<'a> Buffers<'a> {
             Some(Value::Made(t)) => Ok(TensorRef::Tensor(t)),
             Some(Value::Delivered) | None => Err(unready()),
         }
+    }
+
+    /// A buffer as an operand of a kernel.
+    #[inline]
+    pub(super) fn operand(&self, id: BufferId) -> Result<Operand<'_>> {
+        let buffer = &self.plan.buffers[id as usize];
+        match buffer.origin {
+            Origin::Generated(node) => self.made(node, buffer.shape),
+            _ => self.get(id).map(Operand::Tensor),
+        }
+    }
+
+    /// The elements of a generator.
+    fn made(&self, node: NodeId, shape: u32) -> Result<Operand<'_>> {
+        let (typed, shape) = (&self.plan.typed, extents(&self.plan.typed.shapes[shape as usize], self.run.dyn_dims)?);
+        let n = &typed.nodes[node as usize];
+        let TypedKind::Generate { generator, .. } = &n.kind else {
+            return Err(Error::Internal(format!("typed node {node} is no generator")));
+        };
+        let filler = Filler::new(generator, n.dtype, &shape, CpuLevel::get());
+        Ok(Operand::Made(filler, Layout::contiguous(&shape)?))
     }
 
     /// Keeps a view until the run ends.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::kernel::{launch, no_fold};
+use super::operand::Operand;
 use super::prepared::{Blocks, Call, PreparedLaunch, prepare_call};
 use super::run::Run;
 use crate::base::dtype::DType;
@@ -77,7 +78,7 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     };
     let t = Tensor::from_storage(partial, math, &extents)?;
     let b = KernelBuilder::fold_of(op, math);
-    let inputs = [TensorRef::Tensor(&t)];
+    let inputs = [Operand::Tensor(TensorRef::Tensor(&t))];
     let reduced = Some(Reduction { dims: &[reduced], adds: false });
     let call = Call { inputs: &inputs, spread: &[BroadcastKind::Varies], extents: &extents, reduced };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
@@ -96,7 +97,7 @@ pub(crate) fn cast_tensor(t: &Tensor, to: DType, settings: &Settings) -> Result<
         return Ok(t.clone());
     }
     let b = KernelBuilder::cast_of(t.dtype(), to, settings);
-    let inputs = [TensorRef::Tensor(t)];
+    let inputs = [Operand::Tensor(TensorRef::Tensor(t))];
     let call = Call { inputs: &inputs, spread: &[BroadcastKind::Varies], extents: t.shape(), reduced: None };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let prepared = prepare_call(&call, vec![], ready)?;

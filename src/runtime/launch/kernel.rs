@@ -4,6 +4,7 @@
 
 use smallvec::SmallVec;
 
+use super::operand::Operand;
 use super::prepared::{PreparedLaunch, Ready};
 use super::run::{FEW, Run};
 use crate::base::dtype::DType;
@@ -16,7 +17,7 @@ use crate::plan::kernel::Kernel;
 use crate::plan::tuning::PARALLEL_WORK;
 use crate::runtime::driver::job::{Buffer, FoldKernels, Folded, Launch, Output, StepFailure};
 use crate::runtime::driver::run;
-use crate::tensor::{Storage, Tensor, TensorRef};
+use crate::tensor::{Storage, Tensor};
 
 /// The results of a launch: those of the kernel, then those of its reductions. `None` for one that is in its target.
 pub(super) type Results = SmallVec<[Option<Tensor>; FEW]>;
@@ -36,7 +37,7 @@ pub(super) fn launch<R: Ready>(
     consts: &[Bits],
     run_with: &Run<'_>,
     prepared: &PreparedLaunch<R>,
-    inputs: &[TensorRef<'_>],
+    inputs: &[Operand<'_>],
     targets: SmallVec<[Option<&mut [u8]>; FEW]>,
 ) -> Result<Made> {
     let Some((ready, strategy)) = &prepared.ready else { return nothing(kernel, prepared).map(Ok) };
@@ -51,7 +52,7 @@ pub(super) fn launch<R: Ready>(
     }
     let partials = |v: u32| run_with.storage(strategy.partials * dtype(v).size());
     let mut partial: SmallVec<[Storage; 2]> = kernel.folds.iter().map(|(_, v)| partials(*v)).collect::<Result<_>>()?;
-    let operands: SmallVec<[Buffer<'_>; FEW]> = inputs.iter().map(|t| buffer(*t)).collect();
+    let operands: SmallVec<[Buffer<'_>; FEW]> = inputs.iter().map(Operand::buffer).collect();
     let launch = Launch {
         schedule: ready.schedule(),
         segments: ready.segments(),
@@ -89,13 +90,6 @@ fn nothing<R>(kernel: &Kernel, prepared: &PreparedLaunch<R>) -> Result<(Results,
         |v: &u32| Tensor::with_layout(Storage::zeroed(0)?, kernel.value(*v).dtype, prepared.output.clone()).map(Some);
     let results = kernel.outputs.iter().map(empty).collect::<Result<_>>()?;
     Ok((results, kernel.folds.iter().map(|_| Storage::zeroed(0)).collect::<Result<_>>()?))
-}
-
-/// An operand as the driver wants it.
-#[inline]
-pub(super) fn buffer(t: TensorRef<'_>) -> Buffer<'_> {
-    let (bytes, offset) = t.raw();
-    Buffer { bytes, dtype: t.dtype(), offset }
 }
 
 /// A reduction as the driver wants it.

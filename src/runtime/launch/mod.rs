@@ -9,6 +9,7 @@ mod buffers;
 pub(crate) mod dense;
 mod finish;
 mod kernel;
+mod operand;
 mod plan;
 mod prepared;
 pub(crate) mod run;

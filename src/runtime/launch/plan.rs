@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 
 use super::buffers::{Buffers, Value, extents};
 use super::finish::finish;
-use super::kernel::{Results, buffer, is_parallel, launch};
+use super::kernel::{Results, is_parallel, launch};
+use super::operand::{Operand, buffer};
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
@@ -78,9 +79,9 @@ pub(crate) fn run_plan<E: Engine>(
             stop.check()?;
         }
         buffers.view(&k.views)?;
-        let mut inputs = SmallVec::<[TensorRef<'_>; FEW]>::new();
+        let mut inputs = SmallVec::<[Operand<'_>; FEW]>::new();
         for b in &k.inputs {
-            inputs.push(buffers.get(*b)?);
+            inputs.push(buffers.operand(*b)?);
         }
         if !known {
             let made = prepare(plan, k, at, run, &inputs, engine)?;
@@ -150,7 +151,7 @@ pub(crate) fn run_direct<R: Ready>(
         inputs.push(match &plan.buffers[*b as usize].origin {
             Origin::Feed(i) => buffer(run.feeds[*i as usize]),
             Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
-            Origin::Kernel | Origin::View(..) => continue,
+            Origin::Kernel | Origin::View(..) | Origin::Generated(_) => continue,
         });
     }
     let launch = Launch {
@@ -180,7 +181,7 @@ fn prepare<E: Engine>(
     k: &PlannedKernel,
     at: usize,
     run: &Run<'_>,
-    inputs: &[TensorRef<'_>],
+    inputs: &[Operand<'_>],
     engine: &E,
 ) -> Result<PreparedLaunch<E::Ready>> {
     let typed = &plan.typed;
@@ -199,7 +200,7 @@ fn execute<R: Ready>(
     k: &PlannedKernel,
     run: &Run<'_>,
     prepared: &PreparedLaunch<R>,
-    inputs: &[TensorRef<'_>],
+    inputs: &[Operand<'_>],
     targets: SmallVec<[Option<&mut [u8]>; FEW]>,
 ) -> Result<Results> {
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::operand::Operand;
 use crate::backend::abi::SegmentFn;
 use crate::base::error::{Error, Result};
 use crate::base::shape::numel;
@@ -11,7 +12,6 @@ use crate::plan::geometry::{BroadcastKind, Geometry, Reduction};
 use crate::plan::schedule::{Class, Schedule};
 use crate::plan::strategy::Strategy;
 use crate::runtime::driver::job::strategy;
-use crate::tensor::TensorRef;
 use crate::tensor::layout::Layout;
 
 /// A kernel made ready for one assignment of classes: its schedule, and its compiled segments.
@@ -56,7 +56,7 @@ impl<R> PreparedLaunch<R> {
 
 /// The operands and the domain of a launch.
 pub(super) struct Call<'a> {
-    pub(super) inputs: &'a [TensorRef<'a>],
+    pub(super) inputs: &'a [Operand<'a>],
     /// How the type of each operand says that it is broadcast.
     pub(super) spread: &'a [BroadcastKind],
     pub(super) extents: &'a [usize],

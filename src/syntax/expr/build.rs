@@ -4,7 +4,7 @@
 //! value is dropped after its last use. Does not: read tokens.
 
 use super::lex::Span;
-use super::{Operand, Parsed, Parser, Term, Value, shown};
+use super::{Applied, Attrs, Operand, Parsed, Parser, Term, Value, shown};
 use crate::base::scalar::Scalar;
 use crate::graph::var::{Mode, Var};
 
@@ -62,12 +62,17 @@ impl<M: Mode> Parser<'_, '_, M> {
                     Term::Constant(i) => self.constants.get(i as usize).map(|s| Operand::Scalar(*s)),
                 });
             }
-            built.push(Some(match (&operands[..], step.attrs.dtype, self.handles.first()) {
-                ([Operand::Scalar(s)], Some(dtype), Some(beside)) => {
-                    M::scalar(&beside.0, *s, dtype, step.span.location())
+            let location = step.span.location();
+            built.push(match (&step.what, &operands[..], self.handles.first()) {
+                (Applied::Generator(generator), [Operand::Var(like)], _) => {
+                    Some(M::generate(&like.0, *generator, location))
                 }
-                _ => M::apply(step.op, &operands, step.attrs.clone(), step.span.location()),
-            }));
+                (Applied::Generator(_), ..) => None,
+                (Applied::Op(_, Attrs { dtype: Some(dtype), .. }), [Operand::Scalar(s)], Some(beside)) => {
+                    Some(M::scalar(&beside.0, *s, *dtype, location))
+                }
+                (Applied::Op(op, attrs), ..) => Some(M::apply(*op, &operands, attrs.clone(), location)),
+            });
         }
         let value = match root {
             Term::Step(i) => take(&mut built, i),

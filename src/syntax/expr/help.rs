@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use super::lex::{Span, Token};
 use super::mistakes::{assigns, usage, wrong_arity};
-use super::{Frame, Known, Parser, Term, Value};
+use super::{Applied, Frame, Known, Parser, Term, Value};
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, nearest, shown};
+use crate::base::generator::Generator;
 use crate::base::limits::{Limits, MAX_EXPRESSION};
 use crate::graph::program::Program;
 use crate::graph::var::{Graph, Mode, Operand};
@@ -85,7 +86,7 @@ impl<M: Mode> Parser<'_, '_, M> {
         }
         let ops = Op::ALL.iter().copied().chain(self.known.ops.ops());
         let names = ops.flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
-        match nearest(word, names) {
+        match nearest(word, names.chain(Generator::NAMES)) {
             Some(name) => d.help(format!("did you mean `{name}`?")),
             None if (self.known.names)().iter().any(|n| n == word) => d.help("it is an input: write `*` to multiply"),
             None => d,
@@ -133,5 +134,6 @@ pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
     parser.closed().ok()?;
     let Some((Value::Term(Term::Step(root)), _)) = parser.values.last() else { return None };
     let step = parser.steps.get(*root as usize)?;
-    Some((step.op, step.spans.iter().flatten().map(|s| s.start as usize..s.end as usize).collect()))
+    let Applied::Op(op, _) = step.what else { return None };
+    Some((op, step.spans.iter().flatten().map(|s| s.start as usize..s.end as usize).collect()))
 }

@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use num_complex::Complex;
 
 use crate::base::error::{Diagnostic, Result, shown};
+use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::limits::{Limit, Limits};
 use crate::base::scalar::Scalar;
@@ -29,6 +30,7 @@ use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
 mod build;
 mod call;
 mod fold;
+mod generators;
 mod help;
 mod keywords;
 mod lex;
@@ -182,12 +184,17 @@ enum Term {
 
 /// An application to be built once the whole text has been read.
 struct Step {
-    op: Op,
-    attrs: Attrs,
+    what: Applied,
     operands: [Option<Term>; MAX_OPERANDS],
     /// The span of each operand.
     spans: [Option<Span>; MAX_OPERANDS],
     span: Span,
+}
+
+/// What a step applies.
+enum Applied {
+    Op(Op, Attrs),
+    Generator(Generator),
 }
 
 /// A complete operand.
@@ -359,7 +366,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                     return self.push(value, span);
                 }
                 Token::Name(name) => match self.word(name, span)? {
-                    Some(value) => return self.push(value, span),
+                    Some((value, span)) => return self.push(value, span),
                     None => {
                         begins = true;
                         continue;
@@ -399,7 +406,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
     }
 
     /// Reads a word without quotes: a constant, a name, or the start of a call, for which it returns `None`.
-    fn word(&mut self, word: &str, span: Span) -> Parsed<Option<Value>> {
+    fn word(&mut self, word: &str, span: Span) -> Parsed<Option<(Value, Span)>> {
         let constant = match word {
             "true" | "True" => Scalar::Bool(true),
             "false" | "False" => Scalar::Bool(false),
@@ -408,16 +415,19 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
             "not" => return Err(span.syntax("`not` is not an operator here").help("write `~x`, or `logical_not(x)`")),
             _ => {
                 if !matches!(self.lexer.clone().next(), Ok((Token::Open, _))) {
-                    return Ok(Some(self.name(word, span)?));
+                    return Ok(Some((self.name(word, span)?, span)));
                 }
                 self.lexer.next()?;
+                if let (None, Some(generator)) = (self.known.ops.op(word), Generator::named(word)) {
+                    return self.generator(generator, span).map(Some);
+                }
                 let op = self.known.ops.op(word).ok_or_else(|| self.unknown_op(word, span))?;
                 self.wait(Frame::Call(op, span, self.values.len() as u32), span)?;
                 self.calls.push(Call::default());
                 return Ok(None);
             }
         };
-        Ok(Some(Value::Constant(constant)))
+        Ok(Some((Value::Constant(constant), span)))
     }
 
     /// The value of a name. Each name is looked up once.
@@ -505,7 +515,14 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
     }
 
     fn step(&mut self, op: Op, operands: &[(Value, Span)], attrs: Attrs, span: Span) -> Parsed<Value> {
-        if op != Op::Cast && operands.iter().all(|(o, _)| matches!(o, Value::Constant(_))) {
+        self.applied(Applied::Op(op, attrs), operands, span)
+    }
+
+    fn applied(&mut self, what: Applied, operands: &[(Value, Span)], span: Span) -> Parsed<Value> {
+        if let Applied::Op(op, _) = &what
+            && *op != Op::Cast
+            && operands.iter().all(|(o, _)| matches!(o, Value::Constant(_)))
+        {
             let d = span.syntax(format!("all operands of `{op}` are constants"));
             return Err(d.help("constants can only be combined by `+ - * / **`: write the value"));
         }
@@ -524,7 +541,7 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 }
             });
         }
-        self.steps.push(Step { op, attrs, operands: terms, spans, span });
+        self.steps.push(Step { what, operands: terms, spans, span });
         Ok(Value::Term(Term::Step(self.steps.len() as u32 - 1)))
     }
 }

@@ -22,6 +22,7 @@ use parse::FORMAT_VERSION;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 
+mod generators;
 mod lex;
 mod operands;
 pub(crate) mod parse;
@@ -121,6 +122,13 @@ fn untyped_line(
             let operand = state.nodes.neighbors_directed(id, Direction::Incoming).map(|n| names[n.index()].clone());
             comma_list(f, operand)?;
             writeln!(f, " {view}")
+        }
+        Kind::Generate(generator) => {
+            write!(f, "  {name} = {}", generator.name())?;
+            let operand = state.nodes.neighbors_directed(id, Direction::Incoming).map(|n| names[n.index()].clone());
+            comma_list(f, operand)?;
+            let attributes = generator.to_string();
+            writeln!(f, "{}{attributes}", if attributes.is_empty() { "" } else { " " })
         }
         Kind::Apply { op, attrs, .. } => {
             write!(f, "  {name} = {op}")?;
@@ -237,6 +245,11 @@ impl TypedProgram {
                 write!(f, "{op} {} {{dims = {axes:?}{}}}", names[*from as usize], if *keep { ", keepdim" } else { "" })?
             }
             TypedKind::Bits { from } => write!(f, "view_as {}", names[*from as usize])?,
+            TypedKind::Generate { like, generator } => {
+                write!(f, "{} {}", generator.name(), names[*like as usize])?;
+                let attributes = generator.to_string();
+                write!(f, "{}{attributes}", if attributes.is_empty() { "" } else { " " })?;
+            }
             TypedKind::View { from, view: None } => write!(f, "view {}", names[*from as usize])?,
             TypedKind::View { from, view: Some(view) } => {
                 write!(f, "{} {} {view}", view.name(), names[*from as usize])?

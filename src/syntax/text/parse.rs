@@ -14,6 +14,7 @@ use petgraph::graph::NodeIndex;
 use super::lex::{Lexer, Span, Token};
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, nearest, shown};
+use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
@@ -523,6 +524,11 @@ impl<'t> Reader<'t> {
                 self.append(Kind::View(view), span, &[(from, 0)])
             }
             _ => {
+                if let Some(generator) = Generator::named(word) {
+                    let (generator, like) = self.generator(generator)?;
+                    let span = start.to(self.last());
+                    return self.append(Kind::Generate(generator), span, &[(like, 0)]);
+                }
                 let op = self.ops.get(word).copied();
                 let op = op.ok_or_else(|| self.unknown_op(word, span))?;
                 self.application(op, start)
@@ -532,7 +538,7 @@ impl<'t> Reader<'t> {
 
     fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
         let custom = "a custom op must be registered in the `Registry` passed to `Program::parse_with`";
-        let mut known: Vec<&str> = self.ops.keys().copied().chain(View::NAMES).collect();
+        let mut known: Vec<&str> = self.ops.keys().copied().chain(View::NAMES).chain(Generator::NAMES).collect();
         known.sort_unstable();
         let help = match nearest(word, known.into_iter()) {
             Some(name) => format!("did you mean `{name}`? {custom}"),

@@ -3,7 +3,7 @@
 //! Guarantees: as [`super`]'s; segments that take only multiples of their width get the elements left over in padded copies.
 //! Does not: reduce what was computed.
 
-use super::super::gather::{Strided, contiguous, fill, gather, row_room};
+use super::super::gather::{Strided, contiguous, fill, gather, make, row_room};
 use super::super::job::begins_cache_line;
 use super::Worker;
 use crate::backend::abi::{ADD, AHEAD, STREAM, WIDTH};
@@ -126,6 +126,12 @@ impl Worker<'_> {
                 (Access::Periodic(period), _) => room.add(at % period * dtype.size()),
                 (Access::Gather(..), Some((r, start))) if operand.is_transposed() => {
                     room.add(r * row_room(dtype.size()) + (at - start) * dtype.size())
+                }
+                (Access::Generated(extents, strides), _) => {
+                    if let Some(filler) = launch.inputs[i].filler {
+                        make(filler, Strided { base, extents, strides }, at, n, room);
+                    }
+                    room
                 }
                 (Access::Gather(extents, strides), _) => {
                     let from = Strided { base, extents, strides };

@@ -1,0 +1,238 @@
+//! `Generator`: values that follow from where an element is, as programs write them: indices, ranges, random numbers.
+//!
+//! Guarantees: [`Generator::check`] alone says which parameters are refused; names and attributes are those of the text form. Does
+//! not: compute (`kernels::generate` does), or decide dtypes (`promotion` does).
+
+use std::fmt;
+
+use crate::base::dtype::DType;
+use crate::base::error::{Diagnostic, DiagnosticKind};
+use crate::base::scalar::{Float, Scalar};
+use crate::base::shape::axis;
+
+/// What random numbers depend on besides the element's index. Two generators with one key give related numbers: give each of
+/// a program a stream of its own.
+///
+/// ```
+/// use castwise::Key;
+/// assert_eq!(Key::from(7), Key { seed: 7, stream: 0 });
+/// assert_eq!(Key::from((7, 1)), Key { seed: 7, stream: 1 });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The seed.
+    pub seed: u64,
+    /// Which of the sequences of the seed.
+    pub stream: u64,
+}
+
+impl From<u64> for Key {
+    fn from(seed: u64) -> Key {
+        Key { seed, stream: 0 }
+    }
+}
+
+impl From<(u64, u64)> for Key {
+    fn from((seed, stream): (u64, u64)) -> Key {
+        Key { seed, stream }
+    }
+}
+
+/// A value each of whose elements follows from its index, in row-major order, in the shape of the operand: nothing but the
+/// operand's shape is used. The same bits for any number of threads, layout, fusion and machine.
+///
+/// Random numbers are those of Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3",
+/// 2011): the block `i` of four words of 32 bits is that of the counter (`i`, stream) and the seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Generator {
+    /// The index: along a dim, or in row-major order; i64.
+    Index {
+        /// The dim; negative ones count from the last.
+        dim: Option<i64>,
+    },
+    /// `start + index * step`. Integers by default if both are integers; they wrap. Floats are computed in f64.
+    Arange {
+        /// The first value.
+        start: Scalar,
+        /// From a value to the next.
+        step: Scalar,
+        /// As that of [`Index`](Generator::Index).
+        dim: Option<i64>,
+        /// The dtype; the default one without.
+        dtype: Option<DType>,
+    },
+    /// Evenly spaced values from `start` to `end`, with both of them; `start` if there is one value. Computed in f64: from
+    /// the nearer end, by multiples of `(end - start) / (n - 1)`.
+    Linspace {
+        /// The first value.
+        start: f64,
+        /// The last value.
+        end: f64,
+        /// As that of [`Index`](Generator::Index).
+        dim: Option<i64>,
+        /// A float dtype; the default one without.
+        dtype: Option<DType>,
+    },
+    /// Uniform in [0, 1): multiples of 2^-24 for f32, 2^-53 for f64, 2^-11 for f16, 2^-8 for bf16, each as likely as others.
+    Uniform {
+        /// What the numbers depend on.
+        key: Key,
+        /// f16, bf16, f32 or f64; the default float dtype without.
+        dtype: Option<DType>,
+    },
+}
+
+impl Generator {
+    /// The names in the text form and in expressions.
+    pub(crate) const NAMES: [&'static str; 4] = ["index", "arange_like", "linspace", "uniform"];
+
+    /// The name in the text form.
+    pub fn name(&self) -> &'static str {
+        Generator::NAMES[match self {
+            Generator::Index { .. } => 0,
+            Generator::Arange { .. } => 1,
+            Generator::Linspace { .. } => 2,
+            Generator::Uniform { .. } => 3,
+        }]
+    }
+
+    /// The generator of this name with its parameters not given yet, by default the least: what a text fills in.
+    pub(crate) fn named(name: &str) -> Option<Generator> {
+        let (key, dim, dtype) = (Key::default(), None, None);
+        Some(match name {
+            "index" => Generator::Index { dim },
+            "arange_like" => Generator::Arange { start: Scalar::Int(0), step: Scalar::Int(1), dim, dtype },
+            "linspace" => Generator::Linspace { start: 0.0, end: 1.0, dim, dtype },
+            "uniform" => Generator::Uniform { key, dtype },
+            _ => return None,
+        })
+    }
+
+    /// The parameters that are numbers, in order: those that can be given without their names come first.
+    pub(crate) fn numbers(&self) -> &'static [&'static str] {
+        match self {
+            Generator::Index { .. } => &["dim"],
+            Generator::Arange { .. } => &["start", "step", "dim"],
+            Generator::Linspace { .. } => &["start", "end", "dim"],
+            Generator::Uniform { .. } => &["seed", "stream"],
+        }
+    }
+
+    /// The dtype that was asked for; `None` inside if none was; `None` if none can be.
+    pub(crate) fn dtype_mut(&mut self) -> Option<&mut Option<DType>> {
+        match self {
+            Generator::Index { .. } => None,
+            Generator::Arange { dtype, .. } | Generator::Linspace { dtype, .. } | Generator::Uniform { dtype, .. } => {
+                Some(dtype)
+            }
+        }
+    }
+
+    /// The key, if the numbers are random.
+    pub(crate) fn key_mut(&mut self) -> Option<&mut Key> {
+        match self {
+            Generator::Uniform { key, .. } => Some(key),
+            Generator::Index { .. } | Generator::Arange { .. } | Generator::Linspace { .. } => None,
+        }
+    }
+
+    /// Whether it makes random numbers.
+    pub(crate) fn is_random(mut self) -> bool {
+        self.key_mut().is_some()
+    }
+
+    fn dim_mut(&mut self) -> Option<&mut Option<i64>> {
+        match self {
+            Generator::Index { dim } | Generator::Arange { dim, .. } | Generator::Linspace { dim, .. } => Some(dim),
+            Generator::Uniform { .. } => None,
+        }
+    }
+
+    /// The dim along which elements are counted; all in row-major order without.
+    pub(crate) fn dim(mut self) -> Option<i64> {
+        self.dim_mut().copied().flatten()
+    }
+
+    /// Sets the number of this name. Error: what it must be.
+    pub(crate) fn set(&mut self, name: &str, value: Scalar) -> Result<(), &'static str> {
+        const REAL: &str = "a real number";
+        let float = match value {
+            Scalar::Int(v) => Some(v as f64),
+            Scalar::Float(v) => Some(v),
+            Scalar::Bool(_) | Scalar::Complex(_) => None,
+        };
+        match (name, &mut *self) {
+            ("seed" | "stream", this) => {
+                let Some(key) = this.key_mut() else { return Err("no parameter of this generator") };
+                let to = if name == "seed" { &mut key.seed } else { &mut key.stream };
+                *to = integer(value).ok_or("an integer from 0 to 2^64 - 1")?;
+            }
+            ("dim", this) => {
+                let Some(dim) = this.dim_mut() else { return Err("no parameter of this generator") };
+                *dim = Some(integer(value).ok_or("an integer")?);
+            }
+            ("start", Generator::Arange { start: to, .. }) | ("step", Generator::Arange { step: to, .. }) => {
+                float.ok_or(REAL)?;
+                *to = value;
+            }
+            ("start", Generator::Linspace { start: to, .. }) | ("end", Generator::Linspace { end: to, .. }) => {
+                *to = float.ok_or(REAL)?;
+            }
+            _ => return Err("no parameter of this generator"),
+        }
+        Ok(())
+    }
+
+    /// The refusal of parameters, for an operand of this rank and the dtype that results.
+    pub(crate) fn check(&self, rank: usize, dtype: DType) -> Result<(), Diagnostic> {
+        let refuse =
+            |message: String| Diagnostic::new(DiagnosticKind::BadParameter, format!("`{}`: {message}", self.name()));
+        if let Some(dim) = self.dim() {
+            axis(dim, rank).map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{}`: {m}", self.name())))?;
+        }
+        let (takes, what) = match self {
+            Generator::Index { .. } => (true, ""),
+            Generator::Arange { .. } => (!dtype.is_complex() && dtype != DType::Bool, "integers and floats"),
+            Generator::Linspace { .. } | Generator::Uniform { .. } => (dtype.is_float(), "floats"),
+        };
+        if !takes || dtype.is_byte_float() {
+            let message = format!("`{}` makes {what}, not {dtype}", self.name());
+            return Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message));
+        }
+        if let Generator::Arange { start, step, .. } = self {
+            let integer = |s: &Scalar| matches!(s, Scalar::Int(v) if Scalar::integer(*v).is_some());
+            let real = |s: &Scalar| matches!(s, Scalar::Float(_)) || integer(s);
+            if let Some(s) = [start, step].into_iter().find(|s| !real(s) || dtype.is_integral() && !integer(s)) {
+                return Err(refuse(format!("{s} is no number of {dtype}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An integer scalar as an integer of another type, if that has it.
+fn integer<T: TryFrom<i128>>(s: Scalar) -> Option<T> {
+    if let Scalar::Int(v) = s { T::try_from(v).ok() } else { None }
+}
+
+impl fmt::Display for Generator {
+    /// Its attributes, as in the text form: `{seed = 7, stream = 0, dtype = f32}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut this = *self;
+        let mut all: Vec<String> = match self {
+            Generator::Index { .. } => vec![],
+            Generator::Arange { start, step, .. } => vec![format!("start = {start}"), format!("step = {step}")],
+            Generator::Linspace { start, end, .. } => {
+                vec![format!("start = {}", Float(*start)), format!("end = {}", Float(*end))]
+            }
+            Generator::Uniform { .. } => vec![],
+        };
+        all.extend(self.dim().map(|d| format!("dim = {d}")));
+        if let Some(Key { seed, stream }) = this.key_mut() {
+            all.extend([format!("seed = {seed}"), format!("stream = {stream}")]);
+        }
+        all.extend(this.dtype_mut().and_then(|d| d.map(|d| format!("dtype = {d}"))));
+        if all.is_empty() { Ok(()) } else { write!(f, "{{{}}}", all.join(", ")) }
+    }
+}

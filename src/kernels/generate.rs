@@ -1,0 +1,212 @@
+//! Generators: elements that follow from their index.
+//!
+//! Guarantees: an element depends on the generator, its index and the shape alone, not on which elements are made with it; the same bits at
+//! each CPU level. Does not: know layouts; the driver says which elements go where.
+
+use super::cast::{Prim, path};
+use super::{BlockFn, CpuLevel, levels, operands, philox};
+use crate::base::dtype::DType;
+use crate::base::generator::{Generator, Key};
+use crate::base::scalar::Scalar;
+use crate::base::shape::axis;
+use crate::ops::MAX_OPERANDS;
+
+/// Elements that are made at a time.
+const CHUNK: usize = 256;
+
+/// Elements whose random numbers share words: a chunk begins at a multiple of it.
+const SHARED: u64 = 4;
+
+/// A generator that is ready to make elements of one shape.
+pub(crate) struct Filler {
+    dtype: DType,
+    native: Native,
+    /// From the dtype in which elements are made to the result's.
+    path: Vec<BlockFn>,
+    level: CpuLevel,
+}
+
+/// What makes the elements, and with which numbers.
+#[derive(Clone, Copy)]
+enum Native {
+    Ints { start: i64, step: i64, along: Along },
+    Floats { start: f64, step: f64, along: Along },
+    Linspace { start: f64, end: f64, step: f64, along: Along },
+    Uniform32 { key: Key, bits: u32 },
+    Uniform64 { key: Key },
+}
+
+/// Which index of an element counts: `position / stride % extent`.
+#[derive(Clone, Copy)]
+struct Along {
+    stride: u64,
+    extent: u64,
+}
+
+impl Along {
+    fn new(dim: Option<i64>, shape: &[usize]) -> Along {
+        let count = |dims: &[usize]| dims.iter().map(|n| *n as u64).product();
+        match dim.and_then(|d| axis(d, shape.len()).ok()).filter(|d| *d < shape.len()) {
+            Some(d) => Along { stride: count(&shape[d + 1..]), extent: shape[d] as u64 },
+            None => Along { stride: 1, extent: count(shape) },
+        }
+    }
+
+    /// Calls `f` with each position's place among `n` from `first` on, and the index.
+    #[inline(always)]
+    fn each(self, first: u64, n: usize, mut f: impl FnMut(usize, u64)) {
+        let (stride, extent) = (self.stride.max(1), self.extent.max(1));
+        let (mut rest, mut index) = (first % stride, first / stride % extent);
+        for i in 0..n {
+            f(i, index);
+            rest += 1;
+            if rest == stride {
+                rest = 0;
+                index = if index + 1 == extent { 0 } else { index + 1 };
+            }
+        }
+    }
+}
+
+impl Filler {
+    /// Makes a generator ready for a shape of these extents and a dtype that it has been checked for.
+    pub(crate) fn new(generator: &Generator, dtype: DType, shape: &[usize], level: CpuLevel) -> Filler {
+        let along = Along::new(generator.dim(), shape);
+        let float = |s: Scalar| match s {
+            Scalar::Int(v) => v as f64,
+            Scalar::Float(v) => v,
+            Scalar::Bool(_) | Scalar::Complex(_) => 0.0,
+        };
+        let (native, from) = match *generator {
+            Generator::Index { .. } => (Native::Ints { start: 0, step: 1, along }, DType::I64),
+            Generator::Arange { start: Scalar::Int(start), step: Scalar::Int(step), .. } if dtype.is_integral() => {
+                (Native::Ints { start: start as i64, step: step as i64, along }, DType::I64)
+            }
+            Generator::Arange { start, step, .. } => {
+                (Native::Floats { start: float(start), step: float(step), along }, DType::F64)
+            }
+            Generator::Linspace { start, end, .. } => {
+                let step = if along.extent > 1 { (end - start) / (along.extent - 1) as f64 } else { 0.0 };
+                (Native::Linspace { start, end, step, along }, DType::F64)
+            }
+            Generator::Uniform { key, .. } if dtype == DType::F64 => (Native::Uniform64 { key }, DType::F64),
+            Generator::Uniform { key, .. } => {
+                let bits = match dtype {
+                    DType::F16 => 11,
+                    DType::BF16 => 8,
+                    _ => 24,
+                };
+                (Native::Uniform32 { key, bits }, DType::F32)
+            }
+        };
+        let path = path(from, dtype).iter().filter_map(|p: &Prim| p.kernel(level)).collect();
+        Filler { dtype, native, path, level }
+    }
+
+    /// The dtype of the elements.
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Makes `n` elements from the position `first` on.
+    ///
+    /// # Safety
+    /// `out` must be writable for `n` elements of the dtype.
+    pub(crate) unsafe fn fill(&self, first: u64, n: usize, out: *mut u8) {
+        let (mut at, end) = (first, first + n as u64);
+        let size = self.dtype.size();
+        while at < end {
+            let begin = at - at % SHARED;
+            let length = ((end - begin).next_multiple_of(SHARED) as usize).min(CHUNK);
+            let count = (length as u64 - (at - begin)).min(end - at) as usize;
+            let mut made = [[Aligned::ZERO; CHUNK / 4]; 2];
+            let (a, b) = made.split_at_mut(1);
+            let mut tiles = [a[0].as_mut_ptr().cast::<u8>(), b[0].as_mut_ptr().cast::<u8>()];
+            // SAFETY: each buffer has room for a chunk of elements of eight bytes; the elements that are copied are of the chunk, and
+            // `out` has room for them.
+            unsafe {
+                let args = operands([(&raw const self.native).cast(), std::ptr::without_provenance(begin as usize)]);
+                native(self.level)(args, tiles[0], length);
+                for step in &self.path {
+                    step(operands([tiles[0].cast_const()]), tiles[1], length);
+                    tiles.swap(0, 1);
+                }
+                let from = tiles[0].add((at - begin) as usize * size);
+                std::ptr::copy_nonoverlapping(from, out.add((at - first) as usize * size), count * size);
+            }
+            at += count as u64;
+        }
+    }
+}
+
+/// Aligned memory of four elements of eight bytes.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+struct Aligned([u64; 4]);
+
+impl Aligned {
+    const ZERO: Aligned = Aligned([0; 4]);
+}
+
+/// Makes a chunk. The operands are not elements: the generator, and the position of the first element as an address.
+///
+/// # Safety
+/// The first operand must point at a [`Native`]; `out` must be aligned and writable for `n` elements of its dtype, a multiple of
+/// [`SHARED`] and at most [`CHUNK`]; the position is a multiple of [`SHARED`].
+#[inline(always)]
+unsafe fn native_body(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the caller's promise.
+    let native = unsafe { *args[0].cast::<Native>() };
+    let first = args[1].addr() as u64;
+    // SAFETY: the caller's promise, for elements of the type that is written.
+    unsafe {
+        match native {
+            Native::Ints { start, step, along } => {
+                let out = super::slice_mut::<i64>(out, n);
+                along.each(first, n, |i, at| out[i] = start.wrapping_add(step.wrapping_mul(at as i64)));
+            }
+            Native::Floats { start, step, along } => {
+                let out = super::slice_mut::<f64>(out, n);
+                along.each(first, n, |i, at| out[i] = start + step * at as f64);
+            }
+            Native::Linspace { start, end, step, along } => {
+                let out = super::slice_mut::<f64>(out, n);
+                let half = along.extent / 2;
+                along.each(first, n, |i, at| {
+                    let back = along.extent.saturating_sub(1 + at);
+                    out[i] = if at < half || along.extent == 1 {
+                        start + step * at as f64
+                    } else {
+                        end - step * back as f64
+                    };
+                });
+            }
+            Native::Uniform32 { key, bits } => {
+                let mut words = [0; CHUNK / 2];
+                let words = &mut words[..n / 2];
+                philox::words(key, first / 4, words);
+                let out = super::slice_mut::<f32>(out, n);
+                let (shift, scale) = (32 - bits, 1.0 / (1u32 << bits) as f32);
+                for (to, two) in out.chunks_exact_mut(2).zip(words) {
+                    to[0] = ((*two as u32) >> shift) as i32 as f32 * scale;
+                    to[1] = (((*two >> 32) as u32) >> shift) as i32 as f32 * scale;
+                }
+            }
+            Native::Uniform64 { key } => {
+                let out = super::slice_mut::<f64>(out, n);
+                let mut words = [0; CHUNK];
+                let words = &mut words[..n];
+                philox::words(key, first / 2, words);
+                for (to, w) in out.iter_mut().zip(words) {
+                    *to = (*w >> 11) as i64 as f64 * (1.0 / (1u64 << 53) as f64);
+                }
+            }
+        }
+    }
+    0
+}
+
+levels!(native, native_body, <>);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! An operand of a launch: elements in memory, or what makes them.
+//!
+//! Does not: read or make elements.
+
+use crate::kernels::generate::Filler;
+use crate::runtime::driver::job::Buffer;
+use crate::tensor::TensorRef;
+use crate::tensor::layout::Layout;
+use std::sync::Arc;
+
+/// An operand of a launch.
+pub(super) enum Operand<'a> {
+    Tensor(TensorRef<'a>),
+    /// Elements that are made, under a contiguous layout.
+    Made(Filler, Arc<Layout>),
+}
+
+impl Operand<'_> {
+    pub(super) fn shape(&self) -> &[usize] {
+        match self {
+            Operand::Tensor(t) => t.shape(),
+            Operand::Made(_, layout) => layout.shape(),
+        }
+    }
+
+    pub(super) fn strides(&self) -> &[isize] {
+        match self {
+            Operand::Tensor(t) => t.strides(),
+            Operand::Made(_, layout) => layout.strides(),
+        }
+    }
+
+    /// The operand as the driver wants it.
+    #[inline]
+    pub(super) fn buffer(&self) -> Buffer<'_> {
+        match self {
+            Operand::Tensor(t) => buffer(*t),
+            Operand::Made(filler, _) => Buffer::made(filler),
+        }
+    }
+}
+
+/// A tensor as the driver wants it.
+#[inline]
+pub(super) fn buffer(t: TensorRef<'_>) -> Buffer<'_> {
+    let (bytes, offset) = t.raw();
+    Buffer { bytes, dtype: t.dtype(), offset, filler: None }
+}

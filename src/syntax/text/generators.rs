@@ -1,0 +1,50 @@
+//! Reads generators: `uniform %0 {seed = 7, stream = 1, dtype = f16}`.
+//!
+//! Guarantees: every attribute is there at most once, and no other. Does not: check dims, dtypes and what numbers mean.
+
+use petgraph::graph::NodeIndex;
+
+use super::lex::Token;
+use super::parse::{Parsed, Reader, expected};
+use crate::base::error::shown;
+use crate::base::generator::Generator;
+
+impl<'t> Reader<'t> {
+    /// Reads what a generator is like, and its attributes, after its name.
+    pub(super) fn generator(&mut self, mut made: Generator) -> Parsed<(Generator, NodeIndex)> {
+        let name = made.name();
+        self.mark(b'%')?;
+        let like = self.value();
+        if !self.takes(&Token::Mark(b'{')) {
+            return Ok((made, like?));
+        }
+        let mut given: Vec<&str> = Vec::new();
+        loop {
+            let (key, span) = self.word("an attribute")?;
+            let takes_dtype = made.dtype_mut().is_some();
+            if !made.numbers().contains(&key) && !(key == "dtype" && takes_dtype) {
+                let mut all = made.numbers().to_vec();
+                all.extend(takes_dtype.then_some("dtype"));
+                let d = span.syntax(format!("unknown attribute `{}` of `{name}`", shown(key)));
+                return Err(d.help(format!("it takes {}", all.join(", "))).into());
+            }
+            if given.contains(&key) {
+                return Err(span.syntax(format!("`{key}` is given twice")).into());
+            }
+            given.push(key);
+            self.mark(b'=')?;
+            if key == "dtype" {
+                let dtype = self.of("a dtype")?.0;
+                made.dtype_mut().map(|to| to.replace(dtype));
+            } else {
+                let value = self.scalar()?;
+                made.set(key, value).map_err(|what| span.syntax(format!("`{key}` of `{name}` is {what}")))?;
+            }
+            match self.next()? {
+                (Token::Mark(b','), _) => {}
+                (Token::Mark(b'}'), _) => return Ok((made, like?)),
+                (found, span) => return Err(expected("`,` or `}`", &found, span).into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Generators in programs: an element follows from its index in the generator's shape, however the program is fused, walked,
+//! cut and typed, in both modes and at each CPU level. Does not: check the numbers of large indices (`kernels::generate` does).
+
+mod common;
+
+use castwise::{Attrs, Generator, Key, Op, prelude::*};
+use common::{Random, levels, random_tensor};
+
+/// Philox4x32-10, word by word, from its definition.
+fn words(key: Key, block: u64) -> [u32; 4] {
+    let (mut k0, mut k1) = (key.seed as u32, (key.seed >> 32) as u32);
+    let mut c = [block as u32, (block >> 32) as u32, key.stream as u32, (key.stream >> 32) as u32];
+    for round in 0..10 {
+        if round > 0 {
+            (k0, k1) = (k0.wrapping_add(0x9E37_79B9), k1.wrapping_add(0xBB67_AE85));
+        }
+        let (p, q) = (0xD251_1F53 * u64::from(c[0]), 0xCD9E_8D57 * u64::from(c[2]));
+        c = [(q >> 32) as u32 ^ c[1] ^ k0, q as u32, (p >> 32) as u32 ^ c[3] ^ k1, p as u32];
+    }
+    c
+}
+
+fn w32(key: Key, i: u64) -> u32 {
+    words(key, i / 4)[i as usize % 4]
+}
+
+fn bytes(t: &Tensor) -> Vec<u8> {
+    t.contiguous().unwrap().as_bytes().unwrap().to_vec()
+}
+
+/// The generators of the tests.
+fn generators() -> Vec<Generator> {
+    let key = Key { seed: 0x0123_4567_89ab_cdef, stream: 3 };
+    let (dim, dtype) = (None, None);
+    vec![
+        Generator::Index { dim },
+        Generator::Index { dim: Some(0) },
+        Generator::Index { dim: Some(-1) },
+        Generator::Arange { start: 5.into(), step: (-3).into(), dim, dtype: Some(DType::I16) },
+        Generator::Arange { start: 0.25.into(), step: 1.into(), dim: Some(-1), dtype },
+        Generator::Linspace { start: -2.0, end: 5.0, dim: Some(0), dtype },
+        Generator::Uniform { key, dtype },
+        Generator::Uniform { key, dtype: Some(DType::F64) },
+        Generator::Uniform { key, dtype: Some(DType::F16) },
+    ]
+}
+
+/// What the definition says of a uniform f32.
+fn uniform(key: Key, i: u64) -> f32 {
+    (w32(key, i) >> 8) as f32 / 16_777_216.0
+}
+
+#[test]
+fn uniform_numbers_are_those_of_the_definition_at_every_level() {
+    levels::at_every_level("uniform_numbers_are_those_of_the_definition_at_every_level", || {
+        let key = Key { seed: u64::MAX - 4, stream: 1 << 33 };
+        for shape in [vec![], vec![0], vec![1], vec![3, 0, 2], vec![1000], vec![37, 129], vec![2, 3, 5, 700]] {
+            let n: usize = shape.iter().product();
+            let want: Vec<f32> = (0..n as u64).map(|i| uniform(key, i)).collect();
+            let like = Tensor::zeros(DType::U8, &shape[..]).unwrap();
+            let eager = Eager::new(Rules::Torch).tensor(&like).uniform(key, None).result().unwrap();
+            assert_eq!((eager.shape(), eager.to_vec::<f32>().unwrap()), (&shape[..], want.clone()));
+            let p = Program::new(Rules::Torch);
+            let y = p.data("x", DType::U8, vec![None; shape.len()]).uniform(key, None);
+            let run = Executor::new().run(&p, feeds! { "x" => like }, [&y]).unwrap();
+            assert_eq!(run[0].to_vec::<f32>().unwrap(), want);
+        }
+    });
+}
+
+/// Sums in i64 or f64 of a generator's elements, over some dims, are those of its tensor.
+fn check_reductions(g: Generator, shape: &[usize], whole: &Tensor, executor: &Executor) {
+    for set in 0..1u32 << shape.len() {
+        let dims: Vec<i64> = (0..shape.len() as i64).filter(|d| set >> d & 1 == 1).collect();
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", DType::Bool, shape.to_vec());
+        let (wide, attrs) = (x.generate(g).cast(DType::F64) * 3.0, Attrs::dims(dims.clone()));
+        let made = [Op::Sum, Op::Amax].map(|op| castwise::apply(op, &[(&wide).into()], attrs.clone()));
+        let q = Program::new(Rules::Torch);
+        let given = q.data("g", whole.dtype(), shape.to_vec()).cast(DType::F64) * 3.0;
+        let read = [Op::Sum, Op::Amax].map(|op| castwise::apply(op, &[(&given).into()], attrs.clone()));
+        let like = Tensor::zeros(DType::Bool, shape).unwrap();
+        let made = executor.run(&p, feeds! { "x" => like }, made.iter()).unwrap();
+        let read = executor.run(&q, feeds! { "g" => whole }, read.iter()).unwrap();
+        for (a, b) in made.iter().zip(&read) {
+            assert_eq!(bytes(a), bytes(b), "{g:?} of {shape:?} over {dims:?}");
+        }
+    }
+}
+
+#[test]
+fn an_element_does_not_depend_on_how_it_is_computed() {
+    levels::at_every_level("an_element_does_not_depend_on_how_it_is_computed", || {
+        let mut r = Random(7);
+        let executors =
+            [Executor::new(), Executor::builder().threads(3).build(), Executor::builder().jit(false).build()];
+        for shape in [vec![5usize], vec![70, 33], vec![3, 1, 260], vec![2, 40, 3, 7], vec![600, 2], vec![300, 700]] {
+            let rank = shape.len() as i64;
+            for g in generators() {
+                let like = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::Bool, &shape[..]).unwrap());
+                let whole = like.generate(g).result().unwrap();
+                let reversed: Vec<usize> = shape.iter().rev().copied().collect();
+                let back: Vec<i64> = (0..rank).rev().collect();
+                let other = random_tensor(DType::F32, &reversed, &mut r, false);
+                let p = Program::new(Rules::Torch);
+                let x = p.data("x", DType::F32, vec![None; shape.len()]);
+                let transposed = x.permute(back.clone());
+                let made = transposed.generate(g);
+                let fetches = [
+                    made.clone(),
+                    &made + &transposed,
+                    made.permute(back) * 2,
+                    made.unsqueeze(0) + made.unsqueeze(1),
+                    made.slice(0, 1, None, 2).cast(DType::F64).exp(),
+                ];
+                let q = Program::new(Rules::Torch);
+                let x = q.data("x", DType::F32, vec![None; shape.len()]);
+                let back: Vec<i64> = (0..rank).rev().collect();
+                let transposed = x.permute(back.clone());
+                let given = q.data("g", whole.dtype(), vec![None; shape.len()]);
+                let read = [
+                    given.clone(),
+                    &given + &transposed,
+                    given.permute(back) * 2,
+                    given.unsqueeze(0) + given.unsqueeze(1),
+                    given.slice(0, 1, None, 2).cast(DType::F64).exp(),
+                ];
+                // The outer sum of a large shape is larger still.
+                let few = if shape.iter().product::<usize>() > 10_000 { 3 } else { 5 };
+                for executor in &executors {
+                    let a = executor.run(&p, feeds! { "x" => &other }, &fetches[..few]).unwrap();
+                    let b = executor.run(&q, feeds! { "x" => &other, "g" => &whole }, &read[..few]).unwrap();
+                    for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+                        assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()), "{g:?} of {shape:?}: {i}");
+                        assert!(bytes(a) == bytes(b), "{g:?} of {shape:?}: fetch {i}");
+                    }
+                    check_reductions(g, &shape, &whole, executor);
+                }
+                let small = Executor::builder().tile(64).build();
+                let a = small.run(&p, feeds! { "x" => &other }, &fetches[..1]).unwrap();
+                assert_eq!(bytes(&a[0]), bytes(&whole));
+            }
+        }
+    });
+}
+
+#[test]
+fn texts_read_back_and_both_modes_agree() {
+    for rules in [Rules::Torch, Rules::Paddle, Rules::NumPy, Rules::Jax] {
+        for g in generators() {
+            let p = Program::new(rules);
+            let y = p.data("x", DType::F32, ["n"]).generate(g);
+            let text = p.to_string();
+            let read = Program::parse(&text).unwrap();
+            assert_eq!(read.to_string(), text);
+            let like = Tensor::zeros(DType::F32, [9]).unwrap();
+            let eager = Eager::new(rules).tensor(&like).generate(g).result().unwrap();
+            let a = Executor::new().run(&p, feeds! { "x" => &like }, [&y]).unwrap();
+            let b = Executor::new().run(&read, feeds! { "x" => &like }, [&read.fetches()[0].var]).unwrap();
+            assert_eq!((bytes(&a[0]), bytes(&b[0])), (bytes(&eager), bytes(&eager)), "{rules} {g:?}");
+            assert_eq!(p.infer().unwrap().dtype(&y), Some(eager.dtype()));
+            for copy in [p.infer().unwrap().rewrite(|n| n.copy()), p.infer().unwrap().rewrite(|n| n.copy_explicit())] {
+                let copy = copy.unwrap().program;
+                let c = Executor::new().run(&copy, feeds! { "x" => &like }, [&copy.fetches()[0].var]).unwrap();
+                assert_eq!(bytes(&c[0]), bytes(&eager));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_generator_is_like_is_not_computed() {
+    let p = Program::new(Rules::Torch);
+    let quotient = p.data("x", DType::I32, [4]).floor_divide(0);
+    let y = quotient.index_along(0);
+    let out = Executor::new().run(&p, feeds! { "x" => Tensor::full([4], 1i32).unwrap() }, [&y]).unwrap();
+    assert_eq!(out[0].to_vec::<i64>().unwrap(), [0, 1, 2, 3]);
+    // A shape without a placeholder.
+    let p = Program::new(Rules::Torch);
+    let y = p.scalar(0, DType::Bool).expand([2, 3]).arange_like(0, 1);
+    let out = Executor::new().run(&p, feeds! {}, [&y]).unwrap();
+    assert_eq!(out[0].to_vec::<i64>().unwrap(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let refused = |text: &str, what: &str| {
+        let p = Program::new(Rules::Torch);
+        p.data("x", DType::F32, ["n", "m"]);
+        let e = p.expression(text).and_then(|_| p.check()).expect_err(text).to_string();
+        assert!(e.contains(what), "{text}: {e}");
+    };
+    refused("index(x, 2)", "`index`");
+    refused("index(x, dim=0.5)", "is an integer");
+    refused("uniform(x, dtype=i32)", "`uniform` makes floats, not i32");
+    refused("uniform(x, dtype=f8e5m2)", "`uniform` makes floats, not f8e5m2");
+    refused("uniform(x, seed=18446744073709551616)", "beyond");
+    refused("uniform(x, seed=1, seed=2)", "given twice");
+    refused("uniform(x, 1, 2, 3)", "too many numbers");
+    refused("uniform(x", "expected `,` or `)`");
+    refused("uniform(x + 1)", "expected `,` or `)`");
+    refused("uniform(2)", "takes the name of a value");
+    refused("uniform(y)", "no input `y`");
+    refused("arange_like(x, 0.5, dtype=i32)", "is no number of i32");
+    refused("arange_like(x, 2j)", "a real number");
+    refused("linspace(x, 0, 1, dtype=c64)", "makes floats, not c64");
+    for (line, what) in [
+        ("%y = uniform %x {sed = 1}", "unknown attribute"),
+        ("%y = uniform %x {seed = 1, seed = 2}", "given twice"),
+        ("%y = uniform %x {seed = -1}", "from 0 to 2^64 - 1"),
+        ("%y = uniform ~1", "expected"),
+        ("%y = index %x {dtype = i32}", "unknown attribute"),
+    ] {
+        let text = format!("castwise 1\nprogram(rules = torch) (%x: f32[3]) {{\n  {line}\n}}\n");
+        let e = Program::parse(&text).and_then(|p| p.check()).expect_err(line).to_string();
+        assert!(e.contains(what), "{line}: {e}");
+    }
+}
+
+#[test]
+fn generators_of_an_expression_have_streams_of_their_own() {
+    let p = Program::new(Rules::Torch);
+    p.data("x", DType::F32, [100]);
+    let y = p.expression("a = uniform(x, seed=7); b = uniform(x, seed=7); where(a == b, 1.0, 0.0)").unwrap().sum();
+    let out = Executor::new().run(&p, feeds! { "x" => Tensor::full([100], 0f32).unwrap() }, [&y]).unwrap();
+    assert!(out[0].item::<f32>().unwrap() < 3.0);
+    assert!(p.to_string().contains("stream = 1"), "{p}");
+}
