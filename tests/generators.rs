@@ -42,6 +42,12 @@ fn generators() -> Vec<Generator> {
         Generator::Uniform { key, dtype },
         Generator::Uniform { key, dtype: Some(DType::F64) },
         Generator::Uniform { key, dtype: Some(DType::F16) },
+        Generator::Normal { key, dtype },
+        Generator::Normal { key, dtype: Some(DType::F64) },
+        Generator::Normal { key, dtype: Some(DType::BF16) },
+        Generator::Bernoulli { p: 0.3, key },
+        Generator::Randint { low: -7, high: 100, key, dtype: Some(DType::I8) },
+        Generator::Randint { low: i32::MIN.into(), high: i32::MAX.into(), key, dtype },
     ]
 }
 
@@ -202,8 +208,17 @@ fn mistakes_are_told() {
     refused("uniform(2)", "takes the name of a value");
     refused("uniform(y)", "no input `y`");
     refused("arange_like(x, 0.5, dtype=i32)", "is no number of i32");
-    refused("arange_like(x, 2j)", "a real number");
+    refused("arange_like(x, 2j)", "expected a number of `arange_like`");
     refused("linspace(x, 0, 1, dtype=c64)", "makes floats, not c64");
+    refused("bernoulli(x, 1.5)", "is not from 0 to 1");
+    refused("bernoulli(x, nan)", "is not from 0 to 1");
+    refused("bernoulli(x, 0.5, dtype=f32)", "takes no dtype");
+    refused("randint(x, 3, 3)", "no integer is from 3 to below 3");
+    refused("randint(x)", "no integer");
+    refused("randint(x, 0, 257, dtype=u8)", "u8 does not have all integers from 0 to 256");
+    refused("randint(x, -1, 2, dtype=u64)", "u64 does not have");
+    refused("randint(x, 0, 2, dtype=f32)", "`randint` makes integers, not f32");
+    refused("normal(x, dtype=bool)", "`normal` makes floats, not bool");
     for (line, what) in [
         ("%y = uniform %x {sed = 1}", "unknown attribute"),
         ("%y = uniform %x {seed = 1, seed = 2}", "given twice"),

@@ -81,11 +81,39 @@ pub enum Generator {
         /// f16, bf16, f32 or f64; the default float dtype without.
         dtype: Option<DType>,
     },
+    /// Normally distributed with mean 0 and standard deviation 1, by Box and Muller's method: of elements `2k` and `2k + 1`,
+    /// u in (0, 1] and v in [0, 1) give `sqrt(-2 log u)` times `cos(2 pi v)` and `sin(2 pi v)`, in f32 (for f64: in f64), each op
+    /// rounded; f16 and bf16 are rounded once more.
+    Normal {
+        /// What the numbers depend on.
+        key: Key,
+        /// f16, bf16, f32 or f64; the default float dtype without.
+        dtype: Option<DType>,
+    },
+    /// True with the probability p, rounded up to a multiple of 2^-32; bool.
+    Bernoulli {
+        /// From 0 to 1.
+        p: f64,
+        /// What the numbers depend on.
+        key: Key,
+    },
+    /// Integers from `low` to `high - 1`, each as likely as others but for one part in 2^64 / (high - low).
+    Randint {
+        /// The least.
+        low: i128,
+        /// One more than the largest.
+        high: i128,
+        /// What the numbers depend on.
+        key: Key,
+        /// An integer dtype that has all of them; the default one without.
+        dtype: Option<DType>,
+    },
 }
 
 impl Generator {
     /// The names in the text form and in expressions.
-    pub(crate) const NAMES: [&'static str; 4] = ["index", "arange_like", "linspace", "uniform"];
+    pub(crate) const NAMES: [&'static str; 7] =
+        ["index", "arange_like", "linspace", "uniform", "normal", "bernoulli", "randint"];
 
     /// The name in the text form.
     pub fn name(&self) -> &'static str {
@@ -94,6 +122,9 @@ impl Generator {
             Generator::Arange { .. } => 1,
             Generator::Linspace { .. } => 2,
             Generator::Uniform { .. } => 3,
+            Generator::Normal { .. } => 4,
+            Generator::Bernoulli { .. } => 5,
+            Generator::Randint { .. } => 6,
         }]
     }
 
@@ -105,6 +136,9 @@ impl Generator {
             "arange_like" => Generator::Arange { start: Scalar::Int(0), step: Scalar::Int(1), dim, dtype },
             "linspace" => Generator::Linspace { start: 0.0, end: 1.0, dim, dtype },
             "uniform" => Generator::Uniform { key, dtype },
+            "normal" => Generator::Normal { key, dtype },
+            "bernoulli" => Generator::Bernoulli { p: 0.5, key },
+            "randint" => Generator::Randint { low: 0, high: 0, key, dtype },
             _ => return None,
         })
     }
@@ -115,24 +149,31 @@ impl Generator {
             Generator::Index { .. } => &["dim"],
             Generator::Arange { .. } => &["start", "step", "dim"],
             Generator::Linspace { .. } => &["start", "end", "dim"],
-            Generator::Uniform { .. } => &["seed", "stream"],
+            Generator::Uniform { .. } | Generator::Normal { .. } => &["seed", "stream"],
+            Generator::Bernoulli { .. } => &["p", "seed", "stream"],
+            Generator::Randint { .. } => &["low", "high", "seed", "stream"],
         }
     }
 
     /// The dtype that was asked for; `None` inside if none was; `None` if none can be.
     pub(crate) fn dtype_mut(&mut self) -> Option<&mut Option<DType>> {
         match self {
-            Generator::Index { .. } => None,
-            Generator::Arange { dtype, .. } | Generator::Linspace { dtype, .. } | Generator::Uniform { dtype, .. } => {
-                Some(dtype)
-            }
+            Generator::Index { .. } | Generator::Bernoulli { .. } => None,
+            Generator::Arange { dtype, .. }
+            | Generator::Linspace { dtype, .. }
+            | Generator::Uniform { dtype, .. }
+            | Generator::Normal { dtype, .. }
+            | Generator::Randint { dtype, .. } => Some(dtype),
         }
     }
 
     /// The key, if the numbers are random.
     pub(crate) fn key_mut(&mut self) -> Option<&mut Key> {
         match self {
-            Generator::Uniform { key, .. } => Some(key),
+            Generator::Uniform { key, .. }
+            | Generator::Normal { key, .. }
+            | Generator::Bernoulli { key, .. }
+            | Generator::Randint { key, .. } => Some(key),
             Generator::Index { .. } | Generator::Arange { .. } | Generator::Linspace { .. } => None,
         }
     }
@@ -145,7 +186,7 @@ impl Generator {
     fn dim_mut(&mut self) -> Option<&mut Option<i64>> {
         match self {
             Generator::Index { dim } | Generator::Arange { dim, .. } | Generator::Linspace { dim, .. } => Some(dim),
-            Generator::Uniform { .. } => None,
+            _ => None,
         }
     }
 
@@ -176,6 +217,10 @@ impl Generator {
                 float.ok_or(REAL)?;
                 *to = value;
             }
+            ("p", Generator::Bernoulli { p, .. }) => *p = float.ok_or(REAL)?,
+            ("low", Generator::Randint { low: to, .. }) | ("high", Generator::Randint { high: to, .. }) => {
+                *to = integer(value).ok_or("an integer")?;
+            }
             ("start", Generator::Linspace { start: to, .. }) | ("end", Generator::Linspace { end: to, .. }) => {
                 *to = float.ok_or(REAL)?;
             }
@@ -192,22 +237,38 @@ impl Generator {
             axis(dim, rank).map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{}`: {m}", self.name())))?;
         }
         let (takes, what) = match self {
-            Generator::Index { .. } => (true, ""),
+            Generator::Index { .. } | Generator::Bernoulli { .. } => (true, ""),
+            Generator::Randint { .. } => (dtype.is_integral() && dtype != DType::Bool, "integers"),
             Generator::Arange { .. } => (!dtype.is_complex() && dtype != DType::Bool, "integers and floats"),
-            Generator::Linspace { .. } | Generator::Uniform { .. } => (dtype.is_float(), "floats"),
+            Generator::Linspace { .. } | Generator::Uniform { .. } | Generator::Normal { .. } => {
+                (dtype.is_float(), "floats")
+            }
         };
         if !takes || dtype.is_byte_float() {
             let message = format!("`{}` makes {what}, not {dtype}", self.name());
             return Err(Diagnostic::new(DiagnosticKind::UnsupportedDType, message));
         }
-        if let Generator::Arange { start, step, .. } = self {
-            let integer = |s: &Scalar| matches!(s, Scalar::Int(v) if Scalar::integer(*v).is_some());
-            let real = |s: &Scalar| matches!(s, Scalar::Float(_)) || integer(s);
-            if let Some(s) = [start, step].into_iter().find(|s| !real(s) || dtype.is_integral() && !integer(s)) {
-                return Err(refuse(format!("{s} is no number of {dtype}")));
+        match *self {
+            Generator::Arange { start, step, .. } => {
+                let integer = |s: &Scalar| matches!(s, Scalar::Int(v) if Scalar::integer(*v).is_some());
+                let real = |s: &Scalar| matches!(s, Scalar::Float(_)) || integer(s);
+                match [start, step].iter().find(|s| !real(s) || dtype.is_integral() && !integer(s)) {
+                    Some(s) => Err(refuse(format!("{s} is no number of {dtype}"))),
+                    None => Ok(()),
+                }
             }
+            Generator::Bernoulli { p, .. } if !(0.0..=1.0).contains(&p) => {
+                Err(refuse(format!("the probability {p} is not from 0 to 1")))
+            }
+            Generator::Randint { low, high, .. } if low >= high => {
+                Err(refuse(format!("no integer is from {low} to below {high}")))
+            }
+            Generator::Randint { low, high, .. } => match dtype.int_range() {
+                Some((least, most)) if low >= least && high - 1 <= most && high - low <= u64::MAX.into() => Ok(()),
+                _ => Err(refuse(format!("{dtype} does not have all integers from {low} to {}", high - 1))),
+            },
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -226,7 +287,9 @@ impl fmt::Display for Generator {
             Generator::Linspace { start, end, .. } => {
                 vec![format!("start = {}", Float(*start)), format!("end = {}", Float(*end))]
             }
-            Generator::Uniform { .. } => vec![],
+            Generator::Uniform { .. } | Generator::Normal { .. } => vec![],
+            Generator::Bernoulli { p, .. } => vec![format!("p = {}", Float(*p))],
+            Generator::Randint { low, high, .. } => vec![format!("low = {low}"), format!("high = {high}")],
         };
         all.extend(self.dim().map(|d| format!("dim = {d}")));
         if let Some(Key { seed, stream }) = this.key_mut() {

@@ -81,4 +81,54 @@ impl<M: Mode> Var<M> {
     pub fn uniform(&self, key: impl Into<Key>, dtype: impl Into<Option<DType>>) -> Var<M> {
         self.generate(Generator::Uniform { key: key.into(), dtype: dtype.into() })
     }
+
+    /// Normally distributed random numbers with mean 0 and standard deviation 1, in this dtype or the default float dtype.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::F32, [10_000])?);
+    /// let noise = x.normal(7, None) * 0.1 + 3.0;                          // mean 3, standard deviation 0.1
+    /// assert!((noise.mean().result()?.item::<f32>()? - 3.0).abs() < 0.01);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn normal(&self, key: impl Into<Key>, dtype: impl Into<Option<DType>>) -> Var<M> {
+        self.generate(Generator::Normal { key: key.into(), dtype: dtype.into() })
+    }
+
+    /// True with the probability `p`. A `p` that is not from 0 to 1 is a mistake.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F32, [None]);
+    /// let dropped = x.bernoulli(0.9, 7).where_(&x / 0.9, 0.0);
+    /// let out = Executor::new().run(&p, feeds! { "x" => Tensor::full([1000], 0.9f32)? }, [&dropped.sum()])?;
+    /// assert!((850.0..950.0).contains(&out[0].item::<f32>()?));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn bernoulli(&self, p: f64, key: impl Into<Key>) -> Var<M> {
+        self.generate(Generator::Bernoulli { p, key: key.into() })
+    }
+
+    /// Random integers from `low` to `high - 1`, in this dtype or the default integer dtype.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::F32, [1000])?);
+    /// let dice = x.randint(1, 7, 7, DType::U8).result()?.to_vec::<u8>()?;
+    /// assert!((1..7).all(|n| dice.contains(&n)) && dice.iter().all(|n| (1..7).contains(n)));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn randint(
+        &self,
+        low: impl Into<i128>,
+        high: impl Into<i128>,
+        key: impl Into<Key>,
+        dtype: impl Into<Option<DType>>,
+    ) -> Var<M> {
+        self.generate(Generator::Randint { low: low.into(), high: high.into(), key: key.into(), dtype: dtype.into() })
+    }
 }

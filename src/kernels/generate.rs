@@ -4,12 +4,12 @@
 //! each CPU level. Does not: know layouts; the driver says which elements go where.
 
 use super::cast::{Prim, path};
-use super::{BlockFn, CpuLevel, levels, operands, philox};
+use super::{BlockFn, CpuLevel, kernel, levels, operands, philox};
 use crate::base::dtype::DType;
 use crate::base::generator::{Generator, Key};
 use crate::base::scalar::Scalar;
 use crate::base::shape::axis;
-use crate::ops::MAX_OPERANDS;
+use crate::ops::{MAX_OPERANDS, Op};
 
 /// Elements that are made at a time.
 const CHUNK: usize = 256;
@@ -21,6 +21,8 @@ const SHARED: u64 = 4;
 pub(crate) struct Filler {
     dtype: DType,
     native: Native,
+    /// For normally distributed numbers: log, sqrt, cos, sin.
+    functions: Vec<BlockFn>,
     /// From the dtype in which elements are made to the result's.
     path: Vec<BlockFn>,
     level: CpuLevel,
@@ -34,6 +36,10 @@ enum Native {
     Linspace { start: f64, end: f64, step: f64, along: Along },
     Uniform32 { key: Key, bits: u32 },
     Uniform64 { key: Key },
+    Normal32 { key: Key },
+    Normal64 { key: Key },
+    Bernoulli { key: Key, below: u64 },
+    Randint { key: Key, low: i64, count: u64 },
 }
 
 /// Which index of an element counts: `position / stride % extent`.
@@ -98,9 +104,23 @@ impl Filler {
                 };
                 (Native::Uniform32 { key, bits }, DType::F32)
             }
+            Generator::Normal { key, .. } if dtype == DType::F64 => (Native::Normal64 { key }, DType::F64),
+            Generator::Normal { key, .. } => (Native::Normal32 { key }, DType::F32),
+            Generator::Bernoulli { p, key } => {
+                (Native::Bernoulli { key, below: (p * 4_294_967_296.0).ceil() as u64 }, DType::Bool)
+            }
+            Generator::Randint { low, high, key, .. } => {
+                (Native::Randint { key, low: low as i64, count: (high - low) as u64 }, DType::I64)
+            }
+        };
+        let functions = match native {
+            Native::Normal32 { .. } | Native::Normal64 { .. } => {
+                [Op::Log, Op::Sqrt, Op::Cos, Op::Sin].iter().filter_map(|op| kernel(*op, from, level)).collect()
+            }
+            _ => Vec::new(),
         };
         let path = path(from, dtype).iter().filter_map(|p: &Prim| p.kernel(level)).collect();
-        Filler { dtype, native, path, level }
+        Filler { dtype, native, functions, path, level }
     }
 
     /// The dtype of the elements.
@@ -127,6 +147,10 @@ impl Filler {
             unsafe {
                 let args = operands([(&raw const self.native).cast(), std::ptr::without_provenance(begin as usize)]);
                 native(self.level)(args, tiles[0], length);
+                if !self.functions.is_empty() {
+                    self.polar(tiles[0], tiles[1], length);
+                    tiles.swap(0, 1);
+                }
                 for step in &self.path {
                     step(operands([tiles[0].cast_const()]), tiles[1], length);
                     tiles.swap(0, 1);
@@ -138,6 +162,84 @@ impl Filler {
         }
     }
 }
+
+impl Filler {
+    /// Makes `n` normally distributed numbers at `out` of as many at `from`: first those that become radiuses, then angles.
+    ///
+    /// # Safety
+    /// Both must have room for `n` elements of the dtype in which they are made; what is at `from` is overwritten.
+    unsafe fn polar(&self, from: *mut u8, out: *mut u8, n: usize) {
+        let [log, sqrt, cos, sin] = self.functions[..] else { return };
+        let wide = matches!(self.native, Native::Normal64 { .. });
+        let bytes = n / 2 * if wide { 8 } else { 4 };
+        // SAFETY: each half has room for half of the elements; none of these kernels refuses a number, and what a kernel reads it does not
+        // write.
+        unsafe {
+            let (angles, far) = (from.add(bytes), out.add(bytes));
+            log(operands([from.cast_const()]), out, n / 2);
+            let halves = operands([out.cast_const(), std::ptr::without_provenance(wide.into())]);
+            doubled(self.level)(halves, from, n / 2);
+            sqrt(operands([from.cast_const()]), out, n / 2);
+            cos(operands([angles.cast_const()]), far, n / 2);
+            sin(operands([angles.cast_const()]), from, n / 2);
+            // Radiuses and cosines are at `out`, sines at `from`.
+            let mut polar = [[Aligned::ZERO; CHUNK / 4]; 1];
+            let to = polar[0].as_mut_ptr().cast::<u8>();
+            let args = operands([out.cast_const(), far, from, std::ptr::without_provenance(wide.into())]);
+            joined(self.level)(args, to, n);
+            std::ptr::copy_nonoverlapping(to, out, 2 * bytes);
+        }
+    }
+}
+
+/// Multiplies by -2.
+///
+/// # Safety
+/// The first operand and `out` must be valid for `n` elements of f64 if the second one is not 0, else of f32.
+#[inline(always)]
+unsafe fn doubled_body(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if args[1].addr() != 0 {
+            super::slice_mut::<f64>(out, n)
+                .iter_mut()
+                .zip(super::slice::<f64>(args[0], n))
+                .for_each(|(o, a)| *o = -2.0 * a);
+        } else {
+            super::slice_mut::<f32>(out, n)
+                .iter_mut()
+                .zip(super::slice::<f32>(args[0], n))
+                .for_each(|(o, a)| *o = -2.0 * a);
+        }
+    }
+    0
+}
+
+/// Multiplies radiuses with cosines and sines, in turns.
+///
+/// # Safety
+/// The operands must be valid for `n / 2`, `out` for `n` elements of f64 if the last operand is not 0, else of f32.
+#[inline(always)]
+unsafe fn joined_body(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    /// # Safety
+    /// As `joined_body`, for elements of `T`.
+    #[inline(always)]
+    unsafe fn joined_as<T: Copy + std::ops::Mul<Output = T>>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let [r, cos, sin] = [0, 1, 2].map(|i| super::slice::<T>(args[i], n / 2));
+            for (((to, r), cos), sin) in super::slice_mut::<T>(out, n).chunks_exact_mut(2).zip(r).zip(cos).zip(sin) {
+                (to[0], to[1]) = (*r * *cos, *r * *sin);
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { if args[3].addr() != 0 { joined_as::<f64>(args, out, n) } else { joined_as::<f32>(args, out, n) } }
+    0
+}
+
+levels!(doubled, doubled_body, <>);
+levels!(joined, joined_body, <>);
 
 /// Aligned memory of four elements of eight bytes.
 #[derive(Clone, Copy)]
@@ -199,6 +301,45 @@ unsafe fn native_body(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -
                 philox::words(key, first / 2, words);
                 for (to, w) in out.iter_mut().zip(words) {
                     *to = (*w >> 11) as i64 as f64 * (1.0 / (1u64 << 53) as f64);
+                }
+            }
+            Native::Normal32 { key } => {
+                let mut words = [0; CHUNK / 2];
+                let words = &mut words[..n / 2];
+                philox::words(key, first / 4, words);
+                let (near, far) = super::slice_mut::<f32>(out, n).split_at_mut(n / 2);
+                for ((u, t), w) in near.iter_mut().zip(far).zip(words) {
+                    // The sum of a multiple of 2^16 and what is below rounds once.
+                    let (high, low) = ((*w as u32 >> 16) as i32, (*w as u32 & 0xffff) as i32);
+                    *u = (high as f32 * 65536.0 + (low + 1) as f32) * (1.0 / 4_294_967_296.0);
+                    *t = (*w >> 40) as i32 as f32 * (1.0 / 16_777_216.0) * std::f32::consts::TAU;
+                }
+            }
+            Native::Normal64 { key } => {
+                let mut words = [0; CHUNK];
+                let words = &mut words[..n];
+                philox::words(key, first / 2, words);
+                let (near, far) = super::slice_mut::<f64>(out, n).split_at_mut(n / 2);
+                for ((u, t), w) in near.iter_mut().zip(far).zip(words.chunks_exact(2)) {
+                    *u = ((w[0] >> 11) + 1) as i64 as f64 * (1.0 / (1u64 << 53) as f64);
+                    *t = (w[1] >> 11) as i64 as f64 * (1.0 / (1u64 << 53) as f64) * std::f64::consts::TAU;
+                }
+            }
+            Native::Bernoulli { key, below } => {
+                let mut words = [0; CHUNK / 2];
+                let words = &mut words[..n / 2];
+                philox::words(key, first / 4, words);
+                for (to, two) in super::slice_mut::<u8>(out, n).chunks_exact_mut(2).zip(words) {
+                    to[0] = u8::from((*two & 0xffff_ffff) < below);
+                    to[1] = u8::from((*two >> 32) < below);
+                }
+            }
+            Native::Randint { key, low, count } => {
+                let mut words = [0; CHUNK];
+                let words = &mut words[..n];
+                philox::words(key, first / 2, words);
+                for (to, w) in super::slice_mut::<i64>(out, n).iter_mut().zip(words) {
+                    *to = low.wrapping_add(((u128::from(*w) * u128::from(count)) >> 64) as i64);
                 }
             }
         }

@@ -400,6 +400,8 @@ pub(crate) fn generated(s: &Settings, mut generator: Generator) -> Result<DType,
     let rules = s.rules.set();
     let integers = match generator {
         Generator::Index { .. } => return Ok(DType::I64),
+        Generator::Bernoulli { .. } => return Ok(DType::Bool),
+        Generator::Randint { .. } => true,
         Generator::Arange { start, step, .. } => start.category().max(step.category()) == Category::Int,
         _ => false,
     };

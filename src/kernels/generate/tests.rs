@@ -38,10 +38,38 @@ fn random_numbers_are_the_recorded_ones() {
                 let dtype: DType = name.parse().unwrap();
                 assert_eq!(of(Generator::Uniform { key, dtype: None }, dtype), hex(want), "{name} {level:?}: {line}");
             }
+            check_others(&line, key, |g, dtype| of(g, dtype));
         }
         count += 1;
     }
     assert_eq!(count, 200);
+}
+
+/// Normally distributed numbers within the bars of the definition, the others exactly.
+fn check_others(line: &Value, key: Key, of: impl Fn(Generator, DType) -> Vec<u8>) {
+    let normal = |dtype| of(Generator::Normal { key, dtype: None }, dtype);
+    let want = |name: &str| line["normal"][name]["z"].as_str().unwrap().parse::<f64>().unwrap();
+    let z = f32::from_ne_bytes(normal(DType::F32).try_into().unwrap());
+    assert!((f64::from(z) - want("f32")).abs() <= 2e-6, "{z}: {line}");
+    assert_eq!(normal(DType::F16), half::f16::from_f32(z).to_ne_bytes());
+    assert_eq!(normal(DType::BF16), half::bf16::from_f32(z).to_ne_bytes());
+    let z = f64::from_ne_bytes(normal(DType::F64).try_into().unwrap());
+    assert!((z - want("f64")).abs() <= 1e-14, "{z}: {line}");
+    for (p, want) in line["bernoulli"].as_object().unwrap() {
+        let p = p.parse().unwrap();
+        assert_eq!(
+            of(Generator::Bernoulli { p, key }, DType::Bool),
+            [u8::from(want.as_bool().unwrap())],
+            "{p}: {line}"
+        );
+    }
+    for (bounds, want) in line["randint"].as_object().unwrap() {
+        let (low, high) = bounds.split_once(',').unwrap();
+        let (low, high) = (low.parse().unwrap(), high.parse().unwrap());
+        let want: i64 = want.as_str().unwrap().parse().unwrap();
+        let randint = Generator::Randint { low, high, key, dtype: None };
+        assert_eq!(of(randint, DType::I64), want.to_ne_bytes(), "{bounds}: {line}");
+    }
 }
 
 #[test]
@@ -57,6 +85,12 @@ fn an_element_does_not_depend_on_those_made_with_it() {
         (Generator::Uniform { key, dtype }, DType::F16),
         (Generator::Uniform { key, dtype }, DType::F32),
         (Generator::Uniform { key, dtype }, DType::F64),
+        (Generator::Normal { key, dtype }, DType::F16),
+        (Generator::Normal { key, dtype }, DType::F32),
+        (Generator::Normal { key, dtype }, DType::F64),
+        (Generator::Bernoulli { p: 0.25, key }, DType::Bool),
+        (Generator::Randint { low: 0, high: u64::MAX.into(), key, dtype }, DType::U64),
+        (Generator::Randint { low: -3, high: 4, key, dtype }, DType::I8),
     ];
     let (shape, n) = ([7, 11, 13], 1001);
     for (g, dtype) in all {
