@@ -50,6 +50,7 @@ pub use analysis::compare::{Difference, Outcome, compare, compare_all};
 pub use analysis::infer::infer;
 pub use analysis::precision::{RoundingNote, ScalarNote, WrapNote};
 pub use backend::dump::CodeStage;
+pub use base::blocks::BlockSize;
 pub use base::cancel::CancelToken;
 pub use base::dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use base::error::{CustomOpError, Diagnostic, DiagnosticKind, Error, Result};

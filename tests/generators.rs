@@ -241,3 +241,150 @@ fn generators_of_an_expression_have_streams_of_their_own() {
     assert!(out[0].item::<f32>().unwrap() < 3.0);
     assert!(p.to_string().contains("stream = 1"), "{p}");
 }
+
+/// The blocks of a scale, element by element.
+fn expected_blocks(scale: &Tensor, like: &[usize], sizes: &[usize]) -> Vec<u8> {
+    let (all, width) = (bytes(scale), scale.dtype().size());
+    let mut out = Vec::new();
+    for position in 0..like.iter().product() {
+        let (mut rest, mut at, mut step) = (position, 0, 1);
+        for d in (0..like.len()).rev() {
+            at += rest % like[d] / sizes[d] * step;
+            rest /= like[d];
+            step *= scale.shape()[d];
+        }
+        out.extend(&all[at * width..(at + 1) * width]);
+    }
+    out
+}
+
+#[test]
+fn blocks_are_those_of_index_arithmetic() {
+    let mut r = Random(11);
+    let shapes: [(&[usize], &[usize]); 9] = [
+        (&[], &[]),
+        (&[0], &[4]),
+        (&[1], &[128]),
+        (&[1000], &[128]),
+        (&[256, 384], &[128, 128]),
+        (&[300, 517], &[128, 128]),
+        (&[5, 700], &[1, 3]),
+        (&[4, 9, 50], &[3, 1000, 7]),
+        (&[2, 3, 5, 7], &[2, 2, 2, 2]),
+    ];
+    for (shape, sizes) in shapes {
+        let dims: Vec<usize> = shape.iter().zip(sizes).map(|(n, s)| n.div_ceil(*s)).collect();
+        for dtype in [DType::U8, DType::F16, DType::F32, DType::F64, DType::C128] {
+            let back: Vec<i64> = (0..shape.len() as i64).rev().collect();
+            let scale = random_tensor(dtype, &dims.iter().rev().copied().collect::<Vec<_>>(), &mut r, false);
+            let turned = Eager::new(Rules::Torch).tensor(&scale).permute(back.clone()).result().unwrap();
+            let want = expected_blocks(&turned, shape, sizes);
+            let like = random_tensor(DType::F32, shape, &mut r, false);
+            let eager = Eager::new(Rules::Torch);
+            let made = eager.tensor(&turned).blocks(&eager.tensor(&like), sizes.to_vec()).result().unwrap();
+            assert_eq!((made.dtype(), made.shape(), bytes(&made)), (dtype, shape, want.clone()), "{shape:?} {sizes:?}");
+            let whole = Tensor::from_bytes(dtype, shape, &want).unwrap();
+            for dynamic in [false, true] {
+                let p = Program::new(Rules::Torch);
+                let (w, s, g) = if dynamic {
+                    let any = || vec![None; shape.len()];
+                    (p.data("w", DType::F32, any()), p.data("s", dtype, any()), p.data("g", dtype, any()))
+                } else {
+                    let turned: Vec<usize> = dims.iter().rev().copied().collect();
+                    (
+                        p.data("w", DType::F32, shape.to_vec()),
+                        p.data("s", dtype, turned),
+                        p.data("g", dtype, shape.to_vec()),
+                    )
+                };
+                let read = Program::parse(&p.to_string()).unwrap().to_string();
+                assert_eq!(read, p.to_string());
+                let blocks = s.permute(back.clone()).blocks(&w, sizes.to_vec());
+                let computed = (s.permute(back.clone()) * 2).blocks(&w, sizes.to_vec());
+                let made = [
+                    blocks.clone(),
+                    &w * &blocks,
+                    computed.clone(),
+                    (&w * &blocks).sum(),
+                    blocks.permute(back.clone()) + 1,
+                    (&w * 2 + &computed).over(if shape.is_empty() { vec![] } else { vec![0] }).sum(),
+                ];
+                let read = [
+                    g.clone(),
+                    &w * &g,
+                    &g * 2,
+                    (&w * &g).sum(),
+                    g.permute(back.clone()) + 1,
+                    (&w * 2 + &g * 2).over(if shape.is_empty() { vec![] } else { vec![0] }).sum(),
+                ];
+                for executor in [Executor::new(), Executor::builder().threads(3).jit(false).build()] {
+                    let feeds = feeds! { "w" => &like, "s" => &scale, "g" => &whole };
+                    let a = executor.run(&p, feeds.clone(), made.iter()).unwrap();
+                    let b = executor.run(&p, feeds, read.iter()).unwrap();
+                    for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+                        assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()));
+                        assert!(bytes(a) == bytes(b), "{dtype} {shape:?} {sizes:?} {dynamic}: {i}");
+                    }
+                }
+                for copy in
+                    [p.infer().unwrap().rewrite(|n| n.copy()), p.infer().unwrap().rewrite(|n| n.copy_explicit())]
+                {
+                    copy.unwrap().program.check().unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_a_weight_dequantize_it() {
+    let p = Program::new(Rules::Torch);
+    p.data("w", DType::F8E4M3FN, [200, 300]);
+    p.data("s", DType::F32, [2, 3]);
+    let y = p.expression("cast(w, f32) * blocks(s, like=w, size=128)").unwrap();
+    assert_eq!(p.infer().unwrap().dtype(&y), Some(DType::F32));
+    let text = p.to_string();
+    assert!(text.contains("blocks %s, %w {size = [128]}"), "{text}");
+    assert_eq!(Program::parse(&text).unwrap().to_string(), text);
+    let mut r = Random(3);
+    let weight = random_tensor(DType::F8E4M3FN, &[200, 300], &mut r, false);
+    let scale = random_tensor(DType::F32, &[2, 3], &mut r, false);
+    let out = Executor::new().run(&p, feeds! { "w" => &weight, "s" => &scale }, [&y]).unwrap();
+    let eager = Eager::new(Rules::Torch);
+    let wide = eager.tensor(&weight).cast(DType::F32).result().unwrap().to_vec::<f32>().unwrap();
+    let scale = scale.to_vec::<f32>().unwrap();
+    let got = out[0].to_vec::<f32>().unwrap();
+    for (i, (w, got)) in wide.iter().zip(got).enumerate() {
+        let want = w * scale[i / 300 / 128 * 3 + i % 300 / 128];
+        assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{i}");
+    }
+    let refused = |text: &str, what: &str| {
+        let e = p.expression(text).and_then(|_| p.check()).expect_err(text).to_string();
+        assert!(e.contains(what), "{text}: {e}");
+    };
+    refused("blocks(s, like=w, size=64)", "dim 0 of the scale is 2, but 200 elements are 4 blocks of 64");
+    refused("blocks(s, like=w, size=0)", "has no elements");
+    refused("blocks(s, like=w, size=(1, 2, 3))", "3 sizes for 2 dims");
+    refused("blocks(s, like=w)", "takes a scale, what it is like, and a size");
+    refused("blocks(s, w, 128, size=3)", "given twice");
+    refused("blocks(s, like=w, size=-1)", "a positive integer");
+    refused("blocks(3, like=w, size=1)", "takes the name of a value");
+    refused("blocks(s, of=w, size=1)", "takes no `of`");
+}
+
+#[test]
+fn blocks_of_dynamic_dims_are_checked_when_they_are_known() {
+    let p = Program::new(Rules::Torch);
+    let w = p.data("w", DType::F32, [None]);
+    let y = p.data("s", DType::F32, [None]).blocks(&w, 10);
+    let run = |n: usize, blocks: usize| {
+        let feeds = feeds! { "w" => Tensor::full([n], 1f32).unwrap(), "s" => Tensor::full([blocks], 2f32).unwrap() };
+        Executor::new().run(&p, feeds, [&y])
+    };
+    assert_eq!(run(25, 3).unwrap()[0].shape(), [25]);
+    let e = run(25, 2).unwrap_err().to_string();
+    assert!(
+        e.contains("dim 0 of the scale is 2, but 25 elements are 3 blocks of 10") && e.contains("generators.rs"),
+        "{e}"
+    );
+}

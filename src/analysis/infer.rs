@@ -11,6 +11,7 @@ use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use smallvec::SmallVec;
 
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
 use crate::base::generator::Generator;
@@ -187,6 +188,18 @@ impl Pass {
                     }
                 }
             }
+            Kind::Blocks(size) => {
+                let [Some(Input::Node(scale)), Some(Input::Node(like)), ..] = state.operands(node) else { return None };
+                let known = |n: NodeIndex| self.of_program.get(n.index()).copied().flatten();
+                let (scale, like) = (known(scale)?, known(like)?);
+                match self.blocks(size, scale, like, location) {
+                    Ok(id) => Some(id),
+                    Err(d) => {
+                        self.faults.push(d.at(location));
+                        None
+                    }
+                }
+            }
             Kind::Generate(generator) => {
                 let like = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
                 let like = self.of_program.get(like.index()).copied().flatten()?;
@@ -330,6 +343,21 @@ impl Pass {
         g.check(self.shape(like).len(), dtype)?;
         let shape = self.nodes[like as usize].shape;
         Ok(self.push(TypedKind::Generate { like, generator: g }, dtype, shape, location))
+    }
+
+    /// Blocks of a scale in the shape of another value.
+    fn blocks(
+        &mut self,
+        size: &BlockSize,
+        from: NodeId,
+        like: NodeId,
+        location: &SourceLocation,
+    ) -> Result<NodeId, Diagnostic> {
+        size.check(self.shape(from), self.shape(like))?;
+        let TypedNode { dtype, weak, .. } = self.nodes[from as usize];
+        let shape = self.nodes[like as usize].shape;
+        let id = self.push(TypedKind::Blocks { from, like, size: size.clone() }, dtype, shape, location);
+        Ok(self.weak(id, weak))
     }
 
     /// A scalar that is cast: a 0-d constant.

@@ -94,7 +94,9 @@ impl TypedProgram {
                         }
                     }
                 }
-                TypedKind::Reduce { from, .. } | TypedKind::View { from, .. } => widen(&mut widest[from as usize], to),
+                TypedKind::Reduce { from, .. } | TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } => {
+                    widen(&mut widest[from as usize], to)
+                }
                 TypedKind::Feed(_)
                 | TypedKind::Constant(_)
                 | TypedKind::Generate { .. }

@@ -3,6 +3,7 @@
 //!
 //! Guarantees: imports no other folder of the crate. Does not: know ops, tensors or programs.
 
+pub(crate) mod blocks;
 pub(crate) mod cancel;
 pub(crate) mod dtype;
 pub(crate) mod error;

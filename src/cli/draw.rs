@@ -92,6 +92,7 @@ fn label(n: &NodeView<'_>) -> [String; 2] {
         NodeKind::Cast { note, .. } => format!("cast, {} ({})", note.loss, note.reason.words(note.to)),
         NodeKind::Reduce { op, dims, .. } => format!("{op} over {dims:?}"),
         NodeKind::Bits { .. } => "view_as".to_string(),
+        NodeKind::Blocks { size, .. } => format!("blocks {size}"),
         NodeKind::Generate { generator, .. } => format!("{} {generator}", generator.name()),
         NodeKind::View { view: Some(view), .. } => format!("{} {view}", view.name()),
         _ => "view".to_string(),

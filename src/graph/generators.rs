@@ -2,6 +2,7 @@
 //!
 //! Guarantees: both modes have the same bits; a mistake is remembered as that of an op is. Does not: compute.
 
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::generator::{Generator, Key};
 use crate::base::location::here;
@@ -130,5 +131,26 @@ impl<M: Mode> Var<M> {
         dtype: impl Into<Option<DType>>,
     ) -> Var<M> {
         self.generate(Generator::Randint { low: low.into(), high: high.into(), key: key.into(), dtype: dtype.into() })
+    }
+
+    /// Each element of this scale for all elements of a block, in the shape of another value: element `i` is the scale's at
+    /// `i / size`, along each dim. The last blocks may be smaller. Nothing is materialized: the loop that uses it reads the scale.
+    /// The scale has the dims of `like`, and an element for each block; other shapes are refused.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let w = p.data("w", DType::F8E4M3FN, [3, 5]);
+    /// let scale = p.data("scale", DType::F32, [2, 3]);
+    /// let y = w.cast(DType::F32) * scale.blocks(&w, 2);
+    /// let w = Tensor::full([3, 5], 1.0f32)?.cast(DType::F8E4M3FN)?;
+    /// let scale = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
+    /// let out = Executor::new().run(&p, feeds! { "w" => w, "scale" => scale }, [&y])?;
+    /// assert_eq!(out[0].to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0, 3.0, 1.0, 1.0, 2.0, 2.0, 3.0, 4.0, 4.0, 5.0, 5.0, 6.0]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn blocks(&self, like: &Var<M>, size: impl Into<BlockSize>) -> Var<M> {
+        M::blocks(&self.0, &like.0, size.into(), here())
     }
 }

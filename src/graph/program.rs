@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation, shown};
 use crate::base::generator::Generator;
@@ -48,6 +49,8 @@ pub(crate) enum Kind {
     View(View),
     /// What follows from the index of each element, in the shape of the node at its one incoming edge.
     Generate(Generator),
+    /// Blocks of the elements of the node at the first incoming edge, in the shape of that at the second.
+    Blocks(BlockSize),
     /// A mistake made while building: whatever uses it is not typed either.
     Poison(Box<Diagnostic>),
 }
@@ -194,7 +197,7 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
     let (what, dtype) = match kind {
         Kind::Data { name, dtype, .. } => (Some(name), *dtype),
         Kind::Constant(t) => (None, t.dtype()),
-        Kind::Apply { .. } | Kind::View(_) | Kind::Generate(_) | Kind::Poison(_) => return None,
+        Kind::Apply { .. } | Kind::View(_) | Kind::Generate(_) | Kind::Blocks(_) | Kind::Poison(_) => return None,
     };
     let instead = rules.set().lacks(dtype)?;
     let what = what.map_or("a constant".to_string(), |name| format!("the placeholder `{}`", shown(name)));
@@ -289,6 +292,16 @@ impl Mode for Graph {
 
     fn view(value: &NodeRef, view: View, location: SourceLocation) -> Var {
         value.program.push(Kind::View(view), location, &[(value.node, 0)])
+    }
+
+    fn blocks(scale: &NodeRef, like: &NodeRef, size: BlockSize, location: SourceLocation) -> Var {
+        let program = &scale.program;
+        if !Arc::ptr_eq(&like.program, program) {
+            let message = "what `blocks` are like is a handle of another program";
+            let d = Diagnostic::new(DiagnosticKind::ForeignVar, message).at(&location);
+            return program.push(Kind::Poison(Box::new(d)), location, &[]);
+        }
+        program.push(Kind::Blocks(size), location, &[(scale.node, 0), (like.node, 1)])
     }
 
     fn generate(like: &NodeRef, generator: Generator, location: SourceLocation) -> Var {

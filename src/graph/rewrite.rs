@@ -158,6 +158,9 @@ impl<'a> Visit<'a> {
             (_, NodeKind::View { from, view: Some(view) }) => {
                 Ok(Graph::view(&self.var(*from)?.0, (*view).clone(), here()))
             }
+            (_, NodeKind::Blocks { from, like, size }) => {
+                Ok(Graph::blocks(&self.var(*from)?.0, &self.var(*like)?.0, (*size).clone(), here()))
+            }
             (_, NodeKind::Generate { like, generator }) => Ok(Graph::generate(&self.var(*like)?.0, *generator, here())),
             (_, NodeKind::View { from, view: None }) => self.var(*from).cloned(),
             (_, NodeKind::Cast { from, note }) if note.reason != Reason::Requested => self.var(*from).cloned(),
@@ -199,7 +202,9 @@ impl<'a> Visit<'a> {
                 }
                 return Ok(Graph::generate(&self.var(*like)?.0, typed, here()));
             }
-            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::View { .. } => return self.copy(),
+            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::View { .. } | NodeKind::Blocks { .. } => {
+                return self.copy();
+            }
         };
         let mut operands = self.operands()?;
         if let NodeKind::Apply { compute, operands: typed, .. } = &self.node.kind {

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Name, Result, SourceLocation};
 use crate::base::generator::Generator;
@@ -77,6 +78,12 @@ pub(crate) enum TypedKind {
         like: NodeId,
         generator: Generator,
     },
+    /// Each element of a scale for all elements of a block, in the shape of another node, whose elements are not needed.
+    Blocks {
+        from: NodeId,
+        like: NodeId,
+        size: BlockSize,
+    },
 }
 
 /// Up to three operands.
@@ -127,6 +134,7 @@ impl TypedNode {
             TypedKind::Cast { from, .. }
             | TypedKind::Bits { from }
             | TypedKind::View { from, .. }
+            | TypedKind::Blocks { from, .. }
             | TypedKind::Reduce { from, .. } => (&[][..], Some(*from)),
             _ => (&[][..], None),
         };
@@ -397,11 +405,19 @@ impl TypedProgram {
         }
         match &n.kind {
             TypedKind::Feed(_) | TypedKind::Constant(_) => Ok(()),
-            TypedKind::Generate { like, .. } if *like as usize >= i => Err(format!("is like the later node {like}")),
+            TypedKind::Generate { like, .. } | TypedKind::Blocks { like, .. } if *like as usize >= i => {
+                Err(format!("is like the later node {like}"))
+            }
             TypedKind::Generate { like, generator } => {
                 let (shape, rank) = (self.nodes[*like as usize].shape, self.shapes[n.shape as usize].len());
                 let same = shape == n.shape && generator.check(rank, n.dtype).is_ok();
                 if same { Ok(()) } else { Err(format!("{} has a wrong type", generator.name())) }
+            }
+            TypedKind::Blocks { from, like, size } => {
+                let (source, like) = (&self.nodes[*from as usize], &self.nodes[*like as usize]);
+                let fits = size.check(self.shape_of(*from), &self.shapes[n.shape as usize]).is_ok();
+                let same = source.dtype == n.dtype && source.weak == n.weak && like.shape == n.shape && fits;
+                if same { Ok(()) } else { Err("blocks have a wrong type".into()) }
             }
             TypedKind::Cast { from, .. } => {
                 let source = &self.nodes[*from as usize];

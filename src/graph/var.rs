@@ -9,6 +9,7 @@ use std::ops;
 use half::{bf16, f16};
 use num_complex::Complex;
 
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, SourceLocation};
 use crate::base::generator::Generator;
@@ -39,6 +40,9 @@ pub trait Mode: Sealed + Sized + 'static {
 
     #[doc(hidden)]
     fn view(value: &Self::Value, view: View, location: SourceLocation) -> Var<Self>;
+
+    #[doc(hidden)]
+    fn blocks(scale: &Self::Value, like: &Self::Value, size: BlockSize, location: SourceLocation) -> Var<Self>;
 
     #[doc(hidden)]
     fn generate(like: &Self::Value, generator: Generator, location: SourceLocation) -> Var<Self>;

@@ -2,6 +2,7 @@
 //!
 //! Guarantees: operands come before their uses, every conversion is a node. Does not: change a program.
 
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::SourceLocation;
 use crate::base::generator::Generator;
@@ -82,6 +83,15 @@ pub enum NodeKind<'p> {
         /// What follows.
         generator: Generator,
     },
+    /// Each element of a scale for all elements of a block.
+    Blocks {
+        /// The scale.
+        from: usize,
+        /// The node that has its shape, and whose elements are not used.
+        like: usize,
+        /// The size of the blocks.
+        size: &'p BlockSize,
+    },
 }
 
 /// An operand of an application.
@@ -105,6 +115,7 @@ impl NodeKind<'_> {
             NodeKind::Cast { from, .. }
             | NodeKind::Bits { from }
             | NodeKind::Reduce { from, .. }
+            | NodeKind::Blocks { from, .. }
             | NodeKind::View { from, .. } => vec![*from],
         }
     }
@@ -158,6 +169,9 @@ impl TypedProgram {
                 NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
+            TypedKind::Blocks { from, like, size } => {
+                NodeKind::Blocks { from: *from as usize, like: *like as usize, size }
+            }
             TypedKind::Generate { like, generator } => {
                 NodeKind::Generate { like: *like as usize, generator: *generator }
             }

@@ -47,6 +47,8 @@ pub(crate) enum Origin {
     View(BufferId, NodeId),
     /// Elements that are made where they are read: the generator of this typed node.
     Generated(NodeId),
+    /// Blocks of the elements of another buffer: the blocks of this typed node.
+    Blocks(BufferId, NodeId),
 }
 
 /// A tensor that a plan reads or computes.
@@ -123,6 +125,10 @@ impl fmt::Display for Plan {
                 Origin::Generated(node) => match &typed.nodes[*node as usize].kind {
                     TypedKind::Generate { generator, .. } => writeln!(f, "{} {generator}", generator.name())?,
                     _ => writeln!(f, "generated")?,
+                },
+                Origin::Blocks(of, node) => match &typed.nodes[*node as usize].kind {
+                    TypedKind::Blocks { size, .. } => writeln!(f, "blocks b{of} {{size = {size}}}")?,
+                    _ => writeln!(f, "blocks b{of}")?,
                 },
                 Origin::View(of, node) => {
                     let (name, attributes) = self.view_text(*node);
@@ -218,6 +224,7 @@ fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
             | TypedKind::Bits { .. }
             | TypedKind::Reduce { .. }
             | TypedKind::Generate { .. }
+            | TypedKind::Blocks { .. }
     )
 }
 
@@ -271,6 +278,7 @@ impl Scope<'_> {
             // the next stage, so that no kernel needs itself. An expanded value is only broadcast.
             let leads_back = match n.kind {
                 TypedKind::Reduce { .. } => true,
+                TypedKind::Blocks { from, .. } => self.takes_part(self.aliases.source(from)),
                 TypedKind::View { from, ref view } => {
                     let rank = |node: NodeId| self.typed.shape_of(node).len();
                     let moves = match view {
@@ -426,7 +434,8 @@ fn crossing(
         if groups.of[i] != u32::MAX && !known.contains_key(&(i as u32)) {
             for a in n.inputs() {
                 let a = aliases.operand(&n.kind, a);
-                let viewed = matches!(typed.nodes[a as usize].kind, TypedKind::View { .. });
+                let viewed = matches!(typed.nodes[a as usize].kind, TypedKind::View { .. })
+                    || matches!(n.kind, TypedKind::Blocks { .. });
                 let a = aliases.source(a) as usize;
                 crossing[a] |= viewed || groups.of[a] != groups.of[i];
             }
@@ -469,7 +478,8 @@ impl Fusion {
         for id in nodes {
             let n = &typed.nodes[id as usize];
             b.on_behalf_of(id);
-            for a in n.inputs().map(|a| aliases.operand(&n.kind, a)) {
+            let blocks = matches!(n.kind, TypedKind::Blocks { .. });
+            for a in n.inputs().filter(|_| !blocks).map(|a| aliases.operand(&n.kind, a)) {
                 if let std::collections::hash_map::Entry::Vacant(slot) = values.entry(a) {
                     let buffer = self.operand(a, aliases, at, &mut views)?;
                     inputs.push(buffer);
@@ -493,6 +503,12 @@ impl Fusion {
                 TypedKind::Generate { .. } => {
                     // A step stores what is made as any other value.
                     inputs.push(self.buffer(id, Origin::Generated(id)));
+                    let made = b.input(n.dtype);
+                    b.bits(made, n.dtype)
+                }
+                TypedKind::Blocks { from, .. } => {
+                    let scale = self.operand(aliases.operand(&n.kind, *from), aliases, at, &mut views)?;
+                    inputs.push(self.buffer(id, Origin::Blocks(scale, id)));
                     let made = b.input(n.dtype);
                     b.bits(made, n.dtype)
                 }
@@ -525,7 +541,7 @@ impl Fusion {
         }
         let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
         let spread = |b: &BufferId| match &self.plan.buffers[*b as usize] {
-            Buffer { origin: Origin::Generated(_), .. } => BroadcastKind::Generated,
+            Buffer { origin: Origin::Generated(_) | Origin::Blocks(..), .. } => BroadcastKind::Generated,
             b => domains.spread(b.shape, shape),
         };
         let spread = inputs.iter().map(spread).collect();
@@ -543,7 +559,7 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
     let mut constant = vec![false; typed.len()];
     for (i, n) in typed.nodes.iter().enumerate() {
         constant[i] = match n.kind {
-            TypedKind::Feed(_) | TypedKind::Generate { .. } => false,
+            TypedKind::Feed(_) | TypedKind::Generate { .. } | TypedKind::Blocks { .. } => false,
             TypedKind::Constant(_) => true,
             _ => n.inputs().all(|a| constant[a as usize]),
         };

@@ -153,7 +153,7 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, .. } if n.dtype.category() == Category::Int => {
                 taken[from as usize].add(here.through(op.def().integers.shows(0, &[])));
             }
-            TypedKind::View { from, .. } => taken[from as usize].add(here),
+            TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } => taken[from as usize].add(here),
             _ => {}
         }
     }
@@ -176,7 +176,9 @@ impl TypedProgram {
             _ if n.dtype == DType::Bool => return plain(within),
             TypedKind::Feed(_) | TypedKind::Bits { .. } | TypedKind::Generate { .. } => return plain(within),
             TypedKind::Constant(ref t) => return plain(values(t).unwrap_or(within)),
-            TypedKind::View { from, .. } => return of(from).map_or(plain(within), |f| Fact { beyond: None, ..f }),
+            TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } => {
+                return of(from).map_or(plain(within), |f| Fact { beyond: None, ..f });
+            }
             TypedKind::Cast { from, .. } => {
                 // A float or a wider integer that does not fit is a loss of the cast's own.
                 let Some(source) = of(from) else { return plain(within) };

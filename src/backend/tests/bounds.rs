@@ -164,7 +164,7 @@ impl Buffers {
             let shift = if position == Position::Offset { d.real().size() } else { 0 };
             let own = if before { memory.end(bytes).1 } else { &mut memory.start(bytes + shift).0[shift..] };
             own.copy_from_slice(&self.data[d][..bytes]);
-            inputs.push(Buffer { bytes: own, dtype: *d, offset: far(-1), filler: None });
+            inputs.push(Buffer { bytes: own, dtype: *d, offset: far(-1), made: None });
         }
         let segments = code.as_ref().map_or(&[][..], Code::functions);
         let strategy = strategy(schedule, segments, &geometry);

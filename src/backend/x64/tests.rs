@@ -64,7 +64,7 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
     let code = how.filter(|_| !schedule.segments.is_empty());
     let code = code.map(|(isa, pairing)| super::compile_paired(isa, k, &schedule, pairing).unwrap());
     let inputs: Vec<Buffer<'_>> =
-        data.iter().map(|d| Buffer { bytes: d.last(n), dtype: d.dtype, offset: 0, filler: None }).collect();
+        data.iter().map(|d| Buffer { bytes: d.last(n), dtype: d.dtype, offset: 0, made: None }).collect();
     let dtypes: Vec<DType> = k.outputs.iter().map(|v| k.value(*v).dtype).collect();
     let mut memory: Vec<Vec<u128>> = dtypes.iter().map(|d| vec![u128::MAX / 3; n * d.size() / 16 + 14]).collect();
     let around = |bytes: &[u8]| bytes.as_ptr().align_offset(64);

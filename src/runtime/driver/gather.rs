@@ -3,8 +3,8 @@
 //! Guarantees: operands may have any alignment; elements of one size are copied alike, whatever their dtype. Does not: place
 //! the tiles, which are aligned for elements of any dtype.
 
+use super::made::Made;
 use crate::base::dtype::DType;
-use crate::kernels::generate::Filler;
 use crate::plan::tuning::TILE;
 
 /// Where the elements of an operand are: base address, and extent and stride (in elements) of each dim.
@@ -133,9 +133,9 @@ unsafe fn repeat_rows<T: Copy, const W: usize>(
 /// element. Contiguous positions are made together.
 ///
 /// # Safety
-/// `out` must be writable for `n` elements.
-pub(crate) unsafe fn make(filler: &Filler, from: Strided<'_>, start: usize, n: usize, out: *mut u8) {
-    let size = filler.dtype().size();
+/// The positions must be of the operand's shape, and `out` writable for `n` elements.
+pub(crate) unsafe fn make(made: &Made<'_>, from: Strided<'_>, start: usize, n: usize, out: *mut u8) {
+    let size = made.dtype().size();
     let (columns, step) = from.extents.last().zip(from.strides.last()).map_or((1, 1), |(n, s)| (*n, *s));
     let outer = &from.extents[..from.extents.len().saturating_sub(1)];
     let mut done = 0;
@@ -150,10 +150,10 @@ pub(crate) unsafe fn make(filler: &Filler, from: Strided<'_>, start: usize, n: u
         // SAFETY: `done + length` is at most `n`.
         unsafe {
             if step == 1 {
-                filler.fill(first as u64, length, out.add(done * size));
+                made.fill(first as u64, length, out.add(done * size));
             } else {
                 for i in 0..length {
-                    filler.fill((first + i as isize * step) as u64, 1, out.add((done + i) * size));
+                    made.fill((first + i as isize * step) as u64, 1, out.add((done + i) * size));
                 }
             }
         }

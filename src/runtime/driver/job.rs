@@ -2,12 +2,12 @@
 //!
 //! Guarantees: [`Buffer::check`] accepts no reach that leaves its bytes. Does not: run anything.
 
+use super::made::Made;
 use crate::backend::abi::{SegmentFn, WIDTH};
 use crate::base::cancel::Stop;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::scalar::Bits;
-use crate::kernels::generate::Filler;
 use crate::kernels::reduce::Part;
 use crate::kernels::{BlockFn, Refusal};
 use crate::plan::geometry::{Fold, Geometry};
@@ -24,25 +24,25 @@ pub(crate) struct Buffer<'a> {
     /// Index of the first element.
     pub(crate) offset: usize,
     /// What makes the elements, if there are no bytes: the address of each is then its position times the size of an element.
-    pub(crate) filler: Option<&'a Filler>,
+    pub(crate) made: Option<&'a Made<'a>>,
 }
 
 impl<'a> Buffer<'a> {
     /// An operand whose elements are made.
-    pub(crate) fn made(filler: &'a Filler) -> Buffer<'a> {
-        Buffer { bytes: &[], dtype: filler.dtype(), offset: 0, filler: Some(filler) }
+    pub(crate) fn made(made: &'a Made<'a>) -> Buffer<'a> {
+        Buffer { bytes: &[], dtype: made.dtype(), offset: 0, made: Some(made) }
     }
 
     /// The address that element 0 has.
     pub(super) fn start(&self) -> *const u8 {
-        if self.filler.is_some() { std::ptr::null() } else { self.bytes.as_ptr() }
+        if self.made.is_some() { std::ptr::null() } else { self.bytes.as_ptr() }
     }
 }
 
 impl Buffer<'_> {
     /// Proves that elements so far before and behind the first one are inside the bytes.
     pub(crate) fn check(&self, reach: (i128, i128)) -> Result<()> {
-        if self.filler.is_some() {
+        if self.made.is_some() {
             return Ok(());
         }
         let first = self.offset as i128;

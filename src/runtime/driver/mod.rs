@@ -20,6 +20,7 @@ use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure};
 mod call;
 pub(crate) mod gather;
 pub(crate) mod job;
+pub(crate) mod made;
 mod parts;
 mod scratch;
 mod worker;
@@ -91,7 +92,7 @@ fn run_aligned(
     }
     for (b, copy) in inputs.iter_mut().zip(&copies) {
         if let Some((words, offset)) = copy {
-            *b = Buffer { bytes: bytemuck::cast_slice(words), dtype: b.dtype, offset: *offset, filler: None };
+            *b = Buffer { bytes: bytemuck::cast_slice(words), dtype: b.dtype, offset: *offset, made: None };
         }
     }
     run(&Launch { inputs: &inputs, ..*launch }, outputs, folds, threads)

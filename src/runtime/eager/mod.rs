@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::launch::run_blocks;
 use crate::analysis::infer::infer;
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
 use crate::base::generator::Generator;
@@ -84,6 +85,15 @@ impl Mode for Eager {
         Var(EagerValue { cx: of.cx, weak: of.weak && made.is_ok(), value: made })
     }
 
+    fn blocks(scale: &EagerValue, like: &EagerValue, size: BlockSize, location: SourceLocation) -> Var<Eager> {
+        let cx = scale.cx;
+        let made = match (&scale.value, &like.value) {
+            (Ok(s), Ok(l)) => blocks(cx, s, l, size, location).map_err(Arc::new),
+            (Err(e), _) | (_, Err(e)) => Err(Arc::clone(e)),
+        };
+        Var(EagerValue { cx, weak: scale.weak && made.is_ok(), value: made })
+    }
+
     fn generate(like: &EagerValue, generator: Generator, location: SourceLocation) -> Var<Eager> {
         let cx = like.cx;
         let made = like.value.as_ref().map_err(Arc::clone).and_then(|t| {
@@ -110,6 +120,16 @@ impl Mode for Eager {
         };
         Var(EagerValue { cx, value, weak })
     }
+}
+
+/// The blocks of a scale in the shape of another tensor: a program of one node.
+fn blocks(cx: Eager, scale: &Tensor, like: &Tensor, size: BlockSize, location: SourceLocation) -> Result<Tensor> {
+    let program = Program::with_limits(cx.settings, cx.limits);
+    let like = program.data_at("like", DType::Bool, like.shape().into(), location.clone());
+    let v = Graph::blocks(&program.constant(scale.clone()).0, &like.0, size, location);
+    let typed = Arc::new(infer(&program)?);
+    let node = typed.node(&v)?;
+    run_blocks(&typed, node)
 }
 
 /// The elements of a generator in a shape: a program of one node.

@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::operand::Operand;
+use super::operand::{Operand, buffer};
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{SymDim, dims_text};
@@ -15,6 +15,7 @@ use crate::graph::typed::{NodeId, TypedKind};
 use crate::kernels::CpuLevel;
 use crate::kernels::generate::Filler;
 use crate::plan::fuse::{Buffer, BufferId, Origin, Plan};
+use crate::runtime::driver::made::{Blocks, Made};
 use crate::tensor::layout::Layout;
 use crate::tensor::{Tensor, TensorRef, TensorView};
 
@@ -47,7 +48,7 @@ impl<'a> Buffers<'a> {
         let given = |b: &'a Buffer| match &b.origin {
             Origin::Feed(i) => run.feeds.get(*i as usize).copied().map(Value::Given),
             Origin::Constant(t) => Some(Value::Given(TensorRef::Tensor(t))),
-            Origin::Kernel | Origin::View(..) | Origin::Generated(_) => None,
+            Origin::Kernel | Origin::View(..) | Origin::Generated(_) | Origin::Blocks(..) => None,
         };
         Buffers {
             plan,
@@ -73,20 +74,32 @@ impl<'a> Buffers<'a> {
     pub(super) fn operand(&self, id: BufferId) -> Result<Operand<'_>> {
         let buffer = &self.plan.buffers[id as usize];
         match buffer.origin {
-            Origin::Generated(node) => self.made(node, buffer.shape),
+            Origin::Generated(node) => self.made(node, None),
+            Origin::Blocks(scale, node) => self.made(node, Some(scale)),
             _ => self.get(id).map(Operand::Tensor),
         }
     }
 
-    /// The elements of a generator.
-    fn made(&self, node: NodeId, shape: u32) -> Result<Operand<'_>> {
-        let (typed, shape) = (&self.plan.typed, extents(&self.plan.typed.shapes[shape as usize], self.run.dyn_dims)?);
-        let n = &typed.nodes[node as usize];
-        let TypedKind::Generate { generator, .. } = &n.kind else {
-            return Err(Error::Internal(format!("typed node {node} is no generator")));
+    /// The elements of a generator, or the blocks of a scale.
+    fn made(&self, node: NodeId, scale: Option<BufferId>) -> Result<Operand<'_>> {
+        let n = &self.plan.typed.nodes[node as usize];
+        let shape = extents(&self.plan.typed.shapes[n.shape as usize], self.run.dyn_dims)?;
+        let made = match (&n.kind, scale) {
+            (TypedKind::Generate { generator, .. }, None) => {
+                Made::Generator(Filler::new(generator, n.dtype, &shape, CpuLevel::get()))
+            }
+            (TypedKind::Blocks { size, .. }, Some(scale)) => {
+                let scale = self.get(scale)?;
+                let of = (scale.shape(), scale.strides());
+                let blocks = Blocks::new(&shape, size, buffer(scale), of).map_err(|e| match e {
+                    Error::Shape(message) => Error::Shape(format!("{message} at {}", n.location)),
+                    e => e,
+                })?;
+                Made::Blocks(blocks)
+            }
+            _ => return Err(Error::Internal(format!("typed node {node} is not made"))),
         };
-        let filler = Filler::new(generator, n.dtype, &shape, CpuLevel::get());
-        Ok(Operand::Made(filler, Layout::contiguous(&shape)?))
+        Ok(Operand::Made(made, Layout::contiguous(&shape)?))
     }
 
     /// Keeps a view until the run ends.

@@ -2,8 +2,8 @@
 //!
 //! Does not: read or make elements.
 
-use crate::kernels::generate::Filler;
 use crate::runtime::driver::job::Buffer;
+use crate::runtime::driver::made::Made;
 use crate::tensor::TensorRef;
 use crate::tensor::layout::Layout;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) enum Operand<'a> {
     Tensor(TensorRef<'a>),
     /// Elements that are made, under a contiguous layout.
-    Made(Filler, Arc<Layout>),
+    Made(Made<'a>, Arc<Layout>),
 }
 
 impl Operand<'_> {
@@ -35,7 +35,7 @@ impl Operand<'_> {
     pub(super) fn buffer(&self) -> Buffer<'_> {
         match self {
             Operand::Tensor(t) => buffer(*t),
-            Operand::Made(filler, _) => Buffer::made(filler),
+            Operand::Made(made, _) => Buffer::made(made),
         }
     }
 }
@@ -44,5 +44,5 @@ impl Operand<'_> {
 #[inline]
 pub(super) fn buffer(t: TensorRef<'_>) -> Buffer<'_> {
     let (bytes, offset) = t.raw();
-    Buffer { bytes, dtype: t.dtype(), offset, filler: None }
+    Buffer { bytes, dtype: t.dtype(), offset, made: None }
 }

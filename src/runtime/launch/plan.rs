@@ -151,7 +151,7 @@ pub(crate) fn run_direct<R: Ready>(
         inputs.push(match &plan.buffers[*b as usize].origin {
             Origin::Feed(i) => buffer(run.feeds[*i as usize]),
             Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
-            Origin::Kernel | Origin::View(..) | Origin::Generated(_) => continue,
+            Origin::Kernel | Origin::View(..) | Origin::Generated(_) | Origin::Blocks(..) => continue,
         });
     }
     let launch = Launch {

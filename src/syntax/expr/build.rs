@@ -67,7 +67,10 @@ impl<M: Mode> Parser<'_, '_, M> {
                 (Applied::Generator(generator), [Operand::Var(like)], _) => {
                     Some(M::generate(&like.0, *generator, location))
                 }
-                (Applied::Generator(_), ..) => None,
+                (Applied::Blocks(size), [Operand::Var(scale), Operand::Var(like)], _) => {
+                    Some(M::blocks(&scale.0, &like.0, size.clone(), location))
+                }
+                (Applied::Generator(_) | Applied::Blocks(_), ..) => None,
                 (Applied::Op(_, Attrs { dtype: Some(dtype), .. }), [Operand::Scalar(s)], Some(beside)) => {
                     Some(M::scalar(&beside.0, *s, *dtype, location))
                 }

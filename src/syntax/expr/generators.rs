@@ -1,4 +1,4 @@
-//! Calls of generators: `uniform(x, seed=7, stream=1, dtype=f16)`, `arange_like(x, 0, 2)`.
+//! Calls of generators and of `blocks`: `uniform(x, seed=7, stream=1, dtype=f16)`, `blocks(scale, like=w, size=128)`.
 //!
 //! Guarantees: the first operand is a name, since its shape alone is used; numbers are constants, negative ones too, or named scalars; without a
 //! `stream`, the n-th random generator of an expression has stream n, from 0. Does not: check what numbers mean.
@@ -16,17 +16,7 @@ impl<M: Mode> Parser<'_, '_, M> {
     pub(super) fn generator(&mut self, mut made: Generator, start: Span) -> Parsed<(Value, Span)> {
         let name = made.name();
         let usage = usage(&mut made);
-        let like = match self.lexer.next()? {
-            (Token::Name(word), at) => (self.name(word, at)?, at),
-            (Token::Quoted(word), at) => (self.name(&word, at)?, at),
-            (_, at) => {
-                let d = at.syntax(format!("`{name}` takes the name of a value, whose shape it has"));
-                return Err(d.help(usage));
-            }
-        };
-        if let Value::Constant(_) = like.0 {
-            return Err(like.1.syntax(format!("`{name}` takes a value with a shape, not a constant")).help(usage));
-        }
+        let like = self.shaped(name, &usage)?;
         let mut given: Vec<&str> = Vec::new();
         let end = loop {
             match self.lexer.next()? {
@@ -73,6 +63,91 @@ impl<M: Mode> Parser<'_, '_, M> {
         }
         let span = start.to(end);
         self.applied(Applied::Generator(made), &[like], span).map(|value| (value, span))
+    }
+
+    /// Reads `scale, like=w, size=128)`, or sizes in parentheses or brackets.
+    pub(super) fn blocks(&mut self, start: Span) -> Parsed<(Value, Span)> {
+        const USAGE: &str = "write `blocks(scale, like=w, size=128)` or `blocks(scale, like=w, size=(1, 128))`";
+        let scale = self.shaped("blocks", USAGE)?;
+        let (mut like, mut size) = (None, None);
+        let end = loop {
+            match self.lexer.next()? {
+                (Token::Close, end) => break end,
+                (Token::Comma, _) => {}
+                (_, at) => return Err(at.syntax("expected `,` or `)` in this call of `blocks`").help(USAGE)),
+            }
+            let mut ahead = self.lexer.clone();
+            let key = match (ahead.next(), ahead.next()) {
+                (Ok((Token::Name(word), at)), Ok((Token::Assign, _))) => {
+                    self.lexer = ahead;
+                    match word {
+                        "like" | "size" => word,
+                        _ => return Err(at.syntax(format!("`blocks` takes no `{}`", shown(word))).help(USAGE)),
+                    }
+                }
+                _ if like.is_none() => "like",
+                _ => "size",
+            };
+            let here = self.lexer.clone().next().map(|(_, at)| at)?;
+            let twice = match key {
+                "like" => like.replace(self.shaped("blocks", USAGE)?).is_some(),
+                _ => size.replace(self.sizes()?).is_some(),
+            };
+            if twice {
+                return Err(here.syntax(format!("`{key}` of `blocks` is given twice")).help(USAGE));
+            }
+        };
+        let span = start.to(end);
+        let (Some(like), Some(size)) = (like, size) else {
+            return Err(span.syntax("`blocks` takes a scale, what it is like, and a size").help(USAGE));
+        };
+        self.applied(Applied::Blocks(size.into()), &[scale, like], span).map(|value| (value, span))
+    }
+
+    /// Reads a size, or several in parentheses or brackets.
+    fn sizes(&mut self) -> Parsed<Vec<usize>> {
+        let close = if self.lexer.takes(b'(') {
+            b')'
+        } else if self.lexer.takes(b'[') {
+            b']'
+        } else {
+            return Ok(vec![self.size()?]);
+        };
+        let mut sizes = Vec::new();
+        while !self.lexer.takes(close) {
+            sizes.push(self.size()?);
+            if !self.lexer.takes(b',') && !self.lexer.clone().takes(close) {
+                let (_, at) = self.lexer.next()?;
+                return Err(at.syntax(format!("expected `,` or `{}` in `size`", close as char)));
+            }
+        }
+        Ok(sizes)
+    }
+
+    fn size(&mut self) -> Parsed<usize> {
+        let (value, at) = self.number("blocks")?;
+        match value {
+            Scalar::Int(n) => usize::try_from(n).map_err(|_| at.syntax("a size is a positive integer")),
+            _ => Err(at.syntax("a size is a positive integer")),
+        }
+    }
+
+    /// Reads the name of a value that has a shape.
+    fn shaped(&mut self, name: &str, usage: &str) -> Parsed<(Value, Span)> {
+        let value = match self.lexer.next()? {
+            (Token::Name(word), at) => (self.name(word, at)?, at),
+            (Token::Quoted(word), at) => (self.name(&word, at)?, at),
+            (_, at) => {
+                let d = at.syntax(format!("`{name}` takes the name of a value, whose shape it has"));
+                return Err(d.help(usage));
+            }
+        };
+        match value.0 {
+            Value::Constant(_) => {
+                Err(value.1.syntax(format!("`{name}` takes a value with a shape, not a constant")).help(usage))
+            }
+            Value::Term(_) => Ok(value),
+        }
     }
 
     /// Reads a constant or the name of a scalar, after a sign or not.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::lex::{Span, Token};
 use super::mistakes::{assigns, usage, wrong_arity};
 use super::{Applied, Frame, Known, Parser, Term, Value};
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, nearest, shown};
 use crate::base::generator::Generator;
@@ -86,7 +87,7 @@ impl<M: Mode> Parser<'_, '_, M> {
         }
         let ops = Op::ALL.iter().copied().chain(self.known.ops.ops());
         let names = ops.flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
-        match nearest(word, names.chain(Generator::NAMES)) {
+        match nearest(word, names.chain(Generator::NAMES).chain([BlockSize::NAME])) {
             Some(name) => d.help(format!("did you mean `{name}`?")),
             None if (self.known.names)().iter().any(|n| n == word) => d.help("it is an input: write `*` to multiply"),
             None => d,

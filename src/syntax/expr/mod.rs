@@ -18,6 +18,7 @@ use std::collections::HashMap;
 
 use num_complex::Complex;
 
+use crate::base::blocks::BlockSize;
 use crate::base::error::{Diagnostic, Result, shown};
 use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
@@ -195,6 +196,7 @@ struct Step {
 enum Applied {
     Op(Op, Attrs),
     Generator(Generator),
+    Blocks(BlockSize),
 }
 
 /// A complete operand.
@@ -418,6 +420,9 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                     return Ok(Some((self.name(word, span)?, span)));
                 }
                 self.lexer.next()?;
+                if word == BlockSize::NAME && self.known.ops.op(word).is_none() {
+                    return self.blocks(span).map(Some);
+                }
                 if let (None, Some(generator)) = (self.known.ops.op(word), Generator::named(word)) {
                     return self.generator(generator, span).map(Some);
                 }

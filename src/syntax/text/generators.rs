@@ -1,4 +1,4 @@
-//! Reads generators: `uniform %0 {seed = 7, stream = 1, dtype = f16}`.
+//! Reads generators and blocks: `uniform %0 {seed = 7, stream = 1, dtype = f16}`, `blocks %0, %1 {size = [128]}`.
 //!
 //! Guarantees: every attribute is there at most once, and no other. Does not: check dims, dtypes and what numbers mean.
 
@@ -6,10 +6,29 @@ use petgraph::graph::NodeIndex;
 
 use super::lex::Token;
 use super::parse::{Parsed, Reader, expected};
+use crate::base::blocks::BlockSize;
 use crate::base::error::shown;
 use crate::base::generator::Generator;
 
 impl<'t> Reader<'t> {
+    /// Reads `%scale, %like {size = [128]}`.
+    pub(super) fn blocks(&mut self) -> Parsed<(BlockSize, NodeIndex, NodeIndex)> {
+        self.mark(b'%')?;
+        let scale = self.value();
+        self.mark(b',')?;
+        self.mark(b'%')?;
+        let like = self.value();
+        self.mark(b'{')?;
+        match self.word("`size`")? {
+            ("size", _) => {}
+            (key, span) => return Err(span.syntax(format!("unknown attribute `{}` of `blocks`", shown(key))).into()),
+        }
+        self.mark(b'=')?;
+        let sizes = self.list(|reader| Ok(reader.of::<usize>("a size")?.0))?;
+        self.mark(b'}')?;
+        Ok((sizes.into(), scale?, like?))
+    }
+
     /// Reads what a generator is like, and its attributes, after its name.
     pub(super) fn generator(&mut self, mut made: Generator) -> Parsed<(Generator, NodeIndex)> {
         let name = made.name();

@@ -123,6 +123,15 @@ fn untyped_line(
             comma_list(f, operand)?;
             writeln!(f, " {view}")
         }
+        Kind::Blocks(size) => {
+            write!(f, "  {name} = blocks")?;
+            let operands = state.operands(id).into_iter().flatten().map(|o| match o {
+                Input::Node(n) => names[n.index()].clone(),
+                Input::Scalar(s) => weak(s),
+            });
+            comma_list(f, operands)?;
+            writeln!(f, " {{size = {size}}}")
+        }
         Kind::Generate(generator) => {
             write!(f, "  {name} = {}", generator.name())?;
             let operand = state.nodes.neighbors_directed(id, Direction::Incoming).map(|n| names[n.index()].clone());
@@ -245,6 +254,9 @@ impl TypedProgram {
                 write!(f, "{op} {} {{dims = {axes:?}{}}}", names[*from as usize], if *keep { ", keepdim" } else { "" })?
             }
             TypedKind::Bits { from } => write!(f, "view_as {}", names[*from as usize])?,
+            TypedKind::Blocks { from, like, size } => {
+                write!(f, "blocks {}, {} {{size = {size}}}", names[*from as usize], names[*like as usize])?;
+            }
             TypedKind::Generate { like, generator } => {
                 write!(f, "{} {}", generator.name(), names[*like as usize])?;
                 let attributes = generator.to_string();

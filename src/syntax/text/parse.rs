@@ -12,6 +12,7 @@ use std::sync::Arc;
 use petgraph::graph::NodeIndex;
 
 use super::lex::{Lexer, Span, Token};
+use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, nearest, shown};
 use crate::base::generator::Generator;
@@ -524,6 +525,11 @@ impl<'t> Reader<'t> {
                 self.append(Kind::View(view), span, &[(from, 0)])
             }
             _ => {
+                if word == BlockSize::NAME {
+                    let (size, scale, like) = self.blocks()?;
+                    let span = start.to(self.last());
+                    return self.append(Kind::Blocks(size), span, &[(scale, 0), (like, 1)]);
+                }
                 if let Some(generator) = Generator::named(word) {
                     let (generator, like) = self.generator(generator)?;
                     let span = start.to(self.last());
@@ -538,7 +544,8 @@ impl<'t> Reader<'t> {
 
     fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
         let custom = "a custom op must be registered in the `Registry` passed to `Program::parse_with`";
-        let mut known: Vec<&str> = self.ops.keys().copied().chain(View::NAMES).chain(Generator::NAMES).collect();
+        let mut known: Vec<&str> =
+            self.ops.keys().copied().chain(View::NAMES).chain(Generator::NAMES).chain([BlockSize::NAME]).collect();
         known.sort_unstable();
         let help = match nearest(word, known.into_iter()) {
             Some(name) => format!("did you mean `{name}`? {custom}"),

@@ -128,8 +128,8 @@ impl Worker<'_> {
                     room.add(r * row_room(dtype.size()) + (at - start) * dtype.size())
                 }
                 (Access::Generated(extents, strides), _) => {
-                    if let Some(filler) = launch.inputs[i].filler {
-                        make(filler, Strided { base, extents, strides }, at, n, room);
+                    if let Some(made) = launch.inputs[i].made {
+                        make(made, Strided { base, extents, strides }, at, n, room);
                     }
                     room
                 }
