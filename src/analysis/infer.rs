@@ -341,10 +341,15 @@ impl Pass {
         let dims = self.shape(from).clone();
         let axes = axes(attrs.dims.as_deref(), dims.len())
             .map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
+        if op.is_index() && attrs.dims.is_some() && axes.len() > 1 {
+            let message = format!("`{op}` over the dims {axes:?}: it takes one dim, or all");
+            return Err(Diagnostic::new(DiagnosticKind::Axis, message));
+        }
         let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
         let from = self.cast(from, sig.operand(0), op, 0, seen, location);
         let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim };
-        let id = self.push(kind, sig.compute, shape, location);
+        let dtype = if op.is_index() { sig.result } else { sig.op.result(sig.compute) };
+        let id = self.push(kind, dtype, shape, location);
         let id = self.cast(id, sig.result, op, 0, seen, location);
         Ok(self.weak(id, sig.weak))
     }

@@ -153,6 +153,7 @@ fn cast_back(op: Op, s: &Signature) -> Option<CastLoss> {
         Output::Same | Output::Fold => s.compute,
         Output::Bool => DType::Bool,
         Output::Real => s.compute.real(),
+        Output::FoldLong => s.result,
     };
     (gives != s.result).then(|| CastLoss::of(gives, s.result))
 }

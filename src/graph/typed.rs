@@ -6,7 +6,7 @@
 //!    condition of `where` is bool): no conversion is left implicit;
 //! 3. an application's dtype is the one the op table derives from its compute dtype;
 //! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
-//! 5. a reduction has its operand's dtype, and its shape without the reduced dims (or with ones there);
+//! 5. a reduction has the dtype that the op table derives from its operand's (that to positions any integer dtype), and its shape without the reduced dims (or with ones there);
 //! 6. a view has its operand's dtype and the shape that the view gives, or differs from it in dims of extent 1 only, if inference
 //!    placed it;
 //! 7. a scalar has a dtype.
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::base::dtype::DType;
+use crate::base::dtype::{Category, DType};
 use crate::base::error::{Error, Name, Result, SourceLocation};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
@@ -403,7 +403,8 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, axes, keep } => {
                 let source = &self.nodes[*from as usize];
                 let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
-                let same = source.dtype == n.dtype && shape[..] == *self.shapes[n.shape as usize];
+                let fits = op.result(source.dtype) == n.dtype || op.is_index() && n.dtype.category() == Category::Int;
+                let same = fits && shape[..] == *self.shapes[n.shape as usize];
                 if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
             TypedKind::View { from, view: Some(view) } => self.verify_view(n, &self.nodes[*from as usize], view),

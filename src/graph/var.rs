@@ -177,6 +177,9 @@ macro_rules! define_reductions {
             M::apply(Op::$variant, &[Operand::Var(self.var.clone())], self.attrs.clone(), here())
         }
     };
+    (@ $(#[$doc:meta])* $variant:ident $method:ident FoldLong) => {
+        define_reductions!(@ $(#[$doc])* $variant $method Fold);
+    };
     (@ $(#[$doc:meta])* $variant:ident $method:ident $other:ident) => {};
     ($(
         #[doc = $doc:literal]

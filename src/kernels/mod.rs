@@ -18,6 +18,7 @@ pub(crate) mod cast;
 pub(crate) mod custom;
 mod double_rounding;
 mod elementwise;
+pub(crate) mod index;
 #[cfg(target_arch = "x86_64")]
 mod lanes_avx512;
 pub(crate) mod num;

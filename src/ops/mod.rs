@@ -46,6 +46,8 @@ pub enum Output {
     Real,
     /// The compute dtype, with fewer elements: the op reduces dims.
     Fold,
+    /// `i64`, or the rule set's dtype of positions, with fewer elements: the op reduces dims to positions.
+    FoldLong,
 }
 
 /// Whether the compute dtype can always represent the op's result exactly.
@@ -212,7 +214,17 @@ impl Op {
 
     /// Whether the op is a reduction over dims.
     pub fn is_reduction(self) -> bool {
-        self.def().output == Output::Fold
+        matches!(self.def().output, Output::Fold | Output::FoldLong)
+    }
+
+    /// Whether the op is a reduction to the position of an element.
+    pub(crate) fn is_index(self) -> bool {
+        matches!(self, Op::Argmax | Op::Argmin)
+    }
+
+    /// Whether the op is a reduction that has no result for no elements.
+    pub(crate) fn needs_elements(self) -> bool {
+        self.is_index() || matches!(self, Op::Amax | Op::Amin)
     }
 
     /// Whether an attribute gives the result's dtype: `cast(x, f32)`.
@@ -225,6 +237,7 @@ impl Op {
         match self.def().output {
             Output::Same | Output::Fold => compute,
             Output::Bool => DType::Bool,
+            Output::FoldLong => DType::I64,
             Output::Real => compute.real(),
         }
     }

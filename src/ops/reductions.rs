@@ -67,6 +67,16 @@ macro_rules! with_reductions {
             /// x · y + z, rounded once, also in the half types. Integers and complex numbers are refused.
             Fma { method: fma, operands: (x, y, z), output: Same, name: "fma", accepts: FLOATS }
             { float: |x, y, z| Real::fma(x, y, z); }
+
+            /// Position of the first largest element along a dim, or in row-major order; the first NaN is larger than all numbers. An empty reduction is an error.
+            Argmax { method: argmax, operands: (x), output: FoldLong, name: "argmax", exactness: Exact, integers: IntRange::Position,
+                accepts: NUMBERS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(REALS).strong() }
+            { indexes; }
+
+            /// Position of the first smallest element along a dim, or in row-major order; the first NaN is smaller than all numbers. An empty reduction is an error.
+            Argmin { method: argmin, operands: (x), output: FoldLong, name: "argmin", exactness: Exact, integers: IntRange::Position,
+                accepts: NUMBERS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(REALS).strong() }
+            { indexes; }
         }
     };
 }

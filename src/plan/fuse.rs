@@ -283,6 +283,8 @@ impl Scope<'_> {
     /// other results, only trailing dims, since its loop is in row-major order of the results.
     fn fused(&self, keys: &[Option<Key>], fetches: &[NodeId]) -> HashSet<NodeId> {
         let is_reduction = |n: NodeId| matches!(self.typed.nodes[n as usize].kind, TypedKind::Reduce { .. });
+        // A position is found in a buffer.
+        let is_fold = |n: usize| matches!(self.typed.nodes[n].kind, TypedKind::Reduce { op, .. } if !op.is_index());
         let mut stored: HashSet<Key> = fetches
             .iter()
             .map(|n| self.aliases.source(*n))
@@ -295,7 +297,7 @@ impl Scope<'_> {
                 let direct = self.aliases.operand(&self.typed.nodes[i].kind, a);
                 let made = self.aliases.source(direct);
                 let Some(key) = keys[made as usize].filter(|_| !is_reduction(made)) else { continue };
-                if is_reduction(i as u32) && direct == made {
+                if is_fold(i) && direct == made {
                     candidates.entry(key).or_default().push(i as u32);
                 } else if direct != made || keys[i] != Some(key) || is_reduction(i as u32) {
                     stored.insert(key);
@@ -481,7 +483,8 @@ impl Fusion {
                     b.apply(*op, *compute, &operands)
                 }
                 TypedKind::Reduce { op, from, axes, .. } => {
-                    let wide = b.cast(values[&aliases.operand(&n.kind, *from)], n.dtype.op_math());
+                    let value = values[&aliases.operand(&n.kind, *from)];
+                    let wide = if op.is_index() { value } else { b.cast(value, n.dtype.op_math()) };
                     b.kernel.folds.push((*op, wide));
                     folds.push((id, self.buffer(id, Origin::Kernel)));
                     reduced = Some(axes.clone());

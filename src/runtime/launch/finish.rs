@@ -45,7 +45,7 @@ pub(super) fn finish<R>(
     let math = n.dtype.op_math();
     let results = layout.elements();
     let mut whole = if prepared.total == 0 {
-        if results > 0 && prepared.folded == 0 && matches!(op, Op::Amax | Op::Amin) {
+        if results > 0 && prepared.folded == 0 && op.needs_elements() {
             return Err(Error::EmptyReduction { op: op.name(), location: n.location.clone() });
         }
         let mut storage = run.storage(results * math.size())?;

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::buffers::{Buffers, Value, extents};
 use super::finish::finish;
+use super::index::positions;
 use super::kernel::{Results, buffer, is_parallel, launch};
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
 use super::run::{FEW, Run};
@@ -202,6 +203,11 @@ fn execute<R: Ready>(
     inputs: &[TensorRef<'_>],
     targets: SmallVec<[Option<&mut [u8]>; FEW]>,
 ) -> Result<Results> {
+    if let ([(node, _)], [input]) = (&k.folds[..], inputs)
+        && k.kernel.folds.iter().any(|(op, _)| op.is_index())
+    {
+        return positions(&plan.typed, *node, *input, prepared, run);
+    }
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
     let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
     for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&prepared.folds) {

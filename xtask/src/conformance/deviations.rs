@@ -538,7 +538,7 @@ fn kernel_missing_refused(c: &Case, a: &Answer) -> bool {
         "huber" => !common.is_float(),
         "floor_divide" => complex || common == DType::Bool,
         "remainder" => common == DType::Bool,
-        "maximum" | "minimum" | "fmax" | "fmin" | "atan2" | "logaddexp" => complex,
+        "maximum" | "minimum" | "fmax" | "fmin" | "atan2" | "logaddexp" | "argmax" | "argmin" => complex,
         "nextafter" => !common.is_float(),
         _ => false,
     };
