@@ -21,7 +21,7 @@ use crate::base::view::Slice;
 use crate::graph::program::{Fetched, Input, Kind, Program, State};
 use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
-use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
+use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Output, Promotion};
 use crate::promotion::operand::{OperandType, Signature, category_of};
 use crate::promotion::{Reason, Settings, reason, scalar_operand, signature};
 
@@ -347,8 +347,9 @@ impl Pass {
         }
         let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
         let from = self.cast(from, sig.operand(0), op, 0, seen, location);
-        let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim };
-        let dtype = if op.is_index() { sig.result } else { sig.op.result(sig.compute) };
+        let number = self.settings.rules.set().number(op.def()).map(|default| attrs.number.unwrap_or(default.into()));
+        let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim, number };
+        let dtype = if op.def().output == Output::FoldLong { sig.result } else { sig.op.result(sig.compute) };
         let id = self.push(kind, dtype, shape, location);
         let id = self.cast(id, sig.result, op, 0, seen, location);
         Ok(self.weak(id, sig.weak))

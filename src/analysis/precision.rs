@@ -95,6 +95,7 @@ impl TypedProgram {
                     }
                 }
                 TypedKind::Reduce { from, .. } | TypedKind::View { from, .. } => widen(&mut widest[from as usize], to),
+                TypedKind::Extent { .. } => {}
                 TypedKind::Feed(_) | TypedKind::Constant(_) | TypedKind::Cast { .. } | TypedKind::Bits { .. } => {}
             }
         }

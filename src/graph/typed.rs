@@ -6,7 +6,7 @@
 //!    condition of `where` is bool): no conversion is left implicit;
 //! 3. an application's dtype is the one the op table derives from its compute dtype;
 //! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
-//! 5. a reduction has the dtype that the op table derives from its operand's (that to positions any integer dtype), and its shape without the reduced dims (or with ones there);
+//! 5. a reduction has the dtype that the op table derives from its operand's (one to positions or counts any integer dtype), and its shape without the reduced dims (or with ones there);
 //! 6. a view has its operand's dtype and the shape that the view gives, or differs from it in dims of extent 1 only, if inference
 //!    placed it;
 //! 7. a scalar has a dtype.
@@ -25,7 +25,7 @@ use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
 use crate::base::view::{Slice, Unknown, View};
 use crate::graph::program::Program;
 use crate::graph::var::Var;
-use crate::ops::{MAX_OPERANDS, Op};
+use crate::ops::{MAX_OPERANDS, Number, Op, Output};
 use crate::promotion::{CastLoss, Reason, Settings};
 use crate::tensor::Tensor;
 
@@ -64,6 +64,13 @@ pub(crate) enum TypedKind {
         from: NodeId,
         axes: Arc<[usize]>,
         keep: bool,
+        /// The number of an op that takes one.
+        number: Option<Number>,
+    },
+    /// The number of elements along some dims of a shape, in f64. Not of programs: plans have it.
+    Extent {
+        shape: u32,
+        axes: Arc<[usize]>,
     },
     /// The same elements under other dims: a view of the program's; or with other dims of extent 1, if inference placed an
     /// operand.
@@ -111,6 +118,24 @@ pub(crate) struct TypedNode {
     /// Whether the value promotes as a scalar does.
     pub(crate) weak: bool,
     pub(crate) location: SourceLocation,
+}
+
+impl TypedKind {
+    /// Replaces the operands that are nodes.
+    pub(crate) fn replace_inputs(&mut self, to: impl Fn(NodeId) -> NodeId) {
+        match self {
+            TypedKind::Apply { args, .. } => args.iter_mut().flatten().for_each(|a| {
+                if let Arg::Node(n) = a {
+                    *n = to(*n);
+                }
+            }),
+            TypedKind::Cast { from, .. }
+            | TypedKind::Bits { from }
+            | TypedKind::View { from, .. }
+            | TypedKind::Reduce { from, .. } => *from = to(*from),
+            TypedKind::Feed(_) | TypedKind::Constant(_) | TypedKind::Extent { .. } => {}
+        }
+    }
 }
 
 impl TypedNode {
@@ -400,10 +425,12 @@ impl TypedProgram {
                 let same = source.shape == n.shape && source.dtype.size() == n.dtype.size();
                 if same { Ok(()) } else { Err("the same bits have another size".into()) }
             }
-            TypedKind::Reduce { op, from, axes, keep } => {
+            TypedKind::Extent { .. } => Err("an extent, which only plans have".into()),
+            TypedKind::Reduce { op, from, axes, keep, .. } => {
                 let source = &self.nodes[*from as usize];
                 let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
-                let fits = op.result(source.dtype) == n.dtype || op.is_index() && n.dtype.category() == Category::Int;
+                let fits = op.result(source.dtype) == n.dtype
+                    || op.def().output == Output::FoldLong && n.dtype.category() == Category::Int;
                 let same = fits && shape[..] == *self.shapes[n.shape as usize];
                 if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }

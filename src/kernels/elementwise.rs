@@ -359,6 +359,9 @@ macro_rules! define_row {
             fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
         }
     };
+    ($op:ident $out:ident composed; $($formula:tt)*) => {
+        define_row!($op $out composed;);
+    };
     ($op:ident $out:ident $($category:ident: $($mark:ident)? |$($arg:ident),+| $body:expr $(, $small:expr, $near:expr)?;)+) => {
         $(for_types!($category impl_eval ($op $out [$($mark)?] ($($arg),+) $body $(, $small, $near)?));)+
         impl Row for $op {

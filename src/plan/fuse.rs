@@ -23,7 +23,9 @@ use crate::base::scalar::Bits;
 use crate::base::shape::dims_text;
 use crate::base::view::View;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
+use crate::ops::Op;
 use crate::plan::domain::{Domains, Pattern, domains};
+use crate::plan::expand::{Expanded, expand};
 use crate::plan::geometry::BroadcastKind;
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Source, ValueId};
 use crate::plan::options::{Pass, Passes};
@@ -43,6 +45,8 @@ pub(crate) enum Origin {
     Constant(Tensor),
     /// A kernel's result.
     Kernel,
+    /// The number of elements along dims of a shape, in f64.
+    Extent(u32, Arc<[usize]>),
     /// The elements of another buffer under this one's shape: the view of this typed node.
     View(BufferId, NodeId),
 }
@@ -92,9 +96,20 @@ pub(crate) struct Plan {
     pub(crate) fetches: Vec<BufferId>,
     /// The views that no kernel but a fetch needs, in the order in which they can be made.
     pub(crate) views: Vec<BufferId>,
+    /// Reductions that refuse to combine no elements for another reason than their own row: on behalf of this op, or of none.
+    pub(crate) needs_elements: HashMap<NodeId, Option<Op>>,
 }
 
 impl Plan {
+    /// The op that refuses that a reduction combines no elements, if one does.
+    pub(crate) fn refuses_nothing(&self, node: NodeId) -> Option<Op> {
+        let own = match self.typed.nodes[node as usize].kind {
+            TypedKind::Reduce { op, .. } => op.needs_elements().then_some(op),
+            _ => None,
+        };
+        self.needs_elements.get(&node).copied().unwrap_or(own)
+    }
+
     /// The name of a buffer's view and its attributes, as text.
     fn view_text(&self, node: NodeId) -> (&'static str, String) {
         match &self.typed.nodes[node as usize].kind {
@@ -118,6 +133,7 @@ impl fmt::Display for Plan {
                 },
                 Origin::Constant(t) => writeln!(f, "constant {}", t.dtype())?,
                 Origin::Kernel => writeln!(f, "result")?,
+                Origin::Extent(shape, axes) => writeln!(f, "extent of dims {axes:?} of {}", dims(*shape))?,
                 Origin::View(of, node) => {
                     let (name, attributes) = self.view_text(*node);
                     writeln!(f, "{name} b{of}{attributes}")?
@@ -152,6 +168,22 @@ pub(crate) fn plan(
     pattern: &Pattern,
     passes: Passes,
 ) -> Result<Plan> {
+    let Some(Expanded { typed, of, needs_elements }) = expand(typed) else {
+        return plan_rows(typed, fetches, known, pattern, passes);
+    };
+    let fetches: Vec<NodeId> = fetches.iter().map(|n| of[*n as usize]).collect();
+    let known = known.iter().map(|(n, t)| (of[*n as usize], t.clone())).collect();
+    Ok(Plan { needs_elements, ..plan_rows(&typed, &fetches, &known, pattern, passes)? })
+}
+
+/// Plans a program without composites.
+fn plan_rows(
+    typed: &Arc<TypedProgram>,
+    fetches: &[NodeId],
+    known: &HashMap<NodeId, Tensor>,
+    pattern: &Pattern,
+    passes: Passes,
+) -> Result<Plan> {
     // Exponents are compared, constants converted.
     let _standard = FloatMode::standard();
     let domains = domains(typed, pattern);
@@ -165,6 +197,7 @@ pub(crate) fn plan(
             buffers: Vec::new(),
             fetches: Vec::new(),
             views: Vec::new(),
+            needs_elements: HashMap::new(),
         },
         buffer_of: HashMap::new(),
         passes,
@@ -178,6 +211,7 @@ pub(crate) fn plan(
             (_, Some(t)) => Origin::Constant(t.clone()),
             (TypedKind::Feed(name), _) => Origin::Feed(typed.feed_index.get(name).copied().unwrap_or(0)),
             (TypedKind::Constant(t), _) => Origin::Constant(t.clone()),
+            (TypedKind::Extent { shape, axes }, _) => Origin::Extent(*shape, axes.clone()),
             _ => continue,
         };
         f.buffer(node, origin);
@@ -526,7 +560,7 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
     let mut constant = vec![false; typed.len()];
     for (i, n) in typed.nodes.iter().enumerate() {
         constant[i] = match n.kind {
-            TypedKind::Feed(_) => false,
+            TypedKind::Feed(_) | TypedKind::Extent { .. } => false,
             TypedKind::Constant(_) => true,
             _ => n.inputs().all(|a| constant[a as usize]),
         };

@@ -274,7 +274,7 @@ impl KernelBuilder {
         match op.def().output {
             Output::Bool | Output::FoldLong => wide,
             Output::Same | Output::Fold => self.rounded(wide, compute),
-            Output::Real => self.rounded(wide, compute.real()),
+            Output::Real | Output::FoldReal => self.rounded(wide, compute.real()),
         }
     }
 

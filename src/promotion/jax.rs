@@ -36,6 +36,10 @@ impl RuleSet for Jax {
         &[Flag { name: "x64", of: |s| &mut s.x64 }, Flag { name: "strict", of: |s| &mut s.strict }]
     }
 
+    fn number(&self, def: &OpDef) -> Option<f64> {
+        def.jax.number.or(def.number.map(|n| n.default))
+    }
+
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {
         (def.jax.promotion.unwrap_or(def.promotion), def.jax.accepts.unwrap_or(def.accepts))
     }

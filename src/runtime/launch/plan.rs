@@ -151,7 +151,7 @@ pub(crate) fn run_direct<R: Ready>(
         inputs.push(match &plan.buffers[*b as usize].origin {
             Origin::Feed(i) => buffer(run.feeds[*i as usize]),
             Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
-            Origin::Kernel | Origin::View(..) => continue,
+            Origin::Kernel | Origin::View(..) | Origin::Extent(..) => continue,
         });
     }
     let launch = Launch {
@@ -211,7 +211,7 @@ fn execute<R: Ready>(
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
     let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
     for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&prepared.folds) {
-        results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run)?));
+        results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run, plan.refuses_nothing(*node))?));
     }
     Ok(results)
 }

@@ -50,6 +50,7 @@ impl<M: Mode> Parser<'_, '_, M> {
             Keyword::Dims => attrs.dims = self.dims(word)?.map(Into::into),
             Keyword::Keepdim => attrs.keepdim = self.truth(word)?,
             Keyword::DType => attrs.dtype = self.dtype(op)?,
+            Keyword::Number => attrs.number = Some(self.number(word)?.into()),
             Keyword::Axis => attrs.axis = Some(self.dim(word, "an integer, e.g. `axis=1`")?),
         }
         match self.lexer.clone().next()? {
@@ -104,6 +105,26 @@ impl<M: Mode> Parser<'_, '_, M> {
             _ => None,
         };
         value.ok_or_else(|| at.syntax(format!("`{word}` takes {forms}")))
+    }
+
+    /// Reads a number, which may be negative or infinite.
+    fn number(&mut self, word: &str) -> Parsed<f64> {
+        use super::Symbol::Sub;
+        let (mut token, mut at) = self.lexer.next()?;
+        let negative = token == Token::Symbol(Sub);
+        if negative {
+            let first = at;
+            (token, at) = self.lexer.next()?;
+            at = first.to(at);
+        }
+        let value = match token {
+            Token::Int(n) => Some(n as f64),
+            Token::Float(v) => Some(v),
+            Token::Name("inf") => Some(f64::INFINITY),
+            _ => None,
+        };
+        let wrong = || at.syntax(format!("`{word}` takes a number, e.g. `{word}=1` or `{word}=inf`"));
+        value.map(|v| if negative { -v } else { v }).ok_or_else(wrong)
     }
 
     /// Reads `true` or `false`, or Python's spelling of these.

@@ -137,6 +137,16 @@ fn python(v: &Value) -> Result<Arg, Unusable> {
     v.as_bool().map(Scalar::Bool).or_else(number).map(Arg::Scalar).ok_or_else(|| malformed("a number"))
 }
 
+/// A number, which may be infinite.
+fn number(v: &Value) -> Result<f64, Unusable> {
+    let infinite = match v.as_str() {
+        Some("inf") => Some(f64::INFINITY),
+        Some("-inf") => Some(f64::NEG_INFINITY),
+        _ => None,
+    };
+    infinite.or_else(|| v.as_f64()).ok_or_else(|| malformed("a number"))
+}
+
 /// The attributes of the application, and the default dtype. Some recorded attributes are operands here. One arm per
 /// attribute.
 fn attributes(
@@ -166,6 +176,7 @@ fn attributes(
             // The dtype of the output is not an attribute of the op.
             "out_dtype" => {}
             "alpha" => args.push(python(value)?),
+            "correction" | "p" => attrs.number = Some(number(value)?.into()),
             "keepdim" if value.is_boolean() => attrs.keepdim = value == true,
             "axis" if value.is_i64() => attrs.axis = value.as_i64(),
             // The bounds of a clamp are operands, in this order.
