@@ -107,7 +107,7 @@ macro_rules! with_reductions {
                 jax: JAX.accepts(NO_C32).strong() }
             { composed; |r| { let (kept, _) = r.without_nans(r.x()); let sum = r.fold(Op::Sum, kept); r.finish(sum) } }
 
-            /// Mean of the elements that are not NaN: their sum over their number, rounded once; NaN if there are none.
+            /// Mean of the elements that are not NaN: their sum over their number, rounded once; NaN if there are none. A complex sum is divided as complex numbers are.
             Nanmean { method: nanmean, operands: (x), output: Fold, name: "nanmean", accepts: FLOATS,
                 numpy: NUMPY.promotes(IntToDouble).accepts(NO_C32), paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS.union(FLOATS_C)),
                 jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }

@@ -6,13 +6,22 @@
 
 use castwise::{DType, Op};
 
+use super::composed;
 use super::format::wrap;
 use super::real::Math;
 use super::{Answer, Value};
 
-/// The reduction of all elements, which are in the op math dtype of `d`.
-pub fn apply(op: Op, d: DType, all: &[Value]) -> Answer {
+/// The reduction of all elements, which are in the op math dtype of `d`, with the op's number.
+pub fn apply(op: Op, d: DType, number: f64, all: &[Value]) -> Answer {
     match op {
+        Op::Var | Op::Std => composed::variance(op, d, number, all),
+        Op::Norm => composed::norm(d, number, all),
+        Op::CountNonzero => composed::nonzero(all),
+        Op::Logsumexp => composed::log_of_sum(d, all),
+        Op::Nansum => apply(Op::Sum, d, number, &composed::numbers(all)),
+        // A complex sum is divided as complex numbers are.
+        Op::Nanmean if d.is_complex() && !composed::numbers(all).iter().all(composed::is_finite) => Answer::Open,
+        Op::Nanmean => sums(Op::Mean, d, &composed::numbers(all)),
         Op::Any => Answer::Exactly(Value::Int(all.iter().any(|v| v.int() != 0).into())),
         Op::Argmax | Op::Argmin => Answer::Exactly(Value::Int(position(op, all))),
         Op::All => Answer::Exactly(Value::Int(all.iter().all(|v| v.int() != 0).into())),
