@@ -198,6 +198,29 @@ impl<M: Mode> Over<M> {
     }
 }
 
+impl<M: Mode> Var<M> {
+    /// The smallest and the largest element: [`amin`](Var::amin) and [`amax`](Var::amax), which a program computes in one pass.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let (least, most) = Eager::new(Rules::Torch).tensor(&Tensor::from([2.0f32, -1.0, 5.0])).aminmax();
+    /// assert_eq!((least.result()?.item::<f32>()?, most.result()?.item::<f32>()?), (-1.0, 5.0));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn aminmax(&self) -> (Var<M>, Var<M>) {
+        (self.amin(), self.amax())
+    }
+}
+
+impl<M: Mode> Over<M> {
+    /// The smallest and the largest element: see [`Var::aminmax`].
+    #[track_caller]
+    pub fn aminmax(&self) -> (Var<M>, Var<M>) {
+        (self.amin(), self.amax())
+    }
+}
+
 macro_rules! define_reductions {
     (@ $(#[$doc:meta])* $variant:ident $method:ident Fold) => {
         $(#[$doc])*

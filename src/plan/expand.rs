@@ -149,7 +149,7 @@ impl<'a> Rows<'a> {
     /// An op of operands of one dtype (but for a condition), which broadcast.
     pub(crate) fn apply(&mut self, op: Op, operands: &[Arg]) -> NodeId {
         let nodes = || operands.iter().filter_map(|a| if let Arg::Node(n) = a { Some(*n) } else { None });
-        let compute = nodes().last().map_or(DType::F64, |n| self.dtype(n));
+        let compute = nodes().next_back().map_or(DType::F64, |n| self.dtype(n));
         let shapes: Vec<u32> = nodes().map(|n| self.shape(n)).collect();
         let shape = [self.whole, self.ones].into_iter().find(|s| shapes.contains(s));
         let rank = |s: &u32| self.into.shapes[*s as usize].len();

@@ -180,7 +180,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
             let dtype = (step.operands[3].is_multiple_of(6) && !truncated).then_some(fit);
             let attrs = Attrs::dims(dims).with_keepdim(step.dtype > 6);
             let attrs = match op.def().number {
-                Some(_) if step.operands[1] % 3 > 0 => {
+                Some(_) if !step.operands[1].is_multiple_of(3) => {
                     let all = [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 1.5, f64::INFINITY, f64::NEG_INFINITY];
                     attrs.with_number(all[usize::from(step.operands[1] / 3) % all.len()])
                 }

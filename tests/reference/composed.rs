@@ -7,7 +7,6 @@ use castwise::{DType, Op};
 
 use super::{Answer, Value};
 
-
 /// The parts of a number.
 fn parts(v: &Value) -> (f64, f64) {
     match *v {

@@ -455,8 +455,10 @@ impl<'a> Run<'a> {
             groups[place(&kept, &index)].push(format::decode(math, cast(from.dtype, *bits, math, self.beyond)));
             advance(&mut index, &from.shape);
         }
-        let expected =
-            groups.iter().map(|all| rounded(fold::apply(op, from.dtype, number, all), (l.dtype, self.beyond))).collect();
+        let expected = groups
+            .iter()
+            .map(|all| rounded(fold::apply(op, from.dtype, number, all), (l.dtype, self.beyond)))
+            .collect();
         let gone = |(i, n): (usize, &usize)| (keep || !axes.contains(&i)).then_some(*n);
         let shape = kept.iter().enumerate().filter_map(gone).collect();
         let broadcast = if axes.len() == from.shape.len() { Broadcast::Equal } else { Broadcast::Shapes };

@@ -1,5 +1,7 @@
 //! A recorded case: an op, its operands and attributes, and the framework's answer.
 
+use std::borrow::Cow;
+
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use serde_json::{Map, Value};
@@ -186,6 +188,26 @@ fn attributes(
         }
     }
     Ok(attrs)
+}
+
+/// A line of a function of two results that castwise has an op each for as a line of each.
+pub fn single(line: &str) -> Vec<Cow<'_, str>> {
+    let Some(Value::Object(case)) =
+        Some(line).filter(|l| l.contains("\"aminmax\"")).and_then(|l| serde_json::from_str(l).ok())
+    else {
+        return vec![line.into()];
+    };
+    let of = |(i, op): (usize, &str)| {
+        let mut one = case.clone();
+        one.insert("op".into(), op.into());
+        for (all, its) in [("outs", "out"), ("cmps", "cmp")] {
+            if let Some(v) = case.get(all).and_then(|v| v.get(i)) {
+                one.insert(its.into(), v.clone());
+            }
+        }
+        Value::Object(one).to_string().into()
+    };
+    ["amin", "amax"].into_iter().enumerate().map(of).collect()
 }
 
 impl Case {

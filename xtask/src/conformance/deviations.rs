@@ -14,6 +14,7 @@ use super::run::Answer;
 mod jax;
 mod numpy;
 mod paddle;
+mod reductions;
 mod torch;
 mod wider;
 
@@ -259,7 +260,7 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    DEVIATIONS.iter().chain(jax::DEVIATIONS)
+    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS)
 }
 
 /// The rule that explains an answer, if any.
@@ -540,6 +541,9 @@ fn kernel_missing_refused(c: &Case, a: &Answer) -> bool {
         "remainder" => common == DType::Bool,
         "maximum" | "minimum" | "fmax" | "fmin" | "atan2" | "logaddexp" | "argmax" | "argmin" => complex,
         "nextafter" => !common.is_float(),
+        "var" | "std" => !any_category(c, Category::Float),
+        "norm" => !complex && !any_category(c, Category::Float),
+        "logsumexp" => complex,
         _ => false,
     };
     meaningless
