@@ -196,6 +196,7 @@ fn attributes<'py>(
                 };
             }
             "keepdim" | "keepdims" if op.is_reduction() => attrs.keepdim = value.is_truthy()?,
+            name if def.number.is_some_and(|of| of.name == name) => attrs.number = Some(value.extract::<f64>()?.into()),
             "axis" if def.operands.len() == 2 => attrs.axis = Some(value.extract()?),
             "dtype" if op.is_reduction() || matches!(op, Op::Cast | Op::ViewAs) => {
                 attrs.dtype = if value.is_none() { None } else { Some(dtypes::of_object(&value)?) };

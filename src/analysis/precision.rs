@@ -99,6 +99,7 @@ impl TypedProgram {
                 }
                 TypedKind::Feed(_)
                 | TypedKind::Constant(_)
+                | TypedKind::Extent { .. }
                 | TypedKind::Generate { .. }
                 | TypedKind::Cast { .. }
                 | TypedKind::Bits { .. } => {}

@@ -152,7 +152,8 @@ fn cast_back(op: Op, s: &Signature) -> Option<CastLoss> {
     let gives = match op.def().output {
         Output::Same | Output::Fold => s.compute,
         Output::Bool => DType::Bool,
-        Output::Real => s.compute.real(),
+        Output::Real | Output::FoldReal => s.compute.real(),
+        Output::FoldLong => s.result,
     };
     (gives != s.result).then(|| CastLoss::of(gives, s.result))
 }

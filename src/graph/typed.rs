@@ -6,7 +6,7 @@
 //!    condition of `where` is bool): no conversion is left implicit;
 //! 3. an application's dtype is the one the op table derives from its compute dtype;
 //! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
-//! 5. a reduction has its operand's dtype, and its shape without the reduced dims (or with ones there);
+//! 5. a reduction has the dtype that the op table derives from its operand's (one to positions or counts any integer dtype), and its shape without the reduced dims (or with ones there);
 //! 6. a view has its operand's dtype and the shape that the view gives, or differs from it in dims of extent 1 only, if inference
 //!    placed it;
 //! 7. a scalar has a dtype.
@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::blocks::BlockSize;
-use crate::base::dtype::DType;
+use crate::base::dtype::{Category, DType};
 use crate::base::error::{Error, Name, Result, SourceLocation};
 use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
@@ -27,7 +27,7 @@ use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
 use crate::base::view::{Slice, Unknown, View};
 use crate::graph::program::Program;
 use crate::graph::var::Var;
-use crate::ops::{MAX_OPERANDS, Op};
+use crate::ops::{MAX_OPERANDS, Number, Op, Output};
 use crate::promotion::{CastLoss, Reason, Settings};
 use crate::tensor::Tensor;
 
@@ -66,6 +66,13 @@ pub(crate) enum TypedKind {
         from: NodeId,
         axes: Arc<[usize]>,
         keep: bool,
+        /// The number of an op that takes one.
+        number: Option<Number>,
+    },
+    /// The number of elements along some dims of a shape, in f64. Not of programs: plans have it.
+    Extent {
+        shape: u32,
+        axes: Arc<[usize]>,
     },
     /// The same elements under other dims: a view of the program's; or with other dims of extent 1, if inference placed an
     /// operand.
@@ -124,6 +131,26 @@ pub(crate) struct TypedNode {
     /// Whether the value promotes as a scalar does.
     pub(crate) weak: bool,
     pub(crate) location: SourceLocation,
+}
+
+impl TypedKind {
+    /// Replaces the operands that are nodes, and the nodes whose shapes are taken.
+    pub(crate) fn replace_inputs(&mut self, to: impl Fn(NodeId) -> NodeId) {
+        match self {
+            TypedKind::Apply { args, .. } => args.iter_mut().flatten().for_each(|a| {
+                if let Arg::Node(n) = a {
+                    *n = to(*n);
+                }
+            }),
+            TypedKind::Cast { from, .. }
+            | TypedKind::Bits { from }
+            | TypedKind::View { from, .. }
+            | TypedKind::Reduce { from, .. } => *from = to(*from),
+            TypedKind::Generate { like, .. } => *like = to(*like),
+            TypedKind::Blocks { from, like, .. } => (*from, *like) = (to(*from), to(*like)),
+            TypedKind::Feed(_) | TypedKind::Constant(_) | TypedKind::Extent { .. } => {}
+        }
+    }
 }
 
 impl TypedNode {
@@ -428,10 +455,13 @@ impl TypedProgram {
                 let same = source.shape == n.shape && source.dtype.size() == n.dtype.size();
                 if same { Ok(()) } else { Err("the same bits have another size".into()) }
             }
-            TypedKind::Reduce { op, from, axes, keep } => {
+            TypedKind::Extent { .. } => Err("an extent, which only plans have".into()),
+            TypedKind::Reduce { op, from, axes, keep, .. } => {
                 let source = &self.nodes[*from as usize];
                 let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
-                let same = source.dtype == n.dtype && shape[..] == *self.shapes[n.shape as usize];
+                let fits = op.result(source.dtype) == n.dtype
+                    || op.def().output == Output::FoldLong && n.dtype.category() == Category::Int;
+                let same = fits && shape[..] == *self.shapes[n.shape as usize];
                 if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
             TypedKind::View { from, view: Some(view) } => self.verify_view(n, &self.nodes[*from as usize], view),

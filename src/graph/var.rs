@@ -174,10 +174,62 @@ impl<M: Mode> Over<M> {
         self
     }
 
+    /// What `var` and `std` subtract from the number of elements that they divide by: 1 by default under the rules of PyTorch and
+    /// Paddle, 0 under those of NumPy and JAX.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([1.0f32, 2.0, 6.0]));
+    /// assert_eq!(x.var().result()?.item::<f32>()?, 7.0);
+    /// assert_eq!(x.over([0]).correction(0.0).var().result()?.item::<f32>()?, 14.0 / 3.0);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn correction(mut self, correction: f64) -> Over<M> {
+        self.attrs.number = Some(correction.into());
+        self
+    }
+
+    /// The order of `norm`: 2 by default.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([3.0f32, -4.0]));
+    /// assert_eq!(x.norm().result()?.item::<f32>()?, 5.0);
+    /// assert_eq!(x.over([0]).p(f64::INFINITY).norm().result()?.item::<f32>()?, 4.0);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn p(mut self, p: f64) -> Over<M> {
+        self.attrs.number = Some(p.into());
+        self
+    }
+
     /// The operand is converted to this dtype before it is reduced.
     pub fn dtype(mut self, dtype: DType) -> Over<M> {
         self.attrs.dtype = Some(dtype);
         self
+    }
+}
+
+impl<M: Mode> Var<M> {
+    /// The smallest and the largest element: [`amin`](Var::amin) and [`amax`](Var::amax), which a program computes in one pass.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let (least, most) = Eager::new(Rules::Torch).tensor(&Tensor::from([2.0f32, -1.0, 5.0])).aminmax();
+    /// assert_eq!((least.result()?.item::<f32>()?, most.result()?.item::<f32>()?), (-1.0, 5.0));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn aminmax(&self) -> (Var<M>, Var<M>) {
+        (self.amin(), self.amax())
+    }
+}
+
+impl<M: Mode> Over<M> {
+    /// The smallest and the largest element: see [`Var::aminmax`].
+    #[track_caller]
+    pub fn aminmax(&self) -> (Var<M>, Var<M>) {
+        (self.amin(), self.amax())
     }
 }
 
@@ -188,6 +240,12 @@ macro_rules! define_reductions {
         pub fn $method(&self) -> Var<M> {
             M::apply(Op::$variant, &[Operand::Var(self.var.clone())], self.attrs.clone(), here())
         }
+    };
+    (@ $(#[$doc:meta])* $variant:ident $method:ident FoldLong) => {
+        define_reductions!(@ $(#[$doc])* $variant $method Fold);
+    };
+    (@ $(#[$doc:meta])* $variant:ident $method:ident FoldReal) => {
+        define_reductions!(@ $(#[$doc])* $variant $method Fold);
     };
     (@ $(#[$doc:meta])* $variant:ident $method:ident $other:ident) => {};
     ($(

@@ -165,7 +165,8 @@ impl TypedProgram {
                 NodeKind::Cast { from: *from as usize, note: self.cast_note(n).unwrap_or_else(plain) }
             }
             TypedKind::Bits { from } => NodeKind::Bits { from: *from as usize },
-            TypedKind::Reduce { op, from, axes, keep } => {
+            TypedKind::Extent { .. } => NodeKind::Feed(""),
+            TypedKind::Reduce { op, from, axes, keep, .. } => {
                 NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },

@@ -354,10 +354,13 @@ macro_rules! define_row {
             fn fold(dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> { <$other as Row>::fold(dtype, part, level) }
         }
     };
-    ($op:ident $out:ident moves;) => {
+    ($op:ident $out:ident $mark:ident;) => {
         impl Row for $op {
             fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
         }
+    };
+    ($op:ident $out:ident composed; $($formula:tt)*) => {
+        define_row!($op $out composed;);
     };
     ($op:ident $out:ident $($category:ident: $($mark:ident)? |$($arg:ident),+| $body:expr $(, $small:expr, $near:expr)?;)+) => {
         $(for_types!($category impl_eval ($op $out [$($mark)?] ($($arg),+) $body $(, $small, $near)?));)+
@@ -569,7 +572,8 @@ mod tests {
                 }
                 operands.resize(def.operands.len(), OperandType::Scalar(Scalar::Int(1)));
                 let Ok(s) = signature(&Settings::new(rules), *op, &operands, &Attrs::default()) else { continue };
-                let found = |d| kernel(s.op, d, level).or(fold_kernel(s.op, d, Part::Whole, level));
+                let index = |d| super::super::index::index_kernels(s.op, d, level).map(|found| found.line);
+                let found = |d| kernel(s.op, d, level).or(fold_kernel(s.op, d, Part::Whole, level)).or(index(d));
                 let found = found(s.compute).or(found(s.compute.op_math()));
                 assert!(found.is_some(), "{op} of {d} under {rules} has no kernel for {}", s.compute);
             }

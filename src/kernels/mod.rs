@@ -19,6 +19,7 @@ pub(crate) mod custom;
 mod double_rounding;
 mod elementwise;
 pub(crate) mod generate;
+pub(crate) mod index;
 #[cfg(target_arch = "x86_64")]
 mod lanes_avx512;
 pub(crate) mod num;

@@ -132,6 +132,8 @@ pub struct JaxColumns {
     pub default_float: bool,
     /// Whether the second operand takes no part in promotion: the exponent of `ldexp`.
     pub count_apart: bool,
+    /// The default of the number among the attributes, if it differs from the row.
+    pub number: Option<f64>,
 }
 
 /// The column of NumPy's rules.
@@ -144,6 +146,8 @@ pub struct NumpyColumns {
     pub accepts: Option<DTypeSet>,
     /// The dtype that bools are cast to if all operands are bool, for ops that NumPy has no bool arithmetic of.
     pub bools: Option<DType>,
+    /// The default of the number among the attributes, if it differs from the row.
+    pub number: Option<f64>,
 }
 
 /// The column of the rule set of the tests.
@@ -153,6 +157,22 @@ pub(crate) struct ToyColumns {
     /// Whether integer scalars must be in the range of the dtype that they are converted to.
     pub(crate) fits: bool,
 }
+
+/// A number among the attributes of an op.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct NumberAttribute {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value, if none is given and the rule set's column has no other.
+    pub default: f64,
+}
+
+/// What is subtracted from the number of elements by which a variance is divided.
+pub(super) const CORRECTION: NumberAttribute = NumberAttribute { name: "correction", default: 1.0 };
+
+/// The order of a norm.
+pub(super) const ORDER: NumberAttribute = NumberAttribute { name: "p", default: 2.0 };
 
 /// An op's requirements on its parameter: the last operand, a scalar in op math that takes no part in promotion.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -325,6 +345,7 @@ pub(super) const JAX: JaxColumns = JaxColumns {
     beside_zero: false,
     default_float: false,
     count_apart: false,
+    number: None,
 };
 
 impl JaxColumns {
@@ -358,6 +379,11 @@ impl JaxColumns {
         JaxColumns { default_float: true, ..self }
     }
 
+    /// Overrides the default of the number among the attributes.
+    pub(super) const fn number(self, default: f64) -> JaxColumns {
+        JaxColumns { number: Some(default), ..self }
+    }
+
     /// The second operand takes no part in promotion.
     pub(super) const fn count_apart(self) -> JaxColumns {
         JaxColumns { count_apart: true, ..self }
@@ -365,7 +391,7 @@ impl JaxColumns {
 }
 
 /// NumPy's column without overrides.
-pub(super) const NUMPY: NumpyColumns = NumpyColumns { promotion: None, accepts: None, bools: None };
+pub(super) const NUMPY: NumpyColumns = NumpyColumns { promotion: None, accepts: None, bools: None, number: None };
 
 impl NumpyColumns {
     /// Overrides how operands promote.
@@ -376,6 +402,11 @@ impl NumpyColumns {
     /// Overrides the accepted dtypes.
     pub(super) const fn accepts(self, accepts: DTypeSet) -> NumpyColumns {
         NumpyColumns { accepts: Some(accepts), ..self }
+    }
+
+    /// Overrides the default of the number among the attributes.
+    pub(super) const fn number(self, default: f64) -> NumpyColumns {
+        NumpyColumns { number: Some(default), ..self }
     }
 
     /// Bools alone are cast to this dtype.

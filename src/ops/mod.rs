@@ -25,7 +25,8 @@ mod table;
 pub(crate) mod toys;
 use columns::{ANY, JAX, NUMPY, PADDLE, TORCH};
 pub use columns::{
-    JaxColumns, NumpyColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns, Weakness, WideScalar,
+    JaxColumns, NumberAttribute, NumpyColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns,
+    Weakness, WideScalar,
 };
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
@@ -46,6 +47,10 @@ pub enum Output {
     Real,
     /// The compute dtype, with fewer elements: the op reduces dims.
     Fold,
+    /// `i64`, or the rule set's dtype of positions, with fewer elements: the op reduces dims to positions or counts.
+    FoldLong,
+    /// The dtype of the parts of a complex compute dtype, else the compute dtype, with fewer elements.
+    FoldReal,
 }
 
 /// Whether the compute dtype can always represent the op's result exactly.
@@ -91,6 +96,8 @@ pub struct OpDef {
     pub accepts: DTypeSet,
     /// The requirements on the last operand, if it is a parameter.
     pub parameter: Option<Parameter>,
+    /// The number among the attributes, if the op takes one.
+    pub number: Option<NumberAttribute>,
     /// What to use for bools instead, if the op is arithmetic that does not accept them.
     pub for_bool: Option<&'static str>,
     /// The overrides of PyTorch's rules.
@@ -178,6 +185,7 @@ impl OpDef {
         promotion: Promotion::Common,
         accepts: ANY,
         parameter: None,
+        number: None,
         for_bool: None,
         torch: TORCH,
         paddle: PADDLE,
@@ -212,7 +220,17 @@ impl Op {
 
     /// Whether the op is a reduction over dims.
     pub fn is_reduction(self) -> bool {
-        self.def().output == Output::Fold
+        matches!(self.def().output, Output::Fold | Output::FoldLong | Output::FoldReal)
+    }
+
+    /// Whether the op is a reduction to the position of an element.
+    pub(crate) fn is_index(self) -> bool {
+        matches!(self, Op::Argmax | Op::Argmin)
+    }
+
+    /// Whether the op is a reduction that has no result for no elements.
+    pub(crate) fn needs_elements(self) -> bool {
+        self.is_index() || matches!(self, Op::Amax | Op::Amin)
     }
 
     /// Whether an attribute gives the result's dtype: `cast(x, f32)`.
@@ -225,7 +243,8 @@ impl Op {
         match self.def().output {
             Output::Same | Output::Fold => compute,
             Output::Bool => DType::Bool,
-            Output::Real => compute.real(),
+            Output::FoldLong => DType::I64,
+            Output::Real | Output::FoldReal => compute.real(),
         }
     }
 
@@ -283,9 +302,46 @@ pub struct Attrs {
     pub dims: Option<Arc<[i64]>>,
     /// Whether a reduction keeps the reduced dims with extent 1.
     pub keepdim: bool,
+    /// The number of an op that takes one: the correction of `var`, the order of `norm`.
+    pub number: Option<Number>,
     /// For a binary op inside a loss: the operands are broadcast before they promote, so that a 0-d tensor next to a
     /// tensor with dims promotes like a tensor with dims (PyTorch), or they must have equal shapes.
     pub loss: Option<LossShapes>,
+}
+
+/// A number among the attributes of an op. It equals one of the same bits.
+///
+/// ```
+/// use castwise::ops::Number;
+/// assert_eq!(Number::from(0.5).get(), 0.5);
+/// assert_ne!(Number::from(0.0), Number::from(-0.0));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Number(u64);
+
+impl Number {
+    /// The number.
+    pub fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl From<f64> for Number {
+    fn from(v: f64) -> Number {
+        Number(v.to_bits())
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.get())
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.get())
+    }
 }
 
 /// How the shapes of a loss's operands are matched.
@@ -321,6 +377,11 @@ impl Attrs {
     /// Sets the dtype to which a reduction converts its operand first.
     pub fn with_dtype(self, dtype: DType) -> Attrs {
         Attrs { dtype: Some(dtype), ..self }
+    }
+
+    /// Sets the number of an op that takes one: the correction of `var`, the order of `norm`.
+    pub fn with_number(self, number: f64) -> Attrs {
+        Attrs { number: Some(number.into()), ..self }
     }
 
     /// Sets whether a reduction keeps the reduced dims with extent 1.

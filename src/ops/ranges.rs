@@ -92,6 +92,10 @@ pub enum IntRange {
     Total,
     /// The product of all elements.
     TotalProduct,
+    /// From 0 to below the number of elements.
+    Position,
+    /// From 0 to the number of elements.
+    Count,
 }
 
 /// The bits of an operand that a result depends on.
@@ -247,6 +251,8 @@ impl IntRange {
             IntRange::Multiple if x == Interval::point(0) || y == Interval::point(0) => Interval::point(0),
             IntRange::Multiple => Interval::new(0, x.max_abs().saturating_mul(y.max_abs())),
             IntRange::Total => total(x, count),
+            IntRange::Count => Interval::new(0, count.map_or(within.most, i128::from)),
+            IntRange::Position => Interval::new(0, count.map_or(within.most, |n| i128::from(n.max(1)) - 1)),
             IntRange::TotalProduct => match count {
                 Some(n) => products(x, n.into()),
                 None => [0, 2, 1000, 1001].into_iter().map(|n| products(x, n)).fold(x, Interval::hull),

@@ -67,6 +67,56 @@ macro_rules! with_reductions {
             /// x · y + z, rounded once, also in the half types. Integers and complex numbers are refused.
             Fma { method: fma, operands: (x, y, z), output: Same, name: "fma", accepts: FLOATS }
             { float: |x, y, z| Real::fma(x, y, z); }
+
+            /// Position of the first largest element along a dim, or in row-major order; the first NaN is larger than all numbers. An empty reduction is an error.
+            Argmax { method: argmax, operands: (x), output: FoldLong, name: "argmax", exactness: Exact, integers: IntRange::Position,
+                accepts: NUMBERS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(REALS).strong() }
+            { indexes; }
+
+            /// Position of the first smallest element along a dim, or in row-major order; the first NaN is smaller than all numbers. An empty reduction is an error.
+            Argmin { method: argmin, operands: (x), output: FoldLong, name: "argmin", exactness: Exact, integers: IntRange::Position,
+                accepts: NUMBERS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(REALS).strong() }
+            { indexes; }
+
+            /// Variance of the elements: the sum of their squared distances from the mean, over their number less the correction, or over 0 if that is negative. Of complex numbers the squared moduli are summed. Summed in f64, rounded once; NaN if an element is infinite, or for no elements.
+            Var { method: var, operands: (x), output: FoldReal, name: "var", number: Some(CORRECTION), accepts: FLOATS.union(COMPLEX),
+                paddle: PADDLE.accepts(FLOATS), numpy: NUMPY.promotes(IntToDouble).accepts(ANY).number(0.0),
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32).number(0.0).strong() }
+            { composed; |r| { let v = r.variance(); r.finish(v) } }
+
+            /// Standard deviation: the root of the variance, rounded once.
+            Std { method: std, operands: (x), output: FoldReal, name: "std", number: Some(CORRECTION), accepts: FLOATS.union(COMPLEX),
+                paddle: PADDLE.accepts(FLOATS), numpy: NUMPY.promotes(IntToDouble).accepts(ANY).number(0.0),
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32).number(0.0).strong() }
+            { composed; |r| { let v = r.variance(); let root = r.apply(Op::Sqrt, &[v.into()]); r.finish(root) } }
+
+            /// Norm of order p: (Σ|x|^p)^(1/p); the number of nonzero elements for p = 0, the largest or smallest modulus for infinite p. Summed in f64, rounded once. NaN if an element is NaN, but for p = 0. For no elements 0, or an error for negative and infinite p.
+            Norm { method: norm, operands: (x), output: FoldReal, name: "norm", number: Some(ORDER), accepts: FLOATS.union(COMPLEX),
+                paddle: PADDLE.accepts(FLOATS_C), numpy: NUMPY.promotes(IntToDouble).accepts(ANY),
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
+            { composed; |r| { let v = r.norm(); r.finish(v) } }
+
+            /// Number of nonzero elements; NaN counts.
+            CountNonzero { method: count_nonzero, operands: (x), output: FoldLong, name: "count_nonzero", exactness: Exact,
+                integers: IntRange::Count, accepts: ANY, jax: JAX.accepts(NO_C32).strong() }
+            { composed; |r| { let found = r.nonzero(r.x()); let ones = r.cast(found, DType::I64); let n = r.fold(Op::Sum, ones); r.finish(n) } }
+
+            /// Sum of the elements that are not NaN, as `sum`.
+            Nansum { method: nansum, operands: (x), output: Fold, name: "nansum", integers: IntRange::Total, promotion: ToLong,
+                accepts: REALS, numpy: NUMPY.accepts(NO_C32), paddle: PADDLE.promotes(SomeToLong).accepts(NUMBERS.union(FLOATS_C)),
+                jax: JAX.accepts(NO_C32).strong() }
+            { composed; |r| { let (kept, _) = r.without_nans(r.x()); let sum = r.fold(Op::Sum, kept); r.finish(sum) } }
+
+            /// Mean of the elements that are not NaN: their sum over their number, rounded once; NaN if there are none. A complex sum is divided as complex numbers are.
+            Nanmean { method: nanmean, operands: (x), output: Fold, name: "nanmean", accepts: FLOATS,
+                numpy: NUMPY.promotes(IntToDouble).accepts(NO_C32), paddle: PADDLE.promotes(IntToFloat).accepts(NUMBERS.union(FLOATS_C)),
+                jax: JAX.promotes(IntToFloat).accepts(NO_C32).strong() }
+            { composed; |r| { let v = r.mean_of_numbers(); r.finish(v) } }
+
+            /// log(Σ exp(x)) without overflow: log(Σ exp(x - m)) + m, where m is the largest element, or 0 if that is infinite; of complex numbers, the largest real part. Each step is rounded, as if it was written out. -inf for no elements.
+            Logsumexp { method: logsumexp, operands: (x), output: Fold, name: "logsumexp", promotion: IntToFloat, accepts: NO_C32,
+                numpy: NUMPY.accepts(REALS), paddle: PADDLE.accepts(NUMBERS), jax: JAX.strong() }
+            { composed; |r| { let v = r.log_of_sum(); r.finish(v) } }
         }
     };
 }

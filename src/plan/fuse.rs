@@ -23,7 +23,9 @@ use crate::base::scalar::Bits;
 use crate::base::shape::dims_text;
 use crate::base::view::View;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
+use crate::ops::Op;
 use crate::plan::domain::{Domains, Pattern, domains};
+use crate::plan::expand::{Expanded, expand};
 use crate::plan::geometry::BroadcastKind;
 use crate::plan::kernel::{Kernel, KernelBuilder, Operand, Source, ValueId};
 use crate::plan::options::{Pass, Passes};
@@ -43,6 +45,8 @@ pub(crate) enum Origin {
     Constant(Tensor),
     /// A kernel's result.
     Kernel,
+    /// The number of elements along dims of a shape, in f64.
+    Extent(u32, Arc<[usize]>),
     /// The elements of another buffer under this one's shape: the view of this typed node.
     View(BufferId, NodeId),
     /// Elements that are made where they are read: the generator of this typed node.
@@ -96,9 +100,20 @@ pub(crate) struct Plan {
     pub(crate) fetches: Vec<BufferId>,
     /// The views that no kernel but a fetch needs, in the order in which they can be made.
     pub(crate) views: Vec<BufferId>,
+    /// Reductions that refuse to combine no elements for another reason than their own row: on behalf of this op, or of none.
+    pub(crate) needs_elements: HashMap<NodeId, Option<Op>>,
 }
 
 impl Plan {
+    /// The op that refuses that a reduction combines no elements, if one does.
+    pub(crate) fn refuses_nothing(&self, node: NodeId) -> Option<Op> {
+        let own = match self.typed.nodes[node as usize].kind {
+            TypedKind::Reduce { op, .. } => op.needs_elements().then_some(op),
+            _ => None,
+        };
+        self.needs_elements.get(&node).copied().unwrap_or(own)
+    }
+
     /// The name of a buffer's view and its attributes, as text.
     fn view_text(&self, node: NodeId) -> (&'static str, String) {
         match &self.typed.nodes[node as usize].kind {
@@ -122,6 +137,7 @@ impl fmt::Display for Plan {
                 },
                 Origin::Constant(t) => writeln!(f, "constant {}", t.dtype())?,
                 Origin::Kernel => writeln!(f, "result")?,
+                Origin::Extent(shape, axes) => writeln!(f, "extent of dims {axes:?} of {}", dims(*shape))?,
                 Origin::Generated(node) => match &typed.nodes[*node as usize].kind {
                     TypedKind::Generate { generator, .. } => writeln!(f, "{} {generator}", generator.name())?,
                     _ => writeln!(f, "generated")?,
@@ -164,6 +180,22 @@ pub(crate) fn plan(
     pattern: &Pattern,
     passes: Passes,
 ) -> Result<Plan> {
+    let Some(Expanded { typed, of, needs_elements }) = expand(typed) else {
+        return plan_rows(typed, fetches, known, pattern, passes);
+    };
+    let fetches: Vec<NodeId> = fetches.iter().map(|n| of[*n as usize]).collect();
+    let known = known.iter().map(|(n, t)| (of[*n as usize], t.clone())).collect();
+    Ok(Plan { needs_elements, ..plan_rows(&typed, &fetches, &known, pattern, passes)? })
+}
+
+/// Plans a program without composites.
+fn plan_rows(
+    typed: &Arc<TypedProgram>,
+    fetches: &[NodeId],
+    known: &HashMap<NodeId, Tensor>,
+    pattern: &Pattern,
+    passes: Passes,
+) -> Result<Plan> {
     // Exponents are compared, constants converted.
     let _standard = FloatMode::standard();
     let domains = domains(typed, pattern);
@@ -177,6 +209,7 @@ pub(crate) fn plan(
             buffers: Vec::new(),
             fetches: Vec::new(),
             views: Vec::new(),
+            needs_elements: HashMap::new(),
         },
         buffer_of: HashMap::new(),
         passes,
@@ -190,6 +223,7 @@ pub(crate) fn plan(
             (_, Some(t)) => Origin::Constant(t.clone()),
             (TypedKind::Feed(name), _) => Origin::Feed(typed.feed_index.get(name).copied().unwrap_or(0)),
             (TypedKind::Constant(t), _) => Origin::Constant(t.clone()),
+            (TypedKind::Extent { shape, axes }, _) => Origin::Extent(*shape, axes.clone()),
             _ => continue,
         };
         f.buffer(node, origin);
@@ -301,6 +335,8 @@ impl Scope<'_> {
     /// other results, only trailing dims, since its loop is in row-major order of the results.
     fn fused(&self, keys: &[Option<Key>], fetches: &[NodeId]) -> HashSet<NodeId> {
         let is_reduction = |n: NodeId| matches!(self.typed.nodes[n as usize].kind, TypedKind::Reduce { .. });
+        // A position is found in a buffer.
+        let is_fold = |n: usize| matches!(self.typed.nodes[n].kind, TypedKind::Reduce { op, .. } if !op.is_index());
         let mut stored: HashSet<Key> = fetches
             .iter()
             .map(|n| self.aliases.source(*n))
@@ -313,7 +349,7 @@ impl Scope<'_> {
                 let direct = self.aliases.operand(&self.typed.nodes[i].kind, a);
                 let made = self.aliases.source(direct);
                 let Some(key) = keys[made as usize].filter(|_| !is_reduction(made)) else { continue };
-                if is_reduction(i as u32) && direct == made {
+                if is_fold(i) && direct == made {
                     candidates.entry(key).or_default().push(i as u32);
                 } else if direct != made || keys[i] != Some(key) || is_reduction(i as u32) {
                     stored.insert(key);
@@ -513,7 +549,8 @@ impl Fusion {
                     b.bits(made, n.dtype)
                 }
                 TypedKind::Reduce { op, from, axes, .. } => {
-                    let wide = b.cast(values[&aliases.operand(&n.kind, *from)], n.dtype.op_math());
+                    let value = values[&aliases.operand(&n.kind, *from)];
+                    let wide = if op.is_index() { value } else { b.cast(value, n.dtype.op_math()) };
                     b.kernel.folds.push((*op, wide));
                     folds.push((id, self.buffer(id, Origin::Kernel)));
                     reduced = Some(axes.clone());
@@ -559,7 +596,7 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
     let mut constant = vec![false; typed.len()];
     for (i, n) in typed.nodes.iter().enumerate() {
         constant[i] = match n.kind {
-            TypedKind::Feed(_) | TypedKind::Generate { .. } | TypedKind::Blocks { .. } => false,
+            TypedKind::Feed(_) | TypedKind::Extent { .. } | TypedKind::Generate { .. } | TypedKind::Blocks { .. } => false,
             TypedKind::Constant(_) => true,
             _ => n.inputs().all(|a| constant[a as usize]),
         };

@@ -270,9 +270,9 @@ impl KernelBuilder {
             wide = self.step(StepOp::DoubleRounding(op), math, [args[0], Some(wide), None, None], math);
         }
         match op.def().output {
-            Output::Bool => wide,
+            Output::Bool | Output::FoldLong => wide,
             Output::Same | Output::Fold => self.rounded(wide, compute),
-            Output::Real => self.rounded(wide, compute.real()),
+            Output::Real | Output::FoldReal => self.rounded(wide, compute.real()),
         }
     }
 

@@ -18,7 +18,7 @@ use super::settings::{Flag, Rules, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::scalar::Scalar;
-use crate::ops::{MAX_OPERANDS, Op, OpDef, Promotion, Weakness};
+use crate::ops::{MAX_OPERANDS, Op, OpDef, Output, Promotion, Weakness};
 
 /// JAX's rules.
 pub(super) struct Jax;
@@ -34,6 +34,10 @@ impl RuleSet for Jax {
 
     fn flags(&self) -> &'static [Flag] {
         &[Flag { name: "x64", of: |s| &mut s.x64 }, Flag { name: "strict", of: |s| &mut s.strict }]
+    }
+
+    fn number(&self, def: &OpDef) -> Option<f64> {
+        def.jax.number.or(def.number.map(|n| n.default))
     }
 
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {
@@ -107,8 +111,12 @@ impl RuleSet for Jax {
         integer(8 * least.size().max(common.size()), common.is_unsigned()).unwrap_or(least)
     }
 
-    /// The mean of integers is computed in floats also if an integer dtype is asked for.
+    /// The mean of integers is computed in floats also if an integer dtype is asked for. Positions have the default integer
+    /// dtype.
     fn result(&self, call: &Call<'_>, _common: DType) -> Result<Option<DType>, Diagnostic> {
+        if call.def.output == Output::FoldLong {
+            return Ok(Some(default_dtype(call.settings, Category::Int)));
+        }
         Ok(call.attrs.dtype.filter(|asked| call.op == Op::Mean && asked.is_integral()))
     }
 

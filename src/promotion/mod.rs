@@ -264,6 +264,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
             format!("the last operand of `{op}` is {p}, not a scalar"),
         ));
     }
+    check_number(op, attrs)?;
     // The condition of `where` does not promote.
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
@@ -343,6 +344,16 @@ fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnosti
             Ok(if double { DType::F64 } else { DType::F32 })
         }
         _ => rules.common(call),
+    }
+}
+
+/// Refuses a number for an op that takes none, and one that is NaN.
+fn check_number(op: Op, attrs: &Attrs) -> Result<(), Diagnostic> {
+    let bad = |message: String| Err(Diagnostic::new(DiagnosticKind::BadParameter, message));
+    match (op.def().number, attrs.number) {
+        (None, Some(n)) => bad(format!("`{op}` takes no number, but is given {n}")),
+        (Some(of), Some(n)) if n.get().is_nan() => bad(format!("`{op}` with `{}` = NaN", of.name)),
+        _ => Ok(()),
     }
 }
 

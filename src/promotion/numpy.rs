@@ -32,6 +32,10 @@ impl RuleSet for NumPy {
         "NumPy"
     }
 
+    fn number(&self, def: &OpDef) -> Option<f64> {
+        def.numpy.number.or(def.number.map(|n| n.default))
+    }
+
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {
         (def.numpy.promotion.unwrap_or(def.promotion), def.numpy.accepts.unwrap_or(def.accepts))
     }

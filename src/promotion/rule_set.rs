@@ -65,6 +65,11 @@ pub(crate) trait RuleSet: Sync {
     /// overrides them.
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet);
 
+    /// The number that an op has among its attributes if none is given; `None` if it takes none.
+    fn number(&self, def: &OpDef) -> Option<f64> {
+        def.number.map(|n| n.default)
+    }
+
     /// Further notes about an op in docs/ops.md.
     fn notes(&self, _def: &OpDef) -> Vec<&'static str> {
         Vec::new()

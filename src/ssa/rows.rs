@@ -140,6 +140,14 @@ macro_rules! record_row {
     ($op:ident $d:ident moves;) => {
         choice($op, $d)
     };
+    ($op:ident $d:ident composed; $($formula:tt)*) => {{
+        let _ = ($op, $d);
+        None
+    }};
+    ($op:ident $d:ident $mark:ident;) => {{
+        let _ = ($op, $d);
+        None
+    }};
     ($op:ident $d:ident $($category:ident: $($mark:ident)? |$($arg:ident),+| $body:expr $(, $small:expr, $near:expr)?;)+) => {{
         $(record!($op $d $category [$($mark)?] ($($arg),+) $body $(, $near)?);)+
         None

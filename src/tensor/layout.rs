@@ -26,6 +26,11 @@ impl Layout {
         Layout { shape: shape.into(), strides: strides.into(), elements, contiguous }
     }
 
+    /// Whether the elements are in row-major order without gaps.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        self.contiguous
+    }
+
     /// The number of elements.
     pub(crate) fn elements(&self) -> usize {
         self.elements

@@ -80,7 +80,8 @@ pub fn cell(settings: &Settings, op: Op, tier: &str, row: &str, column: &str) ->
     }
     let gives = match def.output {
         Output::Bool => DType::Bool,
-        Output::Real => s.compute.real(),
+        Output::Real | Output::FoldReal => s.compute.real(),
+        Output::FoldLong => s.result,
         _ => s.compute,
     };
     casts.push(("the result is cast: ".to_string(), gives, s.result));

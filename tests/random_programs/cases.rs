@@ -176,9 +176,16 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         _ if op.is_reduction() => {
             let dims = [&[][..], &[0], &[-1], &[0, -1], &[1]][step.dtype % 5];
             // NumPy's mean of an integer dtype is cast from f64, of which the reference knows bounds only.
-            let truncated = op == Op::Mean && fit.is_integral();
+            let truncated = matches!(op, Op::Mean | Op::Nanmean | Op::Var | Op::Std | Op::Norm) && fit.is_integral();
             let dtype = (step.operands[3].is_multiple_of(6) && !truncated).then_some(fit);
             let attrs = Attrs::dims(dims).with_keepdim(step.dtype > 6);
+            let attrs = match op.def().number {
+                Some(_) if !step.operands[1].is_multiple_of(3) => {
+                    let all = [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 1.5, f64::INFINITY, f64::NEG_INFINITY];
+                    attrs.with_number(all[usize::from(step.operands[1] / 3) % all.len()])
+                }
+                _ => attrs,
+            };
             dtype.map_or(attrs.clone(), |d| attrs.with_dtype(d))
         }
         _ => Attrs::default(),

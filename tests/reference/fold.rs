@@ -6,14 +6,24 @@
 
 use castwise::{DType, Op};
 
+use super::composed;
 use super::format::wrap;
 use super::real::Math;
 use super::{Answer, Value};
 
-/// The reduction of all elements, which are in the op math dtype of `d`.
-pub fn apply(op: Op, d: DType, all: &[Value]) -> Answer {
+/// The reduction of all elements, which are in the op math dtype of `d`, with the op's number.
+pub fn apply(op: Op, d: DType, number: f64, all: &[Value]) -> Answer {
     match op {
+        Op::Var | Op::Std => composed::variance(op, d, number, all),
+        Op::Norm => composed::norm(d, number, all),
+        Op::CountNonzero => composed::nonzero(all),
+        Op::Logsumexp => composed::log_of_sum(d, all),
+        Op::Nansum => apply(Op::Sum, d, number, &composed::numbers(all)),
+        // A complex sum is divided as complex numbers are.
+        Op::Nanmean if d.is_complex() && !composed::numbers(all).iter().all(composed::is_finite) => Answer::Open,
+        Op::Nanmean => sums(Op::Mean, d, &composed::numbers(all)),
         Op::Any => Answer::Exactly(Value::Int(all.iter().any(|v| v.int() != 0).into())),
+        Op::Argmax | Op::Argmin => Answer::Exactly(Value::Int(position(op, all))),
         Op::All => Answer::Exactly(Value::Int(all.iter().all(|v| v.int() != 0).into())),
         _ if d.is_integral() => integers(op, d, all),
         Op::Amax | Op::Amin if d.is_complex() => extremes(op, all),
@@ -22,6 +32,22 @@ pub fn apply(op: Op, d: DType, all: &[Value]) -> Answer {
         Op::Prod => products(d, all),
         _ => sums(op, d, all),
     }
+}
+
+/// The first of the largest or smallest elements, or the first NaN. Complex numbers order by their real parts first.
+fn position(op: Op, all: &[Value]) -> i128 {
+    let pair = |v: &Value| match *v {
+        Value::Int(v) => (v, 0.0, 0.0),
+        Value::Real(v) => (0, v, 0.0),
+        Value::Pair(re, im) => (0, re, im),
+    };
+    let beyond = |v: &Value, best: &Value| {
+        let (v, best) = (pair(v), pair(best));
+        if op == Op::Argmax { v > best } else { v < best }
+    };
+    let is_nan = |v: &Value| pair(v).1.is_nan() || pair(v).2.is_nan();
+    let first = |found: usize, at: usize| if beyond(&all[at], &all[found]) { at } else { found };
+    all.iter().position(is_nan).unwrap_or_else(|| (0..all.len()).fold(0, first)) as i128
 }
 
 /// The lexicographically largest or smallest number. Of several with NaNs it may be any.

@@ -10,6 +10,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod complex;
+mod composed;
 pub mod fold;
 pub mod format;
 pub mod functions;

@@ -443,6 +443,9 @@ impl<'a> Run<'a> {
         let listed = l.attrs.split(['[', ']']).nth(1).unwrap_or("");
         let axes: Vec<usize> = listed.split(',').filter_map(|a| a.trim().parse().ok()).collect();
         let keep = l.attrs.contains("keepdim");
+        let name = op.def().number.map_or(String::new(), |of| format!("{} = ", of.name));
+        let number = l.attrs.split(name.as_str()).nth(1).and_then(|n| n.split([',', '}']).next()?.trim().parse().ok());
+        let number = number.unwrap_or(0.0);
         let kept: Vec<usize> =
             from.shape.iter().enumerate().map(|(i, n)| if axes.contains(&i) { 1 } else { *n }).collect();
         let math = from.dtype.op_math();
@@ -452,8 +455,10 @@ impl<'a> Run<'a> {
             groups[place(&kept, &index)].push(format::decode(math, cast(from.dtype, *bits, math, self.beyond)));
             advance(&mut index, &from.shape);
         }
-        let expected =
-            groups.iter().map(|all| rounded(fold::apply(op, from.dtype, all), (l.dtype, self.beyond))).collect();
+        let expected = groups
+            .iter()
+            .map(|all| rounded(fold::apply(op, from.dtype, number, all), (l.dtype, self.beyond)))
+            .collect();
         let gone = |(i, n): (usize, &usize)| (keep || !axes.contains(&i)).then_some(*n);
         let shape = kept.iter().enumerate().filter_map(gone).collect();
         let broadcast = if axes.len() == from.shape.len() { Broadcast::Equal } else { Broadcast::Shapes };

@@ -179,12 +179,14 @@ pub fn main(args: Vec<String>) -> ExitCode {
             continue;
         }
         for (i, line) in text.lines().enumerate() {
-            match Case::parse(file, i + 1, line, options.rules) {
-                Ok(case) => one(&case, &options, &executor, &mut tally),
-                Err(Unusable::Skipped(what)) => *tally.skipped.entry(what).or_default() += 1,
-                Err(Unusable::Malformed(what)) => {
-                    eprintln!("error: {file}:{}: {what}", i + 1);
-                    return ExitCode::from(2);
+            for line in case::single(line).iter() {
+                match Case::parse(file, i + 1, line, options.rules) {
+                    Ok(case) => one(&case, &options, &executor, &mut tally),
+                    Err(Unusable::Skipped(what)) => *tally.skipped.entry(what).or_default() += 1,
+                    Err(Unusable::Malformed(what)) => {
+                        eprintln!("error: {file}:{}: {what}", i + 1);
+                        return ExitCode::from(2);
+                    }
                 }
             }
         }

@@ -174,7 +174,9 @@ impl TypedProgram {
         let (exact, wrapped) = match n.kind {
             // Truth values are not wrapped, but converted.
             _ if n.dtype == DType::Bool => return plain(within),
-            TypedKind::Feed(_) | TypedKind::Bits { .. } | TypedKind::Generate { .. } => return plain(within),
+            TypedKind::Feed(_) | TypedKind::Bits { .. } | TypedKind::Extent { .. } | TypedKind::Generate { .. } => {
+                return plain(within);
+            }
             TypedKind::Constant(ref t) => return plain(values(t).unwrap_or(within)),
             TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } => {
                 return of(from).map_or(plain(within), |f| Fact { beyond: None, ..f });

@@ -84,7 +84,7 @@ fn result(rule: IntRange, a: &[i128]) -> Option<i128> {
         Divisor => gcd(x, y),
         Multiple if x == 0 || y == 0 => 0,
         Multiple => (x / gcd(x, y) * y).abs(),
-        Whole | Total | TotalProduct => unreachable!("no rule of single elements"),
+        Whole | Total | TotalProduct | Position | Count => unreachable!("no rule of single elements"),
     })
 }
 
@@ -161,6 +161,9 @@ fn intervals_of_reductions_hold_every_result() {
         }
     }
     assert_eq!(TotalProduct.exact(&[Interval::new(-1, 1)], WITHIN, None), Interval::new(-1, 1));
+    assert_eq!(Position.exact(&[WITHIN], WITHIN, Some(3)), Interval::new(0, 2));
+    assert_eq!(Count.exact(&[WITHIN], WITHIN, Some(3)), Interval::new(0, 3));
+    assert_eq!(Position.exact(&[WITHIN], WITHIN, None), Interval::new(0, WITHIN.most));
 }
 
 #[test]

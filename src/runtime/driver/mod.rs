@@ -19,6 +19,7 @@ use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure};
 
 mod call;
 pub(crate) mod gather;
+pub(crate) mod index;
 pub(crate) mod job;
 pub(crate) mod made;
 mod parts;

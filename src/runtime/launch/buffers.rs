@@ -48,6 +48,7 @@ impl<'a> Buffers<'a> {
         let given = |b: &'a Buffer| match &b.origin {
             Origin::Feed(i) => run.feeds.get(*i as usize).copied().map(Value::Given),
             Origin::Constant(t) => Some(Value::Given(TensorRef::Tensor(t))),
+            Origin::Extent(shape, axes) => extent(&plan.typed.shapes[*shape as usize], axes, run).map(Value::Made),
             Origin::Kernel | Origin::View(..) | Origin::Generated(_) | Origin::Blocks(..) => None,
         };
         Buffers {
@@ -118,6 +119,13 @@ impl<'a> Buffers<'a> {
                 TypedKind::View { view: Some(view), .. } => view,
                 _ => &self.placed,
             };
+            // The first element along a dim is there only if the dim has one; else nothing reads it.
+            let empty = |t: TensorRef<'_>| t.layout().elements() == 0 && !shape.contains(&0);
+            if !matches!(self.values[base as usize], Some(Value::Delivered) | None) && empty(self.get(base)?) {
+                let none = Tensor::zeros(self.get(base)?.dtype(), shape)?;
+                self.values[*b as usize] = Some(Value::Made(none));
+                continue;
+            }
             let shown = match &self.values[base as usize] {
                 Some(Value::Given(TensorRef::View(v))) => v.viewed(view, &shape)?,
                 Some(Value::Shown(at)) => self.shown[*at].viewed(view, &shape)?,
@@ -158,6 +166,12 @@ impl<'a> Buffers<'a> {
             }
         }
     }
+}
+
+/// The number of elements along dims of a shape.
+fn extent(dims: &[SymDim], axes: &[usize], run: &Run<'_>) -> Option<Tensor> {
+    let extents = axes.iter().map(|a| dims[*a].extent(run.dyn_dims).map(|n| n as f64));
+    extents.product::<Option<f64>>().map(Tensor::scalar)
 }
 
 /// The extents of a shape, once the dynamic dims are known.

@@ -38,6 +38,7 @@ pub(super) fn finish<R>(
     prepared: &PreparedLaunch<R>,
     layout: &Arc<Layout>,
     run: &Run<'_>,
+    needs_elements: Option<Op>,
 ) -> Result<Tensor> {
     let n = &typed.nodes[node as usize];
     let TypedKind::Reduce { op, .. } = n.kind else {
@@ -46,7 +47,10 @@ pub(super) fn finish<R>(
     let math = n.dtype.op_math();
     let results = layout.elements();
     let mut whole = if prepared.total == 0 {
-        if results > 0 && prepared.folded == 0 && matches!(op, Op::Amax | Op::Amin) {
+        if results > 0
+            && prepared.folded == 0
+            && let Some(op) = needs_elements
+        {
             return Err(Error::EmptyReduction { op: op.name(), location: n.location.clone() });
         }
         let mut storage = run.storage(results * math.size())?;

@@ -8,6 +8,7 @@
 mod buffers;
 pub(crate) mod dense;
 mod finish;
+mod index;
 mod kernel;
 mod operand;
 mod plan;

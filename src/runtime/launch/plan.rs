@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::buffers::{Buffers, Value, extents};
 use super::finish::finish;
+use super::index::positions;
 use super::kernel::{Results, is_parallel, launch};
 use super::operand::{Operand, buffer};
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
@@ -151,7 +152,7 @@ pub(crate) fn run_direct<R: Ready>(
         inputs.push(match &plan.buffers[*b as usize].origin {
             Origin::Feed(i) => buffer(run.feeds[*i as usize]),
             Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
-            Origin::Kernel | Origin::View(..) | Origin::Generated(_) | Origin::Blocks(..) => continue,
+            Origin::Kernel | Origin::View(..) | Origin::Extent(..) | Origin::Generated(_) | Origin::Blocks(..) => continue,
         });
     }
     let launch = Launch {
@@ -203,10 +204,15 @@ fn execute<R: Ready>(
     inputs: &[Operand<'_>],
     targets: SmallVec<[Option<&mut [u8]>; FEW]>,
 ) -> Result<Results> {
+    if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
+        && k.kernel.folds.iter().any(|(op, _)| op.is_index())
+    {
+        return positions(&plan.typed, *node, *input, prepared, run);
+    }
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
     let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
     for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&prepared.folds) {
-        results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run)?));
+        results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run, plan.refuses_nothing(*node))?));
     }
     Ok(results)
 }

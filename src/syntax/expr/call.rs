@@ -10,6 +10,7 @@ use super::mistakes::{usage, wrong_arity};
 use super::{Frame, Parsed, Parser, Value};
 use crate::base::dtype::{DType, UnknownDType};
 use crate::base::error::Diagnostic;
+use crate::base::scalar::Scalar;
 use crate::graph::var::Mode;
 use crate::ops::{Attrs, Op};
 
@@ -50,6 +51,7 @@ impl<M: Mode> Parser<'_, '_, M> {
             Keyword::Dims => attrs.dims = self.dims(word)?.map(Into::into),
             Keyword::Keepdim => attrs.keepdim = self.truth(word)?,
             Keyword::DType => attrs.dtype = self.dtype(op)?,
+            Keyword::Number => attrs.number = Some(self.real(word)?.into()),
             Keyword::Axis => attrs.axis = Some(self.dim(word, "an integer, e.g. `axis=1`")?),
         }
         match self.lexer.clone().next()? {
@@ -104,6 +106,15 @@ impl<M: Mode> Parser<'_, '_, M> {
             _ => None,
         };
         value.ok_or_else(|| at.syntax(format!("`{word}` takes {forms}")))
+    }
+
+    /// Reads a number, which may be negative or infinite.
+    fn real(&mut self, word: &str) -> Parsed<f64> {
+        match self.number(word)? {
+            (Scalar::Int(n), _) => Ok(n as f64),
+            (Scalar::Float(v), _) if !v.is_nan() => Ok(v),
+            (_, at) => Err(at.syntax(format!("`{word}` takes a number, e.g. `{word}=1` or `{word}=inf`"))),
+        }
     }
 
     /// Reads `true` or `false`, or Python's spelling of these.

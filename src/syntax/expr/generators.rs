@@ -151,7 +151,7 @@ impl<M: Mode> Parser<'_, '_, M> {
     }
 
     /// Reads a constant or the name of a scalar, after a sign or not.
-    fn number(&mut self, name: &str) -> Parsed<(Scalar, Span)> {
+    pub(super) fn number(&mut self, name: &str) -> Parsed<(Scalar, Span)> {
         let (mut token, mut at) = self.lexer.next()?;
         let negative = token == Token::Symbol(Symbol::Sub);
         if negative {

@@ -19,6 +19,8 @@ pub(super) enum Keyword {
     DType,
     /// Where the operand of lower rank is placed (Paddle).
     Axis,
+    /// The number of an op that takes one, under its name.
+    Number,
 }
 
 /// What a call has been given by name so far.
@@ -68,13 +70,19 @@ pub(super) fn keyword(op: Op, word: &str) -> Option<Keyword> {
     if let Some(at) = op.def().operands.iter().position(|name| *name == word) {
         return Some(Keyword::Operand(at as u8));
     }
+    if op.def().number.is_some_and(|of| of.name == word) {
+        return Some(Keyword::Number);
+    }
     attributes(op).iter().find(|(_, names)| names.contains(&word)).map(|(keyword, _)| *keyword)
 }
 
 /// The error for a keyword that the op does not take.
 pub(super) fn unknown(op: Op, word: &str, span: Span) -> Diagnostic {
     let operands = op.def().operands.iter().copied();
-    let names: Vec<&str> = operands.chain(attributes(op).iter().map(|(_, names)| names[0])).collect();
+    let names: Vec<&str> = operands
+        .chain(attributes(op).iter().map(|(_, names)| names[0]))
+        .chain(op.def().number.map(|of| of.name))
+        .collect();
     let message = format!("`{op}` takes no `{}`", shown(word));
     let d = Diagnostic::new(DiagnosticKind::Name, message).at(&span.location());
     match nearest(word, names.iter().copied()) {

@@ -152,6 +152,7 @@ fn untyped_line(
                 attrs.axis.map(|a| format!("axis = {a}")),
                 attrs.dims.as_ref().map(|d| format!("dims = {d:?}")),
                 attrs.keepdim.then(|| "keepdim".to_string()),
+                attrs.number.map(|n| format!("{} = {n:?}", op.def().number.map_or("number", |of| of.name))),
                 attrs.loss.map(|l| format!("loss = {}", if l == LossShapes::Equal { "equal" } else { "broadcast" })),
             ];
             let given: Vec<String> = given.into_iter().flatten().collect();
@@ -250,9 +251,15 @@ impl TypedProgram {
                     }),
                 )?;
             }
-            TypedKind::Reduce { op, from, axes, keep } => {
-                write!(f, "{op} {} {{dims = {axes:?}{}}}", names[*from as usize], if *keep { ", keepdim" } else { "" })?
+            TypedKind::Reduce { op, from, axes, keep, number } => {
+                let keep = if *keep { ", keepdim" } else { "" };
+                write!(f, "{op} {} {{dims = {axes:?}{keep}", names[*from as usize])?;
+                if let (Some(of), Some(n)) = (op.def().number, number) {
+                    write!(f, ", {} = {n:?}", of.name)?;
+                }
+                f.write_str("}")?
             }
+            TypedKind::Extent { axes, .. } => write!(f, "extent {axes:?}")?,
             TypedKind::Bits { from } => write!(f, "view_as {}", names[*from as usize])?,
             TypedKind::Blocks { from, like, size } => {
                 write!(f, "blocks {}, {} {{size = {size}}}", names[*from as usize], names[*like as usize])?;

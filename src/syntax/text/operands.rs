@@ -14,7 +14,7 @@ use crate::base::dtype::{Category, DType, with_math};
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, shown};
 use crate::base::scalar::Scalar;
 use crate::base::shape::check_within;
-use crate::ops::{Attrs, LossShapes};
+use crate::ops::{Attrs, LossShapes, Op};
 use crate::tensor::Tensor;
 
 impl<'t> Reader<'t> {
@@ -152,13 +152,18 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads attributes after their `{`.
-    pub(super) fn attrs(&mut self) -> Parsed<Attrs> {
+    pub(super) fn attrs(&mut self, op: Op) -> Parsed<Attrs> {
+        let number = op.def().number.map_or("number", |of| of.name);
         let mut attrs = Attrs::default();
         loop {
             let (key, span) = self.word("an attribute")?;
             let twice = match key {
                 "output" => std::mem::replace(&mut attrs.output, true),
                 "keepdim" => std::mem::replace(&mut attrs.keepdim, true),
+                _ if key == number => {
+                    self.mark(b'=')?;
+                    attrs.number.replace(self.of::<f64>("a number")?.0.into()).is_some()
+                }
                 "dtype" | "axis" | "dims" | "loss" => {
                     self.mark(b'=')?;
                     match key {
@@ -181,7 +186,7 @@ impl<'t> Reader<'t> {
                 }
                 _ => {
                     let d = span.syntax(format!("unknown attribute `{}`", shown(key)));
-                    return Err(d.help("the attributes are dtype, output, axis, dims, keepdim and loss").into());
+                    return Err(d.help("the attributes are dtype, output, axis, dims, keepdim, loss and the number that an op takes, under its name").into());
                 }
             };
             if twice {

@@ -585,7 +585,7 @@ impl<'t> Reader<'t> {
                 break;
             }
         }
-        let attrs = if self.takes(&Token::Mark(b'{')) { self.attrs()? } else { Attrs::default() };
+        let attrs = if self.takes(&Token::Mark(b'{')) { self.attrs(op)? } else { Attrs::default() };
         if silent {
             return Err(Stop::Silent);
         }

@@ -1,5 +1,7 @@
 //! A recorded case: an op, its operands and attributes, and the framework's answer.
 
+use std::borrow::Cow;
+
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use serde_json::{Map, Value};
@@ -137,6 +139,16 @@ fn python(v: &Value) -> Result<Arg, Unusable> {
     v.as_bool().map(Scalar::Bool).or_else(number).map(Arg::Scalar).ok_or_else(|| malformed("a number"))
 }
 
+/// A number, which may be infinite.
+fn number(v: &Value) -> Result<f64, Unusable> {
+    let infinite = match v.as_str() {
+        Some("inf") => Some(f64::INFINITY),
+        Some("-inf") => Some(f64::NEG_INFINITY),
+        _ => None,
+    };
+    infinite.or_else(|| v.as_f64()).ok_or_else(|| malformed("a number"))
+}
+
 /// The attributes of the application, and the default dtype. Some recorded attributes are operands here. One arm per
 /// attribute.
 fn attributes(
@@ -166,6 +178,7 @@ fn attributes(
             // The dtype of the output is not an attribute of the op.
             "out_dtype" => {}
             "alpha" => args.push(python(value)?),
+            "correction" | "p" => attrs.number = Some(number(value)?.into()),
             "keepdim" if value.is_boolean() => attrs.keepdim = value == true,
             "axis" if value.is_i64() => attrs.axis = value.as_i64(),
             // The bounds of a clamp are operands, in this order.
@@ -175,6 +188,26 @@ fn attributes(
         }
     }
     Ok(attrs)
+}
+
+/// A line of a function of two results that castwise has an op each for as a line of each.
+pub fn single(line: &str) -> Vec<Cow<'_, str>> {
+    let Some(Value::Object(case)) =
+        Some(line).filter(|l| l.contains("\"aminmax\"")).and_then(|l| serde_json::from_str(l).ok())
+    else {
+        return vec![line.into()];
+    };
+    let of = |(i, op): (usize, &str)| {
+        let mut one = case.clone();
+        one.insert("op".into(), op.into());
+        for (all, its) in [("outs", "out"), ("cmps", "cmp")] {
+            if let Some(v) = case.get(all).and_then(|v| v.get(i)) {
+                one.insert(its.into(), v.clone());
+            }
+        }
+        Value::Object(one).to_string().into()
+    };
+    ["amin", "amax"].into_iter().enumerate().map(of).collect()
 }
 
 impl Case {

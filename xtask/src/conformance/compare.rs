@@ -194,7 +194,7 @@ pub fn matches(category: &str, e: &Error) -> bool {
         DiagnosticKind::DTypeMismatch => &["dtype_mismatch"],
         DiagnosticKind::ArgNotTensor => &["arg_not_tensor"],
         DiagnosticKind::Broadcast => &["broadcast", "shape", "shape_mismatch"],
-        DiagnosticKind::Axis => &["axis"],
+        DiagnosticKind::Axis => &["axis", "dim"],
         DiagnosticKind::ConditionDType => &["condition_dtype"],
         DiagnosticKind::BoolArithmetic => &["bool_sub", "bool_neg", "unsupported_dtype"],
         DiagnosticKind::NegativeIntegerPower => &["negative_integer_power"],

@@ -14,6 +14,7 @@ use super::run::Answer;
 mod jax;
 mod numpy;
 mod paddle;
+mod reductions;
 mod torch;
 mod wider;
 
@@ -259,7 +260,7 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    DEVIATIONS.iter().chain(jax::DEVIATIONS)
+    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS)
 }
 
 /// The rule that explains an answer, if any.
@@ -538,8 +539,11 @@ fn kernel_missing_refused(c: &Case, a: &Answer) -> bool {
         "huber" => !common.is_float(),
         "floor_divide" => complex || common == DType::Bool,
         "remainder" => common == DType::Bool,
-        "maximum" | "minimum" | "fmax" | "fmin" | "atan2" | "logaddexp" => complex,
+        "maximum" | "minimum" | "fmax" | "fmin" | "atan2" | "logaddexp" | "argmax" | "argmin" => complex,
         "nextafter" => !common.is_float(),
+        "var" | "std" => !any_category(c, Category::Float),
+        "norm" => !complex && !any_category(c, Category::Float),
+        "logsumexp" => complex,
         _ => false,
     };
     meaningless
