@@ -40,6 +40,7 @@ enum Native {
     Normal64 { key: Key },
     Bernoulli { key: Key, below: u64 },
     Randint { key: Key, low: i64, count: u64 },
+    Bits { key: Key },
 }
 
 /// Which index of an element counts: `position / stride % extent`.
@@ -51,7 +52,8 @@ struct Along {
 
 impl Along {
     fn new(dim: Option<i64>, shape: &[usize]) -> Along {
-        let count = |dims: &[usize]| dims.iter().map(|n| *n as u64).product();
+        // Where a shape has no elements, nothing bounds the products of its other extents.
+        let count = |dims: &[usize]| dims.iter().fold(1u64, |all, n| all.wrapping_mul(*n as u64));
         match dim.and_then(|d| axis(d, shape.len()).ok()).filter(|d| *d < shape.len()) {
             Some(d) => Along { stride: count(&shape[d + 1..]), extent: shape[d] as u64 },
             None => Along { stride: 1, extent: count(shape) },
@@ -97,11 +99,7 @@ impl Filler {
             }
             Generator::Uniform { key, .. } if dtype == DType::F64 => (Native::Uniform64 { key }, DType::F64),
             Generator::Uniform { key, .. } => {
-                let bits = match dtype {
-                    DType::F16 => 11,
-                    DType::BF16 => 8,
-                    _ => 24,
-                };
+                let bits = dtype.digits().clamp(1, 24);
                 (Native::Uniform32 { key, bits }, DType::F32)
             }
             Generator::Normal { key, .. } if dtype == DType::F64 => (Native::Normal64 { key }, DType::F64),
@@ -123,6 +121,18 @@ impl Filler {
         Filler { dtype, native, functions, path, level }
     }
 
+    /// What makes random integers of the whole range of a dtype.
+    pub(crate) fn bits(key: Key, dtype: DType, level: CpuLevel) -> Filler {
+        let path = path(DType::I64, dtype).iter().filter_map(|p: &Prim| p.kernel(level)).collect();
+        Filler { dtype, native: Native::Bits { key }, functions: Vec::new(), path, level }
+    }
+
+    /// Makes as many elements as there is room for, from the first position on.
+    pub(crate) fn fill_bytes(&self, out: &mut [u8]) {
+        // SAFETY: so many elements of the dtype are writable.
+        unsafe { self.fill(0, out.len() / self.dtype.size(), out.as_mut_ptr()) };
+    }
+
     /// The dtype of the elements.
     pub(crate) fn dtype(&self) -> DType {
         self.dtype
@@ -139,10 +149,10 @@ impl Filler {
             let begin = at - at % SHARED;
             let length = ((end - begin).next_multiple_of(SHARED) as usize).min(CHUNK);
             let count = (length as u64 - (at - begin)).min(end - at) as usize;
-            let mut made = [[Aligned::ZERO; CHUNK / 4]; 2];
+            let mut made = [[Aligned::ZERO; CHUNK / 2]; 2];
             let (a, b) = made.split_at_mut(1);
             let mut tiles = [a[0].as_mut_ptr().cast::<u8>(), b[0].as_mut_ptr().cast::<u8>()];
-            // SAFETY: each buffer has room for a chunk of elements of eight bytes; the elements that are copied are of the chunk, and
+            // SAFETY: each buffer has room for a chunk of elements of any dtype; the elements that are copied are of the chunk, and
             // `out` has room for them.
             unsafe {
                 let args = operands([(&raw const self.native).cast(), std::ptr::without_provenance(begin as usize)]);
@@ -334,6 +344,7 @@ unsafe fn native_body(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -
                     to[1] = u8::from((*two >> 32) < below);
                 }
             }
+            Native::Bits { key } => philox::words(key, first / 2, super::slice_mut::<u64>(out, n)),
             Native::Randint { key, low, count } => {
                 let mut words = [0; CHUNK];
                 let words = &mut words[..n];

@@ -2,6 +2,7 @@
 //!
 //! Does not: decide dtypes, fuse, or make machine code.
 
+mod constructors;
 pub(crate) mod driver;
 pub(crate) mod eager;
 pub(crate) mod executor;
