@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use super::prim::{Parts, Prim, Shows};
+use super::prim::{Nan, Parts, Prim, Shows};
 use crate::base::dtype::{Category, DType};
 
 /// A value of a text: the operands first, then the results of the instructions.
@@ -67,12 +67,15 @@ pub(crate) struct Text {
     pub(crate) canonical: bool,
     /// Whether the bits of each operand's NaNs can be seen in the result: every lowering of the text asks.
     shows: Box<[Shows]>,
+    /// What is known of the result's NaNs if nothing is of the operands': every lowering asks, too.
+    result_nan: Nan,
 }
 
 impl Text {
     pub(crate) fn new(operands: Box<[DType]>, insts: Box<[Inst]>, result: Value, canonical: bool) -> Text {
-        let mut text = Text { operands, insts, result, canonical, shows: Box::default() };
+        let mut text = Text { operands, insts, result, canonical, shows: Box::default(), result_nan: Nan::Any };
         text.shows = (0..text.operands.len()).map(|i| text.operand_shows(i)).collect();
+        text.result_nan = text.nan(&vec![Nan::Any; text.operands.len()]);
         text
     }
 
@@ -85,6 +88,11 @@ impl Text {
     /// Whether the bits of operand `i`'s NaNs can be seen in the result.
     pub(crate) fn shows(&self, i: usize) -> Shows {
         self.shows[i]
+    }
+
+    /// What is known of the NaNs of the result of any operands, before they are made canonical.
+    pub(crate) fn result_nan(&self) -> Nan {
+        self.result_nan
     }
 
     /// The dtype of a value.

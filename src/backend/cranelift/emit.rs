@@ -5,6 +5,7 @@
 use super::parts::{Parts, int_vector};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::ops::MAX_OPERANDS;
 use crate::plan::kernel::{Kernel, ValueId};
 use crate::plan::schedule::Segment;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -30,7 +31,7 @@ pub(crate) struct Emit<'a, 'b> {
     pub(crate) kernel: &'a Kernel,
     /// Elements of an iteration.
     pub(crate) width: usize,
-    pub(super) values: std::collections::HashMap<ValueId, Lanes>,
+    pub(super) values: foldhash::HashMap<ValueId, Lanes>,
     /// Whether instructions get source locations.
     located: bool,
     /// A primitive or an op that was to be lowered though nothing lowers it.
@@ -104,7 +105,7 @@ impl Emit<'_, '_> {
                     self.values.insert(*v, lanes);
                 }
             }
-            let args: Vec<Lanes> = step.args.iter().flatten().filter_map(|a| self.values.get(a).cloned()).collect();
+            let args: Args = step.args.iter().flatten().filter_map(|a| self.values.get(a).cloned()).collect();
             let result = self.step(&step, &args);
             if let Some((_, base)) = stores.iter().find(|(v, _)| *v == step.out) {
                 self.store(*base, index, self.kernel.value(step.out).dtype, &result);
@@ -194,6 +195,9 @@ pub(crate) enum Repr {
     /// Booleans: lanes of this many bytes (16: a pair of 8-byte lanes), all ones or all zeros.
     Mask(usize),
 }
+
+/// The operands of a step or of an instruction.
+pub(super) type Args = smallvec::SmallVec<[Lanes; MAX_OPERANDS]>;
 
 /// One value in one iteration.
 #[derive(Clone, Debug)]

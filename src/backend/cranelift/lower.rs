@@ -8,13 +8,14 @@
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value as Clif, types};
 
-use super::emit::{Lanes, Repr, vector};
+use super::emit::{Args, Lanes, Repr, vector};
 use super::parts::Parts;
 use crate::backend::cranelift::emit::Emit;
 use crate::base::dtype::{Category, DType};
 use crate::ops::Op;
 use crate::plan::kernel::{Step, StepOp};
 use crate::ssa::{self, Inst, Nan, Predicate, Prim, Rounding, Shows, Text};
+use smallvec::SmallVec;
 
 /// Whether Cranelift lowers a step into a segment.
 pub(crate) fn is_lowerable(step: &Step) -> bool {
@@ -131,18 +132,18 @@ impl Emit<'_, '_> {
 
     /// The result of a text of these operands. What is known of NaNs is known of the text with its composites.
     fn text(&mut self, text: &Text, recorded: &Text, args: &[Lanes]) -> Lanes {
-        let mut values: Vec<Lanes> = Vec::with_capacity(text.operands.len() + text.insts.len());
+        let mut values: SmallVec<[Lanes; 8]> = SmallVec::with_capacity(text.operands.len() + text.insts.len());
         for (i, d) in text.operands.iter().enumerate() {
             let shown = recorded.shows(i) != Shows::Never;
             values.push(if shown { self.canonicalized(&args[i], *d) } else { args[i].clone() });
         }
         for inst in &text.insts {
-            let args: Vec<Lanes> = inst.args().iter().map(|a| values[a.index()].clone()).collect();
+            let args: Args = inst.args().iter().map(|a| values[a.index()].clone()).collect();
             let result = self.inst(inst, &args);
             values.push(result);
         }
-        let known = recorded.nan(&vec![Nan::Any; args.len()]);
-        let raw_nan = text.canonical && !text.dtype(text.result).is_integral() && known != Nan::Canonical;
+        let raw_nan =
+            text.canonical && !text.dtype(text.result).is_integral() && recorded.result_nan() != Nan::Canonical;
         Lanes { raw_nan, ..values.swap_remove(text.result.index()) }
     }
 

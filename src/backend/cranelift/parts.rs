@@ -3,6 +3,7 @@
 //! Guarantees: a splat combines with values of every lane width. Does not: emit instructions; callers pass functions that do.
 
 use cranelift_codegen::ir::{Type, Value as Clif, types};
+use smallvec::SmallVec;
 
 /// The vectors of a value in one iteration, in the order of its elements.
 #[derive(Clone, Debug)]
@@ -10,7 +11,7 @@ pub(crate) enum Parts {
     /// One vector of equal elements, in place of any number of vectors of any lane width.
     Splat(Clif),
     /// One vector after the other.
-    Each(Vec<Clif>),
+    Each(SmallVec<[Clif; 4]>),
 }
 
 impl Parts {
