@@ -1,0 +1,324 @@
+"""From an FX graph of AOTAutograd to calls of compiled programs.
+
+Guarantees: what castwise can't compute runs as PyTorch runs it, and the order of random ops stays; results have the
+strides that the graph was traced with; what is written to arguments is written after everything has been computed.
+Does not: lower ops.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Iterator, Sequence
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partition
+from torch.fx.passes.operator_support import OperatorSupport
+
+from .. import _core
+from ._lower import VIEWS, Text, Unsupported, check, dense, lower, memory_order, tensor_of
+
+#: A function of the list of arguments, which it may empty, that gives the list of results.
+Boxed = Callable[[list[Any]], Any]
+
+
+class Call:
+    """A compiled partition: called with tensors, gives a list of tensors.
+
+    Attributes:
+        text: The text of the program.
+        targets: The tensors among the arguments that the results are written to, by position, or ``None``.
+    """
+
+    def __init__(self, text: str, orders: Sequence[list[int] | None]) -> None:
+        self.text = text
+        self._compiled = _core.compile_text(text)
+        self._one = len(orders) == 1
+        #: For each result whose memory is in another order of dims: how to get the dims back.
+        self._orders = [(i, order) for i, order in enumerate(orders) if order is not None]
+
+    def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        made = self._compiled(*[t.detach() if t.requires_grad else t for t in tensors])
+        results = [made] if self._one else list(made)
+        for i, order in self._orders:
+            results[i] = results[i].permute(order)
+        return results
+
+    def into(self, tensors: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) -> None:
+        """Writes the results to tensors, which may be arguments."""
+        out = [t.detach() if t.requires_grad else t for t in targets]
+        arguments = [t.detach() if t.requires_grad else t for t in tensors]
+        self._compiled(*arguments, out=out[0] if self._one else out)
+        torch.autograd.graph.increment_version(targets)
+
+    @property
+    def reorders(self) -> bool:
+        """Whether a result's memory is in another order of dims."""
+        return bool(self._orders)
+
+
+def _program(nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node]) -> tuple[Call, int]:
+    """The program of nodes, and how many ops it computes."""
+    t = Text()
+    names = {n: t.feed(tensor_of(n)) for n in inputs}
+    for n in nodes:
+        names[n] = lower(t, n, names)
+    results: list[str] = []
+    orders: list[list[int] | None] = []
+    for n in outputs:
+        value, name, back = tensor_of(n), names[n], None
+        order = memory_order(value)
+        if order != sorted(order) and not value.is_contiguous():
+            name, back = t.view("permute", name, f"dims = {order}"), [order.index(d) for d in range(value.ndim)]
+        results.append(name)
+        orders.append(back)
+    return Call(t.program(results), orders), t.computed
+
+
+class _Support(OperatorSupport):
+    def __init__(self, nodes: set[Node]) -> None:
+        super().__init__()
+        self.nodes = nodes
+
+    def is_node_supported(self, submodules: Any, node: Node) -> bool:
+        return node in self.nodes
+
+
+def _split_views(gm: GraphModule, supported: set[Node]) -> None:
+    """Leaves views to PyTorch where something else than castwise uses them, so that they alias what they did.
+
+    Views that both use are copied, because a program reads them from its own values.
+    """
+    for n in reversed(list(gm.graph.nodes)):
+        if n not in supported or n.target not in VIEWS:
+            continue
+        inner = [u for u in n.users if u in supported]
+        if len(inner) == len(n.users):
+            continue
+        supported.discard(n)
+        if inner:
+            with gm.graph.inserting_after(n):
+                twin = gm.graph.node_copy(n)
+            for user in inner:
+                user.replace_input_with(n, twin)
+            supported.add(twin)
+
+
+def _supported(gm: GraphModule) -> set[Node]:
+    found = set()
+    for n in gm.graph.nodes:
+        if n.op == "call_function":
+            try:
+                check(n)
+            except Unsupported:
+                continue
+            found.add(n)
+    return found
+
+
+def _worthwhile(p: Partition) -> bool:
+    """Whether a partition reads a tensor and computes something."""
+    nodes = list(p.nodes)
+    reads = any(i not in p.nodes for n in nodes for i in n.all_input_nodes)
+    computes = any(n.target not in VIEWS and n.all_input_nodes for n in nodes)
+    return reads and computes and not all(n.target is torch.ops.aten.clone.default or n.target in VIEWS for n in nodes)
+
+
+def _take_writes(gm: GraphModule) -> list[tuple[int, Node]]:
+    """Removes the final ``copy_`` nodes: the position of each argument that is written to, and its new value."""
+    places = {n: i for i, n in enumerate(n for n in gm.graph.nodes if n.op == "placeholder")}
+    writes = []
+    for n in list(gm.graph.nodes):
+        if n.target is torch.ops.aten.copy_.default and n.args[0] in places and len(n.args) == 2:
+            target, value = n.args
+            writes.append((places[target], value))
+            n.replace_all_uses_with(target)
+            gm.graph.erase_node(n)
+    return writes
+
+
+def _effects(gm: GraphModule) -> list[str]:
+    """The names of the nodes whose order matters, in order."""
+    names = []
+    for n in gm.graph.nodes:
+        if n.op == "call_function" and isinstance(n.target, torch._ops.OpOverload):
+            if n.target._schema.is_mutable or torch.Tag.nondeterministic_seeded in n.target.tags:
+                names.append(n.name)
+    return names
+
+
+def _unchanged(gm: GraphModule) -> Boxed:
+    def call(args: list[Any]) -> Any:
+        given = list(args)
+        args.clear()
+        return gm.forward(*given)
+
+    return call
+
+
+def compile_graph(gm: GraphModule, _examples: Sequence[Any] = (), calls: list[Call] | None = None) -> Boxed:
+    """Compiles a graph of AOTAutograd. ``calls`` collects the programs, for tests."""
+    calls = [] if calls is None else calls
+    original = torch.fx.GraphModule(gm, _copied(gm))
+    writes = _take_writes(gm)
+    effects = _effects(gm)
+    if any(_mutates(n) for n in gm.graph.nodes):
+        return _boxed(_unchanged(original))
+    supported = _supported(gm)
+    _split_views(gm, supported)
+    partitioner = CapabilityBasedPartitioner(gm, _Support(supported), allows_single_node_partition=True)
+    partitions = [p for p in partitioner.propose_partitions() if _worthwhile(p)]
+    if not partitions:
+        return _boxed(_unchanged(original))
+    output = next(n for n in reversed(gm.graph.nodes) if n.op == "output")
+    results = list(output.args[0]) if isinstance(output.args[0], (list, tuple)) else [output.args[0]]
+    whole = _whole(gm, partitions, results, writes)
+    if whole is not None:
+        call, boxed = whole
+        calls.append(call)
+        return _boxed(boxed)
+    gm.graph.output((tuple(results), tuple(value for _, value in writes)))
+    gm.graph.erase_node(output)
+    fused = partitioner.fuse_partitions(partitions)
+    if _effects(fused) != effects:
+        return _boxed(_unchanged(original))
+    for name, part in list(fused.named_children()):
+        if name.startswith("fused_"):
+            calls.append(_replace(fused, name, part))
+    fused.recompile()
+    targets = [at for at, _ in writes]
+
+    def run(args: list[Any]) -> list[Any]:
+        given = list(args)
+        args.clear()
+        made, values = fused.forward(*given)
+        for at, value in zip(targets, values):
+            given[at].copy_(value)
+        return list(made)
+
+    return _boxed(run)
+
+
+def _copied(gm: GraphModule) -> torch.fx.Graph:
+    graph = torch.fx.Graph()
+    result = graph.graph_copy(gm.graph, val_map={}, return_output_node=True)
+    assert isinstance(result, tuple)
+    graph.output(result[0])
+    return graph
+
+
+def _mutates(n: Node) -> bool:
+    return isinstance(n.target, torch._ops.OpOverload) and n.target._schema.is_mutable
+
+
+def _boxed(f: Boxed) -> Boxed:
+    f._boxed_call = True  # type: ignore[attr-defined]
+    return f
+
+
+def _replace(fused: GraphModule, name: str, part: GraphModule) -> Call:
+    """Replaces a fused partition by a compiled program."""
+    nodes = [n for n in part.graph.nodes if n.op == "call_function"]
+    inputs = [n for n in part.graph.nodes if n.op == "placeholder"]
+    (output,) = (n for n in part.graph.nodes if n.op == "output")
+    single = isinstance(output.args[0], Node)
+    outputs = [output.args[0]] if single else list(output.args[0])
+    call, _ = _program(nodes, inputs, outputs)
+    delattr(fused, name)
+    module = _Module(call, single)
+    setattr(fused, name, module)
+    return call
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, call: Call, single: bool) -> None:
+        super().__init__()
+        self.call, self.single = call, single
+        # The call itself, without the checks of hooks.
+        self._call_impl = self.forward
+
+    def forward(self, *tensors: torch.Tensor) -> Any:
+        made = self.call(*tensors)
+        return made[0] if self.single else made
+
+
+def _whole(
+    gm: GraphModule, partitions: Sequence[Partition], results: Sequence[Any], writes: Sequence[tuple[int, Node]]
+) -> tuple[Call, Boxed] | None:
+    """The call of a graph that is one partition: without FX around it."""
+    placeholders = {n: i for i, n in enumerate(n for n in gm.graph.nodes if n.op == "placeholder")}
+    computed = [n for n in gm.graph.nodes if n.op not in ("placeholder", "output")]
+    if len(partitions) != 1 or any(n not in partitions[0].nodes for n in computed):
+        return None
+    feeds = [n for n in placeholders if any(u in partitions[0].nodes for u in n.users)]
+    outputs: list[Node] = []
+    for n in [*results, *(value for _, value in writes)]:
+        if isinstance(n, Node) and n not in placeholders and n not in outputs:
+            outputs.append(n)
+    call, _ = _program(computed, feeds, outputs)
+    at = [placeholders[n] for n in feeds]
+    targets = _in_place(call, placeholders, results, writes, outputs)
+    if targets is not None:
+        return call, _writing(call, at, targets, [placeholders[n] if n is not None else None for n in results])
+    # Where each result is: a result of the program, an argument, or a constant of the graph.
+    where: list[tuple[bool, Any]] = []
+    for n in results:
+        where.append((True, outputs.index(n)) if isinstance(n, Node) and n not in placeholders else (False, placeholders.get(n)))
+    values = [(i, placeholders[n] if n in placeholders else None, n) for i, n in writes]
+    stored = [(i, outputs.index(n) if place is None else None, place) for i, place, n in values]
+    return call, _reading(call, at, where, stored, len(outputs))
+
+
+def _in_place(
+    call: Call,
+    placeholders: dict[Node, int],
+    results: Sequence[Any],
+    writes: Sequence[tuple[int, Node]],
+    outputs: Sequence[Node],
+) -> list[int] | None:
+    """The arguments that the program's results can be written to directly, in order, or ``None``."""
+    values = [value for _, value in writes]
+    nodes = {i: n for n, i in placeholders.items()}
+    fits = lambda i, n: (tensor_of(nodes[i]).dtype, tensor_of(nodes[i]).shape) == (tensor_of(n).dtype, tensor_of(n).shape)  # noqa: E731
+    direct = (
+        bool(writes)
+        and not call.reorders
+        and all(n is None or n in placeholders for n in results)
+        and sorted(map(id, values)) == sorted(map(id, outputs))
+        and all(fits(i, n) for i, n in writes)
+    )
+    return [next(i for i, v in writes if v is n) for n in outputs] if direct else None
+
+
+def _writing(call: Call, feeds: list[int], targets: list[int], results: list[int | None]) -> Boxed:
+    def run(args: list[Any]) -> list[Any]:
+        call.into([args[i] for i in feeds], [args[i] for i in targets])
+        made = [None if i is None else args[i] for i in results]
+        args.clear()
+        return made
+
+    return run
+
+
+def _reading(
+    call: Call, feeds: list[int], where: list[tuple[bool, Any]], stored: list[tuple[int, Any, Any]], count: int
+) -> Boxed:
+    if not stored and where == [(True, i) for i in range(count)]:
+
+        def run(args: list[Any]) -> list[Any]:
+            made = call(*[args[i] for i in feeds])
+            args.clear()
+            return made
+
+        return run
+
+    def run_and_store(args: list[Any]) -> list[Any]:
+        made = call(*[args[i] for i in feeds])
+        results = [made[i] if computed else None if i is None else args[i] for computed, i in where]
+        values = [made[i] if i is not None else args[place] for _, i, place in stored]
+        for (at, _, _), value in zip(stored, values):
+            args[at].copy_(value)
+        args.clear()
+        return results
+
+    return run_and_store
