@@ -24,7 +24,7 @@ use pyo3::types::PyDict;
 /// array([2., 2., 2.])
 /// >>> double(np.ones(1000))
 /// Traceback (most recent call last):
-/// castwise._errors.LimitError: 8000 bytes for one run is above the limit of 1000
+/// castwise._errors.LimitError: the bytes of a run's tensors is 8000, more than the limit of 1000
 #[pyclass(frozen, module = "castwise", name = "Executor")]
 pub struct PyExecutor {
     executor: Executor,

@@ -21,10 +21,11 @@ pub fn table(heading: &str, typed: &TypedProgram) -> String {
     let count = |l: CastLoss| casts.iter().filter(|c| c.loss == l).count();
     let (exact, rounds, range) = (count(CastLoss::Exact), count(CastLoss::Rounds), count(CastLoss::Range));
     let mut text = format!(
-        "<div><code>{}</code><br>{} casts: {exact} exact, {rounds} that round, {range} that may leave the range\
+        "<div><code>{}</code><br>{} cast{}: {exact} exact, {rounds} that round, {range} that may leave the range\
          <table><tr><th>value</th><th>op</th><th>operands</th><th>type</th><th>source</th></tr>",
         escaped(heading),
-        casts.len()
+        casts.len(),
+        if casts.len() == 1 { "" } else { "s" }
     );
     let results = typed.results();
     for (i, n) in typed.nodes().enumerate().take(MOST) {
