@@ -192,7 +192,7 @@ def NumExpr(ex: str, *, rules: str | None = None) -> Compiled:
 
     >>> import numpy as np
     >>> NumExpr("b - a")(np.arange(3), 1)
-    array([ 1,  0, -1])
+    array([-1,  0,  1])
     """
     return _compiled(ex, rules)
 

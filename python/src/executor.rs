@@ -46,6 +46,10 @@ pub fn default(py: Python<'_>) -> PyResult<&'static Py<PyExecutor>> {
 }
 
 /// The executor of all that is compiled without one of its own.
+///
+/// >>> import castwise
+/// >>> castwise.compile("a + b").executor is castwise.default_executor()
+/// True
 #[pyfunction]
 pub fn default_executor(py: Python<'_>) -> PyResult<Py<PyExecutor>> {
     Ok(default(py)?.clone_ref(py))

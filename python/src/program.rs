@@ -19,6 +19,15 @@ use crate::rules;
 use crate::{html, views};
 
 /// A value of a program: what functions are traced with.
+///
+/// Operators, ops as methods, NumPy's functions and indices add to the program. It has a dtype and a shape, in which None is
+/// an extent that a call determines, and no elements.
+///
+/// >>> import castwise
+/// >>> x = castwise.Program("torch").data("x", "bf16", ["n", 3])
+/// >>> y = (x * 2).sum(dim=-1) + x[:, 0]
+/// >>> y.dtype, y.shape
+/// ('bf16', (None,))
 #[pyclass(frozen, module = "castwise", name = "Var")]
 pub struct PyVar {
     program: Program,
@@ -589,7 +598,14 @@ fn no_value(what: &str) -> PyErr {
     PyValueError::new_err(format!("a castwise.Var has no value while a function is traced, so it can't be {what}"))
 }
 
-/// A program that is written step by step.
+/// A program that is written step by step, under rules such as "torch", "numpy", "paddle", "jax" or "jax,x64".
+///
+/// >>> import numpy as np, castwise
+/// >>> p = castwise.Program("torch")
+/// >>> x = p.data("x", "i64", ["n"])
+/// >>> p.fetch(half=x * 0.5, total=x.sum())
+/// >>> castwise.compile(p)(np.array([1, 2]))
+/// {'half': array([0.5, 1. ], dtype=float32), 'total': array(3)}
 #[pyclass(frozen, module = "castwise", name = "Program")]
 pub struct PyProgram {
     program: Program,

@@ -53,7 +53,7 @@ def test_ops_of_one_operand(op):
     seen = 0
     for dtype in DTYPES:
         x = sample(dtype, 0)
-        if theirs in ("acos", "asin", "atanh") and x.dtype.kind == "f":
+        if theirs in ("acos", "asin", "atanh") and x.dtype.kind in "fc":
             x = x / np.array(8, x.dtype)
         want = standard(lambda: getattr(xp, theirs)(xp.asarray(x)))
         if want is not None:

@@ -204,7 +204,7 @@ def test_tables_for_notebooks():
     a, b = p.data("a", "bf16", ["n"]), p.data("<b>", "i64", ["n"])
     p.fetch(a * 0.5 + b)
     html = p._repr_html_()
-    assert 'class="castwise-range"' in html and "&lt;b&gt;" in html and "<b>" not in html and "script" not in html
+    assert 'class="castwise-rounds"' in html and "&lt;b&gt;" in html and "<b>" not in html and "script" not in html
     f = castwise.compile("a + b")
     assert "table" not in f._repr_html_()
     f(np.ones(2), np.ones(2, np.float32))
