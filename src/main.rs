@@ -5,5 +5,5 @@ mod cli;
 mod random;
 
 fn main() -> std::process::ExitCode {
-    cli::main()
+    cli::status(std::env::args_os()).into()
 }

@@ -15,8 +15,20 @@ results have the same bits. Every implicit cast can be explained:
 from __future__ import annotations
 
 from . import _core
-from ._api import NumExpr, can_cast, compare, compile, evaluate, explain, promote_types, re_evaluate, result_type
-from ._core import Compiled, Program, Var, __version__
+from ._api import (
+    NumExpr,
+    can_cast,
+    compare,
+    compile,
+    evaluate,
+    explain,
+    get_num_threads,
+    promote_types,
+    re_evaluate,
+    result_type,
+    set_num_threads,
+)
+from ._core import Compiled, Executor, Program, Var, __version__, default_executor
 from ._errors import (
     Diagnostic,
     DivisionByZero,
@@ -43,6 +55,7 @@ __all__ = [
     "DivisionByZero",
     "EmptyReduction",
     "Error",
+    "Executor",
     "FeedError",
     "InternalError",
     "LimitError",
@@ -56,14 +69,17 @@ __all__ = [
     "can_cast",
     "compare",
     "compile",
+    "default_executor",
     "dtypes",
     "evaluate",
     "explain",
+    "get_num_threads",
     "ops",
     "promote_types",
     "re_evaluate",
     "result_type",
     "rules",
+    "set_num_threads",
 ]
 
 

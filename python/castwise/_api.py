@@ -5,25 +5,38 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import threading
 from typing import Any, Callable, Iterable, Mapping, overload
 
 from . import _core
-from ._core import Compiled, Program, Var
+from ._core import Compiled, Executor, Program, Var
 
 
 @overload
 def compile(
-    f: str | Callable[..., Any] | Program, *, rules: str | None = None, rounding: str = "exact"
+    f: str | Callable[..., Any] | Program,
+    *,
+    rules: str | None = None,
+    rounding: str = "exact",
+    deny: str | None = None,
+    executor: Executor | None = None,
 ) -> Compiled: ...
 @overload
 def compile(
-    f: None = None, *, rules: str | None = None, rounding: str = "exact"
+    f: None = None,
+    *,
+    rules: str | None = None,
+    rounding: str = "exact",
+    deny: str | None = None,
+    executor: Executor | None = None,
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(
     f: str | Callable[..., Any] | Program | None = None,
     *,
     rules: str | None = None,
     rounding: str = "exact",
+    deny: str | None = None,
+    executor: Executor | None = None,
 ) -> Compiled | Callable[[Callable[..., Any]], Compiled]:
     """Compiles an expression, a function, a program or a program's text.
 
@@ -32,9 +45,14 @@ def compile(
             arguments of new dtypes or ranks; a ``Program``; or the text of one, which begins with ``castwise`` or
             ``program``. Without it, a decorator.
         rules: Whose promotion applies: ``"torch"``, ``"paddle"``, ``"numpy"``, ``"jax"``, ``"jax,x64"``. By default
-            the rules of the arrays' library.
+            the rules of the arrays' library. A program has rules and a rounding of its own.
         rounding: ``"exact"`` rounds values of 16 and 8 bits after every op, as eager execution does; ``"relaxed"``
             only where a value is stored.
+        deny: Implicit losses that a call refuses. ``"range"``: casts that may leave the range of the dtype, and integer
+            ops that may wrap before a wider dtype takes the value; ``"lossy"``: also casts that round, and ops that round
+            to 16 bits before a wider dtype takes the value; ``"wrap"``: only integer ops that may wrap so. Casts that
+            the program contains are accepted.
+        executor: What runs it; by default that of the process.
 
     Returns:
         A ``Compiled``, which is called with arrays. Its arguments are the expression's names in the order in which
@@ -42,7 +60,8 @@ def compile(
         the dtypes and ranks of a call; any extents are allowed.
 
     Raises:
-        ProgramError: the expression or the text does not parse. Mistakes of dtypes and shapes are raised by the call.
+        ProgramError: the expression or the text does not parse. Mistakes of dtypes and shapes, and what ``deny`` refuses,
+            are raised by the call, all at once.
 
     >>> import numpy as np
     >>> @compile
@@ -52,15 +71,16 @@ def compile(
     array([1.5, 2. ], dtype=float32)
     """
     if f is None:
-        return lambda function: compile(function, rules=rules, rounding=rounding)
+        return lambda function: compile(function, rules=rules, rounding=rounding, deny=deny, executor=executor)
+    options = _core.Options(rules, rounding, deny, executor)
     if isinstance(f, Program):
-        return _core.compile_program(f)
+        return _core.compile_program(f, options)
     if isinstance(f, str):
         if f.lstrip().startswith(("castwise ", "program(")):
-            return _core.compile_text(f)
-        return _core.compile_expression(f, rules, rounding)
+            return _core.compile_text(f, options)
+        return _core.compile_expression(f, options)
     if callable(f):
-        return _core.compile_function(f, _parameters(f), rules, rounding)
+        return _core.compile_function(f, _parameters(f), options)
     raise TypeError(f"compile takes an expression, a function or a Program, not {type(f).__name__}")
 
 
@@ -75,10 +95,16 @@ def _parameters(f: Callable[..., Any]) -> list[str]:
 
 @functools.lru_cache(maxsize=512)
 def _compiled(text: str, rules: str | None) -> Compiled:
-    return _core.compile_expression(text, rules)
+    return _core.compile_expression(text, _core.Options(rules))
 
 
-_last: list[tuple[Compiled, list[Any]]] = []
+class _Last(threading.local):
+    """What this thread evaluated last."""
+
+    compiled: Compiled | None = None
+
+
+_last = _Last()
 
 
 def _found(
@@ -104,6 +130,9 @@ def evaluate(
     local_dict: Mapping[str, Any] | None = None,
     global_dict: Mapping[str, Any] | None = None,
     out: Any = None,
+    order: str = "K",
+    casting: str = "safe",
+    sanitize: bool | None = None,
     *,
     rules: str | None = None,
 ) -> Any:
@@ -116,31 +145,55 @@ def evaluate(
         local_dict: Where names are looked up first; by default the caller's local variables.
         global_dict: Where they are looked up next; by default the caller's global variables.
         out: An array for the result.
+        order: The layout of the result, which is row-major: ``"K"``, ``"A"`` and ``"C"`` are accepted.
+        casting: What may happen to a result that is written to ``out``: ``"safe"`` and ``"same_kind"`` are accepted, and
+            the rules decide.
+        sanitize: Has no effect, because nothing is evaluated as Python code.
         rules: Whose promotion applies; by default the rules of the arrays' library.
+
+    Raises:
+        ValueError: another ``order`` or ``casting``.
+        NameError: a name of the expression is no variable.
 
     >>> import numpy as np
     >>> a, b = np.arange(3), np.float32([0.5, 1, 2])
     >>> evaluate("2 * a + b")
     array([0.5, 3. , 6. ])
     """
+    if order not in ("K", "A", "C"):
+        raise ValueError(f"order={order!r}: results are row-major; transpose the result instead")
+    if casting not in ("safe", "same_kind"):
+        raise ValueError(f"casting={casting!r}: write a cast into the expression, as in `cast(a + b, f32)`")
     compiled = _compiled(ex, rules)
     arguments = _found(compiled.names, local_dict, global_dict, 2)
-    _last[:] = [(compiled, list(compiled.names))]
+    _last.compiled = compiled
     return compiled(*arguments, out=out)
 
 
 def re_evaluate(
     local_dict: Mapping[str, Any] | None = None, global_dict: Mapping[str, Any] | None = None, out: Any = None
 ) -> Any:
-    """Computes the last expression of ``evaluate`` again, with the variables as they are now."""
-    if not _last:
-        raise RuntimeError("`evaluate` has not been called")
-    compiled, names = _last[0]
-    return compiled(*_found(names, local_dict, global_dict, 2), out=out)
+    """Computes this thread's last expression of ``evaluate`` again, with the variables as they are now.
+
+    >>> import numpy as np
+    >>> for a in (np.float32([1, 2]), np.float32([3, 4])):
+    ...     print(evaluate("a * 2") if a[0] == 1 else re_evaluate())
+    [2. 4.]
+    [6. 8.]
+    """
+    compiled = _last.compiled
+    if compiled is None:
+        raise RuntimeError("`evaluate` has not been called in this thread")
+    return compiled(*_found(compiled.names, local_dict, global_dict, 2), out=out)
 
 
 def NumExpr(ex: str, *, rules: str | None = None) -> Compiled:
-    """A compiled expression, under numexpr's name for it. Its arguments are in the order in which they occur."""
+    """A compiled expression, under numexpr's name for it. Its arguments are in the order in which they occur.
+
+    >>> import numpy as np
+    >>> NumExpr("b - a")(np.arange(3), 1)
+    array([-1,  0,  1])
+    """
     return _compiled(ex, rules)
 
 
@@ -227,5 +280,31 @@ def promote_types(a: Any, b: Any, *, rules: str) -> str:
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Whether results of one dtype may be written to an array of another one, as ``torch.can_cast`` says."""
+    """Whether results of one dtype may be written to an array of another one, as ``torch.can_cast`` says.
+
+    >>> can_cast("f32", "f16"), can_cast("f32", "i32")
+    (True, False)
+    """
     return _core.can_cast(from_, to)
+
+
+def set_num_threads(n: int) -> int:
+    """How many threads runs of the process's executor use at most from now on; returns the number before.
+
+    >>> before = set_num_threads(1)
+    >>> set_num_threads(before)
+    1
+    """
+    executor = _core.default_executor()
+    before = executor.threads
+    executor.threads = n
+    return before
+
+
+def get_num_threads() -> int:
+    """How many threads runs of the process's executor use at most.
+
+    >>> get_num_threads() >= 1
+    True
+    """
+    return _core.default_executor().threads

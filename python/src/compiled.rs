@@ -4,28 +4,23 @@
 //! threads are independent. A scalar argument is a constant: each value is another program. Does not: keep arrays.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use castwise::shape::{Dim, Dims};
-use castwise::{
-    CancelToken, DType, Executor, Prepared, Program, Scalar, Settings, Tensor, TensorLayout, TensorView, Var,
-};
+use castwise::{CancelToken, DType, Prepared, Program, Scalar, Settings, Tensor, TensorLayout, TensorView, Var};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use crate::arrays::{self, Argument, Array, Library};
+use crate::describe::{self, Described};
 use crate::errors::exception;
+use crate::executor::PyExecutor;
+use crate::html;
+use crate::options::Options;
 use crate::place::here;
 use crate::program::{self, PyVar};
-use crate::rules::Asked;
-
-/// The executor of the process.
-pub fn executor() -> &'static Executor {
-    static EXECUTOR: OnceLock<Executor> = OnceLock::new();
-    EXECUTOR.get_or_init(Executor::new)
-}
 
 /// What is compiled.
 enum Source {
@@ -37,7 +32,7 @@ enum Source {
 
 /// What a call returns.
 #[derive(Clone, Debug)]
-enum Form {
+pub enum Form {
     One,
     Tuple,
     Dict(Vec<String>),
@@ -71,20 +66,31 @@ struct Variant {
 /// Programs of one `Compiled` that are kept; beyond, all are dropped. Scalars make as many as they have values.
 const MOST: usize = 256;
 
+/// Programs of one `Compiled` that a notebook shows.
+const SHOWN: usize = 3;
+
 /// From this number of elements on, a call releases the interpreter's lock.
 const RELEASED: usize = 1 << 14;
 
 /// From this number of elements on, a call of the main thread looks for signals such as Ctrl-C while it runs.
 const INTERRUPTED: usize = 1 << 22;
 
-/// A compiled expression, function or program. Call it with arrays.
+/// A compiled expression, function or program. Call it with arrays, by position or by name.
+///
+/// The result is a new array, or one that `out=` gives; of several results a tuple or a dict. Many threads may call it. It
+/// pickles as its text.
+///
+/// >>> import numpy as np, castwise
+/// >>> f = castwise.compile("a * 0.5 + b")
+/// >>> f(np.float32([1, 2]), b=np.float32([1, 1]))
+/// array([1.5, 2. ], dtype=float32)
+/// >>> f.names, f.result_type(np.int64, np.float32)
+/// (['a', 'b'], 'f64')
 #[pyclass(frozen, module = "castwise")]
 pub struct Compiled {
     source: Source,
     names: Vec<String>,
-    asked: Asked,
-    rules: Option<String>,
-    rounding: String,
+    options: Options,
     variants: Mutex<HashMap<Key, Arc<Variant>>>,
 }
 
@@ -99,34 +105,31 @@ fn scalar_key(s: Scalar) -> Seen {
 }
 
 impl Compiled {
-    pub fn expression(py: Python<'_>, text: &str, rules: Option<&str>, rounding: &str) -> PyResult<Compiled> {
+    pub fn expression(py: Python<'_>, text: &str, options: Options) -> PyResult<Compiled> {
         let names = names_of(text).map_err(|e| exception(py, &e, Some(text)))?;
-        Compiled::new(Source::Expression(text.into()), names, rules, rounding)
+        Ok(Compiled::new(Source::Expression(text.into()), names, options))
     }
 
-    pub fn of_text(py: Python<'_>, text: &str) -> PyResult<Compiled> {
+    pub fn of_text(py: Python<'_>, text: &str, options: Options) -> PyResult<Compiled> {
         let program = parse(py, text)?;
-        Compiled::new(Source::Text(text.into()), program.feed_names(), Some(&program.settings().named()), "exact")
+        let options = options.of_program(&program.settings().named())?;
+        Ok(Compiled::new(Source::Text(text.into()), program.feed_names(), options))
     }
 
-    pub fn function(
-        function: &Bound<'_, PyAny>,
-        names: Vec<String>,
-        rules: Option<&str>,
-        rounding: &str,
-    ) -> PyResult<Compiled> {
-        Compiled::new(Source::Function(function.clone().unbind()), names, rules, rounding)
+    pub fn function(function: &Bound<'_, PyAny>, names: Vec<String>, options: Options) -> PyResult<Compiled> {
+        Ok(Compiled::new(Source::Function(function.clone().unbind()), names, options))
     }
 
-    fn new(source: Source, names: Vec<String>, rules: Option<&str>, rounding: &str) -> PyResult<Compiled> {
-        Ok(Compiled {
-            source,
-            names,
-            asked: Asked::new(rules, rounding)?,
-            rules: rules.map(str::to_string),
-            rounding: rounding.to_string(),
-            variants: Mutex::default(),
-        })
+    fn new(source: Source, names: Vec<String>, options: Options) -> Compiled {
+        Compiled { source, names, options, variants: Mutex::default() }
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub fn argument_names(&self) -> &[String] {
+        &self.names
     }
 
     /// The arguments of a call in the order of the names.
@@ -164,7 +167,7 @@ impl Compiled {
             Argument::Array(a) => Some(a.library),
             Argument::Scalar(_) => None,
         });
-        let settings = self.asked.of(libraries)?;
+        let settings = self.options.asked.of(libraries)?;
         let seen = arguments.iter().map(|a| match a {
             Argument::Array(a) => Seen::Array(a.dtype, a.shape.len()),
             Argument::Scalar(s) => scalar_key(*s),
@@ -181,9 +184,12 @@ impl Compiled {
             })
             .collect();
         let (program, vars, form) = self.build(py, settings, &given)?;
-        let source = self.shown();
+        let (source, executor) = (self.shown(), self.options.executor(py)?);
+        if let Some(least) = self.options.denied {
+            describe::refuse(py, &program, least, source.as_deref())?;
+        }
         let prepared =
-            py.detach(|| executor().prepare(&program, &vars)).map_err(|e| exception(py, &e, source.as_deref()))?;
+            py.detach(|| executor.prepare(&program, &vars)).map_err(|e| exception(py, &e, source.as_deref()))?;
         let feeds = prepared.feed_names().filter_map(|n| self.names.iter().position(|m| m == n)).collect();
         let made = Arc::new(Variant { program, prepared, form, feeds, layouts: Mutex::default() });
         let mut all = self.lock();
@@ -193,23 +199,12 @@ impl Compiled {
         Ok(all.entry(key).or_insert(made).clone())
     }
 
-    /// The typed program for the arguments of a call.
-    fn typed<'py>(
-        &self,
-        py: Python<'py>,
-        args: &Bound<'py, PyTuple>,
-        named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<castwise::TypedProgram> {
-        let variant = self.variant(py, &self.arguments(args, named)?)?;
-        variant.program.infer().map_err(|e| exception(py, &e, self.shown().as_deref()))
-    }
-
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Variant>>> {
         self.variants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The expression that byte ranges of mistakes refer to.
-    fn shown(&self) -> Option<String> {
+    pub fn shown(&self) -> Option<String> {
         match &self.source {
             Source::Expression(text) | Source::Text(text) => Some(text.clone()),
             Source::Function(_) => None,
@@ -217,7 +212,7 @@ impl Compiled {
     }
 
     /// The program for arguments of these dtypes and ranks, its results, and what a call returns.
-    fn build(&self, py: Python<'_>, settings: Settings, given: &[Given]) -> PyResult<(Program, Vec<Var>, Form)> {
+    pub fn build(&self, py: Python<'_>, settings: Settings, given: &[Given]) -> PyResult<(Program, Vec<Var>, Form)> {
         let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
         if let Source::Text(text) = &self.source {
             let program = parse(py, text)?;
@@ -368,10 +363,10 @@ impl Compiled {
         args: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<String> {
-        Ok(self.typed(py, args, named)?.to_string())
+        Ok(Described::new(self, py, args, named)?.typed(py)?.to_string())
     }
 
-    /// The casts of the program for these arrays, with their reasons, and the typed program.
+    /// The casts of the program for these arrays or dtypes, with their reasons, and the typed program.
     #[pyo3(signature = (*args, **named))]
     fn explain<'py>(
         &self,
@@ -379,7 +374,60 @@ impl Compiled {
         args: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<String> {
-        Ok(self.typed(py, args, named)?.explain())
+        Ok(Described::new(self, py, args, named)?.typed(py)?.explain())
+    }
+
+    /// The loops that compute the program for these arrays or dtypes, as text.
+    #[pyo3(signature = (*args, **named))]
+    fn kernels<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<String> {
+        Described::new(self, py, args, named)?.kernels(py, self.options.executor(py)?)
+    }
+
+    /// The dtype of the result for these arrays or dtypes; of several results a tuple or a dict.
+    #[pyo3(signature = (*args, **named))]
+    fn result_type<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Described::new(self, py, args, named)?.result_type(py)
+    }
+
+    /// The executor, which others share unless `compile` was given one.
+    #[getter]
+    fn executor(&self, py: Python<'_>) -> PyResult<Py<PyExecutor>> {
+        self.options.python_executor(py)
+    }
+
+    /// What this object's executor has done so far, and under `programs` for how many dtypes and ranks this object is typed.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let all = self.options.python_executor(py)?.into_bound(py).getattr("stats")?;
+        all.set_item("programs", self.lock().len())?;
+        Ok(all)
+    }
+
+    /// The typed programs of calls so far, for notebooks.
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let programs: Vec<Program> = match &self.source {
+            Source::Text(text) => vec![parse(py, text)?],
+            _ => self.lock().values().take(SHOWN).map(|v| v.program.clone()).collect(),
+        };
+        let heading = self.__repr__();
+        if programs.is_empty() {
+            return Ok(format!("<code>{}</code>", html::escaped(&heading)));
+        }
+        let one = |p: &Program| {
+            let typed = p.infer().map_err(|e| exception(py, &e, self.shown().as_deref()))?;
+            Ok(html::table(&heading, &typed))
+        };
+        programs.iter().map(one).collect()
     }
 
     fn __repr__(&self) -> String {
@@ -388,7 +436,7 @@ impl Compiled {
             Source::Text(_) => "program".to_string(),
             Source::Function(_) => "function".to_string(),
         };
-        let rules = self.rules.as_ref().map(|r| format!(", rules={r:?}")).unwrap_or_default();
+        let rules = self.options.rules.as_ref().map(|r| format!(", rules={r:?}")).unwrap_or_default();
         format!("castwise.compile({what}{rules})({})", self.names.join(", "))
     }
 
@@ -400,7 +448,7 @@ impl Compiled {
             Source::Text(text) => ("text", text.into_pyobject(py)?.into_any()),
             Source::Function(f) => ("function", f.bind(py).clone()),
         };
-        let arguments = (kind, source, self.names.clone(), self.rules.clone(), self.rounding.clone());
+        let arguments = (kind, source, self.names.clone(), self.options.clone());
         Ok((rebuild, arguments.into_pyobject(py)?))
     }
 }
@@ -412,13 +460,13 @@ pub fn _rebuild(
     kind: &str,
     source: &Bound<'_, PyAny>,
     names: Vec<String>,
-    rules: Option<&str>,
-    rounding: &str,
+    options: &Bound<'_, Options>,
 ) -> PyResult<Compiled> {
+    let options = options.get().clone();
     match kind {
-        "expression" => Compiled::expression(py, &source.extract::<String>()?, rules, rounding),
-        "text" => Compiled::of_text(py, &source.extract::<String>()?),
-        _ => Compiled::function(source, names, rules, rounding),
+        "expression" => Compiled::expression(py, &source.extract::<String>()?, options),
+        "text" => Compiled::of_text(py, &source.extract::<String>()?, options),
+        _ => Compiled::function(source, names, options),
     }
 }
 

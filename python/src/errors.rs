@@ -8,6 +8,8 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::cli::findings::{Finding, Kind};
+
 /// An exception of one of the package's classes.
 fn raise(py: Python<'_>, class: &str, arguments: impl FnOnce() -> PyResult<Vec<Py<PyAny>>>) -> PyErr {
     let made = || -> PyResult<PyErr> {
@@ -67,6 +69,35 @@ fn invalid(py: Python<'_>, e: &Error, all: &[Diagnostic], source: Option<&str>) 
     })
 }
 
+/// The implicit losses that `deny` refuses, as one exception.
+pub fn denied(py: Python<'_>, found: &[Finding], source: Option<&str>) -> PyErr {
+    let place = if found.len() == 1 { "place" } else { "places" };
+    let title = match found.iter().all(|f| f.kind == Kind::Wraps) {
+        true => "integers may wrap",
+        false => "precision may be lost",
+    };
+    let mut message = format!("{title} in {} {place} (refused by `deny`)", found.len());
+    raise(py, "ProgramError", || {
+        let class = py.import("castwise._errors")?.getattr("Diagnostic")?;
+        let mut diagnostics = Vec::new();
+        for f in found {
+            let help = match source.and_then(|s| f.advice(s)) {
+                Some(help) => help,
+                None => f
+                    .help
+                    .clone()
+                    .unwrap_or_else(|| "cast the operand first; casts that are written are accepted".into()),
+            };
+            let (file, line, range) = self::place(&f.location);
+            let range = range.map(|(start, end)| characters(source, start, end));
+            message += &format!("\n{}{}", f.label, marked_at(&f.location, source));
+            diagnostics.push(class.call1((format!("{:?}", f.kind), &f.label, help, file, line, range))?.unbind());
+        }
+        message += "\n  help: cast the operands first; casts that are written are accepted";
+        Ok(vec![text(py, &message)?, PyTuple::new(py, diagnostics)?.into_any().unbind()])
+    })
+}
+
 type Place = (Option<String>, Option<u32>, Option<(usize, usize)>);
 
 fn place(location: &SourceLocation) -> Place {
@@ -85,16 +116,20 @@ fn characters(source: Option<&str>, start: usize, end: usize) -> (usize, usize) 
 
 /// A mistake with its place, marked by a caret if it is in an expression, and its help.
 fn shown(d: &Diagnostic, source: Option<&str>) -> String {
-    let mut out = d.message.clone();
-    match (&d.location, source) {
-        (SourceLocation::Text(r), Some(source)) => out += &marked(source, r.start as usize, r.end as usize),
-        (SourceLocation::Line(l), _) => out += &format!("\n  at {l}"),
-        _ => {}
-    }
+    let mut out = d.message.clone() + &marked_at(&d.location, source);
     if let Some(help) = &d.help {
         out += &format!("\n  help: {help}");
     }
     out
+}
+
+/// A place in an expression with carets, or a line of Python.
+fn marked_at(location: &SourceLocation, source: Option<&str>) -> String {
+    match (location, source) {
+        (SourceLocation::Text(r), Some(source)) => marked(source, r.start as usize, r.end as usize),
+        (SourceLocation::Line(l), _) => format!("\n  at {l}"),
+        _ => String::new(),
+    }
 }
 
 /// The line of a byte range, and carets below the range.

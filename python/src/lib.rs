@@ -2,6 +2,9 @@
 //!
 //! Guarantees: arrays are read in place and results own their memory (`arrays`); an error is a Python exception with the
 //! caller's line (`errors`, `place`). Does not: have rules of its own; every dtype is castwise's decision.
+//!
+//! The command is compiled into the module, so that the wheel has it without a second copy of the library: `cli` is the
+//! same source as that of the binary, and uses the library's public interface only.
 
 use castwise::promotion::{OperandType, signature};
 use castwise::{Attrs, DType, Op, compare_all};
@@ -9,48 +12,63 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+#[path = "../../src/cli/mod.rs"]
+mod cli;
+#[path = "../../src/base/random.rs"]
+mod random;
+
 mod arrays;
 mod compiled;
+mod describe;
 mod dtypes;
 mod errors;
+mod executor;
+mod html;
+mod options;
 mod place;
 mod program;
 mod rules;
 mod torch;
+mod views;
 
 use arrays::Argument;
 use compiled::Compiled;
+use executor::PyExecutor;
+use options::Options;
 use program::{OpFunction, PyProgram, PyVar};
 
 /// Compiles an expression.
 #[pyfunction]
-#[pyo3(signature = (text, rules=None, rounding="exact"))]
-fn compile_expression(py: Python<'_>, text: &str, rules: Option<&str>, rounding: &str) -> PyResult<Compiled> {
-    Compiled::expression(py, text, rules, rounding)
+fn compile_expression(py: Python<'_>, text: &str, options: &Bound<'_, Options>) -> PyResult<Compiled> {
+    Compiled::expression(py, text, options.get().clone())
 }
 
 /// Compiles a program's text.
 #[pyfunction]
-fn compile_text(py: Python<'_>, text: &str) -> PyResult<Compiled> {
-    Compiled::of_text(py, text)
+fn compile_text(py: Python<'_>, text: &str, options: &Bound<'_, Options>) -> PyResult<Compiled> {
+    Compiled::of_text(py, text, options.get().clone())
 }
 
 /// Compiles a program.
 #[pyfunction]
-fn compile_program(py: Python<'_>, program: &Bound<'_, PyProgram>) -> PyResult<Compiled> {
-    Compiled::of_text(py, &program.get().program().to_string())
+fn compile_program(py: Python<'_>, program: &Bound<'_, PyProgram>, options: &Bound<'_, Options>) -> PyResult<Compiled> {
+    Compiled::of_text(py, &program.get().program().to_string(), options.get().clone())
 }
 
 /// Compiles a function of Vars.
 #[pyfunction]
-#[pyo3(signature = (function, names, rules=None, rounding="exact"))]
 fn compile_function(
     function: &Bound<'_, PyAny>,
     names: Vec<String>,
-    rules: Option<&str>,
-    rounding: &str,
+    options: &Bound<'_, Options>,
 ) -> PyResult<Compiled> {
-    Compiled::function(function, names, rules, rounding)
+    Compiled::function(function, names, options.get().clone())
+}
+
+/// Runs the command `castwise` with these arguments, of which the first is its name, and returns the exit status.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| cli::status(arguments))
 }
 
 /// The op of a name.
@@ -147,7 +165,11 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyProgram>()?;
     m.add_class::<PyVar>()?;
     m.add_class::<OpFunction>()?;
+    m.add_class::<PyExecutor>()?;
+    m.add_class::<Options>()?;
     m.add_class::<arrays::Memory>()?;
+    m.add_function(wrap_pyfunction!(command, m)?)?;
+    m.add_function(wrap_pyfunction!(executor::default_executor, m)?)?;
     m.add_function(wrap_pyfunction!(compile_expression, m)?)?;
     m.add_function(wrap_pyfunction!(compile_text, m)?)?;
     m.add_function(wrap_pyfunction!(compile_program, m)?)?;

@@ -4,7 +4,7 @@
 //! the line of Python code that made it. Does not: compute.
 
 use castwise::shape::{Dim, Dims};
-use castwise::{Attrs, DType, Eager, Op, Operand, Program, Scalar, Var, apply, with_location};
+use castwise::{Attrs, DType, Eager, Op, Operand, Program, Scalar, Var, View, apply, with_location};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -16,8 +16,18 @@ use crate::dtypes;
 use crate::errors::exception;
 use crate::place::here;
 use crate::rules;
+use crate::{html, views};
 
 /// A value of a program: what functions are traced with.
+///
+/// Operators, ops as methods, NumPy's functions and indices add to the program. It has a dtype and a shape, in which None is
+/// an extent that a call determines, and no elements.
+///
+/// >>> import castwise
+/// >>> x = castwise.Program("torch").data("x", "bf16", ["n", 3])
+/// >>> y = (x * 2).sum(dim=-1) + x[:, 0]
+/// >>> y.dtype, y.shape
+/// ('bf16', (None,))
 #[pyclass(frozen, module = "castwise", name = "Var")]
 pub struct PyVar {
     program: Program,
@@ -31,6 +41,15 @@ impl PyVar {
 
     pub fn var(&self) -> &Var {
         &self.var
+    }
+
+    /// The extents; `None` for those that a call determines.
+    fn extents(&self, py: Python<'_>) -> PyResult<Vec<Option<usize>>> {
+        let fixed = |d: &castwise::shape::SymDim| match d {
+            castwise::shape::SymDim::Fixed(n) => Some(*n),
+            _ => None,
+        };
+        self.typed(py, |t| Some(t.shape(&self.var)?.iter().map(fixed).collect()))
     }
 
     fn typed<T>(&self, py: Python<'_>, of: impl Fn(&castwise::TypedProgram) -> Option<T>) -> PyResult<T> {
@@ -246,6 +265,13 @@ fn reversed<'py>(x: &Bound<'py, PyVar>, op: Op, y: &Bound<'py, PyAny>) -> Made<'
     applied(x.py(), op, &[y.clone(), x.clone().into_any()], Attrs::default())
 }
 
+/// Views of a value, one after the other.
+fn viewed<'py>(x: &Bound<'py, PyVar>, views: impl IntoIterator<Item = View>) -> Made<'py> {
+    let (PyVar { program, var }, at) = (x.get(), here(x.py()));
+    let var = with_location(at, || views.into_iter().fold(var.clone(), |v, view| v.view(view)));
+    Ok(Bound::new(x.py(), PyVar { program: program.clone(), var })?.into_any())
+}
+
 fn unary<'py>(x: &Bound<'py, PyVar>, op: Op) -> Made<'py> {
     applied(x.py(), op, &[x.clone().into_any()], Attrs::default())
 }
@@ -419,6 +445,75 @@ impl PyVar {
         applied(slf.py(), op, &inputs.iter().collect::<Vec<_>>(), Attrs::default())
     }
 
+    /// NumPy's functions of a value: those that have a meaning in a program are `castwise/_array_function.py`'s.
+    fn __array_function__<'py>(
+        slf: &Bound<'py, Self>,
+        func: &Bound<'py, PyAny>,
+        _types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyAny>,
+        kwargs: &Bound<'py, PyAny>,
+    ) -> Made<'py> {
+        slf.py().import("castwise._array_function")?.getattr("apply")?.call1((func, args, kwargs))
+    }
+
+    /// The elements in row-major order under another shape, in which one extent may be -1.
+    #[pyo3(signature = (*shape))]
+    fn reshape<'py>(slf: &Bound<'py, Self>, shape: &Bound<'py, PyTuple>) -> Made<'py> {
+        viewed(slf, [View::Reshape(views::integers(shape)?.into())])
+    }
+
+    /// Two dims swapped, as in PyTorch; `permute` reorders all.
+    fn transpose<'py>(slf: &Bound<'py, Self>, a: i64, b: i64) -> Made<'py> {
+        viewed(slf, [View::Transpose(a, b)])
+    }
+
+    /// The dims in another order.
+    #[pyo3(signature = (*dims))]
+    fn permute<'py>(slf: &Bound<'py, Self>, dims: &Bound<'py, PyTuple>) -> Made<'py> {
+        viewed(slf, [View::Permute(views::integers(dims)?.into())])
+    }
+
+    /// The dims in reversed order.
+    #[getter(T)]
+    fn reversed_dims<'py>(slf: &Bound<'py, Self>) -> Made<'py> {
+        let dims: Vec<i64> = (0..slf.get().extents(slf.py())?.len() as i64).rev().collect();
+        viewed(slf, [View::Permute(dims.into())])
+    }
+
+    /// The last two dims swapped.
+    #[getter(mT)]
+    fn swapped_matrix<'py>(slf: &Bound<'py, Self>) -> Made<'py> {
+        viewed(slf, [View::Transpose(-2, -1)])
+    }
+
+    /// A new dim of extent 1 before this one; -1 is behind the last.
+    fn unsqueeze<'py>(slf: &Bound<'py, Self>, dim: i64) -> Made<'py> {
+        viewed(slf, [View::Unsqueeze(dim)])
+    }
+
+    /// Without this dim, if its extent is 1.
+    fn squeeze<'py>(slf: &Bound<'py, Self>, dim: i64) -> Made<'py> {
+        viewed(slf, [View::Squeeze(dim)])
+    }
+
+    /// Dims of extent 1 repeated and leading dims added, to this shape; -1 is an extent that stays.
+    #[pyo3(signature = (*shape))]
+    fn expand<'py>(slf: &Bound<'py, Self>, shape: &Bound<'py, PyTuple>) -> Made<'py> {
+        viewed(slf, [View::Expand(views::integers(shape)?.into())])
+    }
+
+    /// These dims reversed.
+    #[pyo3(signature = (*dims))]
+    fn flip<'py>(slf: &Bound<'py, Self>, dims: &Bound<'py, PyTuple>) -> Made<'py> {
+        viewed(slf, [View::Flip(views::integers(dims)?.into())])
+    }
+
+    /// Slices, new dims by `None`, `...`, and integers where the extent is known.
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> Made<'py> {
+        let shape = slf.get().extents(slf.py())?;
+        viewed(slf, views::of_index(index, &shape)?)
+    }
+
     /// The dtype of the value, by name.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<&'static str> {
@@ -428,12 +523,13 @@ impl PyVar {
     /// The shape of the value; `None` for extents that a call determines.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let fixed = |d: &castwise::shape::SymDim| match d {
-            castwise::shape::SymDim::Fixed(n) => Some(*n),
-            _ => None,
-        };
-        let shape = self.typed(py, |t| Some(t.shape(&self.var)?.iter().map(fixed).collect::<Vec<_>>()))?;
-        PyTuple::new(py, shape)
+        PyTuple::new(py, self.extents(py)?)
+    }
+
+    /// The number of dims.
+    #[getter]
+    fn ndim(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.extents(py)?.len())
     }
 
     /// Whether the value is weak: under JAX's rules it then promotes as a Python scalar does.
@@ -464,8 +560,33 @@ impl PyVar {
         Err(PyTypeError::new_err("a castwise.Var has no elements while a function is traced"))
     }
 
+    fn __int__(&self) -> PyResult<Py<PyAny>> {
+        Err(no_value("an int"))
+    }
+
+    fn __float__(&self) -> PyResult<Py<PyAny>> {
+        Err(no_value("a float"))
+    }
+
+    fn __complex__(&self) -> PyResult<Py<PyAny>> {
+        Err(no_value("a complex number"))
+    }
+
+    fn __index__(&self) -> PyResult<Py<PyAny>> {
+        Err(no_value("an index"))
+    }
+
     fn __len__(&self) -> PyResult<usize> {
         Err(PyTypeError::new_err("a castwise.Var has no length while a function is traced"))
+    }
+
+    fn __contains__(&self, _item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Err(PyTypeError::new_err("a castwise.Var has no elements to look for while a function is traced"))
+    }
+
+    #[pyo3(signature = (*_args, **_named))]
+    fn __dlpack__(&self, _args: &Bound<'_, PyTuple>, _named: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        Err(PyTypeError::new_err("a castwise.Var has no elements while a function is traced"))
     }
 
     fn __iter__(&self) -> PyResult<Py<PyAny>> {
@@ -473,7 +594,19 @@ impl PyVar {
     }
 }
 
-/// A program that is written step by step.
+/// What a conversion to a number raises, as the array API standard says.
+fn no_value(what: &str) -> PyErr {
+    PyValueError::new_err(format!("a castwise.Var has no value while a function is traced, so it can't be {what}"))
+}
+
+/// A program that is written step by step, under rules such as "torch", "numpy", "paddle", "jax" or "jax,x64".
+///
+/// >>> import numpy as np, castwise
+/// >>> p = castwise.Program("torch")
+/// >>> x = p.data("x", "i64", ["n"])
+/// >>> p.fetch(half=x * 0.5, total=x.sum())
+/// >>> castwise.compile(p)(np.array([1, 2]))
+/// {'half': array([0.5, 1. ], dtype=float32), 'total': array(3)}
 #[pyclass(frozen, module = "castwise", name = "Program")]
 pub struct PyProgram {
     program: Program,
@@ -586,6 +719,14 @@ impl PyProgram {
     #[getter]
     fn rules(&self) -> String {
         self.program.settings().named()
+    }
+
+    /// The typed program as a table, for notebooks; the mistakes, if it has any.
+    fn _repr_html_(&self, py: Python<'_>) -> String {
+        match self.program.infer() {
+            Ok(typed) => html::table(&self.__repr__(), &typed),
+            Err(e) => format!("<pre>{}</pre>", html::escaped(&exception(py, &e, None).value(py).to_string())),
+        }
     }
 
     fn __str__(&self) -> String {

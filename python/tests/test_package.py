@@ -2,14 +2,17 @@
 
 import ast
 import doctest
+import os
 import pathlib
+import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import castwise
-from castwise import _api, _core
+from castwise import _api, _command, _core
 
 PACKAGE = pathlib.Path(castwise.__file__).parent
 
@@ -45,9 +48,40 @@ def test_every_op_is_a_function_with_a_text():
 
 
 def test_examples_run():
-    for module in (castwise, _api):
+    for module in (castwise, _api, _command):
         found = doctest.testmod(module)
         assert found.attempted and not found.failed, module
+    for name in castwise.__all__:
+        public = getattr(castwise, name)
+        error = isinstance(public, type) and issubclass(public, (Exception, tuple))
+        assert not callable(public) or error or ">>>" in public.__doc__, name
+
+
+def test_blocks_of_the_readme_run():
+    readme = pathlib.Path(__file__).parents[1] / "README.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", readme.read_text(), re.M | re.S)
+    assert len(blocks) > 8
+    names = {}
+    for block in blocks:
+        test = doctest.DocTestParser().get_doctest(block, names, readme.name, str(readme), 0)
+        runner = doctest.DocTestRunner()
+        runner.run(test, clear_globs=False)
+        assert test.examples and not runner.failures, block
+        names = test.globs
+
+
+def test_commands_of_the_readme_run(tmp_path):
+    readme = (pathlib.Path(__file__).parents[1] / "README.md").read_text()
+    np.save(tmp_path / "nir.npy", np.array([200, 30], np.uint8))
+    np.save(tmp_path / "red.npy", np.array([100, 90], np.uint8))
+    environment = os.environ | {"PATH": os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])}
+    seen = 0
+    for block in re.findall(r"^```console\n(.*?)^```$", readme, re.M | re.S):
+        command, _, want = block.removeprefix("$ ").partition("\n")
+        done = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.stdout + done.stderr == want
+        seen += 1
+    assert seen
 
 
 def test_importing_loads_no_library():

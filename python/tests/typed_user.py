@@ -18,4 +18,16 @@ try:
     p.check()
 except castwise.ProgramError as e:
     print(e.diagnostics[0].help)
+ex = castwise.Executor(threads=2, max_bytes=1 << 30, time_limit=1.5)
+ex.threads = 1
+h = castwise.compile("a - b", deny="wrap", executor=ex)
+counts: dict[str, int | float] = h.stats
+kernels: str = h.kernels(np.float32, "bf16[3, n]")
+own: castwise.Executor = h.executor
+
+@castwise.compile
+def v(x: castwise.Var) -> dict[str, castwise.Var]:
+    return {"t": x.T[None, ..., ::2].reshape(1, -1), "s": x.sum(dim=0), "n": x.unsqueeze(0).expand(3, -1)}
+
+before: int = castwise.set_num_threads(castwise.get_num_threads())
 print(castwise.evaluate("a + b", {"a": np.ones(2), "b": 1}), castwise.result_type("i32", 2.5, rules="torch"))

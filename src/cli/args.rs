@@ -449,12 +449,7 @@ fn map(text: &str) -> Result<(Regex, String), String> {
 }
 
 fn deny(text: &str) -> Result<Kind, String> {
-    match text {
-        "lossy" => Ok(Kind::Rounds),
-        "range" => Ok(Kind::Range),
-        "wrap" => Ok(Kind::Wraps),
-        _ => Err("expected lossy, range or wrap".to_string()),
-    }
+    text.parse()
 }
 
 fn rounding(text: &str) -> Result<Rounding, String> {

@@ -78,7 +78,7 @@ fn stage(
 }
 
 /// What a node is, and its type: two lines.
-fn label(n: &NodeView<'_>) -> [String; 2] {
+pub(crate) fn label(n: &NodeView<'_>) -> [String; 2] {
     let what = match &n.kind {
         NodeKind::Feed(name) => name.to_string(),
         NodeKind::Constant(_) => "constant".to_string(),
@@ -101,7 +101,8 @@ fn label(n: &NodeView<'_>) -> [String; 2] {
     [what, format!("{}[{}]", n.dtype, dims.join(", "))]
 }
 
-fn colour(n: &NodeView<'_>) -> &'static str {
+/// The colour of a node: that of a cast by what it loses.
+pub(crate) fn colour(n: &NodeView<'_>) -> &'static str {
     match &n.kind {
         NodeKind::Cast { note, .. } if note.loss == CastLoss::Exact => "#d5e8d4",
         NodeKind::Cast { note, .. } if note.loss == CastLoss::Rounds => "#ffe6a0",

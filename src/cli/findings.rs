@@ -10,15 +10,15 @@ use castwise::{CastLoss, CastNote, Op, Reason, SourceLocation, TypedProgram};
 use super::{lines, report};
 
 /// An op, cast or scalar that may lose information.
-pub(super) struct Finding {
-    pub(super) span: Range<usize>,
-    pub(super) label: String,
-    pub(super) kind: Kind,
+pub(crate) struct Finding {
+    pub(crate) span: Range<usize>,
+    pub(crate) label: String,
+    pub(crate) kind: Kind,
     /// Whether the expression contains the cast explicitly.
-    pub(super) requested: bool,
+    pub(crate) requested: bool,
     /// The help text of the library.
-    pub(super) help: Option<String>,
-    location: SourceLocation,
+    pub(crate) help: Option<String>,
+    pub(crate) location: SourceLocation,
 }
 
 /// The kinds of losses, the worst last.
@@ -32,6 +32,19 @@ pub(crate) enum Kind {
     Wraps,
 }
 
+impl std::str::FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kind, String> {
+        match text {
+            "lossy" => Ok(Kind::Rounds),
+            "range" => Ok(Kind::Range),
+            "wrap" => Ok(Kind::Wraps),
+            _ => Err("expected lossy, range or wrap".to_string()),
+        }
+    }
+}
+
 impl From<CastLoss> for Kind {
     fn from(loss: CastLoss) -> Kind {
         if loss == CastLoss::Range { Kind::Range } else { Kind::Rounds }
@@ -40,7 +53,7 @@ impl From<CastLoss> for Kind {
 
 /// All possible losses in the order of the text: casts that are not exact, ops that round to 16 bits or may wrap before
 /// the value is cast to a wider dtype, and scalars that their dtype changes.
-pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
+pub(crate) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut find = |location: &SourceLocation, label: String, kind: Kind, requested: bool, help: Option<String>| {
         let span = report::span(text, location).unwrap_or(0..0);
@@ -69,7 +82,7 @@ pub(super) fn findings(typed: &TypedProgram, text: &str) -> Vec<Finding> {
 
 impl Finding {
     /// The help text with the operands as the user wrote them.
-    pub(super) fn advice(&self, text: &str) -> Option<String> {
+    pub(crate) fn advice(&self, text: &str) -> Option<String> {
         let written = text.get(self.span.clone()).unwrap_or_default();
         let help = report::with_operands(self.help.as_deref()?, text, &self.location);
         Some(lines::casts(&help, written))

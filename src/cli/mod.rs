@@ -8,8 +8,8 @@
 //! output early does not cause an error. Does not: compute or decide dtypes; it calls the library's public interface
 //! only.
 
+use std::ffi::OsString;
 use std::io::Write;
-use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -17,12 +17,12 @@ mod args;
 mod cells;
 mod check;
 mod describe;
-mod draw;
+pub(crate) mod draw;
 mod eval;
 mod explain;
 mod expression;
 mod failure;
-mod findings;
+pub(crate) mod findings;
 mod fmt;
 mod format;
 mod inexact;
@@ -82,9 +82,16 @@ enum Command {
     Man(manual::Man),
 }
 
-/// Runs the command.
-pub(crate) fn main() -> ExitCode {
-    let command = Cli::parse().command;
+/// Runs the command with these arguments, of which the first is its own name, and returns the exit status.
+pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let command = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli.command,
+        // Also `--help` and `--version`, which have the status 0.
+        Err(e) => {
+            let _ = e.print();
+            return u8::try_from(e.exit_code()).unwrap_or(2);
+        }
+    };
     signals::watch();
     let done = match &command {
         Command::Eval(arguments) => eval::run(arguments),
@@ -97,11 +104,11 @@ pub(crate) fn main() -> ExitCode {
         Command::Man(arguments) => manual::man(arguments, Cli::command()),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => {
             // The text may have colours. Control characters from outside are escaped where it is formatted.
             let _ = writeln!(std::io::stderr(), "{}", failure.text.trim_end());
-            ExitCode::from(failure.code)
+            failure.code
         }
     }
 }

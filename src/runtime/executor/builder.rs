@@ -5,6 +5,11 @@ use crate::plan::options::{Pass, Passes};
 use crate::plan::tuning::TILE;
 use std::time::Duration;
 
+/// A number of threads that a run can use.
+pub(super) fn clamped(threads: usize) -> usize {
+    threads.clamp(1, 1 << 16)
+}
+
 /// Settings of an [`Executor`](crate::Executor).
 ///
 /// ```
@@ -33,7 +38,7 @@ pub struct ExecutorBuilder {
 impl ExecutorBuilder {
     /// The most threads that one run uses; at least 1, at most 65536. Default: the machine's cores.
     pub fn threads(mut self, n: usize) -> ExecutorBuilder {
-        self.threads = Some(n.clamp(1, 1 << 16));
+        self.threads = Some(clamped(n));
         self
     }
 

@@ -5,6 +5,7 @@
 //! program.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use smallvec::SmallVec;
 
@@ -17,7 +18,7 @@ use crate::graph::typed::NodeId;
 use crate::graph::var::Var;
 use crate::plan::options::Passes;
 use crate::tensor::{AsTarget, Tensor};
-use builder::ExecutorBuilder;
+use builder::{ExecutorBuilder, clamped};
 
 pub(crate) mod builder;
 mod dump;
@@ -236,6 +237,24 @@ impl Executor {
     /// ```
     pub fn ssa<'a>(&self, program: &Program, fetches: impl IntoIterator<Item = &'a Var>) -> Result<String> {
         dump::ssa(&self.inner, program, fetches)
+    }
+
+    /// The most threads that one run uses.
+    pub fn threads(&self) -> usize {
+        self.inner.threads.load(Ordering::Relaxed)
+    }
+
+    /// Changes how many threads runs that begin from now on use at most, also those of what is prepared already: at least 1,
+    /// at most 65536. Results stay the same in every bit. For a process with one executor; otherwise
+    /// [`ExecutorBuilder::threads`](crate::ExecutorBuilder::threads).
+    ///
+    /// ```
+    /// let exe = castwise::Executor::builder().threads(4).build();
+    /// exe.set_threads(1);
+    /// assert_eq!(exe.threads(), 1);
+    /// ```
+    pub fn set_threads(&self, n: usize) {
+        self.inner.threads.store(clamped(n), Ordering::Relaxed);
     }
 
     /// How many kernels have been compiled so far.

@@ -5,6 +5,7 @@
 //! feeds.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
@@ -101,7 +102,7 @@ pub(super) struct Call<'a> {
 /// An executor's settings and what it keeps, shared with what it has prepared.
 pub(super) struct Inner {
     pub(super) settings: ExecutorBuilder,
-    threads: usize,
+    pub(super) threads: AtomicUsize,
     caches: Kept<Caches>,
     /// The latest first.
     recent: Kept<Vec<Asked>>,
@@ -122,7 +123,7 @@ impl Inner {
         // Asking for the cores reads a dozen files, which is a good part of what a first result takes.
         let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
         Inner {
-            threads: settings.threads.unwrap_or_else(cores),
+            threads: AtomicUsize::new(settings.threads.unwrap_or_else(cores)),
             settings,
             caches: Kept::default(),
             recent: Kept::default(),
@@ -206,7 +207,8 @@ impl Inner {
     /// What a run has besides its plan.
     fn run<'a>(&'a self, feeds: &'a [TensorRef<'a>], dyn_dims: &'a [usize], stop: Option<&'a Stop<'a>>) -> Run<'a> {
         let memory = MemoryBudget::limited(self.settings.max_bytes);
-        Run { feeds, dyn_dims, threads: self.threads, pool: Some(&self.pool), stop, memory }
+        let threads = self.threads.load(Ordering::Relaxed);
+        Run { feeds, dyn_dims, threads, pool: Some(&self.pool), stop, memory }
     }
 
     /// What can stop a run that starts now.

@@ -1,0 +1,243 @@
+"""NumPy's functions of a ``Var``: those that have a meaning in a program, under NumPy's parameters.
+
+Guarantees: a function or argument that has no meaning raises ``TypeError`` with what to write instead. Does not: have dtypes
+of its own; each function is an op or a view.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Mapping, Sequence
+
+from . import _core
+from ._core import Var
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+#: Why functions are refused, where there is more to say than that castwise has no such op.
+_REFUSED = {
+    **dict.fromkeys(
+        "concatenate stack vstack hstack dstack column_stack block append tile repeat split array_split".split(),
+        "programs have no op that joins or repeats arrays: do it before the call or after it",
+    ),
+    **dict.fromkeys(
+        "sort argsort argmax argmin cumsum cumprod median quantile percentile unique searchsorted".split(),
+        "programs have elementwise ops and sums, products, means, extremes, all and any along dims",
+    ),
+    **dict.fromkeys("dot matmul tensordot einsum inner outer".split(), "programs have no products of matrices"),
+    **dict.fromkeys(
+        "array_equal allclose array_equiv shares_memory may_share_memory".split(),
+        "a Var has no value while a function is traced",
+    ),
+    **dict.fromkeys("var std".split(), "write `((x - x.mean()) ** 2).mean()` with the dims and divisor that you mean"),
+}
+
+
+def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What ``Var.__array_function__`` calls."""
+    name = func.__name__
+    found = _FUNCTIONS.get(name)
+    if found is None:
+        why = _REFUSED.get(name, "castwise has no op for it")
+        raise TypeError(f"numpy.{name} of a castwise.Var: {why}")
+    try:
+        return found(*args, **kwargs)
+    except _Refused as e:
+        raise TypeError(f"numpy.{name} of a castwise.Var {e}") from None
+
+
+class _Refused(Exception):
+    pass
+
+
+def _named(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(f: Callable[..., Any]) -> Callable[..., Any]:
+        _FUNCTIONS.update(dict.fromkeys(names, f))
+        return f
+
+    return add
+
+
+def _none(**given: Any) -> None:
+    """Refuses arguments that are not ``None``."""
+    for name, value in given.items():
+        if value is not None:
+            raise _Refused(f"takes no `{name}`")
+
+
+def _reduction(op: str, *names: str) -> None:
+    @_named(*names)
+    def reduce(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+    ) -> Any:
+        _none(out=out, initial=initial, where=where)
+        named = {} if dtype is None else {"dtype": dtype}
+        return _core.op(op)(a, axis=axis, keepdims=keepdims, **named)
+
+
+_reduction("sum", "sum")
+_reduction("prod", "prod")
+_reduction("mean", "mean")
+
+
+def _extreme(op: str, *names: str) -> None:
+    @_named(*names)
+    def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Any:
+        _none(out=out, initial=initial, where=where)
+        return _core.op(op)(a, axis=axis, keepdims=keepdims)
+
+
+_extreme("amax", "max", "amax")
+_extreme("amin", "min", "amin")
+_extreme("any", "any")
+_extreme("all", "all")
+
+
+def _unary(name: str) -> None:
+    @_named(name)
+    def one(x: Any) -> Any:
+        return _core.op(name)(x)
+
+
+_unary("real")
+_unary("imag")
+
+
+@_named("angle")
+def _angle(z: Any, deg: bool = False) -> Any:
+    if deg:
+        raise _Refused("gives radians only")
+    return _core.op("angle")(z)
+
+
+@_named("where")
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if x is None or y is None:
+        raise _Refused("takes both values: the positions of true elements are a shape that depends on data")
+    return _core.op("where")(condition, x, y)
+
+
+@_named("clip")
+def _clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None
+) -> Any:
+    _none(out=out)
+    low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
+    # What NumPy's clip is, for its promotion.
+    a = a if low is None else _core.op("maximum")(a, low)
+    return a if high is None else _core.op("minimum")(a, high)
+
+
+@_named("round", "around", "round_")
+def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    _none(out=out)
+    if decimals:
+        raise _Refused("rounds to integers only: scale before and after it")
+    return _core.op("round")(a)
+
+
+@_named("shape")
+def _shape(a: Any) -> Any:
+    return a.shape
+
+
+@_named("ndim")
+def _ndim(a: Any) -> Any:
+    return a.ndim
+
+
+def _axis(axis: Any, ndim: int) -> int:
+    at = operator.index(axis)
+    if not -ndim <= at < ndim:
+        raise ValueError(f"axis {at} is out of bounds for a value of {ndim} dims")
+    return at % ndim
+
+
+def _axes(axis: Any, ndim: int) -> list[int]:
+    try:
+        return [_axis(axis, ndim)]
+    except TypeError:
+        found = [_axis(a, ndim) for a in axis]
+    if len({*found}) != len(found):
+        raise ValueError("an axis is given twice")
+    return found
+
+
+@_named("transpose", "permute_dims")
+def _transpose(a: Var, axes: Any = None) -> Any:
+    return a.T if axes is None else a.permute(*_axes(axes, a.ndim))
+
+
+@_named("matrix_transpose")
+def _matrix_transpose(x: Var) -> Any:
+    return x.mT
+
+
+@_named("swapaxes")
+def _swapaxes(a: Var, axis1: int, axis2: int) -> Any:
+    return a.transpose(_axis(axis1, a.ndim), _axis(axis2, a.ndim))
+
+
+@_named("moveaxis")
+def _moveaxis(a: Var, source: Any, destination: Any) -> Any:
+    sources, targets = _axes(source, a.ndim), _axes(destination, a.ndim)
+    if len(sources) != len(targets):
+        raise ValueError("`source` and `destination` have different lengths")
+    order = [i for i in range(a.ndim) if i not in sources]
+    for to, of in sorted(zip(targets, sources)):
+        order.insert(to, of)
+    return a.permute(*order)
+
+
+@_named("reshape")
+def _reshape(a: Var, /, shape: Any = None, order: str = "C", *, newshape: Any = None, copy: Any = None) -> Any:
+    if order != "C":
+        raise _Refused("has the order C only")
+    _none(copy=copy)
+    shape = newshape if shape is None else shape
+    return a.reshape(*([shape] if isinstance(shape, int) else shape))
+
+
+@_named("ravel")
+def _ravel(a: Var, order: str = "C") -> Any:
+    if order != "C":
+        raise _Refused("has the order C only")
+    return a.reshape(-1)
+
+
+@_named("squeeze")
+def _squeeze(a: Var, axis: Any = None) -> Any:
+    shape = a.shape
+    if axis is None:
+        if None in shape:
+            raise _Refused("needs an `axis` where extents are known only when a call comes")
+        axis = [i for i, n in enumerate(shape) if n == 1]
+    for at in sorted(_axes(axis, len(shape)), reverse=True):
+        if shape[at] not in (None, 1):
+            raise ValueError(f"axis {at} has {shape[at]} elements, not 1")
+        a = a.squeeze(at)
+    return a
+
+
+@_named("expand_dims")
+def _expand_dims(a: Var, axis: Any) -> Any:
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    for at in sorted(_axes(axes, a.ndim + len(axes))):
+        a = a.unsqueeze(at)
+    return a
+
+
+@_named("broadcast_to")
+def _broadcast_to(array: Var, shape: Any, subok: bool = False) -> Any:
+    return array.expand(*([shape] if isinstance(shape, int) else shape))
+
+
+@_named("flip")
+def _flip(m: Var, axis: Any = None) -> Any:
+    return m.flip(*(range(m.ndim) if axis is None else _axes(axis, m.ndim)))
+
+
+@_named("astype")
+def _astype(x: Var, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+    _none(device=device)
+    return x.cast(dtype)
