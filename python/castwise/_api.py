@@ -233,7 +233,7 @@ def _declare(program: Program, name: str, what: Any) -> Any:
     return program.data(name, what, ["n"])
 
 
-def explain(f: Any, *, rules: str, **arguments: Any) -> str:
+def explain(f: Any, /, *, rules: str, **arguments: Any) -> str:
     """The casts that rules imply, with their reasons, and the typed program.
 
     Args:
@@ -250,7 +250,7 @@ def explain(f: Any, *, rules: str, **arguments: Any) -> str:
     return _traced(f, rules, arguments).explain()
 
 
-def compare(f: Any, *rules: str, **arguments: Any) -> list[tuple[str, str, dict[str, str | None]]]:
+def compare(f: Any, /, *rules: str, **arguments: Any) -> list[tuple[str, str, dict[str, str | None]]]:
     """Where rule sets differ: the op, its place, and the dtype that each gives, or ``None`` where it refuses.
 
     >>> compare("a + b", "torch", "numpy", a="i64", b="f32")
