@@ -13,6 +13,7 @@ pub mod complex;
 pub mod fold;
 pub mod format;
 pub mod functions;
+pub mod generators;
 pub mod int;
 pub mod program;
 pub mod real;
