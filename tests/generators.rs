@@ -2,27 +2,12 @@
 //! cut and typed, in both modes and at each CPU level. Does not: check the numbers of large indices (`kernels::generate` does).
 
 mod common;
+#[path = "reference/generators.rs"]
+mod reference;
 
 use castwise::{Attrs, Generator, Key, Op, prelude::*};
 use common::{Random, levels, random_tensor};
-
-/// Philox4x32-10, word by word, from its definition.
-fn words(key: Key, block: u64) -> [u32; 4] {
-    let (mut k0, mut k1) = (key.seed as u32, (key.seed >> 32) as u32);
-    let mut c = [block as u32, (block >> 32) as u32, key.stream as u32, (key.stream >> 32) as u32];
-    for round in 0..10 {
-        if round > 0 {
-            (k0, k1) = (k0.wrapping_add(0x9E37_79B9), k1.wrapping_add(0xBB67_AE85));
-        }
-        let (p, q) = (0xD251_1F53 * u64::from(c[0]), 0xCD9E_8D57 * u64::from(c[2]));
-        c = [(q >> 32) as u32 ^ c[1] ^ k0, q as u32, (p >> 32) as u32 ^ c[3] ^ k1, p as u32];
-    }
-    c
-}
-
-fn w32(key: Key, i: u64) -> u32 {
-    words(key, i / 4)[i as usize % 4]
-}
+use reference::w32;
 
 fn bytes(t: &Tensor) -> Vec<u8> {
     t.contiguous().unwrap().as_bytes().unwrap().to_vec()
@@ -72,6 +57,21 @@ fn uniform_numbers_are_those_of_the_definition_at_every_level() {
             assert_eq!(run[0].to_vec::<f32>().unwrap(), want);
         }
     });
+}
+
+#[test]
+fn random_numbers_of_every_dtype_are_those_of_the_definition() {
+    let key = Key { seed: 1 << 63, stream: 77 };
+    let like = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::Bool, [3, 333]).unwrap());
+    for dtype in DType::ALL {
+        let Some(want) = reference::random(key, dtype, &[3, 333]) else { continue };
+        let made = match dtype {
+            DType::Bool => like.bernoulli(0.25, key),
+            d if d.is_float() => like.uniform(key, d),
+            d => like.randint(0, 7, key, d),
+        };
+        assert_eq!(bytes(&made.result().unwrap()), bytes(&want), "{dtype}");
+    }
 }
 
 /// Sums in i64 or f64 of a generator's elements, over some dims, are those of its tensor.

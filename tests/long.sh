@@ -12,12 +12,13 @@
 #   fuzz      each fuzz target for FUZZ_SECONDS (default 1800)
 #   memcheck  MEMCHECK (default 100000) random programs, the recorded ones and tests/masks.rs under valgrind, with the
 #             loops for AVX2 and the baseline's; valgrind does not support AVX-512
+#   random    the distributions of RANDOM_NUMBERS (default 2^28) random numbers of each kind, with a new SEED
 #   stop      the time until a run over ELEMENTS (default 10^8) elements returns after a cancellation, STOPS (default 200)
 #             times
 # The script stops at the first part that fails.
 set -eu
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- programs small doubles sweep fuzz memcheck stop
+[ $# -gt 0 ] || set -- programs small doubles sweep fuzz memcheck random stop
 seed=${SEED:-$(date +%s)}
 
 programs() {
@@ -56,6 +57,7 @@ for part; do
     sweep) cargo run --release -p xtask -- sweep --step "${STEP:-1}" ;;
     fuzz) cargo run --release -p xtask -- fuzz all "${FUZZ_SECONDS:-1800}" "$seed" ;;
     memcheck) memcheck ;;
+    random) CASTWISE_RANDOM=${RANDOM_NUMBERS:-268435456} CASTWISE_SEED=$seed cargo test --release --test statistics ;;
     stop) cargo run --release -p xtask -- stop_time "${ELEMENTS:-100000000}" "${STOPS:-200}" ;;
     *)
         echo "no part '$part'; there are programs, small, doubles, sweep, fuzz, memcheck and stop" >&2

@@ -74,8 +74,16 @@ impl<'a> Written<'a> {
                 continue;
             }
             let dims: Vec<Option<usize>> = t.shape().iter().map(|n| (!case.dynamic).then_some(*n)).collect();
-            vars.push(program.data(&format!("x{i}"), t.dtype(), dims));
+            let x = program.data(&format!("x{i}"), t.dtype(), dims);
             feeds.push((format!("x{i}"), t));
+            match case.leaves.get(i).and_then(|l| l.generator(i, t.dtype())) {
+                // The placeholder has the elements too: only its shape is used.
+                Some(generator) => {
+                    vars.push(x.generate(generator));
+                    constants.push(t);
+                }
+                None => vars.push(x),
+            }
         }
         Written { program, vars, feeds, constants }
     }

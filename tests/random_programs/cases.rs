@@ -1,10 +1,11 @@
 //! Random programs: any op on any values, and the changes by which most of them become valid.
 
 use castwise::prelude::*;
-use castwise::{Attrs, CpuLevel, Op, Operand};
+use castwise::{Attrs, CpuLevel, Generator, Key, Op, Operand};
 use proptest::prelude::*;
 
 use crate::common::{Random, computes, has, random_tensor};
+use crate::reference::generators;
 
 /// One step: an op and the sources of its operands.
 #[derive(Clone, Debug)]
@@ -41,6 +42,24 @@ pub struct Case {
     /// Whether the program is made for compiled loops: its ops are compiled, half of its leaves have one element, each
     /// value is used by the next ones, and a value is stored only if nothing uses it.
     pub fused: bool,
+}
+
+impl Leaf {
+    /// What the random numbers of a leaf depend on.
+    fn key(i: usize) -> Key {
+        Key { seed: 0x1234_5678_9abc_def0, stream: i as u64 }
+    }
+
+    /// The generator of the leaf at a position, if it is one: every eighth is, if its dtype has random numbers.
+    pub fn generator(&self, i: usize, dtype: DType) -> Option<Generator> {
+        let key = Leaf::key(i);
+        generators::random(key, dtype, &[]).filter(|_| self.layout / 2 == 6)?;
+        Some(match dtype {
+            DType::Bool => Generator::Bernoulli { p: 0.25, key },
+            d if d.is_float() => Generator::Uniform { key, dtype: Some(d) },
+            d => Generator::Randint { low: 0, high: 7, key, dtype: Some(d) },
+        })
+    }
 }
 
 pub const SHAPES: [&[usize]; 10] = [&[7], &[3, 7], &[1], &[], &[3, 1], &[2, 3, 7], &[2, 1, 1], &[1, 7], &[0], &[3, 0]];
@@ -240,6 +259,10 @@ pub fn leaves(case: &Case) -> Vec<Tensor> {
             let single = case.fused && case.seed >> i & 1 == 1;
             let shape = if single { [&[][..], &[1], &[], &[1, 1]][leaf.shape % 4] } else { SHAPES[leaf.shape] }.iter();
             let shape: Vec<usize> = shape.map(|n| if case.long && *n == 7 { 1117 } else { *n }).collect();
+            let made = leaf.generator(i, d).and_then(|_| generators::random(Leaf::key(i), d, &shape));
+            if let Some(made) = made {
+                return made;
+            }
             match (leaf.layout % 5, &shape[..]) {
                 (0, [a, b]) => random_tensor(d, &[*b, *a], &mut r, false).transpose(0, 1).unwrap(),
                 (1, [n]) => random_tensor(d, &[2 * n], &mut r, false).slice(0, 0, 2 * n, 2).unwrap(),

@@ -14,6 +14,7 @@ mod composed;
 pub mod fold;
 pub mod format;
 pub mod functions;
+pub mod generators;
 pub mod int;
 pub mod program;
 pub mod real;

@@ -259,7 +259,8 @@ impl<'a> Run<'a> {
         for line in text.lines().skip(1).filter(|l| !l.starts_with('}') && !l.trim_start().starts_with("fetch")) {
             let wrong = |what: String| Mismatch::Wrong(format!("{what}\nat {}", line.trim()));
             let l = Line::parse(line).ok_or_else(|| wrong("a line that the reference does not read".into()))?;
-            if l.op == "constant" {
+            // A generator's elements are given, as the definition has them.
+            if ["constant", "uniform", "bernoulli", "randint"].contains(&l.op) {
                 let t = self.constants.next().ok_or_else(|| wrong("one constant too many".into()))?;
                 self.arrays.insert(l.name.to_string(), Array::of(t));
                 continue;
