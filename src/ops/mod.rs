@@ -115,6 +115,15 @@ pub struct OpDef {
     pub doc: &'static str,
 }
 
+macro_rules! is_composed {
+    (composed; $($formula:tt)*) => {
+        true
+    };
+    ($($other:tt)*) => {
+        false
+    };
+}
+
 macro_rules! define_ops {
     ($(
         #[doc = $doc:literal]
@@ -145,6 +154,14 @@ macro_rules! define_ops {
         impl Op {
             /// Every op of the table, in table order. Custom ops are not included.
             pub const ALL: &'static [Op] = &[$(Op::$variant),*];
+
+            /// Whether the op is a formula of other rows, which a plan has in its place.
+            pub(crate) fn is_composed(self) -> bool {
+                match self {
+                    $(Op::$variant => is_composed!($($math)*),)*
+                    Op::Custom(_) => false,
+                }
+            }
 
             /// The row of the op.
             pub fn def(self) -> &'static OpDef {

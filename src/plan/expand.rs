@@ -54,7 +54,7 @@ for_each_op!(define_formulas);
 
 /// The program without composites; `None` if it has none.
 pub(super) fn expand(typed: &TypedProgram) -> Option<Expanded> {
-    let is_composite = |n: &TypedNode| matches!(n.kind, TypedKind::Reduce { op, .. } if formula(op).is_some());
+    let is_composite = |n: &TypedNode| matches!(n.kind, TypedKind::Reduce { op, .. } if op.is_composed());
     if !typed.nodes.iter().any(is_composite) {
         return None;
     }
@@ -225,7 +225,8 @@ impl<'a> Rows<'a> {
         let distance = self.apply(Op::Sub, &[x.into(), first.into()]);
         let squares = if self.dtype(self.x).real() == DType::F64 {
             let mean = self.fold_keeping(Op::Mean, distance);
-            let rest = self.apply(Op::Sub, &[distance.into(), mean.into()]);
+            let mean = self.apply(Op::Add, &[first.into(), mean.into()]);
+            let rest = self.apply(Op::Sub, &[x.into(), mean.into()]);
             let squares = self.squared(rest);
             self.fold(Op::Sum, squares)
         } else {
