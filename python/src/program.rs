@@ -76,7 +76,8 @@ fn operand(py: Python<'_>, program: &Program, obj: &Bound<'_, PyAny>, name: &str
         Argument::Scalar(s) => Operand::Scalar(s),
         Argument::Array(a) => {
             let t = a.tensor().map_err(|e| exception(py, &e, None))?;
-            Operand::Var(with_location(here(py), || program.constant(t)))
+            let made = || if a.weak { program.weak_constant(t) } else { program.constant(t) };
+            Operand::Var(with_location(here(py), made))
         }
     })
 }
@@ -93,7 +94,7 @@ fn eager<'py>(py: Python<'py>, op: Op, operands: &[Bound<'py, PyAny>], attrs: At
             Argument::Scalar(_) => None,
         })
     };
-    let settings = rules::Asked::new(None, "exact")?.of(libraries())?;
+    let settings = rules::Asked::new(None, "exact")?.of(py, libraries())?;
     let library = libraries().next().unwrap_or(Library::NumPy);
     let result = with_location(here(py), || -> castwise::Result<castwise::Tensor> {
         let cx = Eager::with_settings(settings);
