@@ -100,7 +100,10 @@ fn eager<'py>(py: Python<'py>, op: Op, operands: &[Bound<'py, PyAny>], attrs: At
         let cx = Eager::with_settings(settings);
         let operands = arguments.iter().map(|a| match a {
             Argument::Scalar(s) => Ok(Operand::Scalar(*s)),
-            Argument::Array(a) => Ok(Operand::Var(cx.tensor(&a.tensor()?))),
+            Argument::Array(a) => {
+                let t = a.tensor()?;
+                Ok(Operand::Var(if a.weak { cx.weak_tensor(&t) } else { cx.tensor(&t) }))
+            }
         });
         let operands = operands.collect::<castwise::Result<Vec<_>>>()?;
         py.detach(|| apply(op, &operands, attrs).result())
