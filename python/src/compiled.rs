@@ -86,7 +86,7 @@ const RELEASED: usize = 1 << 14;
 const INTERRUPTED: usize = 1 << 22;
 
 /// A compiled expression, function or program. Call it with arrays.
-#[pyclass(frozen, module = "castwise")]
+#[pyclass(frozen, weakref, module = "castwise")]
 pub struct Compiled {
     source: Source,
     names: Vec<String>,

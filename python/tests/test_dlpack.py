@@ -117,3 +117,14 @@ def test_results_are_exported_without_a_copy():
     a, b = np.from_dlpack(memory), np.from_dlpack(memory)
     del r, memory
     assert a.ctypes.data == b.ctypes.data and a.tolist() == [1.0] * 9
+
+
+@pytest.mark.parametrize("x", [Exported(np.ones(1000)), Exported(np.ones(1000), False), array.array("d", [1] * 1000)])
+def test_memory_stays_flat(stays_flat, x):
+    f = castwise.compile("x * 2 + y")
+    stays_flat(lambda: f(x, x))
+
+
+def test_memory_stays_flat_with_another_library(stays_flat):
+    f, x = castwise.compile("x * 2 + y", rules="numpy"), strict.ones(1000)
+    stays_flat(lambda: f(x, x), 20_000)

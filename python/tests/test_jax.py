@@ -72,6 +72,12 @@ def test_dtypes_by_their_objects():
     assert castwise.can_cast(jnp.float32, ml_dtypes.bfloat16)
 
 
+def test_memory_stays_flat(stays_flat):
+    f, x = castwise.compile("x * 2 + y"), jnp.ones(1000)
+    # A result of JAX takes as long as a dozen of the others.
+    stays_flat(lambda: f(x, x), 20_000)
+
+
 def test_out_of_numpy():
     out = np.zeros(3, np.float32)
     assert castwise.compile("x + 1")(jnp.ones(3), out=out) is out and out[0] == 2
