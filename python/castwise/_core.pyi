@@ -171,7 +171,21 @@ class Options:
 
 @final
 class Memory:
-    """The memory of a result."""
+    """A result of buffers while NumPy is not imported. Other libraries take it by DLPack, without a copy."""
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> str: ...
 
 def command(arguments: list[str]) -> int: ...
 def default_executor() -> Executor: ...

@@ -1,38 +1,50 @@
 //! Arguments as views of memory that Python owns, and results as arrays that own castwise's memory.
 //!
-//! Guarantees: an array of NumPy or a CPU tensor of PyTorch is read in place where its strides are multiples of an
-//! element and its byte order is the machine's; otherwise a copy is read. A result owns its memory, and is writable.
-//! Does not: decide dtypes or rules.
+//! Guarantees: an array on the CPU is read in place where its strides are multiples of an element and its byte order is the
+//! machine's; otherwise a copy is read. A result owns its memory, and is writable where its library has writable arrays.
+//! Does not: decide dtypes or rules, import libraries.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use castwise::{DType, Scalar, Tensor, TensorLayout, TensorView, TensorViewMut};
 use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_object};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyMemoryView, PyType};
 use smallvec::SmallVec;
 
+use crate::dlpack::{self, Owned};
 use crate::dtypes;
-use crate::torch;
+use crate::torch::{self, Tensors};
 
 /// The library that an array belongs to, which decides the rules of a call and what its results are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Library {
+    /// Also that of buffers, and of objects whose module makes no arrays from DLPack.
     NumPy,
     Torch,
+    Paddle,
+    Jax,
+    /// A library with a function `from_dlpack`, by its number in `OTHERS`.
+    Other(usize),
 }
 
-/// Memory of an array: what a view is made of.
+/// Memory of an array: what a view is made of. Extents and strides are copies, since Python code can change an array's.
 pub struct Array<'py> {
     pub dtype: DType,
-    pub shape: SmallVec<[usize; 6]>,
-    /// In elements.
-    pub strides: SmallVec<[isize; 6]>,
-    pub first: *mut u8,
-    pub writable: bool,
     pub library: Library,
+    pub writable: bool,
+    /// Whether it promotes as a scalar does, as some arrays of JAX.
+    pub weak: bool,
+    /// Whether this is the memory of the argument, not a copy.
+    pub in_place: bool,
+    pub shape: SmallVec<[usize; 4]>,
+    /// In elements.
+    pub strides: SmallVec<[isize; 4]>,
+    pub first: *mut u8,
     /// Keeps the memory.
     pub owner: Bound<'py, PyAny>,
 }
@@ -43,9 +55,14 @@ pub enum Argument<'py> {
     Scalar(Scalar),
 }
 
-impl Array<'_> {
+impl<'py> Array<'py> {
     pub fn layout(&self) -> castwise::Result<TensorLayout> {
         TensorLayout::new(self.dtype, &self.shape[..], &self.strides)
+    }
+
+    /// Whether this is the array's layout.
+    pub fn has(&self, l: &TensorLayout) -> bool {
+        l.dtype() == self.dtype && l.shape() == &self.shape[..] && l.strides() == &self.strides[..]
     }
 
     /// The elements as a view, by a layout of this array's shape and strides.
@@ -65,6 +82,40 @@ impl Array<'_> {
     /// A tensor with a copy of the elements.
     pub fn tensor(&self) -> castwise::Result<Tensor> {
         self.view(&self.layout()?)?.to_tensor()
+    }
+
+    /// An array of elements that castwise owns.
+    fn copied(py: Python<'py>, t: Tensor, library: Library) -> PyResult<Array<'py>> {
+        let (dtype, owned) = (t.dtype(), Owned::new(t)?);
+        let (shape, strides) = (owned.tensor().shape().into(), owned.tensor().strides().into());
+        let first = owned.first();
+        let owner = Bound::new(py, Memory::new(owned))?.into_any();
+        Ok(Array { dtype, shape, strides, first, writable: true, library, weak: false, in_place: false, owner })
+    }
+
+    /// Bytes of bools other than 0 and 1 are true: they are replaced in a copy.
+    fn with_bools(self) -> PyResult<Array<'py>> {
+        if self.dtype != DType::Bool || self.shape.contains(&0) {
+            return Ok(self);
+        }
+        let numbers = TensorLayout::new(DType::U8, &self.shape[..], &self.strides).map_err(value_error)?;
+        // SAFETY: as in `view`; a byte of any value is a u8.
+        let bytes = unsafe { numbers.over(self.first) }.map_err(value_error)?;
+        let whole;
+        let bytes = if bytes.is_contiguous() {
+            // SAFETY: the layout has elements and is row-major without gaps, so its bytes are these; they are borrowed as
+            // long as the array.
+            unsafe { std::slice::from_raw_parts(self.first, bytes.numel()) }
+        } else {
+            whole = bytes.to_tensor().map_err(value_error)?;
+            whole.as_slice::<u8>().map_err(value_error)?
+        };
+        if bytes.iter().fold(0, |all, b| all | b) < 2 {
+            return Ok(self);
+        }
+        let bools: Vec<u8> = bytes.iter().map(|b| u8::from(*b != 0)).collect();
+        let t = Tensor::from_bytes(DType::Bool, &self.shape[..], &bools).map_err(value_error)?;
+        Array::copied(self.owner.py(), t, self.library)
     }
 }
 
@@ -93,62 +144,221 @@ pub fn argument<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Argument<'
     }
 }
 
+/// How objects of a type are read.
+#[derive(Clone, Copy)]
+enum Kind {
+    Tensors(Tensors),
+    Jax,
+    DlPack(Library),
+    /// What `numpy.asarray` takes.
+    ToNumPy,
+    Buffer,
+    /// None of these.
+    Unknown,
+}
+
+/// A type, by its address, with its kind.
+struct Known {
+    address: usize,
+    /// Keeps the address from being another type's.
+    _class: Py<PyType>,
+    kind: Kind,
+}
+
+/// The kinds of the types that were met. Beyond [`MOST_TYPES`], types are asked each time.
+static KINDS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+const MOST_TYPES: usize = 64;
+
+/// Modules of other libraries, and their functions `from_dlpack`.
+static OTHERS: Mutex<Vec<(String, Py<PyAny>)>> = Mutex::new(Vec::new());
+
+fn kind(obj: &Bound<'_, PyAny>) -> PyResult<Kind> {
+    let class = obj.get_type();
+    let address = class.as_ptr() as usize;
+    let known = |all: &Vec<Known>| all.iter().find(|k| k.address == address).map(|k| k.kind);
+    if let Some(kind) = known(&*KINDS.lock().unwrap_or_else(PoisonError::into_inner)) {
+        return Ok(kind);
+    }
+    // Asked without the lock, because this runs Python code.
+    let kind = kind_of(obj, &class)?;
+    let mut all = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.len() < MOST_TYPES && known(&all).is_none() {
+        all.push(Known { address, _class: class.unbind(), kind });
+    }
+    Ok(kind)
+}
+
+fn kind_of(obj: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Kind> {
+    let py = obj.py();
+    for library in [Library::Torch, Library::Paddle] {
+        if let Some(tensor) = torch::class(py, library)?
+            && class.is_subclass(&tensor)?
+        {
+            return Ok(Kind::Tensors(Tensors::new(library, class)));
+        }
+    }
+    let modules = py.import("sys")?.getattr("modules")?;
+    if let Ok(jax) = modules.get_item("jax")
+        && jax.getattr("Array").is_ok_and(|array| obj.is_instance(&array).unwrap_or(false))
+    {
+        return Ok(Kind::Jax);
+    }
+    if class.hasattr("__dlpack__")? && class.hasattr("__dlpack_device__")? {
+        return Ok(Kind::DlPack(other(class)?.unwrap_or(Library::NumPy)));
+    }
+    let numpy_makes = class.hasattr("__array__")? || class.hasattr("__array_interface__")?;
+    Ok(if numpy_makes {
+        Kind::ToNumPy
+    } else if PyMemoryView::from(obj).is_ok() {
+        Kind::Buffer
+    } else {
+        Kind::Unknown
+    })
+}
+
+/// The library of a type whose module, or that above, has a function `from_dlpack`.
+fn other(class: &Bound<'_, PyType>) -> PyResult<Option<Library>> {
+    let module: String = class.getattr("__module__")?.extract()?;
+    let name = module.split('.').next().unwrap_or_default();
+    let module = class.py().import("sys")?.getattr("modules")?.get_item(name);
+    let Ok(function) = module.and_then(|m| m.getattr("from_dlpack")) else { return Ok(None) };
+    let mut all = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = all.iter().position(|(known, _)| known == name).unwrap_or(all.len());
+    if at == all.len() {
+        all.push((name.to_string(), function.unbind()));
+    }
+    Ok(Some(Library::Other(at)))
+}
+
 /// Reads an array.
 pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     if is_numpy(obj) {
-        return numpy_array(obj.clone(), name);
+        return numpy_array(obj.clone(), name)?.with_bools();
     }
-    if torch::is_tensor(obj)? {
-        return torch::array(obj, name);
+    let copy_of = |obj: &Bound<'py, PyAny>| {
+        let made = obj.py().import("numpy")?.getattr("asarray")?.call1((obj,))?;
+        numpy_array(made, name)
+    };
+    match kind(obj)? {
+        Kind::Tensors(tensors) => tensors.read(obj, name)?.with_bools(),
+        Kind::Jax => jax_array(obj, name)?.with_bools(),
+        Kind::DlPack(library) => dlpack::read(obj, library, name)?.with_bools(),
+        Kind::ToNumPy => copy_of(obj)?.with_bools(),
+        // Bytes are an array of characters to NumPy; a view of them is one of numbers.
+        Kind::Buffer if numpy_is_loaded(obj.py()) => copy_of(&PyMemoryView::from(obj)?.into_any())?.with_bools(),
+        Kind::Buffer => buffer(obj, name),
+        Kind::Unknown => {
+            let found = obj.get_type().fully_qualified_name()?;
+            Err(PyTypeError::new_err(format!("the argument `{name}` is a {found}, not an array or a number")))
+        }
     }
+}
+
+/// Reads an array of JAX: NumPy's view of its memory.
+fn jax_array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     let py = obj.py();
-    if obj.hasattr("__array__")? || obj.hasattr("__array_interface__")? || obj.hasattr("__buffer__")? {
-        return numpy_array(py.import("numpy")?.getattr("asarray")?.call1((obj,))?, name);
+    let refused = |what: String| Err(PyTypeError::new_err(format!("the argument `{name}` is {what}")));
+    if obj.is_instance(&py.import("jax")?.getattr("core")?.getattr("Tracer")?)? {
+        return refused("traced by JAX and has no elements: call castwise outside of `jax.jit` and `jax.grad`".into());
     }
-    let found = obj.get_type().fully_qualified_name()?;
-    Err(PyTypeError::new_err(format!("the argument `{name}` is a {found}, not an array or a number")))
+    let device = obj.getattr(intern!(py, "device"))?;
+    // Of an array on several devices this is a sharding, which has no platform.
+    if let Ok(platform) = device.getattr(intern!(py, "platform"))
+        && platform.extract::<String>()? != "cpu"
+    {
+        return refused(format!("on the device {device}: castwise computes on the CPU, call `jax.device_put`"));
+    }
+    let weak = obj.getattr(intern!(py, "weak_type"))?.is_truthy()?;
+    let view = py.import("numpy")?.getattr("asarray")?.call1((obj,))?;
+    Ok(Array { weak, writable: false, library: Library::Jax, ..numpy_array(view, name)? })
+}
+
+/// Reads a copy of a buffer, where NumPy is not loaded: the stable interface of Python 3.10 gives no addresses.
+fn buffer<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
+    let view = PyMemoryView::from(obj)?;
+    let (format, size): (String, usize) = (view.getattr("format")?.extract()?, view.getattr("itemsize")?.extract()?);
+    let shape: Vec<usize> = view.getattr("shape")?.extract()?;
+    let code = format.strip_prefix(['@', '=', '<']).unwrap_or(&format);
+    let found = match (code, size) {
+        ("?", 1) => "bool",
+        ("e", 2) => "f16",
+        ("f", 4) => "f32",
+        ("d", 8) => "f64",
+        ("Zf", 8) => "c64",
+        ("Zd", 16) => "c128",
+        ("b" | "h" | "i" | "l" | "q" | "n", 1 | 2 | 4 | 8) => ["i8", "i16", "i32", "i64"][size.ilog2() as usize],
+        ("c" | "B" | "H" | "I" | "L" | "Q" | "N", 1 | 2 | 4 | 8) => ["u8", "u16", "u32", "u64"][size.ilog2() as usize],
+        _ => "",
+    };
+    let dtype = dtypes::named(found).ok_or_else(|| {
+        let text = format!("the argument `{name}` is a buffer of format {format:?}, which castwise lacks");
+        PyTypeError::new_err(text)
+    })?;
+    let bytes = view.call_method0("tobytes")?;
+    let mut bytes = bytes.cast::<PyBytes>()?.as_bytes().to_vec();
+    if dtype == DType::Bool {
+        bytes.iter_mut().for_each(|b| *b = u8::from(*b != 0));
+    }
+    let t = Tensor::from_bytes(dtype, &shape, &bytes).map_err(value_error)?;
+    Array::copied(obj.py(), t, Library::NumPy)
+}
+
+/// Whether NumPy has been imported.
+fn numpy_is_loaded(py: Python<'_>) -> bool {
+    // Looked up until it is found: an import can't be undone, and a lookup takes longer than reading an array.
+    static LOADED: AtomicBool = AtomicBool::new(false);
+    let modules = || py.import("sys")?.getattr("modules")?.contains("numpy");
+    LOADED.load(Ordering::Relaxed)
+        || modules().inspect(|found| LOADED.store(*found, Ordering::Relaxed)).unwrap_or(false)
 }
 
 /// Whether an object is an array of NumPy. NumPy is not imported for it.
 fn is_numpy(obj: &Bound<'_, PyAny>) -> bool {
-    // Looked up until it is found: an import can't be undone, and a lookup takes longer than reading an array.
-    static LOADED: AtomicBool = AtomicBool::new(false);
-    let loaded = || {
-        let modules = || obj.py().import("sys")?.getattr("modules")?.contains("numpy");
-        LOADED.load(Ordering::Relaxed)
-            || modules().inspect(|found| LOADED.store(*found, Ordering::Relaxed)).unwrap_or(false)
-    };
-    let own = |o: &Bound<'_, PyAny>| {
+    numpy_is_loaded(obj.py()) && {
         // SAFETY: NumPy is loaded; the type object is its own and lives as long as the interpreter.
         unsafe {
-            let array = get_type_object(o.py(), NpyTypes::PyArray_Type);
-            pyo3::ffi::PyObject_TypeCheck(o.as_ptr(), array) != 0
+            let array = get_type_object(obj.py(), NpyTypes::PyArray_Type);
+            pyo3::ffi::PyObject_TypeCheck(obj.as_ptr(), array) != 0
         }
-    };
-    loaded() && own(obj)
+    }
 }
 
-/// Reads an array of NumPy; what can't be read in place is copied by NumPy first.
+/// Reads an array of NumPy; what can't be read in place is copied by NumPy first. Bools are not looked at.
 fn numpy_array<'py>(owner: Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
-    let found = read(&owner)?;
-    let dtype = dtypes::of_array(found.number, &owner)?.ok_or_else(|| {
+    if !is_numpy(&owner) {
+        return Err(PyTypeError::new_err("`numpy.asarray` gave no array"));
+    }
+    let array: *const PyArrayObject = owner.as_ptr().cast();
+    // SAFETY: the object is an array of NumPy, whose struct has these fields in all versions of its ABI; nothing changes them
+    // until they are copied below: to ask NumPy's own object for a dtype's name runs no code of the user.
+    let (fields, descr) = unsafe { (&(*array).fields, &(*(*array).fields.descr).fields) };
+    let dtype = dtypes::of_array(owner.py(), fields.descr)?.ok_or_else(|| {
         let dtype = owner.getattr("dtype").and_then(|d| d.str()).map(|s| s.to_string()).unwrap_or_default();
         PyTypeError::new_err(format!("the argument `{name}` is an array of {dtype}, a dtype that castwise lacks"))
     })?;
-    let size = dtype.size() as isize;
-    let whole = found.strides.iter().zip(&found.shape).all(|(s, n)| s % size == 0 || *n < 2);
-    if found.swapped || !whole {
-        return numpy_array(native(&owner, dtype)?, name);
+    let (rank, size) = (fields.nd as usize, dtype.size() as isize);
+    // SAFETY: an array has `nd` dims and strides; without dims either may be null.
+    let dims = |p: *const isize| if rank == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(p, rank) } };
+    let (extents, steps) = (dims(fields.dimensions), dims(fields.strides));
+    let swapped = descr.byteorder as u8 == if cfg!(target_endian = "little") { b'>' } else { b'<' };
+    // Sizes are powers of two.
+    let whole = steps.iter().zip(extents).all(|(s, n)| s & (size - 1) == 0 || *n < 2);
+    if swapped || !whole {
+        let copy = native(&owner, dtype)?;
+        return Ok(Array { in_place: false, ..numpy_array(copy, name)? });
     }
-    let strides = found.strides.iter().map(|s| s / size).collect();
-    let Read { shape, first, writable, .. } = found;
-    let array = Array { dtype, shape, strides, first, writable, library: Library::NumPy, owner };
-    if dtype == DType::Bool && !only_0_and_1(&array)? {
-        let py = array.owner.py();
-        let bytes = array.owner.call_method1("view", ("uint8",))?;
-        return numpy_array(bytes.call_method1("__ne__", (0u8.into_pyobject(py)?,))?, name);
-    }
-    Ok(array)
+    let shift = size.trailing_zeros();
+    Ok(Array {
+        dtype,
+        library: Library::NumPy,
+        writable: fields.flags & NPY_ARRAY_WRITEABLE != 0,
+        weak: false,
+        in_place: true,
+        shape: extents.iter().map(|n| *n as usize).collect(),
+        strides: steps.iter().map(|s| s >> shift).collect(),
+        first: fields.data.cast(),
+        owner,
+    })
 }
 
 /// A row-major copy in the machine's byte order.
@@ -158,60 +368,6 @@ fn native<'py>(array: &Bound<'py, PyAny>, dtype: DType) -> PyResult<Bound<'py, P
     py.import("numpy")?.getattr("array")?.call1((array, dtype))
 }
 
-/// What NumPy's struct says of an array.
-struct Read {
-    number: c_int,
-    swapped: bool,
-    shape: SmallVec<[usize; 6]>,
-    /// In bytes.
-    strides: SmallVec<[isize; 6]>,
-    first: *mut u8,
-    writable: bool,
-}
-
-fn read(owner: &Bound<'_, PyAny>) -> PyResult<Read> {
-    if !is_numpy(owner) {
-        return Err(PyTypeError::new_err("`numpy.asarray` gave no array"));
-    }
-    let array: *const PyArrayObject = owner.as_ptr().cast();
-    // SAFETY: the object is an array of NumPy, whose struct has these fields in all versions of its ABI; its dims and
-    // strides have `nd` numbers.
-    unsafe {
-        let fields = &(*array).fields;
-        let (nd, descr) = (fields.nd as usize, &(*fields.descr).fields);
-        let dims = |p: *const isize| if nd == 0 { &[][..] } else { std::slice::from_raw_parts(p, nd) };
-        Ok(Read {
-            number: descr.type_num,
-            swapped: descr.byteorder as u8 == if cfg!(target_endian = "little") { b'>' } else { b'<' },
-            shape: dims(fields.dimensions).iter().map(|n| *n as usize).collect(),
-            strides: dims(fields.strides).into(),
-            first: fields.data.cast(),
-            writable: fields.flags & NPY_ARRAY_WRITEABLE != 0,
-        })
-    }
-}
-
-/// Whether all bytes of an array of bools are 0 or 1: `uint8.view(bool)` can have others.
-pub fn only_0_and_1(array: &Array<'_>) -> PyResult<bool> {
-    // The address of an array without elements may be null.
-    if array.shape.contains(&0) {
-        return Ok(true);
-    }
-    let numbers = TensorLayout::new(DType::U8, &array.shape[..], &array.strides).map_err(value_error)?;
-    // SAFETY: as in `Array::view`; a byte of any value is a u8.
-    let bytes = unsafe { numbers.over(array.first) }.map_err(value_error)?;
-    let whole;
-    let bytes = if bytes.is_contiguous() {
-        // SAFETY: the layout has elements and is row-major without gaps, so its bytes are these; they are borrowed as
-        // long as the array.
-        unsafe { std::slice::from_raw_parts(array.first, bytes.numel()) }
-    } else {
-        whole = bytes.to_tensor().map_err(value_error)?;
-        whole.as_slice::<u8>().map_err(value_error)?
-    };
-    Ok(bytes.iter().fold(0, |all, b| all | b) < 2)
-}
-
 fn value_error(e: castwise::Error) -> PyErr {
     PyValueError::new_err(e.to_string())
 }
@@ -219,10 +375,13 @@ fn value_error(e: castwise::Error) -> PyErr {
 /// An array for a result. Errors: it is read-only, or not an array that can be written in place.
 pub fn target<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     let array = array(obj, "out")?;
-    if array.owner.as_ptr() != obj.as_ptr() {
-        return Err(PyValueError::new_err(
-            "`out` has foreign byte order or strides that are not multiples of its elements",
-        ));
+    if array.library == Library::Jax {
+        return Err(PyValueError::new_err("`out` is an array of JAX, which can't be written to"));
+    }
+    if !array.in_place {
+        let text = "`out` can't be written in place: it has foreign byte order, strides that are not multiples of its \
+                    elements, lazy conjugation, or is a buffer while NumPy is not imported";
+        return Err(PyValueError::new_err(text));
     }
     if !array.writable {
         return Err(PyValueError::new_err("`out` is read-only"));
@@ -230,30 +389,105 @@ pub fn target<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
     Ok(array)
 }
 
-/// The memory of a result, which an array of another library refers to.
+/// A result, where no library for it is loaded. Other libraries take it by DLPack, without a copy.
 #[pyclass(frozen, module = "castwise._core")]
-pub struct Memory {
-    _tensor: Tensor,
+pub struct Memory(Arc<Owned>);
+
+impl Memory {
+    pub fn new(owned: Owned) -> Memory {
+        Memory(Arc::new(owned))
+    }
+
+    pub fn capsule<'py>(&self, py: Python<'py>, versioned: bool) -> PyResult<Bound<'py, PyAny>> {
+        self.0.capsule(py, versioned)
+    }
+}
+
+#[pymethods]
+impl Memory {
+    /// A capsule for libraries that take DLPack.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Py<PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = stream;
+        if dl_device.is_some_and(|(kind, _)| kind != 1) || copy == Some(true) {
+            return Err(pyo3::exceptions::PyBufferError::new_err("a result is on the CPU, and is not copied"));
+        }
+        self.capsule(py, max_version.is_some_and(|(major, _)| major >= 1))
+    }
+
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        (1, 0)
+    }
+
+    /// The extents.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, self.0.tensor().shape())
+    }
+
+    /// The name of the dtype.
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        self.0.tensor().dtype().name()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<castwise result {}>", self.0.tensor().meta())
+    }
 }
 
 /// A result as an array of a library.
 pub fn result<'py>(py: Python<'py>, t: Tensor, library: Library) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = t.dtype();
+    let owned = Owned::new(t)?;
+    let given = |owned| Ok::<_, PyErr>(Bound::new(py, Memory::new(owned))?.into_any());
     match library {
-        Library::NumPy => numpy_result(py, t),
-        Library::Torch => torch::result(py, t),
+        Library::NumPy if numpy_is_loaded(py) => numpy_result(py, owned),
+        Library::NumPy => given(owned),
+        Library::Torch | Library::Paddle => {
+            let unloaded = || PyTypeError::new_err("the library of an argument is not loaded");
+            static TENSORS: Mutex<[Option<Tensors>; 2]> = Mutex::new([None; 2]);
+            let at = usize::from(library == Library::Paddle);
+            let known = TENSORS.lock().unwrap_or_else(PoisonError::into_inner)[at];
+            let tensors = match known {
+                Some(tensors) => tensors,
+                None => {
+                    let made = Tensors::new(library, &torch::class(py, library)?.ok_or_else(unloaded)?);
+                    TENSORS.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(made);
+                    made
+                }
+            };
+            tensors.result(py, owned)
+        }
+        Library::Jax => {
+            let wide = matches!(dtype, DType::I64 | DType::U64 | DType::F64 | DType::C128);
+            if wide && !dtypes::jax_x64(py)? {
+                let text = format!("a result is {dtype}, which JAX has only with `jax_enable_x64`: cast the result");
+                return Err(PyTypeError::new_err(text));
+            }
+            py.import("jax.dlpack")?.getattr("from_dlpack")?.call1((given(owned)?,))
+        }
+        Library::Other(at) => {
+            let function = OTHERS.lock().unwrap_or_else(PoisonError::into_inner)[at].1.clone_ref(py);
+            function.bind(py).call1((given(owned)?,))
+        }
     }
 }
 
-fn numpy_result<'py>(py: Python<'py>, t: Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let descriptor = dtypes::descriptor(py, t.dtype())?;
-    let (mut t, mut shape) = (owned(t)?, SmallVec::<[isize; 6]>::new());
-    shape.extend(t.shape().iter().map(|n| *n as isize));
-    let mut strides: SmallVec<[isize; 6]> = SmallVec::new();
-    strides.extend(t.strides().iter().map(|s| s * t.dtype().size() as isize));
-    let Some(first) = t.as_mut_ptr() else {
-        return Err(PyValueError::new_err("a result's memory is shared"));
-    };
-    let memory = Bound::new(py, Memory { _tensor: t })?;
+fn numpy_result<'py>(py: Python<'py>, owned: Owned) -> PyResult<Bound<'py, PyAny>> {
+    let t = owned.tensor();
+    let (descriptor, size) = (dtypes::descriptor(py, t.dtype())?, t.dtype().size() as isize);
+    let mut shape: SmallVec<[isize; 4]> = t.shape().iter().map(|n| *n as isize).collect();
+    let mut strides: SmallVec<[isize; 4]> = t.strides().iter().map(|s| s * size).collect();
+    let first = owned.first();
+    let memory = Bound::new(py, Memory::new(owned))?;
     // SAFETY: the address is that of the tensor's elements, which the array's base keeps for as long as the array lives
     // and which nothing else refers to; NumPy takes over the reference to the dtype here and that to the base below.
     unsafe {
@@ -275,14 +509,4 @@ fn numpy_result<'py>(py: Python<'py>, t: Tensor) -> PyResult<Bound<'py, PyAny>> 
         }
         Ok(array)
     }
-}
-
-/// A tensor that shares its memory with no other: a result that is an argument itself is copied.
-pub fn owned(mut t: Tensor) -> PyResult<Tensor> {
-    if t.as_mut_ptr().is_some() {
-        return Ok(t);
-    }
-    let whole = t.contiguous().map_err(value_error)?;
-    let bytes = whole.as_bytes().unwrap_or_default();
-    Tensor::from_bytes(t.dtype(), t.shape(), bytes).map_err(value_error)
 }

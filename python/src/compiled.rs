@@ -3,7 +3,6 @@
 //! Guarantees: a program is typed once for the dtypes and ranks of its arguments, and then found again; calls from many
 //! threads are independent. A scalar argument is a constant: each value is another program. Does not: keep arrays.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use castwise::shape::{Dim, Dims};
@@ -39,31 +38,40 @@ pub enum Form {
 }
 
 /// An argument as far as dtypes depend on it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq)]
 enum Seen {
-    Array(DType, usize),
+    Array {
+        dtype: DType,
+        rank: usize,
+        weak: bool,
+    },
     /// The bits of a number, and its category.
     Scalar(u128, u8),
 }
 
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    settings: Settings,
-    arguments: SmallVec<[Seen; 6]>,
+impl Seen {
+    fn of(argument: &Argument<'_>) -> Seen {
+        match argument {
+            Argument::Array(a) => Seen::Array { dtype: a.dtype, rank: a.shape.len(), weak: a.weak },
+            Argument::Scalar(s) => scalar_key(*s),
+        }
+    }
 }
 
 /// A program for arguments of some dtypes and ranks.
 struct Variant {
+    settings: Settings,
+    seen: Vec<Seen>,
     program: Program,
     prepared: Prepared,
     form: Form,
     /// Which arguments are feeds, in the order of the program's placeholders.
     feeds: Vec<usize>,
     /// The layouts of the last call.
-    layouts: Mutex<Vec<TensorLayout>>,
+    layouts: Mutex<Arc<[TensorLayout]>>,
 }
 
-/// Programs of one `Compiled` that are kept; beyond, all are dropped. Scalars make as many as they have values.
+/// Programs of one `Compiled` that are kept: those that were called last. Scalars make as many as they have values.
 const MOST: usize = 256;
 
 /// Programs of one `Compiled` that a notebook shows.
@@ -86,12 +94,13 @@ const INTERRUPTED: usize = 1 << 22;
 /// array([1.5, 2. ], dtype=float32)
 /// >>> f.names, f.result_type(np.int64, np.float32)
 /// (['a', 'b'], 'f64')
-#[pyclass(frozen, module = "castwise")]
+#[pyclass(frozen, weakref, module = "castwise")]
 pub struct Compiled {
     source: Source,
     names: Vec<String>,
     options: Options,
-    variants: Mutex<HashMap<Key, Arc<Variant>>>,
+    /// The latest first.
+    variants: Mutex<Vec<Arc<Variant>>>,
 }
 
 /// A number's bits and category.
@@ -137,29 +146,37 @@ impl Compiled {
         &self,
         args: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<SmallVec<[Argument<'py>; 6]>> {
+    ) -> PyResult<SmallVec<[Argument<'py>; 4]>> {
         if args.len() > self.names.len() {
             let (n, all) = (args.len(), self.names.join(", "));
             return Err(PyTypeError::new_err(format!("{n} arguments for {} names: {all}", self.names.len())));
         }
-        let mut found: SmallVec<[Option<Argument<'py>>; 6]> = SmallVec::new();
-        for (obj, name) in args.iter().zip(&self.names) {
-            found.push(Some(arrays::argument(&obj, name)?));
+        let mut found: SmallVec<[Argument<'py>; 4]> = SmallVec::new();
+        for (obj, name) in args.iter_borrowed().zip(&self.names) {
+            found.push(arrays::argument(&obj, name)?);
         }
-        found.resize_with(self.names.len(), || None);
-        for (key, obj) in named.into_iter().flat_map(|d| d.iter()) {
-            let key: String = key.extract()?;
-            let Some(at) = self.names.iter().position(|n| *n == key) else {
-                let all = self.names.join(", ");
-                return Err(PyTypeError::new_err(format!("there is no argument `{key}`; the names are {all}")));
-            };
-            if found[at].is_some() {
-                return Err(PyTypeError::new_err(format!("the argument `{key}` is given twice")));
-            }
-            found[at] = Some(arrays::argument(&obj, &key)?);
+        if found.len() == self.names.len() && named.is_none_or(|d| d.is_empty()) {
+            return Ok(found);
         }
         let missing = |name: &String| PyTypeError::new_err(format!("the argument `{name}` is missing"));
-        found.into_iter().zip(&self.names).map(|(a, name)| a.ok_or_else(|| missing(name))).collect()
+        let given = |name: &String| named.and_then(|d| d.get_item(name).transpose()).transpose();
+        for (key, _) in named.into_iter().flat_map(|d| d.iter()) {
+            let key: String = key.extract()?;
+            match self.names.iter().position(|n| *n == key) {
+                Some(at) if at < args.len() => {
+                    return Err(PyTypeError::new_err(format!("the argument `{key}` is given twice")));
+                }
+                Some(_) => {}
+                None => {
+                    let all = self.names.join(", ");
+                    return Err(PyTypeError::new_err(format!("there is no argument `{key}`; the names are {all}")));
+                }
+            }
+        }
+        for name in &self.names[args.len()..] {
+            found.push(arrays::argument(&given(name)?.ok_or_else(|| missing(name))?, name)?);
+        }
+        Ok(found)
     }
 
     fn variant(&self, py: Python<'_>, arguments: &[Argument<'_>]) -> PyResult<Arc<Variant>> {
@@ -167,19 +184,22 @@ impl Compiled {
             Argument::Array(a) => Some(a.library),
             Argument::Scalar(_) => None,
         });
-        let settings = self.options.asked.of(libraries)?;
-        let seen = arguments.iter().map(|a| match a {
-            Argument::Array(a) => Seen::Array(a.dtype, a.shape.len()),
-            Argument::Scalar(s) => scalar_key(*s),
-        });
-        let key = Key { settings, arguments: seen.collect() };
-        if let Some(known) = self.lock().get(&key) {
-            return Ok(known.clone());
+        let settings = self.options.asked.of(py, libraries)?;
+        let fits = |v: &Arc<Variant>| {
+            v.settings == settings && v.seen.iter().zip(arguments).all(|(seen, a)| *seen == Seen::of(a))
+        };
+        let known = |all: &mut Vec<Arc<Variant>>| {
+            let at = all.iter().position(fits)?;
+            all[..=at].rotate_right(1);
+            Some(all[0].clone())
+        };
+        if let Some(known) = known(&mut *self.lock()) {
+            return Ok(known);
         }
         let given: Vec<Given> = arguments
             .iter()
             .map(|a| match a {
-                Argument::Array(a) => Given::Array(a.dtype, a.shape.len()),
+                Argument::Array(a) => Given::Array { dtype: a.dtype, rank: a.shape.len(), weak: a.weak },
                 Argument::Scalar(s) => Given::Scalar(*s),
             })
             .collect();
@@ -191,15 +211,19 @@ impl Compiled {
         let prepared =
             py.detach(|| executor.prepare(&program, &vars)).map_err(|e| exception(py, &e, source.as_deref()))?;
         let feeds = prepared.feed_names().filter_map(|n| self.names.iter().position(|m| m == n)).collect();
-        let made = Arc::new(Variant { program, prepared, form, feeds, layouts: Mutex::default() });
+        let (seen, layouts) = (arguments.iter().map(Seen::of).collect(), Mutex::new(Arc::default()));
+        let made = Arc::new(Variant { settings, seen, program, prepared, form, feeds, layouts });
         let mut all = self.lock();
-        if all.len() >= MOST {
-            all.clear();
+        if let Some(first) = known(&mut all) {
+            // Another thread was faster.
+            return Ok(first);
         }
-        Ok(all.entry(key).or_insert(made).clone())
+        all.truncate(MOST - 1);
+        all.insert(0, made.clone());
+        Ok(made)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Arc<Variant>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Variant>>> {
         self.variants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -222,14 +246,16 @@ impl Compiled {
         let program = castwise::with_location(here(py), || Program::with_settings(settings));
         let mut placeholders = Vec::new();
         for (name, g) in self.names.iter().zip(given) {
-            if let Given::Array(dtype, rank) = g {
+            if let Given::Array { dtype, rank, weak } = g {
                 let dims = Dims(vec![Dim::Dynamic; *rank]);
-                placeholders.push((name, castwise::with_location(here(py), || program.data(name, *dtype, dims))));
+                let data =
+                    || if *weak { program.weak_data(name, *dtype, dims) } else { program.data(name, *dtype, dims) };
+                placeholders.push((name, castwise::with_location(here(py), data)));
             }
         }
         let scalar = |name: &str| match given[self.names.iter().position(|n| n == name)?] {
             Given::Scalar(s) => Some(s),
-            Given::Array(..) => None,
+            Given::Array { .. } => None,
         };
         match &self.source {
             Source::Function(function) => {
@@ -256,7 +282,7 @@ impl Compiled {
 /// What is known of an argument before a call.
 #[derive(Clone, Copy)]
 pub enum Given {
-    Array(DType, usize),
+    Array { dtype: DType, rank: usize, weak: bool },
     Scalar(Scalar),
 }
 
@@ -324,7 +350,7 @@ impl Compiled {
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = self.arguments(args, named)?;
         let variant = self.variant(py, &arguments)?;
-        let feeds: SmallVec<[&Array<'py>; 6]> = variant
+        let feeds: SmallVec<[&Array<'py>; 4]> = variant
             .feeds
             .iter()
             .filter_map(|at| match &arguments[*at] {
@@ -335,8 +361,8 @@ impl Compiled {
         let library = feeds.first().map_or(Library::NumPy, |a| a.library);
         let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
         let layouts = variant.layouts(&feeds).map_err(fail)?;
-        let views = feeds.iter().zip(&layouts).map(|(a, l)| a.view(l));
-        let views = views.collect::<castwise::Result<SmallVec<[TensorView<'_>; 6]>>>().map_err(fail)?;
+        let views = feeds.iter().zip(&layouts[..]).map(|(a, l)| a.view(l));
+        let views = views.collect::<castwise::Result<SmallVec<[TensorView<'_>; 4]>>>().map_err(fail)?;
         match out {
             Some(out) => {
                 variant.run_into(py, &views, &variant.targets(out)?, &fail)?;
@@ -417,7 +443,7 @@ impl Compiled {
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let programs: Vec<Program> = match &self.source {
             Source::Text(text) => vec![parse(py, text)?],
-            _ => self.lock().values().take(SHOWN).map(|v| v.program.clone()).collect(),
+            _ => self.lock().iter().take(SHOWN).map(|v| v.program.clone()).collect(),
         };
         let heading = self.__repr__();
         if programs.is_empty() {
@@ -472,12 +498,9 @@ pub fn _rebuild(
 
 impl Variant {
     /// The layouts of the feeds: those of the last call, if they are the same.
-    fn layouts(&self, feeds: &[&Array<'_>]) -> castwise::Result<Vec<TensorLayout>> {
-        let same = |(l, a): (&TensorLayout, &&Array<'_>)| {
-            l.dtype() == a.dtype && l.shape() == &a.shape[..] && l.strides() == &a.strides[..]
-        };
+    fn layouts(&self, feeds: &[&Array<'_>]) -> castwise::Result<Arc<[TensorLayout]>> {
         let mut last = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() != feeds.len() || !last.iter().zip(feeds).all(same) {
+        if last.len() != feeds.len() || !last.iter().zip(feeds).all(|(l, a)| a.has(l)) {
             *last = feeds.iter().map(|a| a.layout()).collect::<castwise::Result<_>>()?;
         }
         Ok(last.clone())

@@ -32,17 +32,18 @@ fn given(obj: &Bound<'_, PyAny>, name: &str) -> PyResult<(Given, Option<Library>
             Some("") => 0,
             Some(dims) => dims.split(',').count(),
         };
-        return Ok((Given::Array(dtypes::of_object(&PyString::new(obj.py(), dtype.trim()))?, rank), None));
+        let dtype = dtypes::of_object(&PyString::new(obj.py(), dtype.trim()))?;
+        return Ok((Given::Array { dtype, rank, weak: false }, None));
     }
     let class = obj.get_type().fully_qualified_name()?.to_string();
     if class == "torch.dtype" {
-        return Ok((Given::Array(dtypes::of_object(obj)?, 1), Some(Library::Torch)));
+        return Ok((Given::Array { dtype: dtypes::of_object(obj)?, rank: 1, weak: false }, Some(Library::Torch)));
     }
     if class.starts_with("numpy.dtype") || obj.is_instance_of::<PyType>() {
-        return Ok((Given::Array(dtypes::of_object(obj)?, 1), Some(Library::NumPy)));
+        return Ok((Given::Array { dtype: dtypes::of_object(obj)?, rank: 1, weak: false }, Some(Library::NumPy)));
     }
     Ok(match arrays::argument(obj, name)? {
-        Argument::Array(a) => (Given::Array(a.dtype, a.shape.len()), Some(a.library)),
+        Argument::Array(a) => (Given::Array { dtype: a.dtype, rank: a.shape.len(), weak: a.weak }, Some(a.library)),
         Argument::Scalar(s) => (Given::Scalar(s), None),
     })
 }
@@ -79,7 +80,7 @@ impl Described {
             all.push(one);
             libraries.extend(library);
         }
-        let settings = compiled.options().asked.of(libraries.into_iter())?;
+        let settings = compiled.options().asked.of(py, libraries.into_iter())?;
         let (program, vars, form) = compiled.build(py, settings, &all)?;
         Ok(Described { program, vars, form, source: compiled.shown() })
     }

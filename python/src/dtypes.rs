@@ -96,12 +96,16 @@ fn registered(n: c_int, name: impl FnOnce() -> PyResult<String>) -> PyResult<Opt
     Ok(found)
 }
 
-/// The dtype of an array of NumPy, from the number of its type.
-pub fn of_array(number: c_int, array: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+/// The dtype of an array of NumPy, from its descriptor, which must be valid.
+pub fn of_array(py: Python<'_>, descriptor: *mut PyArray_Descr) -> PyResult<Option<DType>> {
+    // SAFETY: an array's descriptor has a type number in all versions of NumPy's ABI.
+    let number = unsafe { (*descriptor).fields.type_num };
     if number < NPY_TYPES::NPY_USERDEF as c_int {
         return Ok(of_number(number));
     }
-    registered(number, || array.getattr("dtype")?.getattr("name")?.extract())
+    // SAFETY: a descriptor is an object of Python, which its array keeps.
+    let object = unsafe { Bound::from_borrowed_ptr(py, descriptor.cast()) };
+    registered(number, || object.getattr("name")?.extract())
 }
 
 static DESCRIPTORS: PyOnceLock<Mutex<HashMap<DType, Py<PyAny>>>> = PyOnceLock::new();
@@ -129,6 +133,13 @@ pub fn descriptor<'py>(py: Python<'py>, d: DType) -> PyResult<Bound<'py, PyAny>>
         all.insert(d, made.clone().unbind());
     }
     Ok(made)
+}
+
+/// Whether JAX has dtypes of 64 bits, as its setting says for this thread now.
+pub fn jax_x64(py: Python<'_>) -> PyResult<bool> {
+    static CONFIG: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let config = CONFIG.get_or_try_init(py, || Ok::<_, PyErr>(py.import("jax")?.getattr("config")?.unbind()))?;
+    config.bind(py).getattr(pyo3::intern!(py, "jax_enable_x64"))?.is_truthy()
 }
 
 /// A new reference to the C struct of a dtype object.

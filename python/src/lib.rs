@@ -20,6 +20,7 @@ mod random;
 mod arrays;
 mod compiled;
 mod describe;
+mod dlpack;
 mod dtypes;
 mod errors;
 mod executor;
@@ -90,6 +91,7 @@ fn operand(obj: &Bound<'_, PyAny>) -> PyResult<OperandType> {
         return Ok(OperandType::Scalar(s));
     }
     match arrays::argument(obj, "operand") {
+        Ok(Argument::Array(a)) if a.weak => Ok(OperandType::weak(a.dtype)),
         Ok(Argument::Array(a)) if a.shape.is_empty() => Ok(OperandType::zero(a.dtype)),
         Ok(Argument::Array(a)) => Ok(OperandType::dim(a.dtype)),
         _ => dtypes::of_object(obj).map(OperandType::dim),

@@ -95,7 +95,8 @@ fn operand(py: Python<'_>, program: &Program, obj: &Bound<'_, PyAny>, name: &str
         Argument::Scalar(s) => Operand::Scalar(s),
         Argument::Array(a) => {
             let t = a.tensor().map_err(|e| exception(py, &e, None))?;
-            Operand::Var(with_location(here(py), || program.constant(t)))
+            let made = || if a.weak { program.weak_constant(t) } else { program.constant(t) };
+            Operand::Var(with_location(here(py), made))
         }
     })
 }
@@ -112,13 +113,16 @@ fn eager<'py>(py: Python<'py>, op: Op, operands: &[Bound<'py, PyAny>], attrs: At
             Argument::Scalar(_) => None,
         })
     };
-    let settings = rules::Asked::new(None, "exact")?.of(libraries())?;
+    let settings = rules::Asked::new(None, "exact")?.of(py, libraries())?;
     let library = libraries().next().unwrap_or(Library::NumPy);
     let result = with_location(here(py), || -> castwise::Result<castwise::Tensor> {
         let cx = Eager::with_settings(settings);
         let operands = arguments.iter().map(|a| match a {
             Argument::Scalar(s) => Ok(Operand::Scalar(*s)),
-            Argument::Array(a) => Ok(Operand::Var(cx.tensor(&a.tensor()?))),
+            Argument::Array(a) => {
+                let t = a.tensor()?;
+                Ok(Operand::Var(if a.weak { cx.weak_tensor(&t) } else { cx.tensor(&t) }))
+            }
         });
         let operands = operands.collect::<castwise::Result<Vec<_>>>()?;
         py.detach(|| apply(op, &operands, attrs).result())

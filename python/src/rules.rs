@@ -5,6 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrays::Library;
+use crate::dtypes::jax_x64;
 
 /// What was asked for when a program was compiled.
 #[derive(Clone, Copy, Debug)]
@@ -26,25 +27,31 @@ impl Asked {
     }
 
     /// The settings for arrays of these libraries.
-    pub fn of(&self, libraries: impl Iterator<Item = Library>) -> PyResult<Settings> {
+    pub fn of(&self, py: Python<'_>, libraries: impl Iterator<Item = Library>) -> PyResult<Settings> {
         let settings = match self.settings {
             Some(settings) => settings,
-            None => Settings::new(shared(libraries)?),
+            None => of_library(py, shared(libraries)?)?,
         };
         Ok(settings.with_rounding(self.rounding))
     }
 }
 
-/// The rules of a library.
-pub fn of_library(library: Library) -> Rules {
-    match library {
-        Library::NumPy => Rules::NumPy,
-        Library::Torch => Rules::Torch,
-    }
+/// The rules of a library, with JAX's setting of 64 bits as it is now.
+pub fn of_library(py: Python<'_>, library: Library) -> PyResult<Settings> {
+    Ok(match library {
+        Library::NumPy => Settings::new(Rules::NumPy),
+        Library::Torch => Settings::new(Rules::Torch),
+        Library::Paddle => Settings::new(Rules::Paddle),
+        Library::Jax => Settings::new(Rules::Jax).with_x64(jax_x64(py)?),
+        Library::Other(_) => {
+            let text = "the arguments' library has no rules of its own here: say whose apply, as in `rules=\"numpy\"`";
+            return Err(PyValueError::new_err(text));
+        }
+    })
 }
 
 /// The rules of the one library that all arrays belong to.
-fn shared(libraries: impl Iterator<Item = Library>) -> PyResult<Rules> {
+fn shared(libraries: impl Iterator<Item = Library>) -> PyResult<Library> {
     let mut found: Option<Library> = None;
     for library in libraries {
         match found {
@@ -56,5 +63,5 @@ fn shared(libraries: impl Iterator<Item = Library>) -> PyResult<Rules> {
         }
     }
     let none = || PyTypeError::new_err("no argument is an array, so there are no rules: pass `rules=\"numpy\"`");
-    found.map(of_library).ok_or_else(none)
+    found.ok_or_else(none)
 }

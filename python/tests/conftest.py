@@ -1,5 +1,8 @@
 """What several test files use."""
 
+import gc
+import os
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -22,3 +25,28 @@ def values(dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
 @pytest.fixture(params=DTYPES, ids=str)
 def dtype(request: pytest.FixtureRequest) -> np.dtype:
     return request.param
+
+
+def resident() -> int:
+    """The bytes of the process in memory."""
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture
+def stays_flat():
+    """Checks that a hundred thousand calls take no memory. `call` makes one."""
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("reads /proc")
+
+    def check(call, times=100_000):
+        for _ in range(2000):
+            call()
+        gc.collect()
+        before = resident()
+        for _ in range(times):
+            call()
+        gc.collect()
+        assert resident() - before < 4 << 20
+
+    return check

@@ -77,11 +77,25 @@ def test_no_copy_and_own_memory():
     assert x[0] == 0 and r.data_ptr() % 64 == 0
 
 
+@pytest.mark.parametrize("into", [False, True])
+def test_memory_stays_flat(stays_flat, into):
+    f, x, out = castwise.compile("x * 2 + y"), torch.ones(1000), torch.ones(1000) if into else None
+    stays_flat(lambda: f(x, x, out=out))
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_results_keep_their_memory(name):
+    results = [castwise.compile(f"cast(x + {i}, {name})")(torch.zeros(100)) for i in range(2)]
+    assert [r[99].item() for r in results] == [0, 1] and results[0].is_contiguous()
+
+
 def test_lazy_bits_are_resolved():
     c = torch.tensor([1 + 2j, 3 - 1j])
     f = castwise.compile("c * 2")
     assert torch.equal(f(c.conj()), c.conj() * 2)
     assert torch.equal(f(c.conj().imag), c.conj().imag * 2)
+    with pytest.raises(ValueError, match="lazy conjugation"):
+        f(c, out=torch.zeros_like(c).conj())
 
 
 def test_what_is_refused():
@@ -90,6 +104,8 @@ def test_what_is_refused():
         (torch.ones(3, requires_grad=True), "detach"),
         (torch.ones(3).to_sparse(), "to_dense"),
         (torch.ones(3, device="meta"), "meta"),
+        (torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8), "quantized"),
+        (torch.nn.Parameter(torch.ones(3)), "detach"),
     ]:
         with pytest.raises(TypeError, match=text):
             f(x)
