@@ -62,9 +62,9 @@ fn isa(level: CpuLevel) -> Option<&'static OwnedTargetIsa> {
     once(&ISAS[level as usize], || with_settings(target(level)?)).as_ref()
 }
 
-/// A target under the settings of all compiled code. Builds with debug assertions, which the tests are, verify each function:
-/// what is emitted depends on ops and dtypes alone, of which the tests compile all. Elsewhere it would take a third of the
-/// instructions of the first call of a program of ten ops.
+/// A target under the settings of all compiled code. Builds with debug assertions verify each function: by default the
+/// tests are such builds, and they compile every op and dtype and random programs of them. Elsewhere the verifier
+/// would take a third of the instructions of the first call of a program of ten ops.
 pub(super) fn with_settings(target: isa::Builder) -> Option<OwnedTargetIsa> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed").ok()?;
