@@ -176,7 +176,7 @@ fn kind(obj: &Bound<'_, PyAny>) -> PyResult<Kind> {
     let class = obj.get_type();
     let address = class.as_ptr() as usize;
     let known = |all: &Vec<Known>| all.iter().find(|k| k.address == address).map(|k| k.kind);
-    if let Some(kind) = known(&*KINDS.lock().unwrap_or_else(PoisonError::into_inner)) {
+    if let Some(kind) = known(&KINDS.lock().unwrap_or_else(PoisonError::into_inner)) {
         return Ok(kind);
     }
     // Asked without the lock, because this runs Python code.

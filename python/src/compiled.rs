@@ -193,7 +193,7 @@ impl Compiled {
             all[..=at].rotate_right(1);
             Some(all[0].clone())
         };
-        if let Some(known) = known(&mut *self.lock()) {
+        if let Some(known) = known(&mut self.lock()) {
             return Ok(known);
         }
         let given: Vec<Given> = arguments
@@ -542,6 +542,9 @@ impl Variant {
         let into = targets.iter().zip(&layouts).map(|(a, l)| a.view_mut(l));
         let mut into = into.collect::<castwise::Result<Vec<_>>>().map_err(fail)?;
         let elements = views.iter().map(TensorView::numel).max().unwrap_or(0);
+        if elements < RELEASED {
+            return self.prepared.run_views_into(views, &mut into).map_err(fail);
+        }
         if elements < INTERRUPTED {
             return py.detach(|| self.prepared.run_views_into(views, &mut into)).map_err(fail);
         }

@@ -348,7 +348,8 @@ impl Owned {
 
     fn managed(self: Arc<Owned>) -> PyResult<Box<Managed>> {
         let version = Version { major: 1, minor: 3 };
-        let context = std::ptr::null_mut();
+        // Paddle calls no deleter of a tensor without a context.
+        let context = std::ptr::from_ref(&*self).cast_mut().cast();
         let versioned = Versioned { version, context, deleter: Some(delete), flags: 0, tensor: self.dl_tensor()? };
         Ok(Box::new(Managed { versioned, _owned: self }))
     }
@@ -366,7 +367,8 @@ impl Owned {
                 }
                 return Bound::from_owned_ptr_or_err(py, made);
             }
-            let (context, deleter) = (std::ptr::null_mut(), Some(delete_unversioned as _));
+            let context = std::ptr::from_ref(&**self).cast_mut().cast();
+            let deleter = Some(delete_unversioned as unsafe extern "C" fn(*mut Unversioned));
             let unversioned = Unversioned { tensor: self.dl_tensor()?, context, deleter };
             let managed: *mut Unversioned = Box::into_raw(Box::new(Old { unversioned, _owned: self.clone() })).cast();
             let made = PyCapsule_New(managed.cast(), UNVERSIONED.as_ptr(), Some(untaken_unversioned));

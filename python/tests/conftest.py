@@ -39,8 +39,8 @@ def stays_flat():
     if not os.path.exists("/proc/self/statm"):
         pytest.skip("reads /proc")
 
-    def check(call, times=100_000):
-        for _ in range(2000):
+    def check(call, times=100_000, warm=2000):
+        for _ in range(warm):
             call()
         gc.collect()
         before = resident()

@@ -75,7 +75,7 @@ def test_dtypes_by_their_objects():
 def test_memory_stays_flat(stays_flat):
     f, x = castwise.compile("x * 2 + y"), jnp.ones(1000)
     # A result of JAX takes as long as a dozen of the others.
-    stays_flat(lambda: f(x, x), 20_000)
+    stays_flat(lambda: f(x, x), 20_000, warm=20_000)
 
 
 def test_out_of_numpy():
