@@ -265,7 +265,7 @@ fn of_casts_and_reductions_those_that_wrap_are_told_of() {
                 let given = if from.is_integral() { range(from) } else { range(to) };
                 let (least, most) = if fits(to, given.0) && fits(to, given.1) { given } else { range(to) };
                 let ends = match op {
-                    Op::Sum => vec![3 * least, 3 * most],
+                    Op::Sum | Op::Nansum => vec![3 * least, 3 * most],
                     Op::Prod => vec![least * least * least, least * least * most, most * most * most],
                     _ => vec![],
                 };

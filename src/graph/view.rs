@@ -68,6 +68,8 @@ pub enum NodeKind<'p> {
         dims: &'p [usize],
         /// Whether they stay, with extent 1.
         keepdim: bool,
+        /// The number of an op that takes one: the correction of `var`, the order of `norm`.
+        number: Option<f64>,
     },
     /// The same elements under other dims.
     View {
@@ -165,9 +167,11 @@ impl TypedProgram {
                 NodeKind::Cast { from: *from as usize, note: self.cast_note(n).unwrap_or_else(plain) }
             }
             TypedKind::Bits { from } => NodeKind::Bits { from: *from as usize },
+            // Only plans have these nodes, whose typed programs nobody is shown.
             TypedKind::Extent { .. } => NodeKind::Feed(""),
-            TypedKind::Reduce { op, from, axes, keep, .. } => {
-                NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep }
+            TypedKind::Reduce { op, from, axes, keep, number } => {
+                let number = number.map(|n| n.get());
+                NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep, number }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
             TypedKind::Blocks { from, like, size } => {
