@@ -41,7 +41,8 @@ impl<'t> Reader<'t> {
         loop {
             let (key, span) = self.word("an attribute")?;
             let takes_dtype = made.dtype_mut().is_some();
-            if !made.numbers().contains(&key) && !(key == "dtype" && takes_dtype) {
+            let known = made.numbers().contains(&key) || key == "dtype" && takes_dtype;
+            if !known {
                 let mut all = made.numbers().to_vec();
                 all.extend(takes_dtype.then_some("dtype"));
                 let d = span.syntax(format!("unknown attribute `{}` of `{name}`", shown(key)));
