@@ -16,20 +16,17 @@ const LOW: u64 = 0xffff_ffff;
 #[inline(always)]
 pub(super) fn blocks<const L: usize>(key: Key, block: u64) -> [[u64; L]; 4] {
     let number = |l: usize| block.wrapping_add(l as u64);
-    let mut c = [[0; L]; 4];
-    for l in 0..L {
-        [c[0][l], c[1][l]] = [number(l) & LOW, number(l) >> 32];
-        [c[2][l], c[3][l]] = [key.stream & LOW, key.stream >> 32];
-    }
+    let low = std::array::from_fn(|l| number(l) & LOW);
+    let high = std::array::from_fn(|l| number(l) >> 32);
+    let mut c = [low, high, [key.stream & LOW; L], [key.stream >> 32; L]];
     let mut k = [key.seed as u32, (key.seed >> 32) as u32];
     for _ in 0..10 {
-        for l in 0..L {
-            let p = MULTIPLIERS[0] * (c[0][l] & LOW);
-            let q = MULTIPLIERS[1] * (c[2][l] & LOW);
-            c[0][l] = (q >> 32) ^ c[1][l] ^ u64::from(k[0]);
-            c[1][l] = q & LOW;
-            c[2][l] = (p >> 32) ^ c[3][l] ^ u64::from(k[1]);
-            c[3][l] = p & LOW;
+        let [c0, c1, c2, c3] = &mut c;
+        for (((c0, c1), c2), c3) in c0.iter_mut().zip(c1).zip(c2).zip(c3) {
+            let p = MULTIPLIERS[0] * (*c0 & LOW);
+            let q = MULTIPLIERS[1] * (*c2 & LOW);
+            (*c0, *c1) = ((q >> 32) ^ *c1 ^ u64::from(k[0]), q & LOW);
+            (*c2, *c3) = ((p >> 32) ^ *c3 ^ u64::from(k[1]), p & LOW);
         }
         k = [k[0].wrapping_add(KEY_STEPS[0]), k[1].wrapping_add(KEY_STEPS[1])];
     }

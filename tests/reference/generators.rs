@@ -32,11 +32,11 @@ pub fn w64(key: Key, i: u64) -> u64 {
 pub fn random(key: Key, dtype: DType, shape: &[usize]) -> Option<Tensor> {
     let all = 0..shape.iter().product::<usize>() as u64;
     let one = |i: u64| -> Option<Vec<u8>> {
-        let seventh = (u128::from(w64(key, i)) * 7 >> 64) as u64;
+        let seventh = ((u128::from(w64(key, i)) * 7) >> 64) as u64;
         Some(match dtype {
             DType::Bool => vec![u8::from(w32(key, i) < 1 << 30)],
-            DType::F16 => f16::from_f64(f64::from(w32(key, i) >> 21) / 2048.0).to_ne_bytes().to_vec(),
-            DType::BF16 => bf16::from_f64(f64::from(w32(key, i) >> 24) / 256.0).to_ne_bytes().to_vec(),
+            DType::F16 => f16::from_f32((w32(key, i) >> 21) as f32 / 2048.0).to_ne_bytes().to_vec(),
+            DType::BF16 => bf16::from_f32((w32(key, i) >> 24) as f32 / 256.0).to_ne_bytes().to_vec(),
             DType::F32 => ((f64::from(w32(key, i) >> 8) / 16_777_216.0) as f32).to_ne_bytes().to_vec(),
             DType::F64 => ((w64(key, i) >> 11) as f64 / 9_007_199_254_740_992.0).to_ne_bytes().to_vec(),
             d if d.is_complex() || d.is_float() => return None,

@@ -38,7 +38,7 @@ fn random_numbers_are_the_recorded_ones() {
                 let dtype: DType = name.parse().unwrap();
                 assert_eq!(of(Generator::Uniform { key, dtype: None }, dtype), hex(want), "{name} {level:?}: {line}");
             }
-            check_others(&line, key, |g, dtype| of(g, dtype));
+            check_others(&line, key, of);
         }
         count += 1;
     }

@@ -3,7 +3,6 @@
 //! Guarantees: operands may have any alignment; elements of one size are copied alike, whatever their dtype. Does not: place
 //! the tiles, which are aligned for elements of any dtype.
 
-use super::made::Made;
 use crate::base::dtype::DType;
 use crate::plan::tuning::TILE;
 
@@ -127,38 +126,6 @@ unsafe fn repeat_rows<T: Copy, const W: usize>(
         from = from.wrapping_offset(step);
     }
     count
-}
-
-/// Makes elements `start..start + n`, counted row-major, at `out`: each from its position, which is its address divided by the size of an
-/// element. Contiguous positions are made together.
-///
-/// # Safety
-/// The positions must be of the operand's shape, and `out` writable for `n` elements.
-pub(crate) unsafe fn make(made: &Made<'_>, from: Strided<'_>, start: usize, n: usize, out: *mut u8) {
-    let size = made.dtype().size();
-    let (columns, step) = from.extents.last().zip(from.strides.last()).map_or((1, 1), |(n, s)| (*n, *s));
-    let outer = &from.extents[..from.extents.len().saturating_sub(1)];
-    let mut done = 0;
-    while done < n {
-        let (mut rest, column) = ((start + done) / columns, (start + done) % columns);
-        let mut first = (from.base.addr() / size) as isize + column as isize * step;
-        for (extent, stride) in outer.iter().zip(from.strides).rev() {
-            first += (rest % extent) as isize * stride;
-            rest /= extent;
-        }
-        let length = (columns - column).min(n - done);
-        // SAFETY: `done + length` is at most `n`.
-        unsafe {
-            if step == 1 {
-                made.fill(first as u64, length, out.add(done * size));
-            } else {
-                for i in 0..length {
-                    made.fill((first + i as isize * step) as u64, 1, out.add((done + i) * size));
-                }
-            }
-        }
-        done += length;
-    }
 }
 
 /// Bytes from the tile of one row of a block to that of the next: a cache line more than a tile, so that the same element of

@@ -2,8 +2,7 @@
 //!
 //! Guarantees: an element depends on its position alone. Does not: decide which positions are read; the geometry does.
 
-use super::gather::fill;
-use super::job::Buffer;
+use super::gather::{Strided, fill};
 use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -19,30 +18,35 @@ pub(crate) enum Made<'a> {
 pub(crate) struct Blocks<'a> {
     shape: Vec<usize>,
     sizes: Vec<usize>,
-    scale: Buffer<'a>,
+    bytes: &'a [u8],
+    dtype: DType,
+    /// Index of the scale's first element.
+    offset: usize,
     strides: Vec<isize>,
 }
 
 impl<'a> Blocks<'a> {
-    /// Blocks of this shape. Error: the scale has not an element for each block, or its memory does not.
+    /// Blocks of this shape: of a scale in these bytes, from the element `offset` on, with these extents and strides. Error: it has not an element
+    /// for each block, or its memory has not.
     pub(crate) fn new(
         shape: &[usize],
         size: &BlockSize,
-        scale: Buffer<'a>,
-        of: (&[usize], &[isize]),
+        (bytes, dtype, offset): (&'a [u8], DType, usize),
+        (extents, strides): (&[usize], &[isize]),
     ) -> Result<Blocks<'a>> {
-        let (extents, strides) = of;
         for (d, (s, l)) in extents.iter().zip(shape).enumerate() {
             size.check_dim(d, *s, *l).map_err(|d| Error::Shape(d.message.to_string()))?;
         }
         let reach = |end: fn(i128) -> i128| -> i128 {
-            extents.iter().zip(strides).map(|(n, s)| end((*n as i128 - 1).max(0) * *s as i128)).sum()
+            extents.iter().zip(strides).map(|(n, s)| end((*n as i128 - 1) * *s as i128)).sum()
         };
-        if !extents.contains(&0) {
-            scale.check((reach(|r| r.min(0)), reach(|r| r.max(0))))?;
+        let (first, elements) = (offset as i128, (bytes.len() / dtype.size()) as i128);
+        let inside = first + reach(|r| r.min(0)) >= 0 && first + reach(|r| r.max(0)) < elements;
+        if extents.len() != shape.len() || !extents.contains(&0) && !inside {
+            return Err(Error::Internal(format!("a scale of {dtype} would be read outside its buffer")));
         }
         let sizes = (0..shape.len()).map(|d| size.along(d)).collect();
-        Ok(Blocks { shape: shape.to_vec(), sizes, scale, strides: strides.to_vec() })
+        Ok(Blocks { shape: shape.to_vec(), sizes, bytes, dtype, offset, strides: strides.to_vec() })
     }
 
     /// Writes `n` elements from the position `first` on, block by block along the last dim.
@@ -50,7 +54,7 @@ impl<'a> Blocks<'a> {
     /// # Safety
     /// The positions must be of the shape, and `out` writable for `n` elements.
     unsafe fn fill(&self, first: u64, n: usize, out: *mut u8) {
-        let (dtype, size) = (self.scale.dtype, self.scale.dtype.size());
+        let (dtype, size) = (self.dtype, self.dtype.size());
         let last = self.shape.len().saturating_sub(1);
         let dim = |d: usize| match self.shape.get(d) {
             Some(n) => (*n, self.sizes[d], self.strides[d]),
@@ -59,7 +63,7 @@ impl<'a> Blocks<'a> {
         let (columns, wide, step) = dim(last);
         let (mut done, mut column, mut row) = (0, first as usize % columns, first as usize / columns);
         while done < n {
-            let (mut rest, mut at) = (row, self.scale.offset as isize);
+            let (mut rest, mut at) = (row, self.offset as isize);
             for d in (0..last).rev() {
                 let (extent, block, stride) = dim(d);
                 at += (rest % extent / block) as isize * stride;
@@ -70,7 +74,7 @@ impl<'a> Blocks<'a> {
                 let length = ((block + 1).saturating_mul(wide).min(columns) - column).min(n - done);
                 // SAFETY: the block is one of the scale, whose elements are in its memory; `done + length` is at most `n`.
                 unsafe {
-                    let from = self.scale.start().offset((at + block as isize * step) * size as isize);
+                    let from = self.bytes.as_ptr().offset((at + block as isize * step) * size as isize);
                     fill(from, dtype, length, out.add(done * size));
                 }
                 (done, column) = (done + length, column + length);
@@ -84,7 +88,7 @@ impl Made<'_> {
     pub(crate) fn dtype(&self) -> DType {
         match self {
             Made::Generator(filler) => filler.dtype(),
-            Made::Blocks(blocks) => blocks.scale.dtype,
+            Made::Blocks(blocks) => blocks.dtype,
         }
     }
 
@@ -100,5 +104,37 @@ impl Made<'_> {
                 Made::Blocks(blocks) => blocks.fill(first, n, out),
             }
         }
+    }
+}
+
+/// Makes elements `start..start + n`, counted row-major, at `out`: each from its position, which is its address divided by the size of an
+/// element. Contiguous positions are made together.
+///
+/// # Safety
+/// The positions must be of the operand's shape, and `out` writable for `n` elements.
+pub(crate) unsafe fn make(made: &Made<'_>, from: Strided<'_>, start: usize, n: usize, out: *mut u8) {
+    let size = made.dtype().size();
+    let (columns, step) = from.extents.last().zip(from.strides.last()).map_or((1, 1), |(n, s)| (*n, *s));
+    let outer = &from.extents[..from.extents.len().saturating_sub(1)];
+    let mut done = 0;
+    while done < n {
+        let (mut rest, column) = ((start + done) / columns, (start + done) % columns);
+        let mut first = (from.base.addr() / size) as isize + column as isize * step;
+        for (extent, stride) in outer.iter().zip(from.strides).rev() {
+            first += (rest % extent) as isize * stride;
+            rest /= extent;
+        }
+        let length = (columns - column).min(n - done);
+        // SAFETY: `done + length` is at most `n`.
+        unsafe {
+            if step == 1 {
+                made.fill(first as u64, length, out.add(done * size));
+            } else {
+                for i in 0..length {
+                    made.fill((first + i as isize * step) as u64, 1, out.add((done + i) * size));
+                }
+            }
+        }
+        done += length;
     }
 }

@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::operand::{Operand, buffer};
+use super::operand::Operand;
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
 use crate::base::shape::{SymDim, dims_text};
@@ -91,8 +91,8 @@ impl<'a> Buffers<'a> {
             }
             (TypedKind::Blocks { size, .. }, Some(scale)) => {
                 let scale = self.get(scale)?;
-                let of = (scale.shape(), scale.strides());
-                let blocks = Blocks::new(&shape, size, buffer(scale), of).map_err(|e| match e {
+                let ((bytes, offset), of) = (scale.raw(), (scale.shape(), scale.strides()));
+                let blocks = Blocks::new(&shape, size, (bytes, scale.dtype(), offset), of).map_err(|e| match e {
                     Error::Shape(message) => Error::Shape(format!("{message} at {}", n.location)),
                     e => e,
                 })?;

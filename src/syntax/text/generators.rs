@@ -4,15 +4,31 @@
 
 use petgraph::graph::NodeIndex;
 
-use super::lex::Token;
+use super::lex::{Span, Token};
 use super::parse::{Parsed, Reader, expected};
 use crate::base::blocks::BlockSize;
 use crate::base::error::shown;
 use crate::base::generator::Generator;
+use crate::graph::program::Kind;
 
 impl<'t> Reader<'t> {
+    /// Adds a generator or blocks, if this is the name of one.
+    pub(super) fn made(&mut self, word: &str, start: Span) -> Parsed<Option<NodeIndex>> {
+        let (kind, inputs) = if word == BlockSize::NAME {
+            let (size, scale, like) = self.blocks()?;
+            (Kind::Blocks(size), vec![(scale, 0), (like, 1)])
+        } else if let Some(generator) = Generator::named(word) {
+            let (generator, like) = self.generator(generator)?;
+            (Kind::Generate(generator), vec![(like, 0)])
+        } else {
+            return Ok(None);
+        };
+        let span = start.to(self.last());
+        self.append(kind, span, &inputs).map(Some)
+    }
+
     /// Reads `%scale, %like {size = [128]}`.
-    pub(super) fn blocks(&mut self) -> Parsed<(BlockSize, NodeIndex, NodeIndex)> {
+    fn blocks(&mut self) -> Parsed<(BlockSize, NodeIndex, NodeIndex)> {
         self.mark(b'%')?;
         let scale = self.value();
         self.mark(b',')?;
@@ -30,7 +46,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads what a generator is like, and its attributes, after its name.
-    pub(super) fn generator(&mut self, mut made: Generator) -> Parsed<(Generator, NodeIndex)> {
+    fn generator(&mut self, mut made: Generator) -> Parsed<(Generator, NodeIndex)> {
         let name = made.name();
         self.mark(b'%')?;
         let like = self.value();
@@ -41,7 +57,8 @@ impl<'t> Reader<'t> {
         loop {
             let (key, span) = self.word("an attribute")?;
             let takes_dtype = made.dtype_mut().is_some();
-            if !made.numbers().contains(&key) && !(key == "dtype" && takes_dtype) {
+            let known = made.numbers().contains(&key) || key == "dtype" && takes_dtype;
+            if !known {
                 let mut all = made.numbers().to_vec();
                 all.extend(takes_dtype.then_some("dtype"));
                 let d = span.syntax(format!("unknown attribute `{}` of `{name}`", shown(key)));

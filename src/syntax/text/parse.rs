@@ -445,7 +445,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn append(&mut self, kind: Kind, span: Span, inputs: &[(NodeIndex, u8)]) -> Parsed<NodeIndex> {
+    pub(super) fn append(&mut self, kind: Kind, span: Span, inputs: &[(NodeIndex, u8)]) -> Parsed<NodeIndex> {
         self.nodes += 1;
         self.program.limits().allow(Limit::Nodes, self.nodes).map_err(Stop::Refused)?;
         Ok(self.program.append(kind, span.location(), inputs))
@@ -525,15 +525,8 @@ impl<'t> Reader<'t> {
                 self.append(Kind::View(view), span, &[(from, 0)])
             }
             _ => {
-                if word == BlockSize::NAME {
-                    let (size, scale, like) = self.blocks()?;
-                    let span = start.to(self.last());
-                    return self.append(Kind::Blocks(size), span, &[(scale, 0), (like, 1)]);
-                }
-                if let Some(generator) = Generator::named(word) {
-                    let (generator, like) = self.generator(generator)?;
-                    let span = start.to(self.last());
-                    return self.append(Kind::Generate(generator), span, &[(like, 0)]);
+                if let Some(made) = self.made(word, start)? {
+                    return Ok(made);
                 }
                 let op = self.ops.get(word).copied();
                 let op = op.ok_or_else(|| self.unknown_op(word, span))?;

@@ -3,8 +3,9 @@
 //! Guarantees: as [`super`]'s; segments that take only multiples of their width get the elements left over in padded copies.
 //! Does not: reduce what was computed.
 
-use super::super::gather::{Strided, contiguous, fill, gather, make, row_room};
+use super::super::gather::{Strided, contiguous, fill, gather, row_room};
 use super::super::job::begins_cache_line;
+use super::super::made::make;
 use super::Worker;
 use crate::backend::abi::{ADD, AHEAD, STREAM, WIDTH};
 use crate::plan::geometry::Access;
