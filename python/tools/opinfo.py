@@ -125,9 +125,11 @@ def outcome(op: object, sample: object, differentiate: bool) -> tuple[str, float
             wanted = [g for g in given if g.requires_grad]
             torch.autograd.grad(backward, wanted, [torch.ones_like(r) for r in backward], allow_unused=True)
     except Exception as e:
-        if calls:
-            raise RuntimeError(f"{op.name}: {calls[-1].text}") from e
-        return None
+        # An op that PyTorch can't trace, or whose graph castwise failed to run, which counts as a difference.
+        if not calls:
+            return None
+        print(f"{op.name}: {type(e).__name__}: {e}\n{calls[-1].text}", file=sys.stderr)
+        return "different", float("inf")
     if not calls:
         return "fallback", 0.0
     worst, bounded = 0.0, True
