@@ -7,8 +7,7 @@ Does not: lower ops.
 
 from __future__ import annotations
 
-import operator
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 from torch.fx import GraphModule, Node
@@ -16,7 +15,8 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner, Partit
 from torch.fx.passes.operator_support import OperatorSupport
 
 from .. import _core
-from ._lower import VIEWS, Text, Unsupported, check, dense, lower, memory_order, tensor_of
+from .._errors import FeedError
+from ._lower import VIEWS, Text, Unsupported, check, lower, memory_order, tensor_of
 
 #: A function of the list of arguments, which it may empty, that gives the list of results.
 Boxed = Callable[[list[Any]], Any]
@@ -27,12 +27,11 @@ class Call:
 
     Attributes:
         text: The text of the program.
-        targets: The tensors among the arguments that the results are written to, by position, or ``None``.
     """
 
     def __init__(self, text: str, orders: Sequence[list[int] | None]) -> None:
         self.text = text
-        self._compiled = _core.compile_text(text)
+        self._compiled = _core.compile_text(text, _core.Options())
         self._one = len(orders) == 1
         #: For each result whose memory is in another order of dims: how to get the dims back.
         self._orders = [(i, order) for i, order in enumerate(orders) if order is not None]
@@ -43,18 +42,6 @@ class Call:
         for i, order in self._orders:
             results[i] = results[i].permute(order)
         return results
-
-    def into(self, tensors: Sequence[torch.Tensor], targets: Sequence[torch.Tensor]) -> None:
-        """Writes the results to tensors, which may be arguments."""
-        out = [t.detach() if t.requires_grad else t for t in targets]
-        arguments = [t.detach() if t.requires_grad else t for t in tensors]
-        self._compiled(*arguments, out=out[0] if self._one else out)
-        torch.autograd.graph.increment_version(targets)
-
-    @property
-    def reorders(self) -> bool:
-        """Whether a result's memory is in another order of dims."""
-        return bool(self._orders)
 
 
 def _program(nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node]) -> tuple[Call, int]:
@@ -225,20 +212,26 @@ def _replace(fused: GraphModule, name: str, part: GraphModule) -> Call:
     outputs = [output.args[0]] if single else list(output.args[0])
     call, _ = _program(nodes, inputs, outputs)
     delattr(fused, name)
-    module = _Module(call, single)
+    module = _Module(call, single, part)
     setattr(fused, name, module)
     return call
 
 
 class _Module(torch.nn.Module):
-    def __init__(self, call: Call, single: bool) -> None:
+    """A program in place of a part of a graph."""
+
+    def __init__(self, call: Call, single: bool, part: GraphModule) -> None:
         super().__init__()
-        self.call, self.single = call, single
+        self.call, self.single, self.run_part = call, single, part.forward
         # The call itself, without the checks of hooks.
         self._call_impl = self.forward
 
     def forward(self, *tensors: torch.Tensor) -> Any:
-        made = self.call(*tensors)
+        try:
+            made = self.call(*tensors)
+        except FeedError:
+            # An op before this part gave another dtype or shape than its meta kernel (batch norm of f16 does).
+            return self.run_part(*tensors)
         return made[0] if self.single else made
 
 
@@ -257,47 +250,14 @@ def _whole(
             outputs.append(n)
     call, _ = _program(computed, feeds, outputs)
     at = [placeholders[n] for n in feeds]
-    targets = _in_place(call, placeholders, results, writes, outputs)
-    if targets is not None:
-        return call, _writing(call, at, targets, [placeholders[n] if n is not None else None for n in results])
     # Where each result is: a result of the program, an argument, or a constant of the graph.
     where: list[tuple[bool, Any]] = []
     for n in results:
-        where.append((True, outputs.index(n)) if isinstance(n, Node) and n not in placeholders else (False, placeholders.get(n)))
-    values = [(i, placeholders[n] if n in placeholders else None, n) for i, n in writes]
-    stored = [(i, outputs.index(n) if place is None else None, place) for i, place, n in values]
+        computed_here = isinstance(n, Node) and n not in placeholders
+        where.append((True, outputs.index(n)) if computed_here else (False, placeholders.get(n)))
+    # Where each written argument's value is: a result, or an argument.
+    stored = [(i, None if n in placeholders else outputs.index(n), placeholders.get(n)) for i, n in writes]
     return call, _reading(call, at, where, stored, len(outputs))
-
-
-def _in_place(
-    call: Call,
-    placeholders: dict[Node, int],
-    results: Sequence[Any],
-    writes: Sequence[tuple[int, Node]],
-    outputs: Sequence[Node],
-) -> list[int] | None:
-    """The arguments that the program's results can be written to directly, in order, or ``None``."""
-    values = [value for _, value in writes]
-    nodes = {i: n for n, i in placeholders.items()}
-    fits = lambda i, n: (tensor_of(nodes[i]).dtype, tensor_of(nodes[i]).shape) == (tensor_of(n).dtype, tensor_of(n).shape)  # noqa: E731
-    direct = (
-        bool(writes)
-        and not call.reorders
-        and all(n is None or n in placeholders for n in results)
-        and sorted(map(id, values)) == sorted(map(id, outputs))
-        and all(fits(i, n) for i, n in writes)
-    )
-    return [next(i for i, v in writes if v is n) for n in outputs] if direct else None
-
-
-def _writing(call: Call, feeds: list[int], targets: list[int], results: list[int | None]) -> Boxed:
-    def run(args: list[Any]) -> list[Any]:
-        call.into([args[i] for i in feeds], [args[i] for i in targets])
-        made = [None if i is None else args[i] for i in results]
-        args.clear()
-        return made
-
-    return run
 
 
 def _reading(

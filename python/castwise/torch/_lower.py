@@ -125,11 +125,14 @@ class Text:
         return f"castwise 1\n{head} {{\n{''.join(self.lines)}  fetch {', '.join(results)}\n}}\n"
 
 
+def _contracts() -> bool:
+    """Whether PyTorch's loops contract products and sums: where its code is built for instructions that do."""
+    return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
+
+
 def _settings() -> str:
-    # PyTorch's loops of f32 and f64 contract products and sums where its code is built for instructions that do.
-    fused = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
     default = torch.get_default_dtype()
-    return (", contraction = torch" if fused else "") + (
+    return (", contraction = torch" if _contracts() else "") + (
         "" if default == torch.float32 else f", default = {dtype_name(default)}"
     )
 
@@ -228,8 +231,8 @@ def _fma(t: Text, n: Node, x: Operand, y: Operand, z: Operand) -> str:
 
 @_row(aten.pow.Tensor_Scalar)
 def _pow(t: Text, n: Node, x: Operand, y: Any) -> str:
-    # PyTorch's kernels of f16 and bf16 multiply twice, and round twice.
-    if y == 3 and tensor_of(n).dtype in _HALVES:
+    # PyTorch's kernel of bf16 multiplies twice, and rounds twice; that of f16 rounds once.
+    if y == 3 and tensor_of(n).dtype == torch.bfloat16:
         return t.op("mul", t.op("mul", x, x), x)
     return t.op("pow", x, y)
 
@@ -314,6 +317,9 @@ def _sigmoid_backward(t: Text, n: Node, grad: str, y: str) -> str:
 def _tanh_backward(t: Text, n: Node, grad: str, y: str) -> str:
     if tensor_of(n).dtype.is_complex:
         raise Unsupported("complex")
+    if tensor_of(n).dtype == torch.float32 and _contracts():
+        # PyTorch's loop of f32, and of no other dtype, has a fused multiply-add here.
+        return t.op("mul", grad, t.op("fma", t.op("neg", y), y, t.constant(1, torch.float32)))
     grad, y = _in_f32(t, n, grad, y)
     return _rounded(t, n, t.op("mul", grad, t.op("sub", 1, t.op("mul", y, y))))
 

@@ -1,0 +1,378 @@
+"""The backend of ``torch.compile``: results, strides and effects are those of ``backend="aot_eager"``."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:ComplexHalf support"),
+    # Of PyTorch itself, while it traces.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning:torch"),
+]
+
+import castwise  # noqa: E402
+import castwise.torch as backend_module  # noqa: E402
+from castwise.torch import _graph, _lower  # noqa: E402
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The programs that are compiled during a test."""
+    found = []
+    monkeypatch.setattr(
+        backend_module, "compile_graph", lambda gm, examples=(): _graph.compile_graph(gm, examples, found)
+    )
+    torch._dynamo.reset()
+    yield found
+    torch._dynamo.reset()
+
+
+def copied(value):
+    if isinstance(value, torch.Tensor):
+        copy = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype)
+        return copy.copy_(value.detach()).requires_grad_(value.requires_grad)
+    return value
+
+
+def leaves(value):
+    return [value] if isinstance(value, torch.Tensor) else [t for v in value for t in leaves(v)] if value is not None else []
+
+
+def both(f, *args, dynamic=False, exact=True):
+    """Runs a function under both backends, and compares results, strides, arguments and gradients."""
+    outcomes = []
+    for name in ("aot_eager", "castwise"):
+        torch._dynamo.reset()
+        given = [copied(a) for a in args]
+        results = leaves(torch.compile(f, backend=name, dynamic=dynamic)(*given))
+        differentiable = [r for r in results if r.requires_grad]
+        if differentiable:
+            sum((r * (r.detach() + 1)).sum() for r in differentiable).backward()
+        gradients = [g.grad for g in given if isinstance(g, torch.Tensor) and g.grad is not None]
+        outcomes.append([t.detach() for t in (*results, *leaves(given), *gradients)])
+    want, got = outcomes
+    assert len(want) == len(got)
+    for w, g in zip(want, got):
+        assert (w.dtype, w.shape) == (g.dtype, g.shape)
+        assert w.stride() == g.stride() or w.numel() == 0
+        tolerance = {"rtol": 0, "atol": 0} if exact else {}
+        torch.testing.assert_close(g, w, equal_nan=True, **tolerance)
+    return got
+
+
+def random(*shape, dtype=torch.float32, seed=0, grad=False):
+    generator = torch.Generator().manual_seed(seed)
+    if dtype.is_floating_point or dtype.is_complex:
+        return torch.randn(shape, generator=generator).to(dtype).requires_grad_(grad)
+    return torch.randint(0, 2 if dtype == torch.bool else 9, shape, generator=generator).to(dtype)
+
+
+def test_the_capability_of_the_cpu(capsys):
+    with capsys.disabled():
+        print(f"\nPyTorch {torch.__version__}, CPU capability {torch.backends.cpu.get_cpu_capability()}")
+    assert ("contraction" in _lower._settings()) == (torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512"))
+
+
+def test_the_backend_is_registered_by_name(calls):
+    assert "castwise" in torch._dynamo.list_backends()
+    x = random(5)
+    assert torch.equal(torch.compile(lambda x: x * 2 + 1, backend="castwise")(x), x * 2 + 1)
+    assert len(calls) == 1 and "mul %a0, ~2" in calls[0].text
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_arithmetic_has_the_bits_of_eager_execution(calls, dtype):
+    def f(x, m, r, w, b):
+        return ((x - m) * r * w + b, x**3 / (x * x + 1.5), torch.where(x > m, x, -w), x.clamp(-1, 0.5))
+
+    both(f, *(random(8, 32, dtype=dtype), random(8, 1, dtype=dtype, seed=1), random(8, 1, dtype=dtype, seed=2)),
+         *(random(32, dtype=dtype, seed=3), random(32, dtype=dtype, seed=4)))  # fmt: skip
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64], ids=str)
+def test_integers_and_bools(calls, dtype):
+    def f(x, y):
+        return x & y, x + 2 * y, (x == y).to(torch.float16), x.sum(), (x > 1).any(), y.to(torch.int64) + x
+
+    both(f, random(4, 6, dtype=dtype), random(6, dtype=dtype, seed=1))
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_complex(calls, dtype):
+    both(lambda x, y: (x + y * 2, (x - y).conj() + 1, x.to(torch.complex128)), random(4, 6, dtype=dtype), random(6, dtype=dtype, seed=1))
+    assert calls
+
+
+def test_mixed_dtypes_scalars_and_0d(calls):
+    def f(a, b, zero, i):
+        return a + b, a * zero, i + 0.5, i * 2, zero + i, a.double() + b, a - 1
+
+    both(f, random(4, dtype=torch.bfloat16), random(4, dtype=torch.float16, seed=1),
+         torch.tensor(1.25, dtype=torch.float64), random(4, dtype=torch.int32))  # fmt: skip
+    assert len(calls) == 1
+
+
+LAYOUTS = {
+    "transposed": lambda: random(5, 4).t(),
+    "channels-last": lambda: random(2, 3, 4, 5).to(memory_format=torch.channels_last),
+    "stepped": lambda: random(8, 9)[::2, 1::3],
+    "expanded": lambda: random(1, 5).expand(4, 5),
+    "empty": lambda: random(0, 5),
+    "0-d": lambda: random(),
+    "extents of 1": lambda: random(1, 4, 1),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(calls, layout, dynamic):
+    x = LAYOUTS[layout]()
+    # A copy of an expanded tensor can't be filled.
+    outcomes = []
+    for name in ("aot_eager", "castwise"):
+        torch._dynamo.reset()
+        given = x.detach().requires_grad_()
+        y = torch.compile(lambda x: (x * 2 + 1) * x, backend=name, dynamic=dynamic)(given)
+        y.backward(torch.ones_like(y))
+        outcomes.append((y.detach(), given.grad))
+    for want, got in zip(*outcomes):
+        assert torch.equal(want, got) and want.stride() == got.stride()
+    assert len(calls) == 2
+
+
+def test_views_in_and_around_programs(calls):
+    def f(x, y):
+        a = (x.view(2, 3, 4).permute(2, 0, 1) * 2).reshape(4, 6)
+        b = x.t()[:, 1:4].unsqueeze(0).expand(2, 4, 3) + 1
+        c = y.flip(0).squeeze() - x[-1, 2]
+        return a, b, c, (a + 1).t(), x.view(-1)[3:]
+
+    both(f, random(6, 4), random(5, 1))
+    assert calls
+
+
+def test_results_alias_as_those_of_pytorch(calls):
+    def f(x):
+        y = x * 2
+        return x.t(), y, y.t(), y.view(-1)
+
+    x = random(3, 4)
+    alias, y, transposed, flat = torch.compile(f, backend="castwise")(x)
+    assert alias.data_ptr() == x.data_ptr() and len(calls) == 1
+    assert y.data_ptr() == transposed.data_ptr() == flat.data_ptr() != x.data_ptr()
+
+
+def test_reductions(calls):
+    def f(x):
+        return x.sum(), x.mean(1), x.amax((0, 2), keepdim=True), x.prod(0), x.min(), (x > 0).any(1), (x < 9).all()
+
+    both(f, random(3, 4, 5, dtype=torch.float64), exact=False)
+    assert len(calls) == 1
+
+
+def test_constants(calls):
+    def f(x):
+        return torch.full_like(x, 2.5) * x, torch.zeros_like(x) + 1, x + torch.ones(4), x * torch.tensor(3.0)
+
+    both(f, random(3, 4))
+    both(f, random(3, 4, dtype=torch.bfloat16), dynamic=True)
+    assert calls
+
+
+def test_backward_is_compiled(calls):
+    def f(x, w, b):
+        return torch.relu((x - 0.5) * w + b) * x
+
+    both(f, random(6, 4, grad=True), random(4, seed=1, grad=True), random(4, seed=2, grad=True))
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    "f", [torch.sigmoid, torch.tanh, torch.nn.functional.silu, torch.nn.functional.gelu, torch.nn.functional.softplus]
+)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_activations_and_their_gradients(calls, f, dtype):
+    both(lambda x: f(x * 2), random(64, dtype=dtype, grad=True), exact=False)
+    assert len(calls) >= 1
+
+
+def test_cross_entropy(calls):
+    def loss(x, y):
+        return -(torch.log_softmax(x, -1) * torch.softmax(y, -1)).sum(-1).mean()
+
+    both(loss, random(8, 16, grad=True), random(8, 16, seed=1), exact=False)
+    assert len(calls) == 2
+
+
+def test_a_module_with_matrix_products_is_cut(calls):
+    layer = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.SiLU(), torch.nn.Linear(16, 4))
+    x, gradients = random(5, 8), []
+    for name in ("aot_eager", "castwise"):
+        torch._dynamo.reset()
+        layer.zero_grad()
+        (torch.compile(layer, backend=name)(x) * 2).sum().backward()
+        gradients.append([p.grad.clone() for p in layer.parameters()])
+    for want, got in zip(*gradients):
+        torch.testing.assert_close(got, want)
+    assert calls
+
+
+def test_cuts_by_unsupported_ops(calls):
+    def f(x):
+        return (torch.cumsum(x * 2 + 1, 0) * 3 + 1).t(), torch.sort(x + 1)[0] * 2
+
+    both(f, random(4, 5))
+    assert len(calls) >= 2
+
+
+def test_several_graphs(calls):
+    def f(x):
+        y = x * 2 + 1
+        torch._dynamo.graph_break()
+        return y * y - x
+
+    both(f, random(7))
+    assert len(calls) == 2
+
+
+def test_dynamic_shapes_compile_once(calls):
+    f = torch.compile(lambda x, y: (x * y + 1).sum(-1) * x.shape[0], backend="castwise", dynamic=True)
+    for n, m in [(3, 4), (5, 2), (64, 33), (2, 7)]:
+        x, y = random(n, m, dtype=torch.float64), random(m, seed=1, dtype=torch.float64)
+        torch.testing.assert_close(f(x, y), (x * y + 1).sum(-1) * n)
+    assert len({call.text for call in calls}) == len(calls) <= 2
+
+
+def test_dynamic_backward(calls):
+    both(lambda x, w: (torch.tanh(x) * w).sum() * 2, random(5, 4, grad=True), random(4, grad=True, seed=1), dynamic=True, exact=False)
+    assert len(calls) >= 1
+
+
+def test_in_place(calls):
+    def f(x, y):
+        x.mul_(y).add_(1)
+        return x + 1
+
+    def only(x, y):
+        x.mul_(0.5).add_(y, alpha=2)
+        y.sub_(x)
+
+    def swap(x, y):
+        old = x.clone()
+        x.copy_(y)
+        y.copy_(old)
+
+    def read_after(x, y):
+        z = x * y
+        x.add_(1)
+        return z + x, x.t()
+
+    for body in (f, only, swap, read_after):
+        both(body, random(4, 4), random(4, 4, seed=1))
+    both(only, random(4, 6).t(), random(6, 4, seed=1))
+    both(only, random(4, 4), random(4, 4, seed=1), dynamic=True)
+    assert calls
+
+
+def test_written_arguments_are_seen_by_autograd(calls):
+    x = random(4)
+    w = random(4, seed=1, grad=True)
+    y = w * x
+    torch.compile(lambda x: x.mul_(2), backend="castwise")(x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_random_ops_keep_their_order(calls):
+    def f(x):
+        a = torch.rand_like(x) * x
+        b = torch.randn_like(x) + a
+        return a, b, torch.nn.functional.dropout(x * 2, 0.5)
+
+    results = []
+    for name in ("aot_eager", "castwise"):
+        torch._dynamo.reset()
+        torch.manual_seed(3)
+        results.append(torch.compile(f, backend=name)(random(6, 4)))
+    assert all(torch.equal(w, g) for w, g in zip(*results))
+
+
+def adamw(p, g, m, v, step, lr=1e-3, b1=0.9, b2=0.999, eps=1e-8, decay=0.01):
+    """One step of AdamW on moments of f32, as `torch.optim.AdamW` writes it."""
+    p.mul_(1 - lr * decay)
+    m.lerp_(g.to(m.dtype), 1 - b1)
+    v.mul_(b2).addcmul_(g, g, value=1 - b2)
+    denominator = (v.sqrt() / (1 - b2**step) ** 0.5).add_(eps)
+    p.addcdiv_(m.to(p.dtype), denominator.to(p.dtype), value=-(lr / (1 - b1**step)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_step_of_adamw_is_one_program(calls, dtype):
+    p, g = random(33, 7, dtype=dtype), random(33, 7, dtype=dtype, seed=1)
+    m, v = random(33, 7, seed=2), random(33, 7, seed=3).square()
+    both(lambda p, g, m, v: adamw(p, g, m, v, 3), p, g, m, v, exact=False)
+    assert len(calls) == 1 and calls[0].text.count("fetch %") == 1
+
+
+def test_the_optimizer_of_pytorch(calls):
+    outcomes = []
+    for name in ("aot_eager", "castwise"):
+        torch._dynamo.reset()
+        calls.clear()
+        parameters = [torch.nn.Parameter(random(9, 4, seed=i)) for i in range(3)]
+        optimizer = torch.optim.AdamW(parameters, lr=torch.tensor(1e-2), foreach=False, capturable=False)
+        step = torch.compile(optimizer.step, backend=name)
+        for i in range(3):
+            for p in parameters:
+                p.grad = random(9, 4, seed=10 + i)
+            step()
+        outcomes.append([p.detach().clone() for p in parameters])
+    for want, got in zip(*outcomes):
+        torch.testing.assert_close(got, want)
+    assert calls
+
+
+def test_fma_of_dynamo_rounds_twice(calls):
+    a, b, c = (random(4096, seed=i) for i in range(3))
+    assert torch.equal(torch.ops.prims.fma(a, b, c), a * b + c)
+    both(lambda x, a, b: x.addcmul_(a, b, value=0.5), c, a, b)
+    assert len(calls) == 1
+
+
+def test_errors_are_those_of_python(calls):
+    f = torch.compile(lambda x, y: x // y + 1, backend="castwise")
+    with pytest.raises(ZeroDivisionError):
+        f(torch.ones(3, dtype=torch.int32), torch.zeros(3, dtype=torch.int32))
+    with pytest.raises(Exception, match="options"):
+        torch.compile(lambda x: x + 1, backend="castwise", options={"speed": 1})(torch.ones(3))
+
+
+def test_what_castwise_lacks_runs_in_pytorch(calls):
+    both(lambda x: (torch.cumsum(x, 0), torch.sort(x)[0]), random(5))
+    assert not calls
+
+
+def test_inference_and_no_grad(calls):
+    w = random(4, grad=True)
+    with torch.no_grad():
+        y = torch.compile(lambda x: x * w + 1, backend="castwise")(random(3, 4))
+    assert not y.requires_grad
+    with torch.inference_mode():
+        torch.testing.assert_close(torch.compile(lambda x: x * 2 + 1, backend="castwise")(random(3)), random(3) * 2 + 1)
+
+
+def test_lazy_bits(calls):
+    both(lambda x: x.conj() * 2 + 1, random(4, dtype=torch.complex64))
+    both(lambda x, y: (x * y, x.conj()), random(4, dtype=torch.complex64), random(4, dtype=torch.complex64, seed=1))
+
+
+def test_every_row_of_the_table_is_an_overload():
+    assert _lower.VIEWS <= {*_lower._TABLE, torch.ops.aten._conj.default}
+    for overload in _lower._TABLE:
+        assert isinstance(overload, torch._ops.OpOverload)
+    derived = {o: _lower._derived(o) for o in (torch.ops.aten.mul.Tensor, torch.ops.aten.erf.default, torch.ops.aten.where.self)}
+    assert list(derived.values()) == ["mul", "erf", "where"]
+    assert _lower._derived(torch.ops.aten.add.Tensor) is None and _lower._derived(torch.ops.aten.mm.default) is None
