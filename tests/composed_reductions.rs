@@ -197,7 +197,7 @@ fn texts_and_expressions_have_the_number() -> castwise::Result<()> {
         ("var(x, p=2)", "`var` takes no `p`"),
         ("norm(x, p=x)", "`p` takes a number"),
     ] {
-        let e = parse_expression(wrong, |_| Some(x.clone())).err().expect(wrong).to_string();
+        let e = parse_expression(wrong, |_| Some(x.clone())).expect_err(wrong).to_string();
         assert!(e.contains(message), "{e}");
     }
     let e = Eager::new(Rules::Torch).tensor(&Tensor::from([1.0f32])).over([0]).p(1.0).sum().result().unwrap_err();
