@@ -62,14 +62,14 @@ fn isa(level: CpuLevel) -> Option<&'static OwnedTargetIsa> {
     once(&ISAS[level as usize], || with_settings(target(level)?)).as_ref()
 }
 
-/// A target under the settings of all compiled code. Builds with debug assertions verify each function: by default the
-/// tests are such builds, and they compile every op and dtype and random programs of them. Elsewhere the verifier
-/// would take a third of the instructions of the first call of a program of ten ops.
+/// A target under the settings of all compiled code. The library's own tests, which compile every op and dtype, and builds
+/// with debug assertions verify each function. Elsewhere the verifier would take a third of the instructions of the first
+/// call of a program of ten ops.
 pub(super) fn with_settings(target: isa::Builder) -> Option<OwnedTargetIsa> {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed").ok()?;
     flags.set("is_pic", "false").ok()?;
-    flags.set("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }).ok()?;
+    flags.set("enable_verifier", if cfg!(any(test, debug_assertions)) { "true" } else { "false" }).ok()?;
     target.finish(settings::Flags::new(flags)).ok()
 }
 

@@ -596,7 +596,9 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
     let mut constant = vec![false; typed.len()];
     for (i, n) in typed.nodes.iter().enumerate() {
         constant[i] = match n.kind {
-            TypedKind::Feed(_) | TypedKind::Extent { .. } | TypedKind::Generate { .. } | TypedKind::Blocks { .. } => false,
+            TypedKind::Feed(_) | TypedKind::Extent { .. } | TypedKind::Generate { .. } | TypedKind::Blocks { .. } => {
+                false
+            }
             TypedKind::Constant(_) => true,
             _ => n.inputs().all(|a| constant[a as usize]),
         };

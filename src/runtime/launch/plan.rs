@@ -152,7 +152,9 @@ pub(crate) fn run_direct<R: Ready>(
         inputs.push(match &plan.buffers[*b as usize].origin {
             Origin::Feed(i) => buffer(run.feeds[*i as usize]),
             Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
-            Origin::Kernel | Origin::View(..) | Origin::Extent(..) | Origin::Generated(_) | Origin::Blocks(..) => continue,
+            Origin::Kernel | Origin::View(..) | Origin::Extent(..) | Origin::Generated(_) | Origin::Blocks(..) => {
+                continue;
+            }
         });
     }
     let launch = Launch {
