@@ -166,9 +166,9 @@ impl<M: Mode> Parser<'_, '_, M> {
             Token::Name("nan") => Scalar::Float(f64::NAN),
             Token::Name(word) => match self.name(word, at)? {
                 Value::Constant(s) => s,
-                Value::Term(_) => return Err(at.syntax(format!("a number of `{name}` is no constant"))),
+                Value::Term(_) => return Err(at.syntax(format!("`{name}` takes a number, not a value of the program"))),
             },
-            _ => return Err(at.syntax(format!("expected a number of `{name}`"))),
+            _ => return Err(at.syntax(format!("`{name}` takes a number here"))),
         };
         let value = if negative { super::fold::negate(value).map_err(|why| at.syntax(why))? } else { value };
         Ok((value, at))
