@@ -208,7 +208,7 @@ fn mistakes_are_told() {
     refused("uniform(2)", "takes the name of a value");
     refused("uniform(y)", "no input `y`");
     refused("arange_like(x, 0.5, dtype=i32)", "is no number of i32");
-    refused("arange_like(x, 2j)", "expected a number of `arange_like`");
+    refused("arange_like(x, 2j)", "`arange_like` takes a number here");
     refused("linspace(x, 0, 1, dtype=c64)", "makes floats, not c64");
     refused("bernoulli(x, 1.5)", "is not from 0 to 1");
     refused("bernoulli(x, nan)", "is not from 0 to 1");
