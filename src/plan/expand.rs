@@ -239,6 +239,9 @@ impl<'a> Rows<'a> {
         };
         let divisor = self.with(Op::Sub, n, self.number);
         let divisor = self.with(Op::Maximum, divisor, 0.0);
+        // 1, but NaN for no elements, whose variance is NaN whatever the correction is.
+        let one = self.apply(Op::Div, &[n.into(), n.into()]);
+        let divisor = self.apply(Op::Mul, &[divisor.into(), one.into()]);
         self.apply(Op::Div, &[squares.into(), divisor.into()])
     }
 
@@ -251,13 +254,15 @@ impl<'a> Rows<'a> {
             return self.fold(Op::Sum, ones);
         }
         let x = self.wide(self.x);
-        if p == 2.0 {
+        if p == 2.0 && !self.dtype(x).is_complex() {
             let squares = self.squared(x);
             let sum = self.fold(Op::Sum, squares);
             return self.apply(Op::Sqrt, &[sum.into()]);
         }
         let modulus = self.apply(Op::Abs, &[x.into()]);
         let (power, fold) = match p {
+            // The modulus of a complex number with an infinite part is infinite, even if the other part is NaN.
+            2.0 => (self.squared(modulus), Op::Sum),
             f64::INFINITY => (modulus, Op::Amax),
             f64::NEG_INFINITY => (modulus, Op::Amin),
             1.0 => (modulus, Op::Sum),
@@ -265,7 +270,11 @@ impl<'a> Rows<'a> {
         };
         let combined = self.fold(fold, power);
         self.needs_elements.insert(combined, (p < 0.0 || p.is_infinite()).then_some(self.op));
-        if p == 1.0 || p.is_infinite() { combined } else { self.with(Op::Pow, combined, 1.0 / p) }
+        match p {
+            1.0 | f64::INFINITY | f64::NEG_INFINITY => combined,
+            2.0 => self.apply(Op::Sqrt, &[combined.into()]),
+            p => self.with(Op::Pow, combined, 1.0 / p),
+        }
     }
 
     /// Whether each element is not zero.
