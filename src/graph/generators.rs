@@ -143,7 +143,7 @@ impl<M: Mode> Var<M> {
     /// let w = p.data("w", DType::F8E4M3FN, [3, 5]);
     /// let scale = p.data("scale", DType::F32, [2, 3]);
     /// let y = w.cast(DType::F32) * scale.blocks(&w, 2);
-    /// let w = Tensor::full([3, 5], 1.0f32)?.cast(DType::F8E4M3FN)?;
+    /// let w = Tensor::ones(DType::F8E4M3FN, [3, 5])?;
     /// let scale = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
     /// let out = Executor::new().run(&p, feeds! { "w" => w, "scale" => scale }, [&y])?;
     /// assert_eq!(out[0].to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0, 3.0, 1.0, 1.0, 2.0, 2.0, 3.0, 4.0, 4.0, 5.0, 5.0, 6.0]);

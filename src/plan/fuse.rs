@@ -7,20 +7,19 @@
 //! compile, or know extents.
 
 mod alias;
+mod text;
 mod views;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use std::fmt;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
-use crate::base::error::{Error, Name, Result};
+use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
-use crate::base::shape::dims_text;
 use crate::base::view::View;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::Op;
@@ -112,63 +111,6 @@ impl Plan {
             _ => None,
         };
         self.needs_elements.get(&node).copied().unwrap_or(own)
-    }
-
-    /// The name of a buffer's view and its attributes, as text.
-    fn view_text(&self, node: NodeId) -> (&'static str, String) {
-        match &self.typed.nodes[node as usize].kind {
-            TypedKind::View { view: Some(view), .. } => (view.name(), format!(" {view}")),
-            _ => ("view", String::new()),
-        }
-    }
-}
-
-impl fmt::Display for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let typed = &self.typed;
-        let dims = |shape: u32| dims_text(&typed.shapes[shape as usize]);
-        f.write_str("plan {\n")?;
-        for (i, b) in self.buffers.iter().enumerate() {
-            write!(f, "  b{i}: {} = ", dims(b.shape))?;
-            match &b.origin {
-                Origin::Feed(k) => match &typed.nodes[typed.feeds[*k as usize] as usize].kind {
-                    TypedKind::Feed(name) => writeln!(f, "feed %{}", Name(name))?,
-                    _ => writeln!(f, "feed")?,
-                },
-                Origin::Constant(t) => writeln!(f, "constant {}", t.dtype())?,
-                Origin::Kernel => writeln!(f, "result")?,
-                Origin::Extent(shape, axes) => writeln!(f, "extent of dims {axes:?} of {}", dims(*shape))?,
-                Origin::Generated(node) => match &typed.nodes[*node as usize].kind {
-                    TypedKind::Generate { generator, .. } => writeln!(f, "{} {generator}", generator.name())?,
-                    _ => writeln!(f, "generated")?,
-                },
-                Origin::Blocks(of, node) => match &typed.nodes[*node as usize].kind {
-                    TypedKind::Blocks { size, .. } => writeln!(f, "blocks b{of} {{size = {size}}}")?,
-                    _ => writeln!(f, "blocks b{of}")?,
-                },
-                Origin::View(of, node) => {
-                    let (name, attributes) = self.view_text(*node);
-                    writeln!(f, "{name} b{of}{attributes}")?
-                }
-            }
-        }
-        for (i, k) in self.work.iter().enumerate() {
-            write!(f, "  kernel {i} over {}", dims(k.shape))?;
-            for (n, (b, spread)) in k.inputs.iter().zip(&k.spread).enumerate() {
-                write!(f, "{} b{b}{spread}", if n == 0 { ":" } else { "," })?;
-            }
-            for (n, b) in k.outputs.iter().enumerate() {
-                write!(f, "{} b{b}", if n == 0 { " ->" } else { "," })?;
-            }
-            for (_, b) in &k.folds {
-                write!(f, "; dims {:?} -> b{b}", k.reduced.as_deref().unwrap_or_default())?;
-            }
-            f.write_str("\n")?;
-        }
-        for b in &self.fetches {
-            writeln!(f, "  fetch b{b}")?;
-        }
-        f.write_str("}\n")
     }
 }
 
