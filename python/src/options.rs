@@ -15,7 +15,7 @@ pub struct Options {
     pub rules: Option<String>,
     pub rounding: String,
     /// Implicit losses of this kind or worse are refused.
-    pub denied: Option<Kind>,
+    pub(crate) denied: Option<Kind>,
     deny: Option<String>,
     /// `None`: that of the process.
     executor: Option<Py<PyExecutor>>,
