@@ -1,4 +1,4 @@
-//! Operands that are in no memory as they are read: generators, and blocks, of which one element of a smaller operand stands for many.
+//! Operands that are in no memory as they are read: generators, and blocks, of which one element of a smaller operand is many elements.
 //!
 //! Guarantees: an element depends on its position alone. Does not: decide which positions are read; the geometry does.
 
