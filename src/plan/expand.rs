@@ -225,8 +225,9 @@ impl<'a> Rows<'a> {
         let distance = self.apply(Op::Sub, &[x.into(), first.into()]);
         let squares = if self.dtype(self.x).real() == DType::F64 {
             let mean = self.fold_keeping(Op::Mean, distance);
-            let mean = self.apply(Op::Add, &[first.into(), mean.into()]);
-            let rest = self.apply(Op::Sub, &[x.into(), mean.into()]);
+            // Distances are computed again, so that they are not stored. Their mean has fewer digits to round than the elements' has.
+            let distance = self.apply(Op::Sub, &[x.into(), first.into()]);
+            let rest = self.apply(Op::Sub, &[distance.into(), mean.into()]);
             let squares = self.squared(rest);
             self.fold(Op::Sum, squares)
         } else {
