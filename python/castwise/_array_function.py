@@ -21,15 +21,14 @@ _REFUSED = {
         "programs have no op that joins or repeats arrays: do it before the call or after it",
     ),
     **dict.fromkeys(
-        "sort argsort argmax argmin cumsum cumprod median quantile percentile unique searchsorted".split(),
-        "programs have elementwise ops and sums, products, means, extremes, all and any along dims",
+        "sort argsort cumsum cumprod median quantile percentile unique searchsorted".split(),
+        "programs have elementwise ops and reductions along dims",
     ),
     **dict.fromkeys("dot matmul tensordot einsum inner outer".split(), "programs have no products of matrices"),
     **dict.fromkeys(
         "array_equal allclose array_equiv shares_memory may_share_memory".split(),
         "a Var has no value while a function is traced",
     ),
-    **dict.fromkeys("var std".split(), "write `((x - x.mean()) ** 2).mean()` with the dims and divisor that you mean"),
 }
 
 
@@ -78,6 +77,8 @@ def _reduction(op: str, *names: str) -> None:
 _reduction("sum", "sum")
 _reduction("prod", "prod")
 _reduction("mean", "mean")
+_reduction("nansum", "nansum")
+_reduction("nanmean", "nanmean")
 
 
 def _extreme(op: str, *names: str) -> None:
@@ -91,6 +92,46 @@ _extreme("amax", "max", "amax")
 _extreme("amin", "min", "amin")
 _extreme("any", "any")
 _extreme("all", "all")
+
+
+def _variance(op: str) -> None:
+    @_named(op)
+    def reduce(
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+        mean: Any = None,
+        correction: Any = None,
+    ) -> Any:
+        _none(out=out, where=where, mean=mean)
+        named = {} if dtype is None else {"dtype": dtype}
+        less = ddof if correction is None else correction
+        return _core.op(op)(a, axis=axis, keepdims=keepdims, correction=float(less), **named)
+
+
+_variance("var")
+_variance("std")
+
+
+def _position(op: str) -> None:
+    @_named(op)
+    def reduce(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        _none(out=out)
+        return _core.op(op)(a, axis=axis, keepdims=keepdims)
+
+
+_position("argmax")
+_position("argmin")
+
+
+@_named("count_nonzero")
+def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return _core.op("count_nonzero")(a, axis=axis, keepdims=keepdims)
 
 
 def _unary(name: str) -> None:
