@@ -137,23 +137,29 @@ impl Compiled {
         &self.options
     }
 
-    pub fn argument_names(&self) -> &[String] {
-        &self.names
-    }
-
     /// The arguments of a call in the order of the names.
     fn arguments<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<SmallVec<[Argument<'py>; 4]>> {
+        self.read(args, named, arrays::argument)
+    }
+
+    /// What is given by position and by name, each read once, in the order of the names.
+    pub fn read<'py, T>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+        read: impl Fn(&Bound<'py, PyAny>, &str) -> PyResult<T>,
+    ) -> PyResult<SmallVec<[T; 4]>> {
         if args.len() > self.names.len() {
             let (n, all) = (args.len(), self.names.join(", "));
             return Err(PyTypeError::new_err(format!("{n} arguments for {} names: {all}", self.names.len())));
         }
-        let mut found: SmallVec<[Argument<'py>; 4]> = SmallVec::new();
+        let mut found: SmallVec<[T; 4]> = SmallVec::new();
         for (obj, name) in args.iter_borrowed().zip(&self.names) {
-            found.push(arrays::argument(&obj, name)?);
+            found.push(read(&obj, name)?);
         }
         if found.len() == self.names.len() && named.is_none_or(|d| d.is_empty()) {
             return Ok(found);
@@ -174,7 +180,7 @@ impl Compiled {
             }
         }
         for name in &self.names[args.len()..] {
-            found.push(arrays::argument(&given(name)?.ok_or_else(|| missing(name))?, name)?);
+            found.push(read(&given(name)?.ok_or_else(|| missing(name))?, name)?);
         }
         Ok(found)
     }

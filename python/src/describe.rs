@@ -4,7 +4,6 @@
 //! remembered. Does not: decide what is lost; the command's findings are the same.
 
 use castwise::{DType, Program, TypedProgram, Var};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
@@ -56,31 +55,9 @@ impl Described {
         args: &Bound<'py, PyTuple>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Described> {
-        let names = compiled.argument_names();
-        if args.len() > names.len() {
-            let text = format!("{} arguments for {} names: {}", args.len(), names.len(), names.join(", "));
-            return Err(PyTypeError::new_err(text));
-        }
-        for key in named.into_iter().flat_map(|n| n.keys()) {
-            let key: String = key.extract()?;
-            if names.iter().skip(args.len()).all(|n| *n != key) {
-                let text =
-                    format!("there is no argument `{key}`, or it is given twice; the names are {}", names.join(", "));
-                return Err(PyTypeError::new_err(text));
-            }
-        }
-        let mut all = Vec::with_capacity(names.len());
-        let mut libraries = Vec::new();
-        for (i, name) in names.iter().enumerate() {
-            let by_name = || named.map(|n| n.get_item(name)).transpose().map(Option::flatten);
-            let obj = if i < args.len() { Some(args.get_item(i)?) } else { by_name()? };
-            let missing =
-                || PyTypeError::new_err(format!("the argument `{name}` is missing: an array, a number or a dtype"));
-            let (one, library) = given(&obj.ok_or_else(missing)?, name)?;
-            all.push(one);
-            libraries.extend(library);
-        }
-        let settings = compiled.options().asked.of(py, libraries.into_iter())?;
+        let read = compiled.read(args, named, given)?;
+        let (all, libraries): (Vec<Given>, Vec<Option<Library>>) = read.into_iter().unzip();
+        let settings = compiled.options().asked.of(py, libraries.into_iter().flatten())?;
         let (program, vars, form) = compiled.build(py, settings, &all)?;
         Ok(Described { program, vars, form, source: compiled.shown() })
     }

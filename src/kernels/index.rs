@@ -32,6 +32,23 @@ macro_rules! ordered_integers {
 }
 ordered_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
+/// The keys of a type with `order` and `is_nan`.
+macro_rules! nans_are_beyond {
+    ($name:ident, $key:ty) => {
+        impl Ordered for $name {
+            type Key = $key;
+            #[inline(always)]
+            fn ascending(self) -> $key {
+                if self.is_nan() { <$key>::MAX } else { self.order() }
+            }
+            #[inline(always)]
+            fn descending(self) -> $key {
+                if self.is_nan() { <$key>::MAX } else { !self.order() }
+            }
+        }
+    };
+}
+
 macro_rules! ordered_floats {
     ($($name:ident of $bits:ty, up to $most:literal;)*) => {$(
         /// A float as its bits.
@@ -53,17 +70,7 @@ macro_rules! ordered_floats {
             }
         }
 
-        impl Ordered for $name {
-            type Key = $bits;
-            #[inline(always)]
-            fn ascending(self) -> $bits {
-                if self.is_nan() { <$bits>::MAX } else { self.order() }
-            }
-            #[inline(always)]
-            fn descending(self) -> $bits {
-                if self.is_nan() { <$bits>::MAX } else { !self.order() }
-            }
-        }
+        nans_are_beyond!($name, $bits);
     )*};
 }
 ordered_floats! {
@@ -95,17 +102,7 @@ macro_rules! ordered_pairs {
             }
         }
 
-        impl Ordered for $name {
-            type Key = $key;
-            #[inline(always)]
-            fn ascending(self) -> $key {
-                if self.is_nan() { <$key>::MAX } else { self.order() }
-            }
-            #[inline(always)]
-            fn descending(self) -> $key {
-                if self.is_nan() { <$key>::MAX } else { !self.order() }
-            }
-        }
+        nans_are_beyond!($name, $key);
     )*};
 }
 ordered_pairs! {
