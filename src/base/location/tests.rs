@@ -1,3 +1,5 @@
+//! Where a diagnostic says that something was written.
+
 use super::*;
 
 #[test]

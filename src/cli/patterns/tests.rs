@@ -1,3 +1,5 @@
+//! Patterns of tensor names.
+
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use regex::Regex;
