@@ -101,6 +101,125 @@ fn feeds_in_the_memory_of_results_are_read_first() {
     }
 }
 
+/// Fetches, the shapes of their feeds, in program order, and for each fetch the feed that its target is over.
+type InPlace = (Program, Vec<Var>, Vec<Vec<usize>>, Vec<Option<usize>>);
+
+/// Programs of which results go to the memory of feeds: in kernels that may write there, and in all ways that may not.
+fn in_place_programs(dtype: DType, rows: usize, n: usize) -> Vec<InPlace> {
+    let whole = || vec![rows, n];
+    let program = |shapes: &[Vec<usize>]| {
+        let p = Program::new(Rules::Torch);
+        let feed = |(i, shape): (usize, &Vec<usize>)| p.data(&format!("x{i}"), dtype, vec![None; shape.len()]);
+        let feeds: Vec<Var> = shapes.iter().enumerate().map(feed).collect();
+        (p, feeds)
+    };
+    let mut all = Vec::new();
+    let mut add = |shapes: Vec<Vec<usize>>, over: &[Option<usize>], make: &dyn Fn(&[Var]) -> Vec<Var>| {
+        let (p, feeds) = program(&shapes);
+        all.push((p, make(&feeds), shapes, over.to_vec()));
+    };
+    let one = [Some(0)];
+    add(vec![whole()], &one, &|x| vec![&x[0] * &x[0] + &x[0]]);
+    for other in [vec![n], vec![rows, 1], vec![], vec![rows, n], vec![1]] {
+        add(vec![whole(), other.clone()], &one, &|x| vec![&x[0] + &x[1]]);
+        add(vec![other, whole()], &[Some(1)], &|x| vec![&x[0] * &x[1] - &x[0]]);
+    }
+    add(vec![whole(), vec![n, rows]], &one, &|x| vec![&x[0] + x[1].transpose(0, 1)]);
+    add(vec![whole()], &one, &|x| vec![x[0].flip([1]) + &x[0]]);
+    add(vec![whole()], &one, &|x| vec![x[0].unsqueeze(0).squeeze(0) * &x[0]]);
+    add(vec![whole()], &one, &|x| vec![&x[0] + x[0].sum().cast(dtype)]);
+    add(vec![whole()], &one, &|x| vec![x[0].eq(&x[0]).cast(dtype)]);
+    add(vec![whole()], &[None, Some(0)], &|x| vec![x[0].clone(), &x[0] + &x[0]]);
+    add(vec![whole()], &[None, Some(0)], &|x| vec![x[0].slice(0, 0, 1, 1), &x[0] + &x[0]]);
+    add(vec![whole()], &[Some(0), None], &|x| vec![&x[0] + &x[0], &x[0] * &x[0]]);
+    add(vec![whole()], &[None, Some(0)], &|x| vec![&x[0] + &x[0], &x[0] * &x[0]]);
+    // Steps of an optimizer: three feeds, each over a result.
+    add(vec![whole(); 4], &[Some(0), Some(1), Some(2)], &|x| {
+        let (m, v) = (&x[1] * &x[3] + &x[1], &x[2] + &x[3] * &x[3]);
+        vec![&x[0] - &m * &v, m, v]
+    });
+    // Crossed: the first result is stored before the feed in its memory is read.
+    add(vec![whole(); 2], &[Some(1), Some(0)], &|x| vec![&x[0] + &x[0], &x[1] * &x[1] + &x[0]]);
+    // More feeds than registers, all of them read for every result.
+    let feeds = 40;
+    add(vec![whole(); feeds], &(0..feeds).map(Some).collect::<Vec<_>>(), &|x| {
+        let sum = |i: usize| (1..x.len()).fold(x[i].clone(), |sum, j| sum + &x[(i + j) % x.len()] * &x[i]);
+        (0..x.len()).map(sum).collect()
+    });
+    all
+}
+
+#[test]
+fn results_over_feeds_are_those_beside_them() {
+    let mut random = Random(55);
+    for dtype in [DType::F32, DType::BF16, DType::I64, DType::U8, DType::C128] {
+        for (rows, n, threads) in [(3, 37, 1), (1, 5, 1), (40, 1000, 3), (0, 4, 1)] {
+            for (at, (p, fetches, shapes, over)) in in_place_programs(dtype, rows, n).into_iter().enumerate() {
+                let step = Executor::builder().threads(threads).build().prepare(&p, &fetches);
+                let step = step.unwrap();
+                let feeds: Vec<Tensor> = shapes.iter().map(|s| random_tensor(dtype, s, &mut random, false)).collect();
+                let want = step.run(&feeds.iter().collect::<Vec<_>>()).unwrap();
+                // As the first call, and as one whose launches are known.
+                for _ in 0..2 {
+                    let bytes = |t: &Tensor| t.as_bytes().unwrap().to_vec();
+                    let mut memory: Vec<Vec<u8>> = feeds.iter().map(bytes).collect();
+                    let mut apart: Vec<Vec<u8>> = want.iter().map(|t| vec![0; bytes(t).len()]).collect();
+                    let pointers: Vec<*mut u8> = memory.iter_mut().map(|m| m.as_mut_ptr()).collect();
+                    // SAFETY: each is of a vector that lives longer, and that nothing else uses until the run has ended.
+                    let views: Vec<TensorView<'_>> = unsafe {
+                        let layout = |i: usize| TensorLayout::contiguous(dtype, &shapes[i]).unwrap();
+                        (0..shapes.len()).map(|i| layout(i).over(pointers[i]).unwrap()).collect()
+                    };
+                    let targets = want.iter().zip(&over).zip(&mut apart);
+                    let mut targets: Vec<TensorViewMut<'_>> = targets
+                        .map(|((t, over), apart)| {
+                            let first = over.map_or(apart.as_mut_ptr(), |i| pointers[i]);
+                            // SAFETY: as above; no two targets are in the same vector.
+                            unsafe { TensorLayout::contiguous(t.dtype(), t.shape()).unwrap().over_mut(first) }.unwrap()
+                        })
+                        .collect();
+                    step.run_views_into(&views, &mut targets).unwrap();
+                    drop((views, targets));
+                    for (i, (t, over)) in want.iter().zip(&over).enumerate() {
+                        let made = over.map_or(&apart[i], |i| &memory[i]);
+                        assert!(*made == bytes(t), "{dtype} program {at} result {i} of {rows} by {n}\n{p}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A run that may hold fewer bytes than a result has: it writes to the caller's memory, where the feed is.
+#[test]
+fn a_result_over_a_feed_takes_no_memory() {
+    let p = Program::new(Rules::Torch);
+    let (x, y) = (p.data("x", DType::F32, [None, None]), p.data("y", DType::F32, [None]));
+    let (sum, flipped) = (&x * 0.5 + &y, x.flip([0]) + &y);
+    let (rows, n) = (64, 100);
+    for threads in [1, 2] {
+        let exe = Executor::builder().threads(threads).max_bytes(rows * n).build();
+        for (fetch, fits) in [(&sum, true), (&flipped, false)] {
+            let step = exe.prepare(&p, [fetch]).unwrap();
+            let (mut memory, bias) = (vec![1.0f32; rows * n], vec![2.0f32; n]);
+            let first: *mut f32 = memory.as_mut_ptr();
+            for (call, want) in [2.5, 3.25].into_iter().enumerate() {
+                // SAFETY: both are of the vector, which nothing else uses before their last use.
+                let (feed, target) = unsafe {
+                    let layout = TensorLayout::contiguous(DType::F32, [rows, n]).unwrap();
+                    (layout.over(first.cast()).unwrap(), layout.over_mut(first.cast()).unwrap())
+                };
+                let made = step.run_views_into(&[feed, TensorView::from_slice(&bias, [n]).unwrap()], &mut [target]);
+                match made {
+                    Ok(()) => assert!(fits && memory.iter().all(|v| *v == want), "{threads} threads, call {call}"),
+                    Err(Error::Limit { .. }) => assert!(!fits, "{threads} threads, call {call}"),
+                    Err(e) => panic!("{e}"),
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn results_between_each_other_are_apart() {
     let p = Program::new(Rules::Torch);

@@ -21,6 +21,7 @@ use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 
 use crate::backend::abi::SegmentFn;
+use crate::backend::access_order::AccessOrder;
 use crate::base::error::{Error, Result};
 use crate::base::host::once;
 use crate::kernels::CpuLevel;
@@ -29,6 +30,7 @@ use crate::kernels::CpuLevel;
 pub(crate) struct Code {
     module: ManuallyDrop<JITModule>,
     functions: Vec<SegmentFn>,
+    orders: Vec<AccessOrder>,
 }
 
 // SAFETY: after `finalize_definitions` the module is never used again but to free its memory, and the code it holds
@@ -41,6 +43,18 @@ impl Code {
     /// The functions, in the order of the segments. Dropping `self` invalidates them.
     pub(crate) fn functions(&self) -> &[SegmentFn] {
         &self.functions
+    }
+
+    /// The same code with what is known of the order of each function's accesses.
+    pub(super) fn ordered(self, orders: Vec<AccessOrder>) -> Code {
+        let mut code = self;
+        code.orders = orders;
+        code
+    }
+
+    /// The order of accesses of each function, if it is known.
+    pub(crate) fn orders(&self) -> &[AccessOrder] {
+        &self.orders
     }
 }
 
@@ -176,7 +190,7 @@ fn finished(any_length: bool, define: impl FnOnce(&mut JITModule) -> Result<Vec<
         match ids {
             Ok(ids) => {
                 let functions = ids.into_iter().map(|id| function(&module, id)).collect();
-                Ok(Code { module: ManuallyDrop::new(module), functions })
+                Ok(Code { module: ManuallyDrop::new(module), functions, orders: Vec::new() })
             }
             Err(e) => {
                 // SAFETY: no function of the module has been handed out.

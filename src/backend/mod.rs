@@ -10,6 +10,7 @@
 //! Cranelift (the driver pads), broadcast (a splat operand is one element), or lower what is left to block kernels, such as
 //! integer division.
 
+use crate::backend::access_order::AccessOrder;
 use crate::backend::cranelift::emit::emit;
 use crate::base::dtype::DType;
 use crate::base::error::{Result, SourceLocation};
@@ -19,6 +20,7 @@ use crate::plan::kernel::{Kernel, Step, StepOp};
 use crate::plan::schedule::Schedule;
 
 pub(crate) mod abi;
+pub(crate) mod access_order;
 mod code;
 mod cranelift;
 pub(crate) mod dump;
@@ -65,7 +67,11 @@ pub(crate) fn compile(kernel: &Kernel, schedule: &Schedule) -> Result<Code> {
     if let Some(isa) = Isa::of(CpuLevel::get()) {
         return x64::compile(isa, kernel, schedule);
     }
-    code::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder, false))
+    let code =
+        code::compile(schedule.segments.len(), &|i, builder| emit(kernel, &schedule.segments[i], builder, false))?;
+    let step = |s: u32| &kernel.steps[s as usize];
+    let order = |s| AccessOrder::of_steps(|s| step(s).args.iter().flatten().copied().collect(), |s| step(s).out, s);
+    Ok(code.ordered(schedule.segments.iter().map(order).collect()))
 }
 
 /// Holds the standard floating-point mode, and keeps other threads from forking: Cranelift initializes statics, and a child forked

@@ -200,8 +200,8 @@ impl<'a> TensorViewMut<'a> {
     /// - its elements may be written, and those from the lowest to the highest one, with what is in gaps between them, are
     ///   in one allocation; without gaps they are initialized, with gaps what is in these is never touched;
     /// - while a run writes to the view, nothing else reads or writes its elements. The same run's feeds may, if they were
-    ///   made by [`TensorView::from_raw_parts`] or [`TensorLayout::over`]: their elements are then read before any are
-    ///   written. A reference of Rust to the memory, which other views hold, must not exist.
+    ///   made by [`TensorView::from_raw_parts`] or [`TensorLayout::over`]: an element is then read before anything is written
+    ///   there. A reference of Rust to the memory, which other views hold, must not exist.
     ///
     /// ```
     /// use castwise::prelude::*;

@@ -4,6 +4,7 @@
 //! the elements or outlive them; [`TensorView::to_tensor`] makes an owned tensor.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::layout::Layout;
@@ -218,6 +219,14 @@ impl<'a> TensorRef<'a> {
                 Source::Bytes(bytes) => (bytes, v.offset),
                 Source::Raw(memory) => (memory.bytes(), v.offset),
             },
+        }
+    }
+
+    /// The addresses of the bytes of [`raw`](TensorRef::raw).
+    pub(crate) fn addresses(self) -> Range<*const u8> {
+        match self {
+            TensorRef::View(TensorView { source: Source::Raw(memory), .. }) => memory.addresses(),
+            t => t.raw().0.as_ptr_range(),
         }
     }
 

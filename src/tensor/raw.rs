@@ -1,14 +1,16 @@
 //! Memory whose lifetime nothing checks: bytes to read, and elements to write.
 //!
 //! Guarantees: a reference to such bytes exists only while they are read or written, so that views of the same memory may be
-//! made as often as the caller likes. Does not: know whether an address is good, which `address` has promised by its
-//! callers.
+//! made as often as the caller likes; none is made to find out whether two of them are the same memory. Does not: know whether
+//! an address is good, which `address` has promised by its callers.
 
 #![allow(unsafe_code, reason = "memory that the caller vouches for; each block has its proof")]
 
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::slice;
+
+use smallvec::SmallVec;
 
 use super::Tensor;
 use super::layout::Layout;
@@ -40,9 +42,14 @@ impl<'a> RawBytes<'a> {
 
     pub(super) fn bytes(self) -> &'a [u8] {
         // SAFETY: the caller of `new` has promised that these bytes are initialized and can be read for `'a`. A run that writes
-        // there too does so by `RawBytesMut::scatter`, when what this returned is not used any more: `RawBytesMut::bytes_mut`
-        // gives no memory that a feed is in.
+        // there too does so by `RawBytesMut::scatter`, when what this returned is not used any more, or by a `Place` over this
+        // feed, whose `bytes_mut` forbids to call this.
         unsafe { slice::from_raw_parts(self.start, self.len) }
+    }
+
+    /// The addresses of the bytes.
+    pub(super) fn addresses(self) -> Range<*const u8> {
+        self.start..self.start.wrapping_add(self.len)
     }
 }
 
@@ -64,8 +71,8 @@ impl<'a> RawBytesMut<'a> {
     /// # Safety
     ///
     /// The elements of each layout that it is used with may be written for `'a`, and are in one allocation. If they have no gaps
-    /// they are initialized, and nothing else reads or writes them while [`bytes_mut`](RawBytesMut::bytes_mut) is used but what
-    /// it is given as read; nothing does during [`scatter`](RawBytesMut::scatter).
+    /// they are initialized, and nothing else reads or writes them while a [`Place`] of them is used but the feeds that it was
+    /// made with; nothing does during [`scatter`](RawBytesMut::scatter).
     pub(super) unsafe fn new(first: *mut u8) -> RawBytesMut<'a> {
         RawBytesMut { first, borrowed: PhantomData }
     }
@@ -80,25 +87,31 @@ impl<'a> RawBytesMut<'a> {
         RawBytesMut { first: self.first, borrowed: PhantomData }
     }
 
-    /// The bytes of a layout without gaps, for writing: `None` if it has gaps or is not aligned for its dtype, or if one of the
-    /// ranges of addresses that are `read` meanwhile is in the same memory.
-    pub(super) fn bytes_mut(
+    /// The bytes of a layout without gaps, for a run to write: `None` if it has gaps or is not aligned for its dtype, or if one of
+    /// the feeds, whose addresses are given, is partly in the same memory.
+    pub(super) fn place(
         self,
         dtype: DType,
         layout: &Layout,
-        mut read: impl Iterator<Item = Range<*const u8>>,
-    ) -> Option<&'a mut [u8]> {
+        feeds: impl Iterator<Item = Range<*const u8>>,
+    ) -> Option<Place<'a>> {
         let (start, len) = (self.first.addr(), layout.elements * dtype.size());
         let aligned = start.is_multiple_of(dtype.real().size().min(align_of::<u64>()));
-        let apart = |read: Range<*const u8>| read.end.addr() <= start || start + len <= read.start.addr();
-        if !layout.contiguous || !aligned || !read.all(apart) {
+        if !layout.contiguous || !aligned {
             return None;
         }
-        // SAFETY: a layout without gaps has an element in each of these bytes. They are of a slice that is borrowed exclusively, or
-        // the caller of `new` has promised that they are initialized and may be written, and that nothing but what is read, which
-        // is elsewhere, uses them. `self` is consumed, and `reborrow` borrows exclusively what it is made from, so that there is
-        // no second such slice.
-        Some(unsafe { slice::from_raw_parts_mut(self.first, len) })
+        let mut over = SmallVec::new();
+        for (i, feed) in feeds.enumerate() {
+            let (from, to) = (feed.start.addr(), feed.end.addr());
+            let apart = to <= start || start + len <= from;
+            if !apart && (from, to) != (start, start + len) {
+                return None;
+            }
+            if !apart {
+                over.push(i);
+            }
+        }
+        Some(Place { first: self.first, len, over, borrowed: PhantomData })
     }
 
     /// Copies a tensor's elements to those of the layout, which has its shape.
@@ -135,10 +148,35 @@ impl<'a> RawBytesMut<'a> {
                 let to = step(first, at.wrapping_add(stride.wrapping_mul(i as isize)), N);
                 // SAFETY: `to` is the address of an element of the layout, which has `N` bytes. The caller of
                 // `new` lets us write them, or they are borrowed exclusively; nothing refers to them: the run
-                // has ended, and with it the use of what `bytes` and `bytes_mut` returned. The tensor's memory is its own.
+                // has ended, and with it the use of what `bytes` and `Place` returned. The tensor's memory is its own.
                 unsafe { to.cast::<[u8; N]>().write(*element) };
             }
         }
+    }
+}
+
+/// Memory of a result that a run may write to before it has ended, and the feeds that are exactly there, by their numbers.
+pub(super) struct Place<'a> {
+    first: *mut u8,
+    len: usize,
+    over: SmallVec<[usize; 2]>,
+    borrowed: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn over(&self) -> &[usize] {
+        &self.over
+    }
+
+    /// The bytes. From here on the feeds of [`over`](Place::over) must be read by pointers made from what this returns, and not
+    /// as tensors: nothing may ask for their [`bytes`](RawBytes::bytes).
+    pub(super) fn bytes_mut(self) -> &'a mut [u8] {
+        // SAFETY: a layout without gaps has an element in each of these bytes. They are of a slice that is borrowed exclusively, or
+        // the caller of `RawBytesMut::new` has promised that they are initialized and may be written, and that nothing but the
+        // feeds uses them: these are elsewhere, or are read through this slice as said above (the runtime's `launch::in_place`
+        // decides so before it takes the slice, and is its only user). `self` and the `RawBytesMut` it is made of are consumed,
+        // and `reborrow` borrows exclusively what it is made from, so that there is no second such slice.
+        unsafe { slice::from_raw_parts_mut(self.first, self.len) }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Where a run writes its results: the caller's tensors, and borrowed memory in any layout.
 //!
-//! Guarantees: memory is written by the run itself only if it is contiguous and aligned, has the result's dtype, and nothing else
-//! refers to it; otherwise it is written when the run has ended well. Does not: convert results, check their shapes.
+//! Guarantees: memory is written by the run itself only if it is contiguous and aligned, has the result's dtype, and nothing
+//! else refers to it but feeds of which the run says that it reads each element before it writes there; otherwise it is written
+//! when the run has ended well. Does not: convert results, check their shapes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::layout::{Layout, may_overlap};
-use super::raw::RawBytesMut;
+use super::raw::{Place, RawBytesMut};
 use super::{Tensor, TensorRef};
 use crate::base::dtype::{DType, Element};
 use crate::base::error::{Error, Result};
@@ -205,11 +206,11 @@ impl Target<'_> {
             Kind::Tensor(t) => {
                 let dtype = t.dtype;
                 let (bytes, layout) = t.own_bytes();
-                Slot { dtype, layout, bytes }
+                Slot { dtype, layout, memory: bytes.map(Memory::Own) }
             }
             Kind::View { memory, layout, dtype } => {
-                let read = feeds.iter().map(|t| t.raw().0.as_ptr_range());
-                Slot { dtype: *dtype, layout, bytes: memory.reborrow().bytes_mut(*dtype, layout, read) }
+                let place = memory.reborrow().place(*dtype, layout, feeds.iter().map(|t| t.addresses()));
+                Slot { dtype: *dtype, layout, memory: place.map(Memory::Borrowed) }
             }
         }
     }
@@ -227,7 +228,12 @@ impl Target<'_> {
 pub(crate) struct Slot<'a> {
     pub(crate) dtype: DType,
     layout: &'a Layout,
-    bytes: Option<&'a mut [u8]>,
+    memory: Option<Memory<'a>>,
+}
+
+enum Memory<'a> {
+    Own(&'a mut [u8]),
+    Borrowed(Place<'a>),
 }
 
 impl<'a> Slot<'a> {
@@ -235,8 +241,20 @@ impl<'a> Slot<'a> {
         &self.layout.shape
     }
 
-    /// The bytes for a result of this dtype and shape, once, if the run may write it here.
-    pub(crate) fn take(&mut self, dtype: DType, shape: &[usize]) -> Option<&'a mut [u8]> {
-        if self.dtype == dtype && *self.layout.shape == *shape { self.bytes.take() } else { None }
+    /// The bytes for a result of this dtype and shape, once, if the run may write it here. If feeds are in the same bytes, `over` is
+    /// asked whether it will read them there, through what this returns and not as tensors.
+    pub(crate) fn take(
+        &mut self,
+        dtype: DType,
+        shape: &[usize],
+        over: impl FnOnce(&[usize]) -> bool,
+    ) -> Option<&'a mut [u8]> {
+        if self.dtype != dtype || *self.layout.shape != *shape {
+            return None;
+        }
+        match self.memory.take()? {
+            Memory::Own(bytes) => Some(bytes),
+            Memory::Borrowed(place) => (place.over().is_empty() || over(place.over())).then(|| place.bytes_mut()),
+        }
     }
 }

@@ -164,7 +164,7 @@ impl Buffers {
             let shift = if position == Position::Offset { d.real().size() } else { 0 };
             let own = if before { memory.end(bytes).1 } else { &mut memory.start(bytes + shift).0[shift..] };
             own.copy_from_slice(&self.data[d][..bytes]);
-            inputs.push(Buffer { bytes: own, dtype: *d, offset: far(-1), made: None });
+            inputs.push(Buffer::new(own, *d, far(-1)));
         }
         let segments = code.as_ref().map_or(&[][..], Code::functions);
         let strategy = strategy(schedule, segments, &geometry);
@@ -184,7 +184,7 @@ impl Buffers {
         };
         *canary = CANARY;
         let made = match k.folds.first() {
-            None => run(&launch, &mut [Output { bytes: own, dtype }], &mut [], 1),
+            None => run(&launch, &mut [Output::new(own, dtype)], &mut [], 1),
             Some((op, _)) => {
                 let kernel = |part| fold_kernel(*op, dtype, part, CpuLevel::get());
                 let kernels = FoldKernels::new(geometry, kernel).unwrap();

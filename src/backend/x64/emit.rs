@@ -5,7 +5,8 @@
 //! non-temporal (the caller issues the fence); with the bit [`ADD`] a third one, which accumulates values into the lanes of
 //! partial sums. Both prefetch operands, farther ahead with the bit [`AHEAD`]. If the schedule walks rows, the function continues
 //! with the rows that the table describes after its pointers. Callee-saved registers are restored as System V requires; a large
-//! stack frame is probed page by page. Slots that are written must not overlap slots that are read. Does not: select
+//! stack frame is probed page by page. Slots that are written
+//! must not overlap slots that are read, but be the same elements where `AccessOrder` says that they are read first. Does not: select
 //! instructions or allocate registers for the body.
 
 use foldhash::{HashMap, HashMapExt};

@@ -50,8 +50,13 @@ pub(crate) fn compile(isa: Isa, kernel: &Kernel, schedule: &Schedule) -> Result<
 /// [`compile`] with a choice of which bodies have loops over pairs of vectors.
 fn compile_paired(isa: Isa, kernel: &Kernel, schedule: &Schedule, pairing: &Pairing) -> Result<Code> {
     let slots = SlotKinds::of(kernel, schedule);
-    let function = |s| Ok(SegmentCode::new(isa, kernel, s, &slots, pairing)?.function(false).bytes);
-    code::place(&schedule.segments.iter().map(function).collect::<Result<Vec<_>>>()?)
+    let (mut functions, mut orders) = (Vec::new(), Vec::new());
+    for s in &schedule.segments {
+        let segment = SegmentCode::new(isa, kernel, s, &slots, pairing)?;
+        functions.push(segment.function(false).bytes);
+        orders.push(segment.access_order());
+    }
+    Ok(code::place(&functions)?.ordered(orders))
 }
 
 // Tests decode what is emitted with a library that only x86-64 has.

@@ -3,12 +3,13 @@
 //! Guarantees: the same segment gives the same code, for running and for dumps. Does not: make code executable, or
 //! print.
 
-use super::alloc::{self, Allocated};
+use super::alloc::{self, Allocated, Machine};
 use super::emit::{self, AllocatedSegment};
-use super::ir::Body;
+use super::ir::{BOTH, Body};
 use super::isa::Isa;
 use super::paired_stores::PairedStores;
 use super::{instructions, lower, memory};
+use crate::backend::access_order::AccessOrder;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::plan::kernel::{Kernel, ValueId};
@@ -151,6 +152,23 @@ impl<'a> SegmentCode<'a> {
             operands,
             prefetch_distance,
         })
+    }
+
+    /// The order of the accesses of its loops.
+    pub(super) fn access_order(&self) -> AccessOrder {
+        let mut order = AccessOrder::default();
+        let bodies = [(&self.allocated, 0)].into_iter();
+        for (allocated, of) in bodies.chain(self.pair.iter().flat_map(|(_, pair)| [(pair, 0), (pair, 1)])) {
+            order.begin();
+            for (at, machine) in (0..).zip(&allocated.body) {
+                match machine {
+                    Machine::Load { slot, vector, .. } if [of, BOTH].contains(vector) => order.load(*slot, at),
+                    Machine::Store { store, .. } if [of, BOTH].contains(&store.vector) => order.store(store.slot, at),
+                    _ => {}
+                }
+            }
+        }
+        order
     }
 
     /// The segment's function; `marked` records what its instructions are for.

@@ -63,8 +63,7 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
         schedule(k, &classes, CpuLevel::get(), &|step| how.is_some_and(|(isa, _)| is_lowerable(isa, step))).unwrap();
     let code = how.filter(|_| !schedule.segments.is_empty());
     let code = code.map(|(isa, pairing)| super::compile_paired(isa, k, &schedule, pairing).unwrap());
-    let inputs: Vec<Buffer<'_>> =
-        data.iter().map(|d| Buffer { bytes: d.last(n), dtype: d.dtype, offset: 0, made: None }).collect();
+    let inputs: Vec<Buffer<'_>> = data.iter().map(|d| Buffer::new(d.last(n), d.dtype, 0)).collect();
     let dtypes: Vec<DType> = k.outputs.iter().map(|v| k.value(*v).dtype).collect();
     let mut memory: Vec<Vec<u128>> = dtypes.iter().map(|d| vec![u128::MAX / 3; n * d.size() / 16 + 14]).collect();
     let around = |bytes: &[u8]| bytes.as_ptr().align_offset(64);
@@ -74,7 +73,7 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
         .map(|(m, d)| {
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(m);
             let first = around(bytes) + before(n, d.size());
-            Output { bytes: &mut bytes[first..][..n * d.size()], dtype: *d }
+            Output::new(&mut bytes[first..][..n * d.size()], *d)
         })
         .collect();
     let segments = code.as_ref().map_or(&[][..], |c| c.functions());

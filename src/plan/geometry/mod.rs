@@ -160,6 +160,18 @@ impl Geometry {
         self.rows.is_empty() && self.operands.iter().all(OperandAccess::is_in_place)
     }
 
+    /// Whether an operand's elements follow each other as the domain's do, so that each is where a result's is in its memory.
+    pub(crate) fn in_order(&self, operand: usize) -> bool {
+        let o = &self.operands[operand];
+        let mut step = self.inner as isize;
+        o.access == Access::Contiguous
+            && o.rows.iter().zip(&self.rows).rev().all(|(stride, n)| {
+                let follows = *stride == step || *n == 1;
+                step *= *n as isize;
+                follows
+            })
+    }
+
     /// The number of rows.
     pub(crate) fn row_count(&self) -> usize {
         self.rows.iter().product()

@@ -17,7 +17,8 @@ struct Shared<'a> {
     stream: bool,
 }
 
-// SAFETY: the threads write disjoint parts of the outputs and only read the rest.
+// SAFETY: the threads write disjoint parts of the outputs and only read the rest; of an operand in a result's memory each
+// reads the part that it writes.
 unsafe impl Sync for Shared<'_> {}
 
 /// Runs a launch whose walk is a call, and whose bounds and results' sizes have been proved, on up to `threads` threads.
@@ -47,7 +48,7 @@ impl Shared<'_> {
                     let b = &launch.inputs[i as usize];
                     let moves = launch.geometry.operands[i as usize].access == Access::Contiguous;
                     let first = b.offset + if moves { at } else { 0 };
-                    b.bytes.as_ptr().wrapping_add(first * b.dtype.size()).cast_mut()
+                    b.start.wrapping_add(first * b.dtype.size()).cast_mut()
                 }
                 Slot::Const(c) => (&raw const launch.consts[c as usize]).cast_mut().cast(),
                 Slot::Output(o) => {

@@ -13,29 +13,41 @@ use crate::kernels::{BlockFn, Refusal};
 use crate::plan::geometry::{Fold, Geometry};
 use crate::plan::schedule::Schedule;
 use crate::plan::strategy::{Strategy, choose};
+use std::marker::PhantomData;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 /// An operand's memory: bytes, and where its first element is; or what makes its elements.
 #[derive(Clone, Copy)]
 pub(crate) struct Buffer<'a> {
-    pub(crate) bytes: &'a [u8],
+    /// The address that element 0 has. A pointer, because the bytes may be those of a result.
+    pub(super) start: *const u8,
+    pub(super) len: usize,
     pub(crate) dtype: DType,
     /// Index of the first element.
-    pub(crate) offset: usize,
+    pub(super) offset: usize,
     /// What makes the elements, if there are no bytes: the address of each is then its position times the size of an element.
-    pub(crate) made: Option<&'a Made<'a>>,
+    pub(super) made: Option<&'a Made<'a>>,
+    bytes: PhantomData<&'a [u8]>,
 }
 
 impl<'a> Buffer<'a> {
-    /// An operand whose elements are made.
-    pub(crate) fn made(made: &'a Made<'a>) -> Buffer<'a> {
-        Buffer { bytes: &[], dtype: made.dtype(), offset: 0, made: Some(made) }
+    /// An operand in memory, whose first element has this index.
+    pub(crate) fn new(bytes: &'a [u8], dtype: DType, offset: usize) -> Buffer<'a> {
+        Buffer { start: bytes.as_ptr(), len: bytes.len(), dtype, offset, made: None, bytes: PhantomData }
     }
 
-    /// The address that element 0 has.
-    pub(super) fn start(&self) -> *const u8 {
-        if self.made.is_some() { std::ptr::null() } else { self.bytes.as_ptr() }
+    /// An operand whose elements are made.
+    pub(crate) fn made(made: &'a Made<'a>) -> Buffer<'a> {
+        let (start, dtype) = (std::ptr::null(), made.dtype());
+        Buffer { start, len: 0, dtype, offset: 0, made: Some(made), bytes: PhantomData }
+    }
+
+    /// An operand in the memory of a result, which has the element of each index where the result has it. The launch must read
+    /// each element before it writes it, and may read it for no other one.
+    pub(crate) fn over(output: &Output<'a>) -> Buffer<'a> {
+        let Output { start, len, dtype, .. } = *output;
+        Buffer { start, len, dtype, offset: 0, made: None, bytes: PhantomData }
     }
 }
 
@@ -46,7 +58,7 @@ impl Buffer<'_> {
             return Ok(());
         }
         let first = self.offset as i128;
-        let elements = (self.bytes.len() / self.dtype.size()) as i128;
+        let elements = (self.len / self.dtype.size()) as i128;
         if first + reach.0 >= 0 && first + reach.1 < elements {
             return Ok(());
         }
@@ -55,7 +67,7 @@ impl Buffer<'_> {
 
     /// Whether the bytes begin where an element may. (Borrowed bytes may not; complex elements are aligned as their parts.)
     pub(super) fn is_aligned(&self) -> bool {
-        self.start().addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()))
+        self.start.addr().is_multiple_of(self.dtype.real().size().min(align_of::<u64>()))
     }
 
     /// Aligned memory with a copy of what a [checked](Buffer::check) operand's accesses reach, and the index of the first
@@ -63,7 +75,14 @@ impl Buffer<'_> {
     pub(super) fn copied(&self, reach: (i128, i128)) -> Result<(Vec<u128>, usize)> {
         let size = self.dtype.size();
         let (first, end) = (self.offset as i128 + reach.0, self.offset as i128 + reach.1 + 1);
-        let reached = self.bytes.get(first as usize * size..end as usize * size).unwrap_or_default();
+        let bytes = if self.made.is_some() {
+            &[]
+        } else {
+            // SAFETY: the bytes of `new`, which are borrowed for `'a`, or of `over`: nothing writes to these before the launch
+            // begins, and operands are copied before that.
+            unsafe { std::slice::from_raw_parts(self.start, self.len) }
+        };
+        let reached = bytes.get(first as usize * size..end as usize * size).unwrap_or_default();
         let (mut words, count) = (Vec::new(), reached.len().div_ceil(size_of::<u128>()));
         words.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { bytes: reached.len() })?;
         words.resize(count, 0);
@@ -109,8 +128,17 @@ pub(super) fn store_fence() {
 
 /// A result's memory: contiguous, one element for each of the domain.
 pub(crate) struct Output<'a> {
-    pub(crate) bytes: &'a mut [u8],
+    /// The one pointer by which the bytes are written, and read if an operand is in them.
+    pub(super) start: *mut u8,
+    pub(super) len: usize,
     pub(crate) dtype: DType,
+    bytes: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Output<'a> {
+    pub(crate) fn new(bytes: &'a mut [u8], dtype: DType) -> Output<'a> {
+        Output { start: bytes.as_mut_ptr(), len: bytes.len(), dtype, bytes: PhantomData }
+    }
 }
 
 /// The kernels of a reduction over one domain.

@@ -38,7 +38,7 @@ pub(crate) fn run(
 ) -> Result<Result<(), StepFailure>> {
     let (g, strategy) = (launch.geometry, launch.strategy);
     let total = g.row_count() * g.inner;
-    let sizes = outputs.iter().all(|o| o.bytes.len() == total * o.dtype.size())
+    let sizes = outputs.iter().all(|o| o.len == total * o.dtype.size())
         && folds.iter().all(|o| o.bytes.len() == strategy.partials * o.dtype.size())
         && folds.len() == launch.schedule.folds.len();
     if launch.inputs.len() != g.operands.len() || !sizes {
@@ -56,11 +56,12 @@ pub(crate) fn run(
         return run_aligned(launch, outputs, folds, threads);
     }
     let _standard = FloatMode::standard();
-    let written = outputs.iter().map(|o| o.bytes.len()).sum::<usize>();
-    let read = || launch.inputs.iter().map(|b| b.bytes.len().min(total * b.dtype.size())).sum::<usize>();
-    let stream = strategy.multiple == 1 && streams(written, written + read(), threads);
-    let outs: smallvec::SmallVec<[Out; FEW]> =
-        outputs.iter_mut().map(|o| Out { start: o.bytes.as_mut_ptr(), dtype: o.dtype }).collect();
+    let written = outputs.iter().map(|o| o.len).sum::<usize>();
+    let read = || launch.inputs.iter().map(|b| b.len.min(total * b.dtype.size())).sum::<usize>();
+    // A result in the memory of an operand is written to lines that are in the caches because they were read.
+    let in_place = launch.inputs.iter().any(|b| outputs.iter().any(|o| o.start.cast_const() == b.start));
+    let stream = strategy.multiple == 1 && !in_place && streams(written, written + read(), threads);
+    let outs: smallvec::SmallVec<[Out; FEW]> = outputs.iter().map(|o| Out { start: o.start, dtype: o.dtype }).collect();
     if launch.stop.is_none() && strategy.walk == Walk::Call {
         call::run(launch, &outs, stream, threads);
         return Ok(Ok(()));
@@ -93,7 +94,7 @@ fn run_aligned(
     }
     for (b, copy) in inputs.iter_mut().zip(&copies) {
         if let Some((words, offset)) = copy {
-            *b = Buffer { bytes: bytemuck::cast_slice(words), dtype: b.dtype, offset: *offset, made: None };
+            *b = Buffer::new(bytemuck::cast_slice(words), b.dtype, *offset);
         }
     }
     run(&Launch { inputs: &inputs, ..*launch }, outputs, folds, threads)

@@ -162,7 +162,7 @@ impl Worker<'_> {
         }
         for ((base, o), b) in self.bases.iter_mut().zip(&g.operands).zip(launch.inputs) {
             let steps: isize = self.index.iter().zip(&o.rows).map(|(i, s)| *i as isize * s).sum();
-            *base = b.start().wrapping_offset((b.offset as isize + steps) * b.dtype.size() as isize);
+            *base = b.start.wrapping_offset((b.offset as isize + steps) * b.dtype.size() as isize);
         }
         // SAFETY: passed on.
         unsafe { self.begin_row() }

@@ -77,6 +77,8 @@ impl Prepared {
     /// and nothing else shares it; otherwise the tensor gets new memory, and others that share the old keep it
     /// unchanged. A `TensorViewMut`'s memory is always written to: by the run itself if it has the result's dtype and is contiguous
     /// and aligned, and if no feed is in the same memory; otherwise the result is computed in other memory and then copied.
+    /// A feed may be in exactly this memory where one loop computes all results, elements of a result depend on those of the
+    /// feed with the same index alone, and the feed has the result's dtype and shape: `x = x * 0.9 + g` takes no other memory.
     ///
     /// After an error of the data (integer division by zero, an empty reduction, a custom op that panicked), of the time limit or
     /// of a token, the elements of targets that the run itself writes to are unspecified, and all others are unchanged. After any

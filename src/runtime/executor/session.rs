@@ -19,6 +19,7 @@ use super::lru::Bounded;
 use super::stats::{Counters, Traffic};
 use crate::analysis::infer::infer;
 use crate::backend::abi::SegmentFn;
+use crate::backend::access_order::AccessOrder;
 use crate::backend::{Code, available, compile, is_lowerable, walks_rows};
 use crate::base::cancel::{CancelToken, Stop};
 use crate::base::dtype::DType;
@@ -57,6 +58,10 @@ impl Ready for Arc<Compiled> {
 
     fn segments(&self) -> &[SegmentFn] {
         self.code.as_ref().map_or(&[], Code::functions)
+    }
+
+    fn orders(&self) -> &[AccessOrder] {
+        self.code.as_ref().map_or(&[], Code::orders)
     }
 }
 

@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::kernel::{launch, no_fold};
+use super::kernel::{Targets, launch, no_fold};
 use super::operand::Operand;
 use super::prepared::{Blocks, Call, PreparedLaunch, prepare_call};
 use super::run::Run;
@@ -87,7 +85,7 @@ fn combined(op: Op, math: DType, partial: Storage, g: &Geometry, results: usize,
     let call = Call { inputs: &inputs, spread: &[BroadcastKind::Varies], extents: &extents, reduced };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let prepared = prepare_call(&call, vec![], ready)?;
-    let made = launch(&b.kernel, &[], run, &prepared, &inputs, SmallVec::new())?;
+    let made = launch(&b.kernel, &[], run, &prepared, &inputs, Targets::default())?;
     drop(t);
     run.memory.give(count * math.size());
     let next = made.ok().and_then(|(_, mut all)| all.pop());
@@ -105,7 +103,7 @@ pub(crate) fn cast_tensor(t: &Tensor, to: DType, settings: &Settings) -> Result<
     let call = Call { inputs: &inputs, spread: &[BroadcastKind::Varies], extents: t.shape(), reduced: None };
     let ready = |classes: &[Class]| schedule(&b.kernel, classes, CpuLevel::get(), &|_| false).map(Blocks);
     let prepared = prepare_call(&call, vec![], ready)?;
-    let made = launch(&b.kernel, &b.const_bits, &Run::alone(), &prepared, &inputs, SmallVec::new())?;
+    let made = launch(&b.kernel, &b.const_bits, &Run::alone(), &prepared, &inputs, Targets::default())?;
     let one = made.ok().and_then(|(mut all, _)| all.pop().flatten());
     one.ok_or_else(|| Error::Internal(format!("no result of a cast to {to}")))
 }

@@ -31,6 +31,39 @@ pub(super) fn is_parallel(kernel: &Kernel, total: usize) -> bool {
     total.saturating_mul(kernel.steps.len().max(1)) >= PARALLEL_WORK
 }
 
+/// Where the results of a launch go.
+#[derive(Default)]
+pub(super) struct Targets<'a> {
+    /// The caller's memory for each result that has some.
+    pub(super) bytes: SmallVec<[Option<&'a mut [u8]>; FEW]>,
+    /// The operands that are in it.
+    pub(super) over: SmallVec<[Over; FEW]>,
+}
+
+/// An operand that is in the memory of a result, both by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Over {
+    pub(super) input: usize,
+    pub(super) output: usize,
+}
+
+/// The operands of a launch as the driver wants them. One in the memory of a result is read by that result's pointer.
+pub(super) fn operands<'a, const N: usize>(
+    count: usize,
+    operand: impl Fn(usize) -> Buffer<'a>,
+    results: &[Output<'a>],
+    over: &[Over],
+) -> SmallVec<[Buffer<'a>; N]>
+where
+    [Buffer<'a>; N]: smallvec::Array<Item = Buffer<'a>>,
+{
+    let one = |i: usize| match over.iter().find(|o| o.input == i) {
+        Some(o) => Buffer::over(&results[o.output]),
+        None => operand(i),
+    };
+    (0..count).map(one).collect()
+}
+
 /// Runs a kernel.
 pub(super) fn launch<R: Ready>(
     kernel: &Kernel,
@@ -38,12 +71,12 @@ pub(super) fn launch<R: Ready>(
     run_with: &Run<'_>,
     prepared: &PreparedLaunch<R>,
     inputs: &[Operand<'_>],
-    targets: SmallVec<[Option<&mut [u8]>; FEW]>,
+    targets: Targets<'_>,
 ) -> Result<Made> {
     let Some((ready, strategy)) = &prepared.ready else { return nothing(kernel, prepared).map(Ok) };
     let dtype = |v: u32| kernel.value(v).dtype;
     let (mut fresh, mut bytes) = (SmallVec::<[_; FEW]>::new(), SmallVec::<[Option<&mut [u8]>; FEW]>::new());
-    let mut targets = targets.into_iter();
+    let (mut targets, over) = (targets.bytes.into_iter(), targets.over);
     for v in &kernel.outputs {
         let needed = prepared.total * dtype(*v).size();
         let own = targets.next().flatten();
@@ -52,7 +85,12 @@ pub(super) fn launch<R: Ready>(
     }
     let partials = |v: u32| run_with.storage(strategy.partials * dtype(v).size());
     let mut partial: SmallVec<[Storage; 2]> = kernel.folds.iter().map(|(_, v)| partials(*v)).collect::<Result<_>>()?;
-    let operands: SmallVec<[Buffer<'_>; FEW]> = inputs.iter().map(Operand::buffer).collect();
+    let mut results: SmallVec<[Output<'_>; FEW]> = SmallVec::new();
+    for ((own, storage), v) in bytes.into_iter().zip(&mut fresh).zip(&kernel.outputs) {
+        let bytes = own.or_else(|| storage.as_mut().map(Storage::bytes_mut)).unwrap_or(&mut []);
+        results.push(Output::new(bytes, dtype(*v)));
+    }
+    let operands = operands::<FEW>(inputs.len(), |i| inputs[i].buffer(), &results, &over);
     let launch = Launch {
         schedule: ready.schedule(),
         segments: ready.segments(),
@@ -62,11 +100,6 @@ pub(super) fn launch<R: Ready>(
         inputs: &operands,
         stop: run_with.stop,
     };
-    let mut results: SmallVec<[Output<'_>; FEW]> = SmallVec::new();
-    for ((own, storage), v) in bytes.into_iter().zip(&mut fresh).zip(&kernel.outputs) {
-        let bytes = own.or_else(|| storage.as_mut().map(Storage::bytes_mut)).unwrap_or(&mut []);
-        results.push(Output { bytes, dtype: dtype(*v) });
-    }
     let mut folds: SmallVec<[Folded<'_>; 2]> = SmallVec::new();
     for (s, (op, v)) in partial.iter_mut().zip(&kernel.folds) {
         folds.push(folded(*op, dtype(*v), &prepared.geometry, s.bytes_mut())?);
@@ -75,7 +108,7 @@ pub(super) fn launch<R: Ready>(
     if let Err(fault) = run(&launch, &mut results, &mut folds, threads)? {
         return Ok(Err(fault));
     }
-    drop((results, folds));
+    drop((results, folds, operands));
     let tensor = |(storage, v): (Option<Storage>, &u32)| match storage {
         Some(s) => Tensor::with_layout(s, dtype(*v), prepared.output.clone()).map(Some),
         None => Ok(None),

@@ -44,5 +44,5 @@ impl Operand<'_> {
 #[inline]
 pub(super) fn buffer(t: TensorRef<'_>) -> Buffer<'_> {
     let (bytes, offset) = t.raw();
-    Buffer { bytes, dtype: t.dtype(), offset, made: None }
+    Buffer::new(bytes, t.dtype(), offset)
 }

@@ -11,8 +11,9 @@ use smallvec::SmallVec;
 
 use super::buffers::{Buffers, Value, extents};
 use super::finish::finish;
+use super::in_place::{Overs, operands_over};
 use super::index::positions;
-use super::kernel::{Results, is_parallel, launch};
+use super::kernel::{Over, Results, Targets, is_parallel, launch, operands};
 use super::operand::{Operand, buffer};
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
 use super::run::{FEW, Run};
@@ -88,14 +89,17 @@ pub(crate) fn run_plan<E: Engine>(
             let made = prepare(plan, k, at, run, &inputs, engine)?;
             launches.to_mut().push(Arc::new(made));
         }
-        let target = |(b, v): (&BufferId, &u32)| -> Option<&mut [u8]> {
+        let mut over = SmallVec::new();
+        let target = |(output, (b, v)): (usize, (&BufferId, &u32))| -> Option<&mut [u8]> {
             // What another kernel reads is kept apart from the caller's memory.
             let fetch = wanted.get(*b as usize).copied().flatten().filter(|_| !plan.buffers[*b as usize].read);
-            into.get_mut(fetch? as usize)?.take(k.kernel.value(*v).dtype, launches[at].shape())
+            into.get_mut(fetch? as usize)?.take(k.kernel.value(*v).dtype, launches[at].shape(), |feeds| {
+                operands_over(plan, &launches[at], output, feeds).map(|found| over.extend(found)).is_some()
+            })
         };
-        let given = k.outputs.iter().zip(&k.kernel.outputs).map(target).collect();
+        let bytes = k.outputs.iter().zip(&k.kernel.outputs).enumerate().map(target).collect();
         let began = engine.clock();
-        let made = execute(plan, k, run, &launches[at], &inputs, given)?;
+        let made = execute(plan, k, run, &launches[at], &inputs, Targets { bytes, over })?;
         if let Some(began) = began {
             engine.launched(&k.kernel, began);
         }
@@ -147,34 +151,38 @@ pub(crate) fn run_direct<R: Ready>(
     let (Some(k), Some((ready, strategy))) = (plan.work.first(), &prepared.ready) else {
         return Err(Error::Internal("a plan without a kernel was run directly".into()));
     };
-    let mut inputs: SmallVec<[Buffer<'_>; 8]> = SmallVec::new();
-    for b in &k.inputs {
-        inputs.push(match &plan.buffers[*b as usize].origin {
-            Origin::Feed(i) => buffer(run.feeds[*i as usize]),
-            Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
-            Origin::Kernel | Origin::View(..) | Origin::Extent(..) | Origin::Generated(_) | Origin::Blocks(..) => {
-                continue;
-            }
-        });
-    }
-    let launch = Launch {
-        schedule: ready.schedule(),
-        segments: ready.segments(),
-        geometry: &prepared.geometry,
-        strategy,
-        consts: &k.consts,
-        inputs: &inputs,
-        stop: None,
+    let operand = |i: usize| match &plan.buffers[k.inputs[i] as usize].origin {
+        Origin::Constant(t) => buffer(TensorRef::Tensor(t)),
+        Origin::Feed(i) => buffer(run.feeds[*i as usize]),
+        // Not in a plan that is direct: the driver refuses a launch with no memory for an operand.
+        Origin::Kernel | Origin::View(..) | Origin::Extent(..) | Origin::Generated(_) | Origin::Blocks(..) => {
+            Buffer::new(&[], k.kernel.inputs[i], 0)
+        }
     };
     let dtype = k.kernel.value(k.kernel.outputs[0]).dtype;
-    // A plain schedule has no step that refuses data.
-    let drive = |bytes: &mut [u8]| drive(&launch, &mut [Output { bytes, dtype }], &mut [], 1).map(|_| ());
-    if let Some(own) = into.and_then(|t| t.take(dtype, prepared.shape())) {
-        drive(own)?;
+    let drive = |bytes: &mut [u8], over: &[Over]| {
+        let mut results = [Output::new(bytes, dtype)];
+        let inputs = operands::<8>(k.inputs.len(), |i| operand(i), &results, over);
+        let launch = Launch {
+            schedule: ready.schedule(),
+            segments: ready.segments(),
+            geometry: &prepared.geometry,
+            strategy,
+            consts: &k.consts,
+            inputs: &inputs,
+            stop: None,
+        };
+        // A plain schedule has no step that refuses data.
+        drive(&launch, &mut results, &mut [], 1).map(|_| ())
+    };
+    let mut over = Overs::new();
+    let in_place = |feeds: &[usize]| operands_over(plan, prepared, 0, feeds).map(|found| over = found).is_some();
+    if let Some(own) = into.and_then(|t| t.take(dtype, prepared.shape(), in_place)) {
+        drive(own, &over)?;
         return Ok(None);
     }
     let mut storage = run.storage(prepared.total * dtype.size())?;
-    drive(storage.bytes_mut())?;
+    drive(storage.bytes_mut(), &[])?;
     Tensor::with_layout(storage, dtype, prepared.output.clone()).map(Some)
 }
 
@@ -204,7 +212,7 @@ fn execute<R: Ready>(
     run: &Run<'_>,
     prepared: &PreparedLaunch<R>,
     inputs: &[Operand<'_>],
-    targets: SmallVec<[Option<&mut [u8]>; FEW]>,
+    targets: Targets<'_>,
 ) -> Result<Results> {
     if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
         && k.kernel.folds.iter().any(|(op, _)| op.is_index())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::operand::Operand;
 use crate::backend::abi::SegmentFn;
+use crate::backend::access_order::AccessOrder;
 use crate::base::error::{Error, Result};
 use crate::base::shape::numel;
 use crate::plan::geometry::{BroadcastKind, Geometry, Reduction};
@@ -18,6 +19,10 @@ use crate::tensor::layout::Layout;
 pub(crate) trait Ready {
     fn schedule(&self) -> &Schedule;
     fn segments(&self) -> &[SegmentFn];
+    /// For each segment, the order in which it reads and writes; nothing if that is not known.
+    fn orders(&self) -> &[AccessOrder] {
+        &[]
+    }
 }
 
 /// A schedule without segments.
