@@ -259,6 +259,12 @@ fn targets_are_converted_and_refused_as_tensors_are() {
     step.run_into(&[&Tensor::zeros(DType::F32, [0]).unwrap()], std::slice::from_mut(&mut empty)).unwrap();
     assert_eq!(format!("{empty:?}"), "mutable view of f32[0]");
     assert_eq!(format!("{:?}", empty.as_target()), "target of f32[0]");
+    let mut made = [None];
+    assert_eq!(format!("{:?}", made[0].as_target()), "target of any result");
+    for _ in 0..2 {
+        step.run_into(&[&x], &mut made).unwrap();
+        assert_eq!(made[0].as_ref().unwrap().to_vec::<f32>().unwrap(), [1.5, 70000.5]);
+    }
     assert_eq!((int, long), ([3; 2], [3.0; 3]));
 }
 

@@ -130,21 +130,25 @@ impl<'a> TensorViewMut<'a> {
 pub struct Target<'a>(Kind<'a>);
 
 enum Kind<'a> {
+    New(&'a mut Option<Tensor>),
     Tensor(&'a mut Tensor),
     View { memory: RawBytesMut<'a>, layout: &'a Layout, dtype: DType },
 }
 
-/// What results can be written to: a [`Tensor`], a [`TensorViewMut`], and exclusive references to these.
+/// What results can be written to: a [`Tensor`], a [`TensorViewMut`], an `Option<Tensor>`, which becomes the result whatever it
+/// was, and exclusive references to these.
 ///
 /// ```
 /// use castwise::{AsTarget, prelude::*};
 /// let p = Program::new(Rules::Torch);
 /// let x = p.data("x", DType::F32, [None]);
 /// let step = Executor::new().prepare(&p, [&(&x + 1.0), &(&x * 2.0)])?;
-/// let (mut sums, mut doubled) = (Tensor::zeros(DType::F32, [2])?, [0.0f32; 2]);
+/// let (mut sums, mut doubled, one) = (None, [0.0f32; 2], Tensor::from([1.0f32, 2.0]));
 /// let mut view = TensorViewMut::from_slice(&mut doubled, [2])?;
-/// step.run_into(&[&Tensor::from([1.0f32, 2.0])], &mut [sums.as_target(), view.as_target()])?;
+/// step.run_into(&[&one], &mut [sums.as_target(), view.as_target()])?;
+/// let mut sums: Tensor = sums.unwrap();
 /// assert_eq!((sums.to_vec::<f32>()?, doubled), (vec![2.0, 3.0], [2.0, 4.0]));
+/// step.run_into(&[&one], &mut [sums, Tensor::zeros(DType::F32, [2])?])?;
 /// # Ok::<(), castwise::Error>(())
 /// ```
 pub trait AsTarget {
@@ -158,6 +162,12 @@ impl AsTarget for Tensor {
     }
 }
 
+impl AsTarget for Option<Tensor> {
+    fn as_target(&mut self) -> Target<'_> {
+        Target(Kind::New(self))
+    }
+}
+
 impl AsTarget for TensorViewMut<'_> {
     fn as_target(&mut self) -> Target<'_> {
         Target(Kind::View { memory: self.memory.reborrow(), layout: &self.layout, dtype: self.dtype })
@@ -167,6 +177,7 @@ impl AsTarget for TensorViewMut<'_> {
 impl AsTarget for Target<'_> {
     fn as_target(&mut self) -> Target<'_> {
         Target(match &mut self.0 {
+            Kind::New(t) => Kind::New(t),
             Kind::Tensor(t) => Kind::Tensor(t),
             Kind::View { memory, layout, dtype } => Kind::View { memory: memory.reborrow(), layout, dtype: *dtype },
         })
@@ -181,36 +192,38 @@ impl<T: AsTarget + ?Sized> AsTarget for &mut T {
 
 impl fmt::Debug for Target<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "target of {}", self.dtype())?;
-        dims_fmt(
-            match &self.0 {
-                Kind::Tensor(t) => t.shape(),
-                Kind::View { layout, .. } => &layout.shape,
-            },
-            f,
-        )
+        let (dtype, shape) = match &self.0 {
+            Kind::New(_) => return f.write_str("target of any result"),
+            Kind::Tensor(t) => (t.dtype, t.shape()),
+            Kind::View { layout, dtype, .. } => (*dtype, &*layout.shape),
+        };
+        write!(f, "target of {dtype}")?;
+        dims_fmt(shape, f)
     }
 }
 
 impl Target<'_> {
-    pub(crate) fn dtype(&self) -> DType {
+    /// The dtype that a result must have here; `None` if it may have any.
+    pub(crate) fn dtype(&self) -> Option<DType> {
         match &self.0 {
-            Kind::Tensor(t) => t.dtype,
-            Kind::View { dtype, .. } => *dtype,
+            Kind::New(_) => None,
+            Kind::Tensor(t) => Some(t.dtype),
+            Kind::View { dtype, .. } => Some(*dtype),
         }
     }
 
     /// What a run with these feeds may write to before it has ended.
     pub(crate) fn slot(&mut self, feeds: &[TensorRef<'_>]) -> Slot<'_> {
         match &mut self.0 {
+            Kind::New(_) => Slot { fixed: None, memory: None },
             Kind::Tensor(t) => {
                 let dtype = t.dtype;
                 let (bytes, layout) = t.own_bytes();
-                Slot { dtype, layout, memory: bytes.map(Memory::Own) }
+                Slot { fixed: Some((dtype, layout)), memory: bytes.map(Memory::Own) }
             }
             Kind::View { memory, layout, dtype } => {
                 let place = memory.reborrow().place(*dtype, layout, feeds.iter().map(|t| t.addresses()));
-                Slot { dtype: *dtype, layout, memory: place.map(Memory::Borrowed) }
+                Slot { fixed: Some((*dtype, layout)), memory: place.map(Memory::Borrowed) }
             }
         }
     }
@@ -218,6 +231,7 @@ impl Target<'_> {
     /// Makes a tensor of the target's dtype and shape its content.
     pub(crate) fn set(&mut self, made: Tensor) {
         match &mut self.0 {
+            Kind::New(t) => **t = Some(made),
             Kind::Tensor(t) => **t = made,
             Kind::View { memory, layout, .. } => memory.scatter(layout, &made),
         }
@@ -226,8 +240,8 @@ impl Target<'_> {
 
 /// A target as a run sees it.
 pub(crate) struct Slot<'a> {
-    pub(crate) dtype: DType,
-    layout: &'a Layout,
+    /// The dtype and layout, unless the target takes any result.
+    fixed: Option<(DType, &'a Layout)>,
     memory: Option<Memory<'a>>,
 }
 
@@ -237,8 +251,9 @@ enum Memory<'a> {
 }
 
 impl<'a> Slot<'a> {
-    pub(crate) fn shape(&self) -> &'a [usize] {
-        &self.layout.shape
+    /// The dtype and shape, unless the target takes any result.
+    pub(crate) fn fixed(&self) -> Option<(DType, &'a [usize])> {
+        self.fixed.map(|(dtype, layout)| (dtype, &*layout.shape))
     }
 
     /// The bytes for a result of this dtype and shape, once, if the run may write it here. If feeds are in the same bytes, `over` is
@@ -249,7 +264,7 @@ impl<'a> Slot<'a> {
         shape: &[usize],
         over: impl FnOnce(&[usize]) -> bool,
     ) -> Option<&'a mut [u8]> {
-        if self.dtype != dtype || *self.layout.shape != *shape {
+        if self.fixed()? != (dtype, shape) {
             return None;
         }
         match self.memory.take()? {

@@ -15,7 +15,8 @@ use crate::runtime::thread_pool::{share, sweep};
 /// The step of a worker that was told to stop: no step of a kernel.
 const STOPPED: u32 = u32::MAX;
 
-// SAFETY: the threads of a job write disjoint parts of the outputs and only read the rest.
+// SAFETY: the threads of a job write disjoint parts of the outputs and only read the rest; of an operand in the memory of a
+// result each reads the part that it writes.
 unsafe impl Sync for Job<'_> {}
 
 impl Job<'_> {

@@ -425,7 +425,7 @@ impl Core {
         drop(slots);
         // What can fail comes first: either all of these are written, or none.
         let cast = |(to, t): (&Target<'_>, Option<Tensor>)| {
-            t.map(|t| cast_tensor(&t, to.dtype(), &self.typed.settings)).transpose()
+            t.map(|t| cast_tensor(&t, to.dtype().unwrap_or(t.dtype()), &self.typed.settings)).transpose()
         };
         let made = into.iter().zip(made).map(cast).collect::<Result<Fetched>>()?;
         into.iter_mut().zip(made).for_each(|(to, t)| t.into_iter().for_each(|t| to.set(t)));
@@ -482,18 +482,18 @@ impl Core {
     /// Whether the caller's tensors fit the results.
     fn check_targets(&self, dyn_dims: &[usize], into: &[Slot<'_>]) -> Result<()> {
         for (i, (node, t)) in self.nodes.iter().zip(into).enumerate() {
+            let Some((dtype, shape)) = t.fixed() else { continue };
             let (n, dims) = (&self.typed.nodes[*node as usize], self.typed.shape_of(*node));
-            let same = dims.len() == t.shape().len()
-                && dims.iter().zip(t.shape()).all(|(d, n)| d.extent(dyn_dims) == Some(*n));
+            let same = dims.len() == shape.len() && dims.iter().zip(shape).all(|(d, n)| d.extent(dyn_dims) == Some(*n));
             if !same {
                 let extents: Vec<usize> = dims.iter().filter_map(|d| d.extent(dyn_dims)).collect();
-                let (want, have) = (dims_text(&extents), dims_text(t.shape()));
+                let (want, have) = (dims_text(&extents), dims_text(shape));
                 return Err(Error::Shape(format!("tensor {i} is {have}, result {i} is {want}")));
             }
             let rules = self.typed.settings.rules.set();
-            let casts = || rules.casts_results() && rules.can_write(&OperandType::dim(n.dtype), t.dtype);
-            if n.dtype != t.dtype && !casts() {
-                return Err(Error::DType { expected: n.dtype, found: t.dtype });
+            let casts = || rules.casts_results() && rules.can_write(&OperandType::dim(n.dtype), dtype);
+            if n.dtype != dtype && !casts() {
+                return Err(Error::DType { expected: n.dtype, found: dtype });
             }
         }
         Ok(())
