@@ -16,7 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Peer -> the folder of its environment.
-PEERS = {"numpy": "jax", "torch": "torch", "torch.compile": "torch", "jax": "jax", "copy": "jax"}
+PEERS = {"castwise-python": "torch", "numpy": "jax", "torch": "torch", "torch.compile": "torch", "jax": "jax", "copy": "jax"}
+# What is no other library.
+OWN = ("castwise-python", "copy")
 SIZES = {"cast_u16_f32": [1080 * 1920 * 3], "cast_f8_bf16": [1 << 24], "chain_u32": [1 << 16, 1 << 24]}
 SMALL = {"cast_u16_f32": [11520], "cast_f8_bf16": [4096], "chain_u32": [4096]}
 # Bytes read and written per element, without the image's means and deviations.
@@ -76,6 +78,27 @@ def numpy_calls(workload, args, threads):
         return np.bitwise_xor(out, np.right_shift(a, three, out=other), out=out)
 
     return {"fresh": lambda: np.maximum(a * b + c, a) ^ (a >> three), "out": into}, lambda r: r
+
+
+def castwise_calls(workload, args, threads):
+    """The Python package on NumPy's arrays."""
+    import ml_dtypes
+    import numpy as np
+
+    import castwise
+
+    text, dtype = {
+        "cast_u16_f32": ("(x * 1e-4 - m) / s", np.float32),
+        "cast_f8_bf16": ("cast(x, bf16)", ml_dtypes.bfloat16),
+        "chain_u32": ("maximum(a * b + c, a) ^ (a >> 3)", np.uint32),
+    }[workload]
+    # The factor of the image is an f32, as it is for PyTorch.
+    rules = "torch" if workload == "cast_u16_f32" else None
+    f = castwise.compile(text, rules=rules, executor=castwise.Executor(threads=threads))
+    out = np.empty(args[0].shape, dtype)
+    narrow = dtype == ml_dtypes.bfloat16
+    calls = {"fresh": lambda: f(*args), "out": lambda: f(*args, out=out)}
+    return calls, lambda r: r.astype(np.float32) if narrow else r
 
 
 def torch_calls(workload, args, threads, compiled):
@@ -166,6 +189,7 @@ def measured(call, seconds):
 
 def peer_process(peer, threads, small):
     makers = {
+        "castwise-python": castwise_calls,
         "numpy": numpy_calls,
         "torch": lambda *a: torch_calls(*a, compiled=False),
         "torch.compile": lambda *a: torch_calls(*a, compiled=True),
@@ -232,8 +256,8 @@ def best(rows, peer, threads, workload, n, variants):
 def report(rows, small):
     ratios = []
     for threads in sorted({r["threads"] for r in rows}):
-        peers = [p for p in PEERS if p != "copy"]
-        heads = ["workload", "elements", "result", "castwise", *peers, "castwise / best", "copy"]
+        peers = [p for p in PEERS if p not in OWN]
+        heads = ["workload", "elements", "result", "castwise", "castwise-python", *peers, "castwise / best", "copy"]
         print(f"\nGB/s, {threads} thread(s):\n\n| " + " | ".join(heads) + " |")
         print("| --- | ---: | --- |" + " ---: |" * (len(heads) - 3))
         for workload, sizes in (SMALL if small else SIZES).items():
@@ -243,7 +267,7 @@ def report(rows, small):
                     of = lambda peer, variants: best(rows, peer, threads, workload, n, variants)
                     castwise, others = of("castwise", ours), [of(p, theirs) for p in peers]
                     ratios.append(castwise / max(x for x in others if x))
-                    figures = [castwise, *others, ratios[-1], of("copy", ["out"])]
+                    figures = [castwise, of("castwise-python", ours), *others, ratios[-1], of("copy", ["out"])]
                     texts = [f"{x:.2f}" if x else "–" for x in figures]
                     print(f"| {workload} | {n} | {result} | " + " | ".join(texts) + " |")
     mean = math.exp(statistics.fmean(map(math.log, ratios)))

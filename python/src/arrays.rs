@@ -75,8 +75,30 @@ impl<'py> Array<'py> {
 
     /// The elements as a view for writing.
     pub fn view_mut<'a>(&'a self, layout: &TensorLayout) -> castwise::Result<TensorViewMut<'a>> {
-        // SAFETY: as in `view`; the array is writable, which `target` has checked, and Rust has no reference to it.
+        // SAFETY: as in `view`; the array is writable, which `writable` has checked, and Rust has no reference to it. Of two
+        // arrays of one call none that has all its elements side by side shares one with the other, which `check_apart` has
+        // checked; the others are written when the run has ended.
         unsafe { layout.over_mut(self.first) }
+    }
+
+    /// The addresses from the lowest element to the end of the highest.
+    fn span(&self) -> (usize, usize) {
+        let (mut low, mut high, size) =
+            (self.first.addr() as i128, self.first.addr() as i128, self.dtype.size() as i128);
+        if self.shape.contains(&0) {
+            return (self.first.addr(), self.first.addr());
+        }
+        for (n, s) in self.shape.iter().zip(&self.strides) {
+            let far = (*n as i128 - 1) * *s as i128 * size;
+            *if far < 0 { &mut low } else { &mut high } += far;
+        }
+        (low as usize, (high + size) as usize)
+    }
+
+    /// Whether there are no gaps between the elements.
+    fn is_whole(&self) -> bool {
+        let (low, high) = self.span();
+        high - low == self.shape.iter().product::<usize>() * self.dtype.size()
     }
 
     /// A tensor with a copy of the elements.
@@ -94,7 +116,7 @@ impl<'py> Array<'py> {
     }
 
     /// Bytes of bools other than 0 and 1 are true: they are replaced in a copy.
-    fn with_bools(self) -> PyResult<Array<'py>> {
+    pub fn with_bools(self) -> PyResult<Array<'py>> {
         if self.dtype != DType::Bool || self.shape.contains(&0) {
             return Ok(self);
         }
@@ -188,6 +210,14 @@ fn kind(obj: &Bound<'_, PyAny>) -> PyResult<Kind> {
     Ok(kind)
 }
 
+/// How tensors of an object's type are read, if it is of PyTorch or Paddle.
+pub fn tensors(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensors>> {
+    match kind(obj)? {
+        Kind::Tensors(tensors) => Ok(Some(tensors)),
+        _ => Ok(None),
+    }
+}
+
 fn kind_of(obj: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Kind> {
     let py = obj.py();
     for library in [Library::Torch, Library::Paddle] {
@@ -232,20 +262,25 @@ fn other(class: &Bound<'_, PyType>) -> PyResult<Option<Library>> {
 
 /// Reads an array.
 pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
+    array_as_is(obj, name)?.with_bools()
+}
+
+/// Reads an array whose bools may be any bytes.
+fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     if is_numpy(obj) {
-        return numpy_array(obj.clone(), name)?.with_bools();
+        return numpy_array(obj.clone(), name);
     }
     let copy_of = |obj: &Bound<'py, PyAny>| {
         let made = obj.py().import("numpy")?.getattr("asarray")?.call1((obj,))?;
         numpy_array(made, name)
     };
     match kind(obj)? {
-        Kind::Tensors(tensors) => tensors.read(obj, name)?.with_bools(),
-        Kind::Jax => jax_array(obj, name)?.with_bools(),
-        Kind::DlPack(library) => dlpack::read(obj, library, name)?.with_bools(),
-        Kind::ToNumPy => copy_of(obj)?.with_bools(),
+        Kind::Tensors(tensors) => tensors.read(obj, name),
+        Kind::Jax => jax_array(obj, name),
+        Kind::DlPack(library) => dlpack::read(obj, library, name),
+        Kind::ToNumPy => copy_of(obj),
         // Bytes are an array of characters to NumPy; a view of them is one of numbers.
-        Kind::Buffer if numpy_is_loaded(obj.py()) => copy_of(&PyMemoryView::from(obj)?.into_any())?.with_bools(),
+        Kind::Buffer if numpy_is_loaded(obj.py()) => copy_of(&PyMemoryView::from(obj)?.into_any()),
         Kind::Buffer => buffer(obj, name),
         Kind::Unknown => {
             let found = obj.get_type().fully_qualified_name()?;
@@ -374,7 +409,12 @@ fn value_error(e: castwise::Error) -> PyErr {
 
 /// An array for a result. Errors: it is read-only, or not an array that can be written in place.
 pub fn target<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
-    let array = array(obj, "out")?;
+    // What it has is written over.
+    writable(array_as_is(obj, "out")?)
+}
+
+/// An array for a result, or the error of one that can't be written.
+pub fn writable(array: Array<'_>) -> PyResult<Array<'_>> {
     if array.library == Library::Jax {
         return Err(PyValueError::new_err("`out` is an array of JAX, which can't be written to"));
     }
@@ -387,6 +427,19 @@ pub fn target<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Array<'py>> {
         return Err(PyValueError::new_err("`out` is read-only"));
     }
     Ok(array)
+}
+
+/// Refuses arrays for results of which some share elements. (Of two with gaps it is not known, and they are written in turn.)
+pub fn check_apart(arrays: &[&Array<'_>]) -> PyResult<()> {
+    for (i, a) in arrays.iter().enumerate() {
+        for b in &arrays[..i] {
+            let ((from, to), (start, end)) = (a.span(), b.span());
+            if from < end && start < to && (a.is_whole() || b.is_whole()) {
+                return Err(PyValueError::new_err("two arrays of `out` share elements"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A result, where no library for it is loaded. Other libraries take it by DLPack, without a copy.

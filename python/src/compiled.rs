@@ -6,13 +6,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use castwise::shape::{Dim, Dims};
-use castwise::{CancelToken, DType, Prepared, Program, Scalar, Settings, Tensor, TensorLayout, TensorView, Var};
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use castwise::{DType, Program, Scalar, Settings, Var};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::{self, Argument, Array, Library};
+use crate::arrays::{self, Argument};
 use crate::describe::{self, Described};
 use crate::errors::exception;
 use crate::executor::PyExecutor;
@@ -20,6 +20,8 @@ use crate::html;
 use crate::options::Options;
 use crate::place::here;
 use crate::program::{self, PyVar};
+use crate::torch;
+use crate::variant::{Form, Layouts, Seen, Variant};
 
 /// What is compiled.
 enum Source {
@@ -29,64 +31,16 @@ enum Source {
     Function(Py<PyAny>),
 }
 
-/// What a call returns.
-#[derive(Clone, Debug)]
-pub enum Form {
-    One,
-    Tuple,
-    Dict(Vec<String>),
-}
-
-/// An argument as far as dtypes depend on it.
-#[derive(Clone, Copy, PartialEq)]
-enum Seen {
-    Array {
-        dtype: DType,
-        rank: usize,
-        weak: bool,
-    },
-    /// The bits of a number, and its category.
-    Scalar(u128, u8),
-}
-
-impl Seen {
-    fn of(argument: &Argument<'_>) -> Seen {
-        match argument {
-            Argument::Array(a) => Seen::Array { dtype: a.dtype, rank: a.shape.len(), weak: a.weak },
-            Argument::Scalar(s) => scalar_key(*s),
-        }
-    }
-}
-
-/// A program for arguments of some dtypes and ranks.
-struct Variant {
-    settings: Settings,
-    seen: Vec<Seen>,
-    program: Program,
-    prepared: Prepared,
-    form: Form,
-    /// Which arguments are feeds, in the order of the program's placeholders.
-    feeds: Vec<usize>,
-    /// The layouts of the last call.
-    layouts: Mutex<Arc<[TensorLayout]>>,
-}
-
 /// Programs of one `Compiled` that are kept: those that were called last. Scalars make as many as they have values.
 const MOST: usize = 256;
 
 /// Programs of one `Compiled` that a notebook shows.
 const SHOWN: usize = 3;
 
-/// From this number of elements on, a call releases the interpreter's lock.
-const RELEASED: usize = 1 << 14;
-
-/// From this number of elements on, a call of the main thread looks for signals such as Ctrl-C while it runs.
-const INTERRUPTED: usize = 1 << 22;
-
 /// A compiled expression, function or program. Call it with arrays, by position or by name.
 ///
-/// The result is a new array, or one that `out=` gives; of several results a tuple or a dict. Many threads may call it. It
-/// pickles as its text.
+/// The result is a new array, or one that `out=` gives, which may be an argument; of several results a tuple or a dict, of
+/// which `out=` may give some and None for others. Many threads may call it. It pickles as its text.
 ///
 /// >>> import numpy as np, castwise
 /// >>> f = castwise.compile("a * 0.5 + b")
@@ -101,16 +55,6 @@ pub struct Compiled {
     options: Options,
     /// The latest first.
     variants: Mutex<Vec<Arc<Variant>>>,
-}
-
-/// A number's bits and category.
-fn scalar_key(s: Scalar) -> Seen {
-    match s {
-        Scalar::Bool(v) => Seen::Scalar(v.into(), 0),
-        Scalar::Int(v) => Seen::Scalar(v as u128, 1),
-        Scalar::Float(v) => Seen::Scalar(v.to_bits().into(), 2),
-        Scalar::Complex(v) => Seen::Scalar(u128::from(v.re.to_bits()) << 64 | u128::from(v.im.to_bits()), 3),
-    }
 }
 
 impl Compiled {
@@ -217,8 +161,8 @@ impl Compiled {
         let prepared =
             py.detach(|| executor.prepare(&program, &vars)).map_err(|e| exception(py, &e, source.as_deref()))?;
         let feeds = prepared.feed_names().filter_map(|n| self.names.iter().position(|m| m == n)).collect();
-        let (seen, layouts) = (arguments.iter().map(Seen::of).collect(), Mutex::new(Arc::default()));
-        let made = Arc::new(Variant { settings, seen, program, prepared, form, feeds, layouts });
+        let (seen, read, written) = (arguments.iter().map(Seen::of).collect(), Layouts::default(), Layouts::default());
+        let made = Arc::new(Variant { settings, seen, program, prepared, form, feeds, read, written });
         let mut all = self.lock();
         if let Some(first) = known(&mut all) {
             // Another thread was faster.
@@ -356,29 +300,31 @@ impl Compiled {
     ) -> PyResult<Bound<'py, PyAny>> {
         let arguments = self.arguments(args, named)?;
         let variant = self.variant(py, &arguments)?;
-        let feeds: SmallVec<[&Array<'py>; 4]> = variant
-            .feeds
-            .iter()
-            .filter_map(|at| match &arguments[*at] {
-                Argument::Array(a) => Some(a),
-                Argument::Scalar(_) => None,
-            })
-            .collect();
-        let library = feeds.first().map_or(Library::NumPy, |a| a.library);
         let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        let layouts = variant.layouts(&feeds).map_err(fail)?;
-        let views = feeds.iter().zip(&layouts[..]).map(|(a, l)| a.view(l));
-        let views = views.collect::<castwise::Result<SmallVec<[TensorView<'_>; 4]>>>().map_err(fail)?;
-        match out {
-            Some(out) => {
-                variant.run_into(py, &views, &variant.targets(out)?, &fail)?;
-                Ok(out.clone())
-            }
-            None => {
-                let results = variant.run(py, &views, &fail)?;
-                variant.results(py, results, library)
-            }
+        variant.call(py, &variant.feeds(&arguments), out, &fail)
+    }
+
+    /// For the backend of torch.compile: computes the results for tensors by position, whose history is the caller's, so that
+    /// they may require gradients. `out` has a tensor or None for each result. Returns the results that are in no tensor of `out`.
+    fn _run<'py>(
+        &self,
+        py: Python<'py>,
+        tensors: &Bound<'py, PyList>,
+        out: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let read = |t: Bound<'py, PyAny>| torch::traced(&t, "of a graph")?.with_bools().map(Argument::Array);
+        let arguments = tensors.iter().map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
+        if arguments.len() != self.names.len() {
+            return Err(PyTypeError::new_err(format!("{} tensors for {} names", arguments.len(), self.names.len())));
         }
+        let variant = self.variant(py, &arguments)?;
+        let target = |t: Bound<'py, PyAny>| match t.is_none() {
+            true => Ok(None),
+            false => arrays::writable(torch::traced(&t, "out")?).map(Some),
+        };
+        let out = out.iter().map(target).collect::<PyResult<_>>()?;
+        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
+        variant.call_tensors(py, &variant.feeds(&arguments), &out, &fail)
     }
 
     /// The names of the arguments, in order.
@@ -500,116 +446,4 @@ pub fn _rebuild(
         "text" => Compiled::of_text(py, &source.extract::<String>()?, options),
         _ => Compiled::function(source, names, options),
     }
-}
-
-impl Variant {
-    /// The layouts of the feeds: those of the last call, if they are the same.
-    fn layouts(&self, feeds: &[&Array<'_>]) -> castwise::Result<Arc<[TensorLayout]>> {
-        let mut last = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() != feeds.len() || !last.iter().zip(feeds).all(|(l, a)| a.has(l)) {
-            *last = feeds.iter().map(|a| a.layout()).collect::<castwise::Result<_>>()?;
-        }
-        Ok(last.clone())
-    }
-
-    /// The arrays for the results, which are one or as many as there are results.
-    fn targets<'py>(&self, out: &Bound<'py, PyAny>) -> PyResult<Vec<Array<'py>>> {
-        match &self.form {
-            Form::One => Ok(vec![arrays::target(out)?]),
-            Form::Tuple => out.try_iter()?.map(|o| arrays::target(&o?)).collect(),
-            Form::Dict(names) => names.iter().map(|n| arrays::target(&out.get_item(n)?)).collect(),
-        }
-    }
-
-    fn run(
-        &self,
-        py: Python<'_>,
-        views: &[TensorView<'_>],
-        fail: &dyn Fn(castwise::Error) -> PyErr,
-    ) -> PyResult<Vec<Tensor>> {
-        let elements = views.iter().map(TensorView::numel).max().unwrap_or(0);
-        if elements < RELEASED {
-            return self.prepared.run_views(views).map_err(fail);
-        }
-        if elements < INTERRUPTED {
-            return py.detach(|| self.prepared.run_views(views)).map_err(fail);
-        }
-        interruptible(py, |token| self.prepared.run_views_with(views, token))?.map_err(fail)
-    }
-
-    fn run_into(
-        &self,
-        py: Python<'_>,
-        views: &[TensorView<'_>],
-        targets: &[Array<'_>],
-        fail: &dyn Fn(castwise::Error) -> PyErr,
-    ) -> PyResult<()> {
-        let layouts = targets.iter().map(Array::layout).collect::<castwise::Result<Vec<_>>>().map_err(fail)?;
-        let into = targets.iter().zip(&layouts).map(|(a, l)| a.view_mut(l));
-        let mut into = into.collect::<castwise::Result<Vec<_>>>().map_err(fail)?;
-        let elements = views.iter().map(TensorView::numel).max().unwrap_or(0);
-        if elements < RELEASED {
-            return self.prepared.run_views_into(views, &mut into).map_err(fail);
-        }
-        if elements < INTERRUPTED {
-            return py.detach(|| self.prepared.run_views_into(views, &mut into)).map_err(fail);
-        }
-        interruptible(py, |token| self.prepared.run_views_into_with(views, &mut into, token))?.map_err(fail)
-    }
-
-    fn results<'py>(&self, py: Python<'py>, results: Vec<Tensor>, library: Library) -> PyResult<Bound<'py, PyAny>> {
-        let mut made = Vec::with_capacity(results.len());
-        for t in results {
-            made.push(arrays::result(py, t, library)?);
-        }
-        match &self.form {
-            Form::One => made.pop().ok_or_else(|| PyValueError::new_err("a program without results")),
-            Form::Tuple => Ok(PyTuple::new(py, made)?.into_any()),
-            Form::Dict(names) => {
-                let all = PyDict::new(py);
-                for (name, value) in names.iter().zip(made) {
-                    all.set_item(name, value)?;
-                }
-                Ok(all.into_any())
-            }
-        }
-    }
-}
-
-/// Runs on another thread while this one looks for signals every 50 ms, and stops the run if a handler raises.
-fn interruptible<T: Send>(
-    py: Python<'_>,
-    run: impl FnOnce(&CancelToken) -> castwise::Result<T> + Send,
-) -> PyResult<castwise::Result<T>> {
-    let (token, done) = (CancelToken::new(), (Mutex::new(false), std::sync::Condvar::new()));
-    std::thread::scope(|scope| {
-        let work = scope.spawn(|| {
-            let made = run(&token);
-            *done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            done.1.notify_all();
-            made
-        });
-        let mut raised = None;
-        loop {
-            let is_done = py.detach(|| {
-                let lock = done.0.lock().unwrap_or_else(PoisonError::into_inner);
-                let wait = std::time::Duration::from_millis(50);
-                done.1.wait_timeout_while(lock, wait, |done| !*done).is_ok_and(|(done, _)| *done)
-            });
-            if is_done || work.is_finished() {
-                break;
-            }
-            if let Err(e) = py.check_signals() {
-                token.cancel();
-                raised = Some(e);
-                break;
-            }
-        }
-        let made = py.detach(|| work.join());
-        match (raised, made) {
-            (Some(e), _) => Err(e),
-            (None, Ok(made)) => Ok(made),
-            (None, Err(_)) => Err(PyValueError::new_err("a run panicked")),
-        }
-    })
 }

@@ -9,9 +9,10 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use crate::arrays::{self, Argument, Library};
 use crate::cli::findings::{Kind, findings};
-use crate::compiled::{Compiled, Form, Given};
+use crate::compiled::{Compiled, Given};
 use crate::dtypes;
 use crate::errors::{self, exception};
+use crate::variant::Form;
 
 /// A program for some arguments.
 pub struct Described {

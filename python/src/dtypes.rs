@@ -19,6 +19,8 @@ const ULONG: DType = if size_of::<c_long>() == 8 { DType::U64 } else { DType::U3
 pub fn of_number(n: c_int) -> Option<DType> {
     use NPY_TYPES::*;
     const ALL: [(NPY_TYPES, DType); 16] = [
+        (NPY_FLOAT, DType::F32),
+        (NPY_DOUBLE, DType::F64),
         (NPY_BOOL, DType::Bool),
         (NPY_BYTE, DType::I8),
         (NPY_UBYTE, DType::U8),
@@ -31,8 +33,6 @@ pub fn of_number(n: c_int) -> Option<DType> {
         (NPY_LONGLONG, DType::I64),
         (NPY_ULONGLONG, DType::U64),
         (NPY_HALF, DType::F16),
-        (NPY_FLOAT, DType::F32),
-        (NPY_DOUBLE, DType::F64),
         (NPY_CFLOAT, DType::C64),
         (NPY_CDOUBLE, DType::C128),
     ];
@@ -108,13 +108,14 @@ pub fn of_array(py: Python<'_>, descriptor: *mut PyArray_Descr) -> PyResult<Opti
     registered(number, || object.getattr("name")?.extract())
 }
 
-static DESCRIPTORS: PyOnceLock<Mutex<HashMap<DType, Py<PyAny>>>> = PyOnceLock::new();
+/// NumPy's dtype objects that were asked for, by the dtype's number.
+static DESCRIPTORS: [PyOnceLock<Py<PyAny>>; DType::ALL.len()] = [const { PyOnceLock::new() }; DType::ALL.len()];
 
 /// NumPy's dtype object of a dtype. Errors: a dtype that neither NumPy nor ml_dtypes has; ml_dtypes is missing.
 pub fn descriptor<'py>(py: Python<'py>, d: DType) -> PyResult<Bound<'py, PyAny>> {
-    let all = DESCRIPTORS.get_or_init(py, || Mutex::new(HashMap::new()));
-    if let Some(known) = all.lock().ok().and_then(|all| all.get(&d).map(|known| known.clone_ref(py))) {
-        return Ok(known.into_bound(py));
+    let place = &DESCRIPTORS[d as usize % DType::ALL.len()];
+    if let Some(known) = place.get(py) {
+        return Ok(known.bind(py).clone());
     }
     let (name, foreign) =
         numpy_name(d).ok_or_else(|| PyTypeError::new_err(format!("NumPy has no {d}: cast the result")))?;
@@ -129,10 +130,7 @@ pub fn descriptor<'py>(py: Python<'py>, d: DType) -> PyResult<Bound<'py, PyAny>>
     } else {
         py.import("numpy")?.getattr("dtype")?.call1((name,))?
     };
-    if let Ok(mut all) = all.lock() {
-        all.insert(d, made.clone().unbind());
-    }
-    Ok(made)
+    Ok(place.get_or_init(py, || made.unbind()).bind(py).clone())
 }
 
 /// Whether JAX has dtypes of 64 bits, as its setting says for this thread now.

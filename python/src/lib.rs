@@ -30,6 +30,7 @@ mod place;
 mod program;
 mod rules;
 mod torch;
+mod variant;
 mod views;
 
 use arrays::Argument;

@@ -4,12 +4,13 @@
 //! are resolved first; a tensor that needs gradients is refused, because its history would be cut. A result is handed over
 //! without a copy. Does not: import the libraries.
 
+use castwise::DType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-use crate::arrays::{Array, Library, Memory};
+use crate::arrays::{self, Array, Library, Memory};
 use crate::dlpack::{self, Owned, Table};
 
 /// How tensors of a type are read, and results made.
@@ -31,6 +32,27 @@ pub fn class(py: Python<'_>, library: Library) -> PyResult<Option<Bound<'_, PyTy
     Ok(modules.get_item(name)?.getattr("Tensor").ok().and_then(|t| t.cast_into().ok()))
 }
 
+/// A tensor of this dtype without lazy conjugation and negation, if it has either. Only complex elements are conjugated.
+fn resolved<'py>(obj: &Bound<'py, PyAny>, dtype: DType) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (py, mut resolved) = (obj.py(), None);
+    if dtype.is_complex() && obj.call_method0(intern!(py, "is_conj"))?.is_truthy()? {
+        resolved = Some(obj.call_method0(intern!(py, "resolve_conj"))?);
+    }
+    let now = resolved.as_ref().unwrap_or(obj);
+    if now.call_method0(intern!(py, "is_neg"))?.is_truthy()? {
+        resolved = Some(now.call_method0(intern!(py, "resolve_neg"))?);
+    }
+    Ok(resolved)
+}
+
+/// Reads a tensor of PyTorch in a graph that PyTorch differentiates itself.
+pub fn traced<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
+    match arrays::tensors(obj)? {
+        Some(tensors) if tensors.library == Library::Torch => tensors.read_values(obj, name),
+        _ => Err(PyTypeError::new_err(format!("the argument `{name}` is no tensor of PyTorch"))),
+    }
+}
+
 impl Tensors {
     /// How tensors of this class or a subclass are read.
     pub fn new(library: Library, class: &Bound<'_, PyType>) -> Tensors {
@@ -40,7 +62,7 @@ impl Tensors {
     /// Reads a tensor.
     pub fn read<'py>(self, obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
         let py = obj.py();
-        // DLPack's table asks none of these.
+        // DLPack's table does not ask for this.
         let (history, cut) = match self.library {
             Library::Torch => (intern!(py, "requires_grad"), true),
             _ => (intern!(py, "stop_gradient"), false),
@@ -49,26 +71,28 @@ impl Tensors {
             let text = format!("the argument `{name}` is a tensor that requires gradients: call `.detach()`");
             return Err(PyTypeError::new_err(text));
         }
-        let mut resolved = None;
-        if self.library == Library::Torch {
-            for (asks, resolves) in [
-                (intern!(py, "is_conj"), intern!(py, "resolve_conj")),
-                (intern!(py, "is_neg"), intern!(py, "resolve_neg")),
-            ] {
-                let now = resolved.as_ref().unwrap_or(obj);
-                if now.call_method0(asks)?.is_truthy()? {
-                    resolved = Some(now.call_method0(resolves)?);
-                }
-            }
-        }
-        let now = resolved.as_ref().unwrap_or(obj);
-        let read = match self.table {
-            Some(table) => table.read(now, self.library, name),
-            None => dlpack::read(now, self.library, name),
+        self.read_values(obj, name)
+    }
+
+    /// Reads a tensor whose history is the caller's.
+    fn read_values<'py>(self, obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
+        let read = |obj: &Bound<'py, PyAny>| {
+            let read = match self.table {
+                Some(table) => table.read(obj, self.library, name),
+                None => dlpack::read(obj, self.library, name),
+            };
+            read.map_err(|e| self.refused(obj, name).ok().flatten().unwrap_or(e))
         };
-        let mut array = read.map_err(|e| self.refused(obj, name).ok().flatten().unwrap_or(e))?;
-        array.in_place = resolved.is_none();
-        Ok(array)
+        if self.library != Library::Torch {
+            return read(obj);
+        }
+        // DLPack's table tells nothing of lazy conjugation and negation; without it PyTorch refuses tensors that have it.
+        let as_is = self.table.map(|_| read(obj)).transpose()?;
+        match (resolved(obj, as_is.as_ref().map_or(DType::C128, |a| a.dtype))?, as_is) {
+            (Some(resolved), _) => Ok(Array { in_place: false, ..read(&resolved)? }),
+            (None, Some(array)) => Ok(array),
+            (None, None) => read(obj),
+        }
     }
 
     /// Why the library gives no memory of a tensor, if it is for one of the known reasons.

@@ -34,6 +34,30 @@ def resident() -> int:
 
 
 @pytest.fixture
+def takes_one_result():
+    """Checks that a call takes the memory of its result, which has `size` bytes, and no more: neither that nor an argument is
+    copied. The executor must have no pool."""
+
+    def peak() -> int:
+        with open("/proc/self/status") as f:
+            return 1024 * int(next(line for line in f if line.startswith("VmHWM")).split()[1])
+
+    def check(call, size):
+        gc.collect()
+        try:
+            with open("/proc/self/clear_refs", "w") as f:
+                f.write("5")
+        except OSError:
+            pytest.skip("can't reset the peak of the memory in use")
+        before = resident()
+        result = call()
+        assert 0.9 * size < peak() - before < 1.5 * size
+        return result
+
+    return check
+
+
+@pytest.fixture
 def stays_flat():
     """Checks that a hundred thousand calls take no memory. `call` makes one."""
     if not os.path.exists("/proc/self/statm"):

@@ -277,6 +277,56 @@ def test_in_place(calls):
     assert calls
 
 
+def test_what_is_written_alone_is_written_by_the_program(calls, monkeypatch):
+    """Without other memory, if one loop computes it: the executor has none, and `copy_` is not called."""
+    small, options = castwise.Executor(max_bytes=1000), castwise._core.Options
+    monkeypatch.setattr(_graph._core, "Options", lambda: options(executor=small))
+
+    def f(p, g, m, v):
+        m.lerp_(g, 0.1)
+        v.mul_(0.999).addcmul_(g, g, value=0.001)
+        p.addcdiv_(m, v.sqrt() + 1e-8, value=-0.1)
+
+    given = [random(300, 40, seed=i).abs() for i in range(4)]
+    want, got = ([copied(a) for a in given] for _ in range(2))
+    f(*want)
+    versions = [g._version for g in got]
+    torch.compile(f, backend="castwise")(*got)
+    for w, g in zip(want, got):
+        torch.testing.assert_close(g, w)
+    assert [g._version - v for g, v in zip(got, versions)] == [1, 0, 1, 1]
+    monkeypatch.undo()
+    both(f, *(random(40, 300, seed=i).abs().t() for i in range(4)), exact=False)
+
+
+def test_what_is_written_and_returned_is_apart(calls):
+    def f(x, y):
+        z = x * 2 + 1
+        x.copy_(z)
+        y.add_(x)
+        return z
+
+    both(f, random(4, 5), random(4, 5, seed=1))
+    x, y = random(4), random(4, seed=1)
+    z = torch.compile(f, backend="castwise")(x, y)
+    assert z.data_ptr() != x.data_ptr()
+
+
+def test_arguments_that_share_memory(calls):
+    def f(x, y):
+        x.mul_(2)
+        y.add_(1)
+        return x + y
+
+    outcomes = []
+    for name in ("aot_eager", "castwise"):
+        torch._dynamo.reset()
+        whole = random(8)
+        outcomes.append((torch.compile(f, backend=name)(whole[:6], whole[2:]), whole))
+    for want, got in zip(*outcomes):
+        assert torch.equal(want, got)
+
+
 def test_written_arguments_are_seen_by_autograd(calls):
     x = random(4)
     w = random(4, seed=1, grad=True)
@@ -348,6 +398,28 @@ def test_errors_are_those_of_python(calls):
         f(torch.ones(3, dtype=torch.int32), torch.zeros(3, dtype=torch.int32))
     with pytest.raises(Exception, match="options"):
         torch.compile(lambda x: x + 1, backend="castwise", options={"speed": 1})(torch.ones(3))
+
+
+@pytest.mark.parametrize("limits", [{"max_bytes": 8}, {"time_limit": 0.0}], ids=str)
+def test_errors_in_the_backward_graph(calls, monkeypatch, limits):
+    """They come out of `backward()`, leave no gradient, and the next step works again."""
+    kept, small, options = castwise.Executor(), castwise.Executor(**limits), castwise._core.Options
+    # The second graph is the backward one.
+    monkeypatch.setattr(_graph._core, "Options", lambda: options(executor=small if len(calls) == 1 else kept))
+    x = random(64, grad=True)
+    f = torch.compile(lambda x: torch.relu(x * 2 + 1) * x, backend="castwise")
+    for _ in range(2):
+        y = f(x)
+        with pytest.raises(castwise.LimitError):
+            y.sum().backward()
+        assert x.grad is None and len(calls) == 2
+    torch._dynamo.reset()
+    calls.clear()
+    monkeypatch.undo()
+    torch.compile(lambda x: torch.relu(x * 2 + 1) * x, backend="castwise")(x).sum().backward()
+    want = random(64, grad=True)
+    (torch.relu(want * 2 + 1) * want).sum().backward()
+    assert torch.equal(x.grad, want.grad)
 
 
 def test_what_castwise_lacks_runs_in_pytorch(calls):

@@ -25,6 +25,23 @@ def test_every_dtype(dtype, shape):
         assert np.asarray(got).tobytes() == np.asarray(x).tobytes()
 
 
+def test_arguments_and_results_are_in_place(monkeypatch, takes_one_result):
+    made, take = [], jax.dlpack.from_dlpack
+
+    def taken(memory):
+        made.append(np.from_dlpack(memory).ctypes.data)
+        return take(memory)
+
+    monkeypatch.setattr(jax.dlpack, "from_dlpack", taken)
+    f = castwise.compile("x * 2 + y", executor=castwise.Executor(pool=0))
+    for dtype in ("float32", "bfloat16", "int32"):
+        for n in (1, 7, 4096):
+            x = jnp.ones(n, dtype)
+            assert f(x, x).unsafe_buffer_pointer() == made[-1]
+    x = jnp.ones(1 << 24, "float32").block_until_ready()
+    assert int(takes_one_result(lambda: f(x, x), x.nbytes)[-1]) == 3 and len(made) == 10
+
+
 def test_results_are_not_copied_and_own_their_memory():
     x = jnp.arange(4096, dtype=jnp.float32)
     f = castwise.compile("x + 1")

@@ -67,6 +67,13 @@ def test_results_outlive_what_made_them():
     assert [r[999] for r in results] == list(range(50))
 
 
+def test_arguments_and_results_are_in_place(takes_one_result):
+    f, x = castwise.compile("x * 2 + y", executor=castwise.Executor(pool=0)), np.ones(1 << 24, np.float32)
+    assert takes_one_result(lambda: f(x, x), x.nbytes)[-1] == 3
+    strided = np.ones((1 << 22, 8), np.float32)[:, 2:6]
+    assert takes_one_result(lambda: f(strided.T[::-1], strided.T), x.nbytes).shape == (4, 1 << 22)
+
+
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3)])
 def test_out(shape):
     f = castwise.compile("x * 2 + 1")
@@ -84,6 +91,50 @@ def test_out_in_any_layout_and_beside_its_input():
     a = np.arange(6.0)
     f(a[:-1], out=a[1:])
     np.testing.assert_array_equal(a, [0, 0, 10, 20, 30, 40])
+
+
+@pytest.mark.parametrize("shape", [(7,), (300, 1000)])
+def test_out_over_an_argument(shape):
+    step = lambda p, m, g: (p - m * 0.5, m * 0.9 + g)  # noqa: E731
+    rng = np.random.default_rng(1)
+    p, m, g = (rng.standard_normal(shape).astype(np.float32) for _ in range(3))
+    want = castwise.compile(step)(p, m, g)
+    # With room for no result beside those of `out`.
+    for limits in ({}, {"max_bytes": 16}):
+        f, out = castwise.compile(step, executor=castwise.Executor(**limits)), (p.copy(), m.copy())
+        assert f(*out, g, out=out) is out
+        for got, expected in zip(out, want):
+            np.testing.assert_array_equal(got, expected)
+    # What is read at other places is computed elsewhere.
+    a = p.copy()
+    castwise.compile(lambda x: x[::-1] + x)(a, out=a)
+    np.testing.assert_array_equal(a, p[::-1] + p)
+    with pytest.raises(castwise.LimitError):
+        castwise.compile(lambda x: x[::-1] + x, executor=castwise.Executor(max_bytes=16))(a, out=a)
+
+
+def test_out_for_some_of_the_results():
+    f, x, a = castwise.compile(lambda x: (x + 1, x * 2, x - 1)), np.arange(4.0), np.zeros(4)
+    plus, double, minus = f(x, out=(None, a, None))
+    assert double is a and list(a) == [0, 2, 4, 6] and list(plus) == [1, 2, 3, 4] and list(minus) == [-1, 0, 1, 2]
+    named = castwise.compile(lambda x: {"a": x + 1, "b": x * 2})
+    made = named(x, out={"a": a, "b": None})
+    assert made["a"] is a and list(made["b"]) == [0, 2, 4, 6]
+
+
+def test_arrays_of_out_are_apart():
+    f, x = castwise.compile(lambda x: (x + 1, x * 2)), np.arange(4.0)
+    whole = np.zeros(8)
+    for out in ((whole[:4], whole[:4]), (whole[:4], whole[3:7]), (whole[::2], whole[:4]), (whole[:4], whole[3::-1])):
+        with pytest.raises(ValueError, match="share elements"):
+            f(x, out=out)
+    f(x, out=(whole[::2], whole[1::2]))
+    assert list(whole) == [1, 0, 2, 2, 3, 4, 4, 6]
+
+
+def test_bools_of_out_are_written_over():
+    out = np.array([7, 0, 255], np.uint8).view(bool)
+    assert castwise.compile("x > 1")(np.arange(3), out=out) is out and list(out.view(np.uint8)) == [0, 0, 1]
 
 
 def test_out_is_refused_where_it_does_not_fit():

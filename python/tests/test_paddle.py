@@ -62,6 +62,16 @@ def test_no_copy_and_own_memory(paddle):
     assert float(part.sum()) == 72
 
 
+def test_arguments_and_results_are_in_place(paddle, takes_one_result):
+    f, x = castwise.compile("x * 2 + y", executor=castwise.Executor(pool=0)), paddle.ones([1 << 24])
+    assert float(takes_one_result(lambda: f(x, x), 4 << 24)[-1]) == 3
+    # Written where they are read: the addresses are the same.
+    y = paddle.ones([1000])
+    address = y.data_ptr()
+    small = castwise.compile("x * 2 + y", executor=castwise.Executor(max_bytes=16))
+    assert small(y, y, out=y) is y and y.data_ptr() == address and float(y.sum()) == 3000
+
+
 def test_memory_stays_flat(paddle, stays_flat):
     f, x = castwise.compile("x * 2 + y"), paddle.ones([1000])
     stays_flat(lambda: f(x, x))

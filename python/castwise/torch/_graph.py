@@ -1,7 +1,8 @@
 """From an FX graph of AOTAutograd to calls of compiled programs.
 
 Guarantees: what castwise can't compute runs as PyTorch runs it, and the order of random ops stays; results have the
-strides that the graph was traced with; what is written to arguments is written after everything has been computed.
+strides that the graph was traced with; what is written to arguments is computed from what they had before, and where it is
+not returned as well, it is written by the program itself.
 Does not: lower ops.
 """
 
@@ -16,7 +17,7 @@ from torch.fx.passes.operator_support import OperatorSupport
 
 from .. import _core
 from .._errors import FeedError
-from ._lower import VIEWS, Text, Unsupported, check, lower, memory_order, tensor_of
+from ._lower import VIEWS, Text, Unsupported, check, dense, lower, memory_order, tensor_of
 
 #: A function of the list of arguments, which it may empty, that gives the list of results.
 Boxed = Callable[[list[Any]], Any]
@@ -31,21 +32,32 @@ class Call:
 
     def __init__(self, text: str, orders: Sequence[list[int] | None]) -> None:
         self.text = text
-        self._compiled = _core.compile_text(text, _core.Options())
-        self._one = len(orders) == 1
+        self._run = _core.compile_text(text, _core.Options())._run
+        self._new = (None,) * len(orders)
         #: For each result whose memory is in another order of dims: how to get the dims back.
         self._orders = [(i, order) for i, order in enumerate(orders) if order is not None]
 
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        made = self._compiled(*[t.detach() if t.requires_grad else t for t in tensors])
-        results = [made] if self._one else list(made)
+        results = self._run(list(tensors), self._new)
         for i, order in self._orders:
             results[i] = results[i].permute(order)
         return results
 
+    def into(self, tensors: list[torch.Tensor], out: tuple[torch.Tensor | None, ...]) -> list[torch.Tensor]:
+        """Writes results to tensors, whose dims are in the order of memory, and returns those that have none, in order."""
+        results = self._run(tensors, out)
+        for i, order in self._orders:
+            if out[i] is None:
+                at = sum(t is None for t in out[:i])
+                results[at] = results[at].permute(order)
+        return results
 
-def _program(nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node]) -> tuple[Call, int]:
-    """The program of nodes, and how many ops it computes."""
+
+def _program(
+    nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node], targets: dict[Node, Node] | None = None
+) -> Call:
+    """The program of nodes. A result with a target has the order of dims of that argument's memory."""
+    targets = targets or {}
     t = Text()
     names = {n: t.feed(tensor_of(n)) for n in inputs}
     for n in nodes:
@@ -53,13 +65,14 @@ def _program(nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[No
     results: list[str] = []
     orders: list[list[int] | None] = []
     for n in outputs:
-        value, name, back = tensor_of(n), names[n], None
+        name, back = names[n], None
+        value = tensor_of(targets.get(n, n))
         order = memory_order(value)
         if order != sorted(order) and not value.is_contiguous():
             name, back = t.view("permute", name, f"dims = {order}"), [order.index(d) for d in range(value.ndim)]
         results.append(name)
         orders.append(back)
-    return Call(t.program(results), orders), t.computed
+    return Call(t.program(results), orders)
 
 
 class _Support(OperatorSupport):
@@ -210,7 +223,7 @@ def _replace(fused: GraphModule, name: str, part: GraphModule) -> Call:
     (output,) = (n for n in part.graph.nodes if n.op == "output")
     single = isinstance(output.args[0], Node)
     outputs = [output.args[0]] if single else list(output.args[0])
-    call, _ = _program(nodes, inputs, outputs)
+    call = _program(nodes, inputs, outputs)
     delattr(fused, name)
     module = _Module(call, single, part)
     setattr(fused, name, module)
@@ -248,22 +261,56 @@ def _whole(
     for n in [*results, *(value for _, value in writes)]:
         if isinstance(n, Node) and n not in placeholders and n not in outputs:
             outputs.append(n)
-    call, _ = _program(computed, feeds, outputs)
+    targets = _targets(list(placeholders), results, writes)
+    call = _program(computed, feeds, outputs, targets)
     at = [placeholders[n] for n in feeds]
-    # Where each result is: a result of the program, an argument, or a constant of the graph.
+    # Results that are not written to an argument by the program are new tensors.
+    new = [n for n in outputs if n not in targets]
+    # Where each result is: a new tensor, an argument, or a constant of the graph.
     where: list[tuple[bool, Any]] = []
     for n in results:
         computed_here = isinstance(n, Node) and n not in placeholders
-        where.append((True, outputs.index(n)) if computed_here else (False, placeholders.get(n)))
-    # Where each written argument's value is: a result, or an argument.
-    stored = [(i, None if n in placeholders else outputs.index(n), placeholders.get(n)) for i, n in writes]
-    return call, _reading(call, at, where, stored, len(outputs))
+        where.append((True, new.index(n)) if computed_here else (False, placeholders.get(n)))
+    # Where each other written argument's value is: a new tensor, or an argument.
+    stored = [
+        (i, None if n in placeholders else new.index(n), placeholders.get(n)) for i, n in writes if n not in targets
+    ]
+    direct: list[tuple[int, list[int] | None] | None] = [None] * len(outputs)
+    for n, placeholder in targets.items():
+        value = tensor_of(placeholder)
+        order = memory_order(value)
+        direct[outputs.index(n)] = (placeholders[placeholder], None if value.is_contiguous() else order)
+    return call, _reading(call, at, where, stored, direct)
+
+
+def _targets(
+    placeholders: list[Node], results: Sequence[Any], writes: Sequence[tuple[int, Node]]
+) -> dict[Node, Node]:
+    """The results that the program writes to arguments itself, with the arguments.
+
+    A value that is returned as well, or stored twice, is a tensor of its own. An argument that is the value of another one
+    must not change before that is copied.
+    """
+    values = [n for _, n in writes]
+    if any(n in placeholders for n in values):
+        return {}
+    found = {}
+    for i, n in writes:
+        target, value = tensor_of(placeholders[i]), tensor_of(n)
+        alike = target.dtype == value.dtype and [str(e) for e in target.shape] == [str(e) for e in value.shape]
+        if alike and dense(target) and n not in results and values.count(n) == 1:
+            found[n] = placeholders[i]
+    return found
 
 
 def _reading(
-    call: Call, feeds: list[int], where: list[tuple[bool, Any]], stored: list[tuple[int, Any, Any]], count: int
+    call: Call,
+    feeds: list[int],
+    where: list[tuple[bool, Any]],
+    stored: list[tuple[int, Any, Any]],
+    direct: list[tuple[int, list[int] | None] | None],
 ) -> Boxed:
-    if not stored and where == [(True, i) for i in range(count)]:
+    if not stored and not any(direct) and where == [(True, i) for i in range(len(direct))]:
 
         def run(args: list[Any]) -> list[Any]:
             made = call(*[args[i] for i in feeds])
@@ -271,9 +318,17 @@ def _reading(
             return made
 
         return run
+    written = [d[0] for d in direct if d is not None]
 
     def run_and_store(args: list[Any]) -> list[Any]:
-        made = call(*[args[i] for i in feeds])
+        tensors = [args[i] for i in feeds]
+        if written:
+            out = [d if d is None else args[d[0]] if d[1] is None else args[d[0]].permute(d[1]) for d in direct]
+            made = call.into(tensors, tuple(out))
+            # As every op in place does it, so that autograd notices.
+            torch.autograd.graph.increment_version([args[i] for i in written])
+        else:
+            made = call(*tensors)
         results = [made[i] if computed else None if i is None else args[i] for computed, i in where]
         values = [made[i] if i is not None else args[place] for _, i, place in stored]
         for (at, _, _), value in zip(stored, values):

@@ -1,0 +1,280 @@
+//! A program for arguments of some dtypes and ranks, and its calls.
+//!
+//! Guarantees: the layouts of arguments and of `out` are kept from call to call; a long call releases the interpreter's lock,
+//! and one of the main thread looks for signals; results that are given to `out` are written there, in place where they can be.
+//! Does not: read arguments, or choose the program.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use castwise::{
+    AsTarget, CancelToken, DType, Prepared, Program, Scalar, Settings, Target, Tensor, TensorLayout, TensorView,
+    TensorViewMut,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use smallvec::SmallVec;
+
+use crate::arrays::{self, Argument, Array, Library};
+
+/// What a call returns.
+#[derive(Clone, Debug)]
+pub enum Form {
+    One,
+    Tuple,
+    Dict(Vec<String>),
+}
+
+/// An argument as far as dtypes depend on it.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Seen {
+    Array {
+        dtype: DType,
+        rank: usize,
+        weak: bool,
+    },
+    /// The bits of a number, and its category.
+    Scalar(u128, u8),
+}
+
+impl Seen {
+    pub fn of(argument: &Argument<'_>) -> Seen {
+        match argument {
+            Argument::Array(a) => Seen::Array { dtype: a.dtype, rank: a.shape.len(), weak: a.weak },
+            Argument::Scalar(Scalar::Bool(v)) => Seen::Scalar((*v).into(), 0),
+            Argument::Scalar(Scalar::Int(v)) => Seen::Scalar(*v as u128, 1),
+            Argument::Scalar(Scalar::Float(v)) => Seen::Scalar(v.to_bits().into(), 2),
+            Argument::Scalar(Scalar::Complex(v)) => {
+                Seen::Scalar(u128::from(v.re.to_bits()) << 64 | u128::from(v.im.to_bits()), 3)
+            }
+        }
+    }
+}
+
+/// The layouts of the arrays of the last call.
+#[derive(Default)]
+pub struct Layouts(Mutex<Arc<[TensorLayout]>>);
+
+impl Layouts {
+    /// The layouts of these arrays.
+    fn of<'a, 'py: 'a>(
+        &self,
+        arrays: impl ExactSizeIterator<Item = &'a Array<'py>> + Clone,
+    ) -> castwise::Result<Arc<[TensorLayout]>> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() != arrays.len() || !last.iter().zip(arrays.clone()).all(|(l, a)| a.has(l)) {
+            *last = arrays.map(Array::layout).collect::<castwise::Result<_>>()?;
+        }
+        Ok(last.clone())
+    }
+}
+
+/// A program for arguments of some dtypes and ranks.
+pub struct Variant {
+    pub settings: Settings,
+    pub seen: Vec<Seen>,
+    pub program: Program,
+    pub prepared: Prepared,
+    pub form: Form,
+    /// Which arguments are feeds, in the order of the program's placeholders.
+    pub feeds: Vec<usize>,
+    pub read: Layouts,
+    pub written: Layouts,
+}
+
+/// From this number of elements on, a call releases the interpreter's lock.
+const RELEASED: usize = 1 << 14;
+
+/// From this number of elements on, a call of the main thread looks for signals such as Ctrl-C while it runs.
+const INTERRUPTED: usize = 1 << 22;
+
+/// What makes an exception of an error.
+pub type Fail<'a> = &'a dyn Fn(castwise::Error) -> PyErr;
+
+/// Arrays for results: `None` for one that is to be a new array.
+type Given<'py> = SmallVec<[Option<Array<'py>>; 2]>;
+
+/// Where a result goes.
+enum Place<'a> {
+    New(Option<Tensor>),
+    Given(TensorViewMut<'a>),
+}
+
+impl AsTarget for Place<'_> {
+    fn as_target(&mut self) -> Target<'_> {
+        match self {
+            Place::New(t) => t.as_target(),
+            Place::Given(view) => view.as_target(),
+        }
+    }
+}
+
+impl Variant {
+    /// The feeds among the arguments of a call.
+    pub fn feeds<'a, 'py>(&self, arguments: &'a [Argument<'py>]) -> SmallVec<[&'a Array<'py>; 4]> {
+        let array = |at: &usize| match &arguments[*at] {
+            Argument::Array(a) => Some(a),
+            Argument::Scalar(_) => None,
+        };
+        self.feeds.iter().filter_map(array).collect()
+    }
+
+    /// Calls with these feeds; the results are what `out` gives, or new arrays.
+    pub fn call<'py>(
+        &self,
+        py: Python<'py>,
+        feeds: &[&Array<'py>],
+        out: Option<&Bound<'py, PyAny>>,
+        fail: Fail<'_>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let views = self.views(feeds).map_err(fail)?;
+        let library = feeds.first().map_or(Library::NumPy, |a| a.library);
+        let Some(out) = out else {
+            let made = self.run(py, &views, fail)?;
+            let made = made.into_iter().map(|t| arrays::result(py, t, library));
+            return self.formed(py, made.collect::<PyResult<SmallVec<_>>>()?);
+        };
+        let objects = self.objects(out)?;
+        let target = |o: &Bound<'py, PyAny>| if o.is_none() { Ok(None) } else { arrays::target(o).map(Some) };
+        let given = objects.iter().map(target).collect::<PyResult<Given<'py>>>()?;
+        let made = self.run_into(py, &views, &given, fail)?;
+        if given.iter().all(Option::is_some) {
+            return Ok(out.clone());
+        }
+        let result = |(object, made): (Bound<'py, PyAny>, Option<Tensor>)| match made {
+            Some(t) => arrays::result(py, t, library),
+            None => Ok(object),
+        };
+        self.formed(py, objects.into_iter().zip(made).map(result).collect::<PyResult<SmallVec<_>>>()?)
+    }
+
+    /// Calls with tensors of PyTorch; `out` has a tensor or `None` for each result. Returns the results that are new.
+    pub fn call_tensors<'py>(
+        &self,
+        py: Python<'py>,
+        feeds: &[&Array<'py>],
+        out: &Given<'py>,
+        fail: Fail<'_>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let views = self.views(feeds).map_err(fail)?;
+        let result = |t: Tensor| arrays::result(py, t, Library::Torch);
+        let made = if out.iter().all(Option::is_none) {
+            self.run(py, &views, fail)?.into_iter().map(result).collect::<PyResult<SmallVec<[_; 2]>>>()?
+        } else {
+            let made = self.run_into(py, &views, out, fail)?;
+            made.into_iter().flatten().map(result).collect::<PyResult<SmallVec<[_; 2]>>>()?
+        };
+        PyList::new(py, made)
+    }
+
+    fn views<'a>(&self, feeds: &'a [&Array<'_>]) -> castwise::Result<SmallVec<[TensorView<'a>; 4]>> {
+        let layouts = self.read.of(feeds.iter().copied())?;
+        feeds.iter().zip(&layouts[..]).map(|(a, l)| a.view(l)).collect()
+    }
+
+    /// What `out` gives for each result.
+    fn objects<'py>(&self, out: &Bound<'py, PyAny>) -> PyResult<SmallVec<[Bound<'py, PyAny>; 2]>> {
+        match &self.form {
+            Form::One => Ok(SmallVec::from_iter([out.clone()])),
+            Form::Tuple => out.try_iter()?.collect(),
+            Form::Dict(names) => names.iter().map(|n| out.get_item(n)).collect(),
+        }
+    }
+
+    fn run(&self, py: Python<'_>, views: &[TensorView<'_>], fail: Fail<'_>) -> PyResult<Vec<Tensor>> {
+        let elements = views.iter().map(TensorView::numel).max().unwrap_or(0);
+        if elements < RELEASED {
+            return self.prepared.run_views(views).map_err(fail);
+        }
+        if elements < INTERRUPTED {
+            return py.detach(|| self.prepared.run_views(views)).map_err(fail);
+        }
+        interruptible(py, |token| self.prepared.run_views_with(views, token))?.map_err(fail)
+    }
+
+    /// Runs with results in these arrays; gives those that are in none.
+    fn run_into(
+        &self,
+        py: Python<'_>,
+        views: &[TensorView<'_>],
+        given: &Given<'_>,
+        fail: Fail<'_>,
+    ) -> PyResult<SmallVec<[Option<Tensor>; 2]>> {
+        let known: SmallVec<[&Array<'_>; 2]> = given.iter().flatten().collect();
+        let layouts = self.written.of(known.iter().copied()).map_err(fail)?;
+        arrays::check_apart(&known)?;
+        let (mut into, mut layouts) = (SmallVec::<[Place<'_>; 2]>::new(), layouts.iter());
+        for array in given {
+            into.push(match array.as_ref().zip(array.as_ref().and_then(|_| layouts.next())) {
+                Some((a, l)) => Place::Given(a.view_mut(l).map_err(fail)?),
+                None => Place::New(None),
+            });
+        }
+        let elements = views.iter().map(TensorView::numel).max().unwrap_or(0);
+        if elements < RELEASED {
+            self.prepared.run_views_into(views, &mut into).map_err(fail)?;
+        } else if elements < INTERRUPTED {
+            py.detach(|| self.prepared.run_views_into(views, &mut into)).map_err(fail)?;
+        } else {
+            interruptible(py, |token| self.prepared.run_views_into_with(views, &mut into, token))?.map_err(fail)?;
+        }
+        let made = |place| match place {
+            Place::New(t) => t,
+            Place::Given(_) => None,
+        };
+        Ok(into.into_iter().map(made).collect())
+    }
+
+    /// The results in the form of the program's.
+    fn formed<'py>(&self, py: Python<'py>, mut made: SmallVec<[Bound<'py, PyAny>; 2]>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.form {
+            Form::One => made.pop().ok_or_else(|| PyValueError::new_err("a program without results")),
+            Form::Tuple => Ok(PyTuple::new(py, made)?.into_any()),
+            Form::Dict(names) => {
+                let all = PyDict::new(py);
+                for (name, value) in names.iter().zip(made) {
+                    all.set_item(name, value)?;
+                }
+                Ok(all.into_any())
+            }
+        }
+    }
+}
+
+/// Runs on another thread while this one looks for signals every 50 ms, and stops the run if a handler raises.
+fn interruptible<T: Send>(
+    py: Python<'_>,
+    run: impl FnOnce(&CancelToken) -> castwise::Result<T> + Send,
+) -> PyResult<castwise::Result<T>> {
+    let (token, done) = (CancelToken::new(), (Mutex::new(false), std::sync::Condvar::new()));
+    std::thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            let made = run(&token);
+            *done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            done.1.notify_all();
+            made
+        });
+        let mut raised = None;
+        loop {
+            let is_done = py.detach(|| {
+                let lock = done.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let wait = std::time::Duration::from_millis(50);
+                done.1.wait_timeout_while(lock, wait, |done| !*done).is_ok_and(|(done, _)| *done)
+            });
+            if is_done || work.is_finished() {
+                break;
+            }
+            if let Err(e) = py.check_signals() {
+                token.cancel();
+                raised = Some(e);
+                break;
+            }
+        }
+        let made = py.detach(|| work.join());
+        match (raised, made) {
+            (Some(e), _) => Err(e),
+            (None, Ok(made)) => Ok(made),
+            (None, Err(_)) => Err(PyValueError::new_err("a run panicked")),
+        }
+    })
+}
