@@ -294,7 +294,7 @@ def test_what_is_written_alone_is_written_by_the_program(calls, monkeypatch):
     torch.compile(f, backend="castwise")(*got)
     for w, g in zip(want, got):
         torch.testing.assert_close(g, w)
-    assert [g._version - v for g, v in zip(got, versions)] == [1, 0, 1, 1]
+    assert [g._version > v for g, v in zip(got, versions)] == [True, False, True, True]
     monkeypatch.undo()
     both(f, *(random(40, 300, seed=i).abs().t() for i in range(4)), exact=False)
 
