@@ -3,7 +3,7 @@
 //! Guarantees: an invalid value is a usage error that names the expected form. Does not: open files.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims};
 use castwise::{Contraction, DType, Rounding, Rules, Settings, UnknownDType, ZeroDivision};
@@ -13,16 +13,26 @@ use regex::Regex;
 use super::findings::Kind;
 use super::out_dtype::OutDtype;
 use super::patterns;
-use super::spec::{InputSpec, Missing, located};
+use super::spec::{InputSpec, Missing, Rename, located};
 
 /// The arguments of every command that reads an expression.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Common {
     /// An input: its name in the expression, and a file (.npy, .npz, .safetensors, or the .index.json of a sharded
-    /// checkpoint); one tensor of such a file: red=scene.npz:B04; or only a dtype and a shape: a=bf16[4,4], b=f32[n,?],
-    /// c=i64 (0-d). If a file has several tensors, the expression is evaluated for each of them.
-    #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|DTYPE[SHAPE]", value_parser = os(input))]
+    /// checkpoint) or the folder of a model: base/; one tensor of such a file: red=scene.npz:B04; or only a dtype and a
+    /// shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d). If a file has several tensors, the expression is evaluated for each of
+    /// them.
+    #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|FOLDER/|DTYPE[SHAPE]", value_parser = os(input))]
     pub(crate) inputs: Vec<(String, InputSpec)>,
+    /// Rename the tensors of an input: in each name, what matches the regular expression is replaced, as in
+    /// 'b:^module\.=' or 'b:^h\.(\d+)\.=layers.$1.'. Several are applied in their order.
+    #[arg(long, value_name = "INPUT:REGEX=TEXT", value_parser = rename)]
+    pub(crate) rename: Vec<Rename>,
+    /// Another name for the expression: for each tensor of an input whose name matches the regular expression, the
+    /// tensor of that input whose name has TEXT instead, as in 's=w:\.weight$=.weight_scale_inv'. That tensor is no
+    /// result of its own. Tensors without a sibling count as missing (--missing).
+    #[arg(long, value_name = "NAME=INPUT:REGEX=TEXT", value_parser = sibling)]
+    pub(crate) sibling: Vec<(String, Rename)>,
     /// A scalar of the expression: w=0.3; or a scalar for each tensor name, from a JSON file: w=weights.json with
     /// {"layers.0.w": 0.3, "norm": 1}. A key is a tensor's name, or a regular expression that matches part of it (the
     /// first match in the file is used).
@@ -113,6 +123,12 @@ impl Common {
         settings.with_zero_division(self.zero_division).with_contraction(self.contraction)
     }
 
+    /// The inputs, those that are siblings of others after those that are given as files.
+    pub(crate) fn specs(&self) -> Vec<(&str, InputSpec)> {
+        let given = self.inputs.iter().map(|(name, spec)| (name.as_str(), spec.clone()));
+        given.chain(self.sibling.iter().map(|(name, rule)| (name.as_str(), InputSpec::Sibling(rule.clone())))).collect()
+    }
+
     /// The dtypes that results are converted to.
     pub(crate) fn out(&self) -> OutDtype {
         OutDtype { dtype: self.out_dtype, all: self.out_dtype_all }
@@ -120,7 +136,8 @@ impl Common {
 
     /// Whether no option is given that a program as text sets itself.
     pub(crate) fn is_empty(&self) -> bool {
-        let names = self.inputs.is_empty() && self.parameters.is_empty() && self.missing.is_none();
+        let renamed = self.rename.is_empty() && self.sibling.is_empty();
+        let names = self.inputs.is_empty() && self.parameters.is_empty() && self.missing.is_none() && renamed;
         let all = self.select.is_none() && self.skip.is_none() && self.out_dtype.is_none() && self.rules.is_none();
         names && all && self.settings() == Settings::new(Rules::default())
     }
@@ -166,6 +183,10 @@ pub(crate) struct Eval {
     /// written and the exit status is 3.
     #[arg(long, value_name = "finite")]
     pub(crate) check: Option<Check>,
+    /// With a folder as output: do not copy the configuration, the tokenizer and other files that are no weights from the
+    /// first input that is a folder.
+    #[arg(long)]
+    pub(crate) no_copy_rest: bool,
     /// Print what would be computed and written, without doing it.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -193,14 +214,15 @@ pub(crate) enum Check {
 /// The output of a command, and the options for writing it.
 #[derive(clap::Args)]
 pub(crate) struct Target {
-    /// The file to write: .npy, .npz, .safetensors, or the .index.json of a sharded checkpoint.
-    #[arg(short, long, value_name = "FILE")]
+    /// The file to write: .npy, .npz, .safetensors, or the .index.json of a sharded checkpoint; or the folder of a model:
+    /// merged/.
+    #[arg(short, long, value_name = "FILE|FOLDER/")]
     pub(crate) output: PathBuf,
-    /// Replace the output file if it exists.
+    /// Replace the output if it exists. A folder is replaced only if it is that of a model, without hidden files or links.
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Write shards of at most this size, and an index: 5GB, 500M, 4GiB. A .safetensors output that fits in one file
-    /// stays one file. The default for .index.json is 5GB.
+    /// Write shards of at most this size, and an index: 5GB, 500M, 4GiB. A .safetensors output or a model that fits in one
+    /// file stays one file. The default for .index.json and folders is 5GB.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_shard_size: Option<u64>,
     /// Compress the arrays of a .npz file.
@@ -387,7 +409,7 @@ fn named<'t>(text: &'t OsStr, form: &str) -> Result<(String, &'t OsStr), String>
 
 fn input(text: &OsStr) -> Result<(String, InputSpec), String> {
     let (name, file) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
-    let Some(value) = file.to_str() else { return Ok((name, located(file.into()))) };
+    let Some(value) = file.to_str().filter(|v| !Path::new(v).is_dir()) else { return Ok((name, located(file.into()))) };
     let (written, dims) = match value.strip_suffix(']').and_then(|v| v.split_once('[')) {
         Some((dtype, dims)) => (dtype, Some(dims)),
         None => (value, None),
@@ -428,6 +450,19 @@ fn feed(text: &OsStr) -> Result<(Option<String>, InputSpec), String> {
     }
     let (name, path) = named(text, "NAME=FILE or FILE")?;
     Ok((Some(name), located(path.into())))
+}
+
+fn rename(text: &str) -> Result<Rename, String> {
+    let form = || "expected INPUT:REGEX=TEXT".to_string();
+    let (input, rule) = text.split_once(':').filter(|(input, _)| !input.is_empty()).ok_or_else(form)?;
+    let (pattern, to) = rule.rsplit_once('=').filter(|(pattern, _)| !pattern.is_empty()).ok_or_else(form)?;
+    Ok(Rename { input: input.to_string(), pattern: regex(pattern)?, to: to.to_string() })
+}
+
+fn sibling(text: &str) -> Result<(String, Rename), String> {
+    let form = || "expected NAME=INPUT:REGEX=TEXT".to_string();
+    let (name, rule) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(form)?;
+    Ok((name.to_string(), rename(rule).map_err(|e| if e.starts_with("expected") { form() } else { e })?))
 }
 
 fn parameter(text: &OsStr) -> Result<(String, OsString), String> {

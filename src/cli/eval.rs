@@ -4,7 +4,7 @@
 //! tensor names are read, computed and written one by one, so memory holds the tensors of one name only, however large
 //! the files are. A run whose values are refused leaves no output. Does not: match different names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use castwise::io::StoredDType;
@@ -14,7 +14,8 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::{Check, Eval};
 use super::check::Finite;
-use super::failure::{Failure, print, say};
+use super::copied::Copied;
+use super::failure::{Failure, print, say, tell};
 use super::format::Format;
 use super::inexact::{self, Inexact};
 use super::inputs::{Input, bytes};
@@ -48,8 +49,12 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         say(&default_rules());
     }
     work.tell(arguments.quiet);
+    if !work.named && format == Format::Folder {
+        let text = "the folder of a model has named tensors: write .npy, .npz or .safetensors";
+        return Err(Failure::usage(text));
+    }
     if work.named && format == Format::Npy {
-        let text = "a .npy file can't store named tensors: write .safetensors, .index.json or .npz";
+        let text = "a .npy file can't store named tensors: write .safetensors, .index.json, .npz or a folder";
         return Err(Failure::usage(text));
     }
     if arguments.explain {
@@ -71,19 +76,26 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         return Err(Failure::usage(format!("the input `{name}` has no data: give a file, or use --dry-run")));
     }
     let list = list(&work)?;
-    let files = outputs::layout(&arguments.target, format, &list)?.files;
-    let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+    let shown = |paths: Vec<PathBuf>| paths.iter().map(|p| p.display().to_string()).collect::<Vec<String>>();
+    let mut names = shown(outputs::layout(&arguments.target, format, &list)?);
+    let copied = Copied::of(arguments, format, &work, &list)?;
+    tell(&copied.notes, arguments.quiet);
+    work.notes.extend(copied.notes.iter().cloned());
+    let written = names.clone();
+    names.extend(shown(copied.paths(&arguments.target.output)));
     if arguments.dry_run {
-        let existing = outputs::check(&files, &work.files())?;
-        let existing: Vec<String> = existing.iter().map(|f| f.display().to_string()).collect();
+        let existing = shown(outputs::existing_outputs(&arguments.target, format, &list, &work.files())?);
         let text = if arguments.json {
             metrics::report(arguments, &work, &names, Ran::Dry { existing: &existing })?
         } else {
-            plan_text(&work, &names)? + &replaced(&existing, arguments.target.force)
+            plan_text(&work, &written)? + &copied.line() + &replaced(&existing, arguments.target.force)
         };
         return print(&text);
     }
-    evaluate(arguments, format, &mut work, &list, &mut metrics)?;
+    let mut output = create(arguments, format, &work, &list)?;
+    timed(&mut metrics.writing, || copied.write(&output))?;
+    evaluate(arguments, &mut work, &mut output, &mut metrics)?;
+    timed(&mut metrics.writing, || output.finish())?;
     metrics.total = start.elapsed();
     if !arguments.quiet {
         say(&metrics.summary(work.jobs.len() + work.unchanged.len()));
@@ -164,16 +176,14 @@ fn to_read_once(work: &Work) -> u64 {
     work.inputs.iter().map(Input::to_read_once).sum()
 }
 
-/// Reads, computes and writes the tensors name by name.
-fn evaluate(
-    arguments: &Eval,
-    format: Format,
-    work: &mut Work,
-    list: &outputs::List,
-    metrics: &mut Metrics,
-) -> Result<(), Failure> {
+/// Starts the output. It has the metadata of the first input that has any.
+fn create(arguments: &Eval, format: Format, work: &Work, list: &outputs::List) -> Result<Output, Failure> {
     let metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
-    let mut output = Output::create(&arguments.target, format, &work.files(), list, &metadata)?;
+    Output::create(&arguments.target, format, &work.files(), list, &metadata)
+}
+
+/// Reads, computes and writes the tensors name by name.
+fn evaluate(arguments: &Eval, work: &mut Work, output: &mut Output, metrics: &mut Metrics) -> Result<(), Failure> {
     let bar = progress(work, arguments.quiet);
     // A pool would keep the memory of a written result for the next one, which would be a fourth tensor in memory.
     let builder = Executor::builder().pool(0);
@@ -211,7 +221,6 @@ fn evaluate(
         (metrics.read, metrics.written) = (metrics.read + n, metrics.written + n);
         bar.inc(2 * n);
     }
-    timed(&mut metrics.writing, || output.finish())?;
     bar.finish_and_clear();
     metrics.compile = executor.stats().compiling;
     metrics.compute = metrics.compute.saturating_sub(metrics.compile);

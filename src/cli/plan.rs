@@ -15,16 +15,16 @@ use regex::Regex;
 
 use super::args::Common;
 use super::expression::{Expression, read_expression};
-use super::failure::{Failure, say};
+use super::failure::{Failure, tell};
 use super::findings::findings;
 use super::format::Format;
-use super::inputs::Input;
+use super::inputs::{Input, no_input};
 use super::out_dtype::{Conversion, OutDtype};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
-use super::spec::{Missing, UNNAMED};
+use super::spec::{Missing, Rename, UNNAMED};
 use super::unchanged::{self, Unchanged};
-use super::{members, missing, report};
+use super::{close, members, missing, report};
 
 /// The maximum number of different errors that are shown.
 const REFUSALS: usize = 10;
@@ -146,11 +146,11 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
 
     let mut notes = Vec::new();
     let (mut inputs, mut position) = (Vec::new(), HashMap::new());
-    for (i, (name, spec)) in common.inputs.iter().enumerate() {
+    for (i, (name, spec)) in common.specs().iter().enumerate() {
         let copied = matches!(&common.missing, Some(Missing::Copy(Some(from))) if from == name);
         if copied || expressions.iter().any(|e| e.uses.contains(&i)) {
             position.insert(i, inputs.len());
-            inputs.push(Input::open(name, spec)?);
+            inputs.push(Input::of(common, name, spec, &mut notes)?);
         } else {
             notes.push(format!("note: the expression does not use the input `{}`", report::escaped(name)));
         }
@@ -186,8 +186,8 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
 /// Checks the names and the formats of inputs and parameters before any file is read.
 fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
     let mut names = HashSet::new();
-    let inputs = common.inputs.iter().map(|(n, _)| n.as_str());
-    if let Some(twice) = inputs.chain(scalars.names()).find(|n| !names.insert(*n)) {
+    let inputs = common.specs();
+    if let Some(twice) = inputs.iter().map(|(n, _)| *n).chain(scalars.names()).find(|n| !names.insert(*n)) {
         return Err(Failure::usage(format!("the input name `{}` is given twice", report::escaped(twice))));
     }
     if common.inputs.is_empty() {
@@ -196,7 +196,11 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
     for path in common.inputs.iter().filter_map(|(_, spec)| spec.file()) {
         Format::of(path).map_err(Failure::usage)?;
     }
-    Ok(())
+    let unknown = |r: &&Rename| !common.inputs.iter().any(|(name, _)| *name == r.input);
+    match common.rename.iter().find(unknown) {
+        Some(rule) => Err(no_input("rename", &rule.input)),
+        None => Ok(()),
+    }
 }
 
 impl Work {
@@ -212,6 +216,8 @@ impl Work {
         for input in &self.inputs {
             all.extend(input.names().unwrap_or_default().into_iter().filter(|n| seen.insert(*n)));
         }
+        let siblings: HashSet<&str> = self.inputs.iter().flat_map(Input::siblings).collect();
+        all.retain(|n| !siblings.contains(n));
         let every = all.clone();
         let selected = |n: &&str| {
             common.select.as_ref().is_none_or(|r| r.is_match(n)) && !common.skip.as_ref().is_some_and(|r| r.is_match(n))
@@ -265,12 +271,17 @@ impl Work {
         let has_all = |(n, e): &(String, usize)| self.expressions[*e].uses.iter().all(|i| self.inputs[*i].has(n));
         if !chosen.iter().any(has_all) {
             let mut text = report::error("there is no tensor name that all inputs have");
-            members::hints(&self.inputs).for_each(|hint| text += &format!("\n{}", report::escape_controls(&hint)));
+            close::hints(&self.inputs, &lacks)
+                .chain(members::hints(&self.inputs))
+                .for_each(|hint| text += &format!("\n{}", report::escape_controls(&hint)));
             return Err(Failure { text, code: 1 });
         }
         let from = match common.missing.as_ref().unwrap_or(&Missing::Error) {
             Missing::Error if lacks.is_empty() => return Ok(chosen),
-            Missing::Error => return Err(missing::refused(&self.inputs, &lacks, members::hints(&self.inputs))),
+            Missing::Error => {
+                let hints = close::hints(&self.inputs, &lacks).chain(members::hints(&self.inputs));
+                return Err(missing::refused(&self.inputs, &lacks, hints));
+            }
             Missing::Skip => {
                 self.notes.extend(lacks.iter().map(|l| l.skipped(&self.inputs)));
                 return Ok(chosen.into_iter().filter(has_all).collect());
@@ -286,6 +297,7 @@ impl Work {
                 continue;
             }
             let source = missing::source(&self.inputs, from, &name)?;
+            missing::scaled(&self.inputs, &self.expressions[e].uses, source, &name)?;
             let copy = *copies.entry(source).or_insert_with(|| {
                 self.expressions.push(Expression::input(&self.inputs[source].name, source));
                 self.expressions.len() - 1
@@ -410,7 +422,7 @@ impl Work {
 
     /// Prints notes and warnings; only warnings if `quiet`.
     pub(super) fn tell(&self, quiet: bool) {
-        self.notes.iter().filter(|n| !quiet || n.starts_with("warning")).for_each(|n| say(n));
+        tell(&self.notes, quiet);
     }
 
     /// Groups jobs by expression, dtypes, ranks and [`Form`], in the order of the first job of each group.
