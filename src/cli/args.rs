@@ -19,8 +19,8 @@ use super::spec::{InputSpec, Missing, Rename, located};
 #[derive(Clone, clap::Args)]
 pub(crate) struct Common {
     /// An input: its name in the expression, and a file (.npy, .npz, .safetensors, or the .index.json of a sharded
-    /// checkpoint) or the folder of a model: base/; one tensor of such a file: red=scene.npz:B04; or only a dtype and a
-    /// shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d). If a file has several tensors, the expression is evaluated for each of
+    /// checkpoint), - for a .npy file from standard input, or the folder of a model: base/; one tensor of such a file:
+    /// red=scene.npz:B04; or only a dtype and a shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d). If a file has several tensors, the expression is evaluated for each of
     /// them.
     #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|FOLDER/|DTYPE[SHAPE]", value_parser = os(input))]
     pub(crate) inputs: Vec<(String, InputSpec)>,
@@ -115,6 +115,13 @@ fn compare_help() -> String {
     )
 }
 
+impl Target {
+    /// The path of the output; empty if there is none.
+    pub(crate) fn path(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new(""))
+    }
+}
+
 impl Common {
     /// The settings that dtypes depend on besides the inputs.
     pub(crate) fn settings(&self) -> Settings {
@@ -148,11 +155,13 @@ impl Common {
 #[command(after_help = "Examples:
   castwise eval '0.7*a + 0.3*b' -i a=base.safetensors -i b=tuned.safetensors -o merged.safetensors
   castwise eval '(cast(nir, f32) - red) / (nir + cast(red, f32))' -i nir=nir.npy -i red=red.npy -o ndvi.npy
+  castwise eval 'd = a - b; max = amax(abs(d)); mean = mean(d)' -i a=base/ -i b=tuned/ --json
   castwise eval 'd = b - a; a + w*d' -p w=weights.json --map 'norm=b' -i a=base.safetensors ...
 
 Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
 Calls are sqrt(x), where(c, x, y), cast(x, f32), ... by the names of PyTorch and Paddle.
 Assignments name parts of an expression: d = b - a; a + 0.3*d
+If it ends with an assignment, each name that is not used is a result: low = amin(a); high = amax(a)
 If inputs are files of several tensors (.safetensors, .npz, or the .index.json of a sharded
 checkpoint), the expression is evaluated for each tensor name, which all these files must have
 (see --missing). A .npy file or one tensor of a file (FILE:MEMBER) is used for every name.
@@ -193,7 +202,8 @@ pub(crate) struct Eval {
     /// Print the typed program of each combination of dtypes and ranks, with the reason and the loss of every cast.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Print a report as JSON: dtype, shape and casts of each tensor, times, sizes, peak memory.
+    /// Print a report as JSON: dtype, shape and casts of each tensor, times, sizes, peak memory; and without an output, the
+    /// values of the results.
     #[arg(long, conflicts_with = "explain")]
     pub(crate) json: bool,
     /// Print only errors and warnings (and the output of --dry-run, --explain or --json).
@@ -215,9 +225,9 @@ pub(crate) enum Check {
 #[derive(clap::Args)]
 pub(crate) struct Target {
     /// The file to write: .npy, .npz, .safetensors, or the .index.json of a sharded checkpoint; or the folder of a model:
-    /// merged/.
-    #[arg(short, long, value_name = "FILE|FOLDER/")]
-    pub(crate) output: PathBuf,
+    /// merged/; or - for a .npy file to standard output. Without it, results of at most 1000 elements are printed.
+    #[arg(short, long, value_name = "FILE|FOLDER/|-")]
+    pub(crate) output: Option<PathBuf>,
     /// Replace the output if it exists. A folder is replaced only if it is that of a model, without hidden files or links.
     #[arg(short, long)]
     pub(crate) force: bool,
@@ -256,6 +266,9 @@ pub(crate) struct Run {
     /// Compute and write only the result of this name; may be given several times (default: all results).
     #[arg(long, value_name = "NAME")]
     pub(crate) fetch: Vec<String>,
+    /// Print the results as JSON.
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) json: bool,
     /// Print only errors and warnings.
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -409,7 +422,9 @@ fn named<'t>(text: &'t OsStr, form: &str) -> Result<(String, &'t OsStr), String>
 
 fn input(text: &OsStr) -> Result<(String, InputSpec), String> {
     let (name, file) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
-    let Some(value) = file.to_str().filter(|v| !Path::new(v).is_dir()) else { return Ok((name, located(file.into()))) };
+    let Some(value) = file.to_str().filter(|v| *v != "-" && !Path::new(v).is_dir()) else {
+        return Ok((name, located(file.into())));
+    };
     let (written, dims) = match value.strip_suffix(']').and_then(|v| v.split_once('[')) {
         Some((dtype, dims)) => (dtype, Some(dims)),
         None => (value, None),

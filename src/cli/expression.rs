@@ -53,7 +53,7 @@ pub(super) fn read_expression(
         }
         used.clear();
         parameters.clear();
-        let result = program.expression_with(&text, |name| {
+        let result = program.results_with(&text, |name| {
             if scalars.names().any(|p| p == name) {
                 parameters.push(name.to_string());
             } else {

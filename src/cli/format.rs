@@ -15,6 +15,10 @@ pub(super) enum Format {
     Index,
     /// The folder of a model.
     Folder,
+    /// A .npy file to standard output.
+    Pipe,
+    /// Text to standard output.
+    Text,
 }
 
 impl Format {

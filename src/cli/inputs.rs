@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use castwise::io::{ForeignDType, Npy, Npz, SafeTensors, ShardedSafeTensors, Stored, StoredDType};
+use castwise::io::{ForeignDType, Npy, Npz, SafeTensors, ShardedSafeTensors, Stored, StoredDType, read_npy_from};
 use castwise::shape::Dim;
 use castwise::{DType, Error, Tensor};
 
@@ -31,6 +31,8 @@ pub(super) struct Input {
 
 enum Source {
     Declared(DType, Vec<Dim>),
+    /// An array that has been read from a stream.
+    Read(Tensor),
     /// The file, and its array if it has been loaded.
     Npy(Box<Npy>, Option<Tensor>),
     Npz(Box<Npz>),
@@ -80,12 +82,18 @@ impl Input {
                 let (path, source) = (format!("{dtype}{dims}").into(), Source::Declared(*dtype, dims.0.clone()));
                 return Ok(Input { name, path, folder: None, source, names });
             }
+            InputSpec::Stdin => {
+                let source = Source::Read(read_npy_from(&mut std::io::stdin().lock(), "stdin")?);
+                return Ok(Input { name, path: "stdin".into(), folder: None, source, names });
+            }
             InputSpec::Sibling(_) => return Err(Error::Internal("a sibling has no file of its own".into()).into()),
         };
         let folder = (Format::of(given) == Ok(Format::Folder)).then(|| given.clone());
         let path = &folder.as_ref().map_or(Ok(given.clone()), |f| folder::weights(f))?;
         let source = match Format::of(path).map_err(Failure::usage)? {
-            Format::Folder => return Err(Error::Internal("the weights of a model are no folder".into()).into()),
+            Format::Folder | Format::Pipe | Format::Text => {
+                return Err(Error::Internal("the weights of a model are a file".into()).into());
+            }
             Format::Npy => Source::Npy(Box::new(Npy::open(path)?), None),
             Format::Npz => Source::Npz(Box::new(Npz::open(path)?)),
             Format::SafeTensors => Source::SafeTensors(Box::new(SafeTensors::open(path)?)),
@@ -119,7 +127,7 @@ impl Input {
 
     /// Whether this input has tensors for names: it is a file of several tensors, or has the siblings of such tensors.
     pub(super) fn is_named(&self) -> bool {
-        !matches!(self.source, Source::Npy(..) | Source::Declared(..) | Source::Member(..))
+        !matches!(self.source, Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_))
     }
 
     /// Whether this input has siblings of another input's tensors.
@@ -142,7 +150,7 @@ impl Input {
             Names::Siblings(_) => return None,
         }
         match &self.source {
-            Source::Npy(..) | Source::Declared(..) | Source::Member(..) => None,
+            Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_) => None,
             Source::Npz(f) => Some(f.names().collect()),
             Source::SafeTensors(f) => Some(f.names().collect()),
             Source::Sharded(f) => Some(f.names().collect()),
@@ -153,7 +161,7 @@ impl Input {
     pub(super) fn has(&self, tensor: &str) -> bool {
         let Some(tensor) = self.names.stored(tensor) else { return false };
         match &self.source {
-            Source::Npy(..) | Source::Declared(..) | Source::Member(..) => true,
+            Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_) => true,
             Source::Npz(f) => f.has(tensor),
             Source::SafeTensors(f) => f.has(tensor),
             Source::Sharded(f) => f.has(tensor),
@@ -163,7 +171,7 @@ impl Input {
     /// The metadata of the file.
     pub(super) fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.source {
-            Source::Declared(..) | Source::Npy(..) | Source::Npz(_) | Source::Member(..) => None,
+            Source::Declared(..) | Source::Npy(..) | Source::Npz(_) | Source::Member(..) | Source::Read(_) => None,
             Source::SafeTensors(f) => Some(f.metadata()),
             Source::Sharded(f) => f.metadata(),
         }
@@ -176,6 +184,7 @@ impl Input {
             Source::Declared(dtype, dims) => return Ok((*dtype, dims.clone())),
             Source::Member(file, member, _) => return file.info(member),
             Source::Npy(f, _) => f.info(),
+            Source::Read(t) => (t.dtype(), t.shape()),
             Source::Npz(f) => f.info(tensor)?,
             Source::SafeTensors(f) => f.info(tensor)?,
             Source::Sharded(f) => f.info(tensor)?,
@@ -187,9 +196,9 @@ impl Input {
     pub(super) fn foreign<'i>(&'i self, tensor: &'i str) -> Option<(ForeignDType, &'i [usize])> {
         let tensor = self.names.stored(tensor)?;
         let stored = match &self.source {
-            Source::Declared(..) | Source::Member(..) | Source::Npy(..) | Source::Npz(_) => return None,
             Source::SafeTensors(f) => f.stored(tensor),
             Source::Sharded(f) => f.stored(tensor),
+            _ => return None,
         };
         match stored {
             Ok((StoredDType::Foreign(dtype), shape)) => Some((dtype, shape)),
@@ -211,7 +220,7 @@ impl Input {
     pub(super) fn to_read(&self, tensor: &str) -> u64 {
         let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
         match (&self.source, self.info(tensor)) {
-            (Source::Npy(..) | Source::Declared(..) | Source::Member(..), _) | (_, Err(_)) => 0,
+            (Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_), _) | (_, Err(_)) => 0,
             (_, Ok((dtype, dims))) => bytes(dtype, &dims.iter().map(fixed).collect::<Vec<_>>()),
         }
     }
@@ -226,7 +235,7 @@ impl Input {
         let tensor = self.names.stored(tensor).unwrap_or(tensor);
         let t = match &mut self.source {
             Source::Declared(..) => return Err(Error::Internal("a declared input has no data to read".into())),
-            Source::Npy(_, Some(t)) | Source::Member(_, _, Some(t)) => return Ok((t.clone(), 0)),
+            Source::Npy(_, Some(t)) | Source::Member(_, _, Some(t)) | Source::Read(t) => return Ok((t.clone(), 0)),
             Source::Member(file, member, array) => array.insert(file.load(member)?.0).clone(),
             Source::Npy(f, array) => array.insert(f.load()?).clone(),
             Source::Npz(f) => f.load(tensor)?,

@@ -48,6 +48,7 @@ mod report;
 mod run;
 mod sample;
 mod scalars;
+mod show;
 mod signals;
 mod source;
 mod spec;

@@ -4,11 +4,12 @@
 //! exists, and its format supports the tensors. Does not: choose a format; the file name and `--max-shard-size` do.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use castwise::io::{
     Compression, Existing, FolderWriter, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, Stored, StoredDType,
-    check_output, write_npy, write_text,
+    check_output, write_npy, write_npy_to, write_text,
 };
 use castwise::{DType, Error, Tensor};
 
@@ -16,6 +17,8 @@ use super::args::Target;
 use super::failure::Failure;
 use super::format::Format;
 use super::report;
+use super::show::{self, Shown};
+use super::spec::UNNAMED;
 
 /// The default size of a shard, which is that of the Hugging Face libraries.
 const SHARD: u64 = 5_000_000_000;
@@ -35,6 +38,10 @@ pub(super) struct Output {
 
 /// The files of an output.
 enum Files {
+    /// Standard output.
+    Pipe,
+    /// Results to print.
+    Text(Vec<Shown>),
     Npy(PathBuf, Existing),
     Npz(Box<NpzWriter>),
     SafeTensors(Box<SafeTensorsWriter>),
@@ -53,10 +60,10 @@ impl Output {
         let existing = if target.force { Existing::Replace } else { Existing::Keep };
         keep(&existing_outputs(target, format, list, read)?, target.force)?;
         let folder = match format {
-            Format::Folder => Some(FolderWriter::create(&target.output, existing)?),
+            Format::Folder => Some(FolderWriter::create(target.path(), existing)?),
             _ => None,
         };
-        let path = &folder.as_ref().map_or(Ok(target.output.clone()), |f| f.file(WEIGHTS))?;
+        let path = &folder.as_ref().map_or(Ok(target.path().to_path_buf()), |f| f.file(WEIGHTS))?;
         let index = index(path, target, format, list)?;
         let existing = if folder.is_some() { Existing::Keep } else { existing };
         let arrays = if format == Format::Npz { known(path, list)? } else { Vec::new() };
@@ -67,6 +74,8 @@ impl Output {
                     Files::Sharded(Box::new(ShardedWriter::create(index, list, metadata, size, existing)?))
                 }
                 (None, Format::Npy) => Files::Npy(path.clone(), existing),
+                (None, Format::Pipe) => Files::Pipe,
+                (None, Format::Text) => Files::Text(Vec::new()),
                 (None, Format::Npz) => Files::Npz(Box::new(NpzWriter::create(path, &arrays, compression, existing)?)),
                 (None, Format::SafeTensors | Format::Index | Format::Folder) => {
                     Files::SafeTensors(Box::new(SafeTensorsWriter::create(path, list, metadata, existing)?))
@@ -91,9 +100,25 @@ impl Output {
         write_text(self.folder()?.file(name)?, text, Existing::Keep).map_err(|e| finally(self.folder.as_ref(), e))
     }
 
-    /// Writes one of the tensors.
-    pub(super) fn write(&mut self, name: &str, t: &Tensor) -> Result<(), Error> {
+    /// Takes the results to print.
+    pub(super) fn shown(&mut self) -> Vec<Shown> {
+        if let Files::Text(shown) = &mut self.files { std::mem::take(shown) } else { Vec::new() }
+    }
+
+    /// Writes a result: the one of this name in the expression, computed for a tensor name. At least one of them is given.
+    pub(super) fn write(&mut self, tensor: Option<&str>, result: Option<&str>, t: &Tensor) -> Result<(), Error> {
+        let name = &full_name(tensor, result);
         let written = match &mut self.files {
+            Files::Text(shown) => {
+                let (tensor, result) = (tensor.map(str::to_string), result.map(str::to_string));
+                shown.push(Shown { tensor, result, value: t.clone() });
+                Ok(())
+            }
+            Files::Pipe => match write_npy_to(&mut std::io::stdout().lock(), "stdout", t) {
+                // The reader needs no more.
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                written => written,
+            },
             Files::Npy(path, existing) => write_npy(path, t, *existing),
             Files::Npz(w) => w.write(name, t),
             Files::SafeTensors(w) => w.write(name, t),
@@ -107,7 +132,7 @@ impl Output {
         let written = match &mut self.files {
             Files::SafeTensors(w) => w.write_stored(name, t),
             Files::Sharded(w) => w.write_stored(name, t),
-            Files::Npy(..) | Files::Npz(_) => Err(Error::Internal("NumPy's formats store no bytes".into())),
+            _ => Err(Error::Internal("only .safetensors files store bytes".into())),
         };
         written.map_err(|e| finally(self.folder.as_ref(), e))
     }
@@ -116,7 +141,7 @@ impl Output {
     pub(super) fn finish(self) -> Result<(), Error> {
         let Output { files, folder } = self;
         let finished = match files {
-            Files::Npy(..) => Ok(()),
+            Files::Npy(..) | Files::Pipe | Files::Text(_) => Ok(()),
             Files::Npz(w) => w.finish(),
             Files::SafeTensors(w) => w.finish(),
             Files::Sharded(w) => w.finish(),
@@ -132,16 +157,32 @@ fn finally(folder: Option<&FolderWriter>, e: Error) -> Error {
     if let Some(folder) = folder { folder.finally(e) } else { e }
 }
 
+/// The name in a file of a result that was computed for a tensor name.
+pub(super) fn full_name(tensor: Option<&str>, result: Option<&str>) -> String {
+    match (tensor, result) {
+        (Some(tensor), Some(result)) => format!("{tensor}.{result}"),
+        (one, other) => one.or(other).unwrap_or(UNNAMED).to_string(),
+    }
+}
+
 /// The files that these tensors are written to.
 pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Vec<PathBuf>, Failure> {
-    let path = if format == Format::Folder { &target.output.join(WEIGHTS) } else { &target.output };
+    if format == Format::Text {
+        known(Path::new("stdout"), list)?.iter().try_for_each(|(name, _, shape)| show::check(name, shape))?;
+        return Ok(Vec::new());
+    }
+    let path = match format {
+        Format::Folder => &target.path().join(WEIGHTS),
+        Format::Pipe => &PathBuf::from("stdout"),
+        _ => &target.path().to_path_buf(),
+    };
     let index = index(path, target, format, list)?;
     let files = match &index {
         Some((index, size)) => ShardedWriter::files(index, list, *size)?,
         None => vec![path.clone()],
     };
     match (&index, format) {
-        (None, Format::Npy) => {
+        (None, Format::Npy | Format::Pipe) => {
             known(path, list)?.iter().try_for_each(|(_, dtype, shape)| Npy::check(path, *dtype, shape))?
         }
         (None, Format::Npz) => NpzWriter::check(path, &known(path, list)?)?,
@@ -184,7 +225,14 @@ fn known(path: &Path, list: &List) -> Result<Vec<(String, DType, Vec<usize>)>, F
 
 /// Checks the options and paths before any file is read. Returns the format of the output.
 pub(super) fn format(target: &Target, read: &[&Path], dry_run: bool) -> Result<Format, Failure> {
-    let format = Format::of(&target.output).map_err(Failure::usage)?;
+    let format = match &target.output {
+        None => Format::Text,
+        Some(path) if path == Path::new("-") => Format::Pipe,
+        Some(path) => Format::of(path).map_err(Failure::usage)?,
+    };
+    if format == Format::Pipe && std::io::stdout().is_terminal() && !dry_run {
+        return Err(Failure::usage("standard output is a terminal, and -o - writes a .npy file to it"));
+    }
     if target.max_shard_size.is_some() && !matches!(format, Format::SafeTensors | Format::Index | Format::Folder) {
         return Err(Failure::usage("--max-shard-size needs a .safetensors or .index.json output, or a folder"));
     }
@@ -194,8 +242,12 @@ pub(super) fn format(target: &Target, read: &[&Path], dry_run: bool) -> Result<F
     for path in read {
         Format::of(path).map_err(Failure::usage)?;
     }
-    let output = std::slice::from_ref(&target.output);
-    let existing = if format == Format::Folder { folder(&target.output, read)? } else { check(output, read)? };
+    let path = target.path().to_path_buf();
+    let existing = match format {
+        Format::Folder => folder(&path, read)?,
+        Format::Pipe | Format::Text => Vec::new(),
+        _ => check(std::slice::from_ref(&path), read)?,
+    };
     keep(&existing, target.force || dry_run)?;
     Ok(format)
 }
@@ -208,7 +260,11 @@ pub(super) fn existing_outputs(
     read: &[&Path],
 ) -> Result<Vec<PathBuf>, Failure> {
     let files = layout(target, format, list)?;
-    if format == Format::Folder { folder(&target.output, read) } else { check(&files, read) }
+    match format {
+        Format::Folder => folder(target.path(), read),
+        Format::Pipe | Format::Text => Ok(Vec::new()),
+        _ => check(&files, read),
+    }
 }
 
 /// Refuses a folder as output that has inputs in it or can't be written. Returns it if it exists.

@@ -18,11 +18,11 @@ use super::expression::{Expression, read_expression};
 use super::failure::{Failure, tell};
 use super::findings::findings;
 use super::format::Format;
-use super::inputs::{Input, no_input};
-use super::out_dtype::{Conversion, OutDtype};
+use super::inputs::{Input, bytes, no_input};
+use super::out_dtype::{self, Conversion, OutDtype};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
-use super::spec::{Missing, Rename, UNNAMED};
+use super::spec::{InputSpec, Missing, Rename, UNNAMED};
 use super::unchanged::{self, Unchanged};
 use super::{close, members, missing, report};
 
@@ -34,16 +34,51 @@ pub(super) struct Plan {
     pub(super) expression: usize,
     pub(super) typed: TypedProgram,
     pub(super) program: Program,
+    /// The result, or the first of several, and its dtype.
     pub(super) result: Var,
     pub(super) dtype: DType,
+    /// All results.
+    pub(super) results: Vec<Outcome>,
     /// The conversion of the result by `--out-dtype`.
     pub(super) conversion: Conversion,
     /// Whether an op has operands of different dtypes, so that the rule set matters.
     mixes: bool,
     /// The scalars of the expression.
     pub(super) values: Vec<(String, Scalar)>,
-    dims: Vec<SymDim>,
     form: Form,
+}
+
+/// A result of an expression.
+pub(super) struct Outcome {
+    /// The name that the expression gives it.
+    pub(super) name: Option<String>,
+    pub(super) var: Var,
+    pub(super) dtype: DType,
+    dims: Vec<SymDim>,
+}
+
+impl Outcome {
+    fn new(name: Option<String>, var: Var, typed: &TypedProgram) -> Result<Outcome, Error> {
+        let unknown = || Error::Internal("the result has no type".into());
+        let (dtype, dims) = (typed.dtype(&var).ok_or_else(unknown)?, typed.shape(&var).ok_or_else(unknown)?.to_vec());
+        Ok(Outcome { name, var, dtype, dims })
+    }
+
+    /// The shape, which is known if all inputs are files.
+    pub(super) fn shape(&self) -> Result<Vec<usize>, Error> {
+        let fixed = |d: &SymDim| match d {
+            SymDim::Fixed(n) => Ok(*n),
+            SymDim::Sym(_) => Err(Error::Internal("the result has no shape".into())),
+        };
+        self.dims.iter().map(fixed).collect()
+    }
+
+    /// The name, dtype and shape as text.
+    fn described(&self) -> String {
+        let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
+        let name = self.name.as_ref().map_or(String::new(), |n| format!("`{}` ", report::escaped(n)));
+        format!("{name}{}[{}]", self.dtype, dims.join(", "))
+    }
 }
 
 /// The properties, besides the inputs, by which plans are grouped in the output: the ops and dtypes of all nodes, which
@@ -61,19 +96,25 @@ fn form(typed: &TypedProgram, text: &str) -> Form {
 }
 
 impl Plan {
-    /// The shape of the result, which is known if all inputs are files.
+    /// The shape of the first result, which is known if all inputs are files.
     pub(super) fn shape(&self) -> Result<Vec<usize>, Error> {
-        let fixed = |d: &SymDim| match d {
-            SymDim::Fixed(n) => Ok(*n),
-            SymDim::Sym(_) => Err(Error::Internal("the result has no shape".into())),
-        };
-        self.dims.iter().map(fixed).collect()
+        self.results.first().ok_or_else(|| Error::Internal("a plan without results".into()))?.shape()
     }
 
-    /// The dtype and shape of the result as text.
+    /// The size of all results in bytes.
+    pub(super) fn bytes(&self) -> Result<u64, Error> {
+        let sizes = self.results.iter().map(|r| Ok::<_, Error>(bytes(r.dtype, &r.shape()?)));
+        sizes.sum()
+    }
+
+    /// The results.
+    pub(super) fn vars(&self) -> Vec<Var> {
+        self.results.iter().map(|r| r.var.clone()).collect()
+    }
+
+    /// The dtypes and shapes of the results as text.
     pub(super) fn result_type(&self) -> String {
-        let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
-        format!("{}[{}]", self.dtype, dims.join(", "))
+        self.results.iter().map(Outcome::described).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -189,6 +230,9 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
     let inputs = common.specs();
     if let Some(twice) = inputs.iter().map(|(n, _)| *n).chain(scalars.names()).find(|n| !names.insert(*n)) {
         return Err(Failure::usage(format!("the input name `{}` is given twice", report::escaped(twice))));
+    }
+    if common.inputs.iter().filter(|(_, spec)| matches!(spec, InputSpec::Stdin)).count() > 1 {
+        return Err(Failure::usage("two inputs are standard input"));
     }
     if common.inputs.is_empty() {
         return Err(Failure::usage("an expression needs an input: -i NAME=FILE"));
@@ -470,26 +514,34 @@ pub(super) fn plan(
     let program = Program::with_settings(settings);
     let data = |(name, dtype, dims): &(&str, DType, Vec<Dim>)| program.data(name, *dtype, Dims(dims.clone()));
     let inputs: Vec<Var> = operands.iter().map(data).collect();
-    let mut result = match (operands, &inputs[..]) {
+    let mut results = match (operands, &inputs[..]) {
         // `--missing copy` also copies from an input whose name is not valid in an expression.
-        ([(name, ..)], [input]) if *name == text => input.clone(),
-        _ => program.expression_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?,
+        ([(name, ..)], [input]) if *name == text => vec![(None, input.clone())],
+        _ => program.results_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?,
     };
     let types: Vec<(DType, usize)> = operands.iter().map(|(_, dtype, dims)| (*dtype, dims.len())).collect();
     let location = SourceLocation::Text(0..text.len() as u32);
-    let conversion = out.conversion(&types, &program, &result, location.clone())?;
-    if let Conversion::Converted(dtype) | Conversion::Back(dtype) = conversion {
-        result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), location);
-    }
+    let conversion = match &mut results[..] {
+        [(None, result)] => {
+            let conversion = out.conversion(&types, &program, result, location.clone())?;
+            if let Conversion::Converted(dtype) | Conversion::Back(dtype) = conversion {
+                *result = Graph::apply(Op::Cast, &[Operand::Var(result.clone())], Attrs::cast(dtype), location);
+            }
+            conversion
+        }
+        _ if out.dtype.is_some() => return Err(out_dtype::not_named(location)),
+        _ => Conversion::Same,
+    };
     let typed = program.infer()?;
-    let unknown = || Error::Internal("the result has no type".into());
-    let dtype = typed.dtype(&result).ok_or_else(unknown)?;
-    let dims = typed.shape(&result).ok_or_else(unknown)?.to_vec();
+    let of = |(name, var): (Option<String>, Var)| Outcome::new(name, var, &typed);
+    let results = results.into_iter().map(of).collect::<Result<Vec<Outcome>, Error>>()?;
+    let first = results.first().ok_or_else(|| Error::Internal("an expression without results".into()))?;
+    let (result, dtype) = (first.var.clone(), first.dtype);
     let values = values.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let form = form(&typed, text);
     let mixed = |reason| matches!(reason, Reason::Table | Reason::Category | Reason::ZeroDim | Reason::Weak);
     let mixes = typed.casts().iter().any(|c| mixed(c.reason));
-    Ok(Plan { expression, typed, program, result, dtype, conversion, mixes, values, dims, form })
+    Ok(Plan { expression, typed, program, result, dtype, results, conversion, mixes, values, form })
 }
 
 /// Whether two errors are equivalent. Shapes are ignored, unless they are the reason of the error.

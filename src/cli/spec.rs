@@ -23,6 +23,8 @@ pub(crate) enum InputSpec {
     /// One tensor of a file of several tensors.
     Member(PathBuf, String),
     Declared(DType, Dims),
+    /// A .npy file from standard input.
+    Stdin,
     /// Other tensors of another input, for each tensor of that input.
     Sibling(Rename),
 }
@@ -41,13 +43,16 @@ impl InputSpec {
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             InputSpec::File(path) | InputSpec::Member(path, _) => Some(path),
-            InputSpec::Declared(..) | InputSpec::Sibling(_) => None,
+            InputSpec::Declared(..) | InputSpec::Sibling(_) | InputSpec::Stdin => None,
         }
     }
 }
 
-/// Classifies a path: a file, or one tensor of a file.
+/// Classifies a path: standard input, a file, or one tensor of a file.
 pub(crate) fn located(path: PathBuf) -> InputSpec {
+    if path == Path::new("-") {
+        return InputSpec::Stdin;
+    }
     if path.symlink_metadata().is_ok() {
         return InputSpec::File(path);
     }

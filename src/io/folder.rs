@@ -136,11 +136,13 @@ impl FolderWriter {
     pub fn finish(self) -> Result<()> {
         let inner = self.inner.borrow();
         // A file's name is durable when the directory is synced that contains it.
-        let temporary = &self.draft.temporary;
-        inner
-            .iter()
-            .chain([&PathBuf::new()])
-            .try_for_each(|folder| sync_directory(&temporary.join(folder).join("_")))?;
+        for folder in inner.iter().chain([&PathBuf::new()]) {
+            let file = self.draft.temporary.join(folder).join("_");
+            sync_directory(&file).map_err(|e| match e {
+                Error::Io { source, .. } => io_error(&plain(&self.path.join(folder)), source),
+                e => e,
+            })?;
+        }
         drop(inner);
         FolderWriter::check(&self.path, self.existing)?;
         self.draft.publish(&self.path, self.existing)

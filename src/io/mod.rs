@@ -27,7 +27,7 @@ mod sharded;
 mod stored;
 
 pub use folder::FolderWriter;
-pub use npy::{Npy, read_npy, write_npy};
+pub use npy::{Npy, read_npy, read_npy_from, write_npy, write_npy_to};
 pub use npz::{Compression, Npz, NpzWriter};
 pub use output::{Existing, check_output, remove_temporaries, write_text};
 pub use safetensors::{SafeTensors, SafeTensorsWriter};
