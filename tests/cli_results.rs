@@ -6,7 +6,7 @@ mod command;
 
 use castwise::io::{Npz, SafeTensors, read_npy};
 use castwise::{Complex, DType, Tensor};
-use command::{Dir, half_tensor};
+use command::{Dir, half_tensor, noise};
 
 const MERGE: &str = "0.7*a + 0.3*b";
 const FILES: [&str; 6] = ["-i", "a=a.safetensors", "-i", "b=b.safetensors", "-o", "c.safetensors"];
@@ -256,4 +256,32 @@ fn what_goes_back_to_integers_goes_into_archives_too() {
     let mut file = Npz::open(dir.0.join("c.npz")).unwrap();
     assert!(same(&file.load("ids").unwrap(), &ids(5)));
     assert_eq!(file.load("w").unwrap().dtype(), DType::F16);
+}
+
+/// `-` as input and output: bytes from standard input, and those of the `.npy` file to standard output.
+#[test]
+fn an_array_goes_through_pipes() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let dir = Dir::new("pipes");
+    let t = Tensor::from_slice(&noise(1, 15), [3, 5]).unwrap();
+    dir.npy("x.npy", &t);
+    dir.eval(&["x * 2", "-i", "x=x.npy", "-o", "y.npy", "--rules", "torch"]).ok();
+    let run = |input: &[u8]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
+        command.args(["eval", "x * 2", "-i", "x=-", "-o", "-", "--rules", "torch"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap()
+    };
+    let bytes = std::fs::read(dir.0.join("x.npy")).unwrap();
+    let out = run(&bytes);
+    assert!(out.status.success() && out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+    assert!(out.stdout == std::fs::read(dir.0.join("y.npy")).unwrap());
+    for wrong in [&bytes[..bytes.len() - 1], &[&bytes[..], b"x"].concat(), b"", b"\x93NUMPY"] {
+        let out = run(wrong);
+        assert!(out.status.code() == Some(1) && out.stdout.is_empty());
+        assert!(String::from_utf8_lossy(&out.stderr).starts_with("error: stdin: "));
+    }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use castwise::Tensor;
 use castwise::io::{Compression, Existing, NpzWriter, ShardedWriter};
-use command::{Dir, half_tensor};
+use command::{Dir, bf16_tensor, half_tensor};
 use script::{masked, run, steps, transcript};
 
 fn bless() -> bool {
@@ -136,7 +136,29 @@ fn fixtures(name: &str) -> Dir {
     }
     shards.finish().unwrap();
     archive.finish().unwrap();
+    models(&dir);
     dir
+}
+
+/// Folders of models: `base` and `tuned`, whose names have a prefix; `fp8` with scales of blocks; folders without a model.
+fn models(dir: &Dir) {
+    for folder in ["base", "tuned", "fp8", "bin", "two"] {
+        std::fs::create_dir(dir.0.join(folder)).unwrap();
+    }
+    let small = |seed| bf16_tensor(seed, &[4, 8]);
+    dir.checkpoint("base/model.safetensors", &[("norm.weight", small(1)), ("up.weight", small(2))]);
+    let tuned = [("module.norm.weight", small(3)), ("module.up.weight", small(4)), ("module.lm_head", small(5))];
+    dir.checkpoint("tuned/tuned.safetensors", &tuned);
+    dir.file("base/config.json", b"{\n  \"torch_dtype\": \"bfloat16\",\n  \"vocab\": 8\n}\n");
+    dir.file("base/tokenizer.json", b"{}\n");
+    let weight = Tensor::from_bytes(castwise::DType::F8E4M3FN, [2, 3], &[0x38, 0x40, 0xb8, 1, 2, 3]).unwrap();
+    let scale = Tensor::from_slice(&[2f32], [1, 1]).unwrap();
+    let fp8 = [("up.weight", weight), ("up.weight_scale_inv", scale), ("norm.weight", small(1))];
+    dir.checkpoint("fp8/model.safetensors", &fp8);
+    dir.file("fp8/config.json", br#"{"dtype": "float8_e4m3fn", "quantization_config": {"quant_method": "fp8"}}"#);
+    dir.file("bin/pytorch_model.bin", b"");
+    dir.checkpoint("two/a.safetensors", &tuned);
+    dir.checkpoint("two/b.safetensors", &tuned);
 }
 
 #[test]

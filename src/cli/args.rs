@@ -3,7 +3,7 @@
 //! Guarantees: an invalid value is a usage error that names the expected form. Does not: open files.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims};
 use castwise::{Contraction, DType, Rounding, Rules, Settings, UnknownDType, ZeroDivision};
@@ -13,16 +13,26 @@ use regex::Regex;
 use super::findings::Kind;
 use super::out_dtype::OutDtype;
 use super::patterns;
-use super::spec::{InputSpec, Missing, located};
+use super::spec::{InputSpec, Missing, Rename, located};
 
 /// The arguments of every command that reads an expression.
 #[derive(Clone, clap::Args)]
 pub(crate) struct Common {
     /// An input: its name in the expression, and a file (.npy, .npz, .safetensors, or the .index.json of a sharded
-    /// checkpoint); one tensor of such a file: red=scene.npz:B04; or only a dtype and a shape: a=bf16[4,4], b=f32[n,?],
-    /// c=i64 (0-d). If a file has several tensors, the expression is evaluated for each of them.
-    #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|DTYPE[SHAPE]", value_parser = os(input))]
+    /// checkpoint), - for a .npy file from standard input, or the folder of a model: base/; one tensor of such a file:
+    /// red=scene.npz:B04; or only a dtype and a shape: a=bf16[4,4], b=f32[n,?], c=i64 (0-d). If a file has several tensors, the expression is evaluated for each of
+    /// them.
+    #[arg(short, long = "input", value_name = "NAME=FILE[:MEMBER]|FOLDER/|DTYPE[SHAPE]", value_parser = os(input))]
     pub(crate) inputs: Vec<(String, InputSpec)>,
+    /// Rename the tensors of an input: in each name, what matches the regular expression is replaced, as in
+    /// 'b:^module\.=' or 'b:^h\.(\d+)\.=layers.$1.'. Several are applied in their order.
+    #[arg(long, value_name = "INPUT:REGEX=TEXT", value_parser = rename)]
+    pub(crate) rename: Vec<Rename>,
+    /// Another name for the expression: for each tensor of an input whose name matches the regular expression, the
+    /// tensor of that input whose name has TEXT instead, as in 's=w:\.weight$=.weight_scale_inv'. That tensor is no
+    /// result of its own. Tensors without a sibling count as missing (--missing).
+    #[arg(long, value_name = "NAME=INPUT:REGEX=TEXT", value_parser = sibling)]
+    pub(crate) sibling: Vec<(String, Rename)>,
     /// A scalar of the expression: w=0.3; or a scalar for each tensor name, from a JSON file: w=weights.json with
     /// {"layers.0.w": 0.3, "norm": 1}. A key is a tensor's name, or a regular expression that matches part of it (the
     /// first match in the file is used).
@@ -105,12 +115,25 @@ fn compare_help() -> String {
     )
 }
 
+impl Target {
+    /// The path of the output; empty if there is none.
+    pub(crate) fn path(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new(""))
+    }
+}
+
 impl Common {
     /// The settings that dtypes depend on besides the inputs.
     pub(crate) fn settings(&self) -> Settings {
         let settings = self.rules.unwrap_or(Settings::new(Rules::default()));
         let settings = settings.with_default_dtype(self.default_dtype).with_rounding(self.rounding);
         settings.with_zero_division(self.zero_division).with_contraction(self.contraction)
+    }
+
+    /// The inputs, those that are siblings of others after those that are given as files.
+    pub(crate) fn specs(&self) -> Vec<(&str, InputSpec)> {
+        let given = self.inputs.iter().map(|(name, spec)| (name.as_str(), spec.clone()));
+        given.chain(self.sibling.iter().map(|(name, rule)| (name.as_str(), InputSpec::Sibling(rule.clone())))).collect()
     }
 
     /// The dtypes that results are converted to.
@@ -120,7 +143,8 @@ impl Common {
 
     /// Whether no option is given that a program as text sets itself.
     pub(crate) fn is_empty(&self) -> bool {
-        let names = self.inputs.is_empty() && self.parameters.is_empty() && self.missing.is_none();
+        let renamed = self.rename.is_empty() && self.sibling.is_empty();
+        let names = self.inputs.is_empty() && self.parameters.is_empty() && self.missing.is_none() && renamed;
         let all = self.select.is_none() && self.skip.is_none() && self.out_dtype.is_none() && self.rules.is_none();
         names && all && self.settings() == Settings::new(Rules::default())
     }
@@ -131,11 +155,13 @@ impl Common {
 #[command(after_help = "Examples:
   castwise eval '0.7*a + 0.3*b' -i a=base.safetensors -i b=tuned.safetensors -o merged.safetensors
   castwise eval '(cast(nir, f32) - red) / (nir + cast(red, f32))' -i nir=nir.npy -i red=red.npy -o ndvi.npy
+  castwise eval 'd = a - b; max = amax(abs(d)); mean = mean(d)' -i a=base/ -i b=tuned/ --json
   castwise eval 'd = b - a; a + w*d' -p w=weights.json --map 'norm=b' -i a=base.safetensors ...
 
 Operators are Python's: == != < <= > >=  |  ^  &  + -  * / // %  - + ~  **
 Calls are sqrt(x), where(c, x, y), cast(x, f32), ... by the names of PyTorch and Paddle.
 Assignments name parts of an expression: d = b - a; a + 0.3*d
+If it ends with an assignment, each name that is not used is a result: low = amin(a); high = amax(a)
 If inputs are files of several tensors (.safetensors, .npz, or the .index.json of a sharded
 checkpoint), the expression is evaluated for each tensor name, which all these files must have
 (see --missing). A .npy file or one tensor of a file (FILE:MEMBER) is used for every name.
@@ -166,13 +192,18 @@ pub(crate) struct Eval {
     /// written and the exit status is 3.
     #[arg(long, value_name = "finite")]
     pub(crate) check: Option<Check>,
+    /// With a folder as output: do not copy the configuration, the tokenizer and other files that are no weights from the
+    /// first input that is a folder.
+    #[arg(long)]
+    pub(crate) no_copy_rest: bool,
     /// Print what would be computed and written, without doing it.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print the typed program of each combination of dtypes and ranks, with the reason and the loss of every cast.
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Print a report as JSON: dtype, shape and casts of each tensor, times, sizes, peak memory.
+    /// Print a report as JSON: dtype, shape and casts of each tensor, times, sizes, peak memory; and without an output, the
+    /// values of the results.
     #[arg(long, conflicts_with = "explain")]
     pub(crate) json: bool,
     /// Print only errors and warnings (and the output of --dry-run, --explain or --json).
@@ -193,14 +224,15 @@ pub(crate) enum Check {
 /// The output of a command, and the options for writing it.
 #[derive(clap::Args)]
 pub(crate) struct Target {
-    /// The file to write: .npy, .npz, .safetensors, or the .index.json of a sharded checkpoint.
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
-    /// Replace the output file if it exists.
+    /// The file to write: .npy, .npz, .safetensors, or the .index.json of a sharded checkpoint; or the folder of a model:
+    /// merged/; or - for a .npy file to standard output. Without it, results of at most 1000 elements are printed.
+    #[arg(short, long, value_name = "FILE|FOLDER/|-")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the output if it exists. A folder is replaced only if it is that of a model, without hidden files or links.
     #[arg(short, long)]
     pub(crate) force: bool,
-    /// Write shards of at most this size, and an index: 5GB, 500M, 4GiB. A .safetensors output that fits in one file
-    /// stays one file. The default for .index.json is 5GB.
+    /// Write shards of at most this size, and an index: 5GB, 500M, 4GiB. A .safetensors output or a model that fits in one
+    /// file stays one file. The default for .index.json and folders is 5GB.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) max_shard_size: Option<u64>,
     /// Compress the arrays of a .npz file.
@@ -234,6 +266,9 @@ pub(crate) struct Run {
     /// Compute and write only the result of this name; may be given several times (default: all results).
     #[arg(long, value_name = "NAME")]
     pub(crate) fetch: Vec<String>,
+    /// Print the results as JSON.
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) json: bool,
     /// Print only errors and warnings.
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -387,7 +422,9 @@ fn named<'t>(text: &'t OsStr, form: &str) -> Result<(String, &'t OsStr), String>
 
 fn input(text: &OsStr) -> Result<(String, InputSpec), String> {
     let (name, file) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
-    let Some(value) = file.to_str() else { return Ok((name, located(file.into()))) };
+    let Some(value) = file.to_str().filter(|v| *v != "-" && !Path::new(v).is_dir()) else {
+        return Ok((name, located(file.into())));
+    };
     let (written, dims) = match value.strip_suffix(']').and_then(|v| v.split_once('[')) {
         Some((dtype, dims)) => (dtype, Some(dims)),
         None => (value, None),
@@ -428,6 +465,19 @@ fn feed(text: &OsStr) -> Result<(Option<String>, InputSpec), String> {
     }
     let (name, path) = named(text, "NAME=FILE or FILE")?;
     Ok((Some(name), located(path.into())))
+}
+
+fn rename(text: &str) -> Result<Rename, String> {
+    let form = || "expected INPUT:REGEX=TEXT".to_string();
+    let (input, rule) = text.split_once(':').filter(|(input, _)| !input.is_empty()).ok_or_else(form)?;
+    let (pattern, to) = rule.rsplit_once('=').filter(|(pattern, _)| !pattern.is_empty()).ok_or_else(form)?;
+    Ok(Rename { input: input.to_string(), pattern: regex(pattern)?, to: to.to_string() })
+}
+
+fn sibling(text: &str) -> Result<(String, Rename), String> {
+    let form = || "expected NAME=INPUT:REGEX=TEXT".to_string();
+    let (name, rule) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(form)?;
+    Ok((name.to_string(), rename(rule).map_err(|e| if e.starts_with("expected") { form() } else { e })?))
 }
 
 fn parameter(text: &OsStr) -> Result<(String, OsString), String> {

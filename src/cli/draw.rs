@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Dump) -> Result<(), Failure> {
             text += &format!("{mark}{heading}");
         }
         let plan = work.of(first).0;
-        text += &stage(arguments.stage, &plan.program, &plan.typed, std::slice::from_ref(&plan.result), &executor)?;
+        text += &stage(arguments.stage, &plan.program, &plan.typed, &plan.vars(), &executor)?;
     }
     print(&text)
 }

@@ -4,7 +4,7 @@
 //! tensor names are read, computed and written one by one, so memory holds the tensors of one name only, however large
 //! the files are. A run whose values are refused leaves no output. Does not: match different names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use castwise::io::StoredDType;
@@ -14,16 +14,17 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::{Check, Eval};
 use super::check::Finite;
-use super::failure::{Failure, print, say};
+use super::copied::Copied;
+use super::failure::{Failure, print, say, tell};
 use super::format::Format;
 use super::inexact::{self, Inexact};
 use super::inputs::{Input, bytes};
 use super::metrics::{self, Metrics, Ran, timed};
 use super::outputs::{self, Output};
-use super::plan::{Job, Plan, Work, prepare};
+use super::plan::{Job, Outcome, Plan, Work, prepare};
 use super::report::in_tensors;
 use super::unchanged::Unchanged;
-use super::{describe, report};
+use super::{describe, report, show};
 
 /// The maximum number of tensors that a dry run lists.
 const LISTED: usize = 20;
@@ -48,8 +49,16 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         say(&default_rules());
     }
     work.tell(arguments.quiet);
+    let several = work.plans.iter().any(|p| p.results.len() > 1);
+    if several && matches!(format, Format::Npy | Format::Pipe) || work.named && format == Format::Pipe {
+        return Err(Failure::usage("a .npy file can't store several results: write .npz, .safetensors or .index.json"));
+    }
+    if !work.named && format == Format::Folder {
+        let text = "the folder of a model has named tensors: write .npy, .npz or .safetensors";
+        return Err(Failure::usage(text));
+    }
     if work.named && format == Format::Npy {
-        let text = "a .npy file can't store named tensors: write .safetensors, .index.json or .npz";
+        let text = "a .npy file can't store named tensors: write .safetensors, .index.json, .npz or a folder";
         return Err(Failure::usage(text));
     }
     if arguments.explain {
@@ -71,44 +80,65 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         return Err(Failure::usage(format!("the input `{name}` has no data: give a file, or use --dry-run")));
     }
     let list = list(&work)?;
-    let files = outputs::layout(&arguments.target, format, &list)?.files;
-    let names: Vec<String> = files.iter().map(|f| f.display().to_string()).collect();
+    let shown = |paths: Vec<PathBuf>| paths.iter().map(|p| p.display().to_string()).collect::<Vec<String>>();
+    let mut names = shown(outputs::layout(&arguments.target, format, &list)?);
+    let copied = Copied::of(arguments, format, &work, &list)?;
+    tell(&copied.notes, arguments.quiet);
+    work.notes.extend(copied.notes.iter().cloned());
+    let written = names.clone();
+    names.extend(shown(copied.paths(arguments.target.path())));
     if arguments.dry_run {
-        let existing = outputs::check(&files, &work.files())?;
-        let existing: Vec<String> = existing.iter().map(|f| f.display().to_string()).collect();
+        let existing = shown(outputs::existing_outputs(&arguments.target, format, &list, &work.files())?);
         let text = if arguments.json {
             metrics::report(arguments, &work, &names, Ran::Dry { existing: &existing })?
         } else {
-            plan_text(&work, &names)? + &replaced(&existing, arguments.target.force)
+            plan_text(&work, &written)? + &copied.line() + &replaced(&existing, arguments.target.force)
         };
         return print(&text);
     }
-    evaluate(arguments, format, &mut work, &list, &mut metrics)?;
+    let mut output = create(arguments, format, &work, &list)?;
+    timed(&mut metrics.writing, || copied.write(&output))?;
+    evaluate(arguments, &mut work, &mut output, &mut metrics)?;
+    let shown = output.shown();
+    timed(&mut metrics.writing, || output.finish())?;
     metrics.total = start.elapsed();
-    if !arguments.quiet {
+    let is_text = format == Format::Text;
+    if is_text && !arguments.json {
+        print(&show::text(&shown))?;
+    }
+    if !arguments.quiet && !is_text && format != Format::Pipe {
         say(&metrics.summary(work.jobs.len() + work.unchanged.len()));
     }
     if arguments.json {
-        print(&metrics::report(arguments, &work, &names, Ran::Done(&metrics))?)?;
+        let values = is_text.then(|| show::json(&shown));
+        print(&metrics::report(arguments, &work, &names, Ran::Done(&metrics, values))?)?;
     }
     Ok(())
 }
 
 /// Checks paths before any file is read.
 fn check_files(arguments: &Eval) -> Result<Format, Failure> {
+    if arguments.target.output.as_deref() == Some(Path::new("-")) && (arguments.json || arguments.explain) {
+        return Err(Failure::usage("-o - writes the result to standard output: --json and --explain need it, too"));
+    }
     let read: Vec<&Path> = arguments.common.inputs.iter().filter_map(|(_, s)| s.file()).collect();
     outputs::format(&arguments.target, &read, arguments.dry_run)
 }
 
 /// The tensors to be written. A shape with an unknown dim is an error.
 fn list(work: &Work) -> Result<Vec<(String, StoredDType, Vec<usize>)>, Failure> {
-    let entry = |j: &super::plan::Job| {
-        let (plan, _) = work.of(j);
-        let shape = plan.shape().map_err(|_| Failure::usage("--dry-run needs inputs whose dims are all numbers"))?;
-        Ok((j.name.clone(), plan.dtype.into(), shape))
+    let results = work.jobs.iter().flat_map(|j| work.of(j).0.results.iter().map(move |r| (j, r)));
+    let entry = |(j, r): (&Job, &Outcome)| {
+        let shape = r.shape().map_err(|_| Failure::usage("--dry-run needs inputs whose dims are all numbers"))?;
+        Ok((outputs::full_name(tensor(work, j), r.name.as_deref()), r.dtype.into(), shape))
     };
     let copied = |u: &Unchanged| Ok((u.name.clone(), u.dtype, u.shape.clone()));
-    work.jobs.iter().map(entry).chain(work.unchanged.iter().map(copied)).collect()
+    results.map(entry).chain(work.unchanged.iter().map(copied)).collect()
+}
+
+/// The tensor name of a job, if the tensors have names.
+fn tensor<'j>(work: &Work, job: &'j Job) -> Option<&'j str> {
+    work.named.then_some(job.name.as_str())
 }
 
 /// The text of a dry run: what a run would compute, read and write.
@@ -117,7 +147,7 @@ fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
     let mut total = 0u64;
     for (i, job) in work.jobs.iter().enumerate() {
         let (plan, e) = work.of(job);
-        total = total.saturating_add(bytes(plan.dtype, &plan.shape()?));
+        total = total.saturating_add(plan.bytes()?);
         if i < LISTED {
             text += &format!("{} = {}: {}\n", report::escaped(&job.name), report::escaped(&e.text), plan.result_type());
         }
@@ -138,7 +168,12 @@ fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
     let read: u64 = work.jobs.iter().map(|j| to_read(work, j)).sum::<u64>() + to_read_once(work);
     let s = if count == 1 { "" } else { "s" };
     let (read, total) = (HumanBytes(read.saturating_add(copied)), HumanBytes(total.saturating_add(copied)));
-    text += &format!("{count} tensor{s}: would read {read} and write {total} of data into {}\n", files.join(", "));
+    let how = if files.is_empty() {
+        format!("print {total}")
+    } else {
+        format!("write {total} of data into {}", files.join(", "))
+    };
+    text += &format!("{count} tensor{s}: would read {read} and {how}\n");
     Ok(text)
 }
 
@@ -155,7 +190,7 @@ fn replaced(existing: &[String], force: bool) -> String {
     format!("{names}{more} exist{s}: {what}\n")
 }
 
-fn to_read(work: &Work, job: &super::plan::Job) -> u64 {
+fn to_read(work: &Work, job: &Job) -> u64 {
     let (_, e) = work.of(job);
     e.uses.iter().map(|i| work.inputs[*i].to_read(&job.name)).sum()
 }
@@ -164,16 +199,14 @@ fn to_read_once(work: &Work) -> u64 {
     work.inputs.iter().map(Input::to_read_once).sum()
 }
 
-/// Reads, computes and writes the tensors name by name.
-fn evaluate(
-    arguments: &Eval,
-    format: Format,
-    work: &mut Work,
-    list: &outputs::List,
-    metrics: &mut Metrics,
-) -> Result<(), Failure> {
+/// Starts the output. It has the metadata of the first input that has any.
+fn create(arguments: &Eval, format: Format, work: &Work, list: &outputs::List) -> Result<Output, Failure> {
     let metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
-    let mut output = Output::create(&arguments.target, format, &work.files(), list, &metadata)?;
+    Output::create(&arguments.target, format, &work.files(), list, &metadata)
+}
+
+/// Reads, computes and writes the tensors name by name.
+fn evaluate(arguments: &Eval, work: &mut Work, output: &mut Output, metrics: &mut Metrics) -> Result<(), Failure> {
     let bar = progress(work, arguments.quiet);
     // A pool would keep the memory of a written result for the next one, which would be a fourth tensor in memory.
     let builder = Executor::builder().pool(0);
@@ -190,17 +223,22 @@ fn evaluate(
         let job = &work.jobs[*at];
         let (plan, _) = work.of(job);
         let computed = timed(&mut metrics.compute, || compute(plan, &executor, &feeds, job, &mut inexact));
-        let t = computed.map_err(|e| refused(work, job, &e))?;
+        let results = computed.map_err(|e| refused(work, job, &e))?;
         if arguments.check == Some(Check::Finite) {
-            timed(&mut metrics.compute, || finite.add(&executor, &plan.typed, &job.name, &feeds, &t))?;
+            for (r, t) in plan.results.iter().zip(&results) {
+                let name = outputs::full_name(tensor(work, job), r.name.as_deref());
+                timed(&mut metrics.compute, || finite.add(&executor, &plan.typed, &name, &feeds, t))?;
+            }
         }
         drop(feeds);
-        if inexact.is_empty() && finite.is_empty() {
-            timed(&mut metrics.writing, || output.write(&job.name, &t))?;
+        for (r, t) in plan.results.iter().zip(&results) {
+            if inexact.is_empty() && finite.is_empty() {
+                timed(&mut metrics.writing, || output.write(tensor(work, job), r.name.as_deref(), t))?;
+            }
+            let n = bytes(t.dtype(), t.shape());
+            metrics.written += n;
+            bar.inc(n);
         }
-        let n = bytes(t.dtype(), t.shape());
-        metrics.written += n;
-        bar.inc(n);
     }
     inexact.check(work)?;
     finite.check()?;
@@ -211,7 +249,6 @@ fn evaluate(
         (metrics.read, metrics.written) = (metrics.read + n, metrics.written + n);
         bar.inc(2 * n);
     }
-    timed(&mut metrics.writing, || output.finish())?;
     bar.finish_and_clear();
     metrics.compile = executor.stats().compiling;
     metrics.compute = metrics.compute.saturating_sub(metrics.compile);
@@ -238,7 +275,7 @@ fn read_feeds(
     Ok(feeds)
 }
 
-/// Computes a job's result. If it is to be cast back to integers and is not exactly integer, that is recorded in
+/// Computes a job's results. If one is to be cast back to integers and is not exactly integer, that is recorded in
 /// `inexact`.
 fn compute(
     plan: &Plan,
@@ -246,15 +283,14 @@ fn compute(
     feeds: &[(String, Tensor)],
     job: &Job,
     inexact: &mut Inexact,
-) -> Result<Tensor, Error> {
+) -> Result<Vec<Tensor>, Error> {
     let feeds = Feeds::from(feeds.to_vec());
     if plan.conversion.is_back() {
         let (t, wrong) = inexact::back(plan, executor, feeds)?;
         inexact.add(job, wrong);
-        return Ok(t);
+        return Ok(vec![t]);
     }
-    let mut computed = executor.run(&plan.program, feeds, [&plan.result])?;
-    computed.pop().ok_or_else(|| Error::Internal("a run without a result".into()))
+    executor.run(&plan.program, feeds, &plan.vars())
 }
 
 /// The error of a job that failed because of its data.
@@ -266,9 +302,9 @@ fn refused(work: &Work, job: &Job, error: &Error) -> Failure {
 
 /// A progress bar over all bytes to be read and written. It is hidden if standard error is not a terminal.
 fn progress(work: &Work, quiet: bool) -> ProgressBar {
-    let of_job = |job: &super::plan::Job| {
+    let of_job = |job: &Job| {
         let plan = work.of(job).0;
-        to_read(work, job) + plan.shape().map_or(0, |s| bytes(plan.dtype, &s))
+        to_read(work, job) + plan.bytes().unwrap_or_default()
     };
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let copied: u64 = work.unchanged.iter().map(|u| 2 * u.bytes().unwrap_or_default()).sum();

@@ -36,6 +36,9 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
         }
         prepared => (prepared?, None),
     };
+    if arguments.numeric && work.plans.iter().any(|p| p.results.len() > 1) {
+        return Err(Failure::usage("--numeric measures an expression of one result"));
+    }
     work.tell(false);
     let mut text = String::new();
     for kind in work.kinds()? {

@@ -44,15 +44,16 @@ pub(super) fn read_expression(
     path: String,
     pattern: Option<Regex>,
 ) -> Result<Expression, Failure> {
+    let inputs: Vec<&str> = common.specs().into_iter().map(|(name, _)| name).collect();
     let (mut used, mut parameters) = (HashSet::new(), Vec::new());
     let mut read = |value: &dyn Fn(&str) -> Option<Scalar>| {
         let program = Program::with_settings(common.settings());
-        for name in common.inputs.iter().map(|(n, _)| n.as_str()).chain(scalars.names()) {
+        for name in inputs.iter().copied().chain(scalars.names()) {
             program.data(name, DType::F32, ());
         }
         used.clear();
         parameters.clear();
-        let result = program.expression_with(&text, |name| {
+        let result = program.results_with(&text, |name| {
             if scalars.names().any(|p| p == name) {
                 parameters.push(name.to_string());
             } else {
@@ -70,6 +71,6 @@ pub(super) fn read_expression(
         outcome = read(&|name| scalars.any(name, row));
     }
     outcome.map_err(|e| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 })?;
-    let uses = (0..common.inputs.len()).filter(|i| used.contains(&common.inputs[*i].0)).collect();
+    let uses = (0..inputs.len()).filter(|i| used.contains(inputs[*i])).collect();
     Ok(Expression { text, path, pattern, uses, parameters })
 }

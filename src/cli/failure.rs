@@ -28,6 +28,11 @@ pub(super) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", super::report::escape_controls(text));
 }
 
+/// Prints notes and warnings to standard error; only warnings if `quiet`.
+pub(super) fn tell(notes: &[String], quiet: bool) {
+    notes.iter().filter(|n| !quiet || n.starts_with("warning")).for_each(|n| say(n));
+}
+
 /// Prints text to standard output. If its reader has closed it, the command does not fail.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();

@@ -1,31 +1,38 @@
 //! The input files of a command.
 //!
-//! Guarantees: the file name determines the format. Only headers are read until a tensor is loaded. A .npy file, or one
+//! Guarantees: the file name determines the format; of a folder, the model's weights are read. Only headers are read until a tensor is loaded. A .npy file, or one
 //! tensor of another file, is loaded once and used for every tensor name. Does not: compute, or provide data for an
 //! input that is only declared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use castwise::io::{ForeignDType, Npy, Npz, SafeTensors, ShardedSafeTensors, Stored, StoredDType};
+use castwise::io::{ForeignDType, Npy, Npz, SafeTensors, ShardedSafeTensors, Stored, StoredDType, read_npy_from};
 use castwise::shape::Dim;
 use castwise::{DType, Error, Tensor};
 
+use super::args::Common;
 use super::failure::Failure;
 use super::format::Format;
-use super::report;
-use super::spec::InputSpec;
+use super::names::Names;
+use super::spec::{InputSpec, Rename};
+use super::{folder, report};
 
 /// One input: its name in the expression, and the source of its tensors.
 pub(super) struct Input {
     pub(super) name: String,
     /// The file; if the input is only declared, its dtype and dims as text.
     pub(super) path: PathBuf,
+    /// The folder that was given instead of the file.
+    pub(super) folder: Option<PathBuf>,
     source: Source,
+    names: Names,
 }
 
 enum Source {
     Declared(DType, Vec<Dim>),
+    /// An array that has been read from a stream.
+    Read(Tensor),
     /// The file, and its array if it has been loaded.
     Npy(Box<Npy>, Option<Tensor>),
     Npz(Box<Npz>),
@@ -36,22 +43,63 @@ enum Source {
 }
 
 impl Input {
+    /// Opens an input of an expression, with the names that `--rename` and `--sibling` give its tensors. Adds warnings.
+    pub(super) fn of(common: &Common, name: &str, spec: &InputSpec, notes: &mut Vec<String>) -> Result<Input, Failure> {
+        let InputSpec::Sibling(rule) = spec else {
+            let mut input = Input::open(name, spec)?;
+            let rules: Vec<&Rename> = common.rename.iter().filter(|r| r.input == name).collect();
+            let Some(all) = input.names() else {
+                let text = format!("--rename: `{}` is not a file of several tensors", report::escaped(name));
+                return if rules.is_empty() { Ok(input) } else { Err(Failure::usage(text)) };
+            };
+            input.names = Names::renamed(&all, &rules, notes)?;
+            return Ok(input);
+        };
+        let given = common.inputs.iter().find(|(n, _)| *n == rule.input);
+        let Some((whose, spec)) = given else { return Err(no_input("sibling", &rule.input)) };
+        let mut input = Input::of(common, whose, spec, &mut Vec::new())?;
+        let Some(all) = input.names() else {
+            let text = format!("--sibling: `{}` is not a file of several tensors", report::escaped(whose));
+            return Err(Failure::usage(text));
+        };
+        let names =
+            Names::siblings(
+                &all,
+                rule,
+                |n| if input.has(n) { input.names.stored(n).map(str::to_string) } else { None },
+            );
+        input.names = names;
+        input.name = name.to_string();
+        Ok(input)
+    }
+
     pub(super) fn open(name: &str, spec: &InputSpec) -> Result<Input, Failure> {
-        let path = match spec {
+        let (name, names) = (name.to_string(), Names::Stored);
+        let given = match spec {
             InputSpec::File(path) => path,
-            InputSpec::Member(path, member) => return Input::member(name, path, member),
+            InputSpec::Member(path, member) => return Input::member(&name, path, member),
             InputSpec::Declared(dtype, dims) => {
                 let (path, source) = (format!("{dtype}{dims}").into(), Source::Declared(*dtype, dims.0.clone()));
-                return Ok(Input { name: name.to_string(), path, source });
+                return Ok(Input { name, path, folder: None, source, names });
             }
+            InputSpec::Stdin => {
+                let source = Source::Read(read_npy_from(&mut std::io::stdin().lock(), "stdin")?);
+                return Ok(Input { name, path: "stdin".into(), folder: None, source, names });
+            }
+            InputSpec::Sibling(_) => return Err(Error::Internal("a sibling has no file of its own".into()).into()),
         };
+        let folder = (Format::of(given) == Ok(Format::Folder)).then(|| given.clone());
+        let path = &folder.as_ref().map_or(Ok(given.clone()), |f| folder::weights(f))?;
         let source = match Format::of(path).map_err(Failure::usage)? {
+            Format::Folder | Format::Pipe | Format::Text => {
+                return Err(Error::Internal("the weights of a model are a file".into()).into());
+            }
             Format::Npy => Source::Npy(Box::new(Npy::open(path)?), None),
             Format::Npz => Source::Npz(Box::new(Npz::open(path)?)),
             Format::SafeTensors => Source::SafeTensors(Box::new(SafeTensors::open(path)?)),
             Format::Index => Source::Sharded(Box::new(ShardedSafeTensors::open(path)?)),
         };
-        Ok(Input { name: name.to_string(), path: path.to_path_buf(), source })
+        Ok(Input { name, path: path.to_path_buf(), folder, source, names })
     }
 
     /// Opens one tensor of a file.
@@ -61,8 +109,9 @@ impl Input {
         if names.is_none() || !file.has(member) {
             return Err(absent(path, member, names.as_deref()));
         }
+        let (path, folder) = (file.path.clone(), file.folder.clone());
         let source = Source::Member(Box::new(file), member.to_string(), None);
-        Ok(Input { name: name.to_string(), path: path.to_path_buf(), source })
+        Ok(Input { name: name.to_string(), path, folder, source, names: Names::Stored })
     }
 
     /// The files that this input reads.
@@ -76,15 +125,32 @@ impl Input {
         files
     }
 
-    /// Whether the tensors of this input have names.
+    /// Whether this input has tensors for names: it is a file of several tensors, or has the siblings of such tensors.
     pub(super) fn is_named(&self) -> bool {
-        !matches!(self.source, Source::Npy(..) | Source::Declared(..) | Source::Member(..))
+        !matches!(self.source, Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_))
     }
 
-    /// The names of the tensors, in the order of the file; `None` if the input is one array for all names.
+    /// Whether this input has siblings of another input's tensors.
+    pub(super) fn is_sibling(&self) -> bool {
+        matches!(self.names, Names::Siblings(_))
+    }
+
+    /// The names of tensors that are used as siblings of others.
+    pub(super) fn siblings(&self) -> impl Iterator<Item = &str> {
+        let of = if let Names::Siblings(of) = &self.names { Some(of.values()) } else { None };
+        of.into_iter().flatten().map(|(name, _)| name.as_str())
+    }
+
+    /// The names of the tensors, in the order of the file; `None` if the input is one array for all names, or siblings
+    /// of tensors.
     pub(super) fn names(&self) -> Option<Vec<&str>> {
+        match &self.names {
+            Names::Stored => {}
+            Names::Renamed { order, .. } => return Some(order.iter().map(String::as_str).collect()),
+            Names::Siblings(_) => return None,
+        }
         match &self.source {
-            Source::Npy(..) | Source::Declared(..) | Source::Member(..) => None,
+            Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_) => None,
             Source::Npz(f) => Some(f.names().collect()),
             Source::SafeTensors(f) => Some(f.names().collect()),
             Source::Sharded(f) => Some(f.names().collect()),
@@ -93,8 +159,9 @@ impl Input {
 
     /// Whether the input has a tensor for this name.
     pub(super) fn has(&self, tensor: &str) -> bool {
+        let Some(tensor) = self.names.stored(tensor) else { return false };
         match &self.source {
-            Source::Npy(..) | Source::Declared(..) | Source::Member(..) => true,
+            Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_) => true,
             Source::Npz(f) => f.has(tensor),
             Source::SafeTensors(f) => f.has(tensor),
             Source::Sharded(f) => f.has(tensor),
@@ -104,7 +171,7 @@ impl Input {
     /// The metadata of the file.
     pub(super) fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match &self.source {
-            Source::Declared(..) | Source::Npy(..) | Source::Npz(_) | Source::Member(..) => None,
+            Source::Declared(..) | Source::Npy(..) | Source::Npz(_) | Source::Member(..) | Source::Read(_) => None,
             Source::SafeTensors(f) => Some(f.metadata()),
             Source::Sharded(f) => f.metadata(),
         }
@@ -112,10 +179,12 @@ impl Input {
 
     /// The dtype and shape of the tensor for this name.
     pub(super) fn info(&self, tensor: &str) -> Result<(DType, Vec<Dim>), Error> {
+        let tensor = self.names.stored(tensor).unwrap_or(tensor);
         let (dtype, shape) = match &self.source {
             Source::Declared(dtype, dims) => return Ok((*dtype, dims.clone())),
             Source::Member(file, member, _) => return file.info(member),
             Source::Npy(f, _) => f.info(),
+            Source::Read(t) => (t.dtype(), t.shape()),
             Source::Npz(f) => f.info(tensor)?,
             Source::SafeTensors(f) => f.info(tensor)?,
             Source::Sharded(f) => f.info(tensor)?,
@@ -124,11 +193,12 @@ impl Input {
     }
 
     /// The dtype and shape of the tensor of this name, if castwise lacks the dtype.
-    pub(super) fn foreign(&self, tensor: &str) -> Option<(ForeignDType, &[usize])> {
+    pub(super) fn foreign<'i>(&'i self, tensor: &'i str) -> Option<(ForeignDType, &'i [usize])> {
+        let tensor = self.names.stored(tensor)?;
         let stored = match &self.source {
-            Source::Declared(..) | Source::Member(..) | Source::Npy(..) | Source::Npz(_) => return None,
             Source::SafeTensors(f) => f.stored(tensor),
             Source::Sharded(f) => f.stored(tensor),
+            _ => return None,
         };
         match stored {
             Ok((StoredDType::Foreign(dtype), shape)) => Some((dtype, shape)),
@@ -138,6 +208,7 @@ impl Input {
 
     /// Reads the tensor of this name as bytes.
     pub(super) fn load_stored(&mut self, tensor: &str) -> Result<Stored, Error> {
+        let tensor = self.names.stored(tensor).unwrap_or(tensor);
         match &mut self.source {
             Source::SafeTensors(f) => f.load_stored(tensor),
             Source::Sharded(f) => f.load_stored(tensor),
@@ -149,7 +220,7 @@ impl Input {
     pub(super) fn to_read(&self, tensor: &str) -> u64 {
         let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
         match (&self.source, self.info(tensor)) {
-            (Source::Npy(..) | Source::Declared(..) | Source::Member(..), _) | (_, Err(_)) => 0,
+            (Source::Npy(..) | Source::Declared(..) | Source::Member(..) | Source::Read(_), _) | (_, Err(_)) => 0,
             (_, Ok((dtype, dims))) => bytes(dtype, &dims.iter().map(fixed).collect::<Vec<_>>()),
         }
     }
@@ -161,9 +232,10 @@ impl Input {
 
     /// Loads the tensor for this name. Also returns the number of bytes that were read.
     pub(super) fn load(&mut self, tensor: &str) -> Result<(Tensor, u64), Error> {
+        let tensor = self.names.stored(tensor).unwrap_or(tensor);
         let t = match &mut self.source {
             Source::Declared(..) => return Err(Error::Internal("a declared input has no data to read".into())),
-            Source::Npy(_, Some(t)) | Source::Member(_, _, Some(t)) => return Ok((t.clone(), 0)),
+            Source::Npy(_, Some(t)) | Source::Member(_, _, Some(t)) | Source::Read(t) => return Ok((t.clone(), 0)),
             Source::Member(file, member, array) => array.insert(file.load(member)?.0).clone(),
             Source::Npy(f, array) => array.insert(f.load()?).clone(),
             Source::Npz(f) => f.load(tensor)?,
@@ -182,6 +254,11 @@ impl Input {
             _ => 0,
         }
     }
+}
+
+/// The usage error for an option that names an input that is not given.
+pub(super) fn no_input(option: &str, name: &str) -> Failure {
+    Failure::usage(format!("--{option}: there is no input `{}`", report::escaped(name)))
 }
 
 /// The size of a tensor's elements in bytes.

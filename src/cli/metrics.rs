@@ -10,7 +10,7 @@ use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
 use super::args::Eval;
-use super::plan::Work;
+use super::plan::{Outcome, Work};
 
 /// The bytes and times of a run.
 #[derive(Default)]
@@ -59,11 +59,10 @@ impl Metrics {
 
 /// The subject of a report: a run or a dry run.
 pub(super) enum Ran<'a> {
-    Done(&'a Metrics),
+    /// A run, and the results that it prints.
+    Done(&'a Metrics, Option<Value>),
     /// A dry run, and those of its outputs that exist.
-    Dry {
-        existing: &'a [String],
-    },
+    Dry { existing: &'a [String] },
 }
 
 /// The report of `--json`.
@@ -93,6 +92,12 @@ pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'
             "name": job.name, "dtype": plan.dtype.name(), "shape": plan.shape()?, "expression": e.text, "casts": casts,
             "changed_scalars": scalars,
         }));
+        let named = plan.results.iter().filter(|r| r.name.is_some());
+        let one = |r: &Outcome| Ok(json!({ "name": r.name, "dtype": r.dtype.name(), "shape": r.shape()? }));
+        let results = named.map(one).collect::<Result<Vec<Value>, Error>>()?;
+        if let Some(tensor) = tensors.last_mut().filter(|_| !results.is_empty()) {
+            tensor["results"] = Value::Array(results);
+        }
     }
     for u in &work.unchanged {
         tensors.push(json!({
@@ -113,7 +118,12 @@ pub(super) fn report(arguments: &Eval, work: &Work, files: &[String], ran: Ran<'
         "notes": work.notes,
     });
     let m = match ran {
-        Ran::Done(m) => m,
+        Ran::Done(m, values) => {
+            if let Some(values) = values {
+                all["values"] = values;
+            }
+            m
+        }
         Ran::Dry { existing } => {
             all["existing"] = json!(existing);
             return pretty(&all);

@@ -10,8 +10,8 @@ use super::spec::Missing;
 
 /// The position of an input, and the tensor names that expressions need from it and that it lacks.
 pub(super) struct Lack {
-    input: usize,
-    names: Vec<String>,
+    pub(super) input: usize,
+    pub(super) names: Vec<String>,
 }
 
 /// The names that each input lacks, of those that have an expression.
@@ -69,6 +69,18 @@ pub(super) fn source(inputs: &[Input], from: Option<&str>, tensor: &str) -> Resu
             Err(Failure { text: report::error(&text), code: 1 })
         }
     }
+}
+
+/// Refuses to copy 8-bit floats that lack the sibling that the expression uses, since these are usually their scales.
+pub(super) fn scaled(inputs: &[Input], uses: &[usize], source: usize, tensor: &str) -> Result<(), Failure> {
+    let lacks = uses.iter().map(|i| &inputs[*i]).find(|i| i.is_sibling() && !i.has(tensor));
+    let (Some(lacks), Ok((dtype, _))) = (lacks, inputs[source].info(tensor)) else { return Ok(()) };
+    if !dtype.is_float() || dtype.size() > 1 {
+        return Ok(());
+    }
+    let (tensor, sibling) = (report::escaped(tensor), report::escaped(&lacks.name));
+    let text = format!("`{tensor}` is {dtype} and has no sibling `{sibling}`: it is not copied without its scale");
+    Err(Failure { text: report::error(&text), code: 1 })
 }
 
 /// Refuses `--missing copy=INPUT` if there is no such input, or if its tensors have no names.

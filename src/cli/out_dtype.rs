@@ -94,6 +94,13 @@ fn complex(part: DType) -> Option<DType> {
     DType::ALL.into_iter().find(|d| d.is_complex() && d.real() == part)
 }
 
+/// The error for named results under `--out-dtype`.
+pub(super) fn not_named(location: SourceLocation) -> Error {
+    let message = "`--out-dtype` does not convert results that have names";
+    let help = "cast them in the expression, as in `low = cast(amin(a), f32)`";
+    Error::Invalid(vec![Diagnostic::new(DiagnosticKind::Cast, message).help(help).at(&location)])
+}
+
 fn no_complex(to: DType, location: SourceLocation) -> Error {
     let message = format!("the result is complex, and there is no complex dtype with parts of {to}");
     let help = "`--out-dtype c64` keeps both parts, `--out-dtype-all` keeps the real part";

@@ -1,14 +1,15 @@
-//! The output of a command: one file, or the files of a sharded checkpoint.
+//! The output of a command: one file, the files of a sharded checkpoint, or the folder of a model.
 //!
 //! Guarantees: before anything is computed, every output file is checked: it is not an input, `--force` is given if it
 //! exists, and its format supports the tensors. Does not: choose a format; the file name and `--max-shard-size` do.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use castwise::io::{
-    Compression, Existing, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, Stored, StoredDType, check_output,
-    write_npy,
+    Compression, Existing, FolderWriter, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, Stored, StoredDType,
+    check_output, write_npy, write_npy_to, write_text,
 };
 use castwise::{DType, Error, Tensor};
 
@@ -16,6 +17,8 @@ use super::args::Target;
 use super::failure::Failure;
 use super::format::Format;
 use super::report;
+use super::show::{self, Shown};
+use super::spec::UNNAMED;
 
 /// The default size of a shard, which is that of the Hugging Face libraries.
 const SHARD: u64 = 5_000_000_000;
@@ -23,8 +26,22 @@ const SHARD: u64 = 5_000_000_000;
 /// The tensors to be written: names, dtypes and shapes.
 pub(super) type List = [(String, StoredDType, Vec<usize>)];
 
+/// The weights in the folder of a model; with shards, `.index.json` is appended for the index.
+const WEIGHTS: &str = "model.safetensors";
+
 /// An output that is being written.
-pub(super) enum Output {
+pub(super) struct Output {
+    files: Files,
+    /// The folder that the files are in, if the output is a folder.
+    folder: Option<FolderWriter>,
+}
+
+/// The files of an output.
+enum Files {
+    /// Standard output.
+    Pipe,
+    /// Results to print.
+    Text(Vec<Shown>),
     Npy(PathBuf, Existing),
     Npz(Box<NpzWriter>),
     SafeTensors(Box<SafeTensorsWriter>),
@@ -40,91 +57,157 @@ impl Output {
         list: &List,
         metadata: &BTreeMap<String, String>,
     ) -> Result<Output, Failure> {
-        let path = &target.output;
         let existing = if target.force { Existing::Replace } else { Existing::Keep };
-        let Layout { index, files } = layout(target, format, list)?;
-        keep(&check(&files, read)?, target.force)?;
-        Ok(match (index, format) {
-            (Some((index, size)), _) => {
-                Output::Sharded(Box::new(ShardedWriter::create(index, list, metadata, size, existing)?))
-            }
-            (None, Format::Npy) => Output::Npy(path.clone(), existing),
-            (None, Format::Npz) => {
-                let compression = if target.compress { Compression::Deflated } else { Compression::Stored };
-                Output::Npz(Box::new(NpzWriter::create(path, &known(path, list)?, compression, existing)?))
-            }
-            (None, Format::SafeTensors | Format::Index) => {
-                Output::SafeTensors(Box::new(SafeTensorsWriter::create(path, list, metadata, existing)?))
-            }
-        })
+        keep(&existing_outputs(target, format, list, read)?, target.force)?;
+        let folder = match format {
+            Format::Folder => Some(FolderWriter::create(target.path(), existing)?),
+            _ => None,
+        };
+        let path = &folder.as_ref().map_or(Ok(target.path().to_path_buf()), |f| f.file(WEIGHTS))?;
+        let index = index(path, target, format, list)?;
+        let existing = if folder.is_some() { Existing::Keep } else { existing };
+        let arrays = if format == Format::Npz { known(path, list)? } else { Vec::new() };
+        let compression = if target.compress { Compression::Deflated } else { Compression::Stored };
+        let start = || -> Result<Files, Error> {
+            Ok(match (index, format) {
+                (Some((index, size)), _) => {
+                    Files::Sharded(Box::new(ShardedWriter::create(index, list, metadata, size, existing)?))
+                }
+                (None, Format::Npy) => Files::Npy(path.clone(), existing),
+                (None, Format::Pipe) => Files::Pipe,
+                (None, Format::Text) => Files::Text(Vec::new()),
+                (None, Format::Npz) => Files::Npz(Box::new(NpzWriter::create(path, &arrays, compression, existing)?)),
+                (None, Format::SafeTensors | Format::Index | Format::Folder) => {
+                    Files::SafeTensors(Box::new(SafeTensorsWriter::create(path, list, metadata, existing)?))
+                }
+            })
+        };
+        let files = start().map_err(|e| finally(folder.as_ref(), e))?;
+        Ok(Output { files, folder })
     }
 
-    /// Writes one of the tensors.
-    pub(super) fn write(&mut self, name: &str, t: &Tensor) -> Result<(), Error> {
-        match self {
-            Output::Npy(path, existing) => write_npy(path, t, *existing),
-            Output::Npz(w) => w.write(name, t),
-            Output::SafeTensors(w) => w.write(name, t),
-            Output::Sharded(w) => w.write(name, t),
-        }
+    fn folder(&self) -> Result<&FolderWriter, Error> {
+        self.folder.as_ref().ok_or_else(|| Error::Internal("the output is no folder".into()))
+    }
+
+    /// Copies a file into the folder.
+    pub(super) fn copy(&self, from: &Path, name: &Path) -> Result<(), Error> {
+        self.folder()?.copy(from, name).map(|_| ())
+    }
+
+    /// Writes a text file into the folder.
+    pub(super) fn text(&self, name: &Path, text: &str) -> Result<(), Error> {
+        write_text(self.folder()?.file(name)?, text, Existing::Keep).map_err(|e| finally(self.folder.as_ref(), e))
+    }
+
+    /// Takes the results to print.
+    pub(super) fn shown(&mut self) -> Vec<Shown> {
+        if let Files::Text(shown) = &mut self.files { std::mem::take(shown) } else { Vec::new() }
+    }
+
+    /// Writes a result: the one of this name in the expression, computed for a tensor name. At least one of them is given.
+    pub(super) fn write(&mut self, tensor: Option<&str>, result: Option<&str>, t: &Tensor) -> Result<(), Error> {
+        let name = &full_name(tensor, result);
+        let written = match &mut self.files {
+            Files::Text(shown) => {
+                let (tensor, result) = (tensor.map(str::to_string), result.map(str::to_string));
+                shown.push(Shown { tensor, result, value: t.clone() });
+                Ok(())
+            }
+            Files::Pipe => match write_npy_to(&mut std::io::stdout().lock(), "stdout", t) {
+                // The reader needs no more.
+                Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+                written => written,
+            },
+            Files::Npy(path, existing) => write_npy(path, t, *existing),
+            Files::Npz(w) => w.write(name, t),
+            Files::SafeTensors(w) => w.write(name, t),
+            Files::Sharded(w) => w.write(name, t),
+        };
+        written.map_err(|e| finally(self.folder.as_ref(), e))
     }
 
     /// Writes one of the tensors as bytes.
     pub(super) fn write_stored(&mut self, name: &str, t: &Stored) -> Result<(), Error> {
-        match self {
-            Output::SafeTensors(w) => w.write_stored(name, t),
-            Output::Sharded(w) => w.write_stored(name, t),
-            Output::Npy(..) | Output::Npz(_) => Err(Error::Internal("NumPy's formats store no bytes".into())),
-        }
+        let written = match &mut self.files {
+            Files::SafeTensors(w) => w.write_stored(name, t),
+            Files::Sharded(w) => w.write_stored(name, t),
+            _ => Err(Error::Internal("only .safetensors files store bytes".into())),
+        };
+        written.map_err(|e| finally(self.folder.as_ref(), e))
     }
 
     /// Flushes the output to disk and gives it its final name.
     pub(super) fn finish(self) -> Result<(), Error> {
-        match self {
-            Output::Npy(..) => Ok(()),
-            Output::Npz(w) => w.finish(),
-            Output::SafeTensors(w) => w.finish(),
-            Output::Sharded(w) => w.finish(),
-        }
+        let Output { files, folder } = self;
+        let finished = match files {
+            Files::Npy(..) | Files::Pipe | Files::Text(_) => Ok(()),
+            Files::Npz(w) => w.finish(),
+            Files::SafeTensors(w) => w.finish(),
+            Files::Sharded(w) => w.finish(),
+        };
+        let Some(folder) = folder else { return finished };
+        finished.map_err(|e| folder.finally(e))?;
+        folder.finish()
     }
 }
 
-/// The files of an output.
-pub(super) struct Layout {
-    /// The index, if there is one, and the size of its shards.
-    index: Option<(PathBuf, u64)>,
-    /// All files that will be written.
-    pub(super) files: Vec<PathBuf>,
+/// An error with the final name of a file in a folder that is being written.
+fn finally(folder: Option<&FolderWriter>, e: Error) -> Error {
+    if let Some(folder) = folder { folder.finally(e) } else { e }
+}
+
+/// The name in a file of a result that was computed for a tensor name.
+pub(super) fn full_name(tensor: Option<&str>, result: Option<&str>) -> String {
+    match (tensor, result) {
+        (Some(tensor), Some(result)) => format!("{tensor}.{result}"),
+        (one, other) => one.or(other).unwrap_or(UNNAMED).to_string(),
+    }
 }
 
 /// The files that these tensors are written to.
-pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Layout, Failure> {
-    let path = &target.output;
-    let size = |(_, dtype, shape): &(String, StoredDType, Vec<usize>)| dtype.byte_len(shape);
-    let total = list.iter().try_fold(0u64, |n, t| Ok::<_, Error>(n.saturating_add(size(t)? as u64)))?;
-    let index = match (format, target.max_shard_size) {
-        (Format::Index, size) => Some((path.clone(), size.unwrap_or(SHARD))),
-        // Tensors that fit in one file need no index.
-        (Format::SafeTensors, Some(size)) if total > size => {
-            let mut name = path.clone().into_os_string();
-            name.push(".index.json");
-            Some((PathBuf::from(name), size))
-        }
-        _ => None,
+pub(super) fn layout(target: &Target, format: Format, list: &List) -> Result<Vec<PathBuf>, Failure> {
+    if format == Format::Text {
+        known(Path::new("stdout"), list)?.iter().try_for_each(|(name, _, shape)| show::check(name, shape))?;
+        return Ok(Vec::new());
+    }
+    let path = match format {
+        Format::Folder => &target.path().join(WEIGHTS),
+        Format::Pipe => &PathBuf::from("stdout"),
+        _ => &target.path().to_path_buf(),
     };
+    let index = index(path, target, format, list)?;
     let files = match &index {
         Some((index, size)) => ShardedWriter::files(index, list, *size)?,
         None => vec![path.clone()],
     };
     match (&index, format) {
-        (None, Format::Npy) => {
+        (None, Format::Npy | Format::Pipe) => {
             known(path, list)?.iter().try_for_each(|(_, dtype, shape)| Npy::check(path, *dtype, shape))?
         }
         (None, Format::Npz) => NpzWriter::check(path, &known(path, list)?)?,
-        (None, Format::SafeTensors) => SafeTensorsWriter::check(path, list)?,
+        (None, Format::SafeTensors | Format::Folder) => SafeTensorsWriter::check(path, list)?,
         _ => {}
     }
-    Ok(Layout { index, files })
+    Ok(files)
+}
+
+/// The index of an output that is written in shards, and the size of these. `path` is that of the file without shards.
+fn index(path: &Path, target: &Target, format: Format, list: &List) -> Result<Option<(PathBuf, u64)>, Failure> {
+    let size = |(_, dtype, shape): &(String, StoredDType, Vec<usize>)| dtype.byte_len(shape);
+    let total = list.iter().try_fold(0u64, |n, t| Ok::<_, Error>(n.saturating_add(size(t)? as u64)))?;
+    let most = match (format, target.max_shard_size) {
+        (Format::Index, size) => return Ok(Some((path.to_path_buf(), size.unwrap_or(SHARD)))),
+        (Format::SafeTensors, size) => size,
+        (Format::Folder, size) => Some(size.unwrap_or(SHARD)),
+        _ => None,
+    };
+    // Tensors that fit in one file need no index.
+    Ok(most.filter(|size| total > *size).map(|size| {
+        let mut name = path.as_os_str().to_os_string();
+        name.push(".index.json");
+        (PathBuf::from(name), size)
+    }))
 }
 
 /// The tensors of a list for NumPy's formats, which have no dtype that castwise lacks.
@@ -142,9 +225,16 @@ fn known(path: &Path, list: &List) -> Result<Vec<(String, DType, Vec<usize>)>, F
 
 /// Checks the options and paths before any file is read. Returns the format of the output.
 pub(super) fn format(target: &Target, read: &[&Path], dry_run: bool) -> Result<Format, Failure> {
-    let format = Format::of(&target.output).map_err(Failure::usage)?;
-    if target.max_shard_size.is_some() && !matches!(format, Format::SafeTensors | Format::Index) {
-        return Err(Failure::usage("--max-shard-size needs a .safetensors or .index.json output"));
+    let format = match &target.output {
+        None => Format::Text,
+        Some(path) if path == Path::new("-") => Format::Pipe,
+        Some(path) => Format::of(path).map_err(Failure::usage)?,
+    };
+    if format == Format::Pipe && std::io::stdout().is_terminal() && !dry_run {
+        return Err(Failure::usage("standard output is a terminal, and -o - writes a .npy file to it"));
+    }
+    if target.max_shard_size.is_some() && !matches!(format, Format::SafeTensors | Format::Index | Format::Folder) {
+        return Err(Failure::usage("--max-shard-size needs a .safetensors or .index.json output, or a folder"));
     }
     if target.compress && format != Format::Npz {
         return Err(Failure::usage("--compress needs an .npz output"));
@@ -152,13 +242,50 @@ pub(super) fn format(target: &Target, read: &[&Path], dry_run: bool) -> Result<F
     for path in read {
         Format::of(path).map_err(Failure::usage)?;
     }
-    let existing = check(std::slice::from_ref(&target.output), read)?;
+    let path = target.path().to_path_buf();
+    let existing = match format {
+        Format::Folder => folder(&path, read)?,
+        Format::Pipe | Format::Text => Vec::new(),
+        _ => check(std::slice::from_ref(&path), read)?,
+    };
     keep(&existing, target.force || dry_run)?;
     Ok(format)
 }
 
+/// Checks the files of an output, or its folder. Returns those that exist.
+pub(super) fn existing_outputs(
+    target: &Target,
+    format: Format,
+    list: &List,
+    read: &[&Path],
+) -> Result<Vec<PathBuf>, Failure> {
+    let files = layout(target, format, list)?;
+    match format {
+        Format::Folder => folder(target.path(), read),
+        Format::Pipe | Format::Text => Ok(Vec::new()),
+        _ => check(&files, read),
+    }
+}
+
+/// Refuses a folder as output that has inputs in it or can't be written. Returns it if it exists.
+fn folder(output: &Path, read: &[&Path]) -> Result<Vec<PathBuf>, Failure> {
+    let exists = output.symlink_metadata().is_ok();
+    if exists && let Ok(real) = output.canonicalize() {
+        let within = |p: &&&Path| p.canonicalize().is_ok_and(|p| p.starts_with(&real)) || p.starts_with(output);
+        if let Some(input) = read.iter().find(within) {
+            let (output, input) = (output.display(), input.display());
+            let text = format!("{output}: the output is also an input, or has one in it: {input}");
+            return Err(Failure { text: report::error(&text), code: 1 });
+        }
+    }
+    match FolderWriter::check(output, Existing::Keep) {
+        Err(_) if exists => Ok(vec![output.to_path_buf()]),
+        checked => Ok(checked.map(|()| Vec::new())?),
+    }
+}
+
 /// Refuses outputs that are also inputs or can't be written. Returns those that exist.
-pub(super) fn check<'o>(outputs: &'o [PathBuf], read: &[&Path]) -> Result<Vec<&'o Path>, Failure> {
+pub(super) fn check(outputs: &[PathBuf], read: &[&Path]) -> Result<Vec<PathBuf>, Failure> {
     // There may be thousands of inputs and of outputs, so inputs are looked up in sets.
     let written: HashSet<&Path> = read.iter().copied().collect();
     let real: HashSet<PathBuf> = read.iter().filter_map(|p| p.canonicalize().ok()).collect();
@@ -172,14 +299,14 @@ pub(super) fn check<'o>(outputs: &'o [PathBuf], read: &[&Path]) -> Result<Vec<&'
         }
         check_output(output, Existing::Replace)?;
         if exists {
-            existing.push(output.as_path());
+            existing.push(output.clone());
         }
     }
     Ok(existing)
 }
 
 /// Refuses outputs that exist, unless `--force` is given.
-pub(super) fn keep(existing: &[&Path], force: bool) -> Result<(), Failure> {
+pub(super) fn keep(existing: &[PathBuf], force: bool) -> Result<(), Failure> {
     match existing.first().filter(|_| !force) {
         None => Ok(()),
         Some(output) => {

@@ -15,16 +15,16 @@ use regex::Regex;
 
 use super::args::Common;
 use super::expression::{Expression, read_expression};
-use super::failure::{Failure, say};
+use super::failure::{Failure, tell};
 use super::findings::findings;
 use super::format::Format;
-use super::inputs::Input;
-use super::out_dtype::{Conversion, OutDtype};
+use super::inputs::{Input, bytes, no_input};
+use super::out_dtype::{self, Conversion, OutDtype};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
-use super::spec::{Missing, UNNAMED};
+use super::spec::{InputSpec, Missing, Rename, UNNAMED};
 use super::unchanged::{self, Unchanged};
-use super::{members, missing, report};
+use super::{close, members, missing, report};
 
 /// The maximum number of different errors that are shown.
 const REFUSALS: usize = 10;
@@ -34,16 +34,51 @@ pub(super) struct Plan {
     pub(super) expression: usize,
     pub(super) typed: TypedProgram,
     pub(super) program: Program,
+    /// The result, or the first of several, and its dtype.
     pub(super) result: Var,
     pub(super) dtype: DType,
+    /// All results.
+    pub(super) results: Vec<Outcome>,
     /// The conversion of the result by `--out-dtype`.
     pub(super) conversion: Conversion,
     /// Whether an op has operands of different dtypes, so that the rule set matters.
     mixes: bool,
     /// The scalars of the expression.
     pub(super) values: Vec<(String, Scalar)>,
-    dims: Vec<SymDim>,
     form: Form,
+}
+
+/// A result of an expression.
+pub(super) struct Outcome {
+    /// The name that the expression gives it.
+    pub(super) name: Option<String>,
+    pub(super) var: Var,
+    pub(super) dtype: DType,
+    dims: Vec<SymDim>,
+}
+
+impl Outcome {
+    fn new(name: Option<String>, var: Var, typed: &TypedProgram) -> Result<Outcome, Error> {
+        let unknown = || Error::Internal("the result has no type".into());
+        let (dtype, dims) = (typed.dtype(&var).ok_or_else(unknown)?, typed.shape(&var).ok_or_else(unknown)?.to_vec());
+        Ok(Outcome { name, var, dtype, dims })
+    }
+
+    /// The shape, which is known if all inputs are files.
+    pub(super) fn shape(&self) -> Result<Vec<usize>, Error> {
+        let fixed = |d: &SymDim| match d {
+            SymDim::Fixed(n) => Ok(*n),
+            SymDim::Sym(_) => Err(Error::Internal("the result has no shape".into())),
+        };
+        self.dims.iter().map(fixed).collect()
+    }
+
+    /// The name, dtype and shape as text.
+    fn described(&self) -> String {
+        let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
+        let name = self.name.as_ref().map_or(String::new(), |n| format!("`{}` ", report::escaped(n)));
+        format!("{name}{}[{}]", self.dtype, dims.join(", "))
+    }
 }
 
 /// The properties, besides the inputs, by which plans are grouped in the output: the ops and dtypes of all nodes, which
@@ -61,19 +96,25 @@ fn form(typed: &TypedProgram, text: &str) -> Form {
 }
 
 impl Plan {
-    /// The shape of the result, which is known if all inputs are files.
+    /// The shape of the first result, which is known if all inputs are files.
     pub(super) fn shape(&self) -> Result<Vec<usize>, Error> {
-        let fixed = |d: &SymDim| match d {
-            SymDim::Fixed(n) => Ok(*n),
-            SymDim::Sym(_) => Err(Error::Internal("the result has no shape".into())),
-        };
-        self.dims.iter().map(fixed).collect()
+        self.results.first().ok_or_else(|| Error::Internal("a plan without results".into()))?.shape()
     }
 
-    /// The dtype and shape of the result as text.
+    /// The size of all results in bytes.
+    pub(super) fn bytes(&self) -> Result<u64, Error> {
+        let sizes = self.results.iter().map(|r| Ok::<_, Error>(bytes(r.dtype, &r.shape()?)));
+        sizes.sum()
+    }
+
+    /// The results.
+    pub(super) fn vars(&self) -> Vec<Var> {
+        self.results.iter().map(|r| r.var.clone()).collect()
+    }
+
+    /// The dtypes and shapes of the results as text.
     pub(super) fn result_type(&self) -> String {
-        let dims: Vec<String> = self.dims.iter().map(ToString::to_string).collect();
-        format!("{}[{}]", self.dtype, dims.join(", "))
+        self.results.iter().map(Outcome::described).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -146,11 +187,11 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
 
     let mut notes = Vec::new();
     let (mut inputs, mut position) = (Vec::new(), HashMap::new());
-    for (i, (name, spec)) in common.inputs.iter().enumerate() {
+    for (i, (name, spec)) in common.specs().iter().enumerate() {
         let copied = matches!(&common.missing, Some(Missing::Copy(Some(from))) if from == name);
         if copied || expressions.iter().any(|e| e.uses.contains(&i)) {
             position.insert(i, inputs.len());
-            inputs.push(Input::open(name, spec)?);
+            inputs.push(Input::of(common, name, spec, &mut notes)?);
         } else {
             notes.push(format!("note: the expression does not use the input `{}`", report::escaped(name)));
         }
@@ -186,9 +227,12 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
 /// Checks the names and the formats of inputs and parameters before any file is read.
 fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
     let mut names = HashSet::new();
-    let inputs = common.inputs.iter().map(|(n, _)| n.as_str());
-    if let Some(twice) = inputs.chain(scalars.names()).find(|n| !names.insert(*n)) {
+    let inputs = common.specs();
+    if let Some(twice) = inputs.iter().map(|(n, _)| *n).chain(scalars.names()).find(|n| !names.insert(*n)) {
         return Err(Failure::usage(format!("the input name `{}` is given twice", report::escaped(twice))));
+    }
+    if common.inputs.iter().filter(|(_, spec)| matches!(spec, InputSpec::Stdin)).count() > 1 {
+        return Err(Failure::usage("two inputs are standard input"));
     }
     if common.inputs.is_empty() {
         return Err(Failure::usage("an expression needs an input: -i NAME=FILE"));
@@ -196,7 +240,11 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
     for path in common.inputs.iter().filter_map(|(_, spec)| spec.file()) {
         Format::of(path).map_err(Failure::usage)?;
     }
-    Ok(())
+    let unknown = |r: &&Rename| !common.inputs.iter().any(|(name, _)| *name == r.input);
+    match common.rename.iter().find(unknown) {
+        Some(rule) => Err(no_input("rename", &rule.input)),
+        None => Ok(()),
+    }
 }
 
 impl Work {
@@ -212,6 +260,8 @@ impl Work {
         for input in &self.inputs {
             all.extend(input.names().unwrap_or_default().into_iter().filter(|n| seen.insert(*n)));
         }
+        let siblings: HashSet<&str> = self.inputs.iter().flat_map(Input::siblings).collect();
+        all.retain(|n| !siblings.contains(n));
         let every = all.clone();
         let selected = |n: &&str| {
             common.select.as_ref().is_none_or(|r| r.is_match(n)) && !common.skip.as_ref().is_some_and(|r| r.is_match(n))
@@ -265,12 +315,17 @@ impl Work {
         let has_all = |(n, e): &(String, usize)| self.expressions[*e].uses.iter().all(|i| self.inputs[*i].has(n));
         if !chosen.iter().any(has_all) {
             let mut text = report::error("there is no tensor name that all inputs have");
-            members::hints(&self.inputs).for_each(|hint| text += &format!("\n{}", report::escape_controls(&hint)));
+            close::hints(&self.inputs, &lacks)
+                .chain(members::hints(&self.inputs))
+                .for_each(|hint| text += &format!("\n{}", report::escape_controls(&hint)));
             return Err(Failure { text, code: 1 });
         }
         let from = match common.missing.as_ref().unwrap_or(&Missing::Error) {
             Missing::Error if lacks.is_empty() => return Ok(chosen),
-            Missing::Error => return Err(missing::refused(&self.inputs, &lacks, members::hints(&self.inputs))),
+            Missing::Error => {
+                let hints = close::hints(&self.inputs, &lacks).chain(members::hints(&self.inputs));
+                return Err(missing::refused(&self.inputs, &lacks, hints));
+            }
             Missing::Skip => {
                 self.notes.extend(lacks.iter().map(|l| l.skipped(&self.inputs)));
                 return Ok(chosen.into_iter().filter(has_all).collect());
@@ -286,6 +341,7 @@ impl Work {
                 continue;
             }
             let source = missing::source(&self.inputs, from, &name)?;
+            missing::scaled(&self.inputs, &self.expressions[e].uses, source, &name)?;
             let copy = *copies.entry(source).or_insert_with(|| {
                 self.expressions.push(Expression::input(&self.inputs[source].name, source));
                 self.expressions.len() - 1
@@ -410,7 +466,7 @@ impl Work {
 
     /// Prints notes and warnings; only warnings if `quiet`.
     pub(super) fn tell(&self, quiet: bool) {
-        self.notes.iter().filter(|n| !quiet || n.starts_with("warning")).for_each(|n| say(n));
+        tell(&self.notes, quiet);
     }
 
     /// Groups jobs by expression, dtypes, ranks and [`Form`], in the order of the first job of each group.
@@ -458,26 +514,34 @@ pub(super) fn plan(
     let program = Program::with_settings(settings);
     let data = |(name, dtype, dims): &(&str, DType, Vec<Dim>)| program.data(name, *dtype, Dims(dims.clone()));
     let inputs: Vec<Var> = operands.iter().map(data).collect();
-    let mut result = match (operands, &inputs[..]) {
+    let mut results = match (operands, &inputs[..]) {
         // `--missing copy` also copies from an input whose name is not valid in an expression.
-        ([(name, ..)], [input]) if *name == text => input.clone(),
-        _ => program.expression_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?,
+        ([(name, ..)], [input]) if *name == text => vec![(None, input.clone())],
+        _ => program.results_with(text, |name| values.iter().find(|(p, _)| *p == name).map(|(_, v)| *v))?,
     };
     let types: Vec<(DType, usize)> = operands.iter().map(|(_, dtype, dims)| (*dtype, dims.len())).collect();
     let location = SourceLocation::Text(0..text.len() as u32);
-    let conversion = out.conversion(&types, &program, &result, location.clone())?;
-    if let Conversion::Converted(dtype) | Conversion::Back(dtype) = conversion {
-        result = Graph::apply(Op::Cast, &[Operand::Var(result)], Attrs::cast(dtype), location);
-    }
+    let conversion = match &mut results[..] {
+        [(None, result)] => {
+            let conversion = out.conversion(&types, &program, result, location.clone())?;
+            if let Conversion::Converted(dtype) | Conversion::Back(dtype) = conversion {
+                *result = Graph::apply(Op::Cast, &[Operand::Var(result.clone())], Attrs::cast(dtype), location);
+            }
+            conversion
+        }
+        _ if out.dtype.is_some() => return Err(out_dtype::not_named(location)),
+        _ => Conversion::Same,
+    };
     let typed = program.infer()?;
-    let unknown = || Error::Internal("the result has no type".into());
-    let dtype = typed.dtype(&result).ok_or_else(unknown)?;
-    let dims = typed.shape(&result).ok_or_else(unknown)?.to_vec();
+    let of = |(name, var): (Option<String>, Var)| Outcome::new(name, var, &typed);
+    let results = results.into_iter().map(of).collect::<Result<Vec<Outcome>, Error>>()?;
+    let first = results.first().ok_or_else(|| Error::Internal("an expression without results".into()))?;
+    let (result, dtype) = (first.var.clone(), first.dtype);
     let values = values.iter().map(|(n, v)| (n.to_string(), *v)).collect();
     let form = form(&typed, text);
     let mixed = |reason| matches!(reason, Reason::Table | Reason::Category | Reason::ZeroDim | Reason::Weak);
     let mixes = typed.casts().iter().any(|c| mixed(c.reason));
-    Ok(Plan { expression, typed, program, result, dtype, conversion, mixes, values, dims, form })
+    Ok(Plan { expression, typed, program, result, dtype, results, conversion, mixes, values, form })
 }
 
 /// Whether two errors are equivalent. Shapes are ignored, unless they are the reason of the error.

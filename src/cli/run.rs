@@ -12,14 +12,14 @@ use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{Error, Executor, Feeds, Program, Tensor, TypedProgram, Var};
 
 use super::args::Run;
-use super::failure::{Failure, say};
+use super::failure::{Failure, print, say};
 use super::format::Format;
 use super::inputs::{Input, bytes};
 use super::metrics::{Metrics, timed};
 use super::outputs::{self, Output};
-use super::report;
 use super::source::{Source, results, type_of};
 use super::spec::InputSpec;
+use super::{report, show};
 
 pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
     let start = Instant::now();
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
         Ok::<_, Failure>((program, typed))
     })?;
     let (names, fetches): (Vec<String>, Vec<Var>) = chosen(&program, &arguments.fetch)?.into_iter().unzip();
-    if format == Format::Npy && fetches.len() > 1 {
+    if matches!(format, Format::Npy | Format::Pipe) && fetches.len() > 1 {
         let count = fetches.len();
         let text =
             format!("a .npy file can't store {count} results: write .npz or .safetensors, or select one with --fetch");
@@ -65,14 +65,20 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
     let written = timed(&mut metrics.writing, || -> Result<(), Failure> {
         let mut output = Output::create(&arguments.target, format, &read, &list, &BTreeMap::new())?;
         for (name, t) in names.iter().zip(&computed) {
-            output.write(name, t)?;
+            output.write(None, Some(name), t)?;
         }
-        Ok(output.finish()?)
+        let shown = output.shown();
+        output.finish()?;
+        match (format, arguments.json) {
+            (Format::Text, true) => print(&show::lines(&shown)),
+            (Format::Text, false) => print(&show::text(&shown)),
+            _ => Ok(()),
+        }
     });
     written?;
     metrics.written = computed.iter().map(|t| bytes(t.dtype(), t.shape())).sum();
     metrics.total = start.elapsed();
-    if !arguments.quiet {
+    if !arguments.quiet && !matches!(format, Format::Text | Format::Pipe) {
         say(&metrics.summary(computed.len()));
     }
     Ok(())
@@ -82,7 +88,14 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
 fn check_arguments(arguments: &Run) -> Result<Format, Failure> {
     let inputs: Vec<&Path> = arguments.inputs.iter().filter_map(|(_, spec)| spec.file()).collect();
     let format = outputs::format(&arguments.target, &inputs, false)?;
-    outputs::check(std::slice::from_ref(&arguments.target.output), &[&arguments.file])?;
+    if let Some(output) = arguments.target.output.as_ref().filter(|_| !matches!(format, Format::Pipe | Format::Folder))
+    {
+        outputs::check(std::slice::from_ref(output), &[&arguments.file])?;
+    }
+    let streams = arguments.inputs.iter().filter(|(_, spec)| matches!(spec, InputSpec::Stdin)).count();
+    if streams + usize::from(arguments.file == Path::new("-")) > 1 {
+        return Err(Failure::usage("standard input is given twice: as the program or as inputs"));
+    }
     let mut names = HashSet::new();
     for (name, spec) in &arguments.inputs {
         match name {
@@ -104,6 +117,7 @@ fn check_arguments(arguments: &Run) -> Result<Format, Failure> {
 fn one(spec: &InputSpec) -> Option<String> {
     match spec {
         InputSpec::File(path) if Format::of(path) == Ok(Format::Npy) => Some(path.display().to_string()),
+        InputSpec::Stdin => Some("-".to_string()),
         InputSpec::Member(path, member) => Some(format!("{}:{member}", path.display())),
         _ => None,
     }

@@ -71,7 +71,7 @@ impl Source {
     /// Reads a program file that is given instead of an expression, and refuses options for expressions.
     pub(super) fn of(common: &Common, file: &Path) -> Result<Source, Failure> {
         if !common.is_empty() {
-            let text = "a program as text has its own inputs and settings: -i, -p, --select, --skip, --missing, --out-dtype, \
+            let text = "a program as text has its own inputs and settings: -i, -p, --rename, --sibling, --select, --skip, --missing, --out-dtype, \
                         --rules, --default-dtype and --rounding are valid for expressions only";
             return Err(Failure::usage(text));
         }

@@ -1,7 +1,7 @@
 //! The specification of inputs in arguments: files, members of files, declared types, and the handling of missing
 //! tensors.
 //!
-//! Guarantees: a path that exists is always a file. A colon separates a member only after the extension of a tensor
+//! Guarantees: a path that exists is always a file or a folder. A colon separates a member only after the extension of a tensor
 //! file, so neither a drive letter nor a URL is split. Does not: open files.
 
 use std::ffi::OsStr;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use castwise::DType;
 use castwise::shape::Dims;
+use regex::Regex;
 
 use super::format::Format;
 
@@ -22,6 +23,19 @@ pub(crate) enum InputSpec {
     /// One tensor of a file of several tensors.
     Member(PathBuf, String),
     Declared(DType, Dims),
+    /// A .npy file from standard input.
+    Stdin,
+    /// Other tensors of another input, for each tensor of that input.
+    Sibling(Rename),
+}
+
+/// A change of the names of an input's tensors.
+#[derive(Clone, Debug)]
+pub(crate) struct Rename {
+    pub(crate) input: String,
+    pub(crate) pattern: Regex,
+    /// What replaces matches; `$1` is the first group.
+    pub(crate) to: String,
 }
 
 impl InputSpec {
@@ -29,13 +43,16 @@ impl InputSpec {
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             InputSpec::File(path) | InputSpec::Member(path, _) => Some(path),
-            InputSpec::Declared(..) => None,
+            InputSpec::Declared(..) | InputSpec::Sibling(_) | InputSpec::Stdin => None,
         }
     }
 }
 
-/// Classifies a path: a file, or one tensor of a file.
+/// Classifies a path: standard input, a file, or one tensor of a file.
 pub(crate) fn located(path: PathBuf) -> InputSpec {
+    if path == Path::new("-") {
+        return InputSpec::Stdin;
+    }
     if path.symlink_metadata().is_ok() {
         return InputSpec::File(path);
     }

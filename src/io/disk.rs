@@ -42,7 +42,13 @@ impl Seek for Disk {
     }
 }
 
-/// Renames a file and replaces any file with the new name.
+/// Creates a folder, whose name must be unused.
+pub(super) fn create_folder(path: &Path) -> io::Result<()> {
+    before()?;
+    std::fs::create_dir(path)
+}
+
+/// Renames a file or a folder and replaces any file with the new name.
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     before()?;
     std::fs::rename(from, to)

@@ -17,6 +17,7 @@ use crate::base::shape::check;
 use crate::tensor::{Storage, Tensor};
 
 mod disk;
+mod folder;
 mod ledger;
 mod npy;
 mod npz;
@@ -25,7 +26,8 @@ mod safetensors;
 mod sharded;
 mod stored;
 
-pub use npy::{Npy, read_npy, write_npy};
+pub use folder::FolderWriter;
+pub use npy::{Npy, read_npy, read_npy_from, write_npy, write_npy_to};
 pub use npz::{Compression, Npz, NpzWriter};
 pub use output::{Existing, check_output, remove_temporaries, write_text};
 pub use safetensors::{SafeTensors, SafeTensorsWriter};

@@ -7,14 +7,14 @@
 //! floats of 8 bits, which NumPy does not have; read an array in Fortran order without holding it in memory twice.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use npyz::write_options::WriteOptions;
 use npyz::{NpyHeader, Order, TypeChar, TypeStr, WriterBuilder};
 
 use super::output::{Existing, Output};
-use super::{Origin, byte_len, format_error, io_error, open, read_exact, read_tensor};
+use super::{Origin, byte_len, format_error, io_error, open, read_exact, read_tensor, write_tensor};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result, shown};
 use crate::base::limits::{Limit, Limits};
@@ -64,7 +64,7 @@ impl Npy {
     pub fn open_within(path: impl AsRef<Path>, limits: Limits) -> Result<Npy> {
         let path = path.as_ref();
         let (mut file, len) = open(path)?;
-        let header = Header::read(&mut file, Origin::file(path), len, &limits)?;
+        let header = Header::read(&mut file, Origin::file(path), Some(len), &limits)?;
         let data_at = file.stream_position().map_err(|e| io_error(path, e))?;
         Ok(Npy { path: path.to_path_buf(), file, header, data_at })
     }
@@ -107,6 +107,40 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     Npy::open(path)?.load()
 }
 
+/// Reads the array of a `.npy` file from a stream, such as a pipe, to its end. `name` is the stream's name in errors. No
+/// more memory is allocated than twice the size of what arrives.
+///
+/// ```
+/// use castwise::{Tensor, io};
+/// let mut bytes = Vec::new();
+/// io::write_npy_to(&mut bytes, "memory", &Tensor::from([1u8, 2, 3]))?;
+/// assert_eq!(io::read_npy_from(&mut &bytes[..], "memory")?.to_vec::<u8>()?, [1, 2, 3]);
+/// assert!(io::read_npy_from(&mut &bytes[..bytes.len() - 1], "memory").is_err());
+/// # Ok::<(), castwise::Error>(())
+/// ```
+pub fn read_npy_from(from: &mut impl Read, name: &str) -> Result<Tensor> {
+    let origin = Origin::file(Path::new(name));
+    let header = Header::read(from, origin, None, &Limits::new())?;
+    let want = byte_len(origin, header.dtype, &header.shape)?;
+    let mut bytes = Vec::new();
+    // One more byte shows that the stream is too long.
+    from.take(want as u64 + 1).read_to_end(&mut bytes).map_err(|e| origin.failed(e))?;
+    if bytes.len() != want {
+        let (have, shape) = (bytes.len(), dims_text(&header.shape));
+        let have = if have > want { format!("more than {want}") } else { have.to_string() };
+        return Err(origin.refuse(format!("{have} bytes of data, but {}{shape} has {want}", header.dtype)));
+    }
+    header.tensor(&mut &bytes[..], origin)
+}
+
+/// Writes a tensor to a stream as [`write_npy`] writes a file. `name` is the stream's name in errors.
+pub fn write_npy_to(out: &mut impl Write, name: &str, t: &Tensor) -> Result<()> {
+    let path = Path::new(name);
+    let header = header(path, t.dtype(), t.shape())?;
+    out.write_all(&header).map_err(|e| io_error(path, e))?;
+    write_tensor(out, t)?.and_then(|()| out.flush()).map_err(|e| io_error(path, e))
+}
+
 /// Writes a tensor as a `.npy` file, version 1.0, little-endian, row-major.
 ///
 /// Errors: NumPy does not have the dtype (bf16, c32, f8e4m3fn, f8e5m2); the system reports an error. No partial file is
@@ -130,8 +164,10 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Reads the header of an array whose file has `len` bytes, and checks it against that length.
-    pub(super) fn read(from: &mut impl Read, origin: Origin<'_>, len: u64, limits: &Limits) -> Result<Header> {
+    /// Reads the header of an array whose file has `len` bytes, if that is known, and checks it against that length.
+    pub(super) fn read(from: &mut impl Read, origin: Origin<'_>, len: Option<u64>, limits: &Limits) -> Result<Header> {
+        let known = len.is_some();
+        let len = len.unwrap_or(u64::MAX);
         // The part up to and including the header length of version 1.
         let mut bytes = vec![0; len.min(10) as usize];
         read_exact(from, origin, &mut bytes)?;
@@ -167,7 +203,7 @@ impl Header {
         let shape = dims.map_err(|_| origin.refuse("header: a dim is too large for this machine"))?;
         check_within(&shape, limits).map_err(|e| origin.refuse(e.to_string()))?;
         let want = byte_len(origin, dtype, &shape)? as u64;
-        if want != have {
+        if known && want != have {
             let shape = dims_text(&shape);
             return Err(origin.refuse(format!("{have} bytes of data, but {dtype}{shape} has {want}")));
         }

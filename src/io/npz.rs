@@ -91,7 +91,7 @@ impl Npz {
                 return Err(refuse(format!("the member `{}` is not a .npy file", shown(&file))));
             };
             let origin = Origin { path, member: Some(&file) };
-            let read = |m: &mut ZipFile<'_, _>, len| npy::Header::read(m, origin, len, &limits);
+            let read = |m: &mut ZipFile<'_, _>, len| npy::Header::read(m, origin, Some(len), &limits);
             let header = match with_member(&mut archive, member, origin, read) {
                 Ok(h) => Ok((h.dtype, h.shape)),
                 Err(Error::Format { message, .. }) => Err(message),
@@ -129,7 +129,7 @@ impl Npz {
         let (member, file) = (self.find(name)?.member, format!("{name}.npy"));
         let origin = Origin { path: &self.path, member: Some(&file) };
         with_member(&mut self.archive, member, origin, |m, len| {
-            let t = npy::Header::read(m, origin, len, &self.limits)?.tensor(m, origin)?;
+            let t = npy::Header::read(m, origin, Some(len), &self.limits)?.tensor(m, origin)?;
             // The read at the end verifies the checksum.
             match m.read(&mut [0]).map_err(|e| origin.failed(e))? {
                 0 => Ok(t),

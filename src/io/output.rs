@@ -1,4 +1,4 @@
-//! Output files that appear under their name only when complete.
+//! Output files and folders that appear under their name only when complete.
 //!
 //! Guarantees: bytes go to a new temporary file in the target directory and are synced to disk before the file gets its
 //! final name; a file that is not published, because of any error, is removed; no step follows a symlink at the
@@ -30,6 +30,8 @@ pub enum Existing {
 struct Registry {
     /// By number, so that each of thousands of shards is found quickly.
     files: BTreeMap<u64, PathBuf>,
+    /// Temporary folders, by number; some of the files may be in them.
+    folders: BTreeMap<u64, PathBuf>,
     next: u64,
     closed: bool,
 }
@@ -48,7 +50,14 @@ pub(super) fn next_number() -> u64 {
 
 impl Registry {
     const fn empty() -> Mutex<Registry> {
-        Mutex::new(Registry { files: BTreeMap::new(), next: 0, closed: false })
+        Mutex::new(Registry { files: BTreeMap::new(), folders: BTreeMap::new(), next: 0, closed: false })
+    }
+
+    /// A number and a name for a temporary file or folder beside `path`.
+    fn unused(&mut self, path: &Path) -> (u64, PathBuf) {
+        let number = self.next;
+        self.next += 1;
+        (number, directory(path).join(format!(".castwise-{}-{number}.tmp", std::process::id())))
     }
 
     fn check(&self) -> io::Result<()> {
@@ -59,7 +68,7 @@ impl Registry {
     }
 }
 
-/// Removes the temporary files of all unpublished outputs, and prevents that any output is started or published
+/// Removes the temporary files and folders of all unpublished outputs, and prevents that any output is started or published
 /// afterwards. For programs that exit on a signal without dropping their writers.
 ///
 /// ```
@@ -77,6 +86,9 @@ pub fn remove_temporaries() {
     registry.closed = true;
     for file in std::mem::take(&mut registry.files).into_values() {
         let _ = std::fs::remove_file(file);
+    }
+    for folder in std::mem::take(&mut registry.folders).into_values() {
+        let _ = std::fs::remove_dir_all(folder);
     }
 }
 
@@ -149,9 +161,7 @@ impl Draft {
         let mut registry = registry();
         registry.check().map_err(|e| io_error(path, e))?;
         loop {
-            let number = registry.next;
-            registry.next += 1;
-            let temporary = directory(path).join(format!(".castwise-{}-{number}.tmp", std::process::id()));
+            let (number, temporary) = registry.unused(path);
             match Disk::create(&temporary) {
                 Ok(file) => {
                     registry.files.insert(number, temporary.clone());
@@ -254,7 +264,7 @@ pub(super) fn publish_set(parts: &[Sealed], whole: &Sealed) -> Result<()> {
 }
 
 /// Syncs a file's directory, where the system supports that, which makes the file's name durable.
-fn sync_directory(of: &Path) -> Result<()> {
+pub(super) fn sync_directory(of: &Path) -> Result<()> {
     match disk::sync_directory(directory(of)) {
         Some(Err(e)) if !matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) && cfg!(unix) => {
             Err(io_error(of, e))
@@ -291,5 +301,86 @@ impl Output {
     /// Syncs the bytes to disk and gives the file its final name.
     pub(super) fn publish(self) -> Result<()> {
         self.seal()?.publish()
+    }
+}
+
+/// A temporary folder beside the place of the final one. If it is dropped before it is published, it is removed with
+/// all that it contains.
+pub(super) struct FolderDraft {
+    /// The key in the registry while the temporary folder exists.
+    number: u64,
+    pub(super) temporary: PathBuf,
+}
+
+impl FolderDraft {
+    pub(super) fn create(path: &Path) -> Result<FolderDraft> {
+        let mut registry = registry();
+        registry.check().map_err(|e| io_error(path, e))?;
+        loop {
+            let (number, temporary) = registry.unused(path);
+            match disk::create_folder(&temporary) {
+                Ok(()) => {
+                    registry.folders.insert(number, temporary.clone());
+                    return Ok(FolderDraft { number, temporary });
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(io_error(path, e)),
+            }
+        }
+    }
+
+    /// Creates a folder in this one.
+    pub(super) fn folder(&self, inner: &Path) -> io::Result<()> {
+        let registry = registry();
+        registry.check()?;
+        match disk::create_folder(&self.temporary.join(inner)) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            created => created,
+        }
+    }
+
+    /// Gives the folder its final name. A folder of that name, which the caller has checked, is moved aside first and
+    /// removed afterwards; if the new folder can't be named, the old one gets its name back.
+    pub(super) fn publish(self, path: &Path, existing: Existing) -> Result<()> {
+        let mut registry = registry();
+        let refuse = |e| io_error(path, e);
+        registry.check().map_err(refuse)?;
+        let mut old = None;
+        match (existing, std::fs::symlink_metadata(path)) {
+            (_, Err(_)) => {}
+            (Existing::Keep, Ok(_)) => {
+                return Err(refuse(io::Error::new(io::ErrorKind::AlreadyExists, "the folder exists")));
+            }
+            (Existing::Replace, Ok(_)) => {
+                let (number, aside) = registry.unused(path);
+                disk::rename(path, &aside).map_err(refuse)?;
+                old = Some((number, aside));
+            }
+        }
+        if let Err(e) = disk::rename(&self.temporary, path) {
+            if let Some((_, aside)) = &old {
+                let _ = std::fs::rename(aside, path);
+            }
+            return Err(refuse(e));
+        }
+        registry.folders.remove(&self.number);
+        registry.folders.extend(old.clone());
+        drop(registry);
+        let synced = sync_directory(path);
+        if let Some((number, aside)) = old {
+            let _ = std::fs::remove_dir_all(aside);
+            self::registry().folders.remove(&number);
+        }
+        synced
+    }
+}
+
+impl Drop for FolderDraft {
+    fn drop(&mut self) {
+        let mut registry = registry();
+        // Published folders are no longer registered.
+        if registry.folders.remove(&self.number).is_some() {
+            let _ = std::fs::remove_dir_all(&self.temporary);
+        }
     }
 }

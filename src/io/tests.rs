@@ -10,6 +10,7 @@ use super::*;
 
 mod damage;
 mod faults;
+mod folder;
 mod limits;
 mod npz;
 mod sharded;

@@ -26,22 +26,58 @@ impl<M: Mode> Parser<'_, '_, M> {
             let d = at.syntax("the expression ends with an assignment: it has no result");
             return Err(d.help(format!("append the result: `; {}`", shown(&name))));
         }
-        if let Some((name, local)) = self.locals.iter().filter(|(_, l)| !l.used).min_by_key(|(_, l)| l.at.start) {
-            return Err(local.at.syntax(format!("`{}` is assigned and never used", shown(name))));
+        self.used()?;
+        let root = self.root(span)?;
+        self.build(&[root], span)?.pop().ok_or_else(|| span.syntax("the expression is empty"))
+    }
+
+    /// Like [`finish`](Parser::finish). If the text ends with an assignment, the results are the names that are assigned
+    /// and not used, in their order.
+    pub(super) fn finish_named(mut self, span: Span) -> Parsed<Vec<(Option<String>, Var<M>)>> {
+        if self.target.is_none() {
+            return Ok(vec![(None, self.finish(span)?)]);
         }
-        let root = match self.values.pop() {
-            Some((Value::Term(t), _)) => t,
+        self.assign()?;
+        let mut results: Vec<_> = self.locals.iter().filter(|(_, l)| !l.used).collect();
+        results.sort_by_key(|(_, l)| l.at.start);
+        let (mut names, mut roots) = (Vec::with_capacity(results.len()), Vec::with_capacity(results.len()));
+        for (name, local) in results {
+            let Value::Term(root) = local.value else {
+                return Err(local.at.syntax(format!("the result `{}` is a constant: it uses no input", shown(name))));
+            };
+            names.push(Some(name.clone()));
+            roots.push(root);
+        }
+        Ok(names.into_iter().zip(self.build(&roots, span)?).collect())
+    }
+
+    /// Refuses a name that is assigned and not used.
+    fn used(&self) -> Parsed<()> {
+        match self.locals.iter().filter(|(_, l)| !l.used).min_by_key(|(_, l)| l.at.start) {
+            Some((name, local)) => Err(local.at.syntax(format!("`{}` is assigned and never used", shown(name)))),
+            None => Ok(()),
+        }
+    }
+
+    /// The value of the whole text.
+    fn root(&mut self, span: Span) -> Parsed<Term> {
+        match self.values.pop() {
+            Some((Value::Term(t), _)) => Ok(t),
             Some((Value::Constant(s), at)) => {
-                return Err(at.syntax(format!("the expression is the constant {s}: it uses no input")));
+                Err(at.syntax(format!("the expression is the constant {s}: it uses no input")))
             }
-            None => return Err(span.syntax("the expression is empty")),
-        };
+            None => Err(span.syntax("the expression is empty")),
+        }
+    }
+
+    /// Builds the steps in order. Returns the values of `roots`.
+    fn build(self, roots: &[Term], span: Span) -> Parsed<Vec<Var<M>>> {
         if self.handles.is_empty() {
             return Err(span.syntax("the expression casts constants alone: it uses no input"));
         }
         // The number of uses of each step. An eager value is dropped after its last use.
         let mut uses = vec![0u32; self.steps.len()];
-        for term in self.steps.iter().flat_map(|s| s.operands.iter().flatten()).chain([&root]) {
+        for term in self.steps.iter().flat_map(|s| s.operands.iter().flatten()).chain(roots) {
             if let Term::Step(i) = term {
                 uses[*i as usize] += 1;
             }
@@ -77,11 +113,12 @@ impl<M: Mode> Parser<'_, '_, M> {
                 (Applied::Op(op, attrs), ..) => Some(M::apply(*op, &operands, attrs.clone(), location)),
             });
         }
-        let value = match root {
+        let value = |root: &Term| match *root {
             Term::Step(i) => take(&mut built, i),
             Term::Handle(i) => self.handles.get(i as usize).cloned(),
             Term::Constant(_) => None,
         };
-        value.ok_or_else(|| span.syntax("the expression is empty"))
+        let values: Option<Vec<Var<M>>> = roots.iter().map(value).collect();
+        values.ok_or_else(|| span.syntax("the expression is empty"))
     }
 }

@@ -12,7 +12,8 @@
 //! `clamp(x, min=0)`, `mean(x, dims=-1, keepdim=true)` and `cast(x, f32)`, expressions in parentheses, names (also `"in quotes"`), and the constants `2`, `0x1f`, `1.5e-3`,
 //! `2j`, `inf`, `nan`, `true`, `false`.
 //!
-//! Assignments before the expression name parts of it: `t = a - b; base + 0.3*t`. Each name must be used.
+//! Assignments before the expression name parts of it: `t = a - b; base + 0.3*t`. Each name must be used. A text that ends
+//! with an assignment has named results (`Program::results_with`).
 
 use std::collections::HashMap;
 
@@ -79,6 +80,37 @@ impl Program {
     /// ```
     pub fn expression_with(&self, text: &str, scalars: impl FnMut(&str) -> Option<Scalar>) -> Result<Var> {
         self.expression_in(text, &Registry::new(), scalars)
+    }
+
+    /// Like [`expression_with`](Program::expression_with), for a text that may end with an assignment: then its results are
+    /// the names that are assigned and not used, in their order.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// p.data("a", DType::F32, [4]);
+    /// p.data("b", DType::F32, [4]);
+    /// let results = p.results_with("d = abs(a - b); most = amax(d); mean = mean(d)", |_| None)?;
+    /// let names: Vec<_> = results.iter().filter_map(|(name, _)| name.as_deref()).collect();
+    /// assert_eq!(names, ["most", "mean"]);
+    /// assert!(p.results_with("a + b", |_| None)?[0].0.is_none());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn results_with(
+        &self,
+        text: &str,
+        mut scalars: impl FnMut(&str) -> Option<Scalar>,
+    ) -> Result<Vec<(Option<String>, Var)>> {
+        let mut names = |name: &str| match scalars(name) {
+            Some(s) => Some(Operand::Scalar(s)),
+            None => self.feed(name).map(Operand::Var),
+        };
+        let known = Known { ops: &Registry::new(), names: &|| self.feed_names(), limits: self.limits() };
+        let _standard = FloatMode::standard();
+        known.limits.allow(Limit::Expression, text.len())?;
+        let mut parser = Parser::new(text, &known, &mut names);
+        let end = parser.read()?;
+        Ok(parser.finish_named(end)?)
     }
 
     /// Like [`expression_with`](Program::expression_with), with the custom ops of a registry.

@@ -1,0 +1,301 @@
+//! The command and folders of models: FP8 weights with scales of blocks, folders that are hostile, outputs that are killed.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command;
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use castwise::io::SafeTensors;
+use castwise::{DType, Tensor};
+use command::{Dir, bf16_tensor, half_tensor, noise, of_bytes};
+use half::bf16;
+
+/// A folder with a small model, its configuration and its tokenizer.
+fn model(dir: &Dir, folder: &str, tensors: &[(&str, Tensor)]) -> PathBuf {
+    let path = dir.0.join(folder);
+    std::fs::create_dir_all(&path).unwrap();
+    dir.checkpoint(&format!("{folder}/model.safetensors"), tensors);
+    dir.file(&format!("{folder}/config.json"), br#"{"model_type": "tiny", "torch_dtype": "float16", "layers": 2}"#);
+    dir.file(&format!("{folder}/tokenizer.json"), b"{}");
+    path
+}
+
+fn files(of: &Path) -> Vec<String> {
+    let mut all: Vec<String> =
+        std::fs::read_dir(of).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    all.sort();
+    all
+}
+
+/// The number that a byte of F8_E4M3 has, by its definition: a sign, 4 bits of exponent with bias 7, 3 of mantissa.
+fn e4m3(byte: u8) -> f32 {
+    let (sign, exponent, mantissa) = (byte >> 7, i32::from(byte >> 3 & 15), f32::from(byte & 7));
+    let value = match (exponent, byte & 7) {
+        (15, 7) => f32::NAN,
+        (0, _) => mantissa * 2f32.powi(-9),
+        _ => (1.0 + mantissa / 8.0) * 2f32.powi(exponent - 7),
+    };
+    if sign == 1 { -value } else { value }
+}
+
+/// A model as DeepSeek publishes them: weights in FP8, with a scale in f32 for each block of 128 × 128 elements.
+#[test]
+fn fp8_weights_with_scales_of_blocks_become_bf16_exactly() {
+    let dir = Dir::new("fp8");
+    let (rows, columns) = (200, 300);
+    let bytes: Vec<u8> = (0..rows * columns).map(|i| (i * 7 + i / 256) as u8).collect();
+    let scales: Vec<f32> = noise(3, 6).into_iter().map(|v| v.abs() / 300.0).collect();
+    let weight = Tensor::from_bytes(DType::F8E4M3FN, [rows, columns], &bytes).unwrap();
+    let norm = bf16_tensor(1, &[columns]);
+    let folder = model(
+        &dir,
+        "fp8",
+        &[
+            ("0.weight", weight),
+            ("0.weight_scale_inv", Tensor::from_slice(&scales, [2, 3]).unwrap()),
+            ("norm.weight", norm.clone()),
+        ],
+    );
+    let config = r#"{"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}, "torch_dtype": "float8_e4m3fn"}"#;
+    std::fs::write(folder.join("config.json"), config).unwrap();
+    let out = dir
+        .eval(&[
+            "cast(w, f32) * blocks(s, like=w, size=128)",
+            "-i",
+            "w=fp8/",
+            "--sibling",
+            r"s=w:\.weight$=.weight_scale_inv",
+            "--missing",
+            "copy",
+            "--out-dtype",
+            "bf16",
+            "-o",
+            "bf16/",
+        ])
+        .ok();
+    assert!(out.stderr.contains("quantization_config of fp8 removed"), "{}", out.stderr);
+    let mut made = SafeTensors::open(dir.0.join("bf16/model.safetensors")).unwrap();
+    assert_eq!(made.names().collect::<Vec<_>>(), ["0.weight", "norm.weight"]);
+    let expected: Vec<bf16> = (0..rows * columns)
+        .map(|i| bf16::from_f32(e4m3(bytes[i]) * scales[i / columns / 128 * 3 + i % columns / 128]))
+        .collect();
+    let got = made.load("0.weight").unwrap().to_vec::<bf16>().unwrap();
+    for (i, (e, g)) in expected.iter().zip(&got).enumerate() {
+        assert!(e.to_bits() == g.to_bits() || e.is_nan() && g.is_nan(), "element {i}: {g}, expected {e}");
+    }
+    let kept = made.load("norm.weight").unwrap();
+    assert_eq!(kept.to_vec::<bf16>().unwrap(), norm.to_vec::<bf16>().unwrap());
+    let config = std::fs::read_to_string(dir.0.join("bf16/config.json")).unwrap();
+    assert_eq!(config, r#"{ "torch_dtype": "bfloat16"}"#);
+}
+
+#[test]
+fn fp8_weights_without_their_scale_are_not_copied() {
+    let dir = Dir::new("unscaled");
+    let weight = Tensor::from_bytes(DType::F8E4M3FN, [2, 2], &[1, 2, 3, 4]).unwrap();
+    let scale = Tensor::from_slice(&[2f32], [1, 1]).unwrap();
+    model(&dir, "m", &[("0.weight", weight.clone()), ("0.weight_scale_inv", scale), ("1.weight", weight)]);
+    let sibling = r"s=w:\.weight$=.weight_scale_inv";
+    let more = ["-i", "w=m/", "--sibling", sibling, "--missing", "copy", "-o", "out/"];
+    let stderr = dir.refused(&[&["cast(w, f32) * blocks(s, like=w, size=128)"], &more[..]].concat());
+    assert!(stderr.contains("`1.weight` is f8e4m3fn and has no sibling `s`"), "{stderr}");
+}
+
+#[test]
+fn links_are_followed_within_the_model_and_its_cache_only() {
+    let dir = Dir::new("links");
+    let (cache, at) = ("models--a--b", "models--a--b/snapshots/1");
+    model(&dir, at, &[("w", bf16_tensor(1, &[4]))]);
+    std::fs::create_dir_all(dir.0.join(cache).join("blobs")).unwrap();
+    dir.file(&format!("{cache}/blobs/123"), b"merges");
+    dir.file("secret", b"secret");
+    std::fs::create_dir_all(dir.0.join("elsewhere")).unwrap();
+    let folder = dir.0.join(at);
+    symlink("../../blobs/123", folder.join("merges.txt")).unwrap();
+    symlink("tokenizer.json", folder.join("alias.json")).unwrap();
+    symlink("../../../secret", folder.join("notes.txt")).unwrap();
+    symlink("../../../elsewhere", folder.join("more")).unwrap();
+    symlink("nothing", folder.join("dangling")).unwrap();
+    symlink("round", folder.join("round")).unwrap();
+    assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+    std::fs::create_dir_all(folder.join("1_Pooling")).unwrap();
+    std::fs::write(folder.join("1_Pooling/config.json"), "{}").unwrap();
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    std::fs::write(folder.join("pytorch_model.bin"), "pickle").unwrap();
+    let out = dir.eval(&["a * 2", "-i", &format!("a={at}"), "-o", "out"]);
+    assert_eq!(out.code, Some(2), "a new folder is written with a slash: {}", out.stderr);
+    let out = dir.eval(&["a * 2", "-i", &format!("a={at}"), "-o", "out/"]).ok();
+    let copied = ["1_Pooling", "alias.json", "config.json", "merges.txt", "model.safetensors", "tokenizer.json"];
+    assert_eq!(files(&dir.0.join("out")), copied);
+    assert_eq!(std::fs::read(dir.0.join("out/merges.txt")).unwrap(), b"merges");
+    assert_eq!(files(&dir.0.join("out/1_Pooling")), ["config.json"]);
+    assert!(!dir.0.join("out/alias.json").is_symlink());
+    for said in ["`pytorch_model.bin`", "`dangling`, `more`, `notes.txt`, `round`", "`pipe`"] {
+        assert!(out.stderr.contains(said), "{said}: {}", out.stderr);
+    }
+}
+
+#[test]
+fn hostile_folders_are_refused_or_bounded() {
+    let dir = Dir::new("hostile");
+    let tensors = [("w", bf16_tensor(1, &[4]))];
+    let folder = model(&dir, "m", &tensors);
+    let refused = |said: &str| {
+        let out = dir.bounded(&["eval", "a", "-i", "a=m/", "-o", "out/"], Stdio::null(), None);
+        assert_eq!(out.code, Some(1), "{said}: {}", out.stderr);
+        assert!(out.stderr.contains(said), "{said}: {}", out.stderr);
+        assert!(!dir.0.join("out").exists() && !dir.names().iter().any(|n| n.ends_with(".tmp")));
+    };
+    // A configuration of 1 GB, which a sparse file pretends to have.
+    let config = std::fs::File::options().write(true).open(folder.join("config.json")).unwrap();
+    config.set_len(1 << 30).unwrap();
+    refused("the file has 1073741824 bytes, more than the maximum");
+    dir.bounded(&["eval", "a", "-i", "a=m/", "-o", "out/", "--no-copy-rest"], Stdio::null(), None).ok();
+    assert_eq!(files(&dir.0.join("out")), ["model.safetensors"]);
+    std::fs::remove_dir_all(dir.0.join("out")).unwrap();
+    for (text, said) in [
+        ("[".repeat(100_000), "not a JSON object"),
+        ("{\"a\": ".repeat(100_000), "not a JSON object"),
+        (r#"{"torch_dtype": "x", "torch_dtype": "y"}"#.to_string(), "duplicate key `torch_dtype`"),
+        ("[1]".to_string(), "not a JSON object"),
+    ] {
+        std::fs::write(folder.join("config.json"), text).unwrap();
+        refused(said);
+    }
+    std::fs::write(folder.join("config.json"), format!("{{\"a\": {}1{}}}", "[".repeat(90_000), "]".repeat(90_000)))
+        .unwrap();
+    dir.bounded(&["eval", "a", "-i", "a=m/", "-o", "out/"], Stdio::null(), None).ok();
+    std::fs::remove_dir_all(dir.0.join("out")).unwrap();
+    // Shards outside of the folder.
+    for shard in ["../out.safetensors", "/etc/passwd", "a/../../b.safetensors", ""] {
+        let index = format!(r#"{{"weight_map": {{"w": "{shard}"}}}}"#);
+        std::fs::write(folder.join("model.safetensors.index.json"), index).unwrap();
+        let _ = std::fs::remove_file(folder.join("model.safetensors"));
+        refused("is not the name of a file in the directory of the index");
+    }
+    std::fs::remove_file(folder.join("model.safetensors.index.json")).unwrap();
+    refused("there is no .safetensors file");
+    // More files than a model has.
+    dir.checkpoint("m/model.safetensors", &tensors);
+    (0..10_001).for_each(|i| std::fs::write(folder.join(format!("{i}.txt")), "").unwrap());
+    refused("more than 10000 files");
+    (0..10_001).for_each(|i| std::fs::remove_file(folder.join(format!("{i}.txt"))).unwrap());
+    // A model of a hundred thousand tensors, all of which are renamed.
+    std::fs::write(folder.join("config.json"), "{}").unwrap();
+    dir.file("m/model.safetensors", &of_bytes((0..100_000).map(|i| format!("module.{i}.w"))));
+    let renamed = ["eval", "a", "-i", "a=m/", "-o", "out/", "--rename", r"a:^module\.="];
+    dir.bounded(&renamed, Stdio::null(), None).ok();
+    let made = SafeTensors::open(dir.0.join("out/model.safetensors")).unwrap();
+    assert!(made.has("99999.w") && made.names().count() == 100_000);
+}
+
+#[test]
+fn a_folder_is_replaced_only_if_it_is_a_models() {
+    let dir = Dir::new("replaced");
+    model(&dir, "m", &[("w", bf16_tensor(1, &[4]))]);
+    let eval = |more: &[&str]| dir.eval(&[&["a * 2", "-i", "a=m/", "-o", "out/"], more].concat());
+    eval(&[]).ok();
+    let refused = |more: &[&str], said: &str| {
+        let before = files(&dir.0.join("out"));
+        let out = eval(more);
+        assert!(out.code == Some(1) && out.stderr.contains(said), "{said}: {}", out.stderr);
+        assert_eq!(files(&dir.0.join("out")), before);
+    };
+    refused(&[], "the output exists; use --force to replace it");
+    dir.file("out/stale.txt", b"");
+    eval(&["--force"]).ok();
+    assert_eq!(files(&dir.0.join("out")), ["config.json", "model.safetensors", "tokenizer.json"]);
+    dir.file("out/.hidden", b"");
+    refused(&["--force"], "`.hidden` in it is hidden");
+    std::fs::remove_file(dir.0.join("out/.hidden")).unwrap();
+    symlink("/", dir.0.join("out/root")).unwrap();
+    refused(&["--force"], "`root` in it is neither a file nor a folder");
+    std::fs::remove_file(dir.0.join("out/root")).unwrap();
+    std::fs::remove_file(dir.0.join("out/model.safetensors")).unwrap();
+    refused(&["--force"], "it is not a model's");
+    std::fs::remove_dir_all(dir.0.join("out")).unwrap();
+    std::fs::create_dir(dir.0.join("out")).unwrap();
+    eval(&["--force"]).ok();
+    // An input in the output.
+    model(&dir, "out/m", &[("w", bf16_tensor(1, &[4]))]);
+    let out = dir.eval(&["a", "-i", "a=out/m/", "-o", "out/", "--force"]);
+    assert!(out.code == Some(1) && out.stderr.contains("has one in it"), "{}", out.stderr);
+    let out = dir.eval(&["a", "-i", "a=m/", "-o", "m/", "--force"]);
+    assert!(out.code == Some(1) && out.stderr.contains("the output is also an input"), "{}", out.stderr);
+    for output in [".", "..", "/"] {
+        let out = dir.eval(&["a", "-i", "a=m/", "-o", output, "--force"]);
+        assert_eq!(out.code, Some(1), "{output}: {}", out.stderr);
+    }
+    assert!(dir.0.join("m/model.safetensors").exists());
+}
+
+/// The files of a model by name, or none if there is no folder.
+fn contents(folder: &Path) -> Option<Vec<(String, Vec<u8>)>> {
+    folder
+        .exists()
+        .then(|| files(folder).into_iter().map(|f| (f.clone(), std::fs::read(folder.join(f)).unwrap())).collect())
+}
+
+#[test]
+fn a_model_is_whole_or_absent_whenever_the_command_is_killed() {
+    let dir = Dir::new("killed-model");
+    let names = ["embed", "0.weight", "1.weight", "2.weight", "head"];
+    let tensors = |seed| {
+        names.iter().enumerate().map(|(i, n)| (*n, half_tensor(seed + i as u64, &[300, 500]))).collect::<Vec<_>>()
+    };
+    model(&dir, "a", &tensors(1));
+    model(&dir, "b", &tensors(9));
+    let merge = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
+        command.args(["eval", "0.7*a + 0.3*b", "-i", "a=a/", "-i", "b=b/", "-o", "m/", "--max-shard-size", "700KB"]);
+        command.current_dir(&dir.0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let began = Instant::now();
+    assert!(merge().wait().unwrap().success());
+    let whole = began.elapsed();
+    let right = contents(&dir.0.join("m"));
+    assert_eq!(right.as_ref().unwrap().len(), 6, "three shards, the index, the configuration and the tokenizer");
+    let mut killed = 0;
+    for i in 0..40 {
+        let _ = std::fs::remove_dir_all(dir.0.join("m"));
+        let mut child = merge();
+        std::thread::sleep(whole * i / 40 + Duration::from_micros(50));
+        if i % 2 == 0 {
+            child.kill().unwrap();
+        } else {
+            assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success() || i > 0);
+        }
+        killed += u32::from(!child.wait().unwrap().success());
+        let now = contents(&dir.0.join("m"));
+        assert!(now.is_none() || now == right, "half a model after {i}");
+        // A signal that can be handled leaves no temporary folder.
+        let left = dir.names().iter().filter(|n| n.contains(&format!("castwise-{}-", child.id()))).count();
+        assert!(i % 2 == 0 || left == 0, "{:?}", dir.names());
+    }
+    assert!(killed > 0);
+    let _ = std::fs::remove_dir_all(dir.0.join("m"));
+    assert!(merge().wait().unwrap().success());
+    assert!(contents(&dir.0.join("m")) == right);
+}
+
+/// A file of more bytes than the process may write, which is as a full disk.
+#[test]
+fn a_full_disk_leaves_no_half_model() {
+    let dir = Dir::new("full-model");
+    model(&dir, "a", &[("w", half_tensor(1, &[300, 500])), ("v", half_tensor(2, &[300, 500]))]);
+    let limit = "ulimit -f 400; exec \"$0\" \"$@\"";
+    let out = Command::new("sh")
+        .args(["-c", limit, env!("CARGO_BIN_EXE_castwise"), "eval", "a * 2", "-i", "a=a/", "-o", "m/"])
+        .current_dir(&dir.0)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("m/model.safetensors") && !stderr.contains(".tmp"), "{stderr}");
+    assert_eq!(dir.names(), ["a"]);
+}
