@@ -20,6 +20,7 @@ use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure};
 mod call;
 pub(crate) mod gather;
 pub(crate) mod index;
+pub(crate) mod scan;
 pub(crate) mod job;
 pub(crate) mod made;
 mod parts;
