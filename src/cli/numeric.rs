@@ -337,11 +337,13 @@ fn summary(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> Strin
 
 fn label(kind: &NodeKind<'_>, dtype: DType) -> String {
     match kind {
-        NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } | NodeKind::Line { op, .. } => match dtype.category() {
-            Category::Bool => format!("`{op}` gives another bool"),
-            Category::Int => format!("`{op}` in {dtype}"),
-            _ => format!("`{op}` rounds to {dtype}"),
-        },
+        NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } | NodeKind::Line { op, .. } => {
+            match dtype.category() {
+                Category::Bool => format!("`{op}` gives another bool"),
+                Category::Int => format!("`{op}` in {dtype}"),
+                _ => format!("`{op}` rounds to {dtype}"),
+            }
+        }
         NodeKind::Cast { note, .. } => {
             format!("cast {} -> {}{}", note.from, note.to, of_operand(note))
         }

@@ -471,15 +471,13 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, axes, keep, .. } => {
                 let source = &self.nodes[*from as usize];
                 let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
-                let fits = op.result(source.dtype) == n.dtype
-                    || op.gives_long() && n.dtype.category() == Category::Int;
+                let fits = op.result(source.dtype) == n.dtype || op.gives_long() && n.dtype.category() == Category::Int;
                 let same = fits && shape[..] == *self.shapes[n.shape as usize];
                 if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
             TypedKind::Line { op, from, .. } => {
                 let source = &self.nodes[*from as usize];
-                let fits = op.result(source.dtype) == n.dtype
-                    || op.gives_long() && n.dtype.category() == Category::Int;
+                let fits = op.result(source.dtype) == n.dtype || op.gives_long() && n.dtype.category() == Category::Int;
                 if fits && source.shape == n.shape { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
             TypedKind::View { from, view: Some(view) } => self.verify_view(n, &self.nodes[*from as usize], view),

@@ -3,9 +3,9 @@
 //! Guarantees: a kernel for every op and every compute dtype that a rule set accepts (tested below). The half types
 //! have kernels only for ops that move bits; other ops compute in op math and round in a separate step.
 
-use super::scan::{self, ScanKernels};
 use super::num::{Canonical, Cplx, CplxFn, Int, IntFn, Mask, Real, RealFn};
 use super::reduce::{Fold, Part, part};
+use super::scan::{self, ScanKernels};
 use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, NEGATIVE_EXPONENT, levels, slice, slice_mut};
 use crate::base::dtype::{DType, for_each_dtype};
 use crate::ops::{MAX_OPERANDS, Op, for_each_op};

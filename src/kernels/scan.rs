@@ -54,12 +54,7 @@ unsafe fn lines_body<T: FoldElement, F: Fold<T>>(args: [*const u8; MAX_OPERANDS]
         let (c, d) = rest.split_at_mut(length);
         let mut last = [F::START; TOGETHER];
         for (((a, b), c), d) in a.iter_mut().zip(b).zip(c).zip(d) {
-            last = [
-                F::combine(last[0], *a),
-                F::combine(last[1], *b),
-                F::combine(last[2], *c),
-                F::combine(last[3], *d),
-            ];
+            last = [F::combine(last[0], *a), F::combine(last[1], *b), F::combine(last[2], *c), F::combine(last[3], *d)];
             [*a, *b, *c, *d] = last;
         }
     }

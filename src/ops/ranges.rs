@@ -258,7 +258,10 @@ impl IntRange {
             IntRange::Sums => x.hull(total(x, count)),
             IntRange::Products => {
                 let before = count.map(|n| n.saturating_sub(1).max(1));
-                [before, count].map(|n| IntRange::TotalProduct.exact(operands, within, n)).into_iter().fold(x, Interval::hull)
+                [before, count]
+                    .map(|n| IntRange::TotalProduct.exact(operands, within, n))
+                    .into_iter()
+                    .fold(x, Interval::hull)
             }
             IntRange::Count => Interval::new(0, count.map_or(within.most, i128::from)),
             IntRange::Position => Interval::new(0, count.map_or(within.most, |n| i128::from(n.max(1)) - 1)),

@@ -20,10 +20,10 @@ use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure};
 mod call;
 pub(crate) mod gather;
 pub(crate) mod index;
-pub(crate) mod scan;
 pub(crate) mod job;
 pub(crate) mod made;
 mod parts;
+pub(crate) mod scan;
 mod scratch;
 mod worker;
 

@@ -119,7 +119,11 @@ impl Scan<'_> {
         let whole = bytes(self.read.size) == Some(self.bytes.len()) && bytes(self.write.size) == Some(results.len());
         let fits = self.size <= LARGEST && (self.read.kernel.is_some() || self.read.size == self.size);
         let fits = fits && (self.write.kernel.is_some() || self.write.size == self.size);
-        if !whole || !fits || !aligned(self.bytes.as_ptr(), self.read.size) || !aligned(results.as_ptr(), self.write.size) {
+        if !whole
+            || !fits
+            || !aligned(self.bytes.as_ptr(), self.read.size)
+            || !aligned(results.as_ptr(), self.write.size)
+        {
             return Err(Error::Internal("a scan in wrong memory".into()));
         }
         if self.bytes.is_empty() {
@@ -143,9 +147,8 @@ impl Scan<'_> {
         let row = self.width * self.size;
         let of_block = Results(bytemuck::cast_slice_mut::<u128, u8>(&mut totals).as_mut_ptr());
         // SAFETY: the totals have a row for each block of each outer index.
-        let total = |s: Strip, block: usize| unsafe {
-            of_block.of(((s.outer * blocks + block) * row) + s.column * self.size)
-        };
+        let total =
+            |s: Strip, block: usize| unsafe { of_block.of(((s.outer * blocks + block) * row) + s.column * self.size) };
         self.units(all * (blocks - 1), &|at, scratch| {
             let (s, block) = (strip(at / (blocks - 1)), at % (blocks - 1));
             self.strip(s, block..block + 1, None, None, scratch);
@@ -197,7 +200,14 @@ impl Scan<'_> {
 
     /// Scans blocks of a strip, where `before` is the total of those before them. Without results, the total of the last block
     /// alone is left in front of the scratch.
-    fn strip(&self, s: Strip, blocks: std::ops::Range<usize>, before: Option<*const u8>, to: Option<&Results>, scratch: &mut Scratch) {
+    fn strip(
+        &self,
+        s: Strip,
+        blocks: std::ops::Range<usize>,
+        before: Option<*const u8>,
+        to: Option<&Results>,
+        scratch: &mut Scratch,
+    ) {
         if self.width == 1 {
             return self.line(s.outer, blocks, before, to, scratch);
         }
@@ -233,7 +243,14 @@ impl Scan<'_> {
     }
 
     /// [`strip`](Scan::strip) of a line: the blocks of a tile are scanned together.
-    fn line(&self, outer: usize, blocks: std::ops::Range<usize>, before: Option<*const u8>, to: Option<&Results>, scratch: &mut Scratch) {
+    fn line(
+        &self,
+        outer: usize,
+        blocks: std::ops::Range<usize>,
+        before: Option<*const u8>,
+        to: Option<&Results>,
+        scratch: &mut Scratch,
+    ) {
         let (total, size) = (scratch.0.as_mut_ptr(), self.size);
         // SAFETY: an element fits in front of a tile; the elements are inside of the operand and the results, as `run` has checked; a
         // line's blocks are those of one unit.

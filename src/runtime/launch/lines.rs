@@ -2,6 +2,7 @@
 //!
 //! Guarantees: a strided operand gives what its row-major copy gives, of which it is made. Does not: compute; `driver` does.
 
+use super::finish::cast_tensor;
 use super::index::{row_major, spread};
 use super::kernel::Results;
 use super::prepared::PreparedLaunch;
@@ -10,9 +11,11 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 use crate::kernels::cast::path_within;
+use crate::kernels::index::index_kernels;
 use crate::kernels::{CpuLevel, scan_kernels};
 use crate::ops::Op;
 use crate::plan::tuning::PARALLEL_WORK;
+use crate::runtime::driver::index::Search;
 use crate::runtime::driver::scan::{Conversion, Scan};
 use crate::tensor::{Tensor, TensorRef};
 
@@ -50,12 +53,40 @@ pub(super) fn lines<R>(
         let (outer, width) = (extents(&shape[..axis]), extents(shape.get(axis + 1..).unwrap_or_default()));
         let threads = if prepared.total >= PARALLEL_WORK { run.threads } else { 1 };
         let all = Lines { bytes, dtype, outer, length, width, threads };
-        scan(*op, &all, n.dtype, typed, run, storage.bytes_mut())?;
+        match op {
+            Op::CummaxIndices | Op::CumminIndices => positions(*op, &all, n.dtype, typed, run, storage.bytes_mut())?,
+            _ => scan(*op, &all, n.dtype, typed, run, storage.bytes_mut())?,
+        }
         if copy.is_some() {
             run.memory.give(bytes.len());
         }
     }
     Ok([Some(Tensor::with_layout(storage, n.dtype, layout.clone())?)].into_iter().collect())
+}
+
+/// The positions of extremes up to each element.
+fn positions(
+    op: Op,
+    all: &Lines<'_>,
+    to: DType,
+    typed: &TypedProgram,
+    run: &Run<'_>,
+    results: &mut [u8],
+) -> Result<()> {
+    let Lines { bytes, outer, length, width, threads, dtype } = *all;
+    let kernels = index_kernels(op, dtype, CpuLevel::get());
+    let kernels = kernels.ok_or_else(|| Error::Internal(format!("no kernel for {op} in {dtype}")))?;
+    let search = Search { kernels, bytes, size: dtype.size(), outer, length, width, threads, stop: run.stop };
+    if to == DType::I64 {
+        return search.running(bytemuck::cast_slice_mut(results));
+    }
+    let count = outer * length * width;
+    let mut wide = run.storage(count * DType::I64.size())?;
+    search.running(bytemuck::cast_slice_mut(wide.bytes_mut()))?;
+    let found = cast_tensor(&Tensor::from_storage(wide, DType::I64, &[count])?, to, &typed.settings)?;
+    results.copy_from_slice(&found.raw().0[..results.len()]);
+    run.memory.give(count * DType::I64.size());
+    Ok(())
 }
 
 /// The dtype that a scan accumulates in.

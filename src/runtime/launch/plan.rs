@@ -229,7 +229,9 @@ fn execute<R: Ready>(
 fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error {
     let n = &typed.nodes[node as usize];
     let (op, location) = match &n.kind {
-        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } => (*op, n.location.clone()),
+        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } => {
+            (*op, n.location.clone())
+        }
         _ => (Op::Cast, n.location.clone()),
     };
     match op {
