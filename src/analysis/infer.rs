@@ -25,7 +25,7 @@ use crate::graph::program::{Fetched, Input, Kind, Program, State};
 use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
 use crate::kernels::cast::{convert_by, path_within};
-use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Output, Promotion};
+use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
 use crate::promotion::operand::{OperandType, Signature, category_of};
 use crate::promotion::{Reason, Settings, generated, reason, scalar_operand, signature};
 use crate::tensor::Tensor;
@@ -312,6 +312,9 @@ impl Pass {
             if op.is_reduction() {
                 return self.reduce(op, attrs, from, &sig, &seen, location);
             }
+            if op.is_line() {
+                return self.line(op, attrs, from, &sig, &seen, location);
+            }
         }
         if let Some(axis) = attrs.axis {
             self.place(op, axis, &mut nodes, location)?;
@@ -414,7 +417,7 @@ impl Pass {
         let from = self.cast(from, sig.operand(0), op, 0, seen, location);
         let number = self.settings.rules.set().number(op.def()).map(|default| attrs.number.unwrap_or(default.into()));
         let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim, number };
-        let dtype = if op.def().output == Output::FoldLong { sig.result } else { sig.op.result(sig.compute) };
+        let dtype = if op.gives_long() { sig.result } else { sig.op.result(sig.compute) };
         let id = self.push(kind, dtype, shape, location);
         let id = self.cast(id, sig.result, op, 0, seen, location);
         Ok(self.weak(id, sig.weak))
@@ -570,6 +573,7 @@ impl TypedProgram {
     }
 }
 
+mod lines;
 mod views;
 
 #[cfg(test)]

@@ -71,6 +71,17 @@ pub enum NodeKind<'p> {
         /// The number of an op that takes one: the correction of `var`, the order of `norm`.
         number: Option<f64>,
     },
+    /// An op on the lines along a dim.
+    Line {
+        /// The op.
+        op: Op,
+        /// Whose lines.
+        from: usize,
+        /// Which dim; 0 for a 0-d value, whose line has one element.
+        dim: usize,
+        /// The number of an op that takes one.
+        number: Option<f64>,
+    },
     /// The same elements under other dims.
     View {
         /// Whose elements.
@@ -117,6 +128,7 @@ impl NodeKind<'_> {
             NodeKind::Cast { from, .. }
             | NodeKind::Bits { from }
             | NodeKind::Reduce { from, .. }
+            | NodeKind::Line { from, .. }
             | NodeKind::Blocks { from, .. }
             | NodeKind::View { from, .. } => vec![*from],
         }
@@ -172,6 +184,9 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, axes, keep, number } => {
                 let number = number.map(|n| n.get());
                 NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep, number }
+            }
+            TypedKind::Line { op, from, axis, number } => {
+                NodeKind::Line { op: *op, from: *from as usize, dim: *axis, number: number.map(|n| n.get()) }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
             TypedKind::Blocks { from, like, size } => {

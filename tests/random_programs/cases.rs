@@ -192,6 +192,7 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         // Some binary ops place an operand at an axis. (Which trailing dims can be dropped depends on extents, so
         // programs with dynamic dims refuse some applications that eager mode accepts.)
         _ if op.arity() == 2 && step.dtype < 2 && !case.dynamic => Attrs::axis(step.operands[2] as i64 % 4 - 1),
+        _ if op.is_line() => Attrs::dims([&[0][..], &[-1], &[-1], &[1]][step.dtype % 4]),
         _ if op.is_reduction() => {
             let dims = [&[][..], &[0], &[-1], &[0, -1], &[1]][step.dtype % 5];
             // NumPy's mean of an integer dtype is cast from f64, of which the reference knows bounds only.

@@ -163,6 +163,8 @@ pub(crate) fn either<T: Cplx>(a: T, b: T, compare: impl Fn(T::Part, T::Part) -> 
 pub(crate) trait CplxFn: Cplx {
     const ZERO: Self;
     const ONE: Self;
+    /// The logarithm of 0.
+    const LOG_ZERO: Self;
     /// No number is less.
     const LEAST: Self;
     /// No number is greater.
@@ -175,6 +177,8 @@ pub(crate) trait CplxFn: Cplx {
     fn angle(a: Self) -> Self::Part;
     fn real(a: f64) -> Self;
     fn logaddexp(a: Self, b: Self) -> Self;
+    /// `log(e^a + e^b)` with the imaginary part near that of the operand with the larger real part, or of `b` if these are equal.
+    fn log_sum(a: Self, b: Self) -> Self;
     /// `log2(2^a + 2^b)` by [`CplxFn::logaddexp`].
     fn logaddexp2(a: Self, b: Self) -> Self;
     /// `-i log((b + i a) / sqrt(a² + b²))`.
@@ -236,6 +240,7 @@ macro_rules! complexes {
         impl CplxFn for Complex<$t> {
             const ZERO: Self = Complex::new(0.0, 0.0);
             const ONE: Self = Complex::new(1.0, 0.0);
+            const LOG_ZERO: Self = Complex::new($t::NEG_INFINITY, 0.0);
             const LEAST: Self = Complex::new($t::NEG_INFINITY, $t::NEG_INFINITY);
             const MOST: Self = Complex::new($t::INFINITY, $t::INFINITY);
             #[inline(always)]
@@ -269,6 +274,13 @@ macro_rules! complexes {
                 let first = (a.re > b.re) | (a.re == b.re) & (a.im > b.im);
                 let (high, low) = if first { (a, b) } else { (b, a) };
                 if a == b && a.re.abs() == $t::INFINITY { a } else { high + Self::log1p(Self::exp(low - high)) }
+            }
+            #[inline(always)]
+            fn log_sum(a: Self, b: Self) -> Self {
+                let (high, low) = if a.re > b.re { (a, b) } else { (b, a) };
+                // The angle of a sum of zeros is any.
+                let infinite = (high.re == low.re) & (low.re.abs() == $t::INFINITY);
+                if infinite { low } else { high + Self::log1p(Self::exp(low - high)) }
             }
             #[inline(always)]
             fn logaddexp2(a: Self, b: Self) -> Self {

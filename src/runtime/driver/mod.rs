@@ -23,6 +23,7 @@ pub(crate) mod index;
 pub(crate) mod job;
 pub(crate) mod made;
 mod parts;
+pub(crate) mod scan;
 mod scratch;
 mod worker;
 

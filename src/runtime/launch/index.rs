@@ -57,7 +57,7 @@ pub(super) fn positions<R>(
 }
 
 /// The elements of a tensor of this shape, if they are in row-major order and aligned.
-fn row_major<'a>(t: TensorRef<'a>, shape: &[usize]) -> Option<&'a [u8]> {
+pub(super) fn row_major<'a>(t: TensorRef<'a>, shape: &[usize]) -> Option<&'a [u8]> {
     let (size, (bytes, offset)) = (t.dtype().size(), t.raw());
     let elements = bytes.get(offset * size..(offset + shape.iter().product::<usize>()) * size)?;
     let aligned = elements.as_ptr().addr().is_multiple_of(size.min(align_of::<u64>()));
@@ -65,7 +65,7 @@ fn row_major<'a>(t: TensorRef<'a>, shape: &[usize]) -> Option<&'a [u8]> {
 }
 
 /// A row-major copy of a tensor that broadcasts to this shape.
-fn spread(t: TensorRef<'_>, shape: &[usize], run: &Run<'_>) -> Result<Tensor> {
+pub(super) fn spread(t: TensorRef<'_>, shape: &[usize], run: &Run<'_>) -> Result<Tensor> {
     if t.shape() == shape {
         return t.copied(|bytes| run.storage(bytes));
     }

@@ -11,6 +11,7 @@ mod finish;
 mod in_place;
 mod index;
 mod kernel;
+mod lines;
 mod operand;
 mod plan;
 mod prepared;

@@ -14,6 +14,7 @@ use super::finish::finish;
 use super::in_place::{Overs, operands_over};
 use super::index::positions;
 use super::kernel::{Over, Results, Targets, is_parallel, launch, operands};
+use super::lines::lines;
 use super::operand::{Operand, buffer};
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
 use super::run::{FEW, Run};
@@ -215,9 +216,14 @@ fn execute<R: Ready>(
     targets: Targets<'_>,
 ) -> Result<Results> {
     if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
-        && k.kernel.folds.iter().any(|(op, _)| op.is_index())
+        && let Some((op, _)) = k.kernel.folds.first()
     {
-        return positions(&plan.typed, *node, *input, prepared, run);
+        if op.is_index() {
+            return positions(&plan.typed, *node, *input, prepared, run);
+        }
+        if op.is_line() {
+            return lines(&plan.typed, *node, *input, prepared, run);
+        }
     }
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
     let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
@@ -231,7 +237,9 @@ fn execute<R: Ready>(
 fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error {
     let n = &typed.nodes[node as usize];
     let (op, location) = match &n.kind {
-        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => (*op, n.location.clone()),
+        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } => {
+            (*op, n.location.clone())
+        }
         _ => (Op::Cast, n.location.clone()),
     };
     match op {

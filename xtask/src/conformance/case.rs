@@ -192,9 +192,16 @@ fn attributes(
 
 /// A line of a function of two results that castwise has an op each for as a line of each.
 pub fn single(line: &str) -> Vec<Cow<'_, str>> {
-    let Some(Value::Object(case)) =
-        Some(line).filter(|l| l.contains("\"aminmax\"")).and_then(|l| serde_json::from_str(l).ok())
-    else {
+    const PAIRS: [(&str, [&str; 2]); 3] = [
+        ("aminmax", ["amin", "amax"]),
+        ("cummax", ["cummax", "cummax_indices"]),
+        ("cummin", ["cummin", "cummin_indices"]),
+    ];
+    let is_named = |(pair, _): &&(&str, [&str; 2])| line.contains(&format!("\"op\":\"{pair}\""));
+    let pair = PAIRS.iter().find(is_named);
+    let parsed = pair.and_then(|(_, ops)| Some((*ops, serde_json::from_str::<Map<String, Value>>(line).ok()?)));
+    // Only one of PyTorch's and Paddle's functions has the positions too.
+    let Some((ops, case)) = parsed.filter(|(_, case)| !case.contains_key("out")) else {
         return vec![line.into()];
     };
     let of = |(i, op): (usize, &str)| {
@@ -207,7 +214,7 @@ pub fn single(line: &str) -> Vec<Cow<'_, str>> {
         }
         Value::Object(one).to_string().into()
     };
-    ["amin", "amax"].into_iter().enumerate().map(of).collect()
+    ops.into_iter().enumerate().map(of).collect()
 }
 
 impl Case {

@@ -12,6 +12,7 @@ use super::compare::{close, computed_in, elements, fault, parts, real, same, ulp
 use super::run::Answer;
 
 mod jax;
+mod lines;
 mod numpy;
 mod paddle;
 mod reductions;
@@ -260,7 +261,7 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS)
+    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS).chain(lines::DEVIATIONS)
 }
 
 /// The rule that explains an answer, if any.
