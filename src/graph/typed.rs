@@ -27,7 +27,7 @@ use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
 use crate::base::view::{Slice, Unknown, View};
 use crate::graph::program::Program;
 use crate::graph::var::Var;
-use crate::ops::{MAX_OPERANDS, Number, Op, Output};
+use crate::ops::{Choice, MAX_OPERANDS, Number, Op, Output};
 use crate::promotion::{CastLoss, Reason, Settings};
 use crate::tensor::Tensor;
 
@@ -68,6 +68,8 @@ pub(crate) enum TypedKind {
         keep: bool,
         /// The number of an op that takes one.
         number: Option<Number>,
+        /// The choice of an op that takes one.
+        choice: Option<Choice>,
     },
     /// The number of elements along some dims of a shape, in f64. Not of programs: plans have it.
     Extent {

@@ -447,6 +447,8 @@ impl<'a> Run<'a> {
         let name = op.def().number.map_or(String::new(), |of| format!("{} = ", of.name));
         let number = l.attrs.split(name.as_str()).nth(1).and_then(|n| n.split([',', '}']).next()?.trim().parse().ok());
         let number = number.unwrap_or(0.0);
+        let choice =
+            l.attrs.split("interpolation = ").nth(1).and_then(|c| c.split([',', '}']).next()).unwrap_or("").trim();
         let kept: Vec<usize> =
             from.shape.iter().enumerate().map(|(i, n)| if axes.contains(&i) { 1 } else { *n }).collect();
         let math = from.dtype.op_math();
@@ -458,7 +460,10 @@ impl<'a> Run<'a> {
         }
         let expected = groups
             .iter()
-            .map(|all| rounded(fold::apply(op, from.dtype, number, all), (l.dtype, self.beyond)))
+            .map(|all| {
+                let ranked = order::apply(op, from.dtype, number, choice, all);
+                rounded(ranked.unwrap_or_else(|| fold::apply(op, from.dtype, number, all)), (l.dtype, self.beyond))
+            })
             .collect();
         let gone = |(i, n): (usize, &usize)| (keep || !axes.contains(&i)).then_some(*n);
         let shape = kept.iter().enumerate().filter_map(gone).collect();

@@ -22,6 +22,7 @@ pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod job;
 pub(crate) mod made;
+pub(crate) mod order;
 mod parts;
 mod scratch;
 mod worker;

@@ -65,7 +65,7 @@ fn row_major<'a>(t: TensorRef<'a>, shape: &[usize]) -> Option<&'a [u8]> {
 }
 
 /// A row-major copy of a tensor that broadcasts to this shape.
-fn spread(t: TensorRef<'_>, shape: &[usize], run: &Run<'_>) -> Result<Tensor> {
+pub(super) fn spread(t: TensorRef<'_>, shape: &[usize], run: &Run<'_>) -> Result<Tensor> {
     if t.shape() == shape {
         return t.copied(|bytes| run.storage(bytes));
     }

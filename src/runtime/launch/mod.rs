@@ -11,6 +11,7 @@ mod finish;
 mod index;
 mod kernel;
 mod operand;
+mod order;
 mod plan;
 mod prepared;
 pub(crate) mod run;

@@ -14,6 +14,7 @@ use super::finish::finish;
 use super::index::positions;
 use super::kernel::{Results, is_parallel, launch};
 use super::operand::{Operand, buffer};
+use super::order::statistics;
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
@@ -207,8 +208,11 @@ fn execute<R: Ready>(
     targets: SmallVec<[Option<&mut [u8]>; FEW]>,
 ) -> Result<Results> {
     if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
-        && k.kernel.folds.iter().any(|(op, _)| op.is_index())
+        && k.kernel.folds.iter().any(|(op, _)| op.is_search())
     {
+        if let Some(found) = statistics(&plan.typed, *node, *input, prepared, run)? {
+            return Ok(found);
+        }
         return positions(&plan.typed, *node, *input, prepared, run);
     }
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;

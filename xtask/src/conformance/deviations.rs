@@ -13,6 +13,7 @@ use super::run::Answer;
 
 mod jax;
 mod numpy;
+mod order;
 mod paddle;
 mod reductions;
 mod torch;
@@ -260,7 +261,7 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS)
+    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS).chain(order::DEVIATIONS)
 }
 
 /// The rule that explains an answer, if any.
