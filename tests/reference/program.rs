@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use castwise::{DType, Op, Tensor};
 
 use super::format::{Beyond, cast, encode};
-use super::{DividedByZero, Expected, Value, element, fold, format, in_math, real, rounded};
+use super::{DividedByZero, Expected, Value, element, fold, format, in_math, order, real, rounded};
 
 /// A tensor's elements as bits, in row-major order.
 #[derive(Clone, Debug)]
