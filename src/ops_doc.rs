@@ -60,6 +60,13 @@ fn section(def: &OpDef) -> String {
     if def.op.is_reduction() {
         text += "; combines the elements along the given dims, or all";
     }
+    if def.op.is_line() {
+        text += "; works along the given dim";
+        match def.default_dim {
+            Some(default) => text += &format!(", by default {default}"),
+            None => text += ", which may be missing if there is only one",
+        }
+    }
     text += "\n\n| rules | promotion | accepts | gives |\n| --- | --- | --- | --- |\n";
     for rules in Rules::ALL.iter().copied() {
         let accepted = accepted(def, rules);

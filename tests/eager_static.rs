@@ -40,7 +40,7 @@ fn rows(count: usize) -> Vec<Application> {
     let mut all = vec![];
     for op in Op::ALL.iter().copied() {
         let given = op.def().promotion == Promotion::Given;
-        if data_operands(op) != count || op.is_reduction() || given {
+        if data_operands(op) != count || op.has_dims() || given {
             continue;
         }
         let condition = (op == Op::Where).then_some(count);

@@ -117,7 +117,7 @@ fn sample(d: DType, n: usize) -> Tensor {
 
 /// The ops of an arity that compute from elements.
 fn ops(arity: usize) -> impl Iterator<Item = Op> {
-    let elementwise = move |op: &Op| op.arity() == arity && !op.is_reduction() && op.def().parameters() == 0;
+    let elementwise = move |op: &Op| op.arity() == arity && !op.has_dims() && op.def().parameters() == 0;
     Op::ALL.iter().copied().filter(move |op| elementwise(op) && !matches!(op, Op::Cast | Op::ViewAs))
 }
 

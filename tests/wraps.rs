@@ -166,7 +166,7 @@ fn alone(rules: Rules, op: Op, attrs: Attrs, operands: &[Given]) -> Option<(DTyp
 }
 
 fn elementwise() -> impl Iterator<Item = Op> {
-    Op::ALL.iter().copied().filter(|op| !op.is_reduction() && !matches!(op, Op::Cast | Op::ViewAs))
+    Op::ALL.iter().copied().filter(|op| !op.has_dims() && !matches!(op, Op::Cast | Op::ViewAs))
 }
 
 #[test]

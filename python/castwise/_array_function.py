@@ -81,6 +81,18 @@ _reduction("nansum", "nansum")
 _reduction("nanmean", "nanmean")
 
 
+def _scan(op: str) -> None:
+    @_named(op)
+    def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        _none(out=out)
+        named = {} if dtype is None else {"dtype": dtype}
+        return _core.op(op)(a, axis=axis, **named)
+
+
+_scan("cumsum")
+_scan("cumprod")
+
+
 def _extreme(op: str, *names: str) -> None:
     @_named(*names)
     def reduce(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None) -> Any:

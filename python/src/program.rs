@@ -211,7 +211,7 @@ fn attributes<'py>(
     for (key, value) in named.into_iter().flat_map(|d| d.iter()) {
         let key: String = key.extract()?;
         match &key[..] {
-            "dim" | "dims" | "axis" if op.is_reduction() => {
+            "dim" | "dims" | "axis" if op.has_dims() => {
                 let one = |v: &Bound<'_, PyAny>| v.extract::<i64>();
                 attrs.dims = match one(&value) {
                     _ if value.is_none() => None,
@@ -227,7 +227,7 @@ fn attributes<'py>(
                 attrs.choice = Some(Choice::from_word(&word).ok_or_else(unknown)?);
             }
             "axis" if def.operands.len() == 2 => attrs.axis = Some(value.extract()?),
-            "dtype" if op.is_reduction() || matches!(op, Op::Cast | Op::ViewAs) => {
+            "dtype" if op.has_dims() || matches!(op, Op::Cast | Op::ViewAs) => {
                 attrs.dtype = if value.is_none() { None } else { Some(dtypes::of_object(&value)?) };
             }
             name => {

@@ -312,6 +312,9 @@ impl Pass {
             if op.is_reduction() {
                 return self.reduce(op, attrs, from, &sig, &seen, location);
             }
+            if op.is_line() {
+                return self.line(op, attrs, from, &sig, &seen, location);
+            }
         }
         if let Some(axis) = attrs.axis {
             self.place(op, axis, &mut nodes, location)?;
@@ -544,6 +547,7 @@ impl TypedProgram {
     }
 }
 
+mod lines;
 mod reductions;
 mod views;
 

@@ -81,7 +81,7 @@ impl TypedProgram {
                 TypedKind::Apply { op, compute, .. } if rounds && !op.is_exact(compute) => {
                     found.push(RoundingNote { op, dtype: n.dtype, to, location: n.location.clone() });
                 }
-                TypedKind::Reduce { op, .. } if !op.is_exact(n.dtype) => {
+                TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } if !op.is_exact(n.dtype) => {
                     found.push(RoundingNote { op, dtype: n.dtype, to, location: n.location.clone() });
                 }
                 TypedKind::Apply { op, ref args, .. } => {
@@ -94,9 +94,10 @@ impl TypedProgram {
                         }
                     }
                 }
-                TypedKind::Reduce { from, .. } | TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } => {
-                    widen(&mut widest[from as usize], to)
-                }
+                TypedKind::Reduce { from, .. }
+                | TypedKind::Line { from, .. }
+                | TypedKind::View { from, .. }
+                | TypedKind::Blocks { from, .. } => widen(&mut widest[from as usize], to),
                 TypedKind::Feed(_)
                 | TypedKind::Constant(_)
                 | TypedKind::Extent { .. }

@@ -150,10 +150,10 @@ fn applied(rules: Rules, op: Op, row: OperandType, column: OperandType) -> Vec<O
 /// The loss of the cast of a result to another dtype than the op gives.
 fn cast_back(op: Op, s: &Signature) -> Option<CastLoss> {
     let gives = match op.def().output {
-        Output::Same | Output::Fold => s.compute,
+        Output::Same | Output::Fold | Output::Line => s.compute,
         Output::Bool => DType::Bool,
         Output::Real | Output::FoldReal => s.compute.real(),
-        Output::FoldLong => s.result,
+        Output::FoldLong | Output::LineLong => s.result,
     };
     (gives != s.result).then(|| CastLoss::of(gives, s.result))
 }

@@ -38,7 +38,7 @@ impl Finite {
         if result.dtype().is_integral() {
             return Ok(());
         }
-        let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. }));
+        let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. }));
         let program = Program::new(Rules::default());
         let data = |name: String, t: &Tensor| {
             (

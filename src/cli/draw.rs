@@ -91,6 +91,7 @@ pub(crate) fn label(n: &NodeView<'_>) -> [String; 2] {
         }
         NodeKind::Cast { note, .. } => format!("cast, {} ({})", note.loss, note.reason.words(note.to)),
         NodeKind::Reduce { op, dims, .. } => format!("{op} over {dims:?}"),
+        NodeKind::Line { op, dim, .. } => format!("{op} along {dim}"),
         NodeKind::Bits { .. } => "view_as".to_string(),
         NodeKind::Blocks { size, .. } => format!("blocks {size}"),
         NodeKind::Generate { generator, .. } => format!("{} {generator}", generator.name()),

@@ -184,7 +184,7 @@ fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure
 fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)]) -> Option<usize> {
     let dims = operands.first()?.2.clone();
     let Some(Dim::Fixed(all)) = dims.first() else { return None };
-    let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. }));
+    let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. }));
     let elements = extents(&dims).iter().product::<usize>();
     if elements <= LARGE || reduces || operands.iter().any(|(_, _, d)| *d != dims) {
         return None;
@@ -337,11 +337,13 @@ fn summary(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> Strin
 
 fn label(kind: &NodeKind<'_>, dtype: DType) -> String {
     match kind {
-        NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } => match dtype.category() {
-            Category::Bool => format!("`{op}` gives another bool"),
-            Category::Int => format!("`{op}` in {dtype}"),
-            _ => format!("`{op}` rounds to {dtype}"),
-        },
+        NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } | NodeKind::Line { op, .. } => {
+            match dtype.category() {
+                Category::Bool => format!("`{op}` gives another bool"),
+                Category::Int => format!("`{op}` in {dtype}"),
+                _ => format!("`{op}` rounds to {dtype}"),
+            }
+        }
         NodeKind::Cast { note, .. } => {
             format!("cast {} -> {}{}", note.from, note.to, of_operand(note))
         }

@@ -52,7 +52,7 @@ type Form = (Vec<(Option<Op>, DType)>, Vec<String>);
 
 fn form(typed: &TypedProgram, text: &str) -> Form {
     let op = |k: &NodeKind<'_>| match k {
-        NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } => Some(*op),
+        NodeKind::Apply { op, .. } | NodeKind::Reduce { op, .. } | NodeKind::Line { op, .. } => Some(*op),
         NodeKind::Cast { .. } => Some(Op::Cast),
         _ => None,
     };

@@ -65,7 +65,7 @@ impl<'t> Mirror<'t> {
             }
             NodeKind::Cast { from, .. } => Ok(convert(n.var(*from)?, self.dtypes[*from], dtype)),
             NodeKind::Bits { from } => Ok(widen(&n.var(*from)?.cast(self.dtypes[*from]).view_as(dtype), dtype)),
-            NodeKind::Reduce { op, .. } => {
+            NodeKind::Reduce { op, .. } | NodeKind::Line { op, .. } => {
                 let mut attrs = n.attrs();
                 attrs.dtype = None;
                 Ok(apply(*op, &n.operands()?, attrs))

@@ -194,7 +194,9 @@ impl<'a> Visit<'a> {
             NodeKind::Cast { .. } => (Op::Cast, Attrs::cast(dtype)),
             NodeKind::Bits { .. } => (Op::ViewAs, Attrs::cast(dtype)),
             // The dtype that it was given may be another: `any` to u8 combines bools, and casts them afterwards.
-            NodeKind::Reduce { op, from, .. } => (*op, attrs.with_dtype(self.typed.nodes[*from].dtype)),
+            NodeKind::Reduce { op, from, .. } | NodeKind::Line { op, from, .. } => {
+                (*op, attrs.with_dtype(self.typed.nodes[*from].dtype))
+            }
             NodeKind::Generate { like, generator } => {
                 let mut typed = *generator;
                 if let Some(to) = typed.dtype_mut() {

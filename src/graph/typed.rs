@@ -7,6 +7,7 @@
 //! 3. an application's dtype is the one the op table derives from its compute dtype;
 //! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
 //! 5. a reduction has the dtype that the op table derives from its operand's (one to positions or counts any integer dtype), and its shape without the reduced dims (or with ones there);
+//!    an op on lines has such a dtype, and its operand's shape;
 //! 6. a view has its operand's dtype and the shape that the view gives, or differs from it in dims of extent 1 only, if inference
 //!    placed it;
 //! 7. a scalar has a dtype.
@@ -27,7 +28,7 @@ use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
 use crate::base::view::{Slice, Unknown, View};
 use crate::graph::program::Program;
 use crate::graph::var::Var;
-use crate::ops::{Choice, MAX_OPERANDS, Number, Op, Output};
+use crate::ops::{Choice, MAX_OPERANDS, Number, Op};
 use crate::promotion::{CastLoss, Reason, Settings};
 use crate::tensor::Tensor;
 
@@ -70,6 +71,15 @@ pub(crate) enum TypedKind {
         number: Option<Number>,
         /// The choice of an op that takes one.
         choice: Option<Choice>,
+    },
+    /// An op on the lines along a dim; those of a 0-d operand have one element. The result has the operand's dims, maybe of
+    /// another extent along that one.
+    Line {
+        op: Op,
+        from: NodeId,
+        axis: usize,
+        /// The number of an op that takes one.
+        number: Option<Number>,
     },
     /// The number of elements along some dims of a shape, in f64. Not of programs: plans have it.
     Extent {
@@ -147,6 +157,7 @@ impl TypedKind {
             TypedKind::Cast { from, .. }
             | TypedKind::Bits { from }
             | TypedKind::View { from, .. }
+            | TypedKind::Line { from, .. }
             | TypedKind::Reduce { from, .. } => *from = to(*from),
             TypedKind::Generate { like, .. } => *like = to(*like),
             TypedKind::Blocks { from, like, .. } => (*from, *like) = (to(*from), to(*like)),
@@ -164,6 +175,7 @@ impl TypedNode {
             | TypedKind::Bits { from }
             | TypedKind::View { from, .. }
             | TypedKind::Blocks { from, .. }
+            | TypedKind::Line { from, .. }
             | TypedKind::Reduce { from, .. } => (&[][..], Some(*from)),
             _ => (&[][..], None),
         };
@@ -461,10 +473,14 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, axes, keep, .. } => {
                 let source = &self.nodes[*from as usize];
                 let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
-                let fits = op.result(source.dtype) == n.dtype
-                    || op.def().output == Output::FoldLong && n.dtype.category() == Category::Int;
+                let fits = op.result(source.dtype) == n.dtype || op.gives_long() && n.dtype.category() == Category::Int;
                 let same = fits && shape[..] == *self.shapes[n.shape as usize];
                 if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
+            }
+            TypedKind::Line { op, from, .. } => {
+                let source = &self.nodes[*from as usize];
+                let fits = op.result(source.dtype) == n.dtype || op.gives_long() && n.dtype.category() == Category::Int;
+                if fits && source.shape == n.shape { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
             TypedKind::View { from, view: Some(view) } => self.verify_view(n, &self.nodes[*from as usize], view),
             TypedKind::View { from, view: None } => {

@@ -143,14 +143,15 @@ macro_rules! define_methods {
 }
 for_each_op!(define_methods);
 
-/// A handle whose reductions combine some of its dims: see [`Var::over`].
+/// A handle whose reductions combine some of its dims, and whose ops on lines work along one: see [`Var::over`].
 pub struct Over<M: Mode = Graph> {
     var: Var<M>,
     attrs: Attrs,
 }
 
 impl<M: Mode> Var<M> {
-    /// The dims that the next reduction combines; negative ones count from the last. Without `over`, all are.
+    /// The dims that the next reduction combines; negative ones count from the last. Without `over`, all are. The one dim along
+    /// which `cumsum` and others work, which need it unless there is only one.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -158,6 +159,7 @@ impl<M: Mode> Var<M> {
     /// let x = cx.tensor(&Tensor::from_slice(&[1u8, 2, 3, 4, 5, 6], [2, 3])?);
     /// assert_eq!(x.sum().result()?.item::<i64>()?, 21);                    // integers are summed in i64
     /// assert_eq!(x.over([-1]).amax().result()?.to_vec::<u8>()?, [3, 6]);
+    /// assert_eq!(x.over([0]).cumsum().result()?.to_vec::<i64>()?, [1, 2, 3, 5, 7, 9]);
     /// assert_eq!(x.over([0]).keepdim().dtype(DType::F32).mean().result()?.shape(), [1, 3]);
     /// # Ok::<(), castwise::Error>(())
     /// ```
@@ -290,13 +292,19 @@ macro_rules! define_reductions {
     (@ $(#[$doc:meta])* $variant:ident $method:ident FoldReal) => {
         define_reductions!(@ $(#[$doc])* $variant $method Fold);
     };
+    (@ $(#[$doc:meta])* $variant:ident $method:ident Line) => {
+        define_reductions!(@ $(#[$doc])* $variant $method Fold);
+    };
+    (@ $(#[$doc:meta])* $variant:ident $method:ident LineLong) => {
+        define_reductions!(@ $(#[$doc])* $variant $method Fold);
+    };
     (@ $(#[$doc:meta])* $variant:ident $method:ident $other:ident) => {};
     ($(
         #[doc = $doc:literal]
         $variant:ident { method: $method:ident, operands: $operands:tt, output: $output:ident $($column:tt)* }
         { $($math:tt)* }
     )*) => {
-        /// Every reduction of the op table, over the chosen dims.
+        /// Every reduction of the op table over the chosen dims, and every op on lines along the chosen dim.
         impl<M: Mode> Over<M> {
             $(define_reductions!(@ #[doc = $doc] $variant $method $output);)*
         }

@@ -73,6 +73,17 @@ pub enum NodeKind<'p> {
         /// The choice of an op that takes one: the interpolation of `quantile`.
         choice: Option<Choice>,
     },
+    /// An op on the lines along a dim.
+    Line {
+        /// The op.
+        op: Op,
+        /// Whose lines.
+        from: usize,
+        /// Which dim; 0 for a 0-d value, whose line has one element.
+        dim: usize,
+        /// The number of an op that takes one.
+        number: Option<f64>,
+    },
     /// The same elements under other dims.
     View {
         /// Whose elements.
@@ -119,6 +130,7 @@ impl NodeKind<'_> {
             NodeKind::Cast { from, .. }
             | NodeKind::Bits { from }
             | NodeKind::Reduce { from, .. }
+            | NodeKind::Line { from, .. }
             | NodeKind::Blocks { from, .. }
             | NodeKind::View { from, .. } => vec![*from],
         }
@@ -174,6 +186,9 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, axes, keep, number, choice } => {
                 let (number, choice) = (number.map(|n| n.get()), *choice);
                 NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep, number, choice }
+            }
+            TypedKind::Line { op, from, axis, number } => {
+                NodeKind::Line { op: *op, from: *from as usize, dim: *axis, number: number.map(|n| n.get()) }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
             TypedKind::Blocks { from, like, size } => {

@@ -5,6 +5,7 @@
 
 use super::num::{Canonical, Cplx, CplxFn, Int, IntFn, Mask, Real, RealFn};
 use super::reduce::{Fold, Part, part};
+use super::scan::{self, ScanKernels};
 use super::{BlockFn, CpuLevel, DIVIDED_BY_ZERO, NEGATIVE_EXPONENT, levels, slice, slice_mut};
 use crate::base::dtype::{DType, for_each_dtype};
 use crate::ops::{MAX_OPERANDS, Op, for_each_op};
@@ -292,6 +293,14 @@ macro_rules! find_fold {
     };
 }
 
+macro_rules! find_scan {
+    (($dtype:ident $level:ident $op:ident) $d:ident $($t:tt)+) => {
+        if $dtype == DType::$d {
+            return Some(scan::kernels::<$($t)+, $op>($level));
+        }
+    };
+}
+
 macro_rules! maker {
     (int_exponent ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!(int find ($dtype $level exponent $op)); };
     (int_checked ($a:ident, $b:ident) $dtype:ident $level:ident $op:ident) => { for_types!(int find ($dtype $level checked $op)); };
@@ -354,6 +363,16 @@ macro_rules! define_row {
             fn fold(dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> { <$other as Row>::fold(dtype, part, level) }
         }
     };
+    ($op:ident $out:ident scans; $($category:ident: $start:expr, |$a:ident, $b:ident| $body:expr;)+) => {
+        $(for_types!($category impl_fold ($op $start, ($a, $b) $body));)+
+        impl Row for $op {
+            fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
+            fn scan(dtype: DType, level: CpuLevel) -> Option<ScanKernels> {
+                $(for_types!($category find_scan (dtype level $op));)+
+                None
+            }
+        }
+    };
     ($op:ident $out:ident $mark:ident;) => {
         impl Row for $op {
             fn kernel(_: DType, _: CpuLevel) -> Option<BlockFn> { None }
@@ -379,6 +398,9 @@ trait Row {
     fn fold(_: DType, _: Part, _: CpuLevel) -> Option<BlockFn> {
         None
     }
+    fn scan(_: DType, _: CpuLevel) -> Option<ScanKernels> {
+        None
+    }
 }
 
 macro_rules! define_kernels {
@@ -400,6 +422,14 @@ macro_rules! define_kernels {
         pub(crate) fn fold_kernel(op: Op, dtype: DType, part: Part, level: CpuLevel) -> Option<BlockFn> {
             match op {
                 $(Op::$variant => <$variant as Row>::fold(dtype, part, level),)*
+                Op::Custom(_) => None,
+            }
+        }
+
+        /// The kernels of a scan, for the dtype that it accumulates in.
+        pub(crate) fn scan_kernels(op: Op, dtype: DType, level: CpuLevel) -> Option<ScanKernels> {
+            match op {
+                $(Op::$variant => <$variant as Row>::scan(dtype, level),)*
                 Op::Custom(_) => None,
             }
         }
@@ -574,7 +604,9 @@ mod tests {
                 operands.resize(def.operands.len(), OperandType::Scalar(Scalar::Int(1)));
                 let Ok(s) = signature(&Settings::new(rules), *op, &operands, &Attrs::default()) else { continue };
                 let index = |d| super::super::index::index_kernels(s.op, d, level).map(|found| found.line);
-                let found = |d| kernel(s.op, d, level).or(fold_kernel(s.op, d, Part::Whole, level)).or(index(d));
+                let scan = |d| scan_kernels(s.op, d, level).map(|found| found.lines);
+                let found =
+                    |d| kernel(s.op, d, level).or(fold_kernel(s.op, d, Part::Whole, level)).or(index(d)).or(scan(d));
                 let found = found(s.compute).or(found(s.compute.op_math()));
                 assert!(found.is_some(), "{op} of {d} under {rules} has no kernel for {}", s.compute);
             }

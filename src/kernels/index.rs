@@ -1,7 +1,8 @@
-//! Kernels that find the first largest or smallest element: in a line, or in each column of rows.
+//! Kernels that find the first largest or smallest element: in a line, or in each column of rows; and the last one up to each
+//! element.
 //!
-//! Guarantees: the first of equal elements, and the first NaN, is found, at every CPU level. Does not: divide a line into
-//! pieces; `driver` does.
+//! Guarantees: the first of equal elements, and the first NaN, is found, or the last of those up to an element, at every CPU level.
+//! Does not: divide a line into pieces; `driver` does.
 
 use super::keys::{Ordered, with_ordered};
 use super::{BlockFn, CpuLevel, levels, slice, slice_mut};
@@ -79,12 +80,68 @@ unsafe fn columns_body<T: Ordered, E: End>(args: [*const u8; MAX_OPERANDS], out:
     0
 }
 
+/// # Safety
+/// As [`BlockFn`] for rows of elements of `T` and rows of as many results, each an `i64`: the second operand is the number of columns,
+/// from 1 to [`COLUMN_BLOCK`], the third the distance between the starts of rows, at least as much, the fourth the number of rows whose
+/// results are there; `n` is a multiple of the distance plus the number of columns. Results beside these columns are not touched.
+#[inline(always)]
+unsafe fn running_body<T: Ordered, E: End>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    let (width, stride) = (args[1].addr().clamp(1, COLUMN_BLOCK), args[2].addr().max(1));
+    let (all, done, rows) = (
+        // SAFETY: the contract.
+        unsafe { slice::<T>(args[0], n) },
+        args[3].addr(),
+        n.div_ceil(stride),
+    );
+    // SAFETY: the contract; a row of results is nobody else's.
+    let results = |row: usize| unsafe { slice_mut::<i64>(out.cast::<i64>().add(row * stride).cast(), width) };
+    let (mut keys, mut found) = ([E::key(all[0]); COLUMN_BLOCK], [0i64; COLUMN_BLOCK]);
+    let before = done.checked_sub(1).map(results);
+    for (column, (key, at)) in keys.iter_mut().zip(&mut found).take(width).enumerate() {
+        *at = before.as_ref().map_or(0, |row| row[column]);
+        *key = E::key(all[*at as usize * stride + column]);
+    }
+    for row in done..rows {
+        let elements = &all[row * stride..][..width];
+        for (((key, at), x), to) in keys.iter_mut().zip(&mut found).zip(elements).zip(results(row)) {
+            let next = E::key(*x);
+            *at = if next >= *key { row as i64 } else { *at };
+            *key = next.max(*key);
+            *to = *at;
+        }
+    }
+    0
+}
+
+/// As [`running_body`] for one column, whose rows follow each other.
+///
+/// # Safety
+/// As [`BlockFn`] for `n` elements of `T` and as many results, each an `i64`; the fourth operand is the number of results that are
+/// there.
+#[inline(always)]
+unsafe fn running_line_body<T: Ordered, E: End>(args: [*const u8; MAX_OPERANDS], out: *mut u8, n: usize) -> u32 {
+    // SAFETY: the contract.
+    let (all, out, done) = unsafe { (slice::<T>(args[0], n), slice_mut::<i64>(out, n), args[3].addr()) };
+    let mut at = done.checked_sub(1).map_or(0, |last| out[last]);
+    let mut key = E::key(all[at as usize]);
+    for (row, (x, to)) in (done as i64..).zip(all[done..].iter().zip(&mut out[done..])) {
+        let next = E::key(*x);
+        at = if next >= key { row } else { at };
+        key = next.max(key);
+        *to = at;
+    }
+    0
+}
+
+levels!(running, running_body, <T: Element, E: Side>);
+levels!(running_line, running_line_body, <T: Element, E: Side>);
 levels!(line, line_body, <T: Element, E: Side>);
 levels!(columns, columns_body, <T: Element, E: Side>);
 use End as Side;
 use Ordered as Element;
 
-/// The kernels of one op and dtype.
+/// The kernels of one op and dtype. Those of the positions up to each element give as many positions as there are elements, and
+/// take as the fourth operand the number of rows whose positions are there already.
 #[derive(Clone, Copy)]
 pub(crate) struct IndexKernels {
     /// Finds the position in `n` elements.
@@ -98,11 +155,17 @@ fn kernels<T: 'static + Ordered>(op: Op, level: CpuLevel) -> Option<IndexKernels
     match op {
         Op::Argmax => Some(IndexKernels { line: line::<T, Largest>(level), columns: columns::<T, Largest>(level) }),
         Op::Argmin => Some(IndexKernels { line: line::<T, Smallest>(level), columns: columns::<T, Smallest>(level) }),
+        Op::CummaxIndices => {
+            Some(IndexKernels { line: running_line::<T, Largest>(level), columns: running::<T, Largest>(level) })
+        }
+        Op::CumminIndices => {
+            Some(IndexKernels { line: running_line::<T, Smallest>(level), columns: running::<T, Smallest>(level) })
+        }
         _ => None,
     }
 }
 
-/// The kernels of a reduction to a position; `None` for another op.
+/// The kernels of an op that finds positions; `None` for another op.
 pub(crate) fn index_kernels(op: Op, dtype: DType, level: CpuLevel) -> Option<IndexKernels> {
     with_ordered!(dtype, T => kernels::<T>(op, level))
 }

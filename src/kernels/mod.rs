@@ -27,11 +27,12 @@ pub(crate) mod num;
 pub(crate) mod order;
 mod philox;
 pub(crate) mod reduce;
+pub(crate) mod scan;
 pub(crate) mod vector_call;
 
 pub(crate) use custom::custom_kernel;
 pub(crate) use double_rounding::{Hard, TINY, above_half, double_rounding_kernel, hard, rounds_twice};
-pub(crate) use elementwise::{copy_kernel, fold_kernel, kernel};
+pub(crate) use elementwise::{copy_kernel, fold_kernel, kernel, scan_kernels};
 
 /// Runs an op on `n` elements: up to [`MAX_OPERANDS`] operands, a result, a status (0, or
 /// that of an error).

@@ -19,6 +19,7 @@ use crate::base::error::{Diagnostic, DiagnosticKind};
 mod columns;
 mod custom;
 pub(crate) mod departures;
+pub(crate) mod lines;
 pub(crate) mod order;
 mod ranges;
 pub(crate) mod reductions;
@@ -52,6 +53,10 @@ pub enum Output {
     FoldLong,
     /// The dtype of the parts of a complex compute dtype, else the compute dtype, with fewer elements.
     FoldReal,
+    /// The compute dtype: the op works on the lines along a dim.
+    Line,
+    /// `i64`, or the rule set's dtype of positions: the op works on the lines along a dim, and gives positions in them.
+    LineLong,
 }
 
 /// Whether the compute dtype can always represent the op's result exactly.
@@ -101,6 +106,8 @@ pub struct OpDef {
     pub number: Option<NumberAttribute>,
     /// The choice among the attributes, if the op takes one.
     pub choice: Option<ChoiceAttribute>,
+    /// The dim of an op on lines, if none is given. `None`: a value of several dims needs one.
+    pub default_dim: Option<i64>,
     /// What to use for bools instead, if the op is arithmetic that does not accept them.
     pub for_bool: Option<&'static str>,
     /// The overrides of PyTorch's rules.
@@ -224,6 +231,7 @@ impl OpDef {
         parameter: None,
         number: None,
         choice: None,
+        default_dim: None,
         for_bool: None,
         torch: TORCH,
         paddle: PADDLE,
@@ -261,6 +269,21 @@ impl Op {
         matches!(self.def().output, Output::Fold | Output::FoldLong | Output::FoldReal)
     }
 
+    /// Whether the op works on the lines along one dim, and its result has the operand's dims.
+    pub fn is_line(self) -> bool {
+        matches!(self.def().output, Output::Line | Output::LineLong)
+    }
+
+    /// Whether attributes give the dims that the op works along, and the dtype to which its operand is converted first.
+    pub fn has_dims(self) -> bool {
+        self.is_reduction() || self.is_line()
+    }
+
+    /// Whether the result is a position or count, whose dtype does not follow from the compute dtype.
+    pub(crate) fn gives_long(self) -> bool {
+        matches!(self.def().output, Output::FoldLong | Output::LineLong)
+    }
+
     /// Whether the op is a reduction to the position of an element.
     pub(crate) fn is_position(self) -> bool {
         self.is_search() && self.def().output == Output::FoldLong
@@ -279,9 +302,9 @@ impl Op {
     /// The result's dtype for a compute dtype.
     pub(crate) fn result(self, compute: DType) -> DType {
         match self.def().output {
-            Output::Same | Output::Fold => compute,
+            Output::Same | Output::Fold | Output::Line => compute,
             Output::Bool => DType::Bool,
-            Output::FoldLong => DType::I64,
+            Output::FoldLong | Output::LineLong => DType::I64,
             Output::Real | Output::FoldReal => compute.real(),
         }
     }
@@ -336,7 +359,7 @@ pub struct Attrs {
     /// The position of the operand of lower rank along the other one's dims (Paddle's `axis`): its first dim is aligned
     /// with this dim. `None` and -1 align the last dims.
     pub axis: Option<i64>,
-    /// The dims of a reduction, negative ones counted from the last; `None` reduces all.
+    /// The dims of a reduction, negative ones counted from the last; `None` reduces all. Of an op on lines, its one dim.
     pub dims: Option<Arc<[i64]>>,
     /// Whether a reduction keeps the reduced dims with extent 1.
     pub keepdim: bool,

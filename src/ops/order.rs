@@ -1,7 +1,7 @@
 //! The rows of the op table of reductions to an element by its rank: medians, quantiles, the element of a rank, and their
 //! positions.
 //!
-//! Guarantees: they follow the rows of `reductions`, and are written as those of `table` are. In all of them a NaN is larger than
+//! Guarantees: they follow the rows of `lines`, and are written as those of `table` are. In all of them a NaN is larger than
 //! all numbers, both zeros are equal, and complex numbers order by the real part, then the imaginary part.
 
 /// Calls `$callback!` with the rows, these and those of `departures`.

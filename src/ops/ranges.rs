@@ -92,6 +92,10 @@ pub enum IntRange {
     Total,
     /// The product of all elements.
     TotalProduct,
+    /// The sums of the first elements.
+    Sums,
+    /// The products of the first elements.
+    Products,
     /// From 0 to below the number of elements.
     Position,
     /// From 0 to the number of elements.
@@ -251,6 +255,14 @@ impl IntRange {
             IntRange::Multiple if x == Interval::point(0) || y == Interval::point(0) => Interval::point(0),
             IntRange::Multiple => Interval::new(0, x.max_abs().saturating_mul(y.max_abs())),
             IntRange::Total => total(x, count),
+            IntRange::Sums => x.hull(total(x, count)),
+            IntRange::Products => {
+                let before = count.map(|n| n.saturating_sub(1).max(1));
+                [before, count]
+                    .map(|n| IntRange::TotalProduct.exact(operands, within, n))
+                    .into_iter()
+                    .fold(x, Interval::hull)
+            }
             IntRange::Count => Interval::new(0, count.map_or(within.most, i128::from)),
             IntRange::Position => Interval::new(0, count.map_or(within.most, |n| i128::from(n.max(1)) - 1)),
             IntRange::TotalProduct => match count {
@@ -277,7 +289,7 @@ impl IntRange {
             IntRange::Sum | IntRange::Difference | IntRange::Product | IntRange::Square => Shows::BitByBit,
             IntRange::PlusProduct | IntRange::MinusProduct | IntRange::PlusProducts => Shows::BitByBit,
             IntRange::Negated | IntRange::SquaredDifference => Shows::BitByBit,
-            IntRange::Total | IntRange::TotalProduct => Shows::BitByBit,
+            IntRange::Total | IntRange::TotalProduct | IntRange::Sums | IntRange::Products => Shows::BitByBit,
             _ => Shows::Value,
         }
     }

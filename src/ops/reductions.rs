@@ -2,10 +2,10 @@
 //!
 //! Guarantees: they follow the rows of `table`, as which they are written. Does not: have those of the order, which `order` has.
 
-/// Calls `$callback!` with the rows, these and those of `order`.
+/// Calls `$callback!` with the rows, these and those of `lines`.
 macro_rules! with_reductions {
     ($callback:ident $($rows:tt)*) => {
-        $crate::ops::order::with_order! { $callback
+        $crate::ops::lines::with_lines! { $callback
             $($rows)*
 
             /// Sum of the elements. Bool and integers are summed in i64 and wrap; f16 and bf16 in f32, rounded once. The empty sum is 0.

@@ -199,9 +199,16 @@ fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
             | TypedKind::Cast { .. }
             | TypedKind::Bits { .. }
             | TypedKind::Reduce { .. }
+            | TypedKind::Line { .. }
             | TypedKind::Generate { .. }
             | TypedKind::Blocks { .. }
     )
+}
+
+/// Whether a node is no step of a kernel's loop: it reads a whole operand, which is stored, or is computed in the loop that the
+/// node ends.
+fn is_alone(kind: &TypedKind) -> bool {
+    matches!(kind, TypedKind::Reduce { .. } | TypedKind::Line { .. })
 }
 
 /// The nodes that the fetches need.
@@ -253,7 +260,7 @@ impl Scope<'_> {
             // A value behind a reduction, or behind a view that moves or drops dims, may return to a domain before it: to that of
             // the next stage, so that no kernel needs itself. An expanded value is only broadcast.
             let leads_back = match n.kind {
-                TypedKind::Reduce { .. } => true,
+                TypedKind::Reduce { .. } | TypedKind::Line { .. } => true,
                 TypedKind::Blocks { from, .. } => self.takes_part(self.aliases.source(from)),
                 TypedKind::View { from, ref view } => {
                     let rank = |node: NodeId| self.typed.shape_of(node).len();
@@ -276,7 +283,7 @@ impl Scope<'_> {
     /// The reductions that are part of the kernel that computes their operands. A kernel reduces one set of dims; and if it has
     /// other results, only trailing dims, since its loop is in row-major order of the results.
     fn fused(&self, keys: &[Option<Key>], fetches: &[NodeId]) -> HashSet<NodeId> {
-        let is_reduction = |n: NodeId| matches!(self.typed.nodes[n as usize].kind, TypedKind::Reduce { .. });
+        let is_reduction = |n: NodeId| is_alone(&self.typed.nodes[n as usize].kind);
         // What is searched is a buffer.
         let is_fold = |n: usize| matches!(self.typed.nodes[n].kind, TypedKind::Reduce { op, .. } if !op.is_search());
         let mut stored: HashSet<Key> = fetches
@@ -348,7 +355,7 @@ impl Scope<'_> {
                 TypedKind::Reduce { from, .. } if fused.contains(&(i as u32)) => {
                     Some(of[self.aliases.value(from) as usize])
                 }
-                TypedKind::Reduce { .. } => None,
+                ref kind if is_alone(kind) => None,
                 _ => group_of_key.get(&key).copied(),
             };
             let g = match open.filter(|g| has_room(g, &members)) {
@@ -358,7 +365,7 @@ impl Scope<'_> {
                     members.len() as u32 - 1
                 }
             };
-            if !matches!(n.kind, TypedKind::Reduce { .. }) {
+            if !is_alone(&n.kind) {
                 group_of_key.insert(key, g);
             }
             members[g as usize].push(i as u32);
@@ -450,7 +457,7 @@ impl Fusion {
         let mut folds: Vec<(NodeId, BufferId)> = Vec::new();
         let mut reduced: Option<Arc<[usize]>> = None;
         let shape = nodes.first().map_or(0, |n| match typed.nodes[*n as usize].kind {
-            TypedKind::Reduce { from, .. } => typed.nodes[from as usize].shape,
+            TypedKind::Reduce { from, .. } | TypedKind::Line { from, .. } => typed.nodes[from as usize].shape,
             _ => typed.nodes[*n as usize].shape,
         });
         for id in nodes {
@@ -496,6 +503,11 @@ impl Fusion {
                     b.kernel.folds.push((*op, wide));
                     folds.push((id, self.buffer(id, Origin::Kernel)));
                     reduced = Some(axes.clone());
+                    continue;
+                }
+                TypedKind::Line { op, from, .. } => {
+                    b.kernel.folds.push((*op, values[&aliases.operand(&n.kind, *from)]));
+                    folds.push((id, self.buffer(id, Origin::Kernel)));
                     continue;
                 }
                 _ => continue,

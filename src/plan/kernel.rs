@@ -270,8 +270,8 @@ impl KernelBuilder {
             wide = self.step(StepOp::DoubleRounding(op), math, [args[0], Some(wide), None, None], math);
         }
         match op.def().output {
-            Output::Bool | Output::FoldLong => wide,
-            Output::Same | Output::Fold => self.rounded(wide, compute),
+            Output::Bool | Output::FoldLong | Output::LineLong => wide,
+            Output::Same | Output::Fold | Output::Line => self.rounded(wide, compute),
             Output::Real | Output::FoldReal => self.rounded(wide, compute.real()),
         }
     }

@@ -18,7 +18,7 @@ use super::settings::{Flag, Rules, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::scalar::Scalar;
-use crate::ops::{Choice, MAX_OPERANDS, Op, OpDef, Output, Promotion, Weakness};
+use crate::ops::{Choice, MAX_OPERANDS, Op, OpDef, Promotion, Weakness};
 
 /// JAX's rules.
 pub(super) struct Jax;
@@ -118,7 +118,7 @@ impl RuleSet for Jax {
     /// The mean of integers is computed in floats also if an integer dtype is asked for. Positions have the default integer
     /// dtype.
     fn result(&self, call: &Call<'_>, _common: DType) -> Result<Option<DType>, Diagnostic> {
-        if call.def.output == Output::FoldLong {
+        if call.op.gives_long() {
             return Ok(Some(default_dtype(call.settings, Category::Int)));
         }
         Ok(call.attrs.dtype.filter(|asked| call.op == Op::Mean && asked.is_integral()))

@@ -275,8 +275,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
     let common = common_dtype(rules, &call)?;
-    // A reduction with a requested dtype converts its operand to it first.
-    let common = if op.is_reduction() { attrs.dtype.unwrap_or(common) } else { common };
+    // A reduction or an op on lines with a requested dtype converts its operand to it first.
+    let common = if op.has_dims() { attrs.dtype.unwrap_or(common) } else { common };
     let writes = |to: &DType| rules.can_write(&OperandType::dim(common), *to);
     if let Some(to) = attrs.dtype.filter(|to| attrs.output && !writes(to)) {
         let message = format!("result type {common} can't be cast to the desired output type {to}");
@@ -473,7 +473,7 @@ pub fn reason(op: Op, operands: &[OperandType], from: DType, to: DType) -> Reaso
     let narrows = from.digits() > to.digits() || from.range_bits() > to.range_bits();
     if op == Op::Cast {
         Reason::Requested
-    } else if op.is_reduction() {
+    } else if op.has_dims() {
         Reason::Reduction
     } else if op.def().output == Output::Bool && other_sign(from, to) {
         Reason::Signedness

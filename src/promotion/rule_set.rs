@@ -218,7 +218,7 @@ pub(crate) trait RuleSet: Sync {
 
 /// The dtype that an op computes in, as its promotion says.
 pub(super) fn computes_in<R: RuleSet + ?Sized>(rules: &R, call: &Call<'_>, common: DType) -> DType {
-    let asked = call.op.is_reduction() && call.attrs.dtype.is_some();
+    let asked = call.op.has_dims() && call.attrs.dtype.is_some();
     match call.promotion {
         Promotion::Common | Promotion::First | Promotion::SingleOrDouble => common,
         Promotion::IntToFloat if common.is_integral() => rules.float_for(call, common),

@@ -137,6 +137,10 @@ macro_rules! record_row {
         let _ = ($op, $d);
         None
     }};
+    ($op:ident $d:ident scans; $($rest:tt)*) => {{
+        let _ = ($op, $d);
+        None
+    }};
     ($op:ident $d:ident moves;) => {
         choice($op, $d)
     };

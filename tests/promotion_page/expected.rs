@@ -81,7 +81,7 @@ pub fn cell(settings: &Settings, op: Op, tier: &str, row: &str, column: &str) ->
     let gives = match def.output {
         Output::Bool => DType::Bool,
         Output::Real | Output::FoldReal => s.compute.real(),
-        Output::FoldLong => s.result,
+        Output::FoldLong | Output::LineLong => s.result,
         _ => s.compute,
     };
     casts.push(("the result is cast: ".to_string(), gives, s.result));

@@ -328,7 +328,7 @@ impl<'a> Run<'a> {
         let mut index = vec![0; shape.len()];
         (0..i).for_each(|_| advance(&mut index, shape));
         let one = |text: &str| match self.arrays.get(text) {
-            Some(a) if a.shape.len() <= index.len() && Op::from_name(l.op).is_some_and(|op| !op.is_reduction()) => {
+            Some(a) if a.shape.len() <= index.len() && Op::from_name(l.op).is_some_and(|op| !op.has_dims()) => {
                 let bits = a.bits[place(&a.shape, &index)];
                 format!("{:?} ({} {bits:#x})", format::decode(a.dtype, bits), a.dtype)
             }

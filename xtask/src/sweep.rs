@@ -51,12 +51,12 @@ pub fn main(args: Vec<String>) -> Result<(), Box<dyn Error>> {
             step =
                 args.next().and_then(|n| n.parse().ok()).filter(|n| *n > 0).ok_or("--step takes a number above 0")?;
         } else {
-            let op = Op::from_name(&a).filter(|op| op.arity() == 1 && !op.is_reduction());
+            let op = Op::from_name(&a).filter(|op| op.arity() == 1 && !op.has_dims());
             ops.push(op.ok_or_else(|| format!("`{a}` is no function of one operand"))?);
         }
     }
     if ops.is_empty() {
-        let unary = |op: &Op| op.arity() == 1 && !op.is_reduction() && !matches!(op, Op::Cast | Op::ViewAs);
+        let unary = |op: &Op| op.arity() == 1 && !op.has_dims() && !matches!(op, Op::Cast | Op::ViewAs);
         ops = Op::ALL.iter().copied().filter(unary).collect();
     }
     let inputs = (1u64 << 32).div_ceil(step);

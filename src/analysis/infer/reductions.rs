@@ -7,7 +7,7 @@ use super::Pass;
 use crate::base::error::{Diagnostic, DiagnosticKind, SourceLocation};
 use crate::base::shape::{SymDim, axes, reduced};
 use crate::graph::typed::{NodeId, TypedKind};
-use crate::ops::{Attrs, Number, Op, Output};
+use crate::ops::{Attrs, Number, Op};
 use crate::promotion::operand::{OperandType, Signature};
 
 impl Pass {
@@ -33,7 +33,7 @@ impl Pass {
         let number = self.number(op, attrs, &dims, &axes, sig)?;
         let choice = self.settings.rules.set().choice(op.def()).map(|default| attrs.choice.unwrap_or(default));
         let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim, number, choice };
-        let dtype = if op.def().output == Output::FoldLong { sig.result } else { sig.op.result(sig.compute) };
+        let dtype = if op.gives_long() { sig.result } else { sig.op.result(sig.compute) };
         let id = self.push(kind, dtype, shape, location);
         let id = self.cast(id, sig.result, op, 0, seen, location);
         Ok(self.weak(id, sig.weak))

@@ -150,7 +150,9 @@ impl TypedProgram {
                     }
                 }
             }
-            TypedKind::Reduce { op, from, .. } if n.dtype.category() == Category::Int => {
+            TypedKind::Reduce { op, from, .. } | TypedKind::Line { op, from, .. }
+                if n.dtype.category() == Category::Int =>
+            {
                 taken[from as usize].add(here.through(op.def().integers.shows(0, &[])));
             }
             TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } => taken[from as usize].add(here),
@@ -198,6 +200,11 @@ impl TypedProgram {
                 let count = combined(self.shape_of(from), axes);
                 (op.def().integers.exact(&[source.range], within, count), source.wrapped)
             }
+            TypedKind::Line { op, from, axis, .. } => {
+                let source = of(from).map_or(Known { range: within, wrapped: false }, |f| f.known);
+                let count = combined(self.shape_of(from), &[axis][..self.shape_of(from).len().min(1)]);
+                (op.def().integers.exact(&[source.range], within, count), source.wrapped)
+            }
         };
         if exact.is_within(within) {
             return Fact { known: Known { range: exact, wrapped }, beyond: None };
@@ -226,7 +233,7 @@ impl TypedProgram {
                 let node = |(k, a): (usize, &Arg)| if let Arg::Node(n) = a { Some((k, *n)) } else { None };
                 (*op, args.iter().flatten().enumerate().filter_map(node).collect())
             }
-            TypedKind::Reduce { op, from, .. } => (*op, vec![(0, *from)]),
+            TypedKind::Reduce { op, from, .. } | TypedKind::Line { op, from, .. } => (*op, vec![(0, *from)]),
             _ => return None,
         };
         // A 0-d tensor follows those with dims.

@@ -177,7 +177,7 @@ fn ops() -> Vec<(Op, DType)> {
     let args = [None; MAX_OPERANDS];
     all.filter(|(op, d)| {
         let step = Step { op: StepOp::Apply(*op), dtype: *d, args, out: 0 };
-        block_kernel(*op, *d, CpuLevel::get()).is_some() && is_lowerable(Isa::Avx512, &step) && !op.is_reduction()
+        block_kernel(*op, *d, CpuLevel::get()).is_some() && is_lowerable(Isa::Avx512, &step) && !op.has_dims()
     })
     .collect()
 }

@@ -163,6 +163,8 @@ pub(crate) fn either<T: Cplx>(a: T, b: T, compare: impl Fn(T::Part, T::Part) -> 
 pub(crate) trait CplxFn: Cplx {
     const ZERO: Self;
     const ONE: Self;
+    /// The logarithm of 0.
+    const LOG_ZERO: Self;
     /// No number is less.
     const LEAST: Self;
     /// No number is greater.
@@ -236,6 +238,7 @@ macro_rules! complexes {
         impl CplxFn for Complex<$t> {
             const ZERO: Self = Complex::new(0.0, 0.0);
             const ONE: Self = Complex::new(1.0, 0.0);
+            const LOG_ZERO: Self = Complex::new($t::NEG_INFINITY, 0.0);
             const LEAST: Self = Complex::new($t::NEG_INFINITY, $t::NEG_INFINITY);
             const MOST: Self = Complex::new($t::INFINITY, $t::INFINITY);
             #[inline(always)]

@@ -84,7 +84,7 @@ fn result(rule: IntRange, a: &[i128]) -> Option<i128> {
         Divisor => gcd(x, y),
         Multiple if x == 0 || y == 0 => 0,
         Multiple => (x / gcd(x, y) * y).abs(),
-        Whole | Total | TotalProduct | Position | Count => unreachable!("no rule of single elements"),
+        Whole | Total | TotalProduct | Sums | Products | Position | Count => unreachable!("no rule of single elements"),
     })
 }
 

@@ -63,7 +63,9 @@ impl Aliases {
     /// The node that `user` reads for its operand. A reduction or a view needs the operand's own shape.
     pub(super) fn operand(&self, user: &TypedKind, operand: NodeId) -> NodeId {
         match user {
-            TypedKind::Reduce { .. } | TypedKind::View { .. } | TypedKind::Blocks { .. } => self.value(operand),
+            TypedKind::Reduce { .. } | TypedKind::Line { .. } | TypedKind::View { .. } | TypedKind::Blocks { .. } => {
+                self.value(operand)
+            }
             _ => self.read[operand as usize],
         }
     }

@@ -37,15 +37,22 @@ struct Positions(*mut i64);
 // SAFETY: the threads write disjoint parts.
 unsafe impl Sync for Positions {}
 
+impl Positions {
+    /// Where they begin.
+    fn all(&self) -> *mut i64 {
+        self.0
+    }
+}
+
+fn count(n: usize) -> *const u8 {
+    std::ptr::without_provenance(n)
+}
+
 impl Search<'_> {
     /// The positions, `outer` × `width` of them.
     pub(crate) fn run(&self, found: &mut [i64]) -> Result<()> {
-        let (lengths, results) = (self.outer.checked_mul(self.length), self.outer * self.width);
-        let bytes = lengths.and_then(|n| n.checked_mul(self.width)?.checked_mul(self.size));
-        let aligned = self.bytes.as_ptr().addr().is_multiple_of(self.size.min(align_of::<u64>()));
-        if bytes != Some(self.bytes.len()) || found.len() != results || !aligned {
-            return Err(Error::Internal("a search in wrong memory".into()));
-        }
+        self.check(found.len(), 1)?;
+        let results = found.len();
         if self.bytes.is_empty() {
             return Ok(());
         }
@@ -63,19 +70,30 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Checks that there are as many elements as the extents say, and so many results for each line.
+    fn check(&self, found: usize, of_line: usize) -> Result<()> {
+        let lines = self.outer.checked_mul(self.width);
+        let bytes = lines.and_then(|n| n.checked_mul(self.length)?.checked_mul(self.size));
+        let aligned = self.bytes.as_ptr().addr().is_multiple_of(self.size.min(align_of::<u64>()));
+        let results = lines.and_then(|n| n.checked_mul(of_line));
+        if bytes != Some(self.bytes.len()) || results != Some(found) || !aligned {
+            return Err(Error::Internal("a search in wrong memory".into()));
+        }
+        Ok(())
+    }
+
     /// For each piece of `rows` along the middle dim, the positions in it: `outer` × pieces × `width` of them.
     fn pieces(&self, rows: usize, found: &mut [i64]) -> Result<()> {
         let blocks = self.width.div_ceil(COLUMN_BLOCK);
         let pieces = self.length.div_ceil(rows);
         let units = self.outer * pieces * blocks;
-        let (to, stopped) = (Positions(found.as_mut_ptr()), AtomicBool::new(false));
+        let to = Positions(found.as_mut_ptr());
         let unit = |unit: usize, to: &Positions| {
             let (block, piece, outer) = (unit % blocks, unit / blocks % pieces, unit / blocks / pieces);
             let (column, row) = (block * COLUMN_BLOCK, piece * rows);
             let (columns, rows) = (COLUMN_BLOCK.min(self.width - column), rows.min(self.length - row));
             let from = (outer * self.length + row) * self.width + column;
             let at = (outer * pieces + piece) * self.width + column;
-            let count = |n: usize| std::ptr::without_provenance(n);
             // SAFETY: the elements of rows and columns of this unit lie inside the bytes, whose number `run` has checked; they are
             // aligned; the results are those of this unit alone, inside of `found`.
             unsafe {
@@ -88,6 +106,12 @@ impl Search<'_> {
                 }
             }
         };
+        self.share(units, &|at| unit(at, &to))
+    }
+
+    /// Runs units of work on the threads.
+    fn share(&self, units: usize, unit: &(dyn Fn(usize) + Sync)) -> Result<()> {
+        let stopped = AtomicBool::new(false);
         // Parts end where cache lines of results do, about.
         let threads = self.threads.max(1);
         let size = units.div_ceil(threads * PARTS).next_multiple_of(if threads > 1 { CACHE_LINE / 8 } else { 1 });
@@ -100,13 +124,41 @@ impl Search<'_> {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                unit(at, &to);
+                unit(at);
             }
         });
         match self.stop {
             Some(stop) if stopped.into_inner() => stop.check(),
             _ => Ok(()),
         }
+    }
+
+    /// For each element, the position of the extreme up to it: as many as there are elements.
+    pub(crate) fn running(&self, found: &mut [i64]) -> Result<()> {
+        self.check(found.len(), self.length)?;
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        let blocks = self.width.div_ceil(COLUMN_BLOCK);
+        let to = Positions(found.as_mut_ptr());
+        self.share(self.outer * blocks, &|unit| {
+            let (column, outer) = (unit % blocks * COLUMN_BLOCK, unit / blocks);
+            let columns = COLUMN_BLOCK.min(self.width - column);
+            let (from, rows) = (outer * self.length * self.width + column, (PIECE / columns).max(1));
+            for done in (0..self.length).step_by(rows) {
+                let n = (self.length.min(done + rows) - 1) * self.width + columns;
+                let kernel = if self.width == 1 { self.kernels.line } else { self.kernels.columns };
+                // SAFETY: the elements of this unit lie inside the bytes, whose number `check` has checked; they are aligned; the
+                // results have the same places, and only those of this unit's columns are touched.
+                unsafe {
+                    let (from, to) = (self.bytes.as_ptr().add(from * self.size), to.all().add(from).cast());
+                    kernel(operands([from, count(columns), count(self.width), count(done)]), to, n);
+                }
+                if self.stop.is_some_and(|stop| stop.check().is_err()) {
+                    return;
+                }
+            }
+        })
     }
 
     /// The positions in the whole from those in pieces.

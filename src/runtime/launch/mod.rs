@@ -10,6 +10,7 @@ pub(crate) mod dense;
 mod finish;
 mod index;
 mod kernel;
+mod lines;
 mod operand;
 mod order;
 mod plan;

@@ -13,6 +13,7 @@ use super::buffers::{Buffers, Value, extents};
 use super::finish::finish;
 use super::index::positions;
 use super::kernel::{Results, is_parallel, launch};
+use super::lines::lines;
 use super::operand::{Operand, buffer};
 use super::order::statistics;
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
@@ -208,12 +209,19 @@ fn execute<R: Ready>(
     targets: SmallVec<[Option<&mut [u8]>; FEW]>,
 ) -> Result<Results> {
     if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
-        && k.kernel.folds.iter().any(|(op, _)| op.is_search())
+        && let Some((op, _)) = k.kernel.folds.first()
     {
-        if let Some(found) = statistics(&plan.typed, *node, *input, prepared, run)? {
+        if op.is_search()
+            && let Some(found) = statistics(&plan.typed, *node, *input, prepared, run)?
+        {
             return Ok(found);
         }
-        return positions(&plan.typed, *node, *input, prepared, run);
+        if op.is_search() {
+            return positions(&plan.typed, *node, *input, prepared, run);
+        }
+        if op.is_line() {
+            return lines(&plan.typed, *node, *input, prepared, run);
+        }
     }
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
     let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
@@ -227,7 +235,9 @@ fn execute<R: Ready>(
 fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error {
     let n = &typed.nodes[node as usize];
     let (op, location) = match &n.kind {
-        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } => (*op, n.location.clone()),
+        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } => {
+            (*op, n.location.clone())
+        }
         _ => (Op::Cast, n.location.clone()),
     };
     match op {

@@ -11,7 +11,7 @@ use crate::ops::Op;
 /// The list. Ops of the tests alone are not in it.
 fn listed() -> String {
     let mut list = String::new();
-    for op in Op::ALL.iter().filter(|op| !op.is_reduction() && !op.takes_dtype() && !op.name().starts_with("toy_")) {
+    for op in Op::ALL.iter().filter(|op| !op.has_dims() && !op.takes_dtype() && !op.name().starts_with("toy_")) {
         let of = |wanted: &dyn Fn(DType) -> bool| {
             let names: Vec<&str> = DType::ALL.into_iter().filter(|d| wanted(*d)).map(DType::name).collect();
             if names.is_empty() { "none".to_string() } else { names.join(" ") }

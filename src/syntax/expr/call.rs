@@ -146,7 +146,7 @@ impl<M: Mode> Parser<'_, '_, M> {
     fn dtype(&mut self, op: Op) -> Parsed<Option<DType>> {
         let (token, at) = self.lexer.next()?;
         match token {
-            Token::Name("None") if op.is_reduction() => Ok(None),
+            Token::Name("None") if op.has_dims() => Ok(None),
             Token::Name(word) => word.parse().map(Some).map_err(|e: UnknownDType| at.syntax(e.to_string())),
             _ => Err(at.syntax(format!("`{op}` takes the name of a dtype here")).help(usage(op))),
         }

@@ -59,7 +59,9 @@ fn attributes(op: Op) -> &'static [(Keyword, &'static [&'static str])] {
     const DTYPE: (Keyword, &[&str]) = (Keyword::DType, &["dtype"]);
     const REDUCTION: &[(Keyword, &[&str])] =
         &[(Keyword::Dims, &["dims", "dim", "axis"]), (Keyword::Keepdim, &["keepdim", "keepdims"]), DTYPE];
+    const LINE: &[(Keyword, &[&str])] = &[(Keyword::Dims, &["dim", "dims", "axis"]), DTYPE];
     match op {
+        op if op.is_line() => LINE,
         op if op.is_reduction() => REDUCTION,
         op if op.takes_dtype() => &[DTYPE],
         op if op.arity() == 2 => &[(Keyword::Axis, &["axis"])],

@@ -263,6 +263,13 @@ impl TypedProgram {
                 }
                 f.write_str("}")?
             }
+            TypedKind::Line { op, from, axis, number } => {
+                write!(f, "{op} {} {{dims = [{axis}]", names[*from as usize])?;
+                if let (Some(of), Some(n)) = (op.def().number, number) {
+                    write!(f, ", {} = {n:?}", of.name)?;
+                }
+                f.write_str("}")?
+            }
             TypedKind::Extent { axes, .. } => write!(f, "extent {axes:?}")?,
             TypedKind::Bits { from } => write!(f, "view_as {}", names[*from as usize])?,
             TypedKind::Blocks { from, like, size } => {

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 /// Functions of two results, and the op of each of them.
 const TWO: &[(&str, [&str; 2])] = &[
     ("aminmax", ["amin", "amax"]),
+    ("cummax", ["cummax", "cummax_indices"]),
+    ("cummin", ["cummin", "cummin_indices"]),
     ("median", ["median", "median_indices"]),
     ("nanmedian", ["nanmedian", "nanmedian_indices"]),
     ("kthvalue", ["kthvalue", "kthvalue_indices"]),
@@ -21,7 +23,8 @@ pub fn single(line: &str) -> Vec<Cow<'_, str>> {
     }
     let Ok(Value::Object(case)) = serde_json::from_str(line) else { return vec![line.into()] };
     match known {
-        Some((name, ops)) if case.contains_key("outs") || *name == "aminmax" => of_two(&case, ops),
+        // Only some of the calls give positions too.
+        Some((_, ops)) if !case.contains_key("out") => of_two(&case, ops),
         _ if listed => of_list(&case),
         _ => vec![line.into()],
     }
@@ -31,6 +34,9 @@ fn of_two(case: &Map<String, Value>, ops: &[&str; 2]) -> Vec<Cow<'static, str>> 
     let of = |(i, op): (usize, &&str)| {
         let mut one = case.clone();
         one.insert("op".into(), (*op).into());
+        if let Some(Value::Object(attrs)) = one.get_mut("attrs").filter(|_| i == 1) {
+            attrs.remove("mode");
+        }
         for (all, its) in [("outs", "out"), ("cmps", "cmp")] {
             if let Some(v) = case.get(all).and_then(|v| v.get(i)) {
                 one.insert(its.into(), v.clone());

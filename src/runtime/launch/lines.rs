@@ -1,0 +1,124 @@
+//! Ops on lines: the operand is a buffer, and the result another one.
+//!
+//! Guarantees: a strided operand gives what its row-major copy gives, of which it is made. Does not: compute; `driver` does.
+
+use super::finish::cast_tensor;
+use super::index::{row_major, spread};
+use super::kernel::Results;
+use super::prepared::PreparedLaunch;
+use super::run::Run;
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
+use crate::kernels::cast::path_within;
+use crate::kernels::index::index_kernels;
+use crate::kernels::{CpuLevel, scan_kernels};
+use crate::ops::Op;
+use crate::plan::tuning::PARALLEL_WORK;
+use crate::runtime::driver::index::Search;
+use crate::runtime::driver::scan::{Conversion, Scan};
+use crate::tensor::{Tensor, TensorRef};
+
+/// A row-major operand as lines along a dim: `outer` × `length` × `width` elements.
+pub(super) struct Lines<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) dtype: DType,
+    pub(super) outer: usize,
+    pub(super) length: usize,
+    pub(super) width: usize,
+    pub(super) threads: usize,
+}
+
+/// The result of an op on the lines of `operand`.
+pub(super) fn lines<R>(
+    typed: &TypedProgram,
+    node: NodeId,
+    operand: TensorRef<'_>,
+    prepared: &PreparedLaunch<R>,
+    run: &Run<'_>,
+) -> Result<Results> {
+    let (n, shape) = (&typed.nodes[node as usize], prepared.shape());
+    let (TypedKind::Line { op, axis, .. }, [layout]) = (&n.kind, &prepared.folds[..]) else {
+        return Err(Error::Internal(format!("typed node {node} is no op on lines")));
+    };
+    let mut storage = run.storage(layout.elements() * n.dtype.size())?;
+    if layout.elements() > 0 {
+        let dtype = operand.dtype();
+        let copy = if row_major(operand, shape).is_some() { None } else { Some(spread(operand, shape, run)?) };
+        let bytes = row_major(copy.as_ref().map_or(operand, TensorRef::Tensor), shape);
+        let bytes = bytes.ok_or_else(|| Error::Internal("a copy that is not row-major".into()))?;
+        let extents = |dims: &[usize]| dims.iter().product::<usize>();
+        let axis = (*axis).min(shape.len());
+        let length = shape.get(axis).copied().unwrap_or(1);
+        let (outer, width) = (extents(&shape[..axis]), extents(shape.get(axis + 1..).unwrap_or_default()));
+        let threads = if prepared.total >= PARALLEL_WORK { run.threads } else { 1 };
+        let all = Lines { bytes, dtype, outer, length, width, threads };
+        match op {
+            Op::CummaxIndices | Op::CumminIndices => positions(*op, &all, n.dtype, typed, run, storage.bytes_mut())?,
+            _ => scan(*op, &all, n.dtype, typed, run, storage.bytes_mut())?,
+        }
+        if copy.is_some() {
+            run.memory.give(bytes.len());
+        }
+    }
+    Ok([Some(Tensor::with_layout(storage, n.dtype, layout.clone())?)].into_iter().collect())
+}
+
+/// The positions of extremes up to each element.
+fn positions(
+    op: Op,
+    all: &Lines<'_>,
+    to: DType,
+    typed: &TypedProgram,
+    run: &Run<'_>,
+    results: &mut [u8],
+) -> Result<()> {
+    let Lines { bytes, outer, length, width, threads, dtype } = *all;
+    let kernels = index_kernels(op, dtype, CpuLevel::get());
+    let kernels = kernels.ok_or_else(|| Error::Internal(format!("no kernel for {op} in {dtype}")))?;
+    let search = Search { kernels, bytes, size: dtype.size(), outer, length, width, threads, stop: run.stop };
+    if to == DType::I64 {
+        return search.running(bytemuck::cast_slice_mut(results));
+    }
+    let count = outer * length * width;
+    let mut wide = run.storage(count * DType::I64.size())?;
+    search.running(bytemuck::cast_slice_mut(wide.bytes_mut()))?;
+    let found = cast_tensor(&Tensor::from_storage(wide, DType::I64, &[count])?, to, &typed.settings)?;
+    results.copy_from_slice(&found.raw().0[..results.len()]);
+    run.memory.give(count * DType::I64.size());
+    Ok(())
+}
+
+/// The dtype that a scan accumulates in.
+fn accumulates_in(op: Op, dtype: DType) -> DType {
+    match dtype {
+        DType::F32 if !op.is_exact(dtype) => DType::F64,
+        DType::C64 if !op.is_exact(dtype) => DType::C128,
+        _ => dtype.op_math(),
+    }
+}
+
+fn scan(op: Op, all: &Lines<'_>, to: DType, typed: &TypedProgram, run: &Run<'_>, results: &mut [u8]) -> Result<()> {
+    let (math, level) = (accumulates_in(op, all.dtype), CpuLevel::get());
+    let kernels = scan_kernels(op, math, level);
+    let kernels = kernels.ok_or_else(|| Error::Internal(format!("no kernel for {op} in {math}")))?;
+    let beyond_is_nan = typed.settings.rules.set().beyond_is_nan();
+    let conversion = |from: DType, to: DType, size: usize| match path_within(from, to, beyond_is_nan)[..] {
+        [] => Ok(Conversion { kernel: None, size }),
+        [prim] => Ok(Conversion { kernel: prim.kernel(level), size }),
+        _ => Err(Error::Internal(format!("{op} of {from} in {to}"))),
+    };
+    let scan = Scan {
+        kernels,
+        size: math.size(),
+        read: conversion(all.dtype, math, all.dtype.size())?,
+        write: conversion(math, to, to.size())?,
+        bytes: all.bytes,
+        outer: all.outer,
+        length: all.length,
+        width: all.width,
+        threads: all.threads,
+        stop: run.stop,
+    };
+    scan.run(results)
+}
