@@ -21,7 +21,7 @@ _REFUSED = {
         "programs have no op that joins or repeats arrays: do it before the call or after it",
     ),
     **dict.fromkeys(
-        "sort argsort cumsum cumprod unique searchsorted".split(),
+        "unique searchsorted partition argpartition lexsort".split(),
         "programs have elementwise ops and reductions along dims",
     ),
     **dict.fromkeys("dot matmul tensordot einsum inner outer".split(), "programs have no products of matrices"),
@@ -184,6 +184,20 @@ _quantile("quantile", "quantile", 1)
 _quantile("nanquantile", "nanquantile", 1)
 _quantile("quantile", "percentile", 100)
 _quantile("nanquantile", "nanpercentile", 100)
+
+
+def _sort(op: str) -> None:
+    @_named(op)
+    def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+        # Every sort here is stable.
+        _none(order=order)
+        if axis is None:
+            a, axis = a.reshape(-1), -1
+        return _core.op(op)(a, axis=axis)
+
+
+_sort("sort")
+_sort("argsort")
 
 
 @_named("count_nonzero")

@@ -222,7 +222,10 @@ fn attributes<'py>(
             "keepdim" | "keepdims" if op.is_reduction() => attrs.keepdim = value.is_truthy()?,
             name if def.number.is_some_and(|of| of.name == name) => attrs.number = Some(value.extract::<f64>()?.into()),
             name if def.choice.is_some_and(|of| of.name == name) => {
-                let word: String = value.extract()?;
+                let word: String = match value.extract::<bool>() {
+                    Ok(yes) => yes.to_string(),
+                    Err(_) => value.extract()?,
+                };
                 let unknown = || PyValueError::new_err(format!("{op} has no {name} {word:?}"));
                 attrs.choice = Some(Choice::from_word(&word).ok_or_else(unknown)?);
             }

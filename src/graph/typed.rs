@@ -78,8 +78,10 @@ pub(crate) enum TypedKind {
         op: Op,
         from: NodeId,
         axis: usize,
-        /// The number of an op that takes one.
+        /// The number of an op that takes one: where it counts elements, the result's extent along the dim.
         number: Option<Number>,
+        /// The choice of an op that takes one.
+        choice: Option<Choice>,
     },
     /// The number of elements along some dims of a shape, in f64. Not of programs: plans have it.
     Extent {
@@ -477,10 +479,15 @@ impl TypedProgram {
                 let same = fits && shape[..] == *self.shapes[n.shape as usize];
                 if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
-            TypedKind::Line { op, from, .. } => {
+            TypedKind::Line { op, from, axis, number, .. } => {
                 let source = &self.nodes[*from as usize];
                 let fits = op.result(source.dtype) == n.dtype || op.gives_long() && n.dtype.category() == Category::Int;
-                if fits && source.shape == n.shape { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
+                let shape = op.line_shape(&self.shapes[source.shape as usize], *axis, *number);
+                if fits && shape[..] == *self.shapes[n.shape as usize] {
+                    Ok(())
+                } else {
+                    Err(format!("{op} has a wrong dtype or shape"))
+                }
             }
             TypedKind::View { from, view: Some(view) } => self.verify_view(n, &self.nodes[*from as usize], view),
             TypedKind::View { from, view: None } => {

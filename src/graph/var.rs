@@ -205,7 +205,7 @@ impl<M: Mode> Over<M> {
         self
     }
 
-    /// The rank of `kthvalue`, counted from 1: that of the smallest element.
+    /// The rank of `kthvalue`, counted from 1: that of the smallest element. The number of elements of `topk`.
     ///
     /// ```
     /// use castwise::prelude::*;
@@ -245,6 +245,36 @@ impl<M: Mode> Over<M> {
     /// ```
     pub fn interpolation(mut self, choice: Choice) -> Over<M> {
         self.attrs.choice = Some(choice);
+        self
+    }
+
+    /// Whether `sort` and `argsort` begin with the largest element. Equal elements keep their order all the same.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([2i32, 7, 2]));
+    /// assert_eq!(x.over([0]).descending(true).argsort().result()?.to_vec::<i64>()?, [1, 0, 2]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn descending(self, descending: bool) -> Over<M> {
+        self.yes(descending)
+    }
+
+    /// Whether `topk` takes the largest elements, as it does by default, or the smallest.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([5i32, 1, 4]));
+    /// assert_eq!(x.over([0]).k(2).topk().result()?.to_vec::<i32>()?, [5, 4]);
+    /// assert_eq!(x.over([0]).k(2).largest(false).topk().result()?.to_vec::<i32>()?, [1, 4]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn largest(self, largest: bool) -> Over<M> {
+        self.yes(largest)
+    }
+
+    fn yes(mut self, yes: bool) -> Over<M> {
+        self.attrs.choice = Some(if yes { Choice::True } else { Choice::False });
         self
     }
 

@@ -83,6 +83,8 @@ pub enum NodeKind<'p> {
         dim: usize,
         /// The number of an op that takes one.
         number: Option<f64>,
+        /// The choice of an op that takes one.
+        choice: Option<Choice>,
     },
     /// The same elements under other dims.
     View {
@@ -187,8 +189,9 @@ impl TypedProgram {
                 let (number, choice) = (number.map(|n| n.get()), *choice);
                 NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep, number, choice }
             }
-            TypedKind::Line { op, from, axis, number } => {
-                NodeKind::Line { op: *op, from: *from as usize, dim: *axis, number: number.map(|n| n.get()) }
+            TypedKind::Line { op, from, axis, number, choice } => {
+                let (number, choice) = (number.map(|n| n.get()), *choice);
+                NodeKind::Line { op: *op, from: *from as usize, dim: *axis, number, choice }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
             TypedKind::Blocks { from, like, size } => {

@@ -10,7 +10,7 @@ use crate::base::halves::{nearest_bf16, nearest_f16};
 
 /// An element as memory has it, and its key.
 pub(in crate::kernels) trait Ordered: bytemuck::Pod + Send + Sync {
-    type Key: bytemuck::Pod + Ord + Send + Sync;
+    type Key: Key;
     /// The key: the larger, the larger the element. That of a NaN is the largest.
     fn ascending(self) -> Self::Key;
     /// The key: the larger, the smaller the element. That of a NaN is the largest.
@@ -19,6 +19,52 @@ pub(in crate::kernels) trait Ordered: bytemuck::Pod + Send + Sync {
     const NAN: Option<Self::Key>;
     /// What lies between two neighbours in order, computed and rounded to the dtype; of integers the first.
     fn between(self, above: Self, how: Between) -> Self;
+}
+
+/// A key, and what orders it together with a position.
+pub(in crate::kernels) trait Key: bytemuck::Pod + Ord + Send + Sync {
+    type Word: Copy + Ord + Default;
+    /// A word that orders as the keys do, or in reverse, and those of equal keys as the positions do.
+    fn word(self, at: u32, reverse: bool) -> Self::Word;
+    /// The position of a word.
+    fn at(word: Self::Word) -> usize;
+}
+
+macro_rules! words {
+    ($($key:ty, as $unsigned:ty, in $word:ty;)*) => {$(
+        impl Key for $key {
+            type Word = $word;
+            #[inline(always)]
+            fn word(self, at: u32, reverse: bool) -> $word {
+                let order = (self ^ <$key>::MIN) as $unsigned;
+                <$word>::from(if reverse { !order } else { order }) << 32 | <$word>::from(at)
+            }
+            #[inline(always)]
+            fn at(word: $word) -> usize {
+                (word & 0xffff_ffff) as usize
+            }
+        }
+    )*};
+}
+words! {
+    u8, as u8, in u64;
+    u16, as u16, in u64;
+    u32, as u32, in u64;
+    u64, as u64, in u128;
+    i8, as u8, in u64;
+    i16, as u16, in u64;
+    i32, as u32, in u64;
+    i64, as u64, in u128;
+}
+
+impl Key for i128 {
+    type Word = (i128, u32);
+    fn word(self, at: u32, reverse: bool) -> (i128, u32) {
+        (if reverse { !self } else { self }, at)
+    }
+    fn at(word: (i128, u32)) -> usize {
+        word.1 as usize
+    }
 }
 
 /// A value between two neighbours.

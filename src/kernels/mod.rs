@@ -28,6 +28,7 @@ pub(crate) mod order;
 mod philox;
 pub(crate) mod reduce;
 pub(crate) mod scan;
+pub(crate) mod sort;
 pub(crate) mod vector_call;
 
 pub(crate) use custom::custom_kernel;

@@ -65,7 +65,7 @@ impl Ask {
             Choice::Nearest => one(rank.round_ties_even() as usize),
             Choice::Midpoint if self.mean => two(Between::Mean),
             Choice::Midpoint => two(Between::Part(if low == high { 0.0 } else { 0.5 })),
-            Choice::Linear => two(Between::Part(rank - low)),
+            Choice::Linear | Choice::False | Choice::True => two(Between::Part(rank - low)),
         }
     }
 }

@@ -197,6 +197,9 @@ pub(super) const PART: NumberAttribute = NumberAttribute { name: "q", least: 0.0
 /// The rank of an element, counted from 1.
 pub(super) const RANK: NumberAttribute = NumberAttribute { name: "k", least: 1.0, counts: true, ..NUMBER };
 
+/// A number of elements.
+pub(super) const COUNT: NumberAttribute = NumberAttribute { name: "k", least: 0.0, counts: true, ..NUMBER };
+
 /// A word among the attributes of an op.
 ///
 /// ```
@@ -217,11 +220,16 @@ pub enum Choice {
     Midpoint,
     /// Between them as the rank is between theirs.
     Linear,
+    /// No.
+    False,
+    /// Yes.
+    True,
 }
 
 impl Choice {
     /// Every word.
-    pub const ALL: [Choice; 5] = [Choice::Lower, Choice::Higher, Choice::Nearest, Choice::Midpoint, Choice::Linear];
+    pub const ALL: [Choice; 7] =
+        [Choice::Lower, Choice::Higher, Choice::Nearest, Choice::Midpoint, Choice::Linear, Choice::False, Choice::True];
 
     /// The word.
     pub const fn word(self) -> &'static str {
@@ -231,11 +239,18 @@ impl Choice {
             Choice::Nearest => "nearest",
             Choice::Midpoint => "midpoint",
             Choice::Linear => "linear",
+            Choice::False => "false",
+            Choice::True => "true",
         }
     }
 
-    /// The choice of a word.
+    /// The choice of a word; `true` and `false` may be spelled as in Python.
     pub fn from_word(word: &str) -> Option<Choice> {
+        let word = match word {
+            "True" => "true",
+            "False" => "false",
+            word => word,
+        };
         Choice::ALL.into_iter().find(|c| c.word() == word)
     }
 
@@ -264,8 +279,19 @@ pub struct ChoiceAttribute {
 }
 
 /// What lies between two neighbours, for a quantile.
-pub(super) const BETWEEN: ChoiceAttribute =
-    ChoiceAttribute { name: "interpolation", among: &Choice::ALL, default: Choice::Linear };
+pub(super) const BETWEEN: ChoiceAttribute = ChoiceAttribute {
+    name: "interpolation",
+    among: &[Choice::Lower, Choice::Higher, Choice::Nearest, Choice::Midpoint, Choice::Linear],
+    default: Choice::Linear,
+};
+
+/// Whether the largest element is first.
+pub(super) const DESCENDING: ChoiceAttribute =
+    ChoiceAttribute { name: "descending", among: &[Choice::False, Choice::True], default: Choice::False };
+
+/// Whether the largest elements are taken, not the smallest.
+pub(super) const LARGEST: ChoiceAttribute =
+    ChoiceAttribute { name: "largest", among: &[Choice::False, Choice::True], default: Choice::True };
 
 /// What lies between the two in the middle, for a median.
 pub(super) const MIDDLE: ChoiceAttribute = ChoiceAttribute {

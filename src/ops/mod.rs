@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use crate::base::dtype::{DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
+use crate::base::shape::SymDim;
 
 mod columns;
 mod custom;
@@ -272,6 +273,17 @@ impl Op {
     /// Whether the op works on the lines along one dim, and its result has the operand's dims.
     pub fn is_line(self) -> bool {
         matches!(self.def().output, Output::Line | Output::LineLong)
+    }
+
+    /// The dims of the result of an op on lines with this number: the operand's, but along the dim so many elements as the number
+    /// counts.
+    pub(crate) fn line_shape(self, dims: &[SymDim], axis: usize, number: Option<Number>) -> Vec<SymDim> {
+        let mut dims = dims.to_vec();
+        let counted = number.filter(|_| self.def().number.is_some_and(|of| of.counts));
+        if let (Some(n), Some(dim)) = (counted, dims.get_mut(axis)) {
+            *dim = SymDim::Fixed(n.get() as usize);
+        }
+        dims
     }
 
     /// Whether attributes give the dims that the op works along, and the dtype to which its operand is converted first.

@@ -1,5 +1,5 @@
-//! The rows of the op table of reductions to an element by its rank: medians, quantiles, the element of a rank, and their
-//! positions.
+//! The rows of the op table of what depends on the elements' order: medians, quantiles, the element of a rank and their positions,
+//! which are reductions; and sorting, along a dim.
 //!
 //! Guarantees: they follow the rows of `lines`, and are written as those of `table` are. In all of them a NaN is larger than
 //! all numbers, both zeros are equal, and complex numbers order by the real part, then the imaginary part.
@@ -61,6 +61,29 @@ macro_rules! with_order {
                 aliases: &["argkthvalue"], number: Some(RANK), exactness: Exact, integers: IntRange::Position, accepts: NUMBERS,
                 numpy: NUMPY.accepts(ANY), jax: JAX.accepts(REALS).strong() }
             { searches; }
+
+            /// The elements along a dim from the smallest to the largest, or from the largest if `descending`; NaNs are the largest. Equal elements keep their order.
+            Sort { method: sort, operands: (x), output: Line, name: "sort", choice: Some(DESCENDING), default_dim: Some(-1),
+                exactness: Exact, integers: IntRange::First, accepts: REALS, numpy: NUMPY.accepts(ANY),
+                jax: JAX.accepts(NO_C32).strong() }
+            { orders; }
+
+            /// The positions of the elements along a dim in the order of `sort`. The rank of each element is `argsort(argsort(x))`.
+            Argsort { method: argsort, operands: (x), output: LineLong, name: "argsort", choice: Some(DESCENDING),
+                default_dim: Some(-1), exactness: Exact, integers: IntRange::Position, accepts: REALS, numpy: NUMPY.accepts(ANY),
+                jax: JAX.accepts(NO_C32).strong() }
+            { orders; }
+
+            /// The k largest elements along a dim, the largest first, or the k smallest, the smallest first, if not `largest`; NaNs are the largest. Equal elements keep their order.
+            Topk { method: topk, operands: (x), output: Line, name: "topk", number: Some(COUNT), choice: Some(LARGEST),
+                default_dim: Some(-1), exactness: Exact, integers: IntRange::First, accepts: NUMBERS, jax: JAX.strong() }
+            { orders; }
+
+            /// The positions along a dim of the elements of `topk`.
+            TopkIndices { method: topk_indices, operands: (x), output: LineLong, name: "topk_indices", aliases: &["argtopk"],
+                number: Some(COUNT), choice: Some(LARGEST), default_dim: Some(-1), exactness: Exact,
+                integers: IntRange::Position, accepts: NUMBERS, jax: JAX.strong() }
+            { orders; }
         }
     };
 }

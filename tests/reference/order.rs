@@ -1,4 +1,4 @@
-//! Reductions to an element by its rank, by a stable sort of all elements.
+//! Sorting, and reductions to an element by its rank, by a stable sort of all elements.
 //!
 //! Guarantees: NaNs are the largest, both zeros are equal. Does not: select in linear time, as the library does.
 
@@ -30,13 +30,30 @@ fn compare(a: &Value, b: &Value) -> Ordering {
 
 /// The positions of the elements in order.
 pub fn sorted(all: &[Value]) -> Vec<usize> {
+    in_order(all, false)
+}
+
+/// The positions of the elements in order, or from the largest on; equal ones as they are.
+pub fn in_order(all: &[Value], reversed: bool) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|a, b| compare(&all[*a], &all[*b]));
+    order.sort_by(|a, b| {
+        let order = compare(&all[*a], &all[*b]);
+        if reversed { order.reverse() } else { order }
+    });
     order
 }
 
+/// The result of a reduction by rank.
+pub enum Ranked {
+    /// The element at a position, with its bits.
+    Element(usize),
+    /// The position itself.
+    Position(usize),
+    Computed(Answer),
+}
+
 /// The result of a reduction by rank of elements in the op math dtype of `d`; `None` for another op.
-pub fn apply(op: Op, d: DType, number: f64, choice: &str, all: &[Value]) -> Option<Answer> {
+pub fn apply(op: Op, d: DType, number: f64, choice: &str, all: &[Value]) -> Option<Ranked> {
     let skips = matches!(op, Op::Nanmedian | Op::NanmedianIndices | Op::Nanquantile);
     let (q, mean) = match op {
         Op::Median | Op::Nanmedian | Op::MedianIndices | Op::NanmedianIndices => (0.5, true),
@@ -45,16 +62,11 @@ pub fn apply(op: Op, d: DType, number: f64, choice: &str, all: &[Value]) -> Opti
         _ => return None,
     };
     let order = sorted(all);
-    let nan = Answer::Exactly(if d.is_complex() { Value::Pair(f64::NAN, f64::NAN) } else { Value::Real(f64::NAN) });
-    let found = |at: usize| {
-        let is_position = matches!(op, Op::MedianIndices | Op::NanmedianIndices | Op::KthvalueIndices);
-        // A complex NaN may be one in either part.
-        let open = d.is_complex() && parts(&all[at]).0;
-        let value = if is_position { Value::Int(at as i128) } else { all[at] };
-        Some(if open && !is_position { Answer::Open } else { Answer::Exactly(value) })
-    };
+    let is_position = matches!(op, Op::MedianIndices | Op::NanmedianIndices | Op::KthvalueIndices);
+    let found = |at: usize| Some(if is_position { Ranked::Position(at) } else { Ranked::Element(at) });
     if all.is_empty() {
-        return Some(nan);
+        let nan = if d.is_complex() { Value::Pair(f64::NAN, f64::NAN) } else { Value::Real(f64::NAN) };
+        return Some(Ranked::Computed(Answer::Exactly(nan)));
     }
     if q.is_nan() {
         return found(order[number as usize - 1]);
@@ -93,10 +105,10 @@ pub fn apply(op: Op, d: DType, number: f64, choice: &str, all: &[Value]) -> Opti
             }
         }
     };
-    Some(Answer::Exactly(match (all[at(low)], all[at(high)]) {
+    Some(Ranked::Computed(Answer::Exactly(match (all[at(low)], all[at(high)]) {
         (Value::Pair(a, x), Value::Pair(b, y)) => Value::Pair(between(a, b), between(x, y)),
         (a, b) => Value::Real(between(a.real(), b.real())),
-    }))
+    })))
 }
 
 /// From a to b, in f32.

@@ -39,8 +39,8 @@ impl Pass {
         Ok(self.weak(id, sig.weak))
     }
 
-    /// The number of a reduction over these dims, if it takes one.
-    fn number(
+    /// The number of an op along these dims, if it takes one.
+    pub(super) fn number(
         &self,
         op: Op,
         attrs: &Attrs,
@@ -58,6 +58,10 @@ impl Pass {
         };
         let extent = |axis: &usize| if let SymDim::Fixed(n) = dims[*axis] { Some(n) } else { None };
         let known = if of.counts { axes.iter().map(extent).product::<Option<usize>>() } else { None };
+        // A 0-d value has one element, which it can't be without.
+        if of.counts && dims.is_empty() && number != 1.0 {
+            return Err(bad(format!("`{op}` with `{}` = {number} of a 0-d value, which has one element", of.name)));
+        }
         match known.filter(|n| number > *n as f64) {
             Some(n) => Err(bad(format!("`{op}` with `{}` = {number} of {n} elements", of.name))),
             None => Ok(Some(rules.number_of(def, number, sig.compute).into())),

@@ -26,6 +26,7 @@ pub(crate) mod order;
 mod parts;
 pub(crate) mod scan;
 mod scratch;
+pub(crate) mod sort;
 mod worker;
 
 /// Results and reductions that a job holds without allocating.

@@ -263,10 +263,13 @@ impl TypedProgram {
                 }
                 f.write_str("}")?
             }
-            TypedKind::Line { op, from, axis, number } => {
+            TypedKind::Line { op, from, axis, number, choice } => {
                 write!(f, "{op} {} {{dims = [{axis}]", names[*from as usize])?;
                 if let (Some(of), Some(n)) = (op.def().number, number) {
                     write!(f, ", {} = {n:?}", of.name)?;
+                }
+                if let (Some(of), Some(c)) = (op.def().choice, choice) {
+                    write!(f, ", {} = {c}", of.name)?;
                 }
                 f.write_str("}")?
             }

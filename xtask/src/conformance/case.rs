@@ -190,6 +190,7 @@ fn attributes(
             "out_dtype" => {}
             "alpha" => args.push(python(value)?),
             "correction" | "p" | "q" | "k" => attrs.number = Some(number(value)?.into()),
+            "descending" | "largest" => attrs.choice = Some(if value == true { Choice::True } else { Choice::False }),
             "interpolation" | "mode" => attrs.choice = Some(choice(value)?),
             "keepdim" if value.is_boolean() => attrs.keepdim = value == true,
             "axis" if value.is_i64() => attrs.axis = value.as_i64(),

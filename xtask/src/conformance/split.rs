@@ -12,6 +12,8 @@ const TWO: &[(&str, [&str; 2])] = &[
     ("median", ["median", "median_indices"]),
     ("nanmedian", ["nanmedian", "nanmedian_indices"]),
     ("kthvalue", ["kthvalue", "kthvalue_indices"]),
+    ("sort", ["sort", "argsort"]),
+    ("topk", ["topk", "topk_indices"]),
 ];
 
 /// The line, or a line for each result that castwise computes apart.

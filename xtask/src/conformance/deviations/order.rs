@@ -25,6 +25,15 @@ pub const DEVIATIONS: &[Deviation] = &[
         },
     },
     Deviation {
+        name: "dtype-before-number",
+        reason: "of two mistakes, the dtype is refused first; PyTorch's `topk` tells of `k`",
+        rules: TORCH,
+        explains: |c, a| {
+            let complex = any_category(c, Category::Complex) && error_was(c, "bad_parameter");
+            matches!(c.op, Op::Topk | Op::TopkIndices) && complex && refused_as(a, &[DiagnosticKind::UnsupportedDType])
+        },
+    },
+    Deviation {
         name: "quantile-keeps-the-dtype",
         reason: "a quantile has the elements' dtype; NumPy gives f64 for a list of q",
         rules: NUMPY,
