@@ -40,16 +40,16 @@ fn find(op: Op, number: f64, choice: Choice, line: &[f64]) -> (usize, usize, f64
     }
 }
 
-/// The value of f64 elements that are small integers, between which no step rounds but the last.
+/// The value of f64 elements.
 fn value(op: Op, number: f64, choice: Choice, line: &[f64]) -> f64 {
     let (low, high, w) = find(op, number, choice, line);
     let (a, b) = (line[low], line[high]);
-    if low == high {
-        a
-    } else if w < 0.5 {
-        a + w * (b - a)
-    } else {
-        b - (b - a) * (1.0 - w)
+    match choice {
+        _ if a.is_nan() || op == Op::Kthvalue || choice.is_element() => a,
+        _ if matches!(op, Op::Median | Op::Nanmedian) && a == b => a,
+        _ if matches!(op, Op::Median | Op::Nanmedian) => (a + b) / 2.0,
+        _ if w < 0.5 => a + w * (b - a),
+        _ => b - (b - a) * (1.0 - w),
     }
 }
 
@@ -145,7 +145,8 @@ fn every_dim_of_every_layout_has_the_element_of_a_stable_sort() {
     ];
     let dtypes = [DType::BF16, DType::F16, DType::F32, DType::F64, DType::I8, DType::U16, DType::I32, DType::I64];
     for (i, (shape, all)) in shapes.into_iter().enumerate() {
-        for (j, d) in dtypes.into_iter().enumerate() {
+        let few = if shape.iter().product::<usize>() < 1000 { &dtypes[..] } else { &dtypes[1..4] };
+        for (j, d) in few.iter().copied().enumerate() {
             let values = samples(shape.iter().product(), (i + j) as u64, d.is_float());
             let values: Vec<f64> = if d.is_unsigned() { values.iter().map(|v| v.abs()).collect() } else { values };
             for t in layouts(&cast(&values, shape, d)) {
@@ -178,30 +179,17 @@ fn compare(t: &Tensor, attrs: &Attrs, lines: &[Vec<f64>], d: DType) {
                 assert_eq!(got.to_vec::<i64>().unwrap(), want, "{op} {attrs:?} of {t:?}");
                 continue;
             }
-            let wide =
-                Eager::new(Rules::NumPy).tensor(&got).cast(DType::F64).result().unwrap().to_vec::<f64>().unwrap();
+            let wide = |t: &Tensor| Eager::new(Rules::NumPy).tensor(t).cast(DType::F64).result().unwrap();
+            let wide = |t: &Tensor| wide(t).to_vec::<f64>().unwrap();
             let want: Vec<f64> = lines.iter().map(|l| value(op, number, choice, l)).collect();
-            // The result's dtype rounds it, and a mean of infinities is none of an interpolation.
-            let want = cast(&want, &[want.len()], got.dtype());
-            let want =
-                Eager::new(Rules::NumPy).tensor(&want).cast(DType::F64).result().unwrap().to_vec::<f64>().unwrap();
-            for ((got, want), line) in wide.iter().zip(&want).zip(lines) {
-                let (low, high, _) = find(op, number, choice, line);
-                let infinite = line[low].is_infinite() || line[high].is_infinite();
-                let mean = op.def().number.is_none() && line[low] == line[high];
-                let want = match choice {
-                    Choice::Linear | Choice::Midpoint if infinite && !mean && !line[low].is_nan() => {
-                        let sum = line[low] + line[high];
-                        if op.def().number.is_none() { sum } else { f64::NAN }
-                    }
-                    _ if low == high || mean => line[low],
-                    _ => *want,
-                };
-                let same = got == &want || got.is_nan() && want.is_nan();
-                let exact = d == DType::F64 || low == high || mean;
-                assert!(same || !exact && (got - want).abs() <= 0.01, "{op} {attrs:?} of {t:?}: {got} for {want}");
-                if op.def().number.is_some_and(|of| of.counts) {
-                    assert_eq!(got.is_sign_negative(), want.is_sign_negative(), "{op} {attrs:?} of {t:?}");
+            // The result's dtype rounds it.
+            let want = wide(&cast(&want, &[want.len()], got.dtype()));
+            for ((got, want), line) in wide(&got).iter().zip(&want).zip(lines) {
+                let same = got == want || got.is_nan() && want.is_nan();
+                let exact = d == DType::F64 || choice.is_element();
+                assert!(same || !exact && (got - want).abs() <= 0.01, "{op} {attrs:?} of {line:?}: {got} for {want}");
+                if op == Op::Kthvalue {
+                    assert_eq!(got.is_sign_negative(), want.is_sign_negative(), "{op} {attrs:?} of {line:?}");
                 }
             }
         }
@@ -210,7 +198,7 @@ fn compare(t: &Tensor, attrs: &Attrs, lines: &[Vec<f64>], d: DType) {
 
 #[test]
 fn long_lines_have_the_same_elements_on_any_number_of_threads() {
-    let n = (1 << 18) + 77;
+    let n = (1 << 17) + 77;
     let random = samples(n, 5, false);
     let mixed: Vec<f64> = (0..n).map(|i| ((i * 7919) % n) as f64).collect();
     let falling: Vec<f64> = (0..n).map(|i| (n - i) as f64).collect();

@@ -26,7 +26,7 @@ macro_rules! with_order {
                 jax: JAX.accepts(REALS_NO_F8).choice(Choice::Midpoint).strong() }
             { searches; }
 
-            /// Quantile q of the elements: with rank q · (n - 1), counted from 0, the element of that rank in their order, or, between two ranks, what `interpolation` says: the lower, the higher or the nearest element, the midpoint of both, or a value in proportion. NaN if an element is NaN, or if a value is computed from an infinity. An empty reduction is an error.
+            /// Quantile q of the elements: with rank q · (n - 1), counted from 0, the element of that rank in their order, or, between two ranks, what `interpolation` says: the lower, the higher or the nearest element, the midpoint of both, or a value in proportion. NaN if an element is NaN; what is computed from an infinity may be NaN too. An empty reduction is an error.
             Quantile { method: quantile, operands: (x), output: Fold, name: "quantile", number: Some(PART), choice: Some(BETWEEN),
                 integers: IntRange::First, promotion: IntToFloat, accepts: SINGLE_DOUBLE, torch: TORCH.rounds_parameter(),
                 numpy: NUMPY.promotes(IntToDouble).accepts(REALS), jax: JAX.accepts(REALS_NO_F8).strong() }
