@@ -273,6 +273,9 @@ fn every_reduction_over_every_set_of_axes() {
             for dtype in given.filter(|d| d.is_none() || *dims == of_dtypes(op) && !keepdim) {
                 let mut attrs = dims.clone().map_or(Attrs::default(), Attrs::dims).with_keepdim(keepdim);
                 attrs.dtype = dtype;
+                if let Some(of) = op.def().number.filter(|of| of.default.is_none()) {
+                    attrs = attrs.with_number(if of.counts { 1.0 } else { 0.7 });
+                }
                 all.push(Application { op, operands: vec![0], parameter: None, attrs });
             }
         }

@@ -21,7 +21,7 @@ _REFUSED = {
         "programs have no op that joins or repeats arrays: do it before the call or after it",
     ),
     **dict.fromkeys(
-        "sort argsort cumsum cumprod median quantile percentile unique searchsorted".split(),
+        "unique searchsorted partition argpartition lexsort".split(),
         "programs have elementwise ops and reductions along dims",
     ),
     **dict.fromkeys("dot matmul tensordot einsum inner outer".split(), "programs have no products of matrices"),
@@ -139,6 +139,65 @@ def _position(op: str) -> None:
 
 _position("argmax")
 _position("argmin")
+
+
+def _median(op: str) -> None:
+    @_named(op)
+    def reduce(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+        _none(out=out)
+        return _core.op(op)(a, axis=axis, keepdims=keepdims)
+
+
+_median("median")
+_median("nanmedian")
+
+#: NumPy's methods of quantiles that castwise has.
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(op: str, name: str, whole: float) -> None:
+    @_named(name)
+    def reduce(
+        a: Any,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+        interpolation: Any = None,
+    ) -> Any:
+        _none(out=out, weights=weights)
+        method = method if interpolation is None else interpolation
+        if method not in _METHODS:
+            raise _Refused(f"has the methods {', '.join(_METHODS)} only")
+        try:
+            part = float(q)
+        except TypeError:
+            raise _Refused("takes one `q`: write a call for each") from None
+        return _core.op(op)(a, axis=axis, keepdims=keepdims, q=part / whole, interpolation=method)
+
+
+_quantile("quantile", "quantile", 1)
+_quantile("nanquantile", "nanquantile", 1)
+_quantile("quantile", "percentile", 100)
+_quantile("nanquantile", "nanpercentile", 100)
+
+
+def _sort(op: str) -> None:
+    @_named(op)
+    def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+        # Every sort here is stable.
+        _none(order=order)
+        if axis is None:
+            a, axis = a.reshape(-1), -1
+        return _core.op(op)(a, axis=axis)
+
+
+_sort("sort")
+_sort("argsort")
 
 
 @_named("count_nonzero")

@@ -3,6 +3,7 @@
 //! Guarantees: operators, methods and functions of a handle are the ops of castwise's table, found by name; each node has
 //! the line of Python code that made it. Does not: compute.
 
+use castwise::ops::Choice;
 use castwise::shape::{Dim, Dims};
 use castwise::{Attrs, DType, Eager, Op, Operand, Program, Scalar, Var, View, apply, with_location};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
@@ -220,6 +221,14 @@ fn attributes<'py>(
             }
             "keepdim" | "keepdims" if op.is_reduction() => attrs.keepdim = value.is_truthy()?,
             name if def.number.is_some_and(|of| of.name == name) => attrs.number = Some(value.extract::<f64>()?.into()),
+            name if def.choice.is_some_and(|of| of.name == name) => {
+                let word: String = match value.extract::<bool>() {
+                    Ok(yes) => yes.to_string(),
+                    Err(_) => value.extract()?,
+                };
+                let unknown = || PyValueError::new_err(format!("{op} has no {name} {word:?}"));
+                attrs.choice = Some(Choice::from_word(&word).ok_or_else(unknown)?);
+            }
             "axis" if def.operands.len() == 2 => attrs.axis = Some(value.extract()?),
             "dtype" if op.has_dims() || matches!(op, Op::Cast | Op::ViewAs) => {
                 attrs.dtype = if value.is_none() { None } else { Some(dtypes::of_object(&value)?) };

@@ -18,7 +18,7 @@ use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::limits::Limits;
 use crate::base::scalar::Scalar;
-use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, axes, broadcast, check_within, dims_text, reduced};
+use crate::base::shape::{Dim, Dims, Mismatch, SymDim, at_axis, broadcast, check_within, dims_text};
 use crate::base::trace::{record, span};
 use crate::base::view::Slice;
 use crate::graph::program::{Fetched, Input, Kind, Program, State};
@@ -26,7 +26,7 @@ use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind,
 use crate::graph::var::Var;
 use crate::kernels::cast::{convert_by, path_within};
 use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Promotion};
-use crate::promotion::operand::{OperandType, Signature, category_of};
+use crate::promotion::operand::{OperandType, category_of};
 use crate::promotion::{Reason, Settings, generated, reason, scalar_operand, signature};
 use crate::tensor::Tensor;
 
@@ -397,32 +397,6 @@ impl Pass {
         self.push(TypedKind::Cast { from: id, why }, to, shape, location)
     }
 
-    fn reduce(
-        &mut self,
-        op: Op,
-        attrs: &Attrs,
-        from: NodeId,
-        sig: &Signature,
-        seen: &[OperandType],
-        location: &SourceLocation,
-    ) -> Result<NodeId, Diagnostic> {
-        let dims = self.shape(from).clone();
-        let axes = axes(attrs.dims.as_deref(), dims.len())
-            .map_err(|m| Diagnostic::new(DiagnosticKind::Axis, format!("`{op}`: {m}")))?;
-        if op.is_index() && attrs.dims.is_some() && axes.len() > 1 {
-            let message = format!("`{op}` over the dims {axes:?}: it takes one dim, or all");
-            return Err(Diagnostic::new(DiagnosticKind::Axis, message));
-        }
-        let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
-        let from = self.cast(from, sig.operand(0), op, 0, seen, location);
-        let number = self.settings.rules.set().number(op.def()).map(|default| attrs.number.unwrap_or(default.into()));
-        let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim, number };
-        let dtype = if op.gives_long() { sig.result } else { sig.op.result(sig.compute) };
-        let id = self.push(kind, dtype, shape, location);
-        let id = self.cast(id, sig.result, op, 0, seen, location);
-        Ok(self.weak(id, sig.weak))
-    }
-
     /// Places the operand of lower rank of a binary op at an axis of the other, as a view.
     fn place(
         &mut self,
@@ -574,6 +548,7 @@ impl TypedProgram {
 }
 
 mod lines;
+mod reductions;
 mod views;
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
 use crate::base::view::{Slice, Unknown, View};
 use crate::graph::program::Program;
 use crate::graph::var::Var;
-use crate::ops::{MAX_OPERANDS, Number, Op};
+use crate::ops::{Choice, MAX_OPERANDS, Number, Op};
 use crate::promotion::{CastLoss, Reason, Settings};
 use crate::tensor::Tensor;
 
@@ -69,6 +69,8 @@ pub(crate) enum TypedKind {
         keep: bool,
         /// The number of an op that takes one.
         number: Option<Number>,
+        /// The choice of an op that takes one.
+        choice: Option<Choice>,
     },
     /// An op on the lines along a dim; those of a 0-d operand have one element. The result has the operand's dims, maybe of
     /// another extent along that one.
@@ -76,8 +78,10 @@ pub(crate) enum TypedKind {
         op: Op,
         from: NodeId,
         axis: usize,
-        /// The number of an op that takes one.
+        /// The number of an op that takes one: where it counts elements, the result's extent along the dim.
         number: Option<Number>,
+        /// The choice of an op that takes one.
+        choice: Option<Choice>,
     },
     /// The number of elements along some dims of a shape, in f64. Not of programs: plans have it.
     Extent {
@@ -475,10 +479,15 @@ impl TypedProgram {
                 let same = fits && shape[..] == *self.shapes[n.shape as usize];
                 if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
             }
-            TypedKind::Line { op, from, .. } => {
+            TypedKind::Line { op, from, axis, number, .. } => {
                 let source = &self.nodes[*from as usize];
                 let fits = op.result(source.dtype) == n.dtype || op.gives_long() && n.dtype.category() == Category::Int;
-                if fits && source.shape == n.shape { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
+                let shape = op.line_shape(&self.shapes[source.shape as usize], *axis, *number);
+                if fits && shape[..] == *self.shapes[n.shape as usize] {
+                    Ok(())
+                } else {
+                    Err(format!("{op} has a wrong dtype or shape"))
+                }
             }
             TypedKind::View { from, view: Some(view) } => self.verify_view(n, &self.nodes[*from as usize], view),
             TypedKind::View { from, view: None } => {

@@ -16,7 +16,7 @@ use crate::base::generator::Generator;
 use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::base::view::View;
-use crate::ops::{Attrs, Op, for_each_op};
+use crate::ops::{Attrs, Choice, Op, for_each_op};
 use crate::promotion::Settings;
 
 mod sealed {
@@ -202,6 +202,79 @@ impl<M: Mode> Over<M> {
     /// ```
     pub fn p(mut self, p: f64) -> Over<M> {
         self.attrs.number = Some(p.into());
+        self
+    }
+
+    /// The rank of `kthvalue`, counted from 1: that of the smallest element. The number of elements of `topk`.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([5i32, 1, 4]));
+    /// assert_eq!(x.over([0]).k(2).kthvalue().result()?.item::<i32>()?, 4);
+    /// assert_eq!(x.over([0]).k(2).kthvalue_indices().result()?.item::<i64>()?, 2);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn k(mut self, k: usize) -> Over<M> {
+        self.attrs.number = Some((k as f64).into());
+        self
+    }
+
+    /// The part of the elements that `quantile` and `nanquantile` are above, from 0 to 1. PyTorch's rules round it to the elements'
+    /// dtype.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([3.0f64, 1.0, 2.0, 5.0]));
+    /// assert_eq!(x.over([0]).q(0.5).quantile().result()?.item::<f64>()?, 2.5);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn q(mut self, q: f64) -> Over<M> {
+        self.attrs.number = Some(q.into());
+        self
+    }
+
+    /// What `median`, `quantile` and their siblings give between two elements. Of quantiles it is linear by default; of medians the
+    /// lower element under PyTorch's rules, and the mean of both under those of NumPy, Paddle and JAX.
+    ///
+    /// ```
+    /// use castwise::{ops::Choice, prelude::*};
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([3i64, 1, 2, 5]));
+    /// assert_eq!(x.median().result()?.item::<i64>()?, 2);
+    /// assert_eq!(x.over([0]).interpolation(Choice::Midpoint).median().result()?.item::<f32>()?, 2.5);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn interpolation(mut self, choice: Choice) -> Over<M> {
+        self.attrs.choice = Some(choice);
+        self
+    }
+
+    /// Whether `sort` and `argsort` begin with the largest element. Equal elements keep their order all the same.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([2i32, 7, 2]));
+    /// assert_eq!(x.over([0]).descending(true).argsort().result()?.to_vec::<i64>()?, [1, 0, 2]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn descending(self, descending: bool) -> Over<M> {
+        self.yes(descending)
+    }
+
+    /// Whether `topk` takes the largest elements, as it does by default, or the smallest.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::from([5i32, 1, 4]));
+    /// assert_eq!(x.over([0]).k(2).topk().result()?.to_vec::<i32>()?, [5, 4]);
+    /// assert_eq!(x.over([0]).k(2).largest(false).topk().result()?.to_vec::<i32>()?, [1, 4]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn largest(self, largest: bool) -> Over<M> {
+        self.yes(largest)
+    }
+
+    fn yes(mut self, yes: bool) -> Over<M> {
+        self.attrs.choice = Some(if yes { Choice::True } else { Choice::False });
         self
     }
 

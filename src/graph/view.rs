@@ -11,7 +11,7 @@ use crate::base::shape::SymDim;
 use crate::base::view::View;
 use crate::graph::typed::{Arg, CastNote, NodeId, TypedKind, TypedProgram};
 use crate::graph::var::Var;
-use crate::ops::Op;
+use crate::ops::{Choice, Op};
 use crate::tensor::Tensor;
 
 /// One node of a typed program.
@@ -70,6 +70,8 @@ pub enum NodeKind<'p> {
         keepdim: bool,
         /// The number of an op that takes one: the correction of `var`, the order of `norm`.
         number: Option<f64>,
+        /// The choice of an op that takes one: the interpolation of `quantile`.
+        choice: Option<Choice>,
     },
     /// An op on the lines along a dim.
     Line {
@@ -81,6 +83,8 @@ pub enum NodeKind<'p> {
         dim: usize,
         /// The number of an op that takes one.
         number: Option<f64>,
+        /// The choice of an op that takes one.
+        choice: Option<Choice>,
     },
     /// The same elements under other dims.
     View {
@@ -181,12 +185,13 @@ impl TypedProgram {
             TypedKind::Bits { from } => NodeKind::Bits { from: *from as usize },
             // Only plans have these nodes, whose typed programs nobody is shown.
             TypedKind::Extent { .. } => NodeKind::Feed(""),
-            TypedKind::Reduce { op, from, axes, keep, number } => {
-                let number = number.map(|n| n.get());
-                NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep, number }
+            TypedKind::Reduce { op, from, axes, keep, number, choice } => {
+                let (number, choice) = (number.map(|n| n.get()), *choice);
+                NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep, number, choice }
             }
-            TypedKind::Line { op, from, axis, number } => {
-                NodeKind::Line { op: *op, from: *from as usize, dim: *axis, number: number.map(|n| n.get()) }
+            TypedKind::Line { op, from, axis, number, choice } => {
+                let (number, choice) = (number.map(|n| n.get()), *choice);
+                NodeKind::Line { op: *op, from: *from as usize, dim: *axis, number, choice }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
             TypedKind::Blocks { from, like, size } => {

@@ -1,116 +1,13 @@
 //! Kernels that find the first largest or smallest element: in a line, or in each column of rows; and the last one up to each
 //! element.
 //!
-//! Elements are compared as integers, their keys, which order as they do: zeros are equal, and a NaN is beyond all numbers at
-//! either end. Complex numbers order by the real part, then the imaginary part.
-//!
-//! Guarantees: the first of equal elements, and the first NaN, is found, or the last of those up to an element, at every CPU level. Does not: divide a line into
-//! pieces; `driver` does.
+//! Guarantees: the first of equal elements, and the first NaN, is found, or the last of those up to an element, at every CPU level.
+//! Does not: divide a line into pieces; `driver` does.
 
+use super::keys::{Ordered, with_ordered};
 use super::{BlockFn, CpuLevel, levels, slice, slice_mut};
 use crate::base::dtype::DType;
 use crate::ops::{MAX_OPERANDS, Op};
-
-/// An element as memory has it, and its key.
-pub(in crate::kernels) trait Ordered: Copy {
-    type Key: Copy + Ord;
-    /// The key: the larger, the larger the element. That of a NaN is the largest.
-    fn ascending(self) -> Self::Key;
-    /// The key: the larger, the smaller the element. That of a NaN is the largest.
-    fn descending(self) -> Self::Key;
-}
-
-macro_rules! ordered_integers {
-    ($($t:ty),*) => {$(
-        impl Ordered for $t {
-            type Key = $t;
-            #[inline(always)]
-            fn ascending(self) -> $t { self }
-            #[inline(always)]
-            fn descending(self) -> $t { !self }
-        }
-    )*};
-}
-ordered_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
-
-/// The keys of a type with `order` and `is_nan`.
-macro_rules! nans_are_beyond {
-    ($name:ident, $key:ty) => {
-        impl Ordered for $name {
-            type Key = $key;
-            #[inline(always)]
-            fn ascending(self) -> $key {
-                if self.is_nan() { <$key>::MAX } else { self.order() }
-            }
-            #[inline(always)]
-            fn descending(self) -> $key {
-                if self.is_nan() { <$key>::MAX } else { !self.order() }
-            }
-        }
-    };
-}
-
-macro_rules! ordered_floats {
-    ($($name:ident of $bits:ty, up to $most:literal;)*) => {$(
-        /// A float as its bits.
-        #[derive(Clone, Copy)]
-        #[repr(transparent)]
-        struct $name($bits);
-
-        impl $name {
-            /// An integer that orders as the number; 0 for both zeros.
-            #[inline(always)]
-            fn order(self) -> $bits {
-                let order = self.0 ^ ((self.0 >> (<$bits>::BITS - 1)) & <$bits>::MAX);
-                order + <$bits>::from(order == -1)
-            }
-
-            #[inline(always)]
-            fn is_nan(self) -> bool {
-                self.0 & <$bits>::MAX > $most
-            }
-        }
-
-        nans_are_beyond!($name, $bits);
-    )*};
-}
-ordered_floats! {
-    E4M3FN of i8, up to 0x7e;
-    E5M2 of i8, up to 0x7c;
-    Half of i16, up to 0x7c00;
-    Brain of i16, up to 0x7f80;
-    Single of i32, up to 0x7f80_0000;
-    Double of i64, up to 0x7ff0_0000_0000_0000;
-}
-
-macro_rules! ordered_pairs {
-    ($($name:ident of $part:ident, $bits:ty, key $key:ty;)*) => {$(
-        /// A complex number as its parts.
-        #[derive(Clone, Copy)]
-        #[repr(C)]
-        struct $name($part, $part);
-
-        impl $name {
-            #[inline(always)]
-            fn order(self) -> $key {
-                let low = <$key>::from(self.1.order()) - <$key>::from(<$bits>::MIN);
-                <$key>::from(self.0.order()) << <$bits>::BITS | low
-            }
-
-            #[inline(always)]
-            fn is_nan(self) -> bool {
-                self.0.is_nan() | self.1.is_nan()
-            }
-        }
-
-        nans_are_beyond!($name, $key);
-    )*};
-}
-ordered_pairs! {
-    HalfPair of Half, i16, key i32;
-    SinglePair of Single, i32, key i64;
-    DoublePair of Double, i64, key i128;
-}
 
 /// Which end of the order is looked for.
 pub(in crate::kernels) trait End {
@@ -270,23 +167,5 @@ fn kernels<T: 'static + Ordered>(op: Op, level: CpuLevel) -> Option<IndexKernels
 
 /// The kernels of an op that finds positions; `None` for another op.
 pub(crate) fn index_kernels(op: Op, dtype: DType, level: CpuLevel) -> Option<IndexKernels> {
-    match dtype {
-        DType::Bool | DType::U8 => kernels::<u8>(op, level),
-        DType::U16 => kernels::<u16>(op, level),
-        DType::U32 => kernels::<u32>(op, level),
-        DType::U64 => kernels::<u64>(op, level),
-        DType::I8 => kernels::<i8>(op, level),
-        DType::I16 => kernels::<i16>(op, level),
-        DType::I32 => kernels::<i32>(op, level),
-        DType::I64 => kernels::<i64>(op, level),
-        DType::F8E4M3FN => kernels::<E4M3FN>(op, level),
-        DType::F8E5M2 => kernels::<E5M2>(op, level),
-        DType::F16 => kernels::<Half>(op, level),
-        DType::BF16 => kernels::<Brain>(op, level),
-        DType::F32 => kernels::<Single>(op, level),
-        DType::F64 => kernels::<Double>(op, level),
-        DType::C32 => kernels::<HalfPair>(op, level),
-        DType::C64 => kernels::<SinglePair>(op, level),
-        DType::C128 => kernels::<DoublePair>(op, level),
-    }
+    with_ordered!(dtype, T => kernels::<T>(op, level))
 }

@@ -20,12 +20,15 @@ mod double_rounding;
 mod elementwise;
 pub(crate) mod generate;
 pub(crate) mod index;
+pub(crate) mod keys;
 #[cfg(target_arch = "x86_64")]
 mod lanes_avx512;
 pub(crate) mod num;
+pub(crate) mod order;
 mod philox;
 pub(crate) mod reduce;
 pub(crate) mod scan;
+pub(crate) mod sort;
 pub(crate) mod vector_call;
 
 pub(crate) use custom::custom_kernel;

@@ -75,7 +75,8 @@ pub struct TorchColumns {
     pub bools: bool,
     /// Whether the result is cast to the first operand's dtype, which must allow it.
     pub to_first: bool,
-    /// Whether the parameter is rounded to the half dtype that the op computes in.
+    /// Whether the parameter is rounded to the half dtype that the op computes in, or the number among the attributes to the dtype
+    /// of the elements.
     pub rounds_parameter: bool,
     /// Whether the second and third operand may both be integral where the third divides the second.
     pub integer_quotients: bool,
@@ -97,6 +98,8 @@ pub struct PaddleColumns {
     pub scalars: bool,
     /// Whether a 0-d tensor promotes like a scalar (arithmetic and comparisons) or like any tensor.
     pub zero_dim_is_scalar: bool,
+    /// The default of the choice among the attributes, if it differs from the row.
+    pub choice: Option<Choice>,
 }
 
 /// Whether a result is weak if its operands' bound in JAX's lattice is.
@@ -134,6 +137,8 @@ pub struct JaxColumns {
     pub count_apart: bool,
     /// The default of the number among the attributes, if it differs from the row.
     pub number: Option<f64>,
+    /// The default of the choice among the attributes, if it differs from the row.
+    pub choice: Option<Choice>,
 }
 
 /// The column of NumPy's rules.
@@ -148,6 +153,8 @@ pub struct NumpyColumns {
     pub bools: Option<DType>,
     /// The default of the number among the attributes, if it differs from the row.
     pub number: Option<f64>,
+    /// The default of the choice among the attributes, if it differs from the row.
+    pub choice: Option<Choice>,
 }
 
 /// The column of the rule set of the tests.
@@ -164,15 +171,134 @@ pub(crate) struct ToyColumns {
 pub struct NumberAttribute {
     /// Its name.
     pub name: &'static str,
-    /// Its value, if none is given and the rule set's column has no other.
-    pub default: f64,
+    /// Its value, if none is given and the rule set's column has no other; `None` if it must be given.
+    pub default: Option<f64>,
+    /// Its least value.
+    pub least: f64,
+    /// Its largest value.
+    pub most: f64,
+    /// Whether it counts elements: an integer that is at most the number of elements along the dims.
+    pub counts: bool,
 }
 
+/// A number without bounds.
+const NUMBER: NumberAttribute =
+    NumberAttribute { name: "", default: None, least: f64::NEG_INFINITY, most: f64::INFINITY, counts: false };
+
 /// What is subtracted from the number of elements by which a variance is divided.
-pub(super) const CORRECTION: NumberAttribute = NumberAttribute { name: "correction", default: 1.0 };
+pub(super) const CORRECTION: NumberAttribute = NumberAttribute { name: "correction", default: Some(1.0), ..NUMBER };
 
 /// The order of a norm.
-pub(super) const ORDER: NumberAttribute = NumberAttribute { name: "p", default: 2.0 };
+pub(super) const ORDER: NumberAttribute = NumberAttribute { name: "p", default: Some(2.0), ..NUMBER };
+
+/// The part of the elements that a quantile is above.
+pub(super) const PART: NumberAttribute = NumberAttribute { name: "q", least: 0.0, most: 1.0, ..NUMBER };
+
+/// The rank of an element, counted from 1.
+pub(super) const RANK: NumberAttribute = NumberAttribute { name: "k", least: 1.0, counts: true, ..NUMBER };
+
+/// A number of elements.
+pub(super) const COUNT: NumberAttribute = NumberAttribute { name: "k", least: 0.0, counts: true, ..NUMBER };
+
+/// A word among the attributes of an op.
+///
+/// ```
+/// use castwise::ops::Choice;
+/// assert_eq!(Choice::from_word("midpoint"), Some(Choice::Midpoint));
+/// assert_eq!(Choice::Midpoint.to_string(), "midpoint");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Choice {
+    /// Between two neighbours in order: the lower one.
+    Lower,
+    /// The higher one.
+    Higher,
+    /// The nearer one; if both are as near, the one with the even rank, counted from 0.
+    Nearest,
+    /// Halfway between them.
+    Midpoint,
+    /// Between them as the rank is between theirs.
+    Linear,
+    /// No.
+    False,
+    /// Yes.
+    True,
+}
+
+impl Choice {
+    /// Every word.
+    pub const ALL: [Choice; 7] =
+        [Choice::Lower, Choice::Higher, Choice::Nearest, Choice::Midpoint, Choice::Linear, Choice::False, Choice::True];
+
+    /// The word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Choice::Lower => "lower",
+            Choice::Higher => "higher",
+            Choice::Nearest => "nearest",
+            Choice::Midpoint => "midpoint",
+            Choice::Linear => "linear",
+            Choice::False => "false",
+            Choice::True => "true",
+        }
+    }
+
+    /// The choice of a word; `true` and `false` may be spelled as in Python.
+    pub fn from_word(word: &str) -> Option<Choice> {
+        let word = match word {
+            "True" => "true",
+            "False" => "false",
+            word => word,
+        };
+        Choice::ALL.into_iter().find(|c| c.word() == word)
+    }
+
+    /// Whether the result is an element; else it is computed from two.
+    pub const fn is_element(self) -> bool {
+        !matches!(self, Choice::Midpoint | Choice::Linear)
+    }
+}
+
+impl std::fmt::Display for Choice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+/// A choice among the attributes of an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChoiceAttribute {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub among: &'static [Choice],
+    /// What it is, if nothing is given and the rule set's column has nothing else.
+    pub default: Choice,
+}
+
+/// What lies between two neighbours, for a quantile.
+pub(super) const BETWEEN: ChoiceAttribute = ChoiceAttribute {
+    name: "interpolation",
+    among: &[Choice::Lower, Choice::Higher, Choice::Nearest, Choice::Midpoint, Choice::Linear],
+    default: Choice::Linear,
+};
+
+/// Whether the largest element is first.
+pub(super) const DESCENDING: ChoiceAttribute =
+    ChoiceAttribute { name: "descending", among: &[Choice::False, Choice::True], default: Choice::False };
+
+/// Whether the largest elements are taken, not the smallest.
+pub(super) const LARGEST: ChoiceAttribute =
+    ChoiceAttribute { name: "largest", among: &[Choice::False, Choice::True], default: Choice::True };
+
+/// What lies between the two in the middle, for a median.
+pub(super) const MIDDLE: ChoiceAttribute = ChoiceAttribute {
+    name: "interpolation",
+    among: &[Choice::Lower, Choice::Higher, Choice::Midpoint],
+    default: Choice::Lower,
+};
 
 /// An op's requirements on its parameter: the last operand, a scalar in op math that takes no part in promotion.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -195,6 +321,8 @@ pub(super) const BITS: DTypeSet = BOOL.union(INTS);
 pub(super) const HALVES: DTypeSet = DTypeSet::of(&[F16, BF16]);
 /// f32.
 pub(super) const SINGLE: DTypeSet = DTypeSet::of(&[F32]);
+/// f32 and f64.
+pub(super) const SINGLE_DOUBLE: DTypeSet = DTypeSet::of(&[F32, F64]);
 /// The floats.
 pub(super) const FLOATS: DTypeSet = DTypeSet::category(Category::Float);
 /// The complex dtypes.
@@ -302,8 +430,14 @@ impl TorchColumns {
 }
 
 /// Paddle's column without overrides: scalars are allowed, and 0-d tensors promote like scalars.
-pub(super) const PADDLE: PaddleColumns =
-    PaddleColumns { promotion: None, accepts: None, mixes: true, scalars: true, zero_dim_is_scalar: true };
+pub(super) const PADDLE: PaddleColumns = PaddleColumns {
+    promotion: None,
+    accepts: None,
+    mixes: true,
+    scalars: true,
+    zero_dim_is_scalar: true,
+    choice: None,
+};
 
 impl PaddleColumns {
     /// Overrides how operands promote.
@@ -331,6 +465,11 @@ impl PaddleColumns {
         PaddleColumns { scalars: false, ..self }
     }
 
+    /// Overrides the default of the choice among the attributes.
+    pub(super) const fn choice(self, default: Choice) -> PaddleColumns {
+        PaddleColumns { choice: Some(default), ..self }
+    }
+
     /// Tensors must have equal dtypes.
     pub(super) const fn same(self) -> PaddleColumns {
         PaddleColumns { mixes: false, ..self }
@@ -346,6 +485,7 @@ pub(super) const JAX: JaxColumns = JaxColumns {
     default_float: false,
     count_apart: false,
     number: None,
+    choice: None,
 };
 
 impl JaxColumns {
@@ -384,6 +524,11 @@ impl JaxColumns {
         JaxColumns { number: Some(default), ..self }
     }
 
+    /// Overrides the default of the choice among the attributes.
+    pub(super) const fn choice(self, default: Choice) -> JaxColumns {
+        JaxColumns { choice: Some(default), ..self }
+    }
+
     /// The second operand takes no part in promotion.
     pub(super) const fn count_apart(self) -> JaxColumns {
         JaxColumns { count_apart: true, ..self }
@@ -391,7 +536,8 @@ impl JaxColumns {
 }
 
 /// NumPy's column without overrides.
-pub(super) const NUMPY: NumpyColumns = NumpyColumns { promotion: None, accepts: None, bools: None, number: None };
+pub(super) const NUMPY: NumpyColumns =
+    NumpyColumns { promotion: None, accepts: None, bools: None, number: None, choice: None };
 
 impl NumpyColumns {
     /// Overrides how operands promote.
@@ -407,6 +553,11 @@ impl NumpyColumns {
     /// Overrides the default of the number among the attributes.
     pub(super) const fn number(self, default: f64) -> NumpyColumns {
         NumpyColumns { number: Some(default), ..self }
+    }
+
+    /// Overrides the default of the choice among the attributes.
+    pub(super) const fn choice(self, default: Choice) -> NumpyColumns {
+        NumpyColumns { choice: Some(default), ..self }
     }
 
     /// Bools alone are cast to this dtype.

@@ -3,10 +3,10 @@
 //! Guarantees: they follow the rows of `reductions`, as which they are written. `scans` has what the result begins with before
 //! the first element, and how what it is so far combines with the next element; `positions` are found by `kernels::index`.
 
-/// Calls `$callback!` with the rows, these and those of `departures`.
+/// Calls `$callback!` with the rows, these and those of `order`.
 macro_rules! with_lines {
     ($callback:ident $($rows:tt)*) => {
-        $crate::ops::departures::with_departures! { $callback
+        $crate::ops::order::with_order! { $callback
             $($rows)*
 
             /// Sums of the elements up to each one, along a dim. Bool and integers are summed in i64 and wrap; f32 in f64, f16 and bf16 in f32, and each sum is rounded once.

@@ -15,19 +15,21 @@ use std::sync::Arc;
 
 use crate::base::dtype::{DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
+use crate::base::shape::SymDim;
 
 mod columns;
 mod custom;
 pub(crate) mod departures;
 pub(crate) mod lines;
+pub(crate) mod order;
 mod ranges;
 pub(crate) mod reductions;
 mod table;
 pub(crate) mod toys;
 use columns::{ANY, JAX, NUMPY, PADDLE, TORCH};
 pub use columns::{
-    JaxColumns, NumberAttribute, NumpyColumns, PaddleColumns, Parameter, Promotion, ScalarRange, TorchColumns,
-    Weakness, WideScalar,
+    Choice, ChoiceAttribute, JaxColumns, NumberAttribute, NumpyColumns, PaddleColumns, Parameter, Promotion,
+    ScalarRange, TorchColumns, Weakness, WideScalar,
 };
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
@@ -103,6 +105,8 @@ pub struct OpDef {
     pub parameter: Option<Parameter>,
     /// The number among the attributes, if the op takes one.
     pub number: Option<NumberAttribute>,
+    /// The choice among the attributes, if the op takes one.
+    pub choice: Option<ChoiceAttribute>,
     /// The dim of an op on lines, if none is given. `None`: a value of several dims needs one.
     pub default_dim: Option<i64>,
     /// What to use for bools instead, if the op is arithmetic that does not accept them.
@@ -124,6 +128,15 @@ pub struct OpDef {
 
 macro_rules! is_composed {
     (composed; $($formula:tt)*) => {
+        true
+    };
+    ($($other:tt)*) => {
+        false
+    };
+}
+
+macro_rules! is_search {
+    (searches;) => {
         true
     };
     ($($other:tt)*) => {
@@ -170,6 +183,14 @@ macro_rules! define_ops {
                 }
             }
 
+            /// Whether the op is a reduction to an element or a position that is found in a buffer, by a kernel of its own.
+            pub(crate) fn is_search(self) -> bool {
+                match self {
+                    $(Op::$variant => is_search!($($math)*),)*
+                    Op::Custom(_) => false,
+                }
+            }
+
             /// The row of the op.
             pub fn def(self) -> &'static OpDef {
                 /// Positions in the table.
@@ -210,6 +231,7 @@ impl OpDef {
         accepts: ANY,
         parameter: None,
         number: None,
+        choice: None,
         default_dim: None,
         for_bool: None,
         torch: TORCH,
@@ -253,6 +275,17 @@ impl Op {
         matches!(self.def().output, Output::Line | Output::LineLong)
     }
 
+    /// The dims of the result of an op on lines with this number: the operand's, but along the dim so many elements as the number
+    /// counts.
+    pub(crate) fn line_shape(self, dims: &[SymDim], axis: usize, number: Option<Number>) -> Vec<SymDim> {
+        let mut dims = dims.to_vec();
+        let counted = number.filter(|_| self.def().number.is_some_and(|of| of.counts));
+        if let (Some(n), Some(dim)) = (counted, dims.get_mut(axis)) {
+            *dim = SymDim::Fixed(n.get() as usize);
+        }
+        dims
+    }
+
     /// Whether attributes give the dims that the op works along, and the dtype to which its operand is converted first.
     pub fn has_dims(self) -> bool {
         self.is_reduction() || self.is_line()
@@ -264,13 +297,13 @@ impl Op {
     }
 
     /// Whether the op is a reduction to the position of an element.
-    pub(crate) fn is_index(self) -> bool {
-        matches!(self, Op::Argmax | Op::Argmin)
+    pub(crate) fn is_position(self) -> bool {
+        self.is_search() && self.def().output == Output::FoldLong
     }
 
     /// Whether the op is a reduction that has no result for no elements.
     pub(crate) fn needs_elements(self) -> bool {
-        self.is_index() || matches!(self, Op::Amax | Op::Amin)
+        self.is_search() || matches!(self, Op::Amax | Op::Amin)
     }
 
     /// Whether an attribute gives the result's dtype: `cast(x, f32)`.
@@ -344,6 +377,8 @@ pub struct Attrs {
     pub keepdim: bool,
     /// The number of an op that takes one: the correction of `var`, the order of `norm`.
     pub number: Option<Number>,
+    /// The choice of an op that takes one: the interpolation of `quantile`.
+    pub choice: Option<Choice>,
     /// For a binary op inside a loss: the operands are broadcast before they promote, so that a 0-d tensor next to a
     /// tensor with dims promotes like a tensor with dims (PyTorch), or they must have equal shapes.
     pub loss: Option<LossShapes>,
@@ -422,6 +457,11 @@ impl Attrs {
     /// Sets the number of an op that takes one: the correction of `var`, the order of `norm`.
     pub fn with_number(self, number: f64) -> Attrs {
         Attrs { number: Some(number.into()), ..self }
+    }
+
+    /// Sets the choice of an op that takes one: the interpolation of `quantile`.
+    pub fn with_choice(self, choice: Choice) -> Attrs {
+        Attrs { choice: Some(choice), ..self }
     }
 
     /// Sets whether a reduction keeps the reduced dims with extent 1.

@@ -1,6 +1,6 @@
 //! The reductions' rows of the op table, and those that came after them.
 //!
-//! Guarantees: they follow the rows of `table`, as which they are written.
+//! Guarantees: they follow the rows of `table`, as which they are written. Does not: have those of the order, which `order` has.
 
 /// Calls `$callback!` with the rows, these and those of `lines`.
 macro_rules! with_reductions {
@@ -71,12 +71,12 @@ macro_rules! with_reductions {
             /// Position of the first largest element along a dim, or in row-major order; the first NaN is larger than all numbers. An empty reduction is an error.
             Argmax { method: argmax, operands: (x), output: FoldLong, name: "argmax", exactness: Exact, integers: IntRange::Position,
                 accepts: NUMBERS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(REALS).strong() }
-            { indexes; }
+            { searches; }
 
             /// Position of the first smallest element along a dim, or in row-major order; the first NaN is smaller than all numbers. An empty reduction is an error.
             Argmin { method: argmin, operands: (x), output: FoldLong, name: "argmin", exactness: Exact, integers: IntRange::Position,
                 accepts: NUMBERS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(REALS).strong() }
-            { indexes; }
+            { searches; }
 
             /// Variance of the elements: the sum of their squared distances from the mean, over their number less the correction, or over 0 if that is negative. Of complex numbers the squared moduli are summed. Summed in f64, rounded once; NaN if an element is infinite, or for no elements.
             Var { method: var, operands: (x), output: FoldReal, name: "var", number: Some(CORRECTION), accepts: FLOATS.union(COMPLEX),

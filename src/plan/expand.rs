@@ -64,7 +64,7 @@ pub(super) fn expand(typed: &TypedProgram) -> Option<Expanded> {
         let mut node = n.clone();
         node.kind.replace_inputs(|a| of[a as usize]);
         of.push(match node.kind {
-            TypedKind::Reduce { op, from, ref axes, keep, number } if let Some(formula) = formula(op) => {
+            TypedKind::Reduce { op, from, ref axes, keep, number, .. } if let Some(formula) = formula(op) => {
                 let number = number.map_or(0.0, |n| n.get());
                 let mut rows = Rows::new(&mut into, &mut needs_elements, &node, (from, axes.clone(), keep, number), op);
                 formula(&mut rows)
@@ -176,7 +176,7 @@ impl<'a> Rows<'a> {
     }
 
     fn reduce(&mut self, op: Op, from: NodeId, keep: bool, shape: u32) -> NodeId {
-        let kind = TypedKind::Reduce { op, from, axes: self.axes.clone(), keep, number: None };
+        let kind = TypedKind::Reduce { op, from, axes: self.axes.clone(), keep, number: None, choice: None };
         self.push(kind, self.dtype(from), shape)
     }
 

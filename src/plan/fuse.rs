@@ -284,8 +284,8 @@ impl Scope<'_> {
     /// other results, only trailing dims, since its loop is in row-major order of the results.
     fn fused(&self, keys: &[Option<Key>], fetches: &[NodeId]) -> HashSet<NodeId> {
         let is_reduction = |n: NodeId| is_alone(&self.typed.nodes[n as usize].kind);
-        // A position is found in a buffer.
-        let is_fold = |n: usize| matches!(self.typed.nodes[n].kind, TypedKind::Reduce { op, .. } if !op.is_index());
+        // What is searched is a buffer.
+        let is_fold = |n: usize| matches!(self.typed.nodes[n].kind, TypedKind::Reduce { op, .. } if !op.is_search());
         let mut stored: HashSet<Key> = fetches
             .iter()
             .map(|n| self.aliases.source(*n))
@@ -499,7 +499,7 @@ impl Fusion {
                 }
                 TypedKind::Reduce { op, from, axes, .. } => {
                     let value = values[&aliases.operand(&n.kind, *from)];
-                    let wide = if op.is_index() { value } else { b.cast(value, n.dtype.op_math()) };
+                    let wide = if op.is_search() { value } else { b.cast(value, n.dtype.op_math()) };
                     b.kernel.folds.push((*op, wide));
                     folds.push((id, self.buffer(id, Origin::Kernel)));
                     reduced = Some(axes.clone());

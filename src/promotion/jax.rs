@@ -18,7 +18,7 @@ use super::settings::{Flag, Rules, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::scalar::Scalar;
-use crate::ops::{MAX_OPERANDS, Op, OpDef, Promotion, Weakness};
+use crate::ops::{Choice, MAX_OPERANDS, Op, OpDef, Promotion, Weakness};
 
 /// JAX's rules.
 pub(super) struct Jax;
@@ -37,7 +37,11 @@ impl RuleSet for Jax {
     }
 
     fn number(&self, def: &OpDef) -> Option<f64> {
-        def.jax.number.or(def.number.map(|n| n.default))
+        def.jax.number.or(def.number.and_then(|n| n.default))
+    }
+
+    fn choice(&self, def: &OpDef) -> Option<Choice> {
+        def.jax.choice.or(def.choice.map(|c| c.default))
     }
 
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {

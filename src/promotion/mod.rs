@@ -12,7 +12,7 @@ use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, Op, Output, Promotion};
+use crate::ops::{Attrs, Choice, Number, Op, Output, Promotion};
 pub use operand::{OperandType, Signature};
 use operand::{category_of, named};
 
@@ -85,7 +85,8 @@ impl Rules {
 
     /// How the operands of an op promote under these rules.
     pub fn promotion(self, op: Op) -> Promotion {
-        self.set().column(op.def()).0
+        let (set, def) = (self.set(), op.def());
+        promotion_of(set.column(def).0, set.choice(def))
     }
 
     /// The common dtypes that an op accepts under these rules, before integers are converted to float.
@@ -269,6 +270,7 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
     let (promotion, accepts) = rules.column(def);
+    let promotion = promotion_of(promotion, rules.choice(def).map(|default| attrs.choice.unwrap_or(default)));
     let seen = rules.seen(op, promoted, attrs);
     let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };
@@ -300,6 +302,11 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let result = result.unwrap_or(op.result(compute));
     let row = row(rules, &call, compute);
     Ok(Signature { op: row, operands: dtypes, compute, result, weak: rules.weak(&call, result) })
+}
+
+/// How operands promote if an op with this promotion has this choice: where its result is an element, it needs no float.
+fn promotion_of(promotion: Promotion, choice: Option<Choice>) -> Promotion {
+    if choice.is_some_and(Choice::is_element) { Promotion::Common } else { promotion }
 }
 
 /// The row with the values that PyTorch gives in f32 and f64 for a sum of products, where it contracts.
@@ -347,12 +354,32 @@ fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnosti
     }
 }
 
-/// Refuses a number for an op that takes none, and one that is NaN.
+/// Refuses a number or a choice for an op that takes none, and one that is not among those that it takes.
 fn check_number(op: Op, attrs: &Attrs) -> Result<(), Diagnostic> {
     let bad = |message: String| Err(Diagnostic::new(DiagnosticKind::BadParameter, message));
-    match (op.def().number, attrs.number) {
-        (None, Some(n)) => bad(format!("`{op}` takes no number, but is given {n}")),
-        (Some(of), Some(n)) if n.get().is_nan() => bad(format!("`{op}` with `{}` = NaN", of.name)),
+    match (op.def().choice, attrs.choice) {
+        (None, Some(c)) => return bad(format!("`{op}` takes no choice, but is given `{c}`")),
+        (Some(of), Some(c)) if !of.among.contains(&c) => {
+            let among: Vec<String> = of.among.iter().map(|c| format!("`{c}`")).collect();
+            return bad(format!("`{op}` with `{}` = `{c}`, which is none of {}", of.name, among.join(", ")));
+        }
+        _ => {}
+    }
+    let (Some(of), Some(n)) = (op.def().number, attrs.number.map(Number::get)) else {
+        return match attrs.number {
+            Some(n) => bad(format!("`{op}` takes no number, but is given {n}")),
+            None => Ok(()),
+        };
+    };
+    match of.name {
+        name if n.is_nan() => bad(format!("`{op}` with `{name}` = NaN")),
+        name if of.counts && n.fract() != 0.0 => bad(format!("`{op}` with `{name}` = {n}, which must be an integer")),
+        name if n < of.least && of.most.is_infinite() => {
+            bad(format!("`{op}` with `{name}` = {n}, which must be at least {}", of.least))
+        }
+        name if !(of.least..=of.most).contains(&n) => {
+            bad(format!("`{op}` with `{name}` = {n}, which must be from {} to {}", of.least, of.most))
+        }
         _ => Ok(()),
     }
 }

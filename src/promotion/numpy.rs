@@ -17,7 +17,7 @@ use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, Op, OpDef, Promotion};
+use crate::ops::{Attrs, Choice, Op, OpDef, Promotion};
 use crate::promotion::settings::ZeroDivision;
 
 /// NumPy's rules.
@@ -33,7 +33,11 @@ impl RuleSet for NumPy {
     }
 
     fn number(&self, def: &OpDef) -> Option<f64> {
-        def.numpy.number.or(def.number.map(|n| n.default))
+        def.numpy.number.or(def.number.and_then(|n| n.default))
+    }
+
+    fn choice(&self, def: &OpDef) -> Option<Choice> {
+        def.numpy.choice.or(def.choice.map(|c| c.default))
     }
 
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {
@@ -114,6 +118,13 @@ impl RuleSet for NumPy {
     }
 
     fn check(&self, call: &Call<'_>, to: &[DType]) -> Result<(), Diagnostic> {
+        let interpolates = matches!(call.op, Op::Quantile | Op::Nanquantile) && call.promotion != Promotion::Common;
+        let bools = call.promoted.iter().all(|o| category_of(o) == Category::Bool);
+        if interpolates && bools && call.attrs.dtype.is_none() {
+            let message = format!("`{}` of bool subtracts neighbours, and bools have no difference", call.op);
+            let help = "write `interpolation=nearest`, or cast it, e.g. `cast(x, f64)`";
+            return Err(Diagnostic::new(DiagnosticKind::BoolArithmetic, message).help(help));
+        }
         // In a typed program a comparison may be the other row already.
         if COMPARISONS.iter().any(|(row, mixed)| [*row, *mixed].contains(&call.op)) {
             return Ok(());

@@ -12,7 +12,7 @@ use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind, Phrase};
 use crate::base::scalar::Scalar;
-use crate::ops::{LossShapes, OpDef, Promotion};
+use crate::ops::{Choice, LossShapes, OpDef, Promotion};
 
 /// PaddlePaddle's rules.
 pub(super) struct Paddle;
@@ -28,6 +28,10 @@ impl RuleSet for Paddle {
 
     fn title(&self) -> &'static str {
         "PaddlePaddle"
+    }
+
+    fn choice(&self, def: &OpDef) -> Option<Choice> {
+        def.paddle.choice.or(def.choice.map(|c| c.default))
     }
 
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {

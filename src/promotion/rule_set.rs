@@ -11,7 +11,7 @@ use super::{Flag, Settings};
 use crate::base::dtype::{Category, DType, DTypeSet};
 use crate::base::error::{Diagnostic, DiagnosticKind};
 use crate::base::scalar::Scalar;
-use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, OpDef, Promotion};
+use crate::ops::{Attrs, Choice, LossShapes, MAX_OPERANDS, Op, OpDef, Promotion};
 
 /// One application of an op, as passed to a rule set.
 pub(crate) struct Call<'a> {
@@ -65,9 +65,19 @@ pub(crate) trait RuleSet: Sync {
     /// overrides them.
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet);
 
-    /// The number that an op has among its attributes if none is given; `None` if it takes none.
+    /// The number that an op has among its attributes if none is given; `None` if it takes none, or must be given one.
     fn number(&self, def: &OpDef) -> Option<f64> {
-        def.number.map(|n| n.default)
+        def.number.and_then(|n| n.default)
+    }
+
+    /// The number that an op computes with, of elements of this dtype, if this one is given.
+    fn number_of(&self, _def: &OpDef, number: f64, _elements: DType) -> f64 {
+        number
+    }
+
+    /// The choice that an op has among its attributes if none is given; `None` if it takes none.
+    fn choice(&self, def: &OpDef) -> Option<Choice> {
+        def.choice.map(|c| c.default)
     }
 
     /// Further notes about an op in docs/ops.md.

@@ -31,6 +31,11 @@ impl RuleSet for Torch {
         (def.torch.promotion.unwrap_or(def.promotion), def.torch.accepts.unwrap_or(def.accepts))
     }
 
+    fn number_of(&self, def: &OpDef, number: f64, elements: DType) -> f64 {
+        let narrow = def.torch.rounds_parameter && elements == F32;
+        if narrow { f64::from(number as f32) } else { number }
+    }
+
     fn notes(&self, def: &OpDef) -> Vec<&'static str> {
         let t = &def.torch;
         let notes = [

@@ -200,9 +200,14 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
             let dtype = (step.operands[3].is_multiple_of(6) && !truncated).then_some(fit);
             let attrs = Attrs::dims(dims).with_keepdim(step.dtype > 6);
             let attrs = match op.def().number {
-                Some(_) if !step.operands[1].is_multiple_of(3) => {
-                    let all = [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 1.5, f64::INFINITY, f64::NEG_INFINITY];
-                    attrs.with_number(all[usize::from(step.operands[1] / 3) % all.len()])
+                Some(of) if of.default.is_none() || !step.operands[1].is_multiple_of(3) => {
+                    attrs.with_number(number(op, usize::from(step.operands[1] / 3)))
+                }
+                _ => attrs,
+            };
+            let attrs = match op.def().choice {
+                Some(of) if !step.operands[2].is_multiple_of(3) => {
+                    attrs.with_choice(of.among[usize::from(step.operands[2] / 3) % of.among.len()])
                 }
                 _ => attrs,
             };
@@ -239,12 +244,27 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
             }
         });
         let operands = operands.collect();
-        let mut attrs = if alone { Attrs::default() } else { attrs.clone() };
+        let mut attrs = if alone { required(op) } else { attrs.clone() };
         (attrs.axis, attrs.dtype) = (None, None);
         nodes.push(Node { op, operands, attrs });
         all.push(nodes);
     }
     all
+}
+
+/// A number that the op takes.
+fn number(op: Op, pick: usize) -> f64 {
+    match op.def().number {
+        Some(of) if of.counts => 1.0 + (pick % 3) as f64,
+        Some(of) if of.most == 1.0 => [0.0, 0.25, 0.5, 0.7, 0.999, 1.0][pick % 6],
+        _ => [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 1.5, f64::INFINITY, f64::NEG_INFINITY][pick % 9],
+    }
+}
+
+/// The attributes that the op must have.
+fn required(op: Op) -> Attrs {
+    let needs = op.def().number.is_some_and(|of| of.default.is_none());
+    if needs { Attrs::default().with_number(number(op, 0)) } else { Attrs::default() }
 }
 
 pub fn leaves(case: &Case) -> Vec<Tensor> {

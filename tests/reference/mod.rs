@@ -17,6 +17,7 @@ pub mod functions;
 pub mod generators;
 pub mod int;
 mod lines;
+pub mod order;
 pub mod program;
 pub mod real;
 

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use castwise::{DType, Op, Tensor};
 
 use super::format::{Beyond, cast, encode};
-use super::{DividedByZero, Expected, Value, element, fold, format, in_math, lines, real, rounded};
+use super::order::Ranked;
+use super::{Answer, DividedByZero, Expected, Value, element, fold, format, in_math, lines, order, real, rounded};
 
 /// A tensor's elements as bits, in row-major order.
 #[derive(Clone, Debug)]
@@ -361,6 +362,9 @@ impl<'a> Run<'a> {
         if op.is_reduction() {
             return self.reduction(op, l);
         }
+        if matches!(op, Op::Sort | Op::Argsort | Op::Topk | Op::TopkIndices) {
+            return self.ordered(op, l);
+        }
         if op.is_line() {
             return self.lines(op, l);
         }
@@ -471,23 +475,63 @@ impl<'a> Run<'a> {
         let name = op.def().number.map_or(String::new(), |of| format!("{} = ", of.name));
         let number = l.attrs.split(name.as_str()).nth(1).and_then(|n| n.split([',', '}']).next()?.trim().parse().ok());
         let number = number.unwrap_or(0.0);
+        let choice =
+            l.attrs.split("interpolation = ").nth(1).and_then(|c| c.split([',', '}']).next()).unwrap_or("").trim();
         let kept: Vec<usize> =
             from.shape.iter().enumerate().map(|(i, n)| if axes.contains(&i) { 1 } else { *n }).collect();
         let math = from.dtype.op_math();
-        let mut groups: Vec<Vec<Value>> = vec![vec![]; kept.iter().product()];
+        let mut groups: Vec<Vec<(u128, Value)>> = vec![vec![]; kept.iter().product()];
         let mut index = vec![0; from.shape.len()];
         for bits in &from.bits {
-            groups[place(&kept, &index)].push(format::decode(math, cast(from.dtype, *bits, math, self.beyond)));
+            let value = format::decode(math, cast(from.dtype, *bits, math, self.beyond));
+            groups[place(&kept, &index)].push((*bits, value));
             advance(&mut index, &from.shape);
         }
         let expected = groups
             .iter()
-            .map(|all| rounded(fold::apply(op, from.dtype, number, all), (l.dtype, self.beyond)))
+            .map(|group| {
+                let all: Vec<Value> = group.iter().map(|(_, value)| *value).collect();
+                let answer = match order::apply(op, from.dtype, number, choice, &all) {
+                    Some(Ranked::Element(at)) => return Expected::Bits(group[at].0),
+                    Some(Ranked::Position(at)) => Answer::Exactly(Value::Int(at as i128)),
+                    Some(Ranked::Computed(answer)) => answer,
+                    None => fold::apply(op, from.dtype, number, &all),
+                };
+                rounded(answer, (l.dtype, self.beyond))
+            })
             .collect();
         let gone = |(i, n): (usize, &usize)| (keep || !axes.contains(&i)).then_some(*n);
         let shape = kept.iter().enumerate().filter_map(gone).collect();
         let broadcast = if axes.len() == from.shape.len() { Broadcast::Equal } else { Broadcast::Shapes };
         let seen = Seen { op, dtype: from.dtype, broadcast };
+        self.seen.push(seen);
+        Ok((l.dtype, shape, expected))
+    }
+
+    /// A line's elements in order, or their positions.
+    fn ordered(&mut self, op: Op, l: &Line<'_>) -> Result<(DType, Vec<usize>, Vec<Expected>), Mismatch> {
+        let from = self.get(l.args.trim())?;
+        let given = |key: &str| l.attrs.split(key).nth(1).and_then(|v| v.split([',', '}', ']']).next()).map(str::trim);
+        let axis: usize = given("dims = [").and_then(|a| a.parse().ok()).unwrap_or(0);
+        let reversed = given("descending = ").or(given("largest = ")) == Some("true");
+        let length = from.shape.get(axis).copied().unwrap_or(1);
+        let count = given("k = ").and_then(|k| k.parse::<f64>().ok()).map_or(length, |k| k as usize);
+        let width: usize = from.shape.iter().skip(axis + 1).product();
+        let outer: usize = from.shape.iter().take(axis).product();
+        let (math, positions) = (from.dtype.op_math(), matches!(op, Op::Argsort | Op::TopkIndices));
+        let mut expected = vec![Expected::Open; outer * count * width];
+        for (o, w) in (0..outer).flat_map(|o| (0..width).map(move |w| (o, w))) {
+            let bits = |i: usize| from.bits[(o * length + i) * width + w];
+            let value = |i: usize| format::decode(math, cast(from.dtype, bits(i), math, self.beyond));
+            let values: Vec<Value> = (0..length).map(value).collect();
+            for (i, at) in order::in_order(&values, reversed).into_iter().take(count).enumerate() {
+                let position = rounded(Answer::Exactly(Value::Int(at as i128)), (l.dtype, self.beyond));
+                expected[(o * count + i) * width + w] = if positions { position } else { Expected::Bits(bits(at)) };
+            }
+        }
+        let mut shape = from.shape.clone();
+        shape.iter_mut().skip(axis).take(1).for_each(|n| *n = count);
+        let seen = Seen { op, dtype: from.dtype, broadcast: Broadcast::Equal };
         self.seen.push(seen);
         Ok((l.dtype, shape, expected))
     }

@@ -18,6 +18,7 @@ mod compare;
 mod composed;
 mod deviations;
 mod run;
+mod split;
 
 use crate::points::{self, Points};
 use case::{Arg, Case, Cmp, Expected, Unusable};
@@ -179,7 +180,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             continue;
         }
         for (i, line) in text.lines().enumerate() {
-            for line in case::single(line).iter() {
+            for line in split::single(line).iter() {
                 match Case::parse(file, i + 1, line, options.rules) {
                     Ok(case) => one(&case, &options, &executor, &mut tally),
                     Err(Unusable::Skipped(what)) => *tally.skipped.entry(what).or_default() += 1,

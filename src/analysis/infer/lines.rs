@@ -21,10 +21,12 @@ impl Pass {
     ) -> Result<NodeId, Diagnostic> {
         let axis = self.line_axis(op, attrs, from)?;
         let from = self.cast(from, sig.operand(0), op, 0, seen, location);
-        let number = self.settings.rules.set().number(op.def()).map(|default| attrs.number.unwrap_or(default.into()));
-        let shape = self.nodes[from as usize].shape;
+        let dims = self.shape(from).clone();
+        let number = self.number(op, attrs, &dims, &[axis][..dims.len().min(1)], sig)?;
+        let choice = self.settings.rules.set().choice(op.def()).map(|default| attrs.choice.unwrap_or(default));
+        let shape = self.shapes.id(&op.line_shape(&dims, axis, number));
         let dtype = if op.gives_long() { sig.result } else { sig.op.result(sig.compute) };
-        let id = self.push(TypedKind::Line { op: sig.op, from, axis, number }, dtype, shape, location);
+        let id = self.push(TypedKind::Line { op: sig.op, from, axis, number, choice }, dtype, shape, location);
         let id = self.cast(id, sig.result, op, 0, seen, location);
         Ok(self.weak(id, sig.weak))
     }

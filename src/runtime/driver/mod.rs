@@ -22,9 +22,11 @@ pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod job;
 pub(crate) mod made;
+pub(crate) mod order;
 mod parts;
 pub(crate) mod scan;
 mod scratch;
+pub(crate) mod sort;
 mod worker;
 
 /// Results and reductions that a job holds without allocating.

@@ -8,15 +8,17 @@ use super::kernel::Results;
 use super::prepared::PreparedLaunch;
 use super::run::Run;
 use crate::base::dtype::DType;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result};
 use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 use crate::kernels::cast::path_within;
 use crate::kernels::index::index_kernels;
+use crate::kernels::sort::{Sorting, sort_kernel};
 use crate::kernels::{CpuLevel, scan_kernels};
-use crate::ops::Op;
+use crate::ops::{Choice, Op};
 use crate::plan::tuning::PARALLEL_WORK;
 use crate::runtime::driver::index::Search;
 use crate::runtime::driver::scan::{Conversion, Scan};
+use crate::runtime::driver::sort::Sort;
 use crate::tensor::{Tensor, TensorRef};
 
 /// A row-major operand as lines along a dim: `outer` × `length` × `width` elements.
@@ -38,7 +40,7 @@ pub(super) fn lines<R>(
     run: &Run<'_>,
 ) -> Result<Results> {
     let (n, shape) = (&typed.nodes[node as usize], prepared.shape());
-    let (TypedKind::Line { op, axis, .. }, [layout]) = (&n.kind, &prepared.folds[..]) else {
+    let (TypedKind::Line { op, axis, number, choice, .. }, [layout]) = (&n.kind, &prepared.folds[..]) else {
         return Err(Error::Internal(format!("typed node {node} is no op on lines")));
     };
     let mut storage = run.storage(layout.elements() * n.dtype.size())?;
@@ -54,6 +56,15 @@ pub(super) fn lines<R>(
         let threads = if prepared.total >= PARALLEL_WORK { run.threads } else { 1 };
         let all = Lines { bytes, dtype, outer, length, width, threads };
         match op {
+            Op::Sort | Op::Argsort | Op::Topk | Op::TopkIndices => {
+                let count = number.map_or(length, |k| k.get() as usize);
+                let how = Sorting { descending: *choice == Some(Choice::True), count, position: op.gives_long() };
+                if count > length {
+                    let message = format!("`{op}` with `k` = {count} of {length} elements");
+                    return Err(Diagnostic::new(DiagnosticKind::BadParameter, message).at(&n.location).into());
+                }
+                sorted(how, &all, n.dtype, typed, run, storage.bytes_mut())?;
+            }
             Op::CummaxIndices | Op::CumminIndices => positions(*op, &all, n.dtype, typed, run, storage.bytes_mut())?,
             _ => scan(*op, &all, n.dtype, typed, run, storage.bytes_mut())?,
         }
@@ -86,6 +97,31 @@ fn positions(
     let found = cast_tensor(&Tensor::from_storage(wide, DType::I64, &[count])?, to, &typed.settings)?;
     results.copy_from_slice(&found.raw().0[..results.len()]);
     run.memory.give(count * DType::I64.size());
+    Ok(())
+}
+
+/// The elements of lines in order, or their positions.
+fn sorted(
+    how: Sorting,
+    all: &Lines<'_>,
+    to: DType,
+    typed: &TypedProgram,
+    run: &Run<'_>,
+    results: &mut [u8],
+) -> Result<()> {
+    let Lines { bytes, outer, length, width, threads, dtype } = *all;
+    let made = if how.position { DType::I64 } else { dtype };
+    let (kernel, size) = (sort_kernel(dtype), dtype.size());
+    let sort = Sort { kernel, how, bytes, size, made: made.size(), outer, length, width, threads, stop: run.stop };
+    if to == made {
+        return sort.run(results);
+    }
+    let count = outer * how.count * width;
+    let mut wide = run.storage(count * made.size())?;
+    sort.run(wide.bytes_mut())?;
+    let found = cast_tensor(&Tensor::from_storage(wide, made, &[count])?, to, &typed.settings)?;
+    results.copy_from_slice(&found.raw().0[..results.len()]);
+    run.memory.give(count * made.size());
     Ok(())
 }
 

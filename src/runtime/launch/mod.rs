@@ -13,6 +13,7 @@ mod index;
 mod kernel;
 mod lines;
 mod operand;
+mod order;
 mod plan;
 mod prepared;
 pub(crate) mod run;

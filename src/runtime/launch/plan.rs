@@ -16,6 +16,7 @@ use super::index::positions;
 use super::kernel::{Over, Results, Targets, is_parallel, launch, operands};
 use super::lines::lines;
 use super::operand::{Operand, buffer};
+use super::order::statistics;
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
@@ -218,7 +219,12 @@ fn execute<R: Ready>(
     if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
         && let Some((op, _)) = k.kernel.folds.first()
     {
-        if op.is_index() {
+        if op.is_search()
+            && let Some(found) = statistics(&plan.typed, *node, *input, prepared, run)?
+        {
+            return Ok(found);
+        }
+        if op.is_search() {
             return positions(&plan.typed, *node, *input, prepared, run);
         }
         if op.is_line() {

@@ -12,7 +12,7 @@ use crate::base::dtype::{DType, UnknownDType};
 use crate::base::error::Diagnostic;
 use crate::base::scalar::Scalar;
 use crate::graph::var::Mode;
-use crate::ops::{Attrs, Op};
+use crate::ops::{Attrs, Choice, Op};
 
 impl<M: Mode> Parser<'_, '_, M> {
     /// The op of the call whose next operand begins here, if it begins with a keyword.
@@ -52,6 +52,7 @@ impl<M: Mode> Parser<'_, '_, M> {
             Keyword::Keepdim => attrs.keepdim = self.truth(word)?,
             Keyword::DType => attrs.dtype = self.dtype(op)?,
             Keyword::Number => attrs.number = Some(self.real(word)?.into()),
+            Keyword::Choice => attrs.choice = Some(self.choice(op, word)?),
             Keyword::Axis => attrs.axis = Some(self.dim(word, "an integer, e.g. `axis=1`")?),
         }
         match self.lexer.clone().next()? {
@@ -115,6 +116,21 @@ impl<M: Mode> Parser<'_, '_, M> {
             (Scalar::Float(v), _) if !v.is_nan() => Ok(v),
             (_, at) => Err(at.syntax(format!("`{word}` takes a number, e.g. `{word}=1` or `{word}=inf`"))),
         }
+    }
+
+    /// Reads a word of those that the op takes, which may be in quotes.
+    fn choice(&mut self, op: Op, name: &str) -> Parsed<Choice> {
+        let among = op.def().choice.map_or(&[][..], |of| of.among);
+        let (token, at) = self.lexer.next()?;
+        let found = match &token {
+            Token::Name(word) => Choice::from_word(word),
+            Token::Quoted(word) => Choice::from_word(word),
+            _ => None,
+        };
+        found.filter(|c| among.contains(c)).ok_or_else(|| {
+            let all: Vec<String> = among.iter().map(|c| format!("`{c}`")).collect();
+            at.syntax(format!("`{name}` of `{op}` is one of {}", all.join(", ")))
+        })
     }
 
     /// Reads `true` or `false`, or Python's spelling of these.

@@ -21,6 +21,8 @@ pub(super) enum Keyword {
     Axis,
     /// The number of an op that takes one, under its name.
     Number,
+    /// The choice of an op that takes one, under its name.
+    Choice,
 }
 
 /// What a call has been given by name so far.
@@ -75,6 +77,9 @@ pub(super) fn keyword(op: Op, word: &str) -> Option<Keyword> {
     if op.def().number.is_some_and(|of| of.name == word) {
         return Some(Keyword::Number);
     }
+    if op.def().choice.is_some_and(|of| of.name == word) {
+        return Some(Keyword::Choice);
+    }
     attributes(op).iter().find(|(_, names)| names.contains(&word)).map(|(keyword, _)| *keyword)
 }
 
@@ -84,6 +89,7 @@ pub(super) fn unknown(op: Op, word: &str, span: Span) -> Diagnostic {
     let names: Vec<&str> = operands
         .chain(attributes(op).iter().map(|(_, names)| names[0]))
         .chain(op.def().number.map(|of| of.name))
+        .chain(op.def().choice.map(|of| of.name))
         .collect();
     let message = format!("`{op}` takes no `{}`", shown(word));
     let d = Diagnostic::new(DiagnosticKind::Name, message).at(&span.location());

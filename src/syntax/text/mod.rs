@@ -153,6 +153,7 @@ fn untyped_line(
                 attrs.dims.as_ref().map(|d| format!("dims = {d:?}")),
                 attrs.keepdim.then(|| "keepdim".to_string()),
                 attrs.number.map(|n| format!("{} = {n:?}", op.def().number.map_or("number", |of| of.name))),
+                attrs.choice.map(|c| format!("{} = {c}", op.def().choice.map_or("choice", |of| of.name))),
                 attrs.loss.map(|l| format!("loss = {}", if l == LossShapes::Equal { "equal" } else { "broadcast" })),
             ];
             let given: Vec<String> = given.into_iter().flatten().collect();
@@ -251,18 +252,24 @@ impl TypedProgram {
                     }),
                 )?;
             }
-            TypedKind::Reduce { op, from, axes, keep, number } => {
+            TypedKind::Reduce { op, from, axes, keep, number, choice } => {
                 let keep = if *keep { ", keepdim" } else { "" };
                 write!(f, "{op} {} {{dims = {axes:?}{keep}", names[*from as usize])?;
                 if let (Some(of), Some(n)) = (op.def().number, number) {
                     write!(f, ", {} = {n:?}", of.name)?;
                 }
+                if let (Some(of), Some(c)) = (op.def().choice, choice) {
+                    write!(f, ", {} = {c}", of.name)?;
+                }
                 f.write_str("}")?
             }
-            TypedKind::Line { op, from, axis, number } => {
+            TypedKind::Line { op, from, axis, number, choice } => {
                 write!(f, "{op} {} {{dims = [{axis}]", names[*from as usize])?;
                 if let (Some(of), Some(n)) = (op.def().number, number) {
                     write!(f, ", {} = {n:?}", of.name)?;
+                }
+                if let (Some(of), Some(c)) = (op.def().choice, choice) {
+                    write!(f, ", {} = {c}", of.name)?;
                 }
                 f.write_str("}")?
             }

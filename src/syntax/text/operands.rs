@@ -14,7 +14,7 @@ use crate::base::dtype::{Category, DType, with_math};
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, shown};
 use crate::base::scalar::Scalar;
 use crate::base::shape::check_within;
-use crate::ops::{Attrs, LossShapes, Op};
+use crate::ops::{Attrs, Choice, LossShapes, Op};
 use crate::tensor::Tensor;
 
 impl<'t> Reader<'t> {
@@ -154,6 +154,7 @@ impl<'t> Reader<'t> {
     /// Reads attributes after their `{`.
     pub(super) fn attrs(&mut self, op: Op) -> Parsed<Attrs> {
         let number = op.def().number.map_or("number", |of| of.name);
+        let choice = op.def().choice.map_or("choice", |of| of.name);
         let mut attrs = Attrs::default();
         loop {
             let (key, span) = self.word("an attribute")?;
@@ -163,6 +164,12 @@ impl<'t> Reader<'t> {
                 _ if key == number => {
                     self.mark(b'=')?;
                     attrs.number.replace(self.of::<f64>("a number")?.0.into()).is_some()
+                }
+                _ if key == choice => {
+                    self.mark(b'=')?;
+                    let (word, at) = self.word("a word")?;
+                    let chosen = Choice::from_word(word).ok_or_else(|| at.syntax(unknown_choice(op, word)))?;
+                    attrs.choice.replace(chosen).is_some()
                 }
                 "dtype" | "axis" | "dims" | "loss" => {
                     self.mark(b'=')?;
@@ -186,7 +193,7 @@ impl<'t> Reader<'t> {
                 }
                 _ => {
                     let d = span.syntax(format!("unknown attribute `{}`", shown(key)));
-                    return Err(d.help("the attributes are dtype, output, axis, dims, keepdim, loss and the number that an op takes, under its name").into());
+                    return Err(d.help("the attributes are dtype, output, axis, dims, keepdim, loss and the number and the choice that an op takes, under their names").into());
                 }
             };
             if twice {
@@ -199,4 +206,11 @@ impl<'t> Reader<'t> {
             }
         }
     }
+}
+
+/// The message for a word that is no choice of an op.
+fn unknown_choice(op: Op, word: &str) -> String {
+    let (name, among) = op.def().choice.map_or(("choice", &Choice::ALL[..]), |of| (of.name, of.among));
+    let all: Vec<String> = among.iter().map(|c| format!("`{c}`")).collect();
+    format!("`{name}` is one of {}, not `{}`", all.join(", "), shown(word))
 }

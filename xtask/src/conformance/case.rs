@@ -1,7 +1,6 @@
 //! A recorded case: an op, its operands and attributes, and the framework's answer.
 
-use std::borrow::Cow;
-
+use castwise::ops::Choice;
 use castwise::prelude::*;
 use castwise::{Attrs, Op};
 use serde_json::{Map, Value};
@@ -14,6 +13,8 @@ pub enum Cmp {
     Exact,
     /// Like `Exact`, but the two zeros are equal.
     ZeroSignFree,
+    /// Positions, of elements that are equal to those at the recorded ones.
+    AnyEqual,
     /// Within the function's bar, or the case's relative and absolute tolerance.
     Approx(Option<(f64, f64)>),
     /// The framework disagrees with itself or with its own scalar code; only dtype and shape are compared.
@@ -149,6 +150,16 @@ fn number(v: &Value) -> Result<f64, Unusable> {
     infinite.or_else(|| v.as_f64()).ok_or_else(|| malformed("a number"))
 }
 
+/// A word; of Paddle's medians `min` is the lower element, `avg` the mean.
+fn choice(v: &Value) -> Result<Choice, Unusable> {
+    let word = match v.as_str() {
+        Some("min") => "lower",
+        Some("avg") => "midpoint",
+        word => word.unwrap_or_default(),
+    };
+    Choice::from_word(word).ok_or_else(|| malformed("a choice"))
+}
+
 /// The attributes of the application, and the default dtype. Some recorded attributes are operands here. One arm per
 /// attribute.
 fn attributes(
@@ -178,7 +189,9 @@ fn attributes(
             // The dtype of the output is not an attribute of the op.
             "out_dtype" => {}
             "alpha" => args.push(python(value)?),
-            "correction" | "p" => attrs.number = Some(number(value)?.into()),
+            "correction" | "p" | "q" | "k" => attrs.number = Some(number(value)?.into()),
+            "descending" | "largest" => attrs.choice = Some(if value == true { Choice::True } else { Choice::False }),
+            "interpolation" | "mode" => attrs.choice = Some(choice(value)?),
             "keepdim" if value.is_boolean() => attrs.keepdim = value == true,
             "axis" if value.is_i64() => attrs.axis = value.as_i64(),
             // The bounds of a clamp are operands, in this order.
@@ -188,33 +201,6 @@ fn attributes(
         }
     }
     Ok(attrs)
-}
-
-/// A line of a function of two results that castwise has an op each for as a line of each.
-pub fn single(line: &str) -> Vec<Cow<'_, str>> {
-    const PAIRS: [(&str, [&str; 2]); 3] = [
-        ("aminmax", ["amin", "amax"]),
-        ("cummax", ["cummax", "cummax_indices"]),
-        ("cummin", ["cummin", "cummin_indices"]),
-    ];
-    let is_named = |(pair, _): &&(&str, [&str; 2])| line.contains(&format!("\"op\":\"{pair}\""));
-    let pair = PAIRS.iter().find(is_named);
-    let parsed = pair.and_then(|(_, ops)| Some((*ops, serde_json::from_str::<Map<String, Value>>(line).ok()?)));
-    // Only one of PyTorch's and Paddle's functions has the positions too.
-    let Some((ops, case)) = parsed.filter(|(_, case)| !case.contains_key("out")) else {
-        return vec![line.into()];
-    };
-    let of = |(i, op): (usize, &str)| {
-        let mut one = case.clone();
-        one.insert("op".into(), op.into());
-        for (all, its) in [("outs", "out"), ("cmps", "cmp")] {
-            if let Some(v) = case.get(all).and_then(|v| v.get(i)) {
-                one.insert(its.into(), v.clone());
-            }
-        }
-        Value::Object(one).to_string().into()
-    };
-    ops.into_iter().enumerate().map(of).collect()
 }
 
 impl Case {
@@ -260,6 +246,7 @@ impl Case {
         let cmp = match v["cmp"].as_str() {
             Some("exact") | None => Cmp::Exact,
             Some("zero_sign_free") => Cmp::ZeroSignFree,
+            Some("any_equal") => Cmp::AnyEqual,
             // A case without `atol` is compared relatively.
             Some("approx") => Cmp::Approx(v["rtol"].as_f64().map(|r| (r, v["atol"].as_f64().unwrap_or(0.0)))),
             Some("quirk" | "unstable") => Cmp::Informative,

@@ -153,16 +153,42 @@ fn values(case: &Case, want: &Tensor, got: &Tensor) -> Result<(), String> {
         return Err(format!("shape {:?}, not {:?}", got.shape(), want.shape()));
     }
     let d = want.dtype();
+    if case.cmp == Cmp::AnyEqual {
+        return any_equal(case, want, got);
+    }
     for (i, (g, w)) in elements(got).iter().zip(elements(want)).enumerate() {
         let ok = match case.cmp {
             Cmp::Exact => same(d, g, &w, false),
             Cmp::ZeroSignFree => same(d, g, &w, true),
             Cmp::Approx(tolerance) => close(case.op, d, g, &w, tolerance),
-            Cmp::Informative => same(d, g, &w, false),
+            Cmp::AnyEqual | Cmp::Informative => same(d, g, &w, false),
         };
         if !ok {
             let far = if d.is_float() { format!(", {} ulp", ulps(d, g, &w)) } else { String::new() };
             return Err(format!("value, element {i}: {:?}, not {:?}{far}", parts(d, g), parts(d, &w)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the elements at two lists of positions along a dim are equal.
+fn any_equal(case: &Case, want: &Tensor, got: &Tensor) -> Result<(), String> {
+    let positions = |t: &Tensor| t.to_vec::<i64>().map_err(|e| e.to_string());
+    let x = case.args.first().and_then(Arg::tensor).ok_or("no operand")?;
+    let (all, shape, d) = (elements(x), x.shape(), x.dtype());
+    let dim =
+        case.attrs.dims.as_deref().and_then(|d| d.first()).map(|d| d.rem_euclid(shape.len().max(1) as i64) as usize);
+    let (length, inner) = match dim {
+        Some(dim) if !shape.is_empty() => (shape[dim], shape[dim + 1..].iter().product::<usize>()),
+        _ => (all.len(), 1),
+    };
+    let along = if shape.is_empty() { 1 } else { want.numel() * length / all.len().max(1) };
+    for (i, (g, w)) in positions(got)?.into_iter().zip(positions(want)?).enumerate() {
+        let (outer, column) = (i / (along * inner).max(1), i % inner.max(1));
+        let element = |at: i64| all.get((outer * length + at as usize) * inner + column);
+        let (Some(one), Some(two)) = (element(g), element(w)) else { return Err(format!("position {g}, element {i}")) };
+        if !same(d, one, two, true) {
+            return Err(format!("position, element {i}: {g}, not {w}"));
         }
     }
     Ok(())

@@ -14,6 +14,7 @@ use super::run::Answer;
 mod jax;
 mod lines;
 mod numpy;
+mod order;
 mod paddle;
 mod reductions;
 mod torch;
@@ -261,7 +262,8 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS).chain(lines::DEVIATIONS)
+    let own = [jax::DEVIATIONS, reductions::DEVIATIONS, lines::DEVIATIONS, order::DEVIATIONS];
+    DEVIATIONS.iter().chain(own.into_iter().flatten())
 }
 
 /// The rule that explains an answer, if any.
