@@ -90,7 +90,7 @@ def castwise_calls(workload, args, threads):
     text, dtype = {
         "cast_u16_f32": ("(x * 1e-4 - m) / s", np.float32),
         "cast_f8_bf16": ("cast(x, bf16)", ml_dtypes.bfloat16),
-        "chain_u32": ("maximum(a * b + c, a) ^ (a >> 3)", np.uint32),
+        "chain_u32": ("maximum(a * b + c, a) ^ bitwise_right_shift(a, 3)", np.uint32),
     }[workload]
     # The factor of the image is an f32, as it is for PyTorch.
     rules = "torch" if workload == "cast_u16_f32" else None

@@ -383,14 +383,19 @@ fn numpy_array<'py>(owner: Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>
         return Ok(Array { in_place: false, ..numpy_array(copy, name)? });
     }
     let shift = size.trailing_zeros();
+    let (mut shape, mut strides) = (SmallVec::new(), SmallVec::new());
+    for (n, step) in extents.iter().zip(steps) {
+        shape.push(*n as usize);
+        strides.push(step >> shift);
+    }
     Ok(Array {
         dtype,
         library: Library::NumPy,
         writable: fields.flags & NPY_ARRAY_WRITEABLE != 0,
         weak: false,
         in_place: true,
-        shape: extents.iter().map(|n| *n as usize).collect(),
-        strides: steps.iter().map(|s| s >> shift).collect(),
+        shape,
+        strides,
         first: fields.data.cast(),
         owner,
     })

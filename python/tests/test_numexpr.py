@@ -35,6 +35,24 @@ def test_what_castwise_lacks_is_refused(expression):
         castwise.evaluate(expression, arguments())
 
 
+def test_the_session_of_numexprs_readme():
+    a = np.arange(1e4)
+    b = np.arange(1e4)
+    np.testing.assert_array_equal(castwise.evaluate("a + 1"), a + 1)
+    np.testing.assert_array_equal(castwise.evaluate("a * b - 4.1 * a > 2.5 * b"), a * b - 4.1 * a > 2.5 * b)
+    with np.errstate(invalid="ignore"):
+        want = np.sin(a) + np.arcsinh(a / b)
+    # The terms cancel: an ulp of each.
+    np.testing.assert_allclose(castwise.evaluate("sin(a) + arcsinh(a/b)"), want, rtol=0, atol=4e-16, equal_nan=True)
+    # That of the user guide: names of other scopes, and the last expression again.
+    c = castwise.evaluate("2*a + 3*b", local_dict={"a": a}, global_dict={"b": b + 1})
+    np.testing.assert_array_equal(c, 2 * a + 3 * (b + 1))
+    np.testing.assert_array_equal(castwise.re_evaluate({"a": a[:3], "b": b[:3]}), 5 * b[:3])
+    # Strings are no elements of castwise.
+    with pytest.raises(TypeError, match="castwise lacks"):
+        castwise.evaluate("s == s", {"s": np.array([b"abba", b"abbb", b"abbcdef"])})
+
+
 def test_dtypes_are_castwises():
     a = arguments()
     assert castwise.evaluate("2.0 * f", a).dtype == np.float32 and castwise.evaluate("abs(c)", a).dtype == np.float64

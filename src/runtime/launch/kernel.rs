@@ -48,9 +48,9 @@ pub(super) struct Over {
 }
 
 /// The operands of a launch as the driver wants them. One in the memory of a result is read by that result's pointer.
-pub(super) fn operands<'a, const N: usize>(
+pub(super) fn operands<'long: 'a, 'a, const N: usize>(
     count: usize,
-    operand: impl Fn(usize) -> Buffer<'a>,
+    operand: impl Fn(usize) -> Buffer<'long>,
     results: &[Output<'a>],
     over: &[Over],
 ) -> SmallVec<[Buffer<'a>; N]>

@@ -164,7 +164,7 @@ pub(crate) fn run_direct<R: Ready>(
     let dtype = k.kernel.value(k.kernel.outputs[0]).dtype;
     let drive = |bytes: &mut [u8], over: &[Over]| {
         let mut results = [Output::new(bytes, dtype)];
-        let inputs = operands::<8>(k.inputs.len(), |i| operand(i), &results, over);
+        let inputs = operands::<8>(k.inputs.len(), &operand, &results, over);
         let launch = Launch {
             schedule: ready.schedule(),
             segments: ready.segments(),
