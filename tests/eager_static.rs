@@ -257,19 +257,20 @@ fn every_cast_and_view_of_bits() {
     done("casts", total, 3 * DType::ALL.len() * RULES.map(count).iter().sum::<usize>() * (PLACES.len() - 1));
 }
 
-/// Every reduction over every set of axes of a tensor, with and without `keepdim`, and with every dtype that can be
-/// requested.
+/// Every reduction and every op on lines over every set of axes of a tensor, with and without `keepdim`, and with every dtype that
+/// can be requested.
 #[test]
 fn every_reduction_over_every_set_of_axes() {
     let axes: Vec<Option<Vec<i64>>> = std::iter::once(None)
         .chain((0..8u8).map(|set| Some((0..3).filter(|axis| set >> axis & 1 == 1).collect())))
         .collect();
+    let of_dtypes = |op: Op| Some(if op.is_line() { vec![1] } else { vec![0, 2] });
     let mut all = vec![];
-    for op in Op::ALL.iter().copied().filter(|op| op.is_reduction()) {
+    for op in Op::ALL.iter().copied().filter(|op| op.has_dims()) {
         for (dims, keepdim) in axes.iter().flat_map(|dims| [(dims, false), (dims, true)]) {
             let given = std::iter::once(None).chain(DType::ALL.into_iter().map(Some));
             // A requested dtype is a cast before the reduction, so it is tested with one set of axes only.
-            for dtype in given.filter(|d| d.is_none() || *dims == Some(vec![0, 2]) && !keepdim) {
+            for dtype in given.filter(|d| d.is_none() || *dims == of_dtypes(op) && !keepdim) {
                 let mut attrs = dims.clone().map_or(Attrs::default(), Attrs::dims).with_keepdim(keepdim);
                 attrs.dtype = dtype;
                 if let Some(of) = op.def().number.filter(|of| of.default.is_none()) {

@@ -254,7 +254,7 @@ fn of_casts_and_reductions_those_that_wrap_are_told_of() {
                 assert!(told.is_none_or(|(_, notes)| notes.is_empty()), "{op} from {from} to {to}");
             }
         }
-        for op in Op::ALL.iter().copied().filter(|op| op.is_reduction()) {
+        for op in Op::ALL.iter().copied().filter(|op| op.has_dims()) {
             let told = alone(Rules::Torch, op, Attrs::default(), &[Given::Tensor(from)]);
             assert!(told.is_none_or(|(_, notes)| notes.is_empty()), "{op} of {from}");
             // Three elements, with a requested dtype.
@@ -265,8 +265,8 @@ fn of_casts_and_reductions_those_that_wrap_are_told_of() {
                 let given = if from.is_integral() { range(from) } else { range(to) };
                 let (least, most) = if fits(to, given.0) && fits(to, given.1) { given } else { range(to) };
                 let ends = match op {
-                    Op::Sum | Op::Nansum => vec![3 * least, 3 * most],
-                    Op::Prod => vec![least * least * least, least * least * most, most * most * most],
+                    Op::Sum | Op::Nansum | Op::Cumsum => vec![3 * least, 3 * most],
+                    Op::Prod | Op::Cumprod => vec![least * least * least, least * least * most, most * most * most],
                     _ => vec![],
                 };
                 let wraps = ends.iter().any(|v| !fits(to, *v));

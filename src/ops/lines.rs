@@ -40,7 +40,7 @@ macro_rules! with_lines {
                 accepts: FLOATS_C, numpy: NUMPY.accepts(REALS), paddle: PADDLE.accepts(NUMBERS),
                 jax: JAX.accepts(NO_C32).strong() }
             { scans; float: RealFn::NEG_INF, |a, b| RealFn::logaddexp(a, b);
-              complex: CplxFn::LOG_ZERO, |a, b| CplxFn::logaddexp(a, b); }
+              complex: CplxFn::LOG_ZERO, |a, b| CplxFn::log_sum(a, b); }
 
             /// Position of the largest element up to each one, along a dim: of equal ones, and of NaNs, the last. PyTorch's second result of `cummax`.
             CummaxIndices { method: cummax_indices, operands: (x), output: LineLong, name: "cummax_indices", exactness: Exact,

@@ -16,6 +16,7 @@ pub mod format;
 pub mod functions;
 pub mod generators;
 pub mod int;
+mod lines;
 pub mod order;
 pub mod program;
 pub mod real;

@@ -10,7 +10,7 @@ use castwise::{DType, Op, Tensor};
 
 use super::format::{Beyond, cast, encode};
 use super::order::Ranked;
-use super::{Answer, DividedByZero, Expected, Value, element, fold, format, in_math, order, real, rounded};
+use super::{Answer, DividedByZero, Expected, Value, element, fold, format, in_math, lines, order, real, rounded};
 
 /// A tensor's elements as bits, in row-major order.
 #[derive(Clone, Debug)]
@@ -365,6 +365,9 @@ impl<'a> Run<'a> {
         if matches!(op, Op::Sort | Op::Argsort | Op::Topk | Op::TopkIndices) {
             return self.ordered(op, l);
         }
+        if op.is_line() {
+            return self.lines(op, l);
+        }
         let args: Vec<Arg> = split(l.args).into_iter().map(arg).collect::<Option<_>>().ok_or_else(unread)?;
         let mut tensors: Vec<Option<&Array>> = vec![];
         for a in &args {
@@ -440,6 +443,27 @@ impl<'a> Run<'a> {
             self.roles.extend(roles);
         }
         self.seen.push(Seen { op, dtype: compute, broadcast });
+        Ok((l.dtype, shape, expected))
+    }
+
+    /// An op on the lines along a dim.
+    fn lines(&mut self, op: Op, l: &Line<'_>) -> Result<(DType, Vec<usize>, Vec<Expected>), Mismatch> {
+        let from = self.get(l.args.trim())?;
+        let axis: usize = l.attrs.split(['[', ']']).nth(1).and_then(|a| a.trim().parse().ok()).unwrap_or(0);
+        let length = from.shape.get(axis).copied().unwrap_or(1);
+        let width: usize = from.shape.iter().skip(axis + 1).product();
+        let math = from.dtype.op_math();
+        let mut expected = vec![Expected::Open; from.bits.len()];
+        for first in 0..from.bits.len() / length.max(1) {
+            let at = |i: usize| (first / width * length + i) * width + first % width;
+            let value = |i: usize| format::decode(math, cast(from.dtype, from.bits[at(i)], math, self.beyond));
+            let line: Vec<Value> = (0..length).map(value).collect();
+            for (i, answer) in lines::apply(op, from.dtype, &line).into_iter().enumerate() {
+                expected[at(i)] = rounded(answer, (l.dtype, self.beyond));
+            }
+        }
+        let (shape, dtype) = (from.shape.clone(), from.dtype);
+        self.seen.push(Seen { op, dtype, broadcast: Broadcast::Equal });
         Ok((l.dtype, shape, expected))
     }
 

@@ -177,6 +177,8 @@ pub(crate) trait CplxFn: Cplx {
     fn angle(a: Self) -> Self::Part;
     fn real(a: f64) -> Self;
     fn logaddexp(a: Self, b: Self) -> Self;
+    /// `log(e^a + e^b)` with the imaginary part near that of the operand with the larger real part, or of `b` if these are equal.
+    fn log_sum(a: Self, b: Self) -> Self;
     /// `log2(2^a + 2^b)` by [`CplxFn::logaddexp`].
     fn logaddexp2(a: Self, b: Self) -> Self;
     /// `-i log((b + i a) / sqrt(a² + b²))`.
@@ -272,6 +274,13 @@ macro_rules! complexes {
                 let first = (a.re > b.re) | (a.re == b.re) & (a.im > b.im);
                 let (high, low) = if first { (a, b) } else { (b, a) };
                 if a == b && a.re.abs() == $t::INFINITY { a } else { high + Self::log1p(Self::exp(low - high)) }
+            }
+            #[inline(always)]
+            fn log_sum(a: Self, b: Self) -> Self {
+                let (high, low) = if a.re > b.re { (a, b) } else { (b, a) };
+                // The angle of a sum of zeros is any.
+                let infinite = (high.re == low.re) & (low.re.abs() == $t::INFINITY);
+                if infinite { low } else { high + Self::log1p(Self::exp(low - high)) }
             }
             #[inline(always)]
             fn logaddexp2(a: Self, b: Self) -> Self {

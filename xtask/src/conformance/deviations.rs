@@ -12,6 +12,7 @@ use super::compare::{close, computed_in, elements, fault, parts, real, same, ulp
 use super::run::Answer;
 
 mod jax;
+mod lines;
 mod numpy;
 mod order;
 mod paddle;
@@ -261,7 +262,8 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS).chain(order::DEVIATIONS)
+    let more = [jax::DEVIATIONS, reductions::DEVIATIONS, lines::DEVIATIONS, order::DEVIATIONS];
+    DEVIATIONS.iter().chain(more.into_iter().flatten())
 }
 
 /// The rule that explains an answer, if any.
@@ -545,6 +547,8 @@ fn kernel_missing_refused(c: &Case, a: &Answer) -> bool {
         "var" | "std" => !any_category(c, Category::Float),
         "norm" => !complex && !any_category(c, Category::Float),
         "logsumexp" => complex,
+        "median" | "nanmedian" | "kthvalue" | "quantile" | "sort" | "argsort" | "topk" | "median_indices"
+        | "nanmedian_indices" | "kthvalue_indices" | "topk_indices" => complex || any_category(c, Category::Bool),
         _ => false,
     };
     meaningless
