@@ -140,8 +140,8 @@ fn every_dim_of_every_layout_has_the_element_of_a_stable_sort() {
         (&[3, 5], &[&[0], &[1], &[0, 1]]),
         (&[2, 3, 40], &[&[0], &[1], &[2], &[0, 2], &[1, 2], &[0, 1, 2]]),
         (&[70, 1, 17], &[&[0], &[1], &[2]]),
-        (&[130, 600], &[&[0], &[1]]),
-        (&[30_000, 3], &[&[0], &[0, 1]]),
+        (&[40, 200], &[&[0], &[1]]),
+        (&[2_000, 3], &[&[0], &[0, 1]]),
     ];
     let dtypes = [DType::BF16, DType::F16, DType::F32, DType::F64, DType::I8, DType::U16, DType::I32, DType::I64];
     for (i, (shape, all)) in shapes.into_iter().enumerate() {

@@ -69,7 +69,7 @@ fn wide(t: &Tensor) -> Vec<f64> {
 #[test]
 fn every_dim_of_every_layout_is_sorted_and_stable() {
     for shape in
-        [vec![1], vec![9], vec![3, 5], vec![2, 3, 40], vec![70, 1, 17], vec![6, 600], vec![300, 70], vec![9000, 2]]
+        [vec![1], vec![9], vec![3, 5], vec![2, 3, 40], vec![70, 1, 17], vec![6, 600], vec![300, 70], vec![3000, 2]]
     {
         for d in
             [DType::BF16, DType::F16, DType::F32, DType::F64, DType::I8, DType::U16, DType::I32, DType::I64, DType::U64]

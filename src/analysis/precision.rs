@@ -11,7 +11,7 @@ use crate::base::host::FloatMode;
 use crate::base::scalar::{Bits, Scalar, bits_of};
 use crate::graph::typed::{Arg, TypedKind, TypedProgram};
 use crate::kernels::cast::convert;
-use crate::ops::Op;
+use crate::ops::{Choice, Op};
 use crate::promotion::{CastLoss, Rounding};
 use num_complex::Complex;
 
@@ -81,7 +81,10 @@ impl TypedProgram {
                 TypedKind::Apply { op, compute, .. } if rounds && !op.is_exact(compute) => {
                     found.push(RoundingNote { op, dtype: n.dtype, to, location: n.location.clone() });
                 }
-                TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } if !op.is_exact(n.dtype) => {
+                // An element that is found is none that was rounded.
+                TypedKind::Reduce { op, choice, .. } | TypedKind::Line { op, choice, .. }
+                    if !op.is_exact(n.dtype) && !choice.is_some_and(Choice::is_element) =>
+                {
                     found.push(RoundingNote { op, dtype: n.dtype, to, location: n.location.clone() });
                 }
                 TypedKind::Apply { op, ref args, .. } => {

@@ -220,6 +220,8 @@ pub(crate) trait RuleSet: Sync {
 pub(super) fn computes_in<R: RuleSet + ?Sized>(rules: &R, call: &Call<'_>, common: DType) -> DType {
     let asked = call.op.has_dims() && call.attrs.dtype.is_some();
     match call.promotion {
+        // A reduction may have been asked for an integer dtype.
+        Promotion::SingleOrDouble if common.is_integral() => DType::F32,
         Promotion::Common | Promotion::First | Promotion::SingleOrDouble => common,
         Promotion::IntToFloat if common.is_integral() => rules.float_for(call, common),
         Promotion::BoolToInt if common == DType::Bool && !asked => rules.int_for_bool(call),

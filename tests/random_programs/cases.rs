@@ -192,25 +192,14 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
         // Some binary ops place an operand at an axis. (Which trailing dims can be dropped depends on extents, so
         // programs with dynamic dims refuse some applications that eager mode accepts.)
         _ if op.arity() == 2 && step.dtype < 2 && !case.dynamic => Attrs::axis(step.operands[2] as i64 % 4 - 1),
-        _ if op.is_line() => Attrs::dims([&[0][..], &[-1], &[-1], &[1]][step.dtype % 4]),
+        _ if op.is_line() => chosen(op, step, Attrs::dims([&[0][..], &[-1], &[-1], &[1]][step.dtype % 4])),
         _ if op.is_reduction() => {
             let dims = [&[][..], &[0], &[-1], &[0, -1], &[1]][step.dtype % 5];
             // NumPy's mean of an integer dtype is cast from f64, of which the reference knows bounds only.
             let truncated = matches!(op, Op::Mean | Op::Nanmean | Op::Var | Op::Std | Op::Norm) && fit.is_integral();
             let dtype = (step.operands[3].is_multiple_of(6) && !truncated).then_some(fit);
             let attrs = Attrs::dims(dims).with_keepdim(step.dtype > 6);
-            let attrs = match op.def().number {
-                Some(of) if of.default.is_none() || !step.operands[1].is_multiple_of(3) => {
-                    attrs.with_number(number(op, usize::from(step.operands[1] / 3)))
-                }
-                _ => attrs,
-            };
-            let attrs = match op.def().choice {
-                Some(of) if !step.operands[2].is_multiple_of(3) => {
-                    attrs.with_choice(of.among[usize::from(step.operands[2] / 3) % of.among.len()])
-                }
-                _ => attrs,
-            };
+            let attrs = chosen(op, step, attrs);
             dtype.map_or(attrs.clone(), |d| attrs.with_dtype(d))
         }
         _ => Attrs::default(),
@@ -252,10 +241,25 @@ pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
     all
 }
 
+/// The attributes with a number and a choice, if the op takes them.
+fn chosen(op: Op, step: &Step, attrs: Attrs) -> Attrs {
+    let pick = |i: usize| usize::from(step.operands[i] / 3);
+    let attrs = match op.def().number {
+        Some(of) if of.default.is_none() || !step.operands[1].is_multiple_of(3) => {
+            attrs.with_number(number(op, pick(1)))
+        }
+        _ => attrs,
+    };
+    match op.def().choice {
+        Some(of) if !step.operands[2].is_multiple_of(3) => attrs.with_choice(of.among[pick(2) % of.among.len()]),
+        _ => attrs,
+    }
+}
+
 /// A number that the op takes.
 fn number(op: Op, pick: usize) -> f64 {
     match op.def().number {
-        Some(of) if of.counts => 1.0 + (pick % 3) as f64,
+        Some(of) if of.counts => of.least.max(1.0) + (pick % 3) as f64,
         Some(of) if of.most == 1.0 => [0.0, 0.25, 0.5, 0.7, 0.999, 1.0][pick % 6],
         _ => [0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 1.5, f64::INFINITY, f64::NEG_INFINITY][pick % 9],
     }
