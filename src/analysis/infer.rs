@@ -25,7 +25,7 @@ use crate::graph::program::{Fetched, Input, Kind, Program, State};
 use crate::graph::typed::{Arg, Args, DimCheck, DynDim, NodeId, Other, TypedKind, TypedNode, TypedProgram, Why};
 use crate::graph::var::Var;
 use crate::kernels::cast::{convert_by, path_within};
-use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Op, Output, Promotion};
+use crate::ops::{Attrs, LossShapes, MAX_OPERANDS, Number, Op, Output, Promotion};
 use crate::promotion::operand::{OperandType, Signature, category_of};
 use crate::promotion::{Reason, Settings, generated, reason, scalar_operand, signature};
 use crate::tensor::Tensor;
@@ -180,53 +180,43 @@ impl Pass {
             }
             Kind::Apply { op, attrs, .. } => {
                 let operands = self.operands(state, node)?;
-                match self.apply(*op, attrs, operands, location) {
-                    Ok(id) => Some(id),
-                    Err(d) => {
-                        self.faults.push(d.at(location));
-                        None
-                    }
-                }
+                let made = self.apply(*op, attrs, operands, location);
+                self.remembered(made, location)
+            }
+            Kind::Composite { composite, .. } => {
+                let operands = self.operands(state, node)?;
+                let made = self.composite(composite, operands, location);
+                self.remembered(made, location)
             }
             Kind::Blocks(size) => {
                 let [Some(Input::Node(scale)), Some(Input::Node(like)), ..] = state.operands(node) else { return None };
                 let known = |n: NodeIndex| self.of_program.get(n.index()).copied().flatten();
                 let (scale, like) = (known(scale)?, known(like)?);
-                match self.blocks(size, scale, like, location) {
-                    Ok(id) => Some(id),
-                    Err(d) => {
-                        self.faults.push(d.at(location));
-                        None
-                    }
-                }
+                let made = self.blocks(size, scale, like, location);
+                self.remembered(made, location)
             }
             Kind::Generate(generator) => {
                 let like = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
                 let like = self.of_program.get(like.index()).copied().flatten()?;
-                match self.generate(*generator, like, location) {
-                    Ok(id) => Some(id),
-                    Err(d) => {
-                        self.faults.push(d.at(location));
-                        None
-                    }
-                }
+                let made = self.generate(*generator, like, location);
+                self.remembered(made, location)
             }
             Kind::View(view) => {
                 let from = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
                 let from = self.of_program.get(from.index()).copied().flatten()?;
-                match self.view(view, from, location) {
-                    Ok(id) => Some(id),
-                    Err(d) => {
-                        self.faults.push(d.at(location));
-                        None
-                    }
-                }
+                let made = self.view(view, from, location);
+                self.remembered(made, location)
             }
             Kind::Poison(d) => {
                 self.faults.push(Diagnostic::clone(d));
                 None
             }
         }
+    }
+
+    /// The node that was made; a mistake is remembered.
+    fn remembered(&mut self, made: Result<NodeId, Diagnostic>, location: &SourceLocation) -> Option<NodeId> {
+        made.map_err(|d| self.faults.push(d.at(location))).ok()
     }
 
     fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32, location: &SourceLocation) -> NodeId {
@@ -412,12 +402,27 @@ impl Pass {
         }
         let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
         let from = self.cast(from, sig.operand(0), op, 0, seen, location);
-        let number = self.settings.rules.set().number(op.def()).map(|default| attrs.number.unwrap_or(default.into()));
+        let number = self.number(op, attrs, from)?;
         let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim, number };
         let dtype = if op.def().output == Output::FoldLong { sig.result } else { sig.op.result(sig.compute) };
         let id = self.push(kind, dtype, shape, location);
         let id = self.cast(id, sig.result, op, 0, seen, location);
         Ok(self.weak(id, sig.weak))
+    }
+
+    /// The number of a reduction that takes one.
+    fn number(&self, op: Op, attrs: &Attrs, from: NodeId) -> Result<Option<Number>, Diagnostic> {
+        if let Some(default) = self.settings.rules.set().number(op.def()) {
+            return Ok(Some(attrs.number.unwrap_or(default.into())));
+        }
+        let dtype = self.nodes[from as usize].dtype;
+        match attrs.number {
+            Some(n) if !dtype.is_float() => {
+                let message = format!("`{op}` of {dtype} with {} = {n}, which is for floats", op.number_name());
+                Err(Diagnostic::new(DiagnosticKind::BadParameter, message))
+            }
+            number => Ok(number),
+        }
     }
 
     /// Places the operand of lower rank of a binary op at an axis of the other, as a view.
@@ -570,6 +575,7 @@ impl TypedProgram {
     }
 }
 
+mod composites;
 mod views;
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ mod torch;
 mod toy;
 
 pub use lattice::promote_types;
-pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_integers, refuse_lacking};
+pub(crate) use rule_set::{Composites, RuleSet};
 pub use settings::{Contraction, Rounding, Rules, Settings, ZeroDivision};
 pub(crate) use settings::{Flag, no_default_dtype};
 
@@ -351,6 +351,7 @@ fn common_dtype(rules: &dyn RuleSet, call: &Call<'_>) -> Result<DType, Diagnosti
 fn check_number(op: Op, attrs: &Attrs) -> Result<(), Diagnostic> {
     let bad = |message: String| Err(Diagnostic::new(DiagnosticKind::BadParameter, message));
     match (op.def().number, attrs.number) {
+        (None, Some(n)) if op.initial() == Some(n.get()) => Ok(()),
         (None, Some(n)) => bad(format!("`{op}` takes no number, but is given {n}")),
         (Some(of), Some(n)) if n.get().is_nan() => bad(format!("`{op}` with `{}` = NaN", of.name)),
         _ => Ok(()),

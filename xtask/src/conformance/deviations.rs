@@ -11,6 +11,7 @@ use super::case::{Arg, Case, Cmp, Expected};
 use super::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
 use super::run::Answer;
 
+mod composites;
 mod jax;
 mod numpy;
 mod paddle;
@@ -260,7 +261,7 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS)
+    DEVIATIONS.iter().chain(jax::DEVIATIONS).chain(reductions::DEVIATIONS).chain(composites::DEVIATIONS)
 }
 
 /// The rule that explains an answer, if any.
