@@ -4,6 +4,7 @@
 //! correct as long as `tests/ops_doc.rs` passes. Does not: know any op by name.
 
 use crate::backend::is_lowerable_at;
+use crate::base::composite::Composite;
 use crate::base::dtype::{Category, DType};
 use crate::base::scalar::Scalar;
 use crate::kernels::{CpuLevel, kernel};
@@ -32,6 +33,14 @@ are for machines with AVX-512; if fewer dtypes are compiled on other machines, a
 For f16 and bf16, an op of one operand gives the exact result, correctly rounded; docs/accuracy.md names the exceptions.
 ";
 
+const COMPOSITES: &str = "
+# Composites
+
+Functions of a few of these ops, which a typed program shows with their casts: methods of `Var`, and functions in expressions. `max`
+and `min` are `amax` and `amin` of one operand, `maximum` and `minimum` of two.
+
+";
+
 /// The document.
 pub fn ops_markdown() -> String {
     let mut text = HEAD.to_string();
@@ -43,6 +52,14 @@ pub fn ops_markdown() -> String {
     text += ".\n";
     for op in Op::ALL {
         text += &section(op.def());
+    }
+    text += COMPOSITES;
+    for c in Composite::all() {
+        let (operands, required) = c.operands();
+        let given =
+            operands.iter().enumerate().map(|(i, o)| if i < required { o.to_string() } else { format!("{o}=…") });
+        let all: Vec<String> = given.chain(c.parameters().map(|p| format!("{p}=…"))).collect();
+        text += &format!("- `{}({})`: {}\n", c.name(), all.join(", "), c.doc());
     }
     text
 }

@@ -14,6 +14,8 @@ results have the same bits. Every implicit cast can be explained:
 
 from __future__ import annotations
 
+from math import e, inf, nan, pi
+
 from . import _core
 from ._api import (
     NumExpr,
@@ -48,6 +50,8 @@ dtypes: tuple[str, ...] = tuple(_core.dtype_names())
 rules: tuple[str, ...] = tuple(_core.rule_names())
 #: Names of all ops, each of which is a function of this module.
 ops: tuple[str, ...] = tuple(_core.op_names())
+#: Names of all composites, functions of a few ops, each of which is a function of this module.
+composites: tuple[str, ...] = tuple(_core.composite_names())
 
 __all__ = [
     "Compiled",
@@ -69,12 +73,17 @@ __all__ = [
     "can_cast",
     "compare",
     "compile",
+    "composites",
     "default_executor",
     "dtypes",
+    "e",
     "evaluate",
     "explain",
     "get_num_threads",
+    "inf",
+    "nan",
     "ops",
+    "pi",
     "promote_types",
     "re_evaluate",
     "result_type",
@@ -84,7 +93,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _core.OpFunction:
-    """The ops of the table, and their other names, as functions: ``castwise.exp(x)``."""
+    """The ops of the table, their other names, and the composites, as functions: ``castwise.exp(x)``."""
     if not name.startswith("_"):
         try:
             found = _core.op(name)
@@ -97,4 +106,4 @@ def __getattr__(name: str) -> _core.OpFunction:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *ops})
+    return sorted({*__all__, *ops, *composites})

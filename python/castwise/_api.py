@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import sys
 import threading
 from typing import Any, Callable, Iterable, Mapping, overload
@@ -56,7 +57,7 @@ def compile(
 
     Returns:
         A ``Compiled``, which is called with arrays. Its arguments are the expression's names in the order in which
-        they first occur, the function's parameters, or the program's placeholders. It is typed and compiled once for
+        they first occur (``pi`` and ``e`` are the constants unless they are given), the function's parameters, or the program's placeholders. It is typed and compiled once for
         the dtypes and ranks of a call; any extents are allowed.
 
     Raises:
@@ -107,6 +108,10 @@ class _Last(threading.local):
 _last = _Last()
 
 
+#: What names are in an expression where there are no such variables.
+_CONSTANTS = {"pi": math.pi, "e": math.e}
+
+
 def _found(
     names: Iterable[str], local: Mapping[str, Any] | None, globals_: Mapping[str, Any] | None, depth: int
 ) -> list[Any]:
@@ -120,6 +125,8 @@ def _found(
             found.append(local[name])
         elif name in globals_:
             found.append(globals_[name])
+        elif name in _CONSTANTS:
+            found.append(_CONSTANTS[name])
         else:
             raise NameError(f"the expression has the name `{name}`, which is not a variable here")
     return found

@@ -102,18 +102,25 @@ impl Compiled {
             return Err(PyTypeError::new_err(format!("{n} arguments for {} names: {all}", self.names.len())));
         }
         let mut found: SmallVec<[T; 4]> = SmallVec::new();
-        for (obj, name) in args.iter_borrowed().zip(&self.names) {
-            found.push(read(&obj, name)?);
-        }
-        if found.len() == self.names.len() && named.is_none_or(|d| d.is_empty()) {
+        if args.len() == self.names.len() && named.is_none_or(|d| d.is_empty()) {
+            for (obj, name) in args.iter_borrowed().zip(&self.names) {
+                found.push(read(&obj, name)?);
+            }
             return Ok(found);
+        }
+        // Where not all are given by position, `pi` and `e` are the constants, unless they are given by name.
+        let positional = self.names.iter().filter(|name| self.constant(name).is_none()).take(args.len());
+        let positional: SmallVec<[&String; 4]> = positional.collect();
+        if positional.len() < args.len() {
+            let (n, all) = (args.len(), self.names.join(", "));
+            return Err(PyTypeError::new_err(format!("{n} of the arguments {all}: give `pi` and `e` by name")));
         }
         let missing = |name: &String| PyTypeError::new_err(format!("the argument `{name}` is missing"));
         let given = |name: &String| named.and_then(|d| d.get_item(name).transpose()).transpose();
         for (key, _) in named.into_iter().flat_map(|d| d.iter()) {
             let key: String = key.extract()?;
-            match self.names.iter().position(|n| *n == key) {
-                Some(at) if at < args.len() => {
+            match self.names.iter().find(|n| **n == key) {
+                Some(name) if positional.contains(&name) => {
                     return Err(PyTypeError::new_err(format!("the argument `{key}` is given twice")));
                 }
                 Some(_) => {}
@@ -123,10 +130,24 @@ impl Compiled {
                 }
             }
         }
-        for name in &self.names[args.len()..] {
-            found.push(read(&given(name)?.ok_or_else(|| missing(name))?, name)?);
+        for name in &self.names {
+            let value = match positional.iter().position(|n| *n == name) {
+                Some(at) => args.get_item(at)?,
+                None => match (given(name)?, self.constant(name)) {
+                    (Some(value), _) => value,
+                    (None, Some(value)) => value.into_pyobject(args.py())?.into_any(),
+                    (None, None) => return Err(missing(name)),
+                },
+            };
+            found.push(read(&value, name)?);
         }
         Ok(found)
+    }
+
+    /// The value of a name that needs no argument: of a constant of expressions.
+    fn constant(&self, name: &str) -> Option<f64> {
+        let known = || castwise::expr::CONSTANTS.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
+        matches!(self.source, Source::Expression(_)).then(known).flatten()
     }
 
     fn variant(&self, py: Python<'_>, arguments: &[Argument<'_>]) -> PyResult<Arc<Variant>> {

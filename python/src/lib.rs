@@ -7,7 +7,7 @@
 //! same source as that of the binary, and uses the library's public interface only.
 
 use castwise::promotion::{OperandType, signature};
-use castwise::{Attrs, DType, Op, compare_all};
+use castwise::{Attrs, Composite, DType, Op, compare_all};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -19,6 +19,7 @@ mod random;
 
 mod arrays;
 mod compiled;
+mod composites;
 mod describe;
 mod dlpack;
 mod dtypes;
@@ -35,6 +36,7 @@ mod views;
 
 use arrays::Argument;
 use compiled::Compiled;
+use composites::CompositeFunction;
 use executor::PyExecutor;
 use options::Options;
 use program::{OpFunction, PyProgram, PyVar};
@@ -73,17 +75,22 @@ fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
     py.detach(|| cli::status(arguments))
 }
 
-/// The op of a name.
+/// The op or composite of a name, as a function.
 #[pyfunction]
-fn op(name: &str) -> PyResult<OpFunction> {
-    let none = || PyTypeError::new_err(format!("there is no op `{name}`"));
-    program::op_named(name).map(OpFunction::new).ok_or_else(none)
+fn op<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    program::function(py, name, None)?.ok_or_else(|| PyTypeError::new_err(format!("there is no op `{name}`")))
 }
 
 /// The names of all ops.
 #[pyfunction]
 fn op_names() -> Vec<&'static str> {
     Op::ALL.iter().map(|op| op.name()).collect()
+}
+
+/// The names of all composites.
+#[pyfunction]
+fn composite_names() -> Vec<&'static str> {
+    Composite::all().map(|c| c.name()).collect()
 }
 
 /// An operand of `result_type`: an array, a number, or what names a dtype.
@@ -168,6 +175,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyProgram>()?;
     m.add_class::<PyVar>()?;
     m.add_class::<OpFunction>()?;
+    m.add_class::<CompositeFunction>()?;
     m.add_class::<PyExecutor>()?;
     m.add_class::<Options>()?;
     m.add_class::<arrays::Memory>()?;
@@ -180,6 +188,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(compiled::_rebuild, m)?)?;
     m.add_function(wrap_pyfunction!(op, m)?)?;
     m.add_function(wrap_pyfunction!(op_names, m)?)?;
+    m.add_function(wrap_pyfunction!(composite_names, m)?)?;
     m.add_function(wrap_pyfunction!(result_type, m)?)?;
     m.add_function(wrap_pyfunction!(promote_types, m)?)?;
     m.add_function(wrap_pyfunction!(can_cast, m)?)?;

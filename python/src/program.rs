@@ -5,7 +5,7 @@
 
 use castwise::ops::Choice;
 use castwise::shape::{Dim, Dims};
-use castwise::{Attrs, DType, Eager, Op, Operand, Program, Scalar, Var, View, apply, with_location};
+use castwise::{Attrs, Composite, DType, Eager, Op, Operand, Program, Scalar, Var, View, with_location};
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::{self, Argument, Library};
 use crate::compiled::parse;
+use crate::composites::{Applied, CompositeFunction};
 use crate::dtypes;
 use crate::errors::exception;
 use crate::place::here;
@@ -69,22 +70,27 @@ pub fn python_scalar(py: Python<'_>, s: Scalar) -> PyResult<Bound<'_, PyAny>> {
     })
 }
 
-/// Applies an op to Python objects: to handles, of which at least one is a program's, in the program; to arrays at once.
+/// What a composite of a number raises.
+fn no_array() -> PyErr {
+    PyTypeError::new_err("the first operand is a number, not an array")
+}
+
+/// Applies an op or composite to Python objects: to handles, of which at least one is a program's, in the program; to arrays at
+/// once.
 pub fn applied<'py>(
     py: Python<'py>,
-    op: Op,
+    what: &Applied,
     operands: &[Bound<'py, PyAny>],
-    attrs: Attrs,
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some(first) = operands.iter().find_map(|o| o.cast::<PyVar>().ok()) else {
-        return eager(py, op, operands, attrs);
+        return eager(py, what, operands);
     };
     let program = &first.get().program;
     let mut all: SmallVec<[Operand; 4]> = SmallVec::new();
     for (i, obj) in operands.iter().enumerate() {
-        all.push(operand(py, program, obj, op.def().operands.get(i).copied().unwrap_or("x"))?);
+        all.push(operand(py, program, obj, what.operands().get(i).copied().unwrap_or("x"))?);
     }
-    let var = with_location(here(py), || apply(op, &all, attrs));
+    let var = with_location(here(py), || what.to(&all)).ok_or_else(no_array)?;
     Ok(Bound::new(py, PyVar { program: program.clone(), var })?.into_any())
 }
 
@@ -102,11 +108,11 @@ fn operand(py: Python<'_>, program: &Program, obj: &Bound<'_, PyAny>, name: &str
     })
 }
 
-/// Computes an op of arrays, under the rules of their library.
-fn eager<'py>(py: Python<'py>, op: Op, operands: &[Bound<'py, PyAny>], attrs: Attrs) -> PyResult<Bound<'py, PyAny>> {
+/// Computes an op or composite of arrays, under the rules of their library.
+fn eager<'py>(py: Python<'py>, what: &Applied, operands: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let mut arguments: SmallVec<[Argument<'py>; 4]> = SmallVec::new();
     for (i, obj) in operands.iter().enumerate() {
-        arguments.push(arrays::argument(obj, op.def().operands.get(i).copied().unwrap_or("x"))?);
+        arguments.push(arrays::argument(obj, what.operands().get(i).copied().unwrap_or("x"))?);
     }
     let libraries = || {
         arguments.iter().filter_map(|a| match a {
@@ -116,6 +122,9 @@ fn eager<'py>(py: Python<'py>, op: Op, operands: &[Bound<'py, PyAny>], attrs: At
     };
     let settings = rules::Asked::new(None, "exact")?.of(py, libraries())?;
     let library = libraries().next().unwrap_or(Library::NumPy);
+    if matches!((what, arguments.first()), (Applied::Composite(_), Some(Argument::Scalar(_)))) {
+        return Err(no_array());
+    }
     let result = with_location(here(py), || -> castwise::Result<castwise::Tensor> {
         let cx = Eager::with_settings(settings);
         let operands = arguments.iter().map(|a| match a {
@@ -126,7 +135,8 @@ fn eager<'py>(py: Python<'py>, op: Op, operands: &[Bound<'py, PyAny>], attrs: At
             }
         });
         let operands = operands.collect::<castwise::Result<Vec<_>>>()?;
-        py.detach(|| apply(op, &operands, attrs).result())
+        let made = || what.to(&operands).map(|v| v.result());
+        py.detach(made).unwrap_or_else(|| Err(castwise::Error::Internal("a composite of a number".into())))
     });
     arrays::result(py, result.map_err(|e| exception(py, &e, None))?, library)
 }
@@ -137,12 +147,6 @@ pub struct OpFunction {
     op: Op,
     /// The operands that are given already: `x` of the method `x.exp`.
     given: Option<Py<PyAny>>,
-}
-
-impl OpFunction {
-    pub fn new(op: Op) -> OpFunction {
-        OpFunction { op, given: None }
-    }
 }
 
 #[pymethods]
@@ -164,7 +168,7 @@ impl OpFunction {
             return Err(PyTypeError::new_err(format!("{}({all}) takes {} operands, not {n}", self.op, names.len())));
         }
         let operands: Vec<Bound<'py, PyAny>> = operands.into_iter().flatten().collect();
-        applied(py, self.op, &operands, attrs)
+        applied(py, &Applied::Op(self.op, attrs), &operands)
     }
 
     #[getter]
@@ -249,7 +253,16 @@ fn attributes<'py>(
     Ok(attrs)
 }
 
-/// The op of a name, or an error of Python's.
+/// The op or composite of a name as a function of the operands that are not given.
+pub fn function<'py>(py: Python<'py>, name: &str, given: Option<Py<PyAny>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if let Some(op) = op_named(name) {
+        return Ok(Some(Bound::new(py, OpFunction { op, given })?.into_any()));
+    }
+    let Some(composite) = Composite::named(name) else { return Ok(None) };
+    Ok(Some(Bound::new(py, CompositeFunction::new(composite, given))?.into_any()))
+}
+
+/// The op of a name.
 pub fn op_named(name: &str) -> Option<Op> {
     Op::from_name(name)
 }
@@ -271,11 +284,11 @@ fn of_ufunc(name: &str) -> Option<Op> {
 type Made<'py> = PyResult<Bound<'py, PyAny>>;
 
 fn binary<'py>(x: &Bound<'py, PyVar>, op: Op, y: &Bound<'py, PyAny>) -> Made<'py> {
-    applied(x.py(), op, &[x.clone().into_any(), y.clone()], Attrs::default())
+    applied(x.py(), &Applied::Op(op, Attrs::default()), &[x.clone().into_any(), y.clone()])
 }
 
 fn reversed<'py>(x: &Bound<'py, PyVar>, op: Op, y: &Bound<'py, PyAny>) -> Made<'py> {
-    applied(x.py(), op, &[y.clone(), x.clone().into_any()], Attrs::default())
+    applied(x.py(), &Applied::Op(op, Attrs::default()), &[y.clone(), x.clone().into_any()])
 }
 
 /// Views of a value, one after the other.
@@ -286,7 +299,7 @@ fn viewed<'py>(x: &Bound<'py, PyVar>, views: impl IntoIterator<Item = View>) -> 
 }
 
 fn unary<'py>(x: &Bound<'py, PyVar>, op: Op) -> Made<'py> {
-    applied(x.py(), op, &[x.clone().into_any()], Attrs::default())
+    applied(x.py(), &Applied::Op(op, Attrs::default()), &[x.clone().into_any()])
 }
 
 #[pymethods]
@@ -425,18 +438,18 @@ impl PyVar {
             CompareOp::Gt => Op::Gt,
             CompareOp::Ge => Op::Ge,
         };
-        applied(slf.py(), op, &[slf.clone().into_any(), other.clone()], Attrs::default())
+        binary(slf, op, other)
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
         slf.as_ptr() as isize
     }
 
-    /// Methods: the ops of the table, with this value as the first operand.
-    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<OpFunction> {
-        let op = op_named(name).filter(|_| !name.starts_with('_'));
+    /// Methods: the ops of the table and the composites, with this value as the first operand.
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let given = Some(slf.clone().into_any().unbind()).filter(|_| !name.starts_with('_'));
         let none = || PyAttributeError::new_err(format!("a Var has no attribute or op `{name}`"));
-        Ok(OpFunction { op: op.ok_or_else(none)?, given: Some(slf.clone().into_any().unbind()) })
+        function(slf.py(), name, given.ok_or_else(none)?.into())?.ok_or_else(none)
     }
 
     /// NumPy's functions of a value are ops of its program.
@@ -455,7 +468,7 @@ impl PyVar {
         }
         let none = || PyTypeError::new_err(format!("castwise has no op for numpy.{name}"));
         let op = of_ufunc(&name).ok_or_else(none)?;
-        applied(slf.py(), op, &inputs.iter().collect::<Vec<_>>(), Attrs::default())
+        applied(slf.py(), &Applied::Op(op, Attrs::default()), &inputs.iter().collect::<Vec<_>>())
     }
 
     /// NumPy's functions of a value: those that have a meaning in a program are `castwise/_array_function.py`'s.

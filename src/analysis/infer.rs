@@ -180,53 +180,43 @@ impl Pass {
             }
             Kind::Apply { op, attrs, .. } => {
                 let operands = self.operands(state, node)?;
-                match self.apply(*op, attrs, operands, location) {
-                    Ok(id) => Some(id),
-                    Err(d) => {
-                        self.faults.push(d.at(location));
-                        None
-                    }
-                }
+                let made = self.apply(*op, attrs, operands, location);
+                self.remembered(made, location)
+            }
+            Kind::Composite { composite, .. } => {
+                let operands = self.operands(state, node)?;
+                let made = self.composite(composite, operands, location);
+                self.remembered(made, location)
             }
             Kind::Blocks(size) => {
                 let [Some(Input::Node(scale)), Some(Input::Node(like)), ..] = state.operands(node) else { return None };
                 let known = |n: NodeIndex| self.of_program.get(n.index()).copied().flatten();
                 let (scale, like) = (known(scale)?, known(like)?);
-                match self.blocks(size, scale, like, location) {
-                    Ok(id) => Some(id),
-                    Err(d) => {
-                        self.faults.push(d.at(location));
-                        None
-                    }
-                }
+                let made = self.blocks(size, scale, like, location);
+                self.remembered(made, location)
             }
             Kind::Generate(generator) => {
                 let like = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
                 let like = self.of_program.get(like.index()).copied().flatten()?;
-                match self.generate(*generator, like, location) {
-                    Ok(id) => Some(id),
-                    Err(d) => {
-                        self.faults.push(d.at(location));
-                        None
-                    }
-                }
+                let made = self.generate(*generator, like, location);
+                self.remembered(made, location)
             }
             Kind::View(view) => {
                 let from = state.nodes.neighbors_directed(node, Direction::Incoming).next()?;
                 let from = self.of_program.get(from.index()).copied().flatten()?;
-                match self.view(view, from, location) {
-                    Ok(id) => Some(id),
-                    Err(d) => {
-                        self.faults.push(d.at(location));
-                        None
-                    }
-                }
+                let made = self.view(view, from, location);
+                self.remembered(made, location)
             }
             Kind::Poison(d) => {
                 self.faults.push(Diagnostic::clone(d));
                 None
             }
         }
+    }
+
+    /// The node that was made; a mistake is remembered.
+    fn remembered(&mut self, made: Result<NodeId, Diagnostic>, location: &SourceLocation) -> Option<NodeId> {
+        made.map_err(|d| self.faults.push(d.at(location))).ok()
     }
 
     fn push(&mut self, kind: TypedKind, dtype: DType, shape: u32, location: &SourceLocation) -> NodeId {
@@ -547,6 +537,7 @@ impl TypedProgram {
     }
 }
 
+mod composites;
 mod lines;
 mod reductions;
 mod views;

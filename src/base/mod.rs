@@ -5,6 +5,7 @@
 
 pub(crate) mod blocks;
 pub(crate) mod cancel;
+pub(crate) mod composite;
 pub(crate) mod dtype;
 pub(crate) mod error;
 pub(crate) mod f8;

@@ -1,9 +1,11 @@
-//! What users write and its typed form: variables, programs, typed programs, their nodes, passes over these, composed losses.
+//! What users write and its typed form: variables, programs, typed programs, their nodes, passes over these, losses and other composites.
 //!
 //! Does not: decide dtypes (`promotion`), infer (`analysis`), or compute.
 
+pub(crate) mod composites;
 pub(crate) mod generators;
 pub(crate) mod losses;
+mod mode;
 pub(crate) mod program;
 pub(crate) mod rewrite;
 pub(crate) mod typed;

@@ -13,6 +13,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::EdgeRef;
 
 use crate::base::blocks::BlockSize;
+use crate::base::composite::Composite;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation, shown};
 use crate::base::generator::Generator;
@@ -22,7 +23,7 @@ use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{Dim, Dims, check_within};
 use crate::base::view::View;
-use crate::graph::var::{Graph, Mode, Operand, Sealed, Var};
+use crate::graph::var::Var;
 use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::{Rules, Settings};
 use crate::tensor::Tensor;
@@ -45,6 +46,8 @@ pub(crate) enum Kind {
     Constant(Tensor),
     /// An application of an op. Operands that are nodes are incoming edges, the others are here.
     Apply { op: Op, attrs: Attrs, scalars: [Option<Scalar>; MAX_OPERANDS] },
+    /// Rows that inference writes out. Operands as those of an application.
+    Composite { composite: Composite, scalars: [Option<Scalar>; MAX_OPERANDS] },
     /// The same elements under other dims: those of the node at its one incoming edge.
     View(View),
     /// What follows from the index of each element, in the shape of the node at its one incoming edge.
@@ -101,7 +104,9 @@ impl State {
     /// The operands of an application, in order: the one accessor, because petgraph lists edges newest first.
     pub(crate) fn operands(&self, node: NodeIndex) -> [Option<Input>; MAX_OPERANDS] {
         let mut all = [None; MAX_OPERANDS];
-        if let Some(Kind::Apply { scalars, .. }) = self.nodes.node_weight(node).map(|n| &n.kind) {
+        if let Some(Kind::Apply { scalars, .. } | Kind::Composite { scalars, .. }) =
+            self.nodes.node_weight(node).map(|n| &n.kind)
+        {
             for (to, s) in all.iter_mut().zip(scalars) {
                 *to = s.map(Input::Scalar);
             }
@@ -152,7 +157,7 @@ impl Shared {
         made
     }
 
-    fn push(self: &Arc<Self>, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> Var {
+    pub(super) fn push(self: &Arc<Self>, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> Var {
         let node = self.change(|state| self.add(state, kind, location, inputs));
         Var(NodeRef { program: self.clone(), node })
     }
@@ -197,7 +202,8 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
     let (what, dtype) = match kind {
         Kind::Data { name, dtype, .. } => (Some(name), *dtype),
         Kind::Constant(t) => (None, t.dtype()),
-        Kind::Apply { .. } | Kind::View(_) | Kind::Generate(_) | Kind::Blocks(_) | Kind::Poison(_) => return None,
+        Kind::Apply { .. } | Kind::Composite { .. } => return None,
+        Kind::View(_) | Kind::Generate(_) | Kind::Blocks(_) | Kind::Poison(_) => return None,
     };
     let instead = rules.set().lacks(dtype)?;
     let what = what.map_or("a constant".to_string(), |name| format!("the placeholder `{}`", shown(name)));
@@ -206,7 +212,7 @@ fn foreign_dtype(rules: Rules, kind: &Kind) -> Option<Diagnostic> {
 }
 
 /// The cast of a scalar: an application whose operand is no node.
-fn cast_scalar(scalar: Scalar, dtype: DType) -> Kind {
+pub(super) fn cast_scalar(scalar: Scalar, dtype: DType) -> Kind {
     let mut scalars = [None; MAX_OPERANDS];
     scalars[0] = Some(scalar);
     Kind::Apply { op: Op::Cast, attrs: Attrs::cast(dtype), scalars }
@@ -238,79 +244,6 @@ pub struct Fetch {
 pub struct NodeRef {
     pub(crate) program: Arc<Shared>,
     pub(crate) node: NodeIndex,
-}
-
-impl Sealed for Graph {}
-
-impl Mode for Graph {
-    type Value = NodeRef;
-
-    fn refuse(value: &NodeRef, mistake: Diagnostic) -> Var {
-        let location = mistake.location.clone();
-        value.program.push(Kind::Poison(Box::new(mistake)), location, &[])
-    }
-
-    fn settings(value: &NodeRef) -> Settings {
-        value.program.settings
-    }
-
-    fn apply(op: Op, operands: &[Operand<Graph>], attrs: Attrs, location: SourceLocation) -> Var {
-        let first = operands.iter().find_map(|o| match o {
-            Operand::Var(v) => Some(v),
-            Operand::Scalar(_) => None,
-        });
-        // Methods and operators have a handle as `self`; only `apply` can be called with scalars alone.
-        let Some(first) = first else {
-            let program = Program::new(Rules::default());
-            let message = match op.wrong_count(operands.len()) {
-                Some(wrong) => wrong.message,
-                None => format!("`{op}` of scalars alone"),
-            };
-            return program.poison(DiagnosticKind::BadParameter, message, location);
-        };
-        let program = &first.0.program;
-        // What the graph could not hold; every other number is refused by the op's signature.
-        if operands.len() > MAX_OPERANDS
-            && let Some(d) = op.wrong_count(operands.len())
-        {
-            return program.push(Kind::Poison(Box::new(d.at(&location))), location, &[]);
-        }
-        let (mut scalars, mut inputs) = ([None; MAX_OPERANDS], Vec::with_capacity(3));
-        for (i, o) in operands.iter().enumerate().take(MAX_OPERANDS) {
-            match o {
-                Operand::Scalar(s) => scalars[i] = Some(*s),
-                Operand::Var(v) if Arc::ptr_eq(&v.0.program, program) => inputs.push((v.0.node, i as u8)),
-                Operand::Var(_) => {
-                    let message = format!("operand {i} of `{op}` is a handle of another program");
-                    let d = Diagnostic::new(DiagnosticKind::ForeignVar, message).at(&location);
-                    return program.push(Kind::Poison(Box::new(d)), location, &[]);
-                }
-            }
-        }
-        program.push(Kind::Apply { op, attrs, scalars }, location, &inputs)
-    }
-
-    fn view(value: &NodeRef, view: View, location: SourceLocation) -> Var {
-        value.program.push(Kind::View(view), location, &[(value.node, 0)])
-    }
-
-    fn blocks(scale: &NodeRef, like: &NodeRef, size: BlockSize, location: SourceLocation) -> Var {
-        let program = &scale.program;
-        if !Arc::ptr_eq(&like.program, program) {
-            let message = "what `blocks` are like is a handle of another program";
-            let d = Diagnostic::new(DiagnosticKind::ForeignVar, message).at(&location);
-            return program.push(Kind::Poison(Box::new(d)), location, &[]);
-        }
-        program.push(Kind::Blocks(size), location, &[(scale.node, 0), (like.node, 1)])
-    }
-
-    fn generate(like: &NodeRef, generator: Generator, location: SourceLocation) -> Var {
-        like.program.push(Kind::Generate(generator), location, &[(like.node, 0)])
-    }
-
-    fn scalar(beside: &NodeRef, scalar: Scalar, dtype: DType, location: SourceLocation) -> Var {
-        beside.program.push(cast_scalar(scalar, dtype), location, &[])
-    }
 }
 
 impl Var {
@@ -560,7 +493,7 @@ impl Program {
         self.shared.push(cast_scalar(value.into(), dtype), here(), &[])
     }
 
-    fn poison(&self, fault: DiagnosticKind, message: String, location: SourceLocation) -> Var {
+    pub(super) fn poison(&self, fault: DiagnosticKind, message: String, location: SourceLocation) -> Var {
         let d = Diagnostic::new(fault, message).at(&location);
         self.shared.push(Kind::Poison(Box::new(d)), location, &[])
     }

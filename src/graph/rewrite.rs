@@ -170,6 +170,7 @@ impl<'a> Visit<'a> {
             (Some(Kind::Apply { scalars: [Some(s), ..], .. }), NodeKind::Constant(_)) => {
                 Ok(self.program.scalar(*s, self.node.dtype))
             }
+            (Some(Kind::Composite { .. }), NodeKind::Constant(t)) => Ok(self.program.constant((*t).clone())),
             (_, NodeKind::Constant(t)) => Ok(self.leaf(self.program.constant((*t).clone()))),
             (Some(Kind::Apply { op, attrs, scalars }), _) => {
                 let mut operands = self.operands()?;
@@ -180,8 +181,29 @@ impl<'a> Visit<'a> {
                 }
                 Ok(Graph::apply(*op, &operands, attrs.clone(), here()))
             }
+            // A row of a composite.
+            (Some(Kind::Composite { .. }), _) => self.row(),
             _ => Err(Error::Internal(format!("no node was written for the typed node {}", self.position()))),
         }
+    }
+
+    /// A row that inference wrote for a composite.
+    fn row(&self) -> Result<Var> {
+        let (op, attrs) = match &self.node.kind {
+            NodeKind::Apply { op, .. } => (*op, Attrs::default()),
+            NodeKind::Cast { .. } => (Op::Cast, Attrs::cast(self.node.dtype)),
+            NodeKind::Reduce { op, dims, keepdim, number, .. } => {
+                let dims: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
+                // As `dot` sums integers.
+                let dtype =
+                    (op.result(self.node.dtype) == self.node.dtype && self.node.dtype.is_integral() && *op == Op::Sum)
+                        .then_some(self.node.dtype);
+                let number = number.map(Into::into);
+                (*op, Attrs { dtype, number, ..Attrs::dims(dims).with_keepdim(*keepdim) })
+            }
+            _ => return Err(Error::Internal("no row of a composite".into())),
+        };
+        Ok(Graph::apply(op, &self.operands()?, attrs, here()))
     }
 
     /// The node as it was typed: a conversion is a cast, and what is applied or reduced keeps its dtype if the operands'

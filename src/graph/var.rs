@@ -10,6 +10,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use crate::base::blocks::BlockSize;
+use crate::base::composite::Composite;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, SourceLocation};
 use crate::base::generator::Generator;
@@ -43,6 +44,14 @@ pub trait Mode: Sealed + Sized + 'static {
 
     #[doc(hidden)]
     fn blocks(scale: &Self::Value, like: &Self::Value, size: BlockSize, location: SourceLocation) -> Var<Self>;
+
+    #[doc(hidden)]
+    fn composite(
+        beside: &Self::Value,
+        composite: &Composite,
+        operands: &[Operand<Self>],
+        location: SourceLocation,
+    ) -> Var<Self>;
 
     #[doc(hidden)]
     fn generate(like: &Self::Value, generator: Generator, location: SourceLocation) -> Var<Self>;

@@ -106,6 +106,10 @@ macro_rules! with_departures {
             /// Whether x is at least the number that y's bits are under the other signedness: u64 and i64 as NumPy compares them, exactly.
             GeMixed { method: ge_mixed, operands: (x, y), output: Bool, name: "ge_mixed", exactness: Exact, accepts: INTS }
             { int: |a, b| Int::ge_mixed(a, b); }
+
+            /// The complex number whose real part is that of x, and whose imaginary part is the real part of y.
+            FromParts { method: from_parts, operands: (x, y), output: Same, name: "from_parts", exactness: Exact, accepts: COMPLEX }
+            { complex: |x, y| Cplx::pair(Cplx::re(x), Cplx::re(y)); }
         }
     };
 }

@@ -311,6 +311,21 @@ impl Op {
         self.is_search() || matches!(self, Op::Amax | Op::Amin)
     }
 
+    /// The name of the number among its attributes: for `amax` and `amin` what no elements give, which is only ever the infinity
+    /// that changes no result.
+    pub(crate) fn number_name(self) -> &'static str {
+        self.def().number.map_or("initial", |of| of.name)
+    }
+
+    /// The number that an `amax` or `amin` of floats may be given, so that no elements give it instead of an error.
+    pub(crate) fn initial(self) -> Option<f64> {
+        match self {
+            Op::Amax => Some(f64::NEG_INFINITY),
+            Op::Amin => Some(f64::INFINITY),
+            _ => None,
+        }
+    }
+
     /// Whether an attribute gives the result's dtype: `cast(x, f32)`.
     pub(crate) fn takes_dtype(self) -> bool {
         self.def().promotion == Promotion::Given
@@ -380,7 +395,8 @@ pub struct Attrs {
     pub dims: Option<Arc<[i64]>>,
     /// Whether a reduction keeps the reduced dims with extent 1.
     pub keepdim: bool,
-    /// The number of an op that takes one: the correction of `var`, the order of `norm`.
+    /// The number of an op that takes one: the correction of `var`, the order of `norm`; -inf for `amax` and inf for `amin` of floats
+    /// that give it for no elements.
     pub number: Option<Number>,
     /// The choice of an op that takes one: the interpolation of `quantile`.
     pub choice: Option<Choice>,

@@ -107,7 +107,7 @@ impl Plan {
     /// The op that refuses that a reduction combines no elements, if one does.
     pub(crate) fn refuses_nothing(&self, node: NodeId) -> Option<Op> {
         let own = match self.typed.nodes[node as usize].kind {
-            TypedKind::Reduce { op, .. } => op.needs_elements().then_some(op),
+            TypedKind::Reduce { op, number, .. } => (op.needs_elements() && number.is_none()).then_some(op),
             _ => None,
         };
         self.needs_elements.get(&node).copied().unwrap_or(own)

@@ -29,8 +29,8 @@ mod torch;
 mod toy;
 
 pub use lattice::promote_types;
-pub(crate) use rule_set::RuleSet;
 use rule_set::{Call, refuse_integers, refuse_lacking};
+pub(crate) use rule_set::{Composites, RuleSet};
 pub use settings::{Contraction, Rounding, Rules, Settings, ZeroDivision};
 pub(crate) use settings::{Flag, no_default_dtype};
 
@@ -367,6 +367,7 @@ fn check_number(op: Op, attrs: &Attrs) -> Result<(), Diagnostic> {
     }
     let (Some(of), Some(n)) = (op.def().number, attrs.number.map(Number::get)) else {
         return match attrs.number {
+            Some(n) if op.initial() == Some(n.get()) => Ok(()),
             Some(n) => bad(format!("`{op}` takes no number, but is given {n}")),
             None => Ok(()),
         };

@@ -6,7 +6,7 @@
 use super::help;
 use super::lattice::promote_types;
 use super::operand::{OperandType, category_of, named};
-use super::rule_set::{self, Call, Losses, RuleSet, refuse_lacking};
+use super::rule_set::{self, Call, Composites, Losses, RuleSet, refuse_lacking};
 use super::settings::Rules;
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{Category, DType, DTypeSet};
@@ -69,6 +69,21 @@ impl RuleSet for Paddle {
     /// Paddle computes every power by C's `pow`.
     fn takes_roots(&self) -> bool {
         false
+    }
+
+    fn composites(&self) -> Composites {
+        const NO_BOOL: DTypeSet = DTypeSet::ALL.without(DTypeSet::of(&[Bool]));
+        Composites {
+            integers: false,
+            complex_norms: false,
+            one_dtype: false,
+            dot: NO_BOOL,
+            dot_by_rows: true,
+            vecdot: NO_BOOL,
+            joint_norms: true,
+            isclose_of_y: false,
+            nan_to_num: DTypeSet::category(Category::Float),
+        }
     }
 
     fn losses(&self) -> Losses {

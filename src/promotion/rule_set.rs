@@ -41,6 +41,29 @@ pub(crate) struct Losses {
     pub(crate) poisson_promotes: bool,
 }
 
+/// How a framework composes functions of rows of the op table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Composites {
+    /// Whether those of floats take integers, which become floats as those of `exp` do.
+    pub(crate) integers: bool,
+    /// Whether norms take complex numbers.
+    pub(crate) complex_norms: bool,
+    /// Whether `dot`, `vecdot` and `isclose` want one dtype; else their operands promote.
+    pub(crate) one_dtype: bool,
+    /// The dtypes that `dot` takes.
+    pub(crate) dot: DTypeSet,
+    /// Whether `dot` takes matrices, row by row.
+    pub(crate) dot_by_rows: bool,
+    /// The dtypes that `vecdot` takes.
+    pub(crate) vecdot: DTypeSet,
+    /// Whether `cosine_similarity` bounds the product of norms, not each; then integers do not promote.
+    pub(crate) joint_norms: bool,
+    /// Whether `isclose` compares integers in f64 and asks whether y is finite, not whether the distance is.
+    pub(crate) isclose_of_y: bool,
+    /// The dtypes that `nan_to_num` takes.
+    pub(crate) nan_to_num: DTypeSet,
+}
+
 /// The promotion rules of one framework, and other behaviour that differs between frameworks.
 pub(crate) trait RuleSet: Sync {
     /// The rule set's name in program text, in files and in the command: `torch`.
@@ -208,6 +231,21 @@ pub(crate) trait RuleSet: Sync {
     /// Whether powers of 0.5 and -0.5 are computed as roots, which differ from C's `pow` at -inf and -0.
     fn takes_roots(&self) -> bool {
         true
+    }
+
+    /// How the framework composes functions of rows of the op table.
+    fn composites(&self) -> Composites {
+        Composites {
+            integers: true,
+            complex_norms: true,
+            one_dtype: false,
+            dot: DTypeSet::ALL,
+            dot_by_rows: false,
+            vecdot: DTypeSet::ALL,
+            joint_norms: false,
+            isclose_of_y: true,
+            nan_to_num: DTypeSet::ALL,
+        }
     }
 
     /// How the framework composes losses.

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use super::help::{self, unsupported};
 use super::lattice::promote_types;
 use super::operand::{OperandType, category_of, named};
-use super::rule_set::{Call, RuleSet};
+use super::rule_set::{Call, Composites, RuleSet};
 use super::settings::Rules;
 use crate::base::dtype::DType::{self, *};
 use crate::base::dtype::{Category, DTypeSet};
@@ -19,6 +19,21 @@ use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion, ScalarRange, WideSca
 pub(super) struct Torch;
 
 impl RuleSet for Torch {
+    fn composites(&self) -> Composites {
+        const COMPLEX: DTypeSet = DTypeSet::of(&[C64, C128]);
+        Composites {
+            integers: false,
+            complex_norms: true,
+            one_dtype: true,
+            dot: DTypeSet::ALL.without(DTypeSet::of(&[Bool, C32])),
+            dot_by_rows: false,
+            vecdot: DTypeSet::category(Category::Float).union(COMPLEX),
+            joint_norms: false,
+            isclose_of_y: false,
+            nan_to_num: DTypeSet::ALL.without(DTypeSet::of(&[C32])),
+        }
+    }
+
     fn name(&self) -> &'static str {
         "torch"
     }

@@ -437,6 +437,7 @@ impl Math {
             Op::Mul => self.mul(x, y),
             Op::Square => self.mul(x, x),
             Op::Conj => number(x.re, -x.im),
+            Op::FromParts => number(x.re, y.re),
             Op::Positive | Op::PromoteWith => x,
             Op::Assign => y,
             Op::AddScaled => self.add(x, self.mul(a[2], y)),

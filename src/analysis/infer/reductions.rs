@@ -49,8 +49,16 @@ impl Pass {
         sig: &Signature,
     ) -> Result<Option<Number>, Diagnostic> {
         let (def, rules) = (op.def(), self.settings.rules.set());
-        let Some(of) = def.number else { return Ok(None) };
         let bad = |message: String| Diagnostic::new(DiagnosticKind::BadParameter, message);
+        let Some(of) = def.number else {
+            let dtype = sig.operand(0);
+            return match attrs.number {
+                Some(n) if !dtype.is_float() => {
+                    Err(bad(format!("`{op}` of {dtype} with {} = {n}, which is for floats", op.number_name())))
+                }
+                number => Ok(number),
+            };
+        };
         let Some(number) = attrs.number.map(Number::get).or(rules.number(def)) else {
             let example = if of.counts { of.least } else { 0.5 };
             let help = format!("write it, e.g. `{op}(x, {}={example})`", of.name);

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use super::launch::run_blocks;
 use crate::analysis::infer::infer;
 use crate::base::blocks::BlockSize;
+use crate::base::composite::Composite;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
 use crate::base::generator::Generator;
@@ -94,6 +95,21 @@ impl Mode for Eager {
         Var(EagerValue { cx, weak: scale.weak && made.is_ok(), value: made })
     }
 
+    fn composite(
+        beside: &EagerValue,
+        composite: &Composite,
+        operands: &[Operand<Eager>],
+        location: SourceLocation,
+    ) -> Var<Eager> {
+        let cx = beside.cx;
+        let (value, weak) = match composed(cx, composite, operands, location) {
+            Ok((t, weak)) => (Ok(t), weak),
+            Err(Error::Earlier(e)) => (Err(e), false),
+            Err(e) => (Err(Arc::new(e)), false),
+        };
+        Var(EagerValue { cx, value, weak })
+    }
+
     fn generate(like: &EagerValue, generator: Generator, location: SourceLocation) -> Var<Eager> {
         let cx = like.cx;
         let made = like.value.as_ref().map_err(Arc::clone).and_then(|t| {
@@ -142,6 +158,38 @@ fn generate(cx: Eager, shape: &[usize], generator: Generator, location: SourceLo
     run_blocks(&typed, node)
 }
 
+/// The value of a composite, and whether it is weak: a program of one node.
+fn composed(
+    cx: Eager,
+    composite: &Composite,
+    operands: &[Operand<Eager>],
+    location: SourceLocation,
+) -> Result<(Tensor, bool)> {
+    let program = Program::with_limits(cx.settings, cx.limits);
+    let mut all: SmallVec<[Operand; 4]> = SmallVec::new();
+    let mut first = None;
+    for (i, o) in operands.iter().enumerate() {
+        all.push(match o {
+            Operand::Scalar(s) => Operand::Scalar(*s),
+            Operand::Var(v) if v.0.cx != cx => {
+                return Err(other_mode(cx, composite.name(), operands, i).at(&location).into());
+            }
+            Operand::Var(v) => {
+                let t = v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?;
+                let made = program.constant(t.clone());
+                let made = if v.0.weak { program.weaken(made) } else { made };
+                first.get_or_insert(made.clone());
+                Operand::Var(made)
+            }
+        });
+    }
+    let first = first.ok_or_else(|| Error::Internal("a composite of scalars alone".into()))?;
+    let v = Graph::composite(&first.0, composite, &all, location);
+    let typed = Arc::new(infer(&program)?);
+    let node = typed.node(&v)?;
+    Ok((run_blocks(&typed, node)?, typed.nodes[node as usize].weak))
+}
+
 /// Applies one op: a program of one node, run by block kernels, one kernel after the other. The result, and whether it is weak.
 fn apply(
     cx: Eager,
@@ -160,7 +208,7 @@ fn apply(
         args.push(match o {
             Operand::Scalar(s) => Arg::Scalar(*s),
             Operand::Var(v) if v.0.cx != cx => {
-                return Err(other_mode(cx, op, operands, i).at(&location).into());
+                return Err(other_mode(cx, op.name(), operands, i).at(&location).into());
             }
             Operand::Var(v) => Arg::Tensor(v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?, v.0.weak),
         });
@@ -173,7 +221,7 @@ fn apply(
 }
 
 /// The refusal of an operand that is from another eager mode than the first tensor.
-fn other_mode(cx: Eager, op: Op, operands: &[Operand<Eager>], i: usize) -> Diagnostic {
+fn other_mode(cx: Eager, op: &str, operands: &[Operand<Eager>], i: usize) -> Diagnostic {
     let known = |o: &Operand<Eager>| match o {
         Operand::Var(v) => match &v.0.value {
             Ok(t) => format!("{}{:?}", t.dtype(), t.shape()),

@@ -106,7 +106,10 @@ impl<M: Mode> Parser<'_, '_, M> {
                 (Applied::Blocks(size), [Operand::Var(scale), Operand::Var(like)], _) => {
                     Some(M::blocks(&scale.0, &like.0, size.clone(), location))
                 }
-                (Applied::Generator(_) | Applied::Blocks(_), ..) => None,
+                (Applied::Composite(composite), [Operand::Var(first), ..], _) => {
+                    Some(M::composite(&first.0, composite, &operands, location))
+                }
+                (Applied::Generator(_) | Applied::Blocks(_) | Applied::Composite(_), ..) => None,
                 (Applied::Op(_, Attrs { dtype: Some(dtype), .. }), [Operand::Scalar(s)], Some(beside)) => {
                     Some(M::scalar(&beside.0, *s, *dtype, location))
                 }

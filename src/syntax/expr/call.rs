@@ -4,19 +4,21 @@
 //! Guarantees: an attribute's value is read where it is written, and does not become an operand; operands reach the op in
 //! the order of its row. Does not: know which dims a value has.
 
-use super::keywords::{Keyword, keyword, unknown};
+use super::callee::{Callee, Keyword};
+use super::keywords::{Call, unknown};
 use super::lex::{Span, Token};
 use super::mistakes::{usage, wrong_arity};
-use super::{Frame, Parsed, Parser, Value};
+use super::{Applied, Frame, Parsed, Parser, Value};
+use crate::base::composite::{Composite, Kind};
 use crate::base::dtype::{DType, UnknownDType};
 use crate::base::error::Diagnostic;
 use crate::base::scalar::Scalar;
 use crate::graph::var::Mode;
-use crate::ops::{Attrs, Choice, Op};
+use crate::ops::{Attrs, Choice};
 
 impl<M: Mode> Parser<'_, '_, M> {
-    /// The op of the call whose next operand begins here, if it begins with a keyword.
-    pub(super) fn in_keyword(&self) -> Option<Op> {
+    /// What the call applies whose next operand begins here, if it begins with a keyword.
+    pub(super) fn in_keyword(&self) -> Option<Callee> {
         let Some(Frame::Call(op, ..)) = self.frames.last() else { return None };
         let mut ahead = self.lexer.clone();
         match (ahead.next(), ahead.next()) {
@@ -25,15 +27,15 @@ impl<M: Mode> Parser<'_, '_, M> {
         }
     }
 
-    /// Reads `name =` in a call of an op, and the value of an attribute. Returns whether an operand follows.
-    pub(super) fn keyword(&mut self, op: Op) -> Parsed<bool> {
+    /// Reads `name =` in a call, and the value of an attribute. Returns whether an operand follows.
+    pub(super) fn keyword(&mut self, op: Callee) -> Parsed<bool> {
         let (Some(Frame::Call(_, _, base)), (Token::Name(word), span)) =
             (self.frames.last().copied(), self.lexer.next()?)
         else {
             return Ok(true);
         };
         self.lexer.next()?;
-        let key = keyword(op, word).ok_or_else(|| unknown(op, word, span))?;
+        let key = op.keyword(word).ok_or_else(|| unknown(op, word, span))?;
         let values = self.values.len() - base as usize;
         let Some(call) = self.calls.last_mut() else { return Ok(true) };
         let positional = values - call.named.len();
@@ -41,13 +43,16 @@ impl<M: Mode> Parser<'_, '_, M> {
             return Err(span.syntax(format!("`{word}` of `{op}` is given twice")));
         }
         call.given.push(key);
+        if let Keyword::Operand(at) = key {
+            call.named.push(at);
+            return Ok(true);
+        }
         let mut attrs = std::mem::take(&mut call.attrs);
+        let (mut number, mut equal_nan) = (None, false);
         match key {
-            Keyword::Operand(at) => {
-                call.named.push(at);
-                call.attrs = attrs;
-                return Ok(true);
-            }
+            Keyword::Operand(_) => {}
+            Keyword::Named(name) => number = Some((name, self.number_of_composite(word)?)),
+            Keyword::EqualNan => equal_nan = self.truth(word)?,
             Keyword::Dims => attrs.dims = self.dims(word)?.map(Into::into),
             Keyword::Keepdim => attrs.keepdim = self.truth(word)?,
             Keyword::DType => attrs.dtype = self.dtype(op)?,
@@ -61,8 +66,19 @@ impl<M: Mode> Parser<'_, '_, M> {
         }
         if let Some(call) = self.calls.last_mut() {
             call.attrs = attrs;
+            call.numbers.extend(number);
+            call.equal_nan |= equal_nan;
         }
         Ok(false)
+    }
+
+    /// Reads a number, which may be infinite or NaN.
+    fn number_of_composite(&mut self, word: &str) -> Parsed<f64> {
+        match self.number(word)? {
+            (Scalar::Int(n), _) => Ok(n as f64),
+            (Scalar::Float(v), _) => Ok(v),
+            (_, at) => Err(at.syntax(format!("`{word}` takes a real number"))),
+        }
     }
 
     /// Reads the dims of a reduction: an integer, several in parentheses or brackets, or `None` for all.
@@ -119,8 +135,8 @@ impl<M: Mode> Parser<'_, '_, M> {
     }
 
     /// Reads a word of those that the op takes, which may be in quotes.
-    fn choice(&mut self, op: Op, name: &str) -> Parsed<Choice> {
-        let among = op.def().choice.map_or(&[][..], |of| of.among);
+    fn choice(&mut self, callee: Callee, name: &str) -> Parsed<Choice> {
+        let among = callee.choices();
         let (token, at) = self.lexer.next()?;
         let found = match &token {
             Token::Name(word) => Choice::from_word(word),
@@ -129,7 +145,7 @@ impl<M: Mode> Parser<'_, '_, M> {
         };
         found.filter(|c| among.contains(c)).ok_or_else(|| {
             let all: Vec<String> = among.iter().map(|c| format!("`{c}`")).collect();
-            at.syntax(format!("`{name}` of `{op}` is one of {}", all.join(", ")))
+            at.syntax(format!("`{name}` of `{callee}` is one of {}", all.join(", ")))
         })
     }
 
@@ -143,10 +159,10 @@ impl<M: Mode> Parser<'_, '_, M> {
     }
 
     /// Reads the name of a dtype, or `None` where a reduction is told none.
-    fn dtype(&mut self, op: Op) -> Parsed<Option<DType>> {
+    fn dtype(&mut self, op: Callee) -> Parsed<Option<DType>> {
         let (token, at) = self.lexer.next()?;
         match token {
-            Token::Name("None") if op.has_dims() => Ok(None),
+            Token::Name("None") if !op.takes_dtype() => Ok(None),
             Token::Name(word) => word.parse().map(Some).map_err(|e: UnknownDType| at.syntax(e.to_string())),
             _ => Err(at.syntax(format!("`{op}` takes the name of a dtype here")).help(usage(op))),
         }
@@ -170,7 +186,7 @@ impl<M: Mode> Parser<'_, '_, M> {
         }
         if !op.takes_dtype() {
             let count = self.values.len() - base as usize;
-            return if count < op.arity() { Ok(true) } else { Err(wrong_arity(op, name.to(span))) };
+            return if count < op.operands().len() { Ok(true) } else { Err(wrong_arity(op, name.to(span))) };
         }
         let dtype = self.dtype(op)?;
         let (token, end) = self.lexer.next()?;
@@ -201,17 +217,58 @@ impl<M: Mode> Parser<'_, '_, M> {
     }
 
     /// Replaces the operands of the innermost call by its value.
-    fn called(&mut self, op: Op, name: Span, base: u32, end: Span) -> Parsed<()> {
+    fn called(&mut self, callee: Callee, name: Span, base: u32, end: Span) -> Parsed<()> {
         self.frames.pop();
         let call = self.calls.pop().unwrap_or_default();
         let span = name.to(end);
-        let wrong = || -> Diagnostic { wrong_arity(op, span) };
-        if op.takes_dtype() && call.attrs.dtype.is_none() {
+        let wrong = || -> Diagnostic { wrong_arity(callee, span) };
+        if callee.takes_dtype() && call.attrs.dtype.is_none() {
             return Err(wrong());
         }
         let values: Vec<(Value, Span)> = self.values.drain(base as usize..).collect();
+        let op = match callee {
+            Callee::Op(op) => op,
+            Callee::Composite(kind) => return self.composite(kind, call, values, span),
+            Callee::Extreme { reduces, .. } if values.len() == 1 => reduces,
+            Callee::Extreme { name, of_two, reduces } => {
+                if values.iter().any(|(v, _)| matches!(v, Value::Constant(_))) {
+                    // PyTorch and NumPy take a dim there, Python a value.
+                    let d = span.syntax(format!("`{name}` of a value and a constant"));
+                    return Err(
+                        d.help(format!("write `{reduces}(x, dims=0)` over a dim, `{of_two}(x, 0)` of two numbers"))
+                    );
+                }
+                if call.attrs != Attrs::default() {
+                    return Err(span.syntax(format!("`{name}` of two values takes no dims")));
+                }
+                of_two
+            }
+        };
         let (op, operands) = call.arranged(op, values).ok_or_else(wrong)?;
         let value = self.step(op, &operands, call.attrs, span)?;
+        self.push(value, span)
+    }
+
+    /// Replaces the operands of the innermost call by a composite's value.
+    fn composite(&mut self, kind: Kind, call: Call, values: Vec<(Value, Span)>, span: Span) -> Parsed<()> {
+        let callee = Callee::Composite(kind);
+        let placed = call.placed(values).ok_or_else(|| wrong_arity(callee, span))?;
+        let mut composite = Composite::new(kind).equal_nan(call.equal_nan);
+        (composite.dims, composite.dtype) = (call.attrs.dims, call.attrs.dtype);
+        for (name, value) in call.numbers {
+            composite = composite.number(name, value).map_err(|why| span.syntax(why))?;
+        }
+        let required = composite.takes().required;
+        if placed.len() < required || placed.iter().take(required).any(Option::is_none) {
+            return Err(wrong_arity(callee, span));
+        }
+        if let Some(Some((Value::Constant(_), at))) = placed.first() {
+            return Err(at.syntax(format!("`{callee}` takes a value here, not a constant")));
+        }
+        // A weight that is left out before a bias.
+        let one = (Value::Constant(Scalar::Float(1.0)), span);
+        let operands: Vec<(Value, Span)> = placed.into_iter().map(|v| v.unwrap_or(one)).collect();
+        let value = self.applied(Applied::Composite(composite), &operands, span)?;
         self.push(value, span)
     }
 }

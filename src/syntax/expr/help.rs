@@ -4,10 +4,12 @@
 
 use std::ops::Range;
 
+use super::callee::{Callee, EXTREMES};
 use super::lex::{Span, Token};
 use super::mistakes::{assigns, usage, wrong_arity};
 use super::{Applied, Frame, Known, Parser, Term, Value};
 use crate::base::blocks::BlockSize;
+use crate::base::composite::Composite;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, nearest, shown};
 use crate::base::generator::Generator;
@@ -21,28 +23,22 @@ use crate::promotion::Rules;
 /// Those that combine elements do so over all elements.
 pub(super) const WRITTEN_OUT: &[(&str, &str)] = &[
     ("celu", "where(x > 0, x, expm1(x))"),
-    ("dot", "sum(x * y)"),
     ("elu", "where(x > 0, x, expm1(x))"),
     ("expit", "sigmoid(x)"),
     ("hardsigmoid", "clamp(x/6 + 0.5, 0, 1)"),
     ("hardswish", "x * clamp(x/6 + 0.5, 0, 1)"),
     ("hardtanh", "clamp(x, -1, 1)"),
-    ("isclose", "abs(x - y) <= 1e-8 + 1e-5*abs(y)"),
     ("l1_loss", "mean(abs(x - y))"),
     ("leaky_relu", "where(x > 0, x, 0.01*x)"),
-    ("log_softmax", "t = x - amax(x); t - log(sum(exp(t)))"),
     ("logit", "log(x / (1 - x))"),
     ("logsigmoid", "-softplus(-x)"),
     ("mish", "x * tanh(softplus(x))"),
     ("mse_loss", "mean(square(x - y))"),
-    ("nan_to_num", "where(isnan(x), 0, x)"),
     ("power", "x ** y"),
     ("prelu", "where(x > 0, x, y*x)"),
     ("relu6", "clamp(x, 0, 6)"),
-    ("rms_norm", "x * rsqrt(mean(square(x)))"),
     ("rsub", "y - x"),
     ("selu", "1.0507009873554805 * where(x > 0, x, 1.6732632423543772*expm1(x))"),
-    ("softmax", "t = exp(x - amax(x)); t / sum(t)"),
     ("softsign", "x / (1 + abs(x))"),
 ];
 
@@ -85,7 +81,8 @@ impl<M: Mode> Parser<'_, '_, M> {
         }
         let ops = Op::ALL.iter().copied().chain(self.known.ops.ops());
         let names = ops.flat_map(|op| std::iter::once(op.name()).chain(op.def().aliases.iter().copied()));
-        match nearest(word, names.chain(Generator::NAMES).chain([BlockSize::NAME])) {
+        let more = Generator::NAMES.into_iter().chain([BlockSize::NAME]).chain(Composite::names()).chain(EXTREMES);
+        match nearest(word, names.chain(more)) {
             Some(name) => d.help(format!("did you mean `{name}`?")),
             None if (self.known.names)().iter().any(|n| n == word) => d.help("it is an input: write `*` to multiply"),
             None => d,
@@ -96,8 +93,8 @@ impl<M: Mode> Parser<'_, '_, M> {
         let d =
             Diagnostic::new(DiagnosticKind::Name, format!("there is no input `{}`", shown(word))).at(&span.location());
         let known = (self.known.names)();
-        if let Some(op) = self.known.ops.op(word) {
-            return d.help(format!("it is an op: write {}", usage(op)));
+        if let Some(callee) = Callee::named(word, self.known.ops) {
+            return d.help(format!("it is an op: write {}", usage(callee)));
         }
         match nearest(word, known.iter().map(String::as_str)) {
             Some(name) => d.help(format!("did you mean `{}`?", shown(name))),

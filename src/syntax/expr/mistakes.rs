@@ -2,9 +2,10 @@
 //!
 //! Guarantees: a suggested use of an op is a valid expression. Does not: know the parser, or find mistakes.
 
+use super::callee::Callee;
 use super::lex::Span;
+use crate::base::composite::Composite;
 use crate::base::error::Diagnostic;
-use crate::ops::Op;
 
 /// The error for a part without a name that is not the last one.
 pub(super) fn nameless(span: Option<Span>) -> Diagnostic {
@@ -18,18 +19,33 @@ pub(super) fn assigns(span: Span) -> Diagnostic {
         .help("`==` compares; `name = value;` before an expression names a part of it")
 }
 
-pub(super) fn wrong_arity(op: Op, span: Span) -> Diagnostic {
+pub(super) fn wrong_arity(callee: Callee, span: Span) -> Diagnostic {
+    let op = match callee {
+        Callee::Op(op) => op,
+        Callee::Composite(kind) => {
+            let composite = Composite::new(kind);
+            let (names, required) = composite.operands();
+            let takes =
+                if required == names.len() { required.to_string() } else { format!("{required} to {}", names.len()) };
+            let s = if names.len() == 1 { "" } else { "s" };
+            return span.syntax(format!("`{callee}` takes {takes} operand{s}")).help(composite.usage());
+        }
+        Callee::Extreme { reduces, of_two, .. } => {
+            let d = span.syntax(format!("`{callee}` takes one or two operands"));
+            return d.help(format!("of one it is `{reduces}(x, dims=-1)`, of two `{of_two}(x, y)`"));
+        }
+    };
     if op.takes_dtype() {
-        return span.syntax(format!("`{op}` takes a value and a dtype")).help(usage(op));
+        return span.syntax(format!("`{op}` takes a value and a dtype")).help(usage(callee));
     }
     let s = if op.arity() == 1 { "" } else { "s" };
-    let d = span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(op));
+    let d = span.syntax(format!("`{op}` takes {} operand{s}", op.arity())).help(usage(callee));
     let over = format!("over some dims: `{op}({}, dims=-1, keepdim=true)`", op.def().operands.join(", "));
     if op.is_reduction() { d.also(over) } else { d }
 }
 
-/// An application of the op in the syntax of expressions: `maximum(x, y)`, `cast(x, f32)`.
-pub(super) fn usage(op: Op) -> String {
-    let dtype = if op.takes_dtype() { ", f32" } else { "" };
-    format!("`{op}({}{dtype})`", op.def().operands.join(", "))
+/// An application in the syntax of expressions: `maximum(x, y)`, `cast(x, f32)`.
+pub(super) fn usage(callee: Callee) -> String {
+    let dtype = if callee.takes_dtype() { ", f32" } else { "" };
+    format!("`{callee}({}{dtype})`", callee.operands().join(", "))
 }

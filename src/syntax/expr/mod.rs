@@ -10,7 +10,7 @@
 //! Operators from lowest to highest precedence: `== != < <= > >=` (which do not chain), `|`, `^`, `&`, `+ -`,
 //! `* / // %`, unary `- + ~`, `**` (right-associative). Operands are calls such as `sqrt(x)`, `where(c, x, y)`,
 //! `clamp(x, min=0)`, `mean(x, dims=-1, keepdim=true)` and `cast(x, f32)`, expressions in parentheses, names (also `"in quotes"`), and the constants `2`, `0x1f`, `1.5e-3`,
-//! `2j`, `inf`, `nan`, `true`, `false`.
+//! `2j`, `inf`, `nan`, `true`, `false`, and, where no input has these names, `pi` and `e`.
 //!
 //! Assignments before the expression name parts of it: `t = a - b; base + 0.3*t`. Each name must be used. A text that ends
 //! with an assignment has named results (`Program::results_with`).
@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use num_complex::Complex;
 
 use crate::base::blocks::BlockSize;
+use crate::base::composite::Composite;
 use crate::base::error::{Diagnostic, Result, shown};
 use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
@@ -31,6 +32,7 @@ use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
 
 mod build;
 mod call;
+mod callee;
 mod fold;
 mod generators;
 mod help;
@@ -39,6 +41,7 @@ mod lex;
 mod mistakes;
 mod operators;
 
+use callee::Callee;
 pub use help::application;
 use keywords::Call;
 use lex::{Lexer, Span, Symbol, Token};
@@ -227,9 +230,13 @@ struct Step {
 /// What a step applies.
 enum Applied {
     Op(Op, Attrs),
+    Composite(Composite),
     Generator(Generator),
     Blocks(BlockSize),
 }
+
+/// Constants that an input of the same name replaces.
+pub const CONSTANTS: [(&str, f64); 2] = [("e", std::f64::consts::E), ("pi", std::f64::consts::PI)];
 
 /// A complete operand.
 #[derive(Clone, Copy)]
@@ -244,8 +251,8 @@ enum Frame {
     Binary(Symbol),
     Unary(Symbol, Span),
     Open(Span),
-    /// A call: its op, the span of its name, and the number of values on the stack below its operands.
-    Call(Op, Span, u32),
+    /// A call: what it applies, the span of its name, and the number of values on the stack below its operands.
+    Call(Callee, Span, u32),
 }
 
 /// A part of the expression that has a name.
@@ -458,8 +465,8 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
                 if let (None, Some(generator)) = (self.known.ops.op(word), Generator::named(word)) {
                     return self.generator(generator, span).map(Some);
                 }
-                let op = self.known.ops.op(word).ok_or_else(|| self.unknown_op(word, span))?;
-                self.wait(Frame::Call(op, span, self.values.len() as u32), span)?;
+                let callee = Callee::named(word, self.known.ops).ok_or_else(|| self.unknown_op(word, span))?;
+                self.wait(Frame::Call(callee, span, self.values.len() as u32), span)?;
                 self.calls.push(Call::default());
                 return Ok(None);
             }
@@ -476,7 +483,13 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         if let Some(known) = self.by_name.get(name) {
             return Ok(*known);
         }
-        let value = match (self.names)(name).ok_or_else(|| self.unknown_name(name, span))? {
+        let Some(found) = (self.names)(name) else {
+            let constant = CONSTANTS.iter().find(|(known, _)| *known == name);
+            return constant
+                .map(|(_, v)| Value::Constant(Scalar::Float(*v)))
+                .ok_or_else(|| self.unknown_name(name, span));
+        };
+        let value = match found {
             Operand::Scalar(s) => Value::Constant(s),
             Operand::Var(handle) => {
                 self.handles.push(handle);
@@ -556,11 +569,15 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
     }
 
     fn applied(&mut self, what: Applied, operands: &[(Value, Span)], span: Span) -> Parsed<Value> {
-        if let Applied::Op(op, _) = &what
-            && *op != Op::Cast
+        let name = match &what {
+            Applied::Op(Op::Cast, _) | Applied::Generator(_) | Applied::Blocks(_) => None,
+            Applied::Op(op, _) => Some(op.name()),
+            Applied::Composite(c) => Some(c.name()),
+        };
+        if let Some(name) = name
             && operands.iter().all(|(o, _)| matches!(o, Value::Constant(_)))
         {
-            let d = span.syntax(format!("all operands of `{op}` are constants"));
+            let d = span.syntax(format!("all operands of `{name}` are constants"));
             return Err(d.help("constants can only be combined by `+ - * / **`: write the value"));
         }
         let most = self.known.limits.at(Limit::Nodes);

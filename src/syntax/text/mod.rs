@@ -22,6 +22,7 @@ use parse::FORMAT_VERSION;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 
+mod applied;
 mod generators;
 mod lex;
 mod operands;
@@ -139,6 +140,16 @@ fn untyped_line(
             let attributes = generator.to_string();
             writeln!(f, "{}{attributes}", if attributes.is_empty() { "" } else { " " })
         }
+        Kind::Composite { composite, .. } => {
+            write!(f, "  {name} = {}", composite.name())?;
+            let operands = state.operands(id).into_iter().flatten().map(|o| match o {
+                Input::Node(n) => names[n.index()].clone(),
+                Input::Scalar(s) => weak(s),
+            });
+            comma_list(f, operands)?;
+            let attributes = composite.to_string();
+            writeln!(f, "{}{attributes}", if attributes.is_empty() { "" } else { " " })
+        }
         Kind::Apply { op, attrs, .. } => {
             write!(f, "  {name} = {op}")?;
             let operands = state.operands(id).into_iter().flatten().map(|o| match o {
@@ -152,7 +163,7 @@ fn untyped_line(
                 attrs.axis.map(|a| format!("axis = {a}")),
                 attrs.dims.as_ref().map(|d| format!("dims = {d:?}")),
                 attrs.keepdim.then(|| "keepdim".to_string()),
-                attrs.number.map(|n| format!("{} = {n:?}", op.def().number.map_or("number", |of| of.name))),
+                attrs.number.map(|n| format!("{} = {n:?}", op.number_name())),
                 attrs.choice.map(|c| format!("{} = {c}", op.def().choice.map_or("choice", |of| of.name))),
                 attrs.loss.map(|l| format!("loss = {}", if l == LossShapes::Equal { "equal" } else { "broadcast" })),
             ];
@@ -255,8 +266,8 @@ impl TypedProgram {
             TypedKind::Reduce { op, from, axes, keep, number, choice } => {
                 let keep = if *keep { ", keepdim" } else { "" };
                 write!(f, "{op} {} {{dims = {axes:?}{keep}", names[*from as usize])?;
-                if let (Some(of), Some(n)) = (op.def().number, number) {
-                    write!(f, ", {} = {n:?}", of.name)?;
+                if let Some(n) = number {
+                    write!(f, ", {} = {n:?}", op.number_name())?;
                 }
                 if let (Some(of), Some(c)) = (op.def().choice, choice) {
                     write!(f, ", {} = {c}", of.name)?;

@@ -153,7 +153,7 @@ impl<'t> Reader<'t> {
 
     /// Reads attributes after their `{`.
     pub(super) fn attrs(&mut self, op: Op) -> Parsed<Attrs> {
-        let number = op.def().number.map_or("number", |of| of.name);
+        let number = op.number_name();
         let choice = op.def().choice.map_or("choice", |of| of.name);
         let mut attrs = Attrs::default();
         loop {

@@ -13,6 +13,7 @@ use petgraph::graph::NodeIndex;
 
 use super::lex::{Lexer, Span, Token};
 use crate::base::blocks::BlockSize;
+use crate::base::composite::Composite;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, nearest, shown};
 use crate::base::generator::Generator;
@@ -21,7 +22,7 @@ use crate::base::limits::{Limit, Limits};
 use crate::base::shape::{Dim, Dims};
 use crate::base::view::View;
 use crate::graph::program::{Fetched, Kind, Program, impossible};
-use crate::ops::{Attrs, MAX_OPERANDS, Op, Registry};
+use crate::ops::{Op, Registry};
 use crate::promotion::{Contraction, Flag, Rounding, Rules, Settings, ZeroDivision, no_default_dtype};
 
 impl FromStr for Program {
@@ -535,10 +536,22 @@ impl<'t> Reader<'t> {
         }
     }
 
+    /// Whether an op has this name, which may be one of the caller's.
+    pub(super) fn has_op(&self, word: &str) -> bool {
+        self.ops.contains_key(word)
+    }
+
     fn unknown_op(&self, word: &str, span: Span) -> Diagnostic {
         let custom = "a custom op must be registered in the `Registry` passed to `Program::parse_with`";
-        let mut known: Vec<&str> =
-            self.ops.keys().copied().chain(View::NAMES).chain(Generator::NAMES).chain([BlockSize::NAME]).collect();
+        let mut known: Vec<&str> = self
+            .ops
+            .keys()
+            .copied()
+            .chain(View::NAMES)
+            .chain(Generator::NAMES)
+            .chain([BlockSize::NAME])
+            .chain(Composite::names())
+            .collect();
         known.sort_unstable();
         let help = match nearest(word, known.into_iter()) {
             Some(name) => format!("did you mean `{name}`? {custom}"),
@@ -551,42 +564,6 @@ impl<'t> Reader<'t> {
     pub(super) fn last(&self) -> Span {
         let end = self.lexer.position();
         Span { start: end, end, line: self.lexer.line() }
-    }
-
-    fn application(&mut self, op: Op, start: Span) -> Parsed<NodeIndex> {
-        let (mut scalars, mut inputs) = ([None; MAX_OPERANDS], Vec::with_capacity(MAX_OPERANDS));
-        let mut count = 0;
-        // An operand whose line has a mistake suppresses errors about this operand, but the rest of the line is still
-        // checked.
-        let mut silent = false;
-        loop {
-            let (token, span) = self.next()?;
-            if count == MAX_OPERANDS {
-                return Err(span.syntax(format!("more than {MAX_OPERANDS} operands")).into());
-            }
-            match token {
-                Token::Mark(b'%') => match self.value() {
-                    Ok(node) => inputs.push((node, count as u8)),
-                    Err(Stop::Silent) => silent = true,
-                    Err(other) => return Err(other),
-                },
-                Token::Mark(b'~') => scalars[count] = Some(self.scalar()?),
-                found => return Err(expected("an operand, `%` or `~`", &found, span).into()),
-            }
-            count += 1;
-            if !self.takes(&Token::Mark(b',')) {
-                break;
-            }
-        }
-        let attrs = if self.takes(&Token::Mark(b'{')) { self.attrs(op)? } else { Attrs::default() };
-        if silent {
-            return Err(Stop::Silent);
-        }
-        let span = start.to(self.last());
-        if inputs.is_empty() && op != Op::Cast {
-            return Err(span.mistake(DiagnosticKind::BadParameter, format!("`{op}` of scalars alone")).into());
-        }
-        self.append(Kind::Apply { op, attrs, scalars }, span, &inputs)
     }
 }
 

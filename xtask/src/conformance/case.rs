@@ -224,12 +224,26 @@ impl Case {
         }
         let output = recorded.get("out_dtype").map(dtype).transpose()?;
         let in_place = recorded.get("inplace").is_some_and(|v| v == true);
-        let attrs = attributes(name, recorded, &mut args, &mut settings)?;
+        let attrs = if composed.as_ref().is_some_and(Composed::is_composite) {
+            // A shape that is not the operand's can't be written: castwise takes dims.
+            let wanted: Option<Vec<u64>> = recorded
+                .get("normalized_shape")
+                .and_then(Value::as_array)
+                .map(|all| all.iter().filter_map(Value::as_u64).collect());
+            let own = args.first().and_then(Arg::tensor).map(|t| t.shape().to_vec()).unwrap_or_default();
+            let trailing = |w: &Vec<u64>| w.iter().rev().zip(own.iter().rev()).all(|(a, b)| *a == *b as u64);
+            if wanted.as_ref().is_some_and(|w| !trailing(w)) {
+                return Err(Unusable::Skipped(format!("{name} of a shape that is not its operand's")));
+            }
+            Attrs::default()
+        } else {
+            attributes(name, recorded, &mut args, &mut settings)?
+        };
         if matches!(op, Op::Addcmul | Op::Addcdiv) {
             args.push(recorded.get("value").map_or(Ok(Arg::Scalar(Scalar::Int(1))), python)?);
         }
         let (operands, tensors) = (args.len(), args.iter().filter(|a| a.tensor().is_some()).count());
-        if composed.is_some() && tensors < 2 {
+        if composed.as_ref().is_some_and(|c| !c.is_composite()) && tensors < 2 {
             return Err(Unusable::Skipped(format!("{name} with a scalar")));
         }
         if composed.is_none() && operands != op.arity() {

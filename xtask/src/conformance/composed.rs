@@ -1,7 +1,7 @@
-//! The losses among the recorded cases, which are methods of a handle that are composed of ops.
+//! The losses and composites among the recorded cases, which are methods of a handle that are composed of ops.
 
 use castwise::prelude::*;
-use castwise::{Error, Op, Operand, PoissonNll, Reduction};
+use castwise::{Composite, DType, Error, Op, Operand, PoissonNll, Reduction};
 use serde_json::{Map, Value};
 
 /// A composed op with its parameters.
@@ -13,11 +13,45 @@ pub struct Composed {
     /// The recorded name. It is kept as text because the error for an unknown name is part of the comparison.
     reduction: String,
     poisson: PoissonNll,
+    /// The composite, if it is one and no loss.
+    composite: Option<Composite>,
+}
+
+/// The composite with a recorded name and attributes; `Err` names what castwise does not have.
+fn composite(name: &str, attrs: &Map<String, Value>) -> Result<Option<Composite>, String> {
+    let Some(mut made) = Composite::named(name) else { return Ok(None) };
+    for (key, value) in attrs {
+        let unknown = || format!("{name} with {key} = {value}");
+        let integers = || value.as_array().map(|all| all.iter().filter_map(Value::as_i64).collect::<Vec<_>>());
+        let number = match value.as_str() {
+            Some("inf") => Some(f64::INFINITY),
+            Some("-inf") => Some(f64::NEG_INFINITY),
+            Some("nan") => Some(f64::NAN),
+            _ => value.as_f64(),
+        };
+        made = match key.as_str() {
+            "via" | "default_dtype" => made,
+            "dim" => made.over(value.as_i64().map(|d| vec![d]).or_else(integers).ok_or_else(unknown)?),
+            // As many trailing dims.
+            "normalized_shape" => {
+                let n = integers().ok_or_else(unknown)?.len() as i64;
+                made.over((-n..0).collect::<Vec<_>>())
+            }
+            "dtype" => made.dtype(value.as_str().and_then(|d| d.parse::<DType>().ok()).ok_or_else(unknown)?),
+            "equal_nan" => made.equal_nan(value == true),
+            key => made.number(key, number.ok_or_else(unknown)?)?,
+        };
+    }
+    Ok(Some(made))
 }
 
 impl Composed {
     /// The composed op with a recorded name; `Err` names the parameter that castwise does not accept.
     pub fn parse(name: &str, attrs: &Map<String, Value>) -> Result<Option<Composed>, String> {
+        if let Some(composite) = composite(name, attrs)? {
+            let (op, parameter, reduction, poisson) = (Op::PromoteWith, 1.0, "none".to_string(), PoissonNll::default());
+            return Ok(Some(Composed { op, parameter, reduction, poisson, composite: Some(composite) }));
+        }
         let (op, parameter) = match name {
             "l1_loss" => (Op::Sub, None),
             "mse_loss" => (Op::SquaredDifference, None),
@@ -34,12 +68,17 @@ impl Composed {
         let epsilon = attrs.get("eps").or(attrs.get("epsilon")).and_then(Value::as_f64).unwrap_or(1e-8);
         let (log_input, full) = (flag("log_input", true), flag("full", false));
         let poisson = PoissonNll { log_input, full, epsilon, reduction: Reduction::None };
-        Ok(Some(Composed { op, parameter, reduction, poisson }))
+        Ok(Some(Composed { op, parameter, reduction, poisson, composite: None }))
     }
 
     /// Whether this is an attribute of a composed op.
     pub fn takes(key: &str) -> bool {
         matches!(key, "delta" | "beta" | "reduction" | "log_input" | "full" | "eps" | "epsilon")
+    }
+
+    /// Whether this is a composite, which may have one operand or three.
+    pub fn is_composite(&self) -> bool {
+        self.composite.is_some()
     }
 
     /// The reduction with the recorded name, or the library's error.
@@ -49,6 +88,9 @@ impl Composed {
 
     /// The result for two operands; `None` if they are not two tensors or the reduction's name is unknown.
     pub fn apply<M: Mode>(&self, operands: &[Operand<M>]) -> Option<Var<M>> {
+        if let (Some(composite), [Operand::Var(x), rest @ ..]) = (&self.composite, operands) {
+            return Some(x.composite(composite, rest));
+        }
         let [Operand::Var(x), Operand::Var(y)] = operands else { return None };
         let reduction = self.reduction().ok()?;
         Some(match self.op {

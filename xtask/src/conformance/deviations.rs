@@ -11,6 +11,7 @@ use super::case::{Arg, Case, Cmp, Expected};
 use super::compare::{close, computed_in, elements, fault, parts, real, same, ulps};
 use super::run::Answer;
 
+mod composites;
 mod jax;
 mod lines;
 mod numpy;
@@ -262,7 +263,7 @@ pub use jax::takes_for_scalar;
 
 /// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Deviation> {
-    let more = [jax::DEVIATIONS, reductions::DEVIATIONS, lines::DEVIATIONS, order::DEVIATIONS];
+    let more = [jax::DEVIATIONS, reductions::DEVIATIONS, lines::DEVIATIONS, order::DEVIATIONS, composites::DEVIATIONS];
     DEVIATIONS.iter().chain(more.into_iter().flatten())
 }
 
