@@ -153,7 +153,7 @@ fn every_dim_of_every_layout_has_the_element_of_a_stable_sort() {
     ];
     let dtypes = [DType::BF16, DType::F16, DType::F32, DType::F64, DType::I8, DType::U16, DType::I32, DType::I64];
     for (i, (shape, all)) in shapes.into_iter().enumerate() {
-        let few = if shape.iter().product::<usize>() < 1000 { &dtypes[..] } else { &dtypes[1..4] };
+        let few = if shape == [3, 5] { &dtypes[..] } else { &dtypes[i % 6..i % 6 + 3] };
         for (j, d) in few.iter().copied().enumerate() {
             let values = samples(shape.iter().product(), (i + j) as u64, d.is_float());
             let values: Vec<f64> = if d.is_unsigned() { values.iter().map(|v| v.abs()).collect() } else { values };
