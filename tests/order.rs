@@ -1,6 +1,8 @@
 //! Medians, quantiles and elements by rank against a stable sort of each line: every dtype, dims of every layout, ties, NaNs,
 //! zeros, infinities, long lines on threads; and what is refused.
 
+use std::sync::OnceLock;
+
 use castwise::expr::parse_expression;
 use castwise::ops::Choice;
 use castwise::prelude::*;
@@ -72,6 +74,12 @@ fn lines(values: &[f64], shape: &[usize], dims: &[usize]) -> Vec<Vec<f64>> {
     all
 }
 
+/// An executor with so many threads, one or three.
+fn executor(threads: usize) -> &'static Executor {
+    static ALL: [OnceLock<Executor>; 2] = [const { OnceLock::new() }; 2];
+    ALL[usize::from(threads > 1)].get_or_init(|| Executor::builder().threads(threads).build())
+}
+
 /// The result in both modes, with fixed and dynamic dims and several numbers of threads.
 fn run(rules: Rules, op: Op, attrs: &Attrs, t: &Tensor) -> castwise::Result<Tensor> {
     let eager = apply(op, &[Eager::new(rules).tensor(t).into()], attrs.clone()).result();
@@ -79,7 +87,7 @@ fn run(rules: Rules, op: Op, attrs: &Attrs, t: &Tensor) -> castwise::Result<Tens
         let p = Program::new(rules);
         let dims: Vec<Option<usize>> = t.shape().iter().map(|n| (!dynamic).then_some(*n)).collect();
         let y = apply(op, &[p.data("x", t.dtype(), dims).into()], attrs.clone());
-        let compiled = Executor::builder().threads(threads).build().run(&p, feeds! { "x" => t.clone() }, [&y]);
+        let compiled = executor(threads).run(&p, feeds! { "x" => t.clone() }, [&y]);
         match (&eager, compiled) {
             (Ok(one), Ok(other)) => assert_eq!(one.as_bytes(), other[0].as_bytes(), "{op} {attrs:?} of {t:?}"),
             (one, other) => assert_eq!(one.is_err(), other.is_err(), "{op} {attrs:?} of {t:?}: {other:?}"),
@@ -114,7 +122,7 @@ fn cast(values: &[f64], shape: &[usize], d: DType) -> Tensor {
 fn numbers(op: Op, length: usize) -> Vec<Option<f64>> {
     match op {
         Op::Kthvalue | Op::KthvalueIndices => [1, length.div_ceil(2), length].map(|k| Some(k as f64)).to_vec(),
-        Op::Quantile | Op::Nanquantile => [0.0, 0.25, 0.5, 0.75, 1.0].map(Some).to_vec(),
+        Op::Quantile | Op::Nanquantile => [0.25, 1.0].map(Some).to_vec(),
         _ => vec![None],
     }
 }
@@ -145,7 +153,7 @@ fn every_dim_of_every_layout_has_the_element_of_a_stable_sort() {
     ];
     let dtypes = [DType::BF16, DType::F16, DType::F32, DType::F64, DType::I8, DType::U16, DType::I32, DType::I64];
     for (i, (shape, all)) in shapes.into_iter().enumerate() {
-        let few = if shape.iter().product::<usize>() < 1000 { &dtypes[..] } else { &dtypes[1..4] };
+        let few = if shape == [3, 5] { &dtypes[..] } else { &dtypes[i % 6..i % 6 + 3] };
         for (j, d) in few.iter().copied().enumerate() {
             let values = samples(shape.iter().product(), (i + j) as u64, d.is_float());
             let values: Vec<f64> = if d.is_unsigned() { values.iter().map(|v| v.abs()).collect() } else { values };

@@ -1,10 +1,18 @@
 //! `sort`, `argsort` and `topk` against a stable sort of each line: every dtype, dims of every layout, ties, NaNs, zeros, both
 //! directions, threads; and what is refused.
 
+use std::sync::OnceLock;
+
 use castwise::expr::parse_expression;
 use castwise::ops::Choice;
 use castwise::prelude::*;
 use castwise::{Attrs, Op, apply};
+
+/// An executor with so many threads, one or three.
+fn executor(threads: usize) -> &'static Executor {
+    static ALL: [OnceLock<Executor>; 2] = [const { OnceLock::new() }; 2];
+    ALL[usize::from(threads > 1)].get_or_init(|| Executor::builder().threads(threads).build())
+}
 
 /// The result in both modes, with fixed and dynamic dims and several numbers of threads.
 fn run(rules: Rules, op: Op, attrs: &Attrs, t: &Tensor) -> castwise::Result<Tensor> {
@@ -13,7 +21,7 @@ fn run(rules: Rules, op: Op, attrs: &Attrs, t: &Tensor) -> castwise::Result<Tens
         let p = Program::new(rules);
         let dims: Vec<Option<usize>> = t.shape().iter().map(|n| (!dynamic).then_some(*n)).collect();
         let y = apply(op, &[p.data("x", t.dtype(), dims).into()], attrs.clone());
-        let compiled = Executor::builder().threads(threads).build().run(&p, feeds! { "x" => t.clone() }, [&y]);
+        let compiled = executor(threads).run(&p, feeds! { "x" => t.clone() }, [&y]);
         match (&eager, compiled) {
             (Ok(one), Ok(other)) => assert_eq!(one.as_bytes(), other[0].as_bytes(), "{op} {attrs:?} of {t:?}"),
             (one, other) => assert_eq!(one.is_err(), other.is_err(), "{op} {attrs:?} of {t:?}: {other:?}"),
