@@ -101,6 +101,8 @@ mod pages {
     pub struct CustomOps;
     #[doc = include_str!("../docs/guide-feeds.md")]
     pub struct Feeds;
+    #[doc = include_str!("../docs/methods.md")]
+    pub struct Methods;
     #[doc = include_str!("../docs/guide-programs.md")]
     pub struct Programs;
     #[doc = include_str!("../README.md")]

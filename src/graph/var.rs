@@ -66,7 +66,7 @@ pub trait Mode: Sealed + Sized + 'static {
 pub struct Graph;
 
 /// A value of a program (by default) or of eager mode. Cloning is cheap; operators take `Var`, `&Var` and Rust scalars
-/// on either side; named methods exist for every row of the op table.
+/// on either side; named methods exist for every row of the op table, and are [below](#methods-of-var-by-what-they-do) by what they do.
 ///
 /// One function serves both modes:
 ///
@@ -86,6 +86,7 @@ pub struct Graph;
 /// assert_eq!(eager.to_vec::<f32>()?, fused[0].to_vec::<f32>()?);
 /// # Ok::<(), castwise::Error>(())
 /// ```
+#[cfg_attr(not(doctest), doc = include_str!("../../docs/methods.md"))]
 pub struct Var<M: Mode = Graph>(pub(crate) M::Value);
 
 impl<M: Mode> Clone for Var<M> {
@@ -532,3 +533,6 @@ macro_rules! unary_operators {
 }
 
 unary_operators!(Neg neg Neg, Not not BitwiseNot);
+
+#[cfg(test)]
+mod tests;

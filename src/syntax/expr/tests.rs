@@ -234,7 +234,7 @@ fn mistakes_point_at_the_text_they_are_in() {
 fn a_typo_is_answered_with_the_likely_name() {
     let table = [
         ("sqr(a)", "did you mean `sqrt`?"),
-        ("maxi(a, b)", "did you mean `max`?"),
+        ("maxi(a, b)", "did you mean `maximum`?"),
         ("tahn(a)", "did you mean `tanh`?"),
         ("nri + red", "did you mean `nir`?"),
         ("sqrt + a", "it is an op: write `sqrt(x)`"),
