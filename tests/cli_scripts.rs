@@ -137,6 +137,7 @@ fn fixtures(name: &str) -> Dir {
     shards.finish().unwrap();
     archive.finish().unwrap();
     models(&dir);
+    measured(&dir);
     dir
 }
 
@@ -159,6 +160,30 @@ fn models(dir: &Dir) {
     dir.file("bin/pytorch_model.bin", b"");
     dir.checkpoint("two/a.safetensors", &tuned);
     dir.checkpoint("two/b.safetensors", &tuned);
+}
+
+/// `odd.safetensors` with tensors of several dtypes, and `even.safetensors`, which differs in some of them.
+fn measured(dir: &Dir) {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let floats = Tensor::from_slice(&[1.0, -2.5, nan, inf, -inf, 0.0, -0.0, 1e-40, 1e6f32], [3, 3]).unwrap();
+    let near = Tensor::from_slice(&[1.000001, -2.5, nan, inf, -inf, -0.0, 0.0, 1e-40, 1e6f32], [3, 3]).unwrap();
+    let bytes = Tensor::from_bytes(castwise::DType::F8E4M3FN, [4], &[0x7e, 0x01, 0x80, 0x7f]).unwrap();
+    let large = Tensor::from([i64::MAX, -3, 0]);
+    let same = [
+        ("layers.0.bytes", bytes),
+        ("layers.0.empty", Tensor::from_slice(&[] as &[f32], [0, 3]).unwrap()),
+        ("layers.1.flags", Tensor::from([true, false, true])),
+        ("layers.1.complex", Tensor::from([castwise::Complex::new(3.0f32, 4.0)])),
+    ];
+    let odd = [("layers.0.floats", floats), ("ids", large), ("layers.2.half", half_tensor(3, &[8, 8]))];
+    let even = [
+        ("layers.0.floats", near),
+        ("ids", Tensor::from([i64::MAX - 1, -3, 0])),
+        ("layers.2.half", bf16_tensor(3, &[8, 8])),
+        ("layers.3.<b>new</b>", Tensor::from([1u8])),
+    ];
+    dir.checkpoint("odd.safetensors", &[&same[..], &odd[..], &[("old", Tensor::from([1u8]))]].concat());
+    dir.checkpoint("even.safetensors", &[&same[..], &even[..]].concat());
 }
 
 #[test]

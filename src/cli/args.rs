@@ -467,7 +467,7 @@ fn feed(text: &OsStr) -> Result<(Option<String>, InputSpec), String> {
     Ok((Some(name), located(path.into())))
 }
 
-fn rename(text: &str) -> Result<Rename, String> {
+pub(super) fn rename(text: &str) -> Result<Rename, String> {
     let form = || "expected INPUT:REGEX=TEXT".to_string();
     let (input, rule) = text.split_once(':').filter(|(input, _)| !input.is_empty()).ok_or_else(form)?;
     let (pattern, to) = rule.rsplit_once('=').filter(|(pattern, _)| !pattern.is_empty()).ok_or_else(form)?;
@@ -484,7 +484,12 @@ fn parameter(text: &OsStr) -> Result<(String, OsString), String> {
     named(text, "NAME=NUMBER or NAME=FILE").map(|(name, value)| (name, value.to_os_string()))
 }
 
-fn regex(text: &str) -> Result<Regex, String> {
+/// A parser of a file, a folder or one tensor of a file.
+pub(super) fn os_path() -> impl TypedValueParser<Value = InputSpec> {
+    os(|text| if text.is_empty() { Err("expected a file or a folder".to_string()) } else { Ok(located(text.into())) })
+}
+
+pub(super) fn regex(text: &str) -> Result<Regex, String> {
     patterns::check_length(text)?;
     Regex::new(text).map_err(|e| format!("invalid regular expression: {e}"))
 }

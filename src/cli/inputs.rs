@@ -73,6 +73,11 @@ impl Input {
         Ok(input)
     }
 
+    /// Gives the tensors other names.
+    pub(super) fn rename(&mut self, names: Names) {
+        self.names = names;
+    }
+
     pub(super) fn open(name: &str, spec: &InputSpec) -> Result<Input, Failure> {
         let (name, names) = (name.to_string(), Names::Stored);
         let given = match spec {

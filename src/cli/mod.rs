@@ -3,7 +3,8 @@
 //!
 //! Guarantees: the exit status is 0 on success, when the output is complete; 1 for an error in the expression, a
 //! program, a file or the data, when no output is written and an old one is unchanged; 2 for a usage error; 3 if
-//! `--deny` or `--check` refuses the run, when no output is written either. A signal that ends the command leaves no
+//! `--deny` or `--check` refuses the run, when no output is written either. (`diff` has 1 for a difference and 2 for all
+//! errors.) A signal that ends the command leaves no
 //! temporary file. Results go to standard output, everything else to standard error. A reader that closes standard
 //! output early does not cause an error. Does not: compute or decide dtypes; it calls the library's public interface
 //! only.
@@ -20,6 +21,7 @@ mod close;
 mod config;
 mod copied;
 mod describe;
+mod diff;
 pub(crate) mod draw;
 mod eval;
 mod explain;
@@ -29,10 +31,12 @@ pub(crate) mod findings;
 mod fmt;
 mod folder;
 mod format;
+mod html;
 mod inexact;
 mod inputs;
 mod lines;
 mod manual;
+mod measure;
 mod members;
 mod metrics;
 mod missing;
@@ -52,6 +56,7 @@ mod show;
 mod signals;
 mod source;
 mod spec;
+mod stats;
 mod table;
 mod unchanged;
 
@@ -82,6 +87,10 @@ enum Command {
     Dump(Box<args::Dump>),
     /// Print the promotion of an op: the result dtype of each pair of operands, and the reason for each refused pair.
     Table(args::Table),
+    /// Show what the tensors of a file or a model hold: dtype, shape, range, mean, NaNs, hash.
+    Stats(Box<stats::Arguments>),
+    /// Compare the tensors of two files or models; the exit status tells whether they differ.
+    Diff(Box<diff::Arguments>),
     /// Print a shell script that completes this command.
     Completions(manual::Completions),
     /// Print a manual page.
@@ -106,6 +115,11 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Dump(arguments) => draw::run(arguments),
         Command::Table(arguments) => table::run(arguments),
+        Command::Stats(arguments) => stats::run(arguments),
+        Command::Diff(arguments) => match diff::run(arguments) {
+            Ok(different) => return u8::from(different),
+            Err(failure) => Err(failure),
+        },
         Command::Completions(arguments) => manual::completions(arguments, Cli::command()),
         Command::Man(arguments) => manual::man(arguments, Cli::command()),
     };

@@ -1,0 +1,242 @@
+//! `castwise stats` and `diff` against loops over the elements; their pages.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command;
+
+use castwise::Tensor;
+use command::{Dir, noise};
+use half::{bf16, f16};
+use serde_json::Value;
+
+/// Noise of many magnitudes with every kind of special value.
+fn wild(seed: u64, n: usize) -> Vec<f64> {
+    let specials =
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1e-40, -3e-39, 6e-8, 65520.0, 1e30, 448.0, 460.0];
+    let base = noise(seed, n);
+    (0..n)
+        .map(|i| {
+            if i % 7 == 3 {
+                specials[i / 7 % specials.len()]
+            } else {
+                f64::from(base[i]) * 2f64.powi(i as i32 % 40 - 25)
+            }
+        })
+        .collect()
+}
+
+/// The tensors of a test by dtype, each with the values that it holds.
+fn tensors() -> Vec<(&'static str, Tensor, Vec<f64>, f64)> {
+    let n = 5003;
+    let v = wild(1, n);
+    let f32s: Vec<f32> = v.iter().map(|v| *v as f32).collect();
+    let f16s: Vec<f16> = v.iter().map(|v| f16::from_f32(*v as f32)).collect();
+    let bf16s: Vec<bf16> = v.iter().map(|v| bf16::from_f32(*v as f32)).collect();
+    let i16s: Vec<i16> = (0..n).map(|i| (i as i16).wrapping_mul(12345)).collect();
+    let u64s: Vec<u64> = (0..n as u64).map(|i| (i * 7919) % 1000).collect();
+    vec![
+        ("f64", Tensor::from_slice(&v, [n]).unwrap(), v.clone(), f64::MIN_POSITIVE),
+        (
+            "f32",
+            Tensor::from_slice(&f32s, [n]).unwrap(),
+            f32s.iter().map(|v| f64::from(*v)).collect(),
+            f64::from(f32::MIN_POSITIVE),
+        ),
+        ("f16", Tensor::from_slice(&f16s, [n]).unwrap(), f16s.iter().map(|v| v.to_f64()).collect(), 2f64.powi(-14)),
+        (
+            "bf16",
+            Tensor::from_slice(&bf16s, [n]).unwrap(),
+            bf16s.iter().map(|v| v.to_f64()).collect(),
+            f64::from(f32::MIN_POSITIVE),
+        ),
+        ("i16", Tensor::from_slice(&i16s, [n]).unwrap(), i16s.iter().map(|v| f64::from(*v)).collect(), 0.0),
+        ("u64", Tensor::from_slice(&u64s, [n]).unwrap(), u64s.iter().map(|v| *v as f64).collect(), 0.0),
+    ]
+}
+
+fn json(dir: &Dir, arguments: &[&str]) -> (Option<i32>, Value) {
+    let out = dir.castwise(arguments);
+    assert!(out.code.is_some_and(|c| c < 2), "{arguments:?}: {}", out.stderr);
+    (out.code, serde_json::from_str(&out.stdout).unwrap())
+}
+
+fn of<'v>(all: &'v Value, name: &str) -> &'v Value {
+    all["tensors"].as_array().unwrap().iter().find(|t| t["name"] == name).unwrap()
+}
+
+fn near(got: &Value, expected: f64, what: &str) {
+    let got = got.as_f64().unwrap();
+    assert!((got - expected).abs() <= 1e-12 * expected.abs().max(1e-300), "{what}: {got}, expected {expected}");
+}
+
+#[test]
+fn statistics_are_those_of_a_loop() {
+    let dir = Dir::new("statistics");
+    let all = tensors();
+    dir.checkpoint("x.safetensors", &all.iter().map(|(n, t, ..)| (*n, t.clone())).collect::<Vec<_>>());
+    for (target, low, high) in
+        [("f16", -65520.0, 65520.0), ("i8", -129.0, 128.0), ("f8e4m3fn", -464.0, 464.0), ("f8e5m2", -61440.0, 61440.0)]
+    {
+        let (_, stats) = json(&dir, &["stats", "x.safetensors", "--json", "--target", target]);
+        for (name, _, v, tiny) in &all {
+            let got = of(&stats, name);
+            let finite: Vec<f64> = v.iter().copied().filter(|v| v.is_finite()).collect();
+            let count = |is: &dyn Fn(&f64) -> bool| Value::from(v.iter().filter(|v| is(v)).count());
+            assert_eq!(got["nan"], count(&|v| v.is_nan()), "{name}");
+            assert_eq!(got["inf"], count(&|v| v.is_infinite()), "{name}");
+            assert_eq!(got["zeros"], count(&|v| *v == 0.0), "{name}");
+            assert_eq!(got["subnormals"], count(&|v| *v != 0.0 && v.abs() < *tiny), "{name}");
+            // A tie between the largest value and what follows is rounded to even, which is beyond.
+            let beyond =
+                |v: &f64| v.is_finite() && (*v <= low || *v >= high) && (target != "f8e4m3fn" || v.abs() > 464.0);
+            assert_eq!(got["outside"]["count"], count(&beyond), "{name} to {target}");
+            let n = finite.len() as f64;
+            let mean = finite.iter().sum::<f64>() / n;
+            let deviation = (finite.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+            near(&got["mean"], mean, name);
+            near(&got["std"], deviation, name);
+            let (least, most) = finite.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
+            // Printed as the shortest text of the dtype.
+            let text = |v: &Value| v.to_string().parse::<f64>().unwrap();
+            let rounded = |v: f64| match *name {
+                "f32" => f64::from(v as f32),
+                "f16" => f16::from_f32(v as f32).to_f64(),
+                "bf16" => bf16::from_f32(v as f32).to_f64(),
+                _ => v,
+            };
+            assert_eq!((rounded(text(&got["min"])), rounded(text(&got["max"]))), (least, most), "{name}");
+        }
+    }
+}
+
+#[test]
+fn hashes_are_those_of_the_standard() {
+    let dir = Dir::new("hashes");
+    dir.npy("abc.npy", &Tensor::from(*b"abc"));
+    let (_, stats) = json(&dir, &["stats", "abc.npy", "--json"]);
+    let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(of(&stats, "result")["sha256"], known);
+}
+
+/// The name of two tensors, their values, and the positions of these in the order of their dtype.
+type Pair<'n> = (&'n str, Vec<f64>, Vec<f64>, Vec<[i64; 2]>);
+
+/// The position of a float in the order of its dtype, from its bits as a number.
+fn ordered(bits: i64, width: u32) -> i64 {
+    let sign = 1i64 << (width - 1);
+    if bits & sign == 0 { bits } else { -(bits & !sign) }
+}
+
+#[test]
+fn differences_are_those_of_a_loop() {
+    let dir = Dir::new("differences");
+    let n = 4001;
+    let a = wild(5, n);
+    let b: Vec<f64> = a
+        .iter()
+        .enumerate()
+        .map(|(i, v)| if i % 3 == 0 { v * (1.0 + 2f64.powi(-7 - i as i32 % 9)) } else { *v })
+        .collect();
+    let half = |v: &[f64]| v.iter().map(|v| f16::from_f32(*v as f32)).collect::<Vec<f16>>();
+    let single = |v: &[f64]| v.iter().map(|v| *v as f32).collect::<Vec<f32>>();
+    let (ha, hb, sa, sb) = (half(&a), half(&b), single(&a), single(&b));
+    let both = |f: &[f32], h: &[f16]| {
+        [("f32", Tensor::from_slice(f, [n]).unwrap()), ("f16", Tensor::from_slice(h, [n]).unwrap())]
+    };
+    dir.checkpoint("a.safetensors", &both(&sa, &ha));
+    dir.checkpoint("b.safetensors", &both(&sb, &hb));
+    let wide = |h: &[f16]| h.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
+    let widened = |f: &[f32]| f.iter().map(|v| f64::from(*v)).collect::<Vec<f64>>();
+    let bits: [Pair<'_>; 2] = [
+        (
+            "f32",
+            widened(&sa),
+            widened(&sb),
+            sa.iter().zip(&sb).map(|(a, b)| [a, b].map(|v| ordered(v.to_bits().into(), 32))).collect(),
+        ),
+        (
+            "f16",
+            wide(&ha),
+            wide(&hb),
+            ha.iter().zip(&hb).map(|(a, b)| [a, b].map(|v| ordered(v.to_bits().into(), 16))).collect(),
+        ),
+    ];
+    for (absolute, relative) in [(0.0, 0.0), (1e-3, 0.0), (0.0, 1e-3), (1e-4, 1e-2)] {
+        let (atol, rtol) = (absolute.to_string(), relative.to_string());
+        let (code, diff) =
+            json(&dir, &["diff", "a.safetensors", "b.safetensors", "--json", "--atol", &atol, "--rtol", &rtol]);
+        let beyond = |t: &Value| t["beyond_tolerance"].as_u64() > Some(0);
+        assert_eq!(code, Some(i32::from(diff["tensors"].as_array().unwrap().iter().any(beyond))));
+        for (name, a, b, positions) in &bits {
+            let got = of(&diff, name);
+            let pairs: Vec<(f64, f64)> = a.iter().copied().zip(b.iter().copied()).collect();
+            let differs = |(a, b): &(f64, f64)| !(a == b || a.is_nan() && b.is_nan());
+            assert_eq!(got["differ"], Value::from(pairs.iter().filter(|p| differs(p)).count()), "{name}");
+            let error = |(a, b): &(f64, f64)| if a == b || a.is_nan() || b.is_nan() { 0.0 } else { (a - b).abs() };
+            let most = pairs.iter().map(error).fold(0.0, f64::max);
+            let relatively = |(a, b): &(f64, f64)| match error(&(*a, *b)) {
+                0.0 => 0.0,
+                e if e.is_infinite() => e,
+                e => e / a.abs(),
+            };
+            let most_relative = pairs.iter().map(relatively).fold(0.0, f64::max);
+            for (key, expected) in [("max_error", most), ("max_relative_error", most_relative)] {
+                match got[key].as_f64() {
+                    Some(got) => assert_eq!(got, expected, "{name} {key}"),
+                    None => assert!(got[key] == "inf" && expected.is_infinite(), "{name} {key}: {}", got[key]),
+                }
+            }
+            let ok = |p: &(f64, f64)| {
+                !differs(p)
+                    || error(p).is_finite()
+                        && !p.0.is_nan()
+                        && !p.1.is_nan()
+                        && error(p) <= p.0.abs() * relative + absolute
+            };
+            assert_eq!(
+                got["beyond_tolerance"],
+                Value::from(pairs.iter().filter(|p| !ok(p)).count()),
+                "{name} {absolute} {relative}"
+            );
+            let steps = positions.iter().zip(&pairs).filter(|(_, (a, b))| !a.is_nan() && !b.is_nan());
+            assert_eq!(got["ulps"], Value::from(steps.map(|([a, b], _)| (a - b).abs()).max().unwrap()), "{name}");
+            let finite: Vec<_> = pairs.iter().filter(|(a, b)| a.is_finite() && b.is_finite()).collect();
+            let sum = |f: &dyn Fn(&(f64, f64)) -> f64| finite.iter().map(|p| f(p)).sum::<f64>();
+            let cosine = sum(&|(a, b)| a * b) / (sum(&|(a, _)| a * a) * sum(&|(_, b)| b * b)).sqrt();
+            if cosine.is_finite() {
+                near(&got["cosine"], cosine, name);
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_need_nothing_else_and_run_nothing_from_names() {
+    let dir = Dir::new("pages");
+    let x = Tensor::from_slice(&noise(1, 64), [64]).unwrap();
+    let y = Tensor::from_slice(&noise(2, 64), [64]).unwrap();
+    let name = "layers.0.</td><script>alert('{{ROWS}}')</script>\"&";
+    dir.checkpoint("a.safetensors", &[(name, x.clone()), ("layers.1.w", x)]);
+    dir.checkpoint("b.safetensors", &[(name, y.clone()), ("layers.1.w", y)]);
+    dir.castwise(&["stats", "a.safetensors", "--html", "stats.html"]).ok();
+    assert_eq!(dir.castwise(&["diff", "a.safetensors", "b.safetensors", "--html", "diff.html"]).code, Some(1));
+    for page in ["stats.html", "diff.html"] {
+        let text = std::fs::read_to_string(dir.0.join(page)).unwrap();
+        assert_eq!(text.matches("<script").count(), 1, "{page}");
+        assert!(text.contains("layers.0.&lt;/td&gt;&lt;script&gt;alert(\\&#39;{{ROWS}}\\&#39;)"), "{page}");
+        assert!(text.contains("default-src 'none'") && !text.contains("://") && !text.contains("src="), "{page}");
+        assert!(text.contains("<svg") && text.contains("data-sort=") && text.matches("<tr>").count() == 3, "{page}");
+    }
+}
+
+#[test]
+fn thousands_of_tensors_make_a_page_of_bounded_size() {
+    let dir = Dir::new("many-measured");
+    dir.file("m.safetensors", &command::of_bytes((0..20_000).map(|i| format!("layers.{i}.w"))));
+    dir.castwise(&["stats", "m.safetensors", "--html", "stats.html"]).ok();
+    assert_eq!(dir.castwise(&["diff", "m.safetensors", "m.safetensors", "--html", "diff.html"]).code, Some(0));
+    for page in ["stats.html", "diff.html"] {
+        let text = std::fs::read_to_string(dir.0.join(page)).unwrap();
+        assert!(text.contains("15000 more tensors are not shown") && text.len() < 20_000_000, "{page}: {}", text.len());
+    }
+}
