@@ -145,6 +145,20 @@ fn integers_wrap_and_bools_count() -> Result<(), castwise::Error> {
 }
 
 #[test]
+fn integers_are_widened_by_the_scan() -> Result<(), castwise::Error> {
+    for d in DType::ALL.into_iter().filter(|d| d.is_integral()) {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", d, [3]);
+        let (sum, twice) = (x.cumsum(), x.cast(DType::I64).cumsum() + x.cast(DType::I64));
+        let t = Eager::new(Rules::Torch).tensor(&Tensor::from([1i64, 0, 1])).cast(d).result()?;
+        let made = Executor::new().run(&p, feeds! { "x" => t }, [&sum, &twice])?;
+        assert_eq!(made[0].to_vec::<i64>()?, [1, 1, 2], "{d}");
+        assert_eq!(made[1].to_vec::<i64>()?, [2, 1, 3], "{d}");
+    }
+    Ok(())
+}
+
+#[test]
 fn running_extremes_take_the_last_of_equals_and_keep_nans() -> Result<(), castwise::Error> {
     let nan = f32::NAN;
     let t = Tensor::from([1.0f32, -3.0, 1.0, 2.0, nan, 5.0, nan, 1.0]);
@@ -188,6 +202,27 @@ fn logarithms_of_sums_do_not_overflow() -> Result<(), castwise::Error> {
     let t = Tensor::from([f32::NEG_INFINITY, 1000.0, 1000.0, -2000.0]);
     let want = [f32::NEG_INFINITY, 1000.0, 1000.0 + 2f32.ln(), 1000.0 + 2f32.ln()];
     assert_eq!(both!(&t, 0, logcumsumexp).to_vec::<f32>()?, want);
+    Ok(())
+}
+
+#[test]
+fn logarithms_of_long_lines_are_those_of_f64() -> Result<(), castwise::Error> {
+    for shape in [[2, 1300, 1], [1, 1300, 3], [700, 2, 1]] {
+        let [outer, length, width] = shape;
+        let x: Vec<f32> = values(shape.iter().product()).iter().map(|v| v / 10.0).collect();
+        let mut want = vec![0.0; x.len()];
+        for line in 0..outer * width {
+            let mut log = f64::NEG_INFINITY;
+            for i in 0..length {
+                let at = (line / width * length + i) * width + line % width;
+                let (most, least) = (log.max(x[at].into()), log.min(x[at].into()));
+                log = most + (least - most).exp().ln_1p();
+                want[at] = log as f32;
+            }
+        }
+        let made = both!(&Tensor::from_slice(&x, shape)?, 1, logcumsumexp).to_vec::<f32>()?;
+        assert!(made.iter().zip(&want).all(|(a, b)| (a - b).abs() <= f32::EPSILON * b.abs().max(1.0)), "{shape:?}");
+    }
     Ok(())
 }
 

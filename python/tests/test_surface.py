@@ -132,6 +132,8 @@ FUNCTIONS = {
     "prod": lambda x: np.prod(x + 1, axis=2),
     "var": lambda x: np.var(x, axis=-1, ddof=1),
     "std of two": lambda x: np.std(x, axis=(0, 2), keepdims=True),
+    "cumsum": lambda x: np.cumsum(x, axis=1),
+    "cumprod as f32": lambda x: np.cumprod(x + 1, -1, np.float32),
     "argmax": lambda x: np.argmax(x % 7, axis=1),
     "argmin of all": lambda x: np.argmin((x - 5) ** 2),
     "count_nonzero": lambda x: np.count_nonzero(x % 3, axis=(0, 1)),

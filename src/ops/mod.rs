@@ -286,6 +286,11 @@ impl Op {
         dims
     }
 
+    /// Whether the op is a scan of integers in a wider dtype, to which it converts them itself.
+    pub(crate) fn scans_integers(self) -> bool {
+        matches!(self, Op::Cumsum | Op::Cumprod)
+    }
+
     /// Whether attributes give the dims that the op works along, and the dtype to which its operand is converted first.
     pub fn has_dims(self) -> bool {
         self.is_reduction() || self.is_line()

@@ -370,7 +370,8 @@ impl Scope<'_> {
             }
             members[g as usize].push(i as u32);
             of[i] = g;
-            for a in n.inputs().map(|a| of[self.aliases.source(a) as usize]) {
+            let made = |a: NodeId| self.aliases.source(self.aliases.operand(&n.kind, a)) as usize;
+            for a in n.inputs().map(|a| of[made(a)]) {
                 if a != g && a != u32::MAX {
                     after.insert((a, g));
                 }

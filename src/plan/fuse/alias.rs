@@ -2,6 +2,7 @@
 //!
 //! Guarantees: one step for each node, however long chains of views are. Does not: know which nodes are needed.
 
+use crate::base::dtype::DType;
 use crate::base::view::View;
 use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 
@@ -13,11 +14,13 @@ pub(super) struct Aliases {
     read: Vec<NodeId>,
     /// The node that is no view and has its elements, maybe under other dims.
     source: Vec<NodeId>,
+    /// What a scan reads for it: of an integer that was made wider, the value before, which the scan widens itself.
+    scanned: Vec<NodeId>,
 }
 
 impl Aliases {
     pub(super) fn of(typed: &TypedProgram) -> Aliases {
-        let mut all = Aliases { value: Vec::new(), read: Vec::new(), source: Vec::new() };
+        let mut all = Aliases { value: Vec::new(), read: Vec::new(), source: Vec::new(), scanned: Vec::new() };
         for (i, n) in typed.nodes.iter().enumerate() {
             let i = i as NodeId;
             let (value, read, source) = match &n.kind {
@@ -34,6 +37,10 @@ impl Aliases {
                 }
                 _ => (i, i, i),
             };
+            all.scanned.push(match n.kind {
+                TypedKind::Cast { from, .. } if widens(typed.nodes[from as usize].dtype, n.dtype) => all.value(from),
+                _ => value,
+            });
             all.value.push(value);
             all.read.push(read);
             all.source.push(source);
@@ -60,13 +67,19 @@ impl Aliases {
         self.source[node as usize]
     }
 
-    /// The node that `user` reads for its operand. A reduction or a view needs the operand's own shape.
+    /// The node that `user` reads for its operand. A reduction, a view or an op on lines needs the operand's own shape.
     pub(super) fn operand(&self, user: &TypedKind, operand: NodeId) -> NodeId {
         match user {
+            TypedKind::Line { op, .. } if op.scans_integers() => self.scanned[operand as usize],
             TypedKind::Reduce { .. } | TypedKind::Line { .. } | TypedKind::View { .. } | TypedKind::Blocks { .. } => {
                 self.value(operand)
             }
             _ => self.read[operand as usize],
         }
     }
+}
+
+/// Whether a cast makes integers wider, so that it loses nothing.
+fn widens(from: DType, to: DType) -> bool {
+    from.is_integral() && to.is_integral() && to.holds(from)
 }

@@ -109,6 +109,10 @@ impl Search<'_> {
         self.share(units, &|at| unit(at, &to))
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.check().is_err())
+    }
+
     /// Runs units of work on the threads.
     fn share(&self, units: usize, unit: &(dyn Fn(usize) + Sync)) -> Result<()> {
         let stopped = AtomicBool::new(false);
@@ -118,7 +122,7 @@ impl Search<'_> {
         let size = if units < threads * PARTS { 1 } else { size };
         share(units.div_ceil(size), threads, &|part| {
             for at in part * size..units.min((part + 1) * size) {
-                if at % 64 == 0 && self.stop.is_some_and(|stop| stop.check().is_err()) {
+                if at % 64 == 0 && self.is_stopped() {
                     stopped.store(true, Ordering::Relaxed);
                 }
                 if stopped.load(Ordering::Relaxed) {
@@ -127,10 +131,8 @@ impl Search<'_> {
                 unit(at);
             }
         });
-        match self.stop {
-            Some(stop) if stopped.into_inner() => stop.check(),
-            _ => Ok(()),
-        }
+        // A unit may have ended early.
+        self.stop.map_or(Ok(()), Stop::check)
     }
 
     /// For each element, the position of the extreme up to it: as many as there are elements.
@@ -154,7 +156,7 @@ impl Search<'_> {
                     let (from, to) = (self.bytes.as_ptr().add(from * self.size), to.all().add(from).cast());
                     kernel(operands([from, count(columns), count(self.width), count(done)]), to, n);
                 }
-                if self.stop.is_some_and(|stop| stop.check().is_err()) {
+                if self.is_stopped() {
                     return;
                 }
             }

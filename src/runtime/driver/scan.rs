@@ -16,7 +16,7 @@ use crate::kernels::{BlockFn, operands};
 use crate::runtime::thread_pool::share;
 
 /// Elements of a line that are scanned from the start.
-const BLOCK: usize = 512;
+pub(crate) const BLOCK: usize = 512;
 
 /// Elements that are converted and scanned before the next ones, about: they stay in the L1 cache.
 const TILE: usize = 4 * BLOCK;
@@ -50,6 +50,8 @@ pub(crate) struct Scan<'a> {
     pub(crate) read: Conversion,
     /// To the results' dtype.
     pub(crate) write: Conversion,
+    /// Elements of a line that are scanned from the start: [`BLOCK`], or all, if a step takes so long that it is not done twice.
+    pub(crate) block: usize,
     /// The elements, aligned.
     pub(crate) bytes: &'a [u8],
     pub(crate) outer: usize,
@@ -131,10 +133,10 @@ impl Scan<'_> {
         }
         let _standard = FloatMode::standard();
         let to = Results(results.as_mut_ptr());
-        if self.width == 1 && self.length <= BLOCK {
+        if self.width == 1 && self.length <= BLOCK.min(self.block) {
             return self.short_lines(&to);
         }
-        let (strips, blocks) = (self.width.div_ceil(COLUMNS), self.length.div_ceil(BLOCK));
+        let (strips, blocks) = (self.width.div_ceil(COLUMNS), self.length.div_ceil(self.block));
         let all = self.outer * strips;
         let strip = |at: usize| {
             let column = at % strips * COLUMNS;
@@ -208,7 +210,7 @@ impl Scan<'_> {
         to: Option<&Results>,
         scratch: &mut Scratch,
     ) {
-        if self.width == 1 {
+        if self.width == 1 && self.block == BLOCK {
             return self.line(s.outer, blocks, before, to, scratch);
         }
         let (mut totals, row) = (Totals([0; COLUMNS * LARGEST]), s.columns * self.size);
@@ -223,8 +225,11 @@ impl Scan<'_> {
             let tile = state.add(row);
             for block in blocks {
                 (self.kernels.start)(operands([]), state, s.columns);
-                let end = self.length.min((block + 1) * BLOCK);
-                for first in (block * BLOCK..end).step_by(most) {
+                let end = self.length.min((block + 1).saturating_mul(self.block));
+                for first in (block * self.block..end).step_by(most) {
+                    if self.is_stopped() {
+                        return;
+                    }
                     let rows = most.min(end - first);
                     let (n, last) = (rows * s.columns, tile.add((rows - 1) * row));
                     self.rows(s, first, rows, |from, n, at| self.read(from, n, tile.add(at * self.size)));
@@ -261,6 +266,9 @@ impl Scan<'_> {
             let tile = total.add(size);
             let (start, end) = (outer * self.length, self.length.min(blocks.end * BLOCK));
             for first in (blocks.start * BLOCK..end).step_by(TILE) {
+                if self.is_stopped() {
+                    return;
+                }
                 let n = TILE.min(end - first);
                 self.read(start + first, n, tile);
                 (self.kernels.lines)(operands([std::ptr::null(), count(BLOCK)]), tile, n);
@@ -305,6 +313,10 @@ impl Scan<'_> {
         unsafe { self.write.run(elements, n, to.of(first * self.write.size)) }
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.check().is_err())
+    }
+
     /// Runs units of work on the threads.
     fn units(&self, units: usize, unit: &(dyn Fn(usize, &mut Scratch) + Sync)) -> Result<()> {
         let threads = self.threads.max(1);
@@ -312,7 +324,7 @@ impl Scan<'_> {
         share(units.div_ceil(size), threads, &|part| {
             let mut scratch = Scratch([0; (TILE + COLUMNS) * LARGEST]);
             for at in part * size..units.min((part + 1) * size) {
-                if self.stop.is_some_and(|stop| stop.check().is_err()) {
+                if self.is_stopped() {
                     stopped.store(true, Ordering::Relaxed);
                 }
                 if stopped.load(Ordering::Relaxed) {
@@ -321,9 +333,7 @@ impl Scan<'_> {
                 unit(at, &mut scratch);
             }
         });
-        match self.stop {
-            Some(stop) if stopped.into_inner() => stop.check(),
-            _ => Ok(()),
-        }
+        // A unit may have ended early.
+        self.stop.map_or(Ok(()), Stop::check)
     }
 }

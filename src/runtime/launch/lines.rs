@@ -17,7 +17,7 @@ use crate::kernels::{CpuLevel, scan_kernels};
 use crate::ops::{Choice, Op};
 use crate::plan::tuning::PARALLEL_WORK;
 use crate::runtime::driver::index::Search;
-use crate::runtime::driver::scan::{Conversion, Scan};
+use crate::runtime::driver::scan::{BLOCK, Conversion, Scan};
 use crate::runtime::driver::sort::Sort;
 use crate::tensor::{Tensor, TensorRef};
 
@@ -135,7 +135,7 @@ fn accumulates_in(op: Op, dtype: DType) -> DType {
 }
 
 fn scan(op: Op, all: &Lines<'_>, to: DType, typed: &TypedProgram, run: &Run<'_>, results: &mut [u8]) -> Result<()> {
-    let (math, level) = (accumulates_in(op, all.dtype), CpuLevel::get());
+    let (math, level) = (accumulates_in(op, to), CpuLevel::get());
     let kernels = scan_kernels(op, math, level);
     let kernels = kernels.ok_or_else(|| Error::Internal(format!("no kernel for {op} in {math}")))?;
     let beyond_is_nan = typed.settings.rules.set().beyond_is_nan();
@@ -149,6 +149,7 @@ fn scan(op: Op, all: &Lines<'_>, to: DType, typed: &TypedProgram, run: &Run<'_>,
         size: math.size(),
         read: conversion(all.dtype, math, all.dtype.size())?,
         write: conversion(math, to, to.size())?,
+        block: if op == Op::Logcumsumexp { all.length.max(BLOCK) } else { BLOCK },
         bytes: all.bytes,
         outer: all.outer,
         length: all.length,
