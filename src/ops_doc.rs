@@ -84,6 +84,7 @@ fn section(def: &OpDef) -> String {
             None => text += ", which may be missing if there is only one",
         }
     }
+    text += &attributes(def);
     text += "\n\n| rules | promotion | accepts | gives |\n| --- | --- | --- | --- |\n";
     for rules in Rules::ALL.iter().copied() {
         let accepted = accepted(def, rules);
@@ -92,6 +93,45 @@ fn section(def: &OpDef) -> String {
         text += &format!("| {rules} | {} | {} | {given} |\n", promotion(def, rules), names(&dtypes));
     }
     text + &computed(def)
+}
+
+/// The number and the choice that the op takes, with their defaults.
+fn attributes(def: &OpDef) -> String {
+    let mut text = String::new();
+    if let Some(of) = def.number {
+        text += &format!("; takes `{}`", of.name);
+        text += &match (of.least.is_finite(), of.most.is_finite()) {
+            (true, true) => format!(" from {} to {}", of.least, of.most),
+            (true, false) => format!(" of at least {}", of.least),
+            _ => String::new(),
+        };
+        text += &defaults(|rules| rules.set().number(def).map(|n| n.to_string()));
+    }
+    if let Some(of) = def.choice {
+        let words: Vec<String> = of.among.iter().map(|c| format!("`{c}`")).collect();
+        text += &format!("; takes `{}`: {}", of.name, words.join(", "));
+        text += &defaults(|rules| rules.set().choice(def).map(|c| format!("`{c}`")));
+    }
+    text
+}
+
+/// The default of each rule set.
+fn defaults(of: impl Fn(Rules) -> Option<String>) -> String {
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for (rules, default) in Rules::ALL.iter().filter_map(|rules| Some((rules.name(), of(*rules)?))) {
+        match found.iter_mut().find(|(d, _)| *d == default) {
+            Some((_, names)) => names.push(rules),
+            None => found.push((default, vec![rules])),
+        }
+    }
+    match &found[..] {
+        [] => ", which must be given".into(),
+        [(default, _)] => format!(", by default {default}"),
+        all => {
+            let each: Vec<String> = all.iter().map(|(d, names)| format!("{d} ({})", names.join(", "))).collect();
+            format!(", by default {}", each.join(" or "))
+        }
+    }
 }
 
 /// The dtypes that the operands may have if all have the same one, with the op's signature for each.

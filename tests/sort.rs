@@ -76,12 +76,13 @@ fn wide(t: &Tensor) -> Vec<f64> {
 
 #[test]
 fn every_dim_of_every_layout_is_sorted_and_stable() {
-    for shape in
-        [vec![1], vec![9], vec![3, 5], vec![2, 3, 40], vec![70, 1, 17], vec![6, 600], vec![300, 70], vec![3000, 2]]
-    {
-        for d in
-            [DType::BF16, DType::F16, DType::F32, DType::F64, DType::I8, DType::U16, DType::I32, DType::I64, DType::U64]
-        {
+    const DTYPES: [DType; 9] =
+        [DType::BF16, DType::I8, DType::F64, DType::F16, DType::U16, DType::U64, DType::F32, DType::I32, DType::I64];
+    let shapes =
+        [vec![1], vec![9], vec![3, 5], vec![2, 3, 40], vec![70, 1, 17], vec![6, 600], vec![300, 70], vec![3000, 2]];
+    for (i, shape) in shapes.into_iter().enumerate() {
+        let few = if i == 2 { &DTYPES[..] } else { &DTYPES[i % 3 * 3..][..3] };
+        for d in few.iter().copied() {
             let values = samples(shape.iter().product(), d.is_float());
             let values: Vec<f64> = if d.is_unsigned() { values.iter().map(|v| v.abs()).collect() } else { values };
             let t = Eager::new(Rules::NumPy)
