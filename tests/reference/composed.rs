@@ -111,8 +111,15 @@ pub fn log_of_sum(d: DType, all: &[Value]) -> Answer {
     if d.is_complex() {
         return Answer::Open;
     }
-    if all.iter().any(|v| v.is_nan()) || most.is_infinite() {
-        return real(if all.iter().any(|v| v.is_nan()) { f64::NAN } else { most });
+    if all.iter().any(|v| v.is_nan()) {
+        return real(f64::NAN);
+    }
+    // What rounds beyond the largest number, 448, is a NaN: the logarithm of 0, or a difference.
+    if d == DType::F8E4M3FN && (all.is_empty() || all.iter().any(|v| v - most < -464.0)) {
+        return real(f64::NAN);
+    }
+    if most.is_infinite() {
+        return real(most);
     }
     let log = all.iter().map(|v| (v - most).exp()).sum::<f64>().ln();
     // Half the distance from 1 to the next number of the dtype.
