@@ -251,6 +251,8 @@ fn rule_sets_decide_dtypes() {
     let tight = made("isclose").number("rtol", 0.0).unwrap().number("atol", 1e-3).unwrap();
     assert_eq!(run(Rules::Torch, &tight, &near).unwrap().to_vec::<bool>().unwrap(), [true]);
     assert_eq!(run(Rules::NumPy, &tight, &near).unwrap().to_vec::<bool>().unwrap(), [false]);
+    let small = [Tensor::from([3i32]), Tensor::from([3i32])];
+    assert_eq!(run(Rules::Jax, &tight, &small).unwrap().to_vec::<bool>().unwrap(), [true]);
 }
 
 #[test]
