@@ -107,9 +107,9 @@ fn values_are_those_of_the_definitions() {
                 most + r.iter().map(|v| (v - most).exp()).sum::<f64>().ln()
             };
             let softmax = each(&|r, i| (r[i] - log_sum(r)).exp());
-            near("softmax", &run(Rules::Torch, &made("softmax"), &[x.clone()]).unwrap(), &softmax);
+            near("softmax", &run(Rules::Torch, &made("softmax"), std::slice::from_ref(&x)).unwrap(), &softmax);
             let log = each(&|r, i| r[i] - log_sum(r));
-            near("log_softmax", &run(Rules::Torch, &made("log_softmax"), &[x.clone()]).unwrap(), &log);
+            near("log_softmax", &run(Rules::Torch, &made("log_softmax"), std::slice::from_ref(&x)).unwrap(), &log);
             let mean = |r: &[f64]| r.iter().sum::<f64>() / n as f64;
             let var = |r: &[f64]| r.iter().map(|v| (v - mean(r)).powi(2)).sum::<f64>() / n as f64;
             let norm = each(&|r, i| (r[i] - mean(r)) / (var(r) + 0.01).sqrt() * w[i] + b[i]);
@@ -120,7 +120,7 @@ fn values_are_those_of_the_definitions() {
             let rms = each(&|r, i| r[i] / (square(r) / n as f64 + eps).sqrt() * w[i]);
             near("rms_norm", &run(Rules::Torch, &made("rms_norm"), &[x.clone(), weight.clone()]).unwrap(), &rms);
             let unit = each(&|r, i| r[i] / square(r).sqrt().max(1e-12));
-            near("normalize", &run(Rules::Torch, &made("normalize"), &[x.clone()]).unwrap(), &unit);
+            near("normalize", &run(Rules::Torch, &made("normalize"), std::slice::from_ref(&x)).unwrap(), &unit);
         }
     }
 }
@@ -222,11 +222,14 @@ fn no_elements_and_numbers_that_are_not_finite() {
 #[test]
 fn rule_sets_decide_dtypes() {
     let bytes = Tensor::from([1i8, 2, 3]);
-    let dtype = |rules, name: &str| run(rules, &made(name), &[bytes.clone()]).map(|t| t.dtype());
+    let dtype = |rules, name: &str| run(rules, &made(name), std::slice::from_ref(&bytes)).map(|t| t.dtype());
     assert_eq!(dtype(Rules::NumPy, "softmax").unwrap(), DType::F16);
     assert_eq!(dtype(Rules::Jax, "softmax").unwrap(), DType::F32);
     assert!(dtype(Rules::Torch, "softmax").is_err() && dtype(Rules::Paddle, "softmax").is_err());
-    assert_eq!(run(Rules::Torch, &made("softmax").dtype(DType::F64), &[bytes.clone()]).unwrap().dtype(), DType::F64);
+    assert_eq!(
+        run(Rules::Torch, &made("softmax").dtype(DType::F64), std::slice::from_ref(&bytes)).unwrap().dtype(),
+        DType::F64
+    );
     // Integers wrap in their own dtype.
     let large = Tensor::from([100i8, 100]);
     let dot = run(Rules::Torch, &made("dot"), &[large.clone(), large]).unwrap();
@@ -248,6 +251,8 @@ fn rule_sets_decide_dtypes() {
     let tight = made("isclose").number("rtol", 0.0).unwrap().number("atol", 1e-3).unwrap();
     assert_eq!(run(Rules::Torch, &tight, &near).unwrap().to_vec::<bool>().unwrap(), [true]);
     assert_eq!(run(Rules::NumPy, &tight, &near).unwrap().to_vec::<bool>().unwrap(), [false]);
+    let small = [Tensor::from([3i32]), Tensor::from([3i32])];
+    assert_eq!(run(Rules::Jax, &tight, &small).unwrap().to_vec::<bool>().unwrap(), [true]);
 }
 
 #[test]

@@ -443,8 +443,13 @@ impl Writer<'_> {
             self.not_negative(1, atol)?;
         }
         let wide = |w: &mut Self, v: NodeId| {
-            let to = if of_y { DType::F64 } else { w.pass.settings.default_dtype };
-            if w.dtype(v).is_integral() { w.cast(v, to) } else { Ok(v) }
+            if !w.dtype(v).is_integral() {
+                return Ok(v);
+            }
+            // The dtype of quotients: f64 of NumPy, the default one of others.
+            let seen = [w.seen(v.into()); 2];
+            let to = signature(&w.pass.settings, Op::Div, &seen, &Attrs::default())?.compute;
+            w.cast(v, to)
         };
         let other = if of_y { wide(self, y)? } else { y };
         let mut made = self.binary(Op::Eq, x, other)?;
