@@ -229,6 +229,47 @@ fn pages_need_nothing_else_and_run_nothing_from_names() {
     }
 }
 
+/// A click on the head of a column sorts the rows, a second one the other way. Without a browser nothing is tested.
+#[test]
+fn a_click_sorts_the_rows() {
+    let Some(browser) = browser() else { return };
+    let dir = Dir::new("sorted");
+    let of = |v: f32| Tensor::from_slice(&[v], [1]).unwrap();
+    let tensors = |by: [f32; 4]| ["l.1.w", "l.10.w", "l.2.w", "l.3.w"].into_iter().zip(by.map(of)).collect::<Vec<_>>();
+    dir.checkpoint("a.safetensors", &tensors([1.0; 4]));
+    dir.checkpoint("b.safetensors", &[&tensors([3.0, f32::INFINITY, 1.5, 1.0])[..], &[("new", of(1.0))]].concat());
+    assert_eq!(dir.castwise(&["diff", "a.safetensors", "b.safetensors", "--html", "diff.html"]).code, Some(1));
+    let page = std::fs::read_to_string(dir.0.join("diff.html")).unwrap();
+    let script = "<script>
+const names = () => [...document.querySelectorAll('tbody tr')].map((r) => r.cells[0].textContent).join(' ');
+const seen = [];
+for (const column of [4, 4, 0, 0]) {
+  document.querySelectorAll('th button')[column].click();
+  seen.push(names());
+}
+document.title = seen.join('|');
+</script></body>";
+    std::fs::write(dir.0.join("driven.html"), page.replace("</body>", script)).unwrap();
+    let out = std::process::Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", dir.0.join("profile").display()))
+        .arg(format!("file://{}", dir.0.join("driven.html").display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&out.stdout);
+    let title = dom.split("<title>").nth(1).and_then(|t| t.split("</title>").next()).unwrap();
+    let by_error = ["l.10.w l.1.w l.2.w l.3.w new", "l.3.w l.2.w l.1.w l.10.w new"];
+    let by_name = ["l.1.w l.2.w l.3.w l.10.w new", "new l.10.w l.3.w l.2.w l.1.w"];
+    assert_eq!(title.split('|').collect::<Vec<_>>(), [by_error, by_name].concat());
+}
+
+/// A browser, if there is one.
+fn browser() -> Option<std::path::PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).flat_map(|dir| names.map(|n| dir.join(n))).find(|p| p.is_file())
+}
+
 #[test]
 fn thousands_of_tensors_make_a_page_of_bounded_size() {
     let dir = Dir::new("many-measured");

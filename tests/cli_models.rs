@@ -250,20 +250,21 @@ fn a_model_is_whole_or_absent_whenever_the_command_is_killed() {
     };
     model(&dir, "a", &tensors(1));
     model(&dir, "b", &tensors(9));
-    let merge = || {
+    let merge = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_castwise"));
         command.args(["eval", "0.7*a + 0.3*b", "-i", "a=a/", "-i", "b=b/", "-o", "m/", "--max-shard-size", "700KB"]);
+        command.args(more);
         command.current_dir(&dir.0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let began = Instant::now();
-    assert!(merge().wait().unwrap().success());
+    assert!(merge(&[]).wait().unwrap().success());
     let whole = began.elapsed();
     let right = contents(&dir.0.join("m"));
     assert_eq!(right.as_ref().unwrap().len(), 6, "three shards, the index, the configuration and the tokenizer");
     let mut killed = 0;
     for i in 0..40 {
         let _ = std::fs::remove_dir_all(dir.0.join("m"));
-        let mut child = merge();
+        let mut child = merge(&[]);
         std::thread::sleep(whole * i / 40 + Duration::from_micros(50));
         if i % 2 == 0 {
             child.kill().unwrap();
@@ -278,8 +279,20 @@ fn a_model_is_whole_or_absent_whenever_the_command_is_killed() {
         assert!(i % 2 == 0 || left == 0, "{:?}", dir.names());
     }
     assert!(killed > 0);
+    // Another model has the name: it is there, or the new one, or none between two renames.
+    let old = contents(&dir.0.join("a"));
+    for i in 0..20 {
+        let _ = std::fs::remove_dir_all(dir.0.join("m"));
+        assert!(Command::new("cp").args(["-r", "a", "m"]).current_dir(&dir.0).status().unwrap().success());
+        let mut child = merge(&["--force"]);
+        std::thread::sleep(whole * i / 20);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let now = contents(&dir.0.join("m"));
+        assert!(now.is_none() || now == old || now == right, "half a model after {i}");
+    }
     let _ = std::fs::remove_dir_all(dir.0.join("m"));
-    assert!(merge().wait().unwrap().success());
+    assert!(merge(&[]).wait().unwrap().success());
     assert!(contents(&dir.0.join("m")) == right);
 }
 

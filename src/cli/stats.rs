@@ -90,7 +90,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let path = input.path.display().to_string();
         return print(&format!("{:#}\n", json!({ "file": path, "tensors": tensors })));
     }
-    if arguments.html.is_some() { Ok(()) } else { print(&table(&rows, arguments.target)) }
+    print(&table(&rows, arguments.target))
 }
 
 /// An executor that keeps no memory of results.
