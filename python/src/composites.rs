@@ -85,9 +85,11 @@ impl CompositeFunction {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (names, required) = self.composite.operands();
         let mut made = self.composite.clone();
-        let mut operands: Vec<Option<Bound<'py, PyAny>>> = self.given.iter().map(|g| Some(g.bind(py).clone())).collect();
+        let mut operands: Vec<Option<Bound<'py, PyAny>>> =
+            self.given.iter().map(|g| Some(g.bind(py).clone())).collect();
         // `x.softmax(-1)`, as in PyTorch.
-        let along = names.len() == 1 && made.parameters().next() == Some("dims") && !made.parameters().any(|p| p == "p");
+        let along =
+            names.len() == 1 && made.parameters().next() == Some("dims") && !made.parameters().any(|p| p == "p");
         for (i, value) in args.iter().enumerate() {
             if operands.len() < names.len() {
                 operands.push(Some(value).filter(|v| !v.is_none()));

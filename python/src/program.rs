@@ -77,11 +77,7 @@ fn no_array() -> PyErr {
 
 /// Applies an op or composite to Python objects: to handles, of which at least one is a program's, in the program; to arrays at
 /// once.
-pub fn applied<'py>(
-    py: Python<'py>,
-    what: &Applied,
-    operands: &[Bound<'py, PyAny>],
-) -> PyResult<Bound<'py, PyAny>> {
+pub fn applied<'py>(py: Python<'py>, what: &Applied, operands: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let Some(first) = operands.iter().find_map(|o| o.cast::<PyVar>().ok()) else {
         return eager(py, what, operands);
     };
