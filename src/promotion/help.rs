@@ -15,13 +15,13 @@ use crate::ops::{Attrs, Custom, MAX_OPERANDS, Op, Output, Promotion};
 fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
     use DType::*;
     let complex = if d == F64 { C128 } else { C64 };
-    let candidates = match d.category() {
-        Category::Bool => [I64, F32, C64],
-        Category::Int => [F32, C64, Bool],
-        Category::Float => [I64, complex, Bool],
-        Category::Complex => [C64, d.real(), I64],
+    let candidates: &[DType] = match d.category() {
+        Category::Bool => &[I64, F32, C64],
+        Category::Int => &[F32, C64, Bool],
+        Category::Float => &[F32, I64, complex, Bool],
+        Category::Complex => &[C64, d.real(), I64],
     };
-    candidates.into_iter().find(|c| *c != d && accepts.has(*c))
+    candidates.iter().copied().find(|c| *c != d && accepts.has(*c))
 }
 
 const ORDINALS: [&str; MAX_OPERANDS] = ["first", "second", "third", "fourth"];
@@ -121,6 +121,7 @@ fn instead(op: Op, accepts: DTypeSet, operands: &[OperandType], common: DType) -
         (Category::Complex, Category::Float) => "apply it to `abs(x)`, or to `real(x)` and `imag(x)`".into(),
         (Category::Complex, Category::Int) => format!("cast the real part, e.g. `cast(real(x), {to})`"),
         (_, Category::Int) => format!("cast to an integer dtype, e.g. `cast(x, {to})`"),
+        (Category::Float, Category::Float) => format!("cast to {to}, e.g. `cast(x, {to})`"),
         (_, Category::Float) => format!("cast to a float dtype, e.g. `cast(x, {to})`"),
         (_, c) => format!("cast to {c}, e.g. `cast(x, {to})`"),
     });

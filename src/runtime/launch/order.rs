@@ -2,6 +2,8 @@
 //!
 //! Guarantees: any layout of the operand gives what its row-major copy gives. Does not: find elements; `driver` does.
 
+use num_complex::Complex;
+
 use super::finish::cast_tensor;
 use super::index::spread;
 use super::kernel::Results;
@@ -53,7 +55,12 @@ pub(super) fn statistics<R>(
         if !is_nan {
             return Err(Error::EmptyReduction { op: op.name(), location: n.location.clone() });
         }
-        let nan = cast_tensor(&Tensor::scalar(f32::NAN), dtype, &typed.settings)?;
+        // Of complex numbers both parts, as the mean of none.
+        let nan = match dtype.is_complex() {
+            true => Tensor::scalar(Complex::new(f32::NAN, f32::NAN)),
+            false => Tensor::scalar(f32::NAN),
+        };
+        let nan = cast_tensor(&nan, dtype, &typed.settings)?;
         let all = nan.broadcast_to(layout.shape())?;
         return Ok(Some([Some(TensorRef::Tensor(&all).copied(|bytes| run.storage(bytes))?)].into_iter().collect()));
     }
