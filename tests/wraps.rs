@@ -509,7 +509,7 @@ fn a_random_program_of_which_nothing_is_told_has_the_results_of_unbounded_intege
 
 #[test]
 fn rows_that_give_integers_say_how_their_range_follows() {
-    use castwise::ops::IntRange;
+    use castwise::ops::{Choice, IntRange};
     for op in Op::ALL.iter().copied() {
         let def = op.def();
         let integers = INTEGERS.iter().any(|d| Rules::ALL.iter().any(|rules| rules.accepts(op).has(*d)));
@@ -519,7 +519,12 @@ fn rows_that_give_integers_say_how_their_range_follows() {
             if op == Op::Where {
                 operands[0] = Given::Tensor(DType::Bool);
             }
-            alone(rules, op, Attrs::default(), &operands).is_some_and(|(d, _)| d.category() == Category::Int)
+            // A quantile gives integers if it is an element.
+            let choice = def.choice.and_then(|of| of.among.iter().copied().find(|c| *c == Choice::Lower));
+            let number = def.number.filter(|of| of.default.is_none()).map(|of| of.least.max(0.0));
+            let mut attrs = Attrs::default();
+            (attrs.choice, attrs.number) = (choice, number.map(Into::into));
+            alone(rules, op, attrs, &operands).is_some_and(|(d, _)| d.category() == Category::Int)
         };
         let given = integers && def.output != Output::Bool && Rules::ALL.iter().copied().any(gives);
         let whole = def.integers == IntRange::Whole;

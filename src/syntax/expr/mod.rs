@@ -45,7 +45,6 @@ use callee::Callee;
 pub use help::application;
 use keywords::Call;
 use lex::{Lexer, Span, Symbol, Token};
-use operators::{COMPARISON, UNARY, binary_op, precedence};
 
 pub use crate::base::limits::MAX_EXPRESSION;
 
@@ -498,70 +497,6 @@ impl<'t, 'a, M: Mode> Parser<'t, 'a, M> {
         };
         self.by_name.insert(name.to_string(), value);
         Ok(value)
-    }
-
-    /// Reads a binary operator. Operators on its left with a higher precedence are applied first.
-    fn binary(&mut self, symbol: Symbol, span: Span) -> Parsed<()> {
-        let mine = precedence(symbol);
-        while let Some(frame) = self.frames.last() {
-            let theirs = match frame {
-                Frame::Binary(s) => precedence(*s),
-                Frame::Unary(..) => UNARY,
-                Frame::Open(_) | Frame::Call(..) => break,
-            };
-            if theirs == mine && mine == COMPARISON {
-                let d = span.syntax("comparisons do not chain");
-                return Err(d.help("write `(a < b) & (b < c)`, with parentheses"));
-            }
-            if theirs < mine || symbol == Symbol::Pow && theirs == mine {
-                break;
-            }
-            self.reduce()?;
-        }
-        self.wait(Frame::Binary(symbol), span)
-    }
-
-    /// Applies the innermost operator.
-    fn reduce(&mut self) -> Parsed<()> {
-        match self.frames.pop() {
-            Some(Frame::Binary(symbol)) => {
-                let (Some((b, right)), Some((a, left))) = (self.values.pop(), self.values.pop()) else {
-                    return Err(Span { start: 0, end: 0 }.syntax("an operand is missing"));
-                };
-                let span = left.to(right);
-                let value = match (a, b) {
-                    (Value::Constant(a), Value::Constant(b)) => {
-                        Value::Constant(fold::binary(symbol, a, b).map_err(|m| span.syntax(m))?)
-                    }
-                    _ => self.step(binary_op(symbol), &[(a, left), (b, right)], Attrs::default(), span)?,
-                };
-                self.push(value, span)
-            }
-            Some(Frame::Unary(symbol, at)) => {
-                let Some((value, inner)) = self.values.pop() else { return Err(at.syntax("an operand is missing")) };
-                let span = at.to(inner);
-                let value = match (symbol, value) {
-                    (Symbol::Sub, Value::Constant(a)) => Value::Constant(fold::negate(a).map_err(|m| span.syntax(m))?),
-                    (Symbol::Sub, x) => self.step(Op::Neg, &[(x, inner)], Attrs::default(), span)?,
-                    (Symbol::Not, x) => self.step(Op::BitwiseNot, &[(x, inner)], Attrs::default(), span)?,
-                    (_, x) => x,
-                };
-                self.push(value, span)
-            }
-            Some(other) => {
-                self.frames.push(other);
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Applies all operators inside the innermost parenthesis or call.
-    fn reduce_all(&mut self) -> Parsed<()> {
-        while let Some(Frame::Binary(_) | Frame::Unary(..)) = self.frames.last() {
-            self.reduce()?;
-        }
-        Ok(())
     }
 
     fn step(&mut self, op: Op, operands: &[(Value, Span)], attrs: Attrs, span: Span) -> Parsed<Value> {
