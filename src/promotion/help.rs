@@ -19,7 +19,7 @@ fn closest(accepts: DTypeSet, d: DType) -> Option<DType> {
         Category::Bool => &[I64, F32, C64],
         Category::Int => &[F32, C64, Bool],
         Category::Float => &[F32, I64, complex, Bool],
-        Category::Complex => &[C64, d.real(), I64],
+        Category::Complex => &[C64, d.real(), F32, I64],
     };
     candidates.iter().copied().find(|c| *c != d && accepts.has(*c))
 }
