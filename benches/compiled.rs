@@ -122,7 +122,7 @@ struct Row {
 
 fn rows(wanted: &[String]) -> castwise::Result<Vec<Row>> {
     let mut rows = vec![];
-    for op in Op::ALL.iter().copied().filter(|op| !op.is_reduction()) {
+    for op in Op::ALL.iter().copied().filter(|op| !op.has_dims()) {
         for dtype in DType::ALL {
             let Some((p, y)) = step(op, dtype) else { continue };
             if !wanted.is_empty() && !wanted.contains(&format!("{op}.{dtype}")) {
