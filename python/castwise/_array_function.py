@@ -192,7 +192,7 @@ def _sort(op: str) -> None:
         # Every sort here is stable.
         _none(order=order)
         if axis is None:
-            a, axis = a.reshape(-1), -1
+            a, axis = a if a.ndim == 1 else a.reshape(-1), -1
         return _core.op(op)(a, axis=axis)
 
 
