@@ -86,6 +86,8 @@ def _scan(op: str) -> None:
     def scan(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         _none(out=out)
         named = {} if dtype is None else {"dtype": dtype}
+        if axis is None and a.ndim > 1:
+            a = a.reshape(-1)
         return _core.op(op)(a, axis=axis, **named)
 
 

@@ -179,10 +179,10 @@ def test_numpys_functions_of_a_var_are_numpys(name):
 def test_functions_of_known_extents():
     p = castwise.Program("numpy")
     x = p.data("x", "f64", [2, 3, 4])
-    p.fetch(a=np.reshape(x, (6, -1)), b=x[1], c=x[:, -1, 0], d=np.ravel(x), e=np.squeeze(x[:1]), f=np.sort(-x, axis=None))
+    p.fetch(a=np.reshape(x, (6, -1)), b=x[1], c=x[:, -1, 0], d=np.ravel(x), e=np.squeeze(x[:1]), f=np.sort(-x, axis=None), g=np.cumsum(x))
     got = castwise.compile(p)(X)
     wanted = {"a": X.reshape(6, -1), "b": X[1], "c": X[:, -1, 0], "d": X.ravel(), "e": X[:1].squeeze()}
-    wanted["f"] = np.sort(-X, axis=None)
+    wanted |= {"f": np.sort(-X, axis=None), "g": np.cumsum(X)}
     for name, want in wanted.items():
         np.testing.assert_array_equal(got[name], want)
     assert (np.shape(x), np.ndim(x), x.ndim) == ((2, 3, 4), 3, 3)
