@@ -5,7 +5,7 @@
 
 use castwise::{Over, prelude::*};
 
-/// Elements of a block, whose sums begin anew.
+/// Elements of a block, each of which is summed from zero.
 const BLOCK: usize = 512;
 
 /// The sums of a line as they are documented: blocks are summed from 0, and joined with the total of those before.

@@ -76,7 +76,7 @@ impl<'py> Array<'py> {
     /// The elements as a view for writing.
     pub fn view_mut<'a>(&'a self, layout: &TensorLayout) -> castwise::Result<TensorViewMut<'a>> {
         // SAFETY: as in `view`; the array is writable, which `writable` has checked, and Rust has no reference to it. Of two
-        // arrays of one call none that has all its elements side by side shares one with the other, which `check_apart` has
+        // arrays of one call none whose elements are contiguous shares one with the other, which `check_apart` has
         // checked; the others are written when the run has ended.
         unsafe { layout.over_mut(self.first) }
     }

@@ -83,7 +83,7 @@ pub(crate) struct Lines<'a> {
     pub(crate) pitch: usize,
 }
 
-/// Answers what is asked of lines. `keys` has as many bytes as the elements of a line; each result is an element, or a position
+/// Selects from each line what `Ask` names. `keys` has as many bytes as the elements of a line; each result is an element, or a position
 /// as an `i64`.
 pub(crate) type OrderFn = fn(Lines<'_>, &Ask, keys: &mut [u128], results: &mut [u8], Share<'_>);
 
@@ -121,7 +121,7 @@ impl Found {
     }
 }
 
-/// Elements of a line from which on a sample tells which elements need to be looked at.
+/// The least length of a line for which a sample narrows the elements to those that can have the rank.
 pub(crate) const LONG: usize = 1 << 17;
 
 /// Elements of a piece of a long line.
