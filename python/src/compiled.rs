@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
+use crate::apply::python_scalar;
 use crate::arrays::{self, Argument};
 use crate::describe::{self, Described};
 use crate::errors::exception;
@@ -19,8 +20,8 @@ use crate::executor::PyExecutor;
 use crate::html;
 use crate::options::Options;
 use crate::place::here;
-use crate::program::{self, PyVar};
 use crate::torch;
+use crate::var::PyVar;
 use crate::variant::{Form, Layouts, Seen, Variant};
 
 /// What is compiled.
@@ -231,7 +232,7 @@ impl Compiled {
         match &self.source {
             Source::Function(function) => {
                 let values = self.names.iter().map(|name| match scalar(name) {
-                    Some(s) => program::python_scalar(py, s),
+                    Some(s) => python_scalar(py, s),
                     None => {
                         let var = placeholders.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
                         let var = var.ok_or_else(|| PyKeyError::new_err(name.clone()))?;

@@ -115,9 +115,39 @@ impl Generator {
     pub(crate) const NAMES: [&'static str; 7] =
         ["index", "arange_like", "linspace", "uniform", "normal", "bernoulli", "randint"];
 
-    /// The name in the text form.
-    pub fn name(&self) -> &'static str {
-        Generator::NAMES[match self {
+    /// What each one makes, in short.
+    const DOCS: [&'static str; 7] = [
+        "The index of each element of x: along a dim, or in row-major order without; i64.",
+        "start + index * step, in the shape of x. Integers by default if both are integers; they wrap. Floats are computed in f64.",
+        "Evenly spaced values from start to end, with both of them, in the shape of x: along a dim, or in row-major order without.",
+        "Random numbers that are uniform in [0, 1), in the shape of x.",
+        "Random numbers that are normally distributed with mean 0 and standard deviation 1, in the shape of x.",
+        "True with the probability p, in the shape of x.",
+        "Random integers from low to high - 1, in the shape of x.",
+    ];
+
+    /// Every generator, with parameters as [`named`](Generator::named) has them.
+    ///
+    /// ```
+    /// use castwise::Generator;
+    /// assert_eq!(Generator::all().next(), Some(Generator::Index { dim: None }));
+    /// ```
+    pub fn all() -> impl ExactSizeIterator<Item = Generator> {
+        let (key, dim, dtype) = (Key::default(), None, None);
+        [
+            Generator::Index { dim },
+            Generator::Arange { start: Scalar::Int(0), step: Scalar::Int(1), dim, dtype },
+            Generator::Linspace { start: 0.0, end: 1.0, dim, dtype },
+            Generator::Uniform { key, dtype },
+            Generator::Normal { key, dtype },
+            Generator::Bernoulli { p: 0.5, key },
+            Generator::Randint { low: 0, high: 0, key, dtype },
+        ]
+        .into_iter()
+    }
+
+    fn at(&self) -> usize {
+        match self {
             Generator::Index { .. } => 0,
             Generator::Arange { .. } => 1,
             Generator::Linspace { .. } => 2,
@@ -125,26 +155,63 @@ impl Generator {
             Generator::Normal { .. } => 4,
             Generator::Bernoulli { .. } => 5,
             Generator::Randint { .. } => 6,
-        }]
+        }
     }
 
-    /// The generator of this name with its parameters not given yet, by default the least: what a text fills in.
-    pub(crate) fn named(name: &str) -> Option<Generator> {
-        let (key, dim, dtype) = (Key::default(), None, None);
-        Some(match name {
-            "index" => Generator::Index { dim },
-            "arange_like" => Generator::Arange { start: Scalar::Int(0), step: Scalar::Int(1), dim, dtype },
-            "linspace" => Generator::Linspace { start: 0.0, end: 1.0, dim, dtype },
-            "uniform" => Generator::Uniform { key, dtype },
-            "normal" => Generator::Normal { key, dtype },
-            "bernoulli" => Generator::Bernoulli { p: 0.5, key },
-            "randint" => Generator::Randint { low: 0, high: 0, key, dtype },
-            _ => return None,
-        })
+    /// The name in the text form, in expressions and in Python.
+    pub fn name(&self) -> &'static str {
+        Generator::NAMES[self.at()]
     }
 
-    /// The parameters that are numbers, in order: those that can be given without their names come first.
-    pub(crate) fn numbers(&self) -> &'static [&'static str] {
+    /// What it makes, in a sentence.
+    pub fn doc(&self) -> &'static str {
+        Generator::DOCS[self.at()]
+    }
+
+    /// The generator of this name, with parameters that [`number`](Generator::number) and [`dtype`](Generator::dtype) replace: from 0
+    /// by steps of 1, from 0 to 1, the seed and stream 0, the probability 0.5. Of `randint` both bounds must be set.
+    pub fn named(name: &str) -> Option<Generator> {
+        Generator::all().find(|g| g.name() == name)
+    }
+
+    /// The names of the parameters: those that are numbers, in the order of calls, and `dtype` if one can be asked for.
+    ///
+    /// ```
+    /// use castwise::Generator;
+    /// let uniform = Generator::named("uniform").ok_or("no such generator")?;
+    /// assert_eq!(uniform.parameters().collect::<Vec<_>>(), ["seed", "stream", "dtype"]);
+    /// # Ok::<(), &str>(())
+    /// ```
+    pub fn parameters(mut self) -> impl Iterator<Item = &'static str> {
+        self.numbers().iter().copied().chain(self.dtype_mut().map(|_| "dtype"))
+    }
+
+    /// Sets the number of this name. Error: it takes none, or not this one.
+    ///
+    /// ```
+    /// use castwise::Generator;
+    /// let dice = Generator::named("randint").ok_or("no such generator")?;
+    /// let dice = dice.number("low", 1)?.number("high", 7)?.number("seed", 42)?;
+    /// assert_eq!(dice, Generator::Randint { low: 1, high: 7, key: 42.into(), dtype: None });
+    /// assert_eq!(dice.number("seed", -1).unwrap_err(), "`seed` of `randint` is an integer from 0 to 2^64 - 1");
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn number(mut self, name: &str, value: impl Into<Scalar>) -> Result<Generator, String> {
+        let made = self.set(name, value.into());
+        made.map_err(|what| format!("`{name}` of `{}` is {what}", self.name()))?;
+        Ok(self)
+    }
+
+    /// Asks for this dtype. Generators whose parameters have no `dtype` ignore it.
+    pub fn dtype(mut self, dtype: DType) -> Generator {
+        if let Some(to) = self.dtype_mut() {
+            *to = Some(dtype);
+        }
+        self
+    }
+
+    /// The parameters that are numbers, in the order in which they can be given without their names.
+    pub fn numbers(&self) -> &'static [&'static str] {
         match self {
             Generator::Index { .. } => &["dim"],
             Generator::Arange { .. } => &["start", "step", "dim"],
