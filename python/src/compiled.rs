@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use crate::apply::python_scalar;
-use crate::arrays::{self, Argument};
+use crate::arrays::{self, Argument, Library};
 use crate::describe::{self, Described};
 use crate::errors::exception;
 use crate::executor::PyExecutor;
@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::place::here;
 use crate::torch;
 use crate::var::PyVar;
-use crate::variant::{Form, Layouts, Seen, Variant};
+use crate::variant::{Form, Layouts, Seen, Variant, Views};
 
 /// What is compiled.
 enum Source {
@@ -80,15 +80,6 @@ impl Compiled {
 
     pub fn options(&self) -> &Options {
         &self.options
-    }
-
-    /// The arguments of a call in the order of the names.
-    fn arguments<'py>(
-        &self,
-        args: &Bound<'py, PyTuple>,
-        named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<SmallVec<[Argument<'py>; 4]>> {
-        self.read(args, named, arrays::argument)
     }
 
     /// What is given by position and by name, each read once, in the order of the names.
@@ -193,6 +184,11 @@ impl Compiled {
         all.truncate(MOST - 1);
         all.insert(0, made.clone());
         Ok(made)
+    }
+
+    /// The variant of the last call.
+    fn latest(&self) -> Option<Arc<Variant>> {
+        self.lock().first().cloned()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Variant>>> {
@@ -320,10 +316,20 @@ impl Compiled {
         out: Option<&Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = self.arguments(args, named)?;
-        let variant = self.variant(py, &arguments)?;
         let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        variant.call(py, &variant.feeds(&arguments), out, &fail)
+        let mut views = Views::new();
+        if args.len() == self.names.len()
+            && named.is_none_or(|d| d.is_empty())
+            && let Some(variant) = self.latest()
+            && let Some(library) = variant.views_like_last(args.iter_borrowed(), false, &mut views)
+        {
+            return variant.call(py, &views, library, out, &fail);
+        }
+        let arguments = self.read(args, named, arrays::argument)?;
+        let variant = self.variant(py, &arguments)?;
+        let feeds = variant.feeds(&arguments);
+        let library = feeds.first().map_or(Library::NumPy, |a| a.library);
+        variant.call(py, &variant.views(&feeds).map_err(fail)?, library, out, &fail)
     }
 
     /// For the backend of torch.compile: computes the results for tensors by position, whose history is the caller's, so that
@@ -334,19 +340,27 @@ impl Compiled {
         tensors: &Bound<'py, PyList>,
         out: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let read = |t: Bound<'py, PyAny>| torch::traced(&t, "of a graph")?.with_bools().map(Argument::Array);
-        let arguments = tensors.iter().map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
-        if arguments.len() != self.names.len() {
-            return Err(PyTypeError::new_err(format!("{} tensors for {} names", arguments.len(), self.names.len())));
-        }
-        let variant = self.variant(py, &arguments)?;
+        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
         let target = |t: Bound<'py, PyAny>| match t.is_none() {
             true => Ok(None),
             false => arrays::writable(torch::traced(&t, "out")?).map(Some),
         };
         let out = out.iter().map(target).collect::<PyResult<_>>()?;
-        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        variant.call_tensors(py, &variant.feeds(&arguments), &out, &fail)
+        // Kept here, since other threads may change the list.
+        let tensors: SmallVec<[Bound<'py, PyAny>; 8]> = tensors.iter().collect();
+        if tensors.len() != self.names.len() {
+            return Err(PyTypeError::new_err(format!("{} tensors for {} names", tensors.len(), self.names.len())));
+        }
+        let mut views = Views::new();
+        if let Some(variant) = self.latest()
+            && variant.views_like_last(tensors.iter().map(Bound::as_borrowed), true, &mut views).is_some()
+        {
+            return variant.call_tensors(py, &views, &out, &fail);
+        }
+        let read = |t: &Bound<'py, PyAny>| torch::traced(t, "of a graph")?.with_bools().map(Argument::Array);
+        let arguments = tensors.iter().map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
+        let variant = self.variant(py, &arguments)?;
+        variant.call_tensors(py, &variant.views(&variant.feeds(&arguments)).map_err(fail)?, &out, &fail)
     }
 
     /// The names of the arguments, in order.

@@ -184,7 +184,7 @@ fn of_generator(made: Generator, key: &str, value: &Bound<'_, PyAny>) -> PyResul
     made.number(key, arrays::scalar(value)?.ok_or_else(none)?).map_err(PyValueError::new_err)
 }
 
-/// An op, composite or generator as a Python function.
+// An op, composite or generator as a Python function. (A text of the class would hide that of each function.)
 #[pyclass(frozen, module = "castwise", name = "Function")]
 pub struct Function {
     what: Applied,

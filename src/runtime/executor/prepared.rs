@@ -57,7 +57,8 @@ impl Prepared {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn run_views(&self, feeds: &[TensorView<'_>]) -> Result<Vec<Tensor>> {
-        self.core.run(&self.inner, &self.views(feeds)?, None)
+        self.counted(feeds.len())?;
+        self.core.run(&self.inner, &views(feeds), None)
     }
 
     /// [`run`](Prepared::run) that the token can stop, as [`Executor::run_with`](super::Executor::run_with).
@@ -67,7 +68,8 @@ impl Prepared {
 
     /// [`run_views`](Prepared::run_views) that the token can stop.
     pub fn run_views_with(&self, feeds: &[TensorView<'_>], token: &CancelToken) -> Result<Vec<Tensor>> {
-        self.core.run(&self.inner, &self.views(feeds)?, Some(token))
+        self.counted(feeds.len())?;
+        self.core.run(&self.inner, &views(feeds), Some(token))
     }
 
     /// Computes the fetches into the caller's tensors or [memory](crate::TensorViewMut), one for each, in the order of the fetches.
@@ -99,7 +101,8 @@ impl Prepared {
     /// [`run_into`](Prepared::run_into) with borrowed elements; [`run_views`](Prepared::run_views) and
     /// [`TensorViewMut`](crate::TensorViewMut) have examples.
     pub fn run_views_into(&self, feeds: &[TensorView<'_>], into: &mut [impl AsTarget]) -> Result<()> {
-        self.core.run_into(&self.inner, &self.views(feeds)?, &mut targets(into), None)
+        self.counted(feeds.len())?;
+        self.core.run_into(&self.inner, &views(feeds), &mut targets(into), None)
     }
 
     /// [`run_views_into`](Prepared::run_views_into) that the token can stop.
@@ -124,17 +127,13 @@ impl Prepared {
         into: &mut [impl AsTarget],
         token: &CancelToken,
     ) -> Result<()> {
-        self.core.run_into(&self.inner, &self.views(feeds)?, &mut targets(into), Some(token))
+        self.counted(feeds.len())?;
+        self.core.run_into(&self.inner, &views(feeds), &mut targets(into), Some(token))
     }
 
     fn tensors<'a>(&self, feeds: &[&'a Tensor]) -> Result<InOrder<'a>> {
         self.counted(feeds.len())?;
         Ok(feeds.iter().map(|t| TensorRef::Tensor(t)).collect())
-    }
-
-    fn views<'a>(&self, feeds: &'a [TensorView<'_>]) -> Result<InOrder<'a>> {
-        self.counted(feeds.len())?;
-        Ok(feeds.iter().map(TensorRef::View).collect())
     }
 
     fn counted(&self, feeds: usize) -> Result<()> {
@@ -146,6 +145,11 @@ impl Prepared {
         let problem = format!("{feeds} tensors for {want} placeholders: {names}");
         Err(Error::Feed { name: "feeds".into(), problem })
     }
+}
+
+/// The feeds of a call. (Not a `Result`, which would be moved from place to place.)
+fn views<'a>(feeds: &'a [TensorView<'_>]) -> InOrder<'a> {
+    feeds.iter().map(TensorRef::View).collect()
 }
 
 /// The targets of a call.
