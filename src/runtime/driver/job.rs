@@ -52,6 +52,12 @@ impl<'a> Buffer<'a> {
 }
 
 impl Buffer<'_> {
+    /// The operand that begins so many elements behind this one. (One before the bytes is refused by [`check`](Buffer::check).)
+    pub(crate) fn skipped(mut self, elements: isize) -> Self {
+        self.offset = self.offset.wrapping_add_signed(elements);
+        self
+    }
+
     /// Proves that elements so far before and behind the first one are inside the bytes.
     pub(crate) fn check(&self, reach: (i128, i128)) -> Result<()> {
         if self.made.is_some() {
