@@ -110,6 +110,11 @@ impl Blocking {
         self.longer > 0
     }
 
+    /// Bytes that the group reads.
+    pub(crate) fn read(&self) -> usize {
+        (self.moved - self.made).saturating_mul(self.all())
+    }
+
     /// Bytes that the kernels make for a block.
     pub(crate) fn scratch(&self) -> usize {
         self.rows().saturating_mul(self.made)

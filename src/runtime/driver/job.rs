@@ -107,6 +107,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) inputs: &'a [Buffer<'a>],
     /// What can stop the launch; checked between units of the work.
     pub(crate) stop: Option<&'a Stop<'a>>,
+    /// Whether results are streamed, if that is decided for several launches together.
+    pub(crate) stream: Option<bool>,
 }
 
 /// The strategy of launches with these segments.

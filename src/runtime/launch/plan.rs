@@ -152,7 +152,7 @@ impl<'t, E: Engine> Runner<'_, '_, '_, 't, E> {
         };
         let bytes = k.outputs.iter().zip(&k.kernel.outputs).enumerate().map(target).collect();
         let began = self.engine.clock();
-        let made = execute(plan, k, run, prepared, &inputs, Targets { bytes, over })?;
+        let made = execute(plan, k, run, prepared, &inputs, Targets { bytes, over, stream: None })?;
         if let Some(began) = began {
             self.engine.launched(&k.kernel, began.elapsed());
         }
@@ -304,6 +304,7 @@ pub(crate) fn run_direct<R: Ready>(
             consts: &k.consts,
             inputs: &inputs,
             stop: None,
+            stream: None,
         };
         // A plain schedule has no step that refuses data.
         drive(&launch, &mut results, &mut [], 1).map(|_| ())

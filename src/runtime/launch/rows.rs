@@ -22,6 +22,7 @@ use crate::base::view::View;
 use crate::graph::typed::{NodeId, TypedKind};
 use crate::plan::blocking::{Block, Blocking};
 use crate::plan::fuse::{BufferId, MadeBy, Plan, PlannedKernel, RowGroup, RowSource};
+use crate::plan::tuning::streams;
 use crate::runtime::thread_pool::share;
 use crate::tensor::layout::Layout;
 use crate::tensor::{Pool, Storage, Tensor, TensorRef};
@@ -125,6 +126,25 @@ impl<'a> Rows<'a> {
         Ok(1)
     }
 
+    /// For each kernel, whether its results are streamed.
+    fn streamed(&self, dyn_dims: &[usize], threads: usize) -> Vec<bool> {
+        let mut first = 0;
+        let one = |k: &PlannedKernel| {
+            while matches!(self.group.inner.get(first).map(|i| i.from), Some(MadeBy::View(..))) {
+                first += 1;
+            }
+            let results = &self.group.inner[first..first + k.outputs.len()];
+            first += k.outputs.len() + k.folds.len();
+            let sizes = k.kernel.outputs.iter().map(|v| k.kernel.value(*v).dtype.size());
+            let domain = extents(&self.plan.typed.shapes[k.shape as usize], dyn_dims);
+            let elements = domain.map_or(0, |d| d.iter().product::<usize>());
+            let written = elements.saturating_mul(sizes.sum());
+            results.iter().all(|i| i.leaves && i.last.is_none())
+                && streams(written, written.saturating_add(self.blocking.read()), threads)
+        };
+        self.kernels().iter().map(one).collect()
+    }
+
     /// The memory of results as one part for each block.
     fn parts<'b>(&self, results: Vec<Option<&'b mut [u8]>>) -> Vec<Option<Parts<'b>>> {
         let (count, rows) = (self.blocking.count(), self.blocking.all());
@@ -175,6 +195,8 @@ struct Work<'a, 'b> {
     dyn_dims: &'a [usize],
     stop: Option<&'a Stop<'a>>,
     pool: Arc<Pool>,
+    /// For each kernel, whether its results are streamed: those that leave the group, which nothing in it reads.
+    streamed: Vec<bool>,
     /// Nanoseconds of each kernel, if they are measured.
     times: Option<Vec<AtomicU64>>,
 }
@@ -199,6 +221,7 @@ pub(super) fn run_rows<'b, R: Ready + Send + Sync>(
     let work = Work {
         given: rows.given(run.dyn_dims, operand)?,
         parts: rows.parts(results),
+        streamed: rows.streamed(run.dyn_dims, threads),
         rows,
         feeds: run.feeds,
         dyn_dims: run.dyn_dims,
@@ -272,8 +295,9 @@ impl<'a> Work<'a, '_> {
             let inputs = inputs.ok_or_else(|| Error::Internal("a row was read before it was computed".into()))?;
             let prepared = prepared(r, &run, &inputs, block)?;
             let bytes = (next..next + k.outputs.len()).map(|i| self.target(i, block)).collect();
+            let targets = Targets { bytes, over: SmallVec::new(), stream: Some(self.streamed[r]) };
             let began = self.times.as_ref().map(|_| Instant::now());
-            let made = execute(plan, k, &run, &prepared, &inputs, Targets { bytes, over: SmallVec::new() })?;
+            let made = execute(plan, k, &run, &prepared, &inputs, targets)?;
             if let (Some(began), Some(times)) = (began, &self.times) {
                 times[r].fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
             }
