@@ -7,6 +7,8 @@
 //! compile, or know extents.
 
 mod alias;
+mod row_group;
+mod rows;
 mod text;
 mod views;
 
@@ -31,6 +33,7 @@ use crate::plan::options::{Pass, Passes};
 use crate::tensor::Tensor;
 
 use alias::Aliases;
+pub(crate) use row_group::{MadeBy, RowGroup, Source as RowSource};
 
 /// Index of a buffer of a plan.
 pub(crate) type BufferId = u32;
@@ -101,6 +104,10 @@ pub(crate) struct Plan {
     pub(crate) views: Vec<BufferId>,
     /// Reductions that refuse to combine no elements for another reason than their own row: on behalf of this op, or of none.
     pub(crate) needs_elements: HashMap<NodeId, Option<Op>>,
+    /// The kernels that run together over blocks of rows, in order.
+    pub(crate) rows: Vec<RowGroup>,
+    /// Bytes of a block of rows.
+    pub(crate) row_block: usize,
 }
 
 impl Plan {
@@ -152,6 +159,8 @@ fn plan_rows(
             fetches: Vec::new(),
             views: Vec::new(),
             needs_elements: HashMap::new(),
+            rows: Vec::new(),
+            row_block: passes.row_block,
         },
         buffer_of: HashMap::new(),
         passes,
@@ -173,6 +182,7 @@ fn plan_rows(
     for nodes in groups.list {
         f.kernel(nodes, &aliases, &crossing, &domains)?;
     }
+    let rows = if passes.has(Pass::Rows) { f.plan.gather_rows(&domains) } else { Vec::new() };
     let mut views = Vec::new();
     for node in &fetches {
         let id = match typed.nodes[*node as usize].kind {
@@ -188,6 +198,7 @@ fn plan_rows(
     }
     f.plan.views = views;
     f.release();
+    f.plan.complete_rows(rows);
     Ok(f.plan)
 }
 

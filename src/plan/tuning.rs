@@ -99,6 +99,10 @@ pub(crate) const SHARED_MOST: usize = 18 << 20;
 /// and 2.9 ms; 256 of f32 47 and 102 µs.
 pub(crate) const ROW_BLOCK: usize = 16;
 
+/// Bytes of a block of rows that passes through several kernels: what these read and write for it, so that the L2 cache still has what
+/// one kernel left when the next one reads it.
+pub(crate) const ROW_GROUP_BYTES: usize = 512 << 10;
+
 // Prefetching and streaming.
 
 /// The minimum number of bytes of a row for which segments prefetch operands whose next row is not contiguous with it: longer

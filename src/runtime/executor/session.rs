@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use foldhash::{HashMap, HashMapExt};
 use petgraph::graph::NodeIndex;
@@ -337,8 +337,8 @@ impl Engine for Compiler<'_> {
         self.inner.clock()
     }
 
-    fn launched(&self, kernel: &Arc<Kernel>, began: Instant) {
-        self.inner.counters.launch(kernel, began, self.inner.settings.cache);
+    fn launched(&self, kernel: &Arc<Kernel>, time: Duration) {
+        self.inner.counters.launch(kernel, time, self.inner.settings.cache);
     }
 }
 

@@ -16,6 +16,7 @@ mod operand;
 mod order;
 mod plan;
 mod prepared;
+mod rows;
 pub(crate) mod run;
 
 pub(crate) use finish::cast_tensor;
