@@ -38,6 +38,13 @@ pub(crate) struct Common {
     /// first match in the file is used).
     #[arg(short, long = "parameter", value_name = "NAME=NUMBER|FILE", value_parser = os(parameter))]
     pub(crate) parameters: Vec<(String, OsString)>,
+    /// The seed of random numbers: in an expression, `seed` is a number that follows from it and the tensor's name. That of
+    /// recipes is 0 without it.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// A model without lm_head.weight has model.embed_tokens.weight instead, if another model has an lm_head.weight.
+    #[arg(long)]
+    pub(crate) tied: bool,
     /// Only use tensors whose names match this regular expression anywhere.
     #[arg(long, value_name = "REGEX", value_parser = regex)]
     pub(crate) select: Option<Regex>,
@@ -391,7 +398,9 @@ pub(crate) enum TableFormat {
 }
 
 /// A parser of values that can contain file names, which need not be UTF-8.
-fn os<T: Clone + Send + Sync + 'static>(read: fn(&OsStr) -> Result<T, String>) -> impl TypedValueParser<Value = T> {
+pub(super) fn os<T: Clone + Send + Sync + 'static>(
+    read: fn(&OsStr) -> Result<T, String>,
+) -> impl TypedValueParser<Value = T> {
     OsStringValueParser::new().try_map(move |value| read(&value))
 }
 
@@ -420,7 +429,12 @@ fn named<'t>(text: &'t OsStr, form: &str) -> Result<(String, &'t OsStr), String>
     }
 }
 
-fn input(text: &OsStr) -> Result<(String, InputSpec), String> {
+/// The input that is a file or a folder.
+pub(super) fn input_path(path: PathBuf) -> InputSpec {
+    located(path)
+}
+
+pub(super) fn input(text: &OsStr) -> Result<(String, InputSpec), String> {
     let (name, file) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
     let Some(value) = file.to_str().filter(|v| *v != "-" && !Path::new(v).is_dir()) else {
         return Ok((name, located(file.into())));

@@ -24,7 +24,7 @@ use super::outputs::{self, Output};
 use super::plan::{Job, Outcome, Plan, Work, prepare};
 use super::report::in_tensors;
 use super::unchanged::Unchanged;
-use super::{describe, report, show};
+use super::{describe, equal, report, show};
 
 /// The maximum number of tensors that a dry run lists.
 const LISTED: usize = 20;
@@ -45,7 +45,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     let prepared =
         timed(&mut metrics.typing, || prepare(&arguments.common, &arguments.map, arguments.expression.as_deref()));
     let mut work = prepared?;
-    if !arguments.quiet && arguments.common.rules.is_none() && work.mixes() {
+    if !arguments.quiet && arguments.common.rules.is_none() && work.values.numbers.is_empty() && work.mixes() {
         say(&default_rules());
     }
     work.tell(arguments.quiet);
@@ -96,6 +96,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         };
         return print(&text);
     }
+    equal::check(&mut work)?;
     let mut output = create(arguments, format, &work, &list)?;
     timed(&mut metrics.writing, || copied.write(&output))?;
     evaluate(arguments, &mut work, &mut output, &mut metrics)?;
@@ -149,7 +150,8 @@ fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
         let (plan, e) = work.of(job);
         total = total.saturating_add(plan.bytes()?);
         if i < LISTED {
-            text += &format!("{} = {}: {}\n", report::escaped(&job.name), report::escaped(&e.text), plan.result_type());
+            text +=
+                &format!("{} = {}: {}\n", report::escaped(&job.name), report::escaped(e.line()), plan.result_type());
         }
     }
     let mut copied = 0;

@@ -73,6 +73,18 @@ impl Input {
         Ok(input)
     }
 
+    /// Gives a model's embedding the name of its head too, if it has no head.
+    fn tie(&mut self) -> bool {
+        const EMBEDDING: &str = "model.embed_tokens.weight";
+        let Some(all) = self.names().filter(|_| !self.has(HEAD) && self.has(EMBEDDING)) else { return false };
+        if self.info(EMBEDDING).is_ok_and(|(dtype, _)| dtype == DType::Bool) {
+            return false;
+        }
+        let stored = |n: &str| self.names.stored(n).map(str::to_string);
+        self.names = Names::with(&all, stored, HEAD, EMBEDDING);
+        true
+    }
+
     /// Gives the tensors other names.
     pub(super) fn rename(&mut self, names: Names) {
         self.names = names;
@@ -221,6 +233,15 @@ impl Input {
         }
     }
 
+    /// The elements of the tensor for this name as bytes, in row-major order.
+    pub(super) fn bytes_of(&mut self, tensor: &str) -> Result<Vec<u8>, Error> {
+        if self.foreign(tensor).is_some() {
+            return Ok(self.load_stored(tensor)?.bytes().to_vec());
+        }
+        let t = self.load(tensor)?.0.contiguous()?;
+        Ok(t.as_bytes().map(<[u8]>::to_vec).unwrap_or_default())
+    }
+
     /// The number of bytes to read for this name; 0 if one array is used for all names.
     pub(super) fn to_read(&self, tensor: &str) -> u64 {
         let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
@@ -257,6 +278,22 @@ impl Input {
             Source::Npy(f, _) => bytes(f.info().0, f.info().1),
             Source::Member(file, member, _) => file.to_read(member),
             _ => 0,
+        }
+    }
+}
+
+/// The head of a language model, which is its embedding in models without one.
+const HEAD: &str = "lm_head.weight";
+
+/// Gives models without a head one, if others have it. Adds notes.
+pub(super) fn tie(inputs: &mut [Input], notes: &mut Vec<String>) {
+    if !inputs.iter().any(|i| i.is_named() && i.has(HEAD)) {
+        return;
+    }
+    for i in inputs.iter_mut() {
+        if i.tie() {
+            let name = report::escaped(&i.name);
+            notes.push(format!("note: `{name}` has no {HEAD}: its model.embed_tokens.weight is taken"));
         }
     }
 }

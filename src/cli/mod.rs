@@ -23,6 +23,7 @@ mod copied;
 mod describe;
 mod diff;
 pub(crate) mod draw;
+mod equal;
 mod eval;
 mod explain;
 mod expression;
@@ -38,6 +39,7 @@ mod lines;
 mod manual;
 mod measure;
 mod members;
+mod merge;
 mod metrics;
 mod missing;
 mod names;
@@ -47,6 +49,8 @@ mod outputs;
 mod page;
 mod patterns;
 mod plan;
+mod recipe;
+mod recipes_list;
 mod reference;
 mod report;
 mod run;
@@ -59,6 +63,7 @@ mod spec;
 mod stats;
 mod table;
 mod unchanged;
+mod yaml;
 
 /// Mixed-dtype elementwise tensor programs over files.
 #[derive(Parser)]
@@ -91,6 +96,10 @@ enum Command {
     Stats(Box<stats::Arguments>),
     /// Compare the tensors of two files or models; the exit status tells whether they differ.
     Diff(Box<diff::Arguments>),
+    /// Merge models as a configuration of mergekit says.
+    Merge(Box<merge::Merge>),
+    /// List the recipes, expressions that ship with the command, or print one: castwise recipes show ties.
+    Recipes(recipes_list::Arguments),
     /// Print a shell script that completes this command.
     Completions(manual::Completions),
     /// Print a manual page.
@@ -108,20 +117,22 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     signals::watch();
-    let done = match &command {
-        Command::Eval(arguments) => eval::run(arguments),
-        Command::Run(arguments) => run::run(arguments),
-        Command::Fmt(arguments) => fmt::run(arguments),
-        Command::Explain(arguments) => explain::run(arguments),
-        Command::Dump(arguments) => draw::run(arguments),
-        Command::Table(arguments) => table::run(arguments),
-        Command::Stats(arguments) => stats::run(arguments),
-        Command::Diff(arguments) => match diff::run(arguments) {
+    let done = match command {
+        Command::Eval(arguments) => eval::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Fmt(arguments) => fmt::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Dump(arguments) => draw::run(&arguments),
+        Command::Table(arguments) => table::run(&arguments),
+        Command::Stats(arguments) => stats::run(&arguments),
+        Command::Diff(arguments) => match diff::run(&arguments) {
             Ok(different) => return u8::from(different),
             Err(failure) => Err(failure),
         },
-        Command::Completions(arguments) => manual::completions(arguments, Cli::command()),
-        Command::Man(arguments) => manual::man(arguments, Cli::command()),
+        Command::Merge(arguments) => merge::run(*arguments),
+        Command::Recipes(arguments) => recipes_list::run(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),
+        Command::Man(arguments) => manual::man(&arguments, Cli::command()),
     };
     match done {
         Ok(()) => 0,

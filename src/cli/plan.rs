@@ -18,8 +18,9 @@ use super::expression::{Expression, read_expression};
 use super::failure::{Failure, tell};
 use super::findings::findings;
 use super::format::Format;
-use super::inputs::{Input, bytes, no_input};
+use super::inputs::{self, Input, bytes, no_input};
 use super::out_dtype::{self, Conversion, OutDtype};
+use super::recipe::{Recipes, Values};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
 use super::spec::{InputSpec, Missing, Rename, UNNAMED};
@@ -167,6 +168,8 @@ pub(super) struct Work {
     pub(super) out: OutDtype,
     /// Whether the tensors have names.
     pub(super) named: bool,
+    /// What recipes give to the expressions.
+    pub(super) values: Values,
     /// Notes and warnings for standard error.
     pub(super) notes: Vec<String>,
     /// The files in the arguments that are not outputs.
@@ -175,6 +178,8 @@ pub(super) struct Work {
 
 /// Infers the dtypes of expressions over inputs. An expression of `maps` takes precedence over `rest`.
 pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&str>) -> Result<Work, Failure> {
+    let (recipes, common) = Recipes::of(common, maps.iter().map(|(_, text)| text.as_str()).chain(rest))?;
+    let common = common.as_ref();
     let scalars = Scalars::read(&common.parameters)?;
     check_names(common, &scalars)?;
     let mut expressions = Vec::new();
@@ -182,7 +187,11 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
         expressions.push((text.clone(), format!("--map {}", report::escaped(pattern.as_str())), Some(pattern.clone())));
     }
     expressions.extend(rest.map(|text| (text.to_string(), "EXPR".to_string(), None)));
-    let read = |(text, path, pattern)| read_expression(common, &scalars, text, path, pattern);
+    let read =
+        |(text, path, pattern): (String, String, Option<Regex>)| match recipes.expression(common, &text, &pattern) {
+            Some(recipe) => Ok(recipe),
+            None => read_expression(common, &scalars, text, path, pattern),
+        };
     let mut expressions = expressions.into_iter().map(read).collect::<Result<Vec<Expression>, Failure>>()?;
 
     let mut notes = Vec::new();
@@ -209,14 +218,18 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
         return Err(Failure::usage(text));
     }
     missing::check(common.missing.as_ref(), &inputs)?;
+    if common.tied {
+        inputs::tie(&mut inputs, &mut notes);
+    }
     notes.extend(members::hints(&inputs));
     let mut read: Vec<PathBuf> =
         common.inputs.iter().filter_map(|(_, spec)| spec.file().map(Path::to_path_buf)).collect();
     read.extend(scalars.files().map(Path::to_path_buf));
     let (plans, jobs) = (Vec::new(), Vec::new());
     let unchanged = Vec::new();
-    let mut work = Work { inputs, expressions, plans, jobs, unchanged, out: common.out(), named, notes, read };
-    let names = work.names(common)?;
+    let (out, values) = (common.out(), Values::default());
+    let mut work = Work { inputs, expressions, plans, jobs, unchanged, out, named, values, notes, read };
+    let names = work.names(common, &recipes)?;
     work.type_all(common, &scalars, names)?;
     let unconverted = work.unconverted();
     work.notes.extend(unconverted);
@@ -250,10 +263,10 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
 impl Work {
     /// The names to evaluate, in the order of the first input that has them, each with its expression. Adds notes about
     /// names that an input lacks.
-    fn names(&mut self, common: &Common) -> Result<Vec<(String, usize)>, Failure> {
+    fn names(&mut self, common: &Common, recipes: &Recipes) -> Result<Vec<(String, usize)>, Failure> {
         if !self.named {
             let last = self.expressions.len() - 1;
-            return Ok(vec![(UNNAMED.to_string(), last)]);
+            return self.specialise(recipes, vec![(UNNAMED.to_string(), last)]);
         }
         let mut seen = HashSet::new();
         let mut all: Vec<&str> = Vec::new();
@@ -287,7 +300,15 @@ impl Work {
         }
         let chosen: Vec<(String, usize)> = chosen.into_iter().filter_map(|(n, e)| Some((n.to_string(), e?))).collect();
         self.notes.extend(notes);
+        let chosen = self.specialise(recipes, chosen)?;
         self.complete(common, chosen)
+    }
+
+    /// Replaces recipes by the expressions of their tensors.
+    fn specialise(&mut self, recipes: &Recipes, chosen: Vec<(String, usize)>) -> Result<Vec<(String, usize)>, Failure> {
+        let (chosen, values) = recipes.specialise(&self.inputs, &mut self.expressions, chosen)?;
+        self.values = values;
+        Ok(chosen)
     }
 
     /// Warnings about patterns that select no tensor. `every` has all names, `chosen` the selected ones.
@@ -391,6 +412,8 @@ impl Work {
                     values.push((p.as_str(), v));
                 }
             }
+            let of_recipe = self.values.numbers.get(name).map(|all| all.iter().map(|(n, v)| (n.as_str(), *v)));
+            values.extend(of_recipe.into_iter().flatten());
             let key = (*e, types, values.iter().map(|(_, v)| format!("{v:?}")).collect());
             let plan = match known.get(&key) {
                 Some(known) => *known,
