@@ -18,6 +18,7 @@ mod args;
 mod cells;
 mod check;
 mod close;
+mod compute;
 mod config;
 mod copied;
 mod describe;
@@ -57,6 +58,7 @@ mod signals;
 mod source;
 mod spec;
 mod stats;
+mod stream;
 mod table;
 mod unchanged;
 
