@@ -73,6 +73,7 @@ pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
 pub use plan::options::Pass;
+pub use plan::partials as parts;
 pub use promotion::{CastLoss, Contraction, Reason, Rounding, Rules, Settings, ZeroDivision, promote_types};
 pub use runtime::eager::value::{Eager, EagerValue};
 pub use runtime::executor::builder::ExecutorBuilder;

@@ -272,6 +272,33 @@ impl Input {
         Ok((t, bytes))
     }
 
+    /// Whether tensors of this input can be read in parts.
+    pub(super) fn has_parts(&self) -> bool {
+        match &self.source {
+            Source::Declared(..) | Source::Npz(_) => false,
+            Source::Npy(f, _) => f.has_parts(),
+            Source::Member(file, ..) => file.has_parts(),
+            Source::Read(_) | Source::SafeTensors(_) | Source::Sharded(_) => true,
+        }
+    }
+
+    /// Reads a part of the tensor for this name: as many elements as `into` has, from the element `first` on.
+    pub(super) fn load_part(&mut self, tensor: &str, first: usize, into: &mut Tensor) -> Result<(), Error> {
+        let tensor = self.names.stored(tensor).unwrap_or(tensor);
+        match &mut self.source {
+            Source::Read(t) => {
+                let part = t.reshape([t.numel()])?.slice(0, first, first + into.numel(), 1)?;
+                *into = part.reshape(into.shape())?;
+                Ok(())
+            }
+            Source::Npy(f, _) => f.load_part(first, into),
+            Source::SafeTensors(f) => f.load_part(tensor, first, into),
+            Source::Sharded(f) => f.load_part(tensor, first, into),
+            Source::Member(file, member, _) => file.load_part(member, first, into),
+            Source::Declared(..) | Source::Npz(_) => Err(Error::Internal("the input is not read in parts".into())),
+        }
+    }
+
     /// The number of bytes that are read once for all tensor names.
     pub(super) fn to_read_once(&self) -> u64 {
         match &self.source {

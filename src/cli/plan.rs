@@ -517,6 +517,11 @@ impl Work {
         (plan, &self.expressions[plan.expression])
     }
 
+    /// The tensor name of a job, if the tensors have names.
+    pub(super) fn tensor<'j>(&self, job: &'j Job) -> Option<&'j str> {
+        self.named.then_some(job.name.as_str())
+    }
+
     /// The heading of the output about a group of jobs; empty if the tensors have no names.
     pub(super) fn heading(&self, kind: &[&Job]) -> String {
         let (Some(first), true) = (kind.first(), self.named) else { return String::new() };

@@ -9,6 +9,7 @@ pub(crate) mod fuse;
 pub(crate) mod geometry;
 pub(crate) mod kernel;
 pub(crate) mod options;
+pub mod partials;
 pub(crate) mod schedule;
 pub(crate) mod strategy;
 pub(crate) mod tuning;
