@@ -83,7 +83,7 @@ pub(crate) enum TypedKind {
         /// The choice of an op that takes one.
         choice: Option<Choice>,
     },
-    /// The number of elements along some dims of a shape, in f64. Not of programs: plans have it.
+    /// The number of elements along some dims of a shape, in f64.
     Extent {
         shape: u32,
         axes: Arc<[usize]>,
@@ -196,6 +196,8 @@ pub(crate) enum DynDim {
     Fed { feed: Arc<str>, axis: usize },
     /// A slice of a dim whose symbols come before this one.
     Sliced { of: SymDim, slice: Slice },
+    /// How often one dim, which is 1 or the other, is in the other: their symbols come before this one.
+    Quotient { of: SymDim, by: SymDim },
 }
 
 /// Two dims that must broadcast once they are known, and the name of the op or view that wants it.
@@ -471,7 +473,8 @@ impl TypedProgram {
                 let same = source.shape == n.shape && source.dtype.size() == n.dtype.size();
                 if same { Ok(()) } else { Err("the same bits have another size".into()) }
             }
-            TypedKind::Extent { .. } => Err("an extent, which only plans have".into()),
+            TypedKind::Extent { .. } if n.dtype == DType::F64 && self.shapes[n.shape as usize].is_empty() => Ok(()),
+            TypedKind::Extent { .. } => Err("a number of elements has a wrong type".into()),
             TypedKind::Reduce { op, from, axes, keep, .. } => {
                 let source = &self.nodes[*from as usize];
                 let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
@@ -525,6 +528,9 @@ impl TypedProgram {
                 ANY
             }
             fn expanded(&mut self, _: usize, _: &SymDim, _: usize) {}
+            fn fed(&mut self) -> Option<SymDim> {
+                Some(ANY)
+            }
         }
         let shape = view.dims(&self.shapes[source.shape as usize], &mut Open).map_err(|(_, m, _)| m)?;
         let has = &self.shapes[n.shape as usize];

@@ -17,6 +17,8 @@ use crate::ops::{Attrs, LossShapes, Op};
 use crate::promotion::operand::OperandType;
 use crate::promotion::{Composites, signature};
 
+mod shapes;
+
 type Made<T = NodeId> = Result<T, Diagnostic>;
 
 /// An operand of a row.
@@ -64,6 +66,11 @@ impl Pass {
                 }
             }
             Kind::NanToNum => w.nan_to_num(x),
+            Kind::SumTo => w.sum_to(x, given[1]),
+            Kind::ExpandLike => w.expand_like(x, given[1]),
+            Kind::Count => w.count(x),
+            Kind::FullLike => w.full_like(x),
+            Kind::Complex => w.complex(x, given[1]),
         }
     }
 }
