@@ -131,6 +131,24 @@ impl<'a> Local<'a> {
     }
 }
 
+/// Arithmetic of real numbers that have no dtype yet, in f64.
+fn folded(op: Op, operands: &[Item]) -> Option<Scalar> {
+    let real = |o: &Item| match o {
+        Item::Number(Scalar::Int(n)) => Some(*n as f64),
+        Item::Number(Scalar::Float(v)) => Some(*v),
+        _ => None,
+    };
+    let all = operands.iter().map(real).collect::<Option<Vec<f64>>>()?;
+    Some(Scalar::Float(match (op, &all[..]) {
+        (Op::Add, [a, b]) => a + b,
+        (Op::Sub, [a, b]) => a - b,
+        (Op::Mul, [a, b]) => a * b,
+        (Op::Div, [a, b]) => a / b,
+        (Op::Neg, [a]) => -a,
+        _ => return None,
+    }))
+}
+
 impl Build for Local<'_> {
     fn cotangent(&self) -> Item {
         self.widened(self.g.clone(), self.values.node(self.node).dtype)
@@ -164,6 +182,9 @@ impl Build for Local<'_> {
     }
 
     fn apply(&self, op: Op, operands: &[Item]) -> Item {
+        if let Some(s) = folded(op, operands) {
+            return Item::Number(s);
+        }
         let alone = operands.iter().all(|o| matches!(o, Item::Number(_)));
         let mut dtypes = Vec::new();
         let given = operands.iter().enumerate().map(|(k, o)| match o {

@@ -42,8 +42,10 @@ impl Program {
     /// ```
     #[track_caller]
     pub fn gradients(&self, losses: &[&Var], wrt: &[&Var], cotangents: &[Option<&Var>]) -> Result<Vec<Var>> {
-        let typed = self.infer()?;
-        Walk::new(self, &typed, wrt)?.run(losses, cotangents)
+        let (typed, start) = (self.infer()?, self.len());
+        let made = Walk::new(self, &typed, wrt)?.run(losses, cotangents)?;
+        self.appended(start);
+        Ok(made)
     }
 
     /// A loss and its [gradients](Program::gradients), to be computed in one run.

@@ -206,6 +206,8 @@ pub(crate) struct DimCheck {
     pub(crate) dims: (SymDim, SymDim),
     pub(crate) op: &'static str,
     pub(crate) axis: usize,
+    /// Whether the first one must be 1 or the second.
+    pub(crate) into: bool,
     pub(crate) location: SourceLocation,
 }
 
@@ -346,6 +348,25 @@ impl TypedProgram {
         self.nodes.iter().filter(|n| n.weak).filter_map(|n| self.weak_note(n)).collect()
     }
 
+    /// The nodes that [`Program::gradients`](crate::Program::gradients) appended, as ranges of positions.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F32, [2]);
+    /// let loss = x.exp().sum();
+    /// let forward = p.infer()?.len();
+    /// p.gradients(&[&loss], &[&x], &[])?;
+    /// let typed = p.infer()?;
+    /// assert_eq!(typed.backward(), [forward..typed.len()]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn backward(&self) -> Vec<std::ops::Range<usize>> {
+        let before = |node: usize| self.of_program[..node].iter().max().map_or(0, |n| *n as usize + 1);
+        let ranges = self.program.shared.read().backward.clone();
+        ranges.into_iter().map(|r| before(r.start)..before(r.end.min(self.of_program.len()))).collect()
+    }
+
     fn weak_note(&self, n: &TypedNode) -> Option<WeakNote> {
         // A result that is cast has its op before it.
         let n = match n.kind {
@@ -406,7 +427,17 @@ impl TypedProgram {
             count(CastLoss::Rounds),
             count(CastLoss::Range)
         );
-        for c in casts.iter().filter(|c| c.reason != Reason::Requested || c.loss != CastLoss::Exact) {
+        let backward = self.backward();
+        if !backward.is_empty() {
+            let of: usize = backward.iter().map(|r| r.len()).sum();
+            text += &format!("{of} of {} nodes are of gradients\n", self.len());
+        }
+        let noted = self.nodes.iter().enumerate().filter_map(|(i, n)| Some((i, self.cast_note(n)?)));
+        for (i, c) in noted.filter(|(_, c)| c.reason != Reason::Requested || c.loss != CastLoss::Exact) {
+            if backward.iter().any(|r| r.contains(&i)) {
+                text += &format!("  gradient {} -> {} at {}: {}\n", c.from, c.to, c.location, c.loss);
+                continue;
+            }
             let operand = c.op.def().operands.get(c.operand).copied().unwrap_or_default();
             let (from, to, why, op) = (c.from, c.to, c.reason.words(c.to), c.op);
             text +=
@@ -534,7 +565,7 @@ impl TypedProgram {
         }
         let shape = view.dims(&self.shapes[source.shape as usize], &mut Open).map_err(|(_, m, _)| m)?;
         let has = &self.shapes[n.shape as usize];
-        let fits = |(want, has): (&SymDim, &SymDim)| want == has || *want == ANY && matches!(has, SymDim::Sym(_));
+        let fits = |(want, has): (&SymDim, &SymDim)| want == has || *want == ANY && matches!(has, SymDim::Sym(_) | SymDim::Fixed(1));
         let same = source.dtype == n.dtype && source.weak == n.weak && shape.len() == has.len();
         if same && shape.iter().zip(has.iter()).all(fits) {
             Ok(())

@@ -430,7 +430,8 @@ pub(crate) mod rules {
 
     pub(crate) fn silu(d: Application<'_>) -> Value<'_> {
         let (x, s) = (d.x(0), d.x(0).sigmoid());
-        d.g() * (s * (x * (1.0 - s) + 1.0)).conj()
+        // 1 - s has no digits left where s is near 1.
+        d.g() * (s * (x * (-x).sigmoid() + 1.0)).conj()
     }
 
     /// The derivative of erf.

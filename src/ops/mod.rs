@@ -33,6 +33,7 @@ pub use columns::{
     Choice, ChoiceAttribute, JaxColumns, NumberAttribute, NumpyColumns, PaddleColumns, Parameter, Promotion,
     ScalarRange, TorchColumns, Weakness, WideScalar,
 };
+pub use derivative::{Application, Gradient, IntoItem, Rule, Value};
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};

@@ -292,7 +292,7 @@ impl Writer<'_> {
         for (axis, pair) in given.iter().cloned().zip(wanted.iter().cloned()).enumerate() {
             if pair.0 != pair.1 && self.pass.checked.insert(pair.clone()) {
                 let (op, location) = (self.of.name(), self.location.clone());
-                self.pass.checks.push(DimCheck { dims: pair, op, axis, location });
+                self.pass.checks.push(DimCheck { dims: pair, op, axis, into: false, location });
             }
         }
         self.cast(w, wide).map(In::Node)

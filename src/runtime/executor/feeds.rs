@@ -288,7 +288,7 @@ pub(super) fn bind<'a>(typed: &TypedProgram, feeds: InOrder<'a>) -> Result<Bound
 /// Whether two dims that were unknown until now broadcast.
 fn check_dims(typed: &TypedProgram, c: &crate::graph::typed::DimCheck, values: &[usize]) -> Result<()> {
     let both = (c.dims.0.extent(values), c.dims.1.extent(values));
-    if matches!(both, (Some(a), Some(b)) if a == b || a == 1 || b == 1) {
+    if matches!(both, (Some(a), Some(b)) if a == b || a == 1 || b == 1 && !c.into) {
         return Ok(());
     }
     let named = |d: &SymDim| match d {

@@ -39,11 +39,10 @@ impl Writer<'_> {
         }
     }
 
+    /// Notes that the first dim must be 1 or the second, once they are known.
     fn must_broadcast(&mut self, axis: usize, dims: (SymDim, SymDim)) {
-        if self.pass.checked.insert(dims.clone()) {
-            let (op, location) = (self.of.name(), self.location.clone());
-            self.pass.checks.push(DimCheck { dims, op, axis, location });
-        }
+        let (op, location) = (self.of.name(), self.location.clone());
+        self.pass.checks.push(DimCheck { dims, op, axis, into: true, location });
     }
 
     fn viewed(&mut self, from: NodeId, view: Option<View>, dims: &[SymDim]) -> NodeId {
@@ -71,7 +70,13 @@ impl Writer<'_> {
                 (d, l) => self.must_broadcast(front + axis, (d.clone(), l.clone())),
             }
         }
-        let shape: Vec<i64> = to.iter().map(extent).collect();
+        let mut shape: Vec<i64> = to.iter().map(extent).collect();
+        for (n, d) in shape[front..].iter_mut().zip(from.iter()) {
+            // A dynamic dim that must be 1.
+            if *n == 1 && *d != SymDim::Fixed(1) {
+                *n = View::FED;
+            }
+        }
         Ok(self.viewed(x, Some(View::Expand(shape.into())), &to))
     }
 
@@ -104,7 +109,9 @@ impl Writer<'_> {
             }
         }
         if summed.is_empty() {
-            return Ok(x);
+            // The sum of one element each, which begins with 0, as where dims turn out to be equal when they are fed.
+            let dtype = self.dtype(x);
+            return if dtype.is_byte_float() { Ok(x) } else { self.row(Op::Add, &[x.into(), In::Number(Scalar::Int(0))]) };
         }
         let shape: Vec<i64> = split.iter().map(extent).collect();
         let x = self.viewed(x, Some(View::Reshape(shape.into())), &split);
@@ -134,9 +141,8 @@ impl Writer<'_> {
     pub(super) fn full_like(&mut self, x: NodeId) -> Made {
         let dtype = self.of.dtype.unwrap_or(self.dtype(x));
         let value = self.of.value(0, 0.0);
-        let exact = DType::F64;
         let start = Scalar::Float(value);
-        let g = Generator::Arange { start, step: Scalar::Float(0.0), dim: None, dtype: Some(exact) };
+        let g = Generator::Arange { start, step: Scalar::Float(0.0), dim: None, dtype: Some(DType::F64) };
         let made = self.pass.generate(g, x, self.location).map_err(|d| self.named(d))?;
         self.cast(made, dtype)
     }
