@@ -30,6 +30,7 @@
 mod analysis;
 mod backend;
 mod base;
+mod gradients;
 mod graph;
 #[cfg(any(feature = "ndarray", feature = "serde"))]
 mod interop;

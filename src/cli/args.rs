@@ -335,6 +335,23 @@ pub(crate) struct Explain {
     pub(crate) numeric: bool,
 }
 
+/// The arguments of `castwise grad`.
+#[derive(clap::Args)]
+pub(crate) struct Grad {
+    /// The expression, which uses the names of the inputs: sum(0.7*a + 0.3*b); or a program as text: FILE.cw, or - for
+    /// standard input.
+    #[arg(value_name = "EXPR|FILE.cw", allow_hyphen_values = true)]
+    pub(crate) expression: OsString,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The inputs whose gradients are wanted: all float and complex ones by default.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) wrt: Vec<String>,
+    /// Print the typed program instead, with the casts and where gradients are rounded.
+    #[arg(long)]
+    pub(crate) explain: bool,
+}
+
 /// The arguments of `castwise dump`.
 #[derive(clap::Args)]
 pub(crate) struct Dump {

@@ -33,6 +33,7 @@ pub(crate) mod findings;
 mod fmt;
 mod folder;
 mod format;
+mod grad;
 mod html;
 mod inexact;
 mod inputs;
@@ -90,6 +91,8 @@ enum Command {
     /// Show the dtypes of an expression or a program: its results, the ops that lose precision, every cast with its
     /// reason.
     Explain(Box<args::Explain>),
+    /// Print an expression or a program with the gradients of its inputs, as a program.
+    Grad(Box<args::Grad>),
     /// Print a compilation stage of an expression or a program.
     Dump(Box<args::Dump>),
     /// Print the promotion of an op: the result dtype of each pair of operands, and the reason for each refused pair.
@@ -124,6 +127,7 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Run(arguments) => run::run(&arguments),
         Command::Fmt(arguments) => fmt::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Grad(arguments) => grad::run(&arguments),
         Command::Dump(arguments) => draw::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),

@@ -11,14 +11,16 @@
 
 use petgraph::graph::NodeIndex;
 
+use crate::base::composite::Composite;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::location::{here, with_location};
-use crate::graph::program::{Kind, Program};
+use crate::base::scalar::Scalar;
+use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{TypedKind, TypedNode, TypedProgram};
 use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::graph::view::{NodeKind, NodeOperand, NodeView};
-use crate::ops::{Attrs, Op};
+use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::Reason;
 
 /// What [`TypedProgram::rewrite`] made.
@@ -39,6 +41,9 @@ pub struct Visit<'a> {
     vars: &'a [Var],
     /// The node of the source program that the typed node was made for.
     written: Option<&'a Kind>,
+    state: &'a State,
+    /// Its index there.
+    index: NodeIndex,
     node: NodeView<'a>,
 }
 
@@ -99,8 +104,9 @@ impl TypedProgram {
             while self.of_program.get(written).is_some_and(|last| (*last as usize) < position) {
                 written += 1;
             }
-            let written = state.nodes.node_weight(NodeIndex::new(written)).map(|n| &n.kind);
-            let visit = Visit { typed: self, program, vars: &vars, written, node };
+            let index = NodeIndex::new(written);
+            let kind = state.nodes.node_weight(index).map(|n| &n.kind);
+            let visit = Visit { typed: self, program, vars: &vars, written: kind, state: &state, index, node };
             let var = with_location(visit.node.location.clone(), || pass(&visit))?;
             vars.push(var);
         }
@@ -155,6 +161,9 @@ impl<'a> Visit<'a> {
     /// nobody wrote is that of what it converts or views.
     pub fn copy(&self) -> Result<Var> {
         match (self.written, &self.node.kind) {
+            (Some(Kind::Composite { composite, scalars }), _) if composite.kind.is_of_shapes() => {
+                self.of_shapes(composite, scalars)
+            }
             (_, NodeKind::View { from, view: Some(view) }) => {
                 Ok(Graph::view(&self.var(*from)?.0, (*view).clone(), here()))
             }
@@ -187,6 +196,25 @@ impl<'a> Visit<'a> {
         }
     }
 
+    /// A composite whose rows depend on shapes: it is written again where its last row is; the counterparts of the others are not used.
+    fn of_shapes(&self, composite: &Composite, scalars: &[Option<Scalar>; MAX_OPERANDS]) -> Result<Var> {
+        let counterpart = |n: NodeIndex| self.var(self.typed.of_program[n.index()] as usize);
+        let mut operands: Vec<Operand> = Vec::new();
+        for (k, input) in self.state.operands(self.index).into_iter().enumerate() {
+            operands.extend(match (input, scalars[k]) {
+                (Some(Input::Node(n)), _) => Some(counterpart(n)?.into()),
+                (_, scalar) => scalar.map(Operand::Scalar),
+            });
+        }
+        match operands.first() {
+            Some(Operand::Var(first)) if self.typed.of_program[self.index.index()] as usize == self.position() => {
+                Ok(Graph::composite(&first.0, composite, &operands, here()))
+            }
+            Some(Operand::Var(first)) => Ok(first.clone()),
+            _ => Err(Error::Internal("a composite of numbers".into())),
+        }
+    }
+
     /// A row that inference wrote for a composite.
     fn row(&self) -> Result<Var> {
         let (op, attrs) = match &self.node.kind {
@@ -210,6 +238,11 @@ impl<'a> Visit<'a> {
     /// counterparts have theirs. (A 0-d operand that PyTorch's rules take in op math is given as it was before its conversion.) The counterpart of a view that
     /// inference placed is that of what it views, as an application places its operands itself.
     pub fn copy_explicit(&self) -> Result<Var> {
+        if let Some(Kind::Composite { composite, scalars }) = self.written
+            && composite.kind.is_of_shapes()
+        {
+            return self.of_shapes(composite, scalars);
+        }
         let (dtype, attrs) = (self.node.dtype, self.attrs());
         let (op, attrs) = match &self.node.kind {
             NodeKind::Apply { op, .. } => (*op, attrs),
@@ -226,7 +259,11 @@ impl<'a> Visit<'a> {
                 }
                 return Ok(Graph::generate(&self.var(*like)?.0, typed, here()));
             }
-            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::View { .. } | NodeKind::Blocks { .. } => {
+            NodeKind::Feed(_)
+            | NodeKind::Constant(_)
+            | NodeKind::View { .. }
+            | NodeKind::Extent { .. }
+            | NodeKind::Blocks { .. } => {
                 return self.copy();
             }
         };
