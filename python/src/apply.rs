@@ -91,4 +91,3 @@ pub fn python_scalar(py: Python<'_>, s: Scalar) -> PyResult<Bound<'_, PyAny>> {
         Scalar::Complex(v) => v.into_pyobject(py)?.into_any(),
     })
 }
-

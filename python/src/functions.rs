@@ -111,7 +111,9 @@ impl Applied {
         let has = |name: &str| given.iter().any(|g| g == name);
         match self {
             // Numbers that are the same in each run of a script are not what a call without a seed means elsewhere.
-            Applied::Generator(g) => ["low", "high", "p", "seed"].into_iter().find(|n| g.numbers().contains(n) && !has(n)),
+            Applied::Generator(g) => {
+                ["low", "high", "p", "seed"].into_iter().find(|n| g.numbers().contains(n) && !has(n))
+            }
             Applied::Blocks(_) => Some("size").filter(|n| !has(n)),
             _ => None,
         }
@@ -209,9 +211,13 @@ struct Read<'py> {
 impl<'py> Read<'py> {
     fn attribute(&mut self, key: &str, value: &Bound<'py, PyAny>) -> PyResult<()> {
         let name = self.what.name();
-        // `axis` is an attribute of its own in some ops of two operands.
-        let of_dims = key == "dim" || key == "axis" && self.what.operands().0.len() == 1;
-        let key = if of_dims && !matches!(self.what, Applied::Generator(_)) { "dims" } else { key };
+        let key = match key {
+            "dim" if !matches!(self.what, Applied::Generator(_)) => "dims",
+            // An attribute of its own in ops of two operands.
+            "axis" if !matches!(&self.what, Applied::Op(op, _) if op.def().operands.len() == 2) => "dims",
+            "keepdims" => "keepdim",
+            key => key,
+        };
         if !self.what.set(key, value)? {
             return Err(PyTypeError::new_err(format!("{name} has no argument `{key}`")));
         }

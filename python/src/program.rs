@@ -99,7 +99,12 @@ impl PyProgram {
     #[pyo3(signature = (*results, **named))]
     fn fetch(&self, py: Python<'_>, results: &Bound<'_, PyTuple>, named: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let var = |obj: &Bound<'_, PyAny>| -> PyResult<Var> {
-            Ok(obj.cast::<PyVar>().map_err(|_| PyTypeError::new_err("a result is no castwise.Var"))?.get().var().clone())
+            Ok(obj
+                .cast::<PyVar>()
+                .map_err(|_| PyTypeError::new_err("a result is no castwise.Var"))?
+                .get()
+                .var()
+                .clone())
         };
         let mut all: Vec<(Option<String>, Var)> = Vec::new();
         for r in results.iter() {

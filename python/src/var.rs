@@ -415,4 +415,3 @@ impl PyVar {
 fn no_value(what: &str) -> PyErr {
     PyValueError::new_err(format!("a castwise.Var has no value while a function is traced, so it can't be {what}"))
 }
-

@@ -66,10 +66,7 @@ impl Layouts {
     }
 
     /// The layouts of these arrays.
-    fn of<'a, 'py: 'a>(
-        &self,
-        arrays: impl ExactSizeIterator<Item = &'a Array<'py>> + Clone,
-    ) -> castwise::Result<Like> {
+    fn of<'a, 'py: 'a>(&self, arrays: impl ExactSizeIterator<Item = &'a Array<'py>> + Clone) -> castwise::Result<Like> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |((library, l), a): (&(Library, TensorLayout), &Array<'_>)| a.library == *library && a.has(l);
         if last.len() != arrays.len() || !last.iter().zip(arrays.clone()).all(same) {

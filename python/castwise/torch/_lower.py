@@ -27,6 +27,10 @@ _RENAMED = {
 }  # fmt: skip
 
 
+#: Ops that take any of several equal elements, which shows in the sign of a zero.
+_UNORDERED = ("median", "nanmedian")
+
+
 @functools.cache
 def _names() -> dict[str, _core.Function]:
     ops = [_core.op(name) for name in _core.op_names()]
@@ -40,6 +44,8 @@ def _derived(overload: Any) -> str | None:
         return None
     schema = overload._schema
     name = schema.name.split("::")[1].removeprefix("special_")
+    if name in _UNORDERED:
+        return None
     op = _names().get(_RENAMED.get(name, name))
     numbers = ("Tensor", "number")
     plain = all(str(a.type) in numbers and not a.kwarg_only for a in schema.arguments)
