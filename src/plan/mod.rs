@@ -2,6 +2,7 @@
 //!
 //! Guarantees: plans, kernels, schedules, geometries and strategies print themselves. Does not: touch data or make machine code.
 
+mod cost;
 pub(crate) mod domain;
 mod expand;
 pub(crate) mod fuse;

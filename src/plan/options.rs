@@ -20,11 +20,14 @@ pub enum Pass {
     Folding,
     /// Values between the stages of a kernel share a tile if they are not alive together. Without: each has a tile of its own.
     Reuse,
+    /// A value that costs less to compute than to write and read is computed in each kernel that needs it. Without, and without
+    /// `Fusion`: one kernel computes and stores it.
+    Recomputing,
 }
 
 impl Pass {
     /// All passes.
-    pub const ALL: [Pass; 4] = [Pass::Fusion, Pass::Merging, Pass::Folding, Pass::Reuse];
+    pub const ALL: [Pass; 5] = [Pass::Fusion, Pass::Merging, Pass::Folding, Pass::Reuse, Pass::Recomputing];
 }
 
 /// The choices of an executor.

@@ -52,7 +52,8 @@ pub(super) fn kernels<'a>(
     fetches: impl IntoIterator<Item = &'a Var>,
 ) -> Result<String> {
     let planned = planned(inner, program, fetches)?;
-    Ok(planned.plan.work.iter().map(|k| kernel_text(&planned.plan, k)).collect())
+    let plan = &planned.plan;
+    Ok(plan.choices_text() + &plan.work.iter().map(|k| kernel_text(plan, k)).collect::<String>())
 }
 
 pub(super) fn code<'a>(
