@@ -186,9 +186,13 @@ impl<'a> Rows<'a> {
         self.push(TypedKind::Extent { shape: self.whole, axes: self.axes.clone() }, DType::F64, shape)
     }
 
-    /// The first of the elements that are combined.
+    /// The first of the elements that are combined. A feed's is cast, so that the cast feed need not be stored.
     fn first(&mut self) -> NodeId {
-        let mut v = self.x;
+        let fed = |n: NodeId| matches!(self.into.nodes[n as usize].kind, TypedKind::Feed(_) | TypedKind::Constant(_));
+        let mut v = match self.into.nodes[self.x as usize].kind {
+            TypedKind::Cast { from, .. } if fed(from) => from,
+            _ => self.x,
+        };
         let mut dims = self.into.shapes[self.whole as usize].to_vec();
         for axis in self.axes.clone().iter() {
             dims[*axis] = SymDim::Fixed(1);
@@ -196,7 +200,7 @@ impl<'a> Rows<'a> {
             let view = View::Slice(*axis as i64, Slice { start: Some(0), end: Some(1), step: 1 });
             v = self.push(TypedKind::View { from: v, view: Some(view) }, self.dtype(v), shape);
         }
-        v
+        self.cast(v, self.dtype(self.x))
     }
 
     /// The squared modulus of a value of f64 or c128.

@@ -7,6 +7,8 @@
 //! compile, or know extents.
 
 mod alias;
+mod groups;
+pub(crate) mod recompute;
 mod row_group;
 mod rows;
 mod text;
@@ -33,6 +35,8 @@ use crate::plan::options::{Pass, Passes};
 use crate::tensor::Tensor;
 
 use alias::Aliases;
+use groups::Groups;
+use recompute::{Choice, Recompute};
 pub(crate) use row_group::{MadeBy, RowGroup, Source as RowSource};
 
 /// Index of a buffer of a plan.
@@ -108,6 +112,8 @@ pub(crate) struct Plan {
     pub(crate) rows: Vec<RowGroup>,
     /// Bytes of a block of rows.
     pub(crate) row_block: usize,
+    /// What was decided of the values that several kernels of one domain need.
+    pub(crate) choices: Vec<Choice>,
 }
 
 impl Plan {
@@ -158,6 +164,7 @@ fn plan_rows(
             buffers: Vec::new(),
             fetches: Vec::new(),
             views: Vec::new(),
+            choices: Vec::new(),
             needs_elements: HashMap::new(),
             rows: Vec::new(),
             row_block: passes.row_block,
@@ -167,8 +174,16 @@ fn plan_rows(
     };
     let most = if passes.has(Pass::Fusion) { passes.kernel_ops } else { 0 };
     let scope = Scope { typed, live: &live, aliases: &aliases, known, domains: &domains, most };
-    let groups = scope.groups(&fetches)?;
-    let crossing = crossing(typed, &groups, &fetches, &aliases, known);
+    let mut groups = scope.groups(&fetches)?;
+    let reads = groups.reads(typed, &aliases);
+    if passes.has(Pass::Fusion) && passes.has(Pass::Recomputing) {
+        let recompute = Recompute { typed, aliases: &aliases, domains: &domains, groups: &groups, reads: &reads };
+        let (again, choices) = recompute.choose(&fetches, most);
+        f.plan.choices = choices;
+        groups.add(again);
+    }
+    let (stored, place) = groups.settle(typed, &fetches, &aliases);
+    f.plan.choices.iter_mut().for_each(|c| c.place(&place));
     for node in (0..typed.len() as u32).filter(|n| live[*n as usize]) {
         let origin = match (&typed.nodes[node as usize].kind, known.get(&node)) {
             (_, Some(t)) => Origin::Constant(t.clone()),
@@ -179,8 +194,9 @@ fn plan_rows(
         };
         f.buffer(node, origin);
     }
-    for nodes in groups.list {
-        f.kernel(nodes, &aliases, &crossing, &domains)?;
+    for (at, nodes) in (0..).zip(groups.list) {
+        let crosses = |n: NodeId| groups.of[n as usize] == at && stored[n as usize];
+        f.kernel(nodes, &aliases, crosses, &domains)?;
     }
     let rows = if passes.has(Pass::Rows) { f.plan.gather_rows(&domains) } else { Vec::new() };
     let mut views = Vec::new();
@@ -233,13 +249,6 @@ fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &Aliases, known: &Has
         }
     }
     live
-}
-
-/// The computed nodes, by kernel.
-struct Groups {
-    list: Vec<Vec<NodeId>>,
-    /// For each node, its group; `u32::MAX` if it is not computed.
-    of: Vec<u32>,
 }
 
 /// What nodes are grouped by.
@@ -389,6 +398,9 @@ impl Scope<'_> {
             }
         }
         let order = topological(members.len(), &after)?;
+        let mut place = vec![u32::MAX; members.len()];
+        (0..).zip(&order).for_each(|(at, g)| place[*g as usize] = at);
+        of.iter_mut().filter(|g| **g != u32::MAX).for_each(|g| *g = place[*g as usize]);
         let list = order.iter().map(|g| std::mem::take(&mut members[*g as usize])).collect();
         Ok(Groups { list, of })
     }
@@ -417,30 +429,6 @@ fn topological(count: usize, edges: &HashSet<(u32, u32)>) -> Result<Vec<u32>> {
     if order.len() == count { Ok(order) } else { Err(Error::Internal("domains that need each other".into())) }
 }
 
-/// Which computed nodes need a buffer: those that are fetched, viewed, or read by another group.
-fn crossing(
-    typed: &TypedProgram,
-    groups: &Groups,
-    fetches: &[NodeId],
-    aliases: &Aliases,
-    known: &HashMap<NodeId, Tensor>,
-) -> Vec<bool> {
-    let mut crossing = vec![false; typed.len()];
-    fetches.iter().for_each(|n| crossing[aliases.source(*n) as usize] = true);
-    for (i, n) in typed.nodes.iter().enumerate() {
-        if groups.of[i] != u32::MAX && !known.contains_key(&(i as u32)) {
-            for a in n.inputs() {
-                let a = aliases.operand(&n.kind, a);
-                let viewed = matches!(typed.nodes[a as usize].kind, TypedKind::View { .. })
-                    || matches!(n.kind, TypedKind::Blocks { .. });
-                let a = aliases.source(a) as usize;
-                crossing[a] |= viewed || groups.of[a] != groups.of[i];
-            }
-        }
-    }
-    crossing
-}
-
 struct Fusion {
     plan: Plan,
     buffer_of: HashMap<NodeId, BufferId>,
@@ -457,7 +445,14 @@ impl Fusion {
     }
 
     /// Lowers the nodes of one group, in program order, to a kernel.
-    fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &Aliases, crossing: &[bool], domains: &Domains) -> Result<()> {
+    /// Those that cross to other kernels, or are fetched, are stored.
+    fn kernel(
+        &mut self,
+        nodes: Vec<NodeId>,
+        aliases: &Aliases,
+        crosses: impl Fn(NodeId) -> bool,
+        domains: &Domains,
+    ) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
         let mut b = KernelBuilder::new(&typed.settings, self.passes);
@@ -525,7 +520,7 @@ impl Fusion {
                 _ => continue,
             };
             values.insert(id, value);
-            if crossing[id as usize] {
+            if crosses(id) {
                 match stored.get(&value) {
                     Some(same) => {
                         self.buffer_of.insert(id, *same);

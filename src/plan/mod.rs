@@ -3,6 +3,7 @@
 //! Guarantees: plans, kernels, schedules, geometries and strategies print themselves. Does not: touch data or make machine code.
 
 pub(crate) mod blocking;
+mod cost;
 pub(crate) mod domain;
 mod expand;
 pub(crate) mod fuse;

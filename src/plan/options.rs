@@ -23,11 +23,14 @@ pub enum Pass {
     /// Kernels over the same leading rows run together, for one block of rows after the other. Without: each runs over all of its
     /// domain before the next one begins.
     Rows,
+    /// A value that costs less to compute than to write and read is computed in each kernel that needs it. Without, and without
+    /// `Fusion`: one kernel computes and stores it.
+    Recomputing,
 }
 
 impl Pass {
     /// All passes.
-    pub const ALL: [Pass; 5] = [Pass::Fusion, Pass::Merging, Pass::Folding, Pass::Reuse, Pass::Rows];
+    pub const ALL: [Pass; 6] = [Pass::Fusion, Pass::Merging, Pass::Folding, Pass::Reuse, Pass::Rows, Pass::Recomputing];
 }
 
 /// The choices of an executor.

@@ -71,7 +71,7 @@ pub(super) fn kernels<'a>(
     let planned = planned(inner, program, fetches)?;
     let plan = &planned.plan;
     let one = |(at, k): (usize, &PlannedKernel)| group_text(plan, at) + &kernel_text(plan, k);
-    Ok(plan.work.iter().enumerate().map(one).collect())
+    Ok(plan.choices_text() + &plan.work.iter().enumerate().map(one).collect::<String>())
 }
 
 pub(super) fn code<'a>(
