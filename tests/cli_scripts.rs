@@ -212,7 +212,13 @@ fn recipes(dir: &Dir) {
     merge("dtype.yml", &format!("{head}dtype: int8\n"));
     merge("lost.yml", "merge_method: linear\nmodels:\n  - model: org/name\n    parameters: {weight: 1}\n");
     merge("twice.yml", "merge_method: linear\nmerge_method: ties\n");
-    merge("bomb.yml", "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\nc: [*b, *b, *b, *b\n");
+    let mut bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_string();
+    for n in 1..12 {
+        let all = vec![format!("*a{}", n - 1); 10].join(", ");
+        bomb += &format!("a{n}: &a{n} [{all}]\n");
+    }
+    merge("bomb.yml", &bomb);
+    merge("deep.yml", &"[".repeat(100_000));
 }
 
 #[test]

@@ -154,6 +154,11 @@ impl Recipes {
         Ok((recipes, Cow::Owned(common)))
     }
 
+    /// Whether there are none.
+    pub(in crate::cli) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Takes the recipes' parameters from the arguments.
     fn take_parameters(&mut self, common: &mut Common) -> Result<(), Failure> {
         let inputs: Vec<&str> = common.inputs.iter().map(|(n, _)| n.as_str()).collect();

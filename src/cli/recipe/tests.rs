@@ -1,3 +1,5 @@
+//! Tests of recipes: settings, layers, texts from outside.
+
 use super::layers::Layers;
 use super::setting::{Number, Setting};
 use super::{ALL, Recipe};
@@ -16,12 +18,21 @@ fn settings_mean_what_they_mean_in_mergekit() {
     assert_eq!(at(filters, "layers.1.mlp", 0.5), Some(Number::Real(2.0)));
     assert_eq!(at(filters, "norm", 0.5), None);
     assert_eq!(at("[{filter: '*', value: 2}]", "norm", 0.5), Some(Number::Real(2.0)));
-    for text in ["0.1", "-1e-3", "false", "[0, 0.5]", filters, "[{value: 1}]", ".inf", "1e300"] {
+    for text in ["0.1", "-1e-3", "false", "[0, 0.5]", filters, "[{value: 1}]", "1e300"] {
         assert_eq!(Setting::read(&read(text).text()).unwrap(), read(text), "{text}");
     }
-    for text in
-        ["heavy", "[]", "[a]", "{a: 1}", "[{filter: 1, value: 1}]", "[{value: [{value: 1}]}]", "[[1]]", "", "a: b: c"]
-    {
+    for text in [
+        "heavy",
+        ".inf",
+        "[]",
+        "[a]",
+        "{a: 1}",
+        "[{filter: 1, value: 1}]",
+        "[{value: [{value: 1}]}]",
+        "[[1]]",
+        "",
+        "a: b: c",
+    ] {
         assert!(Setting::read(text).is_err(), "{text}");
     }
 }
