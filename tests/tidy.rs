@@ -199,6 +199,8 @@ fn links_of_pages_lead_to_files() {
     let mut links = 0;
     for (page, text) in pages() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(&page);
+        // Code has no links.
+        let text: String = text.split('`').step_by(2).collect();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
             let file = link.split('#').next().unwrap_or(link);
             if file.contains("://") || file.is_empty() || file.contains(char::is_whitespace) {

@@ -180,7 +180,8 @@ pub(super) struct Work {
 pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&str>) -> Result<Work, Failure> {
     let (recipes, common) = Recipes::of(common, maps.iter().map(|(_, text)| text.as_str()).chain(rest))?;
     let common = common.as_ref();
-    let scalars = Scalars::read(&common.parameters)?;
+    let seed = common.seed.map(|s| ("seed".to_string(), s.to_string().into())).filter(|_| recipes.is_empty());
+    let scalars = Scalars::read(&common.parameters.iter().cloned().chain(seed).collect::<Vec<_>>())?;
     check_names(common, &scalars)?;
     let mut expressions = Vec::new();
     for (pattern, text) in maps {
@@ -409,7 +410,8 @@ impl Work {
             let mut values = Vec::new();
             for p in &expression.parameters {
                 if let Some(v) = parameters.value(p, i, name)? {
-                    values.push((p.as_str(), v));
+                    let seed = common.seed.filter(|_| p == "seed").map(|s| Recipes::seed(s, name));
+                    values.push((p.as_str(), seed.unwrap_or(v)));
                 }
             }
             let of_recipe = self.values.numbers.get(name).map(|all| all.iter().map(|(n, v)| (n.as_str(), *v)));

@@ -37,7 +37,8 @@ impl Node {
     pub(super) fn read(text: &str) -> Result<Node, String> {
         serde_saphyr::from_str(text).map_err(|e| {
             let whole = e.to_string();
-            report::cut(whole.lines().next().unwrap_or_default(), SHOWN)
+            let line = whole.lines().next().unwrap_or_default();
+            report::cut(line.strip_prefix("error: ").unwrap_or(line), SHOWN)
         })
     }
 

@@ -28,10 +28,13 @@ use super::text::{Default_, Recipe, Role};
 /// The maximum size of a recipe, or of a file with a setting, in bytes.
 const MOST: u64 = 1 << 20;
 
+/// Numbers by their names in an expression.
+type Numbers = Rc<Vec<(String, Scalar)>>;
+
 /// The numbers that the expressions of tensors use, by the tensors' names, and tensors that must be equal in several inputs.
 #[derive(Default)]
 pub(in crate::cli) struct Values {
-    pub(in crate::cli) numbers: HashMap<String, Rc<Vec<(String, Scalar)>>>,
+    pub(in crate::cli) numbers: HashMap<String, Numbers>,
     /// A tensor's name, and the positions of inputs.
     pub(in crate::cli) equal: Vec<(String, Vec<usize>)>,
 }
@@ -149,6 +152,11 @@ impl Recipes {
         }
         recipes.take_parameters(&mut common)?;
         Ok((recipes, Cow::Owned(common)))
+    }
+
+    /// Whether there are none.
+    pub(in crate::cli) fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// Takes the recipes' parameters from the arguments.
@@ -286,10 +294,13 @@ impl From<castwise::Error> for Refused {
 /// What an expression depends on: the recipe, the dtypes and extents, the parameters and which siblings there are.
 type Key = (String, DType, usize, Vec<Dim>, Vec<String>, Vec<bool>);
 
+/// The position of an expression, its numbers, and whether it uses the seed.
+type Specialised = (usize, Numbers, bool);
+
 /// The expressions that were made.
 #[derive(Default)]
 struct Made {
-    by_key: HashMap<Key, (usize, Rc<Vec<(String, Scalar)>>, bool)>,
+    by_key: HashMap<Key, Specialised>,
     by_text: HashMap<(String, Vec<usize>), usize>,
 }
 
@@ -350,8 +361,8 @@ impl Tensor<'_> {
         let written = parameters.iter().map(|p| format!("{p:?}")).collect();
         let key: Key = (text.clone(), t, first.size(), dims.clone(), written, siblings);
         if !made.by_key.contains_key(&key) {
-            let (position, numbers, seeded) = self.expand(t, first, &dims, &parameters, &path, expressions, made)?;
-            made.by_key.insert(key.clone(), (position, Rc::new(numbers), seeded));
+            let specialised = self.expand(t, first, &dims, &parameters, &path, expressions, made)?;
+            made.by_key.insert(key.clone(), specialised);
         }
         let Some((position, numbers, seeded)) = made.by_key.get(&key) else { return Ok(e) };
         let mut numbers = numbers.clone();
@@ -443,7 +454,11 @@ impl Tensor<'_> {
                 (None, Default_::Unless(n)) if !given => Ok(n),
                 (None, Default_::None) if !given => {
                     let recipe = &self.recipe.name;
-                    Err(Refused::Usage(format!("the recipe `{recipe}` needs the parameter `{0}`: -p {0}=…", p.name)))
+                    let doc = if p.doc.is_empty() { String::new() } else { format!(" ({})", p.doc) };
+                    Err(Refused::Usage(format!(
+                        "the recipe `{recipe}` needs the parameter `{0}`{doc}: -p {0}=…",
+                        p.name
+                    )))
                 }
                 (None, _) => Err(Refused::Data(format!("no filter of `{}` matches", report::escaped(&name)))),
             }
@@ -466,7 +481,7 @@ impl Tensor<'_> {
         path: &str,
         expressions: &mut Vec<Expression>,
         made: &mut Made,
-    ) -> Result<(usize, Vec<(String, Scalar)>, bool), Refused> {
+    ) -> Result<Specialised, Refused> {
         let fixed: Option<Vec<f64>> =
             dims.iter().map(|d| if let Dim::Fixed(n) = d { Some(*n as f64) } else { None }).collect();
         let of_tensor = |word: &str| match word {
@@ -492,7 +507,7 @@ impl Tensor<'_> {
         let mut uses: Vec<usize> = expanded.inputs.iter().filter_map(|n| self.input(n)).map(|(i, _)| i).collect();
         uses.sort_unstable();
         let position = made.add(expressions, expanded.text, path.to_string(), uses);
-        Ok((position, expanded.numbers, expanded.seeded))
+        Ok((position, Rc::new(expanded.numbers), expanded.seeded))
     }
 }
 

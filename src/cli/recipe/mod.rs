@@ -8,6 +8,8 @@ mod expand;
 mod layers;
 mod setting;
 mod shipped;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub(super) use bind::{Recipes, Values};

@@ -1,7 +1,7 @@
 //! Settings of recipes: a number, a list that is interpolated over the layers of a model, or either by the names of tensors.
 //!
 //! Guarantees: they mean what they mean in mergekit: a list of n values at the place t from 0 to 1 is interpolated in f64; the first filter that a
-//! tensor's name contains counts. Does not: know parameters.
+//! tensor's name contains counts; numbers are finite. Does not: know parameters.
 
 use super::super::report;
 use super::super::yaml::{Node, Value};
@@ -107,9 +107,9 @@ impl Setting {
     pub(in crate::cli) fn text(&self) -> String {
         match self {
             Setting::One(Number::Bool(b)) => b.to_string(),
-            Setting::One(Number::Real(n)) => real(*n),
+            Setting::One(Number::Real(n)) => n.to_string(),
             Setting::Gradient(values) => {
-                format!("[{}]", values.iter().map(|v| real(*v)).collect::<Vec<_>>().join(", "))
+                format!("[{}]", values.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(", "))
             }
             Setting::Filters(all) => {
                 let one = |(filter, value): &(Option<String>, Setting)| match filter {
@@ -119,16 +119,6 @@ impl Setting {
                 format!("[{}]", all.iter().map(one).collect::<Vec<_>>().join(", "))
             }
         }
-    }
-}
-
-/// A number that YAML reads as the same one.
-fn real(n: f64) -> String {
-    match n {
-        _ if n.is_nan() => ".nan".into(),
-        _ if n == f64::INFINITY => ".inf".into(),
-        _ if n == f64::NEG_INFINITY => "-.inf".into(),
-        _ => n.to_string(),
     }
 }
 
