@@ -56,7 +56,7 @@ pub use base::cancel::CancelToken;
 pub use base::composite::Composite;
 pub use base::dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use base::error::{CustomOpError, Diagnostic, DiagnosticKind, Error, Result};
-pub use base::generator::{Generator, Key};
+pub use base::generator::{Generator, Key, Part};
 pub use base::limits::{Limit, Limits};
 pub use base::location::{SourceLine, SourceLocation, with_location};
 pub use base::scalar::Scalar;

@@ -6,9 +6,9 @@
 use std::fmt;
 
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, DiagnosticKind};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result};
 use crate::base::scalar::{Float, Scalar};
-use crate::base::shape::axis;
+use crate::base::shape::{axis, check, dims_text};
 
 /// What random numbers depend on besides the element's index. Two generators with one key give related numbers: give each of
 /// a program a stream of its own.
@@ -108,6 +108,40 @@ pub enum Generator {
         /// An integer dtype that has all of them; the default one without.
         dtype: Option<DType>,
     },
+}
+
+/// Which rows of a whole the tensors of a run are, so that generators count from there
+/// ([`Prepared::run_part_into`](crate::Prepared::run_part_into)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The first dims of the whole, which make up its rows. A tensor of the run has as many first dims, whose product is the number
+    /// of its rows.
+    pub dims: Vec<usize>,
+    /// The first row.
+    pub first: usize,
+}
+
+impl Part {
+    /// The shape of the whole of which a tensor of this shape is a part, and the index of the part's first element. Error: it is
+    /// no part.
+    pub(crate) fn whole(&self, shape: &[usize]) -> Result<(Vec<usize>, u64)> {
+        let refuse = || {
+            let (part, rows) = (dims_text(shape), dims_text(&self.dims));
+            Error::Shape(format!(
+                "{part} is not the rows of a tensor whose first dims are {rows}, from row {} on",
+                self.first
+            ))
+        };
+        let (own, rest) = shape.split_at_checked(self.dims.len()).ok_or_else(refuse)?;
+        let whole: Vec<usize> = self.dims.iter().chain(rest).copied().collect();
+        let (rows, own) = (check(&self.dims)?, check(own)?);
+        check(&whole)?;
+        if self.first.checked_add(own).is_none_or(|end| end > rows) {
+            return Err(refuse());
+        }
+        let width: usize = rest.iter().product();
+        Ok((whole, self.first as u64 * width as u64))
+    }
 }
 
 impl Generator {

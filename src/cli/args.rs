@@ -221,8 +221,8 @@ pub(crate) struct Eval {
     pub(crate) threads: Option<u16>,
     /// The memory for the operands and results of a tensor (default: half of what the system has left; at least 1MiB). A larger
     /// tensor is read, computed and written in parts, with the same bits: ops on elements, and the reductions sum, mean,
-    /// prod, amax, amin, any and all. Other reductions of whole tensors, scans, sorts, views and generators need whole tensors:
-    /// they are refused if SIZE is too small for them.
+    /// prod, amax, amin, any and all. Other reductions of whole tensors, scans and sorts need whole tensors: they are
+    /// refused if SIZE is too small for them.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
 }

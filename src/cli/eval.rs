@@ -87,6 +87,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     names.extend(shown(copied.paths(arguments.target.path())));
     if arguments.dry_run {
         let existing = shown(outputs::existing_outputs(&arguments.target, format, &list, &work.files())?);
+        outputs::check_replaced(&arguments.target, format)?;
         let text = if arguments.json {
             metrics::report(arguments, &work, &names, Ran::Dry { existing: &existing })?
         } else {

@@ -292,6 +292,14 @@ pub(super) fn existing_outputs(
     }
 }
 
+/// Refuses a folder as output that `--force` would not replace, as a run does.
+pub(super) fn check_replaced(target: &Target, format: Format) -> Result<(), Failure> {
+    if target.force && format == Format::Folder {
+        FolderWriter::check(target.path(), Existing::Replace)?;
+    }
+    Ok(())
+}
+
 /// Refuses a folder as output that has inputs in it or can't be written. Returns it if it exists.
 fn folder(output: &Path, read: &[&Path]) -> Result<Vec<PathBuf>, Failure> {
     let exists = output.symlink_metadata().is_ok();

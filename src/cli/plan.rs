@@ -19,7 +19,7 @@ use super::failure::{Failure, tell};
 use super::findings::findings;
 use super::format::Format;
 use super::inputs::{self, Input, bytes, no_input};
-use super::out_dtype::{self, Conversion, OutDtype};
+use super::out_dtype::{Conversion, OutDtype};
 use super::recipe::{Recipes, Values};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
@@ -559,8 +559,7 @@ pub(super) fn plan(
             }
             conversion
         }
-        _ if out.dtype.is_some() => return Err(out_dtype::not_named(location)),
-        _ => Conversion::Same,
+        named => out.convert_named(&types, &program, named, &location)?,
     };
     let typed = program.infer()?;
     let of = |(name, var): (Option<String>, Var)| Outcome::new(name, var, &typed);

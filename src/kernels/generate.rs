@@ -26,6 +26,8 @@ pub(crate) struct Filler {
     /// From the dtype in which elements are made to the result's.
     path: Vec<BlockFn>,
     level: CpuLevel,
+    /// The position of the first element.
+    first: u64,
 }
 
 /// What makes the elements, and with which numbers.
@@ -118,13 +120,18 @@ impl Filler {
             _ => Vec::new(),
         };
         let path = path(from, dtype).iter().filter_map(|p: &Prim| p.kernel(level)).collect();
-        Filler { dtype, native, functions, path, level }
+        Filler { dtype, native, functions, path, level, first: 0 }
+    }
+
+    /// The same for a part of the shape, whose first element has this position.
+    pub(crate) fn from(self, first: u64) -> Filler {
+        Filler { first, ..self }
     }
 
     /// What makes random integers of the whole range of a dtype.
     pub(crate) fn bits(key: Key, dtype: DType, level: CpuLevel) -> Filler {
         let path = path(DType::I64, dtype).iter().filter_map(|p: &Prim| p.kernel(level)).collect();
-        Filler { dtype, native: Native::Bits { key }, functions: Vec::new(), path, level }
+        Filler { dtype, native: Native::Bits { key }, functions: Vec::new(), path, level, first: 0 }
     }
 
     /// Makes as many elements as there is room for, from the first position on.
@@ -143,6 +150,7 @@ impl Filler {
     /// # Safety
     /// `out` must be writable for `n` elements of the dtype.
     pub(crate) unsafe fn fill(&self, first: u64, n: usize, out: *mut u8) {
+        let first = self.first + first;
         let (mut at, end) = (first, first + n as u64);
         let size = self.dtype.size();
         while at < end {

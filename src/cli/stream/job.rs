@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use castwise::{DType, Error, Executor, Tensor, TypedProgram};
+use castwise::{DType, Error, Executor, Part, Tensor, TypedProgram};
 
 use super::split::Split;
 use super::tile::{Made, Tile, residents};
@@ -106,7 +106,8 @@ impl<'a> Running<'a> {
         let fed = tile.feeds.iter().map(|n| if split.tiled[*n] { read.next() } else { values.next() });
         let fed: Option<Vec<&Tensor>> = fed.collect();
         let fed = fed.ok_or_else(|| Error::Internal("a tile without an operand".into()))?;
-        tile.run(&fed, &mut slot.made)?;
+        let part = Part { dims: split.dims.clone(), first: rows.start };
+        tile.run(&fed, &mut slot.made, &part)?;
         let mut results = Vec::new();
         for (i, (made, t)) in tile.made.iter().zip(&slot.made).enumerate() {
             match made {

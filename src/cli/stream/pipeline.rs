@@ -5,12 +5,12 @@
 //! the jobs; after the first error nothing more is written. Does not: finish the output, so that after an error it never appears.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use castwise::{Error, Executor};
 
 use super::decide::decide;
-use super::job::{Running, Slot, Streamed};
+use super::job::{Running, Streamed};
 use super::progress::bar;
 use super::read::{Gate, Item, Permit, Reader};
 use super::write::{Written, write};
@@ -52,7 +52,7 @@ pub(in crate::cli) fn evaluate(
     let (to_writer, written) = mpsc::sync_channel(QUEUED);
     let (free, freed) = mpsc::channel();
     let gate = Arc::new(Gate::default());
-    let mut computer = Computer::new(arguments, work, &streams, to_writer, free.clone());
+    let mut computer = Computer::new(arguments, work, &streams, to_writer);
     let (read, computed, wrote) = std::thread::scope(|threads| {
         let reader = Reader {
             work,
@@ -108,7 +108,6 @@ struct Computer<'a> {
     /// For tiles, which all have the same sizes.
     tiles: Executor,
     to: Option<SyncSender<Written>>,
-    free: Option<Sender<Slot>>,
     running: Option<(usize, Running<'a>)>,
     inexact: Inexact,
     finite: Finite,
@@ -141,7 +140,6 @@ impl<'a> Computer<'a> {
         work: &'a Work,
         streams: &'a [Option<Streamed>],
         to: SyncSender<Written>,
-        free: Sender<Slot>,
     ) -> Computer<'a> {
         let builder = |pool: usize| {
             let builder = Executor::builder().pool(pool);
@@ -156,7 +154,6 @@ impl<'a> Computer<'a> {
             executor: builder(0),
             tiles: builder(POOL),
             to: Some(to),
-            free: Some(free),
             running: None,
             inexact,
             finite,
@@ -188,7 +185,7 @@ impl<'a> Computer<'a> {
 
     /// Lets the writer end when it has written everything.
     fn leave(&mut self) {
-        (self.to, self.free, self.running) = (None, None, None);
+        (self.to, self.running) = (None, None);
     }
 
     fn send(&self, written: Written) -> Result<(), Stop> {
@@ -217,14 +214,8 @@ impl<'a> Computer<'a> {
                 let Some((job, running)) = &mut self.running else { return Ok(()) };
                 let made = timed(&mut self.compute, || running.tile(&rows, &mut slot, &self.tiles));
                 let (job, results) = (*job, made.map_err(|e| refused(self.work, &self.work.jobs[*job], &e))?);
-                match &self.free {
-                    Some(free) if results.is_empty() => {
-                        // Nobody reads any more if it was the last tile.
-                        let _ = free.send(slot);
-                        Ok(())
-                    }
-                    _ => self.send(Written::Rows { job, slot, results }),
-                }
+                // The writer passes the slot on: if it has gone, the reader must not wait for slots.
+                self.send(Written::Rows { job, slot, results })
             }
             Item::EndPass { last } => self.end_pass(last),
         }

@@ -27,6 +27,8 @@ pub(super) struct Split {
     /// The number of the first dims that make up the rows.
     pub(super) lead: usize,
     pub(super) rows: usize,
+    /// The first dims.
+    pub(super) dims: Vec<usize>,
     /// The shape of each node.
     pub(super) shapes: Vec<Vec<usize>>,
     /// Whether the results depend on the node.
@@ -63,7 +65,9 @@ pub(super) fn split(typed: &TypedProgram, results: Vec<usize>) -> Result<Split, 
         let (shapes, needed, results) = (shapes.clone(), needed.clone(), results.clone());
         let (tiled, passes) = (vec![false; nodes.len()], vec![0; nodes.len()]);
         let folds = Vec::new();
-        let mut split = Split { lead, rows, shapes, needed, tiled, passes, folds, results, unit: 1, pairs: false };
+        let dims = main[..lead].to_vec();
+        let mut split =
+            Split { lead, rows, dims, shapes, needed, tiled, passes, folds, results, unit: 1, pairs: false };
         match split.classify(typed, &nodes, &main) {
             Ok(()) => return Ok(split),
             Err(reason) => why = reason,
@@ -148,7 +152,9 @@ impl Split {
                 NodeKind::Reduce { op, from, dims, .. } if is_tiled => self.reduce(i, *op, *from, dims, node.dtype)?,
                 NodeKind::Line { op, .. } if is_tiled => return Err(whole(op.name())),
                 NodeKind::View { .. } if is_tiled => return Err("a view needs the whole tensor".into()),
-                NodeKind::Generate { like, generator } if self.tiled[*like] => return Err(whole(generator.name())),
+                NodeKind::Generate { like, .. } if self.tiled[*like] => {
+                    (self.tiled[i], self.passes[i]) = (true, self.passes[*like]);
+                }
                 NodeKind::Blocks { like, .. } if is_tiled || self.tiled[*like] => return Err(whole("blocks")),
                 _ if is_tiled => return Err("an op needs the whole tensor".into()),
                 _ => {}

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use castwise::{
-    Attrs, DType, Error, Executor, Feeds, NodeKind, Op, Operand, Prepared, Program, Reason, Tensor, TypedProgram, Var,
-    Visit, apply, parts, shape::Dim, shape::Dims, shape::SymDim,
+    Attrs, DType, Error, Executor, Feeds, NodeKind, Op, Operand, Part, Prepared, Program, Reason, Tensor, TypedProgram,
+    Var, Visit, apply, parts, shape::Dim, shape::Dims, shape::SymDim,
 };
 
 use super::split::{Fold, Split};
@@ -124,7 +124,10 @@ fn reached(typed: &TypedProgram, split: &Split, pass: usize) -> Reached {
     let mut reached = Reached { computed: vec![false; kinds.len()], fed: vec![false; kinds.len()] };
     let mut next: Vec<usize> = made(split, pass).into_iter().map(|(_, n)| n).collect();
     while let Some(i) = next.pop() {
-        let from = kinds[i].inputs();
+        let mut from = kinds[i].inputs();
+        if let NodeKind::Generate { like, .. } = &kinds[i] {
+            from.push(*like);
+        }
         if split.tiled[i] && !matches!(kinds[i], NodeKind::Feed(_)) {
             if !std::mem::replace(&mut reached.computed[i], true) {
                 next.extend(from);
@@ -201,8 +204,8 @@ impl Tile {
         Ok(Tile { prepared, feeds, made: all, types })
     }
 
-    /// Computes a tile into these tensors, which get the right dtypes and shapes.
-    pub(super) fn run(&self, feeds: &[&Tensor], into: &mut Vec<Tensor>) -> Result<(), Error> {
+    /// Computes a tile, which is this part of the whole, into these tensors, which get the right dtypes and shapes.
+    pub(super) fn run(&self, feeds: &[&Tensor], into: &mut Vec<Tensor>, part: &Part) -> Result<(), Error> {
         into.truncate(self.types.len());
         for (i, (dtype, shape)) in self.types.iter().enumerate() {
             match into.get_mut(i) {
@@ -211,7 +214,7 @@ impl Tile {
                 None => into.push(Tensor::zeros(*dtype, shape)?),
             }
         }
-        self.prepared.run_into(feeds, into)
+        self.prepared.run_part_into(feeds, into, part)
     }
 }
 

@@ -12,6 +12,7 @@ use super::feeds::{InOrder, name_of};
 use super::session::{Core, Inner};
 use crate::base::cancel::CancelToken;
 use crate::base::error::{Error, Result};
+use crate::base::generator::Part;
 use crate::graph::typed::{NodeId, TypedProgram};
 use crate::tensor::{AsTarget, Target, Tensor, TensorRef, TensorView};
 
@@ -90,19 +91,38 @@ impl Prepared {
     /// Errors: as [`run`](Prepared::run)'s; another number of targets than fetches; a target of another shape, or of
     /// a dtype that the result can't be cast to.
     pub fn run_into(&self, feeds: &[&Tensor], into: &mut [impl AsTarget]) -> Result<()> {
-        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), None)
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), None, None)
     }
 
     /// [`run_into`](Prepared::run_into) that the token can stop.
     pub fn run_into_with(&self, feeds: &[&Tensor], into: &mut [impl AsTarget], token: &CancelToken) -> Result<()> {
-        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), Some(token))
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), Some(token), None)
+    }
+
+    /// [`run_into`](Prepared::run_into) of tensors that are some rows of a whole: the program's generators have the elements of these
+    /// rows. Errors: a generator's shape is not that of such rows.
+    ///
+    /// ```
+    /// use castwise::{Part, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F32, [2, 2]);
+    /// let step = Executor::new().prepare(&p, [&x.arange_like(0, 1)])?;
+    /// let (x, mut out) = (Tensor::zeros(DType::F32, [2, 2])?, [Tensor::zeros(DType::I64, [2, 2])?]);
+    /// let part = Part { dims: vec![10], first: 3 };                  // rows 3 and 4 of ten
+    /// step.run_part_into(&[&x], &mut out, &part)?;
+    /// assert_eq!(out[0].to_vec::<i64>()?, [6, 7, 8, 9]);
+    /// assert!(step.run_part_into(&[&x], &mut out, &Part { first: 9, ..part }).is_err());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn run_part_into(&self, feeds: &[&Tensor], into: &mut [impl AsTarget], part: &Part) -> Result<()> {
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), None, Some(part))
     }
 
     /// [`run_into`](Prepared::run_into) with borrowed elements; [`run_views`](Prepared::run_views) and
     /// [`TensorViewMut`](crate::TensorViewMut) have examples.
     pub fn run_views_into(&self, feeds: &[TensorView<'_>], into: &mut [impl AsTarget]) -> Result<()> {
         self.counted(feeds.len())?;
-        self.core.run_into(&self.inner, &views(feeds), &mut targets(into), None)
+        self.core.run_into(&self.inner, &views(feeds), &mut targets(into), None, None)
     }
 
     /// [`run_views_into`](Prepared::run_views_into) that the token can stop.
@@ -128,7 +148,7 @@ impl Prepared {
         token: &CancelToken,
     ) -> Result<()> {
         self.counted(feeds.len())?;
-        self.core.run_into(&self.inner, &views(feeds), &mut targets(into), Some(token))
+        self.core.run_into(&self.inner, &views(feeds), &mut targets(into), Some(token), None)
     }
 
     fn tensors<'a>(&self, feeds: &[&'a Tensor]) -> Result<InOrder<'a>> {
