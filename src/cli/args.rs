@@ -305,6 +305,7 @@ pub(crate) struct Fmt {
 #[command(after_help = "Examples:
   castwise explain '0.7*a + 0.3*b' -i a=bf16[4] -i b=f16[4] --numeric
   castwise explain 'steps * loss' -i steps=i64[n] -i loss=f32[n] --compare
+  castwise explain '(nir - red) / (nir + red)' -i nir=nir.npy -i red=red.npy --numeric --html ndvi.html
 
 --numeric runs the program on the files (or on random elements, for inputs without a file), once as written and once
 in f64 (c128), and lists the ops and casts that lose precision, the largest error first.")]
@@ -320,6 +321,13 @@ pub(crate) struct Explain {
     /// Measure the error of each op and cast, relative to f64.
     #[arg(long)]
     pub(crate) numeric: bool,
+    /// Also write an HTML page with a picture of the program, which uses no network; with --numeric, with the error of each
+    /// op and cast as a bar.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Replace the HTML page if it exists.
+    #[arg(short, long, requires = "html")]
+    pub(crate) force: bool,
 }
 
 /// The arguments of `castwise dump`.
@@ -356,6 +364,8 @@ pub(crate) enum Stage {
     X64,
     /// The loops as machine code, on x86-64: for each instruction the step of the kernel and its source location.
     Asm,
+    /// The typed program as a picture.
+    Svg,
     /// The typed program as a graph for Graphviz.
     Dot,
     /// The typed program as a graph for Mermaid.
