@@ -16,6 +16,7 @@ use super::args::{Check, Eval};
 use super::check::Finite;
 use super::copied::Copied;
 use super::failure::{Failure, print, say, tell};
+use super::fix::{self, Goal};
 use super::format::Format;
 use super::inexact::{self, Inexact};
 use super::inputs::{Input, bytes};
@@ -49,6 +50,9 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         say(&default_rules());
     }
     work.tell(arguments.quiet);
+    if let Some(goal) = Goal::of(&arguments.fix) {
+        fix::eval(&mut work, &arguments.common, goal, arguments.quiet)?;
+    }
     let several = work.plans.iter().any(|p| p.results.len() > 1);
     if several && matches!(format, Format::Npy | Format::Pipe) || work.named && format == Format::Pipe {
         return Err(Failure::usage("a .npy file can't store several results: write .npz, .safetensors or .index.json"));

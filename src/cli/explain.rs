@@ -10,6 +10,7 @@ use super::args::{Common, Explain, RuleSets};
 use super::failure::{Failure, print};
 use super::plan::prepare;
 use super::source::{self, Asked, Source};
+use super::fix::{self, Goal};
 use super::{describe, explain_page, html, numeric, report};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
@@ -69,8 +70,15 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
         print(&numeric::text(&work, &found))?;
         measured = Some(found);
     }
-    match &arguments.html {
-        Some(path) => html::write(path, arguments.force, &explain_page::of_work(&work, measured.as_deref())?),
+    if let Some(path) = &arguments.html {
+        html::write(path, arguments.force, &explain_page::of_work(&work, measured.as_deref())?)?;
+    }
+    match Goal::of(&arguments.fix) {
+        Some(goal) => {
+            let (text, failure) = fix::explain(&mut work, goal)?;
+            print(&format!("\n{text}"))?;
+            failure.map_or(Ok(()), Err)
+        }
         None => Ok(()),
     }
 }
@@ -79,6 +87,9 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
 fn program(arguments: &Explain, source: &Source) -> Result<(), Failure> {
     if arguments.numeric {
         return Err(Failure::usage("--numeric supports expressions only, not programs as text"));
+    }
+    if arguments.fix.fix.is_some() {
+        return Err(Failure::usage("--fix supports expressions only, not programs as text"));
     }
     let program = source.program()?;
     let typed = source.typed(&program);

@@ -29,6 +29,7 @@ mod explain_page;
 mod expression;
 mod failure;
 pub(crate) mod findings;
+mod fix;
 mod fmt;
 mod folder;
 mod format;
