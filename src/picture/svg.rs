@@ -117,7 +117,7 @@ fn node(
     }
     if let Some(Bar { part, text: number, .. }) = bar {
         line(text, "", left, y, &format!("error {number}"));
-        let (wide, full) = (b.width - 20.0, part.clamp(0.0, 1.0));
+        let (wide, full) = (b.width - 20.0, if *part > 0.0 { part.min(1.0) } else { 0.0 });
         let y = y + 5.0;
         let _ = write!(
             text,

@@ -47,9 +47,9 @@ pub(super) fn refused(plan: &Plan, text: &str, least: Kind) -> Vec<Finding> {
 }
 
 /// Rates sets of casts by a goal.
-struct ByGoal<'c> {
-    cases: &'c mut Cases,
-    goal: Goal,
+pub(super) struct ByGoal<'c> {
+    pub(super) cases: &'c mut Cases,
+    pub(super) goal: Goal,
 }
 
 impl Judge for ByGoal<'_> {
@@ -82,7 +82,7 @@ impl Judge for ByGoal<'_> {
 }
 
 /// The programs of an expression, the first tensor of each.
-fn cases(work: &mut Work, expression: usize, measured: bool) -> Result<Cases, Failure> {
+pub(super) fn cases(work: &mut Work, expression: usize, measured: bool) -> Result<Cases, Failure> {
     let jobs: Vec<Job> = work
         .kinds()?
         .into_iter()
@@ -114,7 +114,7 @@ fn cases(work: &mut Work, expression: usize, measured: bool) -> Result<Cases, Fa
 }
 
 /// The casts to choose from. Of a long expression, those at what loses something come first.
-fn candidates(cases: &Cases, plans: &[Plan]) -> Vec<Edit> {
+pub(super) fn candidates(cases: &Cases, plans: &[Plan]) -> Vec<Edit> {
     let mut parts = Vec::new();
     for plan in plans {
         for part in sites(&cases.text, &plan.typed) {
@@ -136,7 +136,7 @@ fn candidates(cases: &Cases, plans: &[Plan]) -> Vec<Edit> {
 }
 
 /// The search over the programs of an expression.
-fn search(cases: &mut Cases, goal: Goal) -> Result<Found, Error> {
+pub(super) fn search(cases: &mut Cases, goal: Goal) -> Result<Found, Error> {
     let (_, plans) = cases.with(&[]).ok_or_else(|| Error::Internal("an expression that is typed no more".into()))?;
     let candidates = candidates(cases, &plans);
     let found = greedy(&mut ByGoal { cases, goal }, &candidates)?;

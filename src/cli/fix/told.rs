@@ -73,28 +73,34 @@ impl Told {
         })
     }
 
+    /// What the goal is that a set of casts has reached, or not.
     fn goal(&self) -> String {
         match self.goal {
             Goal::Findings(least) => format!("nothing that --deny {} refuses", kind(least)),
-            Goal::Tolerance(most) => format!("a relative error of at most {most:e}"),
+            Goal::Tolerance(most) => format!("no relative error beyond {}", number(most)),
         }
     }
 
     /// The error if the goal is not reached.
     pub(super) fn refusal(&self) -> String {
         let list: String = self.reasons.iter().map(|r| format!("\n  {r}")).collect();
-        format!("--fix: no set of casts that was tried gives {}{list}", self.goal())
+        format!("--fix: no set of casts that was tried leaves {}{list}", self.goal())
     }
 
     /// The text for standard output.
     pub(super) fn text(&self) -> String {
         if self.same {
-            let text = if self.reached { "nothing to fix: the expression has" } else { "no cast helps to reach" };
-            return format!("{text} {}\n{}", self.goal(), self.table());
+            let text = if self.reached { "nothing to fix: the expression has" } else { "no cast helps to leave" };
+            return format!("{text} {}\n\n{}", self.goal(), self.table());
         }
-        let what = if self.reached { "for" } else { "towards" };
+        let s = if self.casts.starts_with("1 ") { "s" } else { "" };
+        let did = match (self.reached, s) {
+            (true, s) => format!("leave{s}"),
+            (false, "") => "do not leave".to_string(),
+            _ => "does not leave".to_string(),
+        };
         let notes: String = self.notes.iter().map(|n| format!("note: {n}\n")).collect();
-        format!("{} {what} {}:\n\n{}\n\n{}{notes}", self.casts, self.goal(), self.new, self.table())
+        format!("{} {did} {}:\n\n{}\n\n{}{notes}", self.casts, self.goal(), self.new, self.table())
     }
 
     fn table(&self) -> String {
