@@ -20,7 +20,7 @@ use crate::cli::reference::{Mirror, wide};
 use crate::cli::sampled::Sampled;
 
 /// The number of runs whose median time is told.
-const TIMED: usize = 7;
+pub(super) const TIMED: usize = 7;
 
 /// The operands, settings and scalars of a program.
 pub(super) struct Case {

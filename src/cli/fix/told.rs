@@ -5,7 +5,7 @@
 use castwise::{CastLoss, Error, NodeKind, Reason};
 use indicatif::HumanBytes;
 
-use super::case::{Cases, Cost};
+use super::case::{Cases, Cost, TIMED};
 use super::run::{Goal, refused};
 use super::search::Found;
 use crate::cli::findings::{Kind, findings};
@@ -122,11 +122,13 @@ impl Told {
         let bytes = |s: &Side| s.costs.iter().map(|c| c.bytes).reduce(|a, b| a + b);
         rows.extend(both("bytes moved in a run (as planned)", &|s| bytes(s).map(|n| HumanBytes(n).to_string())));
         let time = |s: &Side| s.costs.iter().map(|c| c.time.as_secs_f64() * 1e3).reduce(|a, b| a + b);
-        rows.extend(both("time of a run (measured, median)", &|s| time(s).map(|t| format!("{t:.3} ms"))));
+        let time = time(before).zip(time(after)).map_or(String::new(), |(before, after)| {
+            format!("time of a run (measured, median of {TIMED}): {before:.3} ms before, {after:.3} ms after\n")
+        });
         let on = self.on.as_ref().map_or(String::new(), |on| {
             format!("measured on {on}, relative to the old expression in f64\n")
         });
-        aligned(&rows) + &on
+        aligned(&rows) + &time + &on
     }
 }
 
