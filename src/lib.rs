@@ -40,6 +40,8 @@ mod kernels;
 mod math;
 pub mod ops;
 mod ops_doc;
+#[cfg(feature = "svg")]
+pub mod picture;
 mod plan;
 pub mod promotion;
 mod runtime;

@@ -132,6 +132,11 @@ impl PyProgram {
         self.program.infer().map(|t| t.explain()).map_err(|e| exception(py, &e, None))
     }
 
+    /// The typed program as a picture: an SVG document.
+    fn to_svg(&self, py: Python<'_>) -> PyResult<String> {
+        self.program.to_svg().map_err(|e| exception(py, &e, None))
+    }
+
     /// The same program under other rules.
     fn with_rules(&self, rules: &str) -> PyResult<PyProgram> {
         let settings = rules::settings(rules)?;

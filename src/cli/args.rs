@@ -194,6 +194,8 @@ pub(crate) struct Eval {
     /// not refused.
     #[arg(long, value_name = "lossy|range|wrap", value_parser = deny)]
     pub(crate) deny: Option<Kind>,
+    #[command(flatten)]
+    pub(crate) fix: Fix,
     /// Check the values of the results: finite refuses a NaN or an infinity at a position where no input has one (for
     /// expressions with reductions: if no input has one anywhere). All tensors are checked. If one fails, no output is
     /// written and the exit status is 3.
@@ -318,6 +320,8 @@ pub(crate) struct Fmt {
 #[command(after_help = "Examples:
   castwise explain '0.7*a + 0.3*b' -i a=bf16[4] -i b=f16[4] --numeric
   castwise explain 'steps * loss' -i steps=i64[n] -i loss=f32[n] --compare
+  castwise explain '(nir - red) / (nir + red)' -i nir=nir.npy -i red=red.npy --numeric --html ndvi.html
+  castwise explain '0.7*a + 0.3*b' -i a=bf16[4096] -i b=f16[4096] --fix --tolerance 1e-6
 
 --numeric runs the program on the files (or on random elements, for inputs without a file), once as written and once
 in f64 (c128), and lists the ops and casts that lose precision, the largest error first.")]
@@ -333,6 +337,29 @@ pub(crate) struct Explain {
     /// Measure the error of each op and cast, relative to f64.
     #[arg(long)]
     pub(crate) numeric: bool,
+    #[command(flatten)]
+    pub(crate) fix: Fix,
+    /// Also write an HTML page with a picture of the program, which uses no network; with --numeric, with the error of each
+    /// op and cast as a bar.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Replace the HTML page if it exists.
+    #[arg(short, long, requires = "html")]
+    pub(crate) force: bool,
+}
+
+/// The options of `--fix`.
+#[derive(clap::Args)]
+pub(crate) struct Fix {
+    /// Add a small set of casts, so that nothing is left that --deny refuses (lossy, if no other kind is given: --fix=wrap);
+    /// or, with --tolerance, that brings the error under it. The dtype of the result stays. `explain` prints the new
+    /// expression, with error and cost before and after; `eval` evaluates it.
+    #[arg(long, value_name = "lossy|range|wrap", num_args = 0..=1, require_equals = true, default_missing_value = "lossy", value_parser = deny)]
+    pub(crate) fix: Option<Kind>,
+    /// With --fix: the largest relative error of the result that is accepted, measured on the files (or on random
+    /// elements) as --numeric does.
+    #[arg(long, value_name = "ERROR", requires = "fix", value_parser = tolerance)]
+    pub(crate) tolerance: Option<f64>,
 }
 
 /// The arguments of `castwise grad`.
@@ -386,6 +413,8 @@ pub(crate) enum Stage {
     X64,
     /// The loops as machine code, on x86-64: for each instruction the step of the kernel and its source location.
     Asm,
+    /// The typed program as a picture.
+    Svg,
     /// The typed program as a graph for Graphviz.
     Dot,
     /// The typed program as a graph for Mermaid.
@@ -542,6 +571,10 @@ fn map(text: &str) -> Result<(Regex, String), String> {
 
 fn deny(text: &str) -> Result<Kind, String> {
     text.parse()
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0).ok_or_else(|| "expected a number from 0".to_string())
 }
 
 fn rounding(text: &str) -> Result<Rounding, String> {

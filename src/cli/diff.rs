@@ -335,6 +335,7 @@ fn page(paths: &[String; 2], rows: &[Row]) -> Page {
         title: format!("castwise diff: {} and {}", paths[0], paths[1]),
         summary: summary(rows),
         pictures: vec![("Largest relative error by layer".to_string(), html::errors(&bars))],
+        what: "tensors",
         titles: TITLES.iter().map(|t| t.to_string()).collect(),
         rows: rows.iter().map(cells).collect(),
     }

@@ -15,6 +15,7 @@ use indicatif::HumanBytes;
 use super::args::Eval;
 use super::copied::Copied;
 use super::failure::{Failure, print, say, tell};
+use super::fix::{self, Goal};
 use super::format::Format;
 use super::inputs::Input;
 use super::metrics::{self, Metrics, Ran, timed};
@@ -47,6 +48,9 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         say(&default_rules());
     }
     work.tell(arguments.quiet);
+    if let Some(goal) = Goal::of(&arguments.fix) {
+        fix::eval(&mut work, &arguments.common, goal, arguments.quiet)?;
+    }
     let several = work.plans.iter().any(|p| p.results.len() > 1);
     if several && matches!(format, Format::Npy | Format::Pipe) || work.named && format == Format::Pipe {
         return Err(Failure::usage("a .npy file can't store several results: write .npz, .safetensors or .index.json"));

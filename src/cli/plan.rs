@@ -464,6 +464,22 @@ impl Work {
         Failure { text: text.join("\n"), code: 1 }
     }
 
+    /// Replaces the text of an expression, whose inputs stay the same, and types its programs anew.
+    pub(super) fn rewrite(&mut self, common: &Common, expression: usize, text: &str) -> Result<(), Error> {
+        let Some(e) = self.expressions.get_mut(expression) else { return Ok(()) };
+        e.text = text.to_string();
+        for at in 0..self.plans.len() {
+            let Some(job) = self.jobs.iter().find(|j| j.plan == at && self.plans[at].expression == expression) else {
+                continue;
+            };
+            let types = self.expressions[expression].uses.iter().map(|i| self.inputs[*i].info(&job.name));
+            let types = types.collect::<Result<Vec<_>, Error>>()?;
+            let values: Vec<_> = self.plans[at].values.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+            self.plans[at] = self.plan(common, expression, &types, &values)?;
+        }
+        Ok(())
+    }
+
     /// The plan for operands of these dtypes and shapes.
     fn plan(
         &self,

@@ -236,6 +236,7 @@ fn page(path: &Path, rows: &[Row], target: Option<DType>) -> Page {
         title: format!("castwise stats: {}", path.display()),
         summary: format!("{}, {total} elements", report::tensors(rows.len())),
         pictures: vec![("Elements by exponent (finite, not zero)".to_string(), chart)],
+        what: "tensors",
         titles,
         rows: made,
     }

@@ -4,6 +4,7 @@
 
 pub(crate) mod composites;
 pub(crate) mod generators;
+mod label;
 pub(crate) mod losses;
 mod mode;
 pub(crate) mod program;

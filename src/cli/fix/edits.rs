@@ -1,0 +1,83 @@
+//! Casts as edits of an expression's text.
+//!
+//! Guarantees: an edited text has the casts at the operands that were chosen, and nothing else is changed. Does not: know
+//! whether the text is typed.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use castwise::expr::operands;
+use castwise::{DType, SourceLocation, TypedProgram};
+
+/// A cast of a part of the text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Edit {
+    pub(super) span: Range<usize>,
+    pub(super) dtype: DType,
+}
+
+/// Whether a text is one group in parentheses, so that a cast needs none of its own.
+fn is_group(text: &str) -> bool {
+    if !text.starts_with('(') || !text.ends_with(')') {
+        return false;
+    }
+    let (mut depth, mut quoted) = (0usize, false);
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if quoted => drop(chars.next()),
+            '"' => quoted = !quoted,
+            '(' if !quoted => depth += 1,
+            ')' if !quoted => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 && at + 1 < text.len() {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+    }
+    true
+}
+
+/// The text with casts. Edits of one range are nested in their order.
+pub(super) fn edited(text: &str, edits: &[Edit]) -> String {
+    // What is inserted at a position: what ends there, the innermost first; then what begins there, the outermost first.
+    let mut inserted: Vec<(usize, bool, (Reverse<usize>, Reverse<usize>), String)> = Vec::new();
+    for (order, Edit { span, dtype }) in edits.iter().enumerate() {
+        let Some(part) = text.get(span.clone()) else { continue };
+        let size = span.len();
+        let group = is_group(part) && !edits[..order].iter().any(|e| e.span == *span);
+        let (open, close, end) = match group {
+            true => ("cast".to_string(), format!(", {dtype}"), span.end - 1),
+            false => ("cast(".to_string(), format!(", {dtype})"), span.end),
+        };
+        inserted.push((span.start, true, (Reverse(size), Reverse(order)), open));
+        inserted.push((end, false, (Reverse(usize::MAX - size), Reverse(usize::MAX - order)), close));
+    }
+    inserted.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+    let (mut made, mut at) = (String::new(), 0);
+    for (position, _, _, words) in inserted {
+        made += &text[at..position];
+        made += &words;
+        at = position;
+    }
+    made + &text[at..]
+}
+
+/// The parts of the text that can be cast: the operands of what the program applies.
+pub(super) fn sites(text: &str, typed: &TypedProgram) -> Vec<Range<usize>> {
+    let mut applied: BTreeSet<(usize, usize)> = BTreeSet::new();
+    for n in typed.nodes() {
+        if let SourceLocation::Text(range) = n.location {
+            applied.insert((range.start as usize, range.end as usize));
+        }
+    }
+    let mut found: BTreeSet<(usize, usize)> = BTreeSet::new();
+    for (start, end) in applied {
+        let of = text.get(start..end).and_then(operands).unwrap_or_default();
+        found.extend(of.into_iter().map(|r| (start + r.start, start + r.end)));
+    }
+    found.into_iter().map(|(start, end)| start..end).collect()
+}
