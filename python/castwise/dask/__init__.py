@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from ._apply import apply
+from ._apply import called as _called
 from ._block import stats
 
 __all__ = ["apply", "stats"]

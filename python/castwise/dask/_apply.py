@@ -8,7 +8,7 @@ from typing import Any, Callable, Mapping, Sequence
 import dask.array as da
 import numpy as np
 
-from .. import _api
+from .. import _api, _core
 from .._core import Compiled, Program, Var
 from .._errors import FeedError, ProgramError
 from ._block import ONE_THREAD
@@ -178,3 +178,22 @@ def _dtype(name: str, x: da.Array) -> str:
         return Program("torch").data(name, x.dtype, []).dtype
     except TypeError as e:
         raise TypeError(f"the argument `{name}`: {e}") from None
+
+
+def called(f: Any, args: tuple[Any, ...], named: Mapping[str, Any] | None) -> Any:
+    """What ``f(*args, **named)`` gives if an argument is an array of Dask; ``f`` is compiled, an op or a composite."""
+    named = named or {}
+    if isinstance(f, Compiled):
+        return apply(f, *args, **named)
+    arrays = (da.Array, np.ndarray, np.generic)
+    at = {i: f.operands[i] if i < len(f.operands) else f"x{i}" for i, x in enumerate(args) if isinstance(x, arrays)}
+    by_name = [name for name, x in named.items() if isinstance(x, arrays)]
+
+    def traced(*values: Var) -> Any:
+        given = dict(zip((*at, *by_name), values))
+        return f(
+            *(given.get(i, x) for i, x in enumerate(args)), **{name: given.get(name, x) for name, x in named.items()}
+        )
+
+    compiled = _core.compile_function(traced, [*at.values(), *by_name], _core.Options())
+    return apply(compiled, *(args[i] for i in at), **{name: named[name] for name in by_name})

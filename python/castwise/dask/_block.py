@@ -117,15 +117,16 @@ class Moments(Block):
     """Count, mean and sum of squared distances from it, of the elements of blocks, as the last dim of f64.
 
     ``places`` has, for each dim that is reduced, where its extent is found: the blocks and their dims that it comes from.
+    ``fixed`` is the product of the extents of those that are the same in all blocks.
     """
 
-    def __init__(self, text: str, settings: Settings, places: tuple[tuple[tuple[int, int], ...], ...]) -> None:
+    def __init__(self, text: str, settings: Settings, places: tuple[tuple[tuple[int, int], ...], ...], fixed: int) -> None:
         super().__init__(text, settings)
-        self.places = places
+        self.places, self.fixed = places, fixed
 
     def __call__(self, *blocks: Any) -> Any:
         arrays = [checked(block) for block in blocks]
-        n = 1
+        n = self.fixed
         for place in self.places:
             extents = {arrays[at].shape[dim] for at, dim in place} - {1}
             n *= extents.pop() if extents else 1
@@ -133,7 +134,7 @@ class Moments(Block):
         return np.stack([np.full_like(mean, n), mean, squares], axis=-1)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.text, self.settings, self.places)
+        return type(self), (self.text, self.settings, self.places, self.fixed)
 
 
 class MergedMoments(Merge):
@@ -152,8 +153,8 @@ class Pick:
     def __call__(self, results: tuple[Any, ...]) -> Any:
         return results[self.at]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Pick, (self.at,)
+    def __dask_tokenize__(self) -> tuple[str, int]:
+        return ("castwise.dask.Pick", self.at)
 
 
 def first(x: Any, axis: Any = None, keepdims: Any = None) -> Any:

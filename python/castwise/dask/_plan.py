@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, Callable, Iterable, Sequence
+from typing import Any, Iterable, Sequence
 
 import dask.array as da
 import numpy as np
@@ -191,14 +191,12 @@ class Plan:
         *,
         more: Sequence[str] = (),
         once: frozenset[str] = frozenset(),
-        block: Callable[..., Block] = Block,
-        extra: tuple[tuple[str, int], ...] = (),
-        joined: np.dtype[Any] | None = None,
+        fixed: int | None = None,
     ) -> list[da.Array]:
         """One blockwise step that computes values of the program, and then the lines ``more``.
 
         Results have these dims; ``sizes`` has the extents of those without index, ``made`` the dtypes. Indices in
-        ``once`` are reduced to one element a block. A block that joins its results has a dtype for them, and more dims.
+        ``once`` are reduced to one element a block. With ``fixed``, the results are those of ``Moments``.
         """
         feeds, lines = self._needed(results if not more else [r for line in more for r in Source.operands(line)])
         text = self.source.text(feeds, [*map(str, lines), *(f"  {line}\n" for line in more)], results)
@@ -210,9 +208,9 @@ class Plan:
                 if not size.isdigit():
                     raise ValueError("an extent of a result follows from unknown sizes of chunks: call `compute_chunk_sizes()` first")
                 new[out[-1]] = int(size)
-        for name, size in extra:
-            out.append(name)
-            new[name] = size
+        if fixed is not None:
+            out.append("moments")
+            new["moments"] = 3
         given: list[Any] = []
         for feed in feeds:
             x = self.arrays[feed.ref] if feed.ref in self.arrays else self.cuts[feed.ref]
@@ -220,8 +218,8 @@ class Plan:
         there = {index for indices in given[1::2] for index in indices}
         for index in set(out) - there - set(new):
             new[index] = self.chunks[index]
-        call = block(text, self.settings) if block is not Moments else Moments(text, self.settings, self._places(dims, once, feeds))
-        dtypes = [joined] if joined is not None else [numpy_dtype(name) for name in made]
+        call = Block(text, self.settings) if fixed is None else Moments(text, self.settings, self._places(once, feeds), fixed)
+        dtypes = [numpy_dtype(name) for name in made]
         kwargs = {"adjust_chunks": {index: (1,) * len(self.chunks[index]) for index in once}} if once else {}
         return _blockwise(call, tuple(out), given, dtypes, new_axes=new or None, **kwargs)
 
@@ -289,13 +287,13 @@ class Plan:
         text = self._text([Feed("%p", "f32", ())], ["%n = count_nonzero %p {dims = []}"], ["%n"])
         return Typed(_api.Program.parse(text), ["%n"])["%n"].dtype
 
-    def _partial(self, cut: Cut, lines: tuple[list[str], list[str]], dtype: str, **more: Any) -> da.Array:
+    def _partial(self, cut: Cut, lines: tuple[list[str], list[str]], dtype: str, fixed: int | None = None) -> da.Array:
         """The partial results of a reduction: an array with one element for each block, in the dims that are reduced."""
         operand = cut.line.operands[0]
         dims = [*cut.operand.dims]
         sizes = ["1" if d in cut.dims else size for d, size in enumerate(self.sized[operand].dims)]
         once = frozenset(i for d in cut.dims if (i := self.index(dims[d])) is not None)
-        return self._step(lines[1], dims, sizes, [dtype], more=lines[0], once=once, **more)[0]
+        return self._step(lines[1], dims, sizes, [dtype], more=lines[0], once=once, fixed=fixed)[0]
 
     def _tree(self, cut: Cut, x: da.Array, merge: list[str], last: list[str], dtype: str, elements: int | None = None) -> da.Array:
         """Merges partial results by position."""
@@ -307,7 +305,9 @@ class Plan:
 
     def _variance(self, cut: Cut) -> da.Array:
         f64 = np.dtype("float64")
-        moments = self._partial(cut, cut.partial(), "f64", block=Moments, extra=(("moments", 3),), joined=f64)
+        dims, sizes = cut.operand.dims, self.sized[cut.line.operands[0]].dims
+        fixed = math.prod(int(sizes[d]) for d in cut.dims if self.index(dims[d]) is None)
+        moments = self._partial(cut, cut.partial(), "f64", fixed)
         p = Feed("%p", "f64", (*("?",) * (moments.ndim - 1), "3"))
         text = self._text([p], cut.merged_moments(), ["%n", "%mean", "%squares"])
         merge = MergedMoments(text, self.settings)
@@ -317,7 +317,7 @@ class Plan:
         index = tuple(range(merged.ndim))
         return _blockwise(finish, index[:-1], [merged, index], [numpy_dtype(cut.result.dtype)])[0]
 
-    def _places(self, dims: Sequence[str], once: frozenset[str], feeds: Sequence[Feed]) -> tuple[Any, ...]:
+    def _places(self, once: frozenset[str], feeds: Sequence[Feed]) -> tuple[Any, ...]:
         """Where the extents of reduced dims are found in blocks."""
         return tuple(
             tuple(
