@@ -600,7 +600,7 @@ fn float(text: &str) -> Result<DType, String> {
 }
 
 /// Parses a number of bytes, with a decimal unit or a binary one (with an `i`).
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let factor: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {

@@ -31,6 +31,7 @@ impl NodeView<'_> {
             NodeKind::Cast { note, .. } => format!("cast, {} ({})", note.loss, note.reason.words(note.to)),
             NodeKind::Reduce { op, dims, .. } => format!("{op} over {dims:?}"),
             NodeKind::Line { op, dim, .. } => format!("{op} along {dim}"),
+            NodeKind::Extent { .. } => "count".to_string(),
             NodeKind::Bits { .. } => "view_as".to_string(),
             NodeKind::Blocks { size, .. } => format!("blocks {size}"),
             NodeKind::Generate { generator, .. } => format!("{} {generator}", generator.name()),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use castwise::io::read_text;
 use castwise::{Contraction, DType, Rounding, ZeroDivision};
 
-use super::args::{self, Check, Common, Eval, Target};
+use super::args::{self, Check, Common, Eval, Fix, Target};
 use super::failure::{Failure, print, tell};
 use super::spec::{InputSpec, Missing, Rename};
 use super::{eval, report};
@@ -79,6 +79,9 @@ pub(super) struct Merge {
     /// Number of threads (default: the number of cores).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+    /// The memory for the operands and results of a tensor, as in `castwise eval`.
+    #[arg(long, value_name = "SIZE", value_parser = args::size)]
+    memory: Option<u64>,
 }
 
 pub(super) fn run(arguments: Merge) -> Result<(), Failure> {
@@ -139,6 +142,8 @@ fn of_config(a: Merge, config: config::Config) -> Result<Eval, Failure> {
         json: a.json,
         quiet: a.quiet,
         threads: a.threads,
+        memory: a.memory,
+        fix: Fix { fix: None, tolerance: None },
     })
 }
 

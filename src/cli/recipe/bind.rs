@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use castwise::io::read_text;
 use castwise::shape::Dim;
@@ -29,7 +29,7 @@ use super::text::{Default_, Recipe, Role};
 const MOST: u64 = 1 << 20;
 
 /// Numbers by their names in an expression.
-type Numbers = Rc<Vec<(String, Scalar)>>;
+type Numbers = Arc<Vec<(String, Scalar)>>;
 
 /// The numbers that the expressions of tensors use, by the tensors' names, and tensors that must be equal in several inputs.
 #[derive(Default)]
@@ -369,7 +369,7 @@ impl Tensor<'_> {
         if *seeded {
             let mut own = numbers.to_vec();
             own.push(("seed".into(), Recipes::seed(self.recipes.seed, self.name)));
-            numbers = Rc::new(own);
+            numbers = Arc::new(own);
         }
         values.numbers.insert(self.name.to_string(), numbers);
         Ok(*position)
@@ -507,7 +507,7 @@ impl Tensor<'_> {
         let mut uses: Vec<usize> = expanded.inputs.iter().filter_map(|n| self.input(n)).map(|(i, _)| i).collect();
         uses.sort_unstable();
         let position = made.add(expressions, expanded.text, path.to_string(), uses);
-        Ok((position, Rc::new(expanded.numbers), expanded.seeded))
+        Ok((position, Arc::new(expanded.numbers), expanded.seeded))
     }
 }
 

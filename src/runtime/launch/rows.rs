@@ -279,7 +279,8 @@ impl<'a> Work<'a, '_> {
         let Rows { plan, group, .. } = self.rows;
         let memory = MemoryBudget::limited(usize::MAX);
         let Work { feeds, dyn_dims, stop, .. } = *self;
-        let run = Run { feeds, dyn_dims, threads: 1, pool: Some(&self.pool), stop, memory };
+        // Generators are no members of a group.
+        let run = Run { feeds, dyn_dims, threads: 1, pool: Some(&self.pool), stop, memory, part: None };
         let (mut values, mut next) = (SmallVec::<[Option<Tensor>; 8]>::new(), 0);
         values.resize(group.inner.len(), None);
         for (r, k) in self.rows.kernels().iter().enumerate() {
