@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::place::here;
 use crate::torch;
 use crate::var::PyVar;
-use crate::variant::{Form, Layouts, Seen, Variant, Views};
+use crate::variant::{Form, Layouts, Like, Seen, Variant, Views};
 
 /// What is compiled.
 enum Source {
@@ -56,7 +56,11 @@ pub struct Compiled {
     options: Options,
     /// The latest first.
     variants: Mutex<Vec<Arc<Variant>>>,
+    last: Mutex<Option<Arc<Last>>>,
 }
+
+/// The variant of the last call, and what its arguments were.
+type Last = (Arc<Variant>, Like);
 
 impl Compiled {
     pub fn expression(py: Python<'_>, text: &str, options: Options) -> PyResult<Compiled> {
@@ -75,7 +79,7 @@ impl Compiled {
     }
 
     fn new(source: Source, names: Vec<String>, options: Options) -> Compiled {
-        Compiled { source, names, options, variants: Mutex::default() }
+        Compiled { source, names, options, variants: Mutex::default(), last: Mutex::default() }
     }
 
     pub fn options(&self) -> &Options {
@@ -186,9 +190,14 @@ impl Compiled {
         Ok(made)
     }
 
-    /// The variant of the last call.
-    fn latest(&self) -> Option<Arc<Variant>> {
-        self.lock().first().cloned()
+    fn last(&self) -> Option<Arc<Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps what the arguments of a call were, after their views were made.
+    fn remember(&self, variant: &Arc<Variant>) {
+        let last = Arc::new((variant.clone(), variant.read.last()));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Variant>>> {
@@ -320,16 +329,18 @@ impl Compiled {
         let mut views = Views::new();
         if args.len() == self.names.len()
             && named.is_none_or(|d| d.is_empty())
-            && let Some(variant) = self.latest()
-            && let Some(library) = variant.views_like_last(args.iter_borrowed(), false, &mut views)
+            && let Some(last) = self.last()
+            && let Some(library) = last.0.views_like(&last.1, args.iter_borrowed(), false, &mut views)
         {
-            return variant.call(py, &views, library, out, &fail);
+            return last.0.call(py, &views, library, out, &fail);
         }
         let arguments = self.read(args, named, arrays::argument)?;
         let variant = self.variant(py, &arguments)?;
         let feeds = variant.feeds(&arguments);
         let library = feeds.first().map_or(Library::NumPy, |a| a.library);
-        variant.call(py, &variant.views(&feeds).map_err(fail)?, library, out, &fail)
+        let views = variant.views(&feeds).map_err(fail)?;
+        self.remember(&variant);
+        variant.call(py, &views, library, out, &fail)
     }
 
     /// For the backend of torch.compile: computes the results for tensors by position, whose history is the caller's, so that
@@ -352,15 +363,18 @@ impl Compiled {
             return Err(PyTypeError::new_err(format!("{} tensors for {} names", tensors.len(), self.names.len())));
         }
         let mut views = Views::new();
-        if let Some(variant) = self.latest()
-            && variant.views_like_last(tensors.iter().map(Bound::as_borrowed), true, &mut views).is_some()
+        if let Some(last) = self.last()
+            && last.0.views_like(&last.1, tensors.iter().map(Bound::as_borrowed), true, &mut views).is_some()
         {
-            return variant.call_tensors(py, &views, &out, &fail);
+            return last.0.call_tensors(py, &views, &out, &fail);
         }
         let read = |t: &Bound<'py, PyAny>| torch::traced(t, "of a graph")?.with_bools().map(Argument::Array);
         let arguments = tensors.iter().map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
         let variant = self.variant(py, &arguments)?;
-        variant.call_tensors(py, &variant.views(&variant.feeds(&arguments)).map_err(fail)?, &out, &fail)
+        let feeds = variant.feeds(&arguments);
+        let views = variant.views(&feeds).map_err(fail)?;
+        self.remember(&variant);
+        variant.call_tensors(py, &views, &out, &fail)
     }
 
     /// The names of the arguments, in order.

@@ -125,12 +125,11 @@ pub fn result<'py>(py: Python<'py>, owned: Owned) -> PyResult<Bound<'py, PyAny>>
     let (descriptor, size) = (dtypes::descriptor(py, t.dtype())?, t.dtype().size() as isize);
     let mut shape: SmallVec<[isize; 4]> = t.shape().iter().map(|n| *n as isize).collect();
     let mut strides: SmallVec<[isize; 4]> = t.strides().iter().map(|s| s * size).collect();
-    let first = owned.first();
+    let (first, class) = (owned.first(), class(py).ok_or_else(|| PyTypeError::new_err("NumPy is not loaded"))?);
     let memory = Bound::new(py, Memory::new(owned))?;
     // SAFETY: the address is that of the tensor's elements, which the array's base keeps for as long as the array lives
     // and which nothing else refers to; NumPy takes over the reference to the dtype here and that to the base below.
     unsafe {
-        let class = get_type_object(py, NpyTypes::PyArray_Type);
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
             class,

@@ -53,7 +53,7 @@ impl Seen {
 }
 
 /// What arrays of a call were, as far as views of them depend on it.
-type Like = Arc<[(Library, TensorLayout)]>;
+pub type Like = Arc<[(Library, TensorLayout)]>;
 
 /// The libraries and layouts of the arrays of the last call.
 #[derive(Default)]
@@ -61,7 +61,7 @@ pub struct Layouts(Mutex<Like>);
 
 impl Layouts {
     /// Those of the last call.
-    fn last(&self) -> Like {
+    pub fn last(&self) -> Like {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -129,16 +129,16 @@ impl Variant {
         self.feeds.iter().filter_map(array).collect()
     }
 
-    /// Puts the views of arguments into `views` and gives the library of the first, if all are like those of the last call. Then
+    /// Puts the views of arguments into `views` and gives the library of the first, if all are like those of an earlier call. Then
     /// nothing else about them is asked, which is most of what a small call takes. `traced` as in [`arrays::view_like`].
-    pub fn views_like_last<'a, 'py>(
+    pub fn views_like<'a, 'py>(
         &self,
+        like: &Like,
         arguments: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>,
         traced: bool,
         views: &mut Views<'a>,
     ) -> Option<Library> {
-        let last = self.read.last();
-        let mut known = last.iter();
+        let mut known = like.iter();
         for (at, (obj, seen)) in arguments.zip(&self.seen).enumerate() {
             match seen {
                 Seen::Array { .. } if self.feeds.get(views.len()) == Some(&at) => {
@@ -153,7 +153,7 @@ impl Variant {
                 }
             }
         }
-        last.first().map(|(library, _)| *library)
+        like.first().map(|(library, _)| *library)
     }
 
     /// Calls with these feeds; the results are what `out` gives, or new arrays of a library.
@@ -166,7 +166,12 @@ impl Variant {
         fail: Fail<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some(out) = out else {
-            let made = self.run(py, views, fail)?;
+            let mut made = self.run(py, views, fail)?;
+            if matches!(self.form, Form::One)
+                && let Some(t) = made.pop()
+            {
+                return arrays::result(py, t, library);
+            }
             let made = made.into_iter().map(|t| arrays::result(py, t, library));
             return self.formed(py, made.collect::<PyResult<SmallVec<_>>>()?);
         };
