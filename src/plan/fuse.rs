@@ -9,13 +9,12 @@
 mod alias;
 mod groups;
 pub(crate) mod recompute;
+mod joined;
 mod row_group;
 mod rows;
 mod text;
+mod topological;
 mod views;
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use std::sync::Arc;
 
@@ -37,7 +36,9 @@ use crate::tensor::Tensor;
 use alias::Aliases;
 use groups::Groups;
 use recompute::{Choice, Recompute};
+use joined::Joined;
 pub(crate) use row_group::{MadeBy, RowGroup, Source as RowSource};
+use topological::topological;
 
 /// Index of a buffer of a plan.
 pub(crate) type BufferId = u32;
@@ -272,8 +273,8 @@ impl Scope<'_> {
         self.live[i] && is_computed(self.typed, node) && self.aliases.is_own(node) && !self.known.contains_key(&node)
     }
 
-    /// The key of each node that takes part.
-    fn keys(&self) -> Vec<Option<Key>> {
+    /// The key of each node that takes part, and the stage of each node.
+    fn keys(&self) -> (Vec<Option<Key>>, Vec<u32>) {
         let mut stage = vec![0u32; self.typed.len()];
         let mut keys = Vec::with_capacity(self.typed.len());
         for (i, n) in self.typed.nodes.iter().enumerate() {
@@ -297,7 +298,7 @@ impl Scope<'_> {
             stage[i] = before + u32::from(leads_back);
             keys.push(self.takes_part(i as u32).then(|| (stage[i], self.domains.of_shape[n.shape as usize])));
         }
-        keys
+        (keys, stage)
     }
 
     /// The reductions that are part of the kernel that computes their operands. A kernel reduces one set of dims; and if it has
@@ -361,8 +362,10 @@ impl Scope<'_> {
     /// Within a stage, a node's domain has at least as many dims as its operands', and these are at least as large; so no value
     /// returns to a domain, and one group for each domain and stage is enough.
     fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
-        let (typed, keys) = (self.typed, self.keys());
+        let (typed, (keys, stages)) = (self.typed, self.keys());
         let fused = self.fused(&keys, fetches);
+        let key_of = |n: NodeId| (stages[n as usize], self.domains.of_shape[typed.nodes[n as usize].shape as usize]);
+        let joined = self.joined(&keys, |n| fused.contains(&n), key_of);
         let mut of = vec![u32::MAX; typed.len()];
         let mut group_of_key: HashMap<Key, u32> = HashMap::new();
         let mut members: Vec<Vec<NodeId>> = Vec::new();
@@ -375,7 +378,11 @@ impl Scope<'_> {
                 TypedKind::Reduce { from, .. } if fused.contains(&(i as u32)) => {
                     Some(of[self.aliases.value(from) as usize])
                 }
-                ref kind if is_alone(kind) => None,
+                ref kind if is_alone(kind) => match joined.get(&(i as u32)) {
+                    Some(Joined::With(leader)) => Some(of[*leader as usize]),
+                    Some(Joined::Sums(key)) => group_of_key.get(key).copied(),
+                    None => None,
+                },
                 _ => group_of_key.get(&key).copied(),
             };
             let g = match open.filter(|g| has_room(g, &members)) {
@@ -385,9 +392,11 @@ impl Scope<'_> {
                     members.len() as u32 - 1
                 }
             };
-            if !is_alone(&n.kind) {
-                group_of_key.insert(key, g);
-            }
+            match joined.get(&(i as u32)) {
+                Some(Joined::Sums(key)) => group_of_key.insert(*key, g),
+                _ if is_alone(&n.kind) => None,
+                _ => group_of_key.insert(key, g),
+            };
             members[g as usize].push(i as u32);
             of[i] = g;
             let made = |a: NodeId| self.aliases.source(self.aliases.operand(&n.kind, a)) as usize;
@@ -404,29 +413,6 @@ impl Scope<'_> {
         let list = order.iter().map(|g| std::mem::take(&mut members[*g as usize])).collect();
         Ok(Groups { list, of })
     }
-}
-
-/// Groups in an order that respects the edges.
-fn topological(count: usize, edges: &HashSet<(u32, u32)>) -> Result<Vec<u32>> {
-    let (mut waits, mut next) = (vec![0usize; count], vec![Vec::new(); count]);
-    for (from, to) in edges {
-        waits[*to as usize] += 1;
-        next[*from as usize].push(*to);
-    }
-    // A fixed order among the ready ones, so that a plan prints the same every time.
-    let mut ready: BinaryHeap<Reverse<u32>> =
-        (0..count as u32).filter(|g| waits[*g as usize] == 0).map(Reverse).collect();
-    let mut order = Vec::with_capacity(count);
-    while let Some(Reverse(g)) = ready.pop() {
-        order.push(g);
-        for to in &next[g as usize] {
-            waits[*to as usize] -= 1;
-            if waits[*to as usize] == 0 {
-                ready.push(Reverse(*to));
-            }
-        }
-    }
-    if order.len() == count { Ok(order) } else { Err(Error::Internal("domains that need each other".into())) }
 }
 
 struct Fusion {
@@ -467,6 +453,7 @@ impl Fusion {
             TypedKind::Reduce { from, .. } | TypedKind::Line { from, .. } => typed.nodes[from as usize].shape,
             _ => typed.nodes[*n as usize].shape,
         });
+        let computes = nodes.iter().any(|n| !is_alone(&typed.nodes[*n as usize].kind));
         for id in nodes {
             let n = &typed.nodes[id as usize];
             b.on_behalf_of(id);
@@ -507,6 +494,9 @@ impl Fusion {
                 TypedKind::Reduce { op, from, axes, .. } => {
                     let value = values[&aliases.operand(&n.kind, *from)];
                     let wide = if op.is_search() { value } else { b.cast(value, n.dtype.op_math()) };
+                    // Segments add what they compute.
+                    let given = computes && matches!(b.kernel.value(wide).source, Source::Input(_));
+                    let wide = if given { b.bits(wide, n.dtype) } else { wide };
                     b.kernel.folds.push((*op, wide));
                     folds.push((id, self.buffer(id, Origin::Kernel)));
                     reduced = Some(axes.clone());

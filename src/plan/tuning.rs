@@ -111,6 +111,12 @@ pub(crate) const ROW_BLOCK: usize = 16;
 /// one kernel left when the next one reads it.
 pub(crate) const ROW_GROUP_BYTES: usize = 512 << 10;
 
+/// Elements of a transposed operand from which its full reduction copies rows together. Not measured.
+pub(crate) const IN_ORDER_FROM: usize = if cfg!(test) { 2 * PIECE } else { 8 * PIECE };
+
+/// Bytes of [`ROW_BLOCK`] rows of such an operand, at most. Not measured.
+pub(crate) const IN_ORDER_BYTES: usize = 4 << 20;
+
 // Prefetching and streaming.
 
 /// The minimum number of bytes of a row for which segments prefetch operands whose next row is not contiguous with it: longer

@@ -8,6 +8,7 @@
 mod buffers;
 pub(crate) mod dense;
 mod finish;
+mod in_order;
 mod in_place;
 mod index;
 mod kernel;

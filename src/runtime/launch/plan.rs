@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 
 use super::buffers::{Buffers, Value, extents};
 use super::finish::finish;
+use super::in_order::InOrder;
 use super::in_place::{Overs, operands_over};
 use super::index::positions;
 use super::kernel::{Over, Results, Targets, is_parallel, launch, operands};
@@ -34,10 +35,10 @@ use crate::plan::strategy::Walk;
 use crate::runtime::driver::job::{Buffer, Launch, Output};
 use crate::runtime::driver::run as drive;
 use crate::tensor::layout::Layout;
-use crate::tensor::{Slot, Tensor, TensorRef};
+use crate::tensor::{Slot, Storage, Tensor, TensorRef};
 
 /// What gives a plan's kernels their code.
-pub(crate) trait Engine {
+pub(crate) trait Engine: Sync {
     type Ready: Ready + Send + Sync;
     /// The schedule and code of a plan's `at`-th kernel for the classes of its operands.
     fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Self::Ready>;
@@ -152,7 +153,10 @@ impl<'t, E: Engine> Runner<'_, '_, '_, 't, E> {
         };
         let bytes = k.outputs.iter().zip(&k.kernel.outputs).enumerate().map(target).collect();
         let began = self.engine.clock();
-        let made = execute(plan, k, run, prepared, &inputs, Targets { bytes, over, stream: None })?;
+        let made = match in_order(plan, (k, at), run, prepared, &inputs, self.engine)? {
+            Some(made) => made,
+            None => execute(plan, k, run, prepared, &inputs, Targets { bytes, over, stream: None })?,
+        };
         if let Some(began) = began {
             self.engine.launched(&k.kernel, began.elapsed());
         }
@@ -365,11 +369,40 @@ pub(super) fn execute<R: Ready>(
         }
     }
     let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
-    let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
+    let (results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
+    finished(plan, k, run, prepared, (results, partials))
+}
+
+/// The results of a kernel with those of its reductions, from their partial results.
+fn finished<R>(
+    plan: &Plan,
+    k: &PlannedKernel,
+    run: &Run<'_>,
+    prepared: &PreparedLaunch<R>,
+    (mut results, partials): (Results, SmallVec<[Storage; 2]>),
+) -> Result<Results> {
     for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&prepared.folds) {
         results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run, plan.refuses_nothing(*node))?));
     }
     Ok(results)
+}
+
+/// Runs a kernel that reduces all of a transposed operand, some rows of it at a time. `None`: it is another kernel, or refuses data.
+fn in_order<E: Engine>(
+    plan: &Plan,
+    (k, at): (&PlannedKernel, usize),
+    run: &Run<'_>,
+    prepared: &PreparedLaunch<E::Ready>,
+    inputs: &[Operand<'_>],
+    engine: &E,
+) -> Result<Option<Results>> {
+    let (Some(how), [input]) = (InOrder::of(k, prepared), inputs) else { return Ok(None) };
+    let scratch = how.scratch(k, run);
+    run.memory.take(scratch)?;
+    let ready = |classes: &[Class]| engine.ready(at, &k.kernel, classes);
+    let made = how.run(k, run, input, &ready);
+    run.memory.give(scratch);
+    made?.map(|partials| finished(plan, k, run, prepared, (Results::new(), partials))).transpose()
 }
 
 /// The error of data that a node refuses; `message` is that of a user's function that panicked.
