@@ -186,13 +186,9 @@ impl<'a> Rows<'a> {
         self.push(TypedKind::Extent { shape: self.whole, axes: self.axes.clone() }, DType::F64, shape)
     }
 
-    /// The first of the elements that are combined. A feed's is cast, so that the cast feed need not be stored.
+    /// The first of the elements that are combined.
     fn first(&mut self) -> NodeId {
-        let fed = |n: NodeId| matches!(self.into.nodes[n as usize].kind, TypedKind::Feed(_) | TypedKind::Constant(_));
-        let mut v = match self.into.nodes[self.x as usize].kind {
-            TypedKind::Cast { from, .. } if fed(from) => from,
-            _ => self.x,
-        };
+        let mut v = self.x;
         let mut dims = self.into.shapes[self.whole as usize].to_vec();
         for axis in self.axes.clone().iter() {
             dims[*axis] = SymDim::Fixed(1);
@@ -200,7 +196,7 @@ impl<'a> Rows<'a> {
             let view = View::Slice(*axis as i64, Slice { start: Some(0), end: Some(1), step: 1 });
             v = self.push(TypedKind::View { from: v, view: Some(view) }, self.dtype(v), shape);
         }
-        self.cast(v, self.dtype(self.x))
+        v
     }
 
     /// The squared modulus of a value of f64 or c128.
