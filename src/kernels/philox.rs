@@ -12,25 +12,25 @@ const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const LOW: u64 = 0xffff_ffff;
 
-/// The four words of each of `L` blocks from `block` on. Words are in lanes of 64 bits: a product of two has a place there.
+/// The four words of each of `L` blocks from `block` on. Words are in lanes of 64 bits: a product of two has a place there. What is
+/// above a word in its lane is not cleared from round to round, since a multiplication reads the word alone.
 #[inline(always)]
 pub(super) fn blocks<const L: usize>(key: Key, block: u64) -> [[u64; L]; 4] {
     let number = |l: usize| block.wrapping_add(l as u64);
-    let low = std::array::from_fn(|l| number(l) & LOW);
     let high = std::array::from_fn(|l| number(l) >> 32);
-    let mut c = [low, high, [key.stream & LOW; L], [key.stream >> 32; L]];
+    let mut c = [std::array::from_fn(number), high, [key.stream; L], [key.stream >> 32; L]];
     let mut k = [key.seed as u32, (key.seed >> 32) as u32];
     for _ in 0..10 {
         let [c0, c1, c2, c3] = &mut c;
         for (((c0, c1), c2), c3) in c0.iter_mut().zip(c1).zip(c2).zip(c3) {
             let p = MULTIPLIERS[0] * (*c0 & LOW);
             let q = MULTIPLIERS[1] * (*c2 & LOW);
-            (*c0, *c1) = ((q >> 32) ^ *c1 ^ u64::from(k[0]), q & LOW);
-            (*c2, *c3) = ((p >> 32) ^ *c3 ^ u64::from(k[1]), p & LOW);
+            (*c0, *c1) = ((q >> 32) ^ *c1 ^ u64::from(k[0]), q);
+            (*c2, *c3) = ((p >> 32) ^ *c3 ^ u64::from(k[1]), p);
         }
         k = [k[0].wrapping_add(KEY_STEPS[0]), k[1].wrapping_add(KEY_STEPS[1])];
     }
-    c
+    c.map(|lanes| lanes.map(|word| word & LOW))
 }
 
 /// The words of the blocks from `block` on, two in each element of `out`: the first in the low half. An odd last element has no place.

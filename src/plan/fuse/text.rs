@@ -21,11 +21,12 @@ impl Plan {
 }
 
 impl Plan {
-    /// A line for each value that several kernels of one domain need: what it costs to store and to compute again, and what was decided.
+    /// A line for each value that several kernels of one domain need, which are counted from 0: what it costs to store and to compute
+    /// again, and what was decided.
     pub(crate) fn choices_text(&self) -> String {
         let mut text = String::new();
         if !self.choices.is_empty() {
-            text += "; bytes moved for an element to store a value and read it, and what computing it again costs beside:\n";
+            text += "; values of several kernels: bytes moved for an element if it is stored, or the cost of computing it again\n";
         }
         for c in &self.choices {
             let n = &self.typed.nodes[c.node as usize];

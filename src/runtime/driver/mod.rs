@@ -24,6 +24,7 @@ pub(crate) mod job;
 pub(crate) mod made;
 pub(crate) mod order;
 mod parts;
+mod results;
 pub(crate) mod scan;
 mod scratch;
 pub(crate) mod sort;

@@ -60,6 +60,14 @@ impl Run<'_> {
         Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None, stop: None, memory, part: None }
     }
 
+    /// Does work that takes so many bytes of its own.
+    pub(super) fn within(&self, bytes: usize, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.memory.take(bytes)?;
+        let done = work();
+        self.memory.give(bytes);
+        done
+    }
+
     pub(super) fn storage(&self, bytes: usize) -> Result<Storage> {
         self.memory.take(bytes)?;
         self.pool.map_or_else(|| Storage::zeroed(bytes), |pool| Storage::pooled(bytes, pool))
