@@ -116,7 +116,7 @@ enum Command {
 
 /// Runs the command with these arguments, of which the first is its own name, and returns the exit status.
 pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let arguments = match options_file::with_file(arguments.into_iter().collect()) {
+    let arguments = match options_file::with_file(arguments.into_iter().collect(), &Cli::command()) {
         Ok(arguments) => arguments,
         Err(failure) => return failed(&failure),
     };

@@ -19,7 +19,7 @@ const MOST: u64 = 1 << 20;
 const COMMANDS: [&str; 3] = ["eval", "explain", "dump"];
 
 /// Adds the arguments of the file that `--config` names.
-pub(super) fn with_file(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+pub(super) fn with_file(mut arguments: Vec<OsString>, root: &clap::Command) -> Result<Vec<OsString>, Failure> {
     let is_command = arguments.get(1).and_then(|c| c.to_str()).is_some_and(|c| COMMANDS.contains(&c));
     let end = arguments.iter().position(|a| a == "--").unwrap_or(arguments.len());
     let at = arguments[..end].iter().position(|a| a == "--config").filter(|_| is_command);
@@ -37,7 +37,15 @@ pub(super) fn with_file(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, F
                 .flat_map(|(name, v)| [format!("--{}", key.trim_end_matches('s')), format!("{name}={}", written(v))])
                 .collect(),
             (_, Value::Table(_)) => return Err(refuse(format!("`{}` is no option with names", report::escaped(&key)))),
-            _ => option(&key.replace('_', "-"), &value, &arguments),
+            _ => {
+                let name = key.replace('_', "-");
+                let command = arguments.get(1).and_then(|c| c.to_str()).and_then(|c| root.find_subcommand(c));
+                let known = |c: &clap::Command| c.get_arguments().any(|a| a.get_long() == Some(&name));
+                if name == "config" || !command.is_some_and(known) {
+                    return Err(refuse(format!("there is no option `{}`", report::escaped(&key))));
+                }
+                option(&name, &value, &arguments)
+            }
         };
         made.extend(more.into_iter().map(OsString::from));
     }
