@@ -212,6 +212,13 @@ fn recipes(dir: &Dir) {
     merge("dtype.yml", &format!("{head}dtype: int8\n"));
     merge("lost.yml", "merge_method: linear\nmodels:\n  - model: org/name\n    parameters: {weight: 1}\n");
     merge("twice.yml", "merge_method: linear\nmerge_method: ties\n");
+    let toml = "expression = \"@ties\"\nout-dtype = \"bf16\"\noutput = \"made.safetensors\"\nforce = true\n[inputs]\n\
+                base = \"base.safetensors\"\na = \"tuned.safetensors\"\n[parameters]\ndensity = [0.2, 0.8]\n\
+                \"weight.a\" = [{ filter = \"mlp\", value = 0.5 }, { value = 1 }]\n";
+    dir.file("ties.toml", toml.as_bytes());
+    dir.file("key.toml", b"colour = \"red\"\n");
+    dir.file("table.toml", b"[colour]\nred = 1\n");
+    dir.file("torn.toml", b"expression = \n");
     let mut bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_string();
     for n in 1..12 {
         let all = vec![format!("*a{}", n - 1); 10].join(", ");

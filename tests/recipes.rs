@@ -267,3 +267,68 @@ fn weights_in_8_bit_floats_are_dequantized_exactly() {
         assert!(got.keys().any(|n| expected.contains_key(&format!("{dtype}.{n}"))));
     }
 }
+
+/// The manifest has the hashes of all files, and a run with it again gives the same bytes.
+#[test]
+fn a_manifest_says_what_a_merge_was_made_from() {
+    let dir = Dir::new("recipes-manifest");
+    let inputs = ["base", "a", "b"].map(|m| format!("{m}={}/models/{m}/", golden().display()));
+    let merge = |output: &str| {
+        let mut all = vec!["eval", "@dare_ties", "-q", "-p", "density=0.5", "--seed", "7", "--manifest", "-o", output];
+        inputs.iter().for_each(|i| all.extend(["-i", i]));
+        assert_eq!(dir.castwise(&all).code, Some(0));
+        std::fs::read(dir.0.join(output)).unwrap()
+    };
+    assert_eq!(merge("one.safetensors"), merge("two.safetensors"));
+    let file = SafeTensors::open(dir.0.join("one.safetensors")).unwrap();
+    let manifest: Value = serde_json::from_str(&file.metadata()["castwise"]).unwrap();
+    assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!((&manifest["expression"], &manifest["seed"]), (&"@dare_ties".into(), &7.into()));
+    assert_eq!(manifest["parameters"]["density"], "0.5");
+    assert!(manifest["recipes"]["dare_ties"].as_str().unwrap().contains("bernoulli"));
+    // Two shards and their index.
+    assert_eq!(manifest["inputs"]["b"].as_object().unwrap().len(), 3);
+    let known = ["model.safetensors", "config.json"];
+    assert!(manifest["inputs"]["base"][known[0]].as_str().unwrap().len() == 64, "{manifest}");
+    // What an output is computed from later is no manifest of it.
+    let next = ["eval", "x", "-q", "-i", "x=one.safetensors", "-o", "next.safetensors"];
+    assert_eq!(dir.castwise(&next).code, Some(0));
+    assert!(!SafeTensors::open(dir.0.join("next.safetensors")).unwrap().metadata().contains_key("castwise"));
+}
+
+/// The script for bash completes names of recipes, ops and tensors.
+#[cfg(unix)]
+#[test]
+fn bash_completes_names() {
+    let dir = Dir::new("recipes-completion");
+    let script = dir.castwise(&["completions", "bash"]).stdout;
+    dir.file("script.bash", script.as_bytes());
+    let input = format!("x={}/models/a/model.safetensors:model.nor", golden().display());
+    for (line, expected) in [
+        ("castwise eval @dare_t", "ties"),
+        ("castwise ops nanq", "nanquantile"),
+        ("castwise recipes show model_", "model_stock"),
+        (&format!("castwise eval -i {input}"), "model.norm.weight"),
+        ("castwise recip", "recipes"),
+    ] {
+        let words = line.split(' ').map(|w| format!("'{w}'")).collect::<Vec<_>>().join(" ");
+        let run = format!(
+            "castwise() {{ \"$0\" \"$@\"; }}; source script.bash; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({words}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _castwise_names castwise \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        let out = std::process::Command::new("bash")
+            .args(["-c", &run, env!("CARGO_BIN_EXE_castwise")])
+            .current_dir(&dir.0)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(out.stdout).unwrap();
+        // Bash has cut the word at the last of `=`, `:` and `@`.
+        let got = text.lines().next().unwrap_or_default();
+        assert!(
+            got == expected || got == format!("dare_{expected}"),
+            "{line}: {text}{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+    }
+}

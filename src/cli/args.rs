@@ -33,6 +33,10 @@ pub(crate) struct Common {
     /// result of its own. Tensors without a sibling count as missing (--missing).
     #[arg(long, value_name = "NAME=INPUT:REGEX=TEXT", value_parser = sibling)]
     pub(crate) sibling: Vec<(String, Rename)>,
+    /// Options from a TOML file: expression, tables of inputs, parameters and siblings, and options by their long names, such as
+    /// out-dtype = "bf16". Arguments win over the file.
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) config: Option<PathBuf>,
     /// A scalar of the expression: w=0.3; or a scalar for each tensor name, from a JSON file: w=weights.json with
     /// {"layers.0.w": 0.3, "norm": 1}. A key is a tensor's name, or a regular expression that matches part of it (the
     /// first match in the file is used).
@@ -205,6 +209,10 @@ pub(crate) struct Eval {
     /// first input that is a folder.
     #[arg(long)]
     pub(crate) no_copy_rest: bool,
+    /// Write what the result is made from into the metadata of a .safetensors output, under `castwise`: expression, recipe,
+    /// parameters, version, and the SHA-256 of all input files.
+    #[arg(long)]
+    pub(crate) manifest: bool,
     /// Print what would be computed and written, without doing it.
     #[arg(long)]
     pub(crate) dry_run: bool,

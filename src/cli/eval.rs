@@ -23,7 +23,7 @@ use super::outputs::{self, Output};
 use super::plan::{Job, Outcome, Work, prepare};
 use super::stream::{evaluate, to_read, to_read_once};
 use super::unchanged::Unchanged;
-use super::{describe, equal, report, show};
+use super::{describe, equal, manifest, report, show};
 
 /// The maximum number of tensors that a dry run lists.
 const LISTED: usize = 20;
@@ -192,6 +192,16 @@ fn replaced(existing: &[String], force: bool) -> String {
 
 /// Starts the output. It has the metadata of the first input that has any.
 fn create(arguments: &Eval, format: Format, work: &Work, list: &outputs::List) -> Result<Output, Failure> {
-    let metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
+    let mut metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
+    // That of an input says nothing about the output.
+    metadata.remove(manifest::KEY);
+    if arguments.manifest {
+        if !matches!(format, Format::SafeTensors | Format::Index | Format::Folder) {
+            return Err(Failure::usage(
+                "--manifest needs an output with metadata: .safetensors, .index.json or a folder",
+            ));
+        }
+        metadata.insert(manifest::KEY.into(), manifest::text(arguments, work)?);
+    }
     Output::create(&arguments.target, format, &work.files(), list, &metadata)
 }

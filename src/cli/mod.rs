@@ -40,6 +40,7 @@ mod html;
 mod inexact;
 mod inputs;
 mod lines;
+mod manifest;
 mod manual;
 mod measure;
 mod members;
@@ -48,6 +49,8 @@ mod metrics;
 mod missing;
 mod names;
 mod numeric;
+mod ops_list;
+mod options_file;
 mod out_dtype;
 mod outputs;
 mod page;
@@ -104,6 +107,8 @@ enum Command {
     Stats(Box<stats::Arguments>),
     /// Compare the tensors of two files or models; the exit status tells whether they differ.
     Diff(Box<diff::Arguments>),
+    /// List the ops, or describe one: castwise ops quantile.
+    Ops(ops_list::Arguments),
     /// Merge models as a configuration of mergekit says.
     Merge(Box<merge::Merge>),
     /// List the recipes, expressions that ship with the command, or print one: castwise recipes show ties.
@@ -112,10 +117,17 @@ enum Command {
     Completions(manual::Completions),
     /// Print a manual page.
     Man(manual::Man),
+    /// Print what a word can become, for completion by a shell.
+    #[command(hide = true)]
+    Complete(ops_list::Complete),
 }
 
 /// Runs the command with these arguments, of which the first is its own name, and returns the exit status.
 pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments = match options_file::with_file(arguments.into_iter().collect(), &Cli::command()) {
+        Ok(arguments) => arguments,
+        Err(failure) => return failed(&failure),
+    };
     let command = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.command,
         // Also `--help` and `--version`, which have the status 0.
@@ -138,6 +150,8 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             Ok(different) => return u8::from(different),
             Err(failure) => Err(failure),
         },
+        Command::Ops(arguments) => ops_list::run(&arguments),
+        Command::Complete(arguments) => ops_list::complete(&arguments),
         Command::Merge(arguments) => merge::run(*arguments),
         Command::Recipes(arguments) => recipes_list::run(&arguments),
         Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),
@@ -145,10 +159,13 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     match done {
         Ok(()) => 0,
-        Err(failure) => {
-            // The text may have colours. Control characters from outside are escaped where it is formatted.
-            let _ = writeln!(std::io::stderr(), "{}", failure.text.trim_end());
-            failure.code
-        }
+        Err(failure) => failed(&failure),
     }
+}
+
+/// Prints an error. Returns the exit status.
+fn failed(failure: &failure::Failure) -> u8 {
+    // The text may have colours. Control characters from outside are escaped where it is formatted.
+    let _ = writeln!(std::io::stderr(), "{}", failure.text.trim_end());
+    failure.code
 }

@@ -61,6 +61,9 @@ pub(super) struct Merge {
     /// Do not copy the configuration, the tokenizer and other files of the base or first model.
     #[arg(long)]
     no_copy_rest: bool,
+    /// Write what the result is made from into its metadata, as `castwise eval` does.
+    #[arg(long)]
+    manifest: bool,
     /// Print the same merge as a command `castwise eval`, and do nothing.
     #[arg(long)]
     show: bool,
@@ -115,6 +118,7 @@ fn of_config(a: Merge, config: config::Config) -> Result<Eval, Failure> {
         inputs: models.chain(a.inputs).collect(),
         rename: a.rename,
         sibling: Vec::new(),
+        config: None,
         parameters: config.parameters.into_iter().map(parameter).chain(dtype).collect(),
         seed: a.seed,
         tied: true,
@@ -137,6 +141,7 @@ fn of_config(a: Merge, config: config::Config) -> Result<Eval, Failure> {
         deny: None,
         check: a.check,
         no_copy_rest: a.no_copy_rest,
+        manifest: a.manifest,
         dry_run: a.dry_run,
         explain: a.explain,
         json: a.json,

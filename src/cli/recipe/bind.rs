@@ -167,7 +167,10 @@ impl Recipes {
             let wrong = |why: String| usage(format!("the parameter `{}`: {why}", report::escaped(&name)));
             let text = value.to_str().ok_or_else(|| wrong("not UTF-8".into()));
             if name == "dtype" {
-                let dtype = text?.parse().map_err(|e: castwise::UnknownDType| wrong(e.to_string()))?;
+                let dtype: DType = text?.parse().map_err(|e: castwise::UnknownDType| wrong(e.to_string()))?;
+                if !dtype.is_float() {
+                    return Err(wrong(format!("{dtype} is no float dtype")));
+                }
                 self.dtype = Some(dtype);
                 continue;
             }
