@@ -194,15 +194,22 @@ fn start(dir: &Dir, input: &str, output: &str) -> Child {
 fn a_stream_that_is_killed_leaves_no_output() {
     let dir = Dir::new("stream-kill");
     sparse(&dir, "x.npy", 1 << 36);
-    for signal in ["-INT", "-TERM", "-KILL"] {
-        let mut child = start(&dir, "x.npy", "y.npy");
+    let header = format!(r#"{{"w":{{"dtype":"U8","shape":[{n}],"data_offsets":[0,{n}]}}}}"#, n = 1u64 << 36);
+    dir.file("w.safetensors", &[&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat());
+    let file = std::fs::File::options().write(true).open(dir.0.join("w.safetensors")).unwrap();
+    file.set_len(8 + header.len() as u64 + (1 << 36)).unwrap();
+    let outputs = [("x.npy", "y.npy"), ("w.safetensors", "y.safetensors"), ("w.safetensors", "y/")];
+    for (signal, (input, output)) in ["-INT", "-TERM", "-KILL"].iter().flat_map(|s| outputs.map(|o| (*s, o))) {
+        let mut child = start(&dir, input, output);
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         assert!(!child.wait().unwrap().success());
-        assert!(!dir.0.join("y.npy").exists(), "{signal}");
+        assert!(!dir.0.join(output).exists(), "{signal} {output}");
         // Nothing can remove its file after it was killed by -KILL.
         let left: Vec<String> = dir.names().into_iter().filter(|n| n.ends_with(".tmp")).collect();
         assert!(signal == "-KILL" || left.is_empty(), "{signal}: {left:?}");
-        left.iter().for_each(|n| std::fs::remove_file(dir.0.join(n)).unwrap());
+        for path in left.iter().map(|n| dir.0.join(n)) {
+            if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }.unwrap();
+        }
     }
 }
 
