@@ -20,6 +20,7 @@ mod disk;
 mod folder;
 mod ledger;
 mod npy;
+mod npy_writer;
 mod npz;
 mod output;
 mod parts;
@@ -29,9 +30,9 @@ mod stored;
 
 pub use folder::FolderWriter;
 pub use npy::{Npy, read_npy, read_npy_from, write_npy, write_npy_to};
+pub use npy_writer::NpyWriter;
 pub use npz::{Compression, Npz, NpzWriter};
 pub use output::{Existing, check_output, remove_temporaries, write_text};
-pub use parts::NpyWriter;
 pub use safetensors::{SafeTensors, SafeTensorsWriter};
 pub use sharded::{ShardedSafeTensors, ShardedWriter};
 pub use stored::{ForeignDType, Stored, StoredDType};

@@ -3,6 +3,7 @@
 //! Guarantees: partial results are collected in the order of the tiles. Does not: read or write.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use castwise::{DType, Error, Executor, Part, Tensor, TypedProgram};
@@ -93,14 +94,14 @@ impl<'a> Running<'a> {
     ) -> Result<Vec<(usize, usize)>, Error> {
         let Running { streamed, typed, known, pass, .. } = self;
         let split = &streamed.split;
-        if !self.programs.contains_key(&rows.len()) {
-            let tile = Tile::new(typed, split, *pass, rows.len(), run)?;
-            let wanted: Vec<usize> = tile.feeds.iter().copied().filter(|n| !split.tiled[*n]).collect();
-            let values = if wanted.is_empty() { Vec::new() } else { residents(typed, known, &wanted, run)? };
-            self.programs.insert(rows.len(), (tile, values));
-        }
-        let Some((tile, values)) = self.programs.get(&rows.len()) else {
-            return Err(Error::Internal("a tile without a program".into()));
+        let (tile, values) = match self.programs.entry(rows.len()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let tile = Tile::new(typed, split, *pass, rows.len(), run)?;
+                let wanted: Vec<usize> = tile.feeds.iter().copied().filter(|n| !split.tiled[*n]).collect();
+                let values = if wanted.is_empty() { Vec::new() } else { residents(typed, known, &wanted, run)? };
+                new.insert((tile, values))
+            }
         };
         let (mut read, mut values) = (slot.read.iter(), values.iter());
         let fed = tile.feeds.iter().map(|n| if split.tiled[*n] { read.next() } else { values.next() });

@@ -68,8 +68,10 @@ pub(super) fn write(
     Ok((written, time))
 }
 
-/// The name of the tensor that a job is for, and the name and shape of one of its results.
-fn named(work: &Work, job: usize, result: usize) -> Result<(Option<&str>, Option<&str>, Vec<usize>), Error> {
+/// The name of the tensor that a job is for, if it has one, and the name and shape of one of its results.
+type Named<'w> = (Option<&'w str>, Option<&'w str>, Vec<usize>);
+
+fn named(work: &Work, job: usize, result: usize) -> Result<Named<'_>, Error> {
     let job = &work.jobs[job];
     let result = work.of(job).0.results.get(result).ok_or_else(|| Error::Internal("a result without a plan".into()))?;
     Ok((work.tensor(job), result.name.as_deref(), result.shape()?))
