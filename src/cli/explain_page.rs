@@ -26,7 +26,7 @@ pub(super) fn of_work(work: &Work, measured: Option<&[OfKind]>) -> Result<Page, 
         let Some(first) = kind.first() else { continue };
         let (plan, e) = work.of(first);
         if i == 0 {
-            page.title = format!("castwise explain: {}", report::cut(&e.text, 200));
+            page.title = format!("castwise explain: {}", report::cut(&e.text, 120));
         }
         let heading = format!("{}{}", work.heading(kind), describe::result(plan).trim_end());
         add(&mut page, &heading.replace('\n', " "), &plan.typed, &e.text, measured.and_then(|m| m.get(i)));

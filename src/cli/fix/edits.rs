@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use castwise::expr::operands;
+use castwise::expr::operand_ranges;
 use castwise::{DType, SourceLocation, TypedProgram};
 
 /// A cast of a part of the text.
@@ -76,7 +76,7 @@ pub(super) fn sites(text: &str, typed: &TypedProgram) -> Vec<Range<usize>> {
     }
     let mut found: BTreeSet<(usize, usize)> = BTreeSet::new();
     for (start, end) in applied {
-        let of = text.get(start..end).and_then(operands).unwrap_or_default();
+        let of = text.get(start..end).and_then(operand_ranges).unwrap_or_default();
         found.extend(of.into_iter().map(|r| (start + r.start, start + r.end)));
     }
     found.into_iter().map(|(start, end)| start..end).collect()

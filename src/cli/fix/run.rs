@@ -6,11 +6,12 @@ use castwise::Error;
 
 use super::case::{Case, Cases};
 use super::edits::{Edit, edited, sites};
+use super::goal::{Goal, refused};
 use super::search::{Found, Judge, Score, greedy};
 use super::told::{self, Told};
-use crate::cli::args::{Common, Fix};
+use crate::cli::args::Common;
 use crate::cli::failure::{Failure, say};
-use crate::cli::findings::{Finding, Kind, findings};
+use crate::cli::findings::{Kind, findings};
 use crate::cli::plan::{Job, Plan, Work};
 use crate::cli::report;
 use crate::cli::sampled::Sampled;
@@ -22,29 +23,6 @@ const MOST_CASES: usize = 16;
 const SEARCHED: usize = 1 << 18;
 /// Random operands are drawn as many times.
 const MOST_RUNS: usize = 64;
-
-/// What a set of casts is to reach.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cli) enum Goal {
-    /// No implicit loss of this kind or a worse one.
-    Findings(Kind),
-    /// No relative error beyond this one.
-    Tolerance(f64),
-}
-
-impl Goal {
-    /// The goal that the options ask for.
-    pub(in crate::cli) fn of(options: &Fix) -> Option<Goal> {
-        Some(options.tolerance.map_or(Goal::Findings(options.fix?), Goal::Tolerance))
-    }
-}
-
-/// The implicit losses of a program that a goal refuses.
-pub(super) fn refused(plan: &Plan, text: &str, least: Kind) -> Vec<Finding> {
-    let mut found = findings(&plan.typed, text);
-    found.retain(|f| !f.requested && f.kind >= least);
-    found
-}
 
 /// Rates sets of casts by a goal.
 pub(super) struct ByGoal<'c> {

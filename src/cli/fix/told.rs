@@ -6,7 +6,7 @@ use castwise::{CastLoss, Error, NodeKind, Reason};
 use indicatif::HumanBytes;
 
 use super::case::{Cases, Cost, TIMED};
-use super::run::{Goal, refused};
+use super::goal::{Goal, refused};
 use super::search::Found;
 use crate::cli::findings::{Kind, findings};
 use crate::cli::numeric::{Errors, number};
