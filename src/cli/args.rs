@@ -340,12 +340,12 @@ pub(crate) struct Explain {
 pub(crate) struct Fix {
     /// Add a small set of casts, so that nothing is left that --deny refuses (lossy, if no other kind is given: --fix=wrap);
     /// or, with --tolerance, that brings the error under it. The dtype of the result stays. `explain` prints the new
-    /// expression, with error and cost before and after; `eval` evaluates it.
+    /// expression, with error and cost before and after; `eval` evaluates it. If no such set is found, the exit status is 3.
     #[arg(long, value_name = "lossy|range|wrap", num_args = 0..=1, require_equals = true, default_missing_value = "lossy", value_parser = deny)]
     pub(crate) fix: Option<Kind>,
     /// With --fix: the largest relative error of the result that is accepted, measured on the files (or on random
     /// elements) as --numeric does.
-    #[arg(long, value_name = "ERROR", requires = "fix", value_parser = tolerance)]
+    #[arg(long, value_name = "ERROR", requires = "fix", allow_negative_numbers = true, value_parser = tolerance)]
     pub(crate) tolerance: Option<f64>,
 }
 

@@ -8,8 +8,8 @@ use crate::base::shape::dims_text;
 use crate::graph::typed::TypedProgram;
 use crate::graph::view::{NodeKind, NodeView};
 
-use super::options::Picture;
 use super::marks::{Mark, marks};
+use super::options::Picture;
 use super::text::{cells, cut};
 
 /// The number of levels that a line crosses at most.
@@ -116,8 +116,12 @@ fn operands(n: &NodeView<'_>) -> Vec<usize> {
 
 /// The names of the results that a node is, as the last line of its box.
 fn names(typed: &TypedProgram, i: usize) -> Option<String> {
-    let named: Vec<String> =
-        typed.fetches.iter().filter(|(_, n)| *n as usize == i).flat_map(|(name, _)| name.iter().map(|n| cut(n, CELLS - 9))).collect();
+    let named: Vec<String> = typed
+        .fetches
+        .iter()
+        .filter(|(_, n)| *n as usize == i)
+        .flat_map(|(name, _)| name.iter().map(|n| cut(n, CELLS - 9)))
+        .collect();
     (!named.is_empty()).then(|| cut(&format!("result {}", named.join(", ")), CELLS))
 }
 

@@ -84,7 +84,7 @@ fn straighten(boxes: &Boxes, of_level: &[Vec<usize>], x: &mut [f64]) {
 /// Where a box should be, and how much that counts.
 fn wanted(boxes: &Boxes, joined: &[usize], x: &[f64], own: usize) -> (f64, f64) {
     let weight = |i: usize| match boxes.all[i].shows {
-        _ if boxes.all[i].aside => 0.02,
+        _ if boxes.all[i].aside => 1e-3,
         Shows::Bend => 3.0,
         Shows::Node(_) => 1.0,
     };

@@ -200,7 +200,11 @@ fn legend(picture: &Picture<'_>, boxes: &Boxes, width: f64) -> (String, f64, f64
     more.extend((!picture.scale.is_empty()).then(|| picture.scale.clone()));
     if boxes.left > 0 {
         let marks = boxes.marks.iter().take(boxes.left).filter(|m| m.badge.is_some()).count();
-        more.push(format!("Only the last {} of {} nodes are shown.", boxes.marks.len() - boxes.left, boxes.marks.len()));
+        more.push(format!(
+            "Only the last {} of {} nodes are shown.",
+            boxes.marks.len() - boxes.left,
+            boxes.marks.len()
+        ));
         more.push(format!("Marked nodes among those that are not shown: {marks}."));
     }
     for words in more {

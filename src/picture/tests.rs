@@ -19,8 +19,7 @@ fn random(seed: u64, ops: usize, window: u64) -> TypedProgram {
     let p = Program::new(Rules::Torch);
     let mut r = Random(seed);
     let dtypes = [DType::BF16, DType::F32, DType::U8, DType::F16, DType::I32];
-    let mut all: Vec<Var> =
-        (0..3).map(|i| p.data(&format!("x{i}"), dtypes[r.below(5) as usize], [4])).collect();
+    let mut all: Vec<Var> = (0..3).map(|i| p.data(&format!("x{i}"), dtypes[r.below(5) as usize], [4])).collect();
     for _ in 0..ops {
         let mut pick = || {
             let back = 1 + r.below(window.min(all.len() as u64)) as usize;
@@ -170,7 +169,8 @@ fn names_from_outside_are_text() {
     let typed = p.infer().unwrap();
     let svg = Picture::of(&typed).source(&hostile).svg();
     assert!(!svg.contains("<script"));
-    let legal = |c: char| matches!(c, '\n' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..) && !c.is_control();
+    let legal =
+        |c: char| matches!(c, '\n' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..) && !c.is_control();
     assert!(svg.chars().all(|c| legal(c) || c == '\n'), "{svg}");
     assert!(!svg.contains('\u{202e}'));
     // Long names are cut in the box, and whole for the pointer.
