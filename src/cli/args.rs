@@ -536,7 +536,7 @@ fn deny(text: &str) -> Result<Kind, String> {
     text.parse()
 }
 
-fn tolerance(text: &str) -> Result<f64, String> {
+pub(super) fn tolerance(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0).ok_or_else(|| "expected a number from 0".to_string())
 }
 

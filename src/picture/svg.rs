@@ -157,9 +157,9 @@ fn wires(text: &mut String, boxes: &Boxes, places: &Places) {
                 let end = if last { top - 5.0 } else { below };
                 let _ = write!(path, "V{end:.1}");
                 if last {
-                    let _ = write!(
+                    let _ = writeln!(
                         text,
-                        "<path class=\"wire\" d=\"{path}\"/><path class=\"head\" d=\"M{:.1} {:.1}h8l-4 7z\"/>\n",
+                        "<path class=\"wire\" d=\"{path}\"/><path class=\"head\" d=\"M{:.1} {:.1}h8l-4 7z\"/>",
                         x - 4.0,
                         top - 7.0
                     );

@@ -3,7 +3,6 @@
 //! Guarantees: an edited text has the casts at the operands that were chosen, and nothing else is changed. Does not: know
 //! whether the text is typed.
 
-use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -41,27 +40,41 @@ fn is_group(text: &str) -> bool {
     true
 }
 
+/// What is inserted at a position, in the order of the text: what ends there, the innermost first; then what begins there, the
+/// outermost first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Insertion {
+    at: usize,
+    begins: bool,
+    depth: [usize; 2],
+    words: String,
+}
+
 /// The text with casts. Edits of one range are nested in their order.
 pub(super) fn edited(text: &str, edits: &[Edit]) -> String {
-    // What is inserted at a position: what ends there, the innermost first; then what begins there, the outermost first.
-    let mut inserted: Vec<(usize, bool, (Reverse<usize>, Reverse<usize>), String)> = Vec::new();
+    let mut inserted: Vec<Insertion> = Vec::new();
     for (order, Edit { span, dtype }) in edits.iter().enumerate() {
         let Some(part) = text.get(span.clone()) else { continue };
-        let size = span.len();
         let group = is_group(part) && !edits[..order].iter().any(|e| e.span == *span);
         let (open, close, end) = match group {
             true => ("cast".to_string(), format!(", {dtype}"), span.end - 1),
             false => ("cast(".to_string(), format!(", {dtype})"), span.end),
         };
-        inserted.push((span.start, true, (Reverse(size), Reverse(order)), open));
-        inserted.push((end, false, (Reverse(usize::MAX - size), Reverse(usize::MAX - order)), close));
+        let size = span.len();
+        inserted.push(Insertion {
+            at: span.start,
+            begins: true,
+            depth: [usize::MAX - size, usize::MAX - order],
+            words: open,
+        });
+        inserted.push(Insertion { at: end, begins: false, depth: [size, order], words: close });
     }
-    inserted.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+    inserted.sort();
     let (mut made, mut at) = (String::new(), 0);
-    for (position, _, _, words) in inserted {
-        made += &text[at..position];
-        made += &words;
-        at = position;
+    for insertion in inserted {
+        made += &text[at..insertion.at];
+        made += &insertion.words;
+        at = insertion.at;
     }
     made + &text[at..]
 }
