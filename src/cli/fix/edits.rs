@@ -9,6 +9,9 @@ use std::ops::Range;
 use castwise::expr::operand_ranges;
 use castwise::{DType, SourceLocation, TypedProgram};
 
+/// The applications whose operands are found.
+const MOST_READ: usize = 256;
+
 /// A cast of a part of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Edit {
@@ -79,13 +82,25 @@ pub(super) fn edited(text: &str, edits: &[Edit]) -> String {
     made + &text[at..]
 }
 
-/// The parts of the text that can be cast: the operands of what the program applies.
-pub(super) fn sites(text: &str, typed: &TypedProgram) -> Vec<Range<usize>> {
+/// How near a part of the text is to one of others that it is in: the length of the smallest; and its own length.
+pub(super) fn nearness(part: &Range<usize>, others: &[Range<usize>]) -> (usize, usize) {
+    let around = others.iter().filter(|o| o.start <= part.start && part.end <= o.end);
+    (around.map(ExactSizeIterator::len).min().unwrap_or(usize::MAX), part.len())
+}
+
+/// The parts of the text that can be cast: the operands of what the program applies. Each application is read again, so of
+/// many the ones in the text of `lossy`, and the shortest of the others.
+pub(super) fn sites(text: &str, typed: &TypedProgram, lossy: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut applied: BTreeSet<(usize, usize)> = BTreeSet::new();
     for n in typed.nodes() {
         if let SourceLocation::Text(range) = n.location {
             applied.insert((range.start as usize, range.end as usize));
         }
+    }
+    let mut applied: Vec<(usize, usize)> = applied.into_iter().collect();
+    if applied.len() > MOST_READ {
+        applied.sort_by_key(|(start, end)| (nearness(&(*start..*end), lossy), *start));
+        applied.truncate(MOST_READ);
     }
     let mut found: BTreeSet<(usize, usize)> = BTreeSet::new();
     for (start, end) in applied {

@@ -5,7 +5,7 @@
 use castwise::Error;
 
 use super::case::{Case, Cases};
-use super::edits::{Edit, edited, sites};
+use super::edits::{Edit, edited, nearness, sites};
 use super::goal::{Goal, refused};
 use super::search::{Found, Judge, Score, greedy};
 use super::told::{self, Told};
@@ -93,21 +93,17 @@ pub(super) fn cases(work: &mut Work, expression: usize, measured: bool) -> Resul
 
 /// The casts to choose from. Of a long expression, those at what loses something come first.
 pub(super) fn candidates(cases: &Cases, plans: &[Plan]) -> Vec<Edit> {
+    let lossy: Vec<_> = plans.iter().flat_map(|p| findings(&p.typed, &cases.text)).map(|f| f.span).collect();
     let mut parts = Vec::new();
     for plan in plans {
-        for part in sites(&cases.text, &plan.typed) {
+        for part in sites(&cases.text, &plan.typed, &lossy) {
             if !parts.contains(&part) {
                 parts.push(part);
             }
         }
     }
     if parts.len() > MOST_SITES {
-        let lossy: Vec<_> = plans.iter().flat_map(|p| findings(&p.typed, &cases.text)).map(|f| f.span).collect();
-        let within = |part: &std::ops::Range<usize>| {
-            let around = lossy.iter().filter(|l| l.start <= part.start && part.end <= l.end);
-            around.map(|l| l.len()).min().unwrap_or(usize::MAX)
-        };
-        parts.sort_by_key(|p| (within(p), p.len(), p.start));
+        parts.sort_by_key(|p| (nearness(p, &lossy), p.start));
         parts.truncate(MOST_SITES);
     }
     cases.candidates(&parts)

@@ -54,7 +54,7 @@ fn edits_nest() {
 fn sites_are_operands() {
     let text = "t = softmax(a*0.5, dims=-1); amax(t) - b";
     let (work, _) = work(text, &["-i", "a=bf16[4,4]", "-i", "b=f32[4]"]);
-    let parts: Vec<&str> = sites(text, &work.plans[0].typed).into_iter().map(|r| &text[r]).collect();
+    let parts: Vec<&str> = sites(text, &work.plans[0].typed, &[]).into_iter().map(|r| &text[r]).collect();
     for part in ["a*0.5", "a", "amax(t)", "b"] {
         assert!(parts.contains(&part), "{part}: {parts:?}");
     }
