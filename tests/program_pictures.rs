@@ -30,7 +30,7 @@ fn svg(dir: &Dir, text: &str, inputs: &[&str]) -> String {
 
 /// Writes for each picture the number of its nodes, the pairs of boxes that overlap, and the texts that leave their box.
 const BOXES: &str = "() => document.querySelectorAll('.castwise-picture').forEach((picture) => {
-  const boxes = [...picture.querySelectorAll('g.node, g.reference')];
+  const boxes = [...picture.querySelectorAll('g.node')];
   const at = boxes.map((g) => g.querySelector('.box').getBoundingClientRect());
   const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
   let overlaps = 0;

@@ -361,12 +361,12 @@ pub(crate) struct Explain {
 pub(crate) struct Fix {
     /// Add a small set of casts, so that nothing is left that --deny refuses (lossy, if no other kind is given: --fix=wrap);
     /// or, with --tolerance, that brings the error under it. The dtype of the result stays. `explain` prints the new
-    /// expression, with error and cost before and after; `eval` evaluates it.
+    /// expression, with error and cost before and after; `eval` evaluates it. If no such set is found, the exit status is 3.
     #[arg(long, value_name = "lossy|range|wrap", num_args = 0..=1, require_equals = true, default_missing_value = "lossy", value_parser = deny)]
     pub(crate) fix: Option<Kind>,
     /// With --fix: the largest relative error of the result that is accepted, measured on the files (or on random
     /// elements) as --numeric does.
-    #[arg(long, value_name = "ERROR", requires = "fix", value_parser = tolerance)]
+    #[arg(long, value_name = "ERROR", requires = "fix", allow_negative_numbers = true, value_parser = tolerance)]
     pub(crate) tolerance: Option<f64>,
 }
 
@@ -581,7 +581,7 @@ fn deny(text: &str) -> Result<Kind, String> {
     text.parse()
 }
 
-fn tolerance(text: &str) -> Result<f64, String> {
+pub(super) fn tolerance(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0).ok_or_else(|| "expected a number from 0".to_string())
 }
 

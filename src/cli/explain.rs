@@ -8,9 +8,9 @@ use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare_all};
 
 use super::args::{Common, Explain, RuleSets};
 use super::failure::{Failure, print};
+use super::fix::{self, Goal};
 use super::plan::prepare;
 use super::source::{self, Asked, Source};
-use super::fix::{self, Goal};
 use super::{describe, explain_page, html, numeric, report};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {

@@ -26,7 +26,7 @@ pub(super) fn of_work(work: &Work, measured: Option<&[OfKind]>) -> Result<Page, 
         let Some(first) = kind.first() else { continue };
         let (plan, e) = work.of(first);
         if i == 0 {
-            page.title = format!("castwise explain: {}", report::cut(&e.text, 200));
+            page.title = format!("castwise explain: {}", report::cut(&e.text, 120));
         }
         let heading = format!("{}{}", work.heading(kind), describe::result(plan).trim_end());
         add(&mut page, &heading.replace('\n', " "), &plan.typed, &e.text, measured.and_then(|m| m.get(i)));
@@ -57,8 +57,7 @@ fn empty(numeric: bool) -> Page {
 /// Adds a program: its picture, and its rows.
 fn add(page: &mut Page, heading: &str, typed: &TypedProgram, source: &str, measured: Option<&OfKind>) {
     let picture = page.pictures.len();
-    let errors: Vec<Option<NodeError>> =
-        (0..typed.len()).map(|i| measured.and_then(|m| m.of(i))).collect();
+    let errors: Vec<Option<NodeError>> = (0..typed.len()).map(|i| measured.and_then(|m| m.of(i))).collect();
     let drawn = Picture::of(typed).source(source);
     let drawn = match measured {
         Some(m) => {
@@ -67,7 +66,8 @@ fn add(page: &mut Page, heading: &str, typed: &TypedProgram, source: &str, measu
         }
         None => drawn,
     };
-    let of_result = measured.map_or(String::new(), |m| format!("<p>{}</p>", castwise::picture::escaped(&m.of_result())));
+    let of_result =
+        measured.map_or(String::new(), |m| format!("<p>{}</p>", castwise::picture::escaped(&m.of_result())));
     let fit = format!("<p><button data-fit=\"{picture}\">Fit into the window</button></p>");
     page.pictures.push((heading.to_string(), format!("{of_result}{fit}<div class=\"program\">{}</div>", drawn.svg())));
     let found = findings(typed, source).iter().filter(|f| !f.requested).count();
@@ -75,7 +75,11 @@ fn add(page: &mut Page, heading: &str, typed: &TypedProgram, source: &str, measu
     if !page.summary.is_empty() {
         page.summary += " ";
     }
-    page.summary += &format!("{heading}: {} values, {} casts, {found} {places} that may lose something.", typed.len(), typed.casts().len());
+    page.summary += &format!(
+        "{heading}: {} values, {} casts, {found} {places} that may lose something.",
+        typed.len(),
+        typed.casts().len()
+    );
     page.rows.extend(rows(typed, source, picture, measured.is_some(), &errors));
 }
 
@@ -127,7 +131,9 @@ fn rows(
             let error = |v: Option<f64>| v.map_or_else(|| Cell::text(String::new()), |v| Cell::number(number(v), v));
             let of = errors.get(i).and_then(Option::as_ref);
             let (in_result, own) = (of.and_then(|e| e.in_result), of.map(|e| e.own));
-            cells.extend([in_result.map(|e| e[0]), in_result.map(|e| e[1]), own.map(|e| e[0]), own.map(|e| e[1])].map(error));
+            cells.extend(
+                [in_result.map(|e| e[0]), in_result.map(|e| e[1]), own.map(|e| e[0]), own.map(|e| e[1])].map(error),
+            );
         }
         cells
     };

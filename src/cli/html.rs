@@ -147,7 +147,9 @@ pub(super) fn small_histogram(bins: &[i64]) -> String {
     };
     let bars: String = bins.iter().enumerate().filter(|(_, n)| **n > 0).map(bar).collect();
     let width = 3 * bins.len();
-    format!("<svg class=\"chart\" width=\"{width}\" height=\"20\" viewBox=\"0 0 {width} 20\" aria-hidden=\"true\">{bars}</svg>")
+    format!(
+        "<svg class=\"chart\" width=\"{width}\" height=\"20\" viewBox=\"0 0 {width} 20\" aria-hidden=\"true\">{bars}</svg>"
+    )
 }
 
 const WIDTH: f64 = 760.0;

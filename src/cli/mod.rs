@@ -64,6 +64,7 @@ mod run;
 mod sample;
 mod sampled;
 mod scalars;
+mod shared;
 mod show;
 mod signals;
 mod source;

@@ -1,24 +1,21 @@
 //! The boxes of a picture and the lines between them.
 //!
-//! Guarantees: an operand's box is at a level above that of its use, at most [`FAR`] levels; what is farther away is named
-//! by a small box beside its use, so no line crosses the whole picture, and the number of boxes and bends is linear in that
-//! of the nodes. A program of more nodes than a picture has is shown from its end. Does not: place boxes within a level.
+//! Guarantees: an operand's box is at a level above that of its use, at most [`FAR`] levels; what is farther away has no line,
+//! and is named in the box of its use, so no line crosses the whole picture, and the number of boxes and bends is linear in
+//! that of the nodes. A program of more nodes than a picture has is shown from its end. Does not: place boxes within a level.
 
 use crate::base::shape::dims_text;
 use crate::graph::typed::TypedProgram;
 use crate::graph::view::{NodeKind, NodeView};
 
-use super::draw::Picture;
 use super::marks::{Mark, marks};
+use super::options::Picture;
 use super::text::{cells, cut};
 
-/// The number of nodes that a picture shows: of a program with more, the last ones.
-pub const MOST_NODES: usize = 1000;
 /// The number of levels that a line crosses at most.
-const FAR: usize = 4;
-/// The number of characters of a line of a box at most, and of the name of a box that is farther away.
+const FAR: usize = 3;
+/// The number of characters of a line of a box at most.
 const CELLS: usize = 34;
-const REFERENCE: usize = 22;
 /// The sizes of text of 12 pixels in a font of equal widths, and of boxes.
 const CELL: f64 = 7.3;
 const PADDING: f64 = 10.0;
@@ -31,8 +28,6 @@ const BAR: f64 = 10.0;
 pub(super) enum Shows {
     /// A node.
     Node(usize),
-    /// The name of a node that is farther away, or not shown.
-    Reference(usize),
     /// Nothing: a line passes.
     Bend,
 }
@@ -45,6 +40,8 @@ pub(super) struct Box {
     pub(super) width: f64,
     pub(super) height: f64,
     pub(super) lines: Vec<String>,
+    /// Whether it is beside what uses it, and not in its way: a placeholder, or what is made of one alone.
+    pub(super) aside: bool,
 }
 
 /// The boxes, the lines from level to level, and for each operand the boxes that its line passes.
@@ -79,92 +76,86 @@ pub(super) fn boxes(picture: &Picture<'_>) -> Boxes {
     let typed = picture.typed;
     let views: Vec<NodeView<'_>> = typed.nodes().collect();
     let mut made = Boxes { left: views.len().saturating_sub(picture.most), marks: marks(typed), ..Boxes::default() };
-    let levels = levels(&views, made.left);
+    let (levels, aside) = levels(&views, made.left);
+    let left = made.left;
+    let near = |from: usize, to: usize| from >= left && levels[to] - levels[from] <= FAR;
+    let operands: Vec<Vec<usize>> = views.iter().map(operands).collect();
     // The boxes of the nodes shown, at their positions less those left out.
     for (i, n) in views.iter().enumerate().skip(made.left) {
+        let badge = made.marks[i].badge.as_ref();
         let mut lines = vec![cut(&head(n), CELLS), cut(&type_line(i, n), CELLS)];
-        lines.extend(made.marks[i].badge.as_ref().map(|b| cut(b, CELLS)));
+        lines.extend(badge.map(|b| cut(b, CELLS - 2)));
+        let far = operands[i].iter().filter(|from| !near(**from, i));
+        lines.extend(far.map(|from| cut(&format!("↑ %{from} {}", head(&views[*from])), CELLS)));
+        lines.extend(names(typed, i));
         let bar = picture.bars.get(i).is_some_and(Option::is_some);
-        let badge = lines.len() > 2;
-        let widest = lines.iter().enumerate().map(|(k, l)| cells(l) + if k == 2 { 2 } else { 0 }).max().unwrap_or(0);
-        let results = names(typed, i);
-        let widest = widest.max(results.as_ref().map_or(0, |r| cells(r)));
-        lines.extend(results);
-        let width = (widest as f64 * CELL + 2.0 * PADDING).max(if bar || badge { 150.0 } else { 70.0 });
+        // The sign of a badge has two cells.
+        let widest = lines.iter().map(|l| cells(l)).chain(badge.map(|b| cells(b) + 2)).max().unwrap_or(0);
+        let least = if bar || badge.is_some() { 150.0 } else { 70.0 };
+        let width = (widest as f64 * CELL + 2.0 * PADDING).max(least).ceil();
         let height = lines.len() as f64 * LINE + PADDING + if bar { LINE + BAR } else { 0.0 };
-        made.all.push(Box { shows: Shows::Node(i), level: levels[i], width: width.ceil(), height, lines });
+        made.all.push(Box { shows: Shows::Node(i), level: levels[i], width, height, lines, aside: aside[i] });
     }
-    for (i, n) in views.iter().enumerate().skip(made.left) {
-        let mut inputs = n.kind.inputs();
-        inputs.sort_unstable();
-        inputs.dedup();
-        for from in inputs {
-            made.connect(&views, from, i, levels[i]);
+    for (i, of) in operands.iter().enumerate().skip(made.left) {
+        for from in of {
+            if near(*from, i) {
+                made.connect(*from, i);
+            }
         }
     }
     made
 }
 
+/// The nodes that a node uses, each once.
+fn operands(n: &NodeView<'_>) -> Vec<usize> {
+    let mut inputs = n.kind.inputs();
+    inputs.sort_unstable();
+    inputs.dedup();
+    inputs
+}
+
 /// The names of the results that a node is, as the last line of its box.
 fn names(typed: &TypedProgram, i: usize) -> Option<String> {
-    let named: Vec<String> =
-        typed.fetches.iter().filter(|(_, n)| *n as usize == i).flat_map(|(name, _)| name.iter().map(|n| cut(n, CELLS - 9))).collect();
+    let named: Vec<String> = typed
+        .fetches
+        .iter()
+        .filter(|(_, n)| *n as usize == i)
+        .flat_map(|(name, _)| name.iter().map(|n| cut(n, CELLS - 9)))
+        .collect();
     (!named.is_empty()).then(|| cut(&format!("result {}", named.join(", ")), CELLS))
 }
 
-/// The level of each node that is shown: one more than those of its operands. Placeholders, and what is made of one alone for
-/// one use, are above their first use.
-fn levels(views: &[NodeView<'_>], left: usize) -> Vec<usize> {
-    let inputs: Vec<Vec<usize>> = views.iter().map(|n| n.kind.inputs()).collect();
-    let (mut levels, mut uses) = (vec![0usize; views.len()], vec![0usize; views.len()]);
+/// The level of each node that is shown: one more than those of its operands; and whether it is aside: placeholders, and what
+/// is made of one alone, are above their first use.
+fn levels(views: &[NodeView<'_>], left: usize) -> (Vec<usize>, Vec<bool>) {
+    let (mut levels, mut aside) = (vec![0usize; views.len()], vec![false; views.len()]);
+    let inputs: Vec<Vec<usize>> = views.iter().map(operands).collect();
     for (i, of) in inputs.iter().enumerate().skip(left) {
-        // What is left out is named in the level above, too.
-        levels[i] = of.iter().map(|from| if *from < left { 1 } else { levels[*from] + 1 }).max().unwrap_or(0);
-        of.iter().for_each(|from| uses[*from] += 1);
-    }
-    let mut sinks = vec![false; views.len()];
-    for (i, of) in inputs.iter().enumerate().skip(left) {
-        sinks[i] = match of[..] {
-            [] => true,
-            [from] => from >= left && sinks[from] && uses[from] == 1,
-            _ => false,
-        };
+        let shown = of.iter().filter(|from| **from >= left);
+        levels[i] = shown.map(|from| levels[*from] + 1).max().unwrap_or(0);
+        aside[i] = of.len() < 2 && of.iter().all(|from| *from < left || aside[*from]);
     }
     let mut first = vec![usize::MAX; views.len()];
     for (i, of) in inputs.iter().enumerate().skip(left).rev() {
-        if sinks[i] && first[i] != usize::MAX {
+        if aside[i] && first[i] != usize::MAX {
             levels[i] = first[i] - 1;
         }
         of.iter().for_each(|from| first[*from] = first[*from].min(levels[i]));
     }
-    levels
+    (levels, aside)
 }
 
 impl Boxes {
-    fn add(&mut self, b: Box) -> u32 {
-        self.all.push(b);
-        self.all.len() as u32 - 1
-    }
-
     /// The line from an operand to the node that uses it.
-    fn connect(&mut self, views: &[NodeView<'_>], from: usize, to: usize, level: usize) {
-        let end = (to - self.left) as u32;
-        let above = from.checked_sub(self.left).map(|at| (at as u32, self.all[at].level));
-        let mut line = match above {
-            Some((at, start)) if level - start <= FAR => {
-                let bend = |level| Box { shows: Shows::Bend, level, width: 8.0, height: 0.0, lines: Vec::new() };
-                let bends: Vec<u32> = (start + 1..level).map(|level| self.add(bend(level))).collect();
-                [vec![at], bends].concat()
-            }
-            _ => {
-                let text = cut(&format!("%{from} {}", head(&views[from])), REFERENCE);
-                let width = cells(&text) as f64 * CELL + PADDING;
-                let lines = vec![text];
-                let named = Box { shows: Shows::Reference(from), level: level - 1, width, height: LINE + 6.0, lines };
-                vec![self.add(named)]
-            }
-        };
-        line.push(end);
+    fn connect(&mut self, from: usize, to: usize) {
+        let (start, end) = (from - self.left, to - self.left);
+        let mut line = vec![start as u32];
+        for level in self.all[start].level + 1..self.all[end].level {
+            line.push(self.all.len() as u32);
+            let (width, height) = (8.0, 0.0);
+            self.all.push(Box { shows: Shows::Bend, level, width, height, lines: Vec::new(), aside: false });
+        }
+        line.push(end as u32);
         self.steps.extend(line.windows(2).map(|w| (w[0], w[1])));
         self.lines.push(line);
     }

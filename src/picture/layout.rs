@@ -1,15 +1,19 @@
 //! Where boxes are: a level below the other, in an order with few crossings.
 //!
 //! Guarantees: boxes of one level do not overlap; a graph that the library can't place is placed in the order of its boxes.
-//! Does not: choose levels.
+//! The order within levels is the library's. Its coordinates let a long chain whose ops have a second operand each drift by
+//! half a box a level, so boxes are then moved to those that they are joined to, as near as the order allows. Does not:
+//! choose levels.
 
 use rust_sugiyama::configure::{Config, RankingType};
 
-use super::boxes::Boxes;
+use super::boxes::{Boxes, Shows};
 
 /// Between two boxes of a level, two levels, and two parts without lines between them.
 const GAP: f64 = 18.0;
 const BETWEEN: f64 = 38.0;
+/// How often levels are straightened, from above and from below in turns.
+const PASSES: usize = 7;
 /// The library recurses along the lines.
 const STACK: usize = 64 << 20;
 
@@ -35,13 +39,8 @@ pub(super) fn places(boxes: &Boxes) -> Places {
     }
     for level in &mut of_level {
         level.sort_by(|a, b| x[*a].total_cmp(&x[*b]).then(a.cmp(b)));
-        let mut end = f64::NEG_INFINITY;
-        for i in level.iter() {
-            let half = boxes.all[*i].width / 2.0;
-            x[*i] = x[*i].max(end + half);
-            end = x[*i] + half + GAP;
-        }
     }
+    straighten(boxes, &of_level, &mut x);
     let left = boxes.all.iter().zip(&x).map(|(b, x)| x - b.width / 2.0).fold(f64::INFINITY, f64::min);
     x.iter_mut().for_each(|x| *x -= left);
     let width = boxes.all.iter().zip(&x).map(|(b, x)| x + b.width / 2.0).fold(0.0, f64::max);
@@ -57,6 +56,63 @@ pub(super) fn places(boxes: &Boxes) -> Places {
     let y = boxes.all.iter().map(|b| ends[b.level].iter().sum::<f64>() / 2.0).collect();
     let height = ends.last().map_or(0.0, |e| e[1]);
     Places { x, y, levels: ends, width, height }
+}
+
+/// Moves boxes to the means of those that they are joined to in the level before, and in the level behind, in turns.
+fn straighten(boxes: &Boxes, of_level: &[Vec<usize>], x: &mut [f64]) {
+    let (mut above, mut below) = (vec![Vec::new(); x.len()], vec![Vec::new(); x.len()]);
+    for (from, to) in &boxes.steps {
+        above[*to as usize].push(*from as usize);
+        below[*from as usize].push(*to as usize);
+    }
+    for pass in 0..PASSES {
+        let down = pass % 2 == 0;
+        let joined = if down { &above } else { &below };
+        let place = |level: &Vec<usize>, x: &mut [f64]| {
+            let wanted: Vec<(f64, f64)> = level.iter().map(|i| wanted(boxes, &joined[*i], x, *i)).collect();
+            let widths: Vec<f64> = level.iter().map(|i| boxes.all[*i].width).collect();
+            level.iter().zip(apart(&wanted, &widths)).for_each(|(i, at)| x[*i] = at);
+        };
+        if down {
+            of_level.iter().for_each(|level| place(level, x));
+        } else {
+            of_level.iter().rev().for_each(|level| place(level, x));
+        }
+    }
+}
+
+/// Where a box should be, and how much that counts.
+fn wanted(boxes: &Boxes, joined: &[usize], x: &[f64], own: usize) -> (f64, f64) {
+    let weight = |i: usize| match boxes.all[i].shows {
+        _ if boxes.all[i].aside => 1e-3,
+        Shows::Bend => 3.0,
+        Shows::Node(_) => 1.0,
+    };
+    let all: f64 = joined.iter().map(|i| weight(*i)).sum();
+    let at = if joined.is_empty() { x[own] } else { joined.iter().map(|i| weight(*i) * x[*i]).sum::<f64>() / all };
+    (at, weight(own) * if joined.is_empty() { 0.1 } else { 1.0 })
+}
+
+/// The centres nearest to the wanted ones (by the squares of the distances, with weights) at which boxes keep their order and
+/// do not overlap: what overlaps is one block, at the mean of what its boxes want.
+fn apart(wanted: &[(f64, f64)], widths: &[f64]) -> Vec<f64> {
+    let mut offsets = Vec::with_capacity(widths.len());
+    let mut at = 0.0;
+    for (i, width) in widths.iter().enumerate() {
+        at += if i > 0 { (widths[i - 1] + width) / 2.0 + GAP } else { 0.0 };
+        offsets.push(at);
+    }
+    // Blocks: the weighted sum of the wanted beginnings, the weight, and the number of boxes.
+    let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
+    for ((want, weight), offset) in wanted.iter().zip(&offsets) {
+        let mut block = ((want - offset) * weight, *weight, 1);
+        while let Some(last) = blocks.pop_if(|b| b.0 / b.1 >= block.0 / block.1) {
+            block = (last.0 + block.0, last.1 + block.1, last.2 + block.2);
+        }
+        blocks.push(block);
+    }
+    let starts = blocks.iter().flat_map(|(sum, weight, count)| std::iter::repeat_n(sum / weight, *count));
+    starts.zip(offsets).map(|(start, offset)| start + offset).collect()
 }
 
 /// The horizontal centres of all boxes; parts without lines between them are beside each other.

@@ -9,11 +9,11 @@ mod boxes;
 mod draw;
 mod layout;
 mod marks;
+mod options;
 mod svg;
 mod text;
 
-pub use boxes::MOST_NODES;
-pub use draw::{Bar, Picture};
+pub use options::{Bar, MOST_NODES, Picture};
 pub use text::escaped;
 
 #[cfg(test)]

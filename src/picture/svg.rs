@@ -7,9 +7,9 @@ use std::fmt::Write;
 use crate::graph::view::NodeView;
 
 use super::boxes::{Box, Boxes, Shows, head};
-use super::draw::{Bar, Picture};
 use super::layout::Places;
 use super::marks::Class;
+use super::options::{Bar, Picture};
 use super::text::{cells, cut, escaped, written};
 
 const STYLE: &str = include_str!("style.css");
@@ -23,7 +23,7 @@ const CELL: f64 = 7.3;
 const LINE: f64 = 17.0;
 
 /// The document.
-pub(super) fn svg(picture: &Picture<'_>, boxes: &Boxes, places: &Places) -> String {
+pub(super) fn document(picture: &Picture<'_>, boxes: &Boxes, places: &Places) -> String {
     let views: Vec<NodeView<'_>> = picture.typed.nodes().collect();
     let (legend, wide, top) = legend(picture, boxes, places.width + 2.0 * MARGIN);
     let (width, height) = (wide.max(places.width + 2.0 * MARGIN).ceil(), (places.height + top + MARGIN).ceil());
@@ -44,12 +44,6 @@ pub(super) fn svg(picture: &Picture<'_>, boxes: &Boxes, places: &Places) -> Stri
     for (b, (x, y)) in boxes.all.iter().zip(places.x.iter().zip(&places.y)) {
         match b.shows {
             Shows::Node(i) => node(&mut text, picture, boxes, b, [*x, *y], &views[i], i, fetched(i)),
-            Shows::Reference(i) => {
-                let hint = format!("%{i}: {}", head(&views[i]));
-                begin(&mut text, "reference", b, [*x, *y], &[hint], None);
-                line(&mut text, "", 8.0 - b.width / 2.0 - 3.0, 4.0, &b.lines[0]);
-                text += "</g>\n";
-            }
             Shows::Bend => {}
         }
     }
@@ -57,14 +51,13 @@ pub(super) fn svg(picture: &Picture<'_>, boxes: &Boxes, places: &Places) -> Stri
 }
 
 /// The group of a box, and its frame around a centre.
-fn begin(text: &mut String, class: &str, b: &Box, at: [f64; 2], hints: &[String], node: Option<usize>) {
+fn begin(text: &mut String, class: &str, b: &Box, at: [f64; 2], hints: &[String], node: usize) {
     let hints: Vec<String> = hints.iter().map(|h| escaped(h)).collect();
-    let data = node.map_or(String::new(), |i| format!(" data-node=\"{i}\" tabindex=\"0\""));
     let [x, y] = at;
     let (w, h) = (b.width, b.height);
     let _ = write!(
         text,
-        "<g class=\"{class}\"{data} transform=\"translate({x:.1} {y:.1})\"><title>{}</title>\
+        "<g class=\"{class}\" data-node=\"{node}\" tabindex=\"0\" transform=\"translate({x:.1} {y:.1})\"><title>{}</title>\
          <rect class=\"box\" x=\"{:.1}\" y=\"{:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" rx=\"5\"/>",
         hints.join("\n"),
         -w / 2.0,
@@ -106,7 +99,7 @@ fn node(
         if marked { " marked" } else { "" },
         if result { " result" } else { "" }
     );
-    begin(text, &class, b, at, &hints, Some(i));
+    begin(text, &class, b, at, &hints, i);
     let (left, mut y) = (8.0 - b.width / 2.0 + 2.0, LINE - b.height / 2.0);
     for (k, shown) in b.lines.iter().enumerate() {
         let badge = k == 2 && marked;
@@ -164,9 +157,9 @@ fn wires(text: &mut String, boxes: &Boxes, places: &Places) {
                 let end = if last { top - 5.0 } else { below };
                 let _ = write!(path, "V{end:.1}");
                 if last {
-                    let _ = write!(
+                    let _ = writeln!(
                         text,
-                        "<path class=\"wire\" d=\"{path}\"/><path class=\"head\" d=\"M{:.1} {:.1}h8l-4 7z\"/>\n",
+                        "<path class=\"wire\" d=\"{path}\"/><path class=\"head\" d=\"M{:.1} {:.1}h8l-4 7z\"/>",
                         x - 4.0,
                         top - 7.0
                     );
@@ -207,8 +200,12 @@ fn legend(picture: &Picture<'_>, boxes: &Boxes, width: f64) -> (String, f64, f64
     more.extend((!picture.scale.is_empty()).then(|| picture.scale.clone()));
     if boxes.left > 0 {
         let marks = boxes.marks.iter().take(boxes.left).filter(|m| m.badge.is_some()).count();
-        more.push(format!("Only the last {} of {} nodes are shown.", boxes.marks.len() - boxes.left, boxes.marks.len()));
-        more.push(format!("{marks} marked nodes are among those left out."));
+        more.push(format!(
+            "Only the last {} of {} nodes are shown.",
+            boxes.marks.len() - boxes.left,
+            boxes.marks.len()
+        ));
+        more.push(format!("Marked nodes among those that are not shown: {marks}."));
     }
     for words in more {
         y += LEGEND;

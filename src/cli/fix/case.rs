@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use castwise::expr::statements;
 use castwise::shape::{Dim, Dims};
-use castwise::{
-    CastLoss, Category, DType, Error, Executor, Feeds, Program, Scalar, Settings, Tensor, Var,
-};
+use castwise::{CastLoss, Category, DType, Error, Executor, Feeds, Program, Scalar, Settings, Tensor, Var};
 
 use super::edits::{Edit, edited};
 use crate::cli::numeric::Errors;

@@ -5,11 +5,13 @@
 
 mod case;
 mod edits;
+mod goal;
 mod run;
 mod search;
 mod told;
 
-pub(super) use run::{Goal, eval, explain};
+pub(super) use goal::Goal;
+pub(super) use run::{eval, explain};
 
 #[cfg(test)]
 mod tests;

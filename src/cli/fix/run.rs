@@ -5,12 +5,13 @@
 use castwise::Error;
 
 use super::case::{Case, Cases};
-use super::edits::{Edit, edited, sites};
+use super::edits::{Edit, edited, nearness, sites};
+use super::goal::{Goal, refused};
 use super::search::{Found, Judge, Score, greedy};
 use super::told::{self, Told};
-use crate::cli::args::{Common, Fix};
+use crate::cli::args::Common;
 use crate::cli::failure::{Failure, say};
-use crate::cli::findings::{Finding, Kind, findings};
+use crate::cli::findings::{Kind, findings};
 use crate::cli::plan::{Job, Plan, Work};
 use crate::cli::report;
 use crate::cli::sampled::Sampled;
@@ -22,29 +23,6 @@ const MOST_CASES: usize = 16;
 const SEARCHED: usize = 1 << 18;
 /// Random operands are drawn as many times.
 const MOST_RUNS: usize = 64;
-
-/// What a set of casts is to reach.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cli) enum Goal {
-    /// No implicit loss of this kind or a worse one.
-    Findings(Kind),
-    /// No relative error beyond this one.
-    Tolerance(f64),
-}
-
-impl Goal {
-    /// The goal that the options ask for.
-    pub(in crate::cli) fn of(options: &Fix) -> Option<Goal> {
-        Some(options.tolerance.map_or(Goal::Findings(options.fix?), Goal::Tolerance))
-    }
-}
-
-/// The implicit losses of a program that a goal refuses.
-pub(super) fn refused(plan: &Plan, text: &str, least: Kind) -> Vec<Finding> {
-    let mut found = findings(&plan.typed, text);
-    found.retain(|f| !f.requested && f.kind >= least);
-    found
-}
 
 /// Rates sets of casts by a goal.
 pub(super) struct ByGoal<'c> {
@@ -115,21 +93,17 @@ pub(super) fn cases(work: &mut Work, expression: usize, measured: bool) -> Resul
 
 /// The casts to choose from. Of a long expression, those at what loses something come first.
 pub(super) fn candidates(cases: &Cases, plans: &[Plan]) -> Vec<Edit> {
+    let lossy: Vec<_> = plans.iter().flat_map(|p| findings(&p.typed, &cases.text)).map(|f| f.span).collect();
     let mut parts = Vec::new();
     for plan in plans {
-        for part in sites(&cases.text, &plan.typed) {
+        for part in sites(&cases.text, &plan.typed, &lossy) {
             if !parts.contains(&part) {
                 parts.push(part);
             }
         }
     }
     if parts.len() > MOST_SITES {
-        let lossy: Vec<_> = plans.iter().flat_map(|p| findings(&p.typed, &cases.text)).map(|f| f.span).collect();
-        let within = |part: &std::ops::Range<usize>| {
-            let around = lossy.iter().filter(|l| l.start <= part.start && part.end <= l.end);
-            around.map(|l| l.len()).min().unwrap_or(usize::MAX)
-        };
-        parts.sort_by_key(|p| (within(p), p.len(), p.start));
+        parts.sort_by_key(|p| (nearness(p, &lossy), p.start));
         parts.truncate(MOST_SITES);
     }
     cases.candidates(&parts)

@@ -6,7 +6,7 @@ use castwise::{CastLoss, Error, NodeKind, Reason};
 use indicatif::HumanBytes;
 
 use super::case::{Cases, Cost, TIMED};
-use super::run::{Goal, refused};
+use super::goal::{Goal, refused};
 use super::search::Found;
 use crate::cli::findings::{Kind, findings};
 use crate::cli::numeric::{Errors, number};
@@ -125,9 +125,12 @@ impl Told {
         let time = time(before).zip(time(after)).map_or(String::new(), |(before, after)| {
             format!("time of a run (measured, median of {TIMED}): {before:.3} ms before, {after:.3} ms after\n")
         });
-        let on = self.on.as_ref().map_or(String::new(), |on| {
-            format!("measured on {on}, relative to the old expression in f64\n")
-        });
+        let fine = matches!(self.goal, Goal::Tolerance(most) if most < f64::EPSILON);
+        let but = if fine { "; what f64 itself rounds is not measured" } else { "" };
+        let on = self
+            .on
+            .as_ref()
+            .map_or(String::new(), |on| format!("measured on {on}, relative to the old expression in f64{but}\n"));
         aligned(&rows) + &time + &on
     }
 }
@@ -158,7 +161,8 @@ fn notes(cases: &Cases, new: &str) -> Vec<String> {
                 continue;
             }
             let loss = if note.loss == CastLoss::Range { "may leave the range" } else { "rounds" };
-            let text = format!("`{part}` {loss} ({} -> {}), as the result or an operand did before", note.from, note.to);
+            let text =
+                format!("`{part}` {loss} ({} -> {}), as the result or an operand did before", note.from, note.to);
             if !notes.contains(&text) {
                 notes.push(text);
             }

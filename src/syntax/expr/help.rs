@@ -127,11 +127,11 @@ pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
 /// [`application`].
 ///
 /// ```
-/// use castwise::expr::operands;
-/// assert_eq!(operands("softmax(a * 2, dims=-1)"), Some(vec![8..13]));
-/// assert_eq!(operands("steps"), None);
+/// use castwise::expr::operand_ranges;
+/// assert_eq!(operand_ranges("softmax(a * 2, dims=-1)"), Some(vec![8..13]));
+/// assert_eq!(operand_ranges("steps"), None);
 /// ```
-pub fn operands(text: &str) -> Option<Vec<Range<usize>>> {
+pub fn operand_ranges(text: &str) -> Option<Vec<Range<usize>>> {
     last_step(text, |step| Some(spans(step)))
 }
 
