@@ -6,6 +6,7 @@ pub(crate) mod composites;
 pub(crate) mod generators;
 pub(crate) mod losses;
 mod mode;
+pub(crate) mod optimizers;
 pub(crate) mod program;
 pub(crate) mod rewrite;
 pub(crate) mod typed;
