@@ -66,6 +66,7 @@ pub use base::shape;
 pub use base::view::{Slice, View};
 pub use graph::composites::{Finite, Tolerance};
 pub use graph::losses::{PoissonNll, Reduction};
+pub use graph::optimizers::{Optimizer, Step, all_finite, clip_by_norm};
 pub use graph::program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use graph::rewrite::{Rewritten, Visit};
 pub use graph::typed::{CastNote, TypedProgram, WeakNote};
@@ -105,6 +106,8 @@ mod pages {
     pub struct CustomOps;
     #[doc = include_str!("../docs/guide-feeds.md")]
     pub struct Feeds;
+    #[doc = include_str!("../docs/guide-gradients.md")]
+    pub struct Gradients;
     #[doc = include_str!("../docs/methods.md")]
     pub struct Methods;
     #[doc = include_str!("../docs/guide-programs.md")]

@@ -89,7 +89,7 @@ fn rules_agree_with_finite_differences() {
             "condition" => v.gt(0.5).into(),
             _ => Operand::from(v),
         };
-        if op.has_dims() || op.takes_dtype() {
+        if op.has_dims() || matches!(op, Op::Cast | Op::ViewAs) {
             continue;
         }
         let apply = |of: &[Var]| {
@@ -316,7 +316,7 @@ fn long_chains_need_no_recursion() {
 fn gradients_are_typed_under_every_rule_set() {
     for rules in Rules::ALL {
         for d in [DType::F16, DType::BF16, DType::F32, DType::F64] {
-            let p = Program::new(rules);
+            let p = Program::new(*rules);
             let (x, y) = (p.data("x", d, [2, 3]), p.data("y", d, [3]));
             if p.infer().is_err() {
                 continue;

@@ -33,7 +33,7 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
 /// The folders of `src/` in import order: each may import only from itself and from those before it.
 #[rustfmt::skip]
 const FOLDERS: &[&str] = &[
-    "base", "tensor", "ops", "promotion", "math", "kernels", "ssa", "graph", "analysis", "picture", "syntax", "plan", "backend", "runtime",
+    "base", "tensor", "ops", "promotion", "math", "kernels", "ssa", "graph", "analysis", "picture", "gradients", "syntax", "plan", "backend", "runtime",
     "ops_doc", "io", "interop", "cli",
 ];
 

@@ -117,6 +117,41 @@ impl PyProgram {
         self.program.set_fetches(all).map_err(|e| exception(py, &e, None))
     }
 
+    /// Appends the gradients of losses with respect to values, in the order of `wrt`. A loss that is not 0-d and real needs a cotangent
+    /// of its shape; several losses count as their sum.
+    ///
+    /// >>> p = castwise.Program("torch")
+    /// >>> x = p.data("x", "float32", [None])
+    /// >>> (g,) = p.gradients([(x * x).sum()], [x])
+    /// >>> p.fetch(g)
+    /// >>> castwise.compile(p)(np.array([1, 2], np.float32))
+    /// array([2., 4.], dtype=float32)
+    #[pyo3(signature = (losses, wrt, cotangents=None))]
+    fn gradients(
+        &self,
+        py: Python<'_>,
+        losses: &Bound<'_, PyAny>,
+        wrt: &Bound<'_, PyAny>,
+        cotangents: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<PyVar>> {
+        let var = |obj: Bound<'_, PyAny>| -> PyResult<Var> {
+            let var = obj.cast::<PyVar>().map_err(|_| PyTypeError::new_err("gradients are of castwise.Vars"))?;
+            Ok(var.get().var.clone())
+        };
+        let all = |obj: &Bound<'_, PyAny>| obj.try_iter()?.map(|v| var(v?)).collect::<PyResult<Vec<Var>>>();
+        let (losses, wrt) = (all(losses)?, all(wrt)?);
+        let mut given: Vec<Option<Var>> = Vec::new();
+        for c in cotangents.map(|c| c.try_iter()).transpose()?.into_iter().flatten() {
+            let c = c?;
+            given.push(if c.is_none() { None } else { Some(var(c)?) });
+        }
+        let (losses, wrt): (Vec<&Var>, Vec<&Var>) = (losses.iter().collect(), wrt.iter().collect());
+        let given: Vec<Option<&Var>> = given.iter().map(Option::as_ref).collect();
+        let made = with_location(here(py), || self.program.gradients(&losses, &wrt, &given));
+        let made = made.map_err(|e| exception(py, &e, None))?;
+        Ok(made.into_iter().map(|v| PyVar::new(self.program.clone(), v)).collect())
+    }
+
     /// Raises all mistakes of the program, if there are any.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.program.check().map_err(|e| exception(py, &e, None))

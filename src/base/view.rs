@@ -199,7 +199,9 @@ impl View {
             }
             View::Flip(flipped) => _ = axes(Some(flipped), rank).map_err(bad_dim)?,
             View::Reshape(shape) => match unknown.fed().filter(|_| shape.contains(&View::FED)) {
-                Some(fed) => to = shape.iter().map(|n| usize::try_from(*n).map_or_else(|_| fed.clone(), SymDim::Fixed)).collect(),
+                Some(fed) => {
+                    to = shape.iter().map(|n| usize::try_from(*n).map_or_else(|_| fed.clone(), SymDim::Fixed)).collect()
+                }
                 None => to = reshaped(dims, shape)?,
             },
         }

@@ -9,8 +9,8 @@ use castwise::{Program, Var};
 use super::args::Grad;
 use super::failure::{Failure, print};
 use super::plan::prepare;
-use super::source::{self, Asked, Source};
 use super::report;
+use super::source::{self, Asked, Source};
 
 pub(super) fn run(arguments: &Grad) -> Result<(), Failure> {
     let expression = match source::asked(&arguments.expression)? {
@@ -37,7 +37,8 @@ pub(super) fn run(arguments: &Grad) -> Result<(), Failure> {
         let alone = vars.len() == 1;
         let name = |i: usize| if alone { "out".to_string() } else { format!("out{i}") };
         let results: Vec<(String, Var)> = vars.into_iter().enumerate().map(|(i, v)| (name(i), v)).collect();
-        let failure = |error: &castwise::Error| Failure { text: report::of_expression(&e.text, &e.path, error, &[]), code: 1 };
+        let failure =
+            |error: &castwise::Error| Failure { text: report::of_expression(&e.text, &e.path, error, &[]), code: 1 };
         text += &gradients(arguments, &plan.program, &results, &failure)?;
     }
     print(&text)

@@ -4,10 +4,13 @@
 //! Does not: sum to the operand's shape.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::base::composite::{Composite, Kind};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result, SourceLocation};
+use crate::base::host::once;
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::base::view::View;
@@ -131,6 +134,13 @@ impl<'a> Local<'a> {
     }
 }
 
+/// The op of the table that a rule names.
+fn named(op: &'static str) -> Result<Op> {
+    static NAMES: OnceLock<HashMap<&'static str, Op>> = OnceLock::new();
+    let names = once(&NAMES, || Op::ALL.iter().map(|op| (op.name(), *op)).collect());
+    names.get(op).copied().ok_or_else(|| Error::Internal(format!("a rule applies `{op}`")))
+}
+
 /// Arithmetic of real numbers that have no dtype yet, in f64.
 fn folded(op: Op, operands: &[Item]) -> Option<Scalar> {
     let real = |o: &Item| match o {
@@ -181,7 +191,11 @@ impl Build for Local<'_> {
         self.compute.is_complex()
     }
 
-    fn apply(&self, op: Op, operands: &[Item]) -> Item {
+    fn apply(&self, op: &'static str, operands: &[Item]) -> Item {
+        let op = match named(op) {
+            Ok(op) => op,
+            Err(e) => return self.fail(e),
+        };
         if let Some(s) = folded(op, operands) {
             return Item::Number(s);
         }
@@ -216,8 +230,8 @@ impl Build for Local<'_> {
         self.item(self.composite(Kind::Complex, &[&re, &im], None), self.math)
     }
 
-    fn fold(&self, op: Op, v: Item) -> Item {
-        let Some(along) = self.along() else { return self.misplaced() };
+    fn fold(&self, op: &'static str, v: Item) -> Item {
+        let (Some(along), Ok(op)) = (self.along(), named(op)) else { return self.misplaced() };
         let (v, dtype) = self.get(v);
         let attrs = Attrs::dims(along.axes).with_keepdim(true);
         self.item(Graph::apply(op, &[v.into()], attrs, self.at.clone()), dtype)
@@ -260,8 +274,8 @@ impl Build for Local<'_> {
         }
     }
 
-    fn line(&self, op: Op, v: Item, reversed: bool) -> Item {
-        let Some(along) = self.along() else { return self.misplaced() };
+    fn line(&self, op: &'static str, v: Item, reversed: bool) -> Item {
+        let (Some(along), Ok(op)) = (self.along(), named(op)) else { return self.misplaced() };
         let (v, dtype) = self.get(v);
         let flip = |v: Var| match reversed {
             true => Graph::view(&v.0, View::Flip(along.axes.clone().into()), self.at.clone()),

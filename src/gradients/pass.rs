@@ -43,7 +43,8 @@ impl<'a> Walk<'a> {
             let node = &typed.nodes[*n as usize];
             if node.dtype.is_integral() {
                 let shape = dims_text(typed.shape_of(*n));
-                let message = format!("a gradient with respect to {}{shape}, which is no float or complex number", node.dtype);
+                let message =
+                    format!("a gradient with respect to {}{shape}, which is no float or complex number", node.dtype);
                 return Err(refused(message, &node.location));
             }
             needs[*n as usize] = true;
@@ -85,7 +86,8 @@ impl<'a> Walk<'a> {
         let node = &typed.nodes[n as usize];
         let (shape, at) = (typed.shape_of(n), node.location.clone());
         if node.dtype.is_integral() {
-            let message = format!("a gradient of {}{}, which is no float or complex number", node.dtype, dims_text(shape));
+            let message =
+                format!("a gradient of {}{}, which is no float or complex number", node.dtype, dims_text(shape));
             return Err(refused(message, &at));
         }
         let g = match given {
@@ -100,9 +102,14 @@ impl<'a> Walk<'a> {
             Some(g) => {
                 let of = typed.node(g)?;
                 let has = typed.shape_of(of);
-                let differ = |(a, b): (&SymDim, &SymDim)| matches!((a, b), (SymDim::Fixed(m), SymDim::Fixed(n)) if m != n);
+                let differ =
+                    |(a, b): (&SymDim, &SymDim)| matches!((a, b), (SymDim::Fixed(m), SymDim::Fixed(n)) if m != n);
                 if has.len() != shape.len() || has.iter().zip(shape).any(differ) {
-                    let message = format!("a cotangent of the shape {} for a loss of the shape {}", dims_text(has), dims_text(shape));
+                    let message = format!(
+                        "a cotangent of the shape {} for a loss of the shape {}",
+                        dims_text(has),
+                        dims_text(shape)
+                    );
                     return Err(Diagnostic::new(DiagnosticKind::Broadcast, message).at(&at).into());
                 }
                 let g = if has == shape { g.clone() } else { self.shaped(Kind::ExpandLike, g, n, &at)? };
@@ -142,7 +149,8 @@ impl<'a> Walk<'a> {
                     {
                         let operand = &typed.nodes[a as usize];
                         let g = if operand.shape == node.shape { g } else { self.shaped(Kind::SumTo, &g, a, at)? };
-                        let compute = if let TypedKind::Apply { compute, .. } = node.kind { compute } else { node.dtype };
+                        let compute =
+                            if let TypedKind::Apply { compute, .. } = node.kind { compute } else { node.dtype };
                         self.add(a, if operand.dtype == compute { g } else { cast(&g, operand.dtype, at) }, at);
                     }
                 }
@@ -158,7 +166,11 @@ impl<'a> Walk<'a> {
                 let to = typed.nodes[*from as usize].dtype;
                 if !to.is_integral() {
                     let real = node.dtype.is_complex() && !to.is_complex();
-                    let g = if real { Graph::apply(Op::RealPart, &[g.into()], Attrs::default(), at.clone()) } else { g.clone() };
+                    let g = if real {
+                        Graph::apply(Op::RealPart, &[g.into()], Attrs::default(), at.clone())
+                    } else {
+                        g.clone()
+                    };
                     let has = if real { node.dtype.real() } else { node.dtype };
                     self.add(*from, if has == to { g } else { cast(&g, to, at) }, at);
                 }
@@ -169,9 +181,13 @@ impl<'a> Walk<'a> {
                 self.add(*from, g, at);
                 Ok(())
             }
-            TypedKind::Bits { .. } => Err(self.no_gradient(Op::ViewAs.name(), "it gives the same bits another meaning", at)),
+            TypedKind::Bits { .. } => {
+                Err(self.no_gradient(Op::ViewAs.name(), "it gives the same bits another meaning", at))
+            }
             TypedKind::Blocks { .. } => Err(self.no_gradient("blocks", "", at)),
-            TypedKind::Feed(_) | TypedKind::Constant(_) | TypedKind::Generate { .. } | TypedKind::Extent { .. } => Ok(()),
+            TypedKind::Feed(_) | TypedKind::Constant(_) | TypedKind::Generate { .. } | TypedKind::Extent { .. } => {
+                Ok(())
+            }
         }
     }
 
@@ -222,7 +238,8 @@ impl<'a> Walk<'a> {
             }
             Some(View::Expand(_)) => return self.shaped(Kind::SumTo, g, from, at),
             Some(View::Reshape(_)) => {
-                let extent = |d: &SymDim| if let SymDim::Fixed(n) = d { i64::try_from(*n).unwrap_or(i64::MAX) } else { -1 };
+                let extent =
+                    |d: &SymDim| if let SymDim::Fixed(n) = d { i64::try_from(*n).unwrap_or(i64::MAX) } else { -1 };
                 Some(View::Reshape(dims.iter().map(extent).collect()))
             }
             Some(View::Slice(..)) => return Err(self.no_gradient("slice", "", at)),

@@ -7,6 +7,7 @@ pub(crate) mod generators;
 mod label;
 pub(crate) mod losses;
 mod mode;
+pub(crate) mod optimizers;
 pub(crate) mod program;
 pub(crate) mod rewrite;
 pub(crate) mod typed;

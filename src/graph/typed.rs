@@ -565,7 +565,9 @@ impl TypedProgram {
         }
         let shape = view.dims(&self.shapes[source.shape as usize], &mut Open).map_err(|(_, m, _)| m)?;
         let has = &self.shapes[n.shape as usize];
-        let fits = |(want, has): (&SymDim, &SymDim)| want == has || *want == ANY && matches!(has, SymDim::Sym(_) | SymDim::Fixed(1));
+        let fits = |(want, has): (&SymDim, &SymDim)| {
+            want == has || *want == ANY && matches!(has, SymDim::Sym(_) | SymDim::Fixed(1))
+        };
         let same = source.dtype == n.dtype && source.weak == n.weak && shape.len() == has.len();
         if same && shape.iter().zip(has.iter()).all(fits) {
             Ok(())

@@ -129,7 +129,9 @@ impl NodeKind<'_> {
     /// The positions of the nodes that it uses, in order.
     pub fn inputs(&self) -> Vec<usize> {
         match self {
-            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::Generate { .. } | NodeKind::Extent { .. } => Vec::new(),
+            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::Generate { .. } | NodeKind::Extent { .. } => {
+                Vec::new()
+            }
             NodeKind::Apply { operands, .. } => {
                 let node = |o: &NodeOperand| if let NodeOperand::Node(n) = o { Some(*n) } else { None };
                 operands.iter().filter_map(node).collect()

@@ -10,7 +10,12 @@ use std::fmt;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use crate::base::scalar::Scalar;
-use crate::ops::{MAX_OPERANDS, Op};
+
+/// The maximum number of operands of an op.
+pub const MAX_OPERANDS: usize = 4;
+
+/// An op of the table, by its name.
+type Name = &'static str;
 
 /// The gradient of one operand, from an application and the cotangent of its result.
 pub type Rule = for<'a> fn(Application<'a>) -> Value<'a>;
@@ -98,13 +103,13 @@ pub(crate) trait Build {
     /// Whether the application computes in a complex dtype.
     fn is_complex(&self) -> bool;
     /// An op of values.
-    fn apply(&self, op: Op, operands: &[Item]) -> Item;
+    fn apply(&self, op: Name, operands: &[Item]) -> Item;
     /// A value in the compute dtype.
     fn convert(&self, v: Item) -> Item;
     /// The complex number of two real values, in the compute dtype.
     fn complex(&self, re: Item, im: Item) -> Item;
     /// A reduction over the application's dims, which stay with extent 1.
-    fn fold(&self, op: Op, v: Item) -> Item;
+    fn fold(&self, op: Name, v: Item) -> Item;
     /// What has the shape of the application's result, with the dims that it reduced.
     fn keep(&self, v: Item) -> Item;
     /// What has such dims, in the operand's shape.
@@ -112,7 +117,7 @@ pub(crate) trait Build {
     /// The number of elements that the application combines into one.
     fn count(&self) -> Item;
     /// An op on the application's lines; from their ends if `reversed`.
-    fn line(&self, op: Op, v: Item, reversed: bool) -> Item;
+    fn line(&self, op: Name, v: Item, reversed: bool) -> Item;
 }
 
 /// An application whose gradient is asked for.
@@ -196,16 +201,16 @@ impl<'a> Application<'a> {
 }
 
 macro_rules! functions {
-    ($($name:ident $op:ident),*) => {$(
+    ($($name:ident $op:literal),*) => {$(
         #[doc = concat!("The op `", stringify!($name), "`.")]
-        pub fn $name(self) -> Value<'a> { self.apply(Op::$op, &[]) }
+        pub fn $name(self) -> Value<'a> { self.apply($op, &[]) }
     )*};
 }
 
 macro_rules! functions_of_two {
-    ($($name:ident $op:ident),*) => {$(
+    ($($name:ident $op:literal),*) => {$(
         #[doc = concat!("The op `", stringify!($name), "`.")]
-        pub fn $name(self, other: impl IntoItem<'a>) -> Value<'a> { self.apply(Op::$op, &[other.item()]) }
+        pub fn $name(self, other: impl IntoItem<'a>) -> Value<'a> { self.apply($op, &[other.item()]) }
     )*};
 }
 
@@ -214,25 +219,25 @@ impl<'a> Value<'a> {
         Value { build: self.build, item }
     }
 
-    fn apply(self, op: Op, rest: &[Item]) -> Value<'a> {
+    fn apply(self, op: Name, rest: &[Item]) -> Value<'a> {
         let mut all = [self.item; MAX_OPERANDS];
         all[1..=rest.len()].copy_from_slice(rest);
         self.with(self.build.apply(op, &all[..=rest.len()]))
     }
 
-    functions!(exp Exp, exp2 Exp2, log Log, sqrt Sqrt, rsqrt Rsqrt, sin Sin, cos Cos, sinh Sinh, cosh Cosh, sigmoid Sigmoid,
-        erfc Erfc, tanh Tanh, abs Abs, sgn Sgn, isnan Isnan, not LogicalNot, real RealPart, imag ImagPart);
-    functions_of_two!(eq Eq, ne Ne, lt Lt, le Le, gt Gt, ge Ge, and LogicalAnd, or LogicalOr, pow Pow, xlogy Xlogy,
-        floor_divide FloorDivide, div_trunc DivTrunc);
+    functions!(exp "exp", exp2 "exp2", log "log", sqrt "sqrt", rsqrt "rsqrt", sin "sin", cos "cos", sinh "sinh", cosh "cosh", sigmoid "sigmoid",
+        erfc "erfc", tanh "tanh", abs "abs", sgn "sgn", isnan "isnan", not "logical_not", real "real", imag "imag");
+    functions_of_two!(eq "eq", ne "ne", lt "lt", le "le", gt "gt", ge "ge", and "logical_and", or "logical_or", pow "pow", xlogy "xlogy",
+        floor_divide "floor_divide", div_trunc "div_trunc");
 
     /// The conjugate; of real numbers the value itself.
     pub fn conj(self) -> Value<'a> {
-        if self.build.is_complex() { self.apply(Op::Conj, &[]) } else { self }
+        if self.build.is_complex() { self.apply("conj", &[]) } else { self }
     }
 
     /// Where this condition holds, one value, else another.
     pub fn then(self, yes: impl IntoItem<'a>, no: impl IntoItem<'a>) -> Value<'a> {
-        self.apply(Op::Where, &[yes.item(), no.item()])
+        self.apply("where", &[yes.item(), no.item()])
     }
 
     /// The square.
@@ -254,7 +259,7 @@ impl<'a> Value<'a> {
     }
 
     /// A reduction over the dims of the application, which stay.
-    pub(crate) fn fold(self, op: Op) -> Value<'a> {
+    pub(crate) fn fold(self, op: Name) -> Value<'a> {
         self.with(self.build.fold(op, self.item))
     }
 
@@ -269,7 +274,7 @@ impl<'a> Value<'a> {
     }
 
     /// An op on the application's lines, from their ends.
-    pub(crate) fn reversed(self, op: Op) -> Value<'a> {
+    pub(crate) fn reversed(self, op: Name) -> Value<'a> {
         self.with(self.build.line(op, self.item, true))
     }
 }
@@ -296,25 +301,25 @@ impl IntoItem<'_> for f64 {
 }
 
 macro_rules! operators {
-    ($($trait:ident $method:ident $op:ident),*) => {$(
+    ($($trait:ident $method:ident $op:literal),*) => {$(
         impl<'a, T: IntoItem<'a>> $trait<T> for Value<'a> {
             type Output = Value<'a>;
-            fn $method(self, other: T) -> Value<'a> { self.apply(Op::$op, &[other.item()]) }
+            fn $method(self, other: T) -> Value<'a> { self.apply($op, &[other.item()]) }
         }
         impl<'a> $trait<Value<'a>> for f64 {
             type Output = Value<'a>;
             fn $method(self, other: Value<'a>) -> Value<'a> {
-                other.with(Item::Number(Scalar::Float(self))).apply(Op::$op, &[other.item])
+                other.with(Item::Number(Scalar::Float(self))).apply($op, &[other.item])
             }
         }
     )*};
 }
-operators!(Add add Add, Sub sub Sub, Mul mul Mul, Div div Div);
+operators!(Add add "add", Sub sub "sub", Mul mul "mul", Div div "div");
 
 impl<'a> Neg for Value<'a> {
     type Output = Value<'a>;
     fn neg(self) -> Value<'a> {
-        self.apply(Op::Neg, &[])
+        self.apply("neg", &[])
     }
 }
 
@@ -324,7 +329,6 @@ pub(crate) mod rules {
 
     use super::{Application, Value};
     use crate::base::scalar::Scalar;
-    use crate::ops::Op;
 
     /// 1 over the root of 2 pi.
     const DENSITY: f64 = FRAC_2_SQRT_PI * FRAC_1_SQRT_2 * 0.5;
@@ -475,29 +479,29 @@ pub(crate) mod rules {
     /// Evenly to the elements that are the extreme.
     pub(crate) fn extreme(d: Application<'_>) -> Value<'_> {
         let found = d.x(0).eq(d.y().keep()).convert();
-        d.g().keep() / found.fold(Op::Sum) * found
+        d.g().keep() / found.fold("sum") * found
     }
 
     /// y / x; where one element is 0, it alone: the product of the others.
     pub(crate) fn product(d: Application<'_>) -> Value<'_> {
         let x = d.x(0);
         let zero = x.eq(0.0);
-        let zeros = zero.convert().fold(Op::Sum);
-        let others = zero.then(1.0, x).fold(Op::Prod);
+        let zeros = zero.convert().fold("sum");
+        let others = zero.then(1.0, x).fold("prod");
         d.g().keep() * zero.then(zeros.eq(1.0).then(others, 0.0), d.y().keep() / x).conj()
     }
 
     /// 2 (x - mean) / (n - correction).
     pub(crate) fn variance(d: Application<'_>) -> Value<'_> {
         let x = d.x(0);
-        let rest = x - x.fold(Op::Mean);
+        let rest = x - x.fold("mean");
         (d.g() * 2.0 / (d.count() - d.parameter())).keep().convert() * rest
     }
 
     /// As of the variance, over 2 y; 0 where y is 0.
     pub(crate) fn deviation(d: Application<'_>) -> Value<'_> {
         let (x, y) = (d.x(0), d.y());
-        let rest = x - x.fold(Op::Mean);
+        let rest = x - x.fold("mean");
         let scale = y.eq(0.0).then(0.0, d.g() / (y * (d.count() - d.parameter())));
         scale.keep().convert() * rest
     }
@@ -509,7 +513,7 @@ pub(crate) mod rules {
         }
         if p.is_infinite() {
             let found = x.abs().eq(y.keep());
-            let share = found.then(g.keep(), 0.0) / found.convert().real().fold(Op::Sum);
+            let share = found.then(g.keep(), 0.0) / found.convert().real().fold("sum");
             return x.sgn() * share.convert();
         }
         if p == 1.0 {
@@ -527,7 +531,7 @@ pub(crate) mod rules {
 
     pub(crate) fn mean_of_numbers(d: Application<'_>) -> Value<'_> {
         let nan = d.x(0).isnan();
-        let count = nan.not().convert().fold(Op::Sum);
+        let count = nan.not().convert().fold("sum");
         nan.then(0.0, d.g().keep() / count)
     }
 }

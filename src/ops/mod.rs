@@ -33,14 +33,11 @@ pub use columns::{
     Choice, ChoiceAttribute, JaxColumns, NumberAttribute, NumpyColumns, PaddleColumns, Parameter, Promotion,
     ScalarRange, TorchColumns, Weakness, WideScalar,
 };
-pub use derivative::{Application, Gradient, IntoItem, Rule, Value};
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
+pub use derivative::{Application, Gradient, IntoItem, MAX_OPERANDS, Rule, Value};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
 pub(crate) use table::for_each_op;
-
-/// The maximum number of operands of an op.
-pub const MAX_OPERANDS: usize = 4;
 
 /// The result's dtype, given the compute dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,12 @@ use super::case::{Arg, Case, Unusable, tensor};
 use super::compare::{elements, epsilon, parts, same};
 use super::run;
 
+/// The differences from PyTorch that docs/deviations.md states.
+pub const DEVIATIONS: [(&str, &str); 2] = [
+    ("gradient-quirk", "PyTorch departs from its own formula; the rule's answer is recorded beside"),
+    ("gradient-complex-products", "PyTorch contracts products of complex numbers in its vector loops"),
+];
+
 /// A recorded case of gradients.
 pub struct Gradients {
     /// The op and its operands, unless it is a program.
@@ -72,7 +78,8 @@ impl Gradients {
         let wanted = wanted.iter().map(|g| if g.is_null() { Ok(None) } else { tensor(g).map(Some) });
         let cots = if v["cots"].is_array() { list("cots") } else { vec![v["cot"].clone()] };
         let cotangents = cots.iter().filter(|c| c.is_object()).map(tensor).collect::<Result<_, _>>()?;
-        let tolerance = v["tol"].as_object().map(|t| (t["rtol"].as_f64().unwrap_or(0.0), t["atol"].as_f64().unwrap_or(0.0)));
+        let tolerance =
+            v["tol"].as_object().map(|t| (t["rtol"].as_f64().unwrap_or(0.0), t["atol"].as_f64().unwrap_or(0.0)));
         Ok(Gradients {
             case,
             text: v.clone(),
@@ -177,11 +184,21 @@ impl Gradients {
         };
         for (k, (got, want)) in got.iter().zip(self.wanted.iter().flatten()).enumerate() {
             if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
-                return Err(format!("gradient {k} is {}{:?}, not {}{:?}", got.dtype(), got.shape(), want.dtype(), want.shape()));
+                return Err(format!(
+                    "gradient {k} is {}{:?}, not {}{:?}",
+                    got.dtype(),
+                    got.shape(),
+                    want.dtype(),
+                    want.shape()
+                ));
             }
             for (i, (g, w)) in elements(got).iter().zip(elements(want)).enumerate() {
                 if !self.close(got.dtype(), g, &w) {
-                    return Err(format!("gradient {k}, element {i}: {:?}, not {:?}", parts(got.dtype(), g), parts(got.dtype(), &w)));
+                    return Err(format!(
+                        "gradient {k}, element {i}: {:?}, not {:?}",
+                        parts(got.dtype(), g),
+                        parts(got.dtype(), &w)
+                    ));
                 }
             }
         }
@@ -209,15 +226,14 @@ impl Gradients {
         near(gr, wr) && near(gi, wi)
     }
 
-    /// PyTorch's power with the exponent 0.5 is the root, which is NaN at -inf, where IEEE 754's power is inf.
-    pub fn is_power_of_infinity(&self) -> bool {
-        let half = |o: &Arg| o.scalar() == Some(castwise::Scalar::Float(0.5));
-        let infinite = |t: &Tensor| elements(t).iter().any(|b| parts(t.dtype(), b).0 == f64::NEG_INFINITY);
-        self.case.as_ref().is_some_and(|c| c.op == castwise::Op::Pow && c.args.iter().any(half))
-            && self.feeds.iter().any(infinite)
+    /// The differences that a case that passes may have.
+    pub fn deviations(&self) -> impl Iterator<Item = &'static str> {
+        let complex = self.tolerance.is_none() && self.feeds.iter().any(|t| t.dtype().is_complex());
+        let all = [(self.is_quirk(), "gradient-quirk"), (complex && !self.refused, "gradient-complex-products")];
+        all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name)
     }
 
-    pub fn is_quirk(&self) -> bool {
+    fn is_quirk(&self) -> bool {
         self.text["cmp"] == "quirk"
     }
 

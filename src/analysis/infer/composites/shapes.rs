@@ -35,7 +35,9 @@ impl Writer<'_> {
     fn like(&self, like: In) -> Made {
         match like {
             In::Node(n) => Ok(n),
-            In::Number(_) => Err(self.refuse(DiagnosticKind::ArgNotTensor, "the second operand is a number, which has no shape")),
+            In::Number(_) => {
+                Err(self.refuse(DiagnosticKind::ArgNotTensor, "the second operand is a number, which has no shape"))
+            }
         }
     }
 
@@ -111,7 +113,11 @@ impl Writer<'_> {
         if summed.is_empty() {
             // The sum of one element each, which begins with 0, as where dims turn out to be equal when they are fed.
             let dtype = self.dtype(x);
-            return if dtype.is_byte_float() { Ok(x) } else { self.row(Op::Add, &[x.into(), In::Number(Scalar::Int(0))]) };
+            return if dtype.is_byte_float() {
+                Ok(x)
+            } else {
+                self.row(Op::Add, &[x.into(), In::Number(Scalar::Int(0))])
+            };
         }
         let shape: Vec<i64> = split.iter().map(extent).collect();
         let x = self.viewed(x, Some(View::Reshape(shape.into())), &split);
