@@ -33,8 +33,8 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
 /// The folders of `src/` in import order: each may import only from itself and from those before it.
 #[rustfmt::skip]
 const FOLDERS: &[&str] = &[
-    "base", "tensor", "ops", "promotion", "math", "kernels", "ssa", "graph", "analysis", "picture", "gradients", "syntax", "plan", "backend", "runtime",
-    "ops_doc", "io", "interop", "cli",
+    "base", "tensor", "ops", "promotion", "math", "kernels", "ssa", "graph", "analysis", "picture", "gradients",
+    "syntax", "plan", "backend", "runtime", "ops_doc", "io", "interop", "cli",
 ];
 
 /// The files that may import from a later folder. There are none.
