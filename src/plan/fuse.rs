@@ -8,8 +8,8 @@
 
 mod alias;
 mod groups;
-pub(crate) mod recompute;
 mod joined;
+pub(crate) mod recompute;
 mod row_group;
 mod rows;
 mod text;
@@ -35,8 +35,8 @@ use crate::tensor::Tensor;
 
 use alias::Aliases;
 use groups::Groups;
-use recompute::{Choice, Recompute};
 use joined::Joined;
+use recompute::{Choice, Recompute};
 pub(crate) use row_group::{MadeBy, RowGroup, Source as RowSource};
 use topological::topological;
 

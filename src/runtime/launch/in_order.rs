@@ -92,7 +92,8 @@ impl InOrder {
         let (feeds, dyn_dims, pool, stop) = (run.feeds, run.dyn_dims, run.pool, run.stop);
         let failed = Mutex::new(None);
         let one = |at: usize| {
-            let alone = Run { feeds, dyn_dims, threads: 1, pool, stop, memory: MemoryBudget::limited(usize::MAX) };
+            let alone =
+                Run { feeds, dyn_dims, threads: 1, pool, stop, memory: MemoryBudget::limited(usize::MAX), part: None };
             if let Err(e) = self.part(k, &alone, input, ready, (at, &parts)) {
                 lock(&failed).get_or_insert(e);
             }
