@@ -4,7 +4,7 @@
 //! machine's; otherwise a copy is read. A result owns its memory, and is writable where its library has writable arrays.
 //! Does not: decide dtypes or rules, import libraries.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use castwise::{DType, Scalar, Tensor, TensorLayout, TensorView, TensorViewMut};
 use pyo3::Borrowed;
@@ -211,9 +211,9 @@ struct Known {
     kind: Kind,
 }
 
-/// The kinds of the types that were met. Beyond [`MOST_TYPES`], types are asked each time.
-static KINDS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
-const MOST_TYPES: usize = 64;
+/// The kinds of the types that were met first, in order; a place that is filled stays so, and is read without a lock. Types beyond
+/// these are asked each time.
+static KINDS: [OnceLock<Known>; 64] = [const { OnceLock::new() }; 64];
 
 /// Modules of other libraries, and their functions `from_dlpack`.
 static OTHERS: Mutex<Vec<(String, Py<PyAny>)>> = Mutex::new(Vec::new());
@@ -221,15 +221,18 @@ static OTHERS: Mutex<Vec<(String, Py<PyAny>)>> = Mutex::new(Vec::new());
 fn kind(obj: &Bound<'_, PyAny>) -> PyResult<Kind> {
     let class = obj.get_type();
     let address = class.as_ptr() as usize;
-    let known = |all: &Vec<Known>| all.iter().find(|k| k.address == address).map(|k| k.kind);
-    if let Some(kind) = known(&KINDS.lock().unwrap_or_else(PoisonError::into_inner)) {
-        return Ok(kind);
+    if let Some(known) = KINDS.iter().map_while(OnceLock::get).find(|known| known.address == address) {
+        return Ok(known.kind);
     }
-    // Asked without the lock, because this runs Python code.
     let kind = kind_of(obj, &class)?;
-    let mut all = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
-    if all.len() < MOST_TYPES && known(&all).is_none() {
-        all.push(Known { address, _class: class.unbind(), kind });
+    let mut known = Known { address, _class: class.unbind(), kind };
+    for place in &KINDS {
+        match place.set(known) {
+            Ok(()) => break,
+            // Another thread was faster, or the place has another type.
+            Err(_) if place.get().is_some_and(|first| first.address == address) => break,
+            Err(back) => known = back,
+        }
     }
     Ok(kind)
 }
@@ -473,15 +476,15 @@ pub fn result<'py>(py: Python<'py>, t: Tensor, library: Library) -> PyResult<Bou
         Library::NumPy => given(owned),
         Library::Torch | Library::Paddle => {
             let unloaded = || PyTypeError::new_err("the library of an argument is not loaded");
-            static TENSORS: Mutex<[Option<Tensors>; 2]> = Mutex::new([None; 2]);
-            let at = usize::from(library == Library::Paddle);
-            let known = TENSORS.lock().unwrap_or_else(PoisonError::into_inner)[at];
-            let tensors = match known {
-                Some(tensors) => tensors,
+            static TENSORS: [OnceLock<Tensors>; 2] = [const { OnceLock::new() }; 2];
+            let place = &TENSORS[usize::from(library == Library::Paddle)];
+            let tensors = match place.get() {
+                Some(known) => *known,
                 None => {
-                    let made = Tensors::new(library, &torch::class(py, library)?.ok_or_else(unloaded)?);
-                    TENSORS.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(made);
-                    made
+                    let class = torch::class(py, library)?.ok_or_else(unloaded)?;
+                    // Asked outside of the lock, because it runs Python code.
+                    let made = Tensors::new(library, &class);
+                    *place.get_or_init(|| made)
                 }
             };
             tensors.result(py, owned)

@@ -96,14 +96,15 @@ def check(n: Node) -> None:
     names: dict[Node, Lowered] = {source: t.feed(tensor_of(source)) for source in n.all_input_nodes}
     # Its own line, so that the type of a feed or constant is written too.
     lowered = lower(t, n, names)
-    for at, (made, result) in enumerate(zip(value, lowered, strict=True) if several else [(value, lowered)]):
+    values, results = (value, lowered) if isinstance(value, (list, tuple)) else ((value,), (lowered,))
+    for at, (made, result) in enumerate(zip(values, results, strict=True)):
         if at not in used:
             continue
         made = held(made)
         if n.target not in VIEWS and not dense(made):
             raise Unsupported("a result whose memory has gaps")
         wanted = f"{dtype_name(made.dtype)}[{', '.join(dim_text(e) for e in made.shape)}]"
-        if result is None or not _fits(_inferred(t.program([result]), result), wanted):
+        if not isinstance(result, str) or not _fits(_inferred(t.program([result]), result), wanted):
             raise Unsupported("castwise infers another type")
 
 

@@ -40,7 +40,7 @@ def _sub(t: Text, n: Node, x: Operand, y: Operand, alpha: Any = 1) -> str:
 
 @row(aten.rsub.Tensor, aten.rsub.Scalar)
 def _rsub(t: Text, n: Node, x: Operand, y: Operand, alpha: Any = 1) -> str:
-    return _sub(t, n, y, x, alpha)
+    return t.op("sub", y, x) if alpha == 1 else t.op("sub_scaled", y, x, alpha)
 
 
 @row(aten.div.Tensor_mode, aten.div.Scalar_mode)

@@ -161,7 +161,7 @@ def _logcumsumexp(t: Text, n: Node, x: str, dim: int) -> str:
 
 @row(aten.cummax.default, aten.cummin.default)
 def _extreme_so_far(t: Text, n: Node, x: str, dim: int) -> tuple[str, str]:
-    return tuple(t.op(name, x, attrs=_over(dim)) for name in (base(n), base(n) + "_indices"))
+    return t.op(base(n), x, attrs=_over(dim)), t.op(base(n) + "_indices", x, attrs=_over(dim))
 
 
 # Order. `sort` without `stable`, `topk`, `median` along a dim and `kthvalue` leave open which of equal elements is where.
