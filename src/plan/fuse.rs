@@ -8,6 +8,7 @@
 
 mod alias;
 mod joined;
+mod key;
 mod row_group;
 mod rows;
 mod text;
@@ -32,7 +33,7 @@ use crate::plan::options::{Pass, Passes};
 use crate::tensor::Tensor;
 
 use alias::Aliases;
-use joined::Joined;
+use key::{Joined, Key};
 pub(crate) use row_group::{MadeBy, RowGroup, Source as RowSource};
 use topological::topological;
 
@@ -253,9 +254,6 @@ struct Scope<'a> {
     /// Nodes of a kernel, at most; 0 is as 1.
     most: usize,
 }
-
-/// How many reductions (and views of fewer dims) come before a node, and its domain: nodes with the same key are one kernel.
-type Key = (u32, u32);
 
 impl Scope<'_> {
     /// Whether a node is part of some kernel.
