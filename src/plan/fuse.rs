@@ -9,6 +9,7 @@
 mod alias;
 mod groups;
 mod joined;
+mod key;
 pub(crate) mod recompute;
 mod row_group;
 mod rows;
@@ -35,7 +36,7 @@ use crate::tensor::Tensor;
 
 use alias::Aliases;
 use groups::Groups;
-use joined::Joined;
+use key::{Joined, Key};
 use recompute::{Choice, Recompute};
 pub(crate) use row_group::{MadeBy, RowGroup, Source as RowSource};
 use topological::topological;
@@ -262,9 +263,6 @@ struct Scope<'a> {
     /// Nodes of a kernel, at most; 0 is as 1.
     most: usize,
 }
-
-/// How many reductions (and views of fewer dims) come before a node, and its domain: nodes with the same key are one kernel.
-type Key = (u32, u32);
 
 impl Scope<'_> {
     /// Whether a node is part of some kernel.

@@ -6,18 +6,10 @@
 
 use foldhash::{HashMap, HashMapExt};
 
-use super::{Key, Scope};
+use super::Scope;
+use super::key::{Joined, Key};
 use crate::graph::typed::{NodeId, TypedKind};
 use crate::ops::Op;
-
-/// Where a reduction that is not part of the kernel of its operand is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Joined {
-    /// In the kernel of this reduction, which comes before it.
-    With(NodeId),
-    /// In the kernel of the nodes with this key.
-    Sums(Key),
-}
 
 impl Scope<'_> {
     /// The reductions that are computed in the kernel of others. `fused`: whether a reduction is part of its operand's kernel.

@@ -99,9 +99,10 @@ fn a_reduction_is_part_of_a_kernel_or_one_of_its_own() {
     let (deep, before) = (columns().exp(), (&y + columns()).over([0]).sum());
     assert_eq!(kernels(&p, &[&deep]), [(2, 0, 1), (1, 1, 0)]);
     assert_eq!(kernels(&p, &[&before]), [(2, 1, 0), (0, 0, 1), (1, 0, 1)]);
-    // It joins no open group of its shape.
-    let later = y.over([0]).amin();
-    assert_eq!(kernels(&p, &[&y, &deep, &later]), [(2, 1, 0), (0, 0, 1), (1, 1, 0), (0, 0, 1)]);
+    // It joins no open group of its shape, but a reduction of the same operand over the same dims.
+    let (later, other) = (y.over([0]).amin(), y.over([1]).amin());
+    assert_eq!(kernels(&p, &[&y, &deep, &later]), [(2, 1, 0), (0, 0, 2), (1, 1, 0)]);
+    assert_eq!(kernels(&p, &[&y, &other, &deep, &later]), [(2, 1, 1), (0, 0, 2), (1, 1, 0)]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod buffers;
 pub(crate) mod dense;
+mod execute;
 mod finish;
 mod in_order;
 mod in_place;

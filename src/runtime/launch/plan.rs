@@ -10,21 +10,17 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use super::buffers::{Buffers, Value, extents};
-use super::finish::finish;
+use super::execute::{execute, finished};
 use super::in_order::InOrder;
 use super::in_place::{Overs, operands_over};
-use super::index::positions;
-use super::kernel::{Over, Results, Targets, is_parallel, launch, operands};
-use super::lines::lines;
+use super::kernel::{Over, Results, Targets, is_parallel, operands};
 use super::operand::{Operand, buffer};
-use super::order::statistics;
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
 use super::rows::{Place, Rows, run_rows};
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
-use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
+use crate::graph::typed::{NodeId, TypedProgram};
 use crate::kernels::CpuLevel;
-use crate::ops::Op;
 use crate::plan::blocking::{Block, Blocking};
 use crate::plan::fuse::{BufferId, MadeBy, Origin, Plan, PlannedKernel, RowGroup, plan};
 use crate::plan::geometry::Reduction;
@@ -35,7 +31,7 @@ use crate::plan::strategy::Walk;
 use crate::runtime::driver::job::{Buffer, Launch, Output};
 use crate::runtime::driver::run as drive;
 use crate::tensor::layout::Layout;
-use crate::tensor::{Slot, Storage, Tensor, TensorRef};
+use crate::tensor::{Slot, Tensor, TensorRef};
 
 /// What gives a plan's kernels their code.
 pub(crate) trait Engine: Sync {
@@ -344,49 +340,6 @@ fn prepare<E: Engine>(
     prepare_call(&Call { inputs, spread: &k.spread, extents: &domain, reduced }, folds, ready)
 }
 
-/// Runs a planned kernel. A result goes to its target, if it has one.
-pub(super) fn execute<R: Ready>(
-    plan: &Plan,
-    k: &PlannedKernel,
-    run: &Run<'_>,
-    prepared: &PreparedLaunch<R>,
-    inputs: &[Operand<'_>],
-    targets: Targets<'_>,
-) -> Result<Results> {
-    if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
-        && let Some((op, _)) = k.kernel.folds.first()
-    {
-        if op.is_search()
-            && let Some(found) = statistics(&plan.typed, *node, *input, prepared, run)?
-        {
-            return Ok(found);
-        }
-        if op.is_search() {
-            return positions(&plan.typed, *node, *input, prepared, run);
-        }
-        if op.is_line() {
-            return lines(&plan.typed, *node, *input, prepared, run);
-        }
-    }
-    let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
-    let (results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
-    finished(plan, k, run, prepared, (results, partials))
-}
-
-/// The results of a kernel with those of its reductions, from their partial results.
-fn finished<R>(
-    plan: &Plan,
-    k: &PlannedKernel,
-    run: &Run<'_>,
-    prepared: &PreparedLaunch<R>,
-    (mut results, partials): (Results, SmallVec<[Storage; 2]>),
-) -> Result<Results> {
-    for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&prepared.folds) {
-        results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run, plan.refuses_nothing(*node))?));
-    }
-    Ok(results)
-}
-
 /// Runs a kernel that reduces all of a transposed operand, some rows of it at a time. `None`: it is another kernel, or refuses data.
 fn in_order<E: Engine>(
     plan: &Plan,
@@ -403,22 +356,6 @@ fn in_order<E: Engine>(
     let made = how.run(k, run, input, &ready);
     run.memory.give(scratch);
     made?.map(|partials| finished(plan, k, run, prepared, (Results::new(), partials))).transpose()
-}
-
-/// The error of data that a node refuses; `message` is that of a user's function that panicked.
-fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error {
-    let n = &typed.nodes[node as usize];
-    let (op, location) = match &n.kind {
-        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } => {
-            (*op, n.location.clone())
-        }
-        _ => (Op::Cast, n.location.clone()),
-    };
-    match op {
-        Op::Custom(_) => Error::Panicked { op: op.name(), message, location },
-        Op::PowChecked => Error::NegativeExponent { op: Op::Pow.name(), location },
-        _ => Error::DivisionByZero { op: op.name(), location },
-    }
 }
 
 /// Computes one node of a program without feeds, without compiled code.

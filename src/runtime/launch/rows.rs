@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use super::buffers::{Value, extents};
+use super::execute::execute;
 use super::kernel::{Targets, is_parallel};
 use super::operand::Operand;
-use super::plan::execute;
 use super::prepared::{PreparedLaunch, Ready, aligned_strides};
 use super::run::{FEW, MemoryBudget, Run};
 use crate::base::cancel::Stop;
