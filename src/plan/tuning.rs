@@ -15,6 +15,10 @@
 /// is taken because what is stored may still be in a cache when it is read.
 pub(crate) const INSTRUCTIONS_PER_BYTE: f32 = 8.0;
 
+/// What an element of a view costs beside one of a contiguous operand. Not measured; a transposed f32 costs some three times as much by the
+/// figures of [`ROW_BLOCK`].
+pub(crate) const APART: f32 = 4.0;
+
 // Tiles and pieces.
 
 /// Elements of a tile: what a stage of the body computes in one call. With 512, the operands of a stage stay in the L1 cache; other

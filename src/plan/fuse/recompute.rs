@@ -22,6 +22,7 @@ use crate::plan::cost;
 use crate::plan::domain::Domains;
 use crate::plan::kernel::{KernelBuilder, Operand, ValueId};
 use crate::plan::options::Passes;
+use crate::plan::tuning::APART;
 use crate::promotion::Rounding;
 
 /// Nodes that are computed again for one value, at most.
@@ -343,16 +344,18 @@ impl State<'_> {
         steps.sum::<f32>() + new.map(|a| self.size(*a) * self.part(*a, group) / share(*a)).sum::<f32>()
     }
 
-    /// The elements of an operand for each element of a group's domain; none where a dim of unknown extent is broadcast.
+    /// The elements of an operand that are moved for each element of a group's domain; none where a dim of unknown extent is broadcast.
+    /// Those of a view may lie apart, where the stored value would not.
     fn part(&self, operand: NodeId, group: u32) -> f32 {
         let typed = self.all.typed;
+        let apart = if matches!(typed.nodes[operand as usize].kind, TypedKind::View { .. }) { APART } else { 1.0 };
         let (of, to) = (typed.shape_of(operand), &typed.shapes[self.all.shape_of_group(group) as usize]);
         let part = |(n, i): (&SymDim, usize)| match (of.len().checked_sub(i).map(|at| &of[at]), n) {
             (None | Some(SymDim::Fixed(1)), SymDim::Fixed(n)) => 1.0 / (*n).max(1) as f32,
             (None | Some(SymDim::Fixed(1)), SymDim::Sym(_)) => 0.0,
             _ => 1.0,
         };
-        to.iter().rev().zip(1..).map(part).product()
+        apart * to.iter().rev().zip(1..).map(part).product::<f32>()
     }
 
     fn size(&self, node: NodeId) -> f32 {
