@@ -193,6 +193,7 @@ fn recipes(dir: &Dir) {
     dir.file("bad.recipe", b"# Uses what it lacks.\nmodels x 1\nlet k = k + 1\nx[last]\n");
     dir.file("open.recipe", b"# No result.\nmodels x 1\ny[i] = x[i]\n");
     dir.file("index.recipe", b"# A wrong index.\nmodels x 1\nx[k]\n");
+    dir.file("cycle.recipe", b"# Made of itself.\nmodels x 1\na = b\nb = a\nx[last] * a\n");
     dir.file("word.recipe", b"# A wrong word.\nmodels x 1\nx[last] * weigth\n");
     dir.file("layers.yml", b"[{filter: mlp, value: [0, 1]}, {value: 0.5}]\n");
     let head = "merge_method: ties\nbase_model: base.safetensors\nmodels:\n  - model: tuned.safetensors\n";

@@ -98,7 +98,7 @@ impl Config {
         for (key, line, value) in map(node, "the configuration")? {
             match key.as_str() {
                 "merge_method" => keys.method = Some((text(key, value)?, value.line)),
-                "base_model" => keys.base = Some((text(key, value)?, value.line)),
+                "base_model" => keys.base = Some((path(key, value)?, value.line)),
                 "dtype" => self.dtype = Some(dtype(key, value)?),
                 "out_dtype" => self.out_dtype = Some(dtype(key, value)?),
                 "models" => keys.models.extend(models(value)?),
@@ -232,6 +232,13 @@ fn text(key: &str, node: &Node) -> Result<String, Wrong> {
     }
 }
 
+/// A path, in one form for each: without a slash at its end.
+fn path(key: &str, node: &Node) -> Result<String, Wrong> {
+    let text = text(key, node)?;
+    let cut = text.trim_end_matches('/');
+    Ok(if cut.is_empty() { text } else { cut.to_string() })
+}
+
 fn dtype(key: &str, node: &Node) -> Result<DType, Wrong> {
     let name = text(key, node)?;
     match name.strip_prefix("torch.").unwrap_or(&name) {
@@ -258,7 +265,7 @@ fn models(node: &Node) -> Result<Vec<Model>, Wrong> {
         let mut model = Model { path: String::new(), line: node.line, parameters: Vec::new() };
         for (key, line, value) in map(node, "a model")? {
             match key.as_str() {
-                "model" => model.path = text(key, value)?,
+                "model" => model.path = path(key, value)?,
                 "parameters" => model.parameters = parameters(value)?,
                 _ => return Err((*line, format!("`{}` of a model is not understood", report::escaped(key)))),
             }
@@ -295,7 +302,7 @@ fn source_of(node: &Node) -> Result<Model, Wrong> {
     let mut range = None;
     for (key, line, value) in map(node, "a source")? {
         match key.as_str() {
-            "model" => model.path = text(key, value)?,
+            "model" => model.path = path(key, value)?,
             "parameters" => model.parameters = parameters(value)?,
             "layer_range" => {
                 let ends: Vec<&Value> = list(value, key)?.iter().map(|n| &n.value).collect();

@@ -77,8 +77,30 @@ struct At {
 struct Refs {
     inputs: HashSet<String>,
     numbers: Vec<(String, Number)>,
-    locals: HashSet<String>,
+    /// In the order of the text.
+    locals: Vec<String>,
     seeded: bool,
+}
+
+/// The statements that some need, each after those that it needs itself: what one model needs is together, so that its values are dropped before
+/// those of the next one are computed.
+fn needed(first: &[String], all: &HashMap<String, (String, Refs)>) -> Result<Vec<String>, String> {
+    let (mut order, mut seen, mut open) = (Vec::new(), HashSet::new(), Vec::new());
+    let mut stack: Vec<(&String, bool)> = first.iter().rev().map(|n| (n, false)).collect();
+    while let Some((name, done)) = stack.pop() {
+        if done {
+            open.pop();
+            order.push(name.clone());
+        } else if open.contains(&name) {
+            return Err(format!("`{name}` is made of itself"));
+        } else if seen.insert(name) {
+            open.push(name);
+            stack.push((name, true));
+            let (_, refs) = all.get(name).ok_or_else(|| format!("there is no `{name}`"))?;
+            stack.extend(refs.locals.iter().rev().map(|n| (n, false)));
+        }
+    }
+    Ok(order)
 }
 
 /// A name in the text of an expression, quoted if it must be.
@@ -112,29 +134,28 @@ impl<'a> Expansion<'a> {
                 }
             }
         }
-        let mut all = Vec::new();
+        let mut all = HashMap::new();
         for s in &self.recipe.statements {
             let each = if s.index == Index::Each { (0..self.models.len()).map(Some).collect() } else { vec![None] };
             for i in each {
                 if !(s.unless_given && self.role(&s.name, i).is_some()) {
                     let mut refs = Refs::default();
                     let text = self.render(&s.text, At { i, j: None }, &mut refs)?;
-                    all.push((self.local(s, i), text, refs));
+                    all.insert(self.local(s, i), (text, refs));
                 }
             }
         }
         let mut refs = Refs::default();
-        let mut lines = vec![self.render(&self.recipe.result, At::default(), &mut refs)?];
-        for (name, text, own) in all.into_iter().rev() {
-            if refs.locals.contains(&name) {
-                lines.push(format!("{name} = {text};"));
-                refs.inputs.extend(own.inputs);
-                refs.locals.extend(own.locals);
-                refs.numbers.extend(own.numbers);
-                refs.seeded |= own.seeded;
-            }
+        let result = self.render(&self.recipe.result, At::default(), &mut refs)?;
+        let mut lines = Vec::new();
+        for name in needed(&refs.locals, &all)? {
+            let Some((text, own)) = all.remove(&name) else { continue };
+            lines.push(format!("{name} = {text};"));
+            refs.inputs.extend(own.inputs);
+            refs.numbers.extend(own.numbers);
+            refs.seeded |= own.seeded;
         }
-        lines.reverse();
+        lines.push(result);
         let mut numbers: Vec<(String, Scalar)> = Vec::new();
         for (name, n) in refs.numbers {
             if !numbers.iter().any(|(known, _)| *known == name) {
@@ -297,7 +318,7 @@ impl<'a> Expansion<'a> {
             };
             let found = self.recipe.statements.iter().find(|s| s.name == word && s.index == which);
             let name = self.local(found.ok_or_else(|| format!("`{word}` has another index"))?, i);
-            refs.locals.insert(name.clone());
+            refs.locals.push(name.clone());
             return Ok(name);
         }
         if let Some(value) = (self.of_tensor)(word) {

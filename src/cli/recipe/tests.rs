@@ -102,5 +102,6 @@ fn no_text_panics() {
         let _ = Recipe::read("text", "text", text);
     }
     assert!(Recipe::read("deep", "deep", &deep).is_err());
+    assert!(Recipe::read("deep", "deep", "models x 1\na = b\nb = a\na").is_ok(), "found when it is used");
     assert!(Recipe::read("cycle", "cycle", "let a = b\nlet b = a\nb").is_err());
 }
