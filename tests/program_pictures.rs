@@ -76,6 +76,20 @@ fn every_node_is_seen_and_no_text_leaves_its_box() {
 }
 
 #[test]
+fn tensors_of_other_dtypes_have_pictures_of_their_own() {
+    let dir = Dir::new("pictures-kinds");
+    let [x, y] = [1.0, 2.0].map(|v| castwise::Tensor::from_slice(&[v as f32; 4], [4]).unwrap());
+    dir.checkpoint("a.safetensors", &[("x", x), ("y", command::bf16_tensor(1, &[4]))]);
+    dir.checkpoint("b.safetensors", &[("x", y.clone()), ("y", y)]);
+    let page = page(&dir, "a*0.3 + b", &["-i", "a=a.safetensors", "-i", "b=b.safetensors"], &["--numeric"]);
+    assert_eq!(page.matches("<svg").count(), 2);
+    assert!(page.contains("2 programs") && page.contains(">picture<"));
+    for node in ["0 0", "0 3", "1 0", "1 4"] {
+        assert_eq!(page.matches(&format!("data-to=\"{node}\"")).count(), 1, "{node}");
+    }
+}
+
+#[test]
 fn a_document_is_xml_whatever_names_are_in_it() {
     let Some(browser) = browser::find() else { return };
     let dir = Dir::new("pictures-xml");

@@ -15,6 +15,8 @@ use super::plan::Work;
 use super::source::Source;
 use super::{describe, report};
 
+/// The programs that have a picture at most.
+const MOST_PICTURES: usize = 40;
 const TITLES: [&str; 7] = ["value", "op", "type", "loss", "rule", "marks", "source"];
 const NUMERIC: [&str; 4] = ["error in the result", "largest", "own error", "largest own"];
 
@@ -22,7 +24,12 @@ const NUMERIC: [&str; 4] = ["error in the result", "largest", "own error", "larg
 pub(super) fn of_work(work: &Work, measured: Option<&[OfKind]>) -> Result<Page, Failure> {
     let kinds = work.kinds()?;
     let mut page = empty(measured.is_some());
-    for (i, kind) in kinds.iter().enumerate() {
+    let s = if kinds.len() == 1 { "" } else { "s" };
+    page.summary = format!("{} program{s}", kinds.len());
+    if kinds.len() > MOST_PICTURES {
+        page.summary += &format!(", of which the first {MOST_PICTURES} are shown");
+    }
+    for (i, kind) in kinds.iter().enumerate().take(MOST_PICTURES) {
         let Some(first) = kind.first() else { continue };
         let (plan, e) = work.of(first);
         if i == 0 {
@@ -31,6 +38,11 @@ pub(super) fn of_work(work: &Work, measured: Option<&[OfKind]>) -> Result<Page, 
         let heading = format!("{}{}", work.heading(kind), describe::result(plan).trim_end());
         add(&mut page, &heading.replace('\n', " "), &plan.typed, &e.text, measured.and_then(|m| m.get(i)));
     }
+    if kinds.len() > 1 {
+        page.titles.insert(1, "picture".to_string());
+    } else {
+        page.rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    }
     Ok(page)
 }
 
@@ -38,7 +50,9 @@ pub(super) fn of_work(work: &Work, measured: Option<&[OfKind]>) -> Result<Page, 
 pub(super) fn of_source(typed: &TypedProgram, source: &Source) -> Page {
     let mut page = empty(false);
     page.title = format!("castwise explain: {}", source.path);
+    page.summary = "1 program".to_string();
     add(&mut page, "the program", typed, &source.text, None);
+    page.rows.iter_mut().for_each(|row| drop(row.remove(1)));
     page
 }
 
@@ -66,20 +80,14 @@ fn add(page: &mut Page, heading: &str, typed: &TypedProgram, source: &str, measu
         }
         None => drawn,
     };
-    let of_result =
-        measured.map_or(String::new(), |m| format!("<p>{}</p>", castwise::picture::escaped(&m.of_result())));
-    let fit = format!("<p><button data-fit=\"{picture}\">Fit into the window</button></p>");
-    page.pictures.push((heading.to_string(), format!("{of_result}{fit}<div class=\"program\">{}</div>", drawn.svg())));
     let found = findings(typed, source).iter().filter(|f| !f.requested).count();
     let places = if found == 1 { "place" } else { "places" };
-    if !page.summary.is_empty() {
-        page.summary += " ";
-    }
-    page.summary += &format!(
-        "{heading}: {} values, {} casts, {found} {places} that may lose something.",
-        typed.len(),
-        typed.casts().len()
-    );
+    let count =
+        format!("{} values, {} casts, {found} {places} that may lose something", typed.len(), typed.casts().len());
+    let about = measured.map_or(count.clone(), |m| format!("{count}; {}", m.of_result()));
+    let about = format!("<p>{}</p>", castwise::picture::escaped(&about));
+    let fit = format!("<p><button data-fit=\"{picture}\">Fit into the window</button></p>");
+    page.pictures.push((heading.to_string(), format!("{about}{fit}<div class=\"program\">{}</div>", drawn.svg())));
     page.rows.extend(rows(typed, source, picture, measured.is_some(), &errors));
 }
 
@@ -125,7 +133,9 @@ fn rows(
             None => String::new(),
         };
         let what = report::cut(&report::escaped(&what), 60);
-        let mut cells = vec![Cell::node(picture, i), Cell::text(what), Cell::text(of), loss];
+        // The number of the picture, which a page of one picture leaves out.
+        let which = Cell::number((picture + 1).to_string(), picture as f64);
+        let mut cells = vec![Cell::node(picture, i), which, Cell::text(what), Cell::text(of), loss];
         cells.extend([rule, marks[i].join("; "), written].map(Cell::text));
         if numeric {
             let error = |v: Option<f64>| v.map_or_else(|| Cell::text(String::new()), |v| Cell::number(number(v), v));

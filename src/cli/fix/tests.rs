@@ -35,7 +35,7 @@ fn edits_nest() {
     let text = "(a + b)*c - (a)*(\"(\" + d)";
     let [f32, f64] = [DType::F32, DType::F64];
     let group = edit(text, "(a + b)", f32);
-    assert_eq!(edited(text, &[group.clone()]), "cast(a + b, f32)*c - (a)*(\"(\" + d)");
+    assert_eq!(edited(text, std::slice::from_ref(&group)), "cast(a + b, f32)*c - (a)*(\"(\" + d)");
     let inner = [edit(text, "a", f64), edit(text, "b", f32)];
     let all = [&inner[..], &[group.clone(), edit(text, "(a + b)*c", f64), edit(text, "(\"(\" + d)", f32)]].concat();
     let nested = "cast(cast(cast(a, f64) + cast(b, f32), f32)*c, f64) - (a)*cast(\"(\" + d, f32)";

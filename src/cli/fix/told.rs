@@ -161,8 +161,7 @@ fn notes(cases: &Cases, new: &str) -> Vec<String> {
                 continue;
             }
             let loss = if note.loss == CastLoss::Range { "may leave the range" } else { "rounds" };
-            let text =
-                format!("`{part}` {loss} ({} -> {}), as the result or an operand did before", note.from, note.to);
+            let text = format!("`{part}` {loss} ({} -> {}); it is written, so --deny accepts it", note.from, note.to);
             if !notes.contains(&text) {
                 notes.push(text);
             }
