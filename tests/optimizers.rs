@@ -126,7 +126,7 @@ fn results_go_into_the_feeds() {
     let step =
         Step::new(Optimizer::Adam { betas: (0.9, 0.999), eps: 1e-8, amsgrad: false, decoupled: true }, DType::F32);
     let p = Program::new(Rules::Torch);
-    let [x, g, m, v] = ["x", "g", "m", "v"].map(|n| p.data(n, DType::F32, [None]));
+    let [x, g, m, v] = ["x", "g", "m", "v"].map(|n| p.data(n, DType::F32, ["n"]));
     let fed: Vec<Var> = step.numbers().iter().map(|n| p.data(n, DType::F32, ())).collect();
     let new = step.update(&x, &g, &[m, v], &fed);
     let executor = Executor::new();

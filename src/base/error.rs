@@ -474,7 +474,7 @@ mod tests {
             match f {
                 UnsupportedDType | PromotionRefused | DTypeMismatch | ArgNotTensor | Cast | Broadcast | Axis => {}
                 ConditionDType | BoolArithmetic | NegativeIntegerPower | ScalarOverflow | BadParameter => {}
-                ForeignVar | Name | Syntax => {}
+                ForeignVar | Name | Syntax | NotDifferentiable => {}
             }
             assert_eq!(DiagnosticKind::from_name(&format!("{f:?}")), Some(f));
         }

@@ -54,7 +54,7 @@ fn gradients(
     let typed = program.infer().map_err(|e| failure(&e))?;
     let of = |name: &String| {
         let found = program.feed(name).map(|v| (name.clone(), v));
-        found.ok_or_else(|| Failure::usage(&format!("--wrt: no input has the name `{}`", report::escaped(name))))
+        found.ok_or_else(|| Failure::usage(format!("--wrt: no input has the name `{}`", report::escaped(name))))
     };
     let wrt: Vec<(String, Var)> = match arguments.wrt.is_empty() {
         false => arguments.wrt.iter().map(of).collect::<Result<_, _>>()?,

@@ -71,7 +71,7 @@ pub enum Optimizer {
 /// use castwise::{Optimizer, Step, prelude::*};
 /// let step = Step::new(Optimizer::Sgd { momentum: 0.9, dampening: 0.0, nesterov: false }, DType::F32);
 /// let p = Program::new(Rules::Torch);
-/// let [w, g, buffer] = ["w", "g", "buffer"].map(|n| p.data(n, DType::F32, [None]));
+/// let [w, g, buffer] = ["w", "g", "buffer"].map(|n| p.data(n, DType::F32, ["n"]));
 /// let numbers: Vec<Var> = step.numbers().iter().map(|n| p.data(n, DType::F32, ())).collect();
 /// let new = step.update(&w, &g, &[buffer], &numbers);
 ///
@@ -199,7 +199,7 @@ impl Step {
                 if momentum == 0.0 {
                     return (g.fma(&back, x), Vec::new());
                 }
-                let buffer = g.fma(&number(1), state(0) * momentum);
+                let buffer = g.fma(number(1), state(0) * momentum);
                 let along = if nesterov { buffer.fma(momentum, g) } else { buffer.clone() };
                 (along.fma(&back, x), vec![buffer])
             }

@@ -226,7 +226,7 @@ impl<'a> Value<'a> {
     }
 
     functions!(exp "exp", exp2 "exp2", log "log", sqrt "sqrt", rsqrt "rsqrt", sin "sin", cos "cos", sinh "sinh", cosh "cosh", sigmoid "sigmoid",
-        erfc "erfc", tanh "tanh", abs "abs", sgn "sgn", isnan "isnan", not "logical_not", real "real", imag "imag");
+        erfc "erfc", tanh "tanh", abs "abs", sgn "sgn", isnan "isnan", logical_not "logical_not", real "real", imag "imag");
     functions_of_two!(eq "eq", ne "ne", lt "lt", le "le", gt "gt", ge "ge", and "logical_and", or "logical_or", pow "pow", xlogy "xlogy",
         floor_divide "floor_divide", div_trunc "div_trunc");
 
@@ -282,19 +282,19 @@ impl<'a> Value<'a> {
 /// A value or a number.
 pub trait IntoItem<'a> {
     #[doc(hidden)]
-    #[allow(private_interfaces)]
+    #[allow(private_interfaces, reason = "only this crate looks into items")]
     fn item(self) -> Item;
 }
 
 impl<'a> IntoItem<'a> for Value<'a> {
-    #[allow(private_interfaces)]
+    #[allow(private_interfaces, reason = "only this crate looks into items")]
     fn item(self) -> Item {
         self.item
     }
 }
 
 impl IntoItem<'_> for f64 {
-    #[allow(private_interfaces)]
+    #[allow(private_interfaces, reason = "only this crate looks into items")]
     fn item(self) -> Item {
         Item::Number(Scalar::Float(self))
     }
@@ -531,7 +531,7 @@ pub(crate) mod rules {
 
     pub(crate) fn mean_of_numbers(d: Application<'_>) -> Value<'_> {
         let nan = d.x(0).isnan();
-        let count = nan.not().convert().fold("sum");
+        let count = nan.logical_not().convert().fold("sum");
         nan.then(0.0, d.g().keep() / count)
     }
 }

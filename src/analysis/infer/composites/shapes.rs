@@ -21,15 +21,6 @@ fn extent(d: &SymDim) -> i64 {
     }
 }
 
-/// Whether every dynamic dim of `part` is among those that broadcast to `whole`, or `whole` is a number.
-fn is_within(part: &SymDim, whole: &SymDim) -> bool {
-    match (part, whole) {
-        (SymDim::Sym(part), SymDim::Sym(whole)) => part.iter().all(|s| whole.contains(s)),
-        (SymDim::Sym(_), SymDim::Fixed(n)) => *n != 1,
-        _ => false,
-    }
-}
-
 impl Writer<'_> {
     /// A value like which another one becomes.
     fn like(&self, like: In) -> Made {
@@ -98,7 +89,7 @@ impl Writer<'_> {
             match (d, l) {
                 (d, l) if d == l => {}
                 (_, SymDim::Fixed(1)) => summed.push(at),
-                (d, l) if is_within(l, d) => {
+                (d, l) if !matches!((d, l), (SymDim::Fixed(_), SymDim::Fixed(_))) => {
                     self.must_broadcast(front + axis, (l.clone(), d.clone()));
                     split[at as usize] = l.clone();
                     let rest = self.pass.dyn_dims.len() as u32;
@@ -113,11 +104,10 @@ impl Writer<'_> {
         if summed.is_empty() {
             // The sum of one element each, which begins with 0, as where dims turn out to be equal when they are fed.
             let dtype = self.dtype(x);
-            return if dtype.is_byte_float() {
-                Ok(x)
-            } else {
-                self.row(Op::Add, &[x.into(), In::Number(Scalar::Int(0))])
-            };
+            if dtype.is_integral() || dtype.is_byte_float() {
+                return Ok(x);
+            }
+            return self.row(Op::Add, &[x.into(), In::Number(Scalar::Int(0))]);
         }
         let shape: Vec<i64> = split.iter().map(extent).collect();
         let x = self.viewed(x, Some(View::Reshape(shape.into())), &split);
