@@ -15,10 +15,15 @@ from ._block import ONE_THREAD
 from ._plan import Plan
 from ._text import Source
 
+#: Dask's functions, which have no types.
+_dask: Any = da
+
 _NUMBERS = (bool, int, float, complex)
 
 
-def apply(f: str | Compiled | Program | Callable[..., Any], /, *arrays: Any, rules: str | None = None, **named: Any) -> Any:
+def apply(
+    f: str | Compiled | Program | Callable[..., Any], /, *arrays: Any, rules: str | None = None, **named: Any
+) -> Any:
     """Applies a program to chunked arrays. Nothing is computed; dtype, shape and chunks of the results are known.
 
     Args:
@@ -73,9 +78,11 @@ def _argument(name: str, value: Any) -> Any:
     if type(value) in _NUMBERS:
         return value
     if isinstance(value, np.ma.MaskedArray) or isinstance(getattr(value, "_meta", None), np.ma.MaskedArray):
-        raise TypeError(f"the argument `{name}` is a masked array, whose mask would be lost: fill it first, with `da.ma.filled`")
+        raise TypeError(
+            f"the argument `{name}` is a masked array, whose mask would be lost: fill it first, with `da.ma.filled`"
+        )
     if isinstance(value, (np.ndarray, np.generic)):
-        value = da.from_array(np.asarray(value), chunks=-1)
+        value = _dask.from_array(np.asarray(value), chunks=-1)
     if not isinstance(value, da.Array):
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         help = "; call `xarray.apply_ufunc` with the compiled object" if kind.startswith("xarray.") else ""
@@ -158,7 +165,9 @@ class _Asked:
 
     def formed(self, given: Mapping[str, Any], results: list[da.Array]) -> Any:
         """The results in the form in which a call returns them."""
-        form = self.compiled.result_type(**{n: _described(x) for n, x in given.items()}) if self.kind != "text" else None
+        form = (
+            self.compiled.result_type(**{n: _described(x) for n, x in given.items()}) if self.kind != "text" else None
+        )
         if self.kind == "text":
             form = self.compiled.result_type(*self._declared())
         if isinstance(form, dict):

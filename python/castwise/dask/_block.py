@@ -120,7 +120,9 @@ class Moments(Block):
     ``fixed`` is the product of the extents of those that are the same in all blocks.
     """
 
-    def __init__(self, text: str, settings: Settings, places: tuple[tuple[tuple[int, int], ...], ...], fixed: int) -> None:
+    def __init__(
+        self, text: str, settings: Settings, places: tuple[tuple[tuple[int, int], ...], ...], fixed: int
+    ) -> None:
         super().__init__(text, settings)
         self.places, self.fixed = places, fixed
 
