@@ -416,6 +416,14 @@ def test_a_program_that_arrives_twice_is_compiled_once():
     assert castwise.default_executor().stats["compiles"] == before
 
 
+def test_versions_do_not_mix(monkeypatch):
+    data = pickle.dumps(_block.Block("text", _block.ONE_THREAD))
+    assert pickle.loads(data).text == "text"
+    monkeypatch.setattr(_block, "__version__", "9.9.9")
+    with pytest.raises(RuntimeError, match=r"castwise 0.* came to a process with castwise 9.9.9"):
+        pickle.loads(data)
+
+
 def test_an_executor_of_its_own_has_its_limits():
     f = castwise.compile("a + 1", executor=castwise.Executor(threads=1, max_bytes=100))
     x = da.ones(1000, chunks=500)
@@ -527,8 +535,7 @@ def test_models_are_computed_by_workers(tmp_path, capfd, monkeypatch):
         dask_ = ["--dask", cluster.scheduler_address]
         for more in (
             ["--max-shard-size", "10K"],
-            ["--out-dtype=bf16", "--skip", "layers.3"],
-            ["--map", "norm=b", "--no-copy-rest"],
+            ["--out-dtype=bf16", "--skip", "layers.3", "--map", "norm=b", "--no-copy-rest"],
         ):
             assert _command.main([*expression, *more, "-o", "alone/", "-f"]) == 0
             assert _command.main([*expression, *more, "-o", "spread/", *dask_, "-f"]) == 0

@@ -91,7 +91,10 @@ def _run(asked: argparse.Namespace, rest: list[str]) -> int:
     if not sizes:
         raise Failed(1, "error: there are no tensors to compute\n")
     output = os.path.abspath(asked.output)
-    with tempfile.TemporaryDirectory(prefix=".castwise-dask-", dir=os.path.dirname(output)) as folder:
+    # A part that a lost worker left behind may still arrive.
+    with tempfile.TemporaryDirectory(
+        prefix=".castwise-dask-", dir=os.path.dirname(output), ignore_cleanup_errors=True
+    ) as folder:
         with lib.Client(asked.dask, set_as_default=False) as client, client.as_current():
             workers = max(1, len(client.scheduler_info()["workers"]))
             parts = _parts(sizes, PARTS * workers)
