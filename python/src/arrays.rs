@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 
 use crate::dlpack::{self, Owned};
 use crate::dtypes;
+use crate::lazy;
 use crate::torch::{self, Tensors};
 
 /// The library that an array belongs to, which decides the rules of a call and what its results are.
@@ -175,6 +176,8 @@ enum Kind {
     /// What `numpy.asarray` takes.
     ToNumPy,
     Buffer,
+    /// Of Dask.
+    Lazy,
     /// None of these.
     Unknown,
 }
@@ -236,6 +239,9 @@ fn kind_of(obj: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Kind> 
     if class.hasattr("__dlpack__")? && class.hasattr("__dlpack_device__")? {
         return Ok(Kind::DlPack(other(class)?.unwrap_or(Library::NumPy)));
     }
+    if lazy::is_lazy(class)? {
+        return Ok(Kind::Lazy);
+    }
     let numpy_makes = class.hasattr("__array__")? || class.hasattr("__array_interface__")?;
     Ok(if numpy_makes {
         Kind::ToNumPy
@@ -268,6 +274,7 @@ pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
 /// Reads an array whose bools may be any bytes.
 fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     if is_numpy(obj) {
+        check_unmasked(obj, name)?;
         return numpy_array(obj.clone(), name);
     }
     let copy_of = |obj: &Bound<'py, PyAny>| {
@@ -282,6 +289,7 @@ fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>>
         // Bytes are an array of characters to NumPy; a view of them is one of numbers.
         Kind::Buffer if numpy_is_loaded(obj.py()) => copy_of(&PyMemoryView::from(obj)?.into_any()),
         Kind::Buffer => buffer(obj, name),
+        Kind::Lazy => Err(lazy::refused(name)),
         Kind::Unknown => {
             let found = obj.get_type().fully_qualified_name()?;
             Err(PyTypeError::new_err(format!("the argument `{name}` is a {found}, not an array or a number")))
@@ -356,6 +364,18 @@ fn is_numpy(obj: &Bound<'_, PyAny>) -> bool {
             pyo3::ffi::PyObject_TypeCheck(obj.as_ptr(), array) != 0
         }
     }
+}
+
+/// Refuses an array of NumPy that has a mask.
+fn check_unmasked(obj: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+    // SAFETY: as in `is_numpy`, which the caller has asked; the type is only compared.
+    let array = unsafe { get_type_object(obj.py(), NpyTypes::PyArray_Type) };
+    if obj.get_type_ptr() == array || !obj.is_instance(&obj.py().import("numpy.ma")?.getattr("MaskedArray")?)? {
+        return Ok(());
+    }
+    let text =
+        format!("the argument `{name}` is a masked array, whose mask would be lost: fill it first, with `.filled(0)`");
+    Err(PyTypeError::new_err(text))
 }
 
 /// Reads an array of NumPy; what can't be read in place is copied by NumPy first. Bools are not looked at.

@@ -17,6 +17,7 @@ use crate::describe::{self, Described};
 use crate::errors::exception;
 use crate::executor::PyExecutor;
 use crate::html;
+use crate::lazy;
 use crate::options::Options;
 use crate::place::here;
 use crate::program::{self, PyVar};
@@ -142,6 +143,19 @@ impl Compiled {
             found.push(read(&value, name)?);
         }
         Ok(found)
+    }
+
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = self.arguments(args, named)?;
+        let variant = self.variant(py, &arguments)?;
+        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
+        variant.call(py, &variant.feeds(&arguments), out, &fail)
     }
 
     /// The value of a name that needs no argument: of a constant of expressions.
@@ -310,19 +324,22 @@ fn names_of(text: &str) -> castwise::Result<Vec<String>> {
 
 #[pymethods]
 impl Compiled {
-    /// Computes the results for these arrays, by position or by name.
+    /// Computes the results for these arrays, by position or by name; of arrays of Dask, as `castwise.dask.apply` does.
     #[pyo3(signature = (*args, out=None, **named))]
     fn __call__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = self.arguments(args, named)?;
-        let variant = self.variant(py, &arguments)?;
-        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        variant.call(py, &variant.feeds(&arguments), out, &fail)
+        let made = slf.get().call(slf.py(), args, out, named);
+        if out.is_some() { made } else { lazy::or_graph(made, slf, args, named) }
+    }
+
+    /// What graphs call it: tools take a name apart at its dashes.
+    #[getter]
+    fn __name__(&self) -> &'static str {
+        "castwise"
     }
 
     /// For the backend of torch.compile: computes the results for tensors by position, whose history is the caller's, so that

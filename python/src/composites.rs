@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::dtypes;
+use crate::lazy;
 use crate::program::applied;
 
 /// What is applied to operands.
@@ -74,10 +75,8 @@ fn with(made: Composite, key: &str, value: &Bound<'_, PyAny>) -> PyResult<Compos
     })
 }
 
-#[pymethods]
 impl CompositeFunction {
-    #[pyo3(signature = (*args, **named))]
-    fn __call__<'py>(
+    fn call<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
@@ -124,6 +123,18 @@ impl CompositeFunction {
         let one = 1.0f64.into_pyobject(py)?.into_any();
         let operands: Vec<Bound<'py, PyAny>> = operands.into_iter().map(|o| o.unwrap_or_else(|| one.clone())).collect();
         applied(py, &Applied::Composite(made), &operands)
+    }
+}
+
+#[pymethods]
+impl CompositeFunction {
+    #[pyo3(signature = (*args, **named))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        lazy::or_graph(slf.get().call(slf.py(), args, named), slf, args, named)
     }
 
     #[getter]

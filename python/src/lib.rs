@@ -26,6 +26,7 @@ mod dtypes;
 mod errors;
 mod executor;
 mod html;
+mod lazy;
 mod options;
 mod place;
 mod program;

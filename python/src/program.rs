@@ -16,6 +16,7 @@ use crate::compiled::parse;
 use crate::composites::{Applied, CompositeFunction};
 use crate::dtypes;
 use crate::errors::exception;
+use crate::lazy;
 use crate::place::here;
 use crate::rules;
 use crate::{html, views};
@@ -145,10 +146,8 @@ pub struct OpFunction {
     given: Option<Py<PyAny>>,
 }
 
-#[pymethods]
 impl OpFunction {
-    #[pyo3(signature = (*args, **named))]
-    fn __call__<'py>(
+    fn call<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
@@ -165,6 +164,18 @@ impl OpFunction {
         }
         let operands: Vec<Bound<'py, PyAny>> = operands.into_iter().flatten().collect();
         applied(py, &Applied::Op(self.op, attrs), &operands)
+    }
+}
+
+#[pymethods]
+impl OpFunction {
+    #[pyo3(signature = (*args, **named))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        lazy::or_graph(slf.get().call(slf.py(), args, named), slf, args, named)
     }
 
     #[getter]

@@ -361,11 +361,34 @@ def test_compiled_objects_are_functions_of_blocks():
     agrees(da.map_blocks(f, x.astype(ml_dtypes.bfloat16), 2.0), f(a.astype(ml_dtypes.bfloat16), 2.0))
 
 
+def test_calls_with_arrays_of_dask_make_graphs():
+    a = random((6, 7))
+    x = da.from_array(a, chunks=(2, 3))
+    f = castwise.compile("a * b - 1.0")
+    agrees(f(x, x), f(a, a))
+    agrees(f(b=2.0, a=x), f(a, 2.0))
+    agrees(f(a, x), f(a, a))
+    agrees(castwise.exp(x), castwise.exp(a))
+    agrees(castwise.maximum(a[0], x), castwise.maximum(a[0], a))
+    agrees(castwise.amax(x, axis=1), castwise.amax(a, axis=1))
+    agrees(castwise.softmax(x.rechunk({1: -1}), dim=1), castwise.softmax(a, dim=1))
+    agrees(castwise.where(x > 0.5, x, 0.0), castwise.where(a > 0.5, a, 0.0))
+    # Ufuncs of NumPy are Dask's own, and in a function castwise's.
+    assert isinstance(np.add(x, 1), da.Array)
+    agrees(castwise.compile(lambda v: np.exp(v) * 2)(x), castwise.compile(lambda v: np.exp(v) * 2)(a))
+    with pytest.raises(TypeError, match=r"`a` is an array of Dask: call `castwise.dask.apply`"):
+        f(x, x, out=np.empty((6, 7), "f4"))
+    with pytest.raises(TypeError, match="is an array of Dask"):
+        castwise.compile(lambda v: v + x)(a)
+    with pytest.raises(castwise.ProgramError):
+        f(x, x[:, :5])
+
+
 def test_xarray_keeps_names_and_coordinates():
     xarray = pytest.importorskip("xarray", reason="xarray is not installed")
     a = random((6, 7))
     x = xarray.DataArray(da.from_array(a, chunks=(2, 3)), dims=("y", "x"), coords={"x": np.arange(7)})
-    f = castwise.compile("a * a + b")
+    f = castwise.compile("a * a - b")
     got = xarray.apply_ufunc(f, x, x.isel(y=0), dask="parallelized", output_dtypes=["f4"])
     assert got.dims == ("y", "x") and (got.x == x.x).all()
     same(got.values, f(a, a[0]))
@@ -391,6 +414,16 @@ def test_examples_run():
     for module in (castwise.dask, _apply, _block):
         found = doctest.testmod(module)
         assert found.attempted and not found.failed, module
+
+
+def test_blocks_of_the_page_run():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "dask.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+    assert len(blocks) > 5
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner()
+    runner.run(test)
+    assert test.examples and not runner.failures
 
 
 # Processes.
