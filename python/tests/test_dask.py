@@ -449,6 +449,16 @@ def test_a_program_that_arrives_twice_is_compiled_once():
     assert castwise.default_executor().stats["compiles"] == before
 
 
+def test_errors_travel():
+    for name in castwise.__all__:
+        error = getattr(castwise, name)
+        if isinstance(error, type) and issubclass(error, Exception):
+            made = error.__new__(error, "text")
+            made.__init__("text")
+            again = pickle.loads(pickle.dumps(made))
+            assert type(again) is error and str(again) == "text"
+
+
 def test_versions_do_not_mix(monkeypatch):
     data = pickle.dumps(_block.Block("text", _block.ONE_THREAD))
     assert pickle.loads(data).text == "text"
