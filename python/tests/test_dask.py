@@ -77,6 +77,7 @@ def test_arrays_broadcast_and_chunks_are_made_the_same():
     assert lazy.chunks == ((3, 1, 2, 2, 1, 1), (5, 2, 3, 2))
     agrees(lazy, f(a, b, c))
     agrees(castwise.dask.apply(f, c=z, a=x, b=y), f(a, b, c))
+    agrees(castwise.dask.apply(f, x.astype(">f4"), y, z), f(a, b, c))
     agrees(
         castwise.dask.apply("a * b", x[:, None, :], z[:, 0][None, :, None]),
         castwise.compile("a * b")(a[:, None], c[:, 0][None, :, None]),
@@ -335,6 +336,9 @@ def test_mistakes_are_found_before_anything_runs():
     for arguments, named in (((x,), {}), ((x, x, x), {}), ((x, x), {"a": x}), ((x,), {"b": x, "z": 1})):
         with pytest.raises(TypeError):
             castwise.dask.apply("a + b", *arguments, **named)
+    for returned in (3, (), {}, (1,)):
+        with pytest.raises(TypeError, match="the function returned"):
+            castwise.dask.apply(lambda a: returned, x)
     with pytest.raises(TypeError, match="no argument is an array"):
         castwise.dask.apply("a + b", 1, 2)
     with pytest.raises(TypeError, match="rules of its own"):
