@@ -54,7 +54,11 @@ WORKLOADS = {
     "ten ops f64": (ten_ops, "((a * 2 + b) * (a - b) + 0.5) * (a + 1.5) - b * b", {"a": "f8", "b": "f8"}),
     "exp f32": (gauss, "exp(-(x * x) * 0.5) * 0.3989423", {"x": "f4"}),
     "where, sqrt f32": (clipped, "where(a > b, sqrt(a), a * b)", {"a": "f4", "b": "f4"}),
-    "mean of ten ops f32": (lambda a, b: ten_ops(a, b).mean(), "mean(((a * 2 + b) * (a - b) + 0.5) * (a + 1.5) - b * b)", {"a": "f4", "b": "f4"}),
+    "mean of ten ops f32": (
+        lambda a, b: ten_ops(a, b).mean(),
+        "mean(((a * 2 + b) * (a - b) + 0.5) * (a + 1.5) - b * b)",
+        {"a": "f4", "b": "f4"},
+    ),
 }
 
 
@@ -86,7 +90,12 @@ def graphs(name, arrays):
         "castwise": ours,
         "numpy": da.map_blocks(by_numpy, *arrays.values(), dtype=dtype, meta=np.empty(0, dtype)),
         # numexpr computes with u16 as i32 and divides in f64, so its blocks are converted before.
-        "numexpr": da.map_blocks(by_numexpr, *(x.astype("f4") if x.dtype == "u2" else x for x in arrays.values()), dtype=dtype, meta=np.empty(0, dtype)),
+        "numexpr": da.map_blocks(
+            by_numexpr,
+            *(x.astype("f4") if x.dtype == "u2" else x for x in arrays.values()),
+            dtype=dtype,
+            meta=np.empty(0, dtype),
+        ),
     }
     if inner is not expression:
         return {who: made[who] if who == "castwise" else made[who].mean() for who in made}
@@ -97,7 +106,11 @@ def data(name, elements, block):
     rng = np.random.default_rng(1)
     made = {}
     for argument, dtype in WORKLOADS[name][2].items():
-        draw = (lambda n: rng.integers(1, 10000, n, dtype="u2")) if dtype == "u2" else (lambda n: rng.uniform(0.5, 2, n).astype(dtype))
+        draw = (
+            (lambda n: rng.integers(1, 10000, n, dtype="u2"))
+            if dtype == "u2"
+            else (lambda n: rng.uniform(0.5, 2, n).astype(dtype))
+        )
         blocks = [da.from_array(draw(min(block, elements - at)), chunks=-1) for at in range(0, elements, block)]
         made[argument] = da.concatenate(blocks)
     return made
@@ -111,10 +124,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     asked = parser.parse_args()
     numexpr.set_num_threads(1)
-    print(f"castwise {castwise.__version__}, NumPy {np.__version__}, numexpr {numexpr.__version__}, Dask {dask.__version__}")
+    print(
+        f"castwise {castwise.__version__}, NumPy {np.__version__}, numexpr {numexpr.__version__}, Dask {dask.__version__}"
+    )
     for threads in map(int, asked.threads.split(",")):
         print(f"\n{asked.elements} elements in blocks of {asked.block}, {threads} threads of Dask, ms\n")
-        print(f"| workload | {' | '.join(CONTENDERS)} | numpy / castwise | numexpr / castwise |\n| --- | ---: | ---: | ---: | ---: | ---: |")
+        print(
+            f"| workload | {' | '.join(CONTENDERS)} | numpy / castwise | numexpr / castwise |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+        )
         ratios = {"numpy": [], "numexpr": []}
         options = {"scheduler": "synchronous"} if threads == 1 else {"scheduler": "threads", "num_workers": threads}
         for name in WORKLOADS:

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::dlpack::{self, Owned};
 use crate::dtypes;
+use crate::lazy;
 use crate::ndarrays;
 use crate::torch::{self, Tensors};
 
@@ -199,6 +200,8 @@ enum Kind {
     /// What `numpy.asarray` takes.
     ToNumPy,
     Buffer,
+    /// Of Dask.
+    Lazy,
     /// None of these.
     Unknown,
 }
@@ -263,6 +266,9 @@ fn kind_of(obj: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Kind> 
     if class.hasattr("__dlpack__")? && class.hasattr("__dlpack_device__")? {
         return Ok(Kind::DlPack(other(class)?.unwrap_or(Library::NumPy)));
     }
+    if lazy::is_lazy(class)? {
+        return Ok(Kind::Lazy);
+    }
     let numpy_makes = class.hasattr("__array__")? || class.hasattr("__array_interface__")?;
     Ok(if numpy_makes {
         Kind::ToNumPy
@@ -295,6 +301,7 @@ pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
 /// Reads an array whose bools may be any bytes.
 fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     if ndarrays::is_array(obj) {
+        ndarrays::check_unmasked(obj, name)?;
         return ndarrays::read(obj.clone(), name);
     }
     let copy_of = |obj: &Bound<'py, PyAny>| {
@@ -309,6 +316,7 @@ fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>>
         // Bytes are an array of characters to NumPy; a view of them is one of numbers.
         Kind::Buffer if ndarrays::class(obj.py()).is_some() => copy_of(&PyMemoryView::from(obj)?.into_any()),
         Kind::Buffer => buffer(obj, name),
+        Kind::Lazy => Err(lazy::refused(name)),
         Kind::Unknown => {
             let found = obj.get_type().fully_qualified_name()?;
             Err(PyTypeError::new_err(format!("the argument `{name}` is a {found}, not an array or a number")))

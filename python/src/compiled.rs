@@ -18,6 +18,7 @@ use crate::describe::{self, Described};
 use crate::errors::exception;
 use crate::executor::PyExecutor;
 use crate::html;
+use crate::lazy;
 use crate::options::Options;
 use crate::place::here;
 use crate::torch;
@@ -138,6 +139,31 @@ impl Compiled {
             found.push(read(&value, name)?);
         }
         Ok(found)
+    }
+
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
+        let mut views = Views::new();
+        if args.len() == self.names.len()
+            && named.is_none_or(|d| d.is_empty())
+            && let Some(last) = self.last()
+            && let Some(library) = last.0.views_like(&last.1, args.iter_borrowed(), false, &mut views)
+        {
+            return last.0.call(py, &views, library, out, &fail);
+        }
+        let arguments = self.read(args, named, arrays::argument)?;
+        let variant = self.variant(py, &arguments)?;
+        let feeds = variant.feeds(&arguments);
+        let library = feeds.first().map_or(Library::NumPy, |a| a.library);
+        let views = variant.views(&feeds).map_err(fail)?;
+        self.remember(&variant);
+        variant.call(py, &views, library, out, &fail)
     }
 
     /// The value of a name that needs no argument: of a constant of expressions.
@@ -316,31 +342,22 @@ fn names_of(text: &str) -> castwise::Result<Vec<String>> {
 
 #[pymethods]
 impl Compiled {
-    /// Computes the results for these arrays, by position or by name.
+    /// Computes the results for these arrays, by position or by name; of arrays of Dask, as `castwise.dask.apply` does.
     #[pyo3(signature = (*args, out=None, **named))]
     fn __call__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        let mut views = Views::new();
-        if args.len() == self.names.len()
-            && named.is_none_or(|d| d.is_empty())
-            && let Some(last) = self.last()
-            && let Some(library) = last.0.views_like(&last.1, args.iter_borrowed(), false, &mut views)
-        {
-            return last.0.call(py, &views, library, out, &fail);
-        }
-        let arguments = self.read(args, named, arrays::argument)?;
-        let variant = self.variant(py, &arguments)?;
-        let feeds = variant.feeds(&arguments);
-        let library = feeds.first().map_or(Library::NumPy, |a| a.library);
-        let views = variant.views(&feeds).map_err(fail)?;
-        self.remember(&variant);
-        variant.call(py, &views, library, out, &fail)
+        let made = slf.get().call(slf.py(), args, out, named);
+        if out.is_some() { made } else { lazy::or_graph(made, slf, args, named) }
+    }
+
+    /// What graphs call it: tools take a name apart at its dashes.
+    #[getter]
+    fn __name__(&self) -> &'static str {
+        "castwise"
     }
 
     /// For the backend of torch.compile: computes the results for tensors by position, whose history is the caller's, so that

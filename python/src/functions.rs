@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::apply::applied;
 use crate::arrays;
 use crate::dtypes;
+use crate::lazy;
 
 /// What is applied to operands, with its attributes.
 #[derive(Clone)]
@@ -253,10 +254,8 @@ impl<'py> Read<'py> {
     }
 }
 
-#[pymethods]
 impl Function {
-    #[pyo3(signature = (*args, **named))]
-    fn __call__<'py>(
+    fn call<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
@@ -292,6 +291,18 @@ impl Function {
         }
         let (what, operands) = read.finish(py)?;
         applied(py, &what, &operands)
+    }
+}
+
+#[pymethods]
+impl Function {
+    #[pyo3(signature = (*args, **named))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        lazy::or_graph(slf.get().call(slf.py(), args, named), slf, args, named)
     }
 
     #[getter]

@@ -27,6 +27,7 @@ mod errors;
 mod executor;
 mod functions;
 mod html;
+mod lazy;
 mod ndarrays;
 mod options;
 mod place;

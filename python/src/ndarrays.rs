@@ -43,7 +43,8 @@ pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
 
 /// The address of the first element of an object that is an array of this layout, in the machine's byte order.
 pub fn elements(obj: &Bound<'_, PyAny>, layout: &TensorLayout) -> Option<*mut u8> {
-    if !is_array(obj) {
+    // Of a class derived from it, as that of masked arrays, more may have to be asked.
+    if class(obj.py()) != Some(obj.get_type_ptr()) {
         return None;
     }
     let array: *const PyArrayObject = obj.as_ptr().cast();
@@ -64,6 +65,18 @@ pub fn elements(obj: &Bound<'_, PyAny>, layout: &TensorLayout) -> Option<*mut u8
         }
     }
     Some(fields.data.cast())
+}
+
+/// Refuses an array of NumPy that has a mask.
+pub fn check_unmasked(obj: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+    if class(obj.py()) == Some(obj.get_type_ptr())
+        || !obj.is_instance(&obj.py().import("numpy.ma")?.getattr("MaskedArray")?)?
+    {
+        return Ok(());
+    }
+    let text =
+        format!("the argument `{name}` is a masked array, whose mask would be lost: fill it first, with `.filled(0)`");
+    Err(PyTypeError::new_err(text))
 }
 
 /// The mark of the other byte order than the machine's.

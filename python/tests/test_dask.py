@@ -2,8 +2,11 @@
 
 import doctest
 import hashlib
+import json
 import os
+import pathlib
 import pickle
+import re
 import signal
 import time
 
@@ -17,6 +20,7 @@ dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask[array] is not installed")
 
 import castwise.dask  # noqa: E402
+from castwise import _command  # noqa: E402
 from castwise.dask import _apply, _block  # noqa: E402
 
 #: The ops whose partial results merge.
@@ -73,7 +77,11 @@ def test_arrays_broadcast_and_chunks_are_made_the_same():
     assert lazy.chunks == ((3, 1, 2, 2, 1, 1), (5, 2, 3, 2))
     agrees(lazy, f(a, b, c))
     agrees(castwise.dask.apply(f, c=z, a=x, b=y), f(a, b, c))
-    agrees(castwise.dask.apply("a * b", x[:, None, :], z[:, 0][None, :, None]), castwise.compile("a * b")(a[:, None], c[:, 0][None, :, None]))
+    agrees(castwise.dask.apply(f, x.astype(">f4"), y, z), f(a, b, c))
+    agrees(
+        castwise.dask.apply("a * b", x[:, None, :], z[:, 0][None, :, None]),
+        castwise.compile("a * b")(a[:, None], c[:, 0][None, :, None]),
+    )
 
 
 def test_numbers_are_weak_and_arrays_are_not():
@@ -106,7 +114,10 @@ def test_fixed_extents_of_programs():
     p = castwise.Program("numpy")
     x, y = p.data("x", "f32", [8, 6]), p.data("y", "f32", [6])
     p.fetch((x * y).amax(), x + y)
-    lazy, want = castwise.dask.apply(p, da.from_array(a, chunks=(3, 4)), da.from_array(a[0], chunks=5)), castwise.compile(p)(a, a[0])
+    lazy, want = (
+        castwise.dask.apply(p, da.from_array(a, chunks=(3, 4)), da.from_array(a[0], chunks=5)),
+        castwise.compile(p)(a, a[0]),
+    )
     agrees(lazy[0], want[0])
     agrees(lazy[1], want[1])
     q = castwise.Program("numpy")
@@ -127,7 +138,12 @@ def test_ops_along_dims_of_one_chunk_run_in_blocks():
     rows = da.from_array(a, chunks=(3, -1))
     for f in ("softmax(a, dim=-1)", "median(a, axis=1)", "cumsum(a, axis=1)", "argmax(a, axis=1, keepdim=True)"):
         agrees(castwise.dask.apply(f, rows), castwise.compile(f)(a))
-    for f in (lambda a: a[:, 1::2] * 2, lambda a: a[:, ::-1], lambda a: castwise.sort(a, dim=1), lambda a: a.T.unsqueeze(0)):
+    for f in (
+        lambda a: a[:, 1::2] * 2,
+        lambda a: a[:, ::-1],
+        lambda a: castwise.sort(a, dim=1),
+        lambda a: a.T.unsqueeze(0),
+    ):
         agrees(castwise.dask.apply(f, rows), castwise.compile(f)(a))
     whole = da.from_array(a[:, :5], chunks=-1)
     for f in ("uniform(a, seed=3)", "sum(a)", "argmax(a)"):
@@ -194,11 +210,17 @@ def test_bits_follow_from_the_chunks_alone():
     want = dask.compute(*lazy, scheduler="synchronous")
     for threads in (1, 3, 8):
         with dask.config.set({"split_every": threads + 1}):
-            again = castwise.dask.apply(lambda a: (a.sum(), a.mean(axis=0), castwise.std(a, axis=1), castwise.logsumexp(a)), x)
-        for got, one in zip(dask.compute(*again, scheduler="threads", num_workers=threads, optimize_graph=threads > 1), want):
+            again = castwise.dask.apply(
+                lambda a: (a.sum(), a.mean(axis=0), castwise.std(a, axis=1), castwise.logsumexp(a)), x
+            )
+        for got, one in zip(
+            dask.compute(*again, scheduler="threads", num_workers=threads, optimize_graph=threads > 1), want
+        ):
             same(got, one)
     # Another array of the same partial sums, which castwise merges.
-    parts = np.array([[castwise.compile("sum(a)")(a[i : i + 5, j : j + 6]) for j in range(0, 50, 6)] for i in range(0, 64, 5)])
+    parts = np.array(
+        [[castwise.compile("sum(a)")(a[i : i + 5, j : j + 6]) for j in range(0, 50, 6)] for i in range(0, 64, 5)]
+    )
     level = [[castwise.compile("sum(a)")(parts[i : i + 4, j : j + 4]) for j in range(0, 9, 4)] for i in range(0, 13, 4)]
     same(want[0], castwise.compile("sum(a)")(np.array(level)))
 
@@ -242,11 +264,22 @@ def test_unknown_sizes_of_chunks():
 
 @pytest.mark.parametrize(
     "f, dim",
-    [("softmax(a, dim=-1)", 1), ("cumsum(a, axis=0)", 0), ("argmax(a)", 0), ("median(a)", 0), ("norm(a, p=1)", 0), ("uniform(a, seed=1)", 0), (lambda a: a[:, 1:], 1), (lambda a: a.flip(0), 0)],
+    [
+        ("softmax(a, dim=-1)", 1),
+        ("cumsum(a, axis=0)", 0),
+        ("argmax(a)", 0),
+        ("median(a)", 0),
+        ("norm(a, p=1)", 0),
+        ("uniform(a, seed=1)", 0),
+        (lambda a: a[:, 1:], 1),
+        (lambda a: a.flip(0), 0),
+    ],
 )
 def test_other_ops_along_several_chunks(f, dim):
     x = da.ones((6, 6), chunks=2, dtype="f4")
-    with pytest.raises(ValueError, match=rf"needs dim {dim} of `a` in one chunk; it is in 3: pass `a.rechunk\(\{{{dim}: -1\}}\)`"):
+    with pytest.raises(
+        ValueError, match=rf"needs dim {dim} of `a` in one chunk; it is in 3: pass `a.rechunk\(\{{{dim}: -1\}}\)`"
+    ):
         castwise.dask.apply(f, x)
     castwise.dask.apply(f, x.rechunk(-1)).compute()
 
@@ -279,6 +312,20 @@ def test_other_arrays_are_refused():
             castwise.dask.apply("a + b", x, bad)
 
 
+def test_names_and_weak_arrays_of_programs():
+    a = random((6, 5))
+    p = castwise.Program("numpy")
+    x, y = p.data("_0", "f32", ['"n" 1', None]), p.data('p "x] (', "f32", ['"n" 1', None])
+    p.fetch(**{"a % b": (x - x.mean()) * y, "b": castwise.std(y)})
+    f = castwise.compile(p)
+    lazy = castwise.dask.apply(f, da.from_array(a, chunks=2), da.from_array(a, chunks=3))
+    for name, want in f(a, a).items():
+        np.testing.assert_allclose(lazy[name].compute(), want, rtol=1e-5, atol=1e-6)
+    weak = castwise.compile("castwise 1\nprogram(rules = jax) (%x: f32*[?]) {\n  %0 = add %x, ~1\n  fetch %0\n}\n")
+    with pytest.raises(castwise.FeedError):
+        castwise.dask.apply(weak, da.ones(4, chunks=2, dtype="f4"))
+
+
 def test_mistakes_are_found_before_anything_runs():
     x = da.from_array(random((6, 5)), chunks=2)
     u8 = (x * 10).astype("u1")
@@ -289,6 +336,9 @@ def test_mistakes_are_found_before_anything_runs():
     for arguments, named in (((x,), {}), ((x, x, x), {}), ((x, x), {"a": x}), ((x,), {"b": x, "z": 1})):
         with pytest.raises(TypeError):
             castwise.dask.apply("a + b", *arguments, **named)
+    for returned in (3, (), {}, (1,)):
+        with pytest.raises(TypeError, match="the function returned"):
+            castwise.dask.apply(lambda a: returned, x)
     with pytest.raises(TypeError, match="no argument is an array"):
         castwise.dask.apply("a + b", 1, 2)
     with pytest.raises(TypeError, match="rules of its own"):
@@ -311,15 +361,38 @@ def test_compiled_objects_are_functions_of_blocks():
     x = da.from_array(a, chunks=(2, 3))
     f = castwise.compile("a * b")
     agrees(da.map_blocks(f, x, x), f(a, a))
-    agrees(da.blockwise(f, "ij", x, "ij", x.T, "ij", dtype="f4") if False else da.blockwise(f, "ij", x, "ij", x, "ij", dtype="f4"), f(a, a))
+    agrees(da.blockwise(f, "ij", x, "ij", x.rechunk((2, 3)), "ij", dtype="f4"), f(a, a))
     agrees(da.map_blocks(f, x.astype(ml_dtypes.bfloat16), 2.0), f(a.astype(ml_dtypes.bfloat16), 2.0))
+
+
+def test_calls_with_arrays_of_dask_make_graphs():
+    a = random((6, 7))
+    x = da.from_array(a, chunks=(2, 3))
+    f = castwise.compile("a * b - 1.0")
+    agrees(f(x, x), f(a, a))
+    agrees(f(b=2.0, a=x), f(a, 2.0))
+    agrees(f(a, x), f(a, a))
+    agrees(castwise.exp(x), castwise.exp(a))
+    agrees(castwise.maximum(a[0], x), castwise.maximum(a[0], a))
+    agrees(castwise.amax(x, axis=1), castwise.amax(a, axis=1))
+    agrees(castwise.softmax(x.rechunk({1: -1}), dim=1), castwise.softmax(a, dim=1))
+    agrees(castwise.where(x > 0.5, x, 0.0), castwise.where(a > 0.5, a, 0.0))
+    # Ufuncs of NumPy are Dask's own, and in a function castwise's.
+    assert isinstance(np.add(x, 1), da.Array)
+    agrees(castwise.compile(lambda v: np.exp(v) * 2)(x), castwise.compile(lambda v: np.exp(v) * 2)(a))
+    with pytest.raises(TypeError, match=r"`a` is an array of Dask: call `castwise.dask.apply`"):
+        f(x, x, out=np.empty((6, 7), "f4"))
+    with pytest.raises(TypeError, match="is an array of Dask"):
+        castwise.compile(lambda v: v + x)(a)
+    with pytest.raises(castwise.ProgramError):
+        f(x, x[:, :5])
 
 
 def test_xarray_keeps_names_and_coordinates():
     xarray = pytest.importorskip("xarray", reason="xarray is not installed")
     a = random((6, 7))
     x = xarray.DataArray(da.from_array(a, chunks=(2, 3)), dims=("y", "x"), coords={"x": np.arange(7)})
-    f = castwise.compile("a * a + b")
+    f = castwise.compile("a * a - b")
     got = xarray.apply_ufunc(f, x, x.isel(y=0), dask="parallelized", output_dtypes=["f4"])
     assert got.dims == ("y", "x") and (got.x == x.x).all()
     same(got.values, f(a, a[0]))
@@ -347,6 +420,16 @@ def test_examples_run():
         assert found.attempted and not found.failed, module
 
 
+def test_blocks_of_the_page_run():
+    page = pathlib.Path(__file__).parents[2] / "docs" / "dask.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+    assert len(blocks) > 5
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner()
+    runner.run(test)
+    assert test.examples and not runner.failures
+
+
 # Processes.
 
 
@@ -368,6 +451,24 @@ def test_a_program_that_arrives_twice_is_compiled_once():
     before = castwise.default_executor().stats["compiles"]
     pickle.loads(g)(np.ones(3))
     assert castwise.default_executor().stats["compiles"] == before
+
+
+def test_errors_travel():
+    for name in castwise.__all__:
+        error = getattr(castwise, name)
+        if isinstance(error, type) and issubclass(error, Exception):
+            made = error.__new__(error, "text")
+            made.__init__("text")
+            again = pickle.loads(pickle.dumps(made))
+            assert type(again) is error and str(again) == "text"
+
+
+def test_versions_do_not_mix(monkeypatch):
+    data = pickle.dumps(_block.Block("text", _block.ONE_THREAD))
+    assert pickle.loads(data).text == "text"
+    monkeypatch.setattr(_block, "__version__", "9.9.9")
+    with pytest.raises(RuntimeError, match=r"castwise 0.* came to a process with castwise 9.9.9"):
+        pickle.loads(data)
 
 
 def test_an_executor_of_its_own_has_its_limits():
@@ -394,7 +495,9 @@ def _large(elements, size):
     x, y = (da.map_blocks(_numbers, chunks=chunks, dtype="f4", meta=np.empty(0, "f4"), seed=seed) for seed in (0, 1))
     ratio = castwise.dask.apply("(x - y) / (x + y) + sqrt(x * y) * 0.5", x, y)
     digests = ratio.map_blocks(_digest, chunks=((1,) * ratio.numblocks[0],), dtype="u8", meta=np.empty(0, "u8"))
-    numbers = castwise.dask.apply(lambda r: (r.sum(), r.mean(), castwise.std(r), castwise.amax(r), castwise.logsumexp(r)), ratio)
+    numbers = castwise.dask.apply(
+        lambda r: (r.sum(), r.mean(), castwise.std(r), castwise.amax(r), castwise.logsumexp(r)), ratio
+    )
     return digests, numbers
 
 
@@ -408,7 +511,7 @@ def test_a_cluster_that_loses_a_worker_has_the_bits_of_one_process():
     distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     digests, numbers = _large(100_000_000, 2_000_000)
     assert digests.numblocks == (50,)
-    options = dict(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GiB")
+    options = dict(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit="1GiB")
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         client.run(_warm)
         compiled = {worker: stats["compiles"] for worker, stats in client.run(castwise.dask.stats).items()}
@@ -419,7 +522,7 @@ def test_a_cluster_that_loses_a_worker_has_the_bits_of_one_process():
 
         pids = client.run(os.getpid)
         blocks = client.compute([*digests.to_delayed().ravel(), *numbers])
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while sum(f.done() for f in blocks) < 10:
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -433,3 +536,71 @@ def test_a_cluster_that_loses_a_worker_has_the_bits_of_one_process():
     for lost, calm, alone in zip(found[50:], first[1:], one[1:]):
         same(lost, alone)
         same(calm, alone)
+
+
+def _model(folder, seed):
+    """A model of two shards, by way of the command."""
+    rng = np.random.default_rng(seed)
+    tensors = {f"layers.{i}.w": rng.random((40, 30)).astype(np.float16) for i in range(12)}
+    tensors |= {"norm (last)": rng.random(30).astype(np.float32), "position_ids": np.arange(30)}
+    np.savez(folder.with_suffix(".npz"), **tensors)
+    folder.mkdir()
+    (folder / "config.json").write_text('{"torch_dtype": "float32", "model_type": "x"}')
+    (folder / "tokenizer.json").write_text("{}")
+    index = folder / "model.safetensors.index.json"
+    assert (
+        _command.main(
+            ["eval", "x", "-i", f"x={folder.with_suffix('.npz')}", "-o", str(index), "--max-shard-size", "20K", "-q"]
+        )
+        == 0
+    )
+
+
+def test_models_are_computed_by_workers(tmp_path, capfd, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+    monkeypatch.chdir(tmp_path)
+    for seed, name in enumerate("ab"):
+        _model(tmp_path / name, seed)
+    expression = ["eval", "0.7*a + 0.3*b", "-i", "a=a/", "-i", "b=b/", "--quiet"]
+
+    def files(folder):
+        """The tensors with their headers, the names of all files, and the texts beside the weights."""
+        tensors, texts = {}, {}
+        for path in (tmp_path / folder).iterdir():
+            data = path.read_bytes()
+            if path.suffix != ".safetensors":
+                texts[path.name] = data if "index" not in path.name else sorted(json.loads(data)["weight_map"])
+                continue
+            start = 8 + int.from_bytes(data[:8], "little")
+            for name, one in json.loads(data[8:start]).items():
+                begin, end = one.pop("data_offsets")
+                tensors[name] = (one, data[start + begin : start + end])
+        return tensors, texts
+
+    options = dict(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0")
+    with distributed.LocalCluster(**options) as cluster:
+        dask_ = ["--dask", cluster.scheduler_address]
+        for more in (
+            ["--max-shard-size", "10K"],
+            ["--out-dtype=bf16", "--skip", "layers.3", "--map", "norm=b", "--no-copy-rest"],
+        ):
+            assert _command.main([*expression, *more, "-o", "alone/", "-f"]) == 0
+            assert _command.main([*expression, *more, "-o", "spread/", *dask_, "-f"]) == 0
+            assert files("alone") == files("spread")
+        assert _command.main([*expression, "-o", "alone.safetensors"]) == 0
+        assert _command.main([*expression, "-o", "spread.safetensors", *dask_]) == 0
+        assert (tmp_path / "alone.safetensors").read_bytes() == (tmp_path / "spread.safetensors").read_bytes()
+        before = {p.name for p in tmp_path.iterdir()}
+        capfd.readouterr()
+        for wrong, status, text in (
+            (["eval", "log(a - 2)", "-i", "a=a/", "--check", "finite"], 3, "finite"),
+            (["eval", "a +", "-i", "a=a/"], 1, "operand"),
+            (["eval", "a", "-i", "a=missing/"], 1, "missing"),
+            (["eval", "a", "-i", "a=a/", "--json"], 2, "--json"),
+            (["eval", "a", "-i", "a=a/", "--explain"], 2, "leave out --dask"),
+        ):
+            assert _command.main([*wrong, "-o", "failed/", *dask_]) == status, wrong
+            assert text in capfd.readouterr().err
+        assert _command.main(["eval", "a", "-i", "a=a/", *dask_]) == 2
+        assert _command.main([*expression, "-o", "spread/", *dask_]) != 0
+        assert {p.name for p in tmp_path.iterdir()} == before

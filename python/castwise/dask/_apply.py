@@ -15,10 +15,15 @@ from ._block import ONE_THREAD
 from ._plan import Plan
 from ._text import Source
 
+#: Dask's functions, which have no types.
+_dask: Any = da
+
 _NUMBERS = (bool, int, float, complex)
 
 
-def apply(f: str | Compiled | Program | Callable[..., Any], /, *arrays: Any, rules: str | None = None, **named: Any) -> Any:
+def apply(
+    f: str | Compiled | Program | Callable[..., Any], /, *arrays: Any, rules: str | None = None, **named: Any
+) -> Any:
     """Applies a program to chunked arrays. Nothing is computed; dtype, shape and chunks of the results are known.
 
     Args:
@@ -59,6 +64,7 @@ def apply(f: str | Compiled | Program | Callable[..., Any], /, *arrays: Any, rul
     if not chunked:
         raise TypeError("no argument is an array")
     asked.check(given)
+    form = asked.form(given)
     source = Source(asked.program(given, sized=False))
     try:
         plan = Plan(source, list(chunked), list(chunked.values()), asked.settings)
@@ -66,16 +72,21 @@ def apply(f: str | Compiled | Program | Callable[..., Any], /, *arrays: Any, rul
         # The same mistake, with the user's places.
         asked.program(given, sized=True).infer()
         raise
-    return asked.formed(given, plan.results())
+    results = plan.results()
+    if isinstance(form, dict):
+        return dict(zip(form, results, strict=True))
+    return tuple(results) if isinstance(form, tuple) else results[0]
 
 
 def _argument(name: str, value: Any) -> Any:
     if type(value) in _NUMBERS:
         return value
     if isinstance(value, np.ma.MaskedArray) or isinstance(getattr(value, "_meta", None), np.ma.MaskedArray):
-        raise TypeError(f"the argument `{name}` is a masked array, whose mask would be lost: fill it first, with `da.ma.filled`")
+        raise TypeError(
+            f"the argument `{name}` is a masked array, whose mask would be lost: fill it first, with `da.ma.filled`"
+        )
     if isinstance(value, (np.ndarray, np.generic)):
-        value = da.from_array(np.asarray(value), chunks=-1)
+        value = _dask.from_array(np.asarray(value), chunks=-1)
     if not isinstance(value, da.Array):
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         help = "; call `xarray.apply_ufunc` with the compiled object" if kind.startswith("xarray.") else ""
@@ -83,6 +94,7 @@ def _argument(name: str, value: Any) -> Any:
     if not isinstance(value._meta, np.ndarray):
         kind = f"{type(value._meta).__module__}.{type(value._meta).__qualname__}"
         raise TypeError(f"the chunks of `{name}` are of {kind}, not NumPy arrays")
+    _dtype(name, value)
     return value
 
 
@@ -156,17 +168,17 @@ class _Asked:
             # Of the values or extents of this call.
             pass
 
-    def formed(self, given: Mapping[str, Any], results: list[da.Array]) -> Any:
-        """The results in the form in which a call returns them."""
-        form = self.compiled.result_type(**{n: _described(x) for n, x in given.items()}) if self.kind != "text" else None
+    def form(self, given: Mapping[str, Any]) -> Any:
+        """What a call returns, with dtypes in the places of results."""
         if self.kind == "text":
-            form = self.compiled.result_type(*self._declared())
-        if isinstance(form, dict):
-            return dict(zip(form, results, strict=True))
-        return tuple(results) if isinstance(form, tuple) else results[0]
+            return self.compiled.result_type(*self._declared())
+        form = self.compiled.result_type(**{n: _described(x) for n, x in given.items()})
+        if form == () or form == {}:
+            raise TypeError("the function returned no result")
+        return form
 
     def _declared(self) -> list[str]:
-        return [feed.dtype for feed in Source(Program.parse(self.what)).feeds]
+        return [feed.dtype.rstrip("*") for feed in Source(Program.parse(self.what)).feeds]
 
 
 def _described(x: Any) -> Any:
@@ -175,7 +187,7 @@ def _described(x: Any) -> Any:
 
 def _dtype(name: str, x: da.Array) -> str:
     try:
-        return Program("torch").data(name, x.dtype, []).dtype
+        return Program("torch").data(name, x.dtype.newbyteorder("="), []).dtype
     except TypeError as e:
         raise TypeError(f"the argument `{name}`: {e}") from None
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _api
-from .._core import Compiled, Executor
+from .._core import Compiled, Executor, __version__
 
 #: The arguments of an ``Executor``.
 Settings = tuple[Any, ...]
@@ -61,6 +61,15 @@ def checked(block: Any) -> Any:
     return np.asarray(block)
 
 
+def _received(version: str, block: type[Block], arguments: tuple[Any, ...]) -> Block:
+    """A block that arrives. Bits are promised within a version, so no graph mixes two."""
+    if version != __version__:
+        raise RuntimeError(
+            f"a program of castwise {version} came to a process with castwise {__version__}: install one version"
+        )
+    return block(*arguments)
+
+
 class Block:
     """A program that is called with blocks."""
 
@@ -84,11 +93,15 @@ class Block:
         self._ran = True
         return compiled(*arrays)
 
+    def arguments(self) -> tuple[Any, ...]:
+        """Those of the class."""
+        return self.text, self.settings
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.text, self.settings)
+        return _received, (__version__, type(self), self.arguments())
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        return (f"castwise.dask.{type(self).__name__}", *self.__reduce__()[1])
+        return (f"castwise.dask.{type(self).__name__}", *self.arguments())
 
     def __repr__(self) -> str:
         return f"castwise {type(self).__name__.lower()}"
@@ -109,8 +122,8 @@ class Merge(Block):
     def merged(self, partial: Any) -> Any:
         return self.run(partial, *self.more)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.text, self.settings, *map(int, self.more))
+    def arguments(self) -> tuple[Any, ...]:
+        return self.text, self.settings, *map(int, self.more)
 
 
 class Moments(Block):
@@ -120,7 +133,9 @@ class Moments(Block):
     ``fixed`` is the product of the extents of those that are the same in all blocks.
     """
 
-    def __init__(self, text: str, settings: Settings, places: tuple[tuple[tuple[int, int], ...], ...], fixed: int) -> None:
+    def __init__(
+        self, text: str, settings: Settings, places: tuple[tuple[tuple[int, int], ...], ...], fixed: int
+    ) -> None:
         super().__init__(text, settings)
         self.places, self.fixed = places, fixed
 
@@ -133,8 +148,8 @@ class Moments(Block):
         mean, squares = self.run(*arrays)
         return np.stack([np.full_like(mean, n), mean, squares], axis=-1)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.text, self.settings, self.places, self.fixed)
+    def arguments(self) -> tuple[Any, ...]:
+        return self.text, self.settings, self.places, self.fixed
 
 
 class MergedMoments(Merge):

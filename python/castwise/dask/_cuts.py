@@ -72,7 +72,9 @@ class Cut(NamedTuple):
     @property
     def math(self) -> str:
         """The dtype of partial results."""
-        return {"result": self.result.dtype, "f64": "f64"}.get(self.kind.math, _WIDE.get(self.result.dtype, self.result.dtype))
+        return {"result": self.result.dtype, "f64": "f64"}.get(
+            self.kind.math, _WIDE.get(self.result.dtype, self.result.dtype)
+        )
 
     @property
     def over(self) -> str:
@@ -135,7 +137,10 @@ class Cut(NamedTuple):
         """Lines that merge counts, means and squares along the last dim of ``%p`` into ``%n``, ``%mean`` and ``%squares``."""
         last = len(self.operand.dims)
         return [
-            *(f"%{name} = slice %p {{dim = {last}, start = {i}, end = {i + 1}}}" for i, name in enumerate(("k", "m", "q"))),
+            *(
+                f"%{name} = slice %p {{dim = {last}, start = {i}, end = {i + 1}}}"
+                for i, name in enumerate(("k", "m", "q"))
+            ),
             f"%n = sum %k {{{self.over}}}",
             "%weighted = mul %k, %m",
             f"%total = sum %weighted {{{self.over}}}",
@@ -164,7 +169,9 @@ class Cut(NamedTuple):
         ]
 
 
-def cut_of(line: Line, step: Line | None, operand: Value, result: Value, dims: tuple[int, ...], prefix: str) -> Cut | None:
+def cut_of(
+    line: Line, step: Line | None, operand: Value, result: Value, dims: tuple[int, ...], prefix: str
+) -> Cut | None:
     """How a reduction is computed of chunks, or ``None`` if castwise doesn't."""
     if step is None or line.op not in KINDS or step.op != line.op or "output" in line.rest:
         return None
@@ -174,4 +181,3 @@ def cut_of(line: Line, step: Line | None, operand: Value, result: Value, dims: t
     if line.op == "norm" and cut.number() != 2.0:
         return None
     return cut
-

@@ -14,11 +14,14 @@ from typing import Any, Iterable, Sequence
 import dask.array as da
 import numpy as np
 
-from .. import _api
+from .._core import Program
 from .._errors import FeedError, ProgramError
 from ._block import Block, Merge, MergedMoments, Moments, Pick, Settings, first
 from ._cuts import WIDTH, Cut, cut_of
 from ._text import Feed, Line, Source, Typed, labels
+
+#: Dask's functions, which have no types.
+_dask: Any = da
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
@@ -26,7 +29,8 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     if name in ("bf16", "f8e4m3fn", "f8e5m2"):
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, {"bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn"}.get(name, "float8_e5m2")))
+        own: type[Any] = getattr(ml_dtypes, {"bf16": "bfloat16", "f8e4m3fn": "float8_e4m3fn"}.get(name, "float8_e5m2"))
+        return np.dtype(own)
     if name == "c32":
         raise TypeError("a result is c32, which NumPy lacks: cast it to c64")
     kinds = {"u": "uint", "i": "int", "f": "float", "c": "complex"}
@@ -64,7 +68,9 @@ class Plan:
             return x
         if not any(0 in sizes and 0 < sum(sizes) for sizes in x.chunks):
             return x
-        return x.rechunk(tuple(tuple(n for n in sizes if n) or (0,) if known(sum(sizes)) else sizes for sizes in x.chunks))
+        kept = (tuple(n for n in sizes if n) or (0,) if known(sum(sizes)) else sizes for sizes in x.chunks)
+        made: da.Array = _dask.rechunk(x, tuple(kept))
+        return made
 
     def _check_extents(self, arrays: Sequence[da.Array]) -> None:
         """A program may fix extents, or say by a name that two are one."""
@@ -130,7 +136,7 @@ class Plan:
         for feed, x in zip(self.source.feeds, arrays):
             given += [x, tuple(self.index(dim) or f"={next(alone)}" for dim in self.typed[feed.ref].dims)]
         try:
-            _, made = da.core.unify_chunks(*given)
+            _, made = _dask.core.unify_chunks(*given)
         except ValueError as e:
             sizes = ", ".join(f"`{self.names[f.ref]}` {x.chunks}" for f, x in zip(self.source.feeds, arrays))
             raise ValueError(f"chunks whose sizes are unknown can't be made the same: {sizes}") from e
@@ -206,7 +212,9 @@ class Plan:
             out.append(index or f"+{next(seen)}")
             if index is None:
                 if not size.isdigit():
-                    raise ValueError("an extent of a result follows from unknown sizes of chunks: call `compute_chunk_sizes()` first")
+                    raise ValueError(
+                        "an extent of a result follows from unknown sizes of chunks: call `compute_chunk_sizes()` first"
+                    )
                 new[out[-1]] = int(size)
         if fixed is not None:
             out.append("moments")
@@ -215,10 +223,11 @@ class Plan:
         for feed in feeds:
             x = self.arrays[feed.ref] if feed.ref in self.arrays else self.cuts[feed.ref]
             given += [x, tuple(self.index(dim) or f"-{next(seen)}" for dim in self.typed[feed.ref].dims)]
-        there = {index for indices in given[1::2] for index in indices}
-        for index in set(out) - there - set(new):
-            new[index] = self.chunks[index]
-        call = Block(text, self.settings) if fixed is None else Moments(text, self.settings, self._places(once, feeds), fixed)
+        call = (
+            Block(text, self.settings)
+            if fixed is None
+            else Moments(text, self.settings, self._places(once, feeds), fixed)
+        )
         dtypes = [numpy_dtype(name) for name in made]
         kwargs = {"adjust_chunks": {index: (1,) * len(self.chunks[index]) for index in once}} if once else {}
         return _blockwise(call, tuple(out), given, dtypes, new_axes=new or None, **kwargs)
@@ -264,7 +273,9 @@ class Plan:
         sizes = [self.sized[cut.line.operands[0]].dims[d] for d in cut.dims]
         if cut.kind.known and not all(size.isdigit() for size in sizes):
             name = next(self.names[ref] for ref, x in self.arrays.items() if not all(map(known, x.shape)))
-            raise ValueError(f"`{cut.line.op}` needs to know how many elements there are: call `{name}.compute_chunk_sizes()` first")
+            raise ValueError(
+                f"`{cut.line.op}` needs to know how many elements there are: call `{name}.compute_chunk_sizes()` first"
+            )
         elements = math.prod(map(int, sizes)) if cut.line.op == "mean" else None
         if cut.line.op in ("var", "std"):
             return self._variance(cut)
@@ -285,7 +296,7 @@ class Plan:
     def _count_dtype(self) -> str:
         """What `count_nonzero` gives under the program's rules."""
         text = self._text([Feed("%p", "f32", ())], ["%n = count_nonzero %p {dims = []}"], ["%n"])
-        return Typed(_api.Program.parse(text), ["%n"])["%n"].dtype
+        return Typed(Program.parse(text), ["%n"])["%n"].dtype
 
     def _partial(self, cut: Cut, lines: tuple[list[str], list[str]], dtype: str, fixed: int | None = None) -> da.Array:
         """The partial results of a reduction: an array with one element for each block, in the dims that are reduced."""
@@ -295,7 +306,9 @@ class Plan:
         once = frozenset(i for d in cut.dims if (i := self.index(dims[d])) is not None)
         return self._step(lines[1], dims, sizes, [dtype], more=lines[0], once=once, fixed=fixed)[0]
 
-    def _tree(self, cut: Cut, x: da.Array, merge: list[str], last: list[str], dtype: str, elements: int | None = None) -> da.Array:
+    def _tree(
+        self, cut: Cut, x: da.Array, merge: list[str], last: list[str], dtype: str, elements: int | None = None
+    ) -> da.Array:
         """Merges partial results by position."""
         p = [Feed("%p", _name(x.dtype), ("?",) * x.ndim)]
         combine = Merge(self._text(p, merge, ["%merged"]), self.settings)
@@ -338,13 +351,13 @@ def _target(line: str) -> str:
 
 
 def _name(dtype: np.dtype[Any]) -> str:
-    return _api.Program("torch").data("x", dtype, []).dtype
+    return Program("torch").data("x", dtype, []).dtype
 
 
 def _reduced(x: da.Array, merge: Merge, final: Merge, cut: Cut, dtype: np.dtype[Any]) -> da.Array:
     """A tree whose shape follows from the number of blocks alone."""
     width = max(2, int(WIDTH ** (1 / len(cut.dims))))
-    return da.reduction(
+    made: da.Array = _dask.reduction(
         x,
         chunk=first,
         combine=merge,
@@ -356,19 +369,31 @@ def _reduced(x: da.Array, merge: Merge, final: Merge, cut: Cut, dtype: np.dtype[
         meta=np.empty((0,) * (x.ndim if cut.keeps else x.ndim - len(cut.dims)), dtype),
         name="castwise",
     )
+    return made
 
 
-def _blockwise(call: Block, out: tuple[Any, ...], given: Sequence[Any], dtypes: Sequence[np.dtype[Any]], **more: Any) -> list[da.Array]:
+def _blockwise(
+    call: Block, out: tuple[Any, ...], given: Sequence[Any], dtypes: Sequence[np.dtype[Any]], **more: Any
+) -> list[da.Array]:
     """A blockwise step, and its results one by one."""
     several = len(dtypes) > 1
     dtype = np.dtype(object) if several else dtypes[0]
     meta = np.empty((0,) * len(out), dtype)
-    made = da.blockwise(
+    made = _dask.blockwise(
         call, out, *given, dtype=dtype, meta=meta, token="castwise", align_arrays=False, concatenate=None, **more
     )
     if not several:
         return [made]
     return [
-        da.blockwise(Pick(i), out, made, out, dtype=d, meta=np.empty((0,) * len(out), d), token="castwise-result", align_arrays=False)
+        _dask.blockwise(
+            Pick(i),
+            out,
+            made,
+            out,
+            dtype=d,
+            meta=np.empty((0,) * len(out), d),
+            token="castwise-result",
+            align_arrays=False,
+        )
         for i, d in enumerate(dtypes)
     ]

@@ -13,7 +13,7 @@ from .._core import Program
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _REFERENCE = re.compile(rf"%(?:{_QUOTED}|[\w.]+)")
-_FEED = re.compile(rf'(%(?:{_QUOTED}|[\w.]+)): (\w+)\*?\[((?:{_QUOTED}|[^"\]])*)\]')
+_FEED = re.compile(rf'(%(?:{_QUOTED}|[\w.]+)): (\w+\*?)\[((?:{_QUOTED}|[^"\]])*)\]')
 _VALUE = re.compile(r"\s*(%[\w.]+): (\w+)\*?\[([^\]]*)\] = (\w+)(.*)")
 _LINE = re.compile(r"\s*(%[\w.]+) = (\w+)(.*)")
 _NODE = re.compile(rf"({_QUOTED})|%(\d+)\b")
@@ -112,7 +112,9 @@ class Typed:
 
     def __init__(self, program: Program, refs: list[str]) -> None:
         first, *lines = program.infer().splitlines()
-        self._typed: dict[str, Value] = {ref: Value(dtype, _split(dims)) for ref, dtype, dims in _FEED.findall(first)}
+        self._typed: dict[str, Value] = {
+            ref: Value(dtype.rstrip("*"), _split(dims)) for ref, dtype, dims in _FEED.findall(first)
+        }
         self._steps: dict[str, Line] = {}
         found: list[str] = []
         for line in map(_without_comment, lines):
