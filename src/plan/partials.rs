@@ -19,7 +19,8 @@ use crate::plan::tuning::{FOLDED_ROWS, PIECE, TILE};
 /// let part = |of: &[f32]| sum(Tensor::from_slice(of, [of.len()])?)?.item::<f32>();
 /// let partial = all.chunks(elements()).map(part).collect::<castwise::Result<Vec<f32>>>()?;
 /// let whole = sum(Tensor::from_vec(all, [50_000])?)?;
-/// assert_eq!(sum(Tensor::from(&partial[..]))?.as_bytes(), whole.as_bytes());
+/// let count = partial.len();
+/// assert_eq!(sum(Tensor::from_vec(partial, [count])?)?.as_bytes(), whole.as_bytes());
 /// # Ok::<(), castwise::Error>(())
 /// ```
 pub fn elements() -> usize {
