@@ -136,7 +136,7 @@ impl PyProgram {
     ) -> PyResult<Vec<PyVar>> {
         let var = |obj: Bound<'_, PyAny>| -> PyResult<Var> {
             let var = obj.cast::<PyVar>().map_err(|_| PyTypeError::new_err("gradients are of castwise.Vars"))?;
-            Ok(var.get().var.clone())
+            Ok(var.get().var().clone())
         };
         let all = |obj: &Bound<'_, PyAny>| obj.try_iter()?.map(|v| var(v?)).collect::<PyResult<Vec<Var>>>();
         let (losses, wrt) = (all(losses)?, all(wrt)?);
