@@ -157,7 +157,7 @@ fn steps_with_infinite_gradients_are_skipped() {
     for (g, want) in [([0.5f32, 1.0], [0.5f32, 1.0]), ([f32::INFINITY, 1.0], [1.0, 2.0]), ([f32::NAN, 1.0], [1.0, 2.0])]
     {
         let g = cx.tensor(&Tensor::from(g));
-        let fine = all_finite(&[g.clone()]).unwrap();
+        let fine = all_finite(std::slice::from_ref(&g)).unwrap();
         assert_eq!(fine.where_(&w - &g, &w).result().unwrap().to_vec::<f32>().unwrap(), want);
     }
 }
