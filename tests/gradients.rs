@@ -328,3 +328,88 @@ fn gradients_are_typed_under_every_rule_set() {
         }
     }
 }
+
+/// A simple generator of random numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % n as u64) as usize
+    }
+}
+
+/// A random program of float values of several dtypes and shapes, and its values.
+fn random_program(r: &mut Random, dynamic: bool) -> (Program, Vec<Var>, Vec<(String, Tensor)>) {
+    let p = Program::new(Rules::Torch);
+    let (mut values, mut feeds) = (Vec::new(), Vec::new());
+    let shapes: [&[usize]; 5] = [&[2, 3], &[3], &[1, 3], &[2, 1], &[]];
+    for i in 0..3 {
+        let d = [DType::F32, DType::F64, DType::BF16, DType::F16][r.below(4)];
+        let shape = shapes[r.below(5)];
+        let t = Eager::new(Rules::Torch).tensor(&numbers(shape, -1.5, 1.5, i + r.below(100))).cast(d).result().unwrap();
+        let dims: Vec<Option<usize>> = shape.iter().map(|n| (!dynamic).then_some(*n)).collect();
+        values.push(p.data(&format!("x{i}"), d, dims));
+        feeds.push((format!("x{i}"), t));
+    }
+    let ops: Vec<Op> = Op::ALL
+        .iter()
+        .copied()
+        .filter(|op| !op.has_dims() && op.arity() < 4 && !matches!(op, Op::Cast | Op::ViewAs | Op::Assign))
+        .collect();
+    for _ in 0..2 + r.below(10) {
+        let pick = |r: &mut Random| values[r.below(values.len())].clone();
+        let made = match r.below(8) {
+            0 => pick(r).over([-1]).keepdim().mean(),
+            1 => [pick(r).sum(), pick(r).amax(), pick(r).logsumexp()][r.below(3)].clone(),
+            2 => pick(r).cast([DType::F32, DType::BF16, DType::F64][r.below(3)]),
+            3 => &pick(r) * &pick(r),
+            4 => pick(r).softmax([-1]),
+            _ => {
+                let op = ops[r.below(ops.len())];
+                let operands: Vec<Operand> = (0..op.arity())
+                    .map(|k| if k > 0 && r.below(4) == 0 { Operand::from(0.75) } else { pick(r).into() })
+                    .collect();
+                castwise::apply(op, &operands, Default::default())
+            }
+        };
+        // What is refused is left out: nothing else uses it.
+        let copy = p.infer();
+        match copy {
+            Ok(typed) if typed.dtype(&made).is_some_and(|d| d.is_float()) => values.push(made),
+            Ok(_) => {}
+            Err(_) => return random_program(r, dynamic),
+        }
+    }
+    (p, values, feeds)
+}
+
+/// Compiled, and op by op: the same bits.
+#[test]
+fn random_programs_have_the_same_gradients_in_both_ways() {
+    let programs = std::env::var("CASTWISE_GRADIENT_PROGRAMS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
+    let (mut compared, mut r) = (0, Random(7));
+    let unfused = Executor::builder().jit(false).threads(1);
+    let unfused = unfused.without(castwise::Pass::Fusion).without(castwise::Pass::Merging).build();
+    let fused = Executor::builder().threads(1).build();
+    for i in 0..programs {
+        let (p, values, feeds) = random_program(&mut r, i % 2 == 0);
+        let loss = values.last().unwrap();
+        let cotangent = loss.full_like(0.7, None);
+        let wrt: Vec<&Var> = values[..3].iter().collect();
+        let Ok(gradients) = p.gradients(&[loss], &wrt, &[Some(&cotangent)]) else { continue };
+        let named: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+        let both = [&fused, &unfused].map(|e| e.run(&p, Feeds::from(named.clone()), &gradients));
+        match both {
+            [Ok(one), Ok(two)] => {
+                for (k, (a, b)) in one.iter().zip(&two).enumerate() {
+                    assert_eq!((a.dtype(), a.shape()), (feeds[k].1.dtype(), feeds[k].1.shape()), "{p}");
+                    assert_eq!(a.as_bytes(), b.as_bytes(), "program {i}, gradient {k}: {a:?} {b:?}\n{p}");
+                }
+                compared += 1;
+            }
+            [one, two] => assert_eq!(one.is_err(), two.is_err(), "{one:?} {two:?}\n{p}"),
+        }
+    }
+    assert!(compared > programs / 2, "{compared} of {programs}");
+}

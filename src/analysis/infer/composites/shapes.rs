@@ -103,18 +103,20 @@ impl Writer<'_> {
         }
         if summed.is_empty() {
             // The sum of one element each, which begins with 0, as where dims turn out to be equal when they are fed.
-            let dtype = self.dtype(x);
-            if dtype.is_integral() || dtype.is_byte_float() {
-                return Ok(x);
-            }
-            return self.row(Op::Add, &[x.into(), In::Number(Scalar::Int(0))]);
+            return match self.dtype(x) {
+                DType::Bool => self.binary(Op::LogicalOr, x, x),
+                _ => self.row(Op::Add, &[x.into(), In::Number(Scalar::Int(0))]),
+            };
         }
         let shape: Vec<i64> = split.iter().map(extent).collect();
         let x = self.viewed(x, Some(View::Reshape(shape.into())), &split);
+        // Sums of c32 are refused, its other arithmetic is not.
         let dtype = self.dtype(x);
+        let x = if dtype == DType::C32 { self.cast(x, DType::C64)? } else { x };
         let attrs = Attrs::dims(summed).with_keepdim(front == 0 && in_place);
         let attrs = if dtype.is_integral() { attrs.with_dtype(dtype) } else { attrs };
         let sum = self.row_with(Op::Sum, &[x.into()], attrs)?;
+        let sum = self.cast(sum, dtype)?;
         Ok(self.viewed(sum, None, &to))
     }
 
