@@ -9,7 +9,6 @@ use castwise::Executor;
 use castwise::shape::Dim;
 use serde_json::{Value, json};
 
-use super::args::{os_path, rename, tolerance};
 use super::failure::{Failure, print, tell};
 use super::html::{self, Cell, Page};
 use super::inputs::Input;
@@ -20,6 +19,7 @@ use super::shared::Shared;
 use super::show::aligned;
 use super::spec::{InputSpec, Rename, UNNAMED};
 use super::stats::{dims, short};
+use super::values::{os_path, rename, tolerance};
 
 /// The arguments of `castwise diff`.
 #[derive(clap::Args)]

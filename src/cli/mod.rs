@@ -59,6 +59,7 @@ mod plan;
 mod recipe;
 mod recipes_list;
 mod reference;
+mod refusals;
 mod report;
 mod run;
 mod sample;
@@ -73,6 +74,7 @@ mod stats;
 mod stream;
 mod table;
 mod unchanged;
+mod values;
 mod yaml;
 
 /// Mixed-dtype elementwise tensor programs over files.

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{
-    Attrs, DType, Diagnostic, DiagnosticKind, Error, Graph, Mode, NodeKind, Op, Operand, Program, Reason, Scalar,
-    Settings, SourceLocation, TypedProgram, Var,
+    Attrs, DType, Error, Graph, Mode, NodeKind, Op, Operand, Program, Reason, Scalar, Settings, SourceLocation,
+    TypedProgram, Var,
 };
 use regex::Regex;
 
@@ -21,6 +21,7 @@ use super::format::Format;
 use super::inputs::{self, Input, bytes, no_input};
 use super::out_dtype::{Conversion, OutDtype};
 use super::recipe::{Recipes, Values};
+use super::refusals::{Refusal, Refusals};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
 use super::spec::{InputSpec, Missing, Rename, UNNAMED};
@@ -123,38 +124,6 @@ impl Plan {
 pub(super) struct Job {
     pub(super) name: String,
     pub(super) plan: usize,
-}
-
-/// An error, its expression, the tensors that it occurs for, and the values of the first one's parameters.
-struct Refusal<'n> {
-    error: Error,
-    expression: Option<usize>,
-    names: Vec<&'n str>,
-    values: String,
-}
-
-/// The errors in the order of their first tensors.
-#[derive(Default)]
-struct Refusals<'n> {
-    all: Vec<Refusal<'n>>,
-    /// The errors that others can be grouped with. There are few, since they differ in their source ranges.
-    common: Vec<usize>,
-}
-
-impl Refusals<'_> {
-    /// Adds an error unless an equivalent one exists. Returns its position.
-    fn add(&mut self, error: Error, expression: Option<usize>, values: impl FnOnce() -> String) -> usize {
-        let same = |r: &Refusal<'_>| r.expression == expression && alike(&r.error, &error);
-        if let Some(i) = self.common.iter().copied().find(|i| self.all.get(*i).is_some_and(same)) {
-            return i;
-        }
-        let at = self.all.len();
-        if alike(&error, &error) {
-            self.common.push(at);
-        }
-        self.all.push(Refusal { error, expression, names: Vec::new(), values: values() });
-        at
-    }
 }
 
 /// The work of a command: its inputs and expressions, with dtypes and shapes inferred.
@@ -587,15 +556,6 @@ pub(super) fn plan(
     let mixed = |reason| matches!(reason, Reason::Table | Reason::Category | Reason::ZeroDim | Reason::Weak);
     let mixes = typed.casts().iter().any(|c| mixed(c.reason));
     Ok(Plan { expression, typed, program, result, dtype, results, conversion, mixes, values, form })
-}
-
-/// Whether two errors are equivalent. Shapes are ignored, unless they are the reason of the error.
-fn alike(a: &Error, b: &Error) -> bool {
-    let (a, b) = (a.diagnostics(), b.diagnostics());
-    let same = |(x, y): (&Diagnostic, &Diagnostic)| {
-        x.kind == y.kind && x.location == y.location && x.kind != DiagnosticKind::Broadcast
-    };
-    !a.is_empty() && a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 impl Work {

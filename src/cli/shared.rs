@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use castwise::Executor;
 use regex::Regex;
 
-use super::args::regex;
 use super::failure::Failure;
 use super::inputs::Input;
 use super::report;
 use super::spec::UNNAMED;
+use super::values::regex;
 
 /// Which tensors are looked at, and what is made of it.
 #[derive(clap::Args)]

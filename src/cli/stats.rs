@@ -10,7 +10,6 @@ use castwise::{DType, Error, Executor};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::args::os_path;
 use super::failure::{Failure, print};
 use super::html::{self, Cell, Page};
 use super::inputs::Input;
@@ -19,6 +18,7 @@ use super::report;
 use super::shared::Shared;
 use super::show::aligned;
 use super::spec::{InputSpec, UNNAMED};
+use super::values::os_path;
 
 /// The arguments of `castwise stats`.
 #[derive(clap::Args)]

@@ -148,7 +148,7 @@ impl Node {
 }
 
 /// Chains of ops over the rows of a value, as composites have them: what is reduced of a row is used for its elements again.
-const CHAINS: usize = 6;
+const CHAINS: usize = 3;
 
 /// The applications of a chain, and a cast in its place.
 fn chain(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {

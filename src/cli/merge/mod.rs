@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use castwise::io::read_text;
 use castwise::{Contraction, DType, Rounding, ZeroDivision};
 
-use super::args::{self, Check, Common, Eval, Fix, Target};
+use super::args::{Check, Common, Eval, Fix, Target};
 use super::failure::{Failure, print, tell};
 use super::spec::{InputSpec, Missing, Rename};
-use super::{eval, report};
+use super::{eval, report, values};
 
 mod config;
 
@@ -37,10 +37,10 @@ pub(super) struct Merge {
     #[command(flatten)]
     target: Target,
     /// Another input of the recipe, as a mask for a model: mask.NAME=FILE. Models are named by the last part of their paths.
-    #[arg(short, long = "input", value_name = "NAME=FILE", value_parser = args::os(args::input))]
+    #[arg(short, long = "input", value_name = "NAME=FILE", value_parser = values::os(values::input))]
     inputs: Vec<(String, InputSpec)>,
     /// As in `castwise eval`.
-    #[arg(long, value_name = "INPUT:REGEX=TEXT", value_parser = args::rename)]
+    #[arg(long, value_name = "INPUT:REGEX=TEXT", value_parser = values::rename)]
     rename: Vec<Rename>,
     /// If a model lacks a tensor that others have: error (the default), skip (leave the tensor out), or copy. A missing
     /// lm_head.weight is model.embed_tokens.weight.
@@ -50,10 +50,10 @@ pub(super) struct Merge {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Only merge tensors whose names match this regular expression anywhere.
-    #[arg(long, value_name = "REGEX", value_parser = args::regex)]
+    #[arg(long, value_name = "REGEX", value_parser = values::regex)]
     select: Option<regex::Regex>,
     /// Do not merge tensors whose names match this regular expression anywhere.
-    #[arg(long, value_name = "REGEX", value_parser = args::regex)]
+    #[arg(long, value_name = "REGEX", value_parser = values::regex)]
     skip: Option<regex::Regex>,
     /// Refuse results with a NaN or an infinity where no input has one.
     #[arg(long, value_name = "finite")]
@@ -83,7 +83,7 @@ pub(super) struct Merge {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// The memory for the operands and results of a tensor, as in `castwise eval`.
-    #[arg(long, value_name = "SIZE", value_parser = args::size)]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
     memory: Option<u64>,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn run(arguments: Merge) -> Result<(), Failure> {
 
 /// The configuration as the arguments of `castwise eval`.
 fn of_config(a: Merge, config: config::Config) -> Result<Eval, Failure> {
-    let folder = |path: PathBuf| args::input_path(path);
+    let folder = |path: PathBuf| values::input_path(path);
     let models = config.inputs.into_iter().map(|(name, path, _)| (name, folder(path)));
     let parameter = |(name, model, setting): (String, Option<String>, super::recipe::Setting)| {
         let name = model.map_or(name.clone(), |m| format!("{name}.{m}"));

@@ -5,10 +5,10 @@
 
 use castwise::DType;
 
-use super::super::args;
 use super::super::failure::Failure;
 use super::super::report;
 use super::super::spec::Rename;
+use super::super::values;
 use super::setting::{Number, Setting};
 use super::shipped;
 
@@ -227,7 +227,7 @@ impl Recipe {
         let (name, rule) = text.split_once('=').ok_or("expected `sibling NAME = INPUT:REGEX=TEXT`")?;
         let (name, _) = indexed(name.trim()).filter(|(_, i)| *i == Index::None).ok_or("expected a name")?;
         self.roles.push(Role { name: name.clone(), each: false, optional: true });
-        self.siblings.push((name, args::rename(rule.trim())?));
+        self.siblings.push((name, values::rename(rule.trim())?));
         Ok(())
     }
 

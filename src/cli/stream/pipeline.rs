@@ -60,6 +60,7 @@ pub(in crate::cli) fn evaluate(
             gate: gate.clone(),
             to: items,
             free: freed,
+            slots: 0,
             bar: bar.clone(),
             read: 0,
             time: Default::default(),

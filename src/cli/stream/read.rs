@@ -110,6 +110,8 @@ pub(super) struct Reader<'a> {
     pub(super) to: SyncSender<Item>,
     /// The slots of tiles that are written.
     pub(super) free: Receiver<Slot>,
+    /// How many slots there are.
+    pub(super) slots: usize,
     pub(super) bar: ProgressBar,
     pub(super) read: u64,
     pub(super) time: Duration,
@@ -204,12 +206,11 @@ impl Reader<'_> {
         }
         self.send(Item::Begin { job: s.job, known })?;
         for (pass, inputs) in s.passes.iter().enumerate() {
-            let mut slots = 0;
             for rows in s.tiles() {
                 let mut slot = match self.free.try_recv() {
                     Ok(slot) => slot,
-                    Err(_) if slots < SLOTS => {
-                        slots += 1;
+                    Err(_) if self.slots < SLOTS => {
+                        self.slots += 1;
                         Slot::default()
                     }
                     Err(_) => self.free.recv().map_err(|_| Gone)?,

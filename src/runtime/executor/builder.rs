@@ -150,7 +150,7 @@ impl ExecutorBuilder {
     /// ```
     /// use castwise::prelude::*;
     /// let p = Program::new(Rules::Torch);
-    /// let y = p.data("x", DType::F32, [8, 3]).softmax(1);
+    /// let y = p.data("x", DType::F32, [8, 3]).softmax([1]);
     /// let feeds = || feeds! { "x" => Tensor::from_vec((0..24).map(|i| i as f32).collect(), [8, 3]).unwrap() };
     /// let small = Executor::builder().row_block(100).build();
     /// assert!(small.kernels(&p, [&y])?.contains("blocks of 2 of 8 rows"));
