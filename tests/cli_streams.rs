@@ -77,6 +77,16 @@ fn parts_have_the_bits_of_the_whole() {
         "r = sum(d, dims=0); q = mean(d, dims=0)",
         "r = sum(i); q = sum(i, dims=1); t = prod(i); u = amax(i) - i",
         "r = w*2; q = mean(w); t = sum(cast(w, f32))",
+        // Rows of composites, and composites of shapes.
+        "r = softmax(m); q = log_softmax(m)",
+        "r = layer_norm(g, l); q = rms_norm(g); t = vecdot(g, g + 1); u = cosine_similarity(g, l); v = normalize(g)",
+        "r = m / count(m); t = mean(m * count(m)); u = count(m, dims=0) + m",
+        "r = m - sum_to(m, c); t = sum_to(m*m, c)",
+        // Results that are inputs.
+        "r = x; q = x + 1; t = sum(x)",
+        // Generators in the shape of what is reduced.
+        "p = sum(m, keepdim=true); r = m * uniform(p, seed=1)",
+        "p = mean(x - mean(x)); r = x * (index(p) + 1)",
         // What depends on small operands only is any op.
         "r = g + cumsum(l) * std(l); q = sum(g * sort(l))",
     ] {

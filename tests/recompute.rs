@@ -130,3 +130,22 @@ fn random_programs_have_the_same_bits_and_take_no_more_memory() {
     }
     assert!(again > 80, "{again}");
 }
+
+/// With relaxed rounding, a kernel that computes a half gives its own steps the unrounded value: what these make is the same value in
+/// every kernel.
+#[test]
+fn a_value_of_an_unrounded_half_is_one_value() {
+    let p = Program::with_settings(Settings::new(Rules::Torch).with_rounding(castwise::Rounding::Relaxed));
+    let (x, y) = (p.data("x", DType::F16, [300, 100]), p.data("y", DType::F16, [300, 100]));
+    let half = &x * &y;
+    let wide = half.cast(DType::F32);
+    let most = (&wide - wide.over([1]).keepdim().amax()).amax();
+    let feeds = || {
+        let of = |seed| random_tensor(DType::F16, &[300, 100], &mut Random(seed), false);
+        feeds! { "x" => of(3), "y" => of(4) }
+    };
+    for fetches in [vec![&most], vec![&most, &half]] {
+        let found = with().run(&p, feeds(), fetches.clone()).unwrap()[0].to_vec::<f32>().unwrap()[0];
+        assert!(found == 0.0 || found.is_nan(), "{found}");
+    }
+}

@@ -300,3 +300,23 @@ fn a_full_reduction_of_a_transposed_operand_has_the_bits_of_its_copy() {
         }
     }
 }
+
+/// A view that leaves a group may be one of other views, which are made for it.
+#[test]
+fn a_view_of_views_that_is_fetched_is_there() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [300, 100]);
+    let e = (&x - x.over([1]).keepdim().amax()).exp();
+    let half = e.flip([1]).slice(1, 0, 50, 1);
+    let y = &half / half.over([1]).keepdim().sum();
+    let feeds = || feeds! { "x" => random_tensor(DType::F32, &[300, 100], &mut Random(5), false) };
+    for fetches in [vec![&y, &half], vec![&y], vec![&half, &y, &e]] {
+        let blocks = Executor::builder().row_block(10_000).build();
+        let plain = Executor::builder().without(Pass::Rows).build();
+        assert!(blocks.kernels(&p, fetches.clone()).unwrap().contains("together"));
+        let made = blocks.run(&p, feeds(), fetches.clone()).unwrap();
+        for (a, b) in made.iter().zip(plain.run(&p, feeds(), fetches.clone()).unwrap()) {
+            assert_same_bits(a, &b, &|| format!("{} results", fetches.len()));
+        }
+    }
+}

@@ -35,7 +35,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "NAME=INPUT:REGEX=TEXT", value_parser = sibling)]
     pub(crate) sibling: Vec<(String, Rename)>,
     /// Options from a TOML file: expression, tables of inputs, parameters and siblings, and options by their long names, such as
-    /// out-dtype = "bf16". Arguments win over the file.
+    /// out-dtype = "bf16". Options among the arguments win over the file.
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) config: Option<PathBuf>,
     /// A scalar of the expression: w=0.3; or a scalar for each tensor name, from a JSON file: w=weights.json with

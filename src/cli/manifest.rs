@@ -15,6 +15,8 @@ use super::args::Eval;
 use super::failure::Failure;
 use super::plan::Work;
 use super::recipe::Recipe;
+use super::spec::{Missing, Rename};
+use super::spec::{Missing, Rename};
 
 /// The key in the metadata.
 pub(super) const KEY: &str = "castwise";
@@ -34,8 +36,21 @@ pub(super) fn text(arguments: &Eval, work: &Work) -> Result<String, Failure> {
         }
         inputs.insert(i.name.clone(), Value::Object(files));
     }
-    let parameters: Map<String, Value> =
-        common.parameters.iter().map(|(n, v)| (n.clone(), v.to_string_lossy().into())).collect();
+    let mut parameters = Map::new();
+    for (name, value) in &common.parameters {
+        let file = Path::new(value);
+        let text = value.to_string_lossy();
+        let value = if file.is_file() { json!({ "file": text, "sha256": hash(file)? }) } else { text.into() };
+        parameters.insert(name.clone(), value);
+    }
+    let renamed = |r: &Rename| json!([r.input, r.pattern.as_str(), r.to]);
+    let missing = common.missing.as_ref().map(|m| match m {
+        Missing::Error => "error".to_string(),
+        Missing::Skip => "skip".to_string(),
+        Missing::Copy(of) => of.as_ref().map_or("copy".to_string(), |input| format!("copy={input}")),
+    });
+    // As --fix wrote them.
+    let fixed = arguments.fix.fix.map(|_| work.expressions.iter().map(|e| e.text.clone()).collect::<Vec<_>>());
     let maps: Vec<Value> = arguments.map.iter().map(|(r, e)| json!([r.as_str(), e])).collect();
     let texts = arguments.map.iter().map(|(_, e)| e.as_str()).chain(arguments.expression.as_deref());
     let mut recipes = Map::new();
@@ -53,6 +68,14 @@ pub(super) fn text(arguments: &Eval, work: &Work) -> Result<String, Failure> {
         "rounding": common.settings().rounding.to_string(),
         "contraction": common.settings().contraction.to_string(),
         "out_dtype": common.out_dtype.map(|d| d.name()),
+        "out_dtype_all": common.out_dtype_all,
+        "default_dtype": common.default_dtype.name(),
+        "zero_division": common.settings().zero_division.to_string(),
+        "missing": missing,
+        "rename": common.rename.iter().map(renamed).collect::<Vec<_>>(),
+        "sibling": common.sibling.iter().map(|(name, r)| json!([name, renamed(r)])).collect::<Vec<_>>(),
+        "tied": common.tied,
+        "fixed": fixed,
         "select": common.select.as_ref().map(|r| r.as_str()),
         "skip": common.skip.as_ref().map(|r| r.as_str()),
         "inputs": inputs,

@@ -1,7 +1,7 @@
 //! Options from a file: `--config FILE`.
 //!
-//! Guarantees: the file says what arguments say, and arguments win; a key that is no option is a usage error of the command. Does not: read options of other
-//! commands than `eval`, `explain` and `dump`.
+//! Guarantees: the file says what arguments say, and an option among the arguments wins; a key that is no option is a usage error of the
+//! command. Does not: let an argument replace the expression, or an input, parameter or sibling: to give these twice is a usage error.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -16,15 +16,17 @@ use super::report;
 const MOST: u64 = 1 << 20;
 
 /// The commands that have the option.
-const COMMANDS: [&str; 3] = ["eval", "explain", "dump"];
+const COMMANDS: [&str; 4] = ["dump", "eval", "explain", "grad"];
 
 /// Adds the arguments of the file that `--config` names.
 pub(super) fn with_file(mut arguments: Vec<OsString>, root: &clap::Command) -> Result<Vec<OsString>, Failure> {
     let is_command = arguments.get(1).and_then(|c| c.to_str()).is_some_and(|c| COMMANDS.contains(&c));
     let end = arguments.iter().position(|a| a == "--").unwrap_or(arguments.len());
-    let at = arguments[..end].iter().position(|a| a == "--config").filter(|_| is_command);
-    let Some(path) = at.and_then(|at| arguments.get(at + 1)) else { return Ok(arguments) };
-    let path = Path::new(path);
+    let is_option = |a: &OsString| a.to_str().is_some_and(|a| a == "--config" || a.starts_with("--config="));
+    let Some(at) = arguments[..end].iter().position(is_option).filter(|_| is_command) else { return Ok(arguments) };
+    let joined = arguments[at].to_str().and_then(|a| a.strip_prefix("--config=")).map(OsString::from);
+    let Some(path) = joined.or_else(|| arguments.get(at + 1).cloned()) else { return Ok(arguments) };
+    let path = Path::new(&path);
     let refuse = |text: String| Failure { text: report::error(&format!("{}: {text}", path.display())), code: 2 };
     let table: Table = toml::from_str(&read_text(path, MOST)?)
         .map_err(|e: toml::de::Error| refuse(report::cut(e.to_string().trim_end(), 400)))?;
@@ -36,6 +38,8 @@ pub(super) fn with_file(mut arguments: Vec<OsString>, root: &clap::Command) -> R
                 .iter()
                 .flat_map(|(name, v)| [format!("--{}", key.trim_end_matches('s')), format!("{name}={}", written(v))])
                 .collect(),
+            ("expression", _) => return Err(refuse("`expression` is a text".into())),
+            ("inputs" | "parameters" | "siblings", _) => return Err(refuse(format!("`{key}` is a table of names"))),
             (_, Value::Table(_)) => return Err(refuse(format!("`{}` is no option with names", report::escaped(&key)))),
             _ => {
                 let name = key.replace('_', "-");

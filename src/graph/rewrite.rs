@@ -16,6 +16,7 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::location::{here, with_location};
 use crate::base::scalar::Scalar;
+use crate::base::shape::SymDim;
 use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{TypedKind, TypedNode, TypedProgram};
 use crate::graph::var::{Graph, Mode, Operand, Var};
@@ -130,11 +131,15 @@ impl<'a> Visit<'a> {
         self.program
     }
 
-    /// The attributes that the application was written with; of a conversion or view that inference inserted those of the
-    /// application that it serves.
+    /// The attributes that the application was written with, or that a composite's row has; of a conversion or view that inference
+    /// inserted those of the application that it serves.
     pub fn attrs(&self) -> Attrs {
-        match self.written {
-            Some(Kind::Apply { attrs, .. }) => attrs.clone(),
+        match (self.written, &self.node.kind) {
+            (Some(Kind::Apply { attrs, .. }), _) => attrs.clone(),
+            (Some(Kind::Composite { .. }), NodeKind::Reduce { dims, keepdim, number, .. }) => {
+                let dims: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
+                Attrs { number: number.map(Into::into), ..Attrs::dims(dims).with_keepdim(*keepdim) }
+            }
             _ => Attrs::default(),
         }
     }
@@ -215,19 +220,31 @@ impl<'a> Visit<'a> {
         }
     }
 
+    /// A row of a composite whose rows depend on shapes, if all shapes are known: it is as it was typed, whatever shapes the operands'
+    /// counterparts have. Otherwise [`of_shapes`](Visit::of_shapes).
+    fn row_of_shapes(&self, composite: &Composite, scalars: &[Option<Scalar>; MAX_OPERANDS]) -> Result<Var> {
+        if !self.typed.shapes.iter().flat_map(|s| s.iter()).all(|d| matches!(d, SymDim::Fixed(_))) {
+            return self.of_shapes(composite, scalars);
+        }
+        match &self.node.kind {
+            NodeKind::Constant(t) => Ok(self.program.constant((*t).clone())),
+            NodeKind::View { from, view: Some(view) } => Ok(Graph::view(&self.var(*from)?.0, (*view).clone(), here())),
+            NodeKind::View { from, view: None } => self.var(*from).cloned(),
+            _ => self.row(),
+        }
+    }
+
     /// A row that inference wrote for a composite.
     fn row(&self) -> Result<Var> {
         let (op, attrs) = match &self.node.kind {
             NodeKind::Apply { op, .. } => (*op, Attrs::default()),
             NodeKind::Cast { .. } => (Op::Cast, Attrs::cast(self.node.dtype)),
-            NodeKind::Reduce { op, dims, keepdim, number, .. } => {
-                let dims: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
+            NodeKind::Reduce { op, .. } => {
                 // As `dot` sums integers.
                 let dtype =
                     (op.result(self.node.dtype) == self.node.dtype && self.node.dtype.is_integral() && *op == Op::Sum)
                         .then_some(self.node.dtype);
-                let number = number.map(Into::into);
-                (*op, Attrs { dtype, number, ..Attrs::dims(dims).with_keepdim(*keepdim) })
+                (*op, Attrs { dtype, ..self.attrs() })
             }
             _ => return Err(Error::Internal("no row of a composite".into())),
         };
@@ -241,7 +258,7 @@ impl<'a> Visit<'a> {
         if let Some(Kind::Composite { composite, scalars }) = self.written
             && composite.kind.is_of_shapes()
         {
-            return self.of_shapes(composite, scalars);
+            return self.row_of_shapes(composite, scalars);
         }
         let (dtype, attrs) = (self.node.dtype, self.attrs());
         let (op, attrs) = match &self.node.kind {

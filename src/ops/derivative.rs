@@ -513,7 +513,8 @@ pub(crate) mod rules {
         }
         if p.is_infinite() {
             let found = x.abs().eq(y.keep());
-            let share = found.then(g.keep(), 0.0) / found.convert().real().fold("sum");
+            // Nothing is found where the norm is NaN.
+            let share = found.then(g.keep() / found.convert().real().fold("sum"), 0.0);
             return x.sgn() * share.convert();
         }
         if p == 1.0 {

@@ -77,7 +77,7 @@ impl Recipe {
     fn names(&self, input: &str) -> bool {
         self.roles.iter().any(|r| match input.split_once('.') {
             Some((role, _)) if r.each => r.name == role,
-            _ => !r.each && r.name == input,
+            _ => r.name == input,
         })
     }
 
@@ -94,6 +94,14 @@ impl Recipe {
             return Err(usage(format!("the recipe `{name}` needs an input `{0}`: -i {0}=FILE", r.name)));
         }
         let models = self.models(inputs);
+        for i in inputs {
+            let (role, of) = i.split_once('.').unwrap_or((i, ""));
+            if self.roles.iter().any(|r| r.each && r.name == role) && !models.iter().any(|m| m == of) {
+                let all = report::names(models.iter().map(String::as_str));
+                let text = format!("the input `{}` is of no model: it is {role}.MODEL, of {all}", report::escaped(i));
+                return Err(usage(text));
+            }
+        }
         match &self.models {
             None => match inputs.iter().find(|i| !self.names(i)) {
                 Some(i) => Err(usage(format!("the recipe `{name}` has no input `{}`", report::escaped(i)))),
@@ -347,7 +355,7 @@ impl Tensor<'_> {
             return Ok(made.add(expressions, text, path, operands));
         }
         let dtype = self.recipe.uses_dtype("T");
-        if let Some(same) = self.copied(&operands)?.filter(|_| dtype) {
+        if let Some(same) = if dtype { self.copied(&operands)? } else { None } {
             if operands.len() > 1 {
                 values.equal.push((self.name.to_string(), operands));
             }
@@ -356,6 +364,7 @@ impl Tensor<'_> {
         let types = operands.iter().map(|i| self.inputs[*i].info(self.name)).collect::<Result<Vec<_>, _>>()?;
         if dtype {
             self.same_extents(&operands, &types)?;
+            self.check_masks(types.first().map_or(&[], |t| &t.1))?;
         }
         let (first, dims) = types.first().cloned().unwrap_or((DType::F32, Vec::new()));
         let t = if dtype { self.arithmetic(&operands, &types)? } else { DType::F32 };
@@ -371,7 +380,11 @@ impl Tensor<'_> {
         let mut numbers = numbers.clone();
         if *seeded {
             let mut own = numbers.to_vec();
-            own.push(("seed".into(), Recipes::seed(self.recipes.seed, self.name)));
+            let mut name = "seed".to_string();
+            while self.input(&name).is_some() {
+                name.push('_');
+            }
+            own.push((name, Recipes::seed(self.recipes.seed, self.name)));
             numbers = Arc::new(own);
         }
         values.numbers.insert(self.name.to_string(), numbers);
@@ -389,11 +402,11 @@ impl Tensor<'_> {
             Ok(dtype.is_integral().then(|| (dtype.to_string(), dims)))
         };
         let kinds = operands.iter().map(kind).collect::<Result<Vec<_>, _>>()?;
-        let (Some(first), true) = (operands.first(), kinds.iter().all(Option::is_some)) else { return Ok(None) };
+        let Some(first) = operands.first().filter(|_| kinds.iter().any(Option::is_some)) else { return Ok(None) };
         match kinds.iter().position(|k| *k != kinds[0]) {
             Some(at) => {
                 let shown = |k: &Option<(String, Vec<Dim>)>| {
-                    k.as_ref().map_or(String::new(), |(d, s)| format!("{d}{}", castwise::shape::Dims(s.clone())))
+                    k.as_ref().map_or("floats".to_string(), |(d, s)| format!("{d}{}", castwise::shape::Dims(s.clone())))
                 };
                 let (a, b) = (&self.inputs[*first].name, &self.inputs[operands[at]].name);
                 Err(Refused::Data(format!(
@@ -406,6 +419,23 @@ impl Tensor<'_> {
             }
             None => Ok(Some(*first)),
         }
+    }
+
+    /// Refuses masks that are not bools of the extents of what they belong to.
+    fn check_masks(&self, dims: &[Dim]) -> Result<(), Refused> {
+        for role in self.recipe.roles.iter().filter(|r| r.each && r.name == "mask") {
+            for model in &self.models {
+                let name = format!("{}.{model}", role.name);
+                let Some((_, input)) = self.input(&name).filter(|(_, i)| i.has(self.name)) else { continue };
+                let (dtype, own) = input.info(self.name)?;
+                if dtype != DType::Bool || own != dims {
+                    let (own, dims) = (castwise::shape::Dims(own), castwise::shape::Dims(dims.to_vec()));
+                    let name = report::escaped(&name);
+                    return Err(Refused::Data(format!("the mask `{name}` is {dtype}{own}, not bool{dims}")));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn same_extents(&self, operands: &[usize], types: &[(DType, Vec<Dim>)]) -> Result<(), Refused> {

@@ -105,7 +105,9 @@ fn needed(first: &[String], all: &HashMap<String, (String, Refs)>) -> Result<Vec
 
 /// A name in the text of an expression, quoted if it must be.
 pub(super) fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    let constant = matches!(name, "true" | "True" | "false" | "False" | "inf" | "nan");
+    let plain = !constant
+        && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.');
     if plain { name.to_string() } else { format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")) }
 }

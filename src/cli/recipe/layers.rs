@@ -1,6 +1,6 @@
 //! The layer that a tensor belongs to, by its name.
 //!
-//! Guarantees: places are those of mergekit: from 0 in the first layer to 1 in the last one, and 0 outside of layers. Does not: read configurations.
+//! Guarantees: places are those of mergekit: from 0 in the first layer to 1 in the last one, 1 in the only one, and 0 outside of layers. Does not: read configurations.
 
 /// The names that the parts of names before a layer's number have.
 const PARTS: [&str; 7] = ["layers", "layer", "h", "blocks", "block", "resblocks", "transformer_blocks"];
@@ -31,7 +31,8 @@ impl Layers {
     pub(super) fn place(&self, name: &str) -> f64 {
         match layer(name) {
             Some(n) if self.0 > 0 => n as f64 / self.0 as f64,
-            _ => 0.0,
+            Some(_) => 1.0,
+            None => 0.0,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::cli::inputs::bytes;
 use crate::cli::plan::{Job, Work};
 use crate::cli::report;
 
-/// Bytes of operands and results from which on a tensor is streamed although it fits in memory, so that reading, computing and
+/// A tensor with at least so many bytes of operands and results is streamed although it fits in memory, so that reading, computing and
 /// writing overlap.
 const LARGE: u64 = 16 << 20;
 
@@ -129,7 +129,7 @@ fn streamed(arguments: &Eval, work: &Work, at: usize, format: Format, budget: Bu
     let rows = (most / row.max(1) / unit).max(1) * unit;
     let slots = rows.saturating_mul(row).saturating_mul(SLOTS as u64);
     if rows >= split.rows as u64 {
-        return Err("it is no larger than a part".into());
+        return Err(format!("its rows can only be divided by {unit}, and there are {}", split.rows));
     }
     if slots > budget.bytes {
         return Err(format!("{SLOTS} parts of it would need {}", HumanBytes(slots)));

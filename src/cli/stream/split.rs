@@ -152,10 +152,11 @@ impl Split {
                 NodeKind::Reduce { op, from, dims, .. } if is_tiled => self.reduce(i, *op, *from, dims, node.dtype)?,
                 NodeKind::Line { op, .. } if is_tiled => return Err(whole(op.name())),
                 NodeKind::View { .. } if is_tiled => return Err("a view needs the whole tensor".into()),
-                NodeKind::Generate { like, .. } if self.tiled[*like] => {
-                    (self.tiled[i], self.passes[i]) = (true, self.passes[*like]);
+                NodeKind::Generate { like, .. } => {
+                    (self.tiled[i], self.passes[i]) = (self.tiled[*like], self.passes[*like]);
                 }
                 NodeKind::Blocks { like, .. } if is_tiled || self.tiled[*like] => return Err(whole("blocks")),
+                NodeKind::Blocks { like, .. } => self.passes[i] = self.passes[i].max(self.passes[*like]),
                 _ if is_tiled => return Err("an op needs the whole tensor".into()),
                 _ => {}
             }

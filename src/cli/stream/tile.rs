@@ -173,7 +173,7 @@ impl Tile {
                 _ if fed[i] && split.tiled[i] => Ok(placeholder(n, &split.tile(i, rows))),
                 _ if fed[i] => Ok(placeholder(n, &split.shapes[i])),
                 _ if computed[i] => n.copy_explicit(),
-                NodeKind::Constant(_) => n.copy(),
+                NodeKind::Constant(_) => n.copy_explicit(),
                 NodeKind::View { from, view: None } => n.var(from).cloned(),
                 _ => Ok(none.get_or_insert_with(|| program.constant(Tensor::scalar(false))).clone()),
             }

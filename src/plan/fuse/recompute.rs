@@ -304,6 +304,15 @@ impl State<'_> {
             let node = &typed.nodes[n as usize];
             for a in node.inputs().map(|a| self.all.aliases.operand(&node.kind, a)) {
                 let source = self.all.aliases.source(a) as usize;
+                // The kernel that computes a half gives its own steps the unrounded value.
+                let half = typed.nodes[a as usize].dtype;
+                if typed.settings.rounding == Rounding::Relaxed
+                    && of[source] != u32::MAX
+                    && half.is_float()
+                    && half.is_narrow()
+                {
+                    return None;
+                }
                 let in_loop = a as usize == source && self.all.domain(a) == self.all.domain(value);
                 if of[source] != u32::MAX && in_loop && !self.stored[source] {
                     open.push(a);
@@ -320,7 +329,13 @@ impl State<'_> {
         let last = c.readers.last().copied().unwrap_or(0);
         let longer = cone.operands.iter().filter(|a| !self.lives_until(**a, last));
         let known = cone.operands.iter().all(|a| self.lives_until(*a, 0));
-        known && longer.map(|a| self.size(*a)).sum::<f32>() <= self.size(c.value)
+        // A view keeps all that it is a view of.
+        let typed = self.all.typed;
+        let keeps = |a: &NodeId| {
+            let source = self.all.aliases.source(*a) as usize;
+            self.all.groups.of[source] != u32::MAX && matches!(typed.nodes[*a as usize].kind, TypedKind::View { .. })
+        };
+        known && !longer.clone().any(keeps) && longer.map(|a| self.size(*a)).sum::<f32>() <= self.size(c.value)
     }
 
     /// Whether an operand is in memory until this group has run, if everything is stored. A result that no kernel reads is not: it may

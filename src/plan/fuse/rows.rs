@@ -19,6 +19,8 @@ const REACH: usize = 32;
 
 /// Kernels of a group, at most.
 const MOST: usize = 64;
+/// The longest chain of views in a program that has groups.
+const CHAIN: usize = 64;
 
 /// A group while it is looked for.
 struct Candidate {
@@ -37,6 +39,10 @@ impl Plan {
         let (mut at, mut found) = (0, Vec::new());
         let mut makers = HashMap::new();
         self.makers(0..self.work.len(), &mut makers);
+        // Chains of views are walked again and again.
+        if self.longest_chain() > CHAIN {
+            return found;
+        }
         while at + 1 < self.work.len() {
             let Some(group) = self.candidate(at, domains, &makers) else {
                 at += 1;
@@ -61,6 +67,20 @@ impl Plan {
             at += group.members.len();
         }
         found
+    }
+
+    /// The most views that a buffer is one of the other.
+    fn longest_chain(&self) -> usize {
+        let mut chains: Vec<usize> = Vec::with_capacity(self.buffers.len());
+        for b in &self.buffers {
+            chains.push(match b.origin {
+                Origin::View(base, _) | Origin::Blocks(base, _) => {
+                    chains.get(base as usize).map_or(usize::MAX, |n| n.saturating_add(1))
+                }
+                _ => 0,
+            });
+        }
+        chains.into_iter().max().unwrap_or(0)
     }
 
     /// Notes for each buffer that one of these kernels makes, which one.
@@ -276,6 +296,12 @@ impl Plan {
                     let dtype = node.map_or(wide, |n| self.typed.nodes[n as usize].dtype);
                     let from = MadeBy::Kernel { dtype, size: wide.size().max(dtype.size()) };
                     g.inner.push(self.inner(b, from, g.kernels.end));
+                }
+            }
+            // What a view that leaves is made of has to leave too.
+            for i in (0..g.inner.len()).rev() {
+                if let Inner { from: MadeBy::View(base, _), leaves: true, .. } = g.inner[i] {
+                    g.inner[base].leaves = true;
                 }
             }
         }

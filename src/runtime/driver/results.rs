@@ -6,7 +6,7 @@
 pub(super) struct Results<T>(*mut T);
 
 // SAFETY: threads share the pointer alone; each write through it has its own proof that no other thread touches the place.
-unsafe impl<T> Sync for Results<T> {}
+unsafe impl<T: Send> Sync for Results<T> {}
 
 impl<T> Results<T> {
     pub(super) fn new(all: &mut [T]) -> Results<T> {

@@ -482,7 +482,7 @@ impl Core {
         bound.feeds.iter().try_for_each(|t| check_within(t.shape(), &limits).map(drop))?;
         let views = plan.buffers.iter().filter(|b| matches!(b.origin, Origin::View(..))).map(|b| b.shape);
         plan.work.iter().map(|k| k.shape).chain(views).try_for_each(|shape| {
-            let extents = self.typed.shapes[shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
+            let extents = plan.typed.shapes[shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
             check_within(&extents.collect::<Vec<_>>(), &limits).map(drop)
         })
     }

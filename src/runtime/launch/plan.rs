@@ -76,7 +76,7 @@ pub(crate) fn run_plan<E: Engine>(
 ) -> Result<Fetched> {
     let wanted = if into.is_empty() { SmallVec::new() } else { only_fetches(plan) };
     let (known, buffers) = (!launches.is_empty(), Buffers::new(plan, run));
-    let mut runner = Runner { plan, run, engine, launches, known, next: 0, buffers, wanted, into };
+    let mut runner = Runner { plan, run, engine, launches, known, next: 0, incomplete: false, buffers, wanted, into };
     let mut at = 0;
     while at < plan.work.len() {
         if let Some(stop) = run.stop {
@@ -90,7 +90,10 @@ pub(crate) fn run_plan<E: Engine>(
             }
         };
     }
-    let Runner { mut buffers, .. } = runner;
+    let Runner { mut buffers, launches, incomplete, .. } = runner;
+    if incomplete {
+        launches.to_mut().clear();
+    }
     buffers.view(&plan.views)?;
     let fetched = |b: &BufferId| match &buffers.values[*b as usize] {
         Some(Value::Delivered) => Ok(None),
@@ -109,6 +112,8 @@ struct Runner<'a, 'l, 's, 't, E: Engine> {
     known: bool,
     /// The next of them.
     next: usize,
+    /// Whether some that should be kept are not: then none are.
+    incomplete: bool,
     buffers: Buffers<'a>,
     /// For each buffer the fetch that it is, if there is just one and results have places.
     wanted: SmallVec<[Option<u32>; 16]>,
@@ -172,11 +177,16 @@ impl<'t, E: Engine> Runner<'_, '_, '_, 't, E> {
         let Some(blocking) = Blocking::of(plan, group, known) else { return Ok(None) };
         let rows = Rows { plan, group, blocking: &blocking };
         let end = group.kernels.end;
+        let held = run.memory.now.get();
         match self.blocks(&rows) {
             Ok(()) => {}
             // The first refusal in the order of the kernels is the failure, whatever the blocks are.
             Err(Error::Panicked { .. } | Error::NegativeExponent { .. } | Error::DivisionByZero { .. }) => {
+                run.memory.now.set(held);
                 group.kernels.clone().try_for_each(|k| self.kernel(k, false))?;
+                // A custom op that panics once only: the launches of these blocks are not kept.
+                self.next += if self.known { rows.launches() } else { 0 };
+                self.incomplete |= !self.known;
                 return Ok(Some(end));
             }
             Err(e) => return Err(e),
@@ -198,8 +208,7 @@ impl<'t, E: Engine> Runner<'_, '_, '_, 't, E> {
         }
         let mut places = self.places(group)?;
         let results = places.iter_mut().map(|p| p.as_mut().map(Place::bytes)).collect();
-        let sizes = if rows.blocking.has_short() { 2 } else { 1 };
-        let launches = self.next..self.next + sizes * group.kernels.len();
+        let launches = self.next..self.next + rows.launches();
         let known = self.known.then(|| &self.launches[launches.clone()]);
         let mut prepare = |r: usize, run: &Run<'_>, inputs: &[Operand<'_>], block: &Block| {
             let at = group.kernels.start + r;

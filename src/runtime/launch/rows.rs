@@ -110,6 +110,11 @@ impl<'a> Rows<'a> {
         if last.is_short { [first, last] } else { [self.blocking.block(0), first] }
     }
 
+    /// How many prepared launches it has: for each kernel one of each size of blocks.
+    pub(super) fn launches(&self) -> usize {
+        (if self.blocking.has_short() { 2 } else { 1 }) * self.group.kernels.len()
+    }
+
     /// Bytes that kernels hand to each other at once.
     pub(super) fn scratch(&self, run: &Run<'_>) -> Result<usize> {
         Ok(self.blocking.scratch().saturating_mul(self.threads(run)?))
@@ -279,7 +284,7 @@ impl<'a> Work<'a, '_> {
         let Rows { plan, group, .. } = self.rows;
         let memory = MemoryBudget::limited(usize::MAX);
         let Work { feeds, dyn_dims, stop, .. } = *self;
-        // Generators are no members of a group.
+        // What generators of a part make comes from outside.
         let run = Run { feeds, dyn_dims, threads: 1, pool: Some(&self.pool), stop, memory, part: None };
         let (mut values, mut next) = (SmallVec::<[Option<Tensor>; 8]>::new(), 0);
         values.resize(group.inner.len(), None);
