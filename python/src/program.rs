@@ -120,6 +120,7 @@ impl PyProgram {
     /// Appends the gradients of losses with respect to values, in the order of `wrt`. A loss that is not 0-d and real needs a cotangent
     /// of its shape; several losses count as their sum.
     ///
+    /// >>> import castwise, numpy as np
     /// >>> p = castwise.Program("torch")
     /// >>> x = p.data("x", "float32", [None])
     /// >>> (g,) = p.gradients([(x * x).sum()], [x])

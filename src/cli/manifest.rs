@@ -16,7 +16,6 @@ use super::failure::Failure;
 use super::plan::Work;
 use super::recipe::Recipe;
 use super::spec::{Missing, Rename};
-use super::spec::{Missing, Rename};
 
 /// The key in the metadata.
 pub(super) const KEY: &str = "castwise";
