@@ -30,6 +30,7 @@
 mod analysis;
 mod backend;
 mod base;
+mod gradients;
 mod graph;
 #[cfg(any(feature = "ndarray", feature = "serde"))]
 mod interop;
@@ -39,6 +40,8 @@ mod kernels;
 mod math;
 pub mod ops;
 mod ops_doc;
+#[cfg(feature = "svg")]
+pub mod picture;
 mod plan;
 pub mod promotion;
 mod runtime;
@@ -55,7 +58,7 @@ pub use base::cancel::CancelToken;
 pub use base::composite::Composite;
 pub use base::dtype::{Category, DType, DTypeSet, Element, UnknownDType};
 pub use base::error::{CustomOpError, Diagnostic, DiagnosticKind, Error, Result};
-pub use base::generator::{Generator, Key};
+pub use base::generator::{Generator, Key, Part};
 pub use base::limits::{Limit, Limits};
 pub use base::location::{SourceLine, SourceLocation, with_location};
 pub use base::scalar::Scalar;
@@ -63,6 +66,7 @@ pub use base::shape;
 pub use base::view::{Slice, View};
 pub use graph::composites::{Finite, Tolerance};
 pub use graph::losses::{PoissonNll, Reduction};
+pub use graph::optimizers::{Optimizer, Step, all_finite, clip_by_norm};
 pub use graph::program::{Fetch, MAX_NODES, NodeRef, Program};
 pub use graph::rewrite::{Rewritten, Visit};
 pub use graph::typed::{CastNote, TypedProgram, WeakNote};
@@ -73,6 +77,7 @@ pub use ops::{Attrs, CustomOp, MAX_CUSTOM_OPS, Op, Promotion, Registry};
 #[doc(hidden)]
 pub use ops_doc::ops_markdown;
 pub use plan::options::Pass;
+pub use plan::partials as parts;
 pub use promotion::{CastLoss, Contraction, Reason, Rounding, Rules, Settings, ZeroDivision, promote_types};
 pub use runtime::eager::value::{Eager, EagerValue};
 pub use runtime::executor::builder::ExecutorBuilder;
@@ -101,6 +106,8 @@ mod pages {
     pub struct CustomOps;
     #[doc = include_str!("../docs/guide-feeds.md")]
     pub struct Feeds;
+    #[doc = include_str!("../docs/guide-gradients.md")]
+    pub struct Gradients;
     #[doc = include_str!("../docs/methods.md")]
     pub struct Methods;
     #[doc = include_str!("../docs/guide-programs.md")]

@@ -138,6 +138,7 @@ fn fixtures(name: &str) -> Dir {
     archive.finish().unwrap();
     models(&dir);
     measured(&dir);
+    recipes(&dir);
     dir
 }
 
@@ -184,6 +185,48 @@ fn measured(dir: &Dir) {
     ];
     dir.checkpoint("odd.safetensors", &[&same[..], &odd[..], &[("old", Tensor::from([1u8]))]].concat());
     dir.checkpoint("even.safetensors", &[&same[..], &even[..]].concat());
+}
+
+/// Recipes of a user, right and wrong, and configurations of mergekit.
+fn recipes(dir: &Dir) {
+    dir.file("mean.recipe", b"# Average of models.\nmodels x 2\ntotal[i](x[i]) / models\n");
+    dir.file("bad.recipe", b"# Uses what it lacks.\nmodels x 1\nlet k = k + 1\nx[last]\n");
+    dir.file("open.recipe", b"# No result.\nmodels x 1\ny[i] = x[i]\n");
+    dir.file("index.recipe", b"# A wrong index.\nmodels x 1\nx[k]\n");
+    dir.file("cycle.recipe", b"# Made of itself.\nmodels x 1\na = b\nb = a\nx[last] * a\n");
+    dir.file("word.recipe", b"# A wrong word.\nmodels x 1\nx[last] * weigth\n");
+    dir.file("layers.yml", b"[{filter: mlp, value: [0, 1]}, {value: 0.5}]\n");
+    let head = "merge_method: ties\nbase_model: base.safetensors\nmodels:\n  - model: tuned.safetensors\n";
+    let merge = |name: &str, text: &str| dir.file(name, text.as_bytes());
+    merge(
+        "ties.yml",
+        &format!("{head}    parameters: {{weight: 0.5, density: 0.5}}\ndtype: float32\nout_dtype: bfloat16\n"),
+    );
+    merge("weightless.yml", head);
+    merge("unknown.yml", &format!("{head}    parameters:\n      weight: 1\n      densty: 0.5\n"));
+    merge("scope.yml", &format!("{head}    parameters: {{weight: 1, lambda: 0.5}}\n"));
+    merge("words.yml", &format!("{head}    parameters:\n      weight: heavy\n"));
+    merge("method.yml", "merge_method: passthrough\nmodels: []\n");
+    merge("slices.yml", "merge_method: linear\nslices:\n  - sources: []\n  - sources: []\n");
+    merge("range.yml", "merge_method: linear\nslices:\n  - sources:\n    - model: base\n      layer_range: [4, 8]\n");
+    merge("tokenizer.yml", &format!("{head}tokenizer_source: union\n"));
+    merge("dtype.yml", &format!("{head}dtype: int8\n"));
+    merge("lost.yml", "merge_method: linear\nmodels:\n  - model: org/name\n    parameters: {weight: 1}\n");
+    merge("twice.yml", "merge_method: linear\nmerge_method: ties\n");
+    let toml = "expression = \"@ties\"\nout-dtype = \"bf16\"\noutput = \"made.safetensors\"\nforce = true\n[inputs]\n\
+                base = \"base.safetensors\"\na = \"tuned.safetensors\"\n[parameters]\ndensity = [0.2, 0.8]\n\
+                \"weight.a\" = [{ filter = \"mlp\", value = 0.5 }, { value = 1 }]\n";
+    dir.file("ties.toml", toml.as_bytes());
+    dir.file("key.toml", b"colour = \"red\"\n");
+    dir.file("table.toml", b"[colour]\nred = 1\n");
+    dir.file("torn.toml", b"expression = \n");
+    let mut bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n".to_string();
+    for n in 1..12 {
+        let all = vec![format!("*a{}", n - 1); 10].join(", ");
+        bomb += &format!("a{n}: &a{n} [{all}]\n");
+    }
+    merge("bomb.yml", &bomb);
+    merge("deep.yml", &"[".repeat(100_000));
 }
 
 #[test]

@@ -111,6 +111,24 @@ fn the_bytes_of_a_run() {
     (0..10).for_each(|_| drop(exe.run(&p, feeds! { "x" => &t }, [&centred]).unwrap()));
 }
 
+/// What sorts, scans and searches take beside their results counts: words of keys and positions, totals of blocks, positions in pieces.
+#[test]
+fn the_bytes_of_sorts_scans_and_searches() {
+    let n = 1usize << 20;
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [None]);
+    let t = Tensor::full([n], 0.5f32).unwrap();
+    let cases = [(x.sort(), 4 * n + 8 * n), (x.cumsum(), 4 * n + n / 512 * 8), (x.argmax(), 8 + n / (1 << 16) * 8)];
+    for (y, needs) in &cases {
+        let run = |bytes: usize| {
+            let exe = Executor::builder().max_bytes(bytes).threads(2).build();
+            exe.run(&p, feeds! { "x" => &t }, [y])
+        };
+        assert!(limited(run(needs - 1), "bytes", needs - 1), "{needs}");
+        assert!(run(*needs).is_ok(), "{needs}");
+    }
+}
+
 /// Sums of so many elements that only cancellation ends the run. The feed is broadcast, so it takes no memory.
 fn endless() -> (Program, Var, Tensor) {
     let p = Program::new(Rules::Torch);

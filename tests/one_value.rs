@@ -157,7 +157,9 @@ fn passes_do_not_matter() {
     let base = large.run(&with(&[], true));
     let [kernels, steps, constants] = counted(&large, &with(&[], true));
     for jit in [true, false] {
-        for out in [&[Pass::Fusion][..], &[Pass::Merging], &[Pass::Folding], &[Pass::Reuse], &Pass::ALL] {
+        for out in
+            [&[Pass::Fusion][..], &[Pass::Merging], &[Pass::Folding], &[Pass::Reuse], &[Pass::Recomputing], &Pass::ALL]
+        {
             assert_same(&base, &large.run(&with(out, jit)), &format!("without {out:?}, jit {jit}"));
         }
     }

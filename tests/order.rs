@@ -1,29 +1,20 @@
 //! Medians, quantiles and elements by rank against a stable sort of each line: every dtype, dims of every layout, ties, NaNs,
 //! zeros, infinities, long lines on threads; and what is refused.
 
-use std::sync::OnceLock;
+mod common;
 
 use castwise::expr::parse_expression;
 use castwise::ops::Choice;
 use castwise::prelude::*;
-use castwise::{Attrs, DiagnosticKind, Error, Op, apply};
+use castwise::{Attrs, DiagnosticKind, Error, Op};
+use common::stable::{order, run};
 
 const VALUES: [Op; 5] = [Op::Median, Op::Nanmedian, Op::Quantile, Op::Nanquantile, Op::Kthvalue];
 const POSITIONS: [Op; 3] = [Op::MedianIndices, Op::NanmedianIndices, Op::KthvalueIndices];
 
-/// The positions of a line's elements in order, equal ones and NaNs as they are.
-fn order(line: &[f64]) -> Vec<usize> {
-    let mut at: Vec<usize> = (0..line.len()).collect();
-    at.sort_by(|a, b| match (line[*a], line[*b]) {
-        (a, b) if a.is_nan() || b.is_nan() => a.is_nan().cmp(&b.is_nan()),
-        (a, b) => a.partial_cmp(&b).unwrap(),
-    });
-    at
-}
-
 /// What an op gives of a line: the position of the lower and the higher element, and how far the value is between them.
 fn find(op: Op, number: f64, choice: Choice, line: &[f64]) -> (usize, usize, f64) {
-    let (at, numbers) = (order(line), line.iter().filter(|v| !v.is_nan()).count());
+    let (at, numbers) = (order(line, false), line.iter().filter(|v| !v.is_nan()).count());
     let skips = matches!(op, Op::Nanmedian | Op::NanmedianIndices | Op::Nanquantile);
     let q = match op {
         Op::Kthvalue | Op::KthvalueIndices => return (at[number as usize - 1], at[number as usize - 1], 0.0),
@@ -72,28 +63,6 @@ fn lines(values: &[f64], shape: &[usize], dims: &[usize]) -> Vec<Vec<f64>> {
         all[at].push(*v);
     }
     all
-}
-
-/// An executor with so many threads, one or three.
-fn executor(threads: usize) -> &'static Executor {
-    static ALL: [OnceLock<Executor>; 2] = [const { OnceLock::new() }; 2];
-    ALL[usize::from(threads > 1)].get_or_init(|| Executor::builder().threads(threads).build())
-}
-
-/// The result in both modes, with fixed and dynamic dims and several numbers of threads.
-fn run(rules: Rules, op: Op, attrs: &Attrs, t: &Tensor) -> castwise::Result<Tensor> {
-    let eager = apply(op, &[Eager::new(rules).tensor(t).into()], attrs.clone()).result();
-    for (dynamic, threads) in [(false, 1), (true, 3)] {
-        let p = Program::new(rules);
-        let dims: Vec<Option<usize>> = t.shape().iter().map(|n| (!dynamic).then_some(*n)).collect();
-        let y = apply(op, &[p.data("x", t.dtype(), dims).into()], attrs.clone());
-        let compiled = executor(threads).run(&p, feeds! { "x" => t.clone() }, [&y]);
-        match (&eager, compiled) {
-            (Ok(one), Ok(other)) => assert_eq!(one.as_bytes(), other[0].as_bytes(), "{op} {attrs:?} of {t:?}"),
-            (one, other) => assert_eq!(one.is_err(), other.is_err(), "{op} {attrs:?} of {t:?}: {other:?}"),
-        }
-    }
-    eager
 }
 
 /// Numbers of few values, with both zeros, infinities and NaNs.

@@ -29,18 +29,20 @@ use reference::program::{Array, Given, Mismatch, Run};
 static TOTAL: Mutex<Option<Total>> = Mutex::new(None);
 
 thread_local! {
-    static BLOCKS: Executor = Executor::builder().threads(1).jit(false).build();
+    // Of chains, few rows are a block.
+    static LOOPS: Executor = Executor::builder().threads(1).row_block(700).build();
+    static BLOCKS: Executor = Executor::builder().threads(1).jit(false).row_block(500).build();
     /// Executors that split kernels after few ops, without compiled functions and with short ones.
     static CUT: [Executor; 2] = [false, true].map(|jit| {
         let limits = Limits::new().with(Limit::KernelOps, 3).and_then(|l| l.with(Limit::FunctionSteps, 2));
-        Executor::builder().threads(1).jit(jit).limits(limits.unwrap()).build()
+        Executor::builder().threads(1).jit(jit).limits(limits.unwrap()).row_block(400).build()
     });
 }
 
 fn run(jit: bool, p: &Program, feeds: &[(String, &Tensor)], fetches: &[&Var]) -> castwise::Result<Vec<Tensor>> {
     let feeds: Vec<(String, Tensor)> = feeds.iter().map(|(n, t)| (n.clone(), (*t).clone())).collect();
     let run = |e: &Executor| e.run(p, feeds, fetches.iter().copied());
-    if jit { common::EXECUTOR.with(run) } else { BLOCKS.with(run) }
+    if jit { LOOPS.with(run) } else { BLOCKS.with(run) }
 }
 
 /// Like [`run`], with kernels that are split.

@@ -1,34 +1,13 @@
 //! `sort`, `argsort` and `topk` against a stable sort of each line: every dtype, dims of every layout, ties, NaNs, zeros, both
 //! directions, threads; and what is refused.
 
-use std::sync::OnceLock;
+mod common;
 
 use castwise::expr::parse_expression;
 use castwise::ops::Choice;
 use castwise::prelude::*;
-use castwise::{Attrs, Op, apply};
-
-/// An executor with so many threads, one or three.
-fn executor(threads: usize) -> &'static Executor {
-    static ALL: [OnceLock<Executor>; 2] = [const { OnceLock::new() }; 2];
-    ALL[usize::from(threads > 1)].get_or_init(|| Executor::builder().threads(threads).build())
-}
-
-/// The result in both modes, with fixed and dynamic dims and several numbers of threads.
-fn run(rules: Rules, op: Op, attrs: &Attrs, t: &Tensor) -> castwise::Result<Tensor> {
-    let eager = apply(op, &[Eager::new(rules).tensor(t).into()], attrs.clone()).result();
-    for (dynamic, threads) in [(false, 1), (true, 3)] {
-        let p = Program::new(rules);
-        let dims: Vec<Option<usize>> = t.shape().iter().map(|n| (!dynamic).then_some(*n)).collect();
-        let y = apply(op, &[p.data("x", t.dtype(), dims).into()], attrs.clone());
-        let compiled = executor(threads).run(&p, feeds! { "x" => t.clone() }, [&y]);
-        match (&eager, compiled) {
-            (Ok(one), Ok(other)) => assert_eq!(one.as_bytes(), other[0].as_bytes(), "{op} {attrs:?} of {t:?}"),
-            (one, other) => assert_eq!(one.is_err(), other.is_err(), "{op} {attrs:?} of {t:?}: {other:?}"),
-        }
-    }
-    eager
-}
+use castwise::{Attrs, Op};
+use common::stable::{order, run};
 
 /// Numbers of few values, with both zeros, infinities and NaNs.
 fn samples(n: usize, special: bool) -> Vec<f64> {
@@ -40,19 +19,6 @@ fn samples(n: usize, special: bool) -> Vec<f64> {
         k => k as f64 - 12.0,
     };
     (0..n).map(number).collect()
-}
-
-/// The positions of a line's elements in order; equal ones as they are, NaNs as the largest.
-fn order(line: &[f64], reversed: bool) -> Vec<usize> {
-    let mut at: Vec<usize> = (0..line.len()).collect();
-    at.sort_by(|a, b| {
-        let order = match (line[*a], line[*b]) {
-            (a, b) if a.is_nan() || b.is_nan() => a.is_nan().cmp(&b.is_nan()),
-            (a, b) => a.partial_cmp(&b).unwrap(),
-        };
-        if reversed { order.reverse() } else { order }
-    });
-    at
 }
 
 /// The first `count` positions of each line along a dim, row-major, and the elements there.

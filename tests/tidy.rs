@@ -33,8 +33,8 @@ fn sources(dirs: &[&str]) -> Vec<(String, String)> {
 /// The folders of `src/` in import order: each may import only from itself and from those before it.
 #[rustfmt::skip]
 const FOLDERS: &[&str] = &[
-    "base", "tensor", "ops", "promotion", "math", "kernels", "ssa", "graph", "analysis", "syntax", "plan", "backend", "runtime",
-    "ops_doc", "io", "interop", "cli",
+    "base", "tensor", "ops", "promotion", "math", "kernels", "ssa", "graph", "analysis", "picture", "gradients",
+    "syntax", "plan", "backend", "runtime", "ops_doc", "io", "interop", "cli",
 ];
 
 /// The files that may import from a later folder. There are none.
@@ -149,6 +149,43 @@ fn sources_have_no_unfinished_marks() {
 }
 
 /// The Markdown pages of the root and of `docs/`, with their names.
+/// Each dependency of a manifest: its name, version and features.
+fn dependencies(manifest: &str) -> Vec<(String, String, String)> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).unwrap();
+    let mut found = Vec::new();
+    for table in text.split("\n[").filter(|table| table.split(']').next().unwrap().ends_with("dependencies")) {
+        for line in table.lines().skip(1) {
+            let Some((name, value)) = line.split_once(" = ").filter(|(name, _)| !name.contains(['.', '#'])) else {
+                continue;
+            };
+            let after = |key: &str| {
+                value.split_once(key).and_then(|(_, v)| v.split_once(['"', ']'])).map(|(v, _)| v.to_string())
+            };
+            let version =
+                after("version = \"").or_else(|| value.strip_prefix('"').map(|v| v.trim_end_matches('"').into()));
+            let features = value.split_once("features = [").map_or("", |(_, v)| v.split(']').next().unwrap());
+            found.extend(version.map(|v| (name.to_string(), v, features.to_string())));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_python_package_has_the_versions_of_the_command() {
+    // A workspace of its own, which can't inherit them.
+    let root = dependencies("Cargo.toml");
+    let of = |name: &str| root.iter().find(|(known, ..)| known == name);
+    let mut shared = 0;
+    for (name, version, features) in dependencies("python/Cargo.toml") {
+        let Some((_, wanted, all)) = of(&name) else { continue };
+        assert_eq!(&version, wanted, "{name} in python/Cargo.toml");
+        // What the library needs besides is its own.
+        assert!(&features == all || name == "num-complex", "the features of {name} in python/Cargo.toml");
+        shared += 1;
+    }
+    assert!(shared > 10, "{shared}");
+}
+
 fn pages() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found: Vec<PathBuf> = fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();
@@ -162,6 +199,8 @@ fn links_of_pages_lead_to_files() {
     let mut links = 0;
     for (page, text) in pages() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(&page);
+        // Code has no links.
+        let text: String = text.split('`').step_by(2).collect();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
             let file = link.split('#').next().unwrap_or(link);
             if file.contains("://") || file.is_empty() || file.contains(char::is_whitespace) {

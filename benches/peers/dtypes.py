@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PEERS = {"castwise-python": "torch", "numpy": "jax", "torch": "torch", "torch.compile": "torch", "jax": "jax", "copy": "jax"}
 # What is no other library.
 OWN = ("castwise-python", "copy")
-SIZES = {"cast_u16_f32": [1080 * 1920 * 3], "cast_f8_bf16": [1 << 24], "chain_u32": [1 << 16, 1 << 24]}
+SIZES = {"cast_u16_f32": [1080 * 1920 * 3], "cast_f8_bf16": [1 << 24], "chain_u32": [1 << 16, 1 << 20, 1 << 24]}
 SMALL = {"cast_u16_f32": [11520], "cast_f8_bf16": [4096], "chain_u32": [4096]}
 # Bytes read and written per element, without the image's means and deviations.
 BYTES = {"cast_u16_f32": 6, "cast_f8_bf16": 3, "chain_u32": 16}
@@ -237,6 +237,8 @@ def turn(o, threads):
     bench = ["cargo", "bench", "--quiet", "--bench", "workloads", "--"]
     rows = rows_of(bench + ["--json", "--only", only, "--threads", str(threads)] + small, threads)
     for peer, folder in PEERS.items():
+        if o.peers and peer not in o.peers.split(","):
+            continue
         python = str(Path(o.venvs).resolve() / folder / "bin" / "python")
         rows += rows_of([python, __file__, "--peer", peer, "--threads", str(threads)] + small, threads)
     return rows
@@ -254,7 +256,7 @@ def best(rows, peer, threads, workload, n, variants):
 
 
 def report(rows, small):
-    ratios = []
+    ratios, own = [], []
     for threads in sorted({r["threads"] for r in rows}):
         peers = [p for p in PEERS if p not in OWN]
         heads = ["workload", "elements", "result", "castwise", "castwise-python", *peers, "castwise / best", "copy"]
@@ -266,12 +268,19 @@ def report(rows, small):
                 for result, ours, theirs in [("allocated", ["fresh"], ["fresh"]), ("given", ["out"], ["fresh", "out"])]:
                     of = lambda peer, variants: best(rows, peer, threads, workload, n, variants)
                     castwise, others = of("castwise", ours), [of(p, theirs) for p in peers]
-                    ratios.append(castwise / max(x for x in others if x))
-                    figures = [castwise, of("castwise-python", ours), *others, ratios[-1], of("copy", ["out"])]
+                    python, known = of("castwise-python", ours), [x for x in others if x]
+                    if python:
+                        own.append((python / castwise, workload, n, result, threads))
+                    if known:
+                        ratios.append(castwise / max(known))
+                    figures = [castwise, python, *others, ratios[-1] if known else None, of("copy", ["out"])]
                     texts = [f"{x:.2f}" if x else "–" for x in figures]
                     print(f"| {workload} | {n} | {result} | " + " | ".join(texts) + " |")
-    mean = math.exp(statistics.fmean(map(math.log, ratios)))
-    print(f"\nGeometric mean of castwise / best: {mean:.2f}; least: {min(ratios):.2f}")
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        print(f"\nGeometric mean of castwise / best: {mean:.2f}; least: {min(ratios):.2f}")
+    if own:
+        print("Python / Rust: least {:.2f} ({}, {} elements, {}, {} thread(s))".format(*min(own)))
     refused = {f"{r['peer']}, {r['workload']}: {r['unsupported']}" for r in rows if "unsupported" in r}
     print("".join(f"\n{line}" for line in sorted(refused)))
     wrong = {f"{r['peer']}, {r['workload']}, {r['variant']}" for r in rows if r.get("ok") is False}
@@ -283,6 +292,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--venvs", default="peers", help="the folder with the environments `torch` and `jax`")
     p.add_argument("--turns", type=int, default=3)
+    p.add_argument("--peers", default="", help="only these, with commas; `castwise-python` compares the package with the library")
     p.add_argument("--small", action="store_true", help="a smoke test, whose times mean nothing")
     p.add_argument("--results", help="a file to which the rows are appended")
     p.add_argument("--peer", help=argparse.SUPPRESS)

@@ -88,6 +88,7 @@ impl Workload {
 }
 
 const K64: usize = 1 << 16;
+const M1: usize = 1 << 20;
 const M4: usize = 1 << 22;
 const M16: usize = 1 << 24;
 const ROW_OF_PIXELS: usize = 1920 * 3;
@@ -326,7 +327,7 @@ fn other() -> Vec<Workload> {
             "chain_u32",
             inputs(&["a", "b", "c"], DType::U32, 0.0, 4294967296.0),
             DType::U32,
-            &[K64, M16],
+            &[K64, M1, M16],
             |v| {
                 let [a, b, c] = [&v[0], &v[1], &v[2]];
                 (a * b + c).maximum(a) ^ a.bitwise_right_shift(3)

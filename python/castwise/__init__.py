@@ -52,6 +52,8 @@ rules: tuple[str, ...] = tuple(_core.rule_names())
 ops: tuple[str, ...] = tuple(_core.op_names())
 #: Names of all composites, functions of a few ops, each of which is a function of this module.
 composites: tuple[str, ...] = tuple(_core.composite_names())
+#: Names of all generators, values that follow from the index of each element, each of which is a function of this module.
+generators: tuple[str, ...] = tuple(_core.generator_names())
 
 __all__ = [
     "Compiled",
@@ -79,6 +81,7 @@ __all__ = [
     "e",
     "evaluate",
     "explain",
+    "generators",
     "get_num_threads",
     "inf",
     "nan",
@@ -92,8 +95,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _core.OpFunction:
-    """The ops of the table, their other names, and the composites, as functions: ``castwise.exp(x)``."""
+def __getattr__(name: str) -> _core.Function:
+    """The ops of the table, their other names, composites, generators and ``blocks``, as functions: ``castwise.exp(x)``."""
     if not name.startswith("_"):
         try:
             found = _core.op(name)
@@ -106,4 +109,4 @@ def __getattr__(name: str) -> _core.OpFunction:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *ops, *composites})
+    return sorted({*__all__, *ops, *composites, *generators, "blocks"})

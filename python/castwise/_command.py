@@ -19,4 +19,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["table", "add", "--rules", "nonsense"])
     2
     """
-    return _core.command(["castwise", *(sys.argv[1:] if arguments is None else arguments)])
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["eval"] and any(word == "--dask" or word.startswith("--dask=") for word in given):
+        return _on_workers(given[1:])
+    return _core.command(["castwise", *given])
+
+
+def _on_workers(arguments: Sequence[str]) -> int:
+    """``castwise eval … --dask ADDRESS``, which is Python's alone."""
+    try:
+        from .dask._models import main as spread
+    except ImportError as e:
+        sys.stderr.write(f"error: --dask needs Dask: pip install 'dask[array]' distributed ({e})\n")
+        return 2
+    return spread(arguments)

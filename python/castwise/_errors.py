@@ -63,7 +63,8 @@ class LimitError(Error, ValueError):
     """A limit of the executor or of the library is exceeded."""
 
 
-class OutOfMemory(Error, MemoryError):
+# The other way round, `OutOfMemory.__new__` is that of MemoryError and refuses the class. Dask's workers call it.
+class OutOfMemory(MemoryError, Error):
     """There is no memory for a result."""
 
 

@@ -4,12 +4,10 @@
 //! machine's; otherwise a copy is read. A result owns its memory, and is writable where its library has writable arrays.
 //! Does not: decide dtypes or rules, import libraries.
 
-use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use castwise::{DType, Scalar, Tensor, TensorLayout, TensorView, TensorViewMut};
-use numpy::npyffi::{NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_object};
+use pyo3::Borrowed;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,6 +16,8 @@ use smallvec::SmallVec;
 
 use crate::dlpack::{self, Owned};
 use crate::dtypes;
+use crate::lazy;
+use crate::ndarrays;
 use crate::torch::{self, Tensors};
 
 /// The library that an array belongs to, which decides the rules of a call and what its results are.
@@ -141,6 +141,31 @@ impl<'py> Array<'py> {
     }
 }
 
+/// The elements of an object that is an array of this library and layout, which is read in place; `None` if it is not, or if
+/// only [`argument`] can tell. `traced`: the history of a tensor is the caller's.
+pub fn view_like<'a>(
+    obj: Borrowed<'a, '_, PyAny>,
+    library: Library,
+    layout: &TensorLayout,
+    traced: bool,
+) -> Option<TensorView<'a>> {
+    // Bytes of bools are looked at, and lazy conjugation is resolved.
+    if layout.dtype() == DType::Bool || layout.dtype().is_complex() {
+        return None;
+    }
+    let first = match library {
+        Library::NumPy => ndarrays::elements(&obj, layout)?,
+        Library::Torch | Library::Paddle => match kind(&obj).ok()? {
+            Kind::Tensors(tensors) => tensors.elements(&obj, library, layout, traced)?,
+            _ => return None,
+        },
+        Library::Jax | Library::Other(_) => return None,
+    };
+    // SAFETY: as in `Array::view`, of which the address is the one that an array of this object would have; the object is borrowed
+    // as long as the view.
+    unsafe { layout.over(first) }.ok()
+}
+
 /// A Python number by its exact type: those of NumPy, of which `np.float64` is a `float`, are arrays.
 pub fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     Ok(Some(if obj.is_exact_instance_of::<PyFloat>() {
@@ -175,6 +200,8 @@ enum Kind {
     /// What `numpy.asarray` takes.
     ToNumPy,
     Buffer,
+    /// Of Dask.
+    Lazy,
     /// None of these.
     Unknown,
 }
@@ -187,9 +214,9 @@ struct Known {
     kind: Kind,
 }
 
-/// The kinds of the types that were met. Beyond [`MOST_TYPES`], types are asked each time.
-static KINDS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
-const MOST_TYPES: usize = 64;
+/// The kinds of the types that were met first, in order; a place that is filled stays so, and is read without a lock. Types beyond
+/// these are asked each time.
+static KINDS: [OnceLock<Known>; 64] = [const { OnceLock::new() }; 64];
 
 /// Modules of other libraries, and their functions `from_dlpack`.
 static OTHERS: Mutex<Vec<(String, Py<PyAny>)>> = Mutex::new(Vec::new());
@@ -197,15 +224,18 @@ static OTHERS: Mutex<Vec<(String, Py<PyAny>)>> = Mutex::new(Vec::new());
 fn kind(obj: &Bound<'_, PyAny>) -> PyResult<Kind> {
     let class = obj.get_type();
     let address = class.as_ptr() as usize;
-    let known = |all: &Vec<Known>| all.iter().find(|k| k.address == address).map(|k| k.kind);
-    if let Some(kind) = known(&KINDS.lock().unwrap_or_else(PoisonError::into_inner)) {
-        return Ok(kind);
+    if let Some(known) = KINDS.iter().map_while(OnceLock::get).find(|known| known.address == address) {
+        return Ok(known.kind);
     }
-    // Asked without the lock, because this runs Python code.
     let kind = kind_of(obj, &class)?;
-    let mut all = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
-    if all.len() < MOST_TYPES && known(&all).is_none() {
-        all.push(Known { address, _class: class.unbind(), kind });
+    let mut known = Known { address, _class: class.unbind(), kind };
+    for place in &KINDS {
+        match place.set(known) {
+            Ok(()) => break,
+            // Another thread was faster, or the place has another type.
+            Err(_) if place.get().is_some_and(|first| first.address == address) => break,
+            Err(back) => known = back,
+        }
     }
     Ok(kind)
 }
@@ -235,6 +265,9 @@ fn kind_of(obj: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Kind> 
     }
     if class.hasattr("__dlpack__")? && class.hasattr("__dlpack_device__")? {
         return Ok(Kind::DlPack(other(class)?.unwrap_or(Library::NumPy)));
+    }
+    if lazy::is_lazy(class)? {
+        return Ok(Kind::Lazy);
     }
     let numpy_makes = class.hasattr("__array__")? || class.hasattr("__array_interface__")?;
     Ok(if numpy_makes {
@@ -267,12 +300,13 @@ pub fn array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
 
 /// Reads an array whose bools may be any bytes.
 fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
-    if is_numpy(obj) {
-        return numpy_array(obj.clone(), name);
+    if ndarrays::is_array(obj) {
+        ndarrays::check_unmasked(obj, name)?;
+        return ndarrays::read(obj.clone(), name);
     }
     let copy_of = |obj: &Bound<'py, PyAny>| {
         let made = obj.py().import("numpy")?.getattr("asarray")?.call1((obj,))?;
-        numpy_array(made, name)
+        ndarrays::read(made, name)
     };
     match kind(obj)? {
         Kind::Tensors(tensors) => tensors.read(obj, name),
@@ -280,8 +314,9 @@ fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>>
         Kind::DlPack(library) => dlpack::read(obj, library, name),
         Kind::ToNumPy => copy_of(obj),
         // Bytes are an array of characters to NumPy; a view of them is one of numbers.
-        Kind::Buffer if numpy_is_loaded(obj.py()) => copy_of(&PyMemoryView::from(obj)?.into_any()),
+        Kind::Buffer if ndarrays::class(obj.py()).is_some() => copy_of(&PyMemoryView::from(obj)?.into_any()),
         Kind::Buffer => buffer(obj, name),
+        Kind::Lazy => Err(lazy::refused(name)),
         Kind::Unknown => {
             let found = obj.get_type().fully_qualified_name()?;
             Err(PyTypeError::new_err(format!("the argument `{name}` is a {found}, not an array or a number")))
@@ -305,7 +340,7 @@ fn jax_array<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     }
     let weak = obj.getattr(intern!(py, "weak_type"))?.is_truthy()?;
     let view = py.import("numpy")?.getattr("asarray")?.call1((obj,))?;
-    Ok(Array { weak, writable: false, library: Library::Jax, ..numpy_array(view, name)? })
+    Ok(Array { weak, writable: false, library: Library::Jax, ..ndarrays::read(view, name)? })
 }
 
 /// Reads a copy of a buffer, where NumPy is not loaded: the stable interface of Python 3.10 gives no addresses.
@@ -336,76 +371,6 @@ fn buffer<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
     }
     let t = Tensor::from_bytes(dtype, &shape, &bytes).map_err(value_error)?;
     Array::copied(obj.py(), t, Library::NumPy)
-}
-
-/// Whether NumPy has been imported.
-fn numpy_is_loaded(py: Python<'_>) -> bool {
-    // Looked up until it is found: an import can't be undone, and a lookup takes longer than reading an array.
-    static LOADED: AtomicBool = AtomicBool::new(false);
-    let modules = || py.import("sys")?.getattr("modules")?.contains("numpy");
-    LOADED.load(Ordering::Relaxed)
-        || modules().inspect(|found| LOADED.store(*found, Ordering::Relaxed)).unwrap_or(false)
-}
-
-/// Whether an object is an array of NumPy. NumPy is not imported for it.
-fn is_numpy(obj: &Bound<'_, PyAny>) -> bool {
-    numpy_is_loaded(obj.py()) && {
-        // SAFETY: NumPy is loaded; the type object is its own and lives as long as the interpreter.
-        unsafe {
-            let array = get_type_object(obj.py(), NpyTypes::PyArray_Type);
-            pyo3::ffi::PyObject_TypeCheck(obj.as_ptr(), array) != 0
-        }
-    }
-}
-
-/// Reads an array of NumPy; what can't be read in place is copied by NumPy first. Bools are not looked at.
-fn numpy_array<'py>(owner: Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
-    if !is_numpy(&owner) {
-        return Err(PyTypeError::new_err("`numpy.asarray` gave no array"));
-    }
-    let array: *const PyArrayObject = owner.as_ptr().cast();
-    // SAFETY: the object is an array of NumPy, whose struct has these fields in all versions of its ABI; nothing changes them
-    // until they are copied below: to ask NumPy's own object for a dtype's name runs no code of the user.
-    let (fields, descr) = unsafe { (&(*array).fields, &(*(*array).fields.descr).fields) };
-    let dtype = dtypes::of_array(owner.py(), fields.descr)?.ok_or_else(|| {
-        let dtype = owner.getattr("dtype").and_then(|d| d.str()).map(|s| s.to_string()).unwrap_or_default();
-        PyTypeError::new_err(format!("the argument `{name}` is an array of {dtype}, a dtype that castwise lacks"))
-    })?;
-    let (rank, size) = (fields.nd as usize, dtype.size() as isize);
-    // SAFETY: an array has `nd` dims and strides; without dims either may be null.
-    let dims = |p: *const isize| if rank == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(p, rank) } };
-    let (extents, steps) = (dims(fields.dimensions), dims(fields.strides));
-    let swapped = descr.byteorder as u8 == if cfg!(target_endian = "little") { b'>' } else { b'<' };
-    // Sizes are powers of two.
-    let whole = steps.iter().zip(extents).all(|(s, n)| s & (size - 1) == 0 || *n < 2);
-    if swapped || !whole {
-        let copy = native(&owner, dtype)?;
-        return Ok(Array { in_place: false, ..numpy_array(copy, name)? });
-    }
-    let shift = size.trailing_zeros();
-    let (mut shape, mut strides) = (SmallVec::new(), SmallVec::new());
-    for (n, step) in extents.iter().zip(steps) {
-        shape.push(*n as usize);
-        strides.push(step >> shift);
-    }
-    Ok(Array {
-        dtype,
-        library: Library::NumPy,
-        writable: fields.flags & NPY_ARRAY_WRITEABLE != 0,
-        weak: false,
-        in_place: true,
-        shape,
-        strides,
-        first: fields.data.cast(),
-        owner,
-    })
-}
-
-/// A row-major copy in the machine's byte order.
-fn native<'py>(array: &Bound<'py, PyAny>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
-    let py = array.py();
-    let dtype = dtypes::descriptor(py, dtype)?;
-    py.import("numpy")?.getattr("array")?.call1((array, dtype))
 }
 
 fn value_error(e: castwise::Error) -> PyErr {
@@ -515,19 +480,19 @@ pub fn result<'py>(py: Python<'py>, t: Tensor, library: Library) -> PyResult<Bou
     let owned = Owned::new(t)?;
     let given = |owned| Ok::<_, PyErr>(Bound::new(py, Memory::new(owned))?.into_any());
     match library {
-        Library::NumPy if numpy_is_loaded(py) => numpy_result(py, owned),
+        Library::NumPy if ndarrays::class(py).is_some() => ndarrays::result(py, owned),
         Library::NumPy => given(owned),
         Library::Torch | Library::Paddle => {
             let unloaded = || PyTypeError::new_err("the library of an argument is not loaded");
-            static TENSORS: Mutex<[Option<Tensors>; 2]> = Mutex::new([None; 2]);
-            let at = usize::from(library == Library::Paddle);
-            let known = TENSORS.lock().unwrap_or_else(PoisonError::into_inner)[at];
-            let tensors = match known {
-                Some(tensors) => tensors,
+            static TENSORS: [OnceLock<Tensors>; 2] = [const { OnceLock::new() }; 2];
+            let place = &TENSORS[usize::from(library == Library::Paddle)];
+            let tensors = match place.get() {
+                Some(known) => *known,
                 None => {
-                    let made = Tensors::new(library, &torch::class(py, library)?.ok_or_else(unloaded)?);
-                    TENSORS.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(made);
-                    made
+                    let class = torch::class(py, library)?.ok_or_else(unloaded)?;
+                    // Asked outside of the lock, because it runs Python code.
+                    let made = Tensors::new(library, &class);
+                    *place.get_or_init(|| made)
                 }
             };
             tensors.result(py, owned)
@@ -544,35 +509,5 @@ pub fn result<'py>(py: Python<'py>, t: Tensor, library: Library) -> PyResult<Bou
             let function = OTHERS.lock().unwrap_or_else(PoisonError::into_inner)[at].1.clone_ref(py);
             function.bind(py).call1((given(owned)?,))
         }
-    }
-}
-
-fn numpy_result<'py>(py: Python<'py>, owned: Owned) -> PyResult<Bound<'py, PyAny>> {
-    let t = owned.tensor();
-    let (descriptor, size) = (dtypes::descriptor(py, t.dtype())?, t.dtype().size() as isize);
-    let mut shape: SmallVec<[isize; 4]> = t.shape().iter().map(|n| *n as isize).collect();
-    let mut strides: SmallVec<[isize; 4]> = t.strides().iter().map(|s| s * size).collect();
-    let first = owned.first();
-    let memory = Bound::new(py, Memory::new(owned))?;
-    // SAFETY: the address is that of the tensor's elements, which the array's base keeps for as long as the array lives
-    // and which nothing else refers to; NumPy takes over the reference to the dtype here and that to the base below.
-    unsafe {
-        let class = get_type_object(py, NpyTypes::PyArray_Type);
-        let array = PY_ARRAY_API.PyArray_NewFromDescr(
-            py,
-            class,
-            dtypes::owned_descriptor(descriptor),
-            shape.len() as c_int,
-            shape.as_mut_ptr(),
-            strides.as_mut_ptr(),
-            first.cast(),
-            NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED,
-            std::ptr::null_mut(),
-        );
-        let array = Bound::from_owned_ptr_or_err(py, array)?;
-        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), memory.into_ptr()) != 0 {
-            return Err(PyErr::fetch(py));
-        }
-        Ok(array)
     }
 }

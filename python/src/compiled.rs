@@ -12,16 +12,18 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
-use crate::arrays::{self, Argument};
+use crate::apply::python_scalar;
+use crate::arrays::{self, Argument, Library};
 use crate::describe::{self, Described};
 use crate::errors::exception;
 use crate::executor::PyExecutor;
 use crate::html;
+use crate::lazy;
 use crate::options::Options;
 use crate::place::here;
-use crate::program::{self, PyVar};
 use crate::torch;
-use crate::variant::{Form, Layouts, Seen, Variant};
+use crate::var::PyVar;
+use crate::variant::{Form, Layouts, Like, Seen, Variant, Views};
 
 /// What is compiled.
 enum Source {
@@ -55,7 +57,11 @@ pub struct Compiled {
     options: Options,
     /// The latest first.
     variants: Mutex<Vec<Arc<Variant>>>,
+    last: Mutex<Option<Arc<Last>>>,
 }
+
+/// The variant of the last call, and what its arguments were.
+type Last = (Arc<Variant>, Like);
 
 impl Compiled {
     pub fn expression(py: Python<'_>, text: &str, options: Options) -> PyResult<Compiled> {
@@ -74,20 +80,11 @@ impl Compiled {
     }
 
     fn new(source: Source, names: Vec<String>, options: Options) -> Compiled {
-        Compiled { source, names, options, variants: Mutex::default() }
+        Compiled { source, names, options, variants: Mutex::default(), last: Mutex::default() }
     }
 
     pub fn options(&self) -> &Options {
         &self.options
-    }
-
-    /// The arguments of a call in the order of the names.
-    fn arguments<'py>(
-        &self,
-        args: &Bound<'py, PyTuple>,
-        named: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<SmallVec<[Argument<'py>; 4]>> {
-        self.read(args, named, arrays::argument)
     }
 
     /// What is given by position and by name, each read once, in the order of the names.
@@ -144,6 +141,31 @@ impl Compiled {
         Ok(found)
     }
 
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
+        let mut views = Views::new();
+        if args.len() == self.names.len()
+            && named.is_none_or(|d| d.is_empty())
+            && let Some(last) = self.last()
+            && let Some(library) = last.0.views_like(&last.1, args.iter_borrowed(), false, &mut views)
+        {
+            return last.0.call(py, &views, library, out, &fail);
+        }
+        let arguments = self.read(args, named, arrays::argument)?;
+        let variant = self.variant(py, &arguments)?;
+        let feeds = variant.feeds(&arguments);
+        let library = feeds.first().map_or(Library::NumPy, |a| a.library);
+        let views = variant.views(&feeds).map_err(fail)?;
+        self.remember(&variant);
+        variant.call(py, &views, library, out, &fail)
+    }
+
     /// The value of a name that needs no argument: of a constant of expressions.
     fn constant(&self, name: &str) -> Option<f64> {
         let known = || castwise::expr::CONSTANTS.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
@@ -194,6 +216,16 @@ impl Compiled {
         Ok(made)
     }
 
+    fn last(&self) -> Option<Arc<Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps what the arguments of a call were, after their views were made.
+    fn remember(&self, variant: &Arc<Variant>) {
+        let last = Arc::new((variant.clone(), variant.read.last()));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(last);
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Variant>>> {
         self.variants.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -231,7 +263,7 @@ impl Compiled {
         match &self.source {
             Source::Function(function) => {
                 let values = self.names.iter().map(|name| match scalar(name) {
-                    Some(s) => program::python_scalar(py, s),
+                    Some(s) => python_scalar(py, s),
                     None => {
                         let var = placeholders.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
                         let var = var.ok_or_else(|| PyKeyError::new_err(name.clone()))?;
@@ -310,19 +342,22 @@ fn names_of(text: &str) -> castwise::Result<Vec<String>> {
 
 #[pymethods]
 impl Compiled {
-    /// Computes the results for these arrays, by position or by name.
+    /// Computes the results for these arrays, by position or by name; of arrays of Dask, as `castwise.dask.apply` does.
     #[pyo3(signature = (*args, out=None, **named))]
     fn __call__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         out: Option<&Bound<'py, PyAny>>,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = self.arguments(args, named)?;
-        let variant = self.variant(py, &arguments)?;
-        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        variant.call(py, &variant.feeds(&arguments), out, &fail)
+        let made = slf.get().call(slf.py(), args, out, named);
+        if out.is_some() { made } else { lazy::or_graph(made, slf, args, named) }
+    }
+
+    /// What graphs call it: tools take a name apart at its dashes.
+    #[getter]
+    fn __name__(&self) -> &'static str {
+        "castwise"
     }
 
     /// For the backend of torch.compile: computes the results for tensors by position, whose history is the caller's, so that
@@ -333,19 +368,30 @@ impl Compiled {
         tensors: &Bound<'py, PyList>,
         out: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let read = |t: Bound<'py, PyAny>| torch::traced(&t, "of a graph")?.with_bools().map(Argument::Array);
-        let arguments = tensors.iter().map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
-        if arguments.len() != self.names.len() {
-            return Err(PyTypeError::new_err(format!("{} tensors for {} names", arguments.len(), self.names.len())));
-        }
-        let variant = self.variant(py, &arguments)?;
+        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
         let target = |t: Bound<'py, PyAny>| match t.is_none() {
             true => Ok(None),
             false => arrays::writable(torch::traced(&t, "out")?).map(Some),
         };
         let out = out.iter().map(target).collect::<PyResult<_>>()?;
-        let fail = |e: castwise::Error| exception(py, &e, self.shown().as_deref());
-        variant.call_tensors(py, &variant.feeds(&arguments), &out, &fail)
+        // Kept here, since other threads may change the list.
+        let tensors: SmallVec<[Bound<'py, PyAny>; 8]> = tensors.iter().collect();
+        if tensors.len() != self.names.len() {
+            return Err(PyTypeError::new_err(format!("{} tensors for {} names", tensors.len(), self.names.len())));
+        }
+        let mut views = Views::new();
+        if let Some(last) = self.last()
+            && last.0.views_like(&last.1, tensors.iter().map(Bound::as_borrowed), true, &mut views).is_some()
+        {
+            return last.0.call_tensors(py, &views, &out, &fail);
+        }
+        let read = |t: &Bound<'py, PyAny>| torch::traced(t, "of a graph")?.with_bools().map(Argument::Array);
+        let arguments = tensors.iter().map(read).collect::<PyResult<SmallVec<[_; 4]>>>()?;
+        let variant = self.variant(py, &arguments)?;
+        let feeds = variant.feeds(&arguments);
+        let views = variant.views(&feeds).map_err(fail)?;
+        self.remember(&variant);
+        variant.call_tensors(py, &views, &out, &fail)
     }
 
     /// The names of the arguments, in order.

@@ -7,7 +7,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 
-use castwise::{DType, Tensor};
+use castwise::{DType, Tensor, TensorLayout};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -238,6 +238,35 @@ impl Table {
             }
             array(tensor.assume_init_ref(), true, library, obj.clone(), name)
         }
+    }
+
+    /// The address of the first element of a tensor of the table's type, if it is on the CPU and of this layout.
+    pub fn elements(self, obj: &Bound<'_, PyAny>, layout: &TensorLayout) -> Option<*mut u8> {
+        let mut tensor = std::mem::MaybeUninit::<DlTensor>::uninit();
+        // SAFETY: as in `read`.
+        let t = unsafe {
+            if self.0.borrow?(obj.as_ptr().cast(), tensor.as_mut_ptr()) != 0 {
+                drop(PyErr::take(obj.py()));
+                return None;
+            }
+            tensor.assume_init_ref()
+        };
+        let (shape, strides) = (layout.shape(), layout.strides());
+        let is = t.device.kind == CPU
+            && data_type(layout.dtype()) == Some(t.dtype)
+            && usize::try_from(t.ndim) == Ok(shape.len())
+            && (shape.is_empty() || !t.strides.is_null());
+        if !is {
+            return None;
+        }
+        for (i, (extent, stride)) in shape.iter().zip(strides).enumerate() {
+            // SAFETY: a valid tensor has `ndim` extents and strides, which are as many as the layout's.
+            let (n, step) = unsafe { (*t.shape.add(i), *t.strides.add(i)) };
+            if n != *extent as i64 || step != *stride as i64 {
+                return None;
+            }
+        }
+        Some(t.data.cast::<u8>().wrapping_add(t.byte_offset as usize))
     }
 
     /// A result as a tensor of the library that owns its memory.

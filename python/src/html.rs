@@ -1,7 +1,7 @@
-//! Typed programs as tables of HTML, for notebooks.
+//! Typed programs as pictures and tables of HTML, for notebooks.
 //!
 //! Guarantees: one row a node, in order; casts are coloured by what they may lose, as in the command's drawings; text from
-//! outside is escaped; no script, no style beside the cells' own.
+//! outside is escaped; no script, no style beside the cells' own and that of the picture, which has a class of its own.
 
 use castwise::{CastLoss, NodeKind, TypedProgram};
 
@@ -15,17 +15,18 @@ pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// A program with a heading.
+/// A program with a heading: a picture and a table.
 pub fn table(heading: &str, typed: &TypedProgram) -> String {
     let casts = typed.casts();
     let count = |l: CastLoss| casts.iter().filter(|c| c.loss == l).count();
     let (exact, rounds, range) = (count(CastLoss::Exact), count(CastLoss::Rounds), count(CastLoss::Range));
     let mut text = format!(
         "<div><code>{}</code><br>{} cast{}: {exact} exact, {rounds} that round, {range} that may leave the range\
-         <table><tr><th>value</th><th>op</th><th>operands</th><th>type</th><th>source</th></tr>",
+         <div style=\"overflow:auto;max-height:40em\">{}</div><table><tr><th>value</th><th>op</th><th>operands</th><th>type</th><th>source</th></tr>",
         escaped(heading),
         casts.len(),
-        if casts.len() == 1 { "" } else { "s" }
+        if casts.len() == 1 { "" } else { "s" },
+        typed.to_svg()
     );
     let results = typed.results();
     for (i, n) in typed.nodes().enumerate().take(MOST) {

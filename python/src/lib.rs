@@ -7,7 +7,7 @@
 //! same source as that of the binary, and uses the library's public interface only.
 
 use castwise::promotion::{OperandType, signature};
-use castwise::{Attrs, Composite, DType, Op, compare_all};
+use castwise::{Attrs, Composite, DType, Generator, Op, compare_all};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -17,29 +17,34 @@ mod cli;
 #[path = "../../src/base/random.rs"]
 mod random;
 
+mod apply;
 mod arrays;
 mod compiled;
-mod composites;
 mod describe;
 mod dlpack;
 mod dtypes;
 mod errors;
 mod executor;
+mod functions;
 mod html;
+mod lazy;
+mod ndarrays;
 mod options;
 mod place;
 mod program;
 mod rules;
 mod torch;
+mod var;
 mod variant;
 mod views;
 
 use arrays::Argument;
 use compiled::Compiled;
-use composites::CompositeFunction;
 use executor::PyExecutor;
+use functions::Function;
 use options::Options;
-use program::{OpFunction, PyProgram, PyVar};
+use program::PyProgram;
+use var::PyVar;
 
 /// Compiles an expression.
 #[pyfunction]
@@ -75,10 +80,10 @@ fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
     py.detach(|| cli::status(arguments))
 }
 
-/// The op or composite of a name, as a function.
+/// The op, composite or generator of a name, as a function.
 #[pyfunction]
 fn op<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    program::function(py, name, None)?.ok_or_else(|| PyTypeError::new_err(format!("there is no op `{name}`")))
+    functions::named(py, name, None)?.ok_or_else(|| PyTypeError::new_err(format!("there is no op `{name}`")))
 }
 
 /// The names of all ops.
@@ -91,6 +96,12 @@ fn op_names() -> Vec<&'static str> {
 #[pyfunction]
 fn composite_names() -> Vec<&'static str> {
     Composite::all().map(|c| c.name()).collect()
+}
+
+/// The names of all generators.
+#[pyfunction]
+fn generator_names() -> Vec<&'static str> {
+    Generator::all().map(|g| g.name()).collect()
 }
 
 /// An operand of `result_type`: an array, a number, or what names a dtype.
@@ -111,7 +122,7 @@ fn operand(obj: &Bound<'_, PyAny>) -> PyResult<OperandType> {
 #[pyo3(signature = (*operands, rules, op="add"))]
 fn result_type(py: Python<'_>, operands: &Bound<'_, PyTuple>, rules: &str, op: &str) -> PyResult<&'static str> {
     let none = || PyTypeError::new_err(format!("there is no op `{op}`"));
-    let op = program::op_named(op).ok_or_else(none)?;
+    let op = Op::from_name(op).ok_or_else(none)?;
     let operands = operands.iter().map(|o| operand(&o)).collect::<PyResult<Vec<_>>>()?;
     let found = signature(&rules::settings(rules)?, op, &operands, &Attrs::default());
     found.map(|s| s.result.name()).map_err(|d| errors::exception(py, &castwise::Error::Invalid(vec![d]), None))
@@ -174,8 +185,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Compiled>()?;
     m.add_class::<PyProgram>()?;
     m.add_class::<PyVar>()?;
-    m.add_class::<OpFunction>()?;
-    m.add_class::<CompositeFunction>()?;
+    m.add_class::<Function>()?;
     m.add_class::<PyExecutor>()?;
     m.add_class::<Options>()?;
     m.add_class::<arrays::Memory>()?;
@@ -189,6 +199,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(op, m)?)?;
     m.add_function(wrap_pyfunction!(op_names, m)?)?;
     m.add_function(wrap_pyfunction!(composite_names, m)?)?;
+    m.add_function(wrap_pyfunction!(generator_names, m)?)?;
     m.add_function(wrap_pyfunction!(result_type, m)?)?;
     m.add_function(wrap_pyfunction!(promote_types, m)?)?;
     m.add_function(wrap_pyfunction!(can_cast, m)?)?;

@@ -4,7 +4,7 @@
 //! are resolved first; a tensor that needs gradients is refused, because its history would be cut. A result is handed over
 //! without a copy. Does not: import the libraries.
 
-use castwise::DType;
+use castwise::{DType, TensorLayout};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -59,15 +59,34 @@ impl Tensors {
         Tensors { library, table: Table::of(class) }
     }
 
+    /// Whether a tensor requires gradients.
+    fn has_history(self, obj: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match self.library {
+            Library::Torch => obj.getattr(intern!(obj.py(), "requires_grad"))?.is_truthy(),
+            _ => Ok(!obj.getattr(intern!(obj.py(), "stop_gradient"))?.is_truthy()?),
+        }
+    }
+
+    /// The address of the first element of a tensor of this library and layout, if it can be read as it is. Its elements are real.
+    pub fn elements(
+        self,
+        obj: &Bound<'_, PyAny>,
+        library: Library,
+        layout: &TensorLayout,
+        traced: bool,
+    ) -> Option<*mut u8> {
+        if self.library != library || !traced && self.has_history(obj).ok()? {
+            return None;
+        }
+        let first = self.table?.elements(obj, layout)?;
+        let is_lazy = || obj.call_method0(intern!(obj.py(), "is_neg")).and_then(|b| b.is_truthy());
+        (library != Library::Torch || !is_lazy().ok()?).then_some(first)
+    }
+
     /// Reads a tensor.
     pub fn read<'py>(self, obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>> {
-        let py = obj.py();
         // DLPack's table does not ask for this.
-        let (history, cut) = match self.library {
-            Library::Torch => (intern!(py, "requires_grad"), true),
-            _ => (intern!(py, "stop_gradient"), false),
-        };
-        if obj.getattr(history)?.is_truthy()? == cut {
+        if self.has_history(obj)? {
             let text = format!("the argument `{name}` is a tensor that requires gradients: call `.detach()`");
             return Err(PyTypeError::new_err(text));
         }

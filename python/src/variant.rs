@@ -10,6 +10,7 @@ use castwise::{
     AsTarget, CancelToken, DType, Prepared, Program, Scalar, Settings, Target, Tensor, TensorLayout, TensorView,
     TensorViewMut,
 };
+use pyo3::Borrowed;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -51,19 +52,25 @@ impl Seen {
     }
 }
 
-/// The layouts of the arrays of the last call.
+/// What arrays of a call were, as far as views of them depend on it.
+pub type Like = Arc<[(Library, TensorLayout)]>;
+
+/// The libraries and layouts of the arrays of the last call.
 #[derive(Default)]
-pub struct Layouts(Mutex<Arc<[TensorLayout]>>);
+pub struct Layouts(Mutex<Like>);
 
 impl Layouts {
+    /// Those of the last call.
+    pub fn last(&self) -> Like {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The layouts of these arrays.
-    fn of<'a, 'py: 'a>(
-        &self,
-        arrays: impl ExactSizeIterator<Item = &'a Array<'py>> + Clone,
-    ) -> castwise::Result<Arc<[TensorLayout]>> {
+    fn of<'a, 'py: 'a>(&self, arrays: impl ExactSizeIterator<Item = &'a Array<'py>> + Clone) -> castwise::Result<Like> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() != arrays.len() || !last.iter().zip(arrays.clone()).all(|(l, a)| a.has(l)) {
-            *last = arrays.map(Array::layout).collect::<castwise::Result<_>>()?;
+        let same = |((library, l), a): (&(Library, TensorLayout), &Array<'_>)| a.library == *library && a.has(l);
+        if last.len() != arrays.len() || !last.iter().zip(arrays.clone()).all(same) {
+            *last = arrays.map(|a| Ok((a.library, a.layout()?))).collect::<castwise::Result<_>>()?;
         }
         Ok(last.clone())
     }
@@ -81,6 +88,9 @@ pub struct Variant {
     pub read: Layouts,
     pub written: Layouts,
 }
+
+/// Views of the feeds of a call.
+pub type Views<'a> = SmallVec<[TensorView<'a>; 4]>;
 
 /// From this number of elements on, a call releases the interpreter's lock.
 const RELEASED: usize = 1 << 14;
@@ -119,25 +129,56 @@ impl Variant {
         self.feeds.iter().filter_map(array).collect()
     }
 
-    /// Calls with these feeds; the results are what `out` gives, or new arrays.
+    /// Puts the views of arguments into `views` and gives the library of the first, if all are like those of an earlier call. Then
+    /// nothing else about them is asked, which is most of what a small call takes. `traced` as in [`arrays::view_like`].
+    pub fn views_like<'a, 'py>(
+        &self,
+        like: &Like,
+        arguments: impl Iterator<Item = Borrowed<'a, 'py, PyAny>>,
+        traced: bool,
+        views: &mut Views<'a>,
+    ) -> Option<Library> {
+        let mut known = like.iter();
+        for (at, (obj, seen)) in arguments.zip(&self.seen).enumerate() {
+            match seen {
+                Seen::Array { .. } if self.feeds.get(views.len()) == Some(&at) => {
+                    let (library, layout) = known.next()?;
+                    views.push(arrays::view_like(obj, *library, layout, traced)?);
+                }
+                // An argument that the program does not read.
+                Seen::Array { .. } => return None,
+                Seen::Scalar(..) => {
+                    let given = Argument::Scalar(arrays::scalar(&obj).ok()??);
+                    (Seen::of(&given) == *seen).then_some(())?;
+                }
+            }
+        }
+        like.first().map(|(library, _)| *library)
+    }
+
+    /// Calls with these feeds; the results are what `out` gives, or new arrays of a library.
     pub fn call<'py>(
         &self,
         py: Python<'py>,
-        feeds: &[&Array<'py>],
+        views: &[TensorView<'_>],
+        library: Library,
         out: Option<&Bound<'py, PyAny>>,
         fail: Fail<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let views = self.views(feeds).map_err(fail)?;
-        let library = feeds.first().map_or(Library::NumPy, |a| a.library);
         let Some(out) = out else {
-            let made = self.run(py, &views, fail)?;
+            let mut made = self.run(py, views, fail)?;
+            if matches!(self.form, Form::One)
+                && let Some(t) = made.pop()
+            {
+                return arrays::result(py, t, library);
+            }
             let made = made.into_iter().map(|t| arrays::result(py, t, library));
             return self.formed(py, made.collect::<PyResult<SmallVec<_>>>()?);
         };
         let objects = self.objects(out)?;
         let target = |o: &Bound<'py, PyAny>| if o.is_none() { Ok(None) } else { arrays::target(o).map(Some) };
         let given = objects.iter().map(target).collect::<PyResult<Given<'py>>>()?;
-        let made = self.run_into(py, &views, &given, fail)?;
+        let made = self.run_into(py, views, &given, fail)?;
         if given.iter().all(Option::is_some) {
             return Ok(out.clone());
         }
@@ -152,24 +193,24 @@ impl Variant {
     pub fn call_tensors<'py>(
         &self,
         py: Python<'py>,
-        feeds: &[&Array<'py>],
+        views: &[TensorView<'_>],
         out: &Given<'py>,
         fail: Fail<'_>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let views = self.views(feeds).map_err(fail)?;
         let result = |t: Tensor| arrays::result(py, t, Library::Torch);
         let made = if out.iter().all(Option::is_none) {
-            self.run(py, &views, fail)?.into_iter().map(result).collect::<PyResult<SmallVec<[_; 2]>>>()?
+            self.run(py, views, fail)?.into_iter().map(result).collect::<PyResult<SmallVec<[_; 2]>>>()?
         } else {
-            let made = self.run_into(py, &views, out, fail)?;
+            let made = self.run_into(py, views, out, fail)?;
             made.into_iter().flatten().map(result).collect::<PyResult<SmallVec<[_; 2]>>>()?
         };
         PyList::new(py, made)
     }
 
-    fn views<'a>(&self, feeds: &'a [&Array<'_>]) -> castwise::Result<SmallVec<[TensorView<'a>; 4]>> {
+    /// Views of feeds.
+    pub fn views<'a>(&self, feeds: &'a [&Array<'_>]) -> castwise::Result<Views<'a>> {
         let layouts = self.read.of(feeds.iter().copied())?;
-        feeds.iter().zip(&layouts[..]).map(|(a, l)| a.view(l)).collect()
+        feeds.iter().zip(&layouts[..]).map(|(a, (_, l))| a.view(l)).collect()
     }
 
     /// What `out` gives for each result.
@@ -206,7 +247,7 @@ impl Variant {
         let (mut into, mut layouts) = (SmallVec::<[Place<'_>; 2]>::new(), layouts.iter());
         for array in given {
             into.push(match array.as_ref().zip(array.as_ref().and_then(|_| layouts.next())) {
-                Some((a, l)) => Place::Given(a.view_mut(l).map_err(fail)?),
+                Some((a, (_, l))) => Place::Given(a.view_mut(l).map_err(fail)?),
                 None => Place::New(None),
             });
         }

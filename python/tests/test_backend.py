@@ -13,7 +13,7 @@ pytestmark = [
 
 import castwise  # noqa: E402
 import castwise.torch as backend_module  # noqa: E402
-from castwise.torch import _graph, _lower  # noqa: E402
+from castwise.torch import _graph, _lower, _text  # noqa: E402
 
 
 @pytest.fixture
@@ -58,6 +58,8 @@ def both(f, *args, dynamic=False, exact=True):
         assert w.stride() == g.stride() or w.numel() == 0
         tolerance = {"rtol": 0, "atol": 0} if exact else {}
         torch.testing.assert_close(g, w, equal_nan=True, **tolerance)
+        if exact and w.is_floating_point():
+            assert torch.equal(torch.signbit(g)[~g.isnan()], torch.signbit(w)[~w.isnan()])
     return got
 
 
@@ -71,7 +73,7 @@ def random(*shape, dtype=torch.float32, seed=0, grad=False):
 def test_the_capability_of_the_cpu(capsys):
     with capsys.disabled():
         print(f"\nPyTorch {torch.__version__}, CPU capability {torch.backends.cpu.get_cpu_capability()}")
-    assert ("contraction" in _lower._settings()) == (torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512"))
+    assert ("contraction" in _text.settings()) == (torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512"))
 
 
 def test_the_backend_is_registered_by_name(calls):
@@ -171,6 +173,75 @@ def test_reductions(calls):
 
     both(f, random(3, 4, 5, dtype=torch.float64), exact=False)
     assert len(calls) == 1
+
+
+def ties(dtype, *shape, seed=0):
+    """Few values, zeros of both signs, infinities and NaNs among them."""
+    generator = torch.Generator().manual_seed(seed)
+    values = [0, 1, 2, 3] if dtype != torch.bool else [0, 1]
+    if dtype.is_floating_point:
+        values = [-1.5, -0.0, 0.0, 1.0, 2.0, float("inf"), float("-inf"), float("nan")]
+    return torch.tensor(values, dtype=dtype)[torch.randint(0, len(values), shape, generator=generator)]
+
+
+SORTED = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool]
+
+
+@pytest.mark.parametrize("dtype", SORTED, ids=str)
+def test_stable_sorts_have_the_bits_of_pytorch(calls, dtype):
+    def f(x):
+        return (*torch.sort(x, stable=True), *torch.sort(x, dim=0, descending=True, stable=True), torch.argsort(x, stable=True))
+
+    both(f, ties(dtype, 7, 40))
+    assert len(calls) == 1 and "argsort" in calls[0].text
+
+
+@pytest.mark.parametrize("dtype", SORTED, ids=str)
+def test_scans_have_the_bits_of_pytorch(calls, dtype):
+    def f(x):
+        y = x.cumsum(-1), x.cumprod(0), x.cumsum(1, dtype=torch.float64)
+        return y if dtype == torch.bool else (*y, *torch.cummax(x, 1), *torch.cummin(x, 0))
+
+    both(f, random(7, 500, dtype=dtype))
+    both(f, ties(dtype, 9, 40))
+    assert all("cumsum" in call.text for call in calls)
+
+
+@pytest.mark.parametrize("dtype", SORTED[:-1], ids=str)
+def test_positions_have_the_bits_of_pytorch(calls, dtype):
+    def f(x):
+        return x.argmax(), x.argmin(1), x.argmax(0, keepdim=True), torch.count_nonzero(x), torch.count_nonzero(x, 1)
+
+    both(f, ties(dtype, 9, 40))
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_moments_norms_and_logarithms_of_sums(calls, dynamic):
+    def f(x):
+        norms = [torch.linalg.vector_norm(x, p, dim=1) for p in (0, 1, 2, 3, float("inf"))]
+        return x.var(), x.std(1, keepdim=True), *torch.var_mean(x, 0, correction=0), x.logsumexp(1), x.logcumsumexp(0), *norms, x.nansum()
+
+    both(f, random(9, 40), dynamic=dynamic, exact=False)
+    assert len(calls) == 1
+
+
+def test_one_of_several_results(calls):
+    both(lambda x: (torch.sort(x * 2, stable=True)[1] + 1, x.cummax(0)[0] * 3), random(6, 5))
+    assert len(calls) == 1
+
+
+def test_the_order_of_equal_elements_is_left_to_pytorch(calls):
+    def f(x):
+        return x.sort()[1], x.topk(3)[0], x.median(), x.nanmedian(), x.median(1)[1], x.kthvalue(2, 1)[0], x.max(1)[0]
+
+    both(f, ties(torch.float32, 9, 40))
+    assert not calls
+
+
+def test_order_cuts_no_gradient(calls):
+    both(lambda x: (x * 2).cumsum(1) * torch.sort(x, stable=True)[0] + x.logsumexp(0), random(6, 5, grad=True), exact=False)
+    assert calls
 
 
 def test_constants(calls):
@@ -423,8 +494,8 @@ def test_errors_in_the_backward_graph(calls, monkeypatch, limits):
 
 
 def test_what_castwise_lacks_runs_in_pytorch(calls):
-    both(lambda x: (torch.cumsum(x, 0), torch.sort(x)[0]), random(5))
-    assert not calls
+    both(lambda x: (torch.flip(x.topk(2)[0], [0]), torch.sort(x)[0]), random(5))
+    assert not any("topk" in call.text or "sort" in call.text for call in calls)
 
 
 def test_inference_and_no_grad(calls):
@@ -442,8 +513,8 @@ def test_lazy_bits(calls):
 
 
 def test_every_row_of_the_table_is_an_overload():
-    assert _lower.VIEWS <= {*_lower._TABLE, torch.ops.aten._conj.default}
-    for overload in _lower._TABLE:
+    assert _text.VIEWS <= {*_text.TABLE, torch.ops.aten._conj.default}
+    for overload in _text.TABLE:
         assert isinstance(overload, torch._ops.OpOverload)
     derived = {o: _lower._derived(o) for o in (torch.ops.aten.mul.Tensor, torch.ops.aten.erf.default, torch.ops.aten.where.self)}
     assert list(derived.values()) == ["mul", "erf", "where"]

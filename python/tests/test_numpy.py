@@ -190,3 +190,12 @@ def test_results_of_binary_ufuncs(name):
             got = castwise.compile(lambda x, y: getattr(np, name)(x, y))(a, b)
             assert got.dtype == want.dtype, (name, da, db)
             np.testing.assert_allclose(got.astype(float), want.astype(float), rtol=2e-3 if want.dtype == "f2" else 1e-6)
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    for call in (castwise.compile("a + 1"), castwise.exp, lambda a: castwise.evaluate("a * 2")):
+        with pytest.raises(TypeError, match="`[ax]` is a masked array, whose mask would be lost"):
+            call(masked)
+    same = castwise.compile("a + 1")(masked.filled(0))
+    np.testing.assert_array_equal(same, [1, 3])

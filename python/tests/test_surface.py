@@ -227,6 +227,7 @@ def test_tables_for_notebooks():
     p.fetch(a * 0.5 + b)
     html = p._repr_html_()
     assert 'class="castwise-rounds"' in html and "&lt;b&gt;" in html and "<b>" not in html and "script" not in html
+    assert p.to_svg().startswith("<svg") and p.to_svg() in html and "cast %1 to bf16" in html
     f = castwise.compile("a + b")
     assert "table" not in f._repr_html_()
     f(np.ones(2), np.ones(2, np.float32))
@@ -234,6 +235,8 @@ def test_tables_for_notebooks():
     wrong = castwise.Program("paddle")
     wrong.data("x", "i64", [3]) + wrong.data("y", "f32", [3])
     assert wrong._repr_html_().startswith("<pre>")
+    with pytest.raises(castwise.ProgramError):
+        wrong.to_svg()
 
 
 def test_everything_public_pickles():

@@ -146,7 +146,7 @@ def outcome(op: object, sample: object, differentiate: bool) -> tuple[str, float
     if not calls:
         return "fallback", 0.0
     worst, bounded = 0.0, True
-    summed = any(re.search(r"= (sum|mean|prod) ", call.text) for call in calls)
+    summed = any(re.search(r"= (sum|nansum|mean|prod|var|std|norm|logsumexp|logcumsumexp) ", call.text) for call in calls)
     for g, w in pairs:
         if (g.dtype, g.shape) != (w.dtype, w.shape):
             return "different", float("inf")
@@ -204,13 +204,29 @@ def rows(samples: int, only: set[str], jobs: int) -> dict[str, tuple[collections
     return found
 
 
-def table(found: dict) -> str:
+def lines(found: dict) -> dict[str, str]:
+    """The line of each op in the table."""
+    line = "| {} | {} | {} | {} | {} | {} |"
+    return {
+        n: line.format(n, c["equal"], c["within"], f"{w:.3g}" if w else "", c["different"] or "", c["fallback"] or "")
+        for n, (c, w, _) in found.items()
+    }
+
+
+def write(found: dict, whole: bool) -> None:
+    """Writes the table; of some ops only their lines."""
+    before, _, rest = PAGE.read_text().partition("<!-- table -->\n")
+    old, _, after = rest.partition("<!-- end -->")
+    rows = {} if whole else {line.split("|")[1].strip(): line for line in old.splitlines() if line.startswith("| ")}
+    for head in ("op", "---"):
+        rows.pop(head, None)
+    rows |= lines(found)
+    numbers = [[int(cell) if cell.strip() else 0 for cell in (line.split("|")[i] for i in (2, 3, 5))] for line in rows.values()]
+    equal, within, different = (sum(column) for column in zip(*numbers))
+    counts = f"{len(rows)} ops, {equal} samples equal, {within} within the bound, {different} different.\n\n"
     head = "| op | equal | within | largest, ulp | different | PyTorch alone |\n| --- | ---: | ---: | ---: | ---: | ---: |\n"
-    line = "| {} | {} | {} | {} | {} | {} |\n"
-    return head + "".join(
-        line.format(n, c["equal"], c["within"], f"{w:.3g}" if w else "", c["different"] or "", c["fallback"] or "")
-        for n, (c, w, _) in sorted(found.items())
-    )
+    body = "".join(rows[name] + "\n" for name in sorted(rows))
+    PAGE.write_text(f"{before}<!-- table -->\n{counts}{head}{body}<!-- end -->{after}")
 
 
 def main() -> int:
@@ -218,17 +234,14 @@ def main() -> int:
     options.add_argument("--write", action="store_true", help="write the table into docs/torch-backend.md")
     options.add_argument("--samples", type=int, default=8, help="samples of an op and dtype")
     options.add_argument("--jobs", type=int, default=2, help="processes")
-    options.add_argument("--only", default="", help="names of ops, with commas")
+    options.add_argument("--only", default="", help="names of ops, with commas; --write keeps the lines of the others")
     given = options.parse_args()
     warnings.simplefilter("ignore")
     found = rows(given.samples, set(filter(None, given.only.split(","))), given.jobs)
     total = sum((c for c, _, _ in found.values()), collections.Counter())
     print(f"PyTorch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}: {len(found)} ops, {dict(total)}")
     if given.write:
-        before, _, rest = PAGE.read_text().partition("<!-- table -->\n")
-        _, _, after = rest.partition("<!-- end -->")
-        counts = f"{len(found)} ops, {total['equal']} samples equal, {total['within']} within the bound, {total['different']} different.\n\n"
-        PAGE.write_text(f"{before}<!-- table -->\n{counts}{table(found)}<!-- end -->{after}")
+        write(found, whole=not given.only)
     unknown = [n for n, (c, _, _) in found.items() if c["different"] and n not in DEVIATIONS]
     if unknown:
         print("different, and not listed:", ", ".join(unknown))

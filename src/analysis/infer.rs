@@ -486,6 +486,7 @@ impl Pass {
                     dims,
                     op: op.name(),
                     axis: shape.len() - 1 - i,
+                    into: false,
                     location: location.clone(),
                 });
             }

@@ -21,6 +21,8 @@ pub use wraps::WrapNote;
 /// An op that rounds to 16 bits a value that is wider afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundingNote {
+    /// The position of its node in [`TypedProgram::nodes`].
+    pub node: usize,
     /// The op.
     pub op: Op,
     /// The dtype it rounds to.
@@ -34,6 +36,8 @@ pub struct RoundingNote {
 /// A scalar that has another value in the dtype that inference gave it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScalarNote {
+    /// The position in [`TypedProgram::nodes`] of the node that it is an operand of.
+    pub node: usize,
     /// The op that it is an operand of.
     pub op: Op,
     /// Which one.
@@ -79,13 +83,13 @@ impl TypedProgram {
             let Some(to) = widest[i] else { continue };
             match n.kind {
                 TypedKind::Apply { op, compute, .. } if rounds && !op.is_exact(compute) => {
-                    found.push(RoundingNote { op, dtype: n.dtype, to, location: n.location.clone() });
+                    found.push(RoundingNote { node: i, op, dtype: n.dtype, to, location: n.location.clone() });
                 }
                 // An element that is found is none that was rounded.
                 TypedKind::Reduce { op, choice, .. } | TypedKind::Line { op, choice, .. }
                     if !op.is_exact(n.dtype) && !choice.is_some_and(Choice::is_element) =>
                 {
-                    found.push(RoundingNote { op, dtype: n.dtype, to, location: n.location.clone() });
+                    found.push(RoundingNote { node: i, op, dtype: n.dtype, to, location: n.location.clone() });
                 }
                 TypedKind::Apply { op, ref args, .. } => {
                     for (k, arg) in args.iter().flatten().enumerate() {
@@ -128,7 +132,7 @@ impl TypedProgram {
     pub fn changed_scalars(&self) -> Vec<ScalarNote> {
         let _standard = FloatMode::standard();
         let mut found = Vec::new();
-        for n in &self.nodes {
+        for (node, n) in self.nodes.iter().enumerate() {
             let TypedKind::Apply { op, args, .. } = &n.kind else { continue };
             for (operand, arg) in args.iter().flatten().enumerate() {
                 let Arg::Scalar(value, to) = *arg else { continue };
@@ -136,7 +140,8 @@ impl TypedProgram {
                 let loss = loss(value, used);
                 // A bool operand of a logical op is the truth of a number, which is what was asked for.
                 if loss != CastLoss::Exact && to != DType::Bool {
-                    found.push(ScalarNote { op: *op, operand, value, to, used, loss, location: n.location.clone() });
+                    let (op, location) = (*op, n.location.clone());
+                    found.push(ScalarNote { node, op, operand, value, to, used, loss, location });
                 }
             }
         }

@@ -23,6 +23,18 @@ pub(crate) enum Kind {
     CosineSimilarity,
     Isclose,
     NanToNum,
+    SumTo,
+    ExpandLike,
+    Count,
+    FullLike,
+    Complex,
+}
+
+impl Kind {
+    /// Whether what it gives depends on shapes that no other row has: a copy of its rows can't be written one by one.
+    pub(crate) fn is_of_shapes(self) -> bool {
+        matches!(self, Kind::SumTo | Kind::ExpandLike | Kind::Count)
+    }
 }
 
 /// What a composite takes.
@@ -54,7 +66,7 @@ const NOTHING: Takes = Takes {
 };
 
 /// In the order of [`Kind`].
-static ALL: [Takes; 10] = [
+static ALL: [Takes; 15] = [
     Takes {
         name: "softmax",
         dims: true,
@@ -131,6 +143,35 @@ static ALL: [Takes; 10] = [
         doc: "x with NaN replaced by 0 and infinities by the largest and lowest numbers of the dtype, or by the numbers given. Of complex numbers both parts. Integers stay.",
         ..NOTHING
     },
+    Takes {
+        name: "sum_to",
+        operands: &["x", "like"],
+        required: 2,
+        doc: "Sum of x over the dims that `like` lacks or has with extent 1, in the shape of `like`: what undoes broadcasting. It keeps the dtype; half dtypes are summed in f32 and rounded once.",
+        ..NOTHING
+    },
+    Takes {
+        name: "expand_like",
+        operands: &["x", "like"],
+        required: 2,
+        doc: "x broadcast to the shape of `like`, as a view.",
+        ..NOTHING
+    },
+    Takes { name: "count", dims: true, doc: "The number of elements along dims, all by default: i64, 0-d.", ..NOTHING },
+    Takes {
+        name: "full_like",
+        numbers: &["value"],
+        dtype: true,
+        doc: "A number, 0 by default, in the shape of x, in its dtype or another one.",
+        ..NOTHING
+    },
+    Takes {
+        name: "complex",
+        operands: &["re", "im"],
+        required: 2,
+        doc: "The complex number of two real ones, in their common dtype. Integers become floats under the rules of NumPy, Paddle and JAX.",
+        ..NOTHING
+    },
 ];
 
 /// A function of one to three values that is made of rows of the op table: a program has it as one value, and inference writes its
@@ -160,7 +201,7 @@ pub struct Composite {
 }
 
 impl Composite {
-    const KINDS: [Kind; 10] = [
+    const KINDS: [Kind; 15] = [
         Kind::Softmax,
         Kind::LogSoftmax,
         Kind::LayerNorm,
@@ -171,6 +212,11 @@ impl Composite {
         Kind::CosineSimilarity,
         Kind::Isclose,
         Kind::NanToNum,
+        Kind::SumTo,
+        Kind::ExpandLike,
+        Kind::Count,
+        Kind::FullLike,
+        Kind::Complex,
     ];
 
     pub(crate) fn new(kind: Kind) -> Composite {

@@ -48,11 +48,13 @@ pub enum DiagnosticKind {
     Name,
     /// The text does not parse.
     Syntax,
+    /// A gradient is asked for of, or through, what has none.
+    NotDifferentiable,
 }
 
 impl DiagnosticKind {
     /// Every kind, in declaration order. The text form uses their names.
-    pub(crate) const ALL: [DiagnosticKind; 15] = [
+    pub(crate) const ALL: [DiagnosticKind; 16] = [
         DiagnosticKind::UnsupportedDType,
         DiagnosticKind::PromotionRefused,
         DiagnosticKind::DTypeMismatch,
@@ -68,6 +70,7 @@ impl DiagnosticKind {
         DiagnosticKind::ForeignVar,
         DiagnosticKind::Name,
         DiagnosticKind::Syntax,
+        DiagnosticKind::NotDifferentiable,
     ];
 
     /// The kind of this name.
@@ -471,7 +474,7 @@ mod tests {
             match f {
                 UnsupportedDType | PromotionRefused | DTypeMismatch | ArgNotTensor | Cast | Broadcast | Axis => {}
                 ConditionDType | BoolArithmetic | NegativeIntegerPower | ScalarOverflow | BadParameter => {}
-                ForeignVar | Name | Syntax => {}
+                ForeignVar | Name | Syntax | NotDifferentiable => {}
             }
             assert_eq!(DiagnosticKind::from_name(&format!("{f:?}")), Some(f));
         }

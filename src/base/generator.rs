@@ -6,9 +6,9 @@
 use std::fmt;
 
 use crate::base::dtype::DType;
-use crate::base::error::{Diagnostic, DiagnosticKind};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result};
 use crate::base::scalar::{Float, Scalar};
-use crate::base::shape::axis;
+use crate::base::shape::{axis, check, dims_text};
 
 /// What random numbers depend on besides the element's index. Two generators with one key give related numbers: give each of
 /// a program a stream of its own.
@@ -110,14 +110,78 @@ pub enum Generator {
     },
 }
 
+/// Which rows of a whole the tensors of a run are, so that generators count from there
+/// ([`Prepared::run_part_into`](crate::Prepared::run_part_into)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The first dims of the whole, which make up its rows. A tensor of the run has as many first dims, whose product is the number
+    /// of its rows.
+    pub dims: Vec<usize>,
+    /// The first row.
+    pub first: usize,
+}
+
+impl Part {
+    /// The shape of the whole of which a tensor of this shape is a part, and the index of the part's first element. Error: it is
+    /// no part.
+    pub(crate) fn whole(&self, shape: &[usize]) -> Result<(Vec<usize>, u64)> {
+        let refuse = || {
+            let (part, rows) = (dims_text(shape), dims_text(&self.dims));
+            Error::Shape(format!(
+                "{part} is not the rows of a tensor whose first dims are {rows}, from row {} on",
+                self.first
+            ))
+        };
+        let (own, rest) = shape.split_at_checked(self.dims.len()).ok_or_else(refuse)?;
+        let whole: Vec<usize> = self.dims.iter().chain(rest).copied().collect();
+        let (rows, own) = (check(&self.dims)?, check(own)?);
+        check(&whole)?;
+        if self.first.checked_add(own).is_none_or(|end| end > rows) {
+            return Err(refuse());
+        }
+        let width: usize = rest.iter().product();
+        Ok((whole, self.first as u64 * width as u64))
+    }
+}
+
 impl Generator {
     /// The names in the text form and in expressions.
     pub(crate) const NAMES: [&'static str; 7] =
         ["index", "arange_like", "linspace", "uniform", "normal", "bernoulli", "randint"];
 
-    /// The name in the text form.
-    pub fn name(&self) -> &'static str {
-        Generator::NAMES[match self {
+    /// What each one makes, in short.
+    const DOCS: [&'static str; 7] = [
+        "The index of each element of x: along a dim, or in row-major order without; i64.",
+        "start + index * step, in the shape of x. Integers by default if both are integers; they wrap. Floats are computed in f64.",
+        "Evenly spaced values from start to end, with both of them, in the shape of x: along a dim, or in row-major order without.",
+        "Random numbers that are uniform in [0, 1), in the shape of x.",
+        "Random numbers that are normally distributed with mean 0 and standard deviation 1, in the shape of x.",
+        "True with the probability p, in the shape of x.",
+        "Random integers from low to high - 1, in the shape of x.",
+    ];
+
+    /// Every generator, with parameters as [`named`](Generator::named) has them.
+    ///
+    /// ```
+    /// use castwise::Generator;
+    /// assert_eq!(Generator::all().next(), Some(Generator::Index { dim: None }));
+    /// ```
+    pub fn all() -> impl ExactSizeIterator<Item = Generator> {
+        let (key, dim, dtype) = (Key::default(), None, None);
+        [
+            Generator::Index { dim },
+            Generator::Arange { start: Scalar::Int(0), step: Scalar::Int(1), dim, dtype },
+            Generator::Linspace { start: 0.0, end: 1.0, dim, dtype },
+            Generator::Uniform { key, dtype },
+            Generator::Normal { key, dtype },
+            Generator::Bernoulli { p: 0.5, key },
+            Generator::Randint { low: 0, high: 0, key, dtype },
+        ]
+        .into_iter()
+    }
+
+    fn at(&self) -> usize {
+        match self {
             Generator::Index { .. } => 0,
             Generator::Arange { .. } => 1,
             Generator::Linspace { .. } => 2,
@@ -125,26 +189,63 @@ impl Generator {
             Generator::Normal { .. } => 4,
             Generator::Bernoulli { .. } => 5,
             Generator::Randint { .. } => 6,
-        }]
+        }
     }
 
-    /// The generator of this name with its parameters not given yet, by default the least: what a text fills in.
-    pub(crate) fn named(name: &str) -> Option<Generator> {
-        let (key, dim, dtype) = (Key::default(), None, None);
-        Some(match name {
-            "index" => Generator::Index { dim },
-            "arange_like" => Generator::Arange { start: Scalar::Int(0), step: Scalar::Int(1), dim, dtype },
-            "linspace" => Generator::Linspace { start: 0.0, end: 1.0, dim, dtype },
-            "uniform" => Generator::Uniform { key, dtype },
-            "normal" => Generator::Normal { key, dtype },
-            "bernoulli" => Generator::Bernoulli { p: 0.5, key },
-            "randint" => Generator::Randint { low: 0, high: 0, key, dtype },
-            _ => return None,
-        })
+    /// The name in the text form, in expressions and in Python.
+    pub fn name(&self) -> &'static str {
+        Generator::NAMES[self.at()]
     }
 
-    /// The parameters that are numbers, in order: those that can be given without their names come first.
-    pub(crate) fn numbers(&self) -> &'static [&'static str] {
+    /// What it makes, in a sentence.
+    pub fn doc(&self) -> &'static str {
+        Generator::DOCS[self.at()]
+    }
+
+    /// The generator of this name, with parameters that [`number`](Generator::number) and [`dtype`](Generator::dtype) replace: from 0
+    /// by steps of 1, from 0 to 1, the seed and stream 0, the probability 0.5. Of `randint` both bounds must be set.
+    pub fn named(name: &str) -> Option<Generator> {
+        Generator::all().find(|g| g.name() == name)
+    }
+
+    /// The names of the parameters: those that are numbers, in the order of calls, and `dtype` if one can be asked for.
+    ///
+    /// ```
+    /// use castwise::Generator;
+    /// let uniform = Generator::named("uniform").ok_or("no such generator")?;
+    /// assert_eq!(uniform.parameters().collect::<Vec<_>>(), ["seed", "stream", "dtype"]);
+    /// # Ok::<(), &str>(())
+    /// ```
+    pub fn parameters(mut self) -> impl Iterator<Item = &'static str> {
+        self.numbers().iter().copied().chain(self.dtype_mut().map(|_| "dtype"))
+    }
+
+    /// Sets the number of this name. Error: it takes none, or not this one.
+    ///
+    /// ```
+    /// use castwise::Generator;
+    /// let dice = Generator::named("randint").ok_or("no such generator")?;
+    /// let dice = dice.number("low", 1)?.number("high", 7)?.number("seed", 42)?;
+    /// assert_eq!(dice, Generator::Randint { low: 1, high: 7, key: 42.into(), dtype: None });
+    /// assert_eq!(dice.number("seed", -1).unwrap_err(), "`seed` of `randint` is an integer from 0 to 2^64 - 1");
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn number(mut self, name: &str, value: impl Into<Scalar>) -> Result<Generator, String> {
+        let made = self.set(name, value.into());
+        made.map_err(|what| format!("`{name}` of `{}` is {what}", self.name()))?;
+        Ok(self)
+    }
+
+    /// Asks for this dtype. Generators whose parameters have no `dtype` ignore it.
+    pub fn dtype(mut self, dtype: DType) -> Generator {
+        if let Some(to) = self.dtype_mut() {
+            *to = Some(dtype);
+        }
+        self
+    }
+
+    /// The parameters that are numbers, in the order in which they can be given without their names.
+    pub fn numbers(&self) -> &'static [&'static str] {
         match self {
             Generator::Index { .. } => &["dim"],
             Generator::Arange { .. } => &["start", "step", "dim"],

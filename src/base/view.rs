@@ -72,6 +72,10 @@ pub(crate) trait Unknown {
     fn sliced(&mut self, of: &SymDim, slice: Slice) -> SymDim;
     /// A dynamic dim is expanded to an extent: it must be 1 or that.
     fn expanded(&mut self, axis: usize, of: &SymDim, extent: usize);
+    /// The dim of an extent that only the feeds tell; `None` if there is none.
+    fn fed(&mut self) -> Option<SymDim> {
+        None
+    }
 }
 
 /// Of shapes that are known: nothing is asked.
@@ -97,6 +101,9 @@ fn bad_dim(message: String) -> Refused {
 }
 
 impl View {
+    /// An extent of `expand` and `reshape` that only the feeds tell: inference writes it.
+    pub(crate) const FED: i64 = i64::MIN;
+
     /// The names in the text form, which are those of PyTorch's functions.
     pub(crate) const NAMES: [&'static str; 8] =
         ["transpose", "permute", "unsqueeze", "squeeze", "expand", "slice", "flip", "reshape"];
@@ -191,7 +198,12 @@ impl View {
                 };
             }
             View::Flip(flipped) => _ = axes(Some(flipped), rank).map_err(bad_dim)?,
-            View::Reshape(shape) => to = reshaped(dims, shape)?,
+            View::Reshape(shape) => match unknown.fed().filter(|_| shape.contains(&View::FED)) {
+                Some(fed) => {
+                    to = shape.iter().map(|n| usize::try_from(*n).map_or_else(|_| fed.clone(), SymDim::Fixed)).collect()
+                }
+                None => to = reshaped(dims, shape)?,
+            },
         }
         Ok(to)
     }
@@ -228,6 +240,10 @@ fn expanded(dims: &[SymDim], shape: &[i64], unknown: &mut dyn Unknown) -> Result
     let mut to = Vec::with_capacity(shape.len());
     for (at, n) in shape.iter().enumerate() {
         let old = at.checked_sub(front).map(|i| &dims[i]);
+        if let Some(fed) = unknown.fed().filter(|_| *n == View::FED) {
+            to.push(fed);
+            continue;
+        }
         let extent = usize::try_from(*n);
         to.push(match (old, extent) {
             (Some(d), Err(_)) if *n == -1 => d.clone(),
@@ -304,7 +320,10 @@ impl fmt::Display for View {
             View::Transpose(a, b) => write!(f, "{{dims = [{a}, {b}]}}"),
             View::Permute(dims) | View::Flip(dims) => write!(f, "{{dims = {dims:?}}}"),
             View::Unsqueeze(dim) | View::Squeeze(dim) => write!(f, "{{dim = {dim}}}"),
-            View::Expand(shape) | View::Reshape(shape) => write!(f, "{{shape = {shape:?}}}"),
+            View::Expand(shape) | View::Reshape(shape) => {
+                let dim = |n: &i64| if *n == View::FED { "?".to_string() } else { n.to_string() };
+                write!(f, "{{shape = [{}]}}", shape.iter().map(dim).collect::<Vec<_>>().join(", "))
+            }
             View::Slice(dim, Slice { start, end, step }) => {
                 write!(f, "{{dim = {dim}")?;
                 for (name, bound) in [("start", start), ("end", end)] {

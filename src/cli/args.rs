@@ -1,19 +1,20 @@
-//! The arguments of the commands, and the parsers of their values.
+//! The arguments of the commands.
 //!
 //! Guarantees: an invalid value is a usage error that names the expected form. Does not: open files.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use castwise::shape::{Dim, Dims};
-use castwise::{Contraction, DType, Rounding, Rules, Settings, UnknownDType, ZeroDivision};
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use castwise::{Contraction, DType, Rounding, Rules, Settings, ZeroDivision};
 use regex::Regex;
 
 use super::findings::Kind;
 use super::out_dtype::OutDtype;
-use super::patterns;
-use super::spec::{InputSpec, Missing, Rename, located};
+use super::spec::{InputSpec, Missing, Rename};
+use super::values::{
+    contraction, deny, feed, float, input, map, os, parameter, regex, rename, rounding, sibling, size, tolerance,
+    zero_division,
+};
 
 /// The arguments of every command that reads an expression.
 #[derive(Clone, clap::Args)]
@@ -33,11 +34,22 @@ pub(crate) struct Common {
     /// result of its own. Tensors without a sibling count as missing (--missing).
     #[arg(long, value_name = "NAME=INPUT:REGEX=TEXT", value_parser = sibling)]
     pub(crate) sibling: Vec<(String, Rename)>,
+    /// Options from a TOML file: expression, tables of inputs, parameters and siblings, and options by their long names, such as
+    /// out-dtype = "bf16". Options among the arguments win over the file.
+    #[arg(long, value_name = "FILE.toml")]
+    pub(crate) config: Option<PathBuf>,
     /// A scalar of the expression: w=0.3; or a scalar for each tensor name, from a JSON file: w=weights.json with
     /// {"layers.0.w": 0.3, "norm": 1}. A key is a tensor's name, or a regular expression that matches part of it (the
     /// first match in the file is used).
     #[arg(short, long = "parameter", value_name = "NAME=NUMBER|FILE", value_parser = os(parameter))]
     pub(crate) parameters: Vec<(String, OsString)>,
+    /// The seed of random numbers: in an expression, `seed` is a number that follows from it and the tensor's name. That of
+    /// recipes is 0 without it.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// A model without lm_head.weight has model.embed_tokens.weight instead, if another model has an lm_head.weight.
+    #[arg(long)]
+    pub(crate) tied: bool,
     /// Only use tensors whose names match this regular expression anywhere.
     #[arg(long, value_name = "REGEX", value_parser = regex)]
     pub(crate) select: Option<Regex>,
@@ -187,6 +199,8 @@ pub(crate) struct Eval {
     /// not refused.
     #[arg(long, value_name = "lossy|range|wrap", value_parser = deny)]
     pub(crate) deny: Option<Kind>,
+    #[command(flatten)]
+    pub(crate) fix: Fix,
     /// Check the values of the results: finite refuses a NaN or an infinity at a position where no input has one (for
     /// expressions with reductions: if no input has one anywhere). All tensors are checked. If one fails, no output is
     /// written and the exit status is 3.
@@ -196,6 +210,10 @@ pub(crate) struct Eval {
     /// first input that is a folder.
     #[arg(long)]
     pub(crate) no_copy_rest: bool,
+    /// Write what the result is made from into the metadata of a .safetensors output, under `castwise`: expression, recipe,
+    /// parameters, version, and the SHA-256 of all input files.
+    #[arg(long)]
+    pub(crate) manifest: bool,
     /// Print what would be computed and written, without doing it.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -212,6 +230,12 @@ pub(crate) struct Eval {
     /// Number of threads (default: the number of cores).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
+    /// The memory for the operands and results of a tensor (default: half of what the system has left; at least 1MiB). A larger
+    /// tensor is read, computed and written in parts, with the same bits: ops on elements, and the reductions sum, mean,
+    /// prod, amax, amin, any and all. Other reductions of whole tensors, scans and sorts need whole tensors: they are
+    /// refused if SIZE is too small for them.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory: Option<u64>,
 }
 
 /// The checks of results.
@@ -305,6 +329,8 @@ pub(crate) struct Fmt {
 #[command(after_help = "Examples:
   castwise explain '0.7*a + 0.3*b' -i a=bf16[4] -i b=f16[4] --numeric
   castwise explain 'steps * loss' -i steps=i64[n] -i loss=f32[n] --compare
+  castwise explain '(nir - red) / (nir + red)' -i nir=nir.npy -i red=red.npy --numeric --html ndvi.html
+  castwise explain '0.7*a + 0.3*b' -i a=bf16[4096] -i b=f16[4096] --fix --tolerance 1e-6
 
 --numeric runs the program on the files (or on random elements, for inputs without a file), once as written and once
 in f64 (c128), and lists the ops and casts that lose precision, the largest error first.")]
@@ -320,6 +346,46 @@ pub(crate) struct Explain {
     /// Measure the error of each op and cast, relative to f64.
     #[arg(long)]
     pub(crate) numeric: bool,
+    #[command(flatten)]
+    pub(crate) fix: Fix,
+    /// Also write an HTML page with a picture of the program, which uses no network; with --numeric, with the error of each
+    /// op and cast as a bar.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Replace the HTML page if it exists.
+    #[arg(short, long, requires = "html")]
+    pub(crate) force: bool,
+}
+
+/// The options of `--fix`.
+#[derive(clap::Args)]
+pub(crate) struct Fix {
+    /// Add a small set of casts, so that nothing is left that --deny refuses (lossy, if no other kind is given: --fix=wrap);
+    /// or, with --tolerance, that brings the error under it. The dtype of the result stays. `explain` prints the new
+    /// expression, with error and cost before and after; `eval` evaluates it. If no such set is found, the exit status is 3.
+    #[arg(long, value_name = "lossy|range|wrap", num_args = 0..=1, require_equals = true, default_missing_value = "lossy", value_parser = deny)]
+    pub(crate) fix: Option<Kind>,
+    /// With --fix: the largest relative error of the result that is accepted, measured on the files (or on random
+    /// elements) as --numeric does.
+    #[arg(long, value_name = "ERROR", requires = "fix", allow_negative_numbers = true, value_parser = tolerance)]
+    pub(crate) tolerance: Option<f64>,
+}
+
+/// The arguments of `castwise grad`.
+#[derive(clap::Args)]
+pub(crate) struct Grad {
+    /// The expression, which uses the names of the inputs: sum(0.7*a + 0.3*b); or a program as text: FILE.cw, or - for
+    /// standard input.
+    #[arg(value_name = "EXPR|FILE.cw", allow_hyphen_values = true)]
+    pub(crate) expression: OsString,
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The inputs whose gradients are wanted: all float and complex ones by default.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) wrt: Vec<String>,
+    /// Print the typed program instead, with the casts and where gradients are rounded.
+    #[arg(long)]
+    pub(crate) explain: bool,
 }
 
 /// The arguments of `castwise dump`.
@@ -356,6 +422,8 @@ pub(crate) enum Stage {
     X64,
     /// The loops as machine code, on x86-64: for each instruction the step of the kernel and its source location.
     Asm,
+    /// The typed program as a picture.
+    Svg,
     /// The typed program as a graph for Graphviz.
     Dot,
     /// The typed program as a graph for Mermaid.
@@ -388,161 +456,4 @@ pub(crate) enum TableFormat {
     Text,
     Markdown,
     Html,
-}
-
-/// A parser of values that can contain file names, which need not be UTF-8.
-fn os<T: Clone + Send + Sync + 'static>(read: fn(&OsStr) -> Result<T, String>) -> impl TypedValueParser<Value = T> {
-    OsStringValueParser::new().try_map(move |value| read(&value))
-}
-
-/// The parts before and after the first `=`.
-#[cfg(unix)]
-fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
-    use std::os::unix::ffi::OsStrExt;
-    let bytes = text.as_bytes();
-    let at = bytes.iter().position(|b| *b == b'=')?;
-    Some((OsStr::from_bytes(&bytes[..at]), OsStr::from_bytes(&bytes[at + 1..])))
-}
-
-/// The parts before and after the first `=`, on systems where only UTF-8 text can be split.
-#[cfg(not(unix))]
-fn split(text: &OsStr) -> Option<(&OsStr, &OsStr)> {
-    let (name, value) = text.to_str()?.split_once('=')?;
-    Some((name.as_ref(), value.as_ref()))
-}
-
-/// Splits `NAME=VALUE` into its name, which must be UTF-8, and its value.
-fn named<'t>(text: &'t OsStr, form: &str) -> Result<(String, &'t OsStr), String> {
-    let parts = split(text).and_then(|(name, value)| Some((name.to_str()?, value)));
-    match parts {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_string(), value)),
-        _ => Err(format!("expected {form}")),
-    }
-}
-
-fn input(text: &OsStr) -> Result<(String, InputSpec), String> {
-    let (name, file) = named(text, "NAME=FILE or NAME=DTYPE[SHAPE]")?;
-    let Some(value) = file.to_str().filter(|v| *v != "-" && !Path::new(v).is_dir()) else {
-        return Ok((name, located(file.into())));
-    };
-    let (written, dims) = match value.strip_suffix(']').and_then(|v| v.split_once('[')) {
-        Some((dtype, dims)) => (dtype, Some(dims)),
-        None => (value, None),
-    };
-    let dtype: DType = match written.parse() {
-        Ok(dtype) => dtype,
-        Err(e) => return not_declared(name, value, dims.is_some(), &e),
-    };
-    let dim = |d: &str| match d {
-        "?" => Ok(Dim::Dynamic),
-        d if d.bytes().all(|b| b.is_ascii_digit()) && !d.is_empty() => {
-            d.parse().map(Dim::Fixed).map_err(|_| format!("the dim {d} is too large"))
-        }
-        d if d.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') && !d.is_empty() => Ok(Dim::Named(d.into())),
-        _ => Err("a dim is a number, a name, or `?`".to_string()),
-    };
-    let list = dims.map(str::trim).filter(|d| !d.is_empty());
-    let dims = list.map(|d| d.split(',').map(|d| dim(d.trim())).collect()).unwrap_or(Ok(Vec::new()))?;
-    Ok((name, InputSpec::Declared(dtype, Dims(dims))))
-}
-
-/// Handles a value that does not begin with a dtype: it is a file, unless it can't be the name of a file that castwise
-/// reads.
-fn not_declared(name: String, value: &str, shaped: bool, e: &UnknownDType) -> Result<(String, InputSpec), String> {
-    let path = value.contains(['/', '\\']);
-    if !path && (shaped || e.meant().is_some()) {
-        return Err(e.to_string());
-    }
-    if !path && !value.contains('.') {
-        return Err(format!("{e}; file names end with .npy, .npz, .safetensors or .index.json"));
-    }
-    Ok((name, located(value.into())))
-}
-
-fn feed(text: &OsStr) -> Result<(Option<String>, InputSpec), String> {
-    if !text.as_encoded_bytes().contains(&b'=') && !text.is_empty() {
-        return Ok((None, located(text.into())));
-    }
-    let (name, path) = named(text, "NAME=FILE or FILE")?;
-    Ok((Some(name), located(path.into())))
-}
-
-pub(super) fn rename(text: &str) -> Result<Rename, String> {
-    let form = || "expected INPUT:REGEX=TEXT".to_string();
-    let (input, rule) = text.split_once(':').filter(|(input, _)| !input.is_empty()).ok_or_else(form)?;
-    let (pattern, to) = rule.rsplit_once('=').filter(|(pattern, _)| !pattern.is_empty()).ok_or_else(form)?;
-    Ok(Rename { input: input.to_string(), pattern: regex(pattern)?, to: to.to_string() })
-}
-
-fn sibling(text: &str) -> Result<(String, Rename), String> {
-    let form = || "expected NAME=INPUT:REGEX=TEXT".to_string();
-    let (name, rule) = text.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(form)?;
-    Ok((name.to_string(), rename(rule).map_err(|e| if e.starts_with("expected") { form() } else { e })?))
-}
-
-fn parameter(text: &OsStr) -> Result<(String, OsString), String> {
-    named(text, "NAME=NUMBER or NAME=FILE").map(|(name, value)| (name, value.to_os_string()))
-}
-
-/// A parser of a file, a folder or one tensor of a file.
-pub(super) fn os_path() -> impl TypedValueParser<Value = InputSpec> {
-    os(|text| if text.is_empty() { Err("expected a file or a folder".to_string()) } else { Ok(located(text.into())) })
-}
-
-pub(super) fn regex(text: &str) -> Result<Regex, String> {
-    patterns::check_length(text)?;
-    Regex::new(text).map_err(|e| format!("invalid regular expression: {e}"))
-}
-
-fn map(text: &str) -> Result<(Regex, String), String> {
-    match text.split_once('=') {
-        Some((pattern, expression)) if !pattern.is_empty() && !expression.is_empty() => {
-            Ok((regex(pattern)?, expression.to_string()))
-        }
-        _ => Err("expected REGEX=EXPR".to_string()),
-    }
-}
-
-fn deny(text: &str) -> Result<Kind, String> {
-    text.parse()
-}
-
-fn rounding(text: &str) -> Result<Rounding, String> {
-    match text {
-        "exact" => Ok(Rounding::Exact),
-        "relaxed" => Ok(Rounding::Relaxed),
-        _ => Err("expected exact or relaxed".to_string()),
-    }
-}
-
-fn zero_division(text: &str) -> Result<ZeroDivision, String> {
-    text.parse().map_err(|_| "expected rules or error".to_string())
-}
-
-fn contraction(text: &str) -> Result<Contraction, String> {
-    text.parse().map_err(|_| "expected off or torch".to_string())
-}
-
-fn float(text: &str) -> Result<DType, String> {
-    let dtype: DType = text.parse().map_err(|e: castwise::UnknownDType| e.to_string())?;
-    let is_computed = dtype.is_float() && dtype.size() > 1;
-    if is_computed { Ok(dtype) } else { Err(format!("{dtype} is none of f16, bf16, f32 and f64")) }
-}
-
-/// Parses a number of bytes, with a decimal unit or a binary one (with an `i`).
-fn size(text: &str) -> Result<u64, String> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let factor: Option<u64> = match unit.trim_start().to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kb" => Some(1_000),
-        "m" | "mb" => Some(1_000_000),
-        "g" | "gb" => Some(1_000_000_000),
-        "kib" => Some(1 << 10),
-        "mib" => Some(1 << 20),
-        "gib" => Some(1 << 30),
-        _ => None,
-    };
-    let bytes = number.parse::<u64>().ok().zip(factor).and_then(|(n, f)| n.checked_mul(f)).filter(|n| *n > 0);
-    bytes.ok_or_else(|| "expected a size such as 5GB, 500MB or 4GiB (K, M and G are powers of 1000, KiB, MiB and GiB powers of 1024)".to_string())
 }

@@ -4,23 +4,22 @@
 //! than the tolerance, 1 if something does, 2 after an error. Does not: match different names without `--rename`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use castwise::Executor;
 use castwise::shape::Dim;
-use regex::Regex;
 use serde_json::{Value, json};
 
-use super::args::{os_path, regex, rename};
 use super::failure::{Failure, print, tell};
 use super::html::{self, Cell, Page};
 use super::inputs::Input;
 use super::measure::{Difference, Tolerance, difference};
 use super::names::Names;
 use super::report;
+use super::shared::Shared;
 use super::show::aligned;
 use super::spec::{InputSpec, Rename, UNNAMED};
-use super::stats::{dims, executor, selected, short};
+use super::stats::{dims, short};
+use super::values::{os_path, rename, tolerance};
 
 /// The arguments of `castwise diff`.
 #[derive(clap::Args)]
@@ -40,12 +39,6 @@ pub(crate) struct Arguments {
     /// The second file or folder.
     #[arg(value_name = "B", value_parser = os_path())]
     b: InputSpec,
-    /// Only compare tensors whose names match this regular expression anywhere.
-    #[arg(long, value_name = "REGEX", value_parser = regex)]
-    select: Option<Regex>,
-    /// Do not compare tensors whose names match this regular expression anywhere.
-    #[arg(long, value_name = "REGEX", value_parser = regex)]
-    skip: Option<Regex>,
     /// Rename the tensors of the first file (a) or the second (b): 'b:^module\.='.
     #[arg(long, value_name = "a|b:REGEX=TEXT", value_parser = rename)]
     rename: Vec<Rename>,
@@ -64,22 +57,8 @@ pub(crate) struct Arguments {
     /// List all tensors, also those that are equal.
     #[arg(long)]
     all: bool,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-    /// Write an HTML page with pictures, which uses no network.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Replace the HTML page if it exists.
-    #[arg(short, long, requires = "html")]
-    force: bool,
-    /// Number of threads (default: the number of cores).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
-}
-
-fn tolerance(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|v: &f64| v.is_finite() && *v >= 0.0).ok_or_else(|| "expected a number from 0".to_string())
+    #[command(flatten)]
+    shared: Shared,
 }
 
 /// How a tensor of the two files compares.
@@ -123,14 +102,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Failure> {
 }
 
 fn compare(arguments: &Arguments) -> Result<bool, Failure> {
-    html::check(arguments.html.as_deref(), arguments.force)?;
+    html::check(arguments.shared.html.as_deref(), arguments.shared.force)?;
     if let Some(rule) = arguments.rename.iter().find(|r| r.input != "a" && r.input != "b") {
         return Err(super::inputs::no_input("rename", &rule.input));
     }
     let (mut notes, mut inputs) = (Vec::new(), Vec::new());
     for (name, spec) in [("a", &arguments.a), ("b", &arguments.b)] {
         let mut input = Input::open(name, spec)?;
-        html::unread(arguments.html.as_deref(), &input.files())?;
+        html::unread(arguments.shared.html.as_deref(), &input.files())?;
         let rules: Vec<&Rename> = arguments.rename.iter().filter(|r| r.input == name).collect();
         if let Some(all) = input.names() {
             input.rename(Names::renamed(&all, &rules, &mut notes)?);
@@ -141,7 +120,7 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
     let [a, b] = &mut inputs[..] else { return Ok(false) };
     let one = a.names().is_none() || b.names().is_none();
     let names = if one { vec![UNNAMED.to_string()] } else { union(a, b, arguments)? };
-    let executor = executor(arguments.threads);
+    let executor = arguments.shared.executor();
     let mut rows = Vec::with_capacity(names.len());
     for name in names {
         let member = [member(a, &name)?, member(b, &name)?];
@@ -149,10 +128,10 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
     }
     let different = rows.iter().any(|r| r.verdict().1);
     let paths = [a.path.display().to_string(), b.path.display().to_string()];
-    if let Some(path) = &arguments.html {
-        html::write(path, arguments.force, &page(&paths, &rows))?;
+    if let Some(path) = &arguments.shared.html {
+        html::write(path, arguments.shared.force, &page(&paths, &rows))?;
     }
-    if arguments.json {
+    if arguments.shared.json {
         let tensors: Vec<Value> = rows.iter().map(object).collect();
         let all = json!({ "a": paths[0], "b": paths[1], "different": different, "tensors": tensors });
         print(&format!("{all:#}\n"))?;
@@ -164,8 +143,7 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
 
 /// The names of both files, in the order of the first.
 fn union(a: &Input, b: &Input, arguments: &Arguments) -> Result<Vec<String>, Failure> {
-    let (select, skip) = (arguments.select.as_ref(), arguments.skip.as_ref());
-    let (mut names, others) = (selected(a, select, skip), selected(b, select, skip));
+    let (mut names, others) = (arguments.shared.selected(a), arguments.shared.selected(b));
     // A pattern may select tensors of one file only.
     if names.is_err() && others.is_ok() {
         names = Ok(Vec::new());
@@ -335,6 +313,7 @@ fn page(paths: &[String; 2], rows: &[Row]) -> Page {
         title: format!("castwise diff: {} and {}", paths[0], paths[1]),
         summary: summary(rows),
         pictures: vec![("Largest relative error by layer".to_string(), html::errors(&bars))],
+        what: "tensors",
         titles: TITLES.iter().map(|t| t.to_string()).collect(),
         rows: rows.iter().map(cells).collect(),
     }

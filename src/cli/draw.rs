@@ -1,10 +1,11 @@
 //! `castwise dump`: the stages of a program as text, and typed programs as drawings.
 //!
 //! Guarantees: the drawings have every node and every operand of the typed program, in order; casts are coloured by
-//! what they may lose. Does not: lay drawings out; Graphviz and Mermaid do.
+//! what they may lose. Does not: lay drawings out; the library does for SVG, and Graphviz and Mermaid for theirs.
 
+use castwise::picture::Picture;
 use castwise::shape::SymDim;
-use castwise::{CastLoss, CodeStage, Executor, NodeKind, NodeOperand, NodeView, Program, TypedProgram, Var};
+use castwise::{CastLoss, CodeStage, Executor, NodeKind, NodeView, Program, TypedProgram, Var};
 
 use super::args::{Dump, Stage};
 use super::failure::{Failure, print};
@@ -20,9 +21,18 @@ pub(super) fn run(arguments: &Dump) -> Result<(), Failure> {
     work.tell(false);
     let mut text = String::new();
     let executor = Executor::new();
-    for kind in work.kinds()? {
+    let kinds = work.kinds()?;
+    if arguments.stage == Stage::Svg && kinds.len() > 1 {
+        let count = kinds.len();
+        return Err(Failure::usage(format!(
+            "the tensors have {count} programs, and an SVG document is one picture: choose tensors by --select, or write \
+             a page of all by `castwise explain --html`"
+        )));
+    }
+    for kind in kinds {
         let Some(first) = kind.first() else { continue };
-        let heading = work.heading(&kind);
+        // A document that begins with a comment is none of XML.
+        let heading = if arguments.stage == Stage::Svg { String::new() } else { work.heading(&kind) };
         let mark = match arguments.stage {
             Stage::Dot => "// ",
             Stage::Mermaid => "%% ",
@@ -31,8 +41,8 @@ pub(super) fn run(arguments: &Dump) -> Result<(), Failure> {
         if !heading.is_empty() {
             text += &format!("{mark}{heading}");
         }
-        let plan = work.of(first).0;
-        text += &stage(arguments.stage, &plan.program, &plan.typed, &plan.vars(), &executor)?;
+        let (plan, e) = work.of(first);
+        text += &stage(arguments.stage, &plan.program, &plan.typed, &plan.vars(), &e.text, &executor)?;
     }
     print(&text)
 }
@@ -42,7 +52,7 @@ fn program(arguments: &Dump, source: &Source) -> Result<(), Failure> {
     let program = source.program()?;
     let typed = source.typed(&program)?;
     let results: Vec<Var> = source::results(&program).into_iter().map(|(_, v)| v).collect();
-    print(&stage(arguments.stage, &program, &typed, &results, &Executor::new())?)
+    print(&stage(arguments.stage, &program, &typed, &results, &source.text, &Executor::new())?)
 }
 
 fn stage(
@@ -50,6 +60,7 @@ fn stage(
     program: &Program,
     typed: &TypedProgram,
     results: &[Var],
+    source: &str,
     executor: &Executor,
 ) -> Result<String, Failure> {
     let code = |stage: CodeStage, unavailable: &str| {
@@ -73,33 +84,15 @@ fn stage(
         )?,
         Stage::Asm => code(CodeStage::Asm, "machine code is disassembled on x86-64 alone: write --stage clif")?,
         Stage::Dot => dot(typed),
+        Stage::Svg => Picture::of(typed).source(source).svg(),
         Stage::Mermaid => mermaid(typed),
     })
 }
 
 /// What a node is, and its type: two lines.
 pub(crate) fn label(n: &NodeView<'_>) -> [String; 2] {
-    let what = match &n.kind {
-        NodeKind::Feed(name) => name.to_string(),
-        NodeKind::Constant(_) => "constant".to_string(),
-        NodeKind::Apply { op, operands, .. } => {
-            let operand = |o: &NodeOperand| match o {
-                NodeOperand::Node(_) => "_".to_string(),
-                NodeOperand::Scalar(s, d) => format!("{s}:{d}"),
-            };
-            format!("{op}({})", operands.iter().map(operand).collect::<Vec<_>>().join(", "))
-        }
-        NodeKind::Cast { note, .. } => format!("cast, {} ({})", note.loss, note.reason.words(note.to)),
-        NodeKind::Reduce { op, dims, .. } => format!("{op} over {dims:?}"),
-        NodeKind::Line { op, dim, .. } => format!("{op} along {dim}"),
-        NodeKind::Bits { .. } => "view_as".to_string(),
-        NodeKind::Blocks { size, .. } => format!("blocks {size}"),
-        NodeKind::Generate { generator, .. } => format!("{} {generator}", generator.name()),
-        NodeKind::View { view: Some(view), .. } => format!("{} {view}", view.name()),
-        _ => "view".to_string(),
-    };
     let dims: Vec<String> = n.shape.iter().map(SymDim::to_string).collect();
-    [what, format!("{}[{}]", n.dtype, dims.join(", "))]
+    [n.label(|_| "_".to_string()), format!("{}[{}]", n.dtype, dims.join(", "))]
 }
 
 /// The colour of a node: that of a cast by what it loses.

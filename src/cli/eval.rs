@@ -7,24 +7,23 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use castwise::Rules;
 use castwise::io::StoredDType;
 use castwise::shape::{Dim, Dims};
-use castwise::{Error, Executor, Feeds, Rules, Tensor};
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::HumanBytes;
 
-use super::args::{Check, Eval};
-use super::check::Finite;
+use super::args::Eval;
 use super::copied::Copied;
 use super::failure::{Failure, print, say, tell};
+use super::fix::{self, Goal};
 use super::format::Format;
-use super::inexact::{self, Inexact};
-use super::inputs::{Input, bytes};
+use super::inputs::Input;
 use super::metrics::{self, Metrics, Ran, timed};
 use super::outputs::{self, Output};
-use super::plan::{Job, Outcome, Plan, Work, prepare};
-use super::report::in_tensors;
+use super::plan::{Job, Outcome, Work, prepare};
+use super::stream::{evaluate, to_read, to_read_once};
 use super::unchanged::Unchanged;
-use super::{describe, report, show};
+use super::{describe, equal, manifest, report, show};
 
 /// The maximum number of tensors that a dry run lists.
 const LISTED: usize = 20;
@@ -45,10 +44,13 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     let prepared =
         timed(&mut metrics.typing, || prepare(&arguments.common, &arguments.map, arguments.expression.as_deref()));
     let mut work = prepared?;
-    if !arguments.quiet && arguments.common.rules.is_none() && work.mixes() {
+    if !arguments.quiet && arguments.common.rules.is_none() && work.values.numbers.is_empty() && work.mixes() {
         say(&default_rules());
     }
     work.tell(arguments.quiet);
+    if let Some(goal) = Goal::of(&arguments.fix) {
+        fix::eval(&mut work, &arguments.common, goal, arguments.quiet)?;
+    }
     let several = work.plans.iter().any(|p| p.results.len() > 1);
     if several && matches!(format, Format::Npy | Format::Pipe) || work.named && format == Format::Pipe {
         return Err(Failure::usage("a .npy file can't store several results: write .npz, .safetensors or .index.json"));
@@ -89,6 +91,7 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
     names.extend(shown(copied.paths(arguments.target.path())));
     if arguments.dry_run {
         let existing = shown(outputs::existing_outputs(&arguments.target, format, &list, &work.files())?);
+        outputs::check_replaced(&arguments.target, format)?;
         let text = if arguments.json {
             metrics::report(arguments, &work, &names, Ran::Dry { existing: &existing })?
         } else {
@@ -96,9 +99,10 @@ pub(super) fn run(arguments: &Eval) -> Result<(), Failure> {
         };
         return print(&text);
     }
+    equal::check(&mut work)?;
     let mut output = create(arguments, format, &work, &list)?;
     timed(&mut metrics.writing, || copied.write(&output))?;
-    evaluate(arguments, &mut work, &mut output, &mut metrics)?;
+    evaluate(arguments, format, &mut work, &mut output, &mut metrics)?;
     let shown = output.shown();
     timed(&mut metrics.writing, || output.finish())?;
     metrics.total = start.elapsed();
@@ -130,15 +134,10 @@ fn list(work: &Work) -> Result<Vec<(String, StoredDType, Vec<usize>)>, Failure> 
     let results = work.jobs.iter().flat_map(|j| work.of(j).0.results.iter().map(move |r| (j, r)));
     let entry = |(j, r): (&Job, &Outcome)| {
         let shape = r.shape().map_err(|_| Failure::usage("--dry-run needs inputs whose dims are all numbers"))?;
-        Ok((outputs::full_name(tensor(work, j), r.name.as_deref()), r.dtype.into(), shape))
+        Ok((outputs::full_name(work.tensor(j), r.name.as_deref()), r.dtype.into(), shape))
     };
     let copied = |u: &Unchanged| Ok((u.name.clone(), u.dtype, u.shape.clone()));
     results.map(entry).chain(work.unchanged.iter().map(copied)).collect()
-}
-
-/// The tensor name of a job, if the tensors have names.
-fn tensor<'j>(work: &Work, job: &'j Job) -> Option<&'j str> {
-    work.named.then_some(job.name.as_str())
 }
 
 /// The text of a dry run: what a run would compute, read and write.
@@ -149,7 +148,8 @@ fn plan_text(work: &Work, files: &[String]) -> Result<String, Failure> {
         let (plan, e) = work.of(job);
         total = total.saturating_add(plan.bytes()?);
         if i < LISTED {
-            text += &format!("{} = {}: {}\n", report::escaped(&job.name), report::escaped(&e.text), plan.result_type());
+            text +=
+                &format!("{} = {}: {}\n", report::escaped(&job.name), report::escaped(e.line()), plan.result_type());
         }
     }
     let mut copied = 0;
@@ -190,127 +190,18 @@ fn replaced(existing: &[String], force: bool) -> String {
     format!("{names}{more} exist{s}: {what}\n")
 }
 
-fn to_read(work: &Work, job: &Job) -> u64 {
-    let (_, e) = work.of(job);
-    e.uses.iter().map(|i| work.inputs[*i].to_read(&job.name)).sum()
-}
-
-fn to_read_once(work: &Work) -> u64 {
-    work.inputs.iter().map(Input::to_read_once).sum()
-}
-
 /// Starts the output. It has the metadata of the first input that has any.
 fn create(arguments: &Eval, format: Format, work: &Work, list: &outputs::List) -> Result<Output, Failure> {
-    let metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
+    let mut metadata = work.inputs.iter().find_map(Input::metadata).cloned().unwrap_or_default();
+    // That of an input says nothing about the output.
+    metadata.remove(manifest::KEY);
+    if arguments.manifest {
+        if !matches!(format, Format::SafeTensors | Format::Index | Format::Folder) {
+            return Err(Failure::usage(
+                "--manifest needs an output with metadata: .safetensors, .index.json or a folder",
+            ));
+        }
+        metadata.insert(manifest::KEY.into(), manifest::text(arguments, work)?);
+    }
     Output::create(&arguments.target, format, &work.files(), list, &metadata)
-}
-
-/// Reads, computes and writes the tensors name by name.
-fn evaluate(arguments: &Eval, work: &mut Work, output: &mut Output, metrics: &mut Metrics) -> Result<(), Failure> {
-    let bar = progress(work, arguments.quiet);
-    // A pool would keep the memory of a written result for the next one, which would be a fourth tensor in memory.
-    let builder = Executor::builder().pool(0);
-    let executor = arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build();
-    let (mut inexact, mut finite) = (Inexact::default(), Finite::default());
-    // Results whose values may be refused are computed first.
-    let is_back = |at: &usize| work.plans[work.jobs[*at].plan].conversion.is_back();
-    let (back, others): (Vec<usize>, Vec<usize>) = (0..work.jobs.len()).partition(is_back);
-    for (n, at) in back.iter().chain(&others).enumerate() {
-        if n == back.len() {
-            inexact.check(work)?;
-        }
-        let feeds = read_feeds(work, *at, metrics, &bar)?;
-        let job = &work.jobs[*at];
-        let (plan, _) = work.of(job);
-        let computed = timed(&mut metrics.compute, || compute(plan, &executor, &feeds, job, &mut inexact));
-        let results = computed.map_err(|e| refused(work, job, &e))?;
-        if arguments.check == Some(Check::Finite) {
-            for (r, t) in plan.results.iter().zip(&results) {
-                let name = outputs::full_name(tensor(work, job), r.name.as_deref());
-                timed(&mut metrics.compute, || finite.add(&executor, &plan.typed, &name, &feeds, t))?;
-            }
-        }
-        drop(feeds);
-        for (r, t) in plan.results.iter().zip(&results) {
-            if inexact.is_empty() && finite.is_empty() {
-                timed(&mut metrics.writing, || output.write(tensor(work, job), r.name.as_deref(), t))?;
-            }
-            let n = bytes(t.dtype(), t.shape());
-            metrics.written += n;
-            bar.inc(n);
-        }
-    }
-    inexact.check(work)?;
-    finite.check()?;
-    for u in &work.unchanged {
-        let t = timed(&mut metrics.reading, || work.inputs[u.input].load_stored(&u.name))?;
-        timed(&mut metrics.writing, || output.write_stored(&u.name, &t))?;
-        let n = t.bytes().len() as u64;
-        (metrics.read, metrics.written) = (metrics.read + n, metrics.written + n);
-        bar.inc(2 * n);
-    }
-    bar.finish_and_clear();
-    metrics.compile = executor.stats().compiling;
-    metrics.compute = metrics.compute.saturating_sub(metrics.compile);
-    Ok(())
-}
-
-/// The input tensors of a job.
-fn read_feeds(
-    work: &mut Work,
-    job: usize,
-    metrics: &mut Metrics,
-    bar: &ProgressBar,
-) -> Result<Vec<(String, Tensor)>, Failure> {
-    let job = &work.jobs[job];
-    let uses = &work.expressions[work.plans[job.plan].expression].uses;
-    let mut feeds = Vec::with_capacity(uses.len());
-    for i in uses {
-        let input = &mut work.inputs[*i];
-        let (t, n) = timed(&mut metrics.reading, || input.load(&job.name))?;
-        metrics.read += n;
-        bar.inc(n);
-        feeds.push((input.name.clone(), t));
-    }
-    Ok(feeds)
-}
-
-/// Computes a job's results. If one is to be cast back to integers and is not exactly integer, that is recorded in
-/// `inexact`.
-fn compute(
-    plan: &Plan,
-    executor: &Executor,
-    feeds: &[(String, Tensor)],
-    job: &Job,
-    inexact: &mut Inexact,
-) -> Result<Vec<Tensor>, Error> {
-    let feeds = Feeds::from(feeds.to_vec());
-    if plan.conversion.is_back() {
-        let (t, wrong) = inexact::back(plan, executor, feeds)?;
-        inexact.add(job, wrong);
-        return Ok(vec![t]);
-    }
-    executor.run(&plan.program, feeds, &plan.vars())
-}
-
-/// The error of a job that failed because of its data.
-fn refused(work: &Work, job: &Job, error: &Error) -> Failure {
-    let (_, e) = work.of(job);
-    let notes = if work.named { vec![in_tensors(&[job.name.as_str()])] } else { Vec::new() };
-    Failure { text: report::of_expression(&e.text, &e.path, error, &notes), code: 1 }
-}
-
-/// A progress bar over all bytes to be read and written. It is hidden if standard error is not a terminal.
-fn progress(work: &Work, quiet: bool) -> ProgressBar {
-    let of_job = |job: &Job| {
-        let plan = work.of(job).0;
-        to_read(work, job) + plan.bytes().unwrap_or_default()
-    };
-    let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let copied: u64 = work.unchanged.iter().map(|u| 2 * u.bytes().unwrap_or_default()).sum();
-    let total = to_read_once(work) + work.jobs.iter().map(of_job).sum::<u64>() + copied;
-    let bar = ProgressBar::with_draw_target(Some(total), target);
-    let style = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
 }

@@ -1,23 +1,29 @@
 //! `castwise explain`: shows the dtypes and casts of an expression without running it; with `--numeric`, measures the
 //! precision that it loses.
 //!
-//! Guarantees: the summary precedes the typed program. Does not: write files.
+//! Guarantees: the summary precedes the typed program; a page is written last. Does not: write other files.
 
 use annotate_snippets::Level;
 use castwise::{Diagnostic, Outcome, Program, Rounding, Rules, compare_all};
 
 use super::args::{Common, Explain, RuleSets};
 use super::failure::{Failure, print};
+use super::fix::{self, Goal};
 use super::plan::prepare;
 use super::source::{self, Asked, Source};
-use super::{describe, numeric, report};
+use super::{describe, explain_page, html, numeric, report};
 
 pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.numeric && arguments.common.rounding == Rounding::Relaxed {
         return Err(Failure::usage("--numeric measures each op separately, so it does not support relaxed rounding"));
     }
+    let page = arguments.html.as_deref();
+    html::check(page, arguments.force)?;
     let expression = match source::asked(&arguments.expression)? {
-        Asked::Program(file) => return program(arguments, &Source::of(&arguments.common, file)?),
+        Asked::Program(file) => {
+            html::unread(page, &[file])?;
+            return program(arguments, &Source::of(&arguments.common, file)?);
+        }
         Asked::Expression(text) => text,
     };
     let prepared = prepare(&arguments.common, &[], Some(expression));
@@ -39,6 +45,7 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if arguments.numeric && work.plans.iter().any(|p| p.results.len() > 1) {
         return Err(Failure::usage("--numeric measures an expression of one result"));
     }
+    html::unread(page, &work.files())?;
     work.tell(false);
     let mut text = String::new();
     for kind in work.kinds()? {
@@ -56,17 +63,33 @@ pub(super) fn run(arguments: &Explain) -> Result<(), Failure> {
     if let Some(failure) = refused {
         return Err(failure);
     }
+    let mut measured = None;
     if arguments.numeric {
         print("\n")?;
-        print(&numeric::numeric(&mut work)?)?;
+        let found = numeric::measured(&mut work)?;
+        print(&numeric::text(&work, &found))?;
+        measured = Some(found);
     }
-    Ok(())
+    if let Some(path) = &arguments.html {
+        html::write(path, arguments.force, &explain_page::of_work(&work, measured.as_deref())?)?;
+    }
+    match Goal::of(&arguments.fix) {
+        Some(goal) => {
+            let (text, failure) = fix::explain(&mut work, goal)?;
+            print(&format!("\n{text}"))?;
+            failure.map_or(Ok(()), Err)
+        }
+        None => Ok(()),
+    }
 }
 
 /// Explains a program as text.
 fn program(arguments: &Explain, source: &Source) -> Result<(), Failure> {
     if arguments.numeric {
         return Err(Failure::usage("--numeric supports expressions only, not programs as text"));
+    }
+    if arguments.fix.fix.is_some() {
+        return Err(Failure::usage("--fix supports expressions only, not programs as text"));
     }
     let program = source.program()?;
     let typed = source.typed(&program);
@@ -83,7 +106,11 @@ fn program(arguments: &Explain, source: &Source) -> Result<(), Failure> {
             &(separator(&text) + &compared(&program, rules, &source.text, &source.path, &|d| source.in_text_form(d)));
     }
     print(&text)?;
-    typed.map(drop)
+    let typed = typed?;
+    match &arguments.html {
+        Some(path) => html::write(path, arguments.force, &explain_page::of_source(&typed, source)),
+        None => Ok(()),
+    }
 }
 
 fn separator(text: &str) -> String {

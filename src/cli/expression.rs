@@ -24,13 +24,20 @@ pub(super) struct Expression {
     pub(super) uses: Vec<usize>,
     /// The parameters that the expression uses.
     pub(super) parameters: Vec<String>,
+    /// The recipe that the text names, whose expression depends on the tensor.
+    pub(super) recipe: Option<usize>,
 }
 
 impl Expression {
     /// The expression for tensors that are copied from the input at a position.
     pub(super) fn input(name: &str, position: usize) -> Expression {
         let (text, path) = (name.to_string(), "--missing copy".to_string());
-        Expression { text, path, pattern: None, uses: vec![position], parameters: Vec::new() }
+        Expression { text, path, pattern: None, uses: vec![position], parameters: Vec::new(), recipe: None }
+    }
+
+    /// The text in one line; of a recipe, its name.
+    pub(super) fn line(&self) -> &str {
+        if self.text.contains('\n') { &self.path } else { &self.text }
     }
 }
 
@@ -72,5 +79,5 @@ pub(super) fn read_expression(
     }
     outcome.map_err(|e| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 })?;
     let uses = (0..inputs.len()).filter(|i| used.contains(inputs[*i])).collect();
-    Ok(Expression { text, path, pattern, uses, parameters })
+    Ok(Expression { text, path, pattern, uses, parameters, recipe: None })
 }

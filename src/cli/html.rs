@@ -1,4 +1,4 @@
-//! The HTML pages of `stats` and `diff`: a table that can be sorted, and pictures as SVG.
+//! The HTML pages of `stats`, `diff` and `explain`: a table that can be sorted, and pictures as SVG.
 //!
 //! Guarantees: a page is one file that uses neither network nor storage; every text from a file is escaped; the number of
 //! rows and bars is limited. Does not: measure anything.
@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use castwise::io::{Existing, check_output, write_text};
+use castwise::picture::escaped;
 
 use super::failure::Failure;
 use super::outputs;
@@ -20,19 +21,26 @@ pub(super) struct Cell {
     pub(super) text: String,
     sort: Option<f64>,
     svg: Option<String>,
+    /// The picture and the node in it that the cell is about.
+    node: Option<(usize, usize)>,
 }
 
 impl Cell {
     pub(super) fn text(text: String) -> Cell {
-        Cell { text, sort: None, svg: None }
+        Cell { text, sort: None, svg: None, node: None }
     }
 
     pub(super) fn number(text: String, sort: f64) -> Cell {
-        Cell { text, sort: Some(sort), svg: None }
+        Cell { text, sort: Some(sort), svg: None, node: None }
     }
 
     pub(super) fn picture(svg: String) -> Cell {
-        Cell { text: String::new(), sort: None, svg: Some(svg) }
+        Cell { text: String::new(), sort: None, svg: Some(svg), node: None }
+    }
+
+    /// A node of a picture, which a click shows there.
+    pub(super) fn node(picture: usize, node: usize) -> Cell {
+        Cell { text: format!("%{node}"), sort: Some(node as f64), svg: None, node: Some((picture, node)) }
     }
 
     fn html(&self) -> String {
@@ -42,7 +50,13 @@ impl Cell {
             Some(v) if !v.is_nan() => format!(" data-sort=\"{v:e}\""),
             _ => String::new(),
         };
-        format!("<td{sort}>{}</td>", self.svg.clone().unwrap_or_else(|| escaped(&self.text)))
+        let text = self.svg.clone().unwrap_or_else(|| escaped(&self.text));
+        match self.node {
+            Some((picture, node)) => {
+                format!("<td{sort}><button data-to=\"{picture} {node}\">{text}</button></td>")
+            }
+            None => format!("<td{sort}>{text}</td>"),
+        }
     }
 }
 
@@ -52,6 +66,8 @@ pub(super) struct Page {
     pub(super) summary: String,
     /// Pictures with their titles.
     pub(super) pictures: Vec<(String, String)>,
+    /// What the rows are.
+    pub(super) what: &'static str,
     pub(super) titles: Vec<String>,
     pub(super) rows: Vec<Vec<Cell>>,
 }
@@ -66,7 +82,9 @@ impl Page {
         let note = match left {
             0 => "A click on the head of a column sorts the rows.".to_string(),
             n => format!(
-                "A click on the head of a column sorts the rows. {n} more tensors are not shown; --json has all."
+                "A click on the head of a column sorts the rows. {n} more {} are not shown.{}",
+                self.what,
+                if self.what == "tensors" { " --json has all." } else { "" }
             ),
         };
         let pictures: Vec<String> =
@@ -82,6 +100,7 @@ impl Page {
                 "SUMMARY" => escaped(&self.summary),
                 "PICTURES" => pictures.join("\n"),
                 "NOTE" => note.clone(),
+                "WHAT" => self.what.to_string(),
                 "HEAD" => head.clone(),
                 _ => rows.join("\n"),
             };
@@ -89,22 +108,6 @@ impl Page {
         }
         page + rest
     }
-}
-
-/// Escapes a text for HTML.
-fn escaped(text: &str) -> String {
-    let mut made = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => made += "&amp;",
-            '<' => made += "&lt;",
-            '>' => made += "&gt;",
-            '"' => made += "&quot;",
-            '\'' => made += "&#39;",
-            c => made.push(c),
-        }
-    }
-    super::report::escape_controls(&made)
 }
 
 /// Refuses the path of a page that exists, unless `force`, or can't be written.
@@ -144,7 +147,9 @@ pub(super) fn small_histogram(bins: &[i64]) -> String {
     };
     let bars: String = bins.iter().enumerate().filter(|(_, n)| **n > 0).map(bar).collect();
     let width = 3 * bins.len();
-    format!("<svg width=\"{width}\" height=\"20\" viewBox=\"0 0 {width} 20\" aria-hidden=\"true\">{bars}</svg>")
+    format!(
+        "<svg class=\"chart\" width=\"{width}\" height=\"20\" viewBox=\"0 0 {width} 20\" aria-hidden=\"true\">{bars}</svg>"
+    )
 }
 
 const WIDTH: f64 = 760.0;
@@ -160,7 +165,7 @@ fn chart(what: &str, bars: &[(f64, String, String)], levels: &[(f64, String)]) -
     // Labels must not overlap.
     let every = (34.0 / width).ceil().max(1.0) as usize;
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" role=\"img\" aria-label=\"{}\">",
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" role=\"img\" aria-label=\"{}\">",
         escaped(what)
     );
     for (at, label) in levels {

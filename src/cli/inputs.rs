@@ -73,6 +73,18 @@ impl Input {
         Ok(input)
     }
 
+    /// Gives a model's embedding the name of its head too, if it has no head.
+    fn tie(&mut self) -> bool {
+        const EMBEDDING: &str = "model.embed_tokens.weight";
+        let Some(all) = self.names().filter(|_| !self.has(HEAD) && self.has(EMBEDDING)) else { return false };
+        if self.info(EMBEDDING).is_ok_and(|(dtype, _)| dtype == DType::Bool) {
+            return false;
+        }
+        let stored = |n: &str| self.names.stored(n).map(str::to_string);
+        self.names = Names::with(&all, stored, HEAD, EMBEDDING);
+        true
+    }
+
     /// Gives the tensors other names.
     pub(super) fn rename(&mut self, names: Names) {
         self.names = names;
@@ -221,6 +233,15 @@ impl Input {
         }
     }
 
+    /// The elements of the tensor for this name as bytes, in row-major order.
+    pub(super) fn bytes_of(&mut self, tensor: &str) -> Result<Vec<u8>, Error> {
+        if self.foreign(tensor).is_some() {
+            return Ok(self.load_stored(tensor)?.bytes().to_vec());
+        }
+        let t = self.load(tensor)?.0.contiguous()?;
+        Ok(t.as_bytes().map(<[u8]>::to_vec).unwrap_or_default())
+    }
+
     /// The number of bytes to read for this name; 0 if one array is used for all names.
     pub(super) fn to_read(&self, tensor: &str) -> u64 {
         let fixed = |d: &Dim| if let Dim::Fixed(n) = d { *n } else { 0 };
@@ -251,12 +272,55 @@ impl Input {
         Ok((t, bytes))
     }
 
+    /// Whether tensors of this input can be read in parts.
+    pub(super) fn has_parts(&self) -> bool {
+        match &self.source {
+            Source::Declared(..) | Source::Npz(_) => false,
+            Source::Npy(f, _) => f.has_parts(),
+            Source::Member(file, ..) => file.has_parts(),
+            Source::Read(_) | Source::SafeTensors(_) | Source::Sharded(_) => true,
+        }
+    }
+
+    /// Reads a part of the tensor for this name: as many elements as `into` has, from the element `first` on.
+    pub(super) fn load_part(&mut self, tensor: &str, first: usize, into: &mut Tensor) -> Result<(), Error> {
+        let tensor = self.names.stored(tensor).unwrap_or(tensor);
+        match &mut self.source {
+            Source::Read(t) => {
+                let part = t.reshape([t.numel()])?.slice(0, first, first + into.numel(), 1)?;
+                *into = part.reshape(into.shape())?;
+                Ok(())
+            }
+            Source::Npy(f, _) => f.load_part(first, into),
+            Source::SafeTensors(f) => f.load_part(tensor, first, into),
+            Source::Sharded(f) => f.load_part(tensor, first, into),
+            Source::Member(file, member, _) => file.load_part(member, first, into),
+            Source::Declared(..) | Source::Npz(_) => Err(Error::Internal("the input is not read in parts".into())),
+        }
+    }
+
     /// The number of bytes that are read once for all tensor names.
     pub(super) fn to_read_once(&self) -> u64 {
         match &self.source {
             Source::Npy(f, _) => bytes(f.info().0, f.info().1),
             Source::Member(file, member, _) => file.to_read(member),
             _ => 0,
+        }
+    }
+}
+
+/// The head of a language model, which is its embedding in models without one.
+const HEAD: &str = "lm_head.weight";
+
+/// Gives models without a head one, if others have it. Adds notes.
+pub(super) fn tie(inputs: &mut [Input], notes: &mut Vec<String>) {
+    if !inputs.iter().any(|i| i.is_named() && i.has(HEAD)) {
+        return;
+    }
+    for i in inputs.iter_mut() {
+        if i.tie() {
+            let name = report::escaped(&i.name);
+            notes.push(format!("note: `{name}` has no {HEAD}: its model.embed_tokens.weight is taken"));
         }
     }
 }

@@ -34,7 +34,46 @@ fn text(bytes: Vec<u8>) -> Result<(), Failure> {
 pub(super) fn completions(arguments: &Completions, mut root: clap::Command) -> Result<(), Failure> {
     let mut bytes = Vec::new();
     clap_complete::generate(arguments.shell, &mut root, "castwise", &mut bytes);
+    bytes.extend_from_slice(names(arguments.shell).as_bytes());
     text(bytes)
+}
+
+/// What completes the names of ops, recipes and tensors: before the script for commands and options is asked, the command is.
+fn names(shell: Shell) -> &'static str {
+    match shell {
+        // Bash replaces what follows the last of `=`, `:` and `@` in a word.
+        Shell::Bash => {
+            r#"
+_castwise_names() {
+    local line="${COMP_LINE:0:COMP_POINT}" name
+    local word="${line##* }" rest="${line% *}"
+    local cut="${word%"${word##*[=:@]}"}"
+    COMPREPLY=()
+    while IFS= read -r name; do
+        COMPREPLY+=("${name#"$cut"}")
+    done < <("${COMP_WORDS[0]}" complete -- "${rest##* }" "$word" 2>/dev/null)
+    [[ ${#COMPREPLY[@]} -gt 0 ]] || _castwise "$@"
+}
+complete -F _castwise_names -o bashdefault -o default castwise
+"#
+        }
+        Shell::Fish => {
+            "
+complete -c castwise -a '(castwise complete -- (commandline -opc)[-1] (commandline -ct) 2>/dev/null)'
+"
+        }
+        Shell::Zsh => {
+            r#"
+_castwise_names() {
+    local -a names
+    names=("${(@f)$(castwise complete -- "${words[CURRENT-1]}" "${words[CURRENT]}" 2>/dev/null)}")
+    if [[ -n "${names[1]}" ]]; then compadd -U -- $names; else _castwise "$@"; fi
+}
+compdef _castwise_names castwise
+"#
+        }
+        _ => "",
+    }
 }
 
 pub(super) fn man(arguments: &Man, mut root: clap::Command) -> Result<(), Failure> {

@@ -18,47 +18,64 @@ mod args;
 mod cells;
 mod check;
 mod close;
+mod compute;
 mod config;
 mod copied;
 mod describe;
 mod diff;
 pub(crate) mod draw;
+mod equal;
 mod eval;
 mod explain;
+mod explain_page;
 mod expression;
 mod failure;
 pub(crate) mod findings;
+mod fix;
 mod fmt;
 mod folder;
 mod format;
+mod grad;
 mod html;
 mod inexact;
 mod inputs;
 mod lines;
+mod manifest;
 mod manual;
 mod measure;
 mod members;
+mod merge;
 mod metrics;
 mod missing;
 mod names;
 mod numeric;
+mod ops_list;
+mod options_file;
 mod out_dtype;
 mod outputs;
 mod page;
 mod patterns;
 mod plan;
+mod recipe;
+mod recipes_list;
 mod reference;
+mod refusals;
 mod report;
 mod run;
 mod sample;
+mod sampled;
 mod scalars;
+mod shared;
 mod show;
 mod signals;
 mod source;
 mod spec;
 mod stats;
+mod stream;
 mod table;
 mod unchanged;
+mod values;
+mod yaml;
 
 /// Mixed-dtype elementwise tensor programs over files.
 #[derive(Parser)]
@@ -83,6 +100,8 @@ enum Command {
     /// Show the dtypes of an expression or a program: its results, the ops that lose precision, every cast with its
     /// reason.
     Explain(Box<args::Explain>),
+    /// Print an expression or a program with the gradients of its inputs, as a program.
+    Grad(Box<args::Grad>),
     /// Print a compilation stage of an expression or a program.
     Dump(Box<args::Dump>),
     /// Print the promotion of an op: the result dtype of each pair of operands, and the reason for each refused pair.
@@ -91,14 +110,27 @@ enum Command {
     Stats(Box<stats::Arguments>),
     /// Compare the tensors of two files or models; the exit status tells whether they differ.
     Diff(Box<diff::Arguments>),
+    /// List the ops, or describe one: castwise ops quantile.
+    Ops(ops_list::Arguments),
+    /// Merge models as a configuration of mergekit says.
+    Merge(Box<merge::Merge>),
+    /// List the recipes, expressions that ship with the command, or print one: castwise recipes show ties.
+    Recipes(recipes_list::Arguments),
     /// Print a shell script that completes this command.
     Completions(manual::Completions),
     /// Print a manual page.
     Man(manual::Man),
+    /// Print what a word can become, for completion by a shell.
+    #[command(hide = true)]
+    Complete(ops_list::Complete),
 }
 
 /// Runs the command with these arguments, of which the first is its own name, and returns the exit status.
 pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments = match options_file::with_file(arguments.into_iter().collect(), &Cli::command()) {
+        Ok(arguments) => arguments,
+        Err(failure) => return failed(&failure),
+    };
     let command = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli.command,
         // Also `--help` and `--version`, which have the status 0.
@@ -108,27 +140,35 @@ pub(crate) fn status(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     signals::watch();
-    let done = match &command {
-        Command::Eval(arguments) => eval::run(arguments),
-        Command::Run(arguments) => run::run(arguments),
-        Command::Fmt(arguments) => fmt::run(arguments),
-        Command::Explain(arguments) => explain::run(arguments),
-        Command::Dump(arguments) => draw::run(arguments),
-        Command::Table(arguments) => table::run(arguments),
-        Command::Stats(arguments) => stats::run(arguments),
-        Command::Diff(arguments) => match diff::run(arguments) {
+    let done = match command {
+        Command::Eval(arguments) => eval::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Fmt(arguments) => fmt::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Grad(arguments) => grad::run(&arguments),
+        Command::Dump(arguments) => draw::run(&arguments),
+        Command::Table(arguments) => table::run(&arguments),
+        Command::Stats(arguments) => stats::run(&arguments),
+        Command::Diff(arguments) => match diff::run(&arguments) {
             Ok(different) => return u8::from(different),
             Err(failure) => Err(failure),
         },
-        Command::Completions(arguments) => manual::completions(arguments, Cli::command()),
-        Command::Man(arguments) => manual::man(arguments, Cli::command()),
+        Command::Ops(arguments) => ops_list::run(&arguments),
+        Command::Complete(arguments) => ops_list::complete(&arguments),
+        Command::Merge(arguments) => merge::run(*arguments),
+        Command::Recipes(arguments) => recipes_list::run(&arguments),
+        Command::Completions(arguments) => manual::completions(&arguments, Cli::command()),
+        Command::Man(arguments) => manual::man(&arguments, Cli::command()),
     };
     match done {
         Ok(()) => 0,
-        Err(failure) => {
-            // The text may have colours. Control characters from outside are escaped where it is formatted.
-            let _ = writeln!(std::io::stderr(), "{}", failure.text.trim_end());
-            failure.code
-        }
+        Err(failure) => failed(&failure),
     }
+}
+
+/// Prints an error. Returns the exit status.
+fn failed(failure: &failure::Failure) -> u8 {
+    // The text may have colours. Control characters from outside are escaped where it is formatted.
+    let _ = writeln!(std::io::stderr(), "{}", failure.text.trim_end());
+    failure.code
 }

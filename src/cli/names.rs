@@ -54,6 +54,15 @@ impl Names {
         Ok(Names::Renamed { order, stored })
     }
 
+    /// The names of the file with another one, for a tensor of the file.
+    pub(super) fn with(all: &[&str], stored: impl Fn(&str) -> Option<String>, new: &str, of: &str) -> Names {
+        let mut order: Vec<String> = all.iter().map(|n| n.to_string()).collect();
+        let mut names: HashMap<String, String> = all.iter().filter_map(|n| Some((n.to_string(), stored(n)?))).collect();
+        names.extend(stored(of).map(|own| (new.to_string(), own)));
+        order.push(new.to_string());
+        Names::Renamed { order, stored: names }
+    }
+
     /// The siblings of tensors, whose names in the file `stored` gives if there are such tensors.
     pub(super) fn siblings(all: &[&str], rule: &Rename, stored: impl Fn(&str) -> Option<String>) -> Names {
         let sibling = |name: &&str| {

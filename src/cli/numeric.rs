@@ -7,22 +7,18 @@
 //! and how many elements were measured. Does not: bound errors; other data may have other errors.
 
 use annotate_snippets::Level;
-use castwise::shape::Dim;
-use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, TypedProgram, Var};
+use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, Var};
 
 use super::expression::Expression;
 use super::failure::Failure;
 use super::findings::of_operand;
-use super::plan::{Job, Plan, Work, plan};
+use super::plan::{Job, Plan, Work};
 use super::reference::Mirror;
-use super::sample::sample;
+use super::sampled::{EXTENT, Sampled};
 use super::{describe, report};
 
-/// The extent used for a dim that is not a number.
-const EXTENT: usize = 256;
-/// The minimum number of random elements. Small operands are run several times.
+/// The errors of one measurement that are kept for the median.
 const DRAWN: usize = 1 << 16;
-const MAX_RUNS: usize = 1024;
 /// The tensors of one kind are measured until this number of elements is reached.
 const ENOUGH: usize = 1 << 24;
 /// Of a tensor with more elements, only the first rows are measured, if possible.
@@ -38,7 +34,7 @@ const LISTED: usize = 20;
 
 /// The relative errors of one node.
 #[derive(Clone, Default)]
-struct Errors {
+pub(super) struct Errors {
     kept: Vec<f64>,
     largest: f64,
     /// The number of elements.
@@ -51,7 +47,7 @@ struct Errors {
 }
 
 impl Errors {
-    fn add(&mut self, errors: &[f64], magnitudes: &[f64]) {
+    pub(super) fn add(&mut self, errors: &[f64], magnitudes: &[f64]) {
         let stride = errors.len().div_ceil(DRAWN).max(1);
         for (i, (e, m)) in errors.iter().zip(magnitudes).enumerate() {
             self.count += 1;
@@ -72,16 +68,31 @@ impl Errors {
         }
     }
 
-    fn median(&self) -> f64 {
+    pub(super) fn median(&self) -> f64 {
         let mut all = self.kept.clone();
         let middle = all.len() / 2;
         if all.is_empty() { f64::NAN } else { *all.select_nth_unstable_by(middle, f64::total_cmp).1 }
     }
 
     /// The mean relative error, in which an element counts at most 1. Nodes are ordered by it.
-    fn weight(&self) -> f64 {
+    pub(super) fn weight(&self) -> f64 {
         let lost = self.lost as f64 / self.count.max(1) as f64;
         lost + self.kept.iter().map(|e| e.min(1.0)).sum::<f64>() / self.kept.len().max(1) as f64
+    }
+
+    /// The largest relative error.
+    pub(super) fn largest(&self) -> f64 {
+        self.largest
+    }
+
+    /// The number of elements that are not finite although they should be.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether no relative error is larger than this one, and no element is lost.
+    pub(super) fn within(&self, most: f64) -> bool {
+        self.lost == 0 && self.largest <= most
     }
 
     fn notes(&self) -> String {
@@ -109,94 +120,106 @@ struct Measured {
     drawn: bool,
 }
 
+/// The tensors that have one program, and its errors.
+pub(super) struct OfKind {
+    kind: Vec<Job>,
+    all: Measured,
+}
+
+/// The error of a node, for a picture.
+pub(super) struct NodeError {
+    /// What nodes are ordered by: the mean relative error in the result, or the node's own, in which no element counts more
+    /// than 1.
+    pub(super) weight: f64,
+    /// The median and the largest error in the result, if that was measured.
+    pub(super) in_result: Option<[f64; 2]>,
+    /// The node's own.
+    pub(super) own: [f64; 2],
+    pub(super) notes: String,
+}
+
 /// Runs the program of each kind on its data, once in its dtypes and once in f64.
-pub(super) fn numeric(work: &mut Work) -> Result<String, Failure> {
+pub(super) fn measured(work: &mut Work) -> Result<Vec<OfKind>, Failure> {
     let kinds: Vec<Vec<Job>> = work
         .kinds()?
         .into_iter()
         .map(|k| k.into_iter().map(|j| Job { name: j.name.clone(), plan: j.plan }).collect())
         .collect();
-    let mut text = String::new();
-    for kind in &kinds {
+    let mut made = Vec::new();
+    for kind in kinds {
         let mut all = Measured { traced: true, ..Measured::default() };
-        let Some(first) = kind.first() else { continue };
-        for job in kind {
+        for job in &kind {
             if all.elements < ENOUGH {
                 measure(work, job, &mut all)?;
             }
         }
+        made.push(OfKind { kind, all });
+    }
+    Ok(made)
+}
+
+/// The text of measurements.
+pub(super) fn text(work: &Work, measured: &[OfKind]) -> String {
+    let mut text = String::new();
+    for OfKind { kind, all } in measured {
+        let Some(first) = kind.first() else { continue };
         let (plan, e) = work.of(first);
         text += &work.heading(&kind.iter().collect::<Vec<_>>());
-        text += &summary(plan, e, &all, kind.len());
+        text += &summary(plan, e, all, kind.len());
     }
-    Ok(text)
+    text
+}
+
+impl OfKind {
+    /// The error of a node, if it has one.
+    pub(super) fn of(&self, node: usize) -> Option<NodeError> {
+        let own = self.all.own.get(node).filter(|o| o.differs)?;
+        let in_result = self.all.in_result.get(node).filter(|_| self.all.traced);
+        let weight = in_result.unwrap_or(own).weight();
+        let both = |e: &Errors| [e.median(), e.largest];
+        Some(NodeError { weight, in_result: in_result.map(both), own: both(own), notes: own.notes() })
+    }
+
+    /// The median and the largest error of the result, and what they were measured on.
+    pub(super) fn of_result(&self) -> String {
+        self.all.of_result(self.kind.len())
+    }
+
+    /// Whether the errors are those in the result.
+    pub(super) fn traced(&self) -> bool {
+        self.all.traced
+    }
+}
+
+impl Measured {
+    fn measured_on(&self, tensors: usize) -> String {
+        let from = match (self.drawn, self.tensors) {
+            (true, _) => "random elements (floats uniform between 0 and 1)".to_string(),
+            (false, 1) if tensors == 1 => "elements".to_string(),
+            (false, n) => format!("elements of {n} of {tensors} tensors"),
+        };
+        format!("measured on {} {from}, relative to the same program in f64", self.elements)
+    }
+
+    fn of_result(&self, tensors: usize) -> String {
+        let Errors { largest, .. } = self.result;
+        let (median, on) = (number(self.result.median()), self.measured_on(tensors));
+        format!("median relative error {median}, maximum {}{}; {on}", number(largest), self.result.notes())
+    }
 }
 
 fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure> {
-    let (first, e) = work.of(job);
-    let (uses, text, path) = (e.uses.clone(), e.text.clone(), e.path.clone());
-    let (settings, out) = (first.typed.settings(), work.out);
-    let values: Vec<_> = first.values.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-
-    let mut operands = Vec::new();
-    for i in &uses {
-        let input = &work.inputs[*i];
-        let (dtype, dims) = input.info(&job.name)?;
-        let extent = |d: &Dim| Dim::Fixed(if let Dim::Fixed(n) = d { *n } else { EXTENT });
-        operands.push((input.name.clone(), dtype, dims.iter().map(extent).collect::<Vec<_>>()));
-    }
-    let rows = leading_rows(&first.typed, &mut operands);
-    let named: Vec<_> = operands.iter().map(|(n, d, s)| (n.as_str(), *d, s.clone())).collect();
+    let e = work.of(job).1;
+    let (text, path) = (e.text.clone(), e.path.clone());
+    let sampled = Sampled::of(work, job, LARGE)?;
     let refuse = |e: Error| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 };
-    let plan = plan(settings, first.expression, &text, out, &named, &values).map_err(refuse)?;
-
-    let mut files = Vec::new();
-    for i in &uses {
-        let input = &mut work.inputs[*i];
-        let file = if input.is_declared() { None } else { Some(input.load(&job.name)?.0) };
-        files.push(match (file, rows) {
-            (Some(t), Some(rows)) => Some(t.slice(0, 0, rows, 1)?),
-            (file, _) => file,
-        });
-    }
-    let largest = operands.iter().map(|(_, _, dims)| extents(dims).iter().product::<usize>()).max().unwrap_or(1);
-    let drawn = files.iter().any(Option::is_none);
-    let runs = if drawn { DRAWN.div_ceil(largest.max(1)).clamp(1, MAX_RUNS) } else { 1 };
-    let feeds = |run: usize| -> Result<Vec<(String, Tensor)>, Error> {
-        let mut feeds = Vec::new();
-        for (at, ((name, dtype, dims), file)) in operands.iter().zip(&files).enumerate() {
-            let drawn = || sample(*dtype, &extents(dims), (run * operands.len() + at) as u64);
-            feeds.push((name.clone(), file.clone().map_or_else(drawn, Ok)?));
-        }
-        Ok(feeds)
-    };
     let executor = Executor::new();
-    trace(&plan, &executor, runs, &feeds, all).map_err(refuse)?;
+    trace(&sampled.plan, &executor, sampled.runs, &|run| sampled.feeds(run), all).map_err(refuse)?;
     all.tensors += 1;
-    all.runs += runs;
-    all.elements += runs * largest;
-    all.drawn |= drawn;
+    all.runs += sampled.runs;
+    all.elements += sampled.runs * sampled.largest;
+    all.drawn |= sampled.drawn;
     Ok(())
-}
-
-/// Cuts operands that are too large to the first rows, and returns their number. This is done only if it does not
-/// change the elements: if all shapes are equal and nothing is reduced.
-fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)]) -> Option<usize> {
-    let dims = operands.first()?.2.clone();
-    let Some(Dim::Fixed(all)) = dims.first() else { return None };
-    let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. }));
-    let elements = extents(&dims).iter().product::<usize>();
-    if elements <= LARGE || reduces || operands.iter().any(|(_, _, d)| *d != dims) {
-        return None;
-    }
-    let rows = (LARGE / (elements / all).max(1)).clamp(1, *all);
-    operands.iter_mut().for_each(|(_, _, d)| d[0] = Dim::Fixed(rows));
-    Some(rows)
-}
-
-/// The extents of dims, with [`EXTENT`] for those that are not numbers.
-fn extents(dims: &[Dim]) -> Vec<usize> {
-    dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { EXTENT }).collect()
 }
 
 /// Evaluates a program in its dtypes and in f64, and records the errors.
@@ -287,12 +310,7 @@ fn fetch(
 
 /// The text of a measurement.
 fn summary(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> String {
-    let from = match (all.drawn, all.tensors) {
-        (true, _) => "random elements (floats uniform between 0 and 1)".to_string(),
-        (false, 1) if tensors == 1 => "elements".to_string(),
-        (false, n) => format!("elements of {n} of {tensors} tensors"),
-    };
-    let mut text = format!("measured on {} {from}, relative to the same program in f64\n", all.elements);
+    let mut text = all.measured_on(tensors) + "\n";
     text += &format!(
         "result {}: median relative error {}, maximum {}{}\n",
         plan.dtype,
@@ -352,7 +370,7 @@ fn label(kind: &NodeKind<'_>, dtype: DType) -> String {
 }
 
 /// Formats an error with two digits.
-fn number(v: f64) -> String {
+pub(super) fn number(v: f64) -> String {
     match v {
         v if v.is_nan() => "-".to_string(),
         0.0 => "0".to_string(),

@@ -6,8 +6,11 @@
 
 use castwise::promotion::promote_types;
 use castwise::{
-    DType, Diagnostic, DiagnosticKind, Error, NodeKind, Program, Reason, SourceLocation, TypedProgram, Var,
+    Attrs, DType, Diagnostic, DiagnosticKind, Error, Graph, Mode, NodeKind, Op, Operand, Program, Reason,
+    SourceLocation, TypedProgram, Var,
 };
+
+use super::report;
 
 /// The values of `--out-dtype` and `--out-dtype-all`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,6 +77,31 @@ impl OutDtype {
     }
 }
 
+impl OutDtype {
+    /// Converts results that have names, each as it would be alone, but for those that would be cast back, which are refused.
+    /// Returns [`Conversion::Kept`] if one of them keeps its dtype.
+    pub(super) fn convert_named(
+        self,
+        operands: &[(DType, usize)],
+        program: &Program,
+        results: &mut [(Option<String>, Var)],
+        location: &SourceLocation,
+    ) -> Result<Conversion, Error> {
+        let mut all = Conversion::Same;
+        for (name, v) in results {
+            match self.conversion(operands, program, v, location.clone())? {
+                Conversion::Same => {}
+                Conversion::Kept => all = Conversion::Kept,
+                Conversion::Converted(dtype) => {
+                    *v = Graph::apply(Op::Cast, &[Operand::Var(v.clone())], Attrs::cast(dtype), location.clone());
+                }
+                Conversion::Back(dtype) => return Err(not_back(name.as_deref().unwrap_or_default(), dtype, location)),
+            }
+        }
+        Ok(all)
+    }
+}
+
 /// The common dtype of two dtypes; i64 or the one that is no integer where PyTorch promotes to none.
 fn common(a: DType, b: DType) -> DType {
     promote_types(a, b).unwrap_or(match (a.is_integral(), b.is_integral()) {
@@ -94,11 +122,14 @@ fn complex(part: DType) -> Option<DType> {
     DType::ALL.into_iter().find(|d| d.is_complex() && d.real() == part)
 }
 
-/// The error for named results under `--out-dtype`.
-pub(super) fn not_named(location: SourceLocation) -> Error {
-    let message = "`--out-dtype` does not convert results that have names";
-    let help = "cast them in the expression, as in `low = cast(amin(a), f32)`";
-    Error::Invalid(vec![Diagnostic::new(DiagnosticKind::Cast, message).help(help).at(&location)])
+/// The error for a named result that `--out-dtype` would cast back.
+fn not_back(name: &str, dtype: DType, location: &SourceLocation) -> Error {
+    let name = report::escaped(name);
+    let message = format!(
+        "`--out-dtype` does not cast `{name}` back to {dtype}, the dtype that it was computed from: it has a name"
+    );
+    let help = format!("cast it in the expression, as in `{name} = cast(..., f32)`");
+    Error::Invalid(vec![Diagnostic::new(DiagnosticKind::Cast, message).help(help).at(location)])
 }
 
 fn no_complex(to: DType, location: SourceLocation) -> Error {

@@ -8,8 +8,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use castwise::io::{
-    Compression, Existing, FolderWriter, Npy, NpzWriter, SafeTensorsWriter, ShardedWriter, Stored, StoredDType,
-    check_output, write_npy, write_npy_to, write_text,
+    Compression, Existing, FolderWriter, Npy, NpyWriter, NpzWriter, SafeTensorsWriter, ShardedWriter, Stored,
+    StoredDType, check_output, write_npy, write_npy_to, write_text,
 };
 use castwise::{DType, Error, Tensor};
 
@@ -43,6 +43,8 @@ enum Files {
     /// Results to print.
     Text(Vec<Shown>),
     Npy(PathBuf, Existing),
+    /// A .npy file that is written in parts.
+    Parts(Box<NpyWriter>),
     Npz(Box<NpzWriter>),
     SafeTensors(Box<SafeTensorsWriter>),
     Sharded(Box<ShardedWriter>),
@@ -120,9 +122,31 @@ impl Output {
                 written => written,
             },
             Files::Npy(path, existing) => write_npy(path, t, *existing),
+            Files::Parts(w) => w.write_part(t),
             Files::Npz(w) => w.write(name, t),
             Files::SafeTensors(w) => w.write(name, t),
             Files::Sharded(w) => w.write(name, t),
+        };
+        written.map_err(|e| finally(self.folder.as_ref(), e))
+    }
+
+    /// Writes the next rows of a result, whose shape this is.
+    pub(super) fn write_part(
+        &mut self,
+        tensor: Option<&str>,
+        result: Option<&str>,
+        shape: &[usize],
+        part: &Tensor,
+    ) -> Result<(), Error> {
+        let name = &full_name(tensor, result);
+        if let Files::Npy(path, existing) = &self.files {
+            self.files = Files::Parts(Box::new(NpyWriter::create(path, part.dtype(), shape, *existing)?));
+        }
+        let written = match &mut self.files {
+            Files::Parts(w) => w.write_part(part),
+            Files::SafeTensors(w) => w.write_part(name, shape, part),
+            Files::Sharded(w) => w.write_part(name, shape, part),
+            _ => Err(Error::Internal("the output is not written in parts".into())),
         };
         written.map_err(|e| finally(self.folder.as_ref(), e))
     }
@@ -142,6 +166,7 @@ impl Output {
         let Output { files, folder } = self;
         let finished = match files {
             Files::Npy(..) | Files::Pipe | Files::Text(_) => Ok(()),
+            Files::Parts(w) => w.finish(),
             Files::Npz(w) => w.finish(),
             Files::SafeTensors(w) => w.finish(),
             Files::Sharded(w) => w.finish(),
@@ -265,6 +290,14 @@ pub(super) fn existing_outputs(
         Format::Pipe | Format::Text => Ok(Vec::new()),
         _ => check(&files, read),
     }
+}
+
+/// Refuses a folder as output that `--force` would not replace, as a run does.
+pub(super) fn check_replaced(target: &Target, format: Format) -> Result<(), Failure> {
+    if target.force && format == Format::Folder {
+        FolderWriter::check(target.path(), Existing::Replace)?;
+    }
+    Ok(())
 }
 
 /// Refuses a folder as output that has inputs in it or can't be written. Returns it if it exists.

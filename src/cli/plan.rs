@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{
-    Attrs, DType, Diagnostic, DiagnosticKind, Error, Graph, Mode, NodeKind, Op, Operand, Program, Reason, Scalar,
-    Settings, SourceLocation, TypedProgram, Var,
+    Attrs, DType, Error, Graph, Mode, NodeKind, Op, Operand, Program, Reason, Scalar, Settings, SourceLocation,
+    TypedProgram, Var,
 };
 use regex::Regex;
 
@@ -18,8 +18,10 @@ use super::expression::{Expression, read_expression};
 use super::failure::{Failure, tell};
 use super::findings::findings;
 use super::format::Format;
-use super::inputs::{Input, bytes, no_input};
-use super::out_dtype::{self, Conversion, OutDtype};
+use super::inputs::{self, Input, bytes, no_input};
+use super::out_dtype::{Conversion, OutDtype};
+use super::recipe::{Recipes, Values};
+use super::refusals::{Refusal, Refusals};
 use super::report::{in_tensors, tensors};
 use super::scalars::{OfTensors, Scalars};
 use super::spec::{InputSpec, Missing, Rename, UNNAMED};
@@ -124,38 +126,6 @@ pub(super) struct Job {
     pub(super) plan: usize,
 }
 
-/// An error, its expression, the tensors that it occurs for, and the values of the first one's parameters.
-struct Refusal<'n> {
-    error: Error,
-    expression: Option<usize>,
-    names: Vec<&'n str>,
-    values: String,
-}
-
-/// The errors in the order of their first tensors.
-#[derive(Default)]
-struct Refusals<'n> {
-    all: Vec<Refusal<'n>>,
-    /// The errors that others can be grouped with. There are few, since they differ in their source ranges.
-    common: Vec<usize>,
-}
-
-impl Refusals<'_> {
-    /// Adds an error unless an equivalent one exists. Returns its position.
-    fn add(&mut self, error: Error, expression: Option<usize>, values: impl FnOnce() -> String) -> usize {
-        let same = |r: &Refusal<'_>| r.expression == expression && alike(&r.error, &error);
-        if let Some(i) = self.common.iter().copied().find(|i| self.all.get(*i).is_some_and(same)) {
-            return i;
-        }
-        let at = self.all.len();
-        if alike(&error, &error) {
-            self.common.push(at);
-        }
-        self.all.push(Refusal { error, expression, names: Vec::new(), values: values() });
-        at
-    }
-}
-
 /// The work of a command: its inputs and expressions, with dtypes and shapes inferred.
 pub(super) struct Work {
     pub(super) inputs: Vec<Input>,
@@ -167,6 +137,8 @@ pub(super) struct Work {
     pub(super) out: OutDtype,
     /// Whether the tensors have names.
     pub(super) named: bool,
+    /// What recipes give to the expressions.
+    pub(super) values: Values,
     /// Notes and warnings for standard error.
     pub(super) notes: Vec<String>,
     /// The files in the arguments that are not outputs.
@@ -175,14 +147,21 @@ pub(super) struct Work {
 
 /// Infers the dtypes of expressions over inputs. An expression of `maps` takes precedence over `rest`.
 pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&str>) -> Result<Work, Failure> {
-    let scalars = Scalars::read(&common.parameters)?;
+    let (recipes, common) = Recipes::of(common, maps.iter().map(|(_, text)| text.as_str()).chain(rest))?;
+    let common = common.as_ref();
+    let seed = common.seed.map(|s| ("seed".to_string(), s.to_string().into())).filter(|_| recipes.is_empty());
+    let scalars = Scalars::read(&common.parameters.iter().cloned().chain(seed).collect::<Vec<_>>())?;
     check_names(common, &scalars)?;
     let mut expressions = Vec::new();
     for (pattern, text) in maps {
         expressions.push((text.clone(), format!("--map {}", report::escaped(pattern.as_str())), Some(pattern.clone())));
     }
     expressions.extend(rest.map(|text| (text.to_string(), "EXPR".to_string(), None)));
-    let read = |(text, path, pattern)| read_expression(common, &scalars, text, path, pattern);
+    let read =
+        |(text, path, pattern): (String, String, Option<Regex>)| match recipes.expression(common, &text, &pattern) {
+            Some(recipe) => Ok(recipe),
+            None => read_expression(common, &scalars, text, path, pattern),
+        };
     let mut expressions = expressions.into_iter().map(read).collect::<Result<Vec<Expression>, Failure>>()?;
 
     let mut notes = Vec::new();
@@ -209,14 +188,18 @@ pub(super) fn prepare(common: &Common, maps: &[(Regex, String)], rest: Option<&s
         return Err(Failure::usage(text));
     }
     missing::check(common.missing.as_ref(), &inputs)?;
+    if common.tied {
+        inputs::tie(&mut inputs, &mut notes);
+    }
     notes.extend(members::hints(&inputs));
     let mut read: Vec<PathBuf> =
         common.inputs.iter().filter_map(|(_, spec)| spec.file().map(Path::to_path_buf)).collect();
     read.extend(scalars.files().map(Path::to_path_buf));
     let (plans, jobs) = (Vec::new(), Vec::new());
     let unchanged = Vec::new();
-    let mut work = Work { inputs, expressions, plans, jobs, unchanged, out: common.out(), named, notes, read };
-    let names = work.names(common)?;
+    let (out, values) = (common.out(), Values::default());
+    let mut work = Work { inputs, expressions, plans, jobs, unchanged, out, named, values, notes, read };
+    let names = work.names(common, &recipes)?;
     work.type_all(common, &scalars, names)?;
     let unconverted = work.unconverted();
     work.notes.extend(unconverted);
@@ -250,10 +233,10 @@ fn check_names(common: &Common, scalars: &Scalars) -> Result<(), Failure> {
 impl Work {
     /// The names to evaluate, in the order of the first input that has them, each with its expression. Adds notes about
     /// names that an input lacks.
-    fn names(&mut self, common: &Common) -> Result<Vec<(String, usize)>, Failure> {
+    fn names(&mut self, common: &Common, recipes: &Recipes) -> Result<Vec<(String, usize)>, Failure> {
         if !self.named {
             let last = self.expressions.len() - 1;
-            return Ok(vec![(UNNAMED.to_string(), last)]);
+            return self.specialise(recipes, vec![(UNNAMED.to_string(), last)]);
         }
         let mut seen = HashSet::new();
         let mut all: Vec<&str> = Vec::new();
@@ -287,7 +270,15 @@ impl Work {
         }
         let chosen: Vec<(String, usize)> = chosen.into_iter().filter_map(|(n, e)| Some((n.to_string(), e?))).collect();
         self.notes.extend(notes);
+        let chosen = self.specialise(recipes, chosen)?;
         self.complete(common, chosen)
+    }
+
+    /// Replaces recipes by the expressions of their tensors.
+    fn specialise(&mut self, recipes: &Recipes, chosen: Vec<(String, usize)>) -> Result<Vec<(String, usize)>, Failure> {
+        let (chosen, values) = recipes.specialise(&self.inputs, &mut self.expressions, chosen)?;
+        self.values = values;
+        Ok(chosen)
     }
 
     /// Warnings about patterns that select no tensor. `every` has all names, `chosen` the selected ones.
@@ -388,9 +379,12 @@ impl Work {
             let mut values = Vec::new();
             for p in &expression.parameters {
                 if let Some(v) = parameters.value(p, i, name)? {
-                    values.push((p.as_str(), v));
+                    let seed = common.seed.filter(|_| p == "seed").map(|s| Recipes::seed(s, name));
+                    values.push((p.as_str(), seed.unwrap_or(v)));
                 }
             }
+            let of_recipe = self.values.numbers.get(name).map(|all| all.iter().map(|(n, v)| (n.as_str(), *v)));
+            values.extend(of_recipe.into_iter().flatten());
             let key = (*e, types, values.iter().map(|(_, v)| format!("{v:?}")).collect());
             let plan = match known.get(&key) {
                 Some(known) => *known,
@@ -437,6 +431,22 @@ impl Work {
             text.push(report::error(&format!("(and {} more)", refusals.len() - REFUSALS)));
         }
         Failure { text: text.join("\n"), code: 1 }
+    }
+
+    /// Replaces the text of an expression, whose inputs stay the same, and types its programs anew.
+    pub(super) fn rewrite(&mut self, common: &Common, expression: usize, text: &str) -> Result<(), Error> {
+        let Some(e) = self.expressions.get_mut(expression) else { return Ok(()) };
+        e.text = text.to_string();
+        for at in 0..self.plans.len() {
+            let Some(job) = self.jobs.iter().find(|j| j.plan == at && self.plans[at].expression == expression) else {
+                continue;
+            };
+            let types = self.expressions[expression].uses.iter().map(|i| self.inputs[*i].info(&job.name));
+            let types = types.collect::<Result<Vec<_>, Error>>()?;
+            let values: Vec<_> = self.plans[at].values.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+            self.plans[at] = self.plan(common, expression, &types, &values)?;
+        }
+        Ok(())
     }
 
     /// The plan for operands of these dtypes and shapes.
@@ -494,6 +504,11 @@ impl Work {
         (plan, &self.expressions[plan.expression])
     }
 
+    /// The tensor name of a job, if the tensors have names.
+    pub(super) fn tensor<'j>(&self, job: &'j Job) -> Option<&'j str> {
+        self.named.then_some(job.name.as_str())
+    }
+
     /// The heading of the output about a group of jobs; empty if the tensors have no names.
     pub(super) fn heading(&self, kind: &[&Job]) -> String {
         let (Some(first), true) = (kind.first(), self.named) else { return String::new() };
@@ -529,8 +544,7 @@ pub(super) fn plan(
             }
             conversion
         }
-        _ if out.dtype.is_some() => return Err(out_dtype::not_named(location)),
-        _ => Conversion::Same,
+        named => out.convert_named(&types, &program, named, &location)?,
     };
     let typed = program.infer()?;
     let of = |(name, var): (Option<String>, Var)| Outcome::new(name, var, &typed);
@@ -542,15 +556,6 @@ pub(super) fn plan(
     let mixed = |reason| matches!(reason, Reason::Table | Reason::Category | Reason::ZeroDim | Reason::Weak);
     let mixes = typed.casts().iter().any(|c| mixed(c.reason));
     Ok(Plan { expression, typed, program, result, dtype, results, conversion, mixes, values, form })
-}
-
-/// Whether two errors are equivalent. Shapes are ignored, unless they are the reason of the error.
-fn alike(a: &Error, b: &Error) -> bool {
-    let (a, b) = (a.diagnostics(), b.diagnostics());
-    let same = |(x, y): (&Diagnostic, &Diagnostic)| {
-        x.kind == y.kind && x.location == y.location && x.kind != DiagnosticKind::Broadcast
-    };
-    !a.is_empty() && a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 impl Work {

@@ -21,7 +21,7 @@ pub(super) struct Mirror<'t> {
 }
 
 /// The dtype of a node's counterpart.
-fn wide(d: DType) -> DType {
+pub(super) fn wide(d: DType) -> DType {
     match d.category() {
         Category::Bool => DType::Bool,
         Category::Int | Category::Float => DType::F64,

@@ -2,23 +2,23 @@
 //!
 //! Guarantees: one tensor is in memory at a time; each is read once. Does not: write tensors.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use castwise::io::StoredDType;
 use castwise::shape::Dim;
 use castwise::{DType, Error, Executor};
-use regex::Regex;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::args::{os_path, regex};
 use super::failure::{Failure, print};
 use super::html::{self, Cell, Page};
 use super::inputs::Input;
 use super::measure::{self, Stats};
 use super::report;
+use super::shared::Shared;
 use super::show::aligned;
 use super::spec::{InputSpec, UNNAMED};
+use super::values::os_path;
 
 /// The arguments of `castwise stats`.
 #[derive(clap::Args)]
@@ -36,27 +36,11 @@ pub(crate) struct Arguments {
     /// FILE:MEMBER.
     #[arg(value_name = "FILE|FOLDER", value_parser = os_path())]
     file: InputSpec,
-    /// Only measure tensors whose names match this regular expression anywhere.
-    #[arg(long, value_name = "REGEX", value_parser = regex)]
-    select: Option<Regex>,
-    /// Do not measure tensors whose names match this regular expression anywhere.
-    #[arg(long, value_name = "REGEX", value_parser = regex)]
-    skip: Option<Regex>,
     /// Also count the finite elements that are beyond the range of this dtype.
     #[arg(long, value_name = "DTYPE")]
     target: Option<DType>,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-    /// Write an HTML page with pictures, which uses no network.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Replace the HTML page if it exists.
-    #[arg(short, long, requires = "html")]
-    force: bool,
-    /// Number of threads (default: the number of cores).
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    shared: Shared,
 }
 
 /// The row of a tensor.
@@ -73,41 +57,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(target) = arguments.target.filter(|t| t.is_complex()) {
         return Err(Failure::usage(format!("--target {target}: the range of a complex dtype is not measured")));
     }
-    html::check(arguments.html.as_deref(), arguments.force)?;
+    html::check(arguments.shared.html.as_deref(), arguments.shared.force)?;
     let mut input = Input::open(UNNAMED, &arguments.file)?;
-    html::unread(arguments.html.as_deref(), &input.files())?;
-    let names = selected(&input, arguments.select.as_ref(), arguments.skip.as_ref())?;
-    let executor = executor(arguments.threads);
+    html::unread(arguments.shared.html.as_deref(), &input.files())?;
+    let names = arguments.shared.selected(&input)?;
+    let executor = arguments.shared.executor();
     let mut rows = Vec::with_capacity(names.len());
     for name in names {
         rows.push(row(&mut input, &executor, name, arguments)?);
     }
-    if let Some(path) = &arguments.html {
-        html::write(path, arguments.force, &page(&input.path, &rows, arguments.target))?;
+    if let Some(path) = &arguments.shared.html {
+        html::write(path, arguments.shared.force, &page(&input.path, &rows, arguments.target))?;
     }
-    if arguments.json {
+    if arguments.shared.json {
         let tensors: Vec<Value> = rows.iter().map(|r| object(r, arguments.target)).collect();
         let path = input.path.display().to_string();
         return print(&format!("{:#}\n", json!({ "file": path, "tensors": tensors })));
     }
     print(&table(&rows, arguments.target))
-}
-
-/// An executor that keeps no memory of results.
-pub(super) fn executor(threads: Option<u16>) -> Executor {
-    let builder = Executor::builder().pool(0);
-    threads.map_or(builder.clone(), |n| builder.threads(n.into())).build()
-}
-
-/// The names to measure.
-pub(super) fn selected(input: &Input, select: Option<&Regex>, skip: Option<&Regex>) -> Result<Vec<String>, Failure> {
-    let all = input.names().unwrap_or(vec![UNNAMED]);
-    let wanted = |n: &&&str| select.is_none_or(|r| r.is_match(n)) && !skip.is_some_and(|r| r.is_match(n));
-    let names: Vec<String> = all.iter().filter(wanted).map(|n| n.to_string()).collect();
-    if names.is_empty() && !all.is_empty() {
-        return Err(Failure { text: report::error("--select and --skip select no tensor name"), code: 1 });
-    }
-    Ok(names)
 }
 
 fn row(input: &mut Input, executor: &Executor, name: String, arguments: &Arguments) -> Result<Row, Failure> {
@@ -118,7 +85,7 @@ fn row(input: &mut Input, executor: &Executor, name: String, arguments: &Argumen
     }
     let t = input.load(&name)?.0.contiguous()?;
     let hash = hash(t.as_bytes().ok_or_else(|| Error::Internal("a tensor without bytes".into()))?);
-    let stats = measure::stats(executor, &t, arguments.target, arguments.html.is_some())?;
+    let stats = measure::stats(executor, &t, arguments.target, arguments.shared.html.is_some())?;
     Ok(Row { name, dtype: t.dtype().into(), shape: t.shape().to_vec(), hash, stats: Some(stats) })
 }
 
@@ -236,6 +203,7 @@ fn page(path: &Path, rows: &[Row], target: Option<DType>) -> Page {
         title: format!("castwise stats: {}", path.display()),
         summary: format!("{}, {total} elements", report::tensors(rows.len())),
         pictures: vec![("Elements by exponent (finite, not zero)".to_string(), chart)],
+        what: "tensors",
         titles,
         rows: made,
     }

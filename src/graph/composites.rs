@@ -4,6 +4,7 @@
 //! is, and names the composite. Does not: say which rows.
 
 use crate::base::composite::{Composite, Kind};
+use crate::base::dtype::DType;
 use crate::base::location::here;
 use crate::graph::var::{Mode, Operand, Var};
 
@@ -236,5 +237,86 @@ impl<M: Mode> Var<M> {
         let Finite { nan, posinf, neginf } = instead;
         let made = Composite { numbers: [nan, posinf, neginf], ..Composite::new(Kind::NanToNum) };
         self.composed(made, &[])
+    }
+
+    /// The sum over the dims that `like` lacks or has with extent 1, in its shape: what undoes broadcasting. Which dims these are is known
+    /// when they are fed. The dtype stays; half dtypes are summed in f32 and rounded once.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let (x, b) = (p.data("x", DType::F32, [None, Some(2)]), p.data("b", DType::F32, [None, Some(2)]));
+    /// let y = (&x + &b).sum_to(&b);
+    /// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+    /// let one = Executor::new().run(&p, feeds! { "x" => &x, "b" => Tensor::zeros(DType::F32, [1, 2])? }, [&y])?;
+    /// assert_eq!((one[0].shape(), one[0].to_vec::<f32>()?), (&[1, 2][..], vec![4.0, 6.0]));
+    /// let two = Executor::new().run(&p, feeds! { "x" => &x, "b" => Tensor::zeros(DType::F32, [2, 2])? }, [&y])?;
+    /// assert_eq!(two[0].to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sum_to(&self, like: &Var<M>) -> Var<M> {
+        self.composed(Composite::new(Kind::SumTo), &[Some(like)])
+    }
+
+    /// This value broadcast to the shape of another one, of which nothing else is used.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let (x, b) = (p.data("x", DType::F32, [None, Some(2)]), p.data("b", DType::I8, [2]));
+    /// let y = b.expand_like(&x);
+    /// let feeds = feeds! { "x" => Tensor::zeros(DType::F32, [2, 2])?, "b" => Tensor::from([1i8, 2]) };
+    /// assert_eq!(Executor::new().run(&p, feeds, [&y])?[0].to_vec::<i8>()?, [1, 2, 1, 2]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn expand_like(&self, like: &Var<M>) -> Var<M> {
+        self.composed(Composite::new(Kind::ExpandLike), &[Some(like)])
+    }
+
+    /// The number of elements along dims: i64, 0-d.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let n = p.data("x", DType::F32, [None, Some(3)]).count_along([0, 1]);
+    /// let feeds = feeds! { "x" => Tensor::zeros(DType::F32, [5, 3])? };
+    /// assert_eq!(Executor::new().run(&p, feeds, [&n])?[0].item::<i64>()?, 15);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn count_along(&self, dims: impl AsRef<[i64]>) -> Var<M> {
+        self.composed(Composite::new(Kind::Count).over(dims), &[])
+    }
+
+    /// A number in this value's shape and dtype, or another dtype.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::F32, [2])?);
+    /// assert_eq!(x.full_like(0.5, None).result()?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// assert_eq!(x.full_like(1.0, DType::I8).result()?.to_vec::<i8>()?, [1, 1]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn full_like(&self, value: f64, dtype: impl Into<Option<DType>>) -> Var<M> {
+        let mut made = Composite { dtype: dtype.into(), ..Composite::new(Kind::FullLike) };
+        made.numbers[0] = Some(value);
+        self.composed(made, &[])
+    }
+
+    /// The complex number of this real part and an imaginary part, in their common dtype.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Torch);
+    /// let z = cx.tensor(&Tensor::from([1.0f32])).complex(&cx.tensor(&Tensor::from([-2.0f32])));
+    /// assert_eq!(z.result()?.item::<Complex<f32>>()?, Complex::new(1.0, -2.0));
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn complex(&self, im: &Var<M>) -> Var<M> {
+        self.composed(Composite::new(Kind::Complex), &[Some(im)])
     }
 }

@@ -4,8 +4,10 @@
 
 pub(crate) mod composites;
 pub(crate) mod generators;
+mod label;
 pub(crate) mod losses;
 mod mode;
+pub(crate) mod optimizers;
 pub(crate) mod program;
 pub(crate) mod rewrite;
 pub(crate) mod typed;

@@ -69,6 +69,8 @@ pub(crate) struct State {
     pub(crate) fetches: Vec<Fetched>,
     /// Placeholders and constants that promote as scalars do, under rules that have such tensors.
     pub(crate) weak: HashSet<NodeIndex>,
+    /// The nodes that gradients appended, as ranges of indices.
+    pub(crate) backward: Vec<std::ops::Range<usize>>,
 }
 
 /// A declared result: its name, if it has one, and its node.
@@ -327,13 +329,13 @@ impl Program {
     pub fn with_rules(&self, rules: Rules) -> Program {
         let settings = self.settings().with_rules(rules);
         let program = Program::begun(settings, self.shared.limits, self.shared.location.clone());
-        let State { mut nodes, feeds, fetches, weak } = Arc::unwrap_or_clone(self.shared.read());
+        let State { mut nodes, feeds, fetches, weak, backward } = Arc::unwrap_or_clone(self.shared.read());
         for node in nodes.node_weights_mut() {
             if let Some(d) = foreign_dtype(rules, &node.kind) {
                 node.kind = Kind::Poison(Box::new(d.at(&node.location)));
             }
         }
-        program.shared.change(|state| *state = State { nodes, feeds, fetches, weak });
+        program.shared.change(|state| *state = State { nodes, feeds, fetches, weak, backward });
         program
     }
 
@@ -412,6 +414,11 @@ impl Program {
     /// Adds a node whose operands are this program's.
     pub(crate) fn append(&self, kind: Kind, location: SourceLocation, inputs: &[(NodeIndex, u8)]) -> NodeIndex {
         self.shared.push(kind, location, inputs).0.node
+    }
+
+    /// Says that gradients appended the nodes from `start` on.
+    pub(crate) fn appended(&self, start: usize) {
+        self.shared.change(|state| state.backward.push(start..state.nodes.node_count()));
     }
 
     /// Declares the results.

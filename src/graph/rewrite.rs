@@ -11,14 +11,17 @@
 
 use petgraph::graph::NodeIndex;
 
+use crate::base::composite::Composite;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::location::{here, with_location};
-use crate::graph::program::{Kind, Program};
+use crate::base::scalar::Scalar;
+use crate::base::shape::SymDim;
+use crate::graph::program::{Input, Kind, Program, State};
 use crate::graph::typed::{TypedKind, TypedNode, TypedProgram};
 use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::graph::view::{NodeKind, NodeOperand, NodeView};
-use crate::ops::{Attrs, Op};
+use crate::ops::{Attrs, MAX_OPERANDS, Op};
 use crate::promotion::Reason;
 
 /// What [`TypedProgram::rewrite`] made.
@@ -39,6 +42,9 @@ pub struct Visit<'a> {
     vars: &'a [Var],
     /// The node of the source program that the typed node was made for.
     written: Option<&'a Kind>,
+    state: &'a State,
+    /// Its index there.
+    index: NodeIndex,
     node: NodeView<'a>,
 }
 
@@ -99,8 +105,9 @@ impl TypedProgram {
             while self.of_program.get(written).is_some_and(|last| (*last as usize) < position) {
                 written += 1;
             }
-            let written = state.nodes.node_weight(NodeIndex::new(written)).map(|n| &n.kind);
-            let visit = Visit { typed: self, program, vars: &vars, written, node };
+            let index = NodeIndex::new(written);
+            let kind = state.nodes.node_weight(index).map(|n| &n.kind);
+            let visit = Visit { typed: self, program, vars: &vars, written: kind, state: &state, index, node };
             let var = with_location(visit.node.location.clone(), || pass(&visit))?;
             vars.push(var);
         }
@@ -124,11 +131,15 @@ impl<'a> Visit<'a> {
         self.program
     }
 
-    /// The attributes that the application was written with; of a conversion or view that inference inserted those of the
-    /// application that it serves.
+    /// The attributes that the application was written with, or that a composite's row has; of a conversion or view that inference
+    /// inserted those of the application that it serves.
     pub fn attrs(&self) -> Attrs {
-        match self.written {
-            Some(Kind::Apply { attrs, .. }) => attrs.clone(),
+        match (self.written, &self.node.kind) {
+            (Some(Kind::Apply { attrs, .. }), _) => attrs.clone(),
+            (Some(Kind::Composite { .. }), NodeKind::Reduce { dims, keepdim, number, .. }) => {
+                let dims: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
+                Attrs { number: number.map(Into::into), ..Attrs::dims(dims).with_keepdim(*keepdim) }
+            }
             _ => Attrs::default(),
         }
     }
@@ -155,6 +166,9 @@ impl<'a> Visit<'a> {
     /// nobody wrote is that of what it converts or views.
     pub fn copy(&self) -> Result<Var> {
         match (self.written, &self.node.kind) {
+            (Some(Kind::Composite { composite, scalars }), _) if composite.kind.is_of_shapes() => {
+                self.of_shapes(composite, scalars)
+            }
             (_, NodeKind::View { from, view: Some(view) }) => {
                 Ok(Graph::view(&self.var(*from)?.0, (*view).clone(), here()))
             }
@@ -187,19 +201,50 @@ impl<'a> Visit<'a> {
         }
     }
 
+    /// A composite whose rows depend on shapes: it is written again where its last row is; the counterparts of the others are not used.
+    fn of_shapes(&self, composite: &Composite, scalars: &[Option<Scalar>; MAX_OPERANDS]) -> Result<Var> {
+        let counterpart = |n: NodeIndex| self.var(self.typed.of_program[n.index()] as usize);
+        let mut operands: Vec<Operand> = Vec::new();
+        for (k, input) in self.state.operands(self.index).into_iter().enumerate() {
+            operands.extend(match (input, scalars[k]) {
+                (Some(Input::Node(n)), _) => Some(counterpart(n)?.into()),
+                (_, scalar) => scalar.map(Operand::Scalar),
+            });
+        }
+        match operands.first() {
+            Some(Operand::Var(first)) if self.typed.of_program[self.index.index()] as usize == self.position() => {
+                Ok(Graph::composite(&first.0, composite, &operands, here()))
+            }
+            Some(Operand::Var(first)) => Ok(first.clone()),
+            _ => Err(Error::Internal("a composite of numbers".into())),
+        }
+    }
+
+    /// A row of a composite whose rows depend on shapes, if all shapes are known: it is as it was typed, whatever shapes the operands'
+    /// counterparts have. Otherwise [`of_shapes`](Visit::of_shapes).
+    fn row_of_shapes(&self, composite: &Composite, scalars: &[Option<Scalar>; MAX_OPERANDS]) -> Result<Var> {
+        if !self.typed.shapes.iter().flat_map(|s| s.iter()).all(|d| matches!(d, SymDim::Fixed(_))) {
+            return self.of_shapes(composite, scalars);
+        }
+        match &self.node.kind {
+            NodeKind::Constant(t) => Ok(self.program.constant((*t).clone())),
+            NodeKind::View { from, view: Some(view) } => Ok(Graph::view(&self.var(*from)?.0, (*view).clone(), here())),
+            NodeKind::View { from, view: None } => self.var(*from).cloned(),
+            _ => self.row(),
+        }
+    }
+
     /// A row that inference wrote for a composite.
     fn row(&self) -> Result<Var> {
         let (op, attrs) = match &self.node.kind {
             NodeKind::Apply { op, .. } => (*op, Attrs::default()),
             NodeKind::Cast { .. } => (Op::Cast, Attrs::cast(self.node.dtype)),
-            NodeKind::Reduce { op, dims, keepdim, number, .. } => {
-                let dims: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
+            NodeKind::Reduce { op, .. } => {
                 // As `dot` sums integers.
                 let dtype =
                     (op.result(self.node.dtype) == self.node.dtype && self.node.dtype.is_integral() && *op == Op::Sum)
                         .then_some(self.node.dtype);
-                let number = number.map(Into::into);
-                (*op, Attrs { dtype, number, ..Attrs::dims(dims).with_keepdim(*keepdim) })
+                (*op, Attrs { dtype, ..self.attrs() })
             }
             _ => return Err(Error::Internal("no row of a composite".into())),
         };
@@ -210,6 +255,11 @@ impl<'a> Visit<'a> {
     /// counterparts have theirs. (A 0-d operand that PyTorch's rules take in op math is given as it was before its conversion.) The counterpart of a view that
     /// inference placed is that of what it views, as an application places its operands itself.
     pub fn copy_explicit(&self) -> Result<Var> {
+        if let Some(Kind::Composite { composite, scalars }) = self.written
+            && composite.kind.is_of_shapes()
+        {
+            return self.row_of_shapes(composite, scalars);
+        }
         let (dtype, attrs) = (self.node.dtype, self.attrs());
         let (op, attrs) = match &self.node.kind {
             NodeKind::Apply { op, .. } => (*op, attrs),
@@ -226,7 +276,11 @@ impl<'a> Visit<'a> {
                 }
                 return Ok(Graph::generate(&self.var(*like)?.0, typed, here()));
             }
-            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::View { .. } | NodeKind::Blocks { .. } => {
+            NodeKind::Feed(_)
+            | NodeKind::Constant(_)
+            | NodeKind::View { .. }
+            | NodeKind::Extent { .. }
+            | NodeKind::Blocks { .. } => {
                 return self.copy();
             }
         };

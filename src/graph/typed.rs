@@ -83,7 +83,7 @@ pub(crate) enum TypedKind {
         /// The choice of an op that takes one.
         choice: Option<Choice>,
     },
-    /// The number of elements along some dims of a shape, in f64. Not of programs: plans have it.
+    /// The number of elements along some dims of a shape, in f64.
     Extent {
         shape: u32,
         axes: Arc<[usize]>,
@@ -196,6 +196,8 @@ pub(crate) enum DynDim {
     Fed { feed: Arc<str>, axis: usize },
     /// A slice of a dim whose symbols come before this one.
     Sliced { of: SymDim, slice: Slice },
+    /// How often one dim, which is 1 or the other, is in the other: their symbols come before this one.
+    Quotient { of: SymDim, by: SymDim },
 }
 
 /// Two dims that must broadcast once they are known, and the name of the op or view that wants it.
@@ -204,6 +206,8 @@ pub(crate) struct DimCheck {
     pub(crate) dims: (SymDim, SymDim),
     pub(crate) op: &'static str,
     pub(crate) axis: usize,
+    /// Whether the first one must be 1 or the second.
+    pub(crate) into: bool,
     pub(crate) location: SourceLocation,
 }
 
@@ -344,6 +348,25 @@ impl TypedProgram {
         self.nodes.iter().filter(|n| n.weak).filter_map(|n| self.weak_note(n)).collect()
     }
 
+    /// The nodes that [`Program::gradients`](crate::Program::gradients) appended, as ranges of positions.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F32, [2]);
+    /// let loss = x.exp().sum();
+    /// let forward = p.infer()?.len();
+    /// p.gradients(&[&loss], &[&x], &[])?;
+    /// let typed = p.infer()?;
+    /// assert_eq!(typed.backward(), [forward..typed.len()]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn backward(&self) -> Vec<std::ops::Range<usize>> {
+        let before = |node: usize| self.of_program[..node].iter().max().map_or(0, |n| *n as usize + 1);
+        let ranges = self.program.shared.read().backward.clone();
+        ranges.into_iter().map(|r| before(r.start)..before(r.end.min(self.of_program.len()))).collect()
+    }
+
     fn weak_note(&self, n: &TypedNode) -> Option<WeakNote> {
         // A result that is cast has its op before it.
         let n = match n.kind {
@@ -404,7 +427,17 @@ impl TypedProgram {
             count(CastLoss::Rounds),
             count(CastLoss::Range)
         );
-        for c in casts.iter().filter(|c| c.reason != Reason::Requested || c.loss != CastLoss::Exact) {
+        let backward = self.backward();
+        if !backward.is_empty() {
+            let of: usize = backward.iter().map(|r| r.len()).sum();
+            text += &format!("{of} of {} nodes are of gradients\n", self.len());
+        }
+        let noted = self.nodes.iter().enumerate().filter_map(|(i, n)| Some((i, self.cast_note(n)?)));
+        for (i, c) in noted.filter(|(_, c)| c.reason != Reason::Requested || c.loss != CastLoss::Exact) {
+            if backward.iter().any(|r| r.contains(&i)) {
+                text += &format!("  gradient {} -> {} at {}: {}\n", c.from, c.to, c.location, c.loss);
+                continue;
+            }
             let operand = c.op.def().operands.get(c.operand).copied().unwrap_or_default();
             let (from, to, why, op) = (c.from, c.to, c.reason.words(c.to), c.op);
             text +=
@@ -471,7 +504,8 @@ impl TypedProgram {
                 let same = source.shape == n.shape && source.dtype.size() == n.dtype.size();
                 if same { Ok(()) } else { Err("the same bits have another size".into()) }
             }
-            TypedKind::Extent { .. } => Err("an extent, which only plans have".into()),
+            TypedKind::Extent { .. } if n.dtype == DType::F64 && self.shapes[n.shape as usize].is_empty() => Ok(()),
+            TypedKind::Extent { .. } => Err("a number of elements has a wrong type".into()),
             TypedKind::Reduce { op, from, axes, keep, .. } => {
                 let source = &self.nodes[*from as usize];
                 let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
@@ -525,10 +559,15 @@ impl TypedProgram {
                 ANY
             }
             fn expanded(&mut self, _: usize, _: &SymDim, _: usize) {}
+            fn fed(&mut self) -> Option<SymDim> {
+                Some(ANY)
+            }
         }
         let shape = view.dims(&self.shapes[source.shape as usize], &mut Open).map_err(|(_, m, _)| m)?;
         let has = &self.shapes[n.shape as usize];
-        let fits = |(want, has): (&SymDim, &SymDim)| want == has || *want == ANY && matches!(has, SymDim::Sym(_));
+        let fits = |(want, has): (&SymDim, &SymDim)| {
+            want == has || *want == ANY && matches!(has, SymDim::Sym(_) | SymDim::Fixed(1))
+        };
         let same = source.dtype == n.dtype && source.weak == n.weak && shape.len() == has.len();
         if same && shape.iter().zip(has.iter()).all(fits) {
             Ok(())

@@ -86,6 +86,11 @@ pub enum NodeKind<'p> {
         /// The choice of an op that takes one.
         choice: Option<Choice>,
     },
+    /// The number of elements along dims of a value: f64, 0-d.
+    Extent {
+        /// Those dims of its shape.
+        dims: Vec<SymDim>,
+    },
     /// The same elements under other dims.
     View {
         /// Whose elements.
@@ -124,7 +129,9 @@ impl NodeKind<'_> {
     /// The positions of the nodes that it uses, in order.
     pub fn inputs(&self) -> Vec<usize> {
         match self {
-            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::Generate { .. } => Vec::new(),
+            NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::Generate { .. } | NodeKind::Extent { .. } => {
+                Vec::new()
+            }
             NodeKind::Apply { operands, .. } => {
                 let node = |o: &NodeOperand| if let NodeOperand::Node(n) = o { Some(*n) } else { None };
                 operands.iter().filter_map(node).collect()
@@ -183,8 +190,10 @@ impl TypedProgram {
                 NodeKind::Cast { from: *from as usize, note: self.cast_note(n).unwrap_or_else(plain) }
             }
             TypedKind::Bits { from } => NodeKind::Bits { from: *from as usize },
-            // Only plans have these nodes, whose typed programs nobody is shown.
-            TypedKind::Extent { .. } => NodeKind::Feed(""),
+            TypedKind::Extent { shape, axes } => {
+                let dims = &self.shapes[*shape as usize];
+                NodeKind::Extent { dims: axes.iter().map(|a| dims[*a].clone()).collect() }
+            }
             TypedKind::Reduce { op, from, axes, keep, number, choice } => {
                 let (number, choice) = (number.map(|n| n.get()), *choice);
                 NodeKind::Reduce { op: *op, from: *from as usize, dims: axes, keepdim: *keep, number, choice }

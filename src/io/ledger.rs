@@ -72,6 +72,24 @@ impl Ledger {
         Ok(entry.at)
     }
 
+    /// Accepts a tensor whose parts are written one by one, others in between. Errors: those of [`take`](Ledger::take).
+    pub(super) fn begin(
+        &mut self,
+        path: &Path,
+        name: &str,
+        dtype: impl Into<StoredDType>,
+        shape: &[usize],
+    ) -> Result<u64> {
+        let at = self.take(path, name, dtype, shape)?;
+        self.writing = false;
+        Ok(at)
+    }
+
+    /// Marks a tensor as written whose last part is.
+    pub(super) fn ended(&mut self) {
+        self.missing -= 1;
+    }
+
     /// Marks the tensor that was taken last as written.
     pub(super) fn written(&mut self) {
         if std::mem::take(&mut self.writing) {

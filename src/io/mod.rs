@@ -20,14 +20,17 @@ mod disk;
 mod folder;
 mod ledger;
 mod npy;
+mod npy_writer;
 mod npz;
 mod output;
+mod parts;
 mod safetensors;
 mod sharded;
 mod stored;
 
 pub use folder::FolderWriter;
 pub use npy::{Npy, read_npy, read_npy_from, write_npy, write_npy_to};
+pub use npy_writer::NpyWriter;
 pub use npz::{Compression, Npz, NpzWriter};
 pub use output::{Existing, check_output, remove_temporaries, write_text};
 pub use safetensors::{SafeTensors, SafeTensorsWriter};

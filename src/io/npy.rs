@@ -14,6 +14,7 @@ use npyz::write_options::WriteOptions;
 use npyz::{NpyHeader, Order, TypeChar, TypeStr, WriterBuilder};
 
 use super::output::{Existing, Output};
+use super::parts::Place;
 use super::{Origin, byte_len, format_error, io_error, open, read_exact, read_tensor, write_tensor};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result, shown};
@@ -89,6 +90,37 @@ impl Npy {
     pub fn load(&mut self) -> Result<Tensor> {
         self.file.seek(SeekFrom::Start(self.data_at)).map_err(|e| io_error(&self.path, e))?;
         self.header.tensor(&mut self.file, Origin::file(&self.path))
+    }
+
+    /// Whether [`load_part`](Npy::load_part) reads this array: one in Fortran order is read as a whole only.
+    pub fn has_parts(&self) -> bool {
+        !self.header.fortran_order || self.header.shape.len() < 2
+    }
+
+    /// Reads as many elements as `into` has, in row-major order from the element `first` on. Errors: they are not in the array;
+    /// another dtype; an array in Fortran order; `into` shares its memory.
+    ///
+    /// ```
+    /// use castwise::{DType, Tensor, io::{Existing, Npy, write_npy}};
+    /// let path = std::env::temp_dir().join(format!("castwise-doc-part-{}.npy", std::process::id()));
+    /// write_npy(&path, &Tensor::from([1u8, 2, 3]), Existing::Replace)?;
+    /// let mut two = Tensor::zeros(DType::U8, [2])?;
+    /// Npy::open(&path)?.load_part(1, &mut two)?;
+    /// assert_eq!(two.to_vec::<u8>()?, [2, 3]);
+    /// # std::fs::remove_file(path).ok();
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn load_part(&mut self, first: usize, into: &mut Tensor) -> Result<()> {
+        if !self.has_parts() {
+            return Err(format_error(&self.path, "an array in Fortran order is read as a whole"));
+        }
+        let Header { dtype, ref shape, big_endian, .. } = self.header;
+        let (elements, data_at) = (shape.iter().product(), self.data_at);
+        Place { path: &self.path, what: "the array", data_at, dtype, elements, big_endian }.read(
+            &mut self.file,
+            first,
+            into,
+        )
     }
 }
 

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, TensorInfo};
 use serde::de::{Deserialize, Deserializer, Error as _, IntoDeserializer, MapAccess, Visitor};
 
+use super::parts::Place;
 use super::stored::{ForeignDType, Stored, StoredDType};
 use super::{Origin, format_error, io_error, open, read_bytes, read_exact, read_tensor};
 use crate::base::dtype::DType;
@@ -110,6 +111,12 @@ impl SafeTensors {
         self.contents.load(&mut self.file, name)
     }
 
+    /// Reads as many elements of a tensor as `into` has, from the element `first` on. Errors: those of
+    /// [`load`](SafeTensors::load); the elements are not in the tensor; another dtype; `into` shares its memory.
+    pub fn load_part(&mut self, name: &str, first: usize, into: &mut Tensor) -> Result<()> {
+        self.contents.load_part(&mut self.file, name, first, into)
+    }
+
     /// The dtype and shape of a tensor, whose dtype may be one that castwise lacks. Errors: there is no such tensor.
     pub fn stored(&self, name: &str) -> Result<(StoredDType, &[usize])> {
         self.contents.stored(name)
@@ -193,6 +200,14 @@ impl Contents {
         file.seek(SeekFrom::Start(at)).map_err(|e| io_error(&self.path, e))?;
         let what = format!("`{}`", shown(name));
         read_tensor(file, Origin::file(&self.path), &what, dtype, &info.shape, false)
+    }
+
+    /// Reads a part of a tensor from the opened file.
+    pub(super) fn load_part(&self, file: &mut File, name: &str, first: usize, into: &mut Tensor) -> Result<()> {
+        let (info, dtype) = self.find(name)?;
+        let (what, data_at) = (format!("`{}`", shown(name)), self.data_at + info.data_offsets.0 as u64);
+        let elements = info.shape.iter().product();
+        Place { path: &self.path, what: &what, data_at, dtype, elements, big_endian: false }.read(file, first, into)
     }
 
     pub(super) fn stored(&self, name: &str) -> Result<(StoredDType, &[usize])> {

@@ -142,6 +142,11 @@ impl ShardedSafeTensors {
         self.read(name, |shard, file| shard.load(file, name))
     }
 
+    /// Reads a part of a tensor, as [`SafeTensors::load_part`](super::SafeTensors::load_part).
+    pub fn load_part(&mut self, name: &str, first: usize, into: &mut Tensor) -> Result<()> {
+        self.read(name, |shard, file| shard.load_part(file, name, first, into))
+    }
+
     /// The dtype and shape of a tensor, whose dtype may be one that castwise lacks. Errors: there is no such tensor.
     pub fn stored(&self, name: &str) -> Result<(StoredDType, &[usize])> {
         self.find(name)?.1.stored(name)
@@ -153,7 +158,7 @@ impl ShardedSafeTensors {
     }
 
     /// Reads from the shard of a tensor, which stays open.
-    fn read<T>(&mut self, name: &str, read: impl Fn(&Contents, &mut File) -> Result<T>) -> Result<T> {
+    fn read<T>(&mut self, name: &str, read: impl FnOnce(&Contents, &mut File) -> Result<T>) -> Result<T> {
         let last = self.opened.take();
         let (i, shard) = self.find(name)?;
         let mut file = match last {

@@ -13,6 +13,7 @@ mod faults;
 mod folder;
 mod limits;
 mod npz;
+mod parts;
 mod sharded;
 
 /// A temporary directory for one test, removed when the test ends.

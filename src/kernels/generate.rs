@@ -3,6 +3,8 @@
 //! Guarantees: an element depends on the generator, its index and the shape alone, not on which elements are made with it; the same bits at
 //! each CPU level. Does not: know layouts; the driver says which elements go where.
 
+use std::ops::Range;
+
 use super::cast::{Prim, path};
 use super::{BlockFn, CpuLevel, kernel, levels, operands, philox};
 use crate::base::dtype::DType;
@@ -26,6 +28,8 @@ pub(crate) struct Filler {
     /// From the dtype in which elements are made to the result's.
     path: Vec<BlockFn>,
     level: CpuLevel,
+    /// The position of the first element.
+    first: u64,
 }
 
 /// What makes the elements, and with which numbers.
@@ -118,13 +122,18 @@ impl Filler {
             _ => Vec::new(),
         };
         let path = path(from, dtype).iter().filter_map(|p: &Prim| p.kernel(level)).collect();
-        Filler { dtype, native, functions, path, level }
+        Filler { dtype, native, functions, path, level, first: 0 }
+    }
+
+    /// The same for a part of the shape, whose first element has this position.
+    pub(crate) fn from(self, first: u64) -> Filler {
+        Filler { first, ..self }
     }
 
     /// What makes random integers of the whole range of a dtype.
     pub(crate) fn bits(key: Key, dtype: DType, level: CpuLevel) -> Filler {
         let path = path(DType::I64, dtype).iter().filter_map(|p: &Prim| p.kernel(level)).collect();
-        Filler { dtype, native: Native::Bits { key }, functions: Vec::new(), path, level }
+        Filler { dtype, native: Native::Bits { key }, functions: Vec::new(), path, level, first: 0 }
     }
 
     /// Makes as many elements as there is room for, from the first position on.
@@ -143,32 +152,53 @@ impl Filler {
     /// # Safety
     /// `out` must be writable for `n` elements of the dtype.
     pub(crate) unsafe fn fill(&self, first: u64, n: usize, out: *mut u8) {
+        let first = self.first + first;
         let (mut at, end) = (first, first + n as u64);
         let size = self.dtype.size();
+        let direct = self.functions.is_empty() && self.path.is_empty() && out.addr().is_multiple_of(size);
         while at < end {
             let begin = at - at % SHARED;
             let length = ((end - begin).next_multiple_of(SHARED) as usize).min(CHUNK);
-            let count = (length as u64 - (at - begin)).min(end - at) as usize;
-            let mut made = [[Aligned::ZERO; CHUNK / 2]; 2];
-            let (a, b) = made.split_at_mut(1);
-            let mut tiles = [a[0].as_mut_ptr().cast::<u8>(), b[0].as_mut_ptr().cast::<u8>()];
-            // SAFETY: each buffer has room for a chunk of elements of any dtype; the elements that are copied are of the chunk, and
-            // `out` has room for them.
+            let skipped = (at - begin) as usize;
+            let count = (length - skipped).min((end - at) as usize);
+            // SAFETY: `out` has room for the elements from `at` on: all of the chunk, or those that are copied.
             unsafe {
-                let args = operands([(&raw const self.native).cast(), std::ptr::without_provenance(begin as usize)]);
-                native(self.level)(args, tiles[0], length);
-                if !self.functions.is_empty() {
-                    self.polar(tiles[0], tiles[1], length);
-                    tiles.swap(0, 1);
+                let to = out.add((at - first) as usize * size);
+                if direct && count == length {
+                    let args =
+                        operands([(&raw const self.native).cast(), std::ptr::without_provenance(begin as usize)]);
+                    native(self.level)(args, to, length);
+                } else {
+                    self.staged(begin, length, skipped..skipped + count, to);
                 }
-                for step in &self.path {
-                    step(operands([tiles[0].cast_const()]), tiles[1], length);
-                    tiles.swap(0, 1);
-                }
-                let from = tiles[0].add((at - begin) as usize * size);
-                std::ptr::copy_nonoverlapping(from, out.add((at - first) as usize * size), count * size);
             }
             at += count as u64;
+        }
+    }
+
+    /// Makes a chunk of `length` elements from the position `begin` on, in steps, and copies some of them.
+    ///
+    /// # Safety
+    /// `out` must be writable for the elements that are copied; these must be of the chunk, which has at most [`CHUNK`].
+    #[inline(never)]
+    unsafe fn staged(&self, begin: u64, length: usize, copied: Range<usize>, out: *mut u8) {
+        let mut made = [[Aligned::ZERO; CHUNK / 2]; 2];
+        let (a, b) = made.split_at_mut(1);
+        let mut tiles = [a[0].as_mut_ptr().cast::<u8>(), b[0].as_mut_ptr().cast::<u8>()];
+        // SAFETY: each buffer has room for a chunk of elements of any dtype; the rest is the caller's promise.
+        unsafe {
+            let args = operands([(&raw const self.native).cast(), std::ptr::without_provenance(begin as usize)]);
+            native(self.level)(args, tiles[0], length);
+            if !self.functions.is_empty() {
+                self.polar(tiles[0], tiles[1], length);
+                tiles.swap(0, 1);
+            }
+            for step in &self.path {
+                step(operands([tiles[0].cast_const()]), tiles[1], length);
+                tiles.swap(0, 1);
+            }
+            let size = self.dtype.size();
+            std::ptr::copy_nonoverlapping(tiles[0].add(copied.start * size), out, copied.len() * size);
         }
     }
 }

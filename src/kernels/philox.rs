@@ -12,21 +12,21 @@ const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const LOW: u64 = 0xffff_ffff;
 
-/// The four words of each of `L` blocks from `block` on. Words are in lanes of 64 bits: a product of two has a place there.
+/// The four words of each of `L` blocks from `block` on. Words are the low halves of lanes of 64 bits: a product of two has a place
+/// there. The high halves are not cleared, since a multiplication reads the words alone.
 #[inline(always)]
 pub(super) fn blocks<const L: usize>(key: Key, block: u64) -> [[u64; L]; 4] {
     let number = |l: usize| block.wrapping_add(l as u64);
-    let low = std::array::from_fn(|l| number(l) & LOW);
     let high = std::array::from_fn(|l| number(l) >> 32);
-    let mut c = [low, high, [key.stream & LOW; L], [key.stream >> 32; L]];
+    let mut c = [std::array::from_fn(number), high, [key.stream; L], [key.stream >> 32; L]];
     let mut k = [key.seed as u32, (key.seed >> 32) as u32];
     for _ in 0..10 {
         let [c0, c1, c2, c3] = &mut c;
         for (((c0, c1), c2), c3) in c0.iter_mut().zip(c1).zip(c2).zip(c3) {
             let p = MULTIPLIERS[0] * (*c0 & LOW);
             let q = MULTIPLIERS[1] * (*c2 & LOW);
-            (*c0, *c1) = ((q >> 32) ^ *c1 ^ u64::from(k[0]), q & LOW);
-            (*c2, *c3) = ((p >> 32) ^ *c3 ^ u64::from(k[1]), p & LOW);
+            (*c0, *c1) = ((q >> 32) ^ *c1 ^ u64::from(k[0]), q);
+            (*c2, *c3) = ((p >> 32) ^ *c3 ^ u64::from(k[1]), p);
         }
         k = [k[0].wrapping_add(KEY_STEPS[0]), k[1].wrapping_add(KEY_STEPS[1])];
     }
@@ -40,14 +40,14 @@ pub(super) fn words(key: Key, mut block: u64, out: &mut [u64]) {
     for group in &mut groups {
         let [a, b, c, d] = blocks::<TOGETHER>(key, block);
         for (l, to) in group.chunks_exact_mut(2).enumerate() {
-            to[0] = a[l] | b[l] << 32;
-            to[1] = c[l] | d[l] << 32;
+            to[0] = (a[l] & LOW) | (b[l] << 32);
+            to[1] = (c[l] & LOW) | (d[l] << 32);
         }
         block = block.wrapping_add(TOGETHER as u64);
     }
     for to in groups.into_remainder().chunks_exact_mut(2) {
         let [[a], [b], [c], [d]] = blocks::<1>(key, block);
-        (to[0], to[1]) = (a | b << 32, c | d << 32);
+        (to[0], to[1]) = ((a & LOW) | (b << 32), (c & LOW) | (d << 32));
         block = block.wrapping_add(1);
     }
 }
@@ -70,12 +70,12 @@ mod tests {
         ];
         for ([block, stream], seed, want) in answers {
             let key = Key { seed, stream };
-            assert_eq!(blocks::<1>(key, block).map(|[w]| w), want);
+            assert_eq!(blocks::<1>(key, block).map(|[w]| w & LOW), want);
             let mut out = [0; 4 * TOGETHER + 6];
             words(key, block, &mut out);
             assert_eq!(out[..2], [want[0] | want[1] << 32, want[2] | want[3] << 32]);
             for (i, two) in out.chunks_exact(2).enumerate() {
-                let [[a], [b], [c], [d]] = blocks::<1>(key, block.wrapping_add(i as u64));
+                let [a, b, c, d] = blocks::<1>(key, block.wrapping_add(i as u64)).map(|[w]| w & LOW);
                 assert_eq!(two, [a | b << 32, c | d << 32], "block {i}");
             }
         }

@@ -22,9 +22,9 @@ pub(crate) struct Sorting {
 /// Writes `count` elements of each line, or positions as `i64`, line after line.
 pub(crate) type SortFn = fn(Lines<'_>, &Sorting, results: &mut [u8]) -> Result<()>;
 
-/// The kernel for a dtype.
-pub(crate) fn sort_kernel(dtype: DType) -> SortFn {
-    with_ordered!(dtype, T => sorted::<T>)
+/// The kernel for a dtype, and the bytes of its word for an element.
+pub(crate) fn sort_kernel(dtype: DType) -> (SortFn, usize) {
+    with_ordered!(dtype, T => (sorted::<T> as SortFn, size_of::<<<T as Ordered>::Key as Key>::Word>()))
 }
 
 fn sorted<T: Ordered>(lines: Lines<'_>, how: &Sorting, results: &mut [u8]) -> Result<()> {

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::derivative::{self, Gradient, Gradients, Rule};
 use super::{Custom, MAX_OPERANDS, Op, OpDef, Promotion};
 use crate::base::dtype::DType::*;
 use crate::base::dtype::{DType, DTypeSet, Element, for_each_dtype};
@@ -93,6 +94,7 @@ pub struct CustomOp<const N: usize> {
     promotion: Promotion,
     doc: String,
     functions: Functions,
+    gradients: Gradients,
 }
 
 impl<const N: usize> fmt::Debug for CustomOp<N> {
@@ -107,7 +109,8 @@ impl<const N: usize> CustomOp<N> {
     /// letters, digits and `_`.
     pub fn new(name: &str, operands: [&str; N], promotion: Promotion) -> CustomOp<N> {
         let operands = operands.map(str::to_string);
-        CustomOp { name: name.into(), operands, promotion, doc: "A custom op.".into(), functions: Vec::new() }
+        let (doc, gradients) = ("A custom op.".into(), derivative::MISSING);
+        CustomOp { name: name.into(), operands, promotion, doc, functions: Vec::new(), gradients }
     }
 
     /// Adds the function for the dtype of `T`, which takes one element of each operand.
@@ -120,6 +123,29 @@ impl<const N: usize> CustomOp<N> {
             }
         });
         self.functions.push((T::DTYPE, Box::new(slices)));
+        self
+    }
+
+    /// Sets the rules of the gradients of its operands, which apply ops of the table to the application's cotangent, operands and result. Half dtypes
+    /// compute them in f32. Without, a gradient through the op is refused. Of complex numbers a rule multiplies by the conjugate of the
+    /// derivative.
+    ///
+    /// ```
+    /// use castwise::{CustomOp, Promotion, Registry, prelude::*};
+    /// let cube = CustomOp::new("cube", ["x"], Promotion::Common)
+    ///     .with(|[x]: [f64; 1]| x * x * x)
+    ///     .gradients([|d| d.g() * (d.x(0).squared() * 3.0).conj()]);
+    /// let cube = Registry::new().register(cube)?;
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F64, ());
+    /// let g = p.gradients(&[&x.apply(cube, &[])], &[&x], &[])?;
+    /// assert_eq!(Executor::new().run(&p, feeds! { "x" => Tensor::scalar(2.0f64) }, &g)?[0].item::<f64>()?, 12.0);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn gradients(mut self, rules: [Rule; N]) -> CustomOp<N> {
+        for (to, rule) in self.gradients.iter_mut().zip(rules) {
+            *to = Gradient::Wide(rule);
+        }
         self
     }
 
@@ -173,6 +199,7 @@ impl<const N: usize> CustomOp<N> {
             promotion: self.promotion,
             accepts: DTypeSet::of(&accepts),
             doc: leaked(self.doc),
+            gradients: self.gradients,
             ..OpDef::ROW
         };
         Row { def, functions: self.functions }

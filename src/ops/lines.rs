@@ -10,7 +10,9 @@ macro_rules! with_lines {
             $($rows)*
 
             /// Sums of the elements up to each one, along a dim. Bool and integers are summed in i64 and wrap; f32 in f64, f16 and bf16 in f32, and each sum is rounded once.
-            Cumsum { method: cumsum, operands: (x), output: Line, name: "cumsum", integers: IntRange::Sums, promotion: ToLong,
+            Cumsum { method: cumsum, operands: (x), output: Line, name: "cumsum",
+                gradients: by([once(|d| d.g().reversed("cumsum"))]),
+                integers: IntRange::Sums, promotion: ToLong,
                 accepts: NO_C32, jax: JAX.promotes(BoolToInt).strong() }
             { scans; bool: false, |a, b| a | b; int: 0, |a, b| a.wrapping_add(b); float: 0.0, |a, b| a + b;
               complex: CplxFn::ZERO, |a, b| a + b; }

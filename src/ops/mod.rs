@@ -20,6 +20,8 @@ use crate::base::shape::SymDim;
 mod columns;
 mod custom;
 pub(crate) mod departures;
+pub(crate) mod derivative;
+pub(crate) mod functions;
 pub(crate) mod lines;
 pub(crate) mod order;
 mod ranges;
@@ -32,12 +34,10 @@ pub use columns::{
     ScalarRange, TorchColumns, Weakness, WideScalar,
 };
 pub use custom::{CustomOp, MAX_CUSTOM_OPS, Math, Registry};
+pub use derivative::{Application, Gradient, IntoItem, MAX_OPERANDS, Rule, Value};
 pub use ranges::IntRange;
 pub(crate) use ranges::{Interval, Known, Shows};
 pub(crate) use table::for_each_op;
-
-/// The maximum number of operands of an op.
-pub const MAX_OPERANDS: usize = 4;
 
 /// The result's dtype, given the compute dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,8 @@ pub struct OpDef {
     pub choice: Option<ChoiceAttribute>,
     /// The dim of an op on lines, if none is given. `None`: a value of several dims needs one.
     pub default_dim: Option<i64>,
+    /// How gradients flow to the operands.
+    pub(crate) gradients: derivative::Gradients,
     /// What to use for bools instead, if the op is arithmetic that does not accept them.
     pub for_bool: Option<&'static str>,
     /// The overrides of PyTorch's rules.
@@ -203,7 +205,8 @@ macro_rules! define_ops {
         }
 
         static TABLE: &[OpDef] = {
-            use {DType::{F16, F64, I8}, Exactness::*, Promotion::*, columns::*};
+            use std::f64::consts::{LN_2, LN_10};
+            use {DType::{F16, F64, I8}, Exactness::*, Promotion::*, columns::*, derivative::*};
             &[$(OpDef {
                 op: Op::$variant,
                 operands: &[$(stringify!($operand)),+],
@@ -233,6 +236,7 @@ impl OpDef {
         number: None,
         choice: None,
         default_dim: None,
+        gradients: derivative::MISSING,
         for_bool: None,
         torch: TORCH,
         paddle: PADDLE,

@@ -54,6 +54,11 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
+    /// The dims of a shape.
+    pub(crate) fn dims(&self, shape: u32) -> &[Resolved] {
+        &self.resolved[shape as usize]
+    }
+
     /// How an operand of one shape is broadcast to a domain, as far as that does not depend on extents.
     pub(crate) fn spread(&self, shape: u32, domain: u32) -> BroadcastKind {
         let (s, d) = (&self.resolved[shape as usize], &self.resolved[domain as usize]);

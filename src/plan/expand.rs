@@ -17,6 +17,9 @@ use crate::graph::typed::{Arg, Args, NodeId, TypedKind, TypedNode, TypedProgram,
 use crate::ops::{Op, for_each_op};
 use crate::promotion::Reason;
 
+/// The most casts of an operand that its first element has instead.
+const CASTS: usize = 4;
+
 /// A typed program without composites.
 pub(super) struct Expanded {
     pub(super) typed: Arc<TypedProgram>,
@@ -186,15 +189,27 @@ impl<'a> Rows<'a> {
         self.push(TypedKind::Extent { shape: self.whole, axes: self.axes.clone() }, DType::F64, shape)
     }
 
-    /// The first of the elements that are combined.
+    /// The first of the elements that are combined. Of an operand that is cast, the first element is cast, unless what it is cast from
+    /// would have to be stored, and is larger.
     fn first(&mut self) -> NodeId {
-        let mut v = self.x;
+        let (mut v, mut casts) = (self.x, Vec::new());
+        while casts.len() < CASTS
+            && let TypedKind::Cast { from, why } = self.into.nodes[v as usize].kind
+            && (self.dtype(from).size() <= self.dtype(v).size()
+                || matches!(self.into.nodes[from as usize].kind, TypedKind::Feed(_) | TypedKind::Constant(_)))
+        {
+            casts.push((self.dtype(v), why));
+            v = from;
+        }
         let mut dims = self.into.shapes[self.whole as usize].to_vec();
         for axis in self.axes.clone().iter() {
             dims[*axis] = SymDim::Fixed(1);
             let shape = shape_id(self.into, &dims);
             let view = View::Slice(*axis as i64, Slice { start: Some(0), end: Some(1), step: 1 });
             v = self.push(TypedKind::View { from: v, view: Some(view) }, self.dtype(v), shape);
+        }
+        for (dtype, why) in casts.into_iter().rev() {
+            v = self.push(TypedKind::Cast { from: v, why }, dtype, self.shape(v));
         }
         v
     }

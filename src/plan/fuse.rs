@@ -7,11 +7,15 @@
 //! compile, or know extents.
 
 mod alias;
+mod groups;
+mod joined;
+mod key;
+pub(crate) mod recompute;
+mod row_group;
+mod rows;
 mod text;
+mod topological;
 mod views;
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 use std::sync::Arc;
 
@@ -31,6 +35,11 @@ use crate::plan::options::{Pass, Passes};
 use crate::tensor::Tensor;
 
 use alias::Aliases;
+use groups::Groups;
+use key::{Joined, Key};
+use recompute::{Choice, Recompute};
+pub(crate) use row_group::{MadeBy, RowGroup, Source as RowSource};
+use topological::topological;
 
 /// Index of a buffer of a plan.
 pub(crate) type BufferId = u32;
@@ -101,6 +110,12 @@ pub(crate) struct Plan {
     pub(crate) views: Vec<BufferId>,
     /// Reductions that refuse to combine no elements for another reason than their own row: on behalf of this op, or of none.
     pub(crate) needs_elements: HashMap<NodeId, Option<Op>>,
+    /// The kernels that run together over blocks of rows, in order.
+    pub(crate) rows: Vec<RowGroup>,
+    /// Bytes of a block of rows.
+    pub(crate) row_block: usize,
+    /// What was decided of the values that several kernels of one domain need.
+    pub(crate) choices: Vec<Choice>,
 }
 
 impl Plan {
@@ -151,15 +166,26 @@ fn plan_rows(
             buffers: Vec::new(),
             fetches: Vec::new(),
             views: Vec::new(),
+            choices: Vec::new(),
             needs_elements: HashMap::new(),
+            rows: Vec::new(),
+            row_block: passes.row_block,
         },
         buffer_of: HashMap::new(),
         passes,
     };
     let most = if passes.has(Pass::Fusion) { passes.kernel_ops } else { 0 };
     let scope = Scope { typed, live: &live, aliases: &aliases, known, domains: &domains, most };
-    let groups = scope.groups(&fetches)?;
-    let crossing = crossing(typed, &groups, &fetches, &aliases, known);
+    let mut groups = scope.groups(&fetches)?;
+    let reads = groups.reads(typed, &aliases);
+    if passes.has(Pass::Fusion) && passes.has(Pass::Recomputing) {
+        let recompute = Recompute { typed, aliases: &aliases, domains: &domains, groups: &groups, reads: &reads };
+        let (again, choices) = recompute.choose(&fetches, most);
+        f.plan.choices = choices;
+        groups.add(again);
+    }
+    let (stored, place) = groups.settle(typed, &fetches, &aliases);
+    f.plan.choices.iter_mut().for_each(|c| c.place(&place));
     for node in (0..typed.len() as u32).filter(|n| live[*n as usize]) {
         let origin = match (&typed.nodes[node as usize].kind, known.get(&node)) {
             (_, Some(t)) => Origin::Constant(t.clone()),
@@ -170,9 +196,11 @@ fn plan_rows(
         };
         f.buffer(node, origin);
     }
-    for nodes in groups.list {
-        f.kernel(nodes, &aliases, &crossing, &domains)?;
+    for (at, nodes) in (0..).zip(groups.list) {
+        let crosses = |n: NodeId| groups.of[n as usize] == at && stored[n as usize];
+        f.kernel(nodes, &aliases, crosses, &domains)?;
     }
+    let rows = if passes.has(Pass::Rows) { f.plan.gather_rows(&domains) } else { Vec::new() };
     let mut views = Vec::new();
     for node in &fetches {
         let id = match typed.nodes[*node as usize].kind {
@@ -188,6 +216,7 @@ fn plan_rows(
     }
     f.plan.views = views;
     f.release();
+    f.plan.complete_rows(rows);
     Ok(f.plan)
 }
 
@@ -224,13 +253,6 @@ fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &Aliases, known: &Has
     live
 }
 
-/// The computed nodes, by kernel.
-struct Groups {
-    list: Vec<Vec<NodeId>>,
-    /// For each node, its group; `u32::MAX` if it is not computed.
-    of: Vec<u32>,
-}
-
 /// What nodes are grouped by.
 struct Scope<'a> {
     typed: &'a TypedProgram,
@@ -242,9 +264,6 @@ struct Scope<'a> {
     most: usize,
 }
 
-/// How many reductions (and views of fewer dims) come before a node, and its domain: nodes with the same key are one kernel.
-type Key = (u32, u32);
-
 impl Scope<'_> {
     /// Whether a node is part of some kernel.
     fn takes_part(&self, node: NodeId) -> bool {
@@ -252,8 +271,8 @@ impl Scope<'_> {
         self.live[i] && is_computed(self.typed, node) && self.aliases.is_own(node) && !self.known.contains_key(&node)
     }
 
-    /// The key of each node that takes part.
-    fn keys(&self) -> Vec<Option<Key>> {
+    /// The key of each node that takes part, and the stage of each node.
+    fn keys(&self) -> (Vec<Option<Key>>, Vec<u32>) {
         let mut stage = vec![0u32; self.typed.len()];
         let mut keys = Vec::with_capacity(self.typed.len());
         for (i, n) in self.typed.nodes.iter().enumerate() {
@@ -277,7 +296,7 @@ impl Scope<'_> {
             stage[i] = before + u32::from(leads_back);
             keys.push(self.takes_part(i as u32).then(|| (stage[i], self.domains.of_shape[n.shape as usize])));
         }
-        keys
+        (keys, stage)
     }
 
     /// The reductions that are part of the kernel that computes their operands. A kernel reduces one set of dims; and if it has
@@ -341,8 +360,10 @@ impl Scope<'_> {
     /// Within a stage, a node's domain has at least as many dims as its operands', and these are at least as large; so no value
     /// returns to a domain, and one group for each domain and stage is enough.
     fn groups(&self, fetches: &[NodeId]) -> Result<Groups> {
-        let (typed, keys) = (self.typed, self.keys());
+        let (typed, (keys, stages)) = (self.typed, self.keys());
         let fused = self.fused(&keys, fetches);
+        let key_of = |n: NodeId| (stages[n as usize], self.domains.of_shape[typed.nodes[n as usize].shape as usize]);
+        let joined = self.joined(&keys, |n| fused.contains(&n), key_of);
         let mut of = vec![u32::MAX; typed.len()];
         let mut group_of_key: HashMap<Key, u32> = HashMap::new();
         let mut members: Vec<Vec<NodeId>> = Vec::new();
@@ -355,7 +376,11 @@ impl Scope<'_> {
                 TypedKind::Reduce { from, .. } if fused.contains(&(i as u32)) => {
                     Some(of[self.aliases.value(from) as usize])
                 }
-                ref kind if is_alone(kind) => None,
+                ref kind if is_alone(kind) => match joined.get(&(i as u32)) {
+                    Some(Joined::With(leader)) => Some(of[*leader as usize]),
+                    Some(Joined::Sums(key)) => group_of_key.get(key).copied(),
+                    None => None,
+                },
                 _ => group_of_key.get(&key).copied(),
             };
             let g = match open.filter(|g| has_room(g, &members)) {
@@ -365,9 +390,11 @@ impl Scope<'_> {
                     members.len() as u32 - 1
                 }
             };
-            if !is_alone(&n.kind) {
-                group_of_key.insert(key, g);
-            }
+            match joined.get(&(i as u32)) {
+                Some(Joined::Sums(key)) => group_of_key.insert(*key, g),
+                _ if is_alone(&n.kind) => None,
+                _ => group_of_key.insert(key, g),
+            };
             members[g as usize].push(i as u32);
             of[i] = g;
             let made = |a: NodeId| self.aliases.source(self.aliases.operand(&n.kind, a)) as usize;
@@ -378,56 +405,12 @@ impl Scope<'_> {
             }
         }
         let order = topological(members.len(), &after)?;
+        let mut place = vec![u32::MAX; members.len()];
+        (0..).zip(&order).for_each(|(at, g)| place[*g as usize] = at);
+        of.iter_mut().filter(|g| **g != u32::MAX).for_each(|g| *g = place[*g as usize]);
         let list = order.iter().map(|g| std::mem::take(&mut members[*g as usize])).collect();
         Ok(Groups { list, of })
     }
-}
-
-/// Groups in an order that respects the edges.
-fn topological(count: usize, edges: &HashSet<(u32, u32)>) -> Result<Vec<u32>> {
-    let (mut waits, mut next) = (vec![0usize; count], vec![Vec::new(); count]);
-    for (from, to) in edges {
-        waits[*to as usize] += 1;
-        next[*from as usize].push(*to);
-    }
-    // A fixed order among the ready ones, so that a plan prints the same every time.
-    let mut ready: BinaryHeap<Reverse<u32>> =
-        (0..count as u32).filter(|g| waits[*g as usize] == 0).map(Reverse).collect();
-    let mut order = Vec::with_capacity(count);
-    while let Some(Reverse(g)) = ready.pop() {
-        order.push(g);
-        for to in &next[g as usize] {
-            waits[*to as usize] -= 1;
-            if waits[*to as usize] == 0 {
-                ready.push(Reverse(*to));
-            }
-        }
-    }
-    if order.len() == count { Ok(order) } else { Err(Error::Internal("domains that need each other".into())) }
-}
-
-/// Which computed nodes need a buffer: those that are fetched, viewed, or read by another group.
-fn crossing(
-    typed: &TypedProgram,
-    groups: &Groups,
-    fetches: &[NodeId],
-    aliases: &Aliases,
-    known: &HashMap<NodeId, Tensor>,
-) -> Vec<bool> {
-    let mut crossing = vec![false; typed.len()];
-    fetches.iter().for_each(|n| crossing[aliases.source(*n) as usize] = true);
-    for (i, n) in typed.nodes.iter().enumerate() {
-        if groups.of[i] != u32::MAX && !known.contains_key(&(i as u32)) {
-            for a in n.inputs() {
-                let a = aliases.operand(&n.kind, a);
-                let viewed = matches!(typed.nodes[a as usize].kind, TypedKind::View { .. })
-                    || matches!(n.kind, TypedKind::Blocks { .. });
-                let a = aliases.source(a) as usize;
-                crossing[a] |= viewed || groups.of[a] != groups.of[i];
-            }
-        }
-    }
-    crossing
 }
 
 struct Fusion {
@@ -446,7 +429,14 @@ impl Fusion {
     }
 
     /// Lowers the nodes of one group, in program order, to a kernel.
-    fn kernel(&mut self, nodes: Vec<NodeId>, aliases: &Aliases, crossing: &[bool], domains: &Domains) -> Result<()> {
+    /// Those that cross to other kernels, or are fetched, are stored.
+    fn kernel(
+        &mut self,
+        nodes: Vec<NodeId>,
+        aliases: &Aliases,
+        crosses: impl Fn(NodeId) -> bool,
+        domains: &Domains,
+    ) -> Result<()> {
         let typed = self.plan.typed.clone();
         let at = self.plan.work.len();
         let mut b = KernelBuilder::new(&typed.settings, self.passes);
@@ -461,6 +451,7 @@ impl Fusion {
             TypedKind::Reduce { from, .. } | TypedKind::Line { from, .. } => typed.nodes[from as usize].shape,
             _ => typed.nodes[*n as usize].shape,
         });
+        let computes = nodes.iter().any(|n| !is_alone(&typed.nodes[*n as usize].kind));
         for id in nodes {
             let n = &typed.nodes[id as usize];
             b.on_behalf_of(id);
@@ -501,6 +492,9 @@ impl Fusion {
                 TypedKind::Reduce { op, from, axes, .. } => {
                     let value = values[&aliases.operand(&n.kind, *from)];
                     let wide = if op.is_search() { value } else { b.cast(value, n.dtype.op_math()) };
+                    // Segments add what they compute.
+                    let given = computes && matches!(b.kernel.value(wide).source, Source::Input(_));
+                    let wide = if given { b.bits(wide, n.dtype) } else { wide };
                     b.kernel.folds.push((*op, wide));
                     folds.push((id, self.buffer(id, Origin::Kernel)));
                     reduced = Some(axes.clone());
@@ -514,7 +508,7 @@ impl Fusion {
                 _ => continue,
             };
             values.insert(id, value);
-            if crossing[id as usize] {
+            if crosses(id) {
                 match stored.get(&value) {
                     Some(same) => {
                         self.buffer_of.insert(id, *same);

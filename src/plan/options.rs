@@ -6,7 +6,7 @@
 //! [`Rounding::Relaxed`]: crate::Rounding::Relaxed
 
 use crate::base::limits::{Limit, Limits};
-use crate::plan::tuning::TILE;
+use crate::plan::tuning::{ROW_GROUP_BYTES, TILE};
 
 /// An optimization that an executor can be told to leave out: results stay the same in every bit, and come later. For tests,
 /// and to find what a difference comes from. [`ExecutorBuilder::without`](crate::ExecutorBuilder::without) has an example.
@@ -20,11 +20,17 @@ pub enum Pass {
     Folding,
     /// Values between the stages of a kernel share a tile if they are not alive together. Without: each has a tile of its own.
     Reuse,
+    /// Kernels over the same leading rows run together, for one block of rows after the other. Without: each runs over all of its
+    /// domain before the next one begins.
+    Rows,
+    /// A value that costs less to compute than to write and read is computed in each kernel that needs it. Without, and without
+    /// `Fusion`: one kernel computes and stores it.
+    Recomputing,
 }
 
 impl Pass {
     /// All passes.
-    pub const ALL: [Pass; 4] = [Pass::Fusion, Pass::Merging, Pass::Folding, Pass::Reuse];
+    pub const ALL: [Pass; 6] = [Pass::Fusion, Pass::Merging, Pass::Folding, Pass::Reuse, Pass::Rows, Pass::Recomputing];
 }
 
 /// The choices of an executor.
@@ -33,6 +39,8 @@ pub(crate) struct Passes {
     pub(crate) left_out: [bool; Pass::ALL.len()],
     /// Elements of a tile, where the length of tiles does not decide in which order a reduction combines elements.
     pub(crate) tile: usize,
+    /// Bytes of a block of rows that passes through several kernels.
+    pub(crate) row_block: usize,
     /// Nodes of a kernel at most.
     pub(crate) kernel_ops: usize,
     /// Steps of a compiled function at most.
@@ -42,7 +50,13 @@ pub(crate) struct Passes {
 impl Default for Passes {
     fn default() -> Passes {
         let (kernel_ops, function_steps) = (Limits::new().at(Limit::KernelOps), Limits::new().at(Limit::FunctionSteps));
-        Passes { left_out: [false; Pass::ALL.len()], tile: TILE, kernel_ops, function_steps }
+        Passes {
+            left_out: [false; Pass::ALL.len()],
+            tile: TILE,
+            row_block: ROW_GROUP_BYTES,
+            kernel_ops,
+            function_steps,
+        }
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// A layout. The shape must have passed [`check`].
-    pub(super) fn new(shape: Vec<usize>, strides: Vec<isize>) -> Layout {
+    pub(crate) fn new(shape: Vec<usize>, strides: Vec<isize>) -> Layout {
         let contiguous = is_contiguous(&shape, &strides);
         let elements = numel(&shape).unwrap_or(0);
         Layout { shape: shape.into(), strides: strides.into(), elements, contiguous }

@@ -123,6 +123,13 @@ impl Tensor {
         (storage.and_then(|s| s.bytes_mut().get_mut(range)), &self.layout)
     }
 
+    /// The bytes of the elements for writing, if the tensor is contiguous and nothing shares it. A byte of a bool must be 0 or 1
+    /// when they are read.
+    #[cfg(feature = "io")]
+    pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
+        self.own_bytes().0
+    }
+
     /// A tensor with a copy of `data`, row-major. `data` must have as many elements as the shape.
     pub fn from_slice<T: Element>(data: &[T], shape: impl AsRef<[usize]>) -> Result<Tensor> {
         let shape = shape.as_ref();

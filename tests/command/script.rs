@@ -86,6 +86,7 @@ pub fn transcript(out: &Outcome) -> String {
 pub fn masked(text: &str) -> String {
     let masks = [
         (r"\d+\.\d\d s\b", "[TIME] s"),
+        (r"\d+\.\d{3} ms\b", "[TIME] ms"),
         (r"[\d.,]+ [KMGT]?i?B/s", "[RATE]/s"),
         // Not every system reports the peak memory.
         (r", peak memory [\d.,]+ [KMGT]?i?B", ""),

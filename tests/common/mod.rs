@@ -11,6 +11,7 @@ pub mod modes;
 pub mod operands;
 #[path = "../../src/base/random.rs"]
 mod random;
+pub mod stable;
 
 use halves::{nearest_bf16, nearest_f16};
 pub(crate) use random::Random;

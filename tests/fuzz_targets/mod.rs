@@ -5,7 +5,7 @@
 //! Guarantees: a panic is a bug in castwise. Does not: read or write files other than its own temporary file.
 #![allow(dead_code, reason = "each user takes a part of it")]
 
-use castwise::ops::Op;
+use castwise::ops::{Choice, Op};
 use castwise::prelude::*;
 use castwise::shape::Dims;
 use castwise::{Attrs, CancelToken};
@@ -177,6 +177,9 @@ fn safetensors(_: &[u8]) {}
 
 /// Applies any op to any of these handles and scalars, with any attributes.
 pub fn application<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
+    if b.byte().is_multiple_of(16) {
+        return generated(b, values);
+    }
     let op = b.pick(Op::ALL);
     let arity = if b.byte() == 255 { b.byte() % 6 } else { op.arity() };
     let mut operands: Vec<castwise::Operand<M>> = Vec::with_capacity(arity);
@@ -191,12 +194,36 @@ pub fn application<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
         1 => attrs.dims = Some([b.byte() as i64 % 5 - 2, b.byte() as i64 % 5 - 2][..b.byte() % 3].into()),
         2 => attrs.keepdim = true,
         3 => attrs = Attrs::output(b.dtype()),
+        4 => {
+            attrs =
+                Attrs::axis(b.byte() as i64 % 6 - 2).with_number(b.pick(&[0.0, 0.5, 1.0, 2.0, -1.0, f64::NAN, 1e300]))
+        }
+        5 => {
+            attrs =
+                Attrs::axis(b.byte() as i64 % 6 - 2).with_choice(b.pick(&[Choice::True, Choice::Lower, Choice::Linear]))
+        }
         _ => {}
     }
     if matches!(op, Op::Cast | Op::ViewAs) {
         attrs = Attrs::cast(b.dtype());
     }
     castwise::apply(op, &operands, attrs)
+}
+
+/// A generator in the shape of one of these, with any parameters.
+fn generated<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
+    let like = &values[b.byte() % values.len()];
+    let key = (b.byte() as u64, b.byte() as u64);
+    let number = |b: &mut Bytes<'_>| b.pick(&[0.0, 0.3, 1.0, -2.5, f64::NAN, f64::INFINITY, 1e300]);
+    match b.byte() % 7 {
+        0 => like.index_along(b.byte() as i64 % 6 - 2),
+        1 => like.arange_like(scalar_of(b), scalar_of(b)),
+        2 => like.linspace(number(b), number(b), b.byte() as i64 % 6 - 2),
+        3 => like.uniform(key, b.dtype()),
+        4 => like.normal(key, b.dtype()),
+        5 => like.bernoulli(number(b), key),
+        _ => like.blocks(&values[b.byte() % values.len()], b.byte()),
+    }
 }
 
 fn scalar_of(b: &mut Bytes<'_>) -> Scalar {

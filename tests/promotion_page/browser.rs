@@ -17,7 +17,7 @@ pub fn find() -> Option<PathBuf> {
     let found = std::env::split_paths(&path).flat_map(|dir| names.map(|n| dir.join(n))).find(|p| p.is_file());
     if found.is_none() {
         // The output of a test that passes is hidden, but for what is written to the stream itself.
-        let why = "== skipped: no Chromium, so no browser has seen the promotion page (.ci/browser installs it)";
+        let why = "== skipped: no Chromium, so no browser has seen the pages (.ci/browser installs it)";
         let _ = writeln!(std::io::stderr(), "{why}");
     }
     found

@@ -69,7 +69,7 @@ pub fn cases() -> impl Strategy<Value = Case> {
         prop_oneof![3 => Just(Rules::Torch), 1 => Just(Rules::Paddle), 1 => Just(Rules::NumPy), 1 => Just(Rules::Jax)];
     let shape = prop_oneof![30 => 0..8usize, 1 => 8..SHAPES.len()];
     let leaf = (0..DType::ALL.len(), shape, 0..16u8).prop_map(|(dtype, shape, layout)| Leaf { dtype, shape, layout });
-    let step = (0..Op::ALL.len(), any::<[u16; 4]>(), 0..DType::ALL.len());
+    let step = (0..Op::ALL.len() + CHAINS, any::<[u16; 4]>(), 0..DType::ALL.len());
     let step = step.prop_map(|(op, operands, dtype)| Step { op, operands, dtype });
     let steps = prop_oneof![12 => prop::collection::vec(step.clone(), 1..5), 1 => prop::collection::vec(step, 5..24)];
     let chance = |n: u32| prop::bool::weighted(1.0 / f64::from(n));
@@ -147,9 +147,61 @@ impl Node {
     }
 }
 
+/// Chains of ops over the rows of a value, as composites have them: what is reduced of a row is used for its elements again.
+const CHAINS: usize = 3;
+
+/// The applications of a chain, and a cast in its place.
+fn chain(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
+    let floats = [DType::F32, DType::F64, DType::BF16, DType::F16];
+    let floats: Vec<DType> = floats.into_iter().filter(|d| computes(case.rules, *d)).collect();
+    let (to, from) = (floats[step.dtype % floats.len()], step.operands[0] as usize % types.len());
+    let cast = Node { op: Op::Cast, operands: vec![Ref::Value(from)], attrs: Attrs::cast(to) };
+    let mut nodes = vec![];
+    let mut push = |op: Op, operands: &[usize]| {
+        let attrs = if op.is_reduction() { Attrs::dims([-1]).with_keepdim(true) } else { Attrs::default() };
+        nodes.push(Node { op, operands: operands.iter().map(|v| Ref::Value(*v)).collect(), attrs });
+        types.len() + nodes.len() - 1
+    };
+    // `Square` of the value is that of `to`, which the cast before has made.
+    let x = if types[from] == to { from } else { types.len() };
+    if x != from {
+        push(Op::Cast, &[from]);
+    }
+    match (step.op - Op::ALL.len()) % 3 {
+        0 => {
+            let most = push(Op::Amax, &[x]);
+            let less = push(Op::Sub, &[x, most]);
+            let powers = push(Op::Exp, &[less]);
+            let sum = push(Op::Sum, &[powers]);
+            push(Op::Div, &[powers, sum]);
+        }
+        1 => {
+            let squares = push(Op::Square, &[x]);
+            let mean = push(Op::Mean, &[squares]);
+            let scale = push(Op::Rsqrt, &[mean]);
+            push(Op::Mul, &[x, scale]);
+        }
+        _ => {
+            let mean = push(Op::Mean, &[x]);
+            let less = push(Op::Sub, &[x, mean]);
+            let squares = push(Op::Square, &[less]);
+            let variance = push(Op::Mean, &[squares]);
+            let scale = push(Op::Rsqrt, &[variance]);
+            push(Op::Mul, &[less, scale]);
+        }
+    }
+    if let Some(first) = nodes.first_mut().filter(|n| n.op == Op::Cast) {
+        first.attrs = cast.attrs.clone();
+    }
+    vec![nodes, vec![cast]]
+}
+
 /// The applications to try for a step, the most unusual first: the step itself; the step with its operands cast to a
 /// dtype that the op accepts; and the same with one operand in all positions, without scalars.
 pub fn tries(case: &Case, step: &Step, types: &[DType]) -> Vec<Vec<Node>> {
+    if !case.fused && step.op >= Op::ALL.len() {
+        return chain(case, step, types);
+    }
     // `assign` must keep its tensor's shape, which is unknown with dynamic dims, so it refuses them.
     let drawn = if case.fused { LOOPED[step.op % LOOPED.len()] } else { Op::ALL[step.op] };
     let op = match drawn {

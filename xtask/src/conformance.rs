@@ -17,6 +17,7 @@ mod case;
 mod compare;
 mod composed;
 mod deviations;
+mod gradient;
 mod run;
 mod split;
 
@@ -180,6 +181,17 @@ pub fn main(args: Vec<String>) -> ExitCode {
             continue;
         }
         for (i, line) in text.lines().enumerate() {
+            if let Some(v) = serde_json::from_str(line).ok().filter(gradient::Gradients::is_one) {
+                match gradient::Gradients::parse(file, i + 1, &v, options.rules) {
+                    Ok(case) => gradients(file, i + 1, &case, &options, &executor, &mut tally),
+                    Err(Unusable::Skipped(what)) => *tally.skipped.entry(what).or_default() += 1,
+                    Err(Unusable::Malformed(what)) => {
+                        eprintln!("error: {file}:{}: {what}", i + 1);
+                        return ExitCode::from(2);
+                    }
+                }
+                continue;
+            }
             for line in split::single(line).iter() {
                 match Case::parse(file, i + 1, line, options.rules) {
                     Ok(case) => one(&case, &options, &executor, &mut tally),
@@ -227,6 +239,54 @@ fn one(case: &Case, options: &Options, executor: &Executor, tally: &mut Tally) {
             return;
         }
         first = Some(answer);
+    }
+    tally.passed += 1;
+}
+
+/// Runs a case of gradients in each way; it passes if it passes in the first, and the others have the same bits.
+fn gradients(
+    file: &str,
+    line: usize,
+    case: &gradient::Gradients,
+    options: &Options,
+    executor: &Executor,
+    tally: &mut Tally,
+) {
+    let mut first: Option<Vec<Tensor>> = None;
+    for way in gradient::Way::ALL {
+        let answer = case.run(way, executor);
+        // A dim that could be 1 is summed where it is not, too: -0 becomes 0.
+        let same = |one: &[Tensor], two: &[Tensor], zeros: bool| {
+            let bits = |(a, b): (&Tensor, &Tensor)| {
+                let (x, y) = (compare::elements(a), compare::elements(b));
+                x.len() == y.len()
+                    && x.iter().zip(&y).all(|(x, y)| x == y || zeros && compare::same(a.dtype(), x, y, true))
+            };
+            one.len() == two.len() && one.iter().zip(two).all(bits)
+        };
+        let verdict = match (&first, &answer) {
+            (Some(one), Ok((two, _))) if !same(one, two, way == gradient::Way::Dynamic) => {
+                Err("the ways differ".to_string())
+            }
+            (Some(_), Ok(_)) => Ok(()),
+            _ => case.compare(&answer),
+        };
+        if let Err(why) = verdict {
+            let kind = why.split([':', ',']).next().unwrap_or_default();
+            *tally.failures.entry(format!("gradient of {}: {kind}", case.name())).or_default() += 1;
+            if tally.failed < options.show {
+                println!("FAILED {file}:{line} gradient of {} ({way:?}): {why}\n{}", case.name(), case.show());
+                if let Ok((got, p)) = &answer {
+                    println!("  got {got:?}\n{p}");
+                }
+            }
+            tally.failed += 1;
+            return;
+        }
+        first = first.or(answer.ok().map(|(got, _)| got));
+    }
+    for name in case.deviations() {
+        *tally.deviations.entry(name).or_default() += 1;
     }
     tally.passed += 1;
 }
@@ -292,6 +352,9 @@ fn report(t: &Tally) {
     }
     for d in deviations::all().filter(|d| t.deviations.contains_key(d.name)) {
         println!("  {:5}  {}: {}", t.deviations[d.name], d.name, d.reason);
+    }
+    for (name, reason) in gradient::DEVIATIONS.iter().filter(|(name, _)| t.deviations.contains_key(name)) {
+        println!("  {:5}  {name}: {reason}", t.deviations[name]);
     }
     if t.informative > 0 {
         println!("passed where the framework's value is no fact: {}", t.informative);

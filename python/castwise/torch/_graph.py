@@ -8,6 +8,7 @@ Does not: lower ops.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Callable, Sequence
 
 import torch
@@ -17,7 +18,8 @@ from torch.fx.passes.operator_support import OperatorSupport
 
 from .. import _core
 from .._errors import FeedError
-from ._lower import VIEWS, Text, Unsupported, check, dense, lower, memory_order, tensor_of
+from ._lower import check, dense, lower, memory_order
+from ._text import VIEWS, Lowered, Text, Unsupported, tensor_of
 
 #: A function of the list of arguments, which it may empty, that gives the list of results.
 Boxed = Callable[[list[Any]], Any]
@@ -59,13 +61,14 @@ def _program(
     """The program of nodes. A result with a target has the order of dims of that argument's memory."""
     targets = targets or {}
     t = Text()
-    names = {n: t.feed(tensor_of(n)) for n in inputs}
+    names: dict[Node, Lowered] = {n: t.feed(tensor_of(n)) for n in inputs}
     for n in nodes:
         names[n] = lower(t, n, names)
     results: list[str] = []
     orders: list[list[int] | None] = []
     for n in outputs:
         name, back = names[n], None
+        assert isinstance(name, str)
         value = tensor_of(targets.get(n, n))
         order = memory_order(value)
         if order != sorted(order) and not value.is_contiguous():
@@ -107,7 +110,11 @@ def _split_views(gm: GraphModule, supported: set[Node]) -> None:
 def _supported(gm: GraphModule) -> set[Node]:
     found = set()
     for n in gm.graph.nodes:
-        if n.op == "call_function":
+        if n.op == "call_function" and n.target is operator.getitem:
+            # A result of an op, which was checked with it.
+            if n.args[0] in found:
+                found.add(n)
+        elif n.op == "call_function":
             try:
                 check(n)
             except Unsupported:

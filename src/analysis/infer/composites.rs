@@ -17,6 +17,8 @@ use crate::ops::{Attrs, LossShapes, Op};
 use crate::promotion::operand::OperandType;
 use crate::promotion::{Composites, signature};
 
+mod shapes;
+
 type Made<T = NodeId> = Result<T, Diagnostic>;
 
 /// An operand of a row.
@@ -64,6 +66,11 @@ impl Pass {
                 }
             }
             Kind::NanToNum => w.nan_to_num(x),
+            Kind::SumTo => w.sum_to(x, given[1]),
+            Kind::ExpandLike => w.expand_like(x, given[1]),
+            Kind::Count => w.count(x),
+            Kind::FullLike => w.full_like(x),
+            Kind::Complex => w.complex(x, given[1]),
         }
     }
 }
@@ -285,7 +292,7 @@ impl Writer<'_> {
         for (axis, pair) in given.iter().cloned().zip(wanted.iter().cloned()).enumerate() {
             if pair.0 != pair.1 && self.pass.checked.insert(pair.clone()) {
                 let (op, location) = (self.of.name(), self.location.clone());
-                self.pass.checks.push(DimCheck { dims: pair, op, axis, location });
+                self.pass.checks.push(DimCheck { dims: pair, op, axis, into: false, location });
             }
         }
         self.cast(w, wide).map(In::Node)

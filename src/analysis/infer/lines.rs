@@ -23,12 +23,9 @@ impl Pass {
         let from = self.cast(from, sig.operand(0), op, 0, seen, location);
         let dims = self.shape(from).clone();
         let number = self.number(op, attrs, &dims, &[axis][..dims.len().min(1)], sig)?;
-        let choice = self.settings.rules.set().choice(op.def()).map(|default| attrs.choice.unwrap_or(default));
+        let kind = TypedKind::Line { op: sig.op, from, axis, number, choice: self.choice(op, attrs) };
         let shape = self.shapes.id(&op.line_shape(&dims, axis, number));
-        let dtype = if op.gives_long() { sig.result } else { sig.op.result(sig.compute) };
-        let id = self.push(TypedKind::Line { op: sig.op, from, axis, number, choice }, dtype, shape, location);
-        let id = self.cast(id, sig.result, op, 0, seen, location);
-        Ok(self.weak(id, sig.weak))
+        Ok(self.over_dims(op, kind, shape, sig, seen, location))
     }
 
     /// The dim along which an op on lines works: the one that is given, the op's default, or the only one.

@@ -7,7 +7,7 @@ use super::Pass;
 use crate::base::error::{Diagnostic, DiagnosticKind, SourceLocation};
 use crate::base::shape::{SymDim, axes, reduced};
 use crate::graph::typed::{NodeId, TypedKind};
-use crate::ops::{Attrs, Number, Op};
+use crate::ops::{Attrs, Choice, Number, Op};
 use crate::promotion::operand::{OperandType, Signature};
 
 impl Pass {
@@ -31,12 +31,30 @@ impl Pass {
         let shape = self.shapes.id(&reduced(&dims, &axes, attrs.keepdim));
         let from = self.cast(from, sig.operand(0), op, 0, seen, location);
         let number = self.number(op, attrs, &dims, &axes, sig)?;
-        let choice = self.settings.rules.set().choice(op.def()).map(|default| attrs.choice.unwrap_or(default));
+        let choice = self.choice(op, attrs);
         let kind = TypedKind::Reduce { op: sig.op, from, axes: axes.into(), keep: attrs.keepdim, number, choice };
+        Ok(self.over_dims(op, kind, shape, sig, seen, location))
+    }
+
+    /// Appends an op over dims, and casts what it gives to the dtype of its result.
+    pub(super) fn over_dims(
+        &mut self,
+        op: Op,
+        kind: TypedKind,
+        shape: u32,
+        sig: &Signature,
+        seen: &[OperandType],
+        location: &SourceLocation,
+    ) -> NodeId {
         let dtype = if op.gives_long() { sig.result } else { sig.op.result(sig.compute) };
         let id = self.push(kind, dtype, shape, location);
         let id = self.cast(id, sig.result, op, 0, seen, location);
-        Ok(self.weak(id, sig.weak))
+        self.weak(id, sig.weak)
+    }
+
+    /// The choice of an op, if it takes one.
+    pub(super) fn choice(&self, op: Op, attrs: &Attrs) -> Option<Choice> {
+        self.settings.rules.set().choice(op.def()).map(|default| attrs.choice.unwrap_or(default))
     }
 
     /// The number of an op along these dims, if it takes one.

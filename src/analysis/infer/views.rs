@@ -41,7 +41,7 @@ impl Unknown for Symbols<'_> {
     fn expanded(&mut self, axis: usize, of: &SymDim, extent: usize) {
         let dims = (of.clone(), SymDim::Fixed(extent));
         if self.pass.checked.insert(dims.clone()) {
-            self.pass.checks.push(DimCheck { dims, op: self.op, axis, location: self.location.clone() });
+            self.pass.checks.push(DimCheck { dims, op: self.op, axis, into: false, location: self.location.clone() });
         }
     }
 }

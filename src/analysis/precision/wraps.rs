@@ -24,6 +24,8 @@ const LOOKED_AT: usize = 1 << 20;
 /// An integer op whose result may leave its dtype before a wider dtype takes the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrapNote {
+    /// The position of its node in [`TypedProgram::nodes`].
+    pub node: usize,
     /// The op.
     pub op: Op,
     /// The dtype in which it wraps.
@@ -123,7 +125,7 @@ impl TypedProgram {
             if let (Some(to), Some(needs)) = (here.whole, facts[i].and_then(|f| f.beyond))
                 && n.dtype.size() < DType::I64.size()
             {
-                found.extend(self.wrap_note(n, to, needs));
+                found.extend(self.wrap_note(i, to, needs));
             }
         }
         found.reverse();
@@ -227,7 +229,8 @@ impl TypedProgram {
         signature(&self.settings, *op, &operands, &Attrs::default()).is_ok()
     }
 
-    fn wrap_note(&self, n: &TypedNode, to: DType, needs: Interval) -> Option<WrapNote> {
+    fn wrap_note(&self, node: usize, to: DType, needs: Interval) -> Option<WrapNote> {
+        let n = &self.nodes[node];
         let (op, nodes): (Op, Vec<(usize, NodeId)>) = match &n.kind {
             TypedKind::Apply { op, args, .. } => {
                 let node = |(k, a): (usize, &Arg)| if let Arg::Node(n) = a { Some((k, *n)) } else { None };
@@ -254,6 +257,7 @@ impl TypedProgram {
         let help = format!("cast {which} first, e.g. {cast}");
         let range = |i: Interval| i.least..=i.most;
         Some(WrapNote {
+            node,
             op,
             dtype: n.dtype,
             to,

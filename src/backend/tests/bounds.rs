@@ -169,7 +169,8 @@ impl Buffers {
         let segments = code.as_ref().map_or(&[][..], Code::functions);
         let strategy = strategy(schedule, segments, &geometry);
         let (geometry, strategy) = (&geometry, &strategy);
-        let launch = Launch { schedule, segments, geometry, strategy, consts: &[], inputs: &inputs, stop: None };
+        let launch =
+            Launch { schedule, segments, geometry, strategy, consts: &[], inputs: &inputs, stop: None, stream: None };
         let total: usize = shape.extents.iter().product();
         let value = k.outputs.first().copied().or(k.folds.first().map(|f| f.1)).unwrap();
         let dtype = k.value(value).dtype;

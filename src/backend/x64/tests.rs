@@ -85,6 +85,7 @@ fn results(k: &Kernel, consts: &[Bits], data: &[Data], splat: &[bool], n: usize,
         consts,
         inputs: &inputs,
         stop: None,
+        stream: None,
     };
     assert!(run(&launch, &mut outputs, &mut [], 1).unwrap().is_ok());
     let with_surroundings = |m: Vec<u128>| {

@@ -16,6 +16,7 @@ use crate::base::limits::{Limit, Limits};
 use crate::io::format_error;
 use crate::io::ledger::Ledger;
 use crate::io::output::{Existing, Output, Sealed};
+use crate::io::parts::Parts;
 use crate::io::stored::{Listed, Stored, StoredDType, listed};
 use crate::tensor::Tensor;
 
@@ -25,6 +26,7 @@ pub struct SafeTensorsWriter {
     out: Output,
     data_at: u64,
     ledger: Ledger,
+    parts: Parts,
 }
 
 /// The header of a file, and the offsets of its tensors.
@@ -76,7 +78,7 @@ impl Layout {
         let len = self.header.len() as u64;
         out.write(&len.to_le_bytes())?;
         out.write(self.header.as_bytes())?;
-        Ok(SafeTensorsWriter { out, data_at: 8 + len, ledger: self.ledger })
+        Ok(SafeTensorsWriter { out, data_at: 8 + len, ledger: self.ledger, parts: Parts::default() })
     }
 }
 
@@ -126,6 +128,41 @@ impl SafeTensorsWriter {
         self.out.write(t.bytes())?;
         self.ledger.written();
         Ok(())
+    }
+
+    /// Writes the next elements of one of the tensors, which has this shape, in row-major order. Parts of several tensors may
+    /// alternate. Errors: those of [`write`](SafeTensorsWriter::write); more elements than are left.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use castwise::{DType, Tensor, io::{Existing, SafeTensors, SafeTensorsWriter}};
+    /// let path = std::env::temp_dir().join(format!("castwise-doc-parts-{}.safetensors", std::process::id()));
+    /// let list = [("w".to_string(), DType::U8, vec![3])];
+    /// let mut out = SafeTensorsWriter::create(&path, &list, &BTreeMap::new(), Existing::Replace)?;
+    /// out.write_part("w", &[3], &Tensor::from([1u8, 2]))?;
+    /// out.write_part("w", &[3], &Tensor::from([3u8]))?;
+    /// out.finish()?;
+    /// assert_eq!(SafeTensors::open(&path)?.load("w")?.to_vec::<u8>()?, [1, 2, 3]);
+    /// # std::fs::remove_file(path).ok();
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn write_part(&mut self, name: &str, shape: &[usize], part: &Tensor) -> Result<()> {
+        if !self.parts.has(name) {
+            let at = self.ledger.begin(&self.out.draft.path, name, part.dtype(), shape)?;
+            self.parts.begin(name, part.dtype(), shape, at)?;
+        }
+        let at = self.parts.next(&self.out.draft.path, name, part)?;
+        self.seek(at)?;
+        self.out.tensor(part)?;
+        if self.parts.written(name, part) {
+            self.ledger.ended();
+        }
+        Ok(())
+    }
+
+    /// Whether a part of this tensor has been written, and not all of it.
+    pub(in crate::io) fn has_part(&self, name: &str) -> bool {
+        self.parts.has(name)
     }
 
     fn seek(&mut self, at: u64) -> Result<()> {

@@ -5,7 +5,7 @@
 //! published last, and an old index is removed before the first new shard is published, so that there is never an index
 //! with the shards of another checkpoint. Does not: remove the shards of an older checkpoint that have other names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use crate::base::error::{Error, Result};
@@ -24,6 +24,8 @@ pub struct ShardedWriter {
     shards: Vec<Shard>,
     ledger: Ledger,
     existing: Existing,
+    /// The shards of the tensors of which parts are written.
+    parts: HashMap<String, usize>,
 }
 
 struct Shard {
@@ -89,7 +91,7 @@ impl ShardedWriter {
         let text = serde_json::to_string_pretty(&value).map_err(|e| Error::Internal(format!("JSON: {e}")))?;
         index.write(text.as_bytes())?;
         index.write(b"\n")?;
-        Ok(ShardedWriter { index, shards, ledger, existing })
+        Ok(ShardedWriter { index, shards, ledger, existing, parts: HashMap::new() })
     }
 
     /// Writes one of the tensors. Errors: it is not listed, has another dtype or shape than listed, or is written
@@ -111,6 +113,34 @@ impl ShardedWriter {
         write: impl FnOnce(&mut SafeTensorsWriter) -> Result<()>,
     ) -> Result<()> {
         let i = self.ledger.take(&self.index.draft.path, name, dtype, shape)? as usize;
+        self.in_shard(i, write)?;
+        self.ledger.written();
+        Ok(())
+    }
+
+    /// Writes the next elements of one of the tensors, as
+    /// [`SafeTensorsWriter::write_part`](super::super::SafeTensorsWriter::write_part).
+    pub fn write_part(&mut self, name: &str, shape: &[usize], part: &Tensor) -> Result<()> {
+        let i = match self.parts.get(name) {
+            Some(i) => *i,
+            None => {
+                let i = self.ledger.begin(&self.index.draft.path, name, part.dtype(), shape)? as usize;
+                self.parts.insert(name.to_string(), i);
+                i
+            }
+        };
+        let whole = self.in_shard(i, |writer| {
+            writer.write_part(name, shape, part)?;
+            Ok(!writer.has_part(name))
+        })?;
+        if whole {
+            self.parts.remove(name);
+            self.ledger.ended();
+        }
+        Ok(())
+    }
+
+    fn in_shard<T>(&mut self, i: usize, write: impl FnOnce(&mut SafeTensorsWriter) -> Result<T>) -> Result<T> {
         let Some(shard) = self.shards.get_mut(i) else { return Err(inconsistent_state()) };
         let layout = Layout::default();
         let mut writer = match std::mem::replace(&mut shard.state, State::Waiting(layout)) {
@@ -118,11 +148,10 @@ impl ShardedWriter {
             State::Open(writer) => writer,
             State::Whole(_) => return Err(inconsistent_state()),
         };
-        write(&mut writer)?;
+        let made = write(&mut writer)?;
         // Close complete shards, so that few files are open, however many shards there are.
         shard.state = if writer.is_complete() { State::Whole(writer.seal()?) } else { State::Open(writer) };
-        self.ledger.written();
-        Ok(())
+        Ok(made)
     }
 
     /// Syncs all files to disk and gives them their final names, the index last. Errors: a listed tensor was not

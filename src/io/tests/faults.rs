@@ -6,7 +6,8 @@ use super::super::output::next_number;
 use super::*;
 
 /// The outputs that `x` and `y` are written to; the name selects the format.
-const OUTPUTS: [&str; 6] = ["a.cw", "a.npy", "stored.npz", "deflated.npz", "a.safetensors", "m.index.json"];
+const OUTPUTS: [&str; 8] =
+    ["a.cw", "a.npy", "parts.npy", "stored.npz", "deflated.npz", "a.safetensors", "parts.safetensors", "m.index.json"];
 
 /// Two tensors that together fill several write buffers.
 fn two(seed: u8) -> [Tensor; 2] {
@@ -14,6 +15,12 @@ fn two(seed: u8) -> [Tensor; 2] {
         |n: usize, k: u32| (0..n as u32).map(move |i| (i + k).wrapping_mul(2654435761)).map(|i| (i >> 13) as u8);
     let x = Tensor::from_vec(noise(100_000, u32::from(seed)).collect(), [400, 250]).unwrap();
     [x, Tensor::from_vec(noise(70_001, 7 + u32::from(seed)).collect(), [70_001]).unwrap()]
+}
+
+/// The elements of a tensor in two parts.
+fn halves(t: &Tensor) -> Result<[Tensor; 2]> {
+    let (flat, n) = (t.reshape([t.numel()])?, t.numel() / 2);
+    Ok([flat.slice(0, 0, n, 1)?, flat.slice(0, n, t.numel(), 1)?])
 }
 
 fn write(path: &Path, [x, y]: &[Tensor; 2], existing: Existing) -> Result<()> {
@@ -27,6 +34,19 @@ fn write(path: &Path, [x, y]: &[Tensor; 2], existing: Existing) -> Result<()> {
             let mut out = NpzWriter::create(path, &list, how, existing)?;
             out.write("x", x)?;
             out.write("y", y)?;
+            out.finish()
+        }
+        "parts.npy" => {
+            let mut out = NpyWriter::create(path, y.dtype(), y.shape(), existing)?;
+            halves(y)?.iter().try_for_each(|part| out.write_part(part))?;
+            out.finish()
+        }
+        "parts.safetensors" => {
+            let mut out = SafeTensorsWriter::create(path, &list, &BTreeMap::new(), existing)?;
+            for (a, b) in halves(x)?.iter().zip(&halves(y)?) {
+                out.write_part("y", y.shape(), b)?;
+                out.write_part("x", x.shape(), a)?;
+            }
             out.finish()
         }
         "a.safetensors" => {

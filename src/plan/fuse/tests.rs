@@ -5,6 +5,7 @@ use crate::base::dtype::DType;
 use crate::graph::program::Program;
 use crate::graph::var::Var;
 use crate::plan::domain::pattern;
+use crate::plan::kernel::Kernel;
 use crate::promotion::Rules;
 
 /// The kernels of a plan: how many steps, stored results and reductions each has.
@@ -83,7 +84,10 @@ fn a_kernel_that_would_be_cut_takes_no_reductions_across_its_loop() {
     // Three ops and two reductions.
     assert_eq!(cut(6), [(3, 0, 2)]);
     assert_eq!(cut(5), [(3, 0, 2)]);
-    assert_eq!(cut(2), [(2, 2, 0), (0, 0, 1), (1, 1, 0), (0, 0, 1)]);
+    // The negation is part of the kernel of its reduction, which computes it again, so that no other one has to.
+    assert_eq!(cut(2), [(2, 2, 0), (0, 0, 1), (1, 0, 1)]);
+    let stored = Passes { kernel_ops: 2, ..Passes::default().without(Pass::Recomputing) };
+    assert_eq!(kernels_with(&p, &[&early, &late], stored), [(2, 2, 0), (0, 0, 1), (1, 1, 0), (0, 0, 1)]);
     assert_eq!(cut(1).len(), 5);
 }
 
@@ -95,9 +99,10 @@ fn a_reduction_is_part_of_a_kernel_or_one_of_its_own() {
     let (deep, before) = (columns().exp(), (&y + columns()).over([0]).sum());
     assert_eq!(kernels(&p, &[&deep]), [(2, 0, 1), (1, 1, 0)]);
     assert_eq!(kernels(&p, &[&before]), [(2, 1, 0), (0, 0, 1), (1, 0, 1)]);
-    // It joins no open group of its shape.
-    let later = y.over([0]).amin();
-    assert_eq!(kernels(&p, &[&y, &deep, &later]), [(2, 1, 0), (0, 0, 1), (1, 1, 0), (0, 0, 1)]);
+    // It joins no open group of its shape, but a reduction of the same operand over the same dims.
+    let (later, other) = (y.over([0]).amin(), y.over([1]).amin());
+    assert_eq!(kernels(&p, &[&y, &deep, &later]), [(2, 1, 0), (0, 0, 2), (1, 1, 0)]);
+    assert_eq!(kernels(&p, &[&y, &other, &deep, &later]), [(2, 1, 1), (0, 0, 2), (1, 1, 0)]);
 }
 
 #[test]
@@ -149,4 +154,102 @@ fn a_plan_prints_a_line_for_each_buffer_and_kernel() {
 }
 ";
     assert_eq!(made.to_string(), text);
+}
+
+/// For each kernel of a plan, the dtypes that it reads, and those that it stores.
+fn moved(p: &Program, fetches: &[&Var], passes: Passes) -> Vec<(Vec<DType>, Vec<DType>)> {
+    let typed = Arc::new(p.infer().unwrap());
+    let nodes: Vec<NodeId> = fetches.iter().map(|v| typed.node(v).unwrap()).collect();
+    let made = plan(&typed, &nodes, &HashMap::new(), &pattern(&typed, &vec![5; typed.dyn_dims.len()]), passes).unwrap();
+    let stored = |k: &Kernel| k.outputs.iter().map(|v| k.value(*v).dtype).collect();
+    made.work.iter().map(|k| (k.kernel.inputs.clone(), stored(&k.kernel))).collect()
+}
+
+/// Fixed and dynamic extents.
+fn lengths() -> [Vec<Option<usize>>; 2] {
+    [vec![Some(4), Some(5)], vec![None, Some(5)]]
+}
+
+#[test]
+fn casts_are_computed_again_where_that_is_cheaper() {
+    use DType::{BF16, F32, F64};
+    for dims in lengths() {
+        let p = Program::new(Rules::Torch);
+        let x = p.data("x", BF16, dims).cast(F32);
+        let y = (&x / (&x * &x).sum()).cast(BF16);
+        let again = moved(&p, &[&y], Passes::default());
+        assert_eq!(again, [(vec![BF16], vec![]), (vec![BF16, F32], vec![BF16])]);
+        let stored = moved(&p, &[&y], Passes::default().without(Pass::Recomputing));
+        assert_eq!(stored, [(vec![BF16], vec![F32]), (vec![F32, F32], vec![BF16])]);
+        // The reader of a result that is fetched reads the half, which is less.
+        assert_eq!(moved(&p, &[&x, &y], Passes::default()), [(vec![BF16], vec![F32]), (vec![BF16, F32], vec![BF16])]);
+    }
+    // A narrower result than the operand is read if it is fetched, and computed again if it would be stored for one reader alone.
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", F64, [5]).cast(F32);
+    let y = &x - x.sum();
+    assert_eq!(moved(&p, &[&x, &y], Passes::default()), [(vec![F64], vec![F32]), (vec![F32, F32], vec![F32])]);
+}
+
+#[test]
+fn what_costs_more_than_its_bytes_is_stored() {
+    use DType::{F32, I32};
+    let p = Program::new(Rules::Torch);
+    let (x, i) = (p.data("x", F32, [5]), p.data("i", I32, [5]));
+    let kernels = |v: Var| moved(&p, &[&(&v - v.sum())], Passes::default());
+    assert_eq!(kernels(x.exp()), [(vec![F32], vec![F32]), (vec![F32, F32], vec![F32])]);
+    assert_eq!(kernels(x.neg()), [(vec![F32], vec![]), (vec![F32, F32], vec![F32])]);
+    // Data may be refused: once.
+    assert_eq!(kernels(i.floor_divide(&i))[0].1, [I32]);
+    // The sum of four operands moves more than it does as a value; with a reader that needs them anyway it does not.
+    let all: Vec<Var> = (0..4).map(|k| p.data(&format!("y{k}"), F32, [5])).collect();
+    let sum = || &(&all[0] + &all[1]) + &(&all[2] + &all[3]);
+    assert_eq!(kernels(sum())[0].1, [F32]);
+    let v = sum();
+    let scaled = all.iter().fold(&v - v.sum(), |y, a| &y * a);
+    assert_eq!(moved(&p, &[&scaled], Passes::default())[0].1, []);
+}
+
+#[test]
+fn operands_that_several_values_need_are_counted_once() {
+    use DType::F32;
+    let p = Program::new(Rules::Torch);
+    let (a, b) = (p.data("a", F32, [5]), p.data("b", F32, [5]));
+    let (sum, difference) = (&a + &b, &a - &b);
+    // Alone, either of them reads two operands for one value; together they read as much as they would.
+    let norm = (&sum * &difference).sum();
+    let y = &(&sum / &norm) * &(&difference + &norm);
+    assert_eq!(moved(&p, &[&y], Passes::default())[0], (vec![F32, F32], vec![]));
+}
+
+#[test]
+fn views_lines_and_other_domains_need_values_in_memory() {
+    use DType::{BF16, F32};
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", BF16, [4, 4]).cast(F32);
+    for user in [x.transpose(0, 1) + 1.0, x.over([0]).cumsum() * 1.0, x.over([1]).argmax() * 1] {
+        assert_eq!(moved(&p, &[&user], Passes::default())[0].1, [F32], "{p}");
+    }
+    let row = p.data("row", BF16, [4]).cast(F32);
+    assert_eq!(moved(&p, &[&(&x + &row)], Passes::default())[0], (vec![BF16], vec![F32]));
+}
+
+/// A chain of kernels, each of which needs the value before: what is computed again stays bounded.
+#[test]
+fn chains_of_kernels_compute_a_bounded_part_again() {
+    let p = Program::new(Rules::Torch);
+    let mut v = p.data("x", DType::F32, [5]);
+    for _ in 0..300 {
+        v = (&v - v.sum()).neg();
+    }
+    let made = kernels(&p, &[&v]);
+    let steps: usize = made.iter().map(|k| k.0).sum();
+    assert!(steps <= 2 * 600, "{steps}");
+    assert!(made.iter().all(|k| k.0 <= 2 + 16), "{made:?}");
+    // A kernel of so many nodes at most.
+    for most in [1, 2, 3, 7] {
+        let cut = Passes { kernel_ops: most, ..Passes::default() };
+        let made = kernels_with(&p, &[&v], cut);
+        assert!(made.iter().all(|k| k.0 + k.2 <= most), "{most}: {made:?}");
+    }
 }

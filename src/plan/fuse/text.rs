@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use super::recompute::Choice;
 use super::{Origin, Plan};
 use crate::base::error::Name;
 use crate::base::shape::dims_text;
@@ -16,6 +17,52 @@ impl Plan {
             TypedKind::View { view: Some(view), .. } => (view.name(), format!(" {view}")),
             _ => ("view", String::new()),
         }
+    }
+}
+
+impl Plan {
+    /// A line for each value that several kernels of one domain need, which are counted from 0: what it costs to store and to compute
+    /// again, and what was decided.
+    pub(crate) fn choices_text(&self) -> String {
+        let mut text = String::new();
+        if !self.choices.is_empty() {
+            text += "; values of several kernels: bytes moved for an element if it is stored, or the cost of computing it again\n";
+        }
+        for c in &self.choices {
+            let n = &self.typed.nodes[c.node as usize];
+            let name = match n.kind {
+                TypedKind::Apply { op, .. } => op.name(),
+                TypedKind::Bits { .. } => "bits",
+                _ => "cast",
+            };
+            text += &format!(";   {} {name} at {}: {}\n", n.dtype, n.location, ChoiceText(c));
+        }
+        text
+    }
+}
+
+/// What a choice was between, and what it is.
+struct ChoiceText<'a>(&'a Choice);
+
+impl fmt::Display for ChoiceText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let c = self.0;
+        match c.again {
+            Some(cost) => write!(f, "{} or {cost:.1}:", c.moved)?,
+            None => write!(f, "{}, too much to compute again:", c.moved)?,
+        }
+        let stored = c.anyway || !c.read_in.is_empty();
+        let kernels = |what: &str, all: &[u32]| {
+            let all: Vec<String> = all.iter().map(|k| format!("kernel {k}")).collect();
+            if all.is_empty() { String::new() } else { format!("{what} {}", all.join(" and ")) }
+        };
+        let said = [
+            if stored { "stored".into() } else { String::new() },
+            kernels("read by", &c.read_in),
+            kernels("computed again by", &c.computed_in),
+        ];
+        let said: Vec<&str> = said.iter().map(String::as_str).filter(|said| !said.is_empty()).collect();
+        write!(f, " {}", said.join(", "))
     }
 }
 

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::job::CACHE_LINE;
+use super::results::Results;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::kernels::index::{COLUMN_BLOCK, IndexKernels};
@@ -31,24 +32,23 @@ pub(crate) struct Search<'a> {
     pub(crate) stop: Option<&'a Stop<'a>>,
 }
 
-/// A part of the results that a thread writes.
-struct Positions(*mut i64);
-
-// SAFETY: the threads write disjoint parts.
-unsafe impl Sync for Positions {}
-
-impl Positions {
-    /// Where they begin.
-    fn all(&self) -> *mut i64 {
-        self.0
-    }
-}
-
 fn count(n: usize) -> *const u8 {
     std::ptr::without_provenance(n)
 }
 
 impl Search<'_> {
+    /// Rows of a piece.
+    fn rows(&self) -> usize {
+        (PIECE / self.width.clamp(1, COLUMN_BLOCK)).max(1)
+    }
+
+    /// Bytes that [`run`](Search::run) needs beside its results: a position in each piece, if there are several.
+    pub(crate) fn scratch(&self) -> usize {
+        let pieces = self.length.div_ceil(self.rows());
+        let candidates = self.outer.saturating_mul(self.width).saturating_mul(pieces);
+        if pieces > 1 { candidates.saturating_mul(size_of::<i64>()) } else { 0 }
+    }
+
     /// The positions, `outer` × `width` of them.
     pub(crate) fn run(&self, found: &mut [i64]) -> Result<()> {
         self.check(found.len(), 1)?;
@@ -56,7 +56,7 @@ impl Search<'_> {
         if self.bytes.is_empty() {
             return Ok(());
         }
-        let rows = (PIECE / self.width.min(COLUMN_BLOCK)).max(1);
+        let rows = self.rows();
         let pieces = self.length.div_ceil(rows);
         if pieces == 1 {
             return self.pieces(rows, found);
@@ -87,8 +87,8 @@ impl Search<'_> {
         let blocks = self.width.div_ceil(COLUMN_BLOCK);
         let pieces = self.length.div_ceil(rows);
         let units = self.outer * pieces * blocks;
-        let to = Positions(found.as_mut_ptr());
-        let unit = |unit: usize, to: &Positions| {
+        let to = Results::new(found);
+        let unit = |unit: usize, to: &Results<i64>| {
             let (block, piece, outer) = (unit % blocks, unit / blocks % pieces, unit / blocks / pieces);
             let (column, row) = (block * COLUMN_BLOCK, piece * rows);
             let (columns, rows) = (COLUMN_BLOCK.min(self.width - column), rows.min(self.length - row));
@@ -97,7 +97,7 @@ impl Search<'_> {
             // SAFETY: the elements of rows and columns of this unit lie inside the bytes, whose number `run` has checked; they are
             // aligned; the results are those of this unit alone, inside of `found`.
             unsafe {
-                let (from, to) = (self.bytes.as_ptr().add(from * self.size), to.0.add(at).cast());
+                let (from, to) = (self.bytes.as_ptr().add(from * self.size), to.at(at).cast());
                 if self.width == 1 {
                     (self.kernels.line)(operands([from]), to, rows);
                 } else {
@@ -142,7 +142,7 @@ impl Search<'_> {
             return Ok(());
         }
         let blocks = self.width.div_ceil(COLUMN_BLOCK);
-        let to = Positions(found.as_mut_ptr());
+        let to = Results::new(found);
         self.share(self.outer * blocks, &|unit| {
             let (column, outer) = (unit % blocks * COLUMN_BLOCK, unit / blocks);
             let columns = COLUMN_BLOCK.min(self.width - column);
@@ -153,7 +153,7 @@ impl Search<'_> {
                 // SAFETY: the elements of this unit lie inside the bytes, whose number `check` has checked; they are aligned; the
                 // results have the same places, and only those of this unit's columns are touched.
                 unsafe {
-                    let (from, to) = (self.bytes.as_ptr().add(from * self.size), to.all().add(from).cast());
+                    let (from, to) = (self.bytes.as_ptr().add(from * self.size), to.at(from).cast());
                     kernel(operands([from, count(columns), count(self.width), count(done)]), to, n);
                 }
                 if self.is_stopped() {

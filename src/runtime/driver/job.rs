@@ -52,6 +52,12 @@ impl<'a> Buffer<'a> {
 }
 
 impl Buffer<'_> {
+    /// The operand that begins so many elements behind this one. (One before the bytes is refused by [`check`](Buffer::check).)
+    pub(crate) fn skipped(mut self, elements: isize) -> Self {
+        self.offset = self.offset.wrapping_add_signed(elements);
+        self
+    }
+
     /// Proves that elements so far before and behind the first one are inside the bytes.
     pub(crate) fn check(&self, reach: (i128, i128)) -> Result<()> {
         if self.made.is_some() {
@@ -101,6 +107,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) inputs: &'a [Buffer<'a>],
     /// What can stop the launch; checked between units of the work.
     pub(crate) stop: Option<&'a Stop<'a>>,
+    /// Whether results are streamed, if that is decided for several launches together.
+    pub(crate) stream: Option<bool>,
 }
 
 /// The strategy of launches with these segments.

@@ -24,6 +24,7 @@ pub(crate) mod job;
 pub(crate) mod made;
 pub(crate) mod order;
 mod parts;
+mod results;
 pub(crate) mod scan;
 mod scratch;
 pub(crate) mod sort;
@@ -63,7 +64,8 @@ pub(crate) fn run(
     let read = || launch.inputs.iter().map(|b| b.len.min(total * b.dtype.size())).sum::<usize>();
     // A result in the memory of an operand is written to lines that are in the caches because they were read.
     let in_place = launch.inputs.iter().any(|b| outputs.iter().any(|o| o.start.cast_const() == b.start));
-    let stream = strategy.multiple == 1 && !in_place && streams(written, written + read(), threads);
+    let pays = || launch.stream.unwrap_or_else(|| streams(written, written + read(), threads));
+    let stream = strategy.multiple == 1 && !in_place && pays();
     let outs: smallvec::SmallVec<[Out; FEW]> = outputs.iter().map(|o| Out { start: o.start, dtype: o.dtype }).collect();
     if launch.stop.is_none() && strategy.walk == Walk::Call {
         call::run(launch, &outs, stream, threads);

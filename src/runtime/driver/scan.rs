@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::results::Results;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
@@ -59,21 +60,6 @@ pub(crate) struct Scan<'a> {
     pub(crate) width: usize,
     pub(crate) threads: usize,
     pub(crate) stop: Option<&'a Stop<'a>>,
-}
-
-/// Where the threads write.
-struct Results(*mut u8);
-
-// SAFETY: the threads write disjoint parts.
-unsafe impl Sync for Results {}
-
-impl Results {
-    /// # Safety
-    /// So many bytes lie inside the memory.
-    unsafe fn of(&self, bytes: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(bytes) }
-    }
 }
 
 impl Conversion {
@@ -132,7 +118,7 @@ impl Scan<'_> {
             return Ok(());
         }
         let _standard = FloatMode::standard();
-        let to = Results(results.as_mut_ptr());
+        let to = Results::new(results);
         if self.width == 1 && self.length <= BLOCK.min(self.block) {
             return self.short_lines(&to);
         }
@@ -142,15 +128,15 @@ impl Scan<'_> {
             let column = at % strips * COLUMNS;
             Strip { outer: at / strips, column, columns: COLUMNS.min(self.width - column) }
         };
-        if self.threads <= 1 || all >= FEW * self.threads || blocks < FEW * self.threads {
+        if !self.divides_strips() {
             return self.units(all, &|at, scratch| self.strip(strip(at), 0..blocks, None, Some(&to), scratch));
         }
-        let mut totals = self.totals(blocks)?;
+        let mut totals = self.totals()?;
         let row = self.width * self.size;
-        let of_block = Results(bytemuck::cast_slice_mut::<u128, u8>(&mut totals).as_mut_ptr());
+        let of_block = Results::new(bytemuck::cast_slice_mut::<u128, u8>(&mut totals));
         // SAFETY: the totals have a row for each block of each outer index.
         let total =
-            |s: Strip, block: usize| unsafe { of_block.of(((s.outer * blocks + block) * row) + s.column * self.size) };
+            |s: Strip, block: usize| unsafe { of_block.at(((s.outer * blocks + block) * row) + s.column * self.size) };
         self.units(all * (blocks - 1), &|at, scratch| {
             let (s, block) = (strip(at / (blocks - 1)), at % (blocks - 1));
             self.strip(s, block..block + 1, None, None, scratch);
@@ -160,7 +146,7 @@ impl Scan<'_> {
         for outer in 0..self.outer {
             // SAFETY: so many rows of totals were written, and the last one has memory.
             unsafe {
-                let first = of_block.of(outer * blocks * row);
+                let first = of_block.at(outer * blocks * row);
                 (self.kernels.rows)(operands([std::ptr::null(), count(self.width)]), first, (blocks - 1) * self.width);
             }
         }
@@ -173,9 +159,27 @@ impl Scan<'_> {
         })
     }
 
+    /// Whether the threads share strips, which they join by the totals of blocks.
+    fn divides_strips(&self) -> bool {
+        let (strips, blocks) =
+            (self.outer.saturating_mul(self.width.div_ceil(COLUMNS)), self.length.div_ceil(self.block));
+        let short = self.width == 1 && self.length <= BLOCK.min(self.block);
+        !short && self.threads > 1 && strips < FEW * self.threads && blocks >= FEW * self.threads
+    }
+
+    /// Bytes that a run needs beside its results: the totals of blocks.
+    pub(crate) fn scratch(&self) -> usize {
+        if self.divides_strips() { self.total_bytes() } else { 0 }
+    }
+
+    fn total_bytes(&self) -> usize {
+        let blocks = self.outer.saturating_mul(self.length.div_ceil(self.block));
+        blocks.saturating_mul(self.width).saturating_mul(self.size)
+    }
+
     /// Memory for the totals of all blocks.
-    fn totals(&self, blocks: usize) -> Result<Vec<u128>> {
-        let bytes = (self.outer * blocks).saturating_mul(self.width).saturating_mul(self.size);
+    fn totals(&self) -> Result<Vec<u128>> {
+        let bytes = self.total_bytes();
         let mut totals = Vec::new();
         totals.try_reserve_exact(bytes.div_ceil(LARGEST)).map_err(|_| Error::OutOfMemory { bytes })?;
         totals.resize(bytes.div_ceil(LARGEST), 0u128);
@@ -183,7 +187,7 @@ impl Scan<'_> {
     }
 
     /// Scans lines of at most a block, many in a tile.
-    fn short_lines(&self, to: &Results) -> Result<()> {
+    fn short_lines(&self, to: &Results<u8>) -> Result<()> {
         let many = TILE / self.length;
         self.units(self.outer.div_ceil(many), &|at, scratch| {
             let first = at * many * self.length;
@@ -207,7 +211,7 @@ impl Scan<'_> {
         s: Strip,
         blocks: std::ops::Range<usize>,
         before: Option<*const u8>,
-        to: Option<&Results>,
+        to: Option<&Results<u8>>,
         scratch: &mut Scratch,
     ) {
         if self.width == 1 && self.block == BLOCK {
@@ -253,7 +257,7 @@ impl Scan<'_> {
         outer: usize,
         blocks: std::ops::Range<usize>,
         before: Option<*const u8>,
-        to: Option<&Results>,
+        to: Option<&Results<u8>>,
         scratch: &mut Scratch,
     ) {
         let (total, size) = (scratch.0.as_mut_ptr(), self.size);
@@ -308,9 +312,9 @@ impl Scan<'_> {
     ///
     /// # Safety
     /// There are `n` elements, and memory for `n` results from `first` on, to which nothing else writes.
-    unsafe fn write(&self, elements: *const u8, n: usize, to: &Results, first: usize) {
+    unsafe fn write(&self, elements: *const u8, n: usize, to: &Results<u8>, first: usize) {
         // SAFETY: the caller's promise; the results are aligned, as `run` has checked.
-        unsafe { self.write.run(elements, n, to.of(first * self.write.size)) }
+        unsafe { self.write.run(elements, n, to.at(first * self.write.size)) }
     }
 
     fn is_stopped(&self) -> bool {

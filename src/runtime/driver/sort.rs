@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use super::job::CACHE_LINE;
+use super::results::Results;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::kernels::order::Lines;
@@ -19,6 +20,8 @@ const DIRECT: usize = 4096;
 /// What is sorted.
 pub(crate) struct Sort<'a> {
     pub(crate) kernel: SortFn,
+    /// Bytes of the kernel's word for an element of a line.
+    pub(crate) word: usize,
     pub(crate) how: Sorting,
     /// The elements, aligned.
     pub(crate) bytes: &'a [u8],
@@ -32,12 +35,6 @@ pub(crate) struct Sort<'a> {
     pub(crate) threads: usize,
     pub(crate) stop: Option<&'a Stop<'a>>,
 }
-
-/// Where the threads write results.
-struct Results(*mut u8);
-
-// SAFETY: the threads write disjoint parts.
-unsafe impl Sync for Results {}
 
 /// A copy of bytes for words of 16 bytes, so that they are aligned.
 fn words(bytes: usize) -> Result<Vec<u128>> {
@@ -62,8 +59,8 @@ impl Sort<'_> {
         }
         let failed: Mutex<Option<Error>> = Mutex::new(None);
         let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let to = Results(out.as_mut_ptr());
-        let (columns, lines) = if self.width == 1 { (1, (DIRECT / self.length).max(1)) } else { (self.block(), 1) };
+        let to = Results::new(out);
+        let (lines, columns) = self.unit();
         let blocks = self.width.div_ceil(columns);
         let units = self.outer.div_ceil(lines) * blocks;
         share(units, self.threads, &|unit| {
@@ -86,22 +83,37 @@ impl Sort<'_> {
         }
     }
 
+    /// Lines that are sorted together: outer indices and columns.
+    fn unit(&self) -> (usize, usize) {
+        if self.width == 1 { ((DIRECT / self.length.max(1)).max(1), 1) } else { (1, self.block()) }
+    }
+
+    /// Bytes that a run needs beside its results: each thread's words, and its copies of lines and of their results.
+    pub(crate) fn scratch(&self) -> usize {
+        let (lines, columns) = self.unit();
+        let units = self.outer.div_ceil(lines).saturating_mul(self.width.div_ceil(columns));
+        let copied = (self.length + CACHE_LINE).saturating_mul(self.size) + self.how.count.saturating_mul(self.made);
+        let copies = if self.width == 1 { 0 } else { copied.saturating_mul(columns.min(self.width)) };
+        let each = self.length.saturating_mul(self.word).saturating_add(copies);
+        each.saturating_mul(self.threads.clamp(1, units.max(1)))
+    }
+
     /// Columns that are copied together.
     fn block(&self) -> usize {
         (CACHE_LINE / self.size.max(self.made)).max(1)
     }
 
     /// Sorts lines that follow each other.
-    fn direct(&self, from: usize, lines: usize, to: &Results) -> Result<()> {
+    fn direct(&self, from: usize, lines: usize, to: &Results<u8>) -> Result<()> {
         let (line, results) = (self.length * self.size, self.how.count * self.made);
         let bytes = &self.bytes[from * line..(from + lines) * line];
         // SAFETY: the results of these lines alone, inside of `run`'s, whose number it has checked.
-        let out = unsafe { std::slice::from_raw_parts_mut(to.0.add(from * results), lines * results) };
+        let out = unsafe { std::slice::from_raw_parts_mut(to.at(from * results), lines * results) };
         (self.kernel)(Lines { bytes, length: self.length, pitch: self.length }, &self.how, out)
     }
 
     /// Sorts the lines of columns.
-    fn columns(&self, outer: usize, column: usize, columns: usize, to: &Results) -> Result<()> {
+    fn columns(&self, outer: usize, column: usize, columns: usize, to: &Results<u8>) -> Result<()> {
         let (count, length) = (self.how.count, self.length);
         // A cache line more than a line, so that the starts of lines are not all in one set of a cache.
         let pitch = length + CACHE_LINE / self.size;
@@ -139,12 +151,14 @@ impl Sort<'_> {
     }
 
     /// Copies lines of results to columns.
-    fn scatter<W: bytemuck::Pod>(&self, start: usize, columns: usize, lines: &[u128], to: &Results) {
+    fn scatter<W: bytemuck::Pod>(&self, start: usize, columns: usize, lines: &[u128], to: &Results<u8>) {
         let lines: &[W] = bytemuck::cast_slice(lines);
         for i in 0..self.how.count {
             // SAFETY: part of a row of results, which lies inside of `run`'s; its columns are of this unit alone. They are aligned, as
             // the first one is and all have the size of `W`.
-            let row = unsafe { std::slice::from_raw_parts_mut(to.0.cast::<W>().add(start + i * self.width), columns) };
+            let row = unsafe {
+                std::slice::from_raw_parts_mut(to.at((start + i * self.width) * size_of::<W>()).cast::<W>(), columns)
+            };
             row.iter_mut().enumerate().for_each(|(column, x)| *x = lines[column * self.how.count + i]);
         }
     }

@@ -143,6 +143,25 @@ impl ExecutorBuilder {
         self
     }
 
+    /// How many bytes of operands and results the kernels of a chain over the same leading rows handle at a time: of a softmax, so many
+    /// bytes of rows pass through all its loops before the next ones are read. Chains over less than twice as much run loop by loop.
+    /// Results stay the same in every bit. Default: 512 KiB.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let p = Program::new(Rules::Torch);
+    /// let y = p.data("x", DType::F32, [8, 3]).softmax([1]);
+    /// let feeds = || feeds! { "x" => Tensor::from_vec((0..24).map(|i| i as f32).collect(), [8, 3]).unwrap() };
+    /// let small = Executor::builder().row_block(100).build();
+    /// assert!(small.kernels(&p, [&y])?.contains("blocks of 2 of 8 rows"));
+    /// assert_eq!(small.run(&p, feeds(), [&y])?[0].as_bytes(), Executor::new().run(&p, feeds(), [&y])?[0].as_bytes());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn row_block(mut self, bytes: usize) -> ExecutorBuilder {
+        self.passes.row_block = bytes;
+        self
+    }
+
     /// How many elements a kernel's stages handle at a time, from 1 to 512, where nothing is reduced of them (there,
     /// it is part of what the result is). Results stay the same in every bit. Default: 512.
     ///

@@ -16,6 +16,7 @@ use crate::base::shape::dims_text;
 use crate::graph::program::Program;
 use crate::graph::var::Var;
 use crate::kernels::CpuLevel;
+use crate::plan::blocking::Blocking;
 use crate::plan::fuse::{Plan, PlannedKernel};
 use crate::plan::geometry::BroadcastKind;
 use crate::plan::kernel::{Step, StepOp};
@@ -35,6 +36,22 @@ fn kernel_text(plan: &Plan, k: &PlannedKernel) -> String {
     format!("; over {}\n{}", dims_text(&plan.typed.shapes[k.shape as usize]), k.kernel)
 }
 
+/// How the kernels run together of which a kernel is the first.
+fn group_text(plan: &Plan, at: usize) -> String {
+    let Some(group) = plan.group_at(at) else { return String::new() };
+    let extents = |shape: u32| -> Option<Vec<usize>> {
+        plan.typed.shapes[shape as usize].iter().map(|d| d.extent(&[])).collect()
+    };
+    let dims = dims_text(&plan.typed.shapes[plan.work[at].shape as usize][..group.lead]);
+    let known = plan.work[group.kernels.clone()].iter().all(|k| extents(k.shape).is_some());
+    let blocks = match Blocking::of(plan, group, extents) {
+        Some(blocking) => format!("together, {blocking} a thread"),
+        None if known => "one after the other, too small for blocks".into(),
+        None => "in blocks that depend on dynamic dims".into(),
+    };
+    format!("; kernels {at} to {} over rows {dims}: {blocks}\n", group.kernels.end - 1)
+}
+
 /// The classes of a kernel's operands, as far as their types tell.
 fn classes(k: &PlannedKernel) -> Vec<Class> {
     let class = |s: &BroadcastKind| if *s == BroadcastKind::Varies { Class::Vector } else { Class::Splat };
@@ -52,7 +69,9 @@ pub(super) fn kernels<'a>(
     fetches: impl IntoIterator<Item = &'a Var>,
 ) -> Result<String> {
     let planned = planned(inner, program, fetches)?;
-    Ok(planned.plan.work.iter().map(|k| kernel_text(&planned.plan, k)).collect())
+    let plan = &planned.plan;
+    let one = |(at, k): (usize, &PlannedKernel)| group_text(plan, at) + &kernel_text(plan, k);
+    Ok(plan.choices_text() + &plan.work.iter().enumerate().map(one).collect::<String>())
 }
 
 pub(super) fn code<'a>(
@@ -109,8 +128,8 @@ pub(super) fn schedules<'a>(
     let planned = planned(inner, program, fetches)?;
     let (plan, adds) = (&planned.plan, available() && walks_rows());
     let mut text = plan.to_string();
-    for k in &plan.work {
-        text += &kernel_text(plan, k);
+    for (at, k) in plan.work.iter().enumerate() {
+        text += &(group_text(plan, at) + &kernel_text(plan, k));
         let extents = dense_geometry(plan, k, adds)?;
         let classes = if let Extents::Known(g) = &extents { g.classes() } else { classes(k) };
         let schedule = schedule(inner, k, &classes)?;

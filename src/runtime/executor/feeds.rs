@@ -269,9 +269,14 @@ pub(super) fn bind<'a>(typed: &TypedProgram, feeds: InOrder<'a>) -> Result<Bound
     }
     let mut dyn_dims: Vec<usize> = dyn_dims.iter().map(|d| d.map_or(1, |(n, ..)| n)).collect();
     for (i, d) in typed.dyn_dims.iter().enumerate() {
-        if let DynDim::Sliced { of, slice } = d {
-            // Dims that do not broadcast are refused below.
-            dyn_dims[i] = of.extent(&dyn_dims).map_or(0, |n| slice.count(n));
+        // Dims that do not broadcast are refused below.
+        match d {
+            DynDim::Fed { .. } => {}
+            DynDim::Sliced { of, slice } => dyn_dims[i] = of.extent(&dyn_dims).map_or(0, |n| slice.count(n)),
+            DynDim::Quotient { of, by } => {
+                let (n, by) = (of.extent(&dyn_dims).unwrap_or(0), by.extent(&dyn_dims).unwrap_or(0));
+                dyn_dims[i] = n.checked_div(by).unwrap_or(1);
+            }
         }
     }
     for c in &typed.checks {
@@ -283,7 +288,7 @@ pub(super) fn bind<'a>(typed: &TypedProgram, feeds: InOrder<'a>) -> Result<Bound
 /// Whether two dims that were unknown until now broadcast.
 fn check_dims(typed: &TypedProgram, c: &crate::graph::typed::DimCheck, values: &[usize]) -> Result<()> {
     let both = (c.dims.0.extent(values), c.dims.1.extent(values));
-    if matches!(both, (Some(a), Some(b)) if a == b || a == 1 || b == 1) {
+    if matches!(both, (Some(a), Some(b)) if a == b || a == 1 || b == 1 && !c.into) {
         return Ok(());
     }
     let named = |d: &SymDim| match d {
@@ -294,6 +299,7 @@ fn check_dims(typed: &TypedProgram, c: &crate::graph::typed::DimCheck, values: &
                 Some(match typed.dyn_dims.get(*s as usize)? {
                     DynDim::Fed { feed, axis } => format!("{n} (axis {axis} of feed `{}`)", shown(feed)),
                     DynDim::Sliced { of, .. } => format!("{n} (of a slice of {})", of.extent(values)?),
+                    DynDim::Quotient { of, .. } => format!("{n} (of {})", of.extent(values)?),
                 })
             });
             feeds.collect::<Vec<_>>().join(" and ")

@@ -128,7 +128,7 @@ impl Executor {
         let fetches: SmallVec<[&Var; 8]> = fetches.into_iter().collect();
         let core = self.inner.core(program, &fetches)?;
         let feeds = feeds.into();
-        core.run_into(&self.inner, &core.in_order(&feeds)?, &mut targets(into), None)
+        core.run_into(&self.inner, &core.in_order(&feeds)?, &mut targets(into), None, None)
     }
 
     /// Makes `fetches` of a program ready to be computed again and again: what is known without feeds is done once.

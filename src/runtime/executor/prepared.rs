@@ -12,6 +12,7 @@ use super::feeds::{InOrder, name_of};
 use super::session::{Core, Inner};
 use crate::base::cancel::CancelToken;
 use crate::base::error::{Error, Result};
+use crate::base::generator::Part;
 use crate::graph::typed::{NodeId, TypedProgram};
 use crate::tensor::{AsTarget, Target, Tensor, TensorRef, TensorView};
 
@@ -57,7 +58,8 @@ impl Prepared {
     /// # Ok::<(), castwise::Error>(())
     /// ```
     pub fn run_views(&self, feeds: &[TensorView<'_>]) -> Result<Vec<Tensor>> {
-        self.core.run(&self.inner, &self.views(feeds)?, None)
+        self.counted(feeds.len())?;
+        self.core.run(&self.inner, &views(feeds), None)
     }
 
     /// [`run`](Prepared::run) that the token can stop, as [`Executor::run_with`](super::Executor::run_with).
@@ -67,7 +69,8 @@ impl Prepared {
 
     /// [`run_views`](Prepared::run_views) that the token can stop.
     pub fn run_views_with(&self, feeds: &[TensorView<'_>], token: &CancelToken) -> Result<Vec<Tensor>> {
-        self.core.run(&self.inner, &self.views(feeds)?, Some(token))
+        self.counted(feeds.len())?;
+        self.core.run(&self.inner, &views(feeds), Some(token))
     }
 
     /// Computes the fetches into the caller's tensors or [memory](crate::TensorViewMut), one for each, in the order of the fetches.
@@ -88,18 +91,38 @@ impl Prepared {
     /// Errors: as [`run`](Prepared::run)'s; another number of targets than fetches; a target of another shape, or of
     /// a dtype that the result can't be cast to.
     pub fn run_into(&self, feeds: &[&Tensor], into: &mut [impl AsTarget]) -> Result<()> {
-        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), None)
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), None, None)
     }
 
     /// [`run_into`](Prepared::run_into) that the token can stop.
     pub fn run_into_with(&self, feeds: &[&Tensor], into: &mut [impl AsTarget], token: &CancelToken) -> Result<()> {
-        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), Some(token))
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), Some(token), None)
+    }
+
+    /// [`run_into`](Prepared::run_into) of tensors that are some rows of a whole: the program's generators have the elements of these
+    /// rows. Errors: a generator's shape is not that of such rows.
+    ///
+    /// ```
+    /// use castwise::{Part, prelude::*};
+    /// let p = Program::new(Rules::Torch);
+    /// let x = p.data("x", DType::F32, [2, 2]);
+    /// let step = Executor::new().prepare(&p, [&x.arange_like(0, 1)])?;
+    /// let (x, mut out) = (Tensor::zeros(DType::F32, [2, 2])?, [Tensor::zeros(DType::I64, [2, 2])?]);
+    /// let part = Part { dims: vec![10], first: 3 };                  // rows 3 and 4 of ten
+    /// step.run_part_into(&[&x], &mut out, &part)?;
+    /// assert_eq!(out[0].to_vec::<i64>()?, [6, 7, 8, 9]);
+    /// assert!(step.run_part_into(&[&x], &mut out, &Part { first: 9, ..part }).is_err());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    pub fn run_part_into(&self, feeds: &[&Tensor], into: &mut [impl AsTarget], part: &Part) -> Result<()> {
+        self.core.run_into(&self.inner, &self.tensors(feeds)?, &mut targets(into), None, Some(part))
     }
 
     /// [`run_into`](Prepared::run_into) with borrowed elements; [`run_views`](Prepared::run_views) and
     /// [`TensorViewMut`](crate::TensorViewMut) have examples.
     pub fn run_views_into(&self, feeds: &[TensorView<'_>], into: &mut [impl AsTarget]) -> Result<()> {
-        self.core.run_into(&self.inner, &self.views(feeds)?, &mut targets(into), None)
+        self.counted(feeds.len())?;
+        self.core.run_into(&self.inner, &views(feeds), &mut targets(into), None, None)
     }
 
     /// [`run_views_into`](Prepared::run_views_into) that the token can stop.
@@ -124,17 +147,13 @@ impl Prepared {
         into: &mut [impl AsTarget],
         token: &CancelToken,
     ) -> Result<()> {
-        self.core.run_into(&self.inner, &self.views(feeds)?, &mut targets(into), Some(token))
+        self.counted(feeds.len())?;
+        self.core.run_into(&self.inner, &views(feeds), &mut targets(into), Some(token), None)
     }
 
     fn tensors<'a>(&self, feeds: &[&'a Tensor]) -> Result<InOrder<'a>> {
         self.counted(feeds.len())?;
         Ok(feeds.iter().map(|t| TensorRef::Tensor(t)).collect())
-    }
-
-    fn views<'a>(&self, feeds: &'a [TensorView<'_>]) -> Result<InOrder<'a>> {
-        self.counted(feeds.len())?;
-        Ok(feeds.iter().map(TensorRef::View).collect())
     }
 
     fn counted(&self, feeds: usize) -> Result<()> {
@@ -146,6 +165,11 @@ impl Prepared {
         let problem = format!("{feeds} tensors for {want} placeholders: {names}");
         Err(Error::Feed { name: "feeds".into(), problem })
     }
+}
+
+/// The feeds of a call. (Not a `Result`, which would be moved from place to place.)
+fn views<'a>(feeds: &'a [TensorView<'_>]) -> InOrder<'a> {
+    feeds.iter().map(TensorRef::View).collect()
 }
 
 /// The targets of a call.

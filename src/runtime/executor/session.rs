@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use foldhash::{HashMap, HashMapExt};
 use petgraph::graph::NodeIndex;
@@ -24,6 +24,7 @@ use crate::backend::{Code, available, compile, is_lowerable, walks_rows};
 use crate::base::cancel::{CancelToken, Stop};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::generator::Part;
 use crate::base::host::Kept;
 use crate::base::limits::Limit;
 use crate::base::shape::{check_within, dims_text};
@@ -102,6 +103,8 @@ pub(super) struct Call<'a> {
     pub(super) dyn_dims: &'a [usize],
     pub(super) traffic: Traffic,
     pub(super) stop: Option<&'a Stop<'a>>,
+    /// The rows that generators count from.
+    pub(super) part: Option<&'a Part>,
 }
 
 /// An executor's settings and what it keeps, shared with what it has prepared.
@@ -213,7 +216,7 @@ impl Inner {
     fn run<'a>(&'a self, feeds: &'a [TensorRef<'a>], dyn_dims: &'a [usize], stop: Option<&'a Stop<'a>>) -> Run<'a> {
         let memory = MemoryBudget::limited(self.settings.max_bytes);
         let threads = self.threads.load(Ordering::Relaxed);
-        Run { feeds, dyn_dims, threads, pool: Some(&self.pool), stop, memory }
+        Run { feeds, dyn_dims, threads, pool: Some(&self.pool), stop, memory, part: None }
     }
 
     /// What can stop a run that starts now.
@@ -234,7 +237,7 @@ impl Inner {
         span!(TRACE, _span = "run" { kernels: traffic.kernels, bytes: traffic.read + traffic.written });
         self.counters.run(traffic);
         let began = self.clock();
-        let run = self.run(call.feeds, call.dyn_dims, call.stop);
+        let run = Run { part: call.part, ..self.run(call.feeds, call.dyn_dims, call.stop) };
         let made = run_plan(&planned.plan, &run, &Compiler { inner: self, planned }, launches, into);
         if let Some(began) = began {
             self.counters.running.since(began);
@@ -337,8 +340,8 @@ impl Engine for Compiler<'_> {
         self.inner.clock()
     }
 
-    fn launched(&self, kernel: &Arc<Kernel>, began: Instant) {
-        self.inner.counters.launch(kernel, began, self.inner.settings.cache);
+    fn launched(&self, kernel: &Arc<Kernel>, time: Duration) {
+        self.inner.counters.launch(kernel, time, self.inner.settings.cache);
     }
 }
 
@@ -398,7 +401,10 @@ impl Core {
                     .ok_or_else(missing)?,
             ]);
         }
-        self.execute(inner, feeds, last, &mut [], stop.as_ref())?.into_iter().map(|t| t.ok_or_else(missing)).collect()
+        self.execute(inner, feeds, last, &mut [], stop.as_ref(), None)?
+            .into_iter()
+            .map(|t| t.ok_or_else(missing))
+            .collect()
     }
 
     pub(super) fn run_into(
@@ -407,6 +413,7 @@ impl Core {
         feeds: &[TensorRef<'_>],
         into: &mut [Target<'_>],
         token: Option<&CancelToken>,
+        part: Option<&Part>,
     ) -> Result<()> {
         if into.len() != self.nodes.len() {
             return Err(Error::Shape(format!("{} tensors for {} results", into.len(), self.nodes.len())));
@@ -414,13 +421,13 @@ impl Core {
         let stop = inner.stop(token);
         let last = self.last.lock().clone().filter(|last| last.fits(feeds));
         let mut slots: Slots<'_> = into.iter_mut().map(|t| t.slot(feeds)).collect();
-        let made = if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none()) {
+        let made = if let Some(last) = last.as_ref().filter(|last| last.direct && stop.is_none() && part.is_none()) {
             self.check_targets(&last.dyn_dims, &slots)?;
             let slot = slots.first_mut();
             let made = inner.execute_direct(&last.planned, last.traffic, feeds, &last.launches[0], slot)?;
             Fetched::from_iter([made])
         } else {
-            self.execute(inner, feeds, last, &mut slots, stop.as_ref())?
+            self.execute(inner, feeds, last, &mut slots, stop.as_ref(), part)?
         };
         drop(slots);
         // What can fail comes first: either all of these are written, or none.
@@ -440,11 +447,12 @@ impl Core {
         last: Option<Arc<Last>>,
         into: &mut [Slot<'_>],
         stop: Option<&Stop<'_>>,
+        part: Option<&Part>,
     ) -> Result<Fetched> {
         if let Some(last) = last {
             self.check_targets(&last.dyn_dims, into)?;
             let mut launches = Cow::Borrowed(&*last.launches);
-            let call = Call { feeds, dyn_dims: &last.dyn_dims, traffic: last.traffic, stop };
+            let call = Call { feeds, dyn_dims: &last.dyn_dims, traffic: last.traffic, stop, part };
             return inner.execute(&last.planned, &call, &mut launches, into);
         }
         inner.counters.bindings.add(1);
@@ -454,7 +462,7 @@ impl Core {
         self.check_sizes(&planned.plan, &bound)?;
         let mut launches = Cow::Owned(Vec::new());
         let traffic = Traffic::of(&planned.plan, &bound.dyn_dims);
-        let call = Call { feeds: &bound.feeds, dyn_dims: &bound.dyn_dims, traffic, stop };
+        let call = Call { feeds: &bound.feeds, dyn_dims: &bound.dyn_dims, traffic, stop, part };
         let made = inner.execute(&planned, &call, &mut launches, into)?;
         let layouts = bound.feeds.iter().map(|t| (t.dtype(), t.layout().clone())).collect();
         let launches = launches.into_owned();
@@ -474,7 +482,7 @@ impl Core {
         bound.feeds.iter().try_for_each(|t| check_within(t.shape(), &limits).map(drop))?;
         let views = plan.buffers.iter().filter(|b| matches!(b.origin, Origin::View(..))).map(|b| b.shape);
         plan.work.iter().map(|k| k.shape).chain(views).try_for_each(|shape| {
-            let extents = self.typed.shapes[shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
+            let extents = plan.typed.shapes[shape as usize].iter().filter_map(|d| d.extent(&bound.dyn_dims));
             check_within(&extents.collect::<Vec<_>>(), &limits).map(drop)
         })
     }

@@ -184,8 +184,7 @@ impl Counters {
     }
 
     /// A launch; at most `most` kernels are timed.
-    pub(super) fn launch(&self, kernel: &Arc<Kernel>, began: Instant, most: usize) {
-        let time = began.elapsed();
+    pub(super) fn launch(&self, kernel: &Arc<Kernel>, time: Duration, most: usize) {
         let mut times = self.times.lock();
         if let Some((launches, sum)) = times.get_mut(kernel) {
             (*launches, *sum) = (*launches + 1, sum.saturating_add(time));

@@ -87,7 +87,14 @@ impl<'a> Buffers<'a> {
         let shape = extents(&self.plan.typed.shapes[n.shape as usize], self.run.dyn_dims)?;
         let made = match (&n.kind, scale) {
             (TypedKind::Generate { generator, .. }, None) => {
-                Made::Generator(Filler::new(generator, n.dtype, &shape, CpuLevel::get()))
+                let filler = |shape: &[usize]| Filler::new(generator, n.dtype, shape, CpuLevel::get());
+                Made::Generator(match self.run.part {
+                    None => filler(&shape),
+                    Some(part) => {
+                        let (whole, first) = part.whole(&shape)?;
+                        filler(&whole).from(first)
+                    }
+                })
             }
             (TypedKind::Blocks { size, .. }, Some(scale)) => {
                 let scale = self.get(scale)?;

@@ -46,7 +46,7 @@ pub(super) fn positions<R>(
         let threads = if prepared.total >= PARALLEL_WORK { run.threads } else { 1 };
         let outer = prepared.total / (length * width);
         let search = Search { kernels, bytes: elements, size, outer, length, width, threads, stop: run.stop };
-        search.run(bytemuck::cast_slice_mut(storage.bytes_mut()))?;
+        run.within(search.scratch(), || search.run(bytemuck::cast_slice_mut(storage.bytes_mut())))?;
         if copy.is_some() {
             run.memory.give(bytes);
         }

@@ -38,6 +38,8 @@ pub(super) struct Targets<'a> {
     pub(super) bytes: SmallVec<[Option<&'a mut [u8]>; FEW]>,
     /// The operands that are in it.
     pub(super) over: SmallVec<[Over; FEW]>,
+    /// Whether results are streamed, if that is decided for several launches together.
+    pub(super) stream: Option<bool>,
 }
 
 /// An operand that is in the memory of a result, both by their numbers.
@@ -76,7 +78,7 @@ pub(super) fn launch<R: Ready>(
     let Some((ready, strategy)) = &prepared.ready else { return nothing(kernel, prepared).map(Ok) };
     let dtype = |v: u32| kernel.value(v).dtype;
     let (mut fresh, mut bytes) = (SmallVec::<[_; FEW]>::new(), SmallVec::<[Option<&mut [u8]>; FEW]>::new());
-    let (mut targets, over) = (targets.bytes.into_iter(), targets.over);
+    let (mut targets, over, stream) = (targets.bytes.into_iter(), targets.over, targets.stream);
     for v in &kernel.outputs {
         let needed = prepared.total * dtype(*v).size();
         let own = targets.next().flatten();
@@ -99,6 +101,7 @@ pub(super) fn launch<R: Ready>(
         consts,
         inputs: &operands,
         stop: run_with.stop,
+        stream,
     };
     let mut folds: SmallVec<[Folded<'_>; 2]> = SmallVec::new();
     for (s, (op, v)) in partial.iter_mut().zip(&kernel.folds) {

@@ -111,14 +111,15 @@ fn sorted(
 ) -> Result<()> {
     let Lines { bytes, outer, length, width, threads, dtype } = *all;
     let made = if how.position { DType::I64 } else { dtype };
-    let (kernel, size) = (sort_kernel(dtype), dtype.size());
-    let sort = Sort { kernel, how, bytes, size, made: made.size(), outer, length, width, threads, stop: run.stop };
+    let ((kernel, word), size) = (sort_kernel(dtype), dtype.size());
+    let made_size = made.size();
+    let sort = Sort { kernel, word, how, bytes, size, made: made_size, outer, length, width, threads, stop: run.stop };
     if to == made {
-        return sort.run(results);
+        return run.within(sort.scratch(), || sort.run(results));
     }
     let count = outer * how.count * width;
     let mut wide = run.storage(count * made.size())?;
-    sort.run(wide.bytes_mut())?;
+    run.within(sort.scratch(), || sort.run(wide.bytes_mut()))?;
     let found = cast_tensor(&Tensor::from_storage(wide, made, &[count])?, to, &typed.settings)?;
     results.copy_from_slice(&found.raw().0[..results.len()]);
     run.memory.give(count * made.size());
@@ -157,5 +158,5 @@ fn scan(op: Op, all: &Lines<'_>, to: DType, typed: &TypedProgram, run: &Run<'_>,
         threads: all.threads,
         stop: run.stop,
     };
-    scan.run(results)
+    run.within(scan.scratch(), || scan.run(results))
 }

@@ -7,7 +7,9 @@
 
 mod buffers;
 pub(crate) mod dense;
+mod execute;
 mod finish;
+mod in_order;
 mod in_place;
 mod index;
 mod kernel;
@@ -16,6 +18,7 @@ mod operand;
 mod order;
 mod plan;
 mod prepared;
+mod rows;
 pub(crate) mod run;
 
 pub(crate) use finish::cast_tensor;

@@ -13,6 +13,8 @@ pub(super) enum Operand<'a> {
     Tensor(TensorRef<'a>),
     /// Elements that are made, under a contiguous layout.
     Made(Made<'a>, Arc<Layout>),
+    /// Elements of another operand, so many behind its first one, under this layout.
+    Part(&'a Operand<'a>, isize, &'a Arc<Layout>),
 }
 
 impl Operand<'_> {
@@ -20,6 +22,7 @@ impl Operand<'_> {
         match self {
             Operand::Tensor(t) => t.shape(),
             Operand::Made(_, layout) => layout.shape(),
+            Operand::Part(_, _, layout) => layout.shape(),
         }
     }
 
@@ -27,6 +30,7 @@ impl Operand<'_> {
         match self {
             Operand::Tensor(t) => t.strides(),
             Operand::Made(_, layout) => layout.strides(),
+            Operand::Part(_, _, layout) => layout.strides(),
         }
     }
 
@@ -36,6 +40,7 @@ impl Operand<'_> {
         match self {
             Operand::Tensor(t) => buffer(*t),
             Operand::Made(made, _) => Buffer::made(made),
+            Operand::Part(of, skip, _) => of.buffer().skipped(*skip),
         }
     }
 }

@@ -90,10 +90,7 @@ pub(super) fn statistics<R>(
             threads: if prepared.total >= PARALLEL_WORK { run.threads } else { 1 },
             stop: run.stop,
         };
-        let scratch = order.scratch(results);
-        run.memory.take(scratch)?;
-        order.run(storage.bytes_mut(), made.size())?;
-        run.memory.give(scratch);
+        run.within(order.scratch(results), || order.run(storage.bytes_mut(), made.size()))?;
         if copy.is_some() {
             run.memory.give(prepared.total * size);
         }

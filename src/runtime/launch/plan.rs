@@ -5,25 +5,24 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
 use super::buffers::{Buffers, Value, extents};
-use super::finish::finish;
+use super::execute::{execute, finished};
+use super::in_order::InOrder;
 use super::in_place::{Overs, operands_over};
-use super::index::positions;
-use super::kernel::{Over, Results, Targets, is_parallel, launch, operands};
-use super::lines::lines;
+use super::kernel::{Over, Results, Targets, is_parallel, operands};
 use super::operand::{Operand, buffer};
-use super::order::statistics;
 use super::prepared::{Blocks, Call, PreparedLaunch, Ready, prepare_call};
+use super::rows::{Place, Rows, run_rows};
 use super::run::{FEW, Run};
 use crate::base::error::{Error, Result};
-use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
+use crate::graph::typed::{NodeId, TypedProgram};
 use crate::kernels::CpuLevel;
-use crate::ops::Op;
-use crate::plan::fuse::{BufferId, Origin, Plan, PlannedKernel, plan};
+use crate::plan::blocking::{Block, Blocking};
+use crate::plan::fuse::{BufferId, MadeBy, Origin, Plan, PlannedKernel, RowGroup, plan};
 use crate::plan::geometry::Reduction;
 use crate::plan::kernel::Kernel;
 use crate::plan::options::Passes;
@@ -35,8 +34,8 @@ use crate::tensor::layout::Layout;
 use crate::tensor::{Slot, Tensor, TensorRef};
 
 /// What gives a plan's kernels their code.
-pub(crate) trait Engine {
-    type Ready: Ready;
+pub(crate) trait Engine: Sync {
+    type Ready: Ready + Send + Sync;
     /// The schedule and code of a plan's `at`-th kernel for the classes of its operands.
     fn ready(&self, at: usize, kernel: &Arc<Kernel>, classes: &[Class]) -> Result<Self::Ready>;
     /// Whether its segments walk rows, and add sums of what they compute in each.
@@ -47,8 +46,8 @@ pub(crate) trait Engine {
     fn clock(&self) -> Option<Instant> {
         None
     }
-    /// A kernel was launched at this time, and has ended now.
-    fn launched(&self, _: &Arc<Kernel>, _: Instant) {}
+    /// A kernel's launches took so long.
+    fn launched(&self, _: &Arc<Kernel>, _: Duration) {}
 }
 
 /// The engine without compiled code.
@@ -75,41 +74,25 @@ pub(crate) fn run_plan<E: Engine>(
     launches: &mut Cow<'_, [Arc<PreparedLaunch<E::Ready>>]>,
     into: &mut [Slot<'_>],
 ) -> Result<Fetched> {
-    let known = launches.len() == plan.work.len();
-    let mut buffers = Buffers::new(plan, run);
     let wanted = if into.is_empty() { SmallVec::new() } else { only_fetches(plan) };
-    for (at, k) in plan.work.iter().enumerate() {
+    let (known, buffers) = (!launches.is_empty(), Buffers::new(plan, run));
+    let mut runner = Runner { plan, run, engine, launches, known, next: 0, incomplete: false, buffers, wanted, into };
+    let mut at = 0;
+    while at < plan.work.len() {
         if let Some(stop) = run.stop {
             stop.check()?;
         }
-        buffers.view(&k.views)?;
-        let mut inputs = SmallVec::<[Operand<'_>; FEW]>::new();
-        for b in &k.inputs {
-            inputs.push(buffers.operand(*b)?);
-        }
-        if !known {
-            let made = prepare(plan, k, at, run, &inputs, engine)?;
-            launches.to_mut().push(Arc::new(made));
-        }
-        let mut over = SmallVec::new();
-        let target = |(output, (b, v)): (usize, (&BufferId, &u32))| -> Option<&mut [u8]> {
-            // What another kernel reads is kept apart from the caller's memory.
-            let fetch = wanted.get(*b as usize).copied().flatten().filter(|_| !plan.buffers[*b as usize].read);
-            into.get_mut(fetch? as usize)?.take(k.kernel.value(*v).dtype, launches[at].shape(), |feeds| {
-                operands_over(plan, &launches[at], output, feeds).map(|found| over.extend(found)).is_some()
-            })
+        at = match runner.rows(at)? {
+            Some(end) => end,
+            None => {
+                runner.kernel(at, true)?;
+                at + 1
+            }
         };
-        let bytes = k.outputs.iter().zip(&k.kernel.outputs).enumerate().map(target).collect();
-        let began = engine.clock();
-        let made = execute(plan, k, run, &launches[at], &inputs, Targets { bytes, over })?;
-        if let Some(began) = began {
-            engine.launched(&k.kernel, began);
-        }
-        drop(inputs);
-        for (b, t) in k.outputs.iter().chain(k.folds.iter().map(|(_, b)| b)).zip(made) {
-            buffers.values[*b as usize] = Some(t.map_or(Value::Delivered, Value::Made));
-        }
-        buffers.release(&k.releases);
+    }
+    let Runner { mut buffers, launches, incomplete, .. } = runner;
+    if incomplete {
+        launches.to_mut().clear();
     }
     buffers.view(&plan.views)?;
     let fetched = |b: &BufferId| match &buffers.values[*b as usize] {
@@ -117,6 +100,163 @@ pub(crate) fn run_plan<E: Engine>(
         _ => buffers.get(*b)?.tensor(|bytes| run.storage(bytes)).map(Some),
     };
     plan.fetches.iter().map(fetched).collect()
+}
+
+/// A run of a plan, kernel by kernel, or group by group.
+struct Runner<'a, 'l, 's, 't, E: Engine> {
+    plan: &'a Plan,
+    run: &'a Run<'a>,
+    engine: &'a E,
+    launches: &'l mut Cow<'s, [Arc<PreparedLaunch<E::Ready>>]>,
+    /// Whether they are those of an earlier run.
+    known: bool,
+    /// The next of them.
+    next: usize,
+    /// Whether some that should be kept are not: then none are.
+    incomplete: bool,
+    buffers: Buffers<'a>,
+    /// For each buffer the fetch that it is, if there is just one and results have places.
+    wanted: SmallVec<[Option<u32>; 16]>,
+    into: &'l mut [Slot<'t>],
+}
+
+impl<'t, E: Engine> Runner<'_, '_, '_, 't, E> {
+    /// Runs a kernel over its whole domain. `listed`: its launch is one of those that are kept.
+    fn kernel(&mut self, at: usize, listed: bool) -> Result<()> {
+        let (plan, run) = (self.plan, self.run);
+        let k = &plan.work[at];
+        self.buffers.view(&k.views)?;
+        let mut inputs = SmallVec::<[Operand<'_>; FEW]>::new();
+        for b in &k.inputs {
+            inputs.push(self.buffers.operand(*b)?);
+        }
+        let unlisted;
+        let prepared = if self.known && listed {
+            &self.launches[self.next]
+        } else {
+            let made = Arc::new(prepare(plan, k, at, run, &inputs, self.engine, |shape| shape)?);
+            if listed {
+                self.launches.to_mut().push(made);
+                &self.launches[self.next]
+            } else {
+                unlisted = made;
+                &unlisted
+            }
+        };
+        self.next += usize::from(listed);
+        let (into, wanted, mut over) = (&mut *self.into, &self.wanted, SmallVec::new());
+        let target = |(output, (b, v)): (usize, (&BufferId, &u32))| -> Option<&mut [u8]> {
+            // What another kernel reads is kept apart from the caller's memory.
+            let fetch = wanted.get(*b as usize).copied().flatten().filter(|_| !plan.buffers[*b as usize].read);
+            into.get_mut(fetch? as usize)?.take(k.kernel.value(*v).dtype, prepared.shape(), |feeds| {
+                operands_over(plan, prepared, output, feeds).map(|found| over.extend(found)).is_some()
+            })
+        };
+        let bytes = k.outputs.iter().zip(&k.kernel.outputs).enumerate().map(target).collect();
+        let began = self.engine.clock();
+        let made = match in_order(plan, (k, at), run, prepared, &inputs, self.engine)? {
+            Some(made) => made,
+            None => execute(plan, k, run, prepared, &inputs, Targets { bytes, over, stream: None })?,
+        };
+        if let Some(began) = began {
+            self.engine.launched(&k.kernel, began.elapsed());
+        }
+        drop(inputs);
+        for (b, t) in k.results().zip(made) {
+            self.buffers.values[b as usize] = Some(t.map_or(Value::Delivered, Value::Made));
+        }
+        self.buffers.release(&k.releases);
+        Ok(())
+    }
+
+    /// Runs the group that begins with a kernel, if there is one and its blocks pay; the kernel behind it.
+    fn rows(&mut self, at: usize) -> Result<Option<usize>> {
+        let (plan, run) = (self.plan, self.run);
+        let Some(group) = plan.group_at(at) else { return Ok(None) };
+        let known = |shape: u32| extents(&plan.typed.shapes[shape as usize], run.dyn_dims).ok();
+        let Some(blocking) = Blocking::of(plan, group, known) else { return Ok(None) };
+        let rows = Rows { plan, group, blocking: &blocking };
+        let end = group.kernels.end;
+        let held = run.memory.now.get();
+        match self.blocks(&rows) {
+            Ok(()) => {}
+            // The first refusal in the order of the kernels is the failure, whatever the blocks are.
+            Err(Error::Panicked { .. } | Error::NegativeExponent { .. } | Error::DivisionByZero { .. }) => {
+                run.memory.now.set(held);
+                group.kernels.clone().try_for_each(|k| self.kernel(k, false))?;
+                // A custom op that panics once only: the launches of these blocks are not kept.
+                self.next += if self.known { rows.launches() } else { 0 };
+                self.incomplete |= !self.known;
+                return Ok(Some(end));
+            }
+            Err(e) => return Err(e),
+        }
+        let later: Vec<BufferId> = group.inner.iter().filter(|i| i.is_later_view()).map(|i| i.buffer).collect();
+        self.buffers.view(&later)?;
+        plan.work[group.kernels.clone()].iter().for_each(|k| self.buffers.release(&k.releases));
+        Ok(Some(end))
+    }
+
+    /// Runs a group block by block.
+    fn blocks(&mut self, rows: &Rows<'_>) -> Result<()> {
+        let (plan, run, group) = (self.plan, self.run, rows.group);
+        let scratch = rows.scratch(run)?;
+        run.memory.take(scratch)?;
+        let is_given = |b: &&BufferId| group.inner.iter().all(|i| i.buffer != **b);
+        for k in &plan.work[group.kernels.clone()] {
+            self.buffers.view(&k.views.iter().filter(is_given).copied().collect::<Vec<_>>())?;
+        }
+        let mut places = self.places(group)?;
+        let results = places.iter_mut().map(|p| p.as_mut().map(Place::bytes)).collect();
+        let launches = self.next..self.next + rows.launches();
+        let known = self.known.then(|| &self.launches[launches.clone()]);
+        let mut prepare = |r: usize, run: &Run<'_>, inputs: &[Operand<'_>], block: &Block| {
+            let at = group.kernels.start + r;
+            prepare(plan, &plan.work[at], at, run, inputs, self.engine, |shape| block.shape(shape)).map(Arc::new)
+        };
+        let (buffers, timed) = (&self.buffers, self.engine.clock().is_some());
+        let done = run_rows(*rows, run, |b| buffers.operand(b), results, known, (timed, &mut prepare));
+        run.memory.give(scratch);
+        let done = done?;
+        if let Some(made) = done.launches {
+            self.launches.to_mut().extend(made);
+        }
+        self.next = launches.end;
+        for (k, time) in plan.work[group.kernels.clone()].iter().zip(done.times) {
+            self.engine.launched(&k.kernel, time);
+        }
+        for (inner, place) in group.inner.iter().zip(places) {
+            if let Some(place) = place {
+                self.buffers.values[inner.buffer as usize] = Some(place.value()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// For each inner buffer of a group, the memory for what leaves it.
+    fn places(&mut self, group: &RowGroup) -> Result<Vec<Option<Place<'t>>>> {
+        let (plan, run) = (self.plan, self.run);
+        let mut all = Vec::with_capacity(group.inner.len());
+        for inner in &group.inner {
+            let MadeBy::Kernel { dtype, .. } = inner.from else {
+                all.push(None);
+                continue;
+            };
+            let buffer = &plan.buffers[inner.buffer as usize];
+            let shape = extents(&plan.typed.shapes[buffer.shape as usize], run.dyn_dims)?;
+            let fetch = self.wanted.get(inner.buffer as usize).copied().flatten().filter(|_| !buffer.read);
+            let own = fetch.and_then(|f| self.into.get_mut(f as usize)?.take(dtype, &shape, |_| false));
+            all.push(match own {
+                _ if !inner.leaves => None,
+                Some(own) => Some(Place::Caller(own)),
+                None => {
+                    let layout = Layout::contiguous(&shape)?;
+                    Some(Place::New(run.storage(layout.elements() * dtype.size())?, dtype, layout))
+                }
+            });
+        }
+        Ok(all)
+    }
 }
 
 /// For each buffer, its fetch, if there is just one.
@@ -173,6 +313,7 @@ pub(crate) fn run_direct<R: Ready>(
             consts: &k.consts,
             inputs: &inputs,
             stop: None,
+            stream: None,
         };
         // A plain schedule has no step that refuses data.
         drive(&launch, &mut results, &mut [], 1).map(|_| ())
@@ -188,7 +329,7 @@ pub(crate) fn run_direct<R: Ready>(
     Tensor::with_layout(storage, dtype, prepared.output.clone()).map(Some)
 }
 
-/// Prepares the launch of a plan's kernel for operands of these layouts.
+/// Prepares the launch of a plan's kernel for operands of these layouts. `cut` gives the part of a shape that the launch computes.
 fn prepare<E: Engine>(
     plan: &Plan,
     k: &PlannedKernel,
@@ -196,9 +337,10 @@ fn prepare<E: Engine>(
     run: &Run<'_>,
     inputs: &[Operand<'_>],
     engine: &E,
+    cut: impl Fn(Vec<usize>) -> Vec<usize>,
 ) -> Result<PreparedLaunch<E::Ready>> {
     let typed = &plan.typed;
-    let shape_of = |shape: u32| extents(&typed.shapes[shape as usize], run.dyn_dims);
+    let shape_of = |shape: u32| extents(&typed.shapes[shape as usize], run.dyn_dims).map(&cut);
     let domain = shape_of(k.shape)?;
     let folds = k.folds.iter().map(|(n, _)| Layout::contiguous(&shape_of(typed.nodes[*n as usize].shape)?));
     let folds = folds.collect::<Result<Vec<_>>>()?;
@@ -207,52 +349,22 @@ fn prepare<E: Engine>(
     prepare_call(&Call { inputs, spread: &k.spread, extents: &domain, reduced }, folds, ready)
 }
 
-/// Runs a planned kernel. A result goes to its target, if it has one.
-fn execute<R: Ready>(
+/// Runs a kernel that reduces all of a transposed operand, some rows of it at a time. `None`: it is another kernel, or refuses data.
+fn in_order<E: Engine>(
     plan: &Plan,
-    k: &PlannedKernel,
+    (k, at): (&PlannedKernel, usize),
     run: &Run<'_>,
-    prepared: &PreparedLaunch<R>,
+    prepared: &PreparedLaunch<E::Ready>,
     inputs: &[Operand<'_>],
-    targets: Targets<'_>,
-) -> Result<Results> {
-    if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
-        && let Some((op, _)) = k.kernel.folds.first()
-    {
-        if op.is_search()
-            && let Some(found) = statistics(&plan.typed, *node, *input, prepared, run)?
-        {
-            return Ok(found);
-        }
-        if op.is_search() {
-            return positions(&plan.typed, *node, *input, prepared, run);
-        }
-        if op.is_line() {
-            return lines(&plan.typed, *node, *input, prepared, run);
-        }
-    }
-    let made = launch(&k.kernel, &k.consts, run, prepared, inputs, targets)?;
-    let (mut results, partials) = made.map_err(|f| refused(&plan.typed, k.nodes[f.step as usize], f.refusal))?;
-    for (((node, _), partial), layout) in k.folds.iter().zip(partials).zip(&prepared.folds) {
-        results.push(Some(finish(&plan.typed, *node, partial, prepared, layout, run, plan.refuses_nothing(*node))?));
-    }
-    Ok(results)
-}
-
-/// The error of data that a node refuses; `message` is that of a user's function that panicked.
-fn refused(typed: &TypedProgram, node: NodeId, message: Option<String>) -> Error {
-    let n = &typed.nodes[node as usize];
-    let (op, location) = match &n.kind {
-        TypedKind::Apply { op, .. } | TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } => {
-            (*op, n.location.clone())
-        }
-        _ => (Op::Cast, n.location.clone()),
-    };
-    match op {
-        Op::Custom(_) => Error::Panicked { op: op.name(), message, location },
-        Op::PowChecked => Error::NegativeExponent { op: Op::Pow.name(), location },
-        _ => Error::DivisionByZero { op: op.name(), location },
-    }
+    engine: &E,
+) -> Result<Option<Results>> {
+    let (Some(how), [input]) = (InOrder::of(k, prepared), inputs) else { return Ok(None) };
+    let scratch = how.scratch(k, run);
+    run.memory.take(scratch)?;
+    let ready = |classes: &[Class]| engine.ready(at, &k.kernel, classes);
+    let made = how.run(k, run, input, &ready);
+    run.memory.give(scratch);
+    made?.map(|partials| finished(plan, k, run, prepared, (Results::new(), partials))).transpose()
 }
 
 /// Computes one node of a program without feeds, without compiled code.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
+use crate::base::generator::Part;
 use crate::tensor::{Pool, Storage, TensorRef};
 
 /// What a run has besides a plan.
@@ -21,6 +22,8 @@ pub(crate) struct Run<'a> {
     /// What can stop the run.
     pub(crate) stop: Option<&'a Stop<'a>>,
     pub(crate) memory: MemoryBudget,
+    /// The rows that generators count from.
+    pub(crate) part: Option<&'a Part>,
 }
 
 /// The bytes that a run may hold, and those that it holds: results, buffers between kernels, partial results of reductions.
@@ -54,7 +57,15 @@ impl Run<'_> {
     /// A run without feeds and limits, on this thread.
     pub(crate) fn alone() -> Run<'static> {
         let memory = MemoryBudget::limited(usize::MAX);
-        Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None, stop: None, memory }
+        Run { feeds: &[], dyn_dims: &[], threads: 1, pool: None, stop: None, memory, part: None }
+    }
+
+    /// Does work that takes so many bytes of its own.
+    pub(super) fn within(&self, bytes: usize, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.memory.take(bytes)?;
+        let done = work();
+        self.memory.give(bytes);
+        done
     }
 
     pub(super) fn storage(&self, bytes: usize) -> Result<Storage> {

@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use super::callee::{Callee, EXTREMES};
-use super::lex::{Span, Token};
+use super::lex::{Lexer, Span, Token};
 use super::mistakes::{assigns, usage, wrong_arity};
-use super::{Applied, Frame, Known, Parser, Term, Value};
+use super::{Applied, Frame, Known, Parser, Step, Term, Value};
 use crate::base::blocks::BlockSize;
 use crate::base::composite::Composite;
 use crate::base::dtype::DType;
@@ -117,6 +117,29 @@ impl<M: Mode> Parser<'_, '_, M> {
 /// assert_eq!(application("steps"), None);
 /// ```
 pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
+    last_step(text, |step| match step.what {
+        Applied::Op(op, _) => Some((op, spans(step))),
+        _ => None,
+    })
+}
+
+/// The byte ranges of the operands of what an expression applies last: an op, a composite or a block scale. `None` as for
+/// [`application`].
+///
+/// ```
+/// use castwise::expr::operand_ranges;
+/// assert_eq!(operand_ranges("softmax(a * 2, dims=-1)"), Some(vec![8..13]));
+/// assert_eq!(operand_ranges("steps"), None);
+/// ```
+pub fn operand_ranges(text: &str) -> Option<Vec<Range<usize>>> {
+    last_step(text, |step| Some(spans(step)))
+}
+
+fn spans(step: &Step) -> Vec<Range<usize>> {
+    step.spans.iter().flatten().map(|s| s.start as usize..s.end as usize).collect()
+}
+
+fn last_step<T>(text: &str, read: impl Fn(&Step) -> Option<T>) -> Option<T> {
     if text.len() > MAX_EXPRESSION {
         return None;
     }
@@ -129,7 +152,40 @@ pub fn application(text: &str) -> Option<(Op, Vec<Range<usize>>)> {
     parser.read().ok()?;
     parser.closed().ok()?;
     let Some((Value::Term(Term::Step(root)), _)) = parser.values.last() else { return None };
-    let step = parser.steps.get(*root as usize)?;
-    let Applied::Op(op, _) = step.what else { return None };
-    Some((op, step.spans.iter().flatten().map(|s| s.start as usize..s.end as usize).collect()))
+    read(parser.steps.get(*root as usize)?)
+}
+
+/// The byte ranges of the values of an expression's statements: what is between semicolons, without the names that values
+/// are assigned to. `None` if the text can't be split into words, or a statement is empty.
+///
+/// ```
+/// use castwise::expr::statements;
+/// assert_eq!(statements("t = a - b; y = 2 * t"), Some(vec![4..9, 15..20]));
+/// assert_eq!(statements("sum(a, dims=0)"), Some(vec![0..14]));
+/// assert_eq!(statements("a;"), None);
+/// ```
+pub fn statements(text: &str) -> Option<Vec<Range<usize>>> {
+    let mut lexer = Lexer::new(text);
+    let (mut depth, mut all) = (0usize, Vec::new());
+    let mut value: Option<Range<usize>> = None;
+    loop {
+        let (token, span) = lexer.next().ok()?;
+        match token {
+            Token::End | Token::Semicolon if depth == 0 || matches!(token, Token::End) => {
+                all.push(value.take()?);
+                if matches!(token, Token::End) {
+                    return Some(all);
+                }
+                continue;
+            }
+            Token::Assign if depth == 0 => {
+                value = None;
+                continue;
+            }
+            Token::Open => depth += 1,
+            Token::Close => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        value.get_or_insert(span.start as usize..0).end = span.end as usize;
+    }
 }

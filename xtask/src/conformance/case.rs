@@ -98,7 +98,7 @@ fn bytes(v: &Value) -> Result<Vec<u8>, Unusable> {
     Ok(all)
 }
 
-fn tensor(v: &Value) -> Result<Tensor, Unusable> {
+pub fn tensor(v: &Value) -> Result<Tensor, Unusable> {
     let dims = v["shape"].as_array().ok_or_else(|| malformed("a shape"))?;
     let shape: Option<Vec<usize>> = dims.iter().map(|d| d.as_u64().map(|n| n as usize)).collect();
     let shape = shape.ok_or_else(|| malformed("a shape"))?;

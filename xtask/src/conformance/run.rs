@@ -41,7 +41,7 @@ pub fn weak(case: &Case, eager: bool) -> bool {
 }
 
 /// The result of the case's application, assigned to the first operand if the case is in place.
-fn apply<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
+pub fn apply<M: Mode>(case: &Case, operands: &[Operand<M>]) -> Var<M> {
     let result = applied(case, operands);
     match operands.first() {
         Some(Operand::Var(x)) if case.in_place => x.assign(result),

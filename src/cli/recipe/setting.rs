@@ -1,0 +1,131 @@
+//! Settings of recipes: a number, a list that is interpolated over the layers of a model, or either by the names of tensors.
+//!
+//! Guarantees: they mean what they mean in mergekit: a list of n values at the place t from 0 to 1 is interpolated in f64; the first filter that a
+//! tensor's name contains counts; numbers are finite. Does not: know parameters.
+
+use super::super::report;
+use super::super::yaml::{Node, Value};
+
+/// The most values of a list.
+const MOST: usize = 4096;
+
+/// A number or a truth value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::cli) enum Number {
+    Bool(bool),
+    Real(f64),
+}
+
+/// The value of a parameter for tensors of any name.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::cli) enum Setting {
+    One(Number),
+    /// Values from the first layer to the last.
+    Gradient(Vec<f64>),
+    /// By parts of names; none is for all names.
+    Filters(Vec<(Option<String>, Setting)>),
+}
+
+impl Setting {
+    /// Reads the text of a setting: `0.5`, `true`, `[0, 0.5, 1]`, `[{filter: mlp, value: 0.3}, {value: 1}]`.
+    pub(in crate::cli) fn read(text: &str) -> Result<Setting, String> {
+        Setting::of(&Node::read(text)?).map_err(|(_, why)| why)
+    }
+
+    /// The setting of a YAML value. The error has the line.
+    pub(in crate::cli) fn of(node: &Node) -> Result<Setting, (u64, String)> {
+        let Value::List(list) = &node.value else { return Setting::flat(node) };
+        if !list.iter().any(|n| matches!(n.value, Value::Map(_))) {
+            return Setting::flat(node);
+        }
+        if list.len() > MOST {
+            return Err((node.line, format!("more than {MOST} filters")));
+        }
+        list.iter().map(Setting::filter).collect::<Result<Vec<_>, _>>().map(Setting::Filters)
+    }
+
+    /// A value without filters.
+    fn flat(node: &Node) -> Result<Setting, (u64, String)> {
+        let wrong = |n: &Node| (n.line, format!("expected a number, found {}", n.kind()));
+        match &node.value {
+            Value::Bool(b) => Ok(Setting::One(Number::Bool(*b))),
+            Value::Number(n) => Ok(Setting::One(Number::Real(*n))),
+            Value::List(list) if (1..=MOST).contains(&list.len()) => {
+                let number = |n: &Node| if let Value::Number(v) = n.value { Ok(v) } else { Err(wrong(n)) };
+                list.iter().map(number).collect::<Result<Vec<f64>, _>>().map(Setting::Gradient)
+            }
+            Value::List(_) => Err((node.line, format!("a list has 1 to {MOST} numbers"))),
+            _ => Err(wrong(node)),
+        }
+    }
+
+    fn filter(node: &Node) -> Result<(Option<String>, Setting), (u64, String)> {
+        let Value::Map(entries) = &node.value else {
+            return Err((node.line, format!("expected `filter` and `value`, found {}", node.kind())));
+        };
+        let (mut filter, mut value) = (None, None);
+        for (key, line, node) in entries {
+            match (key.as_str(), &node.value) {
+                // mergekit takes `*` for all names, too.
+                ("filter", Value::Null) => {}
+                ("filter", Value::Text(text)) => filter = (text != "*").then(|| text.clone()),
+                ("filter", _) => return Err((node.line, format!("a filter is a part of a name, not {}", node.kind()))),
+                ("value", _) => value = Some(Setting::flat(node)?),
+                _ => {
+                    return Err((*line, format!("`{}`: a filter has `filter` and `value` only", report::escaped(key))));
+                }
+            }
+        }
+        let value = value.ok_or_else(|| (node.line, "a filter without `value`".to_string()))?;
+        Ok((filter, value))
+    }
+
+    /// The value for a tensor at a place of the model from 0 to 1; none if no filter matches.
+    pub(in crate::cli) fn resolve(&self, tensor: &str, place: f64) -> Option<Number> {
+        let first = match self {
+            Setting::Filters(all) => {
+                let of =
+                    |f: &&(Option<String>, Setting)| f.0.as_ref().is_none_or(|part| tensor.contains(part.as_str()));
+                &all.iter().find(of)?.1
+            }
+            one => one,
+        };
+        match first {
+            Setting::One(n) => Some(*n),
+            Setting::Gradient(values) => Some(Number::Real(interpolated(values, place))),
+            Setting::Filters(_) => None,
+        }
+    }
+
+    /// This setting, and another one where no filter of this one matches.
+    pub(in crate::cli) fn or(self, other: Setting) -> Setting {
+        let filters = |s: Setting| if let Setting::Filters(all) = s { all } else { vec![(None, s)] };
+        Setting::Filters(filters(self).into_iter().chain(filters(other)).collect())
+    }
+
+    /// The text that [`read`](Setting::read) reads.
+    pub(in crate::cli) fn text(&self) -> String {
+        match self {
+            Setting::One(Number::Bool(b)) => b.to_string(),
+            Setting::One(Number::Real(n)) => n.to_string(),
+            Setting::Gradient(values) => {
+                format!("[{}]", values.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(", "))
+            }
+            Setting::Filters(all) => {
+                let one = |(filter, value): &(Option<String>, Setting)| match filter {
+                    Some(f) => format!("{{filter: {}, value: {}}}", serde_json::Value::from(f.as_str()), value.text()),
+                    None => format!("{{value: {}}}", value.text()),
+                };
+                format!("[{}]", all.iter().map(one).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+fn interpolated(values: &[f64], place: f64) -> f64 {
+    let at = |i: usize| values.get(i.min(values.len().saturating_sub(1))).copied().unwrap_or(0.0);
+    let scaled = place * (values.len().saturating_sub(1)) as f64;
+    let whole = scaled as usize;
+    let part = scaled - whole as f64;
+    (1.0 - part) * at(whole) + part * at(whole + 1)
+}

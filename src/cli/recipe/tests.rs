@@ -1,0 +1,108 @@
+//! Tests of recipes: settings, layers, texts from outside.
+
+use super::layers::Layers;
+use super::setting::{Number, Setting};
+use super::{ALL, Recipe};
+
+#[test]
+fn settings_mean_what_they_mean_in_mergekit() {
+    let read = |text: &str| Setting::read(text).unwrap();
+    let at = |text: &str, name: &str, place: f64| read(text).resolve(name, place);
+    assert_eq!(at("0.5", "x", 0.3), Some(Number::Real(0.5)));
+    assert_eq!(at("true", "x", 0.3), Some(Number::Bool(true)));
+    assert_eq!(at("[0, 0.5, 1]", "x", 0.25), Some(Number::Real(0.25)));
+    assert_eq!(at("[0, 0.5, 1]", "x", 1.0), Some(Number::Real(1.0)));
+    assert_eq!(at("[3]", "x", 1.0), Some(Number::Real(3.0)));
+    let filters = "[{filter: attn, value: [0, 1]}, {filter: mlp, value: 2}]";
+    assert_eq!(at(filters, "layers.1.attn.q", 0.5), Some(Number::Real(0.5)));
+    assert_eq!(at(filters, "layers.1.mlp", 0.5), Some(Number::Real(2.0)));
+    assert_eq!(at(filters, "norm", 0.5), None);
+    assert_eq!(at("[{filter: '*', value: 2}]", "norm", 0.5), Some(Number::Real(2.0)));
+    for text in ["0.1", "-1e-3", "false", "[0, 0.5]", filters, "[{value: 1}]", "1e300"] {
+        assert_eq!(Setting::read(&read(text).text()).unwrap(), read(text), "{text}");
+    }
+    for text in [
+        "heavy",
+        ".inf",
+        "[]",
+        "[a]",
+        "{a: 1}",
+        "[{filter: 1, value: 1}]",
+        "[{value: [{value: 1}]}]",
+        "[[1]]",
+        "",
+        "a: b: c",
+    ] {
+        assert!(Setting::read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn places_are_those_of_layers() {
+    let layers = Layers::of(["model.layers.0.x", "model.layers.4.x", "norm"].into_iter());
+    assert_eq!(layers.place("model.layers.1.x"), 0.25);
+    assert_eq!(layers.place("transformer.h.4.x"), 1.0);
+    assert_eq!(layers.place("norm"), 0.0);
+    // As mergekit has it for the only layer.
+    assert_eq!(Layers::of(["layers.0.x"].into_iter()).place("layers.0.x"), 1.0);
+}
+
+#[test]
+fn shipped_recipes_are_read_and_say_what_they_do() {
+    for (name, _) in ALL {
+        let recipe = Recipe::load(name).unwrap_or_else(|f| panic!("{name}: {}", f.text));
+        assert!(recipe.summary.ends_with('.'), "{name}");
+        assert!(recipe.parameters.iter().all(|p| !p.doc.is_empty()), "{name}");
+        // What is printed is read again.
+        Recipe::read(name, name, &recipe.text).unwrap_or_else(|f| panic!("{name}: {}", f.text));
+    }
+}
+
+/// Texts from outside give errors.
+#[test]
+fn no_text_panics() {
+    let deep = format!("models x 1\n{}x[last]{}\n", "(".repeat(100_000), ")".repeat(100_000));
+    for text in [
+        "",
+        "\n",
+        "#",
+        "# a",
+        "input",
+        "input a b",
+        "models",
+        "models x 0",
+        "models x 99",
+        "models x 1\nmodels y 1\nx[last]",
+        "parameter",
+        "parameter p = x",
+        "parameter dtype = 1",
+        "let",
+        "let a",
+        "let a = b\nlet b = a\nb",
+        "let a = a\na",
+        "require",
+        "require 1",
+        "include no",
+        "include",
+        "sibling s",
+        "sibling s = w",
+        "sibling s = w:(=b",
+        "dtype x",
+        "accepts x",
+        "a = ",
+        "a[k] = 1\nb",
+        "a\nb",
+        "[",
+        "]",
+        "\"",
+        "é",
+        "é[i] = 1\ny",
+        "choose(\nx",
+        &deep,
+    ] {
+        let _ = Recipe::read("text", "text", text);
+    }
+    assert!(Recipe::read("deep", "deep", &deep).is_err());
+    assert!(Recipe::read("deep", "deep", "models x 1\na = b\nb = a\na").is_ok(), "found when it is used");
+    assert!(Recipe::read("cycle", "cycle", "let a = b\nlet b = a\nb").is_err());
+}

@@ -1,0 +1,143 @@
+//! Which tensors are computed tile by tile.
+//!
+//! Guarantees: a tensor whose operands and results are beyond the limit of memory is streamed, or refused if the limit was given;
+//! the bits are the same either way. Does not: count what a program stores in between.
+
+use castwise::shape::Dim;
+use indicatif::HumanBytes;
+
+use super::budget::Budget;
+use super::job::{SLOTS, Streamed, TiledInput};
+use super::split::split;
+use super::tile::feeds;
+use crate::cli::args::Eval;
+use crate::cli::failure::Failure;
+use crate::cli::format::Format;
+use crate::cli::inputs::bytes;
+use crate::cli::plan::{Job, Work};
+use crate::cli::report;
+
+/// A tensor with at least so many bytes of operands and results is streamed although it fits in memory, so that reading, computing and
+/// writing overlap.
+const LARGE: u64 = 16 << 20;
+
+/// Bytes of the operands and results of a tile, if there is room for [`SLOTS`] such tiles.
+const TILE: u64 = 4 << 20;
+
+/// The jobs that are streamed, at their positions. Adds notes about those that should be.
+pub(super) fn decide(
+    arguments: &Eval,
+    work: &Work,
+    format: Format,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Option<Streamed>>, Failure> {
+    let budget = Budget::of(arguments.memory);
+    let mut all = Vec::with_capacity(work.jobs.len());
+    for (at, job) in work.jobs.iter().enumerate() {
+        let size = size(work, job)?;
+        let beyond = size > budget.bytes;
+        if !beyond && size < LARGE {
+            all.push(None);
+            continue;
+        }
+        let streamed = streamed(arguments, work, at, format, budget);
+        all.push(match streamed {
+            Ok(s) if beyond || s.overlaps => Some(s),
+            Ok(_) => None,
+            Err(_) if !beyond => None,
+            Err(why) => {
+                let what = if work.named {
+                    format!("the tensor `{}`", report::escaped(&job.name))
+                } else {
+                    "the result".into()
+                };
+                let (need, limit) = (HumanBytes(size), HumanBytes(budget.bytes));
+                let text = format!("{what} needs {need} of memory for its operands and results");
+                if budget.given {
+                    let text = format!("{text}, more than --memory {limit}, and is not computed in parts: {why}");
+                    return Err(Failure { text: report::error(&text), code: 1 });
+                }
+                notes.push(format!(
+                    "warning: {text}, where {limit} are left for them, and is not computed in parts: {why}"
+                ));
+                None
+            }
+        });
+    }
+    Ok(all)
+}
+
+/// The bytes of a job's operands and results.
+fn size(work: &Work, job: &Job) -> Result<u64, Failure> {
+    let (plan, e) = work.of(job);
+    let mut all = plan.bytes()?;
+    for i in &e.uses {
+        let (dtype, dims) = work.inputs[*i].info(&job.name)?;
+        all = all.saturating_add(bytes(dtype, &fixed(&dims)));
+    }
+    Ok(all)
+}
+
+fn fixed(dims: &[Dim]) -> Vec<usize> {
+    dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).collect()
+}
+
+/// A job as a stream. Errors: the reason why it can't be one.
+fn streamed(arguments: &Eval, work: &Work, at: usize, format: Format, budget: Budget) -> Result<Streamed, String> {
+    let job = &work.jobs[at];
+    let (plan, e) = work.of(job);
+    if plan.conversion.is_back() {
+        return Err("--out-dtype checks whether it is exact".into());
+    }
+    if arguments.check.is_some() {
+        return Err("--check compares whole tensors".into());
+    }
+    let typed = &plan.typed;
+    let results: Option<Vec<usize>> = plan.results.iter().map(|r| typed.position(&r.var)).collect();
+    let split = split(typed, results.ok_or("a result has no place")?)?;
+    let parts = matches!(format, Format::Npy | Format::SafeTensors | Format::Index | Format::Folder);
+    if !parts && split.results.iter().any(|n| split.tiled[*n]) {
+        return Err("only .npy and .safetensors files are written in parts".into());
+    }
+    let (mut passes, mut row, mut shared) = (Vec::new(), 0, false);
+    let names: Vec<Option<&str>> = typed.nodes().map(|n| n.kind).map(|k| name(&k)).collect();
+    let dtypes: Vec<_> = typed.nodes().map(|n| n.dtype).collect();
+    for pass in 0..split.count() {
+        let mut inputs = Vec::new();
+        for node in feeds(typed, &split, pass).into_iter().filter(|n| split.tiled[*n]) {
+            let input = e.uses.iter().copied().find(|i| Some(work.inputs[*i].name.as_str()) == names[node]);
+            let input = input.ok_or("an input has no file")?;
+            if !work.inputs[input].has_parts() {
+                return Err("an input is not read in parts: arrays of .npz files and in Fortran order".into());
+            }
+            shared |= work.named && !work.inputs[input].is_named();
+            inputs.push(TiledInput { input, node, dtype: dtypes[node], width: split.width(node) });
+        }
+        passes.push(inputs);
+    }
+    for inputs in &passes {
+        row = row.max(inputs.iter().map(|i| (i.width * i.dtype.size()) as u64).sum::<u64>());
+    }
+    row += split
+        .results
+        .iter()
+        .filter(|n| split.tiled[**n])
+        .map(|n| (split.width(*n) * dtypes[*n].size()) as u64)
+        .sum::<u64>();
+    let unit = if split.pairs { split.unit.max(2) } else { split.unit } as u64;
+    let most = TILE.min(budget.bytes / (2 * SLOTS as u64));
+    let rows = (most / row.max(1) / unit).max(1) * unit;
+    let slots = rows.saturating_mul(row).saturating_mul(SLOTS as u64);
+    if rows >= split.rows as u64 {
+        return Err(format!("its rows can only be divided by {unit}, and there are {}", split.rows));
+    }
+    if slots > budget.bytes {
+        return Err(format!("{SLOTS} parts of it would need {}", HumanBytes(slots)));
+    }
+    let overlaps = passes.len() == 1 && !shared;
+    Ok(Streamed { job: at, split, passes, rows: rows as usize, overlaps })
+}
+
+fn name<'k>(kind: &castwise::NodeKind<'k>) -> Option<&'k str> {
+    if let castwise::NodeKind::Feed(name) = kind { Some(name) } else { None }
+}

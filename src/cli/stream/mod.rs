@@ -1,0 +1,16 @@
+//! Tensors that are computed tile by tile, and the overlap of reading, computing and writing.
+//!
+//! Does not: choose what is computed; `eval` does.
+
+mod budget;
+mod decide;
+mod job;
+mod pipeline;
+mod progress;
+mod read;
+mod split;
+mod tile;
+mod write;
+
+pub(super) use pipeline::evaluate;
+pub(super) use progress::{to_read, to_read_once};

@@ -1,0 +1,287 @@
+//! Runs the rule of one operand: what it applies becomes nodes of the program.
+//!
+//! Guarantees: all that a rule combines is in one dtype: the compute dtype of the application, or its op math where the rule rounds more than once.
+//! Does not: sum to the operand's shape.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::base::composite::{Composite, Kind};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result, SourceLocation};
+use crate::base::host::once;
+use crate::base::scalar::Scalar;
+use crate::base::shape::SymDim;
+use crate::base::view::View;
+use crate::graph::typed::{Arg, NodeId, TypedKind};
+use crate::graph::var::{Graph, Mode, Operand, Var};
+use crate::ops::derivative::{Application, Build, Item, Rule};
+use crate::ops::{Attrs, Op, Output};
+
+use super::values::Values;
+
+/// A rule at work.
+pub(super) struct Local<'a> {
+    values: &'a Values<'a>,
+    node: NodeId,
+    /// The compute dtype.
+    compute: DType,
+    /// The dtype in which the rule computes.
+    math: DType,
+    g: Var,
+    at: SourceLocation,
+    items: RefCell<Vec<(Var, DType)>>,
+    failed: RefCell<Option<Error>>,
+}
+
+/// What a reduction or an op on lines works on.
+struct Along {
+    from: NodeId,
+    axes: Vec<i64>,
+    keep: bool,
+}
+
+impl<'a> Local<'a> {
+    /// Of the application that this node is, whose result has the cotangent `g`.
+    pub(super) fn new(values: &'a Values<'a>, node: NodeId, g: &Var, wide: bool) -> Local<'a> {
+        let n = values.node(node);
+        let compute = match &n.kind {
+            TypedKind::Apply { compute, .. } => *compute,
+            TypedKind::Reduce { from, .. } | TypedKind::Line { from, .. } => values.node(*from).dtype,
+            _ => n.dtype,
+        };
+        let math = if wide { compute.op_math() } else { compute };
+        let (at, items) = (n.location.clone(), RefCell::new(Vec::new()));
+        Local { values, node, compute, math, g: g.clone(), at, items, failed: RefCell::new(None) }
+    }
+
+    /// The gradient that the rule gives, in the compute dtype; `None` if it adds nothing.
+    pub(super) fn run(&self, rule: Rule) -> Result<Option<Var>> {
+        let made = rule(Application::new(self));
+        if let Some(e) = self.failed.borrow_mut().take() {
+            return Err(e);
+        }
+        let Item::Node(i) = made.item else { return Ok(None) };
+        let (v, dtype) = self.items.borrow()[i].clone();
+        Ok(Some(if dtype == self.compute { v } else { self.cast(&v, self.compute) }))
+    }
+
+    fn cast(&self, v: &Var, to: DType) -> Var {
+        Graph::apply(Op::Cast, &[v.into()], Attrs::cast(to), self.at.clone())
+    }
+
+    fn item(&self, v: Var, dtype: DType) -> Item {
+        let mut items = self.items.borrow_mut();
+        items.push((v, dtype));
+        Item::Node(items.len() - 1)
+    }
+
+    /// A value of the typed program, in the dtype in which the rule computes if it is in a half dtype.
+    fn value(&self, n: NodeId) -> Item {
+        match self.values.var(n) {
+            Ok(v) => self.widened(v, self.values.node(n).dtype),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    fn widened(&self, v: Var, dtype: DType) -> Item {
+        let to = match dtype {
+            d if d == self.compute => self.math,
+            d if d == self.compute.real() => self.math.real(),
+            d => d,
+        };
+        if dtype == to { self.item(v, dtype) } else { self.item(self.cast(&v, to), to) }
+    }
+
+    fn fail(&self, e: Error) -> Item {
+        self.failed.borrow_mut().get_or_insert(e);
+        self.item(self.g.clone(), self.math)
+    }
+
+    /// An item as a value: a number in the dtype of the rule, or its parts'.
+    fn get(&self, item: Item) -> (Var, DType) {
+        match item {
+            Item::Node(i) => self.items.borrow()[i].clone(),
+            Item::Number(s) => {
+                let dtype = if matches!(s, Scalar::Complex(..)) { self.math } else { self.math.real() };
+                (self.values.number(s, dtype, &self.g, self.at.clone()), dtype)
+            }
+            Item::Nothing => self.get(Item::Number(Scalar::Float(0.0))),
+        }
+    }
+
+    fn along(&self) -> Option<Along> {
+        match &self.values.node(self.node).kind {
+            TypedKind::Reduce { from, axes, keep, .. } => {
+                Some(Along { from: *from, axes: axes.iter().map(|a| *a as i64).collect(), keep: *keep })
+            }
+            TypedKind::Line { from, axis, .. } => Some(Along { from: *from, axes: vec![*axis as i64], keep: true }),
+            _ => None,
+        }
+    }
+
+    /// What a rule asks of an op that does not work along dims.
+    fn misplaced(&self) -> Item {
+        self.fail(Error::Internal(format!("the rule of typed node {} is for a reduction", self.node)))
+    }
+
+    fn composite(&self, kind: Kind, operands: &[&Var], dims: Option<&[i64]>) -> Var {
+        let mut made = Composite::new(kind);
+        made.dims = dims.map(Into::into);
+        let all: Vec<Operand> = operands.iter().map(|v| Operand::from(*v)).collect();
+        Graph::composite(&operands[0].0, &made, &all, self.at.clone())
+    }
+}
+
+/// The op of the table that a rule names.
+fn named(op: &'static str) -> Result<Op> {
+    static NAMES: OnceLock<HashMap<&'static str, Op>> = OnceLock::new();
+    let names = once(&NAMES, || Op::ALL.iter().map(|op| (op.name(), *op)).collect());
+    names.get(op).copied().ok_or_else(|| Error::Internal(format!("a rule applies `{op}`")))
+}
+
+/// Arithmetic of real numbers that have no dtype yet, in f64.
+fn folded(op: Op, operands: &[Item]) -> Option<Scalar> {
+    let real = |o: &Item| match o {
+        Item::Number(Scalar::Int(n)) => Some(*n as f64),
+        Item::Number(Scalar::Float(v)) => Some(*v),
+        _ => None,
+    };
+    let all = operands.iter().map(real).collect::<Option<Vec<f64>>>()?;
+    Some(Scalar::Float(match (op, &all[..]) {
+        (Op::Add, [a, b]) => a + b,
+        (Op::Sub, [a, b]) => a - b,
+        (Op::Mul, [a, b]) => a * b,
+        (Op::Div, [a, b]) => a / b,
+        (Op::Neg, [a]) => -a,
+        _ => return None,
+    }))
+}
+
+impl Build for Local<'_> {
+    fn cotangent(&self) -> Item {
+        self.widened(self.g.clone(), self.values.node(self.node).dtype)
+    }
+
+    fn operand(&self, at: usize) -> Item {
+        match &self.values.node(self.node).kind {
+            TypedKind::Apply { args, .. } => match args.get(at) {
+                Some(Some(Arg::Node(n))) => self.value(*n),
+                Some(Some(Arg::Scalar(s, _))) => Item::Number(*s),
+                _ => Item::Nothing,
+            },
+            TypedKind::Reduce { from, .. } | TypedKind::Line { from, .. } => self.value(*from),
+            _ => Item::Nothing,
+        }
+    }
+
+    fn result(&self) -> Item {
+        self.value(self.node)
+    }
+
+    fn number(&self) -> f64 {
+        match self.values.node(self.node).kind {
+            TypedKind::Reduce { number, .. } | TypedKind::Line { number, .. } => number.map_or(0.0, |n| n.get()),
+            _ => 0.0,
+        }
+    }
+
+    fn is_complex(&self) -> bool {
+        self.compute.is_complex()
+    }
+
+    fn apply(&self, op: &'static str, operands: &[Item]) -> Item {
+        let op = match named(op) {
+            Ok(op) => op,
+            Err(e) => return self.fail(e),
+        };
+        if let Some(s) = folded(op, operands) {
+            return Item::Number(s);
+        }
+        let alone = operands.iter().all(|o| matches!(o, Item::Number(_)));
+        let mut dtypes = Vec::new();
+        let given = operands.iter().enumerate().map(|(k, o)| match o {
+            Item::Number(s) if !(alone && k == 0) => Operand::Scalar(*s),
+            o => {
+                let (v, dtype) = self.get(*o);
+                dtypes.push(dtype);
+                Operand::Var(v)
+            }
+        });
+        let given: Vec<Operand> = given.collect();
+        let widest = dtypes.iter().copied().find(|d| d.is_complex());
+        let common = widest.or(dtypes.iter().copied().rfind(|d| *d != DType::Bool)).unwrap_or(self.math);
+        let dtype = match op.def().output {
+            Output::Bool => DType::Bool,
+            Output::Real => common.real(),
+            _ => common,
+        };
+        self.item(Graph::apply(op, &given, Attrs::default(), self.at.clone()), dtype)
+    }
+
+    fn convert(&self, v: Item) -> Item {
+        let (v, dtype) = self.get(v);
+        if dtype == self.math { self.item(v, dtype) } else { self.item(self.cast(&v, self.math), self.math) }
+    }
+
+    fn complex(&self, re: Item, im: Item) -> Item {
+        let (re, im) = (self.get(re).0, self.get(im).0);
+        self.item(self.composite(Kind::Complex, &[&re, &im], None), self.math)
+    }
+
+    fn fold(&self, op: &'static str, v: Item) -> Item {
+        let (Some(along), Ok(op)) = (self.along(), named(op)) else { return self.misplaced() };
+        let (v, dtype) = self.get(v);
+        let attrs = Attrs::dims(along.axes).with_keepdim(true);
+        self.item(Graph::apply(op, &[v.into()], attrs, self.at.clone()), dtype)
+    }
+
+    fn keep(&self, v: Item) -> Item {
+        let Some(along) = self.along() else { return self.misplaced() };
+        let (mut v, dtype) = self.get(v);
+        for axis in along.axes.into_iter().filter(|_| !along.keep) {
+            v = Graph::view(&v.0, View::Unsqueeze(axis), self.at.clone());
+        }
+        self.item(v, dtype)
+    }
+
+    fn expand(&self, v: Item) -> Item {
+        let Some(along) = self.along() else { return self.misplaced() };
+        let (v, dtype) = self.get(v);
+        match self.values.like(along.from) {
+            Ok(like) => self.item(self.composite(Kind::ExpandLike, &[&v, &like], None), dtype),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    fn count(&self) -> Item {
+        let Some(along) = self.along() else { return self.misplaced() };
+        let dims = self.values.typed.shape_of(along.from);
+        let fixed = along.axes.iter().map(|a| match dims.get(*a as usize) {
+            Some(SymDim::Fixed(n)) => Some(*n as f64),
+            _ => None,
+        });
+        if let Some(n) = fixed.product::<Option<f64>>() {
+            return Item::Number(Scalar::Float(n));
+        }
+        match self.values.like(along.from) {
+            Ok(like) => {
+                let n = self.composite(Kind::Count, &[&like], Some(&along.axes));
+                self.item(self.cast(&n, self.math.real()), self.math.real())
+            }
+            Err(e) => self.fail(e),
+        }
+    }
+
+    fn line(&self, op: &'static str, v: Item, reversed: bool) -> Item {
+        let (Some(along), Ok(op)) = (self.along(), named(op)) else { return self.misplaced() };
+        let (v, dtype) = self.get(v);
+        let flip = |v: Var| match reversed {
+            true => Graph::view(&v.0, View::Flip(along.axes.clone().into()), self.at.clone()),
+            false => v,
+        };
+        let made = Graph::apply(op, &[flip(v).into()], Attrs::dims(along.axes.clone()), self.at.clone());
+        self.item(flip(made), dtype)
+    }
+}
