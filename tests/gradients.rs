@@ -413,3 +413,15 @@ fn random_programs_have_the_same_gradients_in_both_ways() {
     }
     assert!(compared > programs / 2, "{compared} of {programs}");
 }
+
+/// PyTorch gives no gradient where the norm is NaN: no element is the largest.
+#[test]
+fn a_largest_norm_that_is_nan_has_no_gradient() {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F32, [3]);
+    for order in [f64::INFINITY, f64::NEG_INFINITY] {
+        let g = p.gradients(&[&x.over([0]).p(order).norm()], &[&x], &[]).unwrap();
+        let feeds = [("x", Tensor::from([0.0f32, 1.0, f32::NAN]))];
+        assert_eq!(run(&p, &feeds, &[&g[0]])[0].to_vec::<f32>().unwrap(), [0.0; 3], "{order}");
+    }
+}

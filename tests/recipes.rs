@@ -296,6 +296,82 @@ fn a_manifest_says_what_a_merge_was_made_from() {
     assert!(!SafeTensors::open(dir.0.join("next.safetensors")).unwrap().metadata().contains_key("castwise"));
 }
 
+/// Masks are bools of the extents of their model's tensors; names of constants are names of inputs; integers are not merged with floats.
+#[test]
+fn inputs_that_are_no_models_or_no_masks_are_refused() {
+    let dir = Dir::new("recipes-inputs");
+    let floats = Tensor::from([1.0f32, 2.0]);
+    dir.checkpoint("base.safetensors", &[("w", floats.clone())]);
+    dir.checkpoint("a.safetensors", &[("w", Tensor::from([3.0f32, 6.0]))]);
+    dir.checkpoint("half.safetensors", &[("w", floats)]);
+    dir.checkpoint("short.safetensors", &[("w", Tensor::from([true]))]);
+    dir.checkpoint("mask.safetensors", &[("w", Tensor::from([true, false]))]);
+    dir.checkpoint("counts.safetensors", &[("w", Tensor::from([1i64, 2]))]);
+    let dare = |more: &[&str]| {
+        let start = [
+            "eval",
+            "@dare_linear",
+            "-p",
+            "density=0.5",
+            "-q",
+            "-f",
+            "-o",
+            "o.safetensors",
+            "-i",
+            "base=base.safetensors",
+        ];
+        dir.castwise(&[&start[..], &["-i", "a=a.safetensors"], more].concat())
+    };
+    for (input, why) in [
+        ("mask.b=mask.safetensors", "the input `mask.b` is of no model: it is mask.MODEL, of `a`"),
+        ("mask.base=mask.safetensors", "the input `mask.base` is of no model"),
+        ("mask=mask.safetensors", "the input `mask` is of no model"),
+        ("mask.a=short.safetensors", "the mask `mask.a` is bool[1], not bool[2]"),
+        ("mask.a=half.safetensors", "the mask `mask.a` is f32[2], not bool[2]"),
+    ] {
+        let out = dare(&["-i", input]);
+        assert!(out.code != Some(0) && out.stderr.contains(why), "{input}: {}", out.stderr);
+    }
+    assert_eq!(dare(&["-i", "mask.a=mask.safetensors"]).code, Some(0));
+    // What is kept of the difference [2, 4] is rescaled to the sum of its magnitudes.
+    assert_eq!(tensors(&dir.0.join("o.safetensors"))["w"].to_vec::<f32>().unwrap(), [7.0, 2.0]);
+
+    let linear = |inputs: &[&str]| {
+        let all = inputs.iter().flat_map(|i| ["-i", i]);
+        dir.castwise(&["eval", "@linear", "-q", "-f", "-o", "o.safetensors"].into_iter().chain(all).collect::<Vec<_>>())
+    };
+    let out = linear(&["a=a.safetensors", "c=counts.safetensors"]);
+    assert!(out.stderr.contains("`a` has floats, `c` has i64[2]"), "{}", out.stderr);
+    for name in ["inf", "nan", "true", "False", "seed"] {
+        assert_eq!(linear(&[&format!("{name}=base.safetensors"), "a=a.safetensors"]).code, Some(0), "{name}");
+        assert_eq!(tensors(&dir.0.join("o.safetensors"))["w"].to_vec::<f32>().unwrap(), [2.0, 4.0], "{name}");
+    }
+    let seeded =
+        ["eval", "@dare_linear", "-p", "density=0.5", "-q", "-o", "s.safetensors", "-i", "base=base.safetensors"];
+    assert_eq!(dir.castwise(&[&seeded[..], &["-i", "seed=a.safetensors"]].concat()).code, Some(0));
+}
+
+/// Both forms of `--config`; what is given by name is given once.
+#[test]
+fn options_come_from_a_file_in_both_forms() {
+    let dir = Dir::new("recipes-config");
+    dir.npy("x.npy", &Tensor::from([1.0f32]));
+    dir.file("o.toml", b"out-dtype = \"f16\"\n");
+    let dtype = |more: &[&str]| {
+        let out = dir.castwise(&[&["eval", "x*2", "-i", "x=x.npy", "-o", "o.npy", "-f", "-q"][..], more].concat());
+        assert_eq!(out.code, Some(0), "{}", out.stderr);
+        castwise::io::read_npy(dir.0.join("o.npy")).unwrap().dtype()
+    };
+    assert_eq!(dtype(&["--config", "o.toml"]), DType::F16);
+    assert_eq!(dtype(&["--config=o.toml"]), DType::F16);
+    assert_eq!(dtype(&["--config=o.toml", "--out-dtype", "f64"]), DType::F64);
+    let missing = dir.castwise(&["eval", "x", "-i", "x=x.npy", "--config=none.toml"]);
+    assert!(missing.stderr.contains("none.toml"), "{}", missing.stderr);
+    dir.file("wrong.toml", b"inputs = 3\n");
+    let wrong = dir.castwise(&["eval", "x", "-i", "x=x.npy", "--config=wrong.toml"]);
+    assert!(wrong.stderr.contains("`inputs` is a table of names"), "{}", wrong.stderr);
+}
+
 /// The script for bash completes names of recipes, ops and tensors.
 #[cfg(unix)]
 #[test]

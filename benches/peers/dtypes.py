@@ -276,9 +276,7 @@ def report(rows, small):
                     figures = [castwise, python, *others, ratios[-1] if known else None, of("copy", ["out"])]
                     texts = [f"{x:.2f}" if x else "–" for x in figures]
                     print(f"| {workload} | {n} | {result} | " + " | ".join(texts) + " |")
-    if ratios:
-        mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        print(f"\nGeometric mean of castwise / best: {mean:.2f}; least: {min(ratios):.2f}")
+    summary("castwise / best", ratios)
     if own:
         print("Python / Rust: least {:.2f} ({}, {} elements, {}, {} thread(s))".format(*min(own)))
     refused = {f"{r['peer']}, {r['workload']}: {r['unsupported']}" for r in rows if "unsupported" in r}
@@ -288,18 +286,20 @@ def report(rows, small):
         sys.exit("wrong results: " + "; ".join(sorted(wrong)))
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__)
+def options(doc):
+    """The options of all benches that run peers in turns."""
+    p = argparse.ArgumentParser(description=doc)
     p.add_argument("--venvs", default="peers", help="the folder with the environments `torch` and `jax`")
     p.add_argument("--turns", type=int, default=3)
-    p.add_argument("--peers", default="", help="only these, with commas; `castwise-python` compares the package with the library")
     p.add_argument("--small", action="store_true", help="a smoke test, whose times mean nothing")
     p.add_argument("--results", help="a file to which the rows are appended")
     p.add_argument("--peer", help=argparse.SUPPRESS)
     p.add_argument("--threads", type=int, help="1 or 2; both if not given")
-    o = p.parse_args()
-    if o.peer:
-        return peer_process(o.peer, o.threads, o.small)
+    return p
+
+
+def in_turns(o, turn):
+    """The rows of all turns, with one and with two threads."""
     rows = []
     for number in range(o.turns):
         for threads in [o.threads] if o.threads else [1, 2]:
@@ -308,7 +308,22 @@ def main():
     if o.results:
         with open(o.results, "a") as f:
             f.writelines(json.dumps(r) + "\n" for r in rows)
-    report(rows, o.small)
+    return rows
+
+
+def summary(what, ratios):
+    if ratios:
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
+        print(f"\nGeometric mean of {what}: {mean:.2f}; least: {min(ratios):.2f}")
+
+
+def main():
+    p = options(__doc__)
+    p.add_argument("--peers", default="", help="only these, with commas; `castwise-python` compares the package with the library")
+    o = p.parse_args()
+    if o.peer:
+        return peer_process(o.peer, o.threads, o.small)
+    report(in_turns(o, turn), o.small)
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--castwise", default="target/release/castwise")
     arguments.add_argument("--mergekit", default=os.path.join(os.path.dirname(sys.executable), "mergekit-yaml"))
-    arguments.add_argument("--work", default="/tmp/castwise-merges")
+    arguments.add_argument("--work", default="target/merges")
     arguments.add_argument("--mib", type=int, default=1024)
     arguments.add_argument("--shards", type=int, default=10)
     arguments.add_argument("--repeat", type=int, default=5)
@@ -220,7 +220,7 @@ def main():
     arguments.add_argument("--only", default="")
     a = arguments.parse_args()
     mergekit = a.mergekit if os.path.exists(a.mergekit) else None
-    work = f"{a.work}/{a.mib}"
+    work = f"{os.path.abspath(a.work)}/{a.mib}"
     # In a process of its own: the peak memory of a child begins with that of this one.
     making = multiprocessing.get_context("spawn").Process(target=models, args=(work, a.mib, a.shards))
     making.start()

@@ -5,16 +5,14 @@ for two, how many times as fast as the best peer castwise is, and the geometric 
 with each other's in f64 where they are not random.
 """
 
-import argparse
 import json
 import math
 import re
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
-from dtypes import environment, measured
+from dtypes import in_turns, measured, options, rows_of, summary
 
 PEERS = {"castwise": "torch", "numpy": "jax", "torch": "torch", "torch.compile": "torch", "jax": "jax"}
 N = 1 << 24
@@ -208,13 +206,8 @@ def turn(o, threads):
         if not python.exists():
             print(f"{peer} is left out: there is no {python}", file=sys.stderr)
             continue
-        own = [str(python), __file__, "--peer", peer, "--threads", str(threads), "--only", o.only]
-        pinned = ["taskset", "-c", "0"] if threads == 1 else []
-        command = pinned + own + (["--small"] if o.small else [])
-        done = subprocess.run(command, env=environment(threads), stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}: failed")
-        made += [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        own = [str(python), str(Path(__file__).resolve()), "--peer", peer, "--threads", str(threads), "--only", o.only]
+        made += rows_of(own + (["--small"] if o.small else []), threads)
     return made
 
 
@@ -245,9 +238,7 @@ def report(made):
             if name.split()[0] in ("uniform", "bernoulli") or "castwise" not in digests:
                 continue
             wrong += [f"{name}: {p}" for p, d in digests.items() if differs(digests["castwise"], d)]
-    if ratios:
-        mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        print(f"\nGeometric mean of best / castwise: {mean:.2f}; least: {min(ratios):.2f}")
+    summary("best / castwise", ratios)
     refused = {f"{r['peer']}, {r['row']}: {r['unsupported']}" for r in made if "unsupported" in r}
     print("".join(f"\n{line}" for line in sorted(refused)))
     if wrong:
@@ -255,26 +246,12 @@ def report(made):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("--venvs", default="peers", help="the folder with the environments `torch` and `jax`")
-    p.add_argument("--turns", type=int, default=3)
-    p.add_argument("--small", action="store_true", help="a smoke test, whose times mean nothing")
+    p = options(__doc__)
     p.add_argument("--only", default="", help="only rows whose names match this regular expression")
-    p.add_argument("--results", help="a file to which the rows are appended")
-    p.add_argument("--peer", help=argparse.SUPPRESS)
-    p.add_argument("--threads", type=int, help="1 or 2; both if not given")
     o = p.parse_args()
     if o.peer:
         return peer_process(o)
-    made = []
-    for number in range(o.turns):
-        for threads in [o.threads] if o.threads else [1, 2]:
-            print(f"turn {number + 1}, {threads} thread(s)", file=sys.stderr)
-            made += turn(o, threads)
-    if o.results:
-        with open(o.results, "a") as f:
-            f.writelines(json.dumps(r) + "\n" for r in made)
-    report(made)
+    report(in_turns(o, turn))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ use super::report;
 use super::spec::UNNAMED;
 use super::values::regex;
 
-/// Which tensors are looked at, and what is made of it.
+/// The options that `stats` and `diff` share: which tensors, and the form of the report.
 #[derive(clap::Args)]
 pub(super) struct Shared {
     /// Only look at tensors whose names match this regular expression anywhere.

@@ -40,7 +40,7 @@ pub(super) struct Box {
     pub(super) width: f64,
     pub(super) height: f64,
     pub(super) lines: Vec<String>,
-    /// Whether it is beside what uses it, and not in its way: a placeholder, or what is made of one alone.
+    /// Whether it is a placeholder, or is computed from a placeholder alone: it is drawn in the level before its first use.
     pub(super) aside: bool,
 }
 

@@ -151,7 +151,8 @@ impl ExecutorBuilder {
     /// use castwise::prelude::*;
     /// let p = Program::new(Rules::Torch);
     /// let y = p.data("x", DType::F32, [8, 3]).softmax([1]);
-    /// let feeds = || feeds! { "x" => Tensor::from_vec((0..24).map(|i| i as f32).collect(), [8, 3]).unwrap() };
+    /// let x = Tensor::from_vec((0..24).map(|i| i as f32).collect(), [8, 3])?;
+    /// let feeds = || feeds! { "x" => x.clone() };
     /// let small = Executor::builder().row_block(100).build();
     /// assert!(small.kernels(&p, [&y])?.contains("blocks of 2 of 8 rows"));
     /// assert_eq!(small.run(&p, feeds(), [&y])?[0].as_bytes(), Executor::new().run(&p, feeds(), [&y])?[0].as_bytes());
