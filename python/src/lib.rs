@@ -29,6 +29,7 @@ mod functions;
 mod html;
 mod lazy;
 mod ndarrays;
+mod openmp;
 mod options;
 mod place;
 mod program;
@@ -206,5 +207,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(compare_program, m)?)?;
     m.add_function(wrap_pyfunction!(dtype_names, m)?)?;
     m.add_function(wrap_pyfunction!(rule_names, m)?)?;
+    m.add_function(wrap_pyfunction!(openmp::_use_openmp, m)?)?;
     m.add_function(wrap_pyfunction!(_has_numpy, m)?)
 }

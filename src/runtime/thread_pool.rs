@@ -1,4 +1,5 @@
-//! The threads that share a launch: helpers of the process that wait for work by spinning a while, then sleeping.
+//! The threads that share a launch: helpers of the process that wait for work by spinning a while, then sleeping, or
+//! [threads of another library](super::foreign_threads).
 //!
 //! Guarantees: [`share`] and [`sweep`] return when every part has been done, each exactly once; if a part panics, those
 //! taken with it are counted as done and the panic goes on in the caller; nested and concurrent calls never wait for each
@@ -9,6 +10,7 @@
 
 #![allow(unsafe_code, reason = "kernels read and write raw runs of elements; each block has its proof")]
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, TryLockError};
 use std::thread::Thread;
@@ -16,16 +18,17 @@ use std::time::{Duration, Instant};
 
 use rayon::ThreadPool;
 
+use super::foreign_threads;
 use crate::base::host::{FloatMode, PerProcess, generation};
 
 /// How long a helper spins before it sleeps: longer than the pause between two runs of a loop that calls them.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// A borrowed closure as the helpers see it.
-type Work<'a> = &'a (dyn Fn(usize) + Sync + 'a);
+pub(super) type Work<'a> = &'a (dyn Fn(usize) + Sync + 'a);
 
 /// Parts of a job at most: they are counted in 16 bits of the ticket.
-const MAX_PARTS: usize = 1 << 15;
+pub(super) const MAX_PARTS: usize = 1 << 15;
 
 /// What is written often by several threads, in cache lines of its own.
 #[repr(align(128))]
@@ -63,6 +66,9 @@ pub(crate) fn share(parts: usize, threads: usize, work: Work<'_>) {
     if parts <= 1 || threads <= 1 {
         (0..parts).for_each(work);
         return;
+    }
+    if let Some(foreign) = foreign_threads::present().filter(|_| parts <= MAX_PARTS) {
+        return foreign_threads::share(foreign, parts, threads, work);
     }
     let team = team();
     let lead = match team.lead.try_lock() {
@@ -161,6 +167,26 @@ fn left(ticket: u64) -> Option<(usize, usize)> {
     (first < end).then_some((first, end))
 }
 
+/// Takes some of the parts that a ticket has left: half of a thread's share of them, so that the ticket, which every taking moves
+/// from core to core, is not asked for each, and all threads end together.
+pub(super) fn take(ticket: &AtomicU64, threads: usize, front: bool) -> Option<Range<usize>> {
+    let mut seen = ticket.load(Ordering::Acquire);
+    while let Some((first, end)) = left(seen) {
+        let n = ((end - first) / (2 * threads)).max(1);
+        let (part, after) = if front { (first, seen + n as u64) } else { (end - n, seen - ((n as u64) << 16)) };
+        match ticket.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
+            Err(now) => seen = now,
+            Ok(_) => return Some(part..part + n),
+        }
+    }
+    None
+}
+
+/// A ticket of this many parts.
+pub(super) fn ticket(epoch: u64, parts: usize) -> u64 {
+    epoch << 32 | (parts as u64) << 16
+}
+
 impl Team {
     const fn new() -> Team {
         Team {
@@ -183,7 +209,7 @@ impl Team {
         self.panicked.store(false, Ordering::Relaxed);
         let epoch = (self.ticket.0.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0xffff_ffff;
         self.work.store((&raw const work).cast_mut().cast(), Ordering::Relaxed);
-        self.ticket.0.store(epoch << 32 | (parts as u64) << 16, Ordering::SeqCst);
+        self.ticket.0.store(ticket(epoch, parts), Ordering::SeqCst);
         for h in all.iter().take(helpers) {
             if h.asleep.load(Ordering::SeqCst) {
                 h.thread.unpark();
@@ -198,28 +224,17 @@ impl Team {
         }
     }
 
-    /// Does some parts of the present job, if any are left: half of this thread's share of them, so that the ticket,
-    /// which every taking moves from core to core, is not asked for each, and all threads end together.
+    /// Does some parts of the present job, if any are left.
     fn take(&self, front: bool) -> bool {
-        let mut seen = self.ticket.0.load(Ordering::Acquire);
-        while let Some((first, end)) = left(seen) {
-            let threads = self.limit.load(Ordering::Relaxed).min(MAX_PARTS) + 1;
-            let n = ((end - first) / (2 * threads)).max(1);
-            let (part, after) = if front { (first, seen + n as u64) } else { (end - n, seen - ((n as u64) << 16)) };
-            match self.ticket.0.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
-                Err(now) => seen = now,
-                Ok(_) => {
-                    let _done = Done { team: self, parts: n, unwinding: std::thread::panicking() };
-                    let work = self.work.load(Ordering::Relaxed).cast::<Work<'_>>();
-                    // SAFETY: the exchange took parts of the job whose ticket was current, and that job's caller
-                    // stays in `lead`, where the closure lives, until these parts are counted as done. The pointer was
-                    // stored before the ticket, which the exchange has acquired.
-                    (part..part + n).for_each(|part| unsafe { (*work)(part) });
-                    return true;
-                }
-            }
-        }
-        false
+        let threads = self.limit.load(Ordering::Relaxed).min(MAX_PARTS) + 1;
+        let Some(taken) = take(&self.ticket.0, threads, front) else { return false };
+        let _done = Done { team: self, parts: taken.len(), unwinding: std::thread::panicking() };
+        let work = self.work.load(Ordering::Relaxed).cast::<Work<'_>>();
+        // SAFETY: the parts are of the job whose ticket was current when they were taken, and that job's caller stays in
+        // `lead`, where the closure lives, until these parts are counted as done. The pointer was stored before the
+        // ticket, which the taking has acquired.
+        taken.for_each(|part| unsafe { (*work)(part) });
+        true
     }
 }
 
