@@ -135,9 +135,11 @@ for n in (2, 1, 3):
 assert all(torch.equal(results[0], r) for r in results)
 names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
 assert not any(name.startswith("castwise") for name in names), names
+expected = results[0].numpy().tobytes()
 child = os.fork()
 if child == 0:
-    os._exit(0 if torch.equal(results[0], f(x)) else 1)
+    # PyTorch's own parallel ops would hang here.
+    os._exit(0 if f(x).numpy().tobytes() == expected else 1)
 assert os.waitpid(child, 0)[1] == 0
 """
 
