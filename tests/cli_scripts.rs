@@ -210,6 +210,13 @@ fn recipes(dir: &Dir) {
     merge("slices.yml", "merge_method: linear\nslices:\n  - sources: []\n  - sources: []\n");
     merge("range.yml", "merge_method: linear\nslices:\n  - sources:\n    - model: base\n      layer_range: [4, 8]\n");
     merge("tokenizer.yml", &format!("{head}tokenizer_source: union\n"));
+    merge(
+        "same.yml",
+        &format!("{head}    parameters: {{weight: 1}}\n  - model: tuned.safetensors\n    parameters: {{weight: 2}}\n"),
+    );
+    merge("normalize.yml", &format!("{head}    parameters: {{weight: 1}}\nparameters: {{normalize: 2}}\n"));
+    merge("octal.yml", &format!("{head}    parameters: {{weight: 010}}\n"));
+    merge("chat.yml", &format!("{head}    parameters: {{weight: 1}}\ntokenizer: {{source: union}}\n"));
     merge("dtype.yml", &format!("{head}dtype: int8\n"));
     merge("lost.yml", "merge_method: linear\nmodels:\n  - model: org/name\n    parameters: {weight: 1}\n");
     merge("twice.yml", "merge_method: linear\nmerge_method: ties\n");

@@ -96,6 +96,15 @@ fn parts_have_the_bits_of_the_whole() {
         // Generators in the shape of what is reduced.
         "p = sum(m, keepdim=true); r = m * uniform(p, seed=1)",
         "p = mean(x - mean(x)); r = x * (index(p) + 1)",
+        // Lines along other dims than the first: what a second pass needs of them is kept, or computed again.
+        "r = sort(m) + b; p = topk(m, k=7)",
+        "r = argsort(d, dim=2) * 2; q = amax(sort(d), dims=2)",
+        "r = cumsum(h, dim=1)",
+        "t = sort(g); r = t; q = t - mean(t)",
+        "u = cumsum(g, dim=1) > 3; v = g * u; r = v * (sum(abs(g)) / sum(abs(v)))",
+        "o = argsort(argsort(abs(w), dim=-1), dim=-1); u = cast(o, bf16) / 1024; v = w * (uniform(w, seed=1) < u); \
+         r = v * (sum(abs(w)) / sum(abs(v)))",
+        "t = cast(cumsum(w, dim=-1), f32); r = cumsum(w, dim=-1) - mean(t); q = cumsum(w, dim=-1) / amax(t)",
         // What depends on small operands only is any op.
         "r = g + cumsum(l) * std(l); q = sum(g * sort(l))",
     ] {
@@ -287,4 +296,100 @@ fn an_array_from_standard_input_is_a_stream_too() {
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     let twice = (Eager::new(Rules::Torch).tensor(&t) * 2).result().unwrap();
     assert_eq!(read_npy(dir.0.join("y.npy")).unwrap().as_bytes(), twice.as_bytes());
+}
+
+/// Runs the command in an address space of 500 MB.
+#[cfg(target_os = "linux")]
+fn in_little_space(dir: &Dir, arguments: &[&str]) -> (Option<i32>, String) {
+    let script = "ulimit -v 500000; exec \"$0\" \"$@\"";
+    let out = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_castwise")])
+        .args(arguments)
+        .current_dir(&dir.0)
+        .output()
+        .unwrap();
+    (out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn stats_diff_and_run_read_arrays_larger_than_the_address_space() {
+    let dir = Dir::new("space-measured");
+    let size = 600_000_000u64;
+    sparse(&dir, "x.npy", size);
+    sparse(&dir, "y.npy", size);
+    sparse(&dir, "z.npy", size);
+    // Some elements that are not 0, in one array.
+    let last = std::fs::metadata(dir.0.join("z.npy")).unwrap().len() - 3;
+    let file = std::fs::File::options().write(true).open(dir.0.join("z.npy")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[9, 9, 9], last).unwrap();
+    let (code, text) = in_little_space(&dir, &["stats", "z.npy", "--json"]);
+    assert_eq!(code, Some(0), "{text}");
+    let stats: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let t = &stats["tensors"][0];
+    assert_eq!((&t["max"], &t["zeros"], &t["elements"]), (&9.into(), &(size - 3).into(), &size.into()));
+    let (code, text) = in_little_space(&dir, &["diff", "x.npy", "y.npy"]);
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = in_little_space(&dir, &["diff", "x.npy", "z.npy", "--json"]);
+    assert_eq!(code, Some(1), "{text}");
+    let diff: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&diff["tensors"][0]["differ"], &diff["tensors"][0]["max_error"]), (&3.into(), &9.0.into()));
+    dir.file("p.cw", b"castwise 1\nprogram(rules = torch) (%x: u8[n]) {\n  %0 = mul %x, ~2\n  %1 = sum %x\n  fetch %0 as \"twice\", %1 as \"sum\"\n}\n");
+    let (code, text) = in_little_space(&dir, &["run", "p.cw", "-i", "x=z.npy", "-o", "r.safetensors", "-q"]);
+    assert_eq!(code, Some(0), "{text}");
+    let mut r = castwise::io::SafeTensors::open(dir.0.join("r.safetensors")).unwrap();
+    assert_eq!(r.load("sum").unwrap().item::<i64>().unwrap(), 27);
+    let mut end = Tensor::zeros(DType::U8, [4]).unwrap();
+    r.load_part("twice", size as usize - 4, &mut end).unwrap();
+    assert_eq!(end.to_vec::<u8>().unwrap(), [0, 18, 18, 18]);
+}
+
+/// `stats`, `diff` and `run` print and write the same whether they read parts or wholes.
+#[test]
+fn parts_are_measured_as_wholes_are() {
+    let dir = Dir::new("measured-parts");
+    let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1e-40, f32::MAX];
+    let mut values = normal(1, DType::F32, &[900_001]).to_vec::<f32>().unwrap();
+    special.iter().enumerate().for_each(|(i, v)| values[i * 150_000] = *v);
+    let x = Tensor::from_slice(&values, [900_001]).unwrap();
+    let other = (Eager::new(Rules::Torch).tensor(&x) * 1.0001).result().unwrap();
+    let tensors = |x: Tensor| {
+        let cast = |d| Eager::new(Rules::Torch).tensor(&x).cast(d).result().unwrap();
+        let ids = normal(4, DType::I64, &[1000, 300]);
+        [
+            ("x", x.clone()),
+            ("h", cast(DType::BF16)),
+            ("f", cast(DType::F16)),
+            ("i", ids),
+            ("e", Tensor::zeros(DType::F32, [0, 3]).unwrap()),
+            ("b", cast(DType::F8E4M3FN)),
+        ]
+    };
+    dir.checkpoint("a.safetensors", &tensors(x));
+    dir.checkpoint("b.safetensors", &tensors(other));
+    dir.file("p.cw", b"castwise 1\nprogram(rules = torch) (%x: f32[n], %h: bf16[n]) {\n  %0 = mul %x, ~2\n  %1 = add %0, %h\n  %2 = amax %1\n  fetch %1 as \"y\", %2 as \"top\"\n}\n");
+    for command in [
+        &["stats", "a.safetensors", "--json", "--target", "f16"][..],
+        &["stats", "a.safetensors", "--html", "s.html", "--force"],
+        &["diff", "a.safetensors", "b.safetensors", "--json", "--rtol", "1e-3"],
+        &["diff", "a.safetensors", "b.safetensors", "--ulps", "4", "--all"],
+        &["diff", "a.safetensors", "a.safetensors", "--all"],
+        &["run", "p.cw", "-i", "a.safetensors", "-o", "r.safetensors", "-f", "-q"],
+    ] {
+        let run = |memory: &[&str]| {
+            let out = dir.castwise(&[command, memory].concat());
+            let file = |name: &str| std::fs::read(dir.0.join(name)).unwrap_or_default();
+            (out.code, out.stdout, out.stderr, file("s.html"), file("r.safetensors"))
+        };
+        let whole = run(&[]);
+        assert!(whole.0 == Some(0) || command[0] == "diff" && whole.0 == Some(1), "{command:?}: {}", whole.2);
+        assert!(run(&["--memory", "1MiB"]) == whole, "{command:?}: {}", run(&["--memory", "1MiB"]).1);
+    }
+    // What is read as a whole is refused if it is too large for the memory that is given.
+    let archive = dir.castwise(&["eval", "x", "-i", "x=a.safetensors", "--select", "x", "-o", "a.npz", "-q"]);
+    assert_eq!(archive.code, Some(0), "{}", archive.stderr);
+    let refused = dir.castwise(&["stats", "a.npz", "--memory", "1MiB"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("more than --memory 1.00 MiB, and is not read in parts"), "{}", refused.stderr);
+    assert_eq!(dir.castwise(&["stats", "a.npz"]).code, Some(0));
 }

@@ -257,6 +257,29 @@ def explain(f: Any, /, *, rules: str, **arguments: Any) -> str:
     return _traced(f, rules, arguments).explain()
 
 
+def fix(
+    ex: str, /, *, rules: str, tolerance: float | None = None, deny: str = "lossy", **arguments: Any
+) -> str:
+    """The expression with a small set of casts, after which it loses less. Its results keep their dtypes.
+
+    Args:
+        ex: The expression, of one result or of several that are named.
+        rules: Whose promotion applies.
+        tolerance: The largest relative error that results may have, against the expression in f64; measured on the arrays, or on
+            random elements for names with a dtype.
+        deny: Without a tolerance: nothing is left that ``compile(…, deny=deny)`` refuses.
+        **arguments: For each name a dtype (``"f32"``), a dtype with a shape (``"bf16[3, n]"``), an array or a number.
+
+    Raises:
+        ProgramError: no set of casts that was tried reaches this, with the reason; or the expression is refused.
+
+    >>> fix("0.7*a + 0.3*b", rules="torch", a="bf16[4096]", b="f16[4096]", tolerance=1e-6)
+    '0.7*cast(a, f32) + 0.3*cast(b, f32)'
+    """
+    values = tuple(what + "[n]" if isinstance(what, str) and "[" not in what else what for what in arguments.values())
+    return _core.fix(ex, rules, deny, tolerance, list(arguments), values)
+
+
 def compare(f: Any, /, *rules: str, **arguments: Any) -> list[tuple[str, str, dict[str, str | None]]]:
     """Where rule sets differ: the op, its place, and the dtype that each gives, or ``None`` where it refuses.
 

@@ -8,7 +8,7 @@
 
 use castwise::promotion::{OperandType, signature};
 use castwise::{Attrs, Composite, DType, Generator, Op, compare_all};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -40,6 +40,8 @@ mod variant;
 mod views;
 
 use arrays::Argument;
+use cli::fix::Goal;
+use cli::fix::library::{Operand, fixed};
 use compiled::Compiled;
 use executor::PyExecutor;
 use functions::Function;
@@ -162,6 +164,39 @@ fn compare_program(program: &Bound<'_, PyProgram>, rules: Vec<String>) -> PyResu
     Ok(compare_all(program.get().program(), &all).into_iter().map(one).collect())
 }
 
+/// The expression with casts after which its error is within a tolerance, or nothing is left that `deny` refuses.
+#[pyfunction]
+#[pyo3(signature = (text, rules, deny, tolerance, names, values))]
+fn fix(
+    py: Python<'_>,
+    text: String,
+    rules: &str,
+    deny: &str,
+    tolerance: Option<f64>,
+    names: Vec<String>,
+    values: &Bound<'_, PyTuple>,
+) -> PyResult<String> {
+    let kind = deny.parse().map_err(PyValueError::new_err)?;
+    let goal = tolerance.map_or(Goal::Findings(kind), Goal::Tolerance);
+    let settings = rules::settings(rules)?;
+    let mut operands = Vec::new();
+    for (name, value) in names.into_iter().zip(values.iter()) {
+        let operand = match value.extract::<String>() {
+            Ok(declared) => Operand::Declared(declared),
+            Err(_) => match arrays::argument(&value, &name)? {
+                Argument::Scalar(s) => Operand::Number(s.to_string()),
+                Argument::Array(a) => {
+                    let t = a.with_bools()?.tensor();
+                    Operand::Given(t.map_err(|e| errors::exception(py, &e, Some(&text)))?)
+                }
+            },
+        };
+        operands.push((name, operand));
+    }
+    let fixed = py.detach(|| fixed(settings, &text, operands, goal));
+    fixed.map_err(|why| errors::named(py, "ProgramError", &why))
+}
+
 /// The names of the dtypes.
 #[pyfunction]
 fn dtype_names() -> Vec<&'static str> {
@@ -205,6 +240,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(promote_types, m)?)?;
     m.add_function(wrap_pyfunction!(can_cast, m)?)?;
     m.add_function(wrap_pyfunction!(compare_program, m)?)?;
+    m.add_function(wrap_pyfunction!(fix, m)?)?;
     m.add_function(wrap_pyfunction!(dtype_names, m)?)?;
     m.add_function(wrap_pyfunction!(rule_names, m)?)?;
     m.add_function(wrap_pyfunction!(openmp::_use_openmp, m)?)?;

@@ -202,6 +202,28 @@ print(f(np.ones(2)).shape)
     assert done.stdout.split() == ["interrupted", "(2,)"], done.stderr
 
 
+def test_fix():
+    halves = {"a": "bf16[4096]", "b": "f16[4096]"}
+    fixed = castwise.fix("0.7*a + 0.3*b", rules="torch", tolerance=1e-6, **halves)
+    assert fixed == "0.7*cast(a, f32) + 0.3*cast(b, f32)"
+    assert castwise.fix("0.7*a + 0.3*b", rules="torch", **halves) == fixed
+    # On arrays: bands of bytes wrap, and what is found has the values of f64.
+    red, nir = np.uint8([[10, 200, 7]]), np.uint8([[200, 10, 7]])
+    fixed = castwise.fix("(nir - red) / (nir + red)", rules="torch", deny="wrap", nir=nir, red=red)
+    got = castwise.compile(fixed, rules="torch")(**{n: v for n, v in (("nir", nir), ("red", red))})
+    wide = (nir.astype(float) - red) / (nir.astype(float) + red)
+    assert got.dtype == np.float32 and np.allclose(got, wide)
+    # Several results, and a number.
+    both = castwise.fix("low = w*a + b; high = a - b", rules="torch", tolerance=1e-6, w=0.7, **halves)
+    assert "cast(a, f32)" in both and both.count("=") == 2
+    with pytest.raises(castwise.ProgramError, match="rounds"):
+        castwise.fix("a * 0.3", rules="torch", tolerance=1e-9, a="bf16")
+    with pytest.raises(castwise.ProgramError, match="no input"):
+        castwise.fix("a * b", rules="torch", a="bf16")
+    with pytest.raises(ValueError, match="lossy"):
+        castwise.fix("a * 0.3", rules="torch", deny="all", a="bf16")
+
+
 def test_explain_and_compare():
     text = castwise.explain("0.7*a + 0.3*b", rules="torch", a="bf16", b="f16")
     assert "mul rounds to bf16" in text and "add" in text

@@ -596,11 +596,27 @@ def test_models_are_computed_by_workers(tmp_path, capfd, monkeypatch):
             (["eval", "log(a - 2)", "-i", "a=a/", "--check", "finite"], 3, "finite"),
             (["eval", "a +", "-i", "a=a/"], 1, "operand"),
             (["eval", "a", "-i", "a=missing/"], 1, "missing"),
-            (["eval", "a", "-i", "a=a/", "--json"], 2, "--json"),
-            (["eval", "a", "-i", "a=a/", "--explain"], 2, "leave out --dask"),
         ):
             assert _command.main([*wrong, "-o", "failed/", *dask_]) == status, wrong
             assert text in capfd.readouterr().err
         assert _command.main(["eval", "a", "-i", "a=a/", *dask_]) == 2
+        # A dry run prints what it prints without workers, and writes nothing.
+        for more in (["--dry-run"], ["--dry-run", "--json"], ["--dry-run", "--explain"]):
+            assert _command.main([*expression, *more, "-o", "dry/"]) == 0
+            alone = capfd.readouterr().out
+            assert _command.main([*expression, *more, "-o", "dry/", *dask_]) == 0
+            assert capfd.readouterr().out == alone != ""
         assert _command.main([*expression, "-o", "spread/", *dask_]) != 0
         assert {p.name for p in tmp_path.iterdir()} == before
+        assert _command.main([*expression, "--json", "--explain", "-o", "reported/", *dask_]) == 2
+        capfd.readouterr()
+        assert _command.main([*expression, "--json", "-o", "alone/", "-f"]) == 0
+        alone = json.loads(capfd.readouterr().out)
+        assert _command.main([*expression, "--json", "-o", "reported/", *dask_]) == 0
+        report = json.loads(capfd.readouterr().out)
+        assert report["workers"] == 2 and report["parts"] >= 2 and set(alone) <= set(report)
+        for key in ("rules", "tensors", "dry_run"):
+            assert report[key] == alone[key], key
+        assert report["bytes"] == alone["bytes"] and set(report["seconds"]) == set(alone["seconds"])
+        assert _command.main([*expression, "--explain", "-o", "explained/", *dask_]) == 0
+        assert "program(rules = " in capfd.readouterr().out and (tmp_path / "explained").is_dir()

@@ -135,6 +135,33 @@ impl Target {
 }
 
 impl Common {
+    /// Those of an expression over these inputs, and no other options.
+    pub(crate) fn of(
+        settings: Settings,
+        inputs: Vec<(String, InputSpec)>,
+        parameters: Vec<(String, OsString)>,
+    ) -> Common {
+        Common {
+            inputs,
+            rename: Vec::new(),
+            sibling: Vec::new(),
+            config: None,
+            parameters,
+            seed: None,
+            tied: false,
+            select: None,
+            skip: None,
+            out_dtype: None,
+            out_dtype_all: false,
+            missing: None,
+            rules: Some(settings),
+            default_dtype: settings.default_dtype,
+            rounding: settings.rounding,
+            zero_division: settings.zero_division,
+            contraction: settings.contraction,
+        }
+    }
+
     /// The settings that dtypes depend on besides the inputs.
     pub(crate) fn settings(&self) -> Settings {
         let settings = self.rules.unwrap_or(Settings::new(Rules::default()));
@@ -231,9 +258,9 @@ pub(crate) struct Eval {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
     /// The memory for the operands and results of a tensor (default: half of what the system has left; at least 1MiB). A larger
-    /// tensor is read, computed and written in parts, with the same bits: ops on elements, and the reductions sum, mean,
-    /// prod, amax, amin, any and all. Other reductions of whole tensors, scans and sorts need whole tensors: they are
-    /// refused if SIZE is too small for them.
+    /// tensor is read, computed and written in parts, with the same bits: ops on elements, the reductions sum, mean,
+    /// prod, amax, amin, any and all, and sorts and scans along other dims than the first. Other reductions of whole tensors, and
+    /// scans and sorts along the first dim, need whole tensors: they are refused if SIZE is too small for them.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
 }
@@ -299,6 +326,10 @@ pub(crate) struct Run {
     /// Number of threads (default: the number of cores).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
+    /// The memory for all operands and results (default: half of what the system has left; at least 1MiB). Larger ones are read,
+    /// computed and written in parts, with the same bits, as in `castwise eval`.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory: Option<u64>,
 }
 
 /// The arguments of `castwise fmt`.

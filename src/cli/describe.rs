@@ -18,9 +18,9 @@ const MARKS: usize = 100;
 /// The maximum number of findings that get a help text.
 const HELPS: usize = 5;
 
-/// A part of the expression, truncated if it is long.
+/// A part of the expression as it is written, truncated if it is long.
 pub(super) fn piece(text: &str, span: Range<usize>) -> String {
-    let all = report::escaped(text.get(span).unwrap_or_default());
+    let all = report::escape_controls(text.get(span).unwrap_or_default()).replace('\n', " ");
     if all.chars().count() > 48 { all.chars().take(47).chain(['…']).collect() } else { all }
 }
 

@@ -1,6 +1,6 @@
 //! `castwise diff`: how the tensors of two files or models differ.
 //!
-//! Guarantees: two tensors are in memory at a time; each is read once. The exit status is 0 if nothing differs by more
+//! Guarantees: two tensors are in memory at a time, or parts of them if they are large, which are read twice where they differ. The exit status is 0 if nothing differs by more
 //! than the tolerance, 1 if something does, 2 after an error. Does not: match different names without `--rename`.
 
 use std::collections::BTreeMap;
@@ -12,14 +12,16 @@ use serde_json::{Value, json};
 use super::failure::{Failure, print, tell};
 use super::html::{self, Cell, Page};
 use super::inputs::Input;
-use super::measure::{Difference, Tolerance, difference};
+use super::measure::{Difference, Tolerance, difference, difference_in_parts};
 use super::names::Names;
 use super::report;
 use super::shared::Shared;
 use super::show::aligned;
 use super::spec::{InputSpec, Rename, UNNAMED};
 use super::stats::{dims, short};
+use super::stream::Parts;
 use super::values::{os_path, rename, tolerance};
+use super::vectors::{Vector, Vectors, size};
 
 /// The arguments of `castwise diff`.
 #[derive(clap::Args)]
@@ -59,6 +61,12 @@ pub(crate) struct Arguments {
     all: bool,
     #[command(flatten)]
     shared: Shared,
+}
+
+impl Arguments {
+    fn tolerance(&self) -> Tolerance {
+        Tolerance { absolute: self.atol, relative: self.rtol, ulps: self.ulps }
+    }
 }
 
 /// How a tensor of the two files compares.
@@ -205,7 +213,12 @@ fn row(
     }
     let dtypes = type_a.0 != type_b.0;
     let difference = match (a.foreign(&of_a).is_some(), b.foreign(&of_b).is_some()) {
-        (false, false) => values(a.load(&of_a)?.0, b.load(&of_b)?.0, executor, arguments)?,
+        (false, false) => {
+            match values_in_parts([(&mut *a, of_a.as_str()), (&mut *b, of_b.as_str())], executor, arguments)? {
+                Some(difference) => difference,
+                None => values(a.load(&of_a)?.0, b.load(&of_b)?.0, executor, arguments)?,
+            }
+        }
         (true, true) if !dtypes => {
             let same = a.load_stored(&of_a)?.bytes() == b.load_stored(&of_b)?.bytes();
             Difference { differ: i64::from(!same), beyond: i64::from(!same), ..unknown(same) }
@@ -222,6 +235,32 @@ fn unknown(same: bool) -> Difference {
     Difference { differ: 1, beyond: 1, nan: 0, absolute: error, relative: error, ulps: None, cosine: None }
 }
 
+/// The difference of large tensors of one shape, which are read in parts; `None` if they are not large, or not read in parts.
+fn values_in_parts(
+    [(a, of_a), (b, of_b)]: [(&mut Input, &str); 2],
+    executor: &Executor,
+    arguments: &Arguments,
+) -> Result<Option<Difference>, Failure> {
+    let (dtype, dims) = a.info(of_a)?;
+    let dtypes = [dtype, b.info(of_b)?.0];
+    let elements = dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).product();
+    let bytes = dtypes.iter().map(|d| size(*d, elements)).sum();
+    if !arguments.shared.in_parts(bytes) {
+        return Ok(None);
+    }
+    let all = vec![Vector { name: "a", input: a, member: of_a }, Vector { name: "b", input: b, member: of_b }];
+    let mut parts = Vectors { all, hash: None };
+    let readable = (0..2).all(|i| parts.has_parts(i));
+    if readable && dtypes[0] == dtypes[1] && parts.are_equal(dtype, elements)? {
+        return Ok(Some(Difference::none(dtype)));
+    }
+    let budget = arguments.shared.budget();
+    match difference_in_parts(executor, (dtypes, elements), &mut parts, budget, arguments.tolerance())? {
+        Ok(difference) => Ok(Some(difference)),
+        Err(why) => arguments.shared.refuse(of_a, bytes, &why).map(|()| None),
+    }
+}
+
 fn values(
     a: castwise::Tensor,
     b: castwise::Tensor,
@@ -232,8 +271,7 @@ fn values(
     if a.dtype() == b.dtype() && a.as_bytes() == b.as_bytes() || a.numel() == 0 {
         return Ok(Difference::none(a.dtype()));
     }
-    let within = Tolerance { absolute: arguments.atol, relative: arguments.rtol, ulps: arguments.ulps };
-    Ok(difference(executor, &a, &b, within)?)
+    Ok(difference(executor, &a, &b, arguments.tolerance())?)
 }
 
 const TITLES: [&str; 9] = ["tensor", "is", "A", "B", "max error", "relative", "ulps", "cosine", "differ"];

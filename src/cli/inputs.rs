@@ -103,6 +103,10 @@ impl Input {
                 let source = Source::Read(read_npy_from(&mut std::io::stdin().lock(), "stdin")?);
                 return Ok(Input { name, path: "stdin".into(), folder: None, source, names });
             }
+            InputSpec::Given(t) => {
+                let source = Source::Read(t.clone());
+                return Ok(Input { name, path: "an array".into(), folder: None, source, names });
+            }
             InputSpec::Sibling(_) => return Err(Error::Internal("a sibling has no file of its own".into()).into()),
         };
         let folder = (Format::of(given) == Ok(Format::Folder)).then(|| given.clone());

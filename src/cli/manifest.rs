@@ -43,11 +43,7 @@ pub(super) fn text(arguments: &Eval, work: &Work) -> Result<String, Failure> {
         parameters.insert(name.clone(), value);
     }
     let renamed = |r: &Rename| json!([r.input, r.pattern.as_str(), r.to]);
-    let missing = common.missing.as_ref().map(|m| match m {
-        Missing::Error => "error".to_string(),
-        Missing::Skip => "skip".to_string(),
-        Missing::Copy(of) => of.as_ref().map_or("copy".to_string(), |input| format!("copy={input}")),
-    });
+    let missing = common.missing.as_ref().map(Missing::written);
     // As --fix wrote them.
     let fixed = arguments.fix.fix.map(|_| work.expressions.iter().map(|e| e.text.clone()).collect::<Vec<_>>());
     let maps: Vec<Value> = arguments.map.iter().map(|(r, e)| json!([r.as_str(), e])).collect();

@@ -1,9 +1,13 @@
 //! The programs that `stats` and `diff` run over tensors: counts, ranges, moments, errors.
 //!
 //! Guarantees: NaNs and infinities are counted and take no part in ranges and moments; means, deviations and errors are
-//! computed in f64. Each program reads its tensors once or twice and makes no copy of them. Does not: read files.
+//! computed in f64. Each program reads its tensors once or twice and makes no copy of them; in parts it has the same results. Does not:
+//! open files.
 
+use castwise::shape::{Dim, Dims};
 use castwise::{Category, DType, Error, Executor, Feeds, Program, Rules, Tensor, Var};
+
+use super::stream::{Budget, Parts, Tiles};
 
 /// The exponents whose elements are counted: each of these and the one after it together.
 pub(super) const EXPONENTS: std::ops::RangeInclusive<i32> = -40..=24;
@@ -80,13 +84,66 @@ fn flat(t: &Tensor) -> Result<Tensor, Error> {
     t.reshape([t.numel()])
 }
 
+/// A program over vectors that makes numbers.
+struct Measure {
+    program: Program,
+    fetches: Vec<Var>,
+}
+
+impl Measure {
+    /// Runs it on whole tensors.
+    fn whole(&self, executor: &Executor, feeds: Vec<(String, Tensor)>) -> Result<Vec<Tensor>, Error> {
+        executor.run(&self.program, Feeds::from(feeds), &self.fetches)
+    }
+
+    /// Runs it on parts of tensors, one after the other. `Err`: the reason why that is not possible.
+    fn in_parts(
+        &self,
+        executor: &Executor,
+        parts: &mut impl Parts,
+        budget: Budget,
+    ) -> Result<Result<Vec<Tensor>, String>, Error> {
+        let typed = self.program.infer()?;
+        let nodes: Option<Vec<usize>> = self.fetches.iter().map(|v| typed.position(v)).collect();
+        let nodes = nodes.ok_or_else(|| Error::Internal("a result has no place".into()))?;
+        let tiles = match Tiles::new(&typed, nodes, &*parts, false, budget) {
+            Ok(tiles) => tiles,
+            Err(why) => return Ok(Err(why)),
+        };
+        let mut all = tiles.run(parts, executor)?;
+        all.sort_by_key(|(i, _)| *i);
+        Ok(Ok(all.into_iter().map(|(_, t)| t).collect()))
+    }
+}
+
 /// Measures a tensor.
 pub(super) fn stats(executor: &Executor, t: &Tensor, target: Option<DType>, exponents: bool) -> Result<Stats, Error> {
     if t.numel() == 0 {
         return Ok(Stats { outside: target.map(|_| 0), ..Stats::default() });
     }
-    let (dtype, p) = (t.dtype(), Program::new(Rules::Torch));
-    let given = computed(&p.data("x", dtype, [None]), dtype);
+    let measure = stats_program(t.dtype(), Dim::Dynamic, target, exponents);
+    Stats::read(&measure.whole(executor, vec![("x".to_string(), flat(t)?)])?, target)
+}
+
+/// Measures a tensor of so many elements, at least one, that is read in parts.
+pub(super) fn stats_in_parts(
+    executor: &Executor,
+    (dtype, elements): (DType, usize),
+    parts: &mut impl Parts,
+    budget: Budget,
+    target: Option<DType>,
+    exponents: bool,
+) -> Result<Result<Stats, String>, Error> {
+    let measure = stats_program(dtype, Dim::Fixed(elements), target, exponents);
+    measure
+        .in_parts(executor, parts, budget)?
+        .map(|all| Stats::read(&all, target))
+        .map_or_else(|why| Ok(Err(why)), |s| s.map(Ok))
+}
+
+fn stats_program(dtype: DType, elements: Dim, target: Option<DType>, exponents: bool) -> Measure {
+    let p = Program::new(Rules::Torch);
+    let given = computed(&p.data("x", dtype, Dims(vec![elements])), dtype);
     let value = if dtype.is_complex() { given.abs() } else { given.clone() };
     let wide = value.cast(DType::F64);
     let finite = wide.isfinite();
@@ -116,29 +173,34 @@ pub(super) fn stats(executor: &Executor, t: &Tensor, target: Option<DType>, expo
         let least = EXPONENTS.step_by(STEP).map(|e| count(&size.ge(2f64.powi(e))));
         fetches.extend(least);
     }
-    let feeds = Feeds::from(vec![("x".to_string(), flat(t)?)]);
-    let results = executor.run(&p, feeds, &fetches)?;
-    let number = |i: usize| results.get(i).map_or(Ok(0), Tensor::item::<i64>);
-    let real = |i: usize| results.get(i).map_or(Ok(f64::NAN), Tensor::item::<f64>);
-    let some = number(4)? > 0;
-    let text = |i: usize| -> Result<(String, f64), Error> {
-        let t = results.get(i).ok_or_else(|| Error::Internal("a run without results".into()))?;
-        let text = t.to_string();
-        let value = text.parse().unwrap_or(f64::NAN);
-        Ok((text, value))
-    };
-    let from = 9 + usize::from(target.is_some());
-    Ok(Stats {
-        range: if some { Some([text(0)?, text(1)?]) } else { None },
-        moments: if some { Some([real(2)?, real(3)?]) } else { None },
-        nan: number(5)?,
-        inf: number(6)?,
-        zeros: number(7)?,
-        subnormals: number(8)?,
-        outside: target.map(|_| number(9)).transpose()?,
-        // Infinities are above all thresholds.
-        exponents: (from..results.len()).map(|i| Ok(number(i)? - number(6)?)).collect::<Result<_, Error>>()?,
-    })
+    Measure { program: p, fetches }
+}
+
+impl Stats {
+    /// The results of the program.
+    fn read(results: &[Tensor], target: Option<DType>) -> Result<Stats, Error> {
+        let number = |i: usize| results.get(i).map_or(Ok(0), Tensor::item::<i64>);
+        let real = |i: usize| results.get(i).map_or(Ok(f64::NAN), Tensor::item::<f64>);
+        let some = number(4)? > 0;
+        let text = |i: usize| -> Result<(String, f64), Error> {
+            let t = results.get(i).ok_or_else(|| Error::Internal("a run without results".into()))?;
+            let text = t.to_string();
+            let value = text.parse().unwrap_or(f64::NAN);
+            Ok((text, value))
+        };
+        let from = 9 + usize::from(target.is_some());
+        Ok(Stats {
+            range: if some { Some([text(0)?, text(1)?]) } else { None },
+            moments: if some { Some([real(2)?, real(3)?]) } else { None },
+            nan: number(5)?,
+            inf: number(6)?,
+            zeros: number(7)?,
+            subnormals: number(8)?,
+            outside: target.map(|_| number(9)).transpose()?,
+            // Infinities are above all thresholds.
+            exponents: (from..results.len()).map(|i| Ok(number(i)? - number(6)?)).collect::<Result<_, Error>>()?,
+        })
+    }
 }
 
 /// The accepted differences.
@@ -198,9 +260,31 @@ fn steps(a: &Var, b: &Var) -> Var {
 
 /// Compares two tensors of one shape, which has elements.
 pub(super) fn difference(executor: &Executor, a: &Tensor, b: &Tensor, within: Tolerance) -> Result<Difference, Error> {
-    let (of_a, of_b) = (a.dtype(), b.dtype());
+    let dtypes = [a.dtype(), b.dtype()];
+    let measure = difference_program(dtypes, Dim::Dynamic, within);
+    let feeds = vec![("a".to_string(), flat(a)?), ("b".to_string(), flat(b)?)];
+    Difference::read(&measure.whole(executor, feeds)?, dtypes)
+}
+
+/// Compares two tensors of so many elements, at least one, that are read in parts.
+pub(super) fn difference_in_parts(
+    executor: &Executor,
+    (dtypes, elements): ([DType; 2], usize),
+    parts: &mut impl Parts,
+    budget: Budget,
+    within: Tolerance,
+) -> Result<Result<Difference, String>, Error> {
+    let measure = difference_program(dtypes, Dim::Fixed(elements), within);
+    measure
+        .in_parts(executor, parts, budget)?
+        .map(|all| Difference::read(&all, dtypes))
+        .map_or_else(|why| Ok(Err(why)), |d| d.map(Ok))
+}
+
+fn difference_program([of_a, of_b]: [DType; 2], elements: Dim, within: Tolerance) -> Measure {
     let p = Program::new(Rules::Torch);
-    let (x, y) = (p.data("a", of_a, [None]), p.data("b", of_b, [None]));
+    let dims = Dims(vec![elements]);
+    let (x, y) = (p.data("a", of_a, dims.clone()), p.data("b", of_b, dims));
     let (low_x, low_y) = (computed(&x, of_a), computed(&y, of_b));
     let complex = of_a.is_complex() || of_b.is_complex();
     let wide = if complex { DType::C128 } else { DType::F64 };
@@ -235,22 +319,28 @@ pub(super) fn difference(executor: &Executor, a: &Tensor, b: &Tensor, within: To
         let sum = |v: Var| finite.where_(v, 0.0).sum();
         fetches.extend([sum(&wide_x * &wide_y), sum(&wide_x * &wide_x), sum(&wide_y * &wide_y)]);
     }
-    let feeds = Feeds::from(vec![("a".to_string(), flat(a)?), ("b".to_string(), flat(b)?)]);
-    let results = executor.run(&p, feeds, &fetches)?;
-    let number = |i: usize| results.get(i).map_or(Ok(0), Tensor::item::<i64>);
-    let real = |i: usize| results.get(i).map_or(Ok(f64::NAN), Tensor::item::<f64>);
-    let at = 4 + usize::from(floats);
-    let cosine = match complex {
-        true => None,
-        false => Some(real(at + 1)? / (real(at + 2)?.sqrt() * real(at + 3)?.sqrt())).filter(|c| c.is_finite()),
-    };
-    Ok(Difference {
-        differ: number(0)?,
-        beyond: number(at)?,
-        nan: number(1)?,
-        absolute: real(2)?,
-        relative: real(3)?,
-        ulps: if floats { Some(number(4)?) } else { None },
-        cosine: cosine.map(|c| c.clamp(-1.0, 1.0)),
-    })
+    Measure { program: p, fetches }
+}
+
+impl Difference {
+    /// The results of the program.
+    fn read(results: &[Tensor], [of_a, of_b]: [DType; 2]) -> Result<Difference, Error> {
+        let (floats, complex) = (of_a == of_b && of_a.is_float(), of_a.is_complex() || of_b.is_complex());
+        let number = |i: usize| results.get(i).map_or(Ok(0), Tensor::item::<i64>);
+        let real = |i: usize| results.get(i).map_or(Ok(f64::NAN), Tensor::item::<f64>);
+        let at = 4 + usize::from(floats);
+        let cosine = match complex {
+            true => None,
+            false => Some(real(at + 1)? / (real(at + 2)?.sqrt() * real(at + 3)?.sqrt())).filter(|c| c.is_finite()),
+        };
+        Ok(Difference {
+            differ: number(0)?,
+            beyond: number(at)?,
+            nan: number(1)?,
+            absolute: real(2)?,
+            relative: real(3)?,
+            ulps: if floats { Some(number(4)?) } else { None },
+            cosine: cosine.map(|c| c.clamp(-1.0, 1.0)),
+        })
+    }
 }

@@ -31,7 +31,7 @@ mod explain_page;
 mod expression;
 mod failure;
 pub(crate) mod findings;
-mod fix;
+pub(crate) mod fix;
 mod fmt;
 mod folder;
 mod format;
@@ -75,6 +75,7 @@ mod stream;
 mod table;
 mod unchanged;
 mod values;
+mod vectors;
 mod yaml;
 
 /// Mixed-dtype elementwise tensor programs over files.

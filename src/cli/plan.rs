@@ -277,6 +277,7 @@ impl Work {
     /// Replaces recipes by the expressions of their tensors.
     fn specialise(&mut self, recipes: &Recipes, chosen: Vec<(String, usize)>) -> Result<Vec<(String, usize)>, Failure> {
         let (chosen, values) = recipes.specialise(&self.inputs, &mut self.expressions, chosen)?;
+        self.notes.extend(values.notes.iter().cloned());
         self.values = values;
         Ok(chosen)
     }

@@ -1,24 +1,28 @@
 //! `castwise run`: runs a program as text on tensors from files.
 //!
 //! Guarantees: before a tensor of an archive is read, the program's dtypes are inferred, and a tensor with the required
-//! dtype and dims is found for every placeholder. The output is created after everything is computed. Does not: limit
-//! memory; all feeds and results are in memory at once.
+//! dtype and dims is found for every placeholder. The output has its name after everything is computed. Operands and results beyond the
+//! memory for them are read, computed and written in parts, with the same bits. Does not: read ahead.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use castwise::io::StoredDType;
 use castwise::shape::{Dim, Dims, SymDim};
-use castwise::{Error, Executor, Feeds, Program, Tensor, TypedProgram, Var};
+use castwise::{Error, Executor, Feeds, NodeKind, Program, Tensor, TypedProgram, Var};
+use indicatif::HumanBytes;
 
 use super::args::Run;
-use super::failure::{Failure, print, say};
+use super::failure::{Failure, print, say, tell};
 use super::format::Format;
 use super::inputs::{Input, bytes};
 use super::metrics::{Metrics, timed};
 use super::outputs::{self, Output};
 use super::source::{Source, results, type_of};
 use super::spec::InputSpec;
+use super::stream::{Budget, Parts, Tiles};
+use super::vectors::LARGE;
 use super::{report, show};
 
 pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
@@ -46,42 +50,206 @@ pub(super) fn run(arguments: &Run) -> Result<(), Failure> {
     if !arguments.quiet {
         unused(&inputs, &found);
     }
-    let mut feeds: Vec<(String, Tensor)> = Vec::new();
-    for Found { placeholder, input, member } in found {
-        let (t, n) = timed(&mut metrics.reading, || inputs[input].load(&member))?;
-        metrics.read += n;
-        feeds.push((placeholder, t));
-    }
     let builder = Executor::builder();
     let executor = arguments.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build();
-    let computed = timed(&mut metrics.compute, || executor.run(&program, Feeds::from(feeds), &fetches));
-    let computed = computed.map_err(|e| source.failure(&e))?;
-    metrics.compile = executor.stats().compiling;
-    metrics.compute = metrics.compute.saturating_sub(metrics.compile);
-    let entry = |(name, t): (&String, &Tensor)| (name.clone(), t.dtype().into(), t.shape().to_vec());
-    let list: Vec<_> = names.iter().zip(&computed).map(entry).collect();
-    let mut read: Vec<&Path> = inputs.iter().flat_map(Input::files).collect();
-    read.push(&arguments.file);
-    let written = timed(&mut metrics.writing, || -> Result<(), Failure> {
-        let mut output = Output::create(&arguments.target, format, &read, &list, &BTreeMap::new())?;
-        for (name, t) in names.iter().zip(&computed) {
+    let mut run = Running { arguments, format, source: &source, executor, names, inputs, found, metrics };
+    let count = match run.in_parts(&typed, &fetches)? {
+        Some(count) => count,
+        None => run.whole(&program, &fetches)?,
+    };
+    run.metrics.total = start.elapsed();
+    if !arguments.quiet && !matches!(format, Format::Text | Format::Pipe) {
+        say(&run.metrics.summary(count));
+    }
+    Ok(())
+}
+
+/// A program whose operands are found.
+struct Running<'a> {
+    arguments: &'a Run,
+    format: Format,
+    source: &'a Source,
+    executor: Executor,
+    names: Vec<String>,
+    inputs: Vec<Input>,
+    found: Vec<Found>,
+    metrics: Metrics,
+}
+
+impl Running<'_> {
+    /// The files that are read.
+    fn read(&self) -> Vec<&Path> {
+        let mut read: Vec<&Path> = self.inputs.iter().flat_map(Input::files).collect();
+        read.push(&self.arguments.file);
+        read
+    }
+
+    /// Runs the program on whole tensors. Returns the number of results.
+    fn whole(&mut self, program: &Program, fetches: &[Var]) -> Result<usize, Failure> {
+        let mut feeds: Vec<(String, Tensor)> = Vec::new();
+        for Found { placeholder, input, member } in &self.found {
+            let (t, n) = timed(&mut self.metrics.reading, || self.inputs[*input].load(member))?;
+            self.metrics.read += n;
+            feeds.push((placeholder.clone(), t));
+        }
+        let executor = &self.executor;
+        let computed = timed(&mut self.metrics.compute, || executor.run(program, Feeds::from(feeds), fetches));
+        let computed = computed.map_err(|e| self.source.failure(&e))?;
+        self.metrics.compile = executor.stats().compiling;
+        self.metrics.compute = self.metrics.compute.saturating_sub(self.metrics.compile);
+        let entry = |(name, t): (&String, &Tensor)| (name.clone(), t.dtype().into(), t.shape().to_vec());
+        let list: Vec<_> = self.names.iter().zip(&computed).map(entry).collect();
+        let began = Instant::now();
+        let mut output = Output::create(&self.arguments.target, self.format, &self.read(), &list, &BTreeMap::new())?;
+        for (name, t) in self.names.iter().zip(&computed) {
             output.write(None, Some(name), t)?;
         }
+        self.finish(output)?;
+        self.metrics.writing += began.elapsed();
+        self.metrics.written = computed.iter().map(|t| bytes(t.dtype(), t.shape())).sum();
+        Ok(computed.len())
+    }
+
+    /// Finishes the output, or prints the results.
+    fn finish(&self, mut output: Output) -> Result<(), Failure> {
         let shown = output.shown();
         output.finish()?;
-        match (format, arguments.json) {
+        match (self.format, self.arguments.json) {
             (Format::Text, true) => print(&show::lines(&shown)),
             (Format::Text, false) => print(&show::text(&shown)),
             _ => Ok(()),
         }
-    });
-    written?;
-    metrics.written = computed.iter().map(|t| bytes(t.dtype(), t.shape())).sum();
-    metrics.total = start.elapsed();
-    if !arguments.quiet && !matches!(format, Format::Text | Format::Pipe) {
-        say(&metrics.summary(computed.len()));
     }
-    Ok(())
+
+    /// Runs the program in parts, if operands and results are beyond the memory for them. Returns the number of results; `None` if the
+    /// whole is to be run.
+    fn in_parts(&mut self, typed: &TypedProgram, fetches: &[Var]) -> Result<Option<usize>, Failure> {
+        let mut size = 0u64;
+        for f in &self.found {
+            let (dtype, dims) = self.inputs[f.input].info(&f.member)?;
+            size = size.saturating_add(bytes(dtype, &fixed(&dims)));
+        }
+        let least = self.arguments.memory.unwrap_or(LARGE);
+        if size < least.min(LARGE) {
+            return Ok(None);
+        }
+        let budget = Budget::of(self.arguments.memory);
+        let (sized, results) = self.sized(typed, fetches).map_err(|e| self.source.failure(&e))?;
+        let nodes: Vec<_> = sized.nodes().collect();
+        let shape = |n: usize| nodes.get(n).map(|n| known(&n.shape)).unwrap_or_default();
+        let entry = |(name, n): (&String, &usize)| (name.clone(), nodes[*n].dtype.into(), shape(*n));
+        let list: Vec<(String, StoredDType, Vec<usize>)> = self.names.iter().zip(&results).map(entry).collect();
+        let made: u64 = results.iter().map(|n| bytes(nodes[*n].dtype, &shape(*n))).sum();
+        let size = size.saturating_add(made);
+        if size <= budget.bytes {
+            return Ok(None);
+        }
+        let written = matches!(self.format, Format::Npy | Format::SafeTensors | Format::Index | Format::Folder);
+        let mut parts = RunParts { inputs: &mut self.inputs, found: &self.found, output: None, list: &list, read: 0 };
+        let tiles = match Tiles::new(&sized, results, &parts, written, budget) {
+            Ok(tiles) => tiles,
+            Err(why) => {
+                let text = format!("the program needs {} for its operands and results", HumanBytes(size));
+                if budget.given {
+                    let text = format!(
+                        "{text}, more than --memory {}, and is not run in parts: {why}",
+                        HumanBytes(budget.bytes)
+                    );
+                    return Err(Failure { text: report::error(&text), code: 1 });
+                }
+                let left = HumanBytes(budget.bytes);
+                tell(
+                    &[format!("warning: {text}, where {left} are left for them, and is not run in parts: {why}")],
+                    false,
+                );
+                return Ok(None);
+            }
+        };
+        let mut read: Vec<PathBuf> = parts.inputs.iter().flat_map(Input::files).map(Path::to_path_buf).collect();
+        read.push(self.arguments.file.clone());
+        let read: Vec<&Path> = read.iter().map(PathBuf::as_path).collect();
+        parts.output = Some(Output::create(&self.arguments.target, self.format, &read, &list, &BTreeMap::new())?);
+        let ran = timed(&mut self.metrics.compute, || tiles.run(&mut parts, &self.executor));
+        let resident = ran.map_err(|e| self.source.failure(&e))?;
+        let (output, read) = (parts.output.take(), parts.read);
+        let mut output = output.ok_or_else(|| Error::Internal("an output that has gone".into()))?;
+        for (i, t) in resident {
+            output.write(None, Some(&self.names[i]), &t)?;
+        }
+        let began = Instant::now();
+        self.finish(output)?;
+        self.metrics.writing += began.elapsed();
+        (self.metrics.read, self.metrics.written) = (read, made);
+        self.metrics.compile = self.executor.stats().compiling;
+        self.metrics.compute = self.metrics.compute.saturating_sub(self.metrics.compile);
+        Ok(Some(list.len()))
+    }
+
+    /// The program for the extents of its operands, and the nodes of the results.
+    fn sized(&self, typed: &TypedProgram, fetches: &[Var]) -> Result<(TypedProgram, Vec<usize>), Error> {
+        let program = Program::with_settings(typed.settings());
+        let lost = || Error::Internal("a result has no place".into());
+        let vars = typed.rewrite_into(&program, |n| {
+            let NodeKind::Feed(name) = n.view().kind else { return n.copy_explicit() };
+            let found = self.found.iter().find(|f| f.placeholder == name).ok_or_else(lost)?;
+            let (dtype, dims) = self.inputs[found.input].info(&found.member)?;
+            let new = if n.view().weak { Program::weak_data } else { Program::data };
+            Ok(new(n.program(), name, dtype, Dims(dims)))
+        })?;
+        let wanted: Option<Vec<Var>> = fetches.iter().map(|v| vars.get(typed.position(v)?).cloned()).collect();
+        let wanted = wanted.ok_or_else(lost)?;
+        let sized = program.infer()?;
+        let nodes: Option<Vec<usize>> = wanted.iter().map(|v| sized.position(v)).collect();
+        Ok((sized, nodes.ok_or_else(lost)?))
+    }
+}
+
+fn fixed(dims: &[Dim]) -> Vec<usize> {
+    dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).collect()
+}
+
+fn known(dims: &[SymDim]) -> Vec<usize> {
+    dims.iter().map(|d| if let SymDim::Fixed(n) = d { *n } else { 0 }).collect()
+}
+
+/// The operands and results of a program that is run in parts.
+struct RunParts<'a> {
+    inputs: &'a mut [Input],
+    found: &'a [Found],
+    output: Option<Output>,
+    list: &'a outputs::List,
+    /// Bytes that were read.
+    read: u64,
+}
+
+impl Parts for RunParts<'_> {
+    fn find(&self, name: &str) -> Option<usize> {
+        self.found.iter().position(|f| f.placeholder == name)
+    }
+
+    fn has_parts(&self, operand: usize) -> bool {
+        self.inputs[self.found[operand].input].has_parts()
+    }
+
+    fn whole(&mut self, name: &str) -> Result<Tensor, Error> {
+        let at = self.find(name).ok_or_else(|| Error::Internal("an operand without a file".into()))?;
+        let (t, n) = self.inputs[self.found[at].input].load(&self.found[at].member)?;
+        self.read += n;
+        Ok(t)
+    }
+
+    fn part(&mut self, operand: usize, first: usize, into: &mut Tensor, _: bool) -> Result<(), Error> {
+        let f = &self.found[operand];
+        self.inputs[f.input].load_part(&f.member, first, into)?;
+        self.read += bytes(into.dtype(), into.shape());
+        Ok(())
+    }
+
+    fn rows(&mut self, result: usize, rows: &Tensor) -> Result<(), Error> {
+        let output = self.output.as_mut().ok_or_else(|| Error::Internal("an output that has gone".into()))?;
+        let (name, _, shape) = &self.list[result];
+        output.write_part(None, Some(name), shape, rows)
+    }
 }
 
 /// Checks input names and paths before any file is read.

@@ -5,13 +5,16 @@
 use std::path::PathBuf;
 
 use castwise::Executor;
+use indicatif::HumanBytes;
 use regex::Regex;
 
 use super::failure::Failure;
 use super::inputs::Input;
 use super::report;
 use super::spec::UNNAMED;
-use super::values::regex;
+use super::stream::Budget;
+use super::values::{regex, size};
+use super::vectors::LARGE;
 
 /// The options that `stats` and `diff` share: which tensors, and the form of the report.
 #[derive(clap::Args)]
@@ -34,6 +37,10 @@ pub(super) struct Shared {
     /// Number of threads (default: the number of cores).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+    /// The memory for the elements of a tensor, or of a pair (default: half of what the system has left). Larger ones are read in
+    /// parts, and all from 16 MiB on, with the same results; arrays of .npz files and in Fortran order are read as a whole.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
 }
 
 impl Shared {
@@ -41,6 +48,28 @@ impl Shared {
     pub(super) fn executor(&self) -> Executor {
         let builder = Executor::builder().pool(0);
         self.threads.map_or(builder.clone(), |n| builder.threads(n.into())).build()
+    }
+
+    /// The memory for parts of tensors.
+    pub(super) fn budget(&self) -> Budget {
+        Budget::of(self.memory)
+    }
+
+    /// Whether tensors of so many bytes are read in parts.
+    pub(super) fn in_parts(&self, bytes: u64) -> bool {
+        bytes >= self.memory.map_or(LARGE, |_| LARGE.min(self.budget().bytes))
+    }
+
+    /// Refuses a tensor that is not read in parts, if it is larger than the memory that was given.
+    pub(super) fn refuse(&self, name: &str, bytes: u64, why: &str) -> Result<(), Failure> {
+        let Budget { bytes: most, given } = self.budget();
+        if !given || bytes <= most {
+            return Ok(());
+        }
+        let (name, bytes, most) = (report::escaped(name), HumanBytes(bytes), HumanBytes(most));
+        let text =
+            format!("the tensor `{name}` has {bytes}, more than --memory {most}, and is not read in parts: {why}");
+        Err(Failure { text: report::error(&text), code: 1 })
     }
 
     /// The names of an input to look at.

@@ -7,8 +7,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use castwise::DType;
 use castwise::shape::Dims;
+use castwise::{DType, Tensor};
 use regex::Regex;
 
 use super::format::Format;
@@ -27,6 +27,8 @@ pub(crate) enum InputSpec {
     Stdin,
     /// Other tensors of another input, for each tensor of that input.
     Sibling(Rename),
+    /// A tensor of the caller: the command has none, the Python module has.
+    Given(Tensor),
 }
 
 /// A change of the names of an input's tensors.
@@ -43,7 +45,7 @@ impl InputSpec {
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             InputSpec::File(path) | InputSpec::Member(path, _) => Some(path),
-            InputSpec::Declared(..) | InputSpec::Sibling(_) | InputSpec::Stdin => None,
+            InputSpec::Declared(..) | InputSpec::Sibling(_) | InputSpec::Stdin | InputSpec::Given(_) => None,
         }
     }
 }
@@ -91,6 +93,15 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
+    /// The value of `--missing` for this.
+    pub(crate) fn written(&self) -> String {
+        match self {
+            Missing::Error => "error".to_string(),
+            Missing::Skip => "skip".to_string(),
+            Missing::Copy(of) => of.as_ref().map_or("copy".to_string(), |input| format!("copy={input}")),
+        }
+    }
+
     /// Reads the value of `--missing`.
     pub(crate) fn read(text: &str) -> Result<Missing, String> {
         match (text, text.split_once('=')) {

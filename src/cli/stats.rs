@@ -1,6 +1,7 @@
 //! `castwise stats`: what the tensors of a file or a model hold.
 //!
-//! Guarantees: one tensor is in memory at a time; each is read once. Does not: write tensors.
+//! Guarantees: one tensor is in memory at a time, or a part of one that is large; a tensor is read once, a large one twice. Does not: write
+//! tensors.
 
 use std::path::Path;
 
@@ -19,6 +20,7 @@ use super::shared::Shared;
 use super::show::aligned;
 use super::spec::{InputSpec, UNNAMED};
 use super::values::os_path;
+use super::vectors::{Vector, Vectors, size};
 
 /// The arguments of `castwise stats`.
 #[derive(clap::Args)]
@@ -83,14 +85,33 @@ fn row(input: &mut Input, executor: &Executor, name: String, arguments: &Argumen
         let hash = hash(input.load_stored(&name)?.bytes());
         return Ok(Row { name, dtype, shape, hash, stats: None });
     }
+    let exponents = arguments.shared.html.is_some();
+    let (dtype, dims) = input.info(&name)?;
+    let shape: Vec<usize> = dims.iter().map(|d| if let Dim::Fixed(n) = d { *n } else { 0 }).collect();
+    if arguments.shared.in_parts(size(dtype, elements(&shape))) {
+        let all = vec![Vector { name: "x", input: &mut *input, member: &name }];
+        let mut parts = Vectors { all, hash: Some(Sha256::new()) };
+        let (of, budget) = ((dtype, elements(&shape)), arguments.shared.budget());
+        let measured = measure::stats_in_parts(executor, of, &mut parts, budget, arguments.target, exponents)?;
+        let hash = parts.hash.take().map_or(String::new(), |h| hex(&h.finalize()));
+        drop(parts);
+        match measured {
+            Ok(stats) => return Ok(Row { name, dtype: dtype.into(), shape, hash, stats: Some(stats) }),
+            Err(why) => arguments.shared.refuse(&name, size(dtype, elements(&shape)), &why)?,
+        }
+    }
     let t = input.load(&name)?.0.contiguous()?;
     let hash = hash(t.as_bytes().ok_or_else(|| Error::Internal("a tensor without bytes".into()))?);
-    let stats = measure::stats(executor, &t, arguments.target, arguments.shared.html.is_some())?;
-    Ok(Row { name, dtype: t.dtype().into(), shape: t.shape().to_vec(), hash, stats: Some(stats) })
+    let stats = measure::stats(executor, &t, arguments.target, exponents)?;
+    Ok(Row { name, dtype: t.dtype().into(), shape, hash, stats: Some(stats) })
 }
 
 fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A number in a table: four significant digits, which are enough to compare.

@@ -1,17 +1,17 @@
 //! YAML as a tree whose values know their lines.
 //!
 //! Guarantees: the size of a document is bounded, and so is what aliases expand to (the limits of the crate `serde-saphyr`); a key that occurs
-//! twice is an error. Does not: know what a document means.
+//! twice is an error. Integers that YAML 1.1 and 1.2 read as different numbers (`010`) are texts. Does not: know what a document means.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::Spanned;
+use serde_saphyr::{Error, Spanned};
 
 use super::report;
 
-/// The maximum length of an error, which may quote the document.
-const SHOWN: usize = 400;
+/// The maximum length of a key in an error.
+const SHOWN: usize = 60;
 
 /// A value and the line that it begins in.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,13 +33,11 @@ pub(super) enum Value {
 }
 
 impl Node {
-    /// Reads a document. The error has no path.
-    pub(super) fn read(text: &str) -> Result<Node, String> {
-        serde_saphyr::from_str(text).map_err(|e| {
-            let whole = e.to_string();
-            let line = whole.lines().next().unwrap_or_default();
-            report::cut(line.strip_prefix("error: ").unwrap_or(line), SHOWN)
-        })
+    /// Reads a document. The error has its line, which is 0 if it is about the whole, and no path.
+    pub(super) fn read(text: &str) -> Result<Node, (u64, String)> {
+        let options =
+            serde_saphyr::options! { leading_zero_numbers_as_strings: true, underscored_numbers_as_strings: true };
+        serde_saphyr::from_str_with_options(text, options).map_err(|e| wrong(&e))
     }
 
     /// What kind of value this is, for messages.
@@ -48,11 +46,58 @@ impl Node {
             Value::Null => "nothing".into(),
             Value::Bool(b) => b.to_string(),
             Value::Number(n) => n.to_string(),
-            Value::Text(t) => format!("`{}`", report::escaped(&report::cut(t, 60))),
+            Value::Text(t) if two_numbers(t) => {
+                format!("`{t}`, which YAML 1.1 and YAML 1.2 read as different numbers: write the decimal digits alone")
+            }
+            Value::Text(t) => format!("`{}`", report::escaped(&report::cut(t, SHOWN))),
             Value::List(_) => "a list".into(),
             Value::Map(_) => "a mapping".into(),
         }
     }
+}
+
+/// Whether a text is an integer with a leading zero or with underscores, or one of base 60.
+fn two_numbers(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let two = digits.len() > 1 && digits.starts_with('0') || digits.contains(['_', ':']);
+    two && digits.len() < SHOWN
+        && digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.ends_with(|c: char| c.is_ascii_digit())
+        && digits.bytes().all(|b| b.is_ascii_digit() || b == b'_' || b == b':')
+}
+
+/// The line of an error, and what is wrong, in this command's words.
+fn wrong(e: &Error) -> (u64, String) {
+    let line = e.location().map_or(0, |l| l.line());
+    let mut inner = e.without_snippet();
+    while let Error::AliasError { error, .. } = inner {
+        inner = error.without_snippet();
+    }
+    let text = match inner {
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("`{}` is given twice", report::escaped(&report::cut(key, SHOWN)))
+        }
+        Error::DuplicateMappingKey { .. } => "a key is given twice".into(),
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            "the document is too large, or what its aliases stand for".into()
+        }
+        Error::NonFiniteFloat { .. } => "numbers are finite".into(),
+        Error::Eof { .. } => "the document is empty".into(),
+        Error::MultipleDocuments { .. } => "there is one document in a file".into(),
+        other if other.to_string().contains("recursion limit") => {
+            "more lists and mappings in each other than are read".into()
+        }
+        _ => {
+            let column = e.location().map_or(0, |l| l.column());
+            let at = if column > 0 { format!(" at column {column}") } else { String::new() };
+            format!("this is no YAML that castwise reads{at}")
+        }
+    };
+    (line, text)
 }
 
 impl<'de> Deserialize<'de> for Node {

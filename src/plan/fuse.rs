@@ -296,7 +296,27 @@ impl Scope<'_> {
             stage[i] = before + u32::from(leads_back);
             keys.push(self.takes_part(i as u32).then(|| (stage[i], self.domains.of_shape[n.shape as usize])));
         }
+        self.delay(&mut keys, &mut stage);
         (keys, stage)
+    }
+
+    /// Moves generators to the stage of the first step that needs them: made earlier, they would be stored for it.
+    fn delay(&self, keys: &mut [Option<Key>], stage: &mut [u32]) {
+        let generates = |a: NodeId| matches!(self.typed.nodes[a as usize].kind, TypedKind::Generate { .. });
+        let mut first: HashMap<NodeId, Option<u32>> = HashMap::new();
+        for (i, n) in self.typed.nodes.iter().enumerate().filter(|(i, _)| self.live[*i]) {
+            for a in n.inputs().filter(|a| generates(*a)) {
+                let is_step = !is_alone(&n.kind) && !matches!(n.kind, TypedKind::View { .. });
+                let same = keys[i].map(|k| k.1) == keys[a as usize].map(|k| k.1);
+                let here = keys[i].map(|k| k.0).filter(|_| is_step && same);
+                first.entry(a).and_modify(|s| *s = s.zip(here).map(|(a, b)| a.min(b))).or_insert(here);
+            }
+        }
+        for (a, s) in first {
+            if let (Some(s), Some(key)) = (s, &mut keys[a as usize]) {
+                (key.0, stage[a as usize]) = (s, s);
+            }
+        }
     }
 
     /// The reductions that are part of the kernel that computes their operands. A kernel reduces one set of dims; and if it has

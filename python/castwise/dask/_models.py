@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from typing import Any, Sequence
 
 #: What a usage error exits with, as in the command.
@@ -76,17 +77,18 @@ def _run(asked: argparse.Namespace, rest: list[str]) -> int:
         raise Failed(USAGE, "error: --dask needs Dask: pip install distributed\n") from None
     # Its functions have no types.
     lib: Any = distributed
-    if asked.dry_run or asked.explain:
-        raise Failed(USAGE, "error: --dry-run and --explain run nothing: leave out --dask\n")
-    if asked.json:
-        raise Failed(USAGE, "error: --json reports on one process: leave out --dask\n")
+    began = time.monotonic()
     if not asked.output or asked.output == "-" or asked.output.endswith((".npy", ".npz")):
         raise Failed(USAGE, "error: --dask writes .safetensors, .index.json or the folder of a model: -o merged/\n")
     inputs = [word for given in asked.input for word in ("-i", given)]
     where = _options(asked, "output", "force", "max_shard_size", "no_copy_rest")
-    plan = json.loads(
-        _command([*rest, *inputs, *_options(asked, "select", "skip"), *where, "--dry-run", "--json"], say=True)
-    )
+    typed = [*rest, *inputs, *_options(asked, "select", "skip"), *where]
+    if asked.dry_run or asked.explain:
+        # What is typed, and would be run, is the same with workers and without: nothing is sent to them.
+        sys.stdout.write(_command([*typed, *_options(asked, "explain", "json", "quiet"), "--dry-run"], say=True))
+        if asked.dry_run:
+            return 0
+    plan = json.loads(_command([*typed, "--dry-run", "--json"], say=not asked.explain))
     sizes = {tensor["name"]: _bytes(tensor["dtype"], tensor["shape"]) for tensor in plan["tensors"]}
     if not sizes:
         raise Failed(1, "error: there are no tensors to compute\n")
@@ -105,10 +107,12 @@ def _run(asked: argparse.Namespace, rest: list[str]) -> int:
                     names,
                     os.path.join(folder, _file(i)),
                     os.getcwd(),
+                    asked.json,
                     pure=False,
                 )
                 for i, names in enumerate(parts)
             ]
+            reports: list[Any] = []
             for task in lib.as_completed(tasks):
                 try:
                     status, text = task.result()
@@ -117,14 +121,34 @@ def _run(asked: argparse.Namespace, rest: list[str]) -> int:
                 if status:
                     client.cancel(tasks)
                     raise Failed(status, text)
+                reports.append(json.loads(text) if asked.json else None)
         _index(folder, parts, sizes)
         source = os.path.join(folder, "model.safetensors.index.json")
         if not asked.output.endswith((".safetensors", ".json")):
             _copy_rest(folder, asked, plan["files"])
             source = folder + os.sep
         # The command writes the output as it always does: atomically, with its shards and its configuration.
-        _command(["x", "-i", f"x={source}", *where, *_options(asked, "quiet")], say=True)
+        written = _command(["x", "-i", f"x={source}", *where, *_options(asked, "quiet", "json")], say=True)
+    if asked.json:
+        total = time.monotonic() - began
+        sys.stdout.write(json.dumps(_report(plan, reports, json.loads(written), workers, total), indent=2) + "\n")
     return 0
+
+
+def _report(plan: Any, parts: Sequence[Any], written: Any, workers: int, total: float) -> Any:
+    """The report of a run: what was typed, bytes and times of all parts together, and the largest memory of a process."""
+    report = {key: value for key, value in plan.items() if key not in ("dry_run", "existing")} | {"dry_run": False}
+    read, wrote = sum(part["bytes"]["read"] for part in parts), written["bytes"]["written"]
+    seconds = {key: sum(part["seconds"][key] for part in parts) for key in ("type", "compile", "read", "compute", "write")}
+    peaks = [part["peak_memory"] for part in parts if part["peak_memory"] is not None]
+    return report | {
+        "bytes": {"read": read, "written": wrote},
+        "seconds": seconds | {"total": total},
+        "bytes_per_second": int((read + wrote) / max(total, 1e-9)),
+        "peak_memory": max(peaks, default=None),
+        "workers": workers,
+        "parts": len(parts),
+    }
 
 
 def _options(asked: argparse.Namespace, *names: str) -> list[str]:
@@ -151,17 +175,21 @@ def _command(arguments: Sequence[str], cwd: str | None = None, say: bool = False
     return done.stdout
 
 
-def _part(arguments: Sequence[str], names: Sequence[str], path: str, cwd: str) -> tuple[int, str]:
-    """In a worker: computes tensors into a file. A worker that takes over from a lost one writes the same bytes."""
+def _part(
+    arguments: Sequence[str], names: Sequence[str], path: str, cwd: str, report: bool = False
+) -> tuple[int, str]:
+    """In a worker: computes tensors into a file. A worker that takes over from a lost one writes the same bytes. The text is the
+    report, if one is asked for, or the error."""
     only = "^(?:" + "|".join(map(_escaped, names)) + ")$"
     threads = [] if any(a.startswith("--threads") for a in arguments) else ["--threads=1"]
+    more = ["--json"] if report else []
     try:
-        _command([*arguments, *threads, f"--select={only}", f"--output={path}", "--force", "--quiet"], cwd)
+        said = _command([*arguments, *threads, *more, f"--select={only}", f"--output={path}", "--force", "--quiet"], cwd)
     except Failed as failed:
         return failed.status, failed.text
     except OSError as e:
         return 1, f"error: {e}\n"
-    return 0, ""
+    return 0, said
 
 
 def _file(part: int) -> str:

@@ -1,6 +1,6 @@
 //! One program of an expression, for tensors of certain dtypes: typed anew with casts, and measured.
 //!
-//! Guarantees: an expression with casts has the result dtype of the one without, if need be by a cast of the whole; errors
+//! Guarantees: an expression with casts has the result dtypes of the one without, if need be by casts of whole results; errors
 //! are those against the f64 counterpart of the expression as it was written, whatever casts it then has. Does not: search.
 
 use std::ops::Range;
@@ -26,17 +26,19 @@ pub(super) struct Case {
     pub(super) out: OutDtype,
     pub(super) operands: Vec<(String, DType, Vec<Dim>)>,
     pub(super) values: Vec<(String, Scalar)>,
-    /// The result's dtype, which casts must not change.
-    pub(super) dtype: DType,
+    /// The results' names and dtypes, which casts must not change.
+    pub(super) results: Vec<(Option<String>, DType)>,
     pub(super) data: Option<Data>,
 }
 
 /// Elements to measure on, and what the results should be.
 pub(super) struct Data {
     sampled: Sampled,
-    references: Vec<Tensor>,
+    /// For each run, the exact results.
+    references: Vec<Vec<Tensor>>,
     executor: Executor,
-    compare: Option<Compare>,
+    /// For each result.
+    compare: Vec<Option<Compare>>,
 }
 
 /// The program that compares a result with its reference.
@@ -84,15 +86,17 @@ impl Case {
     pub(super) fn measure_on(&mut self, sampled: Sampled) -> Result<(), Error> {
         let mirror = Mirror::new(&sampled.plan.typed)?;
         let none = || Error::Internal("the result has no node".into());
-        let result = sampled.plan.typed.position(&sampled.plan.result).ok_or_else(none)?;
-        let exact = mirror.exact_after(0)?[result].clone();
+        let all = mirror.exact_after(0)?;
+        let exact = |v: &Var| sampled.plan.typed.position(v).map(|n| all[n].clone()).ok_or_else(none);
+        let exact = sampled.plan.vars().iter().map(exact).collect::<Result<Vec<Var>, Error>>()?;
         let executor = Executor::new();
         let mut references = Vec::new();
         for run in 0..sampled.runs {
             let feeds = Feeds::from(sampled.feeds(run)?);
-            references.extend(executor.run(&mirror.program, feeds, [&exact])?);
+            references.push(executor.run(&mirror.program, feeds, &exact)?);
         }
-        self.data = Some(Data { sampled, references, executor, compare: None });
+        let compare = exact.iter().map(|_| None).collect();
+        self.data = Some(Data { sampled, references, executor, compare });
         Ok(())
     }
 
@@ -101,26 +105,27 @@ impl Case {
         let Some(data) = &mut self.data else { return Ok(None) };
         let plan = data.sampled.replan(text)?;
         let mut errors = Errors::default();
-        for (run, reference) in data.references.iter().enumerate() {
+        for (run, references) in data.references.iter().enumerate() {
             let feeds = Feeds::from(data.sampled.feeds(run)?);
-            let results = data.executor.run(&plan.program, feeds, [&plan.result])?;
-            let result = results.first().ok_or_else(|| Error::Internal("a run without a result".into()))?;
-            compared(&mut data.compare, &data.executor, self.settings, result, reference, &mut errors)?;
+            let results = data.executor.run(&plan.program, feeds, &plan.vars())?;
+            for ((result, reference), known) in results.iter().zip(references).zip(&mut data.compare) {
+                compared(known, &data.executor, self.settings, result, reference, &mut errors)?;
+            }
         }
         Ok(Some(errors))
     }
 
-    /// The error that the result's dtype alone has: that of the exact results in it.
-    pub(super) fn least_error(&mut self) -> Result<Option<Errors>, Error> {
-        let Some(data) = &mut self.data else { return Ok(None) };
+    /// The error that a result's dtype alone has: that of the exact results in it.
+    pub(super) fn least_error(&mut self, result: usize) -> Result<Option<Errors>, Error> {
+        let (Some(data), Some((_, dtype))) = (&mut self.data, self.results.get(result)) else { return Ok(None) };
         let mut errors = Errors::default();
-        for reference in &data.references {
+        for reference in data.references.iter().filter_map(|all| all.get(result)) {
             let p = Program::with_settings(self.settings);
             let e = p.data("e", reference.dtype(), fixed(reference));
-            let rounded = e.cast(self.dtype);
-            let results = data.executor.run(&p, Feeds::from(vec![("e".to_string(), reference.clone())]), [&rounded])?;
-            let result = results.first().ok_or_else(|| Error::Internal("a run without a result".into()))?;
-            compared(&mut data.compare, &data.executor, self.settings, result, reference, &mut errors)?;
+            let rounded = e.cast(*dtype);
+            let made = data.executor.run(&p, Feeds::from(vec![("e".to_string(), reference.clone())]), [&rounded])?;
+            let made = made.first().ok_or_else(|| Error::Internal("a run without a result".into()))?;
+            compared(&mut data.compare[result], &data.executor, self.settings, made, reference, &mut errors)?;
         }
         Ok(Some(errors))
     }
@@ -130,7 +135,8 @@ impl Case {
         let Some(data) = &self.data else { return Ok(None) };
         let plan = data.sampled.replan(text)?;
         let feeds = Feeds::from(data.sampled.feeds(0)?);
-        let run = || data.executor.run(&plan.program, feeds.clone(), [&plan.result]).map(drop);
+        let results = plan.vars();
+        let run = || data.executor.run(&plan.program, feeds.clone(), &results).map(drop);
         run()?;
         let moved = || {
             let stats = data.executor.stats();
@@ -191,6 +197,29 @@ fn compared(
     Ok(())
 }
 
+/// The part of a text that is the value of a result; of one without a name, the last.
+fn value_of(text: &str, name: Option<&str>) -> Option<Range<usize>> {
+    let mut values = statements(text)?;
+    let Some(name) = name else { return values.pop() };
+    let mut from = 0;
+    let mut found = None;
+    for value in values {
+        let before = text.get(from..value.start)?;
+        let own = before.trim_start_matches(|c: char| c == ';' || c == ')' || c.is_whitespace()).trim_end();
+        let own = own.strip_suffix('=').unwrap_or(own).trim_end();
+        let quoted = own.strip_prefix('"').and_then(|own| own.strip_suffix('"'));
+        let is_it = match quoted {
+            Some(inside) => inside.replace("\\\"", "\"").replace("\\\\", "\\") == name,
+            None => own == name,
+        };
+        from = value.end;
+        if is_it {
+            found = Some(value);
+        }
+    }
+    found
+}
+
 /// The programs of one expression, for all dtypes that it is used with.
 pub(super) struct Cases {
     pub(super) text: String,
@@ -201,18 +230,27 @@ impl Cases {
     /// The text with casts, and its programs; `None` if they are not typed or a result would have another dtype.
     pub(super) fn with(&self, edits: &[Edit]) -> Option<(String, Vec<Plan>)> {
         let typed = |text: &str| self.all.iter().map(|c| c.typed(text)).collect::<Result<Vec<Plan>, Error>>().ok();
-        let keeps = |plans: &[Plan]| plans.iter().zip(&self.all).all(|(p, c)| p.dtype == c.dtype);
+        let same = |p: &Plan, c: &Case, i: usize| p.results.get(i).map(|r| r.dtype) == c.results.get(i).map(|r| r.1);
+        let results = self.all.first()?.results.len();
         let text = edited(&self.text, edits);
         let plans = typed(&text)?;
-        if keeps(&plans) {
+        let changed = |plans: &[Plan]| -> Vec<usize> {
+            let is = |i: &usize| !plans.iter().zip(&self.all).all(|(p, c)| same(p, c, *i));
+            (0..results).filter(is).collect()
+        };
+        let changed_results = changed(&plans);
+        if changed_results.is_empty() {
             return Some((text, plans));
         }
-        // The whole, back in its dtype.
-        let dtype = self.all.first()?.dtype;
-        let span = statements(&self.text)?.pop()?;
-        let text = edited(&self.text, &[edits, &[Edit { span, dtype }]].concat());
+        // Whole results, back in their dtypes.
+        let mut edits = edits.to_vec();
+        for i in changed_results {
+            let (name, dtype) = self.all.first()?.results.get(i)?;
+            edits.push(Edit { span: value_of(&self.text, name.as_deref())?, dtype: *dtype });
+        }
+        let text = edited(&self.text, &edits);
         let plans = typed(&text)?;
-        keeps(&plans).then_some((text, plans))
+        changed(&plans).is_empty().then_some((text, plans))
     }
 
     /// The casts to choose from, the cheapest first: those that lose nothing, to narrow dtypes, of short parts.

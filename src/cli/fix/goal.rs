@@ -8,7 +8,7 @@ use crate::cli::plan::Plan;
 
 /// What a set of casts is to reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in crate::cli) enum Goal {
+pub(crate) enum Goal {
     /// No implicit loss of this kind or a worse one.
     Findings(Kind),
     /// No relative error beyond this one.

@@ -6,11 +6,13 @@
 mod case;
 mod edits;
 mod goal;
+#[allow(dead_code, reason = "the Python module calls it, the binary does not")]
+pub(crate) mod library;
 mod run;
 mod search;
 mod told;
 
-pub(super) use goal::Goal;
+pub(crate) use goal::Goal;
 pub(super) use run::{eval, explain};
 
 #[cfg(test)]

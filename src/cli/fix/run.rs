@@ -74,12 +74,10 @@ pub(super) fn cases(work: &mut Work, expression: usize, measured: bool) -> Resul
         let operand = |i: &usize| work.inputs[*i].info(&job.name).map(|(d, s)| (work.inputs[*i].name.clone(), d, s));
         let operands = uses.iter().map(operand).collect::<Result<Vec<_>, Error>>()?;
         let (plan, e) = work.of(&job);
-        if plan.results.len() > 1 {
-            return Err(Failure::usage("--fix supports an expression of one result"));
-        }
-        let (settings, values, dtype) = (plan.typed.settings(), plan.values.clone(), plan.dtype);
+        let (settings, values) = (plan.typed.settings(), plan.values.clone());
+        let results = plan.results.iter().map(|r| (r.name.clone(), r.dtype)).collect();
         let (text, path) = (e.text.clone(), e.path.clone());
-        let mut case = Case { settings, out: work.out, operands, values, dtype, data: None };
+        let mut case = Case { settings, out: work.out, operands, values, results, data: None };
         if measured {
             let mut sampled = Sampled::of(work, &job, SEARCHED)?;
             sampled.runs = sampled.runs.min(MOST_RUNS);
@@ -118,7 +116,7 @@ pub(super) fn search(cases: &mut Cases, goal: Goal) -> Result<Found, Error> {
 }
 
 /// The new text of an expression.
-fn text_of(cases: &Cases, found: &Found) -> String {
+pub(super) fn text_of(cases: &Cases, found: &Found) -> String {
     cases.with(&found.edits).map_or_else(|| edited(&cases.text, &found.edits), |(text, _)| text)
 }
 

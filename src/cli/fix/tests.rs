@@ -11,7 +11,7 @@ use super::run::{ByGoal, candidates, cases, search};
 use super::search::exhaustive;
 use crate::cli::args::Common;
 use crate::cli::findings::Kind;
-use crate::cli::plan::{Work, prepare};
+use crate::cli::plan::{Plan, Work, prepare};
 
 #[derive(Parser)]
 struct Options {
@@ -82,6 +82,14 @@ const EXAMPLES: &[Example] = &[
     ("a*a*a + b*b + c*c", &["a=bf16[64]", "b=f16[64]", "c=f32[64]"], Goal::Tolerance(1e-5), Some(2)),
     ("exp(20*x)", &["x=f16[256]"], Goal::Tolerance(1e-3), None),
     ("a + b", &["a=f32[64]", "b=f64[64]"], LOSSY, Some(0)),
+    // Several results, of which one would get another dtype.
+    ("low = 0.7*a + 0.3*b; high = b - a", &["a=bf16[64]", "b=f16[64]"], LOSSY, Some(2)),
+    (
+        "\"a b\" = a*b*c*d; z = a + b",
+        &["a=bf16[64]", "b=bf16[64]", "c=bf16[64]", "d=bf16[64]"],
+        Goal::Tolerance(2e-3),
+        Some(1),
+    ),
 ];
 
 fn options(inputs: &'static [&'static str]) -> Vec<&'static str> {
@@ -109,7 +117,8 @@ fn as_few_casts_as_an_exhaustive_search_finds() {
         assert_eq!(found.score.reached.then_some(found.edits.len()), *casts, "{text} {goal:?}: {new}");
         // No cast can be left out, and the dtype of the result is the old one.
         for (old, plan) in plans.iter().zip(cases.with(&found.edits).unwrap().1) {
-            assert_eq!(old.dtype, plan.dtype, "{new}");
+            let dtypes = |p: &Plan| p.results.iter().map(|r| (r.name.clone(), r.dtype)).collect::<Vec<_>>();
+            assert_eq!(dtypes(old), dtypes(&plan), "{new}");
         }
     }
 }

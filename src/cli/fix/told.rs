@@ -184,13 +184,17 @@ fn reasons(cases: &mut Cases, goal: Goal, new: &str) -> Result<Vec<String>, Erro
         }
         Goal::Tolerance(most) => {
             for case in &mut cases.all {
-                let Some(least) = case.least_error()?.filter(|e| !e.within(most)) else { continue };
-                let (dtype, error) = (case.dtype, number(least.largest()));
-                let lost = if least.lost() > 0 { ", and some are beyond its range" } else { "" };
-                reasons.push(format!(
-                    "the result's dtype {dtype} rounds: even exact results have an error of {error} in it{lost} (cast the \
-                     whole to a wider dtype, or write --out-dtype)"
-                ));
+                for i in 0..case.results.len() {
+                    let Some(least) = case.least_error(i)?.filter(|e| !e.within(most)) else { continue };
+                    let (name, dtype) = &case.results[i];
+                    let whose = name.as_ref().map_or("the result's".into(), |n| format!("`{}`'s", report::escaped(n)));
+                    let error = number(least.largest());
+                    let lost = if least.lost() > 0 { ", and some are beyond its range" } else { "" };
+                    reasons.push(format!(
+                        "{whose} dtype {dtype} rounds: even exact results have an error of {error} in it{lost} (cast the \
+                         whole to a wider dtype, or write --out-dtype)"
+                    ));
+                }
             }
             if reasons.is_empty() {
                 let errors = cases.all.iter_mut().map(|c| c.error(new)).collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,6 @@
 //! A configuration of mergekit, as the arguments of `castwise eval` with a recipe.
 //!
-//! Guarantees: a key or a value that is not understood is an error with its line; nothing is left out. Does not: open models, but `config.json` for the
+//! Guarantees: a key or a value that is not understood is an error with its line; nothing is left out; a model is given once, as in mergekit. Does not: open models, but `config.json` for the
 //! number of layers where slices are given.
 
 use std::path::{Path, PathBuf};
@@ -62,7 +62,6 @@ struct Model {
 /// What the keys of a configuration say, before models have names.
 #[derive(Default)]
 struct Keys {
-    method: Option<(String, u64)>,
     base: Option<(String, u64)>,
     models: Vec<Model>,
     parameters: Vec<(String, u64, Setting)>,
@@ -72,32 +71,29 @@ struct Keys {
 impl Config {
     /// Reads a configuration.
     pub(super) fn read(text: &str) -> Result<Config, Wrong> {
-        let node = Node::read(text).map_err(|why| (0, why))?;
-        let mut config = Config::default();
-        let keys = config.keys(&node)?;
-        let (method, line) = keys.method.clone().ok_or((node.line, "`merge_method` is missing".to_string()))?;
+        let node = Node::read(text)?;
+        // First, since what the other keys may be depends on it.
+        let given = map(&node, "the configuration")?.iter().find(|(key, ..)| key == "merge_method");
+        let (_, _, value) = given.ok_or((node.line, "`merge_method` is missing".to_string()))?;
+        let (method, line) = (text_of("merge_method", value)?, value.line);
         let known = METHODS.iter().find(|(name, _)| *name == method);
-        let (_, base) = *known.ok_or_else(|| {
-            let all: Vec<&str> = METHODS.iter().map(|(n, _)| *n).collect();
-            (
-                line,
-                format!(
-                    "merge_method: there is no recipe for `{}`; there are {}",
-                    report::escaped(&method),
-                    all.join(", ")
-                ),
-            )
-        })?;
-        config.method = method;
+        let (_, base) = *known.ok_or_else(|| (line, no_recipe(&method)))?;
+        let mut config = Config { method, ..Config::default() };
+        let keys = config.keys(&node)?;
         config.name(keys, base, line)?;
         Ok(config)
     }
 
     fn keys(&mut self, node: &Node) -> Result<Keys, Wrong> {
         let mut keys = Keys::default();
-        for (key, line, value) in map(node, "the configuration")? {
+        let all = map(node, "the configuration")?;
+        let line = |name: &str| all.iter().find(|(key, ..)| key == name).map(|(_, line, _)| *line);
+        if let (Some(one), Some(two)) = (line("models"), line("slices")) {
+            return Err((one.max(two), "`models` and `slices` both say what is merged: give one of them".into()));
+        }
+        for (key, line, value) in all {
             match key.as_str() {
-                "merge_method" => keys.method = Some((text(key, value)?, value.line)),
+                "merge_method" => {}
                 "base_model" => keys.base = Some((path(key, value)?, value.line)),
                 "dtype" => self.dtype = Some(dtype(key, value)?),
                 "out_dtype" => self.out_dtype = Some(dtype(key, value)?),
@@ -115,7 +111,8 @@ impl Config {
                     return Err((
                         *line,
                         format!(
-                            "`{what}`: tokenizers are copied, not merged: remove the key, and replace the files after the merge"
+                            "`{what}`: the tokenizer is that of the base or first model, and vocabularies are not merged: remove the key if \
+                             the models have one vocabulary; otherwise give them one with mergekit-tokensurgeon first"
                         ),
                     ));
                 }
@@ -139,6 +136,15 @@ impl Config {
         }
         let recipe = Recipe::load(&method).map_err(|f| (line, f.text))?;
         let mut models = keys.models;
+        if let Some((_, twice)) =
+            models.iter().enumerate().find(|(i, m)| models[..*i].iter().any(|other| other.path == m.path))
+        {
+            let path = report::escaped(&twice.path);
+            return Err((
+                twice.line,
+                format!("the model `{path}` is given twice: give it once, with the sum of its weights"),
+            ));
+        }
         match (&keys.base, base) {
             (None, Base::Needed) => return Err((line, format!("`{method}` needs a `base_model`"))),
             (Some((path, at)), Base::Model) if !models.iter().any(|m| m.path == *path) => {
@@ -166,7 +172,10 @@ impl Config {
             self.inputs.push((name.clone(), PathBuf::from(&path), line));
             for (parameter, at, setting) in parameters {
                 match own(&parameter) {
-                    Some(p) if p.each => self.parameters.push((parameter, Some(name.clone()), setting)),
+                    Some(p) if p.each => {
+                        let setting = p.takes(setting).map_err(|why| (at, format!("`{parameter}`: {why}")))?;
+                        self.parameters.push((parameter, Some(name.clone()), setting));
+                    }
                     Some(_) => return Err((at, format!("`{parameter}` is a parameter of the merge, not of a model"))),
                     None => self.unknown(&parameter, at)?,
                 }
@@ -181,10 +190,11 @@ impl Config {
             }
         }
         for (parameter, at, setting) in keys.parameters {
-            if own(&parameter).is_none() {
+            let Some(own) = own(&parameter) else {
                 self.unknown(&parameter, at)?;
                 continue;
-            }
+            };
+            let setting = own.takes(setting).map_err(|why| (at, format!("`{parameter}`: {why}")))?;
             match self.parameters.iter_mut().find(|(p, m, _)| *p == parameter && m.is_none()) {
                 Some((_, _, first)) => *first = first.clone().or(setting),
                 None => self.parameters.push((parameter, None, setting)),
@@ -225,7 +235,19 @@ fn list<'n>(node: &'n Node, what: &str) -> Result<&'n [Node], Wrong> {
     }
 }
 
-fn text(key: &str, node: &Node) -> Result<String, Wrong> {
+/// Why there is no recipe for a method.
+fn no_recipe(method: &str) -> String {
+    let all: Vec<&str> = METHODS.iter().map(|(n, _)| *n).collect();
+    let why = match method {
+        "passthrough" => {
+            "`passthrough` puts layers of models together, and castwise merges whole models, tensor by tensor".into()
+        }
+        _ => format!("there is no recipe for `{}`", report::escaped(method)),
+    };
+    format!("merge_method: {why}; there are {}", all.join(", "))
+}
+
+fn text_of(key: &str, node: &Node) -> Result<String, Wrong> {
     match &node.value {
         Value::Text(t) => Ok(t.clone()),
         _ => Err((node.line, format!("`{key}`: expected a text, found {}", node.kind()))),
@@ -234,13 +256,13 @@ fn text(key: &str, node: &Node) -> Result<String, Wrong> {
 
 /// A path, in one form for each: without a slash at its end.
 fn path(key: &str, node: &Node) -> Result<String, Wrong> {
-    let text = text(key, node)?;
+    let text = text_of(key, node)?;
     let cut = text.trim_end_matches('/');
     Ok(if cut.is_empty() { text } else { cut.to_string() })
 }
 
 fn dtype(key: &str, node: &Node) -> Result<DType, Wrong> {
-    let name = text(key, node)?;
+    let name = text_of(key, node)?;
     match name.strip_prefix("torch.").unwrap_or(&name) {
         "bfloat16" => Ok(DType::BF16),
         "float16" => Ok(DType::F16),
@@ -279,7 +301,13 @@ fn models(node: &Node) -> Result<Vec<Model>, Wrong> {
 fn slices(node: &Node, keys: &mut Keys) -> Result<(), Wrong> {
     let all = list(node, "slices")?;
     let [slice] = all else {
-        return Err((node.line, "`slices`: whole models are merged, so there is one slice, of all layers".into()));
+        let n = all.len();
+        return Err((
+            node.line,
+            format!(
+                "`slices`: there are {n}, and castwise merges whole models, which are one slice of all layers: use mergekit for models of several slices"
+            ),
+        ));
     };
     let mut own = Vec::new();
     for (key, line, value) in map(slice, "a slice")? {

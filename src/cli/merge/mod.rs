@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use castwise::io::read_text;
-use castwise::{Contraction, DType, Rounding, ZeroDivision};
+use castwise::{Rules, Settings};
 
 use super::args::{Check, Common, Eval, Fix, Target};
 use super::failure::{Failure, print, tell};
@@ -14,6 +14,7 @@ use super::spec::{InputSpec, Missing, Rename};
 use super::{eval, report, values};
 
 mod config;
+mod shown;
 
 /// The maximum size of a configuration in bytes.
 const MOST: u64 = 1 << 20;
@@ -102,7 +103,7 @@ pub(super) fn run(arguments: Merge) -> Result<(), Failure> {
     tell(&config.notes, arguments.quiet);
     let show = arguments.show;
     let eval = of_config(arguments, config)?;
-    if show { print(&command(&eval)) } else { eval::run(&eval) }
+    if show { print(&shown::command(&eval)) } else { eval::run(&eval) }
 }
 
 /// The configuration as the arguments of `castwise eval`.
@@ -114,24 +115,17 @@ fn of_config(a: Merge, config: config::Config) -> Result<Eval, Failure> {
         (name, OsString::from(setting.text()))
     };
     let dtype = config.dtype.map(|d| ("dtype".to_string(), OsString::from(d.name())));
+    let parameters = config.parameters.into_iter().map(parameter).chain(dtype).collect();
     let common = Common {
-        inputs: models.chain(a.inputs).collect(),
         rename: a.rename,
-        sibling: Vec::new(),
-        config: None,
-        parameters: config.parameters.into_iter().map(parameter).chain(dtype).collect(),
         seed: a.seed,
         tied: true,
         select: a.select,
         skip: a.skip,
         out_dtype: config.out_dtype,
-        out_dtype_all: false,
         missing: a.missing,
         rules: None,
-        default_dtype: DType::F32,
-        rounding: Rounding::Exact,
-        zero_division: ZeroDivision::default(),
-        contraction: Contraction::default(),
+        ..Common::of(Settings::new(Rules::default()), models.chain(a.inputs).collect(), parameters)
     };
     Ok(Eval {
         expression: Some(format!("@{}", config.method)),
@@ -150,29 +144,4 @@ fn of_config(a: Merge, config: config::Config) -> Result<Eval, Failure> {
         memory: a.memory,
         fix: Fix { fix: None, tolerance: None },
     })
-}
-
-/// A command for a shell.
-fn command(eval: &Eval) -> String {
-    let word = |text: &str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "@./_-=:,+".contains(c);
-        if text.chars().all(plain) { text.to_string() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-    };
-    let mut text = format!("castwise eval {}", eval.expression.as_deref().unwrap_or_default());
-    for (name, spec) in &eval.common.inputs {
-        let path = spec.file().map(|p| p.display().to_string()).unwrap_or_default();
-        text += &format!(" -i {}", word(&format!("{name}={path}")));
-    }
-    for (name, value) in &eval.common.parameters {
-        text += &format!(" -p {}", word(&format!("{name}={}", value.to_string_lossy())));
-    }
-    text += " --tied";
-    for (option, value) in [
-        ("--seed", eval.common.seed.map(|s| s.to_string())),
-        ("--out-dtype", eval.common.out_dtype.map(|d| d.to_string())),
-        ("-o", eval.target.output.as_ref().map(|o| o.display().to_string())),
-    ] {
-        text += &value.map_or(String::new(), |v| format!(" {option} {}", word(&v)));
-    }
-    text + "\n"
 }

@@ -4,7 +4,7 @@
 //! equal in all inputs, so nothing is broadcast. Does not: infer dtypes.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +37,8 @@ pub(in crate::cli) struct Values {
     pub(in crate::cli) numbers: HashMap<String, Numbers>,
     /// A tensor's name, and the positions of inputs.
     pub(in crate::cli) equal: Vec<(String, Vec<usize>)>,
+    /// Warnings.
+    pub(in crate::cli) notes: Vec<String>,
 }
 
 /// The recipes of a command.
@@ -201,6 +203,7 @@ impl Recipes {
             };
             let setting = setting
                 .map_err(|why| wrong(format!("{why}; it is a number, or a list (see `castwise recipes --help`)")))?;
+            let setting = found.iter().try_fold(setting, |s, (_, p)| p.takes(s)).map_err(wrong)?;
             if self.settings.iter().any(|(p, m, _)| p == parameter && m.as_deref() == model) {
                 return Err(wrong("it is given twice".into()));
             }
@@ -265,7 +268,33 @@ impl Recipes {
             let position = of.expression(e, expressions, &mut made, &mut values).map_err(|f| f.for_tensor(&name))?;
             out.push((name, position));
         }
+        values.notes = self.unused(inputs, expressions, &out);
         Ok((out, values))
+    }
+
+    /// Warnings about inputs of one model, such as masks, that are used for no tensor.
+    fn unused(&self, inputs: &[Input], expressions: &[Expression], chosen: &[(String, usize)]) -> Vec<String> {
+        let used: HashSet<usize> = chosen.iter().map(|(_, e)| *e).collect();
+        let used: HashSet<usize> =
+            used.into_iter().filter_map(|e| expressions.get(e)).flat_map(|e| e.uses.iter().copied()).collect();
+        let mut notes = Vec::new();
+        for (i, input) in inputs.iter().enumerate().filter(|(i, _)| !used.contains(i)) {
+            let Some((role, model)) = input.name.split_once('.') else { continue };
+            let of = |r: &&Recipe| r.roles.iter().any(|own| own.each && own.name == role);
+            let Some(recipe) = self.all.iter().find(of) else { continue };
+            let (name, model) = (report::escaped(&inputs[i].name), report::escaped(model));
+            let dense = recipe.parameters.iter().any(|p| p.name == "density" && p.each);
+            let why = if dense {
+                format!(": where `density` is 1, which is the default, everything is kept: -p density.{model}=…")
+            } else {
+                String::new()
+            };
+            notes.push(format!(
+                "warning: the recipe `{}` uses `{name}` for no tensor{why}",
+                report::escaped(&recipe.name)
+            ));
+        }
+        notes
     }
 
     /// The seed of a tensor's random numbers.

@@ -29,7 +29,7 @@ pub(in crate::cli) enum Setting {
 impl Setting {
     /// Reads the text of a setting: `0.5`, `true`, `[0, 0.5, 1]`, `[{filter: mlp, value: 0.3}, {value: 1}]`.
     pub(in crate::cli) fn read(text: &str) -> Result<Setting, String> {
-        Setting::of(&Node::read(text)?).map_err(|(_, why)| why)
+        Setting::of(&Node::read(text).map_err(|(_, why)| why)?).map_err(|(_, why)| why)
     }
 
     /// The setting of a YAML value. The error has the line.
@@ -78,6 +78,20 @@ impl Setting {
         }
         let value = value.ok_or_else(|| (node.line, "a filter without `value`".to_string()))?;
         Ok((filter, value))
+    }
+
+    /// This setting for a parameter that is true or false, where 0 and 1 are such values, too.
+    pub(in crate::cli) fn truth(self) -> Result<Setting, String> {
+        match self {
+            Setting::One(Number::Real(n)) if n == 0.0 || n == 1.0 => Ok(Setting::One(Number::Bool(n == 1.0))),
+            Setting::One(Number::Real(n)) => Err(format!("expected true or false, found {n}")),
+            Setting::Gradient(_) => Err("expected true or false, found a list of numbers".into()),
+            Setting::Filters(all) => {
+                let one = |(filter, value): (Option<String>, Setting)| Ok((filter, value.truth()?));
+                all.into_iter().map(one).collect::<Result<_, String>>().map(Setting::Filters)
+            }
+            truth => Ok(truth),
+        }
     }
 
     /// The value for a tensor at a place of the model from 0 to 1; none if no filter matches.

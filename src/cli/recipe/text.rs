@@ -68,6 +68,16 @@ pub(in crate::cli) struct Parameter {
     pub(in crate::cli) doc: String,
 }
 
+impl Parameter {
+    /// A setting as this parameter takes it: one that is true or false by default takes no other number.
+    pub(in crate::cli) fn takes(&self, setting: Setting) -> Result<Setting, String> {
+        match self.default {
+            Default_::Where(Number::Bool(_)) | Default_::Unless(Number::Bool(_)) => setting.truth(),
+            _ => Ok(setting),
+        }
+    }
+}
+
 /// The value of a parameter that is not given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::cli) enum Default_ {

@@ -3,6 +3,7 @@
 //! Guarantees: a tensor whose operands and results are beyond the limit of memory is streamed, or refused if the limit was given;
 //! the bits are the same either way. Does not: count what a program stores in between.
 
+use castwise::TypedProgram;
 use castwise::shape::Dim;
 use indicatif::HumanBytes;
 
@@ -18,7 +19,7 @@ use crate::cli::plan::{Job, Work};
 use crate::cli::report;
 
 /// A tensor with at least so many bytes of operands and results is streamed although it fits in memory, so that reading, computing and
-/// writing overlap.
+/// writing overlap, and the results of ops on lines, which are large, are those of a tile.
 const LARGE: u64 = 16 << 20;
 
 /// Bytes of the operands and results of a tile, if there is room for [`SLOTS`] such tiles.
@@ -42,7 +43,7 @@ pub(super) fn decide(
         }
         let streamed = streamed(arguments, work, at, format, budget);
         all.push(match streamed {
-            Ok(s) if beyond || s.overlaps => Some(s),
+            Ok(s) if beyond || s.pays => Some(s),
             Ok(_) => None,
             Err(_) if !beyond => None,
             Err(why) => {
@@ -94,23 +95,55 @@ fn streamed(arguments: &Eval, work: &Work, at: usize, format: Format, budget: Bu
     }
     let typed = &plan.typed;
     let results: Option<Vec<usize>> = plan.results.iter().map(|r| typed.position(&r.var)).collect();
-    let split = split(typed, results.ok_or("a result has no place")?)?;
-    let parts = matches!(format, Format::Npy | Format::SafeTensors | Format::Index | Format::Folder);
-    if !parts && split.results.iter().any(|n| split.tiled[*n]) {
+    let sources = Sources {
+        find: &|name| e.uses.iter().copied().find(|i| work.inputs[*i].name == name),
+        has_parts: &|input| work.inputs[input].has_parts(),
+        parts_written: matches!(format, Format::Npy | Format::SafeTensors | Format::Index | Format::Folder),
+    };
+    let mut streamed = divided(typed, results.ok_or("a result has no place")?, &sources, budget)?;
+    let is_shared = |i: &TiledInput| work.named && !work.inputs[i.input].is_named();
+    let shared = streamed.passes.iter().flatten().any(is_shared);
+    streamed.job = at;
+    streamed.pays = !shared && (streamed.passes.len() == 1 || streamed.split.has_lines());
+    Ok(streamed)
+}
+
+/// Where the operands of a program come from.
+pub(super) struct Sources<'a> {
+    /// The number of the input of a name.
+    pub(super) find: &'a dyn Fn(&str) -> Option<usize>,
+    /// Whether it is read in parts.
+    pub(super) has_parts: &'a dyn Fn(usize) -> bool,
+    /// Whether results are written in parts.
+    pub(super) parts_written: bool,
+}
+
+/// A program in tiles that fit the budget. Errors: the reason why it has none.
+pub(super) fn divided(
+    typed: &TypedProgram,
+    results: Vec<usize>,
+    sources: &Sources<'_>,
+    budget: Budget,
+) -> Result<Streamed, String> {
+    let mut split = split(typed, results)?;
+    if !sources.parts_written && split.results.iter().any(|n| split.tiled[*n]) {
         return Err("only .npy and .safetensors files are written in parts".into());
     }
-    let (mut passes, mut row, mut shared) = (Vec::new(), 0, false);
+    let (mut passes, mut row) = (Vec::new(), 0);
     let names: Vec<Option<&str>> = typed.nodes().map(|n| n.kind).map(|k| name(&k)).collect();
     let dtypes: Vec<_> = typed.nodes().map(|n| n.dtype).collect();
+    // What there is no room for is computed again.
+    if split.kept_bytes(&dtypes) > budget.bytes / 2 {
+        split.kept.clear();
+    }
     for pass in 0..split.count() {
         let mut inputs = Vec::new();
-        for node in feeds(typed, &split, pass).into_iter().filter(|n| split.tiled[*n]) {
-            let input = e.uses.iter().copied().find(|i| Some(work.inputs[*i].name.as_str()) == names[node]);
-            let input = input.ok_or("an input has no file")?;
-            if !work.inputs[input].has_parts() {
+        let is_read = |n: &usize| split.tiled[*n] && !split.has_kept(*n, pass);
+        for node in feeds(typed, &split, pass).into_iter().filter(is_read) {
+            let input = names[node].and_then(sources.find).ok_or("an input has no file")?;
+            if !(sources.has_parts)(input) {
                 return Err("an input is not read in parts: arrays of .npz files and in Fortran order".into());
             }
-            shared |= work.named && !work.inputs[input].is_named();
             inputs.push(TiledInput { input, node, dtype: dtypes[node], width: split.width(node) });
         }
         passes.push(inputs);
@@ -134,8 +167,7 @@ fn streamed(arguments: &Eval, work: &Work, at: usize, format: Format, budget: Bu
     if slots > budget.bytes {
         return Err(format!("{SLOTS} parts of it would need {}", HumanBytes(slots)));
     }
-    let overlaps = passes.len() == 1 && !shared;
-    Ok(Streamed { job: at, split, passes, rows: rows as usize, overlaps })
+    Ok(Streamed { job: 0, split, passes, rows: rows as usize, pays: false })
 }
 
 fn name<'k>(kind: &castwise::NodeKind<'k>) -> Option<&'k str> {

@@ -32,8 +32,8 @@ pub(super) struct Streamed {
     pub(super) passes: Vec<Vec<TiledInput>>,
     /// Rows of a tile.
     pub(super) rows: usize,
-    /// Whether it is read once, so that streaming costs nothing.
-    pub(super) overlaps: bool,
+    /// Whether it pays although the whole fits: what is read once overlaps with computing, and lines have large results.
+    pub(super) pays: bool,
 }
 
 impl Streamed {
@@ -67,12 +67,28 @@ pub(super) struct Slot {
     pub(super) made: Vec<Tensor>,
 }
 
+impl Slot {
+    /// Makes room to read the operand of this number into.
+    pub(super) fn prepare(&mut self, i: usize, dtype: DType, shape: &[usize]) -> Result<(), Error> {
+        // A result that is an input has its memory: then other memory is read into.
+        let fits =
+            self.read.get_mut(i).is_some_and(|t| t.dtype() == dtype && t.shape() == shape && t.as_mut_ptr().is_some());
+        if !fits {
+            self.read.truncate(i);
+            self.read.push(Tensor::zeros(dtype, shape)?);
+        }
+        Ok(())
+    }
+}
+
 /// A streamed job while it runs.
 pub(super) struct Running<'a> {
     streamed: &'a Streamed,
     typed: &'a TypedProgram,
     known: HashMap<usize, Tensor>,
     partials: Vec<Vec<u8>>,
+    /// What earlier passes have kept: for each node, the tiles in order.
+    kept: HashMap<usize, Vec<Tensor>>,
     pass: usize,
     /// The programs of this pass by the rows of their tiles, with the resident values that they are fed.
     programs: HashMap<usize, (Tile, Vec<Tensor>)>,
@@ -82,7 +98,7 @@ impl<'a> Running<'a> {
     /// Begins with the resident inputs.
     pub(super) fn new(streamed: &'a Streamed, typed: &'a TypedProgram, known: HashMap<usize, Tensor>) -> Running<'a> {
         let partials = streamed.split.folds.iter().map(|_| Vec::new()).collect();
-        Running { streamed, typed, known, partials, pass: 0, programs: HashMap::new() }
+        Running { streamed, typed, known, partials, kept: HashMap::new(), pass: 0, programs: HashMap::new() }
     }
 
     /// Computes a tile. Returns the positions in `slot.made` of results' rows, with the results' numbers.
@@ -92,8 +108,8 @@ impl<'a> Running<'a> {
         slot: &mut Slot,
         run: &Executor,
     ) -> Result<Vec<(usize, usize)>, Error> {
-        let Running { streamed, typed, known, pass, .. } = self;
-        let split = &streamed.split;
+        let Running { streamed, typed, known, kept, pass, .. } = self;
+        let (split, at) = (&streamed.split, rows.start / streamed.rows);
         let (tile, values) = match self.programs.entry(rows.len()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
@@ -104,16 +120,24 @@ impl<'a> Running<'a> {
             }
         };
         let (mut read, mut values) = (slot.read.iter(), values.iter());
-        let fed = tile.feeds.iter().map(|n| if split.tiled[*n] { read.next() } else { values.next() });
+        let fed = tile.feeds.iter().map(|n| match split.tiled[*n] {
+            true if split.has_kept(*n, *pass) => kept.get(n)?.get(at),
+            true => read.next(),
+            false => values.next(),
+        });
         let fed: Option<Vec<&Tensor>> = fed.collect();
         let fed = fed.ok_or_else(|| Error::Internal("a tile without an operand".into()))?;
         let part = Part { dims: split.dims.clone(), first: rows.start };
         tile.run(&fed, &mut slot.made, &part)?;
         let mut results = Vec::new();
-        for (i, (made, t)) in tile.made.iter().zip(&slot.made).enumerate() {
+        for (i, (made, t)) in tile.made.iter().zip(&mut slot.made).enumerate() {
             match made {
                 Made::Result(n) => results.push((i, *n)),
                 Made::Partial(n) => self.partials[*n].extend(t.as_bytes().unwrap_or_default()),
+                // The next tile gets other memory.
+                Made::Kept(n) => {
+                    kept.entry(*n).or_default().push(std::mem::replace(t, Tensor::zeros(DType::Bool, &[0])?))
+                }
             }
         }
         Ok(results)

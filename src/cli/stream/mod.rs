@@ -2,6 +2,7 @@
 //!
 //! Does not: choose what is computed; `eval` does.
 
+mod alone;
 mod budget;
 mod decide;
 mod job;
@@ -12,5 +13,7 @@ mod split;
 mod tile;
 mod write;
 
+pub(super) use alone::{Parts, Tiles};
+pub(super) use budget::Budget;
 pub(super) use pipeline::evaluate;
 pub(super) use progress::{to_read, to_read_once};

@@ -218,15 +218,7 @@ impl Reader<'_> {
                 slot.read.truncate(inputs.len());
                 for (i, input) in inputs.iter().enumerate() {
                     let shape = s.split.tile(input.node, rows.len());
-                    // A result that is an input has its memory: then other memory is read into.
-                    let fits = slot
-                        .read
-                        .get_mut(i)
-                        .is_some_and(|t| t.dtype() == input.dtype && t.shape() == shape && t.as_mut_ptr().is_some());
-                    if !fits {
-                        slot.read.truncate(i);
-                        slot.read.push(Tensor::zeros(input.dtype, &shape)?);
-                    }
+                    slot.prepare(i, input.dtype, &shape)?;
                     let (from, into) = (&mut self.inputs[input.input], &mut slot.read[i]);
                     timed(&mut self.time, || from.load_part(&job.name, rows.start * input.width, into))?;
                     self.count(bytes(input.dtype, &shape));

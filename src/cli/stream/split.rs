@@ -1,13 +1,14 @@
 //! Which values of a program are computed tile by tile, which as a whole, and in which pass over the inputs.
 //!
 //! A tile is a range of the rows that the first dims of the largest input make up. A value is *tiled* if its first dims are these, and
-//! *resident* if it has none of them. A reduction over these dims makes a resident value that the next pass can use.
+//! *resident* if it has none of them. A reduction over these dims makes a resident value that the next pass can use. What a pass needs of
+//! an earlier one is computed again, but what depends on lines (sorts and scans) is *kept*, if there is room for it.
 //!
 //! Guarantees: the results have the bits of a run on whole tensors: elements of tiled values depend on elements of the same row
 //! alone, and reductions are cut only where the library cuts them (`castwise::parts`). What is not known to keep the bits is
 //! refused, with the reason. Does not: run anything.
 
-use castwise::{DType, NodeKind, NodeOperand, Op, Rounding, TypedProgram, parts, shape::SymDim};
+use castwise::{DType, NodeKind, NodeOperand, Op, Reason, Rounding, TypedProgram, parts, shape::SymDim};
 
 /// A reduction over the rows.
 pub(super) struct Fold {
@@ -37,6 +38,10 @@ pub(super) struct Split {
     /// The pass in which a tiled node is computed, or after which a resident one is known.
     pub(super) passes: Vec<usize>,
     pub(super) folds: Vec<Fold>,
+    /// Whether a tiled value depends on ops on lines, which are dear, and whose results are large.
+    lined: Vec<bool>,
+    /// The tiled values that are kept for later passes.
+    pub(super) kept: Vec<usize>,
     /// The nodes of the results.
     pub(super) results: Vec<usize>,
     /// What divides the rows of a tile, but the last one's.
@@ -64,10 +69,11 @@ pub(super) fn split(typed: &TypedProgram, results: Vec<usize>) -> Result<Split, 
         }
         let (shapes, needed, results) = (shapes.clone(), needed.clone(), results.clone());
         let (tiled, passes) = (vec![false; nodes.len()], vec![0; nodes.len()]);
-        let folds = Vec::new();
+        let (folds, lined, kept) = (Vec::new(), vec![false; nodes.len()], Vec::new());
         let dims = main[..lead].to_vec();
+        let (unit, pairs) = (1, false);
         let mut split =
-            Split { lead, rows, dims, shapes, needed, tiled, passes, folds, results, unit: 1, pairs: false };
+            Split { lead, rows, dims, shapes, needed, tiled, passes, folds, lined, kept, results, unit, pairs };
         match split.classify(typed, &nodes, &main) {
             Ok(()) => return Ok(split),
             Err(reason) => why = reason,
@@ -119,6 +125,38 @@ impl Split {
         tiled.map(|i| self.passes[i] + 1).max().unwrap_or(0)
     }
 
+    /// Whether ops on lines make tiled values.
+    pub(super) fn has_lines(&self) -> bool {
+        self.lined.contains(&true)
+    }
+
+    /// Whether a tiled value is not computed in a pass, since an earlier one has kept it.
+    pub(super) fn has_kept(&self, node: usize, pass: usize) -> bool {
+        self.passes[node] < pass && self.kept.contains(&node)
+    }
+
+    /// Bytes of what is kept. `dtypes` are those of the nodes.
+    pub(super) fn kept_bytes(&self, dtypes: &[DType]) -> u64 {
+        let of = |n: &usize| (self.rows as u64).saturating_mul((self.width(*n) * dtypes[*n].size()) as u64);
+        self.kept.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// Finds the values that are kept: those that depend on lines and that a later pass needs. An implicit cast is computed again.
+    fn keep(&mut self, nodes: &[NodeKind<'_>]) {
+        let mut kept = vec![false; nodes.len()];
+        for (i, node) in nodes.iter().enumerate().filter(|(i, _)| self.needed[*i] && self.tiled[*i]) {
+            for mut from in node.inputs().into_iter().filter(|n| self.lined[*n] && self.passes[*n] < self.passes[i]) {
+                while let NodeKind::Cast { from: before, note } = &nodes[from]
+                    && note.reason != Reason::Requested
+                {
+                    from = *before;
+                }
+                kept[from] = true;
+            }
+        }
+        self.kept = (0..nodes.len()).filter(|n| kept[*n]).collect();
+    }
+
     /// Whether a node has the rows as its first dims.
     fn has_rows(&self, node: usize, main: &[usize]) -> bool {
         self.shapes[node].get(..self.lead) == Some(&main[..self.lead])
@@ -150,7 +188,10 @@ impl Split {
                     self.tiled[i] = true;
                 }
                 NodeKind::Reduce { op, from, dims, .. } if is_tiled => self.reduce(i, *op, *from, dims, node.dtype)?,
-                NodeKind::Line { op, .. } if is_tiled => return Err(whole(op.name())),
+                NodeKind::Line { op, dim, .. } if is_tiled && (*dim < self.lead || !self.has_rows(i, main)) => {
+                    return Err(whole(op.name()));
+                }
+                NodeKind::Line { .. } if is_tiled => (self.tiled[i], self.lined[i]) = (true, true),
                 NodeKind::View { .. } if is_tiled => return Err("a view needs the whole tensor".into()),
                 NodeKind::Generate { like, .. } => {
                     (self.tiled[i], self.passes[i]) = (self.tiled[*like], self.passes[*like]);
@@ -160,7 +201,9 @@ impl Split {
                 _ if is_tiled => return Err("an op needs the whole tensor".into()),
                 _ => {}
             }
+            self.lined[i] = self.tiled[i] && (self.lined[i] || inputs.iter().any(|n| self.lined[*n]));
         }
+        self.keep(nodes);
         let narrow = |d: DType| d.is_float() && d.size() < 4;
         let rounds = typed.settings().rounding == Rounding::Relaxed && typed.nodes().any(|n| narrow(n.dtype));
         let stays = |k: &NodeKind<'_>| matches!(k, NodeKind::Feed(_) | NodeKind::Constant(_) | NodeKind::View { .. });

@@ -19,6 +19,8 @@ pub(super) enum Made {
     Result(usize),
     /// Partial results of the reduction of this number.
     Partial(usize),
+    /// The rows of this node, for later passes.
+    Kept(usize),
 }
 
 /// The program of tiles of one size in a pass.
@@ -111,12 +113,13 @@ struct Reached {
     fed: Vec<bool>,
 }
 
-/// The number of the pass's results and reductions.
+/// The numbers of the pass's results and reductions, and what it keeps, each with its node.
 fn made(split: &Split, pass: usize) -> Vec<(Made, usize)> {
     let of_pass = |n: &usize| split.tiled[*n] && split.passes[*n] == pass;
     let results = split.results.iter().enumerate().filter(|(_, n)| of_pass(n)).map(|(i, n)| (Made::Result(i), *n));
     let folds = split.folds.iter().enumerate().filter(|(_, f)| of_pass(&f.from));
-    results.chain(folds.map(|(i, f)| (Made::Partial(i), f.from))).collect()
+    let kept = split.kept.iter().filter(|n| of_pass(n)).map(|n| (Made::Kept(*n), *n));
+    results.chain(folds.map(|(i, f)| (Made::Partial(i), f.from))).chain(kept).collect()
 }
 
 fn reached(typed: &TypedProgram, split: &Split, pass: usize) -> Reached {
@@ -127,6 +130,10 @@ fn reached(typed: &TypedProgram, split: &Split, pass: usize) -> Reached {
         let mut from = kinds[i].inputs();
         if let NodeKind::Generate { like, .. } = &kinds[i] {
             from.push(*like);
+        }
+        if split.has_kept(i, pass) {
+            reached.fed[i] = true;
+            continue;
         }
         if split.tiled[i] && !matches!(kinds[i], NodeKind::Feed(_)) {
             if !std::mem::replace(&mut reached.computed[i], true) {
@@ -182,7 +189,7 @@ impl Tile {
         for (one, node) in made(split, pass) {
             let v = &vars[node];
             let several = match one {
-                Made::Result(_) => vec![v.clone()],
+                Made::Result(_) | Made::Kept(_) => vec![v.clone()],
                 Made::Partial(i) => {
                     let dtype = typed.nodes().nth(node).map_or(DType::F32, |n| n.dtype);
                     split.folds[i].partials(v, dtype, rows, split.width(node))
