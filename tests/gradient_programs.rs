@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use castwise::prelude::*;
 use castwise::shape::SymDim;
 use castwise::{Generator, Indexing, NodeKind, Operand, Pass, Slice, View};
-use reference::program::{Array, Mismatch, Run};
+use reference::program::{Array, Run};
 use reference::{Answer, Value, format, rounded};
 
 fn numbers(shape: &[usize], from: f64, to: f64, seed: usize) -> Tensor {

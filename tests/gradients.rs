@@ -185,8 +185,18 @@ fn what_depends_on_order_agrees_with_finite_differences() {
     let whole = || vec![numbers(&[3, 4], -1.0, 2.0, 3)];
     Loss::of(whole(), |x| x[0].median()).check("median of all");
     Loss::of(whole(), |x| x[0].over([0, 1]).q(0.3).quantile()).check("quantile of all");
-    Loss::of(vec![numbers(&[2, 3, 4], -1.0, 2.0, 3)], |x| x[0].over([0, 2]).k(3).kthvalue())
-        .check("kthvalue of two dims");
+    let cube = || vec![numbers(&[2, 3, 4], -1.0, 2.0, 3)];
+    Loss::of(cube(), |x| x[0].over([0, 1, 2]).k(3).kthvalue()).check("kthvalue of all");
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", DType::F64, [2, 3, 4]);
+    let two = || x.over([0, 2]);
+    for (name, y) in
+        [("kthvalue", two().k(3).kthvalue()), ("quantile", two().q(0.3).quantile()), ("median", two().median())]
+    {
+        let e = p.gradients(&[&y.sum()], &[&x], &[]).unwrap_err();
+        assert!(e.to_string().contains(&format!("`{name}` has a gradient over one dim")), "{e}");
+    }
+    assert!(p.infer().is_ok(), "a refusal leaves no mistake");
 }
 
 #[test]
@@ -246,6 +256,17 @@ fn moves_along_dynamic_dims() {
         let (got, want) = (run(&p, &[("x", t.clone())], &[&g[0]]), run(&q, &[("x", t)], &[&h[0]]));
         assert_eq!((got[0].shape(), got[0].as_bytes()), (shape, want[0].as_bytes()), "{shape:?}");
     }
+}
+
+/// What the backward pass needs is stored, or computed again where that costs less, as of any program; and the plan says so.
+#[test]
+fn what_is_stored_is_decided_by_cost() {
+    let p = Program::new(Rules::Torch);
+    let (x, y) = (p.data("x", DType::BF16, [None]), p.data("y", DType::F32, [None]));
+    let near = (x.cast(DType::F32) * 2.0 - &y).square().mean();
+    let all = p.value_and_gradients(&near, &[&x, &y]).unwrap();
+    let text = Executor::new().kernels(&p, &all).unwrap();
+    assert!(text.contains("computed again by kernel") || text.contains("stored"), "{text}");
 }
 
 /// Gradients of a function of eager values.
@@ -398,7 +419,7 @@ fn refusals_have_the_users_line() {
     let p = Program::new(Rules::Torch);
     let (x, i) = (p.data("x", DType::F32, [3]), p.data("i", DType::I32, [3]));
     let line = line!() + 1;
-    let median = x.over([0]).p(2.0).norm().view_as(DType::I32).cast(DType::F32);
+    let median = x.over([0]).norm().view_as(DType::F32);
     let kind = |e: castwise::Error| (e.diagnostics()[0].kind, e.to_string());
     let (found, text) = kind(p.gradients(&[&median], &[&x], &[]).unwrap_err());
     assert_eq!(found, DiagnosticKind::NotDifferentiable);

@@ -123,24 +123,19 @@ impl<'a> Local<'a> {
         }
     }
 
-    /// The position of each element along dims, in row-major order.
-    fn index_among(&self, like: &Var, axes: &[i64], rank: usize) -> Var {
-        let along = |dim| Graph::generate(&like.0, Generator::Index { dim }, self.at.clone());
-        if axes.len() == rank {
-            return along(None);
-        }
-        let apply = |op, a: Var, b: Var| Graph::apply(op, &[a.into(), b.into()], Attrs::default(), self.at.clone());
-        let more = |so_far: Option<Var>, dim: &i64| {
-            let here = along(Some(*dim));
-            Some(match so_far {
-                None => here,
-                Some(before) => {
-                    let rows = apply(Op::Mul, before, self.composite(Kind::Count, &[like], Some(&[*dim])));
-                    apply(Op::Add, rows, here)
-                }
-            })
+    /// Refuses a gradient over several dims that are not all of the dims.
+    fn one_or_all(&self, along: &Along) -> Option<Item> {
+        let rank = self.values.typed.shape_of(along.from).len();
+        (along.axes.len() > 1 && along.axes.len() < rank).then(|| self.refused("over one dim, or over all of them"))
+    }
+
+    fn refused(&self, where_: &str) -> Item {
+        let name = match self.values.node(self.node).kind {
+            TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } => op.name(),
+            _ => "an op",
         };
-        axes.iter().fold(None, more).unwrap_or_else(|| along(None))
+        let message = format!("`{name}` has a gradient {where_} alone");
+        self.fail(Diagnostic::new(DiagnosticKind::NotDifferentiable, message).at(&self.at).into())
     }
 
     /// What a rule asks of an op that does not work along dims.
@@ -222,6 +217,9 @@ impl Build for Local<'_> {
 
     fn positions(&self, op: &'static str) -> Item {
         let (Some(along), Ok(op)) = (self.along(), named(op)) else { return self.misplaced() };
+        if let Some(refused) = self.one_or_all(&along) {
+            return refused;
+        }
         let Item::Node(i) = self.operand(0) else { return self.misplaced() };
         let x = self.items.borrow()[i].0.clone();
         let mut attrs = Attrs::dims(along.axes).with_keepdim(op.is_reduction());
@@ -235,9 +233,13 @@ impl Build for Local<'_> {
 
     fn index(&self) -> Item {
         let Some(along) = self.along() else { return self.misplaced() };
-        let rank = self.values.typed.shape_of(along.from).len();
+        if let Some(refused) = self.one_or_all(&along) {
+            return refused;
+        }
+        let whole = along.axes.len() == self.values.typed.shape_of(along.from).len();
+        let dim = along.axes.first().copied().filter(|_| !whole);
         match self.values.like(along.from) {
-            Ok(like) => self.item(self.index_among(&like, &along.axes, rank), DType::I64),
+            Ok(like) => self.item(Graph::generate(&like.0, Generator::Index { dim }, self.at.clone()), DType::I64),
             Err(e) => self.fail(e),
         }
     }
@@ -259,15 +261,10 @@ impl Build for Local<'_> {
                 let line = Graph::view(&x.0, View::Reshape([-1].into()), self.at.clone());
                 Graph::view(&order(&line, 0).0, View::Reshape(dims.iter().map(extent).collect()), self.at.clone())
             }
-            _ => {
-                let name = match self.values.node(self.node).kind {
-                    TypedKind::Reduce { op, .. } => op.name(),
-                    _ => "an op",
-                };
-                let message =
-                    format!("`{name}` has a gradient over one dim, or over all dims of which at most one is dynamic");
-                return self.fail(Diagnostic::new(DiagnosticKind::NotDifferentiable, message).at(&self.at).into());
+            _ if along.axes.len() == dims.len() => {
+                return self.refused("over all dims of which at most one is dynamic");
             }
+            _ => return self.refused("over one dim, or over all of them"),
         };
         self.item(self.cast(&ranks, DType::F64), DType::F64)
     }

@@ -178,7 +178,7 @@ fn safetensors(_: &[u8]) {}
 /// Applies any composite to any of these handles, with any parameters.
 fn composed<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
     let all: Vec<Composite> = Composite::all().collect();
-    let mut made = b.pick(&all);
+    let mut made = all[b.byte() % all.len()].clone();
     let (names, required) = made.operands();
     let count = required + b.byte() % (names.len() - required + 1);
     let operands: Vec<&Var<M>> = (0..count).map(|_| &values[b.byte() % values.len()]).collect();
