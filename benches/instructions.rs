@@ -18,7 +18,7 @@ use graphs::{chain, four, line};
 const N: usize = 16;
 
 /// The cases: the name, the work of one round, and the two numbers of rounds.
-const CASES: [(&str, &str, usize, usize); 8] = [
+const CASES: [(&str, &str, usize, usize); 14] = [
     ("prepared", "one call of a prepared chain of 10 ops, 16 elements, into a tensor", 200, 1200),
     ("dispatch", "one call of a cached chain of 10 ops, 16 elements", 200, 1200),
     ("eager", "the same chain op by op", 200, 1200),
@@ -27,6 +27,12 @@ const CASES: [(&str, &str, usize, usize); 8] = [
     ("10", "each later line of 10 ops, by a new executor", 1, 5),
     ("100", "of 100 ops", 1, 5),
     ("1000", "of 1,000 ops", 1, 3),
+    ("sum 10", "each later sum of a line of 10 ops", 1, 5),
+    ("sum 100", "of 100 ops", 1, 5),
+    ("sum 1000", "of 1,000 ops", 1, 3),
+    ("gradients 10", "such a sum and its gradients by four values, of 10 ops", 1, 5),
+    ("gradients 100", "of 100 ops", 1, 5),
+    ("gradients 1000", "of 1,000 ops", 1, 3),
 ];
 
 fn tensors() -> castwise::Result<Vec<Tensor>> {
@@ -74,11 +80,16 @@ fn rounds(case: &str, rounds: usize) -> castwise::Result<()> {
             }
         }
         _ => {
-            let ops = case.parse().unwrap_or(10);
+            let ops = case.rsplit(' ').next().and_then(|n| n.parse().ok()).unwrap_or(10);
             for seed in 0..rounds {
                 let (p, vars) = four(N);
                 let y = line(&vars, ops, seed);
-                black_box(Executor::builder().threads(1).build().run(&p, feeds(&tensors), [&y])?);
+                let all = match case.split(' ').next() {
+                    Some("gradients") => p.value_and_gradients(&y.sum(), &vars.iter().collect::<Vec<_>>())?,
+                    Some("sum") => vec![y.sum()],
+                    _ => vec![y],
+                };
+                black_box(Executor::builder().threads(1).build().run(&p, feeds(&tensors), &all)?);
             }
         }
     }

@@ -142,15 +142,16 @@ fn fixtures(name: &str) -> Dir {
     dir
 }
 
-/// Folders of models: `base` and `tuned`, whose names have a prefix; `fp8` with scales of blocks; folders without a model.
+/// Folders of models: `base`, `step` of the same names, and `tuned`, whose names have a prefix; `fp8` with scales of blocks; folders without a model.
 fn models(dir: &Dir) {
-    for folder in ["base", "tuned", "fp8", "bin", "two"] {
+    for folder in ["base", "tuned", "step", "fp8", "bin", "two"] {
         std::fs::create_dir(dir.0.join(folder)).unwrap();
     }
     let small = |seed| bf16_tensor(seed, &[4, 8]);
     dir.checkpoint("base/model.safetensors", &[("norm.weight", small(1)), ("up.weight", small(2))]);
     let tuned = [("module.norm.weight", small(3)), ("module.up.weight", small(4)), ("module.lm_head", small(5))];
     dir.checkpoint("tuned/tuned.safetensors", &tuned);
+    dir.checkpoint("step/model.safetensors", &[("norm.weight", small(6)), ("up.weight", small(7))]);
     dir.file("base/config.json", b"{\n  \"torch_dtype\": \"bfloat16\",\n  \"vocab\": 8\n}\n");
     dir.file("base/tokenizer.json", b"{}\n");
     let weight = Tensor::from_bytes(castwise::DType::F8E4M3FN, [2, 3], &[0x38, 0x40, 0xb8, 1, 2, 3]).unwrap();
@@ -187,8 +188,19 @@ fn measured(dir: &Dir) {
     dir.checkpoint("even.safetensors", &[&same[..], &even[..]].concat());
 }
 
+/// A program of gradients, whose names are those that its own gradients would have.
+const GRADIENT: &[u8] = br#"castwise 1
+program(rules = torch) (%x: f32[3], %cotangent: f32[3]) {
+  %y = mul %x, %x
+  %z = mul %cotangent, %x
+  %g = mul %z, ~2
+  fetch %y as "out", %g as "grad x"
+}
+"#;
+
 /// Recipes of a user, right and wrong, and configurations of mergekit.
 fn recipes(dir: &Dir) {
+    dir.file("gradient.cw", GRADIENT);
     dir.file("mean.recipe", b"# Average of models.\nmodels x 2\ntotal[i](x[i]) / models\n");
     dir.file("bad.recipe", b"# Uses what it lacks.\nmodels x 1\nlet k = k + 1\nx[last]\n");
     dir.file("open.recipe", b"# No result.\nmodels x 1\ny[i] = x[i]\n");

@@ -185,6 +185,124 @@ fn both_modes_agree_for_every_composite_dtype_and_layout() {
     }
 }
 
+/// The elements of a tensor, as bytes.
+fn elements(t: &Tensor) -> Vec<Vec<u8>> {
+    let t = t.contiguous().unwrap();
+    t.as_bytes().unwrap().chunks(t.dtype().size()).map(<[u8]>::to_vec).collect()
+}
+
+/// The index of an element of a matrix whose index along a dim is another.
+fn along(dim: i64, (i, j): (usize, usize), to: usize) -> (usize, usize) {
+    if dim.rem_euclid(2) == 0 { (to, j) } else { (i, to) }
+}
+
+#[test]
+fn moves_along_a_dim_are_those_of_index_arithmetic() {
+    for rules in [Rules::Torch, Rules::NumPy, Rules::Paddle, Rules::Jax] {
+        for d in DType::ALL {
+            let x = cast(&numbers(&[4, 3], 1), d);
+            let repeated = cast(&numbers(&[1, 3], 1), d).broadcast_to([4, 3]).unwrap();
+            for x in [x.clone(), x.transpose(0, 1).unwrap(), repeated, x.flip(0).unwrap()] {
+                let (rows, columns) = (x.shape()[0], x.shape()[1]);
+                for dim in [0i64, 1, -1, -2] {
+                    let n = x.shape()[dim.rem_euclid(2) as usize];
+                    // Each element once, from both ends.
+                    let turned = |k: usize| if k % 2 == 0 { k as i64 } else { k as i64 - n as i64 };
+                    let order: Vec<i64> = (0..n).rev().map(turned).collect();
+                    let index =
+                        Tensor::from_slice(&order, if dim.rem_euclid(2) == 0 { [n, 1] } else { [1, n] }).unwrap();
+                    let all = || (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
+                    let at = |(i, j): (usize, usize)| i * columns + j;
+                    let place = |(i, j): (usize, usize)| if dim.rem_euclid(2) == 0 { i } else { j };
+                    let (from, composite) = (elements(&x), |name: &str| made(name).over([dim]));
+                    let reversed: Vec<Vec<u8>> =
+                        all().map(|at_| from[at(along(dim, at_, n - 1 - place(at_)))].clone()).collect();
+                    let small = cast(&index, DType::I8);
+                    for index in [&index, &small] {
+                        match run(rules, &composite("take_along_dim"), &[x.clone(), index.clone()]) {
+                            Ok(taken) => assert_eq!(elements(&taken), reversed, "{rules:?} {d} {dim}"),
+                            Err(e) => assert!(!e.diagnostics().is_empty(), "{e}"),
+                        }
+                    }
+                    let added = run(rules, &composite("scatter_add"), &[x.clone(), index.clone(), x.clone()]);
+                    match added {
+                        // +0 is added to each element, which is not NaN.
+                        Ok(added) => assert_eq!(elements(&added), reversed, "{rules:?} {d} {dim}"),
+                        Err(e) => assert!(
+                            matches!(d, DType::Bool | DType::C32) || d.size() == 1 || !e.diagnostics().is_empty()
+                        ),
+                    }
+                    let wide = Tensor::zeros(d, [2 * rows + 1, 2 * columns + 1]).unwrap();
+                    let padded = composite("pad").number("start", 1.0).unwrap().number("step", 2.0).unwrap();
+                    if let Ok(padded) = run(rules, &padded, &[x.clone(), wide]) {
+                        let back = padded.slice(dim.rem_euclid(2) as usize, 1, 2 * n, 2).unwrap();
+                        assert_eq!((elements(&back), padded.shape()[dim.rem_euclid(2) as usize]), (from, 2 * n + 1));
+                        let total = |t: &Tensor| elements(t).iter().flatten().map(|b| u64::from(*b)).sum::<u64>();
+                        assert_eq!(total(&padded), total(&x));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scatters_add_in_order_and_refuse_what_is_outside() {
+    let torch = |c: Composite, all: &[Tensor]| run(Rules::Torch, &c.over([0]), all);
+    let like = |n: usize| Tensor::zeros(DType::Bool, [n]).unwrap();
+    let index = Tensor::from([1i64, 0, 1, -1, 1]);
+    let x = Tensor::from([1e8f32, 2.0, 1.0, -0.0, -1e8]);
+    let made_of = torch(made("scatter_add"), &[x.clone(), index.clone(), like(4)]).unwrap();
+    assert_eq!(elements(&made_of), elements(&Tensor::from([2.0f32, 0.0, 0.0, 0.0])), "each sum is rounded");
+    // 1 + 2^-9 - 1 of halves in f32.
+    let halves = [1.0f32, 0.001953125, -1.0].map(bf16::from_f32);
+    let once = torch(made("scatter_add"), &[Tensor::from(halves), Tensor::from([0i64; 3]), like(1)]).unwrap();
+    assert_eq!(once.item::<bf16>().unwrap().to_f32(), 0.001953125);
+    let wraps = torch(made("scatter_add"), &[Tensor::from([200u8, 100]), Tensor::from([0u8, 0]), like(1)]).unwrap();
+    assert_eq!(wraps.item::<u8>().unwrap(), 44);
+    for (name, rest) in [("take_along_dim", vec![]), ("scatter_add", vec![like(5)])] {
+        for i in [5i64, -6, i64::MAX, i64::MIN] {
+            let index = Tensor::from([0i64, 0, i, 0, 0]);
+            let e = torch(made(name), &[&[x.clone(), index], &rest[..]].concat()).unwrap_err();
+            assert_eq!(e.diagnostics()[0].kind, DiagnosticKind::BadParameter);
+            assert!(e.to_string().contains(&format!("the index {i} in a dim of extent 5")), "{e}");
+        }
+    }
+    let zero = |t: f32| Tensor::scalar(t);
+    assert_eq!(torch(made("take_along_dim"), &[zero(3.0), Tensor::scalar(0i64)]).unwrap().item::<f32>().unwrap(), 3.0);
+    assert!(torch(made("take_along_dim"), &[zero(3.0), Tensor::scalar(1i64)]).is_err());
+    for (number, value) in [("start", 0.5), ("step", 0.0), ("step", -1.0), ("start", 1.0), ("start", f64::NAN)] {
+        let padded = made("pad").number(number, value).unwrap();
+        assert_eq!(
+            torch(padded, &[x.clone(), like(5)]).unwrap_err().diagnostics()[0].kind,
+            DiagnosticKind::BadParameter
+        );
+    }
+    let refused = [
+        torch(made("take_along_dim"), &[x.clone(), x.clone()]),
+        torch(made("take_along_dim"), &[x.clone(), Tensor::scalar(0i64)]),
+        torch(made("scatter_add"), &[like(5), Tensor::from([0i64; 5]), like(5)]),
+        run(Rules::Torch, &made("pad").over([0, 0]), &[x.clone(), like(5)]),
+    ];
+    assert!(refused.iter().all(|r| !r.as_ref().unwrap_err().diagnostics().is_empty()));
+}
+
+/// One value twice, constants, views and results in the caller's memory.
+#[test]
+fn moves_in_programs() {
+    let p = Program::new(Rules::Torch);
+    let i = p.data("i", DType::I64, [None]);
+    let inverse = i.take_along_dim(&i, 0);
+    let twice = inverse.scatter_add(&(&i * 1), &i.slice(0, 0, Some(3), 1), 0)
+        + p.constant(Tensor::from([1i64, 0, 2])).take_along_dim(&i, 0);
+    let feeds = feeds! { "i" => Tensor::from([2i64, 0, 1]) };
+    let out = Executor::new().run(&p, feeds, [&inverse, &twice]).unwrap();
+    assert_eq!(out[0].to_vec::<i64>().unwrap(), [1, 2, 0]);
+    assert_eq!(out[1].to_vec::<i64>().unwrap(), [4, 1, 1]);
+    let text = Executor::new().kernels(&p, [&twice]).unwrap();
+    assert!(text.contains(": take_along_dim\n") && text.contains(": scatter_add\n"), "{text}");
+}
+
 #[test]
 fn no_elements_and_numbers_that_are_not_finite() {
     let torch = |c: &Composite, t: Tensor| run(Rules::Torch, c, &[t]).unwrap();

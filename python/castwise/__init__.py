@@ -31,7 +31,18 @@ from ._api import (
     result_type,
     set_num_threads,
 )
-from ._core import Compiled, Executor, Program, Var, __version__, default_executor
+from ._core import (
+    Compiled,
+    Executor,
+    Optimizer,
+    Program,
+    Var,
+    __version__,
+    all_finite,
+    clip_by_norm,
+    clip_by_value,
+    default_executor,
+)
 from ._errors import (
     Diagnostic,
     DivisionByZero,
@@ -67,13 +78,17 @@ __all__ = [
     "InternalError",
     "LimitError",
     "NumExpr",
+    "Optimizer",
     "OutOfMemory",
     "Program",
     "ProgramError",
     "ShapeError",
     "Var",
     "__version__",
+    "all_finite",
     "can_cast",
+    "clip_by_norm",
+    "clip_by_value",
     "compare",
     "compile",
     "composites",

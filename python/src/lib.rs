@@ -30,6 +30,7 @@ mod html;
 mod lazy;
 mod ndarrays;
 mod openmp;
+mod optimizers;
 mod options;
 mod place;
 mod program;
@@ -221,6 +222,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Compiled>()?;
     m.add_class::<PyProgram>()?;
     m.add_class::<PyVar>()?;
+    m.add_class::<optimizers::PyOptimizer>()?;
+    m.add_function(wrap_pyfunction!(optimizers::clip_by_norm, m)?)?;
+    m.add_function(wrap_pyfunction!(optimizers::clip_by_value, m)?)?;
+    m.add_function(wrap_pyfunction!(optimizers::all_finite, m)?)?;
     m.add_class::<Function>()?;
     m.add_class::<PyExecutor>()?;
     m.add_class::<Options>()?;

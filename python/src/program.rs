@@ -153,6 +153,15 @@ impl PyProgram {
         Ok(made.into_iter().map(|v| PyVar::new(self.program.clone(), v)).collect())
     }
 
+    /// A loss that is 0-d and real, and its gradients.
+    fn value_and_gradients(&self, py: Python<'_>, loss: &Bound<'_, PyAny>, wrt: &Bound<'_, PyAny>) -> PyResult<Vec<PyVar>> {
+        let losses = PyTuple::new(py, [loss])?;
+        let mut all = self.gradients(py, &losses, wrt, None)?;
+        let loss = loss.cast::<PyVar>().map_err(|_| PyTypeError::new_err("gradients are of castwise.Vars"))?;
+        all.insert(0, PyVar::new(self.program.clone(), loss.get().var().clone()));
+        Ok(all)
+    }
+
     /// Raises all mistakes of the program, if there are any.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.program.check().map_err(|e| exception(py, &e, None))

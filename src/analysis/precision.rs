@@ -104,6 +104,7 @@ impl TypedProgram {
                 TypedKind::Reduce { from, .. }
                 | TypedKind::Line { from, .. }
                 | TypedKind::View { from, .. }
+                | TypedKind::Indexed { from, .. }
                 | TypedKind::Blocks { from, .. } => widen(&mut widest[from as usize], to),
                 TypedKind::Feed(_)
                 | TypedKind::Constant(_)

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind};
+use crate::base::indexing::Indexing;
 use crate::base::scalar::Float;
 
 /// Which composite.
@@ -28,6 +29,9 @@ pub(crate) enum Kind {
     Count,
     FullLike,
     Complex,
+    TakeAlongDim,
+    ScatterAdd,
+    Pad,
 }
 
 impl Kind {
@@ -66,7 +70,7 @@ const NOTHING: Takes = Takes {
 };
 
 /// In the order of [`Kind`].
-static ALL: [Takes; 15] = [
+static ALL: [Takes; 18] = [
     Takes {
         name: "softmax",
         dims: true,
@@ -172,6 +176,31 @@ static ALL: [Takes; 15] = [
         doc: "The complex number of two real ones, in their common dtype. Integers become floats under the rules of NumPy, Paddle and JAX.",
         ..NOTHING
     },
+    Takes {
+        name: "take_along_dim",
+        operands: &["x", "index"],
+        required: 2,
+        dims: true,
+        doc: "The elements of x at an integer index along one dim, the last one by default: the result has the index's extent there. In other dims the index has x's extents or 1. Negative ones count from the end; others outside of the dim are an error.",
+        ..NOTHING
+    },
+    Takes {
+        name: "scatter_add",
+        operands: &["x", "index", "like"],
+        required: 3,
+        dims: true,
+        doc: "Zeros to which each element of x is added at its integer index along one dim, the last one by default, in the order of x. The result has the extent of `like` there, and x's in other dims; the index broadcasts to x. Half dtypes are summed in f32 and rounded once; integers wrap. An index is as that of `take_along_dim`.",
+        ..NOTHING
+    },
+    Takes {
+        name: "pad",
+        operands: &["x", "like"],
+        required: 2,
+        dims: true,
+        numbers: &["start", "step"],
+        doc: "x among zeros along one dim, the last one by default: its elements are at start, start + step, and so on, 0 and 1 by default, as those of a slice. The result has the extent of `like` there, and x's in other dims.",
+        ..NOTHING
+    },
 ];
 
 /// A function of one to three values that is made of rows of the op table: a program has it as one value, and inference writes its
@@ -201,7 +230,7 @@ pub struct Composite {
 }
 
 impl Composite {
-    const KINDS: [Kind; 15] = [
+    const KINDS: [Kind; 18] = [
         Kind::Softmax,
         Kind::LogSoftmax,
         Kind::LayerNorm,
@@ -217,10 +246,23 @@ impl Composite {
         Kind::Count,
         Kind::FullLike,
         Kind::Complex,
+        Kind::TakeAlongDim,
+        Kind::ScatterAdd,
+        Kind::Pad,
     ];
 
     pub(crate) fn new(kind: Kind) -> Composite {
         Composite { kind, dims: None, dtype: None, numbers: [None; 3], equal_nan: false }
+    }
+
+    /// What moves elements along a dim.
+    pub(crate) fn indexing(how: Indexing, dim: i64) -> Composite {
+        let (kind, numbers) = match how {
+            Indexing::Take => (Kind::TakeAlongDim, [None; 3]),
+            Indexing::ScatterAdd => (Kind::ScatterAdd, [None; 3]),
+            Indexing::Pad { start, step } => (Kind::Pad, [Some(start as f64), Some(step as f64), None]),
+        };
+        Composite { numbers, ..Composite::new(kind).over([dim]) }
     }
 
     /// Every composite, without parameters.

@@ -12,6 +12,7 @@ pub(crate) mod f8;
 pub(crate) mod generator;
 pub(crate) mod halves;
 pub(crate) mod host;
+pub(crate) mod indexing;
 pub(crate) mod limits;
 pub(crate) mod location;
 pub(crate) mod names;

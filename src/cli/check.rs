@@ -38,7 +38,9 @@ impl Finite {
         if result.dtype().is_integral() {
             return Ok(());
         }
-        let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. }));
+        let reduces = typed
+            .nodes()
+            .any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. } | NodeKind::Indexed { .. }));
         let program = Program::new(Rules::default());
         let data = |name: String, t: &Tensor| {
             (

@@ -3,6 +3,8 @@
 //! Guarantees: what is printed is a program that `castwise run` runs; a result that is not 0-d and real gets a placeholder for its cotangent. Does
 //! not: compute.
 
+use std::collections::HashSet;
+
 use castwise::shape::{Dim, Dims, SymDim};
 use castwise::{Program, Var};
 
@@ -33,15 +35,24 @@ pub(super) fn run(arguments: &Grad) -> Result<(), Failure> {
         if !heading.is_empty() {
             text += &format!("; {heading}");
         }
-        let vars = plan.vars();
+        let vars = plan.named_vars();
         let alone = vars.len() == 1;
         let name = |i: usize| if alone { "out".to_string() } else { format!("out{i}") };
-        let results: Vec<(String, Var)> = vars.into_iter().enumerate().map(|(i, v)| (name(i), v)).collect();
+        let named = vars.into_iter().enumerate();
+        let results: Vec<(String, Var)> = named.map(|(i, (own, v))| (own.unwrap_or_else(|| name(i)), v)).collect();
         let failure =
             |error: &castwise::Error| Failure { text: report::of_expression(&e.text, &e.path, error, &[]), code: 1 };
         text += &gradients(arguments, &plan.program, &results, &failure)?;
     }
     print(&text)
+}
+
+/// A name that is not taken, which is taken afterwards: this one, or what `other` makes of it, as often as it takes.
+fn free(mut name: String, taken: &mut HashSet<String>, other: impl Fn(&str) -> String) -> String {
+    while !taken.insert(name.clone()) {
+        name = other(&name);
+    }
+    name
 }
 
 /// The program with the gradients of its results.
@@ -56,6 +67,10 @@ fn gradients(
         let found = program.feed(name).map(|v| (name.clone(), v));
         found.ok_or_else(|| Failure::usage(format!("--wrt: no input has the name `{}`", report::escaped(name))))
     };
+    let mut known = HashSet::new();
+    if let Some(twice) = arguments.wrt.iter().find(|name| !known.insert(*name)) {
+        return Err(Failure::usage(format!("--wrt: `{}` is given twice", report::escaped(twice))));
+    }
     let wrt: Vec<(String, Var)> = match arguments.wrt.is_empty() {
         false => arguments.wrt.iter().map(of).collect::<Result<_, _>>()?,
         true => {
@@ -67,12 +82,14 @@ fn gradients(
         return Err(Failure::usage("no input is a float or complex number"));
     }
     let mut cotangents = Vec::new();
+    let mut inputs: HashSet<String> = program.feed_names().into_iter().collect();
     for (i, (_, v)) in results.iter().enumerate() {
         let (shape, dtype) = (typed.shape(v).unwrap_or_default(), typed.dtype(v));
         cotangents.push(match dtype {
             Some(d) if !d.is_integral() && (!shape.is_empty() || d.is_complex()) => {
                 let dim = |d: &SymDim| if let SymDim::Fixed(n) = d { Dim::Fixed(*n) } else { Dim::Dynamic };
                 let name = if results.len() == 1 { "cotangent".to_string() } else { format!("cotangent{i}") };
+                let name = free(name, &mut inputs, |taken| format!("{taken}_"));
                 Some(program.data(&name, d, Dims(shape.iter().map(dim).collect())))
             }
             _ => None,
@@ -82,7 +99,9 @@ fn gradients(
     let of: Vec<&Var> = wrt.iter().map(|(_, v)| v).collect();
     let given: Vec<Option<&Var>> = cotangents.iter().map(Option::as_ref).collect();
     let made = program.gradients(&losses, &of, &given).map_err(|e| failure(&e))?;
-    let names: Vec<String> = wrt.iter().map(|(n, _)| format!("grad {n}")).collect();
+    let mut taken: HashSet<String> = results.iter().map(|(n, _)| n.clone()).collect();
+    let name = |(n, _): &(String, Var)| free(format!("grad {n}"), &mut taken, |taken| format!("grad {taken}"));
+    let names: Vec<String> = wrt.iter().map(name).collect();
     let named = results.iter().map(|(n, v)| (n.as_str(), v)).chain(names.iter().map(String::as_str).zip(&made));
     program.set_fetches(named).map_err(|e| failure(&e))?;
     if !arguments.explain {

@@ -114,6 +114,11 @@ impl Plan {
         self.results.iter().map(|r| r.var.clone()).collect()
     }
 
+    /// The results with the names that the expression gives them.
+    pub(super) fn named_vars(&self) -> Vec<(Option<String>, Var)> {
+        self.results.iter().map(|r| (r.name.clone(), r.var.clone())).collect()
+    }
+
     /// The dtypes and shapes of the results as text.
     pub(super) fn result_type(&self) -> String {
         self.results.iter().map(Outcome::described).collect::<Vec<_>>().join(", ")

@@ -70,7 +70,7 @@ impl<'t> Mirror<'t> {
                 attrs.dtype = None;
                 Ok(apply(*op, &n.operands()?, attrs))
             }
-            NodeKind::View { .. } | NodeKind::Blocks { .. } => n.copy(),
+            NodeKind::View { .. } | NodeKind::Blocks { .. } | NodeKind::Indexed { .. } => n.copy(),
             NodeKind::Generate { .. } => Ok(widen(&n.copy_explicit()?, dtype)),
             _ => Ok(self.widened(n.position())),
         }

@@ -99,7 +99,9 @@ fn planned(
 fn leading_rows(typed: &TypedProgram, operands: &mut [(String, DType, Vec<Dim>)], large: usize) -> Option<usize> {
     let dims = operands.first()?.2.clone();
     let Some(Dim::Fixed(all)) = dims.first() else { return None };
-    let reduces = typed.nodes().any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. }));
+    let reduces = typed
+        .nodes()
+        .any(|n| matches!(n.kind, NodeKind::Reduce { .. } | NodeKind::Line { .. } | NodeKind::Indexed { .. }));
     let elements = extents(&dims).iter().product::<usize>();
     if elements <= large || reduces || operands.iter().any(|(_, _, d)| *d != dims) {
         return None;

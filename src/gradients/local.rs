@@ -9,15 +9,17 @@ use std::sync::OnceLock;
 
 use crate::base::composite::{Composite, Kind};
 use crate::base::dtype::DType;
-use crate::base::error::{Error, Result, SourceLocation};
+use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
+use crate::base::generator::Generator;
 use crate::base::host::once;
+use crate::base::indexing::Indexing;
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::base::view::View;
 use crate::graph::typed::{Arg, NodeId, TypedKind};
 use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::derivative::{Application, Build, Item, Rule};
-use crate::ops::{Attrs, Op, Output};
+use crate::ops::{Attrs, Choice, Op, Output};
 
 use super::values::Values;
 
@@ -121,6 +123,21 @@ impl<'a> Local<'a> {
         }
     }
 
+    /// Refuses a gradient over several dims that are not all of the dims.
+    fn one_or_all(&self, along: &Along) -> Option<Item> {
+        let rank = self.values.typed.shape_of(along.from).len();
+        (along.axes.len() > 1 && along.axes.len() < rank).then(|| self.refused("over one dim, or over all of them"))
+    }
+
+    fn refused(&self, where_: &str) -> Item {
+        let name = match self.values.node(self.node).kind {
+            TypedKind::Reduce { op, .. } | TypedKind::Line { op, .. } => op.name(),
+            _ => "an op",
+        };
+        let message = format!("`{name}` has a gradient {where_} alone");
+        self.fail(Diagnostic::new(DiagnosticKind::NotDifferentiable, message).at(&self.at).into())
+    }
+
     /// What a rule asks of an op that does not work along dims.
     fn misplaced(&self) -> Item {
         self.fail(Error::Internal(format!("the rule of typed node {} is for a reduction", self.node)))
@@ -185,6 +202,92 @@ impl Build for Local<'_> {
             TypedKind::Reduce { number, .. } | TypedKind::Line { number, .. } => number.map_or(0.0, |n| n.get()),
             _ => 0.0,
         }
+    }
+
+    fn choice(&self) -> Option<Choice> {
+        match self.values.node(self.node).kind {
+            TypedKind::Reduce { choice, .. } | TypedKind::Line { choice, .. } => choice,
+            _ => None,
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.values.is_whole(self.node)
+    }
+
+    fn positions(&self, op: &'static str) -> Item {
+        let (Some(along), Ok(op)) = (self.along(), named(op)) else { return self.misplaced() };
+        if let Some(refused) = self.one_or_all(&along) {
+            return refused;
+        }
+        let Item::Node(i) = self.operand(0) else { return self.misplaced() };
+        let x = self.items.borrow()[i].0.clone();
+        let mut attrs = Attrs::dims(along.axes).with_keepdim(op.is_reduction());
+        let given = self.values.node(self.node).kind.clone();
+        if let TypedKind::Reduce { number, choice, .. } | TypedKind::Line { number, choice, .. } = given {
+            // An op of positions may take no choice where the op takes one.
+            (attrs.number, attrs.choice) = (number, choice.filter(|_| op.def().choice.is_some()));
+        }
+        self.item(Graph::apply(op, &[x.into()], attrs, self.at.clone()), DType::I64)
+    }
+
+    fn index(&self) -> Item {
+        let Some(along) = self.along() else { return self.misplaced() };
+        if let Some(refused) = self.one_or_all(&along) {
+            return refused;
+        }
+        let whole = along.axes.len() == self.values.typed.shape_of(along.from).len();
+        let dim = along.axes.first().copied().filter(|_| !whole);
+        match self.values.like(along.from) {
+            Ok(like) => self.item(Graph::generate(&like.0, Generator::Index { dim }, self.at.clone()), DType::I64),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    fn ranks(&self) -> Item {
+        let Some(along) = self.along() else { return self.misplaced() };
+        let Item::Node(i) = self.operand(0) else { return self.misplaced() };
+        let x = self.items.borrow()[i].0.clone();
+        let dims = self.values.typed.shape_of(along.from);
+        let sorted = |x: &Var, dim: i64| Graph::apply(Op::Argsort, &[x.into()], Attrs::dims([dim]), self.at.clone());
+        let order = |x: &Var, dim: i64| sorted(&sorted(x, dim), dim);
+        let ranks = match along.axes[..] {
+            [] => order(&x, -1),
+            [dim] => order(&x, dim),
+            // All elements in one line.
+            _ if along.axes.len() == dims.len() && dims.iter().filter(|d| matches!(d, SymDim::Sym(_))).count() < 2 => {
+                let extent =
+                    |d: &SymDim| if let SymDim::Fixed(n) = d { i64::try_from(*n).unwrap_or(i64::MAX) } else { -1 };
+                let line = Graph::view(&x.0, View::Reshape([-1].into()), self.at.clone());
+                Graph::view(&order(&line, 0).0, View::Reshape(dims.iter().map(extent).collect()), self.at.clone())
+            }
+            _ if along.axes.len() == dims.len() => {
+                return self.refused("over all dims of which at most one is dynamic");
+            }
+            _ => return self.refused("over one dim, or over all of them"),
+        };
+        self.item(self.cast(&ranks, DType::F64), DType::F64)
+    }
+
+    fn scatter(&self, v: Item, index: Item) -> Item {
+        let Some(along) = self.along() else { return self.misplaced() };
+        let (v, dtype) = self.get(v);
+        let index = self.get(index).0;
+        let dim = along.axes.first().copied().unwrap_or(-1);
+        match self.values.like(along.from) {
+            Ok(like) => {
+                let all: [Operand; 3] = [(&v).into(), (&index).into(), (&like).into()];
+                let made = Composite::indexing(Indexing::ScatterAdd, dim);
+                self.item(Graph::composite(&v.0, &made, &all, self.at.clone()), dtype)
+            }
+            Err(e) => self.fail(e),
+        }
+    }
+
+    fn double(&self, v: Item) -> Item {
+        let (v, dtype) = self.get(v);
+        let to = if dtype == DType::F64 { v } else { self.cast(&v, DType::F64) };
+        self.item(to, DType::F64)
     }
 
     fn is_complex(&self) -> bool {

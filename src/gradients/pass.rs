@@ -4,15 +4,18 @@
 
 use std::collections::HashMap;
 
+use crate::base::blocks::BlockSize;
 use crate::base::composite::{Composite, Kind};
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result, SourceLocation};
+use crate::base::generator::Generator;
+use crate::base::indexing::Indexing;
 use crate::base::location::here;
 use crate::base::scalar::Scalar;
 use crate::base::shape::{SymDim, dims_text};
-use crate::base::view::View;
+use crate::base::view::{View, wrap};
 use crate::graph::program::{Input, Kind as Written, Program};
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
-use crate::graph::var::{Graph, Mode, Var};
+use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::derivative::Gradient;
 use crate::ops::{Attrs, Op};
 
@@ -184,7 +187,19 @@ impl<'a> Walk<'a> {
             TypedKind::Bits { .. } => {
                 Err(self.no_gradient(Op::ViewAs.name(), "it gives the same bits another meaning", at))
             }
-            TypedKind::Blocks { .. } => Err(self.no_gradient("blocks", "", at)),
+            TypedKind::Indexed { how, from, index, axis, .. } => {
+                // The index may be what depends on a value.
+                if self.needs[*from as usize] {
+                    let g = self.moved(*how, *from, *index, *axis, g, at)?;
+                    self.add(*from, g, at);
+                }
+                Ok(())
+            }
+            TypedKind::Blocks { from, size, .. } => {
+                let g = self.blocks(n, *from, size, g)?;
+                self.add(*from, g, at);
+                Ok(())
+            }
             TypedKind::Feed(_) | TypedKind::Constant(_) | TypedKind::Generate { .. } | TypedKind::Extent { .. } => {
                 Ok(())
             }
@@ -242,12 +257,73 @@ impl<'a> Walk<'a> {
                     |d: &SymDim| if let SymDim::Fixed(n) = d { i64::try_from(*n).unwrap_or(i64::MAX) } else { -1 };
                 Some(View::Reshape(dims.iter().map(extent).collect()))
             }
-            Some(View::Slice(..)) => return Err(self.no_gradient("slice", "", at)),
+            Some(View::Slice(dim, slice)) => {
+                let (how, axis) =
+                    (Indexing::Pad { start: slice.start.unwrap_or(0), step: slice.step }, wrap(*dim, dims.len()));
+                return self.indexed(how, axis, g, [None, Some(self.values.like(from)?)], at);
+            }
         };
         Ok(match back {
             Some(back) => Graph::view(&g.0, back, at.clone()),
             None => g.clone(),
         })
+    }
+
+    fn indexed(&self, how: Indexing, axis: usize, g: &Var, rest: [Option<Var>; 2], at: &SourceLocation) -> Result<Var> {
+        let all: Vec<Operand> =
+            std::iter::once(Operand::from(g)).chain(rest.into_iter().flatten().map(Operand::from)).collect();
+        Ok(Graph::composite(&g.0, &Composite::indexing(how, axis as i64), &all, at.clone()))
+    }
+
+    /// The gradient of what was moved along a dim.
+    fn moved(
+        &self,
+        how: Indexing,
+        from: NodeId,
+        index: Option<NodeId>,
+        axis: usize,
+        g: &Var,
+        at: &SourceLocation,
+    ) -> Result<Var> {
+        let index = index.map(|i| self.values.var(i)).transpose()?;
+        match how {
+            Indexing::Take => self.indexed(Indexing::ScatterAdd, axis, g, [index, Some(self.values.like(from)?)], at),
+            Indexing::ScatterAdd => self.indexed(Indexing::Take, axis, g, [index, None], at),
+            Indexing::Pad { start, step } => {
+                let apply = |op: Op, a: Var, b: Operand| Graph::apply(op, &[a.into(), b], Attrs::default(), at.clone());
+                let along = Generator::Index { dim: Some(axis as i64) };
+                let index = Graph::generate(&self.values.like(from)?.0, along, at.clone());
+                let index = apply(Op::Mul, index, step.into());
+                // A start before the dim is its first element.
+                let first = match start < 0 {
+                    true => {
+                        let made = Composite::new(Kind::Count).over([axis as i64]);
+                        let n = Graph::composite(&g.0, &made, &[g.into()], at.clone());
+                        apply(Op::Maximum, apply(Op::Add, n, start.into()), 0i64.into()).into()
+                    }
+                    false => start.into(),
+                };
+                self.indexed(Indexing::Take, axis, g, [Some(apply(Op::Add, index, first)), None], at)
+            }
+        }
+    }
+
+    /// The gradient of what was repeated for the elements of blocks: their sum, dim by dim.
+    fn blocks(&self, n: NodeId, from: NodeId, size: &BlockSize, g: &Var) -> Result<Var> {
+        let typed = self.values.typed;
+        let (node, like) = (self.values.node(n), self.values.like(from)?);
+        let (at, wide) = (&node.location, node.dtype.op_math());
+        let mut sum = if wide == node.dtype { g.clone() } else { cast(g, wide, at) };
+        for (axis, (blocks, all)) in typed.shape_of(from).iter().zip(typed.shape_of(n)).enumerate() {
+            if size.along(axis) == 1 || blocks == all {
+                continue;
+            }
+            let along = Graph::generate(&sum.0, Generator::Index { dim: Some(axis as i64) }, at.clone());
+            let block = Operand::from(i64::try_from(size.along(axis)).unwrap_or(i64::MAX));
+            let index = Graph::apply(Op::FloorDivide, &[along.into(), block], Attrs::default(), at.clone());
+            sum = self.indexed(Indexing::ScatterAdd, axis, &sum, [Some(index), Some(like.clone())], at)?;
+        }
+        Ok(if wide == node.dtype { sum } else { cast(&sum, node.dtype, at) })
     }
 
     /// The gradient of what no loss depends on.

@@ -5,12 +5,14 @@
 
 use std::cell::RefCell;
 
+use petgraph::graph::NodeIndex;
+
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result, SourceLocation};
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::base::view::View;
-use crate::graph::program::Program;
+use crate::graph::program::{Kind, Program};
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedNode, TypedProgram};
 use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::{Attrs, Op};
@@ -19,18 +21,21 @@ pub(super) struct Values<'a> {
     pub(super) program: &'a Program,
     pub(super) typed: &'a TypedProgram,
     known: RefCell<Vec<Option<Var>>>,
+    /// For each typed node, the first node of the program that has its value.
+    written: Vec<Option<u32>>,
 }
 
 impl<'a> Values<'a> {
     pub(super) fn new(program: &'a Program, typed: &'a TypedProgram) -> Values<'a> {
-        let mut known = vec![None; typed.len()];
+        let (mut known, mut written) = (vec![None; typed.len()], vec![None; typed.len()]);
         for (i, n) in typed.of_program.iter().enumerate() {
             let to = &mut known[*n as usize];
             if to.is_none() {
                 *to = program.var(i);
+                written[*n as usize] = u32::try_from(i).ok();
             }
         }
-        Values { program, typed, known: RefCell::new(known) }
+        Values { program, typed, known: RefCell::new(known), written }
     }
 
     pub(super) fn node(&self, n: NodeId) -> &'a TypedNode {
@@ -106,6 +111,13 @@ impl<'a> Values<'a> {
             _ => return Err(missing()),
         };
         Ok(made)
+    }
+
+    /// Whether a reduction was written without dims.
+    pub(super) fn is_whole(&self, n: NodeId) -> bool {
+        let state = self.program.shared.read();
+        let written = self.written[n as usize].and_then(|i| state.nodes.node_weight(NodeIndex::new(i as usize)));
+        matches!(written.map(|n| &n.kind), Some(Kind::Apply { attrs, .. }) if attrs.dims.is_none())
     }
 
     /// A number as a value.

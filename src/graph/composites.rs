@@ -5,6 +5,7 @@
 
 use crate::base::composite::{Composite, Kind};
 use crate::base::dtype::DType;
+use crate::base::indexing::Indexing;
 use crate::base::location::here;
 use crate::graph::var::{Mode, Operand, Var};
 
@@ -318,5 +319,54 @@ impl<M: Mode> Var<M> {
     #[track_caller]
     pub fn complex(&self, im: &Var<M>) -> Var<M> {
         self.composed(Composite::new(Kind::Complex), &[Some(im)])
+    }
+
+    /// The elements at an integer index along a dim, with the index's extent there; in other dims the index has this value's extents or 1.
+    /// Negative ones count from the end, others outside of the dim are the error of a run.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Torch);
+    /// let x = cx.tensor(&Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?);
+    /// let index = cx.tensor(&Tensor::from_slice(&[1i64, 0, -1], [1, 3])?);
+    /// assert_eq!(x.take_along_dim(&index, 1).result()?.to_vec::<f32>()?, [2.0, 1.0, 2.0, 4.0, 3.0, 4.0]);
+    /// assert!(x.take_along_dim(&(&index + 2), 1).result().is_err());
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn take_along_dim(&self, index: &Var<M>, dim: i64) -> Var<M> {
+        self.composed(Composite::indexing(Indexing::Take, dim), &[Some(index)])
+    }
+
+    /// Zeros with the extent of `like` along a dim, to which each element is added at its index there: what undoes
+    /// [`take_along_dim`](Var::take_along_dim). Elements are added in their order; half dtypes are summed in f32 and rounded once.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Torch);
+    /// let (x, index) = (cx.tensor(&Tensor::from([1i32, 2, 3])), cx.tensor(&Tensor::from([1i64, 0, 1])));
+    /// let like = cx.tensor(&Tensor::zeros(DType::Bool, [4])?);
+    /// assert_eq!(x.scatter_add(&index, &like, 0).result()?.to_vec::<i32>()?, [2, 4, 0, 0]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn scatter_add(&self, index: &Var<M>, like: &Var<M>, dim: i64) -> Var<M> {
+        self.composed(Composite::indexing(Indexing::ScatterAdd, dim), &[Some(index), Some(like)])
+    }
+
+    /// This value among zeros along a dim, with the extent of `like` there: at `start`, `start + step`, and so on. It undoes a
+    /// [slice](crate::Slice) of `like` with these numbers.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Torch);
+    /// let (x, like) = (cx.tensor(&Tensor::from([1.0f32, 2.0])), cx.tensor(&Tensor::zeros(DType::I8, [5])?));
+    /// assert_eq!(x.pad(&like, 0, 1, 2).result()?.to_vec::<f32>()?, [0.0, 1.0, 0.0, 2.0, 0.0]);
+    /// assert_eq!(x.pad(&like, 0, -2, 1).result()?.to_vec::<f32>()?, [0.0, 0.0, 0.0, 1.0, 2.0]);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn pad(&self, like: &Var<M>, dim: i64, start: i64, step: i64) -> Var<M> {
+        self.composed(Composite::indexing(Indexing::Pad { start, step }, dim), &[Some(like)])
     }
 }

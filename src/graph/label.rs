@@ -33,6 +33,7 @@ impl NodeView<'_> {
             NodeKind::Line { op, dim, .. } => format!("{op} along {dim}"),
             NodeKind::Extent { .. } => "count".to_string(),
             NodeKind::Bits { .. } => "view_as".to_string(),
+            NodeKind::Indexed { how, dim, .. } => format!("{} along {dim}", how.name()),
             NodeKind::Blocks { size, .. } => format!("blocks {size}"),
             NodeKind::Generate { generator, .. } => format!("{} {generator}", generator.name()),
             NodeKind::View { view: Some(view), .. } => format!("{} {view}", view.name()),

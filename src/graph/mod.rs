@@ -12,5 +12,6 @@ pub(crate) mod program;
 pub(crate) mod rewrite;
 pub(crate) mod typed;
 pub(crate) mod var;
+mod verify;
 pub(crate) mod view;
 pub(crate) mod views;

@@ -185,6 +185,34 @@ impl Step {
         all
     }
 
+    /// As [`update`](Step::update), of a parameter in a narrower dtype that has a copy in the step's dtype, the master copy: the new narrow
+    /// parameter, then the new copy and states. What is lost by rounding the parameter is not lost to the copy.
+    ///
+    /// ```
+    /// use castwise::{Optimizer, Step, prelude::*};
+    /// let step = Step::new(Optimizer::Sgd { momentum: 0.0, dampening: 0.0, nesterov: false }, DType::F32);
+    /// let cx = Eager::new(Rules::Torch);
+    /// let (w, g) = (cx.tensor(&Tensor::from([bf16::ONE])), cx.tensor(&Tensor::from([bf16::ONE])));
+    /// let numbers: Vec<_> = step.values(1e-3, 1).iter().map(|v| cx.scalar(*v, DType::F32)).collect();
+    /// let new = step.update_master(&w, &w.cast(DType::F32), &g, &[], &numbers);
+    /// assert_eq!(new[0].result()?.item::<bf16>()?, bf16::ONE);              // 0.999 is not far enough from 1
+    /// assert_eq!(new[1].result()?.item::<f32>()?, 0.999);
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn update_master<M: Mode>(
+        &self,
+        x: &Var<M>,
+        master: &Var<M>,
+        g: &Var<M>,
+        states: &[Var<M>],
+        numbers: &[Var<M>],
+    ) -> Vec<Var<M>> {
+        let all = self.update(master, g, states, numbers);
+        let narrow = x.assign(&all[0]);
+        std::iter::once(narrow).chain(all).collect()
+    }
+
     /// The new parameter and states in op math.
     fn formulas<M: Mode>(
         &self,
@@ -269,6 +297,72 @@ pub fn clip_by_norm<M: Mode>(gradients: &[Var<M>], most: f64) -> Option<(Vec<Var
     Some((gradients.iter().map(|g| g.assign(g * &scale)).collect(), norm))
 }
 
+/// Gradients with each element limited to `-most` to `most`. NaNs stay.
+///
+/// ```
+/// use castwise::{clip_by_value, prelude::*};
+/// let g = Eager::new(Rules::Torch).tensor(&Tensor::from([3.0f32, -0.5, -4.0]));
+/// assert_eq!(clip_by_value(&[g], 1.0)[0].result()?.to_vec::<f32>()?, [1.0, -0.5, -1.0]);
+/// # Ok::<(), castwise::Error>(())
+/// ```
+#[track_caller]
+pub fn clip_by_value<M: Mode>(gradients: &[Var<M>], most: f64) -> Vec<Var<M>> {
+    gradients.iter().map(|g| g.assign(g.clamp(-most, most))).collect()
+}
+
+/// The scale of a loss whose gradients would underflow in a half dtype, from step to step, as PyTorch's `GradScaler` has it: a step whose gradients are not finite is
+/// skipped, and lowers it; so many steps that are not skipped raise it.
+///
+/// ```
+/// use castwise::{LossScale, all_finite, prelude::*};
+/// let cx = Eager::new(Rules::Torch);
+/// let (scale, count) = (cx.scalar(65536.0, DType::F32), cx.scalar(7, DType::I32));
+/// let (g, w) = (cx.tensor(&Tensor::from([f16::INFINITY])), cx.tensor(&Tensor::from([f16::ONE])));
+/// let fine = all_finite(&[g.clone()]).ok_or("no gradients")?;
+/// let new = LossScale::default().kept(&fine, &[w.clone()], &[&w - &g]);
+/// assert_eq!(new[0].result()?.item::<f16>()?, f16::ONE);
+/// let (scale, count) = LossScale::default().next(&fine, &scale, &count);
+/// assert_eq!((scale.result()?.item::<f32>()?, count.result()?.item::<i32>()?), (32768.0, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossScale {
+    /// By what it is raised.
+    pub growth: f64,
+    /// By what it is lowered.
+    pub backoff: f64,
+    /// After so many steps in a row it is raised.
+    pub interval: i32,
+}
+
+impl Default for LossScale {
+    /// PyTorch's: doubled after 2,000 steps, halved.
+    fn default() -> LossScale {
+        LossScale { growth: 2.0, backoff: 0.5, interval: 2000 }
+    }
+}
+
+impl LossScale {
+    /// The results of a step, or what they replace if its gradients were not finite. `fine` is 0-d.
+    #[track_caller]
+    pub fn kept<M: Mode>(&self, fine: &Var<M>, old: &[Var<M>], new: &[Var<M>]) -> Vec<Var<M>> {
+        old.iter().zip(new).map(|(old, new)| old.assign(fine.where_(new, old))).collect()
+    }
+
+    /// The scale after a step, a 0-d float, and the number of steps since it was changed or one was skipped, a 0-d integer.
+    #[track_caller]
+    pub fn next<M: Mode>(&self, fine: &Var<M>, scale: &Var<M>, count: &Var<M>) -> (Var<M>, Var<M>) {
+        let more = count + 1;
+        let full = more.ge(i64::from(self.interval));
+        let grown = scale * self.growth;
+        // One that would be infinite stays.
+        let grown = full.logical_and(grown.isfinite()).where_(&grown, scale);
+        let next = fine.where_(&grown, scale * self.backoff);
+        let waits = fine.logical_and(full.logical_not());
+        (scale.assign(next), count.assign(waits.where_(&more, count * 0)))
+    }
+}
+
 /// Whether all elements of all gradients are finite: what a scaled loss must not have overflowed. Without gradients there is nothing.
 ///
 /// ```
@@ -298,9 +392,36 @@ impl<M: Mode> Var<M> {
     /// ```
     #[track_caller]
     pub fn stochastic_bf16(&self, key: impl Into<Key>) -> Var<M> {
-        let bits = self.view_as(DType::I32);
         let noise = self.randint(0i128, 0x1_0000i128, key, DType::I32);
-        let rounded = (bits + noise).bitwise_and(-0x1_0000i64).view_as(DType::F32);
+        self.rounded_by(&noise)
+    }
+
+    /// As [`stochastic_bf16`](Var::stochastic_bf16), for a step's number, a 0-d integer that is fed, so that a program is compiled once: each
+    /// element's noise is turned by the fraction of the golden ratio from step to step, so that it is evenly spread over the steps too.
+    ///
+    /// ```
+    /// use castwise::prelude::*;
+    /// let cx = Eager::new(Rules::Torch);
+    /// let x = cx.tensor(&Tensor::full([64], 1.0f32 + 1.0 / 512.0)?);
+    /// let mut up = 0;
+    /// for step in 1..=64 {
+    ///     let rounded = x.stochastic_bf16_at(7, &cx.scalar(step, DType::I32));
+    ///     up += rounded.cast(DType::F32).gt(1.0).count_nonzero().result()?.item::<i64>()?;
+    /// }
+    /// assert!((1000..1050).contains(&up));                             // a quarter of 4096
+    /// # Ok::<(), castwise::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn stochastic_bf16_at(&self, key: impl Into<Key>, step: &Var<M>) -> Var<M> {
+        let turn = step.cast(DType::I32) * 40503;
+        let noise = self.randint(0i128, 0x1_0000i128, key, DType::I32) + turn;
+        self.rounded_by(&noise.bitwise_and(0xffff))
+    }
+
+    /// f32 cut to bf16 after these 16 bits are added.
+    #[track_caller]
+    fn rounded_by(&self, noise: &Var<M>) -> Var<M> {
+        let rounded = (self.view_as(DType::I32) + noise).bitwise_and(-0x1_0000i64).view_as(DType::F32);
         self.isfinite().where_(&rounded, self).cast(DType::BF16)
     }
 }

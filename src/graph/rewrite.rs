@@ -14,6 +14,7 @@ use petgraph::graph::NodeIndex;
 use crate::base::composite::Composite;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::indexing::Indexing;
 use crate::base::location::{here, with_location};
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
@@ -175,6 +176,14 @@ impl<'a> Visit<'a> {
             (_, NodeKind::Blocks { from, like, size }) => {
                 Ok(Graph::blocks(&self.var(*from)?.0, &self.var(*like)?.0, (*size).clone(), here()))
             }
+            (_, NodeKind::Indexed { how, from, index, like, dim }) => {
+                let made = Composite::indexing(*how, *dim as i64);
+                let like = (*how != Indexing::Take).then_some(*like);
+                let rest = index.iter().copied().chain(like);
+                let all = std::iter::once(*from).chain(rest).map(|i| self.var(i).map(Operand::from));
+                let all = all.collect::<Result<Vec<_>>>()?;
+                Ok(Graph::composite(&self.var(*from)?.0, &made, &all, here()))
+            }
             (_, NodeKind::Generate { like, generator }) => Ok(Graph::generate(&self.var(*like)?.0, *generator, here())),
             (_, NodeKind::View { from, view: None }) => self.var(*from).cloned(),
             (_, NodeKind::Cast { from, note }) if note.reason != Reason::Requested => self.var(*from).cloned(),
@@ -280,7 +289,8 @@ impl<'a> Visit<'a> {
             | NodeKind::Constant(_)
             | NodeKind::View { .. }
             | NodeKind::Extent { .. }
-            | NodeKind::Blocks { .. } => {
+            | NodeKind::Blocks { .. }
+            | NodeKind::Indexed { .. } => {
                 return self.copy();
             }
         };

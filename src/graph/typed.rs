@@ -7,7 +7,8 @@
 //! 3. an application's dtype is the one the op table derives from its compute dtype;
 //! 4. an application's shape is the broadcast of its operands' shapes; a cast keeps its operand's shape;
 //! 5. a reduction has the dtype that the op table derives from its operand's (one to positions or counts any integer dtype), and its shape without the reduced dims (or with ones there);
-//!    an op on lines has such a dtype, and its operand's shape;
+//!    an op on lines has such a dtype, and its operand's shape; what moves elements along a dim has its operand's dtype, and the extent
+//!    there that its index or what it is like has;
 //! 6. a view has its operand's dtype and the shape that the view gives, or differs from it in dims of extent 1 only, if inference
 //!    placed it;
 //! 7. a scalar has a dtype.
@@ -19,13 +20,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::blocks::BlockSize;
-use crate::base::dtype::{Category, DType};
+use crate::base::dtype::DType;
 use crate::base::error::{Error, Name, Result, SourceLocation};
 use crate::base::generator::Generator;
 use crate::base::host::FloatMode;
+use crate::base::indexing::Indexing;
 use crate::base::scalar::Scalar;
-use crate::base::shape::{SymDim, broadcast, dims_text, reduced};
-use crate::base::view::{Slice, Unknown, View};
+use crate::base::shape::{SymDim, dims_text};
+use crate::base::view::{Slice, View};
 use crate::graph::program::Program;
 use crate::graph::var::Var;
 use crate::ops::{Choice, MAX_OPERANDS, Number, Op};
@@ -99,6 +101,15 @@ pub(crate) enum TypedKind {
         like: NodeId,
         generator: Generator,
     },
+    /// The elements moved along a dim, which has the extent that it has in another node, whose elements are not needed.
+    Indexed {
+        how: Indexing,
+        from: NodeId,
+        /// Where they are moved from or to, in i64.
+        index: Option<NodeId>,
+        like: NodeId,
+        axis: usize,
+    },
     /// Each element of a scale for all elements of a block, in the shape of another node, whose elements are not needed.
     Blocks {
         from: NodeId,
@@ -163,6 +174,9 @@ impl TypedKind {
             | TypedKind::Reduce { from, .. } => *from = to(*from),
             TypedKind::Generate { like, .. } => *like = to(*like),
             TypedKind::Blocks { from, like, .. } => (*from, *like) = (to(*from), to(*like)),
+            TypedKind::Indexed { from, index, like, .. } => {
+                (*from, *index, *like) = (to(*from), index.map(&to), to(*like));
+            }
             TypedKind::Feed(_) | TypedKind::Constant(_) | TypedKind::Extent { .. } => {}
         }
     }
@@ -172,20 +186,21 @@ impl TypedNode {
     /// The operands that are nodes.
     pub(crate) fn inputs(&self) -> impl Iterator<Item = NodeId> + '_ {
         let (args, from) = match &self.kind {
-            TypedKind::Apply { args, .. } => (&args[..], None),
+            TypedKind::Apply { args, .. } => (&args[..], [None; 2]),
+            TypedKind::Indexed { from, index, .. } => (&[][..], [Some(*from), *index]),
             TypedKind::Cast { from, .. }
             | TypedKind::Bits { from }
             | TypedKind::View { from, .. }
             | TypedKind::Blocks { from, .. }
             | TypedKind::Line { from, .. }
-            | TypedKind::Reduce { from, .. } => (&[][..], Some(*from)),
-            _ => (&[][..], None),
+            | TypedKind::Reduce { from, .. } => (&[][..], [Some(*from), None]),
+            _ => (&[][..], [None; 2]),
         };
         let nodes = args.iter().flatten().filter_map(|a| match a {
             Arg::Node(n) => Some(*n),
             Arg::Scalar(..) => None,
         });
-        nodes.chain(from)
+        nodes.chain(from.into_iter().flatten())
     }
 }
 
@@ -465,131 +480,6 @@ impl TypedProgram {
             text += &format!("the scalar {} of {} is {} in {} at {}\n", s.value, s.op, s.used, s.to, s.location);
         }
         text + "\n" + &self.to_string()
-    }
-
-    /// Checks the invariants of this module. An error is a bug in castwise.
-    pub fn verify(&self) -> Result<()> {
-        for (i, n) in self.nodes.iter().enumerate() {
-            self.verify_node(i, n).map_err(|m| Error::Internal(format!("typed node {i}: {m}")))?;
-        }
-        Ok(())
-    }
-
-    fn verify_node(&self, i: usize, n: &TypedNode) -> Result<(), String> {
-        if let Some(late) = n.inputs().find(|a| *a as usize >= i) {
-            return Err(format!("uses the later node {late}"));
-        }
-        match &n.kind {
-            TypedKind::Feed(_) | TypedKind::Constant(_) => Ok(()),
-            TypedKind::Generate { like, .. } | TypedKind::Blocks { like, .. } if *like as usize >= i => {
-                Err(format!("is like the later node {like}"))
-            }
-            TypedKind::Generate { like, generator } => {
-                let (shape, rank) = (self.nodes[*like as usize].shape, self.shapes[n.shape as usize].len());
-                let same = shape == n.shape && generator.check(rank, n.dtype).is_ok();
-                if same { Ok(()) } else { Err(format!("{} has a wrong type", generator.name())) }
-            }
-            TypedKind::Blocks { from, like, size } => {
-                let (source, like) = (&self.nodes[*from as usize], &self.nodes[*like as usize]);
-                let fits = size.check(self.shape_of(*from), &self.shapes[n.shape as usize]).is_ok();
-                let same = source.dtype == n.dtype && source.weak == n.weak && like.shape == n.shape && fits;
-                if same { Ok(()) } else { Err("blocks have a wrong type".into()) }
-            }
-            TypedKind::Cast { from, .. } => {
-                let source = &self.nodes[*from as usize];
-                if source.shape == n.shape { Ok(()) } else { Err("a cast changes the shape".into()) }
-            }
-            TypedKind::Bits { from } => {
-                let source = &self.nodes[*from as usize];
-                let same = source.shape == n.shape && source.dtype.size() == n.dtype.size();
-                if same { Ok(()) } else { Err("the same bits have another size".into()) }
-            }
-            TypedKind::Extent { .. } if n.dtype == DType::F64 && self.shapes[n.shape as usize].is_empty() => Ok(()),
-            TypedKind::Extent { .. } => Err("a number of elements has a wrong type".into()),
-            TypedKind::Reduce { op, from, axes, keep, .. } => {
-                let source = &self.nodes[*from as usize];
-                let shape = reduced(&self.shapes[source.shape as usize], axes, *keep);
-                let fits = op.result(source.dtype) == n.dtype || op.gives_long() && n.dtype.category() == Category::Int;
-                let same = fits && shape[..] == *self.shapes[n.shape as usize];
-                if same { Ok(()) } else { Err(format!("{op} has a wrong dtype or shape")) }
-            }
-            TypedKind::Line { op, from, axis, number, .. } => {
-                let source = &self.nodes[*from as usize];
-                let fits = op.result(source.dtype) == n.dtype || op.gives_long() && n.dtype.category() == Category::Int;
-                let shape = op.line_shape(&self.shapes[source.shape as usize], *axis, *number);
-                if fits && shape[..] == *self.shapes[n.shape as usize] {
-                    Ok(())
-                } else {
-                    Err(format!("{op} has a wrong dtype or shape"))
-                }
-            }
-            TypedKind::View { from, view: Some(view) } => self.verify_view(n, &self.nodes[*from as usize], view),
-            TypedKind::View { from, view: None } => {
-                let ones = |s: u32| -> Vec<&SymDim> {
-                    self.shapes[s as usize].iter().filter(|d| **d != SymDim::Fixed(1)).collect()
-                };
-                let source = &self.nodes[*from as usize];
-                let same = source.dtype == n.dtype && ones(source.shape) == ones(n.shape);
-                if same { Ok(()) } else { Err("a view changes more than ones".into()) }
-            }
-            TypedKind::Apply { op, compute, args } => {
-                self.verify_dtypes(n, *op, *compute, args)?;
-                if n.inputs().all(|a| self.nodes[a as usize].shape == n.shape) {
-                    return Ok(());
-                }
-                let mut shape = Vec::new();
-                for a in n.inputs() {
-                    shape = broadcast(&shape, self.shape_of(a)).map_err(|e| format!("{op}: {e:?}"))?;
-                }
-                if shape[..] == *self.shapes[n.shape as usize] {
-                    Ok(())
-                } else {
-                    Err(format!("{op} has a wrong shape"))
-                }
-            }
-        }
-    }
-
-    fn verify_view(&self, n: &TypedNode, source: &TypedNode, view: &View) -> Result<(), String> {
-        // The extent of a slice of a dynamic dim is any symbol.
-        struct Open;
-        const ANY: SymDim = SymDim::Fixed(usize::MAX);
-        impl Unknown for Open {
-            fn sliced(&mut self, _: &SymDim, _: Slice) -> SymDim {
-                ANY
-            }
-            fn expanded(&mut self, _: usize, _: &SymDim, _: usize) {}
-            fn fed(&mut self) -> Option<SymDim> {
-                Some(ANY)
-            }
-        }
-        let shape = view.dims(&self.shapes[source.shape as usize], &mut Open).map_err(|(_, m, _)| m)?;
-        let has = &self.shapes[n.shape as usize];
-        let fits = |(want, has): (&SymDim, &SymDim)| {
-            want == has || *want == ANY && matches!(has, SymDim::Sym(_) | SymDim::Fixed(1))
-        };
-        let same = source.dtype == n.dtype && source.weak == n.weak && shape.len() == has.len();
-        if same && shape.iter().zip(has.iter()).all(fits) {
-            Ok(())
-        } else {
-            Err(format!("{} has a wrong type", view.name()))
-        }
-    }
-
-    fn verify_dtypes(&self, n: &TypedNode, op: Op, compute: DType, args: &Args) -> Result<(), String> {
-        if args.iter().flatten().count() != op.arity() {
-            return Err(format!("{op} has a wrong number of operands"));
-        }
-        for (k, arg) in args.iter().flatten().enumerate() {
-            let want = if op == Op::Where && k == 0 { DType::Bool } else { compute };
-            match *arg {
-                // A 0-d operand may stay in op math, as a scalar does.
-                Arg::Node(a) if [want, want.op_math()].contains(&self.nodes[a as usize].dtype) => {}
-                Arg::Scalar(_, d) if d == want || d == want.op_math() => {}
-                _ => return Err(format!("operand {k} of {op} is not {want}")),
-            }
-        }
-        if op.result(compute) == n.dtype { Ok(()) } else { Err(format!("{op} in {compute} gives {}", n.dtype)) }
     }
 }
 

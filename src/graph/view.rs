@@ -6,6 +6,7 @@ use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::SourceLocation;
 use crate::base::generator::Generator;
+use crate::base::indexing::Indexing;
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::base::view::View;
@@ -105,6 +106,19 @@ pub enum NodeKind<'p> {
         /// What follows.
         generator: Generator,
     },
+    /// The elements moved along a dim.
+    Indexed {
+        /// How.
+        how: Indexing,
+        /// Whose elements.
+        from: usize,
+        /// Where they are moved from or to: i64.
+        index: Option<usize>,
+        /// The node whose extent the dim has, and whose elements are not used; of `take_along_dim` what is moved.
+        like: usize,
+        /// Which dim; 0 for a 0-d value.
+        dim: usize,
+    },
     /// Each element of a scale for all elements of a block.
     Blocks {
         /// The scale.
@@ -136,6 +150,7 @@ impl NodeKind<'_> {
                 let node = |o: &NodeOperand| if let NodeOperand::Node(n) = o { Some(*n) } else { None };
                 operands.iter().filter_map(node).collect()
             }
+            NodeKind::Indexed { from, index, .. } => std::iter::once(*from).chain(*index).collect(),
             NodeKind::Cast { from, .. }
             | NodeKind::Bits { from }
             | NodeKind::Reduce { from, .. }
@@ -203,6 +218,13 @@ impl TypedProgram {
                 NodeKind::Line { op: *op, from: *from as usize, dim: *axis, number, choice }
             }
             TypedKind::View { from, view } => NodeKind::View { from: *from as usize, view: view.as_ref() },
+            TypedKind::Indexed { how, from, index, like, axis } => NodeKind::Indexed {
+                how: *how,
+                from: *from as usize,
+                index: index.map(|i| i as usize),
+                like: *like as usize,
+                dim: *axis,
+            },
             TypedKind::Blocks { from, like, size } => {
                 NodeKind::Blocks { from: *from as usize, like: *like as usize, size }
             }

@@ -18,27 +18,35 @@ macro_rules! with_lines {
               complex: CplxFn::ZERO, |a, b| a + b; }
 
             /// Products of the elements up to each one, along a dim. Bool and integers are multiplied in i64 and wrap; f32 in f64, f16 and bf16 in f32, and each product is rounded once.
-            Cumprod { method: cumprod, operands: (x), output: Line, name: "cumprod", integers: IntRange::Products, promotion: ToLong,
+            Cumprod { method: cumprod, operands: (x), output: Line, name: "cumprod",
+                gradients: by([wide(ordered::products)]),
+                integers: IntRange::Products, promotion: ToLong,
                 accepts: NO_C32, paddle: PADDLE.promotes(BoolToInt), jax: JAX.promotes(BoolToInt).strong() }
             { scans; bool: true, |a, b| a & b; int: 1, |a, b| a.wrapping_mul(b); float: 1.0, |a, b| a * b;
               complex: CplxFn::ONE, |a, b| Cplx::mul(a, b); }
 
             /// The largest element up to each one, along a dim; NaN from the first NaN on. Of zeros it is the last one.
-            Cummax { method: cummax, operands: (x), output: Line, name: "cummax", exactness: Exact, integers: IntRange::First,
+            Cummax { method: cummax, operands: (x), output: Line, name: "cummax",
+                gradients: by([once(|d| ordered::moved(d, "cummax_indices"))]),
+                exactness: Exact, integers: IntRange::First,
                 accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(NO_C32).strong() }
             { scans; bool: false, |a, b| a | b; int: IntFn::LEAST, |a, b| Int::maximum(a, b);
               float: RealFn::NEG_INF, |a, b| if (b >= a) | b.is_nan() { b } else { a };
               complex: CplxFn::LEAST, |a, b| Cplx::maximum(a, b); }
 
             /// The smallest element up to each one, along a dim; NaN from the first NaN on. Of zeros it is the last one.
-            Cummin { method: cummin, operands: (x), output: Line, name: "cummin", exactness: Exact, integers: IntRange::First,
+            Cummin { method: cummin, operands: (x), output: Line, name: "cummin",
+                gradients: by([once(|d| ordered::moved(d, "cummin_indices"))]),
+                exactness: Exact, integers: IntRange::First,
                 accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(NO_C32).strong() }
             { scans; bool: true, |a, b| a & b; int: IntFn::MOST, |a, b| Int::minimum(a, b);
               float: RealFn::INF, |a, b| if (b <= a) | b.is_nan() { b } else { a };
               complex: CplxFn::MOST, |a, b| Cplx::minimum(a, b); }
 
             /// log(Σ exp(x)) of the elements up to each one, along a dim, without overflow. f32 is computed in f64, f16 and bf16 in f32, and each result is rounded once.
-            Logcumsumexp { method: logcumsumexp, operands: (x), output: Line, name: "logcumsumexp", promotion: IntToFloat,
+            Logcumsumexp { method: logcumsumexp, operands: (x), output: Line, name: "logcumsumexp",
+                gradients: by([wide(ordered::log_sums)]),
+                promotion: IntToFloat,
                 accepts: FLOATS_C, numpy: NUMPY.accepts(REALS), paddle: PADDLE.accepts(NUMBERS),
                 jax: JAX.accepts(NO_C32).strong() }
             { scans; float: RealFn::NEG_INF, |a, b| RealFn::logaddexp(a, b);

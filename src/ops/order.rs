@@ -11,7 +11,9 @@ macro_rules! with_order {
             $($rows)*
 
             /// Median of the elements: the one in the middle of their order; of an even number, what `interpolation` says: the lower or the higher of the two in the middle, or their mean. NaN if an element is NaN. For no elements NaN, or an error in integers.
-            Median { method: median, operands: (x), output: Fold, name: "median", choice: Some(MIDDLE), integers: IntRange::First,
+            Median { method: median, operands: (x), output: Fold, name: "median",
+                gradients: by([wide(|d| ordered::middle(d, "median_indices", false))]),
+                choice: Some(MIDDLE), integers: IntRange::First,
                 promotion: IntToFloat, accepts: NUMBERS,
                 numpy: NUMPY.promotes(IntToDouble).accepts(ANY).choice(Choice::Midpoint),
                 paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS).choice(Choice::Midpoint),
@@ -19,7 +21,9 @@ macro_rules! with_order {
             { searches; }
 
             /// Median of the elements that are not NaN, as `median`; NaN if there are none.
-            Nanmedian { method: nanmedian, operands: (x), output: Fold, name: "nanmedian", choice: Some(MIDDLE),
+            Nanmedian { method: nanmedian, operands: (x), output: Fold, name: "nanmedian",
+                gradients: by([wide(|d| ordered::middle(d, "nanmedian_indices", true))]),
+                choice: Some(MIDDLE),
                 integers: IntRange::First, promotion: IntToFloat, accepts: NUMBERS,
                 numpy: NUMPY.promotes(IntToDouble).accepts(ANY).choice(Choice::Midpoint),
                 paddle: PADDLE.promotes(SingleOrDouble).accepts(REALS).choice(Choice::Midpoint),
@@ -27,20 +31,26 @@ macro_rules! with_order {
             { searches; }
 
             /// Quantile q of the elements: with rank q · (n - 1), counted from 0, the element of that rank in their order, or, between two ranks, what `interpolation` says: the lower, the higher or the nearest element, the midpoint of both, or a value in proportion. NaN if an element is NaN; what is computed from an infinity may be NaN too. An empty reduction is an error.
-            Quantile { method: quantile, operands: (x), output: Fold, name: "quantile", number: Some(PART), choice: Some(BETWEEN),
+            Quantile { method: quantile, operands: (x), output: Fold, name: "quantile",
+                gradients: by([wide(|d| ordered::quantile(d, false))]),
+                number: Some(PART), choice: Some(BETWEEN),
                 integers: IntRange::First, promotion: IntToFloat, accepts: SINGLE_DOUBLE, torch: TORCH.rounds_parameter(),
                 numpy: NUMPY.promotes(IntToDouble).accepts(REALS), jax: JAX.accepts(REALS_NO_F8).strong() }
             { searches; }
 
             /// Quantile q of the elements that are not NaN, as `quantile`; NaN if there are none.
-            Nanquantile { method: nanquantile, operands: (x), output: Fold, name: "nanquantile", number: Some(PART),
+            Nanquantile { method: nanquantile, operands: (x), output: Fold, name: "nanquantile",
+                gradients: by([wide(|d| ordered::quantile(d, true))]),
+                number: Some(PART),
                 choice: Some(BETWEEN), integers: IntRange::First, promotion: IntToFloat, accepts: SINGLE_DOUBLE,
                 torch: TORCH.rounds_parameter(), numpy: NUMPY.promotes(IntToDouble).accepts(REALS),
                 jax: JAX.accepts(REALS_NO_F8).strong() }
             { searches; }
 
             /// The k-th smallest element, counted from 1; NaNs are the largest. An empty reduction is an error.
-            Kthvalue { method: kthvalue, operands: (x), output: Fold, name: "kthvalue", number: Some(RANK), exactness: Exact,
+            Kthvalue { method: kthvalue, operands: (x), output: Fold, name: "kthvalue",
+                gradients: by([once(|d| ordered::chosen(d, "kthvalue_indices"))]),
+                number: Some(RANK), exactness: Exact,
                 integers: IntRange::First, accepts: NUMBERS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(REALS).strong() }
             { searches; }
 
@@ -63,7 +73,9 @@ macro_rules! with_order {
             { searches; }
 
             /// The elements along a dim from the smallest to the largest, or from the largest if `descending`; NaNs are the largest. Equal elements keep their order.
-            Sort { method: sort, operands: (x), output: Line, name: "sort", choice: Some(DESCENDING), default_dim: Some(-1),
+            Sort { method: sort, operands: (x), output: Line, name: "sort",
+                gradients: by([once(|d| ordered::moved(d, "argsort"))]),
+                choice: Some(DESCENDING), default_dim: Some(-1),
                 exactness: Exact, integers: IntRange::First, accepts: REALS, numpy: NUMPY.accepts(ANY),
                 jax: JAX.accepts(NO_C32).strong() }
             { orders; }
@@ -75,7 +87,9 @@ macro_rules! with_order {
             { orders; }
 
             /// The k largest elements along a dim, the largest first, or the k smallest, the smallest first, if not `largest`; NaNs are the largest. Equal elements keep their order.
-            Topk { method: topk, operands: (x), output: Line, name: "topk", number: Some(COUNT), choice: Some(LARGEST),
+            Topk { method: topk, operands: (x), output: Line, name: "topk",
+                gradients: by([once(|d| ordered::moved(d, "topk_indices"))]),
+                number: Some(COUNT), choice: Some(LARGEST),
                 default_dim: Some(-1), exactness: Exact, integers: IntRange::First, accepts: NUMBERS, jax: JAX.strong() }
             { orders; }
 

@@ -24,6 +24,7 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
+use crate::base::shape::SymDim;
 use crate::base::view::View;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::Op;
@@ -116,6 +117,13 @@ pub(crate) struct Plan {
     pub(crate) row_block: usize,
     /// What was decided of the values that several kernels of one domain need.
     pub(crate) choices: Vec<Choice>,
+}
+
+impl PlannedKernel {
+    /// Whether it moves elements along a dim, which no loop does.
+    pub(crate) fn moves(&self) -> bool {
+        self.kernel.folds.is_empty() && !self.folds.is_empty()
+    }
 }
 
 impl Plan {
@@ -229,6 +237,7 @@ fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
             | TypedKind::Bits { .. }
             | TypedKind::Reduce { .. }
             | TypedKind::Line { .. }
+            | TypedKind::Indexed { .. }
             | TypedKind::Generate { .. }
             | TypedKind::Blocks { .. }
     )
@@ -237,7 +246,7 @@ fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
 /// Whether a node is no step of a kernel's loop: it reads a whole operand, which is stored, or is computed in the loop that the
 /// node ends.
 fn is_alone(kind: &TypedKind) -> bool {
-    matches!(kind, TypedKind::Reduce { .. } | TypedKind::Line { .. })
+    matches!(kind, TypedKind::Reduce { .. } | TypedKind::Line { .. } | TypedKind::Indexed { .. })
 }
 
 /// The nodes that the fetches need.
@@ -279,7 +288,7 @@ impl Scope<'_> {
             // A value behind a reduction, or behind a view that moves or drops dims, may return to a domain before it: to that of
             // the next stage, so that no kernel needs itself. An expanded value is only broadcast.
             let leads_back = match n.kind {
-                TypedKind::Reduce { .. } | TypedKind::Line { .. } => true,
+                TypedKind::Reduce { .. } | TypedKind::Line { .. } | TypedKind::Indexed { .. } => true,
                 TypedKind::Blocks { from, .. } => self.takes_part(self.aliases.source(from)),
                 TypedKind::View { from, ref view } => {
                     let rank = |node: NodeId| self.typed.shape_of(node).len();
@@ -475,8 +484,8 @@ impl Fusion {
         for id in nodes {
             let n = &typed.nodes[id as usize];
             b.on_behalf_of(id);
-            let blocks = matches!(n.kind, TypedKind::Blocks { .. });
-            for a in n.inputs().filter(|_| !blocks).map(|a| aliases.operand(&n.kind, a)) {
+            let stepwise = !matches!(n.kind, TypedKind::Blocks { .. } | TypedKind::Indexed { .. });
+            for a in n.inputs().filter(|_| stepwise).map(|a| aliases.operand(&n.kind, a)) {
                 if let std::collections::hash_map::Entry::Vacant(slot) = values.entry(a) {
                     let buffer = self.operand(a, aliases, at, &mut views)?;
                     inputs.push(buffer);
@@ -520,6 +529,14 @@ impl Fusion {
                     reduced = Some(axes.clone());
                     continue;
                 }
+                TypedKind::Indexed { .. } => {
+                    // It has no step: what it moves is read where it lies.
+                    for a in n.inputs() {
+                        inputs.push(self.operand(aliases.operand(&n.kind, a), aliases, at, &mut views)?);
+                    }
+                    folds.push((id, self.buffer(id, Origin::Kernel)));
+                    continue;
+                }
                 TypedKind::Line { op, from, .. } => {
                     b.kernel.folds.push((*op, values[&aliases.operand(&n.kind, *from)]));
                     folds.push((id, self.buffer(id, Origin::Kernel)));
@@ -546,7 +563,9 @@ impl Fusion {
             }
         }
         let (kernel, consts, nodes) = (Arc::new(b.kernel), b.const_bits, b.origins);
+        let moves = kernel.folds.is_empty() && !folds.is_empty();
         let spread = |b: &BufferId| match &self.plan.buffers[*b as usize] {
+            _ if moves => BroadcastKind::Varies,
             Buffer { origin: Origin::Generated(_) | Origin::Blocks(..), .. } => BroadcastKind::Generated,
             b => domains.spread(b.shape, shape),
         };
@@ -569,6 +588,10 @@ pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> 
                 false
             }
             TypedKind::Constant(_) => true,
+            // What is only like a feed may have its dims.
+            TypedKind::Indexed { .. } if typed.shape_of(i as NodeId).iter().any(|d| matches!(d, SymDim::Sym(_))) => {
+                false
+            }
             _ => n.inputs().all(|a| constant[a as usize]),
         };
     }

@@ -8,7 +8,7 @@
 use castwise::ops::{Choice, Op};
 use castwise::prelude::*;
 use castwise::shape::Dims;
-use castwise::{Attrs, CancelToken};
+use castwise::{Attrs, CancelToken, Composite};
 
 mod calls;
 mod programs;
@@ -175,10 +175,33 @@ fn npz(_: &[u8]) {}
 #[cfg(not(feature = "io"))]
 fn safetensors(_: &[u8]) {}
 
+/// Applies any composite to any of these handles, with any parameters.
+fn composed<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
+    let all: Vec<Composite> = Composite::all().collect();
+    let mut made = all[b.byte() % all.len()].clone();
+    let (names, required) = made.operands();
+    let count = required + b.byte() % (names.len() - required + 1);
+    let operands: Vec<&Var<M>> = (0..count).map(|_| &values[b.byte() % values.len()]).collect();
+    if b.byte() % 4 > 0 {
+        made = made.over([b.byte() as i64 % 5 - 2]);
+    }
+    let numbers: Vec<&str> = made.parameters().filter(|p| !["dims", "dtype", "equal_nan"].contains(p)).collect();
+    for name in numbers {
+        if b.byte().is_multiple_of(2) {
+            let value = b.pick(&[0.0, 1.0, 2.0, -1.0, -3.0, 0.5, 1e-5, f64::NAN, 1e300]);
+            made = made.number(name, value).expect("one of its numbers");
+        }
+    }
+    let rest: Vec<castwise::Operand<M>> = operands[1..].iter().map(|v| (*v).into()).collect();
+    operands[0].composite(&made, &rest)
+}
+
 /// Applies any op to any of these handles and scalars, with any attributes.
 pub fn application<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
-    if b.byte().is_multiple_of(16) {
-        return generated(b, values);
+    match b.byte() % 16 {
+        0 => return generated(b, values),
+        1 => return composed(b, values),
+        _ => {}
     }
     let op = b.pick(Op::ALL);
     let arity = if b.byte() == 255 { b.byte() % 6 } else { op.arity() };

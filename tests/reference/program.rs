@@ -309,6 +309,33 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Checks one line of a typed program: a value that a model gives, or that the line's operands allow. Without a result the value must be
+    /// exact. The value is then used by the lines that follow, and returned.
+    pub fn check_line(&mut self, line: &str, model: Option<Array>, result: Option<&Tensor>) -> Result<Array, Mismatch> {
+        let wrong = |what: String| Mismatch::Wrong(format!("{what}\nat {}", line.trim()));
+        let l = Line::parse(line).ok_or_else(|| wrong("a line that the reference does not read".into()))?;
+        let (dtype, shape, expected) = match model {
+            Some(a) => (a.dtype, a.shape, a.bits.into_iter().map(Expected::Bits).collect()),
+            None => self.line(&l)?,
+        };
+        let Some(result) = result else {
+            self.adopt(l.name, dtype, shape, &expected).map_err(wrong)?;
+            return self.get(l.name).cloned();
+        };
+        let actual = Array::of(result);
+        if (actual.dtype, &actual.shape) != (dtype, &shape) {
+            return Err(wrong(format!("it is {}{:?}, not {dtype}{shape:?}", actual.dtype, actual.shape)));
+        }
+        for (i, (e, bits)) in expected.iter().zip(&actual.bits).enumerate() {
+            if !e.admits(dtype, *bits) {
+                let (is, operands) = (format::decode(dtype, *bits), self.operands_at(&l, &shape, i));
+                return Err(wrong(format!("element {i} is {is:?} ({bits:#x}), not {e:x?}; of {operands}")));
+            }
+        }
+        self.arrays.insert(l.name.to_string(), actual.clone());
+        Ok(actual)
+    }
+
     /// Uses the expected value, which must be exact, because castwise's value is not available.
     fn adopt(&mut self, name: &str, dtype: DType, shape: Vec<usize>, expected: &[Expected]) -> Result<(), String> {
         let exact = expected.iter().map(|e| match e {

@@ -17,6 +17,7 @@ use crate::ops::{Attrs, LossShapes, Op};
 use crate::promotion::operand::OperandType;
 use crate::promotion::{Composites, signature};
 
+mod indexed;
 mod shapes;
 
 type Made<T = NodeId> = Result<T, Diagnostic>;
@@ -71,6 +72,9 @@ impl Pass {
             Kind::Count => w.count(x),
             Kind::FullLike => w.full_like(x),
             Kind::Complex => w.complex(x, given[1]),
+            Kind::TakeAlongDim => w.take_along_dim(x, given[1]),
+            Kind::ScatterAdd => w.scatter_add(x, given[1], given[2]),
+            Kind::Pad => w.pad(x, given[1]),
         }
     }
 }

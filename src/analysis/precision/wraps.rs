@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 
 use crate::base::dtype::{Category, DType, with_math};
 use crate::base::error::SourceLocation;
+use crate::base::indexing::Indexing;
 use crate::base::scalar::Scalar;
 use crate::base::shape::SymDim;
 use crate::graph::typed::{Arg, Args, NodeId, TypedKind, TypedNode, TypedProgram};
@@ -97,6 +98,13 @@ struct Fact {
     beyond: Option<Interval>,
 }
 
+impl Fact {
+    /// This, of what was wrapped if an operand was.
+    fn wrapped_as(self, operand: Fact) -> Fact {
+        Fact { known: Known { wrapped: operand.known.wrapped, ..self.known }, ..self }
+    }
+}
+
 impl TypedProgram {
     /// Integer ops narrower than 64 bits whose result may wrap around, by the ranges of dtypes, scalars and constants
     /// (`u8 - u8`, `u8 * 2`; never `maximum`, `&`, `x // 2`), and whose value a wider dtype then takes: a cast to a wider
@@ -157,7 +165,12 @@ impl TypedProgram {
             {
                 taken[from as usize].add(here.through(op.def().integers.shows(0, &[])));
             }
-            TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } => taken[from as usize].add(here),
+            TypedKind::Indexed { how: Indexing::ScatterAdd, from, .. } if n.dtype.category() == Category::Int => {
+                taken[from as usize].add(here.through(Op::Sum.def().integers.shows(0, &[])));
+            }
+            TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } | TypedKind::Indexed { from, .. } => {
+                taken[from as usize].add(here);
+            }
             _ => {}
         }
     }
@@ -182,7 +195,11 @@ impl TypedProgram {
                 return plain(within);
             }
             TypedKind::Constant(ref t) => return plain(values(t).unwrap_or(within)),
-            TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } => {
+            TypedKind::Indexed { how, from, .. } if how != Indexing::Take => {
+                // Zeros, and sums of any number of elements.
+                return of(from).map_or(plain(within), |f| plain(within).wrapped_as(f));
+            }
+            TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } | TypedKind::Indexed { from, .. } => {
                 return of(from).map_or(plain(within), |f| Fact { beyond: None, ..f });
             }
             TypedKind::Cast { from, .. } => {

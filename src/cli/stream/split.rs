@@ -89,7 +89,9 @@ fn needed(nodes: &[NodeKind<'_>], results: &[usize]) -> Vec<bool> {
     let mut next = results.to_vec();
     while let Some(i) = next.pop() {
         let like = match &nodes[i] {
-            NodeKind::Generate { like, .. } | NodeKind::Blocks { like, .. } => Some(*like),
+            NodeKind::Generate { like, .. } | NodeKind::Blocks { like, .. } | NodeKind::Indexed { like, .. } => {
+                Some(*like)
+            }
             _ => None,
         };
         for from in nodes[i].inputs().into_iter().chain(like) {
@@ -192,6 +194,8 @@ impl Split {
                     return Err(whole(op.name()));
                 }
                 NodeKind::Line { .. } if is_tiled => (self.tiled[i], self.lined[i]) = (true, true),
+                NodeKind::Indexed { how, like, .. } if is_tiled || self.tiled[*like] => return Err(whole(how.name())),
+                NodeKind::Indexed { like, .. } => self.passes[i] = self.passes[i].max(self.passes[*like]),
                 NodeKind::View { .. } if is_tiled => return Err("a view needs the whole tensor".into()),
                 NodeKind::Generate { like, .. } => {
                     (self.tiled[i], self.passes[i]) = (self.tiled[*like], self.passes[*like]);

@@ -239,7 +239,9 @@ pub(super) fn residents(
             continue;
         }
         next.extend(kinds[i].inputs());
-        if let NodeKind::Generate { like, .. } | NodeKind::Blocks { like, .. } = &kinds[i] {
+        if let NodeKind::Generate { like, .. } | NodeKind::Blocks { like, .. } | NodeKind::Indexed { like, .. } =
+            &kinds[i]
+        {
             next.push(*like);
         }
     }

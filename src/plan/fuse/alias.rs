@@ -71,9 +71,11 @@ impl Aliases {
     pub(super) fn operand(&self, user: &TypedKind, operand: NodeId) -> NodeId {
         match user {
             TypedKind::Line { op, .. } if op.scans_integers() => self.scanned[operand as usize],
-            TypedKind::Reduce { .. } | TypedKind::Line { .. } | TypedKind::View { .. } | TypedKind::Blocks { .. } => {
-                self.value(operand)
-            }
+            TypedKind::Reduce { .. }
+            | TypedKind::Line { .. }
+            | TypedKind::View { .. }
+            | TypedKind::Indexed { .. }
+            | TypedKind::Blocks { .. } => self.value(operand),
             _ => self.read[operand as usize],
         }
     }

@@ -28,7 +28,7 @@ fn reads_whole(typed: &TypedProgram, n: &TypedNode, operand: NodeId) -> bool {
     let viewed = matches!(typed.nodes[operand as usize].kind, TypedKind::View { .. });
     viewed
         || match n.kind {
-            TypedKind::Blocks { .. } | TypedKind::Line { .. } => true,
+            TypedKind::Blocks { .. } | TypedKind::Line { .. } | TypedKind::Indexed { .. } => true,
             TypedKind::Reduce { op, .. } => op.is_search(),
             _ => false,
         }

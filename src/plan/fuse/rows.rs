@@ -138,7 +138,7 @@ impl Plan {
 
     /// The leading dims along which a kernel neither reduces nor searches; `None` if there are none.
     fn lead(&self, k: &PlannedKernel, domains: &Domains) -> Option<Vec<Resolved>> {
-        if k.kernel.folds.iter().any(|(op, _)| op.is_search() || op.is_line()) {
+        if k.moves() || k.kernel.folds.iter().any(|(op, _)| op.is_search() || op.is_line()) {
             return None;
         }
         let dims = domains.dims(k.shape);

@@ -20,6 +20,7 @@ use job::{Buffer, FoldOut, Folded, Job, Launch, Out, Output, StepFailure};
 mod call;
 pub(crate) mod gather;
 pub(crate) mod index;
+pub(crate) mod indexed;
 pub(crate) mod job;
 pub(crate) mod made;
 pub(crate) mod order;

@@ -27,6 +27,7 @@ use crate::tensor::Tensor;
 use value::{Arg, Eager, EagerValue, one_op};
 
 mod cache;
+mod gradients;
 pub(crate) mod value;
 
 impl Var<Eager> {

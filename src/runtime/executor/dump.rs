@@ -14,6 +14,7 @@ use crate::backend::{self, available, is_lowerable, walks_rows};
 use crate::base::error::Result;
 use crate::base::shape::dims_text;
 use crate::graph::program::Program;
+use crate::graph::typed::TypedKind;
 use crate::graph::var::Var;
 use crate::kernels::CpuLevel;
 use crate::plan::blocking::Blocking;
@@ -33,7 +34,18 @@ fn planned<'a>(inner: &Inner, program: &Program, fetches: impl IntoIterator<Item
 }
 
 fn kernel_text(plan: &Plan, k: &PlannedKernel) -> String {
-    format!("; over {}\n{}", dims_text(&plan.typed.shapes[k.shape as usize]), k.kernel)
+    let over = dims_text(&plan.typed.shapes[k.shape as usize]);
+    match (&k.folds[..], k.moves()) {
+        ([(node, _)], true) => {
+            let how = if let TypedKind::Indexed { how, .. } = plan.typed.nodes[*node as usize].kind {
+                how.name()
+            } else {
+                ""
+            };
+            format!("; over {over}: {how}\n")
+        }
+        _ => format!("; over {over}\n{}", k.kernel),
+    }
 }
 
 /// How the kernels run together of which a kernel is the first.
@@ -82,7 +94,7 @@ pub(super) fn code<'a>(
 ) -> Result<String> {
     let (planned, mut text) = (planned(inner, program, fetches)?, String::new());
     let typed = &planned.plan.typed;
-    for k in &planned.plan.work {
+    for k in planned.plan.work.iter().filter(|k| !k.moves()) {
         let schedule = schedule(inner, k, &classes(k))?;
         text += &kernel_text(&planned.plan, k);
         if !schedule.segments.is_empty() {
@@ -129,6 +141,9 @@ pub(super) fn schedules<'a>(
     let (plan, adds) = (&planned.plan, available() && walks_rows());
     let mut text = plan.to_string();
     for (at, k) in plan.work.iter().enumerate() {
+        if k.moves() {
+            continue;
+        }
         text += &(group_text(plan, at) + &kernel_text(plan, k));
         let extents = dense_geometry(plan, k, adds)?;
         let classes = if let Extents::Known(g) = &extents { g.classes() } else { classes(k) };

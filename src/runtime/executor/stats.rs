@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::base::dtype::DType;
 use crate::base::host::Kept;
 use crate::plan::fuse::Plan;
 use crate::plan::kernel::Kernel;
@@ -116,6 +117,12 @@ impl Traffic {
             all.kernels += 1;
             for (d, b) in k.kernel.inputs.iter().zip(&k.inputs) {
                 all.read = all.read.saturating_add(bytes(elements(plan.buffers[*b as usize].shape), d.size()));
+            }
+            if let ([(node, _)], true) = (&k.folds[..], k.moves()) {
+                let sizes = [plan.typed.nodes[*node as usize].dtype.size(), DType::I64.size()];
+                for (b, size) in k.inputs.iter().zip(sizes) {
+                    all.read = all.read.saturating_add(bytes(elements(plan.buffers[*b as usize].shape), size));
+                }
             }
             for v in &k.kernel.outputs {
                 all.written = all.written.saturating_add(bytes(domain, k.kernel.value(*v).dtype.size()));

@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use super::finish::finish;
 use super::index::positions;
+use super::indexed::indexed;
 use super::kernel::{Results, Targets, launch};
 use super::lines::lines;
 use super::operand::Operand;
@@ -27,6 +28,9 @@ pub(super) fn execute<R: Ready>(
     inputs: &[Operand<'_>],
     targets: Targets<'_>,
 ) -> Result<Results> {
+    if let ([(node, _)], true) = (&k.folds[..], k.moves()) {
+        return indexed(&plan.typed, *node, inputs, prepared, run);
+    }
     if let ([(node, _)], [Operand::Tensor(input)]) = (&k.folds[..], inputs)
         && let Some((op, _)) = k.kernel.folds.first()
     {

@@ -12,6 +12,7 @@ mod finish;
 mod in_order;
 mod in_place;
 mod index;
+mod indexed;
 mod kernel;
 mod lines;
 mod operand;
@@ -22,7 +23,7 @@ mod rows;
 pub(crate) mod run;
 
 pub(crate) use finish::cast_tensor;
-pub(crate) use plan::{BlockEngine, Engine, Fetched, is_direct, run_blocks, run_direct, run_plan};
+pub(crate) use plan::{BlockEngine, Engine, Fetched, is_direct, run_all, run_blocks, run_direct, run_plan};
 pub(crate) use prepared::{Blocks, PreparedLaunch, Ready};
 
 #[cfg(test)]

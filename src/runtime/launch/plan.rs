@@ -344,6 +344,9 @@ fn prepare<E: Engine>(
     let domain = shape_of(k.shape)?;
     let folds = k.folds.iter().map(|(n, _)| Layout::contiguous(&shape_of(typed.nodes[*n as usize].shape)?));
     let folds = folds.collect::<Result<Vec<_>>>()?;
+    if k.moves() {
+        return PreparedLaunch::without_loop(&domain, folds);
+    }
     let ready = |classes: &[Class]| engine.ready(at, &k.kernel, classes);
     let reduced = k.reduced.as_deref().map(|dims| Reduction { dims, adds: engine.walks_rows() && k.kernel.adds_up() });
     prepare_call(&Call { inputs, spread: &k.spread, extents: &domain, reduced }, folds, ready)
@@ -369,7 +372,12 @@ fn in_order<E: Engine>(
 
 /// Computes one node of a program without feeds, without compiled code.
 pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tensor> {
-    let plan = plan(typed, &[node], &Default::default(), &vec![false; typed.dyn_dims.len()], Passes::default())?;
-    let made = run_plan(&plan, &Run::alone(), &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?.pop().flatten();
-    made.ok_or_else(|| Error::Internal("an application without a result".into()))
+    run_all(typed, &[node])?.pop().ok_or_else(|| Error::Internal("an application without a result".into()))
+}
+
+/// Computes nodes of a program without feeds, without compiled code.
+pub(crate) fn run_all(typed: &Arc<TypedProgram>, nodes: &[NodeId]) -> Result<Vec<Tensor>> {
+    let plan = plan(typed, nodes, &Default::default(), &vec![false; typed.dyn_dims.len()], Passes::default())?;
+    let made = run_plan(&plan, &Run::alone(), &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?;
+    made.into_iter().map(|t| t.ok_or_else(|| Error::Internal("a node without a result".into()))).collect()
 }

@@ -53,6 +53,13 @@ pub(crate) struct PreparedLaunch<R> {
 }
 
 impl<R> PreparedLaunch<R> {
+    /// That of a kernel without a loop, whose result has these extents.
+    pub(super) fn without_loop(extents: &[usize], folds: Vec<Arc<Layout>>) -> Result<PreparedLaunch<R>> {
+        let (total, output) = (numel(extents)?, Layout::contiguous(extents)?);
+        let geometry = Geometry::new(&vec![0; extents.len()], &[], &[], None);
+        Ok(PreparedLaunch { geometry, ready: None, output, total, folds, folded: 1 })
+    }
+
     /// The extents of the domain, and of each result.
     pub(super) fn shape(&self) -> &[usize] {
         self.output.shape()

@@ -11,6 +11,7 @@ use std::fmt;
 
 use crate::base::error::{Name, Quoted};
 use crate::base::host::FloatMode;
+use crate::base::indexing::Indexing;
 use crate::base::scalar::Scalar;
 use crate::base::shape::dims_fmt;
 use crate::graph::program::{Input, Kind, Program, State};
@@ -286,6 +287,13 @@ impl TypedProgram {
             }
             TypedKind::Extent { axes, .. } => write!(f, "extent {axes:?}")?,
             TypedKind::Bits { from } => write!(f, "view_as {}", names[*from as usize])?,
+            TypedKind::Indexed { how, from, index, like, axis } => {
+                write!(f, "{}", how.name())?;
+                let like = (*how != Indexing::Take).then_some(*like);
+                let all = std::iter::once(*from).chain(*index).chain(like);
+                comma_list(f, all.map(|i| names[i as usize].clone()))?;
+                write!(f, " {{dims = [{axis}]{how}}}")?;
+            }
             TypedKind::Blocks { from, like, size } => {
                 write!(f, "blocks {}, {} {{size = {size}}}", names[*from as usize], names[*like as usize])?;
             }

@@ -1,0 +1,178 @@
+//! Steps of optimizers on values of programs, and what is done with gradients before them.
+//!
+//! Guarantees: arithmetic and numbers are those of `castwise::Step`; each node has the line of Python code that made it. Does not: own
+//! parameters or states.
+
+use castwise::{DType, Optimizer, Step, Var, with_location};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::dtypes;
+use crate::place::here;
+use crate::var::PyVar;
+
+/// A step of an optimizer: "sgd", "adam", "adamw", "adagrad", "rmsprop", "lion" or "ema", with the parameters and defaults of torch.optim.
+///
+/// >>> import castwise, numpy as np
+/// >>> step = castwise.Optimizer("sgd")
+/// >>> p = castwise.Program("torch")
+/// >>> w, g = p.data("w", "float32", [2]), p.data("g", "float32", [2])
+/// >>> p.fetch(*step.update(w, g, [], [p.data(name, "float32", []) for name in step.numbers]))
+/// >>> f = castwise.compile(p)
+/// >>> f(np.float32([1, 2]), np.float32([1, 1]), *map(np.float32, step.values(0.5, 1)))
+/// array([0.5, 1.5], dtype=float32)
+#[pyclass(frozen, module = "castwise", name = "Optimizer")]
+pub struct PyOptimizer {
+    step: Step,
+}
+
+fn var(obj: &Bound<'_, PyAny>) -> PyResult<Var> {
+    let var = obj.cast::<PyVar>().map_err(|_| PyTypeError::new_err("an optimizer works on castwise.Vars"))?;
+    Ok(var.get().var().clone())
+}
+
+fn vars(obj: &Bound<'_, PyAny>) -> PyResult<Vec<Var>> {
+    obj.try_iter()?.map(|v| var(&v?)).collect()
+}
+
+/// Values of the program that a value is of.
+fn handles(beside: &Bound<'_, PyAny>, made: Vec<Var>) -> PyResult<Vec<PyVar>> {
+    let program = beside.cast::<PyVar>()?.get().program().clone();
+    Ok(made.into_iter().map(|v| PyVar::new(program.clone(), v)).collect())
+}
+
+impl PyOptimizer {
+    fn counted(&self, states: usize, numbers: usize) -> PyResult<()> {
+        let (s, n) = (self.step.states(), self.step.numbers());
+        if (states, numbers) == (s.len(), n.len()) {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!("the step takes the states {s:?} and the numbers {n:?}")))
+    }
+}
+
+#[pymethods]
+impl PyOptimizer {
+    #[new]
+    #[pyo3(signature = (name, dtype="float32".to_string(), *, momentum=0.0, dampening=0.0, nesterov=false, betas=None, eps=None,
+        amsgrad=false, lr_decay=0.0, alpha=0.99, centered=false, decay=0.999, weight_decay=None, maximize=false))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of a Python call")]
+    fn new(
+        name: &str,
+        dtype: String,
+        momentum: f64,
+        dampening: f64,
+        nesterov: bool,
+        betas: Option<(f64, f64)>,
+        eps: Option<f64>,
+        amsgrad: bool,
+        lr_decay: f64,
+        alpha: f64,
+        centered: bool,
+        decay: f64,
+        weight_decay: Option<f64>,
+        maximize: bool,
+    ) -> PyResult<PyOptimizer> {
+        let eps = |default: f64| eps.unwrap_or(default);
+        let optimizer = match name {
+            "sgd" => Optimizer::Sgd { momentum, dampening, nesterov },
+            "adam" | "adamw" => Optimizer::Adam {
+                betas: betas.unwrap_or((0.9, 0.999)),
+                eps: eps(1e-8),
+                amsgrad,
+                decoupled: name == "adamw",
+            },
+            "adagrad" => Optimizer::Adagrad { eps: eps(1e-10), lr_decay },
+            "rmsprop" => Optimizer::RmsProp { alpha, eps: eps(1e-8), centered, momentum },
+            "lion" => Optimizer::Lion { betas: betas.unwrap_or((0.9, 0.99)) },
+            "ema" => Optimizer::Ema { decay },
+            other => {
+                let known = "sgd, adam, adamw, adagrad, rmsprop, lion, ema";
+                return Err(PyValueError::new_err(format!("no optimizer {other:?}; there are {known}")));
+            }
+        };
+        let known: Option<DType> = dtypes::named(&dtype);
+        let dtype = known.ok_or_else(|| PyValueError::new_err(format!("no dtype {dtype:?}")))?;
+        let weight_decay = weight_decay.unwrap_or(if name == "adamw" { 0.01 } else { 0.0 });
+        Ok(PyOptimizer { step: Step::new(optimizer, dtype).weight_decay(weight_decay).maximize(maximize) })
+    }
+
+    /// The names of the states, all of the parameter's shape, which begin with 0.
+    #[getter]
+    fn states(&self) -> Vec<&'static str> {
+        self.step.states()
+    }
+
+    /// The names of the numbers that change from step to step: 0-d values in float32, of a float64 parameter in float64.
+    #[getter]
+    fn numbers(&self) -> Vec<&'static str> {
+        self.step.numbers().to_vec()
+    }
+
+    /// These numbers at a step, counted from 1.
+    fn values(&self, lr: f64, step: u32) -> Vec<f64> {
+        self.step.values(lr, step)
+    }
+
+    /// The new parameter and the new states.
+    fn update(
+        &self,
+        py: Python<'_>,
+        x: &Bound<'_, PyAny>,
+        g: &Bound<'_, PyAny>,
+        states: &Bound<'_, PyAny>,
+        numbers: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<PyVar>> {
+        let (states, numbers) = (vars(states)?, vars(numbers)?);
+        self.counted(states.len(), numbers.len())?;
+        let (old, g) = (var(x)?, var(g)?);
+        handles(x, with_location(here(py), || self.step.update(&old, &g, &states, &numbers)))
+    }
+
+    /// The new parameter in its narrower dtype, its new copy in the step's dtype, and the new states.
+    fn update_master(
+        &self,
+        py: Python<'_>,
+        x: &Bound<'_, PyAny>,
+        master: &Bound<'_, PyAny>,
+        g: &Bound<'_, PyAny>,
+        states: &Bound<'_, PyAny>,
+        numbers: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<PyVar>> {
+        let (states, numbers) = (vars(states)?, vars(numbers)?);
+        self.counted(states.len(), numbers.len())?;
+        let (old, master, g) = (var(x)?, var(master)?, var(g)?);
+        handles(x, with_location(here(py), || self.step.update_master(&old, &master, &g, &states, &numbers)))
+    }
+}
+
+fn first<'py>(gradients: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let first = gradients.try_iter()?.next();
+    first.unwrap_or_else(|| Err(PyValueError::new_err("there are no gradients")))
+}
+
+/// Gradients with their global norm limited, and that norm.
+#[pyfunction]
+pub fn clip_by_norm(py: Python<'_>, gradients: &Bound<'_, PyAny>, most: f64) -> PyResult<(Vec<PyVar>, PyVar)> {
+    let (beside, all) = (first(gradients)?, vars(gradients)?);
+    let made = with_location(here(py), || castwise::clip_by_norm(&all, most));
+    let (clipped, norm) = made.ok_or_else(|| PyValueError::new_err("there are no gradients"))?;
+    let program = beside.cast::<PyVar>()?.get().program().clone();
+    Ok((handles(&beside, clipped)?, PyVar::new(program, norm)))
+}
+
+/// Gradients with each element limited to -most to most.
+#[pyfunction]
+pub fn clip_by_value(py: Python<'_>, gradients: &Bound<'_, PyAny>, most: f64) -> PyResult<Vec<PyVar>> {
+    let (beside, all) = (first(gradients)?, vars(gradients)?);
+    handles(&beside, with_location(here(py), || castwise::clip_by_value(&all, most)))
+}
+
+/// Whether all elements of all gradients are finite: 0-d.
+#[pyfunction]
+pub fn all_finite(py: Python<'_>, gradients: &Bound<'_, PyAny>) -> PyResult<PyVar> {
+    let (beside, all) = (first(gradients)?, vars(gradients)?);
+    let made = with_location(here(py), || castwise::all_finite(&all));
+    let made = made.ok_or_else(|| PyValueError::new_err("there are no gradients"))?;
+    Ok(PyVar::new(beside.cast::<PyVar>()?.get().program().clone(), made))
+}
