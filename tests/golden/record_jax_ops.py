@@ -163,7 +163,7 @@ def record(name, call, xs, attrs, x64):
     case = {"op": name, "args": [{"kind": "tensor", "weak": False, **encode(x)} for x in xs], "attrs": {**attrs, "x64": x64}}
     try:
         out = call(*[jnp.asarray(x) for x in xs], attrs)
-    except (TypeError, ValueError, NotImplementedError, IndexError) as e:
+    except (TypeError, ValueError, NotImplementedError, IndexError, OverflowError) as e:
         error = category(e)
         if error is None:
             print(f"{name} {attrs} of {[x.dtype for x in xs]}: {type(e).__name__}: {e}", file=sys.stderr)
