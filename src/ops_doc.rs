@@ -46,9 +46,9 @@ const GENERATORS: &str = "
 # Generators and blocks
 
 Values whose elements follow from where they are, in the shape of `x`, of which nothing else is used: methods of `Var`, and functions in
-expressions. They are made where they are read and take no memory of their own. Random numbers are those of Philox4x32-10; the same seed,
-stream and index give the same bits on every machine, for any number of threads. Without `dtype` it is that of `uniform(x)` of an
-integer `x`, the default float dtype, or i64 (i32 under JAX's rules without `x64`) for integers.
+expressions. They are made where they are read and take no memory of their own. Random numbers are those of Philox4x32-10: the same seed,
+stream and index give the same bits on every machine, for any number of threads. Without `dtype`, floats have the default float dtype, and
+integers are i64 (i32 under JAX's rules without `x64`).
 
 ";
 
