@@ -1,7 +1,8 @@
-//! Microbenchmarks with criterion: compile latency, dispatch, kernels of functions, layouts, inference.
+//! Microbenchmarks with criterion: compile latency, dispatch, kernels of functions, layouts, inference; and what the constants of
+//! `plan/tuning.rs` for blocks of rows, transposed operands and long lines are chosen by (`-- tuning`).
 //!
 //! `cargo bench --bench micro [-- FILTER]`. After the kernels, a table gives the nanoseconds per element in the L1
-//! cache and the ratio to `exp` of f32. Guarantees: one thread; compile latency includes writing the program and uses a
+//! cache and the ratio to `exp` of f32. Guarantees: one thread, but for long lines; compile latency includes writing the program and uses a
 //! new executor each time. Does not: verify results; the tests and the workloads bench do.
 
 use std::cell::RefCell;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use castwise::ops::{Attrs, Op};
 use castwise::prelude::*;
-use castwise::{Operand, apply};
+use castwise::{Operand, Pass, apply};
 use criterion::{BenchmarkId, Criterion, Throughput};
 
 #[path = "workloads/graphs.rs"]
@@ -226,6 +227,81 @@ fn inference(c: &mut Criterion) {
     group.finish();
 }
 
+/// Measures a program of one operand.
+fn tuned(
+    group: &mut criterion::BenchmarkGroup<'_, criterion::measurement::WallTime>,
+    name: String,
+    executor: &Executor,
+    t: &Tensor,
+    make: &dyn Fn(&Var) -> Vec<Var>,
+) {
+    let p = Program::new(Rules::Torch);
+    let x = p.data("x", t.dtype(), t.shape());
+    let call = executor.prepare(&p, &make(&x)).expect("it compiles");
+    let mut into = call.run(&[t]).expect("it runs");
+    group.throughput(Throughput::Elements(t.numel() as u64));
+    group.bench_function(name, |b| b.iter(|| call.run_into(black_box(&[t]), &mut into).expect("it runs")));
+}
+
+/// Blocks of rows of several sizes (`ROW_GROUP_BYTES`) and none; sums of transposed operands of several sizes beside their contiguous copies
+/// (`IN_ORDER_FROM`, `IN_ORDER_BYTES`); reductions in one pass and in one each; long lines on one and two threads (`SORTED_PART`); blocks
+/// beside a factor for each row.
+fn tuning(c: &mut Criterion) {
+    let mut group = c.benchmark_group("tuning");
+    group.sample_size(10).warm_up_time(Duration::from_millis(100)).measurement_time(Duration::from_millis(600));
+    let of = |shape: &[usize]| f32s(shape.iter().product()).reshape(shape).expect("as many");
+    for n in [64, 768, 4096] {
+        let t = of(&[(1 << 22) / n, n]);
+        let softmax: &dyn Fn(&Var) -> Vec<Var> = &|x| vec![x.softmax([-1])];
+        tuned(
+            &mut group,
+            format!("softmax/{n}/apart"),
+            &Executor::builder().threads(1).without(Pass::Rows).build(),
+            &t,
+            softmax,
+        );
+        for kib in [64, 128, 256, 512, 1024, 2048, 4096] {
+            let executor = Executor::builder().threads(1).row_block(kib << 10).build();
+            tuned(&mut group, format!("softmax/{n}/{kib} KiB"), &executor, &t, softmax);
+        }
+    }
+    for (rows, n) in [(32, 256), (128, 256), (512, 256), (4096, 1024), (64, 1 << 16), (16, 1 << 18), (16, 1 << 20)] {
+        let t = of(&[rows, n]);
+        let sum: &dyn Fn(&Var) -> Vec<Var> = &|x| vec![x.sum()];
+        tuned(
+            &mut group,
+            format!("sum/{n} x {rows}/transposed"),
+            &executor(),
+            &t.transpose(0, 1).expect("two dims"),
+            sum,
+        );
+        tuned(&mut group, format!("sum/{n} x {rows}/contiguous"), &executor(), &t, sum);
+    }
+    let t = of(&[1 << 12, 1 << 10]);
+    let over = |x: &Var| x.over([-1]);
+    tuned(&mut group, "reductions/joined".into(), &executor(), &t, &|x| {
+        vec![over(x).var(), over(x).mean(), over(x).amax()]
+    });
+    tuned(&mut group, "reductions/var".into(), &executor(), &t, &|x| vec![over(x).var()]);
+    tuned(&mut group, "reductions/mean".into(), &executor(), &t, &|x| vec![over(x).mean()]);
+    tuned(&mut group, "reductions/amax".into(), &executor(), &t, &|x| vec![over(x).amax()]);
+    for threads in [1, 2] {
+        let executor = Executor::builder().threads(threads).build();
+        for n in [1 << 15, 1 << 18, 1 << 22] {
+            let name = |op: &str| format!("{op}/{n}/{threads} threads");
+            tuned(&mut group, name("cumsum"), &executor, &of(&[n]), &|x| vec![x.cumsum()]);
+            tuned(&mut group, name("logcumsumexp"), &executor, &of(&[n]), &|x| vec![x.logcumsumexp()]);
+            tuned(&mut group, name("sort"), &executor, &of(&[n]), &|x| vec![(x * 1009.0).sin().sort()]);
+        }
+    }
+    let t = of(&[1 << 12, 1 << 12]);
+    tuned(&mut group, "blocks".into(), &executor(), &t, &|x| {
+        vec![x * x.slice(0, 0, 32, 1).slice(1, 0, 32, 1).blocks(x, 128)]
+    });
+    tuned(&mut group, "blocks/factor".into(), &executor(), &t, &|x| vec![x * 0.5]);
+    group.finish();
+}
+
 fn main() {
     let mut c = Criterion::default().configure_from_args();
     compile(&mut c);
@@ -233,5 +309,6 @@ fn main() {
     kernels(&mut c);
     layouts(&mut c);
     inference(&mut c);
+    tuning(&mut c);
     c.final_summary();
 }

@@ -6,6 +6,7 @@
 use crate::backend::is_lowerable_at;
 use crate::base::composite::Composite;
 use crate::base::dtype::{Category, DType};
+use crate::base::generator::Generator;
 use crate::base::scalar::Scalar;
 use crate::kernels::{CpuLevel, kernel};
 use crate::ops::{Attrs, MAX_OPERANDS, Op, OpDef, Promotion};
@@ -41,6 +42,21 @@ and `min` are `amax` and `amin` of one operand, `maximum` and `minimum` of two.
 
 ";
 
+const GENERATORS: &str = "
+# Generators and blocks
+
+Values whose elements follow from where they are, in the shape of `x`, of which nothing else is used: methods of `Var`, and functions in
+expressions. They are made where they are read and take no memory of their own. Random numbers are those of Philox4x32-10: the same seed,
+stream and index give the same bits on every machine, for any number of threads. Without `dtype`, floats have the default float dtype, and
+integers are i64 (i32 under JAX's rules without `x64`).
+
+";
+
+const BLOCKS: &str = "\
+- `blocks(scale, like=x, size=…)`: each element of `scale` is many elements of the result, which has the shape of `x`: blocks of `size`, a \
+number or one for each dim; the last block of a dim may be smaller. For scales of quantized weights.
+";
+
 /// The document.
 pub fn ops_markdown() -> String {
     let mut text = HEAD.to_string();
@@ -61,7 +77,12 @@ pub fn ops_markdown() -> String {
         let all: Vec<String> = given.chain(c.parameters().map(|p| format!("{p}=…"))).collect();
         text += &format!("- `{}({})`: {}\n", c.name(), all.join(", "), c.doc());
     }
-    text
+    text += GENERATORS;
+    for g in Generator::all() {
+        let all: Vec<String> = std::iter::once("x".into()).chain(g.parameters().map(|p| format!("{p}=…"))).collect();
+        text += &format!("- `{}({})`: {}\n", g.name(), all.join(", "), g.doc());
+    }
+    text + BLOCKS
 }
 
 fn section(def: &OpDef) -> String {

@@ -64,6 +64,10 @@ fn sums_of_every_shape() -> Result<(), castwise::Error> {
         [1, 600, 513],
         [2, 1030, 1030],
         [1, 50_000, 5],
+        // What threads share.
+        [1, 300_007, 1],
+        [3, 100_352, 1],
+        [1, 70_001, 5],
     ] {
         let x = values(shape.iter().product());
         let want = expected(&x, shape);
@@ -71,7 +75,7 @@ fn sums_of_every_shape() -> Result<(), castwise::Error> {
         let eager = Eager::new(Rules::Torch).tensor(&t).over([1]).cumsum().result()?;
         assert_eq!(eager.shape(), shape);
         assert_eq!(eager.to_vec::<f32>()?, want, "{shape:?}");
-        for threads in [1, 2, 3] {
+        for threads in [1, 2, 3, 8] {
             assert_eq!(cumsum(&t, 1, threads)?.to_vec::<f32>()?, want, "{shape:?}, {threads} threads");
         }
     }

@@ -86,6 +86,39 @@ fn every_dim_of_every_layout_is_sorted_and_stable() {
     }
 }
 
+/// A long line is sorted in parts, which are merged.
+#[test]
+fn threads_share_a_long_line_and_change_nothing() {
+    let n = 300_007;
+    for d in [DType::F32, DType::U8, DType::I64, DType::F16] {
+        let values = samples(n, d.is_float());
+        let values: Vec<f64> = if d.is_unsigned() { values.iter().map(|v| v.abs()).collect() } else { values };
+        let t = Tensor::from_slice(&values, [n]).unwrap();
+        let t = Eager::new(Rules::NumPy).tensor(&t).cast(d).result().unwrap();
+        for (choice, count) in
+            [(Choice::False, n), (Choice::True, n), (Choice::True, 70_000), (Choice::False, 70_000), (Choice::False, 3)]
+        {
+            let (positions, sorted) = along(&values, &[n], 0, choice == Choice::True, count);
+            let attrs = Attrs::default().with_choice(choice);
+            let (ops, attrs) = match count == n {
+                true => ([Op::Argsort, Op::Sort], attrs),
+                false => ([Op::TopkIndices, Op::Topk], attrs.with_number(count as f64)),
+            };
+            let p = Program::new(Rules::NumPy);
+            let x = p.data("x", d, [None]);
+            let made = ops.map(|op| castwise::apply(op, &[(&x).into()], attrs.clone()));
+            for threads in [1, 2, 3, 8] {
+                let executor = Executor::builder().threads(threads).build();
+                let got = executor.run(&p, feeds! { "x" => &t }, &made).unwrap();
+                let name = || format!("the {count} first of {d}, {choice}, on {threads} threads");
+                assert_eq!(got[0].to_vec::<i64>().unwrap(), positions, "{}", name());
+                let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+                assert!(wide(&got[1]).iter().zip(&sorted).all(same), "{}", name());
+            }
+        }
+    }
+}
+
 /// The rank of each element is the argsort of the argsort.
 #[test]
 fn ranks_are_an_argsort_of_an_argsort() -> castwise::Result<()> {

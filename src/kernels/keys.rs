@@ -23,7 +23,7 @@ pub(in crate::kernels) trait Ordered: bytemuck::Pod + Send + Sync {
 
 /// A key, and what orders it together with a position.
 pub(in crate::kernels) trait Key: bytemuck::Pod + Ord + Send + Sync {
-    type Word: Copy + Ord + Default;
+    type Word: Copy + Ord + Default + Send + Sync;
     /// A word that orders as the keys do, or in reverse, and those of equal keys as the positions do.
     fn word(self, at: u32, reverse: bool) -> Self::Word;
     /// The position of a word.

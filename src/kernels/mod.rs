@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 use crate::base::host::once;
 use crate::ops::MAX_OPERANDS;
 
+mod blocks;
 pub(crate) mod cast;
 pub(crate) mod custom;
 mod double_rounding;
@@ -31,6 +32,7 @@ pub(crate) mod scan;
 pub(crate) mod sort;
 pub(crate) mod vector_call;
 
+pub(crate) use blocks::repeat_kernel;
 pub(crate) use custom::custom_kernel;
 pub(crate) use double_rounding::{Hard, TINY, above_half, double_rounding_kernel, hard, rounds_twice};
 pub(crate) use elementwise::{copy_kernel, fold_kernel, kernel, scan_kernels};

@@ -9,6 +9,8 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use super::fuse::{MadeBy, Plan, RowGroup, RowSource};
+use crate::base::view::View;
+use crate::graph::typed::{NodeId, TypedKind};
 
 /// How the rows of a group are divided into blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub(crate) struct Blocking {
     /// Bytes that all kernels together make for a row, and that they read and make.
     made: usize,
     moved: usize,
+    /// Bytes of a row that are kept beside the group's results: what kernels hand to each other, and copies that views may need.
+    held: usize,
 }
 
 /// A block: a box of the leading dims.
@@ -60,10 +64,21 @@ impl Blocking {
                 return None;
             }
         }
-        let (mut made, mut read, mut seen) = (0usize, 0usize, SmallVec::<[u32; 8]>::new());
+        let (mut made, mut held, mut read) = (0usize, 0usize, 0usize);
+        let mut seen = SmallVec::<[u32; 8]>::new();
         for i in &group.inner {
-            if let MadeBy::Kernel { size, .. } = i.from {
-                made = made.saturating_add(per_row(plan.buffers[i.buffer as usize].shape)?.saturating_mul(size));
+            let row = per_row(plan.buffers[i.buffer as usize].shape)?;
+            match i.from {
+                MadeBy::Kernel { size, .. } => {
+                    let bytes = row.saturating_mul(size);
+                    made = made.saturating_add(bytes);
+                    held = held.saturating_add(if i.is_written_through() { 0 } else { bytes });
+                }
+                MadeBy::View(base, node) if may_copy(plan, node, &group.inner[base].from) => {
+                    let size = plan.typed.nodes[node as usize].dtype.size();
+                    held = held.saturating_add(row.saturating_mul(size));
+                }
+                MadeBy::View(..) => {}
             }
         }
         for (k, inputs) in plan.work[group.kernels.clone()].iter().zip(&group.inputs) {
@@ -82,7 +97,7 @@ impl Blocking {
         if wanted < 2 || rows < 4 || moved.saturating_mul(rows) / 2 <= plan.row_block {
             return None;
         }
-        Some(Blocking { made, moved, ..cut(lead, wanted) })
+        Some(Blocking { made, moved, held, ..cut(lead, wanted) })
     }
 
     /// The number of blocks.
@@ -115,9 +130,9 @@ impl Blocking {
         (self.moved - self.made).saturating_mul(self.all())
     }
 
-    /// Bytes that the kernels make for a block.
+    /// Bytes that a block takes beside the group's results.
     pub(crate) fn scratch(&self) -> usize {
-        self.rows().saturating_mul(self.made)
+        self.rows().saturating_mul(self.held)
     }
 
     /// The block of this number.
@@ -156,7 +171,17 @@ fn cut(lead: SmallVec<[usize; 4]>, wanted: usize) -> Blocking {
     let (n, least) = (lead[axis], if behind == 1 { 2 } else { 1 });
     let most = (wanted / behind).max(least);
     let parts = n.div_ceil(most).min(n / least).max(1);
-    Blocking { longer: n % parts, lead, axis, parts, made: 0, moved: 0 }
+    Blocking { longer: n % parts, lead, axis, parts, made: 0, moved: 0, held: 0 }
+}
+
+/// Whether a view of something in a group may have no strides for its shape, so that its elements are copied: what a kernel makes is
+/// contiguous, and only a view of a view is not.
+fn may_copy(plan: &Plan, node: NodeId, base: &MadeBy) -> bool {
+    let reshapes = match &plan.typed.nodes[node as usize].kind {
+        TypedKind::View { view: Some(view), .. } => matches!(view, View::Reshape(_)),
+        _ => true,
+    };
+    reshapes && matches!(base, MadeBy::View(..))
 }
 
 #[cfg(test)]

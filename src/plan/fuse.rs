@@ -107,6 +107,8 @@ pub(crate) struct Plan {
     pub(crate) buffers: Vec<Buffer>,
     /// The buffer of each fetch.
     pub(crate) fetches: Vec<BufferId>,
+    /// The typed node of each fetch.
+    pub(crate) asked: Vec<NodeId>,
     /// The views that no kernel but a fetch needs, in the order in which they can be made.
     pub(crate) views: Vec<BufferId>,
     /// Reductions that refuse to combine no elements for another reason than their own row: on behalf of this op, or of none.
@@ -173,6 +175,7 @@ fn plan_rows(
             work: Vec::new(),
             buffers: Vec::new(),
             fetches: Vec::new(),
+            asked: fetches.clone(),
             views: Vec::new(),
             choices: Vec::new(),
             needs_elements: HashMap::new(),

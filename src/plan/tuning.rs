@@ -112,10 +112,10 @@ pub(crate) const SHARED_MOST: usize = 18 << 20;
 pub(crate) const ROW_BLOCK: usize = 16;
 
 /// Bytes of a block of rows that passes through several kernels: what these read and write for it, so that the L2 cache still has what
-/// one kernel left when the next one reads it.
+/// one kernel left when the next one reads it. Not measured; the bench `micro -- tuning/softmax` does.
 pub(crate) const ROW_GROUP_BYTES: usize = 512 << 10;
 
-/// Elements of a transposed operand from which its full reduction copies rows together. Not measured.
+/// Elements of a transposed operand from which its full reduction copies rows together. Not measured; the bench `micro -- tuning/sum` does.
 pub(crate) const IN_ORDER_FROM: usize = if cfg!(test) { 2 * PIECE } else { 8 * PIECE };
 
 /// Bytes of [`ROW_BLOCK`] rows of such an operand, at most. Not measured.
@@ -173,6 +173,10 @@ const LEAST_STREAMED: usize = if cfg!(test) { 1 << 8 } else { 24 << 20 };
 /// The minimum of elements times steps of a kernel for which other threads take part: below, waking one costs more than it saves.
 /// Not measured.
 pub(crate) const PARALLEL_WORK: usize = 1 << 18;
+
+/// Elements of a part of a line that threads sort together, at least. Not measured; the bench
+/// `micro -- tuning/sort` does.
+pub(crate) const SORTED_PART: usize = if cfg!(test) { 1 << 6 } else { 1 << 13 };
 
 /// Parts into which the work of each thread is cut, at most: a thread that starts late takes fewer. Not measured.
 pub(crate) const PARTS_PER_THREAD: usize = 8;

@@ -3,7 +3,9 @@
 //! `cargo run --release -p xtask -- accuracy [FILE]` reads `tests/golden/ulp.jsonl` (or the given file), computes each
 //! function on all its points in eager mode, prints the largest errors as a table, and fails if an error exceeds its
 //! bar or a function has no bar. Then it computes every unary op on all 65,536 values of f16 and of bf16, and fails if
-//! a result is not the f64 result rounded once. docs/accuracy.md has the output.
+//! a result is not the f64 result rounded once. Then it measures sums and scans (`sums`). docs/accuracy.md has the output.
+
+mod sums;
 
 use std::error::Error;
 
@@ -12,13 +14,15 @@ use castwise::{Attrs, Op, Operand};
 
 use crate::points::{self, Points, bar};
 
-/// Prints both tables; the error lists the results that exceed their bars.
+/// Prints the tables; the error lists the results that exceed their bars.
 pub fn main(args: Vec<String>) -> Result<(), Box<dyn Error>> {
     let file = args.into_iter().next();
     let file = file.unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ulp.jsonl").into());
     let mut failures = table(&std::fs::read_to_string(&file).map_err(|e| format!("{file}: {e}"))?)?;
     println!();
     failures.extend(halves()?);
+    println!();
+    failures.extend(sums::table()?);
     if failures.is_empty() { Ok(()) } else { Err(format!("beyond the bar:\n{}", failures.join("\n")).into()) }
 }
 

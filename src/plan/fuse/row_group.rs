@@ -46,13 +46,19 @@ impl Inner {
     pub(crate) fn is_later_view(&self) -> bool {
         self.leaves && matches!(self.from, MadeBy::View(..))
     }
+
+    /// Whether its kernel writes it where the result of the whole group is: nothing in the group reads it.
+    pub(crate) fn is_written_through(&self) -> bool {
+        self.leaves && self.last.is_none() && matches!(self.from, MadeBy::Kernel { fold: false, .. })
+    }
 }
 
 /// What makes such a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MadeBy {
-    /// A kernel: a result of this dtype, whose elements have so many bytes until it is rounded to it.
-    Kernel { dtype: DType, size: usize },
+    /// A kernel: a result of this dtype, whose elements have so many bytes until it is rounded to it; and whether it is that of a
+    /// reduction.
+    Kernel { dtype: DType, size: usize, fold: bool },
     /// The view of this typed node, of an inner buffer.
     View(usize, NodeId),
 }

@@ -12,6 +12,7 @@ use super::row_group::{Inner, MadeBy, RowGroup, Source};
 use super::{BufferId, Origin, Plan, PlannedKernel};
 use crate::base::view::{View, wrap};
 use crate::graph::typed::{NodeId, TypedKind};
+use crate::ops::Op;
 use crate::plan::domain::{Domains, Resolved};
 
 /// Kernels behind a group's latest one among which its next one is looked for.
@@ -108,7 +109,7 @@ impl Plan {
     /// The group that begins with a kernel, if there is one that pays.
     fn candidate(&self, first: usize, domains: &Domains, makers: &HashMap<BufferId, usize>) -> Option<Candidate> {
         let k = &self.work[first];
-        let lead = self.lead(k, domains)?;
+        let lead = self.lead(k, domains).filter(|_| self.scanned(k).is_none())?;
         let mut group =
             Candidate { members: vec![first], behind: Vec::new(), free: Vec::new(), lead, folds: k.reduced.is_some() };
         let mut at = first + 1;
@@ -136,14 +137,25 @@ impl Plan {
         self.pays(&group, domains, makers).then_some(group)
     }
 
-    /// The leading dims along which a kernel neither reduces nor searches; `None` if there are none.
+    /// The leading dims along which a kernel neither reduces nor scans; `None` if there are none, and for searches and sorts.
     fn lead(&self, k: &PlannedKernel, domains: &Domains) -> Option<Vec<Resolved>> {
-        if k.moves() || k.kernel.folds.iter().any(|(op, _)| op.is_search() || op.is_line()) {
+        let (dims, scanned) = (domains.dims(k.shape), self.scanned(k));
+        let places = k.kernel.folds.iter().any(|(op, _)| op.is_search() || op.is_line());
+        if k.moves() || scanned.is_none() && places {
             return None;
         }
-        let dims = domains.dims(k.shape);
-        let end = k.reduced.as_deref().map_or(dims.len(), |r| r.first().copied().unwrap_or(dims.len()));
+        let reduced = k.reduced.as_deref().and_then(|r| r.first().copied());
+        let end = scanned.or(reduced).unwrap_or(dims.len());
         (end > 0).then(|| dims[..end].to_vec())
+    }
+
+    /// The dim along which a kernel scans, if it does.
+    fn scanned(&self, k: &PlannedKernel) -> Option<usize> {
+        let [(node, _)] = k.folds[..] else { return None };
+        match self.typed.nodes[node as usize].kind {
+            TypedKind::Line { op: Op::Cumsum | Op::Cumprod | Op::Cummax | Op::Cummin, axis, .. } => Some(axis),
+            _ => None,
+        }
     }
 
     /// How many leading dims a group has with one more kernel; `None` if that is not part of it.
@@ -159,6 +171,11 @@ impl Plan {
         let lead = group.lead.iter().zip(&own).take_while(|(a, b)| a == b).count();
         // What was found with more dims is worth more than another kernel.
         if lead == 0 || group.folds && lead < group.lead.len() {
+            return None;
+        }
+        // A scan reads what a kernel of the group has made, as it lies in memory.
+        let is_made = |b: &BufferId| makers.get(b).is_some_and(|m| group.members.contains(m));
+        if self.scanned(k).is_some() && !k.inputs.iter().all(is_made) {
             return None;
         }
         let rank = domains.dims(k.shape).len();
@@ -192,13 +209,16 @@ impl Plan {
         }
     }
 
-    /// Whether running a group block by block can pay: a value of a row is used for the row's elements again.
+    /// Whether running a group block by block can pay: a value of a row is used for the row's elements again, or a row is scanned.
     fn pays(&self, group: &Candidate, domains: &Domains, makers: &HashMap<BufferId, usize>) -> bool {
         let lead = group.lead.len();
         let is_wide = |k: usize| domains.dims(self.work[k].shape)[lead..].iter().any(|d| *d != Resolved::Fixed(1));
         let wide = group.members.iter().filter(|k| is_wide(**k)).count();
         let folds = |k: usize| self.work[k].reduced.is_some();
-        let again = |k: &usize| self.reads(*k, makers).any(|from| folds(from) && group.members.contains(&from));
+        let again = |k: &usize| {
+            let scans = self.scanned(&self.work[*k]).is_some();
+            self.reads(*k, makers).any(|from| (scans || folds(from)) && group.members.contains(&from))
+        };
         wide >= 2 && group.members.iter().any(again)
     }
 
@@ -294,7 +314,7 @@ impl Plan {
                     places.insert(b, g.inner.len());
                     let wide = k.kernel.value(value).dtype;
                     let dtype = node.map_or(wide, |n| self.typed.nodes[n as usize].dtype);
-                    let from = MadeBy::Kernel { dtype, size: wide.size().max(dtype.size()) };
+                    let from = MadeBy::Kernel { dtype, size: wide.size().max(dtype.size()), fold: node.is_some() };
                     g.inner.push(self.inner(b, from, g.kernels.end));
                 }
             }

@@ -2,11 +2,12 @@
 //!
 //! Guarantees: an element depends on its position alone. Does not: decide which positions are read; the geometry does.
 
-use super::gather::{Strided, fill};
+use super::gather::Strided;
 use crate::base::blocks::BlockSize;
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::kernels::generate::Filler;
+use crate::kernels::{BlockFn, CpuLevel, operands, repeat_kernel};
 
 /// What makes an operand's elements.
 pub(crate) enum Made<'a> {
@@ -23,6 +24,8 @@ pub(crate) struct Blocks<'a> {
     /// Index of the scale's first element.
     offset: usize,
     strides: Vec<isize>,
+    /// Writes elements of blocks.
+    repeat: BlockFn,
 }
 
 impl<'a> Blocks<'a> {
@@ -46,15 +49,16 @@ impl<'a> Blocks<'a> {
             return Err(Error::Internal(format!("a scale of {dtype} would be read outside its buffer")));
         }
         let sizes = (0..shape.len()).map(|d| size.along(d)).collect();
-        Ok(Blocks { shape: shape.to_vec(), sizes, bytes, dtype, offset, strides: strides.to_vec() })
+        let repeat = repeat_kernel(dtype.size(), CpuLevel::get());
+        Ok(Blocks { shape: shape.to_vec(), sizes, bytes, dtype, offset, strides: strides.to_vec(), repeat })
     }
 
-    /// Writes `n` elements from the position `first` on, block by block along the last dim.
+    /// Writes `n` elements from the position `first` on, row by row along the last dim.
     ///
     /// # Safety
     /// The positions must be of the shape, and `out` writable for `n` elements.
     unsafe fn fill(&self, first: u64, n: usize, out: *mut u8) {
-        let (dtype, size) = (self.dtype, self.dtype.size());
+        let size = self.dtype.size();
         let last = self.shape.len().saturating_sub(1);
         let dim = |d: usize| match self.shape.get(d) {
             Some(n) => (*n, self.sizes[d], self.strides[d]),
@@ -69,17 +73,16 @@ impl<'a> Blocks<'a> {
                 at += (rest % extent / block) as isize * stride;
                 rest /= extent;
             }
-            while done < n && column < columns {
-                let block = column / wide;
-                let length = ((block + 1).saturating_mul(wide).min(columns) - column).min(n - done);
-                // SAFETY: the block is one of the scale, whose elements are in its memory; `done + length` is at most `n`.
-                unsafe {
-                    let from = self.bytes.as_ptr().offset((at + block as isize * step) * size as isize);
-                    fill(from, dtype, length, out.add(done * size));
-                }
-                (done, column) = (done + length, column + length);
+            let (length, block) = ((columns - column).min(n - done), column / wide);
+            // SAFETY: the blocks of a row, from this one on, are of the scale, whose elements are in its memory; `done + length` is at
+            // most `n`.
+            unsafe {
+                let from = self.bytes.as_ptr().offset((at + block as isize * step) * size as isize);
+                let numbers = [(step * size as isize) as usize, wide, wide - column % wide];
+                let [step, wide, left] = numbers.map(std::ptr::without_provenance);
+                (self.repeat)(operands([from, step, wide, left]), out.add(done * size), length);
             }
-            (column, row) = (0, row + 1);
+            (done, column, row) = (done + length, 0, row + 1);
         }
     }
 }

@@ -29,6 +29,7 @@ mod results;
 pub(crate) mod scan;
 mod scratch;
 pub(crate) mod sort;
+mod turn;
 mod worker;
 
 /// Results and reductions that a job holds without allocating.

@@ -1,7 +1,8 @@
 //! Scans: a row-major tensor of `outer` × `length` × `width` elements, of which the middle dim is scanned.
 //!
 //! A line is divided into blocks of a fixed length. Each is scanned from the start, and joined with the total of the blocks before
-//! it; totals are combined from the first block to the last.
+//! it; totals are combined from the first block to the last. Threads that share a line scan blocks at the same time, and hand on the
+//! total; those that share columns find the totals of all blocks first.
 //!
 //! Guarantees: results depend on the length of a line and its elements alone, not on threads, or on other lines. Does not: read
 //! strided elements.
@@ -9,6 +10,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::results::Results;
+use super::turn::Turns;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
@@ -17,7 +19,7 @@ use crate::kernels::{BlockFn, operands};
 use crate::runtime::thread_pool::share;
 
 /// Elements of a line that are scanned from the start.
-pub(crate) const BLOCK: usize = 512;
+const BLOCK: usize = 512;
 
 /// Elements that are converted and scanned before the next ones, about: they stay in the L1 cache.
 const TILE: usize = 4 * BLOCK;
@@ -51,8 +53,6 @@ pub(crate) struct Scan<'a> {
     pub(crate) read: Conversion,
     /// To the results' dtype.
     pub(crate) write: Conversion,
-    /// Elements of a line that are scanned from the start: [`BLOCK`], or all, if a step takes so long that it is not done twice.
-    pub(crate) block: usize,
     /// The elements, aligned.
     pub(crate) bytes: &'a [u8],
     pub(crate) outer: usize,
@@ -119,10 +119,10 @@ impl Scan<'_> {
         }
         let _standard = FloatMode::standard();
         let to = Results::new(results);
-        if self.width == 1 && self.length <= BLOCK.min(self.block) {
+        if self.width == 1 && self.length <= BLOCK {
             return self.short_lines(&to);
         }
-        let (strips, blocks) = (self.width.div_ceil(COLUMNS), self.length.div_ceil(self.block));
+        let (strips, blocks) = (self.width.div_ceil(COLUMNS), self.length.div_ceil(BLOCK));
         let all = self.outer * strips;
         let strip = |at: usize| {
             let column = at % strips * COLUMNS;
@@ -130,6 +130,9 @@ impl Scan<'_> {
         };
         if !self.divides_strips() {
             return self.units(all, &|at, scratch| self.strip(strip(at), 0..blocks, None, Some(&to), scratch));
+        }
+        if self.width == 1 {
+            return self.in_turn(&to);
         }
         let mut totals = self.totals()?;
         let row = self.width * self.size;
@@ -161,19 +164,18 @@ impl Scan<'_> {
 
     /// Whether the threads share strips, which they join by the totals of blocks.
     fn divides_strips(&self) -> bool {
-        let (strips, blocks) =
-            (self.outer.saturating_mul(self.width.div_ceil(COLUMNS)), self.length.div_ceil(self.block));
-        let short = self.width == 1 && self.length <= BLOCK.min(self.block);
+        let (strips, blocks) = (self.outer.saturating_mul(self.width.div_ceil(COLUMNS)), self.length.div_ceil(BLOCK));
+        let short = self.width == 1 && self.length <= BLOCK;
         !short && self.threads > 1 && strips < FEW * self.threads && blocks >= FEW * self.threads
     }
 
     /// Bytes that a run needs beside its results: the totals of blocks.
     pub(crate) fn scratch(&self) -> usize {
-        if self.divides_strips() { self.total_bytes() } else { 0 }
+        if self.divides_strips() && self.width > 1 { self.total_bytes() } else { 0 }
     }
 
     fn total_bytes(&self) -> usize {
-        let blocks = self.outer.saturating_mul(self.length.div_ceil(self.block));
+        let blocks = self.outer.saturating_mul(self.length.div_ceil(BLOCK));
         blocks.saturating_mul(self.width).saturating_mul(self.size)
     }
 
@@ -214,7 +216,7 @@ impl Scan<'_> {
         to: Option<&Results<u8>>,
         scratch: &mut Scratch,
     ) {
-        if self.width == 1 && self.block == BLOCK {
+        if self.width == 1 {
             return self.line(s.outer, blocks, before, to, scratch);
         }
         let (mut totals, row) = (Totals([0; COLUMNS * LARGEST]), s.columns * self.size);
@@ -229,8 +231,8 @@ impl Scan<'_> {
             let tile = state.add(row);
             for block in blocks {
                 (self.kernels.start)(operands([]), state, s.columns);
-                let end = self.length.min((block + 1).saturating_mul(self.block));
-                for first in (block * self.block..end).step_by(most) {
+                let end = self.length.min((block + 1) * BLOCK);
+                for first in (block * BLOCK..end).step_by(most) {
                     if self.is_stopped() {
                         return;
                     }
@@ -286,6 +288,66 @@ impl Scan<'_> {
                 }
                 total.copy_from_nonoverlapping(total.add(n * size), size);
             }
+        }
+    }
+
+    /// Scans lines whose tiles the threads take in order.
+    fn in_turn(&self, to: &Results<u8>) -> Result<()> {
+        let tiles = self.length.div_ceil(TILE);
+        let turns = Turns::new(self.outer * tiles, [0u8; LARGEST]);
+        share(self.threads, self.threads, &|_| {
+            let mut scratch = Scratch([0; (TILE + COLUMNS) * LARGEST]);
+            while let Some(at) = turns.next() {
+                if self.is_stopped() {
+                    return turns.stop();
+                }
+                self.tile((at / tiles, at % tiles * TILE), to, &mut scratch, |totals| {
+                    turns.wait(at, |total| totals(total)).is_some()
+                });
+            }
+        });
+        self.stop.map_or(Ok(()), Stop::check)
+    }
+
+    /// Scans the tile of a line that begins at an element. `turn` gives the total before it, and takes that of its end, or says that somebody
+    /// has stopped.
+    fn tile(
+        &self,
+        (outer, first): (usize, usize),
+        to: &Results<u8>,
+        scratch: &mut Scratch,
+        turn: impl FnOnce(&mut dyn FnMut(&mut [u8; LARGEST])) -> bool,
+    ) {
+        let (n, size) = (TILE.min(self.length - first), self.size);
+        let (from, blocks) = (outer * self.length + first, n.div_ceil(BLOCK));
+        // Totals, from the one before the first block on, lie in front of the tile.
+        let totals = scratch.0.as_mut_ptr();
+        // SAFETY: so many totals fit in front of a tile, which begins at a multiple of an element's size; the elements are inside of the
+        // operand and the results, as `run` has checked; a tile is one unit.
+        unsafe {
+            let tile = totals.add(COLUMNS * LARGEST);
+            self.read(from, n, tile);
+            (self.kernels.lines)(operands([std::ptr::null(), count(BLOCK)]), tile, n);
+            for block in 0..blocks {
+                let last = n.min((block + 1) * BLOCK) - 1;
+                totals.add((block + 1) * size).copy_from_nonoverlapping(tile.add(last * size), size);
+            }
+            let begun = usize::from(first == 0);
+            let ready = turn(&mut |total| {
+                totals.copy_from_nonoverlapping(total.as_ptr(), size);
+                let rows = operands([std::ptr::null(), count(1)]);
+                (self.kernels.rows)(rows, totals.add(begun * size), blocks + 1 - begun);
+                total.as_mut_ptr().copy_from_nonoverlapping(totals.add(blocks * size), size);
+            });
+            if !ready {
+                return;
+            }
+            for block in 0..blocks {
+                let join = if first + block == 0 { std::ptr::null() } else { totals.add(block * size).cast_const() };
+                let at = block * BLOCK;
+                (self.kernels.join)(operands([join, count(1)]), tile.add(at * size), BLOCK.min(n - at));
+            }
+            self.write(tile, n, to, from);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sorts the lines of a row-major tensor of `outer` × `length` × `width` elements, along the middle dim.
 //!
-//! Guarantees: the same results for any number of threads. Lines that do not lie in memory element by element are copied, as many
-//! together as share cache lines. Does not: compare elements; `kernels` does.
+//! Guarantees: the same results for any number of threads, which share a long line where there are few. Lines that do not lie in
+//! memory element by element are copied, as many together as share cache lines. Does not: compare elements; `kernels` does.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -10,8 +10,9 @@ use super::job::CACHE_LINE;
 use super::results::Results;
 use crate::base::cancel::Stop;
 use crate::base::error::{Error, Result};
-use crate::kernels::order::Lines;
-use crate::kernels::sort::{SortFn, Sorting};
+use crate::kernels::order::{Lines, Share};
+use crate::kernels::sort::{SortKernels, Sorting};
+use crate::plan::tuning::SORTED_PART;
 use crate::runtime::thread_pool::share;
 
 /// Elements of the lines that lie in memory as they are and are sorted in one call of the kernel, about.
@@ -19,9 +20,7 @@ const DIRECT: usize = 4096;
 
 /// What is sorted.
 pub(crate) struct Sort<'a> {
-    pub(crate) kernel: SortFn,
-    /// Bytes of the kernel's word for an element of a line.
-    pub(crate) word: usize,
+    pub(crate) kernels: SortKernels,
     pub(crate) how: Sorting,
     /// The elements, aligned.
     pub(crate) bytes: &'a [u8],
@@ -57,6 +56,9 @@ impl Sort<'_> {
         if out.is_empty() {
             return Ok(());
         }
+        if let Some(parts) = self.parts() {
+            return self.shared(parts, out);
+        }
         let failed: Mutex<Option<Error>> = Mutex::new(None);
         let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
         let to = Results::new(out);
@@ -83,6 +85,30 @@ impl Sort<'_> {
         }
     }
 
+    /// How many parts of each line the threads share; `None` if each line is sorted by one thread.
+    fn parts(&self) -> Option<usize> {
+        let parts = self.threads.min(self.length / SORTED_PART);
+        (self.width == 1 && self.outer < self.threads && parts > 1).then_some(parts)
+    }
+
+    /// Sorts each line on all threads.
+    fn shared(&self, parts: usize, out: &mut [u8]) -> Result<()> {
+        let stopped = || self.stop.is_some_and(|stop| stop.check().is_err());
+        let share: Share<'_> = &|n, work| {
+            share(n, self.threads, &|i| {
+                if !stopped() {
+                    work(i);
+                }
+            });
+        };
+        let lines = self.bytes.chunks(self.length * self.size);
+        for (line, to) in lines.zip(out.chunks_mut(self.how.count * self.made)) {
+            (self.kernels.parts)(line, parts, &self.how, to, share)?;
+            self.stop.map_or(Ok(()), Stop::check)?;
+        }
+        Ok(())
+    }
+
     /// Lines that are sorted together: outer indices and columns.
     fn unit(&self) -> (usize, usize) {
         if self.width == 1 { ((DIRECT / self.length.max(1)).max(1), 1) } else { (1, self.block()) }
@@ -90,11 +116,14 @@ impl Sort<'_> {
 
     /// Bytes that a run needs beside its results: each thread's words, and its copies of lines and of their results.
     pub(crate) fn scratch(&self) -> usize {
+        if self.parts().is_some() {
+            return self.length.saturating_mul(2 * self.kernels.word);
+        }
         let (lines, columns) = self.unit();
         let units = self.outer.div_ceil(lines).saturating_mul(self.width.div_ceil(columns));
         let copied = (self.length + CACHE_LINE).saturating_mul(self.size) + self.how.count.saturating_mul(self.made);
         let copies = if self.width == 1 { 0 } else { copied.saturating_mul(columns.min(self.width)) };
-        let each = self.length.saturating_mul(self.word).saturating_add(copies);
+        let each = self.length.saturating_mul(self.kernels.word).saturating_add(copies);
         each.saturating_mul(self.threads.clamp(1, units.max(1)))
     }
 
@@ -109,7 +138,7 @@ impl Sort<'_> {
         let bytes = &self.bytes[from * line..(from + lines) * line];
         // SAFETY: the results of these lines alone, inside of `run`'s, whose number it has checked.
         let out = unsafe { std::slice::from_raw_parts_mut(to.at(from * results), lines * results) };
-        (self.kernel)(Lines { bytes, length: self.length, pitch: self.length }, &self.how, out)
+        (self.kernels.lines)(Lines { bytes, length: self.length, pitch: self.length }, &self.how, out)
     }
 
     /// Sorts the lines of columns.
@@ -129,7 +158,7 @@ impl Sort<'_> {
         let bytes = &bytemuck::cast_slice::<u128, u8>(&lines)[..columns * pitch * self.size];
         let mut results = words(columns * count * self.made)?;
         let made = &mut bytemuck::cast_slice_mut::<u128, u8>(&mut results)[..columns * count * self.made];
-        (self.kernel)(Lines { bytes, length, pitch }, &self.how, made)?;
+        (self.kernels.lines)(Lines { bytes, length, pitch }, &self.how, made)?;
         let at = outer * count * self.width + column;
         match self.made {
             1 => self.scatter::<u8>(at, columns, &results, to),

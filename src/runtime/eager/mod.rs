@@ -24,7 +24,7 @@ use crate::graph::var::{Graph, Mode, Operand, Var};
 use crate::ops::{Attrs, Op};
 use crate::promotion::{Rules, Settings};
 use crate::tensor::Tensor;
-use value::{Arg, Eager, EagerValue, one_op};
+use value::{Arg, Eager, EagerValue, Failed, one_op};
 
 mod cache;
 mod gradients;
@@ -38,7 +38,7 @@ impl Var<Eager> {
 
     /// The tensor, or the first error on the way to it.
     pub fn result(&self) -> Result<Tensor> {
-        self.0.value.clone().map_err(Error::Earlier)
+        self.0.value.clone().map_err(|e| Error::Earlier(e.error))
     }
 }
 
@@ -66,7 +66,7 @@ impl Eager {
                 _ => Err(Error::Internal("a cast of a scalar is no constant".into())),
             }
         };
-        Var(EagerValue { cx: self, value: made().map_err(Arc::new), weak: false })
+        Var(EagerValue { cx: self, value: made().map_err(Failed::new), weak: false })
     }
 }
 
@@ -74,7 +74,7 @@ impl Mode for Eager {
     type Value = EagerValue;
 
     fn refuse(value: &EagerValue, mistake: Diagnostic) -> Var<Eager> {
-        Var(EagerValue { cx: value.cx, value: Err(Arc::new(mistake.into())), weak: false })
+        Var(EagerValue { cx: value.cx, value: Err(mistake.into()), weak: false })
     }
 
     fn settings(value: &EagerValue) -> Settings {
@@ -82,16 +82,15 @@ impl Mode for Eager {
     }
 
     fn view(of: &EagerValue, view: View, location: SourceLocation) -> Var<Eager> {
-        let made =
-            of.value.as_ref().map_err(Arc::clone).and_then(|t| of.cx.view(t, &view, &location).map_err(Arc::new));
+        let made = of.value.as_ref().map_err(Failed::clone).and_then(|t| Ok(of.cx.view(t, &view, &location)?));
         Var(EagerValue { cx: of.cx, weak: of.weak && made.is_ok(), value: made })
     }
 
     fn blocks(scale: &EagerValue, like: &EagerValue, size: BlockSize, location: SourceLocation) -> Var<Eager> {
         let cx = scale.cx;
         let made = match (&scale.value, &like.value) {
-            (Ok(s), Ok(l)) => blocks(cx, s, l, size, location).map_err(Arc::new),
-            (Err(e), _) | (_, Err(e)) => Err(Arc::clone(e)),
+            (Ok(s), Ok(l)) => blocks(cx, s, l, size, location).map_err(Failed::new),
+            (Err(e), _) | (_, Err(e)) => Err(Failed::first([scale, like]).unwrap_or(e.clone())),
         };
         Var(EagerValue { cx, weak: scale.weak && made.is_ok(), value: made })
     }
@@ -105,17 +104,16 @@ impl Mode for Eager {
         let cx = beside.cx;
         let (value, weak) = match composed(cx, composite, operands, location) {
             Ok((t, weak)) => (Ok(t), weak),
-            Err(Error::Earlier(e)) => (Err(e), false),
-            Err(e) => (Err(Arc::new(e)), false),
+            Err(e) => (Err(e), false),
         };
         Var(EagerValue { cx, value, weak })
     }
 
     fn generate(like: &EagerValue, generator: Generator, location: SourceLocation) -> Var<Eager> {
         let cx = like.cx;
-        let made = like.value.as_ref().map_err(Arc::clone).and_then(|t| {
+        let made = like.value.as_ref().map_err(Failed::clone).and_then(|t| {
             let shape = t.shape();
-            generate(cx, shape, generator, location).map_err(Arc::new)
+            Ok(generate(cx, shape, generator, location)?)
         });
         Var(EagerValue { cx, value: made, weak: false })
     }
@@ -132,8 +130,7 @@ impl Mode for Eager {
         let cx = cx.unwrap_or(Eager::new(Rules::default()));
         let (value, weak) = match apply(cx, op, operands, attrs, location) {
             Ok((t, weak)) => (Ok(t), weak),
-            Err(Error::Earlier(e)) => (Err(e), false),
-            Err(e) => (Err(Arc::new(e)), false),
+            Err(e) => (Err(e), false),
         };
         Var(EagerValue { cx, value, weak })
     }
@@ -165,18 +162,16 @@ fn composed(
     composite: &Composite,
     operands: &[Operand<Eager>],
     location: SourceLocation,
-) -> Result<(Tensor, bool)> {
+) -> Result<(Tensor, bool), Failed> {
+    check(cx, composite.name(), operands, &location)?;
     let program = Program::with_limits(cx.settings, cx.limits);
     let mut all: SmallVec<[Operand; 4]> = SmallVec::new();
     let mut first = None;
-    for (i, o) in operands.iter().enumerate() {
+    for o in operands {
         all.push(match o {
             Operand::Scalar(s) => Operand::Scalar(*s),
-            Operand::Var(v) if v.0.cx != cx => {
-                return Err(other_mode(cx, composite.name(), operands, i).at(&location).into());
-            }
             Operand::Var(v) => {
-                let t = v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?;
+                let t = v.0.value.as_ref().map_err(Failed::clone)?;
                 let made = program.constant(t.clone());
                 let made = if v.0.weak { program.weaken(made) } else { made };
                 first.get_or_insert(made.clone());
@@ -198,20 +193,18 @@ fn apply(
     operands: &[Operand<Eager>],
     attrs: Attrs,
     location: SourceLocation,
-) -> Result<(Tensor, bool)> {
+) -> Result<(Tensor, bool), Failed> {
     // Without a tensor there is no handle to remember a mistake, so that it is told here.
     if operands.iter().all(|o| matches!(o, Operand::Scalar(_))) {
         let alone = || Diagnostic::new(DiagnosticKind::BadParameter, format!("`{op}` of scalars alone"));
         return Err(op.wrong_count(operands.len()).unwrap_or_else(alone).at(&location).into());
     }
+    check(cx, op.name(), operands, &location)?;
     let mut args: SmallVec<[Arg<'_>; 4]> = SmallVec::new();
-    for (i, o) in operands.iter().enumerate() {
+    for o in operands {
         args.push(match o {
             Operand::Scalar(s) => Arg::Scalar(*s),
-            Operand::Var(v) if v.0.cx != cx => {
-                return Err(other_mode(cx, op.name(), operands, i).at(&location).into());
-            }
-            Operand::Var(v) => Arg::Tensor(v.0.value.as_ref().map_err(|e| Error::Earlier(e.clone()))?, v.0.weak),
+            Operand::Var(v) => Arg::Tensor(v.0.value.as_ref().map_err(Failed::clone)?, v.0.weak),
         });
     }
     if let Some(result) = cache::apply(cx, op, &args, &attrs, &location)? {
@@ -219,6 +212,25 @@ fn apply(
     }
     let (typed, node) = one_op(cx, op, &args, attrs, location, |program, _, t| program.constant(t.clone()))?;
     Ok((run_blocks(&typed, node)?, typed.nodes[node as usize].weak))
+}
+
+/// The value of an operand that is no scalar.
+fn value(o: &Operand<Eager>) -> Option<&EagerValue> {
+    match o {
+        Operand::Var(v) => Some(&v.0),
+        Operand::Scalar(_) => None,
+    }
+}
+
+/// Whether all operands have values, and are from one mode.
+fn check(cx: Eager, op: &str, operands: &[Operand<Eager>], location: &SourceLocation) -> Result<(), Failed> {
+    if let Some(failed) = Failed::first(operands.iter().filter_map(value)) {
+        return Err(failed);
+    }
+    match operands.iter().position(|o| value(o).is_some_and(|v| v.cx != cx)) {
+        Some(i) => Err(other_mode(cx, op, operands, i).at(location).into()),
+        None => Ok(()),
+    }
 }
 
 /// The refusal of an operand that is from another eager mode than the first tensor.

@@ -4,7 +4,7 @@
 
 use crate::analysis::infer::infer;
 use crate::base::dtype::DType;
-use crate::base::error::{Error, Result, SourceLocation};
+use crate::base::error::{Diagnostic, Error, Result, SourceLocation};
 use crate::base::limits::Limits;
 use crate::base::location::here;
 use crate::base::scalar::Scalar;
@@ -18,6 +18,7 @@ use crate::promotion::{Rules, Settings};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The eager mode under given rules: makes handles of tensors, whose operators compute at once.
 ///
@@ -40,9 +41,41 @@ pub struct Eager {
 #[derive(Clone)]
 pub struct EagerValue {
     pub(super) cx: Eager,
-    pub(super) value: Result<Tensor, Arc<Error>>,
+    pub(super) value: Result<Tensor, Failed>,
     /// Whether it promotes as a scalar does.
     pub(super) weak: bool,
+}
+
+/// What went wrong, and how many errors were before: a value that is computed from several such values reports the earliest, as a
+/// program reports that of its first op.
+#[derive(Clone)]
+pub(super) struct Failed {
+    pub(super) error: Arc<Error>,
+    at: u64,
+}
+
+impl Failed {
+    pub(super) fn new(error: Error) -> Failed {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        Failed { error: Arc::new(error), at: COUNT.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// The earliest error of some operands.
+    pub(super) fn first<'a>(all: impl IntoIterator<Item = &'a EagerValue>) -> Option<Failed> {
+        all.into_iter().filter_map(|v| v.value.as_ref().err()).min_by_key(|f| f.at).cloned()
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Failed {
+        Failed::new(error)
+    }
+}
+
+impl From<Diagnostic> for Failed {
+    fn from(mistake: Diagnostic) -> Failed {
+        Failed::new(mistake.into())
+    }
 }
 
 impl Eager {
@@ -108,8 +141,8 @@ impl Eager {
     fn handle(&self, t: &Tensor, weak: bool) -> Var<Eager> {
         let value = match (self.settings.check(), check_within(t.shape(), &self.limits)) {
             (Ok(()), Ok(_)) => Ok(t.clone()),
-            (Err(d), _) => Err(Arc::new(d.at(&here()).into())),
-            (_, Err(e)) => Err(Arc::new(e)),
+            (Err(d), _) => Err(d.at(&here()).into()),
+            (_, Err(e)) => Err(e.into()),
         };
         Var(EagerValue { cx: *self, value, weak })
     }
@@ -119,7 +152,7 @@ impl std::fmt::Debug for Var<Eager> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0.value {
             Ok(t) => t.fmt(f),
-            Err(e) => e.fmt(f),
+            Err(e) => e.error.fmt(f),
         }
     }
 }

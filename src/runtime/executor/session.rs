@@ -41,7 +41,7 @@ use crate::plan::schedule::{Class, Schedule, schedule_with};
 use crate::promotion::operand::OperandType;
 use crate::runtime::launch::run::{MemoryBudget, Run};
 use crate::runtime::launch::{
-    Engine, Fetched, PreparedLaunch, Ready, cast_tensor, is_direct, run_blocks, run_direct, run_plan,
+    Engine, Fetched, PreparedLaunch, Ready, cast_tensor, is_direct, is_refusal, run_blocks, run_direct, run_plan,
 };
 use crate::tensor::layout::Layout;
 use crate::tensor::{Pool, Slot, Target, Tensor, TensorRef};
@@ -172,8 +172,12 @@ impl Inner {
         let passes = self.settings.passes;
         let constants = if passes.has(Pass::Folding) { foldable(typed, &key.2) } else { Vec::new() };
         for n in constants {
-            // A fault in constants is a fault of the run that needs them.
-            folded.insert(n, run_blocks(typed, n)?);
+            match run_blocks(typed, n) {
+                Ok(t) => drop(folded.insert(n, t)),
+                // A fault in constants is one of the run that needs them, among others.
+                Err(e) if is_refusal(&e) => {}
+                Err(e) => return Err(e),
+            }
         }
         let plan = plan(typed, &key.2, &folded, &key.3, passes)?;
         record!(span, kernels: plan.work.len());

@@ -1,35 +1,23 @@
 //! Ops on lines: the operand is a buffer, and the result another one.
 //!
-//! Guarantees: a strided operand gives what its row-major copy gives, of which it is made. Does not: compute; `driver` does.
+//! Guarantees: any layout of the operand gives what its row-major copy gives. Does not: compute; `driver` does.
 
 use super::finish::cast_tensor;
-use super::index::{row_major, spread};
+use super::index::search;
 use super::kernel::Results;
+use super::line_layout::{Lines, with_lines};
 use super::prepared::PreparedLaunch;
 use super::run::Run;
 use crate::base::dtype::DType;
 use crate::base::error::{Diagnostic, DiagnosticKind, Error, Result};
 use crate::graph::typed::{NodeId, TypedKind, TypedProgram};
 use crate::kernels::cast::path_within;
-use crate::kernels::index::index_kernels;
-use crate::kernels::sort::{Sorting, sort_kernel};
+use crate::kernels::sort::{Sorting, sort_kernels};
 use crate::kernels::{CpuLevel, scan_kernels};
 use crate::ops::{Choice, Op};
-use crate::plan::tuning::PARALLEL_WORK;
-use crate::runtime::driver::index::Search;
-use crate::runtime::driver::scan::{BLOCK, Conversion, Scan};
+use crate::runtime::driver::scan::{Conversion, Scan};
 use crate::runtime::driver::sort::Sort;
 use crate::tensor::{Tensor, TensorRef};
-
-/// A row-major operand as lines along a dim: `outer` × `length` × `width` elements.
-pub(super) struct Lines<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) dtype: DType,
-    pub(super) outer: usize,
-    pub(super) length: usize,
-    pub(super) width: usize,
-    pub(super) threads: usize,
-}
 
 /// The result of an op on the lines of `operand`.
 pub(super) fn lines<R>(
@@ -45,32 +33,22 @@ pub(super) fn lines<R>(
     };
     let mut storage = run.storage(layout.elements() * n.dtype.size())?;
     if layout.elements() > 0 {
-        let dtype = operand.dtype();
-        let copy = if row_major(operand, shape).is_some() { None } else { Some(spread(operand, shape, run)?) };
-        let bytes = row_major(copy.as_ref().map_or(operand, TensorRef::Tensor), shape);
-        let bytes = bytes.ok_or_else(|| Error::Internal("a copy that is not row-major".into()))?;
-        let extents = |dims: &[usize]| dims.iter().product::<usize>();
+        // A 0-d value is one line of one element.
         let axis = (*axis).min(shape.len());
-        let length = shape.get(axis).copied().unwrap_or(1);
-        let (outer, width) = (extents(&shape[..axis]), extents(shape.get(axis + 1..).unwrap_or_default()));
-        let threads = if prepared.total >= PARALLEL_WORK { run.threads } else { 1 };
-        let all = Lines { bytes, dtype, outer, length, width, threads };
-        match op {
+        let (dims, results) = (axis..(axis + 1).min(shape.len()), storage.bytes_mut());
+        with_lines(operand, shape, dims, run, |all| match op {
             Op::Sort | Op::Argsort | Op::Topk | Op::TopkIndices => {
-                let count = number.map_or(length, |k| k.get() as usize);
+                let count = number.map_or(all.length, |k| k.get() as usize);
                 let how = Sorting { descending: *choice == Some(Choice::True), count, position: op.gives_long() };
-                if count > length {
-                    let message = format!("`{op}` with `k` = {count} of {length} elements");
+                if count > all.length {
+                    let message = format!("`{op}` with `k` = {count} of {} elements", all.length);
                     return Err(Diagnostic::new(DiagnosticKind::BadParameter, message).at(&n.location).into());
                 }
-                sorted(how, &all, n.dtype, typed, run, storage.bytes_mut())?;
+                sorted(how, all, n.dtype, typed, run, results)
             }
-            Op::CummaxIndices | Op::CumminIndices => positions(*op, &all, n.dtype, typed, run, storage.bytes_mut())?,
-            _ => scan(*op, &all, n.dtype, typed, run, storage.bytes_mut())?,
-        }
-        if copy.is_some() {
-            run.memory.give(bytes.len());
-        }
+            Op::CummaxIndices | Op::CumminIndices => positions(*op, all, n.dtype, typed, run, results),
+            _ => scan(*op, all, n.dtype, typed, run, results),
+        })?;
     }
     Ok([Some(Tensor::with_layout(storage, n.dtype, layout.clone())?)].into_iter().collect())
 }
@@ -84,14 +62,11 @@ fn positions(
     run: &Run<'_>,
     results: &mut [u8],
 ) -> Result<()> {
-    let Lines { bytes, outer, length, width, threads, dtype } = *all;
-    let kernels = index_kernels(op, dtype, CpuLevel::get());
-    let kernels = kernels.ok_or_else(|| Error::Internal(format!("no kernel for {op} in {dtype}")))?;
-    let search = Search { kernels, bytes, size: dtype.size(), outer, length, width, threads, stop: run.stop };
+    let search = search(op, all, run)?;
     if to == DType::I64 {
         return search.running(bytemuck::cast_slice_mut(results));
     }
-    let count = outer * length * width;
+    let count = all.outer * all.length * all.width;
     let mut wide = run.storage(count * DType::I64.size())?;
     search.running(bytemuck::cast_slice_mut(wide.bytes_mut()))?;
     let found = cast_tensor(&Tensor::from_storage(wide, DType::I64, &[count])?, to, &typed.settings)?;
@@ -111,9 +86,8 @@ fn sorted(
 ) -> Result<()> {
     let Lines { bytes, outer, length, width, threads, dtype } = *all;
     let made = if how.position { DType::I64 } else { dtype };
-    let ((kernel, word), size) = (sort_kernel(dtype), dtype.size());
-    let made_size = made.size();
-    let sort = Sort { kernel, word, how, bytes, size, made: made_size, outer, length, width, threads, stop: run.stop };
+    let (kernels, size, stop) = (sort_kernels(dtype), dtype.size(), run.stop);
+    let sort = Sort { kernels, how, bytes, size, made: made.size(), outer, length, width, threads, stop };
     if to == made {
         return run.within(sort.scratch(), || sort.run(results));
     }
@@ -150,7 +124,6 @@ fn scan(op: Op, all: &Lines<'_>, to: DType, typed: &TypedProgram, run: &Run<'_>,
         size: math.size(),
         read: conversion(all.dtype, math, all.dtype.size())?,
         write: conversion(math, to, to.size())?,
-        block: if op == Op::Logcumsumexp { all.length.max(BLOCK) } else { BLOCK },
         bytes: all.bytes,
         outer: all.outer,
         length: all.length,

@@ -14,17 +14,20 @@ mod in_place;
 mod index;
 mod indexed;
 mod kernel;
+mod line_layout;
 mod lines;
 mod operand;
 mod order;
 mod plan;
 mod prepared;
+mod refusal;
 mod rows;
 pub(crate) mod run;
 
 pub(crate) use finish::cast_tensor;
-pub(crate) use plan::{BlockEngine, Engine, Fetched, is_direct, run_all, run_blocks, run_direct, run_plan};
+pub(crate) use plan::{BlockEngine, Engine, Fetched, is_direct, run_all, run_blocks, run_direct};
 pub(crate) use prepared::{Blocks, PreparedLaunch, Ready};
+pub(crate) use refusal::{is_refusal, run_plan};
 
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,8 @@
 use num_complex::Complex;
 
 use super::finish::cast_tensor;
-use super::index::spread;
 use super::kernel::Results;
+use super::line_layout::spread;
 use super::prepared::{PreparedLaunch, aligned_strides};
 use super::run::Run;
 use crate::base::dtype::DType;

@@ -64,10 +64,11 @@ impl Engine for BlockEngine {
 /// The results of a run, in the order of the fetches; `None` for one that is in the slot given for it.
 pub(crate) type Fetched = SmallVec<[Option<Tensor>; 2]>;
 
-/// Runs a plan. A result is written to the slot of `into` for its fetch, if there is one that has memory for it.
+/// Runs the kernels of a plan. A result is written to the slot of `into` for its fetch, if there is one that has memory for it. If data is
+/// refused, it is not said whether the op is the first one that refuses some.
 ///
 /// `launches` has the prepared launches of an earlier run with feeds of the same layouts, or is empty: then they are made.
-pub(crate) fn run_plan<E: Engine>(
+pub(super) fn run_kernels<E: Engine>(
     plan: &Plan,
     run: &Run<'_>,
     engine: &E,
@@ -76,7 +77,7 @@ pub(crate) fn run_plan<E: Engine>(
 ) -> Result<Fetched> {
     let wanted = if into.is_empty() { SmallVec::new() } else { only_fetches(plan) };
     let (known, buffers) = (!launches.is_empty(), Buffers::new(plan, run));
-    let mut runner = Runner { plan, run, engine, launches, known, next: 0, incomplete: false, buffers, wanted, into };
+    let mut runner = Runner { plan, run, engine, launches, known, next: 0, buffers, wanted, into };
     let mut at = 0;
     while at < plan.work.len() {
         if let Some(stop) = run.stop {
@@ -85,15 +86,12 @@ pub(crate) fn run_plan<E: Engine>(
         at = match runner.rows(at)? {
             Some(end) => end,
             None => {
-                runner.kernel(at, true)?;
+                runner.kernel(at)?;
                 at + 1
             }
         };
     }
-    let Runner { mut buffers, launches, incomplete, .. } = runner;
-    if incomplete {
-        launches.to_mut().clear();
-    }
+    let mut buffers = runner.buffers;
     buffers.view(&plan.views)?;
     let fetched = |b: &BufferId| match &buffers.values[*b as usize] {
         Some(Value::Delivered) => Ok(None),
@@ -112,8 +110,6 @@ struct Runner<'a, 'l, 's, 't, E: Engine> {
     known: bool,
     /// The next of them.
     next: usize,
-    /// Whether some that should be kept are not: then none are.
-    incomplete: bool,
     buffers: Buffers<'a>,
     /// For each buffer the fetch that it is, if there is just one and results have places.
     wanted: SmallVec<[Option<u32>; 16]>,
@@ -121,8 +117,8 @@ struct Runner<'a, 'l, 's, 't, E: Engine> {
 }
 
 impl<'t, E: Engine> Runner<'_, '_, '_, 't, E> {
-    /// Runs a kernel over its whole domain. `listed`: its launch is one of those that are kept.
-    fn kernel(&mut self, at: usize, listed: bool) -> Result<()> {
+    /// Runs a kernel over its whole domain.
+    fn kernel(&mut self, at: usize) -> Result<()> {
         let (plan, run) = (self.plan, self.run);
         let k = &plan.work[at];
         self.buffers.view(&k.views)?;
@@ -130,20 +126,12 @@ impl<'t, E: Engine> Runner<'_, '_, '_, 't, E> {
         for b in &k.inputs {
             inputs.push(self.buffers.operand(*b)?);
         }
-        let unlisted;
-        let prepared = if self.known && listed {
-            &self.launches[self.next]
-        } else {
-            let made = Arc::new(prepare(plan, k, at, run, &inputs, self.engine, |shape| shape)?);
-            if listed {
-                self.launches.to_mut().push(made);
-                &self.launches[self.next]
-            } else {
-                unlisted = made;
-                &unlisted
-            }
-        };
-        self.next += usize::from(listed);
+        if !self.known {
+            let made = prepare(plan, k, at, run, &inputs, self.engine, |shape| shape)?;
+            self.launches.to_mut().push(Arc::new(made));
+        }
+        let prepared = &self.launches[self.next];
+        self.next += 1;
         let (into, wanted, mut over) = (&mut *self.into, &self.wanted, SmallVec::new());
         let target = |(output, (b, v)): (usize, (&BufferId, &u32))| -> Option<&mut [u8]> {
             // What another kernel reads is kept apart from the caller's memory.
@@ -177,20 +165,7 @@ impl<'t, E: Engine> Runner<'_, '_, '_, 't, E> {
         let Some(blocking) = Blocking::of(plan, group, known) else { return Ok(None) };
         let rows = Rows { plan, group, blocking: &blocking };
         let end = group.kernels.end;
-        let held = run.memory.now.get();
-        match self.blocks(&rows) {
-            Ok(()) => {}
-            // The first refusal in the order of the kernels is the failure, whatever the blocks are.
-            Err(Error::Panicked { .. } | Error::NegativeExponent { .. } | Error::DivisionByZero { .. }) => {
-                run.memory.now.set(held);
-                group.kernels.clone().try_for_each(|k| self.kernel(k, false))?;
-                // A custom op that panics once only: the launches of these blocks are not kept.
-                self.next += if self.known { rows.launches() } else { 0 };
-                self.incomplete |= !self.known;
-                return Ok(Some(end));
-            }
-            Err(e) => return Err(e),
-        }
+        self.blocks(&rows)?;
         let later: Vec<BufferId> = group.inner.iter().filter(|i| i.is_later_view()).map(|i| i.buffer).collect();
         self.buffers.view(&later)?;
         plan.work[group.kernels.clone()].iter().for_each(|k| self.buffers.release(&k.releases));
@@ -378,6 +353,6 @@ pub(crate) fn run_blocks(typed: &Arc<TypedProgram>, node: NodeId) -> Result<Tens
 /// Computes nodes of a program without feeds, without compiled code.
 pub(crate) fn run_all(typed: &Arc<TypedProgram>, nodes: &[NodeId]) -> Result<Vec<Tensor>> {
     let plan = plan(typed, nodes, &Default::default(), &vec![false; typed.dyn_dims.len()], Passes::default())?;
-    let made = run_plan(&plan, &Run::alone(), &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?;
+    let made = run_kernels(&plan, &Run::alone(), &BlockEngine, &mut Cow::Owned(Vec::new()), &mut [])?;
     made.into_iter().map(|t| t.ok_or_else(|| Error::Internal("a node without a result".into()))).collect()
 }

@@ -38,6 +38,11 @@ impl MemoryBudget {
         MemoryBudget { most, now: Cell::new(0) }
     }
 
+    /// The same limit for a run that holds nothing yet.
+    pub(super) fn anew(&self) -> MemoryBudget {
+        MemoryBudget::limited(self.most)
+    }
+
     pub(super) fn take(&self, bytes: usize) -> Result<()> {
         let now = self.now.get().saturating_add(bytes);
         if now > self.most {

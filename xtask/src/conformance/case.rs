@@ -62,6 +62,8 @@ pub struct Case {
     pub settings: Settings,
     pub expected: Expected,
     pub cmp: Cmp,
+    /// The relative and the absolute tolerance that are recorded, also where the comparison is informative.
+    pub tolerance: Option<(f64, f64)>,
     /// Whether the result is weak, if that is recorded.
     pub weak: Option<bool>,
     /// Whether the framework departs from the rules that castwise promises: then the answer is checked against the
@@ -257,12 +259,13 @@ impl Case {
             Some(category) => Expected::Error(category.to_string()),
             None => Expected::Value(tensor(&v["out"])?),
         };
+        let tolerance = v["rtol"].as_f64().map(|r| (r, v["atol"].as_f64().unwrap_or(0.0)));
         let cmp = match v["cmp"].as_str() {
             Some("exact") | None => Cmp::Exact,
             Some("zero_sign_free") => Cmp::ZeroSignFree,
             Some("any_equal") => Cmp::AnyEqual,
             // A case without `atol` is compared relatively.
-            Some("approx") => Cmp::Approx(v["rtol"].as_f64().map(|r| (r, v["atol"].as_f64().unwrap_or(0.0)))),
+            Some("approx") => Cmp::Approx(tolerance),
             Some("quirk" | "unstable") => Cmp::Informative,
             Some(_) => return Err(malformed("cmp")),
         };
@@ -282,6 +285,7 @@ impl Case {
             settings,
             expected,
             cmp,
+            tolerance,
             weak,
             quirk,
         })
@@ -302,6 +306,7 @@ impl Case {
             settings,
             expected: Expected::KernelMissing(None),
             cmp: Cmp::Informative,
+            tolerance: None,
             weak: None,
             quirk: false,
         }

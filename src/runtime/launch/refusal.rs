@@ -1,0 +1,68 @@
+//! Runs plans, and says which error a run reports if several ops refuse their data.
+//!
+//! Guarantees: it is that of the first op in program order among those that the results need, however the program was fused, and
+//! whatever kernels were moved or ran block by block. Does not: choose among the elements that one op refuses; the driver does.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
+
+use super::plan::{BlockEngine, Engine, Fetched, run_kernels};
+use super::prepared::PreparedLaunch;
+use super::run::Run;
+use crate::base::error::{Error, Result};
+use crate::plan::domain::pattern;
+use crate::plan::fuse::{Plan, plan};
+use crate::plan::options::{Pass, Passes};
+use crate::tensor::Slot;
+
+/// Whether an error says that an op refuses its data, or extents that only feeds tell.
+pub(crate) fn is_refusal(e: &Error) -> bool {
+    matches!(
+        e,
+        Error::Panicked { .. }
+            | Error::NegativeExponent { .. }
+            | Error::DivisionByZero { .. }
+            | Error::EmptyReduction { .. }
+            | Error::Invalid(_)
+            | Error::Shape(_)
+    )
+}
+
+/// Runs a plan. A result is written to the slot of `into` for its fetch, if there is one that has memory for it.
+///
+/// `launches` has the prepared launches of an earlier run with feeds of the same layouts, or is empty: then they are made.
+pub(crate) fn run_plan<E: Engine>(
+    plan: &Plan,
+    run: &Run<'_>,
+    engine: &E,
+    launches: &mut Cow<'_, [Arc<PreparedLaunch<E::Ready>>]>,
+    into: &mut [Slot<'_>],
+) -> Result<Fetched> {
+    // The steps of a single kernel are in program order, and it may have written over its operands.
+    run_kernels(plan, run, engine, launches, into).map_err(|e| match is_refusal(&e) && plan.work.len() > 1 {
+        true => first_refusal(plan, run, e),
+        false => e,
+    })
+}
+
+/// The error of a plan whose kernels have met data that an op refuses: kernels do not run in program order, but nodes one by one do.
+fn first_refusal(plan: &Plan, run: &Run<'_>, met: Error) -> Error {
+    match one_by_one(plan, run) {
+        Err(e) if is_refusal(&e) || matches!(e, Error::Cancelled | Error::TimeLimit { .. }) => e,
+        // The function of a user that panics only once; nodes that take more memory than kernels.
+        _ => met,
+    }
+}
+
+/// Runs a plan's program node by node, in program order.
+fn one_by_one(fused: &Plan, run: &Run<'_>) -> Result<()> {
+    let passes = Passes::default().without(Pass::Fusion).without(Pass::Rows).without(Pass::Recomputing);
+    let typed = &fused.typed;
+    let mut apart = plan(typed, &fused.asked, &HashMap::new(), &pattern(typed, run.dyn_dims), passes)?;
+    apart.needs_elements.clone_from(&fused.needs_elements);
+    let Run { feeds, dyn_dims, threads, pool, stop, ref memory, part } = *run;
+    let alone = Run { feeds, dyn_dims, threads, pool, stop, memory: memory.anew(), part };
+    run_kernels(&apart, &alone, &BlockEngine, &mut Cow::Owned(Vec::new()), &mut []).map(drop)
+}
