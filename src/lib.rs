@@ -101,7 +101,7 @@ pub mod prelude {
     };
 }
 
-/// The Rust blocks of the README and of the guide, which are documentation tests.
+/// The Rust blocks of the README and of the book, which are documentation tests.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../docs/guide-custom-ops.md")]
@@ -110,14 +110,20 @@ mod pages {
     pub struct Feeds;
     #[doc = include_str!("../docs/guide-gradients.md")]
     pub struct Gradients;
+    #[doc = include_str!("../docs/internals/life-of-a-sum.md")]
+    pub struct LifeOfASum;
     #[doc = include_str!("../docs/methods.md")]
     pub struct Methods;
     #[doc = include_str!("../docs/guide-programs.md")]
     pub struct Programs;
+    #[doc = include_str!("../docs/promotion.md")]
+    pub struct Promotion;
     #[doc = include_str!("../README.md")]
     pub struct Readme;
     #[doc = include_str!("../docs/guide-rules.md")]
     pub struct Rules;
     #[doc = include_str!("../docs/guide-text.md")]
     pub struct Text;
+    #[doc = include_str!("../docs/tutorial/rust.md")]
+    pub struct Tutorial;
 }

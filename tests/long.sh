@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks that take hours. docs/long-run.md describes them and has the results of the last run.
+# Checks that take hours. docs/history/long-run.md describes them and has the results of the last run.
 #
 #   tests/long.sh [PART...]
 #

@@ -148,7 +148,6 @@ fn sources_have_no_unfinished_marks() {
     }
 }
 
-/// The Markdown pages of the root and of `docs/`, with their names.
 /// Each dependency of a manifest: its name, version and features.
 fn dependencies(manifest: &str) -> Vec<(String, String, String)> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).unwrap();
@@ -186,6 +185,7 @@ fn the_python_package_has_the_versions_of_the_command() {
     assert!(shared > 10, "{shared}");
 }
 
+/// The Markdown pages of the root and of `docs/`, with their names.
 fn pages() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found: Vec<PathBuf> = fs::read_dir(root).unwrap().map(|e| e.unwrap().path()).collect();
@@ -194,33 +194,97 @@ fn pages() -> Vec<(String, String)> {
     pages.map(|p| (p.strip_prefix(root).unwrap().to_string_lossy().into(), fs::read_to_string(p).unwrap())).collect()
 }
 
-#[test]
-fn links_of_pages_lead_to_files() {
-    let mut links = 0;
-    for (page, text) in pages() {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join(&page);
-        // Code has no links.
-        let text: String = text.split('`').step_by(2).collect();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link) {
-            let file = link.split('#').next().unwrap_or(link);
-            if file.contains("://") || file.is_empty() || file.contains(char::is_whitespace) {
-                continue;
-            }
-            links += 1;
-            assert!(directory.parent().unwrap().join(file).exists(), "{page} links to {link}");
+/// The text without code, which has neither links nor headings.
+fn prose(text: &str) -> String {
+    let mut code = false;
+    let lines = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        !fence && !code
+    });
+    lines.map(|line| line.to_string() + "\n").collect()
+}
+
+/// The links of a page.
+fn links(text: &str) -> Vec<String> {
+    let text: String = prose(text).split('`').step_by(2).collect();
+    let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    links.map(|(link, _)| link.to_string()).filter(|l| !l.contains("://") && !l.contains(char::is_whitespace)).collect()
+}
+
+/// The names of a page's headings in links, as GitHub and mdBook make them.
+fn anchors(text: &str) -> Vec<String> {
+    let named = |heading: &str| {
+        let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+    };
+    prose(text)
+        .lines()
+        .filter_map(|l| l.trim_start_matches('#').strip_prefix(' ').filter(|_| l.starts_with('#')))
+        .map(named)
+        .collect()
+}
+
+/// The file that a link leads to, from the folder of its page: `docs/from/../ops.md` is `docs/ops.md`.
+fn target(page: &str, link: &str) -> String {
+    let mut parts: Vec<&str> = page.split('/').collect();
+    parts.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part),
         }
     }
-    assert!(links >= 30, "only {links} links");
+    parts.join("/")
 }
 
 #[test]
-fn pages_with_rust_are_doctests_and_the_readme_links_to_all() {
+fn links_of_pages_lead_to_files_and_headings() {
+    let pages = pages();
+    let mut count = 0;
+    for (page, text) in &pages {
+        for link in links(text) {
+            let (file, heading) =
+                link.split_once('#').map_or((&link[..], None), |(file, heading)| (file, Some(heading)));
+            let path = if file.is_empty() { page.clone() } else { target(page, file) };
+            count += 1;
+            assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(&path).exists(), "{page} links to {link}");
+            let to = pages.iter().find(|(name, _)| *name == path);
+            if let (Some(heading), Some((_, to))) = (heading, to) {
+                assert!(
+                    anchors(to).iter().any(|a| a == heading),
+                    "{page} links to {link}, but {path} has no such heading"
+                );
+            }
+            // The book has nothing but `docs/`.
+            assert!(!page.starts_with("docs/") || path.starts_with("docs/"), "{page} links to {link}, out of the book");
+        }
+    }
+    assert!(count >= 100, "only {count} links");
+}
+
+#[test]
+fn the_book_has_every_page_once() {
+    let pages = pages();
+    let (_, summary) = pages.iter().find(|(name, _)| name == "docs/SUMMARY.md").unwrap();
+    let mut listed: Vec<String> = links(summary).iter().map(|link| target("docs/SUMMARY.md", link)).collect();
+    listed.push("docs/SUMMARY.md".into());
+    listed.sort();
+    let mut there: Vec<&String> = pages.iter().map(|(name, _)| name).filter(|name| name.starts_with("docs/")).collect();
+    there.sort();
+    assert!(listed.iter().eq(there.iter().copied()), "docs/SUMMARY.md has {listed:#?}, docs/ has {there:#?}");
+}
+
+#[test]
+fn pages_with_rust_are_doctests_and_the_readme_links_to_the_book() {
     let lib = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/src/lib.rs")).unwrap();
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
     for (page, text) in pages() {
         let tested = lib.contains(&format!("include_str!(\"../{page}\")"));
         assert!(tested || !text.contains("```rust\n"), "{page} has Rust that no test compiles");
-        assert!(page == "README.md" || readme.contains(&format!("]({page})")), "the README does not link to {page}");
+        let top = page.contains('/') && page != "docs/SUMMARY.md" || page == "README.md";
+        assert!(top || readme.contains(&format!("]({page})")), "the README does not link to {page}");
     }
     assert!(readme.lines().count() <= 150, "the README has {} lines", readme.lines().count());
 }

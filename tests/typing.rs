@@ -221,7 +221,7 @@ fn explanations_count_casts_by_loss_and_list_those_that_matter() {
     assert_eq!(listed, expected, "{text}");
     // f16 and bf16 have the same size, so neither hides a rounding of the other.
     assert!(
-        text.contains("\n1 ops round to 16 bits before a wider dtype takes the value:\n  mul rounds to bf16 "),
+        text.contains("\n1 op rounds to 16 bits before a wider dtype takes the value:\n  mul rounds to bf16 "),
         "{text}"
     );
 }

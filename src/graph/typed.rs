@@ -463,7 +463,8 @@ impl TypedProgram {
         }
         let narrow = self.hidden_roundings();
         if !narrow.is_empty() {
-            text += &format!("{} ops round to 16 bits before a wider dtype takes the value:\n", narrow.len());
+            let round = if narrow.len() == 1 { "op rounds" } else { "ops round" };
+            text += &format!("{} {round} to 16 bits before a wider dtype takes the value:\n", narrow.len());
             for n in narrow {
                 text += &format!("  {} rounds to {} at {}\n", n.op, n.dtype, n.location);
             }

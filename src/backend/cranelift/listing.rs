@@ -14,7 +14,7 @@ use crate::kernels::CpuLevel;
 use crate::plan::kernel::Kernel;
 use crate::plan::schedule::Schedule;
 
-/// What a source location stands for. The function's entry has the default one.
+/// What a source location denotes. The function's entry has the default one.
 fn purpose(location: u32) -> Purpose {
     match location.wrapping_sub(1) {
         step if location != FRAME && !SourceLoc::new(location).is_default() => Purpose::Step(step),

@@ -149,7 +149,7 @@ impl Body {
         self.push(Inst { mask: lanes, ..Inst::new(avx2::VPBLENDVB, bytes, [no, yes, NONE]) })
     }
 
-    /// A virtual register that stands for a mask; no instruction defines it.
+    /// A virtual register that denotes a mask; no instruction defines it.
     fn mask(&mut self, mask: VectorMask) -> Reg {
         let r = self.define(Def::Inst, false);
         self.vector_masks.insert(r, mask);

@@ -14,7 +14,7 @@ use crate::base::shape::{SymDim, dims_text};
 use crate::graph::typed::{DynDim, NodeId, TypedKind, TypedProgram};
 use crate::tensor::{Tensor, TensorRef, TensorView};
 
-/// What stands for one placeholder: a tensor (which is shared), or elements that are borrowed for as long as the feed
+/// The value of one placeholder: a tensor (which is shared), or elements that are borrowed for as long as the feed
 /// lives and read where they are. It is made `From` whatever is [`AsFeed`].
 ///
 /// ```

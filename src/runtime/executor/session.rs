@@ -535,7 +535,7 @@ mod tests {
 
     type Cache<V> = Bounded<(Arc<Kernel>, Vec<Class>), V, BuildHasherDefault<Colliding>>;
 
-    /// Kernels that differ in one thing each.
+    /// Kernels that differ in one property each.
     fn kernels() -> Vec<Kernel> {
         let mut all = Vec::new();
         for (op, d, square, outputs) in [
