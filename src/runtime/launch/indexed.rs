@@ -3,8 +3,8 @@
 //! Guarantees: strided operands give what their row-major copies give, of which it is made; an index outside of its dim is an error, whatever else
 //! is computed. Does not: move; `driver` does.
 
-use super::index::{row_major, spread};
 use super::kernel::Results;
+use super::line_layout::{row_major, spread};
 use super::operand::Operand;
 use super::prepared::PreparedLaunch;
 use super::run::Run;

@@ -44,7 +44,7 @@ pub(super) fn with_lines<T>(
 }
 
 /// The elements of a tensor of this shape, if they are in row-major order and aligned.
-fn row_major<'a>(t: TensorRef<'a>, shape: &[usize]) -> Option<&'a [u8]> {
+pub(super) fn row_major<'a>(t: TensorRef<'a>, shape: &[usize]) -> Option<&'a [u8]> {
     let (size, (bytes, offset)) = (t.dtype().size(), t.raw());
     let elements = bytes.get(offset * size..(offset + shape.iter().product::<usize>()) * size)?;
     let aligned = elements.as_ptr().addr().is_multiple_of(size.min(align_of::<u64>()));
