@@ -76,13 +76,13 @@ macro_rules! with_order {
 
             /// The k largest elements along a dim, the largest first, or the k smallest, the smallest first, if not `largest`; NaNs are the largest. Equal elements keep their order.
             Topk { method: topk, operands: (x), output: Line, name: "topk", number: Some(COUNT), choice: Some(LARGEST),
-                default_dim: Some(-1), exactness: Exact, integers: IntRange::First, accepts: NUMBERS, jax: JAX.strong() }
+                default_dim: Some(-1), exactness: Exact, integers: IntRange::First, accepts: NUMBERS, jax: JAX.accepts(REALS).strong() }
             { orders; }
 
             /// The positions along a dim of the elements of `topk`.
             TopkIndices { method: topk_indices, operands: (x), output: LineLong, name: "topk_indices", aliases: &["argtopk"],
                 number: Some(COUNT), choice: Some(LARGEST), default_dim: Some(-1), exactness: Exact,
-                integers: IntRange::Position, accepts: NUMBERS, jax: JAX.strong() }
+                integers: IntRange::Position, accepts: NUMBERS, jax: JAX.accepts(REALS).strong() }
             { orders; }
         }
     };

@@ -45,7 +45,7 @@ CATEGORIES = [
 
 
 def encode(x):
-    x = np.ascontiguousarray(np.asarray(x))
+    x = np.asarray(x)
     size = x.dtype.itemsize
     raw = x.tobytes()
     return {
@@ -164,7 +164,8 @@ def record(name, call, xs, attrs, x64):
         out = call(*[jnp.asarray(x) for x in xs], attrs)
     except (TypeError, ValueError, NotImplementedError, IndexError, OverflowError) as e:
         error = category(e)
-        if error is None:
+        # JAX has no positions of medians, which are the second result of these names.
+        if error is None or name in ("median", "nanmedian"):
             print(f"{name} {attrs} of {[x.dtype for x in xs]}: {type(e).__name__}: {e}", file=sys.stderr)
             return
         print(json.dumps({**case, "error": error, "cmp": "exact"}, separators=(",", ":")))
