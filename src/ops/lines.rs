@@ -29,7 +29,7 @@ macro_rules! with_lines {
             Cummax { method: cummax, operands: (x), output: Line, name: "cummax",
                 gradients: by([once(|d| ordered::moved(d, "cummax_indices"))]),
                 exactness: Exact, integers: IntRange::First,
-                accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(NO_C32).strong() }
+                accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(POW).strong() }
             { scans; bool: false, |a, b| a | b; int: IntFn::LEAST, |a, b| Int::maximum(a, b);
               float: RealFn::NEG_INF, |a, b| if (b >= a) | b.is_nan() { b } else { a };
               complex: CplxFn::LEAST, |a, b| Cplx::maximum(a, b); }
@@ -38,7 +38,7 @@ macro_rules! with_lines {
             Cummin { method: cummin, operands: (x), output: Line, name: "cummin",
                 gradients: by([once(|d| ordered::moved(d, "cummin_indices"))]),
                 exactness: Exact, integers: IntRange::First,
-                accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(NO_C32).strong() }
+                accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(POW).strong() }
             { scans; bool: true, |a, b| a & b; int: IntFn::MOST, |a, b| Int::minimum(a, b);
               float: RealFn::INF, |a, b| if (b <= a) | b.is_nan() { b } else { a };
               complex: CplxFn::MOST, |a, b| Cplx::minimum(a, b); }
@@ -54,12 +54,12 @@ macro_rules! with_lines {
 
             /// Position of the largest element up to each one, along a dim: of equal ones, and of NaNs, the last. PyTorch's second result of `cummax`.
             CummaxIndices { method: cummax_indices, operands: (x), output: LineLong, name: "cummax_indices", exactness: Exact,
-                integers: IntRange::Position, accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(NO_C32).strong() }
+                integers: IntRange::Position, accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(POW).strong() }
             { positions; }
 
             /// Position of the smallest element up to each one, along a dim: of equal ones, and of NaNs, the last. PyTorch's second result of `cummin`.
             CumminIndices { method: cummin_indices, operands: (x), output: LineLong, name: "cummin_indices", exactness: Exact,
-                integers: IntRange::Position, accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(NO_C32).strong() }
+                integers: IntRange::Position, accepts: REALS, numpy: NUMPY.accepts(ANY), jax: JAX.accepts(POW).strong() }
             { positions; }
         }
     };

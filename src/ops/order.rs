@@ -90,13 +90,13 @@ macro_rules! with_order {
             Topk { method: topk, operands: (x), output: Line, name: "topk",
                 gradients: by([once(|d| ordered::moved(d, "topk_indices"))]),
                 number: Some(COUNT), choice: Some(LARGEST),
-                default_dim: Some(-1), exactness: Exact, integers: IntRange::First, accepts: NUMBERS, jax: JAX.strong() }
+                default_dim: Some(-1), exactness: Exact, integers: IntRange::First, accepts: NUMBERS, jax: JAX.accepts(REALS).strong() }
             { orders; }
 
             /// The positions along a dim of the elements of `topk`.
             TopkIndices { method: topk_indices, operands: (x), output: LineLong, name: "topk_indices", aliases: &["argtopk"],
                 number: Some(COUNT), choice: Some(LARGEST), default_dim: Some(-1), exactness: Exact,
-                integers: IntRange::Position, accepts: NUMBERS, jax: JAX.strong() }
+                integers: IntRange::Position, accepts: NUMBERS, jax: JAX.accepts(REALS).strong() }
             { orders; }
         }
     };

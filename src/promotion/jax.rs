@@ -44,6 +44,10 @@ impl RuleSet for Jax {
         def.jax.choice.or(def.choice.map(|c| c.default))
     }
 
+    fn keeps_elements(&self, op: Op) -> bool {
+        !matches!(op, Op::Quantile | Op::Nanquantile)
+    }
+
     fn column(&self, def: &OpDef) -> (Promotion, DTypeSet) {
         (def.jax.promotion.unwrap_or(def.promotion), def.jax.accepts.unwrap_or(def.accepts))
     }

@@ -86,7 +86,7 @@ impl Rules {
     /// How the operands of an op promote under these rules.
     pub fn promotion(self, op: Op) -> Promotion {
         let (set, def) = (self.set(), op.def());
-        promotion_of(set.column(def).0, set.choice(def))
+        promotion_of(set.column(def).0, set.choice(def).filter(|_| set.keeps_elements(op)))
     }
 
     /// The common dtypes that an op accepts under these rules, before integers are converted to float.
@@ -270,7 +270,8 @@ fn decide(s: &Settings, op: Op, all: &[OperandType], attrs: &Attrs) -> Result<Si
     let (condition, promoted) = operands.split_at(usize::from(op == Op::Where));
     condition.iter().try_for_each(|c| check_condition(rules, c))?;
     let (promotion, accepts) = rules.column(def);
-    let promotion = promotion_of(promotion, rules.choice(def).map(|default| attrs.choice.unwrap_or(default)));
+    let choice = rules.choice(def).map(|default| attrs.choice.unwrap_or(default));
+    let promotion = promotion_of(promotion, choice.filter(|_| rules.keeps_elements(op)));
     let seen = rules.seen(op, promoted, attrs);
     let promoted = seen.as_deref().unwrap_or(promoted);
     let call = Call { settings: s, op, def, promotion, accepts, all, operands, promoted, attrs };

@@ -103,6 +103,11 @@ pub(crate) trait RuleSet: Sync {
         def.choice.map(|c| c.default)
     }
 
+    /// Whether the result of an op by rank keeps its operand's dtype where its choice says that it is an element.
+    fn keeps_elements(&self, _op: Op) -> bool {
+        true
+    }
+
     /// Further notes about an op in docs/ops.md.
     fn notes(&self, _def: &OpDef) -> Vec<&'static str> {
         Vec::new()

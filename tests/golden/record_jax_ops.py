@@ -26,7 +26,6 @@ DTYPES = {
     "c64": np.complex64, "c128": np.complex128,
 }  # fmt: skip
 NAMES = {np.dtype(t): n for n, t in DTYPES.items()}
-WIDE = ["u64", "i64", "f64", "c128"]
 EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52, "c64": 2.0**-23, "c128": 2.0**-52}
 
 # What a refusal's message says, in the order of the search.
@@ -46,7 +45,7 @@ CATEGORIES = [
 
 
 def encode(x):
-    x = np.ascontiguousarray(np.asarray(x))
+    x = np.asarray(x)
     size = x.dtype.itemsize
     raw = x.tobytes()
     return {
@@ -165,7 +164,8 @@ def record(name, call, xs, attrs, x64):
         out = call(*[jnp.asarray(x) for x in xs], attrs)
     except (TypeError, ValueError, NotImplementedError, IndexError, OverflowError) as e:
         error = category(e)
-        if error is None:
+        # JAX has no positions of medians, which are the second result of these names.
+        if error is None or name in ("median", "nanmedian"):
             print(f"{name} {attrs} of {[x.dtype for x in xs]}: {type(e).__name__}: {e}", file=sys.stderr)
             return
         print(json.dumps({**case, "error": error, "cmp": "exact"}, separators=(",", ":")))
@@ -182,7 +182,7 @@ def record(name, call, xs, attrs, x64):
 
 def cases(d, rng, x64):
     is_float = d not in ("bool",) and d[0] in "fbc"
-    operands = [draw(d, s, rng, "ordinary") for s in [(7,), (3, 5), (2, 3, 4), ()]]
+    operands = [draw(d, s, rng, "ordinary") for s in [(3, 5), ()]]
     if is_float:
         operands += [draw(d, (4, 6), rng, "special"), draw(d, (9,), rng, "infinite")]
     for x in operands:
@@ -220,11 +220,15 @@ def cases(d, rng, x64):
 
 def main():
     rng = random.Random(32)
-    for x64 in (False, True):
+    for x64, dtypes in [
+        (False, ["bool", "u8", "u32", "i8", "i16", "i32", "f16", "bf16", "f32", "c64"]),
+        (True, ["u64", "i8", "i32", "i64", "f32", "f64", "c128"]),
+    ]:
         jax.config.update("jax_enable_x64", x64)
-        for d in DTYPES:
-            if x64 or d not in WIDE:
-                cases(d, rng, x64)
+        for d in dtypes:
+            cases(d, rng, x64)
+            # Each case compiles something.
+            jax.clear_caches()
 
 
 main()

@@ -552,8 +552,8 @@ impl<'a> Run<'a> {
             let value = |i: usize| format::decode(math, cast(from.dtype, bits(i), math, self.beyond));
             let values: Vec<Value> = (0..length).map(value).collect();
             for (i, at) in order::in_order(&values, reversed).into_iter().take(count).enumerate() {
-                let position = rounded(Answer::Exactly(Value::Int(at as i128)), (l.dtype, self.beyond));
-                expected[(o * count + i) * width + w] = if positions { position } else { Expected::Bits(bits(at)) };
+                let position = || rounded(Answer::Exactly(Value::Int(at as i128)), (l.dtype, self.beyond));
+                expected[(o * count + i) * width + w] = if positions { position() } else { Expected::Bits(bits(at)) };
             }
         }
         let mut shape = from.shape.clone();

@@ -87,7 +87,9 @@ fn sorted(
     let Lines { bytes, outer, length, width, threads, dtype } = *all;
     let made = if how.position { DType::I64 } else { dtype };
     let (kernels, size, stop) = (sort_kernels(dtype), dtype.size(), run.stop);
-    let sort = Sort { kernels, how, bytes, size, made: made.size(), outer, length, width, threads, stop };
+    let sort = |threads| Sort { kernels, how, bytes, size, made: made.size(), outer, length, width, threads, stop };
+    // Threads that share a line take more memory than one.
+    let sort = sort(if run.memory.has(sort(threads).scratch()) { threads } else { 1 });
     if to == made {
         return run.within(sort.scratch(), || sort.run(results));
     }

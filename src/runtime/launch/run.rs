@@ -43,6 +43,11 @@ impl MemoryBudget {
         MemoryBudget::limited(self.most)
     }
 
+    /// Whether so many bytes more can be taken.
+    pub(super) fn has(&self, bytes: usize) -> bool {
+        self.now.get().saturating_add(bytes) <= self.most
+    }
+
     pub(super) fn take(&self, bytes: usize) -> Result<()> {
         let now = self.now.get().saturating_add(bytes);
         if now > self.most {
