@@ -116,7 +116,7 @@ mod pages {
     pub struct Methods;
     #[doc = include_str!("../docs/guide-programs.md")]
     pub struct Programs;
-    #[doc = include_str!("../docs/promotion.md")]
+    #[doc = include_str!("../docs/promotion-tables.md")]
     pub struct Promotion;
     #[doc = include_str!("../README.md")]
     pub struct Readme;
