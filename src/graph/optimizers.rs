@@ -359,7 +359,7 @@ impl LossScale {
         let grown = full.logical_and(grown.isfinite()).where_(&grown, scale);
         let next = fine.where_(&grown, scale * self.backoff);
         let waits = fine.logical_and(full.logical_not());
-        (scale.assign(next), count.assign(waits.where_(&more, count * 0)))
+        (scale.assign(next), count.assign(waits.where_(&more, 0)))
     }
 }
 

@@ -182,7 +182,7 @@ fn composed<M: Mode>(b: &mut Bytes<'_>, values: &[Var<M>]) -> Var<M> {
     let (names, required) = made.operands();
     let count = required + b.byte() % (names.len() - required + 1);
     let operands: Vec<&Var<M>> = (0..count).map(|_| &values[b.byte() % values.len()]).collect();
-    if b.byte() % 4 > 0 {
+    if !b.byte().is_multiple_of(4) {
         made = made.over([b.byte() as i64 % 5 - 2]);
     }
     let numbers: Vec<&str> = made.parameters().filter(|p| !["dims", "dtype", "equal_nan"].contains(p)).collect();
