@@ -558,7 +558,10 @@ fn merges_take_little_memory() {
     const LARGEST: u64 = 16 << 20;
     for (seed, name) in (1..).zip(["base", "a", "b"]) {
         let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::BF16, &[4096, 2048]).unwrap());
-        dir.checkpoint(&format!("{name}.safetensors"), &[("w", x.normal(seed, None).cast(DType::BF16).result().unwrap())]);
+        dir.checkpoint(
+            &format!("{name}.safetensors"),
+            &[("w", x.normal(seed, None).cast(DType::BF16).result().unwrap())],
+        );
     }
     for recipe in ["ties", "breadcrumbs", "della", "dare_ties"] {
         let inputs = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "b=b.safetensors"];
