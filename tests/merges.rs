@@ -160,7 +160,7 @@ fn merges_take_little_memory() {
     let dir = Dir::new("recipes-memory");
     const LARGEST: u64 = 16 << 20;
     for (seed, name) in (1..).zip(["base", "a", "b"]) {
-        let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::BF16, &[4096, 2048]).unwrap());
+        let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::BF16, [4096, 2048]).unwrap());
         dir.checkpoint(
             &format!("{name}.safetensors"),
             &[("w", x.normal(seed, None).cast(DType::BF16).result().unwrap())],
@@ -213,7 +213,7 @@ fn masks_are_those_of_ranks() {
     let head = "# Ranks.\nparameter normalize = true\nparameter rescale = true\ninclude task\n";
     dir.file("della.recipe", format!("{head}{ranked}include elect\n").as_bytes());
     let few = |seed: u64, n: usize| {
-        let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::F32, &[n]).unwrap());
+        let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::F32, [n]).unwrap());
         // Magnitudes of which most are equal.
         cast(&(x.normal(seed, None) * 4.0).trunc().result().unwrap(), DType::BF16)
     };
