@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use castwise::Executor;
 use castwise::shape::Dim;
 use serde_json::{Value, json};
 
 use super::failure::{Failure, print, tell};
 use super::html::{self, Cell, Page};
 use super::inputs::Input;
-use super::measure::{Difference, Tolerance, difference, difference_in_parts};
+use super::measure::{Difference, Meter, Tolerance, difference_in_parts};
 use super::names::Names;
 use super::report;
 use super::shared::Shared;
@@ -128,11 +127,11 @@ fn compare(arguments: &Arguments) -> Result<bool, Failure> {
     let [a, b] = &mut inputs[..] else { return Ok(false) };
     let one = a.names().is_none() || b.names().is_none();
     let names = if one { vec![UNNAMED.to_string()] } else { union(a, b, arguments)? };
-    let executor = arguments.shared.executor();
+    let mut meter = Meter::new(arguments.shared.executor(), arguments.tolerance());
     let mut rows = Vec::with_capacity(names.len());
     for name in names {
         let member = [member(a, &name)?, member(b, &name)?];
-        rows.push(row(a, b, &executor, name, member, arguments)?);
+        rows.push(row(a, b, &mut meter, name, member, arguments)?);
     }
     let different = rows.iter().any(|r| r.verdict().1);
     let paths = [a.path.display().to_string(), b.path.display().to_string()];
@@ -189,7 +188,7 @@ fn type_of(input: &Input, name: &str) -> Result<(String, Vec<usize>), Failure> {
 fn row(
     a: &mut Input,
     b: &mut Input,
-    executor: &Executor,
+    meter: &mut Meter,
     name: String,
     [of_a, of_b]: [String; 2],
     arguments: &Arguments,
@@ -214,9 +213,9 @@ fn row(
     let dtypes = type_a.0 != type_b.0;
     let difference = match (a.foreign(&of_a).is_some(), b.foreign(&of_b).is_some()) {
         (false, false) => {
-            match values_in_parts([(&mut *a, of_a.as_str()), (&mut *b, of_b.as_str())], executor, arguments)? {
+            match values_in_parts([(&mut *a, of_a.as_str()), (&mut *b, of_b.as_str())], meter, arguments)? {
                 Some(difference) => difference,
-                None => values(a.load(&of_a)?.0, b.load(&of_b)?.0, executor, arguments)?,
+                None => values(a.load(&of_a)?.0, b.load(&of_b)?.0, meter)?,
             }
         }
         (true, true) if !dtypes => {
@@ -238,7 +237,7 @@ fn unknown(same: bool) -> Difference {
 /// The difference of large tensors of one shape, which are read in parts; `None` if they are not large, or not read in parts.
 fn values_in_parts(
     [(a, of_a), (b, of_b)]: [(&mut Input, &str); 2],
-    executor: &Executor,
+    meter: &mut Meter,
     arguments: &Arguments,
 ) -> Result<Option<Difference>, Failure> {
     let (dtype, dims) = a.info(of_a)?;
@@ -255,23 +254,18 @@ fn values_in_parts(
         return Ok(Some(Difference::none(dtype)));
     }
     let budget = arguments.shared.budget();
-    match difference_in_parts(executor, (dtypes, elements), &mut parts, budget, arguments.tolerance())? {
+    match difference_in_parts(meter, (dtypes, elements), &mut parts, budget)? {
         Ok(difference) => Ok(Some(difference)),
         Err(why) => arguments.shared.refuse(of_a, bytes, &why).map(|()| None),
     }
 }
 
-fn values(
-    a: castwise::Tensor,
-    b: castwise::Tensor,
-    executor: &Executor,
-    arguments: &Arguments,
-) -> Result<Difference, Failure> {
+fn values(a: castwise::Tensor, b: castwise::Tensor, meter: &mut Meter) -> Result<Difference, Failure> {
     let (a, b) = (a.contiguous()?, b.contiguous()?);
     if a.dtype() == b.dtype() && a.as_bytes() == b.as_bytes() || a.numel() == 0 {
         return Ok(Difference::none(a.dtype()));
     }
-    Ok(difference(executor, &a, &b, arguments.tolerance())?)
+    Ok(meter.difference(&a, &b)?)
 }
 
 const TITLES: [&str; 9] = ["tensor", "is", "A", "B", "max error", "relative", "ulps", "cosine", "differ"];

@@ -4,6 +4,8 @@
 //! computed in f64. Each program reads its tensors once or twice and makes no copy of them; in parts it has the same results. Does not:
 //! open files.
 
+use std::collections::HashMap;
+
 use castwise::shape::{Dim, Dims};
 use castwise::{Category, DType, Error, Executor, Feeds, Program, Rules, Tensor, Var};
 
@@ -116,18 +118,44 @@ impl Measure {
     }
 }
 
-/// Measures a tensor.
-pub(super) fn stats(executor: &Executor, t: &Tensor, target: Option<DType>, exponents: bool) -> Result<Stats, Error> {
-    if t.numel() == 0 {
-        return Ok(Stats { outside: target.map(|_| 0), ..Stats::default() });
+/// An executor, and the programs that it has run on whole tensors: a file may have a million of these, of few dtypes.
+pub(super) struct Meter {
+    executor: Executor,
+    stats: HashMap<(DType, Option<DType>, bool), Measure>,
+    /// Of one tolerance.
+    differences: HashMap<[DType; 2], Measure>,
+    within: Tolerance,
+}
+
+impl Meter {
+    /// Differences are compared with this tolerance.
+    pub(super) fn new(executor: Executor, within: Tolerance) -> Meter {
+        Meter { executor, stats: HashMap::new(), differences: HashMap::new(), within }
     }
-    let measure = stats_program(t.dtype(), Dim::Dynamic, target, exponents);
-    Stats::read(&measure.whole(executor, vec![("x".to_string(), flat(t)?)])?, target)
+
+    /// Measures a tensor.
+    pub(super) fn stats(&mut self, t: &Tensor, target: Option<DType>, exponents: bool) -> Result<Stats, Error> {
+        if t.numel() == 0 {
+            return Ok(Stats { outside: target.map(|_| 0), ..Stats::default() });
+        }
+        let new = || stats_program(t.dtype(), Dim::Dynamic, target, exponents);
+        let measure = self.stats.entry((t.dtype(), target, exponents)).or_insert_with(new);
+        Stats::read(&measure.whole(&self.executor, vec![("x".to_string(), flat(t)?)])?, target)
+    }
+
+    /// Compares two tensors of one shape, which has elements.
+    pub(super) fn difference(&mut self, a: &Tensor, b: &Tensor) -> Result<Difference, Error> {
+        let (dtypes, within) = ([a.dtype(), b.dtype()], self.within);
+        let new = || difference_program(dtypes, Dim::Dynamic, within);
+        let measure = self.differences.entry(dtypes).or_insert_with(new);
+        let feeds = vec![("a".to_string(), flat(a)?), ("b".to_string(), flat(b)?)];
+        Difference::read(&measure.whole(&self.executor, feeds)?, dtypes)
+    }
 }
 
 /// Measures a tensor of so many elements, at least one, that is read in parts.
 pub(super) fn stats_in_parts(
-    executor: &Executor,
+    meter: &Meter,
     (dtype, elements): (DType, usize),
     parts: &mut impl Parts,
     budget: Budget,
@@ -136,7 +164,7 @@ pub(super) fn stats_in_parts(
 ) -> Result<Result<Stats, String>, Error> {
     let measure = stats_program(dtype, Dim::Fixed(elements), target, exponents);
     measure
-        .in_parts(executor, parts, budget)?
+        .in_parts(&meter.executor, parts, budget)?
         .map(|all| Stats::read(&all, target))
         .map_or_else(|why| Ok(Err(why)), |s| s.map(Ok))
 }
@@ -258,25 +286,16 @@ fn steps(a: &Var, b: &Var) -> Var {
     opposite.where_(&sum, (a - b).abs())
 }
 
-/// Compares two tensors of one shape, which has elements.
-pub(super) fn difference(executor: &Executor, a: &Tensor, b: &Tensor, within: Tolerance) -> Result<Difference, Error> {
-    let dtypes = [a.dtype(), b.dtype()];
-    let measure = difference_program(dtypes, Dim::Dynamic, within);
-    let feeds = vec![("a".to_string(), flat(a)?), ("b".to_string(), flat(b)?)];
-    Difference::read(&measure.whole(executor, feeds)?, dtypes)
-}
-
 /// Compares two tensors of so many elements, at least one, that are read in parts.
 pub(super) fn difference_in_parts(
-    executor: &Executor,
+    meter: &Meter,
     (dtypes, elements): ([DType; 2], usize),
     parts: &mut impl Parts,
     budget: Budget,
-    within: Tolerance,
 ) -> Result<Result<Difference, String>, Error> {
-    let measure = difference_program(dtypes, Dim::Fixed(elements), within);
+    let measure = difference_program(dtypes, Dim::Fixed(elements), meter.within);
     measure
-        .in_parts(executor, parts, budget)?
+        .in_parts(&meter.executor, parts, budget)?
         .map(|all| Difference::read(&all, dtypes))
         .map_or_else(|why| Ok(Err(why)), |d| d.map(Ok))
 }

@@ -136,7 +136,7 @@ impl Running<'_> {
         let budget = Budget::of(self.arguments.memory);
         let (sized, results) = self.sized(typed, fetches).map_err(|e| self.source.failure(&e))?;
         let nodes: Vec<_> = sized.nodes().collect();
-        let shape = |n: usize| nodes.get(n).map(|n| known(&n.shape)).unwrap_or_default();
+        let shape = |n: usize| nodes.get(n).map(|n| known(n.shape)).unwrap_or_default();
         let entry = |(name, n): (&String, &usize)| (name.clone(), nodes[*n].dtype.into(), shape(*n));
         let list: Vec<(String, StoredDType, Vec<usize>)> = self.names.iter().zip(&results).map(entry).collect();
         let made: u64 = results.iter().map(|n| bytes(nodes[*n].dtype, &shape(*n))).sum();

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use castwise::io::StoredDType;
 use castwise::shape::Dim;
-use castwise::{DType, Error, Executor};
+use castwise::{DType, Error};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::failure::{Failure, print};
 use super::html::{self, Cell, Page};
 use super::inputs::Input;
-use super::measure::{self, Stats};
+use super::measure::{self, Meter, Stats, Tolerance};
 use super::report;
 use super::shared::Shared;
 use super::show::aligned;
@@ -63,10 +63,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut input = Input::open(UNNAMED, &arguments.file)?;
     html::unread(arguments.shared.html.as_deref(), &input.files())?;
     let names = arguments.shared.selected(&input)?;
-    let executor = arguments.shared.executor();
+    let mut meter = Meter::new(arguments.shared.executor(), Tolerance::default());
     let mut rows = Vec::with_capacity(names.len());
     for name in names {
-        rows.push(row(&mut input, &executor, name, arguments)?);
+        rows.push(row(&mut input, &mut meter, name, arguments)?);
     }
     if let Some(path) = &arguments.shared.html {
         html::write(path, arguments.shared.force, &page(&input.path, &rows, arguments.target))?;
@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     print(&table(&rows, arguments.target))
 }
 
-fn row(input: &mut Input, executor: &Executor, name: String, arguments: &Arguments) -> Result<Row, Failure> {
+fn row(input: &mut Input, meter: &mut Meter, name: String, arguments: &Arguments) -> Result<Row, Failure> {
     if let Some((dtype, shape)) = input.foreign(&name) {
         let (dtype, shape) = (StoredDType::Foreign(dtype), shape.to_vec());
         let hash = hash(input.load_stored(&name)?.bytes());
@@ -92,7 +92,7 @@ fn row(input: &mut Input, executor: &Executor, name: String, arguments: &Argumen
         let all = vec![Vector { name: "x", input: &mut *input, member: &name }];
         let mut parts = Vectors { all, hash: Some(Sha256::new()) };
         let (of, budget) = ((dtype, elements(&shape)), arguments.shared.budget());
-        let measured = measure::stats_in_parts(executor, of, &mut parts, budget, arguments.target, exponents)?;
+        let measured = measure::stats_in_parts(meter, of, &mut parts, budget, arguments.target, exponents)?;
         let hash = parts.hash.take().map_or(String::new(), |h| hex(&h.finalize()));
         drop(parts);
         match measured {
@@ -102,7 +102,7 @@ fn row(input: &mut Input, executor: &Executor, name: String, arguments: &Argumen
     }
     let t = input.load(&name)?.0.contiguous()?;
     let hash = hash(t.as_bytes().ok_or_else(|| Error::Internal("a tensor without bytes".into()))?);
-    let stats = measure::stats(executor, &t, arguments.target, exponents)?;
+    let stats = meter.stats(&t, arguments.target, exponents)?;
     Ok(Row { name, dtype: t.dtype().into(), shape, hash, stats: Some(stats) })
 }
 

@@ -60,11 +60,11 @@ impl Vectors<'_> {
     /// Whether two operands of a dtype have the same bytes.
     pub(super) fn are_equal(&mut self, dtype: DType, elements: usize) -> Result<bool, Error> {
         let [a, b] = &mut self.all[..] else { return Ok(false) };
-        let (mut x, mut y, mut first) = (Tensor::zeros(dtype, &[0])?, Tensor::zeros(dtype, &[0])?, 0);
+        let (mut x, mut y, mut first) = (Tensor::zeros(dtype, [0])?, Tensor::zeros(dtype, [0])?, 0);
         while first < elements {
             let n = PART.min(elements - first);
             if x.numel() != n || x.as_mut_ptr().is_none() {
-                (x, y) = (Tensor::zeros(dtype, &[n])?, Tensor::zeros(dtype, &[n])?);
+                (x, y) = (Tensor::zeros(dtype, [n])?, Tensor::zeros(dtype, [n])?);
             }
             a.input.load_part(a.member, first, &mut x)?;
             b.input.load_part(b.member, first, &mut y)?;

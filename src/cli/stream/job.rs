@@ -136,7 +136,7 @@ impl<'a> Running<'a> {
                 Made::Partial(n) => self.partials[*n].extend(t.as_bytes().unwrap_or_default()),
                 // The next tile gets other memory.
                 Made::Kept(n) => {
-                    kept.entry(*n).or_default().push(std::mem::replace(t, Tensor::zeros(DType::Bool, &[0])?))
+                    kept.entry(*n).or_default().push(std::mem::replace(t, Tensor::zeros(DType::Bool, [0])?))
                 }
             }
         }

@@ -1,0 +1,255 @@
+//! Merges that mergekit has no recorded results for: options and refusals of `castwise merge`, masks by ranks, memory.
+//!
+//! Guarantees: masks are compared with those of two `argsort`s, which share no code with a selection. Does not: compare with mergekit; `recipes` does.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod command;
+
+use std::path::Path;
+
+use castwise::{DType, Eager, Rules, Tensor};
+use command::Dir;
+use serde_json::Value;
+
+/// `--show` prints every option of the merge.
+#[test]
+fn a_shown_command_has_all_options() {
+    let dir = Dir::new("recipes-options");
+    dir.checkpoint("base.safetensors", &[("w", Tensor::from([1.0f32, 2.0]))]);
+    dir.checkpoint("it's.safetensors", &[("w", Tensor::from([3.0f32, 6.0]))]);
+    let models = "base_model: base.safetensors\nmodels:\n  - model: \"it's.safetensors\"\n    parameters: {weight: 1, density: 0.5}\n";
+    dir.file("c.yml", format!("merge_method: dare_linear\n{models}dtype: float32\nout_dtype: bfloat16\n").as_bytes());
+    let shown = dir.castwise(&[
+        "merge",
+        "c.yml",
+        "--show",
+        "-i",
+        "mask.it_s=masks.npz:m one",
+        "--rename",
+        "base:^x\\.=",
+        "--missing",
+        "copy=base",
+        "--seed",
+        "7",
+        "--select",
+        "a|b",
+        "--skip",
+        "q_proj$",
+        "--check",
+        "finite",
+        "--no-copy-rest",
+        "--manifest",
+        "--dry-run",
+        "--json",
+        "-q",
+        "--threads",
+        "3",
+        "--memory",
+        "4GiB",
+        "-o",
+        "out dir/",
+        "-f",
+        "--max-shard-size",
+        "2GB",
+        "--compress",
+    ]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    let line = shown.stdout.trim();
+    for part in [
+        "castwise eval @dare_linear -i base=base.safetensors -i 'it_s=it'\\''s.safetensors' -i 'mask.it_s=masks.npz:m one'",
+        "-p weight.it_s=1 -p density.it_s=0.5 -p dtype=f32",
+        "--rename 'base:^x\\.='",
+        "--missing copy=base",
+        "--seed 7",
+        "--select 'a|b'",
+        "--skip 'q_proj$'",
+        "--check finite",
+        "--no-copy-rest",
+        "--manifest",
+        "--dry-run",
+        "--json",
+        "--quiet",
+        "--threads 3",
+        "--memory 4294967296",
+        "-o 'out dir/'",
+        "--force",
+        "--max-shard-size 2000000000",
+        "--compress",
+        "--out-dtype bf16",
+        "--tied",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let explained = dir.castwise(&["merge", "c.yml", "--show", "--explain"]).stdout;
+    assert!(explained.trim().ends_with("--explain"), "{explained}");
+}
+
+/// What mergekit refuses is refused, in this command's words, with the line.
+#[test]
+fn configurations_that_mergekit_refuses_are_refused() {
+    let dir = Dir::new("recipes-refused");
+    dir.checkpoint("base.safetensors", &[("w", Tensor::from([1.0f32, 2.0]))]);
+    dir.checkpoint("a.safetensors", &[("w", Tensor::from([3.0f32, 6.0]))]);
+    let model = |name: &str, more: &str| format!("  - model: {name}.safetensors\n    parameters: {{{more}}}\n");
+    let linear = |models: &str, more: &str| format!("merge_method: linear\nmodels:\n{models}{more}");
+    let two = model("base", "weight: 1") + &model("a", "weight: 1");
+    for (text, why) in [
+        (
+            linear(&(model("a", "weight: 1") + &model("./a", "weight: 2").replace("./", "")), ""),
+            ":5: the model `a.safetensors` is given twice",
+        ),
+        (linear(&two, "parameters: {normalize: 2}\n"), ":7: `normalize`: expected true or false, found 2"),
+        (
+            linear(&two, "parameters:\n  normalize: [{filter: w, value: 3}, {value: true}]\n"),
+            "expected true or false, found 3",
+        ),
+        (linear(&two, "parameters: {normalize: [0, 1]}\n"), "expected true or false, found a list"),
+        (
+            linear(&(model("a", "weight: 010") + &model("base", "weight: 1")), ""),
+            ":4: `weight`: expected a number, found `010`, which YAML 1.1 and YAML 1.2 read as different numbers",
+        ),
+        (linear(&(model("a", "weight: 1_0") + &model("base", "weight: 1")), ""), "found `1_0`, which"),
+        (linear(&(model("a", "weight: 1:30") + &model("base", "weight: 1")), ""), "found `1:30`, which"),
+        (
+            "merge_method: passthrough\nslices:\n  - sources: []\n  - sources: []\n".into(),
+            ":1: merge_method: `passthrough` puts layers",
+        ),
+        (linear(&two, "slices: []\n"), "`models` and `slices` both say what is merged"),
+        (linear(&two, "merge_method: ties\n"), ":7: `merge_method` is given twice"),
+        (linear(&two, "parameters: {a: [}\n"), "c.yml:7: this is no YAML that castwise reads at column"),
+        (linear(&two, "parameters: {weight: .nan}\n"), "numbers are finite"),
+    ] {
+        dir.file("c.yml", text.as_bytes());
+        let out = dir.castwise(&["merge", "c.yml", "-o", "o.safetensors", "-f"]);
+        assert_eq!(out.code, Some(1), "{text}: {}", out.stdout);
+        assert!(out.stderr.contains(why), "{text}: {}", out.stderr);
+        assert!(!out.stderr.contains("Policy") && !out.stderr.contains("Options"), "{}", out.stderr);
+    }
+    for (value, fits) in [("true", true), ("1", true), ("0", true), ("2", false), ("0.5", false)] {
+        let inputs = ["-i", "a=a.safetensors", "-i", "b=base.safetensors"];
+        let given = format!("normalize={value}");
+        let out = dir
+            .castwise(&[&["eval", "@linear", "-q", "-f", "-o", "o.safetensors", "-p", &given][..], &inputs].concat());
+        assert_eq!(out.code == Some(0), fits, "{value}: {}", out.stderr);
+    }
+}
+
+/// A mask that is used for no tensor is said, since the user meant something by it.
+#[test]
+fn a_mask_without_a_density_is_no_silent_one() {
+    let dir = Dir::new("recipes-mask");
+    dir.checkpoint("base.safetensors", &[("w", Tensor::from([1.0f32, 2.0]))]);
+    dir.checkpoint("a.safetensors", &[("w", Tensor::from([3.0f32, 6.0]))]);
+    dir.checkpoint("mask.safetensors", &[("w", Tensor::from([true, false]))]);
+    let ties = |more: &[&str]| {
+        let inputs = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "mask.a=mask.safetensors"];
+        let out = dir.castwise(&[&["eval", "@ties", "-q", "-f", "-o", "o.safetensors"][..], &inputs, more].concat());
+        assert_eq!(out.code, Some(0), "{}", out.stderr);
+        out.stderr
+    };
+    let said = ties(&[]);
+    assert!(said.contains("warning: the recipe `ties` uses `mask.a` for no tensor: where `density` is 1"), "{said}");
+    assert_eq!(ties(&["-p", "density=0.5"]), "");
+}
+
+/// Peak memory is at most that of the inputs, of an f32 accumulator and of 100 MB for the largest tensor.
+#[cfg(target_os = "linux")]
+#[test]
+fn merges_take_little_memory() {
+    let dir = Dir::new("recipes-memory");
+    const LARGEST: u64 = 16 << 20;
+    for (seed, name) in (1..).zip(["base", "a", "b"]) {
+        let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::BF16, [4096, 2048]).unwrap());
+        dir.checkpoint(
+            &format!("{name}.safetensors"),
+            &[("w", x.normal(seed, None).cast(DType::BF16).result().unwrap())],
+        );
+    }
+    for recipe in ["ties", "breadcrumbs", "della", "dare_ties"] {
+        let inputs = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "b=b.safetensors"];
+        let recipe = format!("@{recipe}");
+        let options = ["-p", "density=0.5", "-o", "o.safetensors", "-f", "--json"];
+        let out = dir.castwise(&[&["eval", &recipe][..], &inputs, &options].concat());
+        assert_eq!(out.code, Some(0), "{recipe}: {}", out.stderr);
+        let report: Value = serde_json::from_str(&out.stdout).unwrap();
+        let peak = report["peak_memory"].as_u64().unwrap();
+        assert!(peak <= (3 + 2) * LARGEST + 100_000_000, "{recipe}: {} MiB", peak >> 20);
+    }
+}
+
+/// The masks of `ties`, `breadcrumbs` and `della` are those of the ranks that two `argsort`s give, ties of magnitudes included.
+#[test]
+fn masks_are_those_of_ranks() {
+    let dir = Dir::new("recipes-ranks");
+    let body = |normalize: bool, mask: &str, more: &str| {
+        format!(
+            "# Ranks.\nparameter normalize = {normalize}\nparameter rescale = false\ninclude task\ninput mask[i]?\nparameter density[i] = 1\n{more}f[i] = cast(d[i], T)\na[i] = view_as(abs(d[i]), I)\n{mask}include kept\ninclude elect\n"
+        )
+    };
+    dir.file(
+        "ties.recipe",
+        body(
+            true,
+            "place[i] = argsort(argsort(a[i], dim=0, descending=true), dim=0)\nmask[i] ?= place[i] < keep[i]\n",
+            "let keep[i] = where(density[i] <= 0, 0, maximum(1, trunc(density[i]*n)))\n",
+        )
+        .as_bytes(),
+    );
+    dir.file(
+        "breadcrumbs_ties.recipe",
+        body(
+            false,
+            "place[i] = argsort(argsort(a[i], dim=0), dim=0)\nmask[i] ?= (place[i] >= skip[i]) & (place[i] < skip[i] + keep[i])\n",
+            "parameter gamma[i] = 0.01\nlet keep[i] = maximum(0, trunc(density[i]*n))\nlet skip[i] = maximum(0, n - keep[i] - trunc(gamma[i]*n))\n",
+        )
+        .as_bytes(),
+    );
+    let shipped =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/recipes/shared/della.recipe"))
+            .unwrap();
+    let ranked = shipped.replace("(cast(row, W) - 1)", "(amax(place[i]) - 1)");
+    assert_ne!(shipped, ranked);
+    let head = "# Ranks.\nparameter normalize = true\nparameter rescale = true\ninclude task\n";
+    dir.file("della.recipe", format!("{head}{ranked}include elect\n").as_bytes());
+    let few = |seed: u64, n: usize| {
+        let x = Eager::new(Rules::Torch).tensor(&Tensor::zeros(DType::F32, [n]).unwrap());
+        // Magnitudes of which most are equal.
+        cast(&(x.normal(seed, None) * 4.0).trunc().result().unwrap(), DType::BF16)
+    };
+    let sizes = [1usize, 2, 7, 5000, 300_000];
+    for (file, seed) in [("base", 1), ("a", 2), ("b", 3)] {
+        let mut all: Vec<(String, Tensor)> = sizes.iter().map(|n| (format!("w{n}"), few(seed, *n))).collect();
+        all.push(("m".into(), few(seed + 10, 60 * 50).reshape([60, 50]).unwrap()));
+        all.push(("t".into(), few(seed + 20, 20 * 50 * 3).reshape([20, 50, 3]).unwrap()));
+        let named: Vec<(&str, Tensor)> = all.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+        dir.checkpoint(&format!("{file}.safetensors"), &named);
+    }
+    for (recipe, tensors, settings) in [
+        ("ties", "w", &["density=0", "density=0.001", "density=0.5", "density=0.9999"][..]),
+        ("breadcrumbs_ties", "w", &["density=0", "density=0.5", "density=0.9", "density=0.995"]),
+        ("della", "w[57]|m|t", &["density=0.5", "density=0.7"]),
+    ] {
+        for dtype in ["bf16", "f16", "f32", "f64"] {
+            for setting in settings {
+                let run = |recipe: &str, output: &str| {
+                    let dtype = format!("dtype={dtype}");
+                    let inputs = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "b=b.safetensors"];
+                    let options = ["-q", "-f", "-o", output, "-p", &dtype, "-p", setting, "--select", tensors];
+                    let out = dir.castwise(&[&["eval", recipe][..], &inputs, &options].concat());
+                    assert_eq!(out.code, Some(0), "{recipe} {dtype} {setting}: {}", out.stderr);
+                    std::fs::read(dir.0.join(output)).unwrap()
+                };
+                let (own, ranks) = (
+                    run(&format!("@{recipe}"), "own.safetensors"),
+                    run(&format!("@./{recipe}.recipe"), "ranks.safetensors"),
+                );
+                assert!(own == ranks, "{recipe} {dtype} {setting}");
+            }
+        }
+    }
+}
+
+fn cast(t: &Tensor, dtype: DType) -> Tensor {
+    Eager::new(Rules::Torch).tensor(t).cast(dtype).result().unwrap()
+}
