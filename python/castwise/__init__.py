@@ -18,6 +18,8 @@ from math import e, inf, nan, pi
 
 from . import _core
 from ._api import (
+    Comparison,
+    Explanation,
     NumExpr,
     can_cast,
     compare,
@@ -30,7 +32,7 @@ from ._api import (
     result_type,
     set_num_threads,
 )
-from ._core import Compiled, Executor, Program, Var, __version__, default_executor
+from ._core import Array, Compiled, Executor, Program, Var, __version__, default_executor
 from ._errors import (
     Diagnostic,
     DivisionByZero,
@@ -43,6 +45,7 @@ from ._errors import (
     ProgramError,
     ShapeError,
 )
+from ._xp import xp
 
 #: Names of all dtypes.
 dtypes: tuple[str, ...] = tuple(_core.dtype_names())
@@ -56,12 +59,15 @@ composites: tuple[str, ...] = tuple(_core.composite_names())
 generators: tuple[str, ...] = tuple(_core.generator_names())
 
 __all__ = [
+    "Array",
+    "Comparison",
     "Compiled",
     "Diagnostic",
     "DivisionByZero",
     "EmptyReduction",
     "Error",
     "Executor",
+    "Explanation",
     "FeedError",
     "InternalError",
     "LimitError",
@@ -92,6 +98,7 @@ __all__ = [
     "result_type",
     "rules",
     "set_num_threads",
+    "xp",
 ]
 
 

@@ -23,12 +23,15 @@ mod compiled;
 mod describe;
 mod dlpack;
 mod dtypes;
+mod eager;
 mod errors;
+mod examples;
 mod executor;
 mod functions;
 mod html;
 mod lazy;
 mod ndarrays;
+mod operators;
 mod options;
 mod place;
 mod program;
@@ -184,7 +187,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<Compiled>()?;
     m.add_class::<PyProgram>()?;
+    m.add_class::<operators::Operators>()?;
     m.add_class::<PyVar>()?;
+    m.add_class::<eager::PyArray>()?;
     m.add_class::<Function>()?;
     m.add_class::<PyExecutor>()?;
     m.add_class::<Options>()?;
@@ -196,6 +201,12 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(compile_program, m)?)?;
     m.add_function(wrap_pyfunction!(compile_function, m)?)?;
     m.add_function(wrap_pyfunction!(compiled::_rebuild, m)?)?;
+    m.add_function(wrap_pyfunction!(eager::_array_of_bytes, m)?)?;
+    m.add_function(wrap_pyfunction!(eager::array, m)?)?;
+    m.add_function(wrap_pyfunction!(eager::full, m)?)?;
+    m.add_function(wrap_pyfunction!(eager::arange, m)?)?;
+    m.add_function(wrap_pyfunction!(eager::join, m)?)?;
+    m.add_function(wrap_pyfunction!(eager::dtype_info, m)?)?;
     m.add_function(wrap_pyfunction!(op, m)?)?;
     m.add_function(wrap_pyfunction!(op_names, m)?)?;
     m.add_function(wrap_pyfunction!(composite_names, m)?)?;
@@ -204,6 +215,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(promote_types, m)?)?;
     m.add_function(wrap_pyfunction!(can_cast, m)?)?;
     m.add_function(wrap_pyfunction!(compare_program, m)?)?;
+    m.add_function(wrap_pyfunction!(html::measured, m)?)?;
     m.add_function(wrap_pyfunction!(dtype_names, m)?)?;
     m.add_function(wrap_pyfunction!(rule_names, m)?)?;
     m.add_function(wrap_pyfunction!(_has_numpy, m)?)
