@@ -59,7 +59,7 @@ fn of(heading: &str, typed: &TypedProgram, errors: Option<&Errors>) -> String {
     let titles: String = titles.map(|t| format!("<th style=\"text-align:left\">{t}</th>")).collect();
     let mut text = format!(
         "<div><code>{}</code><br>{} cast{}: {exact} exact, {rounds} that round, {range} that may leave the range{measured}\
-         <div style=\"overflow:auto;max-height:40em\">{picture}</div><table><tr>{titles}</tr>",
+         <div style=\"overflow:auto;max-height:60em\">{picture}</div><table><tr>{titles}</tr>",
         escaped(heading),
         casts.len(),
         if casts.len() == 1 { "" } else { "s" },

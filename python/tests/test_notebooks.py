@@ -18,6 +18,8 @@ nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
 pytest.importorskip("ipykernel", reason="ipykernel is not installed")
 
 FOLDER = pathlib.Path(__file__).parents[2] / "docs" / "notebooks"
+#: The file of a cell, whose name is where it is in memory.
+PLACE = re.compile(r"[^\s\"'<>;]*ipykernel_\d+/\d+\.py")
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 
@@ -28,11 +30,10 @@ def executed(notebook):
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         for output in cell.get("outputs", ()):
-            # Where a cell is in memory is the name of its file.
             for mime, text in output.get("data", {}).items():
-                output["data"][mime] = re.sub(r"/?[^\s\"']*ipykernel_\d+/\d+\.py", "notebook", text)
+                output["data"][mime] = PLACE.sub("notebook", text)
             if "text" in output:
-                output["text"] = re.sub(r"/?[^\s\"']*ipykernel_\d+/\d+\.py", "notebook", output["text"])
+                output["text"] = PLACE.sub("notebook", output["text"])
     notebook.metadata["language_info"] = {"name": "python"}
     return notebook
 
