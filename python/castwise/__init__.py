@@ -18,6 +18,8 @@ from math import e, inf, nan, pi
 
 from . import _core
 from ._api import (
+    Comparison,
+    Explanation,
     NumExpr,
     can_cast,
     compare,
@@ -32,6 +34,7 @@ from ._api import (
     set_num_threads,
 )
 from ._core import (
+    Array,
     Compiled,
     Executor,
     Optimizer,
@@ -55,6 +58,7 @@ from ._errors import (
     ProgramError,
     ShapeError,
 )
+from ._xp import xp
 
 #: Names of all dtypes.
 dtypes: tuple[str, ...] = tuple(_core.dtype_names())
@@ -68,12 +72,15 @@ composites: tuple[str, ...] = tuple(_core.composite_names())
 generators: tuple[str, ...] = tuple(_core.generator_names())
 
 __all__ = [
+    "Array",
+    "Comparison",
     "Compiled",
     "Diagnostic",
     "DivisionByZero",
     "EmptyReduction",
     "Error",
     "Executor",
+    "Explanation",
     "FeedError",
     "InternalError",
     "LimitError",
@@ -109,6 +116,7 @@ __all__ = [
     "result_type",
     "rules",
     "set_num_threads",
+    "xp",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import inspect
 import math
 import sys
@@ -240,21 +241,55 @@ def _declare(program: Program, name: str, what: Any) -> Any:
     return program.data(name, what, ["n"])
 
 
-def explain(f: Any, /, *, rules: str, **arguments: Any) -> str:
+class Explanation(str):
+    """What ``explain`` gives: text, which a notebook shows as a picture and a table.
+
+    >>> explanation = explain("a * 0.5 + b", rules="torch", a="bf16", b="f16")
+    >>> isinstance(explanation, str), explanation._repr_html_()[:5]
+    (True, '<div>')
+    """
+
+    _html: Callable[[], str]
+
+    def _repr_html_(self) -> str:
+        return self._html()
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+def explain(f: Any, /, *, rules: str, numeric: bool = False, **arguments: Any) -> Explanation:
     """The casts that rules imply, with their reasons, and the typed program.
 
     Args:
         f: An expression, a function or a ``Program``.
         rules: Whose promotion applies.
+        numeric: Whether to measure what each op and cast adds to the error of the result, against the same program in f64: on the
+            arrays that are given, and on random elements, uniform between 0 and 1, where only a dtype is.
         **arguments: A dtype (``"f32"``), a dtype with a shape (``"bf16[3, n]"``), an array or a number for each name.
+
+    Returns:
+        Text. A notebook shows it as a picture, in which casts have the colour of what they may lose, and a table; errors are bars.
 
     Raises:
         ProgramError: the rules refuse the dtypes, or the shapes do not broadcast.
+        ValueError: ``numeric`` of a program of several results.
 
     >>> print(explain("a + b", rules="torch", a="i64", b="f16").splitlines()[1])
     1 cast: 0 exact, 0 that round, 1 that may leave the range
+    >>> print(explain("a * 0.5 + b", rules="torch", numeric=True, a="bf16[99]", b="f32[99]").splitlines()[0].split(";")[1])
+     measured on 99 random elements (floats uniform between 0 and 1), relative to the same program in f64
     """
-    return _traced(f, rules, arguments).explain()
+    program = _traced(f, rules, arguments)
+    if not numeric:
+        explanation = Explanation(program.explain())
+        explanation._html = program._repr_html_
+        return explanation
+    feeds = {name: a for name, a in arguments.items() if hasattr(a, "dtype") and hasattr(a, "shape")}
+    text, shown = _core.measured(program, feeds)
+    explanation = Explanation(f"{text}\n{program.explain()}")
+    explanation._html = lambda: shown
+    return explanation
 
 
 def fix(
@@ -280,15 +315,56 @@ def fix(
     return _core.fix(ex, rules, deny, tolerance, list(arguments), values)
 
 
-def compare(f: Any, /, *rules: str, **arguments: Any) -> list[tuple[str, str, dict[str, str | None]]]:
+#: What a comparison has for each op.
+Differing = tuple[str, str, "dict[str, str | None]"]
+
+
+class Comparison(list[Differing]):
+    """What ``compare`` gives: a list, which a notebook shows as a table.
+
+    >>> compare("a + b", "torch", "numpy", a="i64", b="f32")._repr_html_().count("<tr")
+    2
+    """
+
+    rules: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<div>The rule sets give every op the same dtype.</div>"
+        escaped = html.escape
+        heads = "".join(f'<th style="text-align:left">{escaped(name)}</th>' for name in ("op", *self.rules, "source"))
+        rows = []
+        for op, place, outcomes in self:
+            # The first outcome is what the others are compared with.
+            found = [outcomes.get(name) for name in self.rules]
+            cells = [f"<td>{escaped(op)}</td>"]
+            for dtype in found:
+                colour = "#f8cecc" if dtype is None else "#d5e8d4" if dtype == found[0] else "#ffe6a0"
+                cells.append(f'<td style="background:{colour};color:#000">{escaped(dtype or "refused")}</td>')
+            rows.append(f"<tr>{''.join(cells)}<td>{escaped(place)}</td></tr>")
+        return f"<table><tr>{heads}</tr>{''.join(rows)}</table>"
+
+
+def compare(f: Any, /, *rules: str, **arguments: Any) -> Comparison:
     """Where rule sets differ: the op, its place, and the dtype that each gives, or ``None`` where it refuses.
+
+    Args:
+        f: An expression, a function or a ``Program``.
+        *rules: Names of rule sets; all without.
+        **arguments: What ``explain`` takes.
+
+    Returns:
+        A list; a notebook shows it as a table, in which what differs from the first rule set is coloured.
 
     >>> compare("a + b", "torch", "numpy", a="i64", b="f32")
     [('add', 'characters 0..5', {'torch': 'f32', 'numpy': 'f64'})]
     """
     names = list(rules) or list(_core.rule_names())
     program = _traced(f, names[0], arguments)
-    return [(op, place, dict(outcomes)) for op, place, outcomes in _core.compare_program(program, names)]
+    found = _core.compare_program(program, names)
+    comparison = Comparison((op, place, dict(outcomes)) for op, place, outcomes in found)
+    comparison.rules = tuple(names)
+    return comparison
 
 
 def result_type(*operands: Any, rules: str, op: str = "add") -> str:

@@ -45,6 +45,19 @@ def apply(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         raise TypeError(f"numpy.{name} of a castwise.Var {e}") from None
 
 
+def function(name: str) -> Callable[..., Any]:
+    """A function of NumPy by its name, for values that have the views and ops of a ``Var``."""
+    found = _FUNCTIONS[name]
+
+    def call(*args: Any) -> Any:
+        try:
+            return found(*args)
+        except _Refused as e:
+            raise TypeError(f"{name} {e}") from None
+
+    return call
+
+
 class _Refused(Exception):
     pass
 

@@ -8,6 +8,12 @@ from typing import NamedTuple
 class Diagnostic(NamedTuple):
     """One mistake in a program.
 
+    >>> try:
+    ...     castwise.compile("a +")
+    ... except castwise.ProgramError as e:
+    ...     print(e.diagnostics[0].range)
+    (3, 3)
+
     Attributes:
         kind: The kind of mistake, such as ``"PromotionRefused"``.
         message: One sentence with the op, its operands with dtype and shape, what was expected and what was found.
@@ -26,13 +32,21 @@ class Diagnostic(NamedTuple):
 
 
 class Error(Exception):
-    """What castwise raises."""
+    """What castwise raises.
+
+    >>> issubclass(castwise.ShapeError, castwise.Error)
+    True
+    """
 
 
 class ProgramError(Error, TypeError):
     """A program has mistakes: dtypes that do not mix, shapes that do not broadcast, text that does not parse.
 
     ``diagnostics`` has all of them.
+
+    >>> castwise.promote_types("i64", "f32", rules="paddle")
+    Traceback (most recent call last):
+    castwise._errors.ProgramError: ...
     """
 
     def __init__(self, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
@@ -44,29 +58,64 @@ class ProgramError(Error, TypeError):
 
 
 class FeedError(Error, ValueError):
-    """An argument does not fit the program: it is missing, unknown, or has another dtype, rank or extent."""
+    """An argument does not fit the program: it is missing, unknown, or has another dtype, rank or extent.
+
+    >>> p = castwise.Program("numpy")
+    >>> p.fetch(p.data("x", "f32", [3]) * 2)
+    >>> castwise.compile(p)(np.ones(2, np.float32))
+    Traceback (most recent call last):
+    castwise._errors.FeedError: ...
+    """
 
 
 class ShapeError(Error, ValueError):
-    """A shape is impossible, or an array for a result has another one."""
+    """A shape is impossible, or an array for a result has another one.
+
+    >>> castwise.compile("a * 2")(np.ones(3), out=np.ones(2))
+    Traceback (most recent call last):
+    castwise._errors.ShapeError: ...
+    """
 
 
 class DivisionByZero(Error, ZeroDivisionError):
-    """An integer was divided by zero, or raised to a negative power."""
+    """An integer was divided by zero, or raised to a negative power.
+
+    >>> castwise.compile("a // b", rules="torch")(np.int64([1]), np.int64([0]))
+    Traceback (most recent call last):
+    castwise._errors.DivisionByZero: ...
+    """
 
 
 class EmptyReduction(Error, ValueError):
-    """The minimum or maximum of no elements."""
+    """The minimum or maximum of no elements.
+
+    >>> castwise.amax(np.ones(0))
+    Traceback (most recent call last):
+    castwise._errors.EmptyReduction: ...
+    """
 
 
 class LimitError(Error, ValueError):
-    """A limit of the executor or of the library is exceeded."""
+    """A limit of the executor or of the library is exceeded.
+
+    >>> castwise.compile("a * 2", executor=castwise.Executor(max_bytes=100))(np.ones(1000))
+    Traceback (most recent call last):
+    castwise._errors.LimitError: ...
+    """
 
 
 # The other way round, `OutOfMemory.__new__` is that of MemoryError and refuses the class. Dask's workers call it.
 class OutOfMemory(MemoryError, Error):
-    """There is no memory for a result."""
+    """There is no memory for a result.
+
+    >>> issubclass(castwise.OutOfMemory, MemoryError)
+    True
+    """
 
 
 class InternalError(Error, RuntimeError):
-    """A fault of castwise. Please report it with the text of the program."""
+    """A fault of castwise. Please report it with the text of the program.
+
+    >>> issubclass(castwise.InternalError, RuntimeError)
+    True
+    """

@@ -3,12 +3,13 @@
 //! Guarantees: of handles the result is one of their program; of arrays it is computed at once, under the rules of their
 //! library. Does not: read attributes.
 
-use castwise::{Eager, Operand, Program, Scalar, with_location};
+use castwise::{Eager, Operand, Program, Scalar, Settings, with_location};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
 use crate::arrays::{self, Argument, Library};
+use crate::eager::{self, PyArray};
 use crate::errors::exception;
 use crate::functions::Applied;
 use crate::place::here;
@@ -24,7 +25,10 @@ fn no_array() -> PyErr {
 /// once.
 pub fn applied<'py>(py: Python<'py>, what: &Applied, operands: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let Some(first) = operands.iter().find_map(|o| o.cast::<PyVar>().ok()) else {
-        return eager(py, what, operands);
+        return match operands.iter().find_map(|o| o.cast::<PyArray>().ok()) {
+            Some(first) => of_arrays(py, what, operands, first.get().settings()),
+            None => of_libraries(py, what, operands),
+        };
     };
     let program = first.get().program();
     let mut all: SmallVec<[Operand; 4]> = SmallVec::new();
@@ -32,7 +36,21 @@ pub fn applied<'py>(py: Python<'py>, what: &Applied, operands: &[Bound<'py, PyAn
         all.push(operand(py, program, obj, what.operands().0.get(i).copied().unwrap_or("x"))?);
     }
     let var = with_location(here(py), || what.to(&all)).ok_or_else(no_array)?;
-    Ok(Bound::new(py, PyVar::new(program.clone(), var))?.into_any())
+    Ok(PyVar::handle(py, program.clone(), var)?.into_any())
+}
+
+/// Computes a function of arrays of `castwise.xp`, under their rules.
+fn of_arrays<'py>(
+    py: Python<'py>,
+    what: &Applied,
+    operands: &[Bound<'py, PyAny>],
+    settings: Settings,
+) -> PyResult<Bound<'py, PyAny>> {
+    let name = |i: usize| what.operands().0.get(i).copied().unwrap_or("x");
+    let all = operands.iter().enumerate().map(|(i, obj)| eager::operand(obj, name(i), settings));
+    let all = all.collect::<PyResult<SmallVec<[Operand<Eager>; 4]>>>()?;
+    let made = with_location(here(py), || py.detach(|| what.to(&all))).ok_or_else(no_array)?;
+    PyArray::made(py, settings, &made)
 }
 
 fn operand(py: Python<'_>, program: &Program, obj: &Bound<'_, PyAny>, name: &str) -> PyResult<Operand> {
@@ -50,7 +68,7 @@ fn operand(py: Python<'_>, program: &Program, obj: &Bound<'_, PyAny>, name: &str
 }
 
 /// Computes a function of arrays, under the rules of their library.
-fn eager<'py>(py: Python<'py>, what: &Applied, operands: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
+fn of_libraries<'py>(py: Python<'py>, what: &Applied, operands: &[Bound<'py, PyAny>]) -> PyResult<Bound<'py, PyAny>> {
     let mut arguments: SmallVec<[Argument<'py>; 4]> = SmallVec::new();
     for (i, obj) in operands.iter().enumerate() {
         arguments.push(arrays::argument(obj, what.operands().0.get(i).copied().unwrap_or("x"))?);

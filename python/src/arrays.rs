@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 use crate::dlpack::{self, Owned};
 use crate::dtypes;
+use crate::eager::{self, PyArray};
 use crate::lazy;
 use crate::ndarrays;
 use crate::torch::{self, Tensors};
@@ -202,6 +203,8 @@ enum Kind {
     Buffer,
     /// Of Dask.
     Lazy,
+    /// Of `castwise.xp`.
+    Own,
     /// None of these.
     Unknown,
 }
@@ -250,6 +253,9 @@ pub fn tensors(obj: &Bound<'_, PyAny>) -> PyResult<Option<Tensors>> {
 
 fn kind_of(obj: &Bound<'_, PyAny>, class: &Bound<'_, PyType>) -> PyResult<Kind> {
     let py = obj.py();
+    if obj.cast::<PyArray>().is_ok() {
+        return Ok(Kind::Own);
+    }
     for library in [Library::Torch, Library::Paddle] {
         if let Some(tensor) = torch::class(py, library)?
             && class.is_subclass(&tensor)?
@@ -317,6 +323,7 @@ fn array_as_is<'py>(obj: &Bound<'py, PyAny>, name: &str) -> PyResult<Array<'py>>
         Kind::Buffer if ndarrays::class(obj.py()).is_some() => copy_of(&PyMemoryView::from(obj)?.into_any()),
         Kind::Buffer => buffer(obj, name),
         Kind::Lazy => Err(lazy::refused(name)),
+        Kind::Own => Err(eager::refused(name)),
         Kind::Unknown => {
             let found = obj.get_type().fully_qualified_name()?;
             Err(PyTypeError::new_err(format!("the argument `{name}` is a {found}, not an array or a number")))

@@ -267,7 +267,7 @@ impl Compiled {
                     None => {
                         let var = placeholders.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone());
                         let var = var.ok_or_else(|| PyKeyError::new_err(name.clone()))?;
-                        Ok(Bound::new(py, PyVar::new(program.clone(), var))?.into_any())
+                        Ok(PyVar::handle(py, program.clone(), var)?.into_any())
                     }
                 });
                 let values = values.collect::<PyResult<Vec<_>>>()?;
@@ -395,12 +395,21 @@ impl Compiled {
     }
 
     /// The names of the arguments, in order.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.compile("a * 0.5 + b").names
+    /// ['a', 'b']
     #[getter]
     fn names(&self) -> Vec<String> {
         self.names.clone()
     }
 
     /// The text of the program for these arrays or dtypes, with every cast: see `explain`.
+    ///
+    /// >>> import castwise
+    /// >>> f = castwise.compile("a * 0.5 + b", rules="torch")
+    /// >>> print(f.text("i64", "f32").splitlines()[0])
+    /// program(rules = torch) (%a: i64[?0], %b: f32[?1]) {
     #[pyo3(signature = (*args, **named))]
     fn text<'py>(
         &self,
@@ -412,6 +421,11 @@ impl Compiled {
     }
 
     /// The casts of the program for these arrays or dtypes, with their reasons, and the typed program.
+    ///
+    /// >>> import castwise
+    /// >>> f = castwise.compile("a * 0.5 + b", rules="torch")
+    /// >>> print(f.explain("i64", "f32").splitlines()[1])
+    /// 1 cast: 0 exact, 1 that round, 0 that may leave the range
     #[pyo3(signature = (*args, **named))]
     fn explain<'py>(
         &self,
@@ -423,6 +437,11 @@ impl Compiled {
     }
 
     /// The loops that compute the program for these arrays or dtypes, as text.
+    ///
+    /// >>> import castwise
+    /// >>> f = castwise.compile("a * 0.5 + b", rules="torch")
+    /// >>> "mul.f32" in f.kernels("f32", "f32")
+    /// True
     #[pyo3(signature = (*args, **named))]
     fn kernels<'py>(
         &self,
@@ -434,6 +453,11 @@ impl Compiled {
     }
 
     /// The dtype of the result for these arrays or dtypes; of several results a tuple or a dict.
+    ///
+    /// >>> import castwise
+    /// >>> f = castwise.compile("a * 0.5 + b", rules="torch")
+    /// >>> f.result_type("i64", "f16")
+    /// 'f32'
     #[pyo3(signature = (*args, **named))]
     fn result_type<'py>(
         &self,
@@ -445,12 +469,20 @@ impl Compiled {
     }
 
     /// The executor, which others share unless `compile` was given one.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.compile("a + 1").executor is castwise.default_executor()
+    /// True
     #[getter]
     fn executor(&self, py: Python<'_>) -> PyResult<Py<PyExecutor>> {
         self.options.python_executor(py)
     }
 
     /// What this object's executor has done so far, and under `programs` for how many dtypes and ranks this object is typed.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.compile("a + 1").stats["programs"]
+    /// 0
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let all = self.options.python_executor(py)?.into_bound(py).getattr("stats")?;

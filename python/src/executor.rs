@@ -91,6 +91,10 @@ impl PyExecutor {
     }
 
     /// The most threads that one run uses. It can be set: runs that begin afterwards use so many.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.Executor(threads=2).threads
+    /// 2
     #[getter]
     fn threads(&self) -> usize {
         self.executor.threads()
@@ -103,24 +107,40 @@ impl PyExecutor {
     }
 
     /// The most bytes that one run may hold, or None.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.Executor(max_bytes=1000).max_bytes
+    /// 1000
     #[getter]
     fn max_bytes(&self) -> Option<usize> {
         self.max_bytes
     }
 
     /// How many seconds one run may take, or None.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.Executor(time_limit=1.5).time_limit
+    /// 1.5
     #[getter]
     fn time_limit(&self) -> Option<f64> {
         self.time_limit
     }
 
     /// The most bytes of dropped results that are kept, or None for the default.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.Executor(pool=0).pool
+    /// 0
     #[getter]
     fn pool(&self) -> Option<usize> {
         self.pool
     }
 
     /// What the executor has done so far, as a dict: counts, bytes, and seconds spent typing, planning and compiling.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.Executor().stats["runs"]
+    /// 0
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (s, all) = (self.executor.stats(), PyDict::new(py));

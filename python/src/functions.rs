@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::apply::applied;
 use crate::arrays;
 use crate::dtypes;
+use crate::examples;
 use crate::lazy;
 
 /// What is applied to operands, with its attributes.
@@ -31,7 +32,7 @@ impl Applied {
         op().or_else(composite).or_else(generator).or_else(|| (name == "blocks").then_some(Applied::Blocks(None)))
     }
 
-    fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Applied::Op(op, _) => op.name(),
             Applied::Composite(c) => c.name(),
@@ -40,7 +41,7 @@ impl Applied {
         }
     }
 
-    fn doc(&self) -> &'static str {
+    pub fn doc(&self) -> &'static str {
         match self {
             Applied::Op(op, _) => op.def().doc.trim(),
             Applied::Composite(c) => c.doc(),
@@ -311,11 +312,15 @@ impl Function {
     }
 
     #[getter]
-    fn __doc__(&self) -> &'static str {
-        self.what.doc()
+    fn __doc__(&self) -> String {
+        examples::text(&self.what)
     }
 
     /// Other names.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.atan2.aliases
+    /// ['arctan2']
     #[getter]
     fn aliases(&self) -> Vec<&'static str> {
         match &self.what {
@@ -325,6 +330,10 @@ impl Function {
     }
 
     /// The names of the operands.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.where.operands
+    /// ['condition', 'x', 'y']
     #[getter]
     fn operands(&self) -> Vec<&'static str> {
         self.what.operands().0.to_vec()

@@ -36,9 +36,13 @@ fn vars(obj: &Bound<'_, PyAny>) -> PyResult<Vec<Var>> {
 }
 
 /// Values of the program that a value is of.
-fn handles(beside: &Bound<'_, PyAny>, made: Vec<Var>) -> PyResult<Vec<PyVar>> {
-    let program = beside.cast::<PyVar>()?.get().program().clone();
-    Ok(made.into_iter().map(|v| PyVar::new(program.clone(), v)).collect())
+fn handles<'py>(beside: &Bound<'py, PyAny>, made: Vec<Var>) -> PyResult<Vec<Bound<'py, PyVar>>> {
+    made.into_iter().map(|v| handle(beside, v)).collect()
+}
+
+/// A value of the program that a value is of.
+fn handle<'py>(beside: &Bound<'py, PyAny>, made: Var) -> PyResult<Bound<'py, PyVar>> {
+    PyVar::handle(beside.py(), beside.cast::<PyVar>()?.get().program().clone(), made)
 }
 
 impl PyOptimizer {
@@ -115,14 +119,14 @@ impl PyOptimizer {
     }
 
     /// The new parameter and the new states.
-    fn update(
+    fn update<'py>(
         &self,
-        py: Python<'_>,
-        x: &Bound<'_, PyAny>,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
         g: &Bound<'_, PyAny>,
         states: &Bound<'_, PyAny>,
         numbers: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<PyVar>> {
+    ) -> PyResult<Vec<Bound<'py, PyVar>>> {
         let (states, numbers) = (vars(states)?, vars(numbers)?);
         self.counted(states.len(), numbers.len())?;
         let (old, g) = (var(x)?, var(g)?);
@@ -130,15 +134,15 @@ impl PyOptimizer {
     }
 
     /// The new parameter in its narrower dtype, its new copy in the step's dtype, and the new states.
-    fn update_master(
+    fn update_master<'py>(
         &self,
-        py: Python<'_>,
-        x: &Bound<'_, PyAny>,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
         master: &Bound<'_, PyAny>,
         g: &Bound<'_, PyAny>,
         states: &Bound<'_, PyAny>,
         numbers: &Bound<'_, PyAny>,
-    ) -> PyResult<Vec<PyVar>> {
+    ) -> PyResult<Vec<Bound<'py, PyVar>>> {
         let (states, numbers) = (vars(states)?, vars(numbers)?);
         self.counted(states.len(), numbers.len())?;
         let (old, master, g) = (var(x)?, var(master)?, var(g)?);
@@ -152,27 +156,50 @@ fn first<'py>(gradients: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Gradients with their global norm limited, and that norm.
+///
+/// >>> p = castwise.Program("torch")
+/// >>> clipped, norm = castwise.clip_by_norm([p.data("g", "float32", [2])], 1.0)
+/// >>> p.fetch(*clipped, norm)
+/// >>> castwise.compile(p)(np.float32([3, 4]))[1]
+/// np.float32(5.0)
 #[pyfunction]
-pub fn clip_by_norm(py: Python<'_>, gradients: &Bound<'_, PyAny>, most: f64) -> PyResult<(Vec<PyVar>, PyVar)> {
+pub fn clip_by_norm<'py>(
+    py: Python<'py>,
+    gradients: &Bound<'py, PyAny>,
+    most: f64,
+) -> PyResult<(Vec<Bound<'py, PyVar>>, Bound<'py, PyVar>)> {
     let (beside, all) = (first(gradients)?, vars(gradients)?);
     let made = with_location(here(py), || castwise::clip_by_norm(&all, most));
     let (clipped, norm) = made.ok_or_else(|| PyValueError::new_err("there are no gradients"))?;
-    let program = beside.cast::<PyVar>()?.get().program().clone();
-    Ok((handles(&beside, clipped)?, PyVar::new(program, norm)))
+    Ok((handles(&beside, clipped)?, handle(&beside, norm)?))
 }
 
 /// Gradients with each element limited to -most to most.
+///
+/// >>> p = castwise.Program("torch")
+/// >>> p.fetch(*castwise.clip_by_value([p.data("g", "float32", [2])], 3.5))
+/// >>> castwise.compile(p)(np.float32([3, 4]))
+/// array([3. , 3.5], dtype=float32)
 #[pyfunction]
-pub fn clip_by_value(py: Python<'_>, gradients: &Bound<'_, PyAny>, most: f64) -> PyResult<Vec<PyVar>> {
+pub fn clip_by_value<'py>(
+    py: Python<'py>,
+    gradients: &Bound<'py, PyAny>,
+    most: f64,
+) -> PyResult<Vec<Bound<'py, PyVar>>> {
     let (beside, all) = (first(gradients)?, vars(gradients)?);
     handles(&beside, with_location(here(py), || castwise::clip_by_value(&all, most)))
 }
 
 /// Whether all elements of all gradients are finite: 0-d.
+///
+/// >>> p = castwise.Program("torch")
+/// >>> p.fetch(castwise.all_finite([p.data("g", "float32", [2])]))
+/// >>> castwise.compile(p)(np.float32([3, np.inf])).item()
+/// False
 #[pyfunction]
-pub fn all_finite(py: Python<'_>, gradients: &Bound<'_, PyAny>) -> PyResult<PyVar> {
+pub fn all_finite<'py>(py: Python<'py>, gradients: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyVar>> {
     let (beside, all) = (first(gradients)?, vars(gradients)?);
     let made = with_location(here(py), || castwise::all_finite(&all));
     let made = made.ok_or_else(|| PyValueError::new_err("there are no gradients"))?;
-    Ok(PyVar::new(beside.cast::<PyVar>()?.get().program().clone(), made))
+    handle(&beside, made)
 }

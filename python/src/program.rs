@@ -34,6 +34,15 @@ impl PyProgram {
     pub fn program(&self) -> &Program {
         &self.program
     }
+
+    /// What it is, for headings.
+    pub fn heading(&self) -> String {
+        self.__repr__()
+    }
+
+    fn handle<'py>(&self, py: Python<'py>, var: Var) -> PyResult<Bound<'py, PyVar>> {
+        PyVar::handle(py, self.program.clone(), var)
+    }
 }
 
 /// An extent: a number, `None` for any, or a name for the same one wherever it occurs.
@@ -57,45 +66,71 @@ impl PyProgram {
         Ok(PyProgram { program: with_location(here(py), || Program::with_settings(settings)) })
     }
 
-    /// Reads a program's text.
+    /// Reads a program's text, as `str(program)` gives it.
+    ///
+    /// >>> import castwise
+    /// >>> p = castwise.Program("torch")
+    /// >>> p.fetch(p.data("x", "i64", ["n"]) * 0.5)
+    /// >>> castwise.Program.parse(str(p))
+    /// <castwise.Program(x) rules="torch">
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str) -> PyResult<PyProgram> {
         Ok(PyProgram { program: parse(py, text)? })
     }
 
-    /// A placeholder: an argument of the compiled program.
+    /// A placeholder: an argument of the compiled program. `shape` has numbers, None for extents that a call determines, and
+    /// names for extents that are the same wherever they occur; without it the value is 0-d.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.Program("torch").data("x", "bf16", ["n", 3])
+    /// <castwise.Var bf16[?0, 3]>
     #[pyo3(signature = (name, dtype, shape=None))]
-    fn data(
+    fn data<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         name: &str,
-        dtype: &Bound<'_, PyAny>,
-        shape: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyVar> {
+        dtype: &Bound<'py, PyAny>,
+        shape: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyVar>> {
         let dtype = dtypes::of_object(dtype)?;
         let mut dims = Vec::new();
         for d in shape.map(|s| s.try_iter()).transpose()?.into_iter().flatten() {
             dims.push(dim(&d?)?);
         }
-        let var = with_location(here(py), || self.program.data(name, dtype, Dims(dims)));
-        Ok(PyVar::new(self.program.clone(), var))
+        self.handle(py, with_location(here(py), || self.program.data(name, dtype, Dims(dims))))
     }
 
-    /// An array that is part of the program.
-    fn constant(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<PyVar> {
+    /// An array that is part of the program, as a copy.
+    ///
+    /// >>> import castwise, numpy as np
+    /// >>> castwise.Program("torch").constant(np.ones(3, np.float32))
+    /// <castwise.Var f32[3]>
+    fn constant<'py>(&self, py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyVar>> {
         let t = arrays::array(array, "array")?.tensor().map_err(|e| exception(py, &e, None))?;
-        Ok(PyVar::new(self.program.clone(), with_location(here(py), || self.program.constant(t))))
+        self.handle(py, with_location(here(py), || self.program.constant(t)))
     }
 
-    /// Adds an expression of Vars and numbers, given by name.
-    fn expression(&self, py: Python<'_>, text: &str, names: &Bound<'_, PyDict>) -> PyResult<PyVar> {
+    /// Adds an expression of placeholders, which it names, and of numbers, given by name. Raises ProgramError if it does not parse.
+    ///
+    /// >>> import castwise
+    /// >>> p = castwise.Program("torch")
+    /// >>> x = p.data("x", "i64", ["n"])
+    /// >>> p.expression("x * factor", {"factor": 0.5})
+    /// <castwise.Var f32[?0]>
+    fn expression<'py>(&self, py: Python<'py>, text: &str, names: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyVar>> {
         let fail = |e: castwise::Error| exception(py, &e, Some(text));
         let scalar = |name: &str| names.get_item(name).ok().flatten().and_then(|v| arrays::scalar(&v).ok().flatten());
-        let var = self.program.expression_with(text, scalar).map_err(fail)?;
-        Ok(PyVar::new(self.program.clone(), var))
+        self.handle(py, self.program.expression_with(text, scalar).map_err(fail)?)
     }
 
     /// Declares the results, in order; those given by keyword have names.
+    ///
+    /// >>> import castwise, numpy as np
+    /// >>> p = castwise.Program("numpy")
+    /// >>> x = p.data("x", "f64", ["n"])
+    /// >>> p.fetch(low=x.amin(), high=x.amax())
+    /// >>> castwise.compile(p)(np.array([3.0, 1.0]))
+    /// {'low': array(1.), 'high': array(3.)}
     #[pyo3(signature = (*results, **named))]
     fn fetch(&self, py: Python<'_>, results: &Bound<'_, PyTuple>, named: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let var = |obj: &Bound<'_, PyAny>| -> PyResult<Var> {
@@ -128,13 +163,13 @@ impl PyProgram {
     /// >>> castwise.compile(p)(np.array([1, 2], np.float32))
     /// array([2., 4.], dtype=float32)
     #[pyo3(signature = (losses, wrt, cotangents=None))]
-    fn gradients(
+    fn gradients<'py>(
         &self,
-        py: Python<'_>,
-        losses: &Bound<'_, PyAny>,
-        wrt: &Bound<'_, PyAny>,
-        cotangents: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<PyVar>> {
+        py: Python<'py>,
+        losses: &Bound<'py, PyAny>,
+        wrt: &Bound<'py, PyAny>,
+        cotangents: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyVar>>> {
         let var = |obj: Bound<'_, PyAny>| -> PyResult<Var> {
             let var = obj.cast::<PyVar>().map_err(|_| PyTypeError::new_err("gradients are of castwise.Vars"))?;
             Ok(var.get().var().clone())
@@ -150,45 +185,85 @@ impl PyProgram {
         let given: Vec<Option<&Var>> = given.iter().map(Option::as_ref).collect();
         let made = with_location(here(py), || self.program.gradients(&losses, &wrt, &given));
         let made = made.map_err(|e| exception(py, &e, None))?;
-        Ok(made.into_iter().map(|v| PyVar::new(self.program.clone(), v)).collect())
+        made.into_iter().map(|v| self.handle(py, v)).collect()
     }
 
     /// A loss that is 0-d and real, and its gradients.
-    fn value_and_gradients(&self, py: Python<'_>, loss: &Bound<'_, PyAny>, wrt: &Bound<'_, PyAny>) -> PyResult<Vec<PyVar>> {
+    fn value_and_gradients<'py>(
+        &self,
+        py: Python<'py>,
+        loss: &Bound<'py, PyAny>,
+        wrt: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyVar>>> {
         let losses = PyTuple::new(py, [loss])?;
         let mut all = self.gradients(py, &losses, wrt, None)?;
         let loss = loss.cast::<PyVar>().map_err(|_| PyTypeError::new_err("gradients are of castwise.Vars"))?;
-        all.insert(0, PyVar::new(self.program.clone(), loss.get().var().clone()));
+        all.insert(0, self.handle(py, loss.get().var().clone())?);
         Ok(all)
     }
 
-    /// Raises all mistakes of the program, if there are any.
+    /// Raises all mistakes of the program as one ProgramError, if there are any.
+    ///
+    /// >>> import castwise
+    /// >>> p = castwise.Program("paddle")
+    /// >>> sum = p.data("x", "i64", [3]) + p.data("y", "f32", [3])
+    /// >>> try:
+    /// ...     p.check()
+    /// ... except castwise.ProgramError as e:
+    /// ...     print(len(e.diagnostics))
+    /// 1
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.program.check().map_err(|e| exception(py, &e, None))
     }
 
-    /// The typed program as text: every dtype and shape, and every cast with its reason.
+    /// The typed program as text: every dtype and shape, and every cast with its reason. Raises ProgramError.
+    ///
+    /// >>> import castwise
+    /// >>> p = castwise.Program("torch")
+    /// >>> p.fetch(p.data("x", "i64", ["n"]) * 0.5)
+    /// >>> "cast" in p.infer()
+    /// True
     fn infer(&self, py: Python<'_>) -> PyResult<String> {
         self.program.infer().map(|t| t.to_string()).map_err(|e| exception(py, &e, None))
     }
 
-    /// The casts with their reasons, and the typed program.
+    /// The casts with their reasons, and the typed program. Raises ProgramError.
+    ///
+    /// >>> import castwise
+    /// >>> p = castwise.Program("torch")
+    /// >>> p.fetch(p.data("x", "i64", ["n"]) * 0.5)
+    /// >>> print(p.explain().splitlines()[1])
+    /// 1 cast: 0 exact, 1 that round, 0 that may leave the range
     fn explain(&self, py: Python<'_>) -> PyResult<String> {
         self.program.infer().map(|t| t.explain()).map_err(|e| exception(py, &e, None))
     }
 
-    /// The typed program as a picture: an SVG document.
+    /// The typed program as a picture: an SVG document without scripts, in which a pointer shows rule and line of each cast.
+    ///
+    /// >>> import castwise
+    /// >>> p = castwise.Program("torch")
+    /// >>> p.fetch(p.data("x", "i64", ["n"]) * 0.5)
+    /// >>> p.to_svg()[:4]
+    /// '<svg'
     fn to_svg(&self, py: Python<'_>) -> PyResult<String> {
         self.program.to_svg().map_err(|e| exception(py, &e, None))
     }
 
     /// The same program under other rules.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.Program("torch").with_rules("jax")
+    /// <castwise.Program() rules="jax">
     fn with_rules(&self, rules: &str) -> PyResult<PyProgram> {
         let settings = rules::settings(rules)?;
         Ok(PyProgram { program: self.program.with_rules(settings.rules) })
     }
 
     /// The rules, with those of their settings that are on.
+    ///
+    /// >>> import castwise
+    /// >>> castwise.Program("jax,x64").rules
+    /// 'jax,x64'
     #[getter]
     fn rules(&self) -> String {
         self.program.settings().named()

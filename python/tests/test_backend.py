@@ -1,5 +1,7 @@
 """The backend of ``torch.compile``: results, strides and effects are those of ``backend="aot_eager"``."""
 
+import pathlib
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -74,6 +76,13 @@ def test_the_capability_of_the_cpu(capsys):
     with capsys.disabled():
         print(f"\nPyTorch {torch.__version__}, CPU capability {torch.backends.cpu.get_cpu_capability()}")
     assert ("contraction" in _text.settings()) == (torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512"))
+
+
+def test_the_backend_satisfies_a_strict_type_checker(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    folder = pathlib.Path(castwise.__file__).parent / "torch"
+    out, _, status = api.run(["--strict", "--cache-dir", str(tmp_path), *map(str, folder.glob("*.py"))])
+    assert status == 0, out
 
 
 def test_the_backend_is_registered_by_name(calls):
@@ -348,7 +357,8 @@ def test_in_place(calls):
     assert calls
 
 
-def test_what_is_written_alone_is_written_by_the_program(calls, monkeypatch):
+@pytest.mark.parametrize("transposed", [False, True])
+def test_what_is_written_alone_is_written_by_the_program(calls, monkeypatch, transposed):
     """Without other memory, if one loop computes it: the executor has none, and `copy_` is not called."""
     small, options = castwise.Executor(max_bytes=1000), castwise._core.Options
     monkeypatch.setattr(_graph._core, "Options", lambda: options(executor=small))
@@ -358,7 +368,7 @@ def test_what_is_written_alone_is_written_by_the_program(calls, monkeypatch):
         v.mul_(0.999).addcmul_(g, g, value=0.001)
         p.addcdiv_(m, v.sqrt() + 1e-8, value=-0.1)
 
-    given = [random(300, 40, seed=i).abs() for i in range(4)]
+    given = [random(40, 300, seed=i).abs().t() if transposed else random(300, 40, seed=i).abs() for i in range(4)]
     want, got = ([copied(a) for a in given] for _ in range(2))
     f(*want)
     versions = [g._version for g in got]
@@ -367,7 +377,55 @@ def test_what_is_written_alone_is_written_by_the_program(calls, monkeypatch):
         torch.testing.assert_close(g, w)
     assert [g._version > v for g, v in zip(got, versions)] == [True, False, True, True]
     monkeypatch.undo()
-    both(f, *(random(40, 300, seed=i).abs().t() for i in range(4)), exact=False)
+    both(f, *given, exact=False)
+
+
+#: Ops of which the sign of a zero may be another than PyTorch's, and functions that apply them.
+ZERO_TIES = {
+    "maximum": torch.maximum, "minimum": torch.minimum, "fmax": torch.fmax, "fmin": torch.fmin,
+    "clamp": lambda x, y: x.clamp(0.0, 1.0), "clamp_min": lambda x, y: x.clamp_min(0.0), "relu": lambda x, y: torch.relu(x),
+    "amax": lambda x, y: (x * 1).amax(0), "amin": lambda x, y: (x * 1).amin(0), "max": lambda x, y: (x * 1).max(),
+}  # fmt: skip
+ZEROS_ARE_EQUAL = {
+    "cummax": lambda x, y: torch.cummax(x * 1, 0)[0], "cummin": lambda x, y: torch.cummin(x * 1, 0)[0],
+    "sort": lambda x, y: torch.sort(x * 1, stable=True)[0], "where": lambda x, y: torch.where(x > y, x, y),
+    "sum": lambda x, y: (x * 1).sum(), "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "round": lambda x, y: torch.round(x),
+    "remainder": lambda x, y: torch.remainder(x, 1.0), "sign": lambda x, y: torch.sign(x), "hardshrink": lambda x, y: torch.nn.functional.hardshrink(x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16], ids=str)
+def test_zeros_of_both_signs(calls, dtype):
+    functions = {**ZERO_TIES, **ZEROS_ARE_EQUAL}
+    for n in (2, 17, 65):
+        x, y = (torch.where(random(n, seed=s) > 0, 0.0, -0.0).to(dtype) for s in (0, 1))
+        outcomes = []
+        for name in ("aot_eager", "castwise"):
+            torch._dynamo.reset()
+            outcomes.append(torch.compile(lambda x, y: [f(x, y) for f in functions.values()], backend=name)(x, y))
+        for name, want, got in zip(functions, *outcomes):
+            assert torch.equal(want, got), name
+            assert name in ZERO_TIES or torch.equal(torch.signbit(want), torch.signbit(got)), name
+        # The signs of castwise do not depend on the length.
+        assert torch.equal(torch.signbit(outcomes[1][0]), torch.signbit(x) & torch.signbit(y))
+
+
+def test_dims_in_another_order_than_memory(calls):
+    """Elementwise programs of tensors of one order have their dims in that of memory; others keep theirs."""
+    like = lambda i: random(3, 4, 5, seed=i).permute(2, 0, 1)  # noqa: E731
+
+    def f(x, y, s):
+        return x * y + s, (x > y).to(torch.float16), x.sum(0)
+
+    def elementwise(x, y, s):
+        return x * y + s, (x > y).to(torch.float16)
+
+    for dynamic in (False, True):
+        both(elementwise, like(0), like(1), torch.tensor(2.0), dynamic=dynamic)
+        both(elementwise, like(0), random(5, 3, 4), torch.tensor(2.0), dynamic=dynamic)
+        both(elementwise, like(0), like(1)[:, :, :1], torch.tensor(2.0), dynamic=dynamic)
+        both(f, like(0), like(1), torch.tensor(2.0), dynamic=dynamic, exact=False)
+    assert "[3, 4, 5]" in calls[0].text and "permute" not in calls[0].text
 
 
 def test_what_is_written_and_returned_is_apart(calls):

@@ -1,10 +1,12 @@
 """The package as such: stubs, examples, imports."""
 
-import ast
+import contextlib
 import doctest
+import io
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -12,31 +14,45 @@ import numpy as np
 import pytest
 
 import castwise
-from castwise import _api, _command, _core
+from castwise import _api, _command, _core, _xp
 
 PACKAGE = pathlib.Path(castwise.__file__).parent
 
 
 def test_stubs_are_those_of_the_module():
-    tree = ast.parse((PACKAGE / "_core.pyi").read_text())
-    functions = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
-    classes = {n.name: {m.name for m in n.body if isinstance(m, ast.FunctionDef)} for n in tree.body if isinstance(n, ast.ClassDef)}
-    public = {n for n in dir(_core) if not n.startswith("_")}
-    # An op of a Var is a `Function` too; the stubs tell the two apart by what a call gives.
-    del classes["Method"]
-    assert public == functions | set(classes)
-    for name, members in classes.items():
-        own = set(vars(getattr(_core, name)))
-        missing = members - own - {"__init__", "__getattr__", "__name__"}
-        assert not missing, (name, missing)
-        assert {n for n in own if not n.startswith("_")} <= members, name
+    stubtest = pytest.importorskip("mypy.stubtest")
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        # An op of a Var is a `Function` too; the stubs tell the two apart by what a call gives.
+        allowed = pathlib.Path(__file__).with_name("stubtest.txt")
+        arguments = ["castwise._core", "--allowlist", str(allowed), "--ignore-disjoint-bases"]
+        status = stubtest.test_stubs(stubtest.parse_options(arguments))
+    assert status == 0, out.getvalue()
 
 
-def test_stubs_satisfy_a_strict_type_checker():
+TYPED = pathlib.Path(__file__).with_name("typed_user.py")
+
+
+def test_user_code_satisfies_a_strict_type_checker():
     api = pytest.importorskip("mypy.api")
-    user = pathlib.Path(__file__).with_name("typed_user.py")
-    out, _, status = api.run(["--strict", "--cache-dir", "/dev/null", str(user)])
+    out, _, status = api.run(["--strict", "--cache-dir", "/dev/null", str(TYPED)])
     assert status == 0, out
+
+
+def test_the_package_satisfies_a_strict_type_checker():
+    api = pytest.importorskip("mypy.api")
+    files = [str(f) for f in (*PACKAGE.glob("*.py"), *(PACKAGE / "_xp").glob("*.py"))]
+    out, _, status = api.run(["--strict", "--cache-dir", "/dev/null", *files])
+    assert status == 0, out
+
+
+def test_user_code_satisfies_pyright():
+    found = shutil.which("basedpyright", path=str(pathlib.Path(sys.executable).parent))
+    if not found:
+        pytest.skip("basedpyright is not installed")
+    settings = ["--pythonpath", sys.executable, "--level", "error"]
+    done = subprocess.run([found, *settings, str(TYPED)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
 
 
 def test_every_op_is_a_function_with_a_text():
@@ -50,14 +66,47 @@ def test_every_op_is_a_function_with_a_text():
     assert castwise.arctan2 is castwise.arctan2
 
 
-def test_examples_run():
-    for module in (castwise, _api, _command):
-        found = doctest.testmod(module)
+def public():
+    """Every public name of the package with its object, and those of classes."""
+    for name in sorted({*castwise.__all__, *castwise.ops, *castwise.composites, *castwise.generators, "blocks"}):
+        found = getattr(castwise, name)
+        if not callable(found):
+            continue
+        yield name, found
+        if isinstance(found, type):
+            for attribute, member in vars(found).items():
+                fields = getattr(found, "_fields", ())
+                if not attribute.startswith("_") and attribute not in fields and hasattr(member, "__doc__"):
+                    yield f"{name}.{attribute}", member
+    for attribute, member in vars(_core.Operators).items():
+        if not attribute.startswith("_"):
+            yield f"Operators.{attribute}", member
+    for part in _xp.Namespace.__mro__[:-1]:
+        for attribute, member in vars(part).items():
+            if callable(member) and not attribute.startswith("_"):
+                yield f"Namespace.{attribute}", member
+
+
+def test_every_public_name_has_a_text_and_an_example_that_runs():
+    seen = 0
+    for name, found in public():
+        text = found.__doc__ or ""
+        assert len(text) > 10, name
+        examples = doctest.DocTestParser().get_examples(text)
+        assert examples, name
+        test = doctest.DocTest(examples, {"castwise": castwise, "np": np, **vars(castwise)}, name, None, 0, text)
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+        out = io.StringIO()
+        runner.run(test, out=out.write)
+        assert not runner.failures, out.getvalue()
+        seen += 1
+    assert seen > 300
+
+
+def test_examples_of_modules_run():
+    for module in (castwise, _api, _command, _xp):
+        found = doctest.testmod(module, extraglobs={"castwise": castwise, "np": np}, optionflags=doctest.ELLIPSIS)
         assert found.attempted and not found.failed, module
-    for name in castwise.__all__:
-        public = getattr(castwise, name)
-        error = isinstance(public, type) and issubclass(public, (Exception, tuple))
-        assert not callable(public) or error or ">>>" in public.__doc__, name
 
 
 def test_blocks_of_the_readme_run():

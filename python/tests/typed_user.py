@@ -31,3 +31,12 @@ def v(x: castwise.Var) -> dict[str, castwise.Var]:
 
 before: int = castwise.set_num_threads(castwise.get_num_threads())
 print(castwise.evaluate("a + b", {"a": np.ones(2), "b": 1}), castwise.result_type("i32", 2.5, rules="torch"))
+
+xp = castwise.xp("torch")
+a: castwise.Array = xp.asarray([1, 2, 3], dtype=xp.float32)
+b: castwise.Array = (a / 2 + 1)[1:].reshape(-1, 1)
+total: float = float(xp.sum(castwise.exp(a), axis=0))
+shape: tuple[int, ...] = xp.concat([a, xp.ones(2)]).shape
+explanation: str = castwise.explain("a * 0.5", rules="torch", numeric=True, a="bf16[8]")
+for op, place, outcomes in castwise.compare("a + b", a="i64", b="f32"):
+    print(op, place, outcomes["torch"])

@@ -9,6 +9,7 @@ pub(crate) mod composite;
 pub(crate) mod dtype;
 pub(crate) mod error;
 pub(crate) mod f8;
+mod float_limits;
 pub(crate) mod generator;
 pub(crate) mod halves;
 pub(crate) mod host;

@@ -71,11 +71,11 @@ fn empty(numeric: bool) -> Page {
 /// Adds a program: its picture, and its rows.
 fn add(page: &mut Page, heading: &str, typed: &TypedProgram, source: &str, measured: Option<&OfKind>) {
     let picture = page.pictures.len();
-    let errors: Vec<Option<NodeError>> = (0..typed.len()).map(|i| measured.and_then(|m| m.of(i))).collect();
+    let errors: Vec<Option<NodeError>> = (0..typed.len()).map(|i| measured.and_then(|m| m.measured().of(i))).collect();
     let drawn = Picture::of(typed).source(source);
     let drawn = match measured {
         Some(m) => {
-            let (bars, scale) = bars(&errors, m.traced());
+            let (bars, scale) = bars(&errors, m.measured().traced());
             drawn.bars(bars, &scale)
         }
         None => drawn,
@@ -92,7 +92,7 @@ fn add(page: &mut Page, heading: &str, typed: &TypedProgram, source: &str, measu
 }
 
 /// The words about what ops and scalars lose beside casts, by node.
-fn marks(typed: &TypedProgram) -> Vec<Vec<String>> {
+pub(crate) fn marks(typed: &TypedProgram) -> Vec<Vec<String>> {
     let mut marks = vec![Vec::new(); typed.len()];
     let mut add = |node: usize, words: String| {
         if let Some(of) = marks.get_mut(node) {
@@ -151,7 +151,7 @@ fn rows(
 }
 
 /// The bars of errors, on a logarithmic scale, and what they are.
-fn bars(errors: &[Option<NodeError>], traced: bool) -> (Vec<Option<Bar>>, String) {
+pub(crate) fn bars(errors: &[Option<NodeError>], traced: bool) -> (Vec<Option<Bar>>, String) {
     let sizes = errors.iter().flatten().map(|e| e.weight).filter(|w| *w > 0.0);
     let (low, high) = sizes.fold((f64::MAX, 0f64), |(low, high), w| (low.min(w), high.max(w)));
     if high == 0.0 {

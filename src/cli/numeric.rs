@@ -7,7 +7,7 @@
 //! and how many elements were measured. Does not: bound errors; other data may have other errors.
 
 use annotate_snippets::Level;
-use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, Var};
+use castwise::{Category, DType, Error, Executor, Feeds, NodeKind, Tensor, TypedProgram, Var};
 
 use super::expression::Expression;
 use super::failure::Failure;
@@ -107,13 +107,14 @@ impl Errors {
     }
 }
 
-/// The measurements for one kind of tensors.
+/// The measurements of one program.
 #[derive(Default)]
-struct Measured {
+pub(crate) struct Measured {
     own: Vec<Errors>,
     in_result: Vec<Errors>,
     result: Errors,
-    traced: bool,
+    /// Whether there were too many nodes with errors to measure those in the result.
+    untraced: bool,
     tensors: usize,
     runs: usize,
     elements: usize,
@@ -127,15 +128,15 @@ pub(super) struct OfKind {
 }
 
 /// The error of a node, for a picture.
-pub(super) struct NodeError {
+pub(crate) struct NodeError {
     /// What nodes are ordered by: the mean relative error in the result, or the node's own, in which no element counts more
     /// than 1.
-    pub(super) weight: f64,
+    pub(crate) weight: f64,
     /// The median and the largest error in the result, if that was measured.
-    pub(super) in_result: Option<[f64; 2]>,
+    pub(crate) in_result: Option<[f64; 2]>,
     /// The node's own.
-    pub(super) own: [f64; 2],
-    pub(super) notes: String,
+    pub(crate) own: [f64; 2],
+    pub(crate) notes: String,
 }
 
 /// Runs the program of each kind on its data, once in its dtypes and once in f64.
@@ -147,7 +148,7 @@ pub(super) fn measured(work: &mut Work) -> Result<Vec<OfKind>, Failure> {
         .collect();
     let mut made = Vec::new();
     for kind in kinds {
-        let mut all = Measured { traced: true, ..Measured::default() };
+        let mut all = Measured::default();
         for job in &kind {
             if all.elements < ENOUGH {
                 measure(work, job, &mut all)?;
@@ -171,27 +172,50 @@ pub(super) fn text(work: &Work, measured: &[OfKind]) -> String {
 }
 
 impl OfKind {
-    /// The error of a node, if it has one.
-    pub(super) fn of(&self, node: usize) -> Option<NodeError> {
-        let own = self.all.own.get(node).filter(|o| o.differs)?;
-        let in_result = self.all.in_result.get(node).filter(|_| self.all.traced);
-        let weight = in_result.unwrap_or(own).weight();
-        let both = |e: &Errors| [e.median(), e.largest];
-        Some(NodeError { weight, in_result: in_result.map(both), own: both(own), notes: own.notes() })
+    /// The measurements.
+    pub(super) fn measured(&self) -> &Measured {
+        &self.all
     }
 
     /// The median and the largest error of the result, and what they were measured on.
     pub(super) fn of_result(&self) -> String {
         self.all.of_result(self.kind.len())
     }
-
-    /// Whether the errors are those in the result.
-    pub(super) fn traced(&self) -> bool {
-        self.all.traced
-    }
 }
 
 impl Measured {
+    /// Runs a program, `runs` times on `elements` elements in all, in its dtypes and in f64, and adds the errors. `result` is the
+    /// node of its result.
+    pub(crate) fn add(
+        &mut self,
+        typed: &TypedProgram,
+        result: usize,
+        [runs, elements]: [usize; 2],
+        feeds: &dyn Fn(usize) -> Result<Vec<(String, Tensor)>, Error>,
+        drawn: bool,
+    ) -> Result<(), Error> {
+        trace(typed, result, &Executor::new(), runs, feeds, self)?;
+        self.tensors += 1;
+        self.runs += runs;
+        self.elements += elements;
+        self.drawn |= drawn;
+        Ok(())
+    }
+
+    /// The error of a node, if it has one.
+    pub(crate) fn of(&self, node: usize) -> Option<NodeError> {
+        let own = self.own.get(node).filter(|o| o.differs)?;
+        let in_result = self.in_result.get(node).filter(|_| self.traced());
+        let weight = in_result.unwrap_or(own).weight();
+        let both = |e: &Errors| [e.median(), e.largest];
+        Some(NodeError { weight, in_result: in_result.map(both), own: both(own), notes: own.notes() })
+    }
+
+    /// Whether the errors are those in the result.
+    pub(crate) fn traced(&self) -> bool {
+        !self.untraced
+    }
+
     fn measured_on(&self, tensors: usize) -> String {
         let from = match (self.drawn, self.tensors) {
             (true, _) => "random elements (floats uniform between 0 and 1)".to_string(),
@@ -201,7 +225,8 @@ impl Measured {
         format!("measured on {} {from}, relative to the same program in f64", self.elements)
     }
 
-    fn of_result(&self, tensors: usize) -> String {
+    /// The median and the largest error of the result, and what they were measured on.
+    pub(crate) fn of_result(&self, tensors: usize) -> String {
         let Errors { largest, .. } = self.result;
         let (median, on) = (number(self.result.median()), self.measured_on(tensors));
         format!("median relative error {median}, maximum {}{}; {on}", number(largest), self.result.notes())
@@ -213,26 +238,23 @@ fn measure(work: &mut Work, job: &Job, all: &mut Measured) -> Result<(), Failure
     let (text, path) = (e.text.clone(), e.path.clone());
     let sampled = Sampled::of(work, job, LARGE)?;
     let refuse = |e: Error| Failure { text: report::of_expression(&text, &path, &e, &[]), code: 1 };
-    let executor = Executor::new();
-    trace(&sampled.plan, &executor, sampled.runs, &|run| sampled.feeds(run), all).map_err(refuse)?;
-    all.tensors += 1;
-    all.runs += sampled.runs;
-    all.elements += sampled.runs * sampled.largest;
-    all.drawn |= sampled.drawn;
-    Ok(())
+    let plan = &sampled.plan;
+    let result = plan.typed.position(&plan.result).ok_or_else(|| Error::Internal("the result has no node".into()));
+    let times = [sampled.runs, sampled.runs * sampled.largest];
+    let added = |result| all.add(&plan.typed, result, times, &|run| sampled.feeds(run), sampled.drawn);
+    result.and_then(added).map_err(refuse)
 }
 
-/// Evaluates a program in its dtypes and in f64, and records the errors.
+/// Evaluates a program in its dtypes and in f64, and records the errors. `result` is its result's node.
 fn trace(
-    plan: &Plan,
+    typed: &TypedProgram,
+    result: usize,
     executor: &Executor,
     runs: usize,
     feeds: &dyn Fn(usize) -> Result<Vec<(String, Tensor)>, Error>,
     all: &mut Measured,
 ) -> Result<(), Error> {
-    let typed = &plan.typed;
     let mirror = Mirror::new(typed)?;
-    let result = typed.position(&plan.result).ok_or_else(|| Error::Internal("the result has no node".into()))?;
     let sizes: Vec<usize> = typed.nodes().map(|n| elements(n.shape)).collect();
     all.own.resize(sizes.len(), Errors::default());
     all.in_result.resize(sizes.len(), Errors::default());
@@ -256,7 +278,7 @@ fn trace(
     lossy.sort_unstable();
     lossy.dedup();
     if lossy.len() > TRACED {
-        all.traced = false;
+        all.untraced = true;
         return Ok(());
     }
     // Nodes without an error of their own do not change the result, so only the lossy ones are measured.
@@ -320,7 +342,7 @@ fn summary(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> Strin
     );
     let nodes: Vec<_> = plan.typed.nodes().collect();
     let mut places: Vec<usize> = (0..nodes.len()).filter(|i| all.own.get(*i).is_some_and(|o| o.differs)).collect();
-    let weight = |i: &usize| if all.traced { &all.in_result[*i] } else { &all.own[*i] }.weight();
+    let weight = |i: &usize| if all.traced() { &all.in_result[*i] } else { &all.own[*i] }.weight();
     places.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
     let Some(worst) = places.first() else {
         return text + "no op or cast has an error\n";
@@ -330,7 +352,7 @@ fn summary(plan: &Plan, e: &Expression, all: &Measured, tensors: usize) -> Strin
     let span = |i: usize| report::span(&e.text, nodes[i].location).unwrap_or(0..0);
     for i in places.iter().take(LISTED) {
         let in_result =
-            if all.traced { &all.in_result[*i] } else { &Errors { largest: f64::NAN, ..Errors::default() } };
+            if all.traced() { &all.in_result[*i] } else { &Errors { largest: f64::NAN, ..Errors::default() } };
         let own = &all.own[*i];
         text += &format!(
             "  {:<8} {:<13} {:<8} {:<9} {}, in `{}`{}\n",
@@ -370,7 +392,7 @@ fn label(kind: &NodeKind<'_>, dtype: DType) -> String {
 }
 
 /// Formats an error with two digits.
-pub(super) fn number(v: f64) -> String {
+pub(crate) fn number(v: f64) -> String {
     match v {
         v if v.is_nan() => "-".to_string(),
         0.0 => "0".to_string(),

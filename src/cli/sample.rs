@@ -15,7 +15,7 @@ fn integer(r: &mut Random, least: i64, most: i64) -> i64 {
 }
 
 /// A tensor of this dtype and shape with random elements.
-pub(super) fn sample(dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor> {
+pub(crate) fn sample(dtype: DType, shape: &[usize], seed: u64) -> Result<Tensor> {
     let mut r = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let n = Tensor::zeros(DType::Bool, shape)?.numel();
     macro_rules! draw {

@@ -180,8 +180,8 @@ macro_rules! for_each_op {
             { bool: |a, b| a ^ b; int: |a, b| a ^ b; }
 
             /// Bitwise complement; logical not for bool.
-            BitwiseNot { method: bitwise_not, operands: (x), output: Same, name: "bitwise_not", exactness: Exact,
-                integers: IntRange::Complement, accepts: BITS }
+            BitwiseNot { method: bitwise_not, operands: (x), output: Same, name: "bitwise_not",
+                aliases: &["bitwise_invert"], exactness: Exact, integers: IntRange::Complement, accepts: BITS }
             { bool: |a| !a; int: |a| !a; }
 
             /// The second operand where the condition (a bool tensor) is true, else the third. Moves bits: NaNs keep their payload.

@@ -32,27 +32,63 @@ class Call:
         text: The text of the program.
     """
 
-    def __init__(self, text: str, orders: Sequence[list[int] | None]) -> None:
+    def __init__(self, text: str, orders: Sequence[list[int] | None], read: list[int] | None = None) -> None:
         self.text = text
+        #: The order in which the program has the dims of its arguments, if that is another one.
+        self._read = read
         self._run = _core.compile_text(text, _core.Options())._run
         self._new = (None,) * len(orders)
         #: For each result whose memory is in another order of dims: how to get the dims back.
         self._orders = [(i, order) for i, order in enumerate(orders) if order is not None]
 
+    def _arguments(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        read = self._read
+        return list(tensors) if read is None else [x.permute(read) if x.ndim else x for x in tensors]
+
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        results = self._run(list(tensors), self._new)
+        results = self._run(self._arguments(tensors), self._new)
         for i, order in self._orders:
             results[i] = results[i].permute(order)
         return results
 
     def into(self, tensors: list[torch.Tensor], out: tuple[torch.Tensor | None, ...]) -> list[torch.Tensor]:
         """Writes results to tensors, whose dims are in the order of memory, and returns those that have none, in order."""
-        results = self._run(tensors, out)
+        results = self._run(self._arguments(tensors), out)
         for i, order in self._orders:
             if out[i] is None:
                 at = sum(t is None for t in out[:i])
                 results[at] = results[at].permute(order)
         return results
+
+
+#: Elementwise ops that PyTorch does not mark so.
+_ELEMENTWISE = (
+    torch.ops.prims.convert_element_type.default,
+    torch.ops.aten._to_copy.default,
+    torch.ops.aten.copy.default,
+    torch.ops.aten.clone.default,
+)
+
+
+def _shared_order(nodes: Sequence[Node], inputs: Sequence[Node]) -> list[int] | None:
+    """The order of dims in memory that all tensors of elementwise nodes have, if it is not row-major.
+
+    With the dims in this order the program computes the same, and reads and writes memory in its order: what it writes to an
+    argument needs no other memory.
+    """
+    for n in nodes:
+        marked = torch.Tag.pointwise in getattr(n.target, "tags", ()) or n.target in _ELEMENTWISE
+        if not n.all_input_nodes:
+            if tensor_of(n).ndim:
+                return None
+        elif not marked or str(n.target).split(".")[1].endswith("_like"):
+            # What is made like a tensor is written with its dims.
+            return None
+    values = [v for v in (tensor_of(n) for n in (*inputs, *nodes)) if v.ndim]
+    if not values or not all(dense(v) and [str(e) for e in v.shape] == [str(e) for e in values[0].shape] for v in values):
+        return None
+    order = memory_order(values[0])
+    return order if order != sorted(order) and all(memory_order(v) == order for v in values) else None
 
 
 def _program(
@@ -61,7 +97,12 @@ def _program(
     """The program of nodes. A result with a target has the order of dims of that argument's memory."""
     targets = targets or {}
     t = Text()
-    names: dict[Node, Lowered] = {n: t.feed(tensor_of(n)) for n in inputs}
+    shared = _shared_order(nodes, inputs)
+
+    def read(value: torch.Tensor) -> torch.Tensor:
+        return value if shared is None or not value.ndim else value.permute(shared)
+
+    names: dict[Node, Lowered] = {n: t.feed(read(tensor_of(n))) for n in inputs}
     for n in nodes:
         names[n] = lower(t, n, names)
     results: list[str] = []
@@ -70,12 +111,16 @@ def _program(
         name, back = names[n], None
         assert isinstance(name, str)
         value = tensor_of(targets.get(n, n))
+        if shared is not None:
+            results.append(name)
+            orders.append([shared.index(d) for d in range(value.ndim)] if value.ndim else None)
+            continue
         order = memory_order(value)
         if order != sorted(order) and not value.is_contiguous():
             name, back = t.view("permute", name, f"dims = {order}"), [order.index(d) for d in range(value.ndim)]
         results.append(name)
         orders.append(back)
-    return Call(t.program(results), orders)
+    return Call(t.program(results), orders, shared)
 
 
 class _Support(OperatorSupport):
@@ -190,7 +235,7 @@ def compile_graph(gm: GraphModule, _examples: Sequence[Any] = (), calls: list[Ca
     if _effects(fused) != effects:
         return _boxed(_unchanged(original))
     for name, part in list(fused.named_children()):
-        if name.startswith("fused_"):
+        if name.startswith("fused_") and isinstance(part, GraphModule):
             calls.append(_replace(fused, name, part))
     fused.recompile()
     targets = [at for at, _ in writes]
@@ -244,7 +289,7 @@ class _Module(torch.nn.Module):
         super().__init__()
         self.call, self.single, self.run_part = call, single, part.forward
         # The call itself, without the checks of hooks.
-        self._call_impl = self.forward
+        self._call_impl = self.forward  # type: ignore[method-assign]
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         try:

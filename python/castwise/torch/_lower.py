@@ -69,8 +69,8 @@ def lower(t: Text, n: Node, names: dict[Node, Lowered]) -> Lowered:
         if found is None:
             raise Unsupported("a result that castwise lacks")
         return found
-    args, kwargs = torch.fx.node.map_arg((n.args, dict(n.kwargs)), name)
-    args = [list(a) if isinstance(a, (list, tuple)) else a for a in args]
+    given, kwargs = torch.fx.node.map_arg((n.args, dict(n.kwargs)), name)
+    args: list[Any] = [list(a) if isinstance(a, (list, tuple)) else a for a in given]
     if (lowering := TABLE.get(n.target)) is not None:
         try:
             return lowering(t, n, *args, **{k: v for k, v in kwargs.items() if v is not None or k in ("min", "max")})

@@ -1,0 +1,75 @@
+//! Examples in the texts of functions, made from castwise's tables.
+//!
+//! Guarantees: the operands of an op's example have a dtype that `signature` accepts, and the dtype that the example shows is that
+//! of `signature`; tests run them all. Does not: show values.
+
+use castwise::promotion::{OperandType, signature};
+use castwise::{Attrs, DType, Op, Rules, Settings};
+
+use crate::dtypes::numpy_name;
+use crate::functions::Applied;
+
+/// The dtypes that an example's operands may have, in order of preference.
+const TRIED: [DType; 5] = [DType::F32, DType::I64, DType::Bool, DType::C64, DType::F64];
+
+/// The text of a function: what it is called with, what it gives, and an example.
+pub fn text(what: &Applied) -> String {
+    let (operands, _) = what.operands();
+    let example = match what {
+        Applied::Op(op, _) => of_op(*op),
+        _ => of_composite(what),
+    };
+    format!("{}({})\n\n{}\n\n{example}", what.name(), operands.join(", "), what.doc())
+}
+
+/// A line that makes an array of a dtype.
+fn array(name: &str, dtype: DType) -> String {
+    let dtype = numpy_name(dtype).map_or("float32", |(name, _)| name);
+    format!(">>> {name} = np.array([1, 2, 3, 4], np.{dtype})\n")
+}
+
+const IMPORTS: &str = ">>> import castwise, numpy as np\n";
+
+fn of_op(op: Op) -> String {
+    let def = op.def();
+    let settings = Settings::new(Rules::NumPy);
+    let is_condition = |i: usize| op == Op::Where && i == 0;
+    let types = |d: DType| -> Vec<DType> {
+        (0..def.operands.len()).map(|i| if is_condition(i) { DType::Bool } else { d }).collect()
+    };
+    let mut attrs = Attrs::default();
+    let mut more = String::new();
+    if matches!(op, Op::Cast | Op::ViewAs) {
+        attrs.dtype = Some(DType::I32);
+        more = ", dtype=\"i32\"".into();
+    }
+    if let Some(number) = def.number.filter(|n| n.default.is_none()) {
+        attrs.number = Some(1.0.into());
+        more += &format!(", {}=1", number.name);
+    }
+    let of = |d: DType| {
+        let operands: Vec<OperandType> = types(d).into_iter().map(OperandType::dim).collect();
+        signature(&settings, op, &operands, &attrs).ok().map(|s| (d, s.result))
+    };
+    let Some((dtype, result)) = TRIED.into_iter().find_map(of) else { return String::new() };
+    let made: String = def.operands.iter().zip(types(dtype)).map(|(name, d)| array(name, d)).collect();
+    let result = numpy_name(result).map_or("", |(name, _)| name);
+    format!("{IMPORTS}{made}>>> castwise.{}({}{more}).dtype\ndtype('{result}')", def.name, def.operands.join(", "))
+}
+
+fn of_composite(what: &Applied) -> String {
+    let (operands, required) = what.operands();
+    let operands = &operands[..required];
+    let mut made: String = operands.iter().map(|name| array(name, DType::F32)).collect();
+    let given = match (what, what.name()) {
+        (Applied::Generator(_), "bernoulli") => ", p=0.5, seed=7",
+        (Applied::Generator(_), "randint") => ", low=0, high=6, seed=7",
+        (Applied::Generator(g), _) if g.numbers().contains(&"seed") => ", seed=7",
+        (Applied::Blocks(_), _) => {
+            made = format!("{}>>> like = np.ones(8, np.float32)\n", array("scale", DType::F32));
+            ", size=2"
+        }
+        _ => "",
+    };
+    format!("{IMPORTS}{made}>>> result = castwise.{}({}{given})", what.name(), operands.join(", "))
+}
