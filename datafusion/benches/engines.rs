@@ -1,9 +1,10 @@
-//! castwise's functions beside DataFusion's own expressions, on the same Parquet file, partitions and threads, in turns.
+//! castwise's functions beside DataFusion's own expressions, on the same Parquet file, partitions and threads, in
+//! turns.
 //!
-//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet]` prints the least and the median time of
-//! each query for both, and their ratio; then the geometric mean of the ratios. The queries sum their result, so that it is not
-//! collected, and what both give is compared. Unless `--in-memory 0` is given, the table is read before. `--file` keeps the table, for
-//! `polars.py`.
+//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet]`
+//! prints the least and the median time of each query for both, and their ratio; then the geometric mean of the
+//! ratios. The queries sum their result, so that it is not collected, and what both give is compared. Unless
+//! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `polars.py`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

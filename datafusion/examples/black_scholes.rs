@@ -1,4 +1,5 @@
-//! Prices of European options for a table of quotes: one expression with named parts, one loop, and a filter that reads it.
+//! Prices of European options for a table of quotes: one expression with named parts, one loop, and a filter that
+//! reads it.
 //!
 //! `cargo run --example black_scholes`
 

@@ -1,4 +1,5 @@
-//! The vegetation index of a Parquet table of satellite bands: bytes become floats where it matters, and a pixel without data has none.
+//! The vegetation index of a Parquet table of satellite bands: bytes become floats where it matters, and a pixel
+//! without data has none.
 //!
 //! `cargo run --example ndvi`
 

@@ -1,4 +1,5 @@
-//! Features with mean 0 and variance 1: aggregates of the training data, and an expression that uses them for every row, stored as bf16.
+//! Features with mean 0 and variance 1: aggregates of the training data, and an expression that uses them for every
+//! row, stored as bf16.
 //!
 //! `cargo run --example normalize`
 

@@ -1,8 +1,9 @@
 //! Aggregates: `castwise_agg('sum(a * b)', …)`, an elementwise expression of columns whose last op is a reduction.
 //!
-//! Guarantees: the result's dtype is what castwise infers for the reduction; the expression and the reduction of a batch are one loop; rows with a null do not
-//! count, and no rows give null. Sums of integers, `amin` and `amax` do not depend on how rows are divided into batches and partitions.
-//! Does not: fix the last bits of other sums, which are added in f64 in the order in which batches and partial results come.
+//! Guarantees: the result's dtype is what castwise infers for the reduction; the expression and the reduction of a
+//! batch are one loop; rows with a null do not count, and no rows give null. Sums of integers, `amin` and `amax` do
+//! not depend on how rows are divided into batches and partitions. Does not: fix the last bits of other sums, which
+//! are added in f64 in the order in which batches and partial results come.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use crate::source::Source;
 use crate::state::{Kind, State};
 use crate::types::{data_type, dtypes_of};
 
-/// An aggregate function of this name: an expression or a program whose last op is `sum`, `mean`, `amin`, `amax` or `var` over all
-/// rows, and whose other ops are elementwise.
+/// An aggregate function of this name: an expression or a program whose last op is `sum`, `mean`, `amin`, `amax` or
+/// `var` over all rows, and whose other ops are elementwise.
 ///
 /// ```
 /// use castwise::Rules;

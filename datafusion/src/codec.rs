@@ -1,7 +1,7 @@
 //! Codecs for plans that travel: another codec's, with castwise's functions as their text.
 //!
-//! Guarantees: everything but castwise's functions is the other codec's. Does not: compile; the process that reads a plan does,
-//! once for each program and dtypes.
+//! Guarantees: everything but castwise's functions is the other codec's. Does not: compile; the process that reads a
+//! plan does, once for each program and dtypes.
 
 use std::fmt::Debug;
 use std::sync::Arc;

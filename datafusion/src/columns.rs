@@ -1,8 +1,9 @@
 //! Arrow's columns as castwise's operands, and castwise's results as Arrow's columns.
 //!
-//! Guarantees: the buffers of numbers are read where they are, slices and offsets included, and a result's memory becomes the buffer of
-//! its column; a scalar, and a dictionary of one value, is one element that broadcasts. Does not: convert dtypes. What is copied: bools, which are bits in
-//! Arrow and bytes in castwise, and the values of other dictionaries.
+//! Guarantees: the buffers of numbers are read where they are, slices and offsets included, and a result's memory
+//! becomes the buffer of its column; a scalar, and a dictionary of one value, is one element that broadcasts. Does
+//! not: convert dtypes. What is copied: bools, which are bits in Arrow and bytes in castwise, and the values of other
+//! dictionaries.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! A source typed for the dtypes of its arguments: found again by all partitions and queries of the process.
 //!
-//! Guarantees: a source is typed and compiled once a process for the same dtypes, whatever threads ask at the same time, as long
-//! as it is among the [`KEPT`] that were used last; what is accepted computes each row from that row alone. Does not: read columns.
+//! Guarantees: a source is typed and compiled once a process for the same dtypes, whatever threads ask at the same
+//! time, as long as it is among the [`KEPT`] that were used last; what is accepted computes each row from that row
+//! alone. Does not: read columns.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,9 +1,10 @@
 //! An optimizer rule: a tree of castwise's functions becomes one program, so that what is between them is not stored.
 //!
-//! Guarantees: the result has the bits, the dtype, the nulls and the name that the tree has; DataFusion's own `+ - *`, and `/` of
-//! floats, join where both operands are of one dtype and castwise's op gives that dtype, which has the same rounding and wraps as it does. Does not: join
-//! programs under other settings, or with [`Rounding::Relaxed`] or [`Contraction`], whose bits depend on what is joined; reorder
-//! anything. What raises in a row that is null in the end does not raise any more.
+//! Guarantees: the result has the bits, the dtype, the nulls and the name that the tree has; DataFusion's own `+ - *`,
+//! and `/` of floats, join where both operands are of one dtype and castwise's op gives that dtype, which has the same
+//! rounding and wraps as it does. Does not: join programs under other settings, or with [`Rounding::Relaxed`] or
+//! [`Contraction`], whose bits depend on what is joined; reorder anything. What raises in a row that is null in the
+//! end does not raise any more.
 
 use std::sync::Arc;
 
@@ -116,7 +117,8 @@ fn joins(settings: Settings) -> bool {
     settings.rounding == Rounding::Exact && settings.contraction == Contraction::Off
 }
 
-/// The tree at an expression; `None` if the expression is neither a call nor arithmetic. The calls of the tree are appended.
+/// The tree at an expression; `None` if the expression is neither a call nor arithmetic. The calls of the tree are
+/// appended.
 fn tree(expr: &Expr, schema: &DFSchema, calls: &mut Vec<Source>) -> Option<Tree> {
     if let Some((source, args)) = call_of(expr) {
         let allowed = calls.first().is_none_or(|first| first.settings() == source.settings());

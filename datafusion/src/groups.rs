@@ -1,7 +1,8 @@
-//! Aggregates of many groups at once: a batch's values are computed in one loop and added to the state of each row's group.
+//! Aggregates of many groups at once: a batch's values are computed in one loop and added to the state of each row's
+//! group.
 //!
-//! Guarantees: states are those of the accumulators of single groups, and merge with them. Does not: have extremes, for which DataFusion
-//! keeps an accumulator for each group.
+//! Guarantees: states are those of the accumulators of single groups, and merge with them. Does not: have extremes,
+//! for which DataFusion keeps an accumulator for each group.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! castwise in DataFusion: compiled elementwise programs as SQL functions and aggregates, with the dtypes of PyTorch, Paddle,
-//! NumPy or JAX.
+//! castwise in DataFusion: compiled elementwise programs as SQL functions and aggregates, with the dtypes of PyTorch,
+//! Paddle, NumPy or JAX.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -19,8 +19,9 @@
 //!
 //! docs/datafusion.md has types, nulls, aggregates, what is fused, and clusters.
 //!
-//! Guarantees: dtypes are castwise's inference and known when a query is planned; results have the bits of the same program
-//! on one tensor, whatever partitions and batches there are. Does not: plan, schedule or read files, which DataFusion does.
+//! Guarantees: dtypes are castwise's inference and known when a query is planned; results have the bits of the same
+//! program on one tensor, whatever partitions and batches there are. Does not: plan, schedule or read files, which
+//! DataFusion does.
 
 #![warn(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 

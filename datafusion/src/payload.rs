@@ -1,7 +1,7 @@
 //! Functions as bytes, for plans that travel: their text, the settings, and the version of this crate.
 //!
-//! Guarantees: what is read is a function that was written, or an error that says what is wrong; a plan of another version is
-//! refused, because its results may have other bits. Does not: compile.
+//! Guarantees: what is read is a function that was written, or an error that says what is wrong; a plan of another
+//! version is refused, because its results may have other bits. Does not: compile.
 
 use castwise::{Program, Settings};
 use datafusion::common::{DataFusionError, Result};

@@ -11,8 +11,8 @@ use datafusion::common::Result;
 use crate::columns::Column;
 use crate::compiled::Compiled;
 
-/// The rows of a batch that count: those without nulls that the filter selects, and the mask that selects them; `None` if there
-/// are none.
+/// The rows of a batch that count: those without nulls that the filter selects, and the mask that selects them; `None`
+/// if there are none.
 pub(crate) fn columns_of(
     compiled: &Compiled,
     values: &[ArrayRef],

@@ -1,8 +1,8 @@
 //! Scalar functions: a source under a name, and `castwise('expression', …)`, whose source is its first argument.
 //!
-//! Guarantees: the result's dtype is what castwise infers for the dtypes of the arguments, which DataFusion does not coerce, and is known when
-//! a query is planned; a row is null where an argument is null that the result depends on, and values under nulls raise nothing.
-//! Does not: decide dtypes, read buffers.
+//! Guarantees: the result's dtype is what castwise infers for the dtypes of the arguments, which DataFusion does not
+//! coerce, and is known when a query is planned; a row is null where an argument is null that the result depends on,
+//! and values under nulls raise nothing. Does not: decide dtypes, read buffers.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,7 @@
 //! What is computed, as text: an expression under settings, or a program, which has its own.
 //!
-//! Guarantees: it is text alone, so it compares, hashes and travels as that; its names are read once. Does not: know dtypes.
+//! Guarantees: it is text alone, so it compares, hashes and travels as that; its names are read once. Does not: know
+//! dtypes.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -12,9 +13,9 @@ use datafusion::common::Result;
 
 use crate::report::plan_error;
 
-/// The text of a program, or an expression such as `(cast(nir, f32) - red) / (nir + cast(red, f32))` with the settings under which it is
-/// typed. An expression's names stand for arguments in the order in which they first appear, a program's placeholders in their
-/// order.
+/// The text of a program, or an expression such as `(cast(nir, f32) - red) / (nir + cast(red, f32))` with the settings
+/// under which it is typed. An expression's names stand for arguments in the order in which they first appear, a
+/// program's placeholders in their order.
 ///
 /// ```
 /// use castwise::prelude::*;
@@ -78,8 +79,8 @@ impl Source {
         &self.0.names
     }
 
-    /// The names for a number of arguments: of an expression, `pi` and `e` are the constants if the arguments are so many that these
-    /// are not among them. Error: another number.
+    /// The names for a number of arguments: of an expression, `pi` and `e` are the constants if the arguments are so
+    /// many that these are not among them. Error: another number.
     pub(crate) fn names_for(&self, count: usize) -> std::result::Result<Vec<&String>, String> {
         let constant = |name: &str| !self.0.is_program && CONSTANTS.iter().any(|(known, _)| *known == name);
         let all: Vec<&String> = self.0.names.iter().collect();

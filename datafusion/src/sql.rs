@@ -1,6 +1,7 @@
 //! What a session needs to use castwise in SQL: the functions, the planner of aggregates, the optimizer rule.
 //!
-//! Guarantees: what it registers has castwise's name, so that it replaces nothing else. Does not: change the session's settings.
+//! Guarantees: what it registers has castwise's name, so that it replaces nothing else. Does not: change the session's
+//! settings.
 
 use std::sync::Arc;
 
@@ -19,8 +20,9 @@ use crate::fusion::CastwiseFusion;
 use crate::scalar::{SqlCall, as_they_are, text_of};
 use crate::source::Source;
 
-/// Registers with a session: `castwise('expression', …)` and `castwise_agg('expression', …)` under the given rules or settings, both
-/// also as `castwise_torch`, `castwise_agg_torch` and so on under each rule set's defaults, and [`CastwiseFusion`].
+/// Registers with a session: `castwise('expression', …)` and `castwise_agg('expression', …)` under the given rules or
+/// settings, both also as `castwise_torch`, `castwise_agg_torch` and so on under each rule set's defaults, and
+/// [`CastwiseFusion`].
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -64,8 +66,8 @@ pub(crate) fn sql_aggregate(name: &str, settings: Settings) -> AggregateUDF {
     AggregateUDF::from(SqlAggregate { name: name.into(), settings, signature: as_they_are() })
 }
 
-/// `castwise_agg('expression', …)`, which the planner replaces by the expression's aggregate: DataFusion types aggregates by their
-/// arguments' fields alone, and these do not have the expression.
+/// `castwise_agg('expression', …)`, which the planner replaces by the expression's aggregate: DataFusion types
+/// aggregates by their arguments' fields alone, and these do not have the expression.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SqlAggregate {
     pub(crate) name: String,

@@ -1,7 +1,7 @@
 //! Dtypes as types of Arrow's fields, and back.
 //!
-//! Guarantees: a dtype's field has the dtype again; what Arrow has no type for is a fixed-size type whose metadata says the
-//! dtype, which files keep. Does not: convert values. A type that is no dtype is refused by name.
+//! Guarantees: a dtype's field has the dtype again; what Arrow has no type for is a fixed-size type whose metadata
+//! says the dtype, which files keep. Does not: convert values. A type that is no dtype is refused by name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ fn is_native(dtype: DType) -> bool {
     !matches!(data_type(dtype), DataType::FixedSizeBinary(_) | DataType::FixedSizeList(..))
 }
 
-/// The field of a column of this dtype. Columns of bf16, of 8-bit floats and of complex numbers have metadata, which says so:
-/// give it to the field of a column that comes from elsewhere.
+/// The field of a column of this dtype. Columns of bf16, of 8-bit floats and of complex numbers have metadata, which
+/// says so: give it to the field of a column that comes from elsewhere.
 ///
 /// ```
 /// use castwise::DType;

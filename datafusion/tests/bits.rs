@@ -1,5 +1,5 @@
-//! Random expressions: SQL gives what castwise gives for the whole columns, bit for bit, whatever partitions, batches and nulls there
-//! are, and refuses what castwise refuses.
+//! Random expressions: SQL gives what castwise gives for the whole columns, bit for bit, whatever partitions, batches
+//! and nulls there are, and refuses what castwise refuses.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! The sqllogictest files of `tests/slt`, each in a session of its own: types, nulls, errors, aggregates, what is fused.
+//! The sqllogictest files of `tests/slt`, each in a session of its own: types, nulls, errors, aggregates, what is
+//! fused.
 
 use castwise::Rules;
 use datafusion::arrow::array::RecordBatch;
@@ -36,7 +37,8 @@ fn rows_of(batch: &RecordBatch) -> Result<Vec<Vec<String>>, DataFusionError> {
     Ok((0..batch.num_rows()).map(|row| columns.iter().map(|c| c.value(row).to_string()).collect()).collect())
 }
 
-/// A row of values; of a plan a row for its kind, and one for each of its lines, numbered and with dashes for its indentation.
+/// A row of values; of a plan a row for its kind, and one for each of its lines, numbered and with dashes for its
+/// indentation.
 fn lines_of(row: Vec<String>) -> Vec<Vec<String>> {
     let [kind, plan] = &row[..] else { return vec![row] };
     if !kind.ends_with("_plan") {

@@ -1,6 +1,7 @@
 //! What the processes of a cluster have in common: the codecs and the session.
 //!
-//! Guarantees: a plan with castwise's functions is read by every process that has these. Does not: schedule, which is Ballista's.
+//! Guarantees: a plan with castwise's functions is read by every process that has these. Does not: schedule, which is
+//! Ballista's.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A scheduler and two executors as processes on loopback, over Parquet files of 10^7 rows: the result has the bits of one process, a
-//! second query compiles nothing, and with an executor killed in the middle the query is right or fails.
+//! A scheduler and two executors as processes on loopback, over Parquet files of 10^7 rows: the result has the bits of
+//! one process, a second query compiles nothing, and with an executor killed in the middle the query is right or fails.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,8 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 const FILES: i64 = 8;
 const ROWS: i64 = 1_250_000;
 
-/// Sums of integers and extremes, which no order changes, of what castwise computes in f32 and casts; by group, so that there is a shuffle.
+/// Sums of integers and extremes, which no order changes, of what castwise computes in f32 and casts; by group, so
+/// that there is a shuffle.
 const QUERY: &str = "
     SELECT g, castwise_agg('sum(cast(round(a * 1000), i64))', y) AS total, castwise_agg('amax(a)', y) AS most, count(y) AS n
     FROM (SELECT g, castwise('x * 0.5 + z', castwise('a * a - 1', x), z) AS y FROM t)

@@ -1,8 +1,8 @@
 //! A Ballista executor on loopback that runs castwise's functions:
 //! `castwise-executor --port PORT --grpc-port PORT --scheduler-port PORT --work-dir FOLDER`.
 //!
-//! Guarantees: it binds 127.0.0.1 alone; the file `castwise-stats` of its folder says how many programs and loops it has compiled.
-//! Does not: take more than one task at a time, so that a test can tell executors apart.
+//! Guarantees: it binds 127.0.0.1 alone; the file `castwise-stats` of its folder says how many programs and loops it
+//! has compiled. Does not: take more than one task at a time, so that a test can tell executors apart.
 
 use std::path::PathBuf;
 use std::sync::Arc;
