@@ -1,0 +1,161 @@
+//! castwise's functions beside DataFusion's own expressions, on the same Parquet file, partitions and threads, in
+//! turns.
+//!
+//! `cargo bench --bench engines -- --rows 10000000 --partitions 1 [--turns 7] [--in-memory 0] [--file t.parquet]`
+//! prints the least and the median time of each query for both, and their ratio; then the geometric mean of the
+//! ratios. The queries sum their result, so that it is not collected, and what both give is compared. Unless
+//! `--in-memory 0` is given, the table is read before. `--file` keeps the table, for `polars.py`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use castwise::Rules;
+use datafusion::arrow::array::{ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, UInt8Array};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::dataframe::DataFrameWriteOptions;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+
+type Error = Box<dyn std::error::Error>;
+
+/// A workload: its name, castwise's query and DataFusion's.
+struct Workload(&'static str, String, String);
+
+/// The normal distribution by Abramowitz and Stegun, 7.1.26, since DataFusion has no `erf`.
+fn normal(x: &str) -> String {
+    let t = format!("(1 / (1 + 0.2316419 * abs({x})))");
+    let p = format!(
+        "(exp(-({x}) * ({x}) / 2) * 0.3989422804014327 * {t} * (0.319381530 + {t} * (-0.356563782 + {t} * (1.781477937 + {t} * (-1.821255978 + {t} * 1.330274429)))))"
+    );
+    format!("(CASE WHEN {x} < 0 THEN {p} ELSE 1 - {p} END)")
+}
+
+fn workloads() -> Vec<Workload> {
+    let ten = "((((((((((a * 0.5) + b) * a) - b) * 0.25) + a) * b) + 1) * a) - b)";
+    let ten_sql = "((((((((((a * 0.5::REAL) + b) * a) - b) * 0.25::REAL) + a) * b) + 1::REAL) * a) - b)";
+    let d1 = "(ln(spot / strike) + (0.03 + vol * vol / 2) * years) / (vol * sqrt(years))";
+    let d2 = format!("({d1} - vol * sqrt(years))");
+    let scholes = format!("spot * {} - strike * exp(-0.03 * years) * {}", normal(d1), normal(&d2));
+    let call = "t = v * sqrt(y); d1 = (log(s / k) + (0.03 + v * v / 2) * y) / t; d2 = d1 - t; \
+        s * (1 + erf(d1 * 0.7071067811865476)) / 2 - k * exp(-0.03 * y) * (1 + erf(d2 * 0.7071067811865476)) / 2";
+    let total = |of: &str| format!("SELECT sum({of}) FROM t");
+    vec![
+        Workload("read", total("a + b"), total("a + b")),
+        Workload("one op, f32", total("castwise('a + b', a, b)"), total("a + b")),
+        Workload("ten ops, f32", total(&format!("castwise('{ten}', a, b)")), total(ten_sql)),
+        Workload(
+            "black-scholes, f64",
+            total(&format!("castwise('{call}', vol, years, spot, strike)")),
+            total(&scholes),
+        ),
+        Workload(
+            "ndvi, casts",
+            total("castwise('(cast(n, f32) - r) / (n + cast(r, f32) + 1)', nir, red)"),
+            total("(nir::REAL - red::REAL) / (nir::REAL + red::REAL + 1::REAL)"),
+        ),
+        Workload(
+            "filter and expression",
+            "SELECT sum(castwise('a * b + 1', a, b)) FROM t WHERE castwise('a * a + b * b < 0.5', a, b)".into(),
+            "SELECT sum(a * b + 1::REAL) FROM t WHERE a * a + b * b < 0.5::REAL".into(),
+        ),
+        Workload(
+            "aggregate",
+            "SELECT castwise_agg('sum(a * b)', a, b) FROM t".into(),
+            "SELECT sum(a * b) FROM t".into(),
+        ),
+    ]
+}
+
+fn text(name: &str) -> Option<String> {
+    std::env::args().skip_while(|arg| arg != name).nth(1)
+}
+
+fn option(name: &str, default: usize) -> usize {
+    text(name).and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+async fn written(rows: usize, path: &str) -> Result<(), Error> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / (1 << 24) as f64
+    };
+    let mut f32s = || -> ArrayRef { Arc::new(Float32Array::from_iter_values((0..rows).map(|_| next() as f32))) };
+    let (a, b) = (f32s(), f32s());
+    let mut f64s = |low: f64, width: f64| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values((0..rows).map(|_| low + width * next())))
+    };
+    let (spot, strike, years, vol) = (f64s(80.0, 40.0), f64s(90.0, 20.0), f64s(0.1, 2.0), f64s(0.1, 0.4));
+    let mut bytes =
+        || -> ArrayRef { Arc::new(UInt8Array::from_iter_values((0..rows).map(|_| (next() * 255.0) as u8))) };
+    let (nir, red) = (bytes(), bytes());
+    let columns = [
+        ("a", a),
+        ("b", b),
+        ("spot", spot),
+        ("strike", strike),
+        ("years", years),
+        ("vol", vol),
+        ("nir", nir),
+        ("red", red),
+    ];
+    let batch = RecordBatch::try_from_iter(columns)?;
+    SessionContext::new().read_batch(batch)?.write_parquet(path, DataFrameWriteOptions::new(), None).await?;
+    Ok(())
+}
+
+/// The sum that a query gives, and the time that it takes.
+async fn timed(session: &SessionContext, query: &str) -> Result<(f64, Duration), Error> {
+    let begin = Instant::now();
+    let batches = session.sql(query).await?.collect().await?;
+    let time = begin.elapsed();
+    let sum = cast(batches[0].column(0), &DataType::Float64)?;
+    Ok((sum.as_primitive::<Float64Type>().value(0), time))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let (rows, partitions, turns) = (option("--rows", 1_000_000), option("--partitions", 1), option("--turns", 5));
+    let folder = tempfile::tempdir()?;
+    let path = text("--file").unwrap_or_else(|| folder.path().join("t.parquet").to_string_lossy().into_owned());
+    if !std::path::Path::new(&path).exists() {
+        written(rows, &path).await?;
+    }
+    let mut session = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(partitions));
+    castwise_datafusion::register(&mut session, Rules::Torch)?;
+    session.register_parquet("t", &path, ParquetReadOptions::default()).await?;
+    if option("--in-memory", 1) == 1 {
+        // Reading is the same for both, and not what is compared.
+        let table = session.table("t").await?.cache().await?;
+        session.deregister_table("t")?;
+        session.register_table("t", table.into_view())?;
+    }
+    println!("{rows} rows, {partitions} partitions, least and median of {turns} turns, ms");
+    let mut ratios = Vec::new();
+    for Workload(name, ours, theirs) in workloads() {
+        let mut times = [Vec::new(), Vec::new()];
+        let (got, want) = (timed(&session, &ours).await?.0, timed(&session, &theirs).await?.0);
+        // Sums of f32 are DataFusion's in f32 or f64, and its normal distribution is an approximation.
+        assert!((got - want).abs() <= 1e-3 * want.abs(), "{name}: {got} {want}");
+        for _ in 0..turns {
+            times[0].push(timed(&session, &ours).await?.1);
+            times[1].push(timed(&session, &theirs).await?.1);
+        }
+        times.iter_mut().for_each(|t| t.sort());
+        let ms = |d: Duration| d.as_secs_f64() * 1e3;
+        let ratio = ms(times[1][turns / 2]) / ms(times[0][turns / 2]);
+        println!(
+            "{name:24} castwise {:8.2} {:8.2}   datafusion {:8.2} {:8.2}   ratio {ratio:.2}",
+            ms(times[0][0]),
+            ms(times[0][turns / 2]),
+            ms(times[1][0]),
+            ms(times[1][turns / 2]),
+        );
+        if name != "read" {
+            ratios.push(ratio);
+        }
+    }
+    let mean = ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64;
+    println!("geometric mean of the ratios: {:.2}", mean.exp());
+    Ok(())
+}
