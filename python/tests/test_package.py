@@ -74,10 +74,9 @@ def public():
             continue
         yield name, found
         if isinstance(found, type):
-            for attribute, member in vars(found).items():
-                fields = getattr(found, "_fields", ())
-                if not attribute.startswith("_") and attribute not in fields and hasattr(member, "__doc__"):
-                    yield f"{name}.{attribute}", member
+            for attribute in vars(found):
+                if not attribute.startswith("_") and attribute not in getattr(found, "_fields", ()):
+                    yield f"{name}.{attribute}", getattr(found, attribute)
     for attribute, member in vars(_core.Operators).items():
         if not attribute.startswith("_"):
             yield f"Operators.{attribute}", member

@@ -186,9 +186,12 @@ def test_functions_of_known_extents():
     for name, want in wanted.items():
         np.testing.assert_array_equal(got[name], want)
     assert (np.shape(x), np.ndim(x), x.ndim) == ((2, 3, 4), 3, 3)
-    for index, error in [(5, IndexError), ((0, 0, 0, 0), IndexError), ("a", TypeError), (slice(None, None, -2), ValueError)]:
+    for index, error in [(5, IndexError), ((0, 0, 0, 0), IndexError), ("a", TypeError), (True, TypeError), (slice(None, None, 0), ValueError)]:
         with pytest.raises(error):
             x[index]
+    assert x[..., ::-2].shape == (2, 3, 2)
+    with pytest.raises(ValueError, match="only `\\[::-1\\]` goes backwards"):
+        p.data("z", "f64", [None])[::-2]
     with pytest.raises(TypeError, match="known only when a call comes"):
         p.data("y", "f64", [None])[0]
 
