@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use castwise::Rules;
 use castwise_datafusion::{Source, castwise_udf, register};
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch};
+use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch};
 use datafusion::arrow::datatypes::Float64Type;
 use datafusion::prelude::SessionContext;
 

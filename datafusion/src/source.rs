@@ -7,7 +7,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use castwise::expr::{CONSTANTS, parse_expression};
+use castwise::expr::{CONSTANTS, parse_expression, statements};
 use castwise::{DType, Error, Graph, Program, Rules, Settings, Var};
 use datafusion::common::Result;
 
@@ -22,6 +22,8 @@ use crate::report::plan_error;
 /// use castwise_datafusion::Source;
 /// let ndvi = Source::expression("(cast(nir, f32) - red) / (nir + cast(red, f32))", Rules::Torch)?;
 /// assert_eq!(ndvi.names(), ["nir", "red"]);
+/// let parts = Source::expression("d = nir - red; d / (nir + red)", Rules::Torch)?;
+/// assert_eq!(parts.names(), ["nir", "red"]);
 /// assert!(Source::expression("nir -", Rules::Torch).unwrap_err().to_string().contains("^"));
 ///
 /// let p = Program::new(Rules::NumPy);
@@ -153,7 +155,11 @@ impl fmt::Debug for Source {
 fn names_of(text: &str) -> std::result::Result<Vec<String>, Error> {
     // Every name is taken for a placeholder of a program that is thrown away.
     let (program, mut names) = (Program::new(Rules::Torch), Vec::<String>::new());
+    let parts = assigned(text);
     let read = parse_expression::<Graph>(text, |name| {
+        if parts.contains(&name) {
+            return None;
+        }
         if let Some(known) = program.feed(name) {
             return Some(known);
         }
@@ -161,4 +167,16 @@ fn names_of(text: &str) -> std::result::Result<Vec<String>, Error> {
         Some(program.data(name, DType::F32, ()))
     });
     read.map(|_| names)
+}
+
+/// The names that an expression gives to its parts.
+fn assigned(text: &str) -> Vec<&str> {
+    let mut end = 0;
+    let before = statements(text).unwrap_or_default().into_iter().filter_map(|value| {
+        let before = text.get(end..value.start)?;
+        end = value.end;
+        let name = before.trim_start().trim_start_matches(';').trim().strip_suffix('=')?;
+        Some(name.trim().trim_matches('"'))
+    });
+    before.collect()
 }
