@@ -207,7 +207,7 @@ fn moves_along_a_dim_are_those_of_index_arithmetic() {
                 for dim in [0i64, -1] {
                     let n = x.shape()[dim.rem_euclid(2) as usize];
                     // Each element once, from both ends.
-                    let turned = |k: usize| if k % 2 == 0 { k as i64 } else { k as i64 - n as i64 };
+                    let turned = |k: usize| if k.is_multiple_of(2) { k as i64 } else { k as i64 - n as i64 };
                     let order: Vec<i64> = (0..n).rev().map(turned).collect();
                     let index =
                         Tensor::from_slice(&order, if dim.rem_euclid(2) == 0 { [n, 1] } else { [1, n] }).unwrap();
