@@ -284,7 +284,7 @@ impl PyArray {
 
     fn __repr__(&self) -> String {
         let (shown, dtype) = (self.tensor.to_string(), self.tensor.dtype());
-        let shown = shown.replace('\n', "\n                ");
+        let shown = shown.replace('\n', "\n               ");
         format!("castwise.Array({shown}, {dtype}, rules='{}')", self.settings.named())
     }
 

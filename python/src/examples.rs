@@ -4,7 +4,7 @@
 //! of `signature`; tests run them all. Does not: show values.
 
 use castwise::promotion::{OperandType, signature};
-use castwise::{Attrs, DType, Op, Rules, Settings};
+use castwise::{Attrs, DType, Op, Rules, Scalar, Settings};
 
 use crate::dtypes::numpy_name;
 use crate::functions::Applied;
@@ -33,10 +33,9 @@ const IMPORTS: &str = ">>> import castwise, numpy as np\n";
 fn of_op(op: Op) -> String {
     let def = op.def();
     let settings = Settings::new(Rules::NumPy);
-    let is_condition = |i: usize| op == Op::Where && i == 0;
-    let types = |d: DType| -> Vec<DType> {
-        (0..def.operands.len()).map(|i| if is_condition(i) { DType::Bool } else { d }).collect()
-    };
+    // The last operand of some ops is a number.
+    let arrays = &def.operands[..def.operands.len() - usize::from(def.parameter.is_some())];
+    let of_array = |i: usize, d: DType| if op == Op::Where && i == 0 { DType::Bool } else { d };
     let mut attrs = Attrs::default();
     let mut more = String::new();
     if matches!(op, Op::Cast | Op::ViewAs) {
@@ -48,13 +47,15 @@ fn of_op(op: Op) -> String {
         more += &format!(", {}=1", number.name);
     }
     let of = |d: DType| {
-        let operands: Vec<OperandType> = types(d).into_iter().map(OperandType::dim).collect();
+        let mut operands: Vec<OperandType> = (0..arrays.len()).map(|i| OperandType::dim(of_array(i, d))).collect();
+        operands.extend(def.parameter.map(|_| OperandType::Scalar(Scalar::Int(2))));
         signature(&settings, op, &operands, &attrs).ok().map(|s| (d, s.result))
     };
     let Some((dtype, result)) = TRIED.into_iter().find_map(of) else { return String::new() };
-    let made: String = def.operands.iter().zip(types(dtype)).map(|(name, d)| array(name, d)).collect();
+    let made: String = arrays.iter().enumerate().map(|(i, name)| array(name, of_array(i, dtype))).collect();
+    let given = [arrays.join(", "), def.parameter.map_or(String::new(), |_| ", 2".into()), more].concat();
     let result = numpy_name(result).map_or("", |(name, _)| name);
-    format!("{IMPORTS}{made}>>> castwise.{}({}{more}).dtype\ndtype('{result}')", def.name, def.operands.join(", "))
+    format!("{IMPORTS}{made}>>> castwise.{}({given}).dtype\ndtype('{result}')", def.name)
 }
 
 fn of_composite(what: &Applied) -> String {
@@ -69,6 +70,7 @@ fn of_composite(what: &Applied) -> String {
             made = format!("{}>>> like = np.ones(8, np.float32)\n", array("scale", DType::F32));
             ", size=2"
         }
+        (Applied::Composite(c), _) if c.parameters().any(|p| p == "dims") => ", axis=-1",
         _ => "",
     };
     format!("{IMPORTS}{made}>>> result = castwise.{}({}{given})", what.name(), operands.join(", "))
