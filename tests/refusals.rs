@@ -89,8 +89,8 @@ fn the_first_op_in_program_order_is_the_error() {
         let (want, count) = failing(&fetches);
         (refused, several) = (refused + usize::from(count > 0), several + usize::from(count > 1));
         // A value that is computed at once has the error of the first op, too.
-        for i in n..eager.len() {
-            assert_eq!(eager[i].result().err().map(|e| e.to_string()), failing(&[i]).0, "round {round}, value {i}");
+        for (i, value) in eager.iter().enumerate().skip(n) {
+            assert_eq!(value.result().err().map(|e| e.to_string()), failing(&[i]).0, "round {round}, value {i}");
         }
         let p = Program::new(Rules::Torch);
         // Some operands are constants, which are computed when the program is planned.
