@@ -154,7 +154,12 @@ impl PyProgram {
     }
 
     /// A loss that is 0-d and real, and its gradients.
-    fn value_and_gradients(&self, py: Python<'_>, loss: &Bound<'_, PyAny>, wrt: &Bound<'_, PyAny>) -> PyResult<Vec<PyVar>> {
+    fn value_and_gradients(
+        &self,
+        py: Python<'_>,
+        loss: &Bound<'_, PyAny>,
+        wrt: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<PyVar>> {
         let losses = PyTuple::new(py, [loss])?;
         let mut all = self.gradients(py, &losses, wrt, None)?;
         let loss = loss.cast::<PyVar>().map_err(|_| PyTypeError::new_err("gradients are of castwise.Vars"))?;
