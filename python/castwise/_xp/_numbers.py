@@ -29,7 +29,7 @@ class Numbers(Creation):
 
         >>> xp = castwise.xp("numpy")
         >>> xp.signbit(xp.asarray([-0.0, 1.0]))
-        castwise.Array([true false], bool, rules='numpy')
+        castwise.Array([ true false], bool, rules='numpy')
         """
         self._own(x, name="signbit")
         return _core.op("copysign")(self.ones((), dtype=x.dtype), x) < 0
