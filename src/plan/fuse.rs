@@ -7,6 +7,7 @@
 //! compile, or know extents.
 
 mod alias;
+mod foldable;
 mod groups;
 mod joined;
 mod key;
@@ -24,7 +25,6 @@ use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use crate::base::error::{Error, Result};
 use crate::base::host::FloatMode;
 use crate::base::scalar::Bits;
-use crate::base::shape::SymDim;
 use crate::base::view::View;
 use crate::graph::typed::{Arg, NodeId, TypedKind, TypedProgram};
 use crate::ops::Op;
@@ -36,6 +36,8 @@ use crate::plan::options::{Pass, Passes};
 use crate::tensor::Tensor;
 
 use alias::Aliases;
+pub(crate) use foldable::foldable;
+use foldable::{is_computed, live};
 use groups::Groups;
 use key::{Joined, Key};
 use recompute::{Choice, Recompute};
@@ -231,38 +233,10 @@ fn plan_rows(
     Ok(f.plan)
 }
 
-/// Whether a node computes its elements: it is no placeholder, constant or view.
-fn is_computed(typed: &TypedProgram, node: NodeId) -> bool {
-    matches!(
-        typed.nodes[node as usize].kind,
-        TypedKind::Apply { .. }
-            | TypedKind::Cast { .. }
-            | TypedKind::Bits { .. }
-            | TypedKind::Reduce { .. }
-            | TypedKind::Line { .. }
-            | TypedKind::Indexed { .. }
-            | TypedKind::Generate { .. }
-            | TypedKind::Blocks { .. }
-    )
-}
-
 /// Whether a node is no step of a kernel's loop: it reads a whole operand, which is stored, or is computed in the loop that the
 /// node ends.
 fn is_alone(kind: &TypedKind) -> bool {
     matches!(kind, TypedKind::Reduce { .. } | TypedKind::Line { .. } | TypedKind::Indexed { .. })
-}
-
-/// The nodes that the fetches need.
-fn live(typed: &TypedProgram, fetches: &[NodeId], aliases: &Aliases, known: &HashMap<NodeId, Tensor>) -> Vec<bool> {
-    let mut live = vec![false; typed.len()];
-    fetches.iter().for_each(|n| live[*n as usize] = true);
-    for i in (0..typed.len()).rev() {
-        if live[i] && !known.contains_key(&(i as u32)) {
-            let n = &typed.nodes[i];
-            n.inputs().for_each(|a| live[aliases.operand(&n.kind, a) as usize] = true);
-        }
-    }
-    live
 }
 
 /// What nodes are grouped by.
@@ -579,37 +553,6 @@ impl Fusion {
         self.plan.work.push(planned);
         Ok(())
     }
-}
-
-/// The nodes that depend on constants alone and whose values are fetched or read by nodes that do not: they are computed once, when the
-/// plan is made.
-pub(crate) fn foldable(typed: &TypedProgram, fetches: &[NodeId]) -> Vec<NodeId> {
-    let mut constant = vec![false; typed.len()];
-    for (i, n) in typed.nodes.iter().enumerate() {
-        constant[i] = match n.kind {
-            TypedKind::Feed(_) | TypedKind::Extent { .. } | TypedKind::Generate { .. } | TypedKind::Blocks { .. } => {
-                false
-            }
-            TypedKind::Constant(_) => true,
-            // What is only like a feed may have its dims.
-            TypedKind::Indexed { .. } if typed.shape_of(i as NodeId).iter().any(|d| matches!(d, SymDim::Sym(_))) => {
-                false
-            }
-            _ => n.inputs().all(|a| constant[a as usize]),
-        };
-    }
-    let mut wanted = vec![false; typed.len()];
-    let aliases = Aliases::of(typed);
-    let live = live(typed, fetches, &aliases, &HashMap::new());
-    let source = |n: NodeId| aliases.source(n) as usize;
-    fetches.iter().for_each(|n| wanted[source(*n)] = constant[source(*n)]);
-    for (i, n) in typed.nodes.iter().enumerate() {
-        if live[i] && !constant[i] {
-            n.inputs().map(source).for_each(|a| wanted[a] |= constant[a]);
-        }
-    }
-    let computed = |n: &NodeId| is_computed(typed, *n);
-    (0..typed.len() as u32).filter(|n| wanted[*n as usize] && aliases.is_own(*n)).filter(computed).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use super::thread_pool::{Work, take, ticket};
+use super::ticket::{Work, take, ticket};
 use crate::base::host::{FloatMode, generation};
 
 /// How threads of another library are used. See [`use_threads_of`].

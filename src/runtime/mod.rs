@@ -9,3 +9,4 @@ pub(crate) mod executor;
 pub(crate) mod foreign_threads;
 mod launch;
 mod thread_pool;
+mod ticket;

@@ -10,7 +10,6 @@
 
 #![allow(unsafe_code, reason = "kernels read and write raw runs of elements; each block has its proof")]
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, TryLockError};
 use std::thread::Thread;
@@ -19,16 +18,11 @@ use std::time::{Duration, Instant};
 use rayon::ThreadPool;
 
 use super::foreign_threads;
+use super::ticket::{MAX_PARTS, Work, left, take, ticket};
 use crate::base::host::{FloatMode, PerProcess, generation};
 
 /// How long a helper spins before it sleeps: longer than the pause between two runs of a loop that calls them.
 const SPIN: Duration = Duration::from_micros(50);
-
-/// A borrowed closure as the helpers see it.
-pub(super) type Work<'a> = &'a (dyn Fn(usize) + Sync + 'a);
-
-/// Parts of a job at most: they are counted in 16 bits of the ticket.
-pub(super) const MAX_PARTS: usize = 1 << 15;
 
 /// What is written often by several threads, in cache lines of its own.
 #[repr(align(128))]
@@ -159,32 +153,6 @@ impl Drop for Done<'_> {
         }
         self.team.done.0.fetch_add(self.parts, Ordering::Release);
     }
-}
-
-/// The parts that a ticket has left, if there are any.
-fn left(ticket: u64) -> Option<(usize, usize)> {
-    let (first, end) = ((ticket & 0xffff) as usize, (ticket >> 16 & 0xffff) as usize);
-    (first < end).then_some((first, end))
-}
-
-/// Takes some of the parts that a ticket has left: half of a thread's share of them, so that the ticket, which every taking moves
-/// from core to core, is not asked for each, and all threads end together.
-pub(super) fn take(ticket: &AtomicU64, threads: usize, front: bool) -> Option<Range<usize>> {
-    let mut seen = ticket.load(Ordering::Acquire);
-    while let Some((first, end)) = left(seen) {
-        let n = ((end - first) / (2 * threads)).max(1);
-        let (part, after) = if front { (first, seen + n as u64) } else { (end - n, seen - ((n as u64) << 16)) };
-        match ticket.compare_exchange_weak(seen, after, Ordering::AcqRel, Ordering::Acquire) {
-            Err(now) => seen = now,
-            Ok(_) => return Some(part..part + n),
-        }
-    }
-    None
-}
-
-/// A ticket of this many parts.
-pub(super) fn ticket(epoch: u64, parts: usize) -> u64 {
-    epoch << 32 | (parts as u64) << 16
 }
 
 impl Team {
