@@ -5,7 +5,7 @@ mod common;
 #[path = "reference/generators.rs"]
 mod reference;
 
-use castwise::{Attrs, Generator, Key, Op, prelude::*};
+use castwise::{Attrs, Generator, Key, Op, Pass, prelude::*};
 use common::{Random, levels, random_tensor};
 use reference::w32;
 
@@ -387,4 +387,22 @@ fn blocks_of_dynamic_dims_are_checked_when_they_are_known() {
         e.contains("dim 0 of the scale is 2, but 25 elements are 3 blocks of 10") && e.contains("generators.rs"),
         "{e}"
     );
+}
+
+/// What changes no element of a generator, or repeats its elements, reads it as it is: the plan makes it early enough for each.
+#[test]
+fn generators_are_made_before_all_that_read_them() {
+    for text in [
+        "  %0 = index %x {dim = 0}\n  %1 = cast %0 {dtype = i64}\n  %2 = sum %1\n  %3 = add %2, %0\n  fetch %3\n",
+        "  %0 = uniform %x {seed = 1}\n  %1 = reshape %0 {shape = [6, 12]}\n  %2 = mean %1\n  %3 = sub %0, %2\n  fetch %3\n",
+        "  %0 = linspace %x {start = 1, end = 2, dim = 0}\n  %1 = blocks %0, %0 {size = [77, 77]}\n  %2 = sort %1 {dim = 0}\n  fetch %2\n",
+    ] {
+        let text = format!("castwise 1\nprogram(rules = torch) (%x: f32[6, 12]) {{\n{text}}}\n");
+        let p = Program::parse(&text).unwrap_or_else(|e| panic!("{text}{e}"));
+        let feeds = || feeds! { "x" => Tensor::zeros(DType::F32, [6, 12]).unwrap() };
+        let result = &p.fetches()[0].var;
+        let fused = Executor::new().run(&p, feeds(), [result]).unwrap_or_else(|e| panic!("{text}{e}"));
+        let apart = Executor::builder().without(Pass::Fusion).build().run(&p, feeds(), [result]).unwrap();
+        assert_eq!(bytes(&fused[0]), bytes(&apart[0]), "{text}");
+    }
 }

@@ -250,6 +250,20 @@ fn masks_are_those_of_ranks() {
     }
 }
 
+/// Of a model of which no element is kept nothing stays, as in mergekit: no NaN either.
+#[test]
+fn ties_without_elements_of_a_model_has_none_of_its_nans() {
+    let dir = Dir::new("merges-none");
+    dir.checkpoint("base.safetensors", &[("t", Tensor::from([1.0f32, 2.0, 3.0, 4.0]))]);
+    dir.checkpoint("a.safetensors", &[("t", Tensor::from([2.0f32, f32::NAN, 4.0, 5.5]))]);
+    dir.checkpoint("b.safetensors", &[("t", Tensor::from([1.0f32, 3.0, 3.5, 4.0]))]);
+    let inputs = ["-i", "base=base.safetensors", "-i", "a=a.safetensors", "-i", "b=b.safetensors"];
+    let densities = ["-p", "density.a=0", "-p", "density.b=0.5"];
+    let out = dir.castwise(&[&["eval", "@ties"][..], &inputs, &densities].concat());
+    assert_eq!((out.code, out.stderr.as_str()), (Some(0), ""));
+    assert!(out.stdout.contains("[1.0 3.0 3.5 4.0]"), "{}", out.stdout);
+}
+
 fn cast(t: &Tensor, dtype: DType) -> Tensor {
     Eager::new(Rules::Torch).tensor(t).cast(dtype).result().unwrap()
 }

@@ -534,3 +534,21 @@ fn rows_that_give_integers_say_how_their_range_follows() {
         assert!(given || whole, "`{op}` gives no integers");
     }
 }
+
+/// What is added at an index wraps and rounds as a sum does.
+#[test]
+fn sums_at_an_index_are_among_what_wraps_and_rounds() -> castwise::Result<()> {
+    let p = Program::new(Rules::Torch);
+    let (x, h) = (p.data("x", DType::U8, [4]), p.data("h", DType::F16, [4]));
+    let i = p.data("i", DType::I64, [4]);
+    let _wraps = x.scatter_add(&i, &x, 0).cast(DType::I32);
+    let _rounds = h.scatter_add(&i, &h, 0).cast(DType::F32);
+    let typed = p.infer()?;
+    let (wraps, rounds) = (typed.hidden_wraps(), typed.hidden_roundings());
+    assert_eq!((wraps.len(), rounds.len()), (1, 1), "{wraps:?} {rounds:?}");
+    assert_eq!((wraps[0].dtype, rounds[0].dtype), (DType::U8, DType::F16));
+    let _refused = x.take_along_dim(&p.data("j", DType::U64, [4]), 0);
+    let e = p.check().unwrap_err().to_string();
+    assert!(e.contains("an index of u64[4]"), "{e}");
+    Ok(())
+}

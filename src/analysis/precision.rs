@@ -8,6 +8,7 @@
 use crate::base::dtype::{Category, DType};
 use crate::base::error::SourceLocation;
 use crate::base::host::FloatMode;
+use crate::base::indexing::Indexing;
 use crate::base::scalar::{Bits, Scalar, bits_of};
 use crate::graph::typed::{Arg, TypedKind, TypedProgram};
 use crate::kernels::cast::convert;
@@ -90,6 +91,10 @@ impl TypedProgram {
                     if !op.is_exact(n.dtype) && !choice.is_some_and(Choice::is_element) =>
                 {
                     found.push(RoundingNote { node: i, op, dtype: n.dtype, to, location: n.location.clone() });
+                }
+                TypedKind::Indexed { how: Indexing::ScatterAdd, .. } if !Op::Sum.is_exact(n.dtype) => {
+                    let (op, location) = (Op::Sum, n.location.clone());
+                    found.push(RoundingNote { node: i, op, dtype: n.dtype, to, location });
                 }
                 TypedKind::Apply { op, ref args, .. } => {
                     for (k, arg) in args.iter().flatten().enumerate() {

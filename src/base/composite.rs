@@ -189,7 +189,7 @@ static ALL: [Takes; 18] = [
         operands: &["x", "index", "like"],
         required: 3,
         dims: true,
-        doc: "Zeros to which each element of x is added at its integer index along one dim, the last one by default, in the order of x. The result has the extent of `like` there, and x's in other dims; the index broadcasts to x. Half dtypes are summed in f32 and rounded once; integers wrap. An index is as that of `take_along_dim`.",
+        doc: "Zeros to which each element of x is added at its integer index along one dim, the last one by default, in the order of x. The result has the extent of `like` there, and x's in other dims; the index has as many dims, each of x's extent or 1. Half dtypes are summed in f32 and rounded once; integers wrap. An index is as that of `take_along_dim`.",
         ..NOTHING
     },
     Takes {

@@ -291,8 +291,10 @@ impl Scope<'_> {
         let generates = |a: NodeId| matches!(self.typed.nodes[a as usize].kind, TypedKind::Generate { .. });
         let mut first: HashMap<NodeId, Option<u32>> = HashMap::new();
         for (i, n) in self.typed.nodes.iter().enumerate().filter(|(i, _)| self.live[*i]) {
-            for a in n.inputs().filter(|a| generates(*a)) {
-                let is_step = !is_alone(&n.kind) && !matches!(n.kind, TypedKind::View { .. });
+            // What reads it as a cast that changes nothing, say, reads the generator.
+            for a in n.inputs().map(|a| self.aliases.operand(&n.kind, a)).filter(|a| generates(*a)) {
+                let is_step =
+                    matches!(n.kind, TypedKind::Apply { .. } | TypedKind::Cast { .. } | TypedKind::Bits { .. });
                 let same = keys[i].map(|k| k.1) == keys[a as usize].map(|k| k.1);
                 let here = keys[i].map(|k| k.0).filter(|_| is_step && same);
                 first.entry(a).and_modify(|s| *s = s.zip(here).map(|(a, b)| a.min(b))).or_insert(here);

@@ -195,8 +195,12 @@ impl TypedProgram {
                 return plain(within);
             }
             TypedKind::Constant(ref t) => return plain(values(t).unwrap_or(within)),
+            TypedKind::Indexed { how: Indexing::ScatterAdd, from, .. } => {
+                let source = of(from).map_or(Known { range: within, wrapped: false }, |f| f.known);
+                (Op::Sum.def().integers.exact(&[source.range], within, None), source.wrapped)
+            }
             TypedKind::Indexed { how, from, .. } if how != Indexing::Take => {
-                // Zeros, and sums of any number of elements.
+                // Its elements, and zeros.
                 return of(from).map_or(plain(within), |f| plain(within).wrapped_as(f));
             }
             TypedKind::View { from, .. } | TypedKind::Blocks { from, .. } | TypedKind::Indexed { from, .. } => {
@@ -254,6 +258,7 @@ impl TypedProgram {
                 (*op, args.iter().flatten().enumerate().filter_map(node).collect())
             }
             TypedKind::Reduce { op, from, .. } | TypedKind::Line { op, from, .. } => (*op, vec![(0, *from)]),
+            TypedKind::Indexed { how: Indexing::ScatterAdd, from, .. } => (Op::Sum, vec![(0, *from)]),
             _ => return None,
         };
         // A 0-d tensor follows those with dims.

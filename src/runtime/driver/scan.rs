@@ -297,6 +297,7 @@ impl Scan<'_> {
         let turns = Turns::new(self.outer * tiles, [0u8; LARGEST]);
         share(self.threads, self.threads, &|_| {
             let mut scratch = Scratch([0; (TILE + COLUMNS) * LARGEST]);
+            let unless = turns.unless();
             while let Some(at) = turns.next() {
                 if self.is_stopped() {
                     return turns.stop();
@@ -305,6 +306,7 @@ impl Scan<'_> {
                     turns.wait(at, |total| totals(total)).is_some()
                 });
             }
+            unless.over();
         });
         self.stop.map_or(Ok(()), Stop::check)
     }

@@ -51,7 +51,60 @@ impl<T> Turns<T> {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
+    /// Ends the work when it is dropped before it is [`over`](Unless::over): by a panic, after which the turn of a unit would never end.
+    pub(super) fn unless(&self) -> Unless<'_, T> {
+        Unless { turns: self, over: false }
+    }
+
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// See [`Turns::unless`].
+pub(super) struct Unless<'a, T> {
+    turns: &'a Turns<T>,
+    over: bool,
+}
+
+impl<T> Unless<'_, T> {
+    /// The thread has no unit any more.
+    pub(super) fn over(mut self) {
+        self.over = true;
+    }
+}
+
+impl<T> Drop for Unless<'_, T> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.turns.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::Turns;
+
+    #[test]
+    fn a_panic_leaves_no_unit_waiting() {
+        let turns = Turns::new(100, 0);
+        std::thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| {
+                    let _caught = catch_unwind(AssertUnwindSafe(|| {
+                        let unless = turns.unless();
+                        while let Some(at) = turns.next() {
+                            assert!(at != 40, "unit {at} fails");
+                            turns.wait(at, |sum| *sum += at);
+                        }
+                        unless.over();
+                    }));
+                });
+            }
+        });
+        assert!(turns.next().is_none() && turns.wait(50, |_| ()).is_none());
     }
 }

@@ -40,14 +40,16 @@ pub(crate) fn run_plan<E: Engine>(
     launches: &mut Cow<'_, [Arc<PreparedLaunch<E::Ready>>]>,
     into: &mut [Slot<'_>],
 ) -> Result<Fetched> {
-    // The steps of a single kernel are in program order, and it may have written over its operands.
-    run_kernels(plan, run, engine, launches, into).map_err(|e| match is_refusal(&e) && plan.work.len() > 1 {
+    // A kernel whose steps may refuse data is not plain, so no result was written over a feed.
+    let several = || plan.work.iter().map(|k| k.nodes.len()).sum::<usize>() > 1;
+    run_kernels(plan, run, engine, launches, into).map_err(|e| match is_refusal(&e) && several() {
         true => first_refusal(plan, run, e),
         false => e,
     })
 }
 
-/// The error of a plan whose kernels have met data that an op refuses: kernels do not run in program order, but nodes one by one do.
+/// The error of a plan whose kernels have met data that an op refuses: kernels do not run in program order, and one kernel runs all of
+/// its steps on some elements before the next ones, but nodes one by one run in order.
 fn first_refusal(plan: &Plan, run: &Run<'_>, met: Error) -> Error {
     match one_by_one(plan, run) {
         Err(e) if is_refusal(&e) || matches!(e, Error::Cancelled | Error::TimeLimit { .. }) => e,

@@ -72,9 +72,11 @@ impl Writer<'_> {
         let In::Node(n) = index else {
             return Err(self.refuse(DiagnosticKind::ArgNotTensor, "the index is a number"));
         };
-        if !self.dtype(n).is_integral() || self.dtype(n) == DType::Bool {
+        if !self.dtype(n).is_integral() || matches!(self.dtype(n), DType::Bool | DType::U64) {
             let message = format!("an index of {} for {}", self.shown(n), self.shown(x));
-            return Err(self.refuse(DiagnosticKind::UnsupportedDType, &message).help("an index has integers"));
+            return Err(self
+                .refuse(DiagnosticKind::UnsupportedDType, &message)
+                .help("an index has integers that i64 holds"));
         }
         if self.rank(n) != self.rank(x) {
             let message = format!("an index of {} for {}", self.shown(n), self.shown(x));
