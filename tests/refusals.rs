@@ -168,7 +168,7 @@ fn the_first_op_of_one_kernel_is_the_error() {
     let [x, y, v] = ["x", "y", "v"].map(|name| p.data(name, DType::I64, [n]));
     let sum = at(1, || x.floor_divide(&y)) + at(2, || x.floor_divide(&v));
     let total = sum.sum();
-    let ones = |zero: usize| Tensor::from((0..n).map(|i| i64::from(i != zero)).collect::<Vec<_>>());
+    let ones = |zero: usize| Tensor::from_vec((0..n).map(|i| i64::from(i != zero)).collect(), [n]).unwrap();
     for result in [&sum, &total] {
         let feeds = feeds! { "x" => ones(n), "y" => ones(n - 1), "v" => ones(0) };
         let e = Executor::new().run(&p, feeds, [result]).unwrap_err().to_string();
