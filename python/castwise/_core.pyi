@@ -195,8 +195,8 @@ class Compiled:
 class Optimizer:
     """A step of an optimizer on values of a program."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         name: str,
         dtype: str = "float32",
         *,
@@ -212,7 +212,7 @@ class Optimizer:
         decay: float = 0.999,
         weight_decay: float | None = None,
         maximize: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def states(self) -> list[str]: ...
     @property

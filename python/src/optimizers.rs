@@ -102,23 +102,39 @@ impl PyOptimizer {
     }
 
     /// The names of the states, all of the parameter's shape, which begin with 0.
+    ///
+    /// >>> castwise.Optimizer("adam").states
+    /// ['exp_avg', 'exp_avg_sq']
     #[getter]
     fn states(&self) -> Vec<&'static str> {
         self.step.states()
     }
 
     /// The names of the numbers that change from step to step: 0-d values in float32, of a float64 parameter in float64.
+    ///
+    /// >>> castwise.Optimizer("sgd").numbers
+    /// ['lr', 'share']
     #[getter]
     fn numbers(&self) -> Vec<&'static str> {
         self.step.numbers().to_vec()
     }
 
     /// These numbers at a step, counted from 1.
+    ///
+    /// >>> castwise.Optimizer("sgd").values(0.5, 1)
+    /// [0.5, 1.0]
     fn values(&self, lr: f64, step: u32) -> Vec<f64> {
         self.step.values(lr, step)
     }
 
-    /// The new parameter and the new states.
+    /// The new parameter and the new states, of a parameter, its gradient, the states and the numbers.
+    ///
+    /// >>> p, step = castwise.Program("torch"), castwise.Optimizer("sgd", momentum=0.5)
+    /// >>> x, g, buffer = (p.data(name, "float32", [1]) for name in ("x", "g", "buffer"))
+    /// >>> p.fetch(*step.update(x, g, [buffer], [p.data(name, "float32", []) for name in step.numbers]))
+    /// >>> ones = np.ones(1, np.float32)
+    /// >>> castwise.compile(p)(ones, ones, 2 * ones, *map(np.float32, step.values(0.25, 2)))
+    /// (array([0.5], dtype=float32), array([2.], dtype=float32))
     fn update<'py>(
         &self,
         py: Python<'py>,
@@ -133,7 +149,15 @@ impl PyOptimizer {
         handles(x, with_location(here(py), || self.step.update(&old, &g, &states, &numbers)))
     }
 
-    /// The new parameter in its narrower dtype, its new copy in the step's dtype, and the new states.
+    /// The new parameter in its narrower dtype, its new copy in the step's dtype, and the new states: `update` of a parameter
+    /// of which a wider copy, its master, is kept.
+    ///
+    /// >>> p, step = castwise.Program("torch"), castwise.Optimizer("sgd")
+    /// >>> x, g, master = p.data("x", "float16", [1]), p.data("g", "float16", [1]), p.data("master", "float32", [1])
+    /// >>> p.fetch(*step.update_master(x, master, g, [], [p.data(name, "float32", []) for name in step.numbers]))
+    /// >>> half, ones = np.ones(1, np.float16), np.ones(1, np.float32)
+    /// >>> castwise.compile(p)(half, half, ones, *map(np.float32, step.values(0.25, 1)))
+    /// (array([0.75], dtype=float16), array([0.75], dtype=float32))
     fn update_master<'py>(
         &self,
         py: Python<'py>,

@@ -189,6 +189,13 @@ impl PyProgram {
     }
 
     /// A loss that is 0-d and real, and its gradients.
+    ///
+    /// >>> import castwise, numpy as np
+    /// >>> p = castwise.Program("torch")
+    /// >>> x = p.data("x", "float32", [2])
+    /// >>> p.fetch(*p.value_and_gradients((x * x).sum(), [x]))
+    /// >>> castwise.compile(p)(np.float32([1, 2]))
+    /// (np.float32(5.0), array([2., 4.], dtype=float32))
     fn value_and_gradients<'py>(
         &self,
         py: Python<'py>,

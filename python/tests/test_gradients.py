@@ -33,7 +33,7 @@ def test_cotangents_and_refusals():
     with pytest.raises(Exception, match="needs a cotangent"):
         p.gradients([x * x], [x])
     with pytest.raises(Exception, match="`view_as` has no gradient"):
-        p.gradients([x.view_as("int32").cast("float32").sum()], [x])
+        p.gradients([x.view_as("int32").view_as("float32").sum()], [x])
     with pytest.raises(TypeError):
         p.gradients([1.0], [x])
 
@@ -66,7 +66,7 @@ def test_optimizers():
     )
     assert (float(loss), bool(fine), new.dtype) == (2.0, True, ml_dtypes.bfloat16)
     np.testing.assert_allclose(copy, 0.99, rtol=1e-6)
-    with pytest.raises(ValueError, match="no optimizer 'newton'"):
+    with pytest.raises(ValueError, match='no optimizer "newton"'):
         castwise.Optimizer("newton")
     with pytest.raises(ValueError, match="exp_avg_sq"):
         step.update(x, g, [m], numbers)
@@ -79,7 +79,7 @@ def test_gradients_of_what_is_moved():
     x = p.data("x", "float32", [4])
     index = p.constant(np.array([3, 0, 3]))
     y = castwise.take_along_dim(x, index, dim=0)
-    g = p.gradients([(y * y).sum() + x.sort().cumsum(0)[1:].sum()], [x])
+    g = p.gradients([(y * y).sum() + x.sort().cumsum(dim=0)[1:].sum()], [x])
     p.fetch(*g)
     out = castwise.compile(p)(np.array([1, 2, 3, 4], np.float32))
     np.testing.assert_array_equal(out, [2 + 3, 3, 2, 16 + 1])
