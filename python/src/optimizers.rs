@@ -185,7 +185,7 @@ fn first<'py>(gradients: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 /// >>> clipped, norm = castwise.clip_by_norm([p.data("g", "float32", [2])], 1.0)
 /// >>> p.fetch(*clipped, norm)
 /// >>> castwise.compile(p)(np.float32([3, 4]))[1]
-/// np.float32(5.0)
+/// array(5., dtype=float32)
 #[pyfunction]
 pub fn clip_by_norm<'py>(
     py: Python<'py>,

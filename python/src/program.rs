@@ -195,7 +195,7 @@ impl PyProgram {
     /// >>> x = p.data("x", "float32", [2])
     /// >>> p.fetch(*p.value_and_gradients((x * x).sum(), [x]))
     /// >>> castwise.compile(p)(np.float32([1, 2]))
-    /// (np.float32(5.0), array([2., 4.], dtype=float32))
+    /// (array(5., dtype=float32), array([2., 4.], dtype=float32))
     fn value_and_gradients<'py>(
         &self,
         py: Python<'py>,
