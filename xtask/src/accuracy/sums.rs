@@ -144,8 +144,11 @@ const ALL: [Measured; 5] = [
     },
 ];
 
+/// A number of the data from one between 0 and 1.
+type Numbers = fn(f64) -> f64;
+
 /// What the elements are: a name, and an element of a uniform number in [0, 1).
-const DATA: [(&str, fn(f64) -> f64); 3] =
+const DATA: [(&str, Numbers); 3] =
     [("from 0 to 1", |u| u), ("from -1 to 1", |u| 2.0 * u - 1.0), ("1000 to 1001", |u| 1000.0 + u)];
 
 /// The distance from a number to the next one of the dtype.
