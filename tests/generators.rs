@@ -395,7 +395,7 @@ fn generators_are_made_before_all_that_read_them() {
     for text in [
         "  %0 = index %x {dim = 0}\n  %1 = cast %0 {dtype = i64}\n  %2 = sum %1\n  %3 = add %2, %0\n  fetch %3\n",
         "  %0 = uniform %x {seed = 1}\n  %1 = reshape %0 {shape = [6, 12]}\n  %2 = mean %1\n  %3 = sub %0, %2\n  fetch %3\n",
-        "  %0 = linspace %x {start = 1, end = 2, dim = 0}\n  %1 = blocks %0, %0 {size = [77, 77]}\n  %2 = sort %1 {axis = 0}\n  fetch %2\n",
+        "  %0 = linspace %x {start = 1, end = 2, dim = 0}\n  %1 = blocks %0, %0 {size = [1, 1]}\n  %2 = sort %1 {axis = 0}\n  fetch %2\n",
     ] {
         let text = format!("castwise 1\nprogram(rules = torch) (%x: f32[6, 12]) {{\n{text}}}\n");
         let p = Program::parse(&text).unwrap_or_else(|e| panic!("{text}{e}"));

@@ -61,7 +61,11 @@ fn of_op(op: Op) -> String {
 fn of_composite(what: &Applied) -> String {
     let (operands, required) = what.operands();
     let operands = &operands[..required];
-    let mut made: String = operands.iter().map(|name| array(name, DType::F32)).collect();
+    let one = |name: &&'static str| match *name {
+        "index" => ">>> index = np.array([3, 0, 0, 1])\n".to_string(),
+        name => array(name, DType::F32),
+    };
+    let mut made: String = operands.iter().map(one).collect();
     let given = match (what, what.name()) {
         (Applied::Generator(_), "bernoulli") => ", p=0.5, seed=7",
         (Applied::Generator(_), "randint") => ", low=0, high=6, seed=7",

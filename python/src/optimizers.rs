@@ -58,12 +58,12 @@ impl PyOptimizer {
 #[pymethods]
 impl PyOptimizer {
     #[new]
-    #[pyo3(signature = (name, dtype="float32".to_string(), *, momentum=0.0, dampening=0.0, nesterov=false, betas=None, eps=None,
+    #[pyo3(signature = (name, dtype="float32", *, momentum=0.0, dampening=0.0, nesterov=false, betas=None, eps=None,
         amsgrad=false, lr_decay=0.0, alpha=0.99, centered=false, decay=0.999, weight_decay=None, maximize=false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python call")]
     fn new(
         name: &str,
-        dtype: String,
+        dtype: &str,
         momentum: f64,
         dampening: f64,
         nesterov: bool,
@@ -95,7 +95,7 @@ impl PyOptimizer {
                 return Err(PyValueError::new_err(format!("no optimizer {other:?}; there are {known}")));
             }
         };
-        let known: Option<DType> = dtypes::named(&dtype);
+        let known: Option<DType> = dtypes::named(dtype);
         let dtype = known.ok_or_else(|| PyValueError::new_err(format!("no dtype {dtype:?}")))?;
         let weight_decay = weight_decay.unwrap_or(if name == "adamw" { 0.01 } else { 0.0 });
         Ok(PyOptimizer { step: Step::new(optimizer, dtype).weight_decay(weight_decay).maximize(maximize) })
